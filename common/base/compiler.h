@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The only place for compiler extensions (style: C11 elsewhere).
+ */
+#ifndef CHEMPI_COMMON_BASE_COMPILER_H
+#define CHEMPI_COMMON_BASE_COMPILER_H
+
+#include <stddef.h>
+
+#define CHEMPI_LIKELY(x) __builtin_expect(!!(x), 1)
+#define CHEMPI_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define CHEMPI_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define CHEMPI_NORETURN __attribute__((noreturn))
+#define CHEMPI_INLINE static inline __attribute__((always_inline))
+#define CHEMPI_NOINLINE __attribute__((noinline))
+#define CHEMPI_COLD __attribute__((cold, noinline))
+#define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
+#define CHEMPI_MAYBE_UNUSED __attribute__((unused))
+#define CHEMPI_EXPORT __attribute__((visibility("default")))
+
+#define CHEMPI_CACHE_LINE 64 /* bytes */
+
+#define CHEMPI_CONTAINER_OF(ptr, type, member)                                 \
+    ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+#define CHEMPI_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#if defined(__x86_64__) || defined(__i386__)
+#define CHEMPI_CPU_RELAX() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define CHEMPI_CPU_RELAX() __asm__ __volatile__("yield" ::: "memory")
+#else
+#define CHEMPI_CPU_RELAX() __asm__ __volatile__("" ::: "memory")
+#endif
+
+#endif

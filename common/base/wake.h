@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How processes of one host wake each other (architecture, section 6).
+ *
+ * Every rank owns one struct chempi_wake in its node's shared region. Local
+ * producers (other ranks, the supervisor) first publish their work, then look
+ * at the word; a sleeper publishes its state, orders, looks for work once
+ * more, and only then sleeps.
+ *
+ *   W1  only the owner stores ASLEEP_*; anybody may exchange it to AWAKE
+ *   W2  who exchanges ASLEEP_* to AWAKE does the one system call that wakes
+ *   W3  store-load order: the sleeper issues
+ *       membarrier(GLOBAL_EXPEDITED) between its store and its last look, so
+ *       a producer that registered for it needs a compiler barrier only;
+ *       a producer that did not register issues a full fence
+ *   W4  a sleeper whose kernel refuses membarrier bounds each sleep to
+ *       CHEMPI_WAKE_BOUND_MS instead
+ */
+#ifndef CHEMPI_COMMON_BASE_WAKE_H
+#define CHEMPI_COMMON_BASE_WAKE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+
+#define CHEMPI_WAKE_BOUND_MS 10
+
+enum chempi_wake_state {
+    CHEMPI_WAKE_AWAKE = 0,
+    CHEMPI_WAKE_ASLEEP_FUTEX = 1, /* in futex_wait on the word */
+    CHEMPI_WAKE_ASLEEP_EPOLL = 2  /* in epoll_wait, which has the eventfd */
+};
+
+struct chempi_wake {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t state;
+};
+
+/* First page of a node's region; the wake lines start at the second. */
+#define CHEMPI_REGION_MAGIC UINT32_C(0x43484d52) /* "CHMR" */
+#define CHEMPI_REGION_VERSION UINT32_C(1)
+#define CHEMPI_REGION_WAKE_OFFSET 4096u /* bytes from the region's start */
+
+struct chempi_region_header {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t local_size; /* ranks on this node = number of wake lines */
+};
+
+/* Bytes before the first device area: header, wake lines, up to a page. */
+static inline uint64_t chempi_region_reserved(uint32_t local_size)
+{
+    uint64_t n = CHEMPI_REGION_WAKE_OFFSET +
+                 (uint64_t)local_size * sizeof(struct chempi_wake);
+
+    return (n + 4095u) & ~UINT64_C(4095);
+}
+
+/* Register this process as a producer that relies on W3. Returns false when
+ * the kernel refuses; then pass is_registered = false below. */
+bool chempi_wake_register(void);
+
+/* The slow half of chempi_wake_peer(): exchange and system call. eventfd is
+ * the owner's, -1 when there is none. Thread-safe. Never blocks. */
+void chempi_wake_rouse(struct chempi_wake *wake, int eventfd);
+
+/* Wake the owner if it sleeps; call after the work is published. */
+static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
+                                    bool is_registered)
+{
+    if (CHEMPI_LIKELY(is_registered))
+        atomic_signal_fence(memory_order_seq_cst); /* partner: membarrier */
+    else
+        atomic_thread_fence(memory_order_seq_cst); /* partner: the sleeper's
+                                                      store of its state */
+    if (CHEMPI_UNLIKELY(atomic_load_explicit(&wake->state,
+                                             memory_order_relaxed) !=
+                        CHEMPI_WAKE_AWAKE))
+        chempi_wake_rouse(wake, eventfd);
+}
+
+/* Owner: publish that a sleep of the given kind is about to start and order
+ * it before the last look for work (W3). Returns the longest sleep allowed in
+ * milliseconds, -1 for no bound (W4). */
+int chempi_wake_prepare(struct chempi_wake *wake, enum chempi_wake_state kind);
+
+/* Owner: work was found at the last look, or the sleep is over. */
+static inline void chempi_wake_cancel(struct chempi_wake *wake)
+{
+    atomic_store_explicit(&wake->state, CHEMPI_WAKE_AWAKE,
+                          memory_order_relaxed);
+}
+
+/* Owner, after prepare(FUTEX) and the last look: sleep until roused, until a
+ * signal, or for timeout_ms (-1: no limit). State is AWAKE on return. */
+void chempi_wake_sleep(struct chempi_wake *wake, int timeout_ms);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank's side of the permanent connection to its node's supervisor: what
+ * the job looks like, the key-value store, fences, notices. Used by the
+ * library's didl/daemon and by chempi-gateway; no MPI here.
+ *
+ * The rank finds the connection as an inherited stream socket whose number
+ * stands in the environment variable CHEMPI_CONTROL_FD, so no stranger can
+ * pose as a rank. The supervisor's messages are parsed with bounds; a
+ * malformed one is a lost supervisor.
+ *
+ * Threads: a client is used by one thread at a time (the caller locks).
+ * Blocking: only open() and flush() may block, with the stated limit.
+ */
+#ifndef CHEMPI_COMMON_CONTROL_CLIENT_H
+#define CHEMPI_COMMON_CONTROL_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+#define CHEMPI_CONTROL_ENV "CHEMPI_CONTROL_FD"
+#define CHEMPI_JOB_ID_MAX 64        /* bytes with the terminating zero */
+#define CHEMPI_NODE_NAME_MAX 64     /* bytes with the terminating zero */
+#define CHEMPI_JOB_SECRET_BYTES 32
+#define CHEMPI_KVS_KEY_MAX 64       /* bytes with the terminating zero */
+#define CHEMPI_KVS_VALUE_MAX 4096   /* bytes */
+
+/* What a rank knows of its job; owned by the client, constant while open. */
+struct chempi_job {
+    char id[CHEMPI_JOB_ID_MAX];
+    uint32_t rank; /* in MPI_COMM_WORLD */
+    uint32_t size;
+    uint32_t node;       /* index of this rank's node in node_names */
+    uint32_t node_count; /* nodes that have ranks of the job */
+    uint32_t local_rank; /* among the ranks of this node, by world rank */
+    uint32_t local_size;
+    const uint32_t *node_of_rank;       /* [size] */
+    const uint32_t *local_rank_of_rank; /* [size] */
+    const char *const *node_names;      /* [node_count]; names in the table */
+    uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
+    uint32_t app_num;       /* MPI_APPNUM */
+    uint32_t universe_size; /* MPI_UNIVERSE_SIZE */
+    uint32_t want_stats;    /* 1: report traffic counters at the end */
+    int region_fd;          /* memory file shared by this node's ranks; the
+                               header and wake lines are set up and reserved */
+    int table_fd;           /* sealed connection table; -1: none */
+    const int *wake_fds;    /* [local_size] eventfds, inherited, nonblocking */
+};
+
+struct chempi_client;
+
+/* Notices, delivered only from chempi_client_progress(). All mandatory. */
+struct chempi_client_events {
+    /* Answer to chempi_client_get(); value is valid during the call. */
+    void (*got)(void *arg, uint32_t rank, const char *key, const void *value,
+                size_t len);
+    /* All ranks have entered fence number `fence`. */
+    void (*fenced)(void *arg, uint64_t fence);
+    /* A rank is gone (died or its node was lost). The job is about to be
+     * ended by the supervisor; text is the sentence for the user. */
+    void (*rank_lost)(void *arg, uint32_t rank, const char *text);
+    /* This node's share of registrable memory changed (scivia). */
+    void (*budget)(void *arg, uint64_t bytes, uint32_t deadline_ms);
+};
+
+/*
+ * Take over the inherited connection, say hello and wait (at most 60 s) for
+ * the description of the job. Marks all descriptors close-on-exec and removes
+ * CHEMPI_CONTROL_FD from the environment. Returns 0; -ENOENT when there is no
+ * launcher (a world of one); another -errno with words in *err.
+ */
+int chempi_client_open(struct chempi_client **out, struct chempi_err *err);
+
+const struct chempi_job *chempi_client_job(const struct chempi_client *client);
+
+/* Descriptor to wait on for reading (for the caller's epoll set). The
+ * supervisor also rouses the rank's wake word after each message it sends. */
+int chempi_client_fd(const struct chempi_client *client);
+
+/* Publish key = value of this rank; visible to all after the next fence, and
+ * to chempi_client_get() as soon as it arrives. Queues; never blocks. */
+int chempi_client_put(struct chempi_client *client, const char *key,
+                      const void *value, size_t len);
+
+/* Ask for another rank's value; events->got follows once it is published
+ * (the question waits for a put). Never blocks. */
+int chempi_client_get(struct chempi_client *client, uint32_t rank,
+                      const char *key);
+
+/* Enter the next fence; *fence is its number. events->fenced follows when
+ * all ranks of the job have entered it. Never blocks. */
+int chempi_client_fence(struct chempi_client *client, uint64_t *fence);
+
+/* Read and dispatch what has arrived, write what is queued. Never blocks.
+ * Returns the number of notices delivered, or -EPIPE when the supervisor is
+ * lost. */
+int chempi_client_progress(struct chempi_client *client,
+                           const struct chempi_client_events *events,
+                           void *arg, struct chempi_err *err);
+
+/* Ask for the end of the whole job with this exit code; text says why. The
+ * supervisor then kills the ranks. Blocks at most 5 s to get it written. */
+int chempi_client_abort(struct chempi_client *client, int exit_code,
+                        const char *text);
+
+/* Say that MPI is initialized / properly finalized here: a rank that ends
+ * between the two, even with exit code 0, ends the job. */
+int chempi_client_set_initialized(struct chempi_client *client);
+int chempi_client_set_finalized(struct chempi_client *client);
+
+/* Hand in lines of traffic counters for chempirun --stats (text, one record
+ * a line, see chempirun(1)). */
+int chempi_client_report(struct chempi_client *client, const char *text,
+                         size_t len);
+
+/* Write all that is queued; blocks at most timeout_ms. */
+int chempi_client_flush(struct chempi_client *client, int timeout_ms);
+
+/* Accepts NULL. */
+void chempi_client_close(struct chempi_client *client);
+
+#endif

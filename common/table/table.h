@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection table (architecture, section 8): written by mdconfig (or by
+ * the daemon for a cluster without a description), read by library, daemon
+ * and gateway. One file per node: the node directory, this node's networks,
+ * and for every destination class an ordered list of size ranges, each with
+ * device, protocol, network and a set of next hops.
+ *
+ * A reader is a view on memory that it does not own (a mapped file); all
+ * offsets are checked once in chempi_table_open(), so lookups need no checks.
+ * Readers are immutable: any number of threads.
+ */
+#ifndef CHEMPI_COMMON_TABLE_TABLE_H
+#define CHEMPI_COMMON_TABLE_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+#define CHEMPI_TABLE_VERSION 1
+#define CHEMPI_TABLE_SIZE_MAX UINT64_MAX /* "up to any size" */
+#define CHEMPI_TABLE_NONE UINT32_MAX
+
+struct chempi_table; /* opaque view */
+
+/* One size range of a destination. */
+struct chempi_table_range {
+    uint64_t max_len;     /* bytes, inclusive; the last range has SIZE_MAX */
+    const char *device;   /* "shm", "tcp", "scivia" */
+    const char *protocol; /* as the device names it: "eager", ... */
+    uint32_t network;     /* index into the table's networks */
+    uint32_t hop_count;   /* next hops; >= 1 */
+    const uint32_t *hops; /* node indices; hops[0] is preferred; the
+                             destination itself when the way is direct */
+    uint32_t switch_len;  /* reserved for chunk size of a gateway, bytes */
+    double cost_us;       /* modelled time at max_len (or 1 MiB if open) */
+};
+
+struct chempi_table_network {
+    const char *name; /* "fast-ethernet" */
+    const char *type; /* "ethernet", "sci", "myrinet", "smp" */
+    const char *device;
+};
+
+/* How this or another node is attached to a network; any may be NULL. */
+struct chempi_table_attachment {
+    uint32_t network;
+    const char *address;   /* "10.0.0.7", "fe80::1%eth0", ... */
+    const char *interface; /* "eth0" */
+};
+
+/* Validate `len` bytes at `data` (which must outlive the view) and make a
+ * view. Errors: -EBADMSG (not a table, damaged, wrong checksum), -EPROTO
+ * (version), -ENOMEM; words with offset and remedy in *err. */
+int chempi_table_open(const void *data, size_t len, struct chempi_table **out,
+                      struct chempi_err *err);
+void chempi_table_close(struct chempi_table *table);
+
+uint32_t chempi_table_self(const struct chempi_table *table); /* node index */
+uint32_t chempi_table_node_count(const struct chempi_table *table);
+const char *chempi_table_node_name(const struct chempi_table *table,
+                                   uint32_t node);
+/* Node index or CHEMPI_TABLE_NONE; O(log n). */
+uint32_t chempi_table_find_node(const struct chempi_table *table,
+                                const char *name);
+
+/* Size ranges towards `node` (the node itself included: messages between
+ * its own processes), ascending, complete from 0 to SIZE_MAX; *count is 0 when
+ * it cannot be reached. */
+const struct chempi_table_range *
+chempi_table_ranges(const struct chempi_table *table, uint32_t node,
+                    uint32_t *count);
+
+uint32_t chempi_table_network_count(const struct chempi_table *table);
+const struct chempi_table_network *
+chempi_table_network(const struct chempi_table *table, uint32_t network);
+
+/* Attachments of a node, with what the description says of them. */
+uint32_t chempi_table_attachment_count(const struct chempi_table *table,
+                                       uint32_t node);
+void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
+                             uint32_t i, struct chempi_table_attachment *out);
+
+#endif
