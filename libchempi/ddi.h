@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device-dependent interface: the only door between didl and devices.
+ *
+ * A device is a const table of operations and a capability record. didl calls
+ * down through chempi_dev_ops; the device calls up through chempi_sink, only
+ * from inside progress(), dispatch of its poll items, or where an operation
+ * says so. Every call into a device of one lane is made under that lane's
+ * lock; a device therefore has no locks of its own.
+ *
+ * Numbers. didl numbers every message per ordered pair of processes
+ * (envelope.serial) and releases them in order; a device may deliver messages
+ * of different protocols in any order, but must deliver each exactly once.
+ *
+ * Payload. A message that is completely at hand (avail == env.len) is
+ * always taken during arrived(). Otherwise didl either accepts at once, naming
+ * a receive, or leaves the message where it is and later calls accept() or
+ * drop() with the device's token, once, in any order.
+ *
+ * What a peer wrote (ring entries, frames) is copied once and validated by the
+ * device before it reaches the sink; a peer that breaks the rules is reported
+ * with lost().
+ */
+#ifndef CHEMPI_LIBCHEMPI_DDI_H
+#define CHEMPI_LIBCHEMPI_DDI_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/base/list.h"
+#include "common/base/wake.h"
+#include "common/table/table.h"
+#include "libchempi/services/cma.h"
+#include "libchempi/services/iter.h"
+#include "libchempi/services/pollset.h"
+#include "libchempi/services/region.h"
+
+#define CHEMPI_DEV_ABI 1
+
+/* Wire form: little-endian, no holes; shared by all devices. */
+struct chempi_envelope {
+    uint64_t len;     /* payload, bytes */
+    uint32_t context; /* communicator context; 0 for system messages */
+    int32_t source;   /* sender's rank in the communicator */
+    int32_t tag;      /* >= 0; a negative one names a system handler */
+    uint32_t serial;  /* per lane and ordered pair of processes, wraps */
+    uint32_t credit;  /* eager payload bytes of the receiver's messages that
+                         the sender has released so far, wraps */
+    uint8_t kind;     /* enum chempi_kind */
+    uint8_t lane;
+    uint16_t flags; /* 0 in this version */
+};
+static_assert(sizeof(struct chempi_envelope) == 32, "envelope layout");
+static_assert(offsetof(struct chempi_envelope, credit) == 24, "layout");
+static_assert(offsetof(struct chempi_envelope, flags) == 30, "layout");
+
+enum chempi_kind {
+    CHEMPI_KIND_MESSAGE = 1,
+    CHEMPI_KIND_SYNC = 2,  /* didl answers with a system message on match */
+    CHEMPI_KIND_SYSTEM = 3 /* runs a handler at the receiver; <= inject_max */
+};
+
+/* Results of the transfer operations, beside -errno. */
+enum chempi_result {
+    CHEMPI_DONE = 0,   /* finished; no upcall follows */
+    CHEMPI_PENDING = 1 /* sent() or delivered() follows, once */
+};
+
+/* What the sink says to arrived(). */
+enum chempi_verdict {
+    CHEMPI_TAKEN,  /* the payload was complete and has been consumed */
+    CHEMPI_ACCEPT, /* *rx names the receive: move the data, then delivered()
+                      (from inside this same progress, if you like) */
+    CHEMPI_LATER   /* accept() or drop() will follow; never for STREAMED */
+};
+
+struct chempi_dev;
+
+/* A device's connection to one process; a device embeds it as first member
+ * of its own struct. Made by connect(), lives as long as the device. */
+struct chempi_ep {
+    struct chempi_dev *dev;
+    uint32_t proc; /* process index = world rank */
+};
+
+/*
+ * One outgoing message, owned by didl (it lives in a request). The device may
+ * write the members below the line from send() until sent().
+ */
+struct chempi_tx {
+    struct chempi_envelope env;
+    const void *buf;          /* contiguous payload; NULL when iter is set */
+    struct chempi_iter *iter; /* non-contiguous payload, or NULL */
+    uint32_t protocol;        /* index into caps.protocols; advice: a device
+                                 may use a neighbour when the message or its
+                                 own state requires it, and counts it */
+    /* --- */
+    struct chempi_ep *ep;
+    struct chempi_list link;
+    uint64_t priv[8];
+};
+
+/*
+ * One receive, owned by didl. At most `cap` bytes may be stored; the rest of a
+ * longer message is discarded by the device (didl reports the truncation).
+ */
+struct chempi_rx {
+    void *buf;                /* contiguous target; NULL when iter is set */
+    struct chempi_iter *iter; /* non-contiguous target, or NULL */
+    uint64_t cap;             /* bytes */
+    /* --- device's from ACCEPT or accept() until delivered() */
+    struct chempi_ep *ep;
+    struct chempi_list link;
+    uint64_t priv[8];
+};
+
+enum chempi_arrival_flags {
+    /* The rest of the payload is on its way in a byte stream and cannot be
+     * left there: the sink must ACCEPT (into memory of its own if need be). */
+    CHEMPI_ARRIVAL_STREAMED = 1
+};
+
+struct chempi_arrival {
+    struct chempi_ep *ep;       /* where it came from */
+    struct chempi_envelope env; /* private copy, validated */
+    const void *data;           /* whole payload when avail == env.len; valid
+                                   during the upcall only; any alignment */
+    uint64_t avail;             /* env.len or 0 */
+    uint64_t token[2];          /* the device's name for this message */
+    uint32_t flags;             /* enum chempi_arrival_flags */
+    uint32_t protocol;          /* for the counters */
+};
+
+/* Upcalls; `arg` is params->sink_arg. All mandatory. */
+struct chempi_sink {
+    /* Announce an arrival; *rx is set on ACCEPT only. */
+    enum chempi_verdict (*arrived)(void *arg,
+                                   const struct chempi_arrival *arrival,
+                                   struct chempi_rx **rx);
+    /* The data of an accepted message is in place (status 0) or will never
+     * be (-errno). */
+    void (*delivered)(void *arg, struct chempi_rx *rx, int status);
+    /* The payload may be reused (status 0), or the message is lost. */
+    void (*sent)(void *arg, struct chempi_tx *tx, int status);
+    /* An endpoint that answered -EAGAIN can take something again. */
+    void (*room)(void *arg, struct chempi_ep *ep);
+    /* A process cannot be reached any more; why is a clause such as
+     * "connection reset by 127.0.0.1:4711". Pending tx and rx of the endpoint
+     * have been reported before. */
+    void (*lost)(void *arg, uint32_t proc, int status, const char *why);
+};
+
+/* What devices are handed. Constant after start, except behind pointers. */
+struct chempi_services {
+    const char *job_id;
+    const uint8_t *secret; /* CHEMPI_JOB_SECRET_BYTES */
+    uint32_t proc;         /* this process */
+    uint32_t proc_count;
+    uint32_t node;
+    uint32_t node_count;
+    uint32_t local_rank; /* on this node */
+    uint32_t local_size;
+    const uint32_t *node_of_proc;       /* [proc_count] */
+    const uint32_t *local_rank_of_proc; /* [proc_count] */
+    const char *const *node_names;      /* [node_count] */
+    const struct chempi_table *table;   /* NULL when there is none */
+    struct chempi_region *region;       /* this node's; never NULL */
+    struct chempi_wake *wakes;          /* [local_size] */
+    const int *wake_fds;                /* [local_size]; -1: none */
+    bool is_wake_registered;            /* for chempi_wake_peer() */
+    struct chempi_pollset *pollset;     /* for devices with descriptors */
+};
+
+struct chempi_dev_params {
+    const struct chempi_services *services;
+    const struct chempi_sink *sink;
+    void *sink_arg;
+};
+
+enum chempi_dev_flags {
+    CHEMPI_DEV_NEEDS_CARD = 1, /* connect waits for card_arrived() */
+    CHEMPI_DEV_HAS_FDS = 2,    /* sleeps must be in epoll, not the futex */
+    CHEMPI_DEV_SAME_NODE = 4,  /* reaches processes of this node only */
+    CHEMPI_DEV_SELF = 8        /* reaches this process only */
+};
+
+/* Capabilities and limits; read-only after open. */
+struct chempi_dev_caps {
+    const char *const *protocols; /* names, cheapest for small first */
+    uint32_t protocol_count;
+    uint32_t flags;      /* enum chempi_dev_flags */
+    uint64_t inject_max; /* bytes of payload inject() takes, >= 64 */
+    /* Default upper end (bytes, inclusive) of each protocol's range, used
+     * when there is no table; the last one is UINT64_MAX. */
+    const uint64_t *protocol_max;
+    /* Largest message that travels as complete payload without the receiver's
+     * consent (eager), bytes; above it a message is left at the sender until
+     * accepted. Counts against the receiver's quota. */
+    uint64_t eager_max;
+};
+
+struct chempi_dev_ops {
+    uint32_t abi; /* CHEMPI_DEV_ABI, checked at registration */
+    const char *name;
+
+    /* Open; never blocks. On failure *out is untouched. */
+    int (*open)(const struct chempi_dev_params *params,
+                struct chempi_dev **out, struct chempi_err *err);
+
+    /* This process's address for others. *len: room in, bytes used out; 0
+     * when the device needs no card. */
+    int (*card)(struct chempi_dev *dev, void *buf, size_t *len);
+
+    /* The endpoint for a process; the same one for every call and for
+     * connections that the peer began. Never blocks and does not yet reserve
+     * what is costly. -EHOSTUNREACH: not for this device. */
+    int (*connect)(struct chempi_dev *dev, uint32_t proc,
+                   struct chempi_ep **out, struct chempi_err *err);
+
+    /* The card of ep->proc, asked for by didl because of NEEDS_CARD; validate
+     * it. Until then send and inject answer -EAGAIN. */
+    int (*card_arrived)(struct chempi_ep *ep, const void *card, size_t len,
+                        struct chempi_err *err);
+
+    /* Send a whole small message now: len <= inject_max, data copied before
+     * return. DONE, -EAGAIN (nothing was taken; room() follows), or an error.
+     */
+    int (*inject)(struct chempi_ep *ep, const struct chempi_envelope *env,
+                  const void *data, size_t len);
+
+    /* Start sending. DONE, PENDING, -EAGAIN as above, or an error (clear
+     * words through chempi_dev_err()). Messages of one endpoint may be passed
+     * by each other on the way. */
+    int (*send)(struct chempi_ep *ep, struct chempi_tx *tx);
+
+    /* Take a message that was left LATER into rx. DONE or PENDING or error. */
+    int (*accept)(struct chempi_ep *ep, const uint64_t token[2],
+                  struct chempi_rx *rx);
+
+    /* Discard one; the sender is told, its sent() comes as usual. */
+    void (*drop)(struct chempi_ep *ep, const uint64_t token[2]);
+
+    /* Advance; returns the number of events. Cheap when there is nothing:
+     * no system call on a device without descriptors, and O(1) in peers. */
+    int (*progress)(struct chempi_dev *dev);
+
+    /* Last look before sleeping, after the wake word was published: true if
+     * there is (or may be) something to do now. Changes nothing visible. */
+    bool (*is_ready)(struct chempi_dev *dev);
+
+    /* True when everything handed in has left this process for good, so that
+     * it may exit. */
+    bool (*is_drained)(struct chempi_dev *dev);
+
+    /* Release everything; accepts NULL; no upcall follows. */
+    void (*close)(struct chempi_dev *dev);
+};
+
+/* Every device's struct starts with this. */
+struct chempi_dev {
+    const struct chempi_dev_ops *ops;
+    const struct chempi_dev_caps *caps;
+    struct chempi_dev_params params;
+    struct chempi_err err; /* words of the last failure on this device */
+};
+
+#endif

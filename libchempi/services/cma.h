@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cross-memory attach: copying straight from or to another process's memory
+ * (process_vm_readv/writev), with the loop over partial transfers and limits
+ * of runs. Whether it is allowed is found out with a real byte, per peer.
+ */
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_CMA_H
+#define CHEMPI_LIBCHEMPI_SERVICES_CMA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "libchempi/services/iter.h"
+
+/* Read the byte at `remote` of process pid and compare with `expected`.
+ * 0: works; -EPERM, -ESRCH, -ENOSYS ...: do not use it; -EBADMSG: pid names
+ * another process (another PID namespace). */
+int chempi_cma_probe(pid_t pid, const void *remote, unsigned char expected);
+
+/* Copy len bytes from remote memory of pid. local: contiguous at buf, or
+ * through iter when buf is NULL. 0 or -errno; -EFAULT when either side is not
+ * mapped. Partial progress is reported in *done (bytes). */
+int chempi_cma_read(pid_t pid, void *buf, struct chempi_iter *iter,
+                    uint64_t remote_addr, uint64_t len, uint64_t *done);
+
+/* The same with a list of remote runs. */
+int chempi_cma_read_runs(pid_t pid, void *buf, struct chempi_iter *iter,
+                         const struct iovec *remote, size_t remote_count,
+                         uint64_t len, uint64_t *done);
+
+/* The other direction: contiguous remote target. */
+int chempi_cma_write(pid_t pid, const void *buf, struct chempi_iter *iter,
+                     uint64_t remote_addr, uint64_t len, uint64_t *done);
+
+#endif

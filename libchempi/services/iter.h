@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The segment iterator: walks (base, count, layout) as a stream of packed
+ * bytes, resumable at any byte, so that devices pack into their own slots,
+ * unpack as bytes arrive, or hand lists of runs to the kernel. A layout is
+ * compiled once, when its datatype is committed, and never changes.
+ * Never allocates; not thread-safe for one iterator.
+ */
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_ITER_H
+#define CHEMPI_LIBCHEMPI_SERVICES_ITER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+/* Compiled layout of one element; opaque to devices (services/layout.h). */
+struct chempi_layout;
+
+struct chempi_iter {
+    const struct chempi_layout *layout;
+    char *base;        /* address of displacement 0 of the first element */
+    uint64_t size;     /* packed bytes in all */
+    uint64_t position; /* packed bytes done */
+    uint64_t state[8]; /* the walker's own resume point */
+};
+
+/* count elements of layout at base. */
+void chempi_iter_init(struct chempi_iter *iter, const void *base,
+                      uint64_t count, const struct chempi_layout *layout);
+
+/* Copy the next at most max packed bytes out of / into the user's memory;
+ * returns the number done (less than max only at the end). */
+size_t chempi_iter_pack(struct chempi_iter *iter, void *dst, size_t max);
+size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src,
+                          size_t len);
+
+/* The next runs of contiguous memory: at most max_runs and max_bytes; advances
+ * past them. Returns the number of runs, 0 at the end. */
+size_t chempi_iter_runs(struct chempi_iter *iter, struct iovec *runs,
+                        size_t max_runs, uint64_t max_bytes);
+
+/* Go to any packed byte position (0 <= position <= size). */
+void chempi_iter_seek(struct chempi_iter *iter, uint64_t position);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Descriptors to wait on, shared by the devices of a process and its control
+ * connection: epoll in two halves, so that the wait happens without the lane
+ * lock and the callbacks under it.
+ *
+ * An item belongs to its user and must stay valid until removed; an item that
+ * is removed between collect and dispatch is not called any more.
+ */
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_POLLSET_H
+#define CHEMPI_LIBCHEMPI_SERVICES_POLLSET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct chempi_pollset;
+struct chempi_poll_item;
+
+/* events: EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP. */
+typedef void chempi_poll_fn(struct chempi_poll_item *item, uint32_t events);
+
+struct chempi_poll_item {
+    int fd;
+    chempi_poll_fn *ready;
+    uint32_t slot; /* the set's own */
+};
+
+int chempi_pollset_create(struct chempi_pollset **out);
+void chempi_pollset_destroy(struct chempi_pollset *set);
+
+/* Level-triggered. 0 or -errno. Under the lane lock. */
+int chempi_pollset_add(struct chempi_pollset *set,
+                       struct chempi_poll_item *item, uint32_t events);
+int chempi_pollset_modify(struct chempi_pollset *set,
+                          struct chempi_poll_item *item, uint32_t events);
+void chempi_pollset_remove(struct chempi_pollset *set,
+                           struct chempi_poll_item *item);
+bool chempi_pollset_is_empty(const struct chempi_pollset *set);
+
+/* Wait up to timeout_ms (0: look only; -1: no limit) and remember what is
+ * ready. One thread at a time; needs no lock. Returns the number ready, 0 on
+ * timeout or signal. */
+int chempi_pollset_collect(struct chempi_pollset *set, int timeout_ms);
+
+/* Call ready() for what the last collect found. Under the lane lock. Returns
+ * the number of calls. */
+int chempi_pollset_dispatch(struct chempi_pollset *set);
+
+#endif
