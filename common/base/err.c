@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Errors with their detail; see err.h. */
+#define _GNU_SOURCE /* strnlen */
+
 #include "common/base/err.h"
 
 #include <stdarg.h>
