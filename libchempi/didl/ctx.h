@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The one mutable context of the process: what MPI_Init set up. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_CTX_H
+#define CHEMPI_LIBCHEMPI_DIDL_CTX_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/control/client.h"
+#include "libchempi/ddi.h"
+
+enum chempi_phase {
+    CHEMPI_PHASE_BEFORE, /* MPI_Init not called */
+    CHEMPI_PHASE_UP,
+    CHEMPI_PHASE_FINALIZING,
+    CHEMPI_PHASE_AFTER
+};
+
+struct chempi_ctx {
+    _Atomic int phase;          /* enum chempi_phase */
+    int thread_level;           /* MPI_THREAD_* that was provided */
+    const struct chempi_job *job; /* a world of one has a made-up one */
+    struct chempi_client *client; /* NULL in a world of one */
+    struct chempi_services services;
+};
+
+extern struct chempi_ctx chempi_ctx;
+
+/* For the API's checks: MPI is usable now. */
+static inline bool chempi_ctx_is_up(void)
+{
+    return CHEMPI_LIKELY(atomic_load_explicit(&chempi_ctx.phase,
+                                              memory_order_acquire) ==
+                         CHEMPI_PHASE_UP);
+}
+
+#endif

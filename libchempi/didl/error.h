@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From errors inside to MPI errors outside. didl functions return an MPI
+ * error class (0 is MPI_SUCCESS) after chempi_error_set() has noted the words
+ * for this thread; the API layer alone calls chempi_error_raise().
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_ERROR_H
+#define CHEMPI_LIBCHEMPI_DIDL_ERROR_H
+
+#include <mpi.h>
+
+#include "common/base/err.h"
+#include "libchempi/didl/object.h"
+
+struct chempi_comm;
+
+struct chempi_errhandler {
+    struct chempi_object obj;
+    uint8_t kind;  /* enum chempi_errhandler_kind */
+    bool is_predefined;
+    void (*fn)(void); /* the user's function, cast back by kind */
+    MPI_Errhandler handle;
+};
+
+enum chempi_errhandler_kind {
+    CHEMPI_ERRHANDLER_FATAL,
+    CHEMPI_ERRHANDLER_ABORT,
+    CHEMPI_ERRHANDLER_RETURN,
+    CHEMPI_ERRHANDLER_COMM,
+    CHEMPI_ERRHANDLER_WIN,
+    CHEMPI_ERRHANDLER_FILE,
+    CHEMPI_ERRHANDLER_SESSION
+};
+
+extern struct chempi_errhandler chempi_errhandler_fatal;
+extern struct chempi_errhandler chempi_errhandler_abort;
+extern struct chempi_errhandler chempi_errhandler_return;
+
+/* NULL when the handle names no error handler. */
+static inline struct chempi_errhandler *
+chempi_errhandler_lookup(MPI_Errhandler handle)
+{
+    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END) {
+        struct chempi_errhandler *eh =
+            (struct chempi_errhandler *)(void *)handle;
+
+        return eh->obj.magic == CHEMPI_MAGIC_ERRHANDLER ? eh : NULL;
+    }
+    if (handle == MPI_ERRORS_ARE_FATAL)
+        return &chempi_errhandler_fatal;
+    if (handle == MPI_ERRORS_RETURN)
+        return &chempi_errhandler_return;
+    return handle == MPI_ERRORS_ABORT ? &chempi_errhandler_abort : NULL;
+}
+
+void chempi_errhandler_release(struct chempi_errhandler *eh);
+
+/* Note the words for the error that is about to be returned; returns
+ * errclass. Thread-local. */
+int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
+
+/* Map -errno from a lower layer to a class, with err's words (may be NULL). */
+int chempi_error_from(int neg_errno, const struct chempi_err *err);
+
+/*
+ * Run the error handler of comm (NULL: of MPI_COMM_SELF, as MPI 5.0 section
+ * 9.3 asks for errors that belong to no object) for error class or code
+ * `code` in MPI call `func`. A fatal handler prints one message (call, rank,
+ * host, class, words) and ends the job; otherwise returns the code for the
+ * caller of the MPI function. Before init / after finalize it uses the initial
+ * error handler.
+ */
+int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
+
+#endif

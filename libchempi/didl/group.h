@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Groups: ordered sets of processes (MPI 5.0, chapter 7). Immutable. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_GROUP_H
+#define CHEMPI_LIBCHEMPI_DIDL_GROUP_H
+
+#include <mpi.h>
+
+#include "libchempi/didl/object.h"
+
+struct chempi_group {
+    struct chempi_object obj;
+    uint32_t size;
+    int32_t rank;          /* of this process, MPI_UNDEFINED if no member */
+    const uint32_t *procs; /* [size] process index = world rank; NULL: the
+                              identity */
+};
+
+extern struct chempi_group chempi_group_empty;
+
+static inline uint32_t chempi_group_proc(const struct chempi_group *group,
+                                         uint32_t rank)
+{
+    return group->procs ? group->procs[rank] : rank;
+}
+
+/* NULL when the handle names no group. */
+static inline struct chempi_group *chempi_group_lookup(MPI_Group handle)
+{
+    struct chempi_group *group = (struct chempi_group *)(void *)handle;
+
+    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
+        return group->obj.magic == CHEMPI_MAGIC_GROUP ? group : NULL;
+    return handle == MPI_GROUP_EMPTY ? &chempi_group_empty : NULL;
+}
+
+/* A new group; takes over procs (malloc'ed, [size], or NULL for identity).
+ * NULL when out of memory (procs is freed). */
+struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs);
+void chempi_group_release(struct chempi_group *group); /* drops one ref */
+
+#endif

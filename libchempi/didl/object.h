@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What every MPI object starts with. A user-made handle is the object's
+ * address; predefined handles are the ABI's constants below 0x1000.
+ *
+ *   O1  refs >= 1 while reachable: one for the user's handle, one for every
+ *       pending operation, attribute callback or object that leans on it
+ *   O2  magic is the object's kind while it lives, 0 after it is freed, so a
+ *       stale handle is refused as long as the memory is not reused
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_OBJECT_H
+#define CHEMPI_LIBCHEMPI_DIDL_OBJECT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/compiler.h"
+
+#define CHEMPI_HANDLE_PREDEFINED_END 0x1000u
+
+enum chempi_magic {
+    CHEMPI_MAGIC_COMM = 0x43c0de01,
+    CHEMPI_MAGIC_GROUP,
+    CHEMPI_MAGIC_DATATYPE,
+    CHEMPI_MAGIC_OP,
+    CHEMPI_MAGIC_ERRHANDLER,
+    CHEMPI_MAGIC_INFO,
+    CHEMPI_MAGIC_REQUEST,
+    CHEMPI_MAGIC_MESSAGE,
+    CHEMPI_MAGIC_SESSION
+};
+
+struct chempi_object {
+    uint32_t magic; /* enum chempi_magic */
+    _Atomic int32_t refs;
+};
+
+static inline void chempi_object_init(struct chempi_object *obj,
+                                      enum chempi_magic magic)
+{
+    obj->magic = (uint32_t)magic;
+    atomic_init(&obj->refs, 1);
+}
+
+static inline void chempi_object_hold(struct chempi_object *obj)
+{
+    atomic_fetch_add_explicit(&obj->refs, 1, memory_order_relaxed);
+}
+
+/* True when the last reference is gone and the caller must destroy it. */
+static inline bool chempi_object_drop(struct chempi_object *obj)
+{
+    return atomic_fetch_sub_explicit(&obj->refs, 1, memory_order_acq_rel) ==
+           1;
+}
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Progress and waiting (architecture, section 6): poll the devices that have
+ * work, spin as long as the machine has a core to spare, then sleep on the
+ * wake word or in epoll until a peer or the kernel wakes the process.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* True when the wait is over. Called under the lane lock; must be cheap. */
+typedef bool chempi_progress_done_fn(void *arg);
+
+/* Advance everything once; returns the number of events. Takes the lock. */
+int chempi_progress_poll(void);
+
+/*
+ * Make progress until done(arg), sleeping when nothing happens. Whoever makes
+ * done() true must either do so from this process's progress, or publish it
+ * in shared memory and then call chempi_progress_rouse_local() for this rank.
+ * Takes the lock itself; returns without it. 0, or an MPI error class when the
+ * job is being torn down. Use for conditions in shared memory (node-local
+ * collectives) as well as for requests.
+ */
+int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
+
+/* Wake another local rank (by its local rank number) if it sleeps, after
+ * work for it has been published in shared memory. */
+void chempi_progress_rouse_local(uint32_t local_rank);
+
+#endif
