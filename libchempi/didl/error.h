@@ -59,6 +59,11 @@ void chempi_errhandler_release(struct chempi_errhandler *eh);
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
 
+/* Note the communicator that the error about to be returned belongs to, when
+ * the call has no such argument (MPI_Wait and friends): chempi_error_raise()
+ * with comm NULL then uses its handler. Thread-local; cleared by raise. */
+void chempi_error_set_comm(struct chempi_comm *comm);
+
 /* Map -errno from a lower layer to a class, with err's words (may be NULL). */
 int chempi_error_from(int neg_errno, const struct chempi_err *err);
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/list.h"
+
 /* True when the wait is over. Called under the lane lock; must be cheap. */
 typedef bool chempi_progress_done_fn(void *arg);
 
@@ -29,5 +31,18 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
 /* Wake another local rank (by its local rank number) if it sleeps, after
  * work for it has been published in shared memory. */
 void chempi_progress_rouse_local(uint32_t local_rank);
+
+/*
+ * A hook that every poll calls, for work that is nobody's device (collective
+ * schedules); returns the number of events. Added and removed under the lane
+ * lock; the hook runs under it. A poll with no hooks pays one compare.
+ */
+struct chempi_progress_hook {
+    struct chempi_list link;
+    int (*poll)(struct chempi_progress_hook *hook);
+};
+
+void chempi_progress_add_hook(struct chempi_progress_hook *hook);
+void chempi_progress_remove_hook(struct chempi_progress_hook *hook);
 
 #endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests: the struct that every pending operation has, and its life.
+ *
+ *   Q1  pending counts what must still happen; the request is complete at 0
+ *   Q2  an active request is referenced by its engine (device, matching,
+ *       schedule); the user's handle is a second reference
+ *   Q3  a request that the user freed while active is destroyed at completion
+ *   Q4  all members are guarded by the lane lock
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
+#define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
+
+#include <mpi.h>
+
+#include "common/base/list.h"
+#include "libchempi/ddi.h"
+#include "libchempi/didl/comm.h"
+#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/object.h"
+
+struct chempi_peer;
+struct chempi_queue;
+
+enum chempi_request_kind {
+    CHEMPI_REQUEST_SEND,
+    CHEMPI_REQUEST_RECV,
+    CHEMPI_REQUEST_NULL_PEER, /* MPI_PROC_NULL: complete from the start */
+    CHEMPI_REQUEST_COLL,      /* a schedule */
+    CHEMPI_REQUEST_GENERAL    /* MPI_Grequest_start */
+};
+
+enum chempi_send_mode {
+    CHEMPI_SEND_STANDARD,
+    CHEMPI_SEND_SYNC,
+    CHEMPI_SEND_BUFFERED,
+    CHEMPI_SEND_READY
+};
+
+struct chempi_request;
+
+/* What a kind does; every member is mandatory. */
+struct chempi_request_ops {
+    /* Begin a persistent operation (it is marked active, pending is 0); sets
+     * pending. Under the lane lock. MPI error class. */
+    int (*start)(struct chempi_request *req);
+    /* Under the lane lock; may do nothing. */
+    void (*cancel)(struct chempi_request *req);
+    /* Fill in the status of a complete request; may run user code; without
+     * the lock. Returns the operation's MPI error class. */
+    int (*finish)(struct chempi_request *req, MPI_Status *status);
+    /* Release what the kind owns, and the memory. Under the lane lock. */
+    void (*destroy)(struct chempi_request *req);
+};
+
+/* A receive as a device sees it; also part of a message without one. */
+struct chempi_incoming {
+    struct chempi_rx rx;
+    bool is_request; /* embedded in a request, not in a held message */
+};
+
+/* Something that waits for room at a peer, in order. */
+struct chempi_outgoing {
+    struct chempi_list link;
+    bool is_system;
+};
+
+struct chempi_request {
+    struct chempi_object obj;
+    const struct chempi_request_ops *ops;
+    uint32_t pending;
+    uint8_t kind; /* enum chempi_request_kind */
+    uint8_t mode; /* enum chempi_send_mode */
+    bool is_persistent;
+    bool is_active;    /* started, or not persistent */
+    bool is_freed;     /* the user's handle is gone */
+    bool is_cancelled; /* completed by cancellation */
+    bool is_cancelling;
+    bool is_queued; /* outgoing.link or match_link is on a list */
+    int error;      /* MPI error class of the finished operation */
+    int32_t source; /* status */
+    int32_t tag;    /* status, and the tag of a send */
+    MPI_Count bytes;
+    struct chempi_comm *comm; /* held */
+    struct chempi_datatype *type;
+    /* Point-to-point only, from here on. */
+    void *buf;
+    MPI_Count count;
+    int32_t peer_rank; /* argument: destination, source or MPI_ANY_SOURCE */
+    int32_t peer_tag;  /* argument: tag or MPI_ANY_TAG */
+    uint32_t context;
+    struct chempi_peer *peer;    /* of a send */
+    struct chempi_outgoing outgoing;
+    struct chempi_list match_link; /* posted receives; sync sends */
+    struct chempi_queue *queue;
+    uint64_t stamp;
+    void *packed; /* buffered sends: memory to give back */
+    struct chempi_iter iter;
+    union {
+        struct chempi_tx tx;
+        struct chempi_incoming in;
+    } u;
+};
+
+/* NULL when the handle names no request. */
+static inline struct chempi_request *chempi_request_lookup(MPI_Request handle)
+{
+    struct chempi_request *req = (struct chempi_request *)(void *)handle;
+
+    if (CHEMPI_UNLIKELY((uintptr_t)handle < CHEMPI_HANDLE_PREDEFINED_END))
+        return NULL;
+    return req->obj.magic == CHEMPI_MAGIC_REQUEST ? req : NULL;
+}
+
+static inline MPI_Request chempi_request_handle(struct chempi_request *req)
+{
+    return (MPI_Request)(void *)req;
+}
+
+/* Set the common members of a new request (memory is the caller's): one
+ * reference, active, pending 1, no error. comm and type are held if given. */
+void chempi_request_init(struct chempi_request *req,
+                         enum chempi_request_kind kind,
+                         const struct chempi_request_ops *ops,
+                         struct chempi_comm *comm,
+                         struct chempi_datatype *type);
+
+/* A request from the pool for point-to-point; NULL when out of memory. Under
+ * the lane lock. */
+struct chempi_request *chempi_request_alloc(void);
+void chempi_request_recycle(struct chempi_request *req);
+
+/* One thing that had to happen has happened; at the last the request is
+ * complete: waiters are told, a freed one is destroyed. Under the lock. */
+void chempi_request_progress(struct chempi_request *req, int error);
+
+static inline bool chempi_request_is_complete(const struct chempi_request *req)
+{
+    return req->pending == 0;
+}
+
+/* Wait for one request without consuming it. Takes the lock itself. */
+int chempi_request_await(struct chempi_request *req);
+
+/* Drop the holder's reference of an inactive or complete request. Under the
+ * lock. */
+void chempi_request_drop(struct chempi_request *req);
+
+/* Operations in flight whose handle the user freed (finalize waits). */
+uint32_t chempi_request_orphans(void);
+
+#endif
