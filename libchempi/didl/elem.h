@@ -7,7 +7,6 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_ELEM_H
 #define CHEMPI_LIBCHEMPI_DIDL_ELEM_H
 
-#include <limits.h>
 #include <stdint.h>
 
 enum chempi_elem {
@@ -83,15 +82,12 @@ struct chempi_elem_long_double_int {
 
 /* Facts of one kind. */
 struct chempi_elem_info {
-    uint8_t size;     /* bytes of data; of a pair without padding */
-    uint8_t extent;   /* bytes from one element to the next */
-    uint8_t align;    /* bytes, as in a C struct */
-    uint8_t parts;    /* numbers in it: 2 for complex and pairs */
-    uint8_t first;    /* enum chempi_elem of the first part (itself if one) */
-    uint8_t second;   /* of the second part, or NONE */
-    uint8_t second_at; /* byte offset of the second part */
-    uint8_t external; /* bytes of the first part in external32 */
-    uint8_t external_second; /* bytes of the second part, or 0 */
+    uint8_t size;      /* bytes of data; of a pair without padding */
+    uint8_t extent;    /* bytes from one element to the next */
+    uint8_t align;     /* bytes, as in a C struct */
+    uint8_t first;     /* enum chempi_elem of the first or only number in it */
+    uint8_t second;    /* of the second number (complex, pairs), or NONE */
+    uint8_t second_at; /* byte offset of the second number, or 0 */
 };
 
 /* Indexed by enum chempi_elem; NONE is all zero. */

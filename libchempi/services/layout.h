@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Compiled layouts: where the packed bytes of one element lie in memory. A
+ * layout is a tree of immutable nodes, shared by reference, in a normal form
+ * that the iterator walks fast and can enter at any byte:
+ *
+ *   BLOCK    `size` consecutive bytes
+ *   STRIDED  `count` copies of child, `stride` bytes apart
+ *   INDEXED  `count` copies of child at base + offsets[i]
+ *   RUNS     `count` blocks at base + offsets[i] of starts[i + 1] - starts[i]
+ *            bytes; starts[i] is the packed position
+ *   PARTS    `count` different children at base + offsets[i], packed positions
+ *            as in RUNS
+ *
+ *   L1  every node but an empty root has size > 0 and count >= 2
+ *   L2  no two neighbours in packed order are neighbours in memory: a
+ *       constructor merges them
+ *   L3  a list of equally long blocks at equal distances is STRIDED, of
+ *       equally long blocks INDEXED, any other list of blocks RUNS
+ *   L4  displacements of a node's children are relative to the node's base,
+ *       to which `offset` is added first
+ *   L5  size and count * child size fit 63 bits (constructors answer NULL)
+ */
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
+#define CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum chempi_layout_kind {
+    CHEMPI_LAYOUT_BLOCK,
+    CHEMPI_LAYOUT_STRIDED,
+    CHEMPI_LAYOUT_INDEXED,
+    CHEMPI_LAYOUT_RUNS,
+    CHEMPI_LAYOUT_PARTS
+};
+
+struct chempi_layout_node {
+    _Atomic uint32_t refs;
+    uint32_t kind;   /* enum chempi_layout_kind */
+    uint64_t size;   /* packed bytes */
+    int64_t offset;  /* bytes, added to the base on entry */
+    uint64_t count;  /* of children or runs; 1 for BLOCK */
+    int64_t stride;  /* STRIDED: bytes */
+    uint64_t blocks; /* contiguous runs in all (saturates) */
+    const struct chempi_layout_node *child;           /* STRIDED, INDEXED */
+    const int64_t *offsets;                           /* [count] */
+    const uint64_t *starts;                           /* [count + 1] */
+    const struct chempi_layout_node *const *children; /* PARTS: [count] */
+};
+
+/* One element of a datatype: a tree and the distance to the next element. */
+struct chempi_layout {
+    uint64_t size;  /* packed bytes of one element */
+    int64_t extent; /* bytes from one element to the next */
+    const struct chempi_layout_node *root;
+};
+
+/*
+ * Constructors. Each takes over the references of its children, also when it
+ * fails; NULL means out of memory or a size beyond 63 bits. Threads: any.
+ */
+
+/* len bytes at displacement offset; len 0 is the empty layout. */
+const struct chempi_layout_node *chempi_layout_block(int64_t offset,
+                                                     uint64_t len);
+
+/* child moved by offset bytes. */
+const struct chempi_layout_node *
+chempi_layout_shift(const struct chempi_layout_node *child, int64_t offset);
+
+/* count copies of child, stride bytes apart. */
+const struct chempi_layout_node *
+chempi_layout_repeat(const struct chempi_layout_node *child, uint64_t count,
+                     int64_t stride);
+
+/* count copies of child at offsets[i]. The array stays the caller's. */
+const struct chempi_layout_node *
+chempi_layout_indexed(const struct chempi_layout_node *child, uint64_t count,
+                      const int64_t *offsets);
+
+/* children[i] at offsets[i], in this order. The arrays stay the caller's. */
+const struct chempi_layout_node *
+chempi_layout_join(uint64_t count, const int64_t *offsets,
+                   const struct chempi_layout_node *const *children);
+
+const struct chempi_layout_node *
+chempi_layout_hold(const struct chempi_layout_node *node);
+void chempi_layout_release(const struct chempi_layout_node *node);
+
+#endif
