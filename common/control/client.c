@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank's side of the connection to its supervisor; see client.h.
+ *
+ * WELCOME, in order: u32 version, str job id, 32 bytes secret, u32 rank, u32
+ * size, u32 node, u32 nodes, nodes x str name, size x u32 node of rank, u32
+ * local size, u32 app number, u32 universe size, u32 want_stats, u32 region
+ * descriptor, u32 table descriptor (all ones: none), local size x u32 wake
+ * descriptor.
+ */
+#define _GNU_SOURCE /* F_DUPFD and friends */
+#include "common/control/client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "common/control/channel.h"
+#include "common/control/msg.h"
+
+#define WELCOME_LIMIT_MS 60000
+#define ABORT_LIMIT_MS 5000
+#define QUEUE_MAX (16u << 20) /* bytes queued towards the supervisor */
+
+struct chempi_client {
+    struct chempi_channel ch;
+    struct chempi_job job;
+    /* What job points to; ours to write and free. */
+    uint32_t *node_of_rank;
+    uint32_t *local_rank_of_rank;
+    char **node_names; /* one block: pointers, then the names */
+    int *wake_fds;
+    uint64_t fences; /* number of the last fence entered */
+};
+
+static int number_in_env(const char *text, int *out)
+{
+    char *end;
+    long v;
+
+    errno = 0;
+    v = strtol(text, &end, 10);
+    if (errno || end == text || *end || v < 0 || v > INT32_MAX)
+        return -EINVAL;
+    *out = (int)v;
+    return 0;
+}
+
+/* The inherited socket, checked to be one. */
+static int find_socket(int *out, struct chempi_err *err)
+{
+    const char *text = getenv(CHEMPI_CONTROL_ENV);
+    socklen_t len = sizeof(int);
+    int type;
+    int fd;
+
+    if (!text)
+        return -ENOENT;
+    if (number_in_env(text, &fd))
+        return chempi_err_set(err, -EINVAL,
+                              CHEMPI_CONTROL_ENV "=%.32s is no descriptor; "
+                              "start the program with chempirun or unset it",
+                              text);
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+        type != SOCK_STREAM)
+        return chempi_err_set(err, -EBADF,
+                              "descriptor %d (from " CHEMPI_CONTROL_ENV ") is "
+                              "not the connection to the launcher: a wrapper "
+                              "closed or replaced it",
+                              fd);
+    *out = fd;
+    return 0;
+}
+
+static int set_cloexec(int fd, const char *what, struct chempi_err *err)
+{
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        return chempi_err_set(err, -errno,
+                              "the inherited descriptor %d (%s) is not open: "
+                              "a wrapper between chempirun and this program "
+                              "closed it",
+                              fd, what);
+    return 0;
+}
+
+static void copy_str(char *to, size_t size, const char *from)
+{
+    size_t len = strlen(from);
+
+    len = len < size ? len : size - 1;
+    memcpy(to, from, len);
+    to[len] = '\0';
+}
+
+/* Pointers and names in one block. */
+static int parse_names(struct chempi_client *c, struct chempi_reader *r)
+{
+    const uint32_t n = c->job.node_count;
+    const size_t table = n * sizeof(char *);
+    char *at;
+
+    c->node_names =
+        chempi_sys->calloc(1, table + (size_t)n * CHEMPI_NODE_NAME_MAX);
+    if (!c->node_names)
+        return -ENOMEM;
+    at = (char *)c->node_names + table;
+    for (uint32_t i = 0; i < n; i++) {
+        copy_str(at, CHEMPI_NODE_NAME_MAX,
+                 chempi_wire_get_str(r, CHEMPI_NODE_NAME_MAX));
+        c->node_names[i] = at;
+        at += CHEMPI_NODE_NAME_MAX;
+    }
+    c->job.node_names = (const char *const *)c->node_names;
+    return 0;
+}
+
+/* Local ranks follow from who is where, in the order of world ranks. */
+static int number_locals(struct chempi_client *c)
+{
+    const uint32_t nodes = c->job.node_count;
+    uint32_t *used = chempi_sys->calloc(nodes, sizeof(*used));
+
+    if (!used)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < c->job.size; i++)
+        c->local_rank_of_rank[i] = used[c->node_of_rank[i]]++;
+    c->job.local_rank = c->local_rank_of_rank[c->job.rank];
+    c->job.local_size = used[c->job.node];
+    free(used);
+    return 0;
+}
+
+static int parse_places(struct chempi_client *c, struct chempi_reader *r)
+{
+    const size_t n = c->job.size;
+    const uint8_t *at = chempi_wire_get_raw(r, n * 4);
+    struct chempi_reader places;
+
+    if (!at)
+        return -EBADMSG;
+    c->node_of_rank = chempi_sys->calloc(n, sizeof(uint32_t));
+    c->local_rank_of_rank = chempi_sys->calloc(n, sizeof(uint32_t));
+    if (!c->node_of_rank || !c->local_rank_of_rank)
+        return -ENOMEM;
+    c->job.node_of_rank = c->node_of_rank;
+    c->job.local_rank_of_rank = c->local_rank_of_rank;
+    chempi_wire_read(&places, at, n * 4);
+    for (size_t i = 0; i < n; i++) {
+        c->node_of_rank[i] = chempi_wire_get_u32(&places);
+        if (c->node_of_rank[i] >= c->job.node_count)
+            return -EBADMSG;
+    }
+    if (c->node_of_rank[c->job.rank] != c->job.node)
+        return -EBADMSG;
+    return number_locals(c);
+}
+
+static int parse_wake(struct chempi_client *c, struct chempi_reader *r)
+{
+    const uint32_t n = c->job.local_size;
+
+    c->job.region_fd = (int)chempi_wire_get_u32(r);
+    c->job.table_fd = (int)chempi_wire_get_u32(r);
+    c->wake_fds = chempi_sys->calloc(n, sizeof(int));
+    if (!c->wake_fds)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++)
+        c->wake_fds[i] = (int)chempi_wire_get_u32(r);
+    c->job.wake_fds = c->wake_fds;
+    return 0;
+}
+
+static int parse_head(struct chempi_client *c, struct chempi_reader *r)
+{
+    struct chempi_job *job = &c->job;
+    const uint8_t *secret;
+
+    if (chempi_wire_get_u32(r) != CHEMPI_CONTROL_VERSION)
+        return -EPROTO;
+    copy_str(job->id, sizeof(job->id),
+             chempi_wire_get_str(r, CHEMPI_JOB_ID_MAX));
+    secret = chempi_wire_get_raw(r, CHEMPI_JOB_SECRET_BYTES);
+    if (secret)
+        memcpy(job->secret, secret, CHEMPI_JOB_SECRET_BYTES);
+    job->rank = chempi_wire_get_u32(r);
+    job->size = chempi_wire_get_u32(r);
+    job->node = chempi_wire_get_u32(r);
+    job->node_count = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 5);
+    if (r->is_bad || job->size == 0 || job->size > CHEMPI_JOB_RANKS_MAX ||
+        job->rank >= job->size || job->node >= job->node_count)
+        return -EBADMSG;
+    return 0;
+}
+
+static int parse_welcome(struct chempi_client *c,
+                         const struct chempi_frame *frame)
+{
+    struct chempi_reader r;
+    uint32_t local_size;
+    int rc;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    rc = parse_head(c, &r);
+    rc = rc ? rc : parse_names(c, &r);
+    rc = rc ? rc : parse_places(c, &r);
+    if (rc)
+        return rc;
+    local_size = chempi_wire_get_u32(&r);
+    c->job.app_num = chempi_wire_get_u32(&r);
+    c->job.universe_size = chempi_wire_get_u32(&r);
+    c->job.want_stats = chempi_wire_get_u32(&r);
+    if (local_size != c->job.local_size)
+        return -EBADMSG;
+    rc = parse_wake(c, &r);
+    if (!rc && !chempi_wire_is_done(&r))
+        rc = -EBADMSG;
+    return rc;
+}
+
+/* Wait for one whole frame, until the deadline. */
+static int await_frame(struct chempi_client *c, uint64_t deadline_ns,
+                       struct chempi_frame *out)
+{
+    struct pollfd p = {.fd = c->ch.fd, .events = POLLIN};
+
+    for (;;) {
+        int rc = chempi_channel_next(&c->ch, out);
+        uint64_t now;
+
+        if (rc)
+            return rc < 0 ? rc : 0;
+        rc = chempi_channel_fill(&c->ch);
+        if (rc < 0)
+            return rc;
+        if (rc > 0)
+            continue;
+        now = chempi_clock_ns();
+        if (now >= deadline_ns)
+            return -ETIMEDOUT;
+        (void)poll(&p, 1, (int)((deadline_ns - now) / CHEMPI_NS_PER_MS) + 1);
+    }
+}
+
+static int shake_hands(struct chempi_client *c, struct chempi_err *err)
+{
+    const uint64_t deadline =
+        chempi_clock_ns() + WELCOME_LIMIT_MS * CHEMPI_NS_PER_MS;
+    struct chempi_writer *w =
+        chempi_channel_begin(&c->ch, CHEMPI_MSG_HELLO, 0);
+    struct chempi_frame frame;
+    int rc;
+
+    chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
+    chempi_wire_put_u32(w, (uint32_t)getpid());
+    rc = chempi_channel_end(&c->ch);
+    if (!rc)
+        rc = chempi_channel_flush(&c->ch);
+    rc = rc < 0 ? rc : await_frame(c, deadline, &frame);
+    if (rc)
+        return chempi_err_set(err, rc, "no word from the supervisor: %s",
+                              chempi_err_name(rc));
+    rc = frame.type == CHEMPI_MSG_WELCOME ? parse_welcome(c, &frame)
+                                          : -EBADMSG;
+    if (rc == -EPROTO)
+        return chempi_err_set(err, rc,
+                              "chempirun and this program's library are of "
+                              "different versions");
+    if (rc)
+        return chempi_err_set(err, rc,
+                              "cannot take the supervisor's welcome: %s",
+                              chempi_err_name(rc));
+    return 0;
+}
+
+static int adopt_descriptors(struct chempi_client *c, struct chempi_err *err)
+{
+    int rc = set_cloexec(c->ch.fd, "control", err);
+
+    if (!rc)
+        rc = set_cloexec(c->job.region_fd, "shared region", err);
+    if (!rc && c->job.table_fd >= 0)
+        rc = set_cloexec(c->job.table_fd, "connection table", err);
+    for (uint32_t i = 0; !rc && i < c->job.local_size; i++)
+        rc = set_cloexec(c->job.wake_fds[i], "wake event", err);
+    return rc;
+}
+
+int chempi_client_open(struct chempi_client **out, struct chempi_err *err)
+{
+    struct chempi_client *c;
+    int fd = -1;
+    int rc = find_socket(&fd, err);
+
+    if (rc)
+        return rc;
+    c = chempi_sys->calloc(1, sizeof(*c));
+    if (!c)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    chempi_channel_init(&c->ch, fd, CHEMPI_RANK_OUT_MAX, QUEUE_MAX);
+    rc = shake_hands(c, err);
+    if (!rc)
+        rc = adopt_descriptors(c, err);
+    if (rc) {
+        chempi_client_close(c);
+        return rc;
+    }
+    (void)unsetenv(CHEMPI_CONTROL_ENV); /* fails for malformed names only */
+    *out = c;
+    return 0;
+}
+
+void chempi_client_close(struct chempi_client *c)
+{
+    if (!c)
+        return;
+    chempi_channel_fini(&c->ch);
+    free(c->node_of_rank);
+    free(c->local_rank_of_rank);
+    free(c->node_names);
+    free(c->wake_fds);
+    memset(c->job.secret, 0, sizeof(c->job.secret));
+    free(c);
+}
+
+const struct chempi_job *chempi_client_job(const struct chempi_client *c)
+{
+    return &c->job;
+}
+
+int chempi_client_fd(const struct chempi_client *c)
+{
+    return c->ch.fd;
+}
+
+/* Finish the frame and write what the socket takes now. A lost supervisor is
+ * reported by progress(), not here. */
+static int push(struct chempi_client *c)
+{
+    int rc = chempi_channel_end(&c->ch);
+
+    if (rc)
+        return rc;
+    rc = chempi_channel_flush(&c->ch);
+    return rc > 0 ? 0 : rc;
+}
+
+static bool is_key(const char *key)
+{
+    return key[0] && strlen(key) < CHEMPI_KVS_KEY_MAX;
+}
+
+int chempi_client_put(struct chempi_client *c, const char *key,
+                      const void *value, size_t len)
+{
+    struct chempi_writer *w;
+
+    if (!is_key(key) || len > CHEMPI_KVS_VALUE_MAX)
+        return -EINVAL;
+    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_PUT, 0);
+    chempi_wire_put_str(w, key);
+    chempi_wire_put_blob(w, value, len);
+    return push(c);
+}
+
+int chempi_client_get(struct chempi_client *c, uint32_t rank, const char *key)
+{
+    struct chempi_writer *w;
+
+    if (!is_key(key) || rank >= c->job.size)
+        return -EINVAL;
+    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_GET, 0);
+    chempi_wire_put_u32(w, rank);
+    chempi_wire_put_str(w, key);
+    return push(c);
+}
+
+int chempi_client_fence(struct chempi_client *c, uint64_t *fence)
+{
+    struct chempi_writer *w =
+        chempi_channel_begin(&c->ch, CHEMPI_MSG_FENCE, 0);
+    int rc;
+
+    chempi_wire_put_u64(w, c->fences + 1);
+    rc = push(c);
+    if (!rc)
+        *fence = ++c->fences;
+    return rc;
+}
+
+static int push_empty(struct chempi_client *c, uint16_t type)
+{
+    (void)chempi_channel_begin(&c->ch, type, 0);
+    return push(c);
+}
+
+int chempi_client_set_initialized(struct chempi_client *c)
+{
+    return push_empty(c, CHEMPI_MSG_INIT);
+}
+
+int chempi_client_set_finalized(struct chempi_client *c)
+{
+    return push_empty(c, CHEMPI_MSG_FINAL);
+}
+
+int chempi_client_report(struct chempi_client *c, const char *text, size_t len)
+{
+    struct chempi_writer *w;
+
+    if (len > CHEMPI_REPORT_MAX)
+        return -EMSGSIZE;
+    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_REPORT, 0);
+    chempi_wire_put_blob(w, text, len);
+    return push(c);
+}
+
+int chempi_client_abort(struct chempi_client *c, int exit_code,
+                        const char *text)
+{
+    struct chempi_writer *w =
+        chempi_channel_begin(&c->ch, CHEMPI_MSG_ABORT, 0);
+    char cut[CHEMPI_TEXT_MAX];
+    int rc;
+
+    copy_str(cut, sizeof(cut), text ? text : "");
+    chempi_wire_put_u32(w, (uint32_t)exit_code);
+    chempi_wire_put_str(w, cut);
+    rc = push(c);
+    return rc ? rc : chempi_client_flush(c, ABORT_LIMIT_MS);
+}
+
+int chempi_client_flush(struct chempi_client *c, int timeout_ms)
+{
+    const uint64_t deadline =
+        chempi_clock_ns() + (uint64_t)timeout_ms * CHEMPI_NS_PER_MS;
+    struct pollfd p = {.fd = c->ch.fd, .events = POLLOUT};
+
+    for (;;) {
+        int rc = chempi_channel_flush(&c->ch);
+        uint64_t now;
+
+        if (rc <= 0)
+            return rc;
+        now = chempi_clock_ns();
+        if (now >= deadline)
+            return -ETIMEDOUT;
+        (void)poll(&p, 1, (int)((deadline - now) / CHEMPI_NS_PER_MS) + 1);
+    }
+}
+
+static int dispatch_got(const struct chempi_client *c, struct chempi_reader *r,
+                        const struct chempi_client_events *ev, void *arg)
+{
+    uint32_t rank = chempi_wire_get_u32(r);
+    const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
+    size_t len;
+    const uint8_t *value =
+        chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
+
+    if (!chempi_wire_is_done(r) || rank >= c->job.size)
+        return -EBADMSG;
+    ev->got(arg, rank, key, value, len);
+    return 0;
+}
+
+static int dispatch_lost(const struct chempi_client *c,
+                         struct chempi_reader *r,
+                         const struct chempi_client_events *ev, void *arg)
+{
+    uint32_t rank = chempi_wire_get_u32(r);
+    const char *text = chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
+
+    if (!chempi_wire_is_done(r) ||
+        (rank >= c->job.size && rank != CHEMPI_NODE_ANY))
+        return -EBADMSG;
+    ev->rank_lost(arg, rank, text);
+    return 0;
+}
+
+static int dispatch(const struct chempi_client *c,
+                    const struct chempi_frame *frame,
+                    const struct chempi_client_events *ev, void *arg)
+{
+    struct chempi_reader r;
+    uint64_t number;
+    uint32_t limit_ms;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    switch (frame->type) {
+    case CHEMPI_MSG_GOT:
+        return dispatch_got(c, &r, ev, arg);
+    case CHEMPI_MSG_LOST:
+        return dispatch_lost(c, &r, ev, arg);
+    case CHEMPI_MSG_FENCED:
+        number = chempi_wire_get_u64(&r);
+        if (!chempi_wire_is_done(&r) || number > c->fences)
+            return -EBADMSG;
+        ev->fenced(arg, number);
+        return 0;
+    case CHEMPI_MSG_BUDGET:
+        number = chempi_wire_get_u64(&r);
+        limit_ms = chempi_wire_get_u32(&r);
+        if (!chempi_wire_is_done(&r))
+            return -EBADMSG;
+        ev->budget(arg, number, limit_ms);
+        return 0;
+    default:
+        return -EBADMSG;
+    }
+}
+
+static int lost(struct chempi_err *err, int code)
+{
+    return chempi_err_set(err, -EPIPE, "the supervisor of this node is lost: %s",
+                          chempi_err_name(code));
+}
+
+int chempi_client_progress(struct chempi_client *c,
+                           const struct chempi_client_events *ev, void *arg,
+                           struct chempi_err *err)
+{
+    struct chempi_frame frame;
+    int count = 0;
+    int filled = chempi_channel_fill(&c->ch);
+    int rc;
+
+    while ((rc = chempi_channel_next(&c->ch, &frame)) == 1) {
+        rc = dispatch(c, &frame, ev, arg);
+        if (rc)
+            break;
+        count++;
+    }
+    if (rc < 0)
+        return lost(err, rc);
+    if (filled < 0)
+        return count ? count : lost(err, filled);
+    rc = chempi_channel_flush(&c->ch);
+    return rc < 0 && !count ? lost(err, rc) : count;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control messages: who sends which to whom, with which fields, and the
+ * limits that every receiver enforces. A message is one frame (channel.h).
+ * "node" and "rank" are indices in the job; str and blob as in wire.h.
+ */
+#ifndef CHEMPI_COMMON_CONTROL_MSG_H
+#define CHEMPI_COMMON_CONTROL_MSG_H
+
+#include <stdint.h>
+
+#define CHEMPI_CONTROL_VERSION 1u
+#define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
+
+/* Limits on what a peer can make us hold. */
+#define CHEMPI_JOB_RANKS_MAX (1u << 20)
+#define CHEMPI_JOB_NODES_MAX (1u << 16)
+#define CHEMPI_TEXT_MAX 1024u            /* bytes of a sentence, with zero */
+#define CHEMPI_REPORT_MAX (1u << 20)     /* bytes of one rank's report */
+#define CHEMPI_RANK_KEYS_MAX 1024u       /* keys one rank may publish */
+#define CHEMPI_RANK_GETS_MAX (1u << 16)  /* questions open at one node */
+#define CHEMPI_OUTPUT_CHUNK (64u << 10)  /* bytes of one output message */
+#define CHEMPI_OUTPUT_WINDOW (256u << 10) /* unacknowledged bytes per node */
+#define CHEMPI_STDIN_WINDOW (64u << 10)  /* the same, standard input */
+#define CHEMPI_RANK_IN_MAX (2u << 20)    /* payload: rank to supervisor */
+#define CHEMPI_RANK_OUT_MAX (32u << 20)  /* payload: supervisor to rank */
+#define CHEMPI_TREE_MAX (64u << 20)      /* payload: on the job's tree */
+#define CHEMPI_QUEUE_MAX (256u << 20)    /* queued towards one peer */
+
+enum chempi_msg {
+    /* rank -> supervisor */
+    CHEMPI_MSG_HELLO = 1,  /* u32 version, u32 pid */
+    CHEMPI_MSG_PUT = 2,    /* str key, blob value */
+    CHEMPI_MSG_GET = 3,    /* u32 rank, str key */
+    CHEMPI_MSG_FENCE = 4,  /* u64 number, from 1 */
+    CHEMPI_MSG_INIT = 5,   /* - */
+    CHEMPI_MSG_FINAL = 6,  /* - */
+    CHEMPI_MSG_ABORT = 7,  /* u32 exit code, str text */
+    CHEMPI_MSG_REPORT = 8, /* blob text */
+
+    /* supervisor -> rank */
+    CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */
+    CHEMPI_MSG_GOT = 17,     /* u32 rank, str key, blob value */
+    CHEMPI_MSG_FENCED = 18,  /* u64 number */
+    CHEMPI_MSG_LOST = 19,    /* u32 rank, str text */
+    CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms */
+
+    /* on the job's tree, towards the root (the launcher) */
+    CHEMPI_MSG_STARTED = 32,  /* u32 nodes: their ranks run */
+    CHEMPI_MSG_OUTPUT = 33,   /* u32 node, u32 rank, u8 1|2, blob */
+    CHEMPI_MSG_EATEN = 34,    /* u32 node, u32 bytes of input used */
+    CHEMPI_MSG_ENDED = 35,    /* a rank ended badly: u32 node, u32 rank,
+                                 u32 pid, u8 how, u32 code, str program,
+                                 str text */
+    CHEMPI_MSG_NODE_LOST = 36, /* u32 node, str text */
+    CHEMPI_MSG_ENTERED = 37,  /* u64 fence: entered by all below */
+    CHEMPI_MSG_STATS = 38,    /* blob text */
+    CHEMPI_MSG_DONE = 39,     /* u32 nodes: all ranks there have ended */
+    CHEMPI_MSG_GONE = 40,     /* u32 nodes: nothing is left there */
+
+    /* on the tree, away from the root */
+    CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
+    CHEMPI_MSG_INPUT = 49,   /* u32 node or ANY, blob; empty: end of file */
+    CHEMPI_MSG_CREDIT = 50,  /* u32 node, u32 bytes of output shown */
+    CHEMPI_MSG_SIGNAL = 51,  /* u32 signal number */
+    CHEMPI_MSG_KILL = 52,    /* u32 rank or ANY, str text */
+    CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
+    CHEMPI_MSG_END = 54,     /* leave */
+
+    /* on the tree, from node to node */
+    CHEMPI_MSG_ASK = 60,   /* u32 to node, u32 from node, u32 rank, str key */
+    CHEMPI_MSG_ANSWER = 61 /* u32 to node, u32 rank, str key, blob value */
+};
+
+/* How a rank ended, in ENDED. */
+enum chempi_end {
+    CHEMPI_END_EXIT = 1,     /* non-zero exit code */
+    CHEMPI_END_EARLY = 2,    /* exit between initialize and finalize */
+    CHEMPI_END_SIGNAL = 3,   /* killed by signal `code` */
+    CHEMPI_END_ABORT = 4,    /* asked for the end of the job */
+    CHEMPI_END_START = 5,    /* could not be started; code is the errno */
+    CHEMPI_END_PROTOCOL = 6, /* sent a malformed message */
+    CHEMPI_END_LATE = 7      /* non-zero exit code after finalize */
+};
+
+#endif
