@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run one command of a test, a benchmark or the demo, with a time limit.
+
+Nothing that a command starts outlives run(): every process carries a mark in
+its environment, so that also daemons in sessions of their own are found. A
+command that left processes behind is reported as such; they are then ended,
+by process id.
+"""
+import dataclasses
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+
+MARK = "CHEMPI_RUN_MARK"
+OUTPUT_MAX = 4 << 20  # bytes of output kept of one command
+SETTLE_S = 3.0        # time that processes have to end after their launcher
+
+
+@dataclasses.dataclass
+class Result:
+    status: int          # exit code, or -signal
+    output: str          # standard output (and error, when joined)
+    errors: str          # standard error, when kept apart
+    seconds: float
+    timed_out: bool = False
+    leftovers: list = dataclasses.field(default_factory=list)
+
+    @property
+    def ok(self):
+        return self.status == 0 and not self.timed_out and not self.leftovers
+
+
+def marked(mark):
+    """Process ids (and command lines) that carry the mark."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if wanted not in file.read().split(b"\0"):
+                    continue
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                words = file.read().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        found.append((int(name), words.strip() or "?"))
+    return found
+
+
+def wait_gone(pids, seconds):
+    """Wait until the processes have ended; at most so many seconds."""
+    end = time.monotonic() + seconds
+    for pid in pids:
+        try:
+            fd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        poll.poll(max(0, (end - time.monotonic()) * 1000))
+        os.close(fd)
+
+
+def end_marked(mark, settle_s):
+    """End what still carries the mark; returns what had to be ended."""
+    left = marked(mark)
+    if left:
+        wait_gone([pid for pid, _ in left], settle_s)
+        left = marked(mark)
+    for pid, _ in left:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    wait_gone([pid for pid, _ in left], 5.0)
+    return left
+
+
+def stop(process, mark, settle_s):
+    """End a command that is over its time: ask first, then by force."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(settle_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    end_marked(mark, 0)
+
+
+def read_limited(file):
+    file.seek(0)
+    return file.read(OUTPUT_MAX).decode("utf-8", "replace")
+
+
+def run(command, cwd=None, env=None, timeout_s=60.0, stdin=None, join=True,
+        settle_s=SETTLE_S):
+    """Run a command; never raises for what the command does."""
+    mark = uuid.uuid4().hex
+    environment = dict(os.environ if env is None else env)
+    environment[MARK] = mark
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, \
+            tempfile.TemporaryFile() as inp:
+        if stdin is not None:
+            inp.write(stdin)
+            inp.seek(0)
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command, cwd=cwd, env=environment, start_new_session=True,
+            stdin=inp if stdin is not None else subprocess.DEVNULL,
+            stdout=out, stderr=out if join else err)
+        timed_out = False
+        leftovers = []
+        try:
+            process.wait(timeout_s)
+            seconds = time.monotonic() - start
+            leftovers = end_marked(mark, settle_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            seconds = time.monotonic() - start
+            stop(process, mark, settle_s)
+        except BaseException:
+            stop(process, mark, settle_s)
+            raise
+        return Result(process.returncode, read_limited(out),
+                      "" if join else read_limited(err), seconds, timed_out,
+                      leftovers)
