@@ -13,6 +13,7 @@
 #ifndef CHEMPI_COMMON_TABLE_TABLE_H
 #define CHEMPI_COMMON_TABLE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,8 +22,24 @@
 #define CHEMPI_TABLE_VERSION 1
 #define CHEMPI_TABLE_SIZE_MAX UINT64_MAX /* "up to any size" */
 #define CHEMPI_TABLE_NONE UINT32_MAX
+#define CHEMPI_TABLE_RANGES_MAX 64 /* size ranges of one destination */
+#define CHEMPI_TABLE_STAGES_MAX 16 /* stages of one way */
 
 struct chempi_table; /* opaque view */
+
+/*
+ * One stage of a way: how a message gets from one node to the next one. The
+ * stages of a way are shared by all destinations of a class, so the last one,
+ * which ends at the destination, names no node: hop_count is 0, hops NULL.
+ * Any node of a stage's set may be taken, together with any of the next one's.
+ */
+struct chempi_table_stage {
+    const char *device;
+    const char *protocol;
+    uint32_t network;     /* index into the table's networks */
+    uint32_t hop_count;   /* gateways at the end of this stage */
+    const uint32_t *hops; /* their node indices */
+};
 
 /* One size range of a destination. */
 struct chempi_table_range {
@@ -33,8 +50,13 @@ struct chempi_table_range {
     uint32_t hop_count;   /* next hops; >= 1 */
     const uint32_t *hops; /* node indices; hops[0] is preferred; the
                              destination itself when the way is direct */
-    uint32_t switch_len;  /* reserved for chunk size of a gateway, bytes */
+    uint32_t switch_len;  /* chunk size through gateways, bytes; 0: direct */
     double cost_us;       /* modelled time at max_len (or 1 MiB if open) */
+    uint32_t share_count; /* the first so many hops are equally good, and
+                             flows are spread over them; the rest are
+                             alternates in order */
+    uint32_t stage_count; /* stages of the way; 1: direct */
+    const struct chempi_table_stage *stages; /* for source routing */
 };
 
 struct chempi_table_network {
@@ -61,6 +83,18 @@ uint32_t chempi_table_self(const struct chempi_table *table); /* node index */
 uint32_t chempi_table_node_count(const struct chempi_table *table);
 const char *chempi_table_node_name(const struct chempi_table *table,
                                    uint32_t node);
+/* Processes that the node is described to hold; at least 1. */
+uint32_t chempi_table_node_slots(const struct chempi_table *table,
+                                 uint32_t node);
+bool chempi_table_node_is_gateway(const struct chempi_table *table,
+                                  uint32_t node);
+/* Nodes with equal attachments share a class and its ranges. */
+uint32_t chempi_table_class_count(const struct chempi_table *table);
+uint32_t chempi_table_node_class(const struct chempi_table *table,
+                                 uint32_t node);
+/* Name of the cluster; "" when it has none. */
+const char *chempi_table_cluster(const struct chempi_table *table);
+
 /* Node index or CHEMPI_TABLE_NONE; O(log n). */
 uint32_t chempi_table_find_node(const struct chempi_table *table,
                                 const char *name);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is known without a description: which device serves which type of
+ * network, and what each device's protocols cost until somebody measures
+ * them. Data only; thread-safe.
+ */
+#ifndef CHEMPI_COMMON_TABLE_KNOWN_H
+#define CHEMPI_COMMON_TABLE_KNOWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/table/envelope.h"
+
+struct chempi_known_type {
+    const char *name;   /* "ethernet" */
+    const char *device; /* that serves it unless the description says else */
+    bool inside_node;   /* joins processes of one node, not nodes */
+};
+
+struct chempi_known_protocol {
+    const char *name;
+    double latency_us;     /* of an empty message, CPU included */
+    double bw_bytes_per_us; /* 1 MB/s = 1 byte/us */
+    double cost_us;        /* CPU time that each message adds */
+    uint64_t min_len;      /* bytes, inclusive */
+    uint64_t max_len;      /* bytes, inclusive */
+};
+
+struct chempi_known_device {
+    const char *name;
+    const char *remark; /* NULL: part of this version; else what is not */
+    size_t protocol_count;
+    const struct chempi_known_protocol *protocols;
+};
+
+/* Entries in a fixed order; NULL beyond the last one. */
+const struct chempi_known_type *chempi_known_type_at(size_t i);
+const struct chempi_known_device *chempi_known_device_at(size_t i);
+
+/* By name; NULL when unknown. */
+const struct chempi_known_type *chempi_known_type_find(const char *name);
+const struct chempi_known_device *chempi_known_device_find(const char *name);
+const struct chempi_known_protocol *
+chempi_known_protocol_find(const struct chempi_known_device *device,
+                           const char *name);
+
+/* Time over size of one protocol as a line for the envelope. */
+struct chempi_line
+chempi_known_line(const struct chempi_known_protocol *protocol, uint32_t rank);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The view on a table; see table.h.
+ *
+ * Invariants:
+ *   T1  the layout has passed chempi_table_verify(); nothing is checked again
+ *   T2  networks and stages are made at open and never change
+ *   T3  the ranges of a node are made when first asked for, under `lock`, and
+ *       never change once ready[node] is set; they live in the slot of the
+ *       node, list_max ranges long (the memory of nodes nobody asks for is
+ *       never touched)
+ */
+#include "common/table/table.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "common/table/format.h"
+#include "common/table/verify.h"
+
+struct chempi_table {
+    struct chempi_table_layout l;
+    uint32_t list_max; /* ranges of the longest list, at least 1 */
+    struct chempi_table_network *networks;
+    struct chempi_table_stage *stages;
+    uint32_t *hops;
+    uint32_t *identity; /* [node] = node, for direct ways; set with ready */
+    struct chempi_table_range *slots; /* [node_count * list_max] */
+    atomic_uchar *ready;              /* [node_count] */
+    pthread_mutex_t *lock; /* &mutex, so that a const view can take it */
+    pthread_mutex_t mutex;
+};
+
+static const unsigned char *entry_of(const struct chempi_table *t,
+                                     uint32_t node)
+{
+    return t->l.nodes + (size_t)node * CHEMPI_ENTRY_LEN;
+}
+
+static const unsigned char *list_of(const struct chempi_table *t,
+                                    uint32_t list)
+{
+    return t->l.lists + (size_t)list * CHEMPI_LIST_LEN;
+}
+
+static const char *dir_string(const struct chempi_table *t, uint32_t off)
+{
+    return off == CHEMPI_TABLE_NONE ? NULL : t->l.dir_strings + off;
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static void make_networks(struct chempi_table *t)
+{
+    for (uint32_t i = 0; i < t->l.network_count; i++) {
+        const unsigned char *n = t->l.networks + (size_t)i * CHEMPI_NET_LEN;
+
+        t->networks[i] = (struct chempi_table_network){
+            .name = dir_string(t, chempi_le32(n + CHEMPI_NET_NAME)),
+            .type = dir_string(t, chempi_le32(n + CHEMPI_NET_TYPE)),
+            .device = dir_string(t, chempi_le32(n + CHEMPI_NET_DEVICE)),
+        };
+    }
+}
+
+static void make_stages(struct chempi_table *t)
+{
+    for (uint32_t i = 0; i < t->l.hop_count; i++)
+        t->hops[i] = chempi_le32(t->l.hops + (size_t)i * 4);
+    for (uint32_t i = 0; i < t->l.stage_count; i++) {
+        const unsigned char *s = t->l.stages + (size_t)i * CHEMPI_STAGE_LEN;
+        uint32_t count = chempi_le32(s + CHEMPI_STAGE_COUNT);
+
+        t->stages[i] = (struct chempi_table_stage){
+            .device =
+                t->l.routes_strings + chempi_le32(s + CHEMPI_STAGE_DEVICE),
+            .protocol =
+                t->l.routes_strings + chempi_le32(s + CHEMPI_STAGE_PROTOCOL),
+            .network = chempi_le32(s + CHEMPI_STAGE_NETWORK),
+            .hop_count = count,
+            .hops = count ? t->hops + chempi_le32(s + CHEMPI_STAGE_FIRST)
+                          : NULL,
+        };
+    }
+}
+
+static uint32_t longest_list(const struct chempi_table *t)
+{
+    uint32_t longest = 1;
+
+    for (uint32_t i = 0; i <= t->l.class_count; i++) {
+        uint32_t count = chempi_le32(list_of(t, i) + CHEMPI_LIST_COUNT);
+
+        if (count > longest)
+            longest = count;
+    }
+    return longest;
+}
+
+/* One entry more than needed: calloc of nothing may give NULL. */
+static int allocate(struct chempi_table *t)
+{
+    const struct chempi_table_layout *l = &t->l;
+    size_t slots = (size_t)l->node_count * t->list_max;
+
+    t->networks = chempi_sys->calloc((size_t)l->network_count + 1,
+                                     sizeof(*t->networks));
+    t->stages =
+        chempi_sys->calloc((size_t)l->stage_count + 1, sizeof(*t->stages));
+    t->hops = chempi_sys->calloc((size_t)l->hop_count + 1, sizeof(*t->hops));
+    t->identity = chempi_sys->calloc(l->node_count, sizeof(*t->identity));
+    t->ready = chempi_sys->calloc(l->node_count, sizeof(*t->ready));
+    t->slots = chempi_sys->calloc(slots, sizeof(*t->slots));
+    if (!t->networks || !t->stages || !t->hops || !t->identity || !t->ready ||
+        !t->slots)
+        return -ENOMEM;
+    return 0;
+}
+
+int chempi_table_open(const void *data, size_t len, struct chempi_table **out,
+                      struct chempi_err *err)
+{
+    struct chempi_table *t = chempi_sys->calloc(1, sizeof(*t));
+    int rc;
+
+    if (!t)
+        return chempi_err_set(err, -ENOMEM,
+                              "no memory to open a connection table");
+    t->lock = &t->mutex;
+    rc = pthread_mutex_init(t->lock, NULL);
+    if (rc) {
+        free(t);
+        return chempi_err_set(err, -rc, "no lock for a connection table");
+    }
+    rc = chempi_table_verify(data, len, &t->l, err);
+    if (rc)
+        goto fail;
+    t->list_max = longest_list(t);
+    rc = allocate(t);
+    if (rc) {
+        (void)chempi_err_set(err, rc,
+                             "no memory for a connection table of %u nodes",
+                             t->l.node_count);
+        goto fail;
+    }
+    make_networks(t);
+    make_stages(t);
+    *out = t;
+    return 0;
+
+fail:
+    chempi_table_close(t);
+    return rc;
+}
+
+void chempi_table_close(struct chempi_table *table)
+{
+    if (!table)
+        return;
+    (void)pthread_mutex_destroy(table->lock); /* nobody holds it */
+    free(table->slots);
+    free(table->ready);
+    free(table->identity);
+    free(table->hops);
+    free(table->stages);
+    free(table->networks);
+    free(table);
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+uint32_t chempi_table_self(const struct chempi_table *table)
+{
+    return table->l.self;
+}
+
+uint32_t chempi_table_node_count(const struct chempi_table *table)
+{
+    return table->l.node_count;
+}
+
+const char *chempi_table_node_name(const struct chempi_table *table,
+                                   uint32_t node)
+{
+    return dir_string(table,
+                      chempi_le32(entry_of(table, node) + CHEMPI_ENTRY_NAME));
+}
+
+uint32_t chempi_table_node_slots(const struct chempi_table *table,
+                                 uint32_t node)
+{
+    return chempi_le16(entry_of(table, node) + CHEMPI_ENTRY_SLOTS);
+}
+
+bool chempi_table_node_is_gateway(const struct chempi_table *table,
+                                  uint32_t node)
+{
+    return (chempi_le16(entry_of(table, node) + CHEMPI_ENTRY_FLAGS) &
+            CHEMPI_ENTRY_GATEWAY) != 0;
+}
+
+uint32_t chempi_table_class_count(const struct chempi_table *table)
+{
+    return table->l.class_count;
+}
+
+uint32_t chempi_table_node_class(const struct chempi_table *table,
+                                 uint32_t node)
+{
+    return chempi_le32(entry_of(table, node) + CHEMPI_ENTRY_CLASS);
+}
+
+const char *chempi_table_cluster(const struct chempi_table *table)
+{
+    return table->l.dir_strings + table->l.cluster;
+}
+
+uint32_t chempi_table_find_node(const struct chempi_table *table,
+                                const char *name)
+{
+    uint32_t low = 0;
+    uint32_t high = table->l.node_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        uint32_t node = chempi_le32(table->l.order + (size_t)mid * 4);
+        int order = strcmp(chempi_table_node_name(table, node), name);
+
+        if (order == 0)
+            return node;
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return CHEMPI_TABLE_NONE;
+}
+
+/* ---- ranges ------------------------------------------------------------- */
+
+static void make_range(const struct chempi_table *t, const unsigned char *r,
+                       uint32_t node, struct chempi_table_range *out)
+{
+    const struct chempi_table_stage *first =
+        t->stages + chempi_le32(r + CHEMPI_RANGE_FIRST);
+    bool direct = first->hop_count == 0;
+
+    *out = (struct chempi_table_range){
+        .max_len = chempi_le64(r + CHEMPI_RANGE_MAX),
+        .device = first->device,
+        .protocol = first->protocol,
+        .network = first->network,
+        .hop_count = direct ? 1 : first->hop_count,
+        .hops = direct ? t->identity + node : first->hops,
+        .switch_len = chempi_le32(r + CHEMPI_RANGE_CHUNK),
+        .cost_us = chempi_le_double(r + CHEMPI_RANGE_COST),
+        .share_count = chempi_le32(r + CHEMPI_RANGE_SHARE),
+        .stage_count = chempi_le32(r + CHEMPI_RANGE_COUNT),
+        .stages = first,
+    };
+}
+
+static void fill_slot(const struct chempi_table *t, uint32_t node,
+                      const unsigned char *list)
+{
+    uint32_t first = chempi_le32(list + CHEMPI_LIST_FIRST);
+    uint32_t count = chempi_le32(list + CHEMPI_LIST_COUNT);
+    struct chempi_table_range *slot = t->slots + (size_t)node * t->list_max;
+
+    t->identity[node] = node;
+    for (uint32_t i = 0; i < count; i++)
+        make_range(t, t->l.ranges + (size_t)(first + i) * CHEMPI_RANGE_LEN,
+                   node, &slot[i]);
+}
+
+const struct chempi_table_range *
+chempi_table_ranges(const struct chempi_table *table, uint32_t node,
+                    uint32_t *count)
+{
+    uint32_t index = node == table->l.self
+                         ? table->l.class_count
+                         : chempi_table_node_class(table, node);
+    const unsigned char *list = list_of(table, index);
+
+    *count = chempi_le32(list + CHEMPI_LIST_COUNT);
+    /* Pairs with the release below: a ready slot is seen whole. */
+    if (atomic_load_explicit(&table->ready[node], memory_order_acquire) == 0) {
+        (void)pthread_mutex_lock(table->lock); /* a plain mutex cannot refuse */
+        if (atomic_load_explicit(&table->ready[node],
+                                 memory_order_relaxed) == 0) {
+            fill_slot(table, node, list);
+            atomic_store_explicit(&table->ready[node], 1,
+                                  memory_order_release);
+        }
+        (void)pthread_mutex_unlock(table->lock);
+    }
+    return table->slots + (size_t)node * table->list_max;
+}
+
+/* ---- networks and attachments ------------------------------------------- */
+
+uint32_t chempi_table_network_count(const struct chempi_table *table)
+{
+    return table->l.network_count;
+}
+
+const struct chempi_table_network *
+chempi_table_network(const struct chempi_table *table, uint32_t network)
+{
+    return &table->networks[network];
+}
+
+static uint32_t first_attachment(const struct chempi_table *t, uint32_t node)
+{
+    if (node == t->l.node_count)
+        return t->l.attachment_count;
+    return chempi_le32(entry_of(t, node) + CHEMPI_ENTRY_FIRST);
+}
+
+uint32_t chempi_table_attachment_count(const struct chempi_table *table,
+                                       uint32_t node)
+{
+    return first_attachment(table, node + 1) - first_attachment(table, node);
+}
+
+void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
+                             uint32_t i, struct chempi_table_attachment *out)
+{
+    const unsigned char *a =
+        table->l.attachments +
+        (size_t)(first_attachment(table, node) + i) * CHEMPI_ATT_LEN;
+
+    *out = (struct chempi_table_attachment){
+        .network = chempi_le32(a + CHEMPI_ATT_NETWORK),
+        .address = dir_string(table, chempi_le32(a + CHEMPI_ATT_ADDRESS)),
+        .interface = dir_string(table, chempi_le32(a + CHEMPI_ATT_INTERFACE)),
+    };
+}
