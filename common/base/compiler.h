@@ -17,8 +17,12 @@
 #define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
 #define CHEMPI_MAYBE_UNUSED __attribute__((unused))
 #define CHEMPI_EXPORT __attribute__((visibility("default")))
+#define CHEMPI_WEAK_ALIAS(target) __attribute__((weak, alias(target)))
 
 #define CHEMPI_CACHE_LINE 64 /* bytes */
+
+/* Number of the lowest set bit of a 64-bit value that is not 0. */
+#define CHEMPI_LOWEST_BIT(x) ((uint32_t)__builtin_ctzll(x))
 
 #define CHEMPI_CONTAINER_OF(ptr, type, member)                                 \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
@@ -31,6 +35,15 @@
 #define CHEMPI_CPU_RELAX() __asm__ __volatile__("yield" ::: "memory")
 #else
 #define CHEMPI_CPU_RELAX() __asm__ __volatile__("" ::: "memory")
+#endif
+
+/* 128-bit numbers, which C11 has no names for. */
+__extension__ typedef __int128 chempi_i128;
+__extension__ typedef unsigned __int128 chempi_u128;
+#if defined(__x86_64__)
+__extension__ typedef __float128 chempi_f128; /* IEEE binary128 */
+#else
+typedef long double chempi_f128; /* binary128 on the other targets */
 #endif
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the generated API functions check, and what they do when a check
+ * fails. The tests are inline and a few instructions each; every
+ * chempi_api_bad_* is a cold path that notes the words (call, argument,
+ * value, remedy), runs the error handler and returns what the MPI function
+ * must return. comm is the communicator whose handler runs, or NULL.
+ */
+#ifndef CHEMPI_LIBCHEMPI_API_CHECK_H
+#define CHEMPI_LIBCHEMPI_API_CHECK_H
+
+#include <limits.h>
+#include <mpi.h>
+
+#include "libchempi/didl/comm.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/error.h"
+
+static inline bool chempi_api_is_dest_ok(const struct chempi_comm *comm,
+                                         int rank)
+{
+    return CHEMPI_LIKELY((uint32_t)rank < comm->remote_size) ||
+           rank == MPI_PROC_NULL;
+}
+
+static inline bool chempi_api_is_source_ok(const struct chempi_comm *comm,
+                                           int rank)
+{
+    return CHEMPI_LIKELY((uint32_t)rank < comm->remote_size) ||
+           rank == MPI_ANY_SOURCE || rank == MPI_PROC_NULL;
+}
+
+/* A rank of the local group. */
+static inline bool chempi_api_is_member_ok(const struct chempi_comm *comm,
+                                           int rank)
+{
+    return (uint32_t)rank < comm->size;
+}
+
+static inline bool chempi_api_is_root_ok(const struct chempi_comm *comm,
+                                         int root)
+{
+    return CHEMPI_LIKELY((uint32_t)root < comm->remote_size) ||
+           (comm->is_inter && (root == MPI_ROOT || root == MPI_PROC_NULL));
+}
+
+/* Is this process the root that `root` names? */
+static inline bool chempi_api_is_root(const struct chempi_comm *comm, int root)
+{
+    return comm->is_inter ? root == MPI_ROOT : root == comm->rank;
+}
+
+static inline bool chempi_api_is_type_ok(const struct chempi_datatype *type)
+{
+    return type && type->is_committed;
+}
+
+/* A NULL buffer is MPI_BOTTOM, which only a type with absolute addresses can
+ * use; type is NULL where it is not significant. */
+static inline bool
+chempi_api_needs_buffer(const struct chempi_datatype *type, MPI_Count count)
+{
+    return type && count > 0 && type->is_predefined && type->size > 0;
+}
+
+static inline int chempi_api_int_or_undefined(MPI_Count value)
+{
+    return value >= INT_MIN && value <= INT_MAX ? (int)value : MPI_UNDEFINED;
+}
+
+CHEMPI_COLD int chempi_api_bad_phase(const char *func);
+CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm,
+                                      const char *func, const char *arg,
+                                      int errclass, const void *handle);
+CHEMPI_COLD int chempi_api_bad_type(struct chempi_comm *comm, const char *func,
+                                    const char *arg, MPI_Datatype handle);
+CHEMPI_COLD int chempi_api_bad_count(struct chempi_comm *comm,
+                                     const char *func, const char *arg,
+                                     MPI_Count value);
+CHEMPI_COLD int chempi_api_bad_rank(struct chempi_comm *comm, const char *func,
+                                    const char *arg, int value);
+CHEMPI_COLD int chempi_api_bad_root(struct chempi_comm *comm, const char *func,
+                                    const char *arg, int value);
+CHEMPI_COLD int chempi_api_bad_tag(struct chempi_comm *comm, const char *func,
+                                   const char *arg, int value);
+CHEMPI_COLD int chempi_api_bad_buffer(struct chempi_comm *comm,
+                                      const char *func, const char *arg);
+CHEMPI_COLD int chempi_api_null_pointer(struct chempi_comm *comm,
+                                        const char *func, const char *arg,
+                                        int errclass);
+
+/* A result does not fit into the int that the caller gave for it. */
+CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm,
+                                     const char *func, const char *arg,
+                                     MPI_Count value);
+
+/* The function is not implemented in this version. The tool interface has
+ * its own error codes and no error handler. */
+CHEMPI_COLD int chempi_api_unsupported(const char *func);
+CHEMPI_COLD int chempi_api_unsupported_tool(const char *func);
+
+#endif

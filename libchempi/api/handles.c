@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Handles as integers: MPI_X_toint and MPI_X_fromint of the ABI, and the
+ * c2f/f2c family beside it. A predefined handle is its own value; an object's
+ * address gets an index from 0x1000 upwards the first time that it is asked
+ * for.
+ *
+ *   T1  an address has at most one index, for ever: when the memory is used
+ *       for another object, the index names that one, as the address does
+ *   T2  slots[hash...] holds index - FIRST + 1, 0 marks a free slot;
+ *       its size is a power of two and it is at most half full
+ */
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/alias.h"
+#include "libchempi/didl/object.h"
+
+#define FIRST CHEMPI_HANDLE_PREDEFINED_END
+#define MIN_SLOTS 64u
+#define MAX_INDICES (1u << 28) /* bounds the memory; more fail as invalid */
+
+struct table {
+    pthread_mutex_t lock;
+    const void **address; /* [count] by index - FIRST; room for slots / 2 */
+    uint32_t *slot;       /* [slots] */
+    uint32_t count;
+    uint32_t slots;
+};
+
+static struct table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static uint32_t hash(const void *address)
+{
+    uint64_t x = (uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t)(x >> 32);
+}
+
+/* The slot that holds the address, or the free one where it belongs. */
+static uint32_t *find_slot_locked(const void *address)
+{
+    uint32_t i = hash(address) & (table.slots - 1);
+
+    while (table.slot[i] && table.address[table.slot[i] - 1] != address)
+        i = (i + 1) & (table.slots - 1);
+    return &table.slot[i];
+}
+
+static bool grow_locked(void)
+{
+    uint32_t slots = table.slots ? 2 * table.slots : MIN_SLOTS;
+    const void **address;
+    uint32_t *slot;
+
+    if (slots / 2 > MAX_INDICES)
+        return false;
+    slot = chempi_sys->calloc(slots, sizeof(*slot));
+    if (!slot)
+        return false;
+    address = chempi_sys->realloc(table.address,
+                                  slots / 2 * sizeof(*address));
+    if (!address) {
+        free(slot);
+        return false;
+    }
+    free(table.slot);
+    table.slot = slot;
+    table.slots = slots;
+    table.address = address;
+    for (uint32_t i = 0; i < table.count; i++)
+        *find_slot_locked(address[i]) = i + 1;
+    return true;
+}
+
+/* 0, which is never valid, when out of memory. */
+static int to_int(const void *handle)
+{
+    uint32_t *slot;
+    uint32_t index = 0;
+
+    if ((uintptr_t)handle < FIRST)
+        return (int)(uintptr_t)handle;
+    (void)pthread_mutex_lock(&table.lock);
+    if (table.count < table.slots / 2 || grow_locked()) {
+        slot = find_slot_locked(handle);
+        if (!*slot) {
+            table.address[table.count++] = handle;
+            *slot = table.count;
+        }
+        index = FIRST + *slot - 1;
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    return (int)index;
+}
+
+/* NULL, which is never a valid handle, for a number that nobody was given. */
+static void *from_int(int value)
+{
+    union {
+        const void *in;
+        void *out;
+    } handle = {.in = NULL};
+
+    if (value >= 0 && (uint32_t)value < FIRST)
+        return (void *)(uintptr_t)value;
+    (void)pthread_mutex_lock(&table.lock);
+    if (value >= 0 && (uint32_t)value - FIRST < table.count)
+        handle.in = table.address[(uint32_t)value - FIRST];
+    (void)pthread_mutex_unlock(&table.lock);
+    return handle.out;
+}
+
+#define CONVERT(type, name)                                                    \
+    CHEMPI_EXPORT int PMPI_##name##_toint(type handle)                         \
+    {                                                                          \
+        return to_int(handle);                                                 \
+    }                                                                          \
+    CHEMPI_API_ALIAS(int, MPI_##name##_toint, (type));                         \
+    CHEMPI_EXPORT type PMPI_##name##_fromint(int value)                        \
+    {                                                                          \
+        return (type)from_int(value);                                          \
+    }                                                                          \
+    CHEMPI_API_ALIAS(type, MPI_##name##_fromint, (int));                       \
+    CHEMPI_EXPORT MPI_Fint PMPI_##name##_c2f(type handle)                      \
+    {                                                                          \
+        return to_int(handle);                                                 \
+    }                                                                          \
+    CHEMPI_API_ALIAS(MPI_Fint, MPI_##name##_c2f, (type));                      \
+    CHEMPI_EXPORT type PMPI_##name##_f2c(MPI_Fint value)                       \
+    {                                                                          \
+        return (type)from_int(value);                                          \
+    }                                                                          \
+    CHEMPI_API_ALIAS(type, MPI_##name##_f2c, (MPI_Fint))
+
+CONVERT(MPI_Comm, Comm);
+CONVERT(MPI_Datatype, Type);
+CONVERT(MPI_Errhandler, Errhandler);
+CONVERT(MPI_File, File);
+CONVERT(MPI_Group, Group);
+CONVERT(MPI_Info, Info);
+CONVERT(MPI_Message, Message);
+CONVERT(MPI_Op, Op);
+CONVERT(MPI_Request, Request);
+CONVERT(MPI_Session, Session);
+CONVERT(MPI_Win, Win);

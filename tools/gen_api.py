@@ -1,0 +1,508 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write the API layer from the ABI tables and the bindings.
+
+    gen_api.py API_DIR OUTPUT_DIR
+
+writes api_impl.h (the prototypes of all didl functions that serve MPI
+functions), one api_<chapter>.c per chapter of the standard (the PMPI_
+functions with their MPI_ aliases) and symbols.map (what the library shows).
+
+A bound function looks handles up, checks its arguments, calls its didl
+function and raises what that returns. The int form and the large-count form
+of a call end in the same didl function.
+"""
+
+import os
+import re
+import sys
+
+import api_table
+from gen_mpi_h import declaration, wrap
+
+FILES = {3: 'pt2pt', 4: 'partitioned', 5: 'datatype', 6: 'coll', 7: 'comm',
+         8: 'topology', 9: 'environment', 10: 'info', 11: 'process',
+         12: 'onesided', 13: 'external', 14: 'io', 15: 'tool',
+         16: 'deprecated', 19: 'language', 20: 'abi'}
+
+# Handles that didl receives as objects: struct name, error class, the null
+# handle if that is a legal argument.
+OBJECTS = {
+    'MPI_Comm': ('comm', 'MPI_ERR_COMM'),
+    'MPI_Datatype': ('datatype', 'MPI_ERR_TYPE'),
+    'MPI_Op': ('op', 'MPI_ERR_OP'),
+    'MPI_Group': ('group', 'MPI_ERR_GROUP'),
+    'MPI_Errhandler': ('errhandler', 'MPI_ERR_ERRHANDLER'),
+    'MPI_Info': ('info', 'MPI_ERR_INFO'),
+    'MPI_Session': ('session', 'MPI_ERR_SESSION'),
+    'MPI_Win': ('win', 'MPI_ERR_WIN'),
+    'MPI_File': ('file', 'MPI_ERR_FILE'),
+}
+HEADER_OF = {'errhandler': 'error'}
+
+# Callable before MPI_Init and after MPI_Finalize.
+ANY_TIME = re.compile(
+    r'(Init(ialized|_thread)?|Finalized|Info_\w+|Session_\w+|Abi_\w+|T_\w+|'
+    r'\w+_create_errhandler|Errhandler_free|Error_\w+|'
+    r'(Add|Remove)_error_\w+|Group_from_session_pset)$')
+
+# Out arguments that say MPI_UNDEFINED when their type is too small.
+UNDEFINED_WHEN_BIG = re.compile(
+    r'(Get_count|Get_elements|Type_size|Type_get_(true_)?extent)')
+
+# Buffer, count and type that belong together.
+TRIPLES = [('buf', 'count', 'datatype'), ('buffer', 'count', 'datatype'),
+           ('sendbuf', 'sendcount', 'sendtype'),
+           ('recvbuf', 'recvcount', 'recvtype'),
+           ('sendbuf', 'count', 'datatype'),
+           ('recvbuf', 'count', 'datatype'),
+           ('inbuf', 'incount', 'datatype'),
+           ('outbuf', 'outcount', 'datatype'),
+           ('inbuf', 'count', 'datatype'),
+           ('inoutbuf', 'count', 'datatype'),
+           ('sendbuf', None, 'sendtype'), ('recvbuf', None, 'recvtype'),
+           ('sendbuf', None, 'datatype'), ('recvbuf', None, 'datatype')]
+
+# Pointers that may be NULL, by parameter name.
+MAY_BE_NULL = re.compile(
+    r'(argc|argv|.*buf|buffer|.*_addr|base|location|extra_state|status|'
+    r'array_of_\w+|attribute_val|.*_fn|errcodes|void|'
+    r'sources|destinations|\w*weights|degrees|edges|indx|dims|periods|coords|'
+    r'remain_dims|neighbors|ranks[12]?|ranges|logical_\w+|fd|value|pset_name|'
+    r'recvcounts|sendcounts|\w*displs|\w+types)$')
+
+
+def significance(stem):
+    """When which side of a rooted or in-place collective counts.
+
+    Returns {'send': C condition, 'recv': ..., 'both': ...}; a missing key
+    means always.
+    """
+    if re.match(r'I?neighbor', stem, re.I):
+        return {}
+    base = re.sub(r'_init$', '', stem)
+    base = re.sub(r'^I', '', base).lower()
+    in_place = 'sendbuf != MPI_IN_PLACE'
+    if base in ('gather', 'gatherv'):
+        return {'send': 'root >= 0 && ' + in_place, 'recv': 'is_root'}
+    if base in ('scatter', 'scatterv'):
+        return {'send': 'is_root',
+                'recv': 'root >= 0 && recvbuf != MPI_IN_PLACE'}
+    if base in ('allgather', 'allgatherv', 'alltoall', 'alltoallv'):
+        return {'send': in_place}
+    if base == 'bcast':
+        return {'both': 'root != MPI_PROC_NULL'}
+    if base == 'reduce':
+        return {'both': 'root != MPI_PROC_NULL', 'send': 'root >= 0',
+                'recv': 'is_root'}
+    return {}
+
+
+def side(name):
+    if name.startswith('send'):
+        return 'send'
+    return 'recv' if name.startswith('recv') else 'both'
+
+
+class Arg:
+    """How one parameter travels from the MPI function to didl."""
+
+    def __init__(self, function, index):
+        p = function.params[index]
+        o = function.sibling.params[index] if function.sibling else p
+        self.param, self.name = p, p.name
+        self.mpi_type = p.ctype
+        self.kind = 'verbatim'
+        types = {p.ctype, o.ctype}
+        bare = {t.replace('const ', '').rstrip(' *') for t in types}
+        is_wide = bool(bare & {'MPI_Count'}) or len(bare) > 1
+        if not p.array and p.ctype in OBJECTS:
+            self.kind = 'object'
+            self.object, self.errclass = OBJECTS[p.ctype]
+        elif is_wide and bare <= {'int', 'MPI_Count', 'MPI_Aint'}:
+            if p.array and len(bare) > 1:
+                self.kind = 'bigs'
+            elif p.array:
+                self.kind = 'verbatim'
+            elif p.ctype.endswith('*'):
+                self.kind = 'out'
+            else:
+                self.kind = 'wide'
+
+    @property
+    def didl_param(self):
+        if self.kind == 'object':
+            return 'struct chempi_%s *%s' % (self.object, self.name)
+        if self.kind == 'bigs':
+            return 'struct chempi_bigs ' + self.name
+        if self.kind == 'out':
+            return 'MPI_Count *' + self.name
+        if self.kind == 'wide':
+            return 'MPI_Count ' + self.name
+        return self.param.text
+
+    @property
+    def didl_key(self):
+        """Type without the name, to compare prototypes."""
+        if self.kind == 'verbatim':
+            return self.param.type_key
+        return self.didl_param[:-len(self.name)]
+
+    @property
+    def is_pointer_out(self):
+        p = self.param
+        return (p.ctype.endswith('*') and not p.array and
+                not p.ctype.startswith('const') and
+                not p.ctype.endswith('_function *') and
+                not p.ctype.endswith('_function_c *'))
+
+    def value(self):
+        if self.kind == 'object':
+            return 'x_' + self.name
+        if self.kind == 'bigs':
+            wide = 'false' if self.param.ctype == 'const int' else 'true'
+            return '(struct chempi_bigs){%s, %s}' % (self.name, wide)
+        if self.kind == 'out' and self.mpi_type != 'MPI_Count *':
+            return '&x_' + self.name
+        return self.name
+
+
+class Body:
+    """The text of one bound function."""
+
+    def __init__(self, function):
+        self.f = function
+        self.stem = function.stem
+        self.args = [Arg(function, i) for i in range(len(function.params))]
+        self.by_name = {a.name: a for a in self.args}
+        comms = [a for a in self.args
+                 if a.kind == 'object' and a.object == 'comm']
+        self.comm = 'x_' + comms[0].name if comms else 'NULL'
+        self.cond = significance(self.stem)
+        self.lines = []
+
+    def line(self, text, depth=1):
+        pad = '    ' * depth
+        self.lines.append(wrap(pad + text, pad + '    '))
+
+    def refuse(self, condition, call, depth=1):
+        """if (condition) return chempi_api_<call>;"""
+        name, _, rest = call.partition('(')
+        self.line('if (CHEMPI_UNLIKELY(%s))' % condition, depth)
+        self.line('return chempi_api_%s(%s;' % (name, rest), depth + 1)
+
+    def has(self, name, *kinds):
+        a = self.by_name.get(name)
+        return a is not None and (not kinds or a.kind in kinds)
+
+    def condition(self, name):
+        parts = [self.cond.get('both')]
+        if side(name) != 'both':
+            parts.append(self.cond.get(side(name)))
+        return ' && '.join(p for p in parts if p)
+
+    def declare(self):
+        for a in self.args:
+            if a.kind == 'object':
+                self.line('struct chempi_%s *x_%s = NULL;' %
+                          (a.object, a.name))
+            elif a.kind == 'out' and a.mpi_type != 'MPI_Count *':
+                self.line('MPI_Count x_%s;' % a.name)
+        if 'is_root' in ' '.join(self.cond.values()):
+            self.line('bool is_root;')
+        self.line('int rc;')
+        self.lines.append('')
+
+    def check_phase(self):
+        if not ANY_TIME.match(self.stem):
+            self.refuse('!chempi_ctx_is_up()', 'bad_phase("%s")' % self.f.name)
+
+    def check_object(self, a):
+        if a.object == 'datatype':
+            return
+        if (self.stem, a.name) == ('Intercomm_create', 'peer_comm'):
+            self.line('if (x_local_comm->rank == local_leader) {')
+            depth = 2
+        else:
+            depth = 1
+        call = 'x_%s = chempi_%s_lookup(%s);' % (a.name, a.object, a.name)
+        condition = '!x_' + a.name
+        if a.object == 'info' and not self.stem.startswith('Info_'):
+            condition += ' && %s != MPI_INFO_NULL' % a.name
+        where = 'NULL' if self.comm == 'x_' + a.name else self.comm
+        if a.object == 'op' and self.condition('op'):
+            self.line('if (%s) {' % self.condition('op'))
+            depth = 2
+        self.line(call, depth)
+        self.refuse(condition, 'bad_handle(%s, "%s", "%s", %s, '
+                    '(const void *)%s)' % (where, self.f.name, a.name,
+                                           a.errclass, a.name), depth)
+        if depth == 2:
+            self.line('}')
+
+    def check_numbers(self):
+        f, comm = self.f.name, self.comm
+        if self.has('root') and comm != 'NULL':
+            self.refuse('!chempi_api_is_root_ok(%s, root)' % comm,
+                        'bad_root(%s, "%s", "root", root)' % (comm, f))
+        if 'is_root' in ' '.join(self.cond.values()):
+            self.line('is_root = chempi_api_is_root(%s, root);' % comm)
+        if comm == 'NULL':
+            return
+        for name, test in (('dest', 'dest'), ('source', 'source'),
+                           ('rank', 'member')):
+            if self.has(name) and self.by_name[name].mpi_type == 'int':
+                self.refuse('!chempi_api_is_%s_ok(%s, %s)' %
+                            (test, comm, name),
+                            'bad_rank(%s, "%s", "%s", %s)' %
+                            (comm, f, name, name))
+        for name in ('tag', 'sendtag', 'recvtag'):
+            if not self.has(name):
+                continue
+            is_recv = name == 'recvtag' or (name == 'tag' and
+                                            self.has('source'))
+            test = name + ' < 0'
+            if is_recv:
+                test += ' && %s != MPI_ANY_TAG' % name
+            self.refuse(test, 'bad_tag(%s, "%s", "%s", %s)' %
+                        (comm, f, name, name))
+
+    def check_count(self, name, depth):
+        a = self.by_name.get(name)
+        if a and a.kind in ('wide', 'verbatim') and not a.param.array:
+            self.refuse(name + ' < 0', 'bad_count(%s, "%s", "%s", %s)' %
+                        (self.comm, self.f.name, name, name), depth)
+
+    def check_type(self, a, is_buffer):
+        """Look the type up and check its count, where they matter."""
+        condition = self.condition(a.name)
+        depth = 2 if condition else 1
+        if condition:
+            self.line('if (%s) {' % condition)
+        for buf, count, type_name in TRIPLES:
+            if type_name == a.name and count and self.has(buf) and \
+                    self.has(count):
+                self.check_count(count, depth)
+                break
+        self.line('x_%s = chempi_datatype_lookup(%s);' % (a.name, a.name),
+                  depth)
+        usable = ('!chempi_api_is_type_ok(x_%s)' if is_buffer else
+                  '!x_%s') % a.name
+        self.refuse(usable, 'bad_type(%s, "%s", "%s", %s)' %
+                    (self.comm, self.f.name, a.name, a.name), depth)
+        if condition:
+            self.line('}')
+
+    def check_types(self):
+        done = set()
+        for a in self.args:
+            if a.kind == 'object' and a.object == 'datatype':
+                is_buffer = any(t == a.name and self.has(b)
+                                for b, _, t in TRIPLES)
+                self.check_type(a, is_buffer)
+                done.update(c for b, c, t in TRIPLES
+                            if t == a.name and self.has(b))
+        for a in self.args:
+            if (a.name.endswith('count') and a.name not in done and
+                    a.param.ctype in ('int', 'MPI_Count') and
+                    not a.param.array):
+                self.check_count(a.name, 1)
+
+    def check_buffers(self):
+        for buf, count, type_name in TRIPLES:
+            if not (count and self.has(buf) and self.has(type_name, 'object')
+                    and self.has(count, 'wide', 'verbatim')):
+                continue
+            if self.by_name[count].param.array:
+                continue
+            test = ('!%s && chempi_api_needs_buffer(x_%s, %s)' %
+                    (buf, type_name, count))
+            cond = self.cond.get(side(buf))
+            if cond and side(type_name) == 'both':
+                test += ' && %s' % cond
+            self.refuse(test, 'bad_buffer(%s, "%s", "%s")' %
+                        (self.comm, self.f.name, buf))
+
+    def check_pointers(self):
+        for a in self.args:
+            if a.param.array or MAY_BE_NULL.match(a.name) and not (
+                    a.name == 'status' and self.needs_status() or
+                    a.name == 'attribute_val' and '_get' in self.stem):
+                continue
+            ctype = a.param.ctype
+            is_text = ctype == 'const char *'
+            is_fn = re.search(r'_function(_c)? \*$', ctype)
+            if not (a.is_pointer_out or is_text or
+                    ctype == 'const MPI_Status *' or
+                    is_fn and a.name.endswith('errhandler_fn') or
+                    is_fn and a.name == 'user_fn'):
+                continue
+            errclass = {'key': 'MPI_ERR_INFO_KEY',
+                        'request': 'MPI_ERR_REQUEST'}.get(a.name,
+                                                          'MPI_ERR_ARG')
+            self.refuse('!' + a.name, 'null_pointer(%s, "%s", "%s", %s)' %
+                        (self.comm, self.f.name, a.name, errclass))
+
+    def check_request_array(self):
+        a = self.by_name.get('array_of_requests')
+        count = 'incount' if self.has('incount') else 'count'
+        if a and self.has(count):
+            self.refuse('!array_of_requests && %s > 0' % count,
+                        'null_pointer(NULL, "%s", "array_of_requests", '
+                        'MPI_ERR_REQUEST)' % self.f.name)
+
+    def needs_status(self):
+        return bool(re.match(r'(Status_|Get_|Test_cancelled)', self.stem))
+
+    def call(self):
+        for a in self.args:
+            if a.kind == 'out' and a.mpi_type != 'MPI_Count *':
+                start = '*position' if a.name == 'position' else '0'
+                self.line('x_%s = %s;' % (a.name, start))
+        self.line('rc = %s(%s);' %
+                  (self.f.binding, ', '.join(a.value() for a in self.args)))
+        self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS))')
+        self.line('return chempi_error_raise(%s, rc, "%s");' %
+                  (self.comm, self.f.name), 2)
+
+    def store(self):
+        for a in self.args:
+            if a.kind != 'out' or a.mpi_type == 'MPI_Count *':
+                continue
+            if a.mpi_type == 'int *' and UNDEFINED_WHEN_BIG.match(self.stem):
+                self.line('*%s = chempi_api_int_or_undefined(x_%s);' %
+                          (a.name, a.name))
+                continue
+            if a.mpi_type == 'int *':
+                self.refuse('x_%s != (int)x_%s' % (a.name, a.name),
+                            'too_large(%s, "%s", "%s", x_%s)' %
+                            (self.comm, self.f.name, a.name, a.name))
+            self.line('*%s = (%s)x_%s;' %
+                      (a.name, a.mpi_type[:-2], a.name))
+
+    def text(self):
+        self.declare()
+        self.check_phase()
+        for a in self.args:
+            if a.kind == 'object':
+                self.check_object(a)
+        self.check_numbers()
+        self.check_types()
+        self.check_buffers()
+        self.check_pointers()
+        self.check_request_array()
+        self.call()
+        self.store()
+        self.line('return MPI_SUCCESS;')
+        return '\n'.join(self.lines)
+
+
+def unsupported(f):
+    lines = ['    (void)%s;' % p.name for p in f.params]
+    call = 'unsupported_tool' if f.name.startswith('MPI_T_') else 'unsupported'
+    lines.append('    return chempi_api_%s("%s");' % (call, f.name))
+    return '\n'.join(lines)
+
+
+def definition(f):
+    head = wrap('int P%s(%s)' % (f.name, f.param_text))
+    body = Body(f).text() if f.status == 'yes' else unsupported(f)
+    return 'CHEMPI_EXPORT\n%s\n{\n%s\n}\n\n' % (head, body)
+
+
+def alias(f):
+    tail = ''
+    text = 'CHEMPI_EXPORT CHEMPI_WEAK_ALIAS("P%s")\n' % f.name
+    return text + declaration(f.returns, f.name, f.param_text, tail) + '\n'
+
+
+def impl_header(functions):
+    seen = {}
+    out = ['/* SPDX-License-Identifier: BSD-3-Clause */\n'
+           '/*\n'
+           ' * The didl functions that serve MPI functions. Generated; do not'
+           ' edit.\n'
+           ' * Arguments are checked by the API as far as it can; objects are'
+           ' not NULL,\n'
+           ' * except an info object (MPI_INFO_NULL) and what is not'
+           ' significant at this\n'
+           ' * process (types and operations of rooted or in-place'
+           ' collectives, peer_comm).\n'
+           ' * Each returns an MPI error class after chempi_error_set().\n'
+           ' */\n'
+           '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'
+           '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
+           '#include <mpi.h>\n\n'
+           '#include "libchempi/didl/bigs.h"\n\n']
+    for name, _ in sorted(OBJECTS.values()):
+        out.append('struct chempi_%s;\n' % name)
+    out.append('\n')
+    for f in functions:
+        if f.status not in ('yes', 'planned'):
+            continue
+        args = [Arg(f, i) for i in range(len(f.params))]
+        key = [a.didl_key for a in args]
+        if f.binding in seen:
+            other, other_key = seen[f.binding]
+            if key != other_key:
+                raise SystemExit('bindings.tsv: %s and %s cannot share %s' %
+                                 (other, f.name, f.binding))
+            continue
+        seen[f.binding] = f.name, key
+        params = ', '.join(a.didl_param for a in args) or 'void'
+        out.append(declaration('int', f.binding, params))
+    out.append('\n#endif\n')
+    return ''.join(out)
+
+
+def chapter_file(functions):
+    out = ['/* SPDX-License-Identifier: BSD-3-Clause */\n'
+           '/* MPI 5.0, chapter %d: %s. Generated; do not edit. */\n' %
+           functions[0].chapter,
+           '#include "libchempi/api/check.h"\n'
+           '#include "libchempi/api/api_impl.h"\n']
+    used = {Arg(f, i).object for f in functions if f.status == 'yes'
+            for i in range(len(f.params)) if Arg(f, i).kind == 'object'}
+    for name in sorted(used):
+        out.append('#include "libchempi/didl/%s.h"\n' %
+                   HEADER_OF.get(name, name))
+    out.append('\n')
+    for f in functions:
+        if f.status != 'manual':
+            out.append(definition(f))
+        out.append(alias(f))
+    return ''.join(out)
+
+
+def symbols(functions):
+    names = [p + f.name for f in functions for p in ('', 'P')]
+    kinds = ['Type' if k == 'Datatype' else k for k in api_table.HANDLES]
+    names += ['%s%s_%s' % (p, k, way) for k in kinds for p in ('MPI_', 'PMPI_')
+              for way in ('c2f', 'f2c')]
+    names += ['%sStatus_%s' % (p, way) for p in ('MPI_', 'PMPI_')
+              for way in ('c2f', 'f2c', 'c2f08', 'f082c', 'f2f08', 'f082f')]
+    names += ['MPI_F_STATUS_IGNORE', 'MPI_F_STATUSES_IGNORE',
+              'MPI_F08_STATUS_IGNORE', 'MPI_F08_STATUSES_IGNORE']
+    return '{\nglobal:\n%s\nlocal:\n    *;\n};\n' % '\n'.join(
+        '    %s;' % n for n in sorted(names))
+
+
+def write(path, text):
+    with open(path, 'w', encoding='utf-8') as out:
+        out.write(text)
+
+
+def main(api_dir, output_dir):
+    functions = api_table.load_functions(api_dir)
+    chapters = {number: [] for number in FILES}
+    for f in functions:
+        chapters[f.chapter[0]].append(f)
+    write(os.path.join(output_dir, 'api_impl.h'), impl_header(functions))
+    for number, members in chapters.items():
+        write(os.path.join(output_dir, 'api_%s.c' % FILES[number]),
+              chapter_file(members))
+    write(os.path.join(output_dir, 'symbols.map'), symbols(functions))
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
