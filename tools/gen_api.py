@@ -411,9 +411,8 @@ def definition(f):
 
 
 def alias(f):
-    tail = ''
     text = 'CHEMPI_EXPORT CHEMPI_WEAK_ALIAS("P%s")\n' % f.name
-    return text + declaration(f.returns, f.name, f.param_text, tail) + '\n'
+    return text + declaration(f.returns, f.name, f.param_text) + '\n'
 
 
 def impl_header(functions):
@@ -468,9 +467,9 @@ def chapter_file(functions):
                    HEADER_OF.get(name, name))
     out.append('\n')
     for f in functions:
-        if f.status != 'manual':
+        if f.status != 'manual': # those bring their alias along
             out.append(definition(f))
-        out.append(alias(f))
+            out.append(alias(f))
     return ''.join(out)
 
 
