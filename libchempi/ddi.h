@@ -97,6 +97,8 @@ struct chempi_tx {
     uint32_t protocol;        /* index into caps.protocols; advice: a device
                                  may use a neighbour when the message or its
                                  own state requires it, and counts it */
+    bool needs_consent;       /* not eager, whatever its size: the payload
+                                 stays here until accepted */
     /* --- */
     struct chempi_ep *ep;
     struct chempi_list link;

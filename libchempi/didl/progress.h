@@ -32,6 +32,18 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
  * work for it has been published in shared memory. */
 void chempi_progress_rouse_local(uint32_t local_rank);
 
+/* Something completed: wake threads whose wait is over. Under the lock. */
+void chempi_progress_notify(void);
+
+/* Another thread of this process has made work for the one that sleeps in a
+ * wait, if any. Under the lock. */
+void chempi_progress_nudge(void);
+
+/* Measure the machine, make the descriptors for sleeping; after services are
+ * set up. 0 or -errno. And the reverse. */
+int chempi_progress_init(void);
+void chempi_progress_fini(void);
+
 /*
  * A hook that every poll calls, for work that is nobody's device (collective
  * schedules); returns the number of events. Added and removed under the lane

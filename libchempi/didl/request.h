@@ -94,6 +94,7 @@ struct chempi_request {
     struct chempi_list match_link; /* posted receives; sync sends */
     struct chempi_queue *queue;
     uint64_t stamp;
+    struct chempi_request *parent; /* of an orphan: told of completion */
     void *packed; /* buffered sends: memory to give back */
     struct chempi_iter iter;
     union {
@@ -145,6 +146,20 @@ int chempi_request_await(struct chempi_request *req);
 /* Drop the holder's reference of an inactive or complete request. Under the
  * lock. */
 void chempi_request_drop(struct chempi_request *req);
+
+/* A complete generalized request is about to go: run the user's free
+ * callback, once. Without the lock. Its error class. */
+int chempi_request_release_general(struct chempi_request *req);
+
+/* The user has freed the handle of an active request. Under the lock. */
+void chempi_request_orphan(struct chempi_request *req);
+
+/* The receiver's answer to a cancelled send (sysmsg). Under the lock. */
+void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
+                                    bool is_taken_back);
+
+/* Give pooled memory back (finalize). */
+void chempi_request_fini(void);
 
 /* Operations in flight whose handle the user freed (finalize waits). */
 uint32_t chempi_request_orphans(void);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffered sends; see buffer.h. An attached buffer is cut first-fit into
+ * pieces, each with a header in front of the packed message, linked in the
+ * order of their addresses.
+ *
+ *   B1  pieces do not overlap and lie inside the buffer
+ *   B2  a piece stays until its send is complete
+ *
+ * Guarded by the lane lock.
+ */
+#include "libchempi/didl/buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/engine.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/lane.h"
+#include "libchempi/didl/p2p.h"
+#include "libchempi/didl/progress.h"
+
+enum { PIECE_ALIGN = 16 };
+
+struct piece {
+    struct chempi_list link;
+    struct buffer *buffer;
+    size_t len; /* header and payload, bytes; the payload follows */
+};
+static_assert(sizeof(struct piece) % PIECE_ALIGN == 0, "payload alignment");
+static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
+              "what the standard lets a message cost");
+
+struct buffer {
+    struct chempi_list link;   /* all attached buffers */
+    struct chempi_comm *comm;  /* NULL: the process's */
+    void *user;                /* as attached; MPI_BUFFER_AUTOMATIC */
+    MPI_Count user_size;
+    char *start; /* aligned; NULL when automatic */
+    size_t size; /* bytes from start */
+    struct chempi_list pieces;
+};
+
+static struct chempi_list buffers;
+
+static void ensure_list(void)
+{
+    if (!buffers.next)
+        chempi_list_init(&buffers);
+}
+
+static struct buffer *find(const struct chempi_comm *comm)
+{
+    ensure_list();
+    CHEMPI_LIST_FOR(pos, &buffers)
+    {
+        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        if (b->comm == comm)
+            return b;
+    }
+    return NULL;
+}
+
+/* ---- attach and detach ---- */
+
+static int attach(struct chempi_comm *comm, void *user, MPI_Count size)
+{
+    struct buffer *b;
+    uintptr_t skip = 0;
+
+    if (size < 0)
+        return chempi_error_set(MPI_ERR_BUFFER, "the size %lld is negative",
+                                (long long)size);
+    if (find(comm))
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "a buffer is attached already; detach it "
+                                "first");
+    b = chempi_sys->calloc(1, sizeof(*b));
+    if (!b)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory");
+    b->comm = comm;
+    b->user = user;
+    b->user_size = size;
+    chempi_list_init(&b->pieces);
+    if (user != MPI_BUFFER_AUTOMATIC) {
+        skip = (PIECE_ALIGN - (uintptr_t)user % PIECE_ALIGN) % PIECE_ALIGN;
+        b->start = (char *)user + skip;
+        b->size = (MPI_Count)skip < size ? (size_t)size - skip : 0;
+    }
+    chempi_list_append(&buffers, &b->link);
+    return MPI_SUCCESS;
+}
+
+static bool is_flushed(void *arg)
+{
+    const struct buffer *b = arg;
+
+    return chempi_list_is_empty(&b->pieces);
+}
+
+static int flush(struct buffer *b)
+{
+    return b ? chempi_progress_wait(is_flushed, b) : MPI_SUCCESS;
+}
+
+static int locked_attach(struct chempi_comm *comm, void *user, MPI_Count size)
+{
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = attach(comm, user, size);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+static struct buffer *locked_find(struct chempi_comm *comm)
+{
+    struct buffer *b;
+
+    chempi_lane_lock(&chempi_lane_main);
+    b = find(comm);
+    chempi_lane_unlock(&chempi_lane_main);
+    return b;
+}
+
+static int detach(struct chempi_comm *comm, void *user_addr, MPI_Count *size)
+{
+    struct buffer *b = locked_find(comm);
+    int rc;
+
+    if (!b) {
+        void *none = NULL;
+
+        memcpy(user_addr, &none, sizeof(none));
+        *size = 0;
+        return MPI_SUCCESS;
+    }
+    rc = flush(b);
+    if (rc)
+        return rc;
+    memcpy(user_addr, &b->user, sizeof(b->user));
+    *size = b->user_size;
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&b->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    free(b);
+    return MPI_SUCCESS;
+}
+
+int chempi_buffer_attach(void *buffer, MPI_Count size)
+{
+    return locked_attach(NULL, buffer, size);
+}
+
+int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
+                              MPI_Count size)
+{
+    return locked_attach(comm, buffer, size);
+}
+
+int chempi_buffer_detach(void *buffer_addr, MPI_Count *size)
+{
+    return detach(NULL, buffer_addr, size);
+}
+
+int chempi_buffer_detach_comm(struct chempi_comm *comm, void *buffer_addr,
+                              MPI_Count *size)
+{
+    return detach(comm, buffer_addr, size);
+}
+
+int chempi_buffer_flush(void)
+{
+    return flush(locked_find(NULL));
+}
+
+int chempi_buffer_flush_comm(struct chempi_comm *comm)
+{
+    return flush(locked_find(comm));
+}
+
+void chempi_buffer_fini(void)
+{
+    ensure_list();
+    while (!chempi_list_is_empty(&buffers)) {
+        struct buffer *b = CHEMPI_CONTAINER_OF(chempi_list_first(&buffers),
+                                               struct buffer, link);
+
+        (void)flush(b);
+        chempi_list_remove(&b->link);
+        free(b);
+    }
+}
+
+/* ---- pieces ---- */
+
+static void destroy_piece(struct chempi_request *req)
+{
+    struct piece *piece = (struct piece *)req->packed - 1;
+    bool is_own = piece->buffer->start == NULL;
+
+    chempi_list_remove(&piece->link);
+    chempi_p2p_fini(req);
+    chempi_request_recycle(req);
+    if (is_own)
+        free(piece);
+}
+
+static size_t end_of(const struct buffer *b, const struct piece *piece)
+{
+    return (size_t)((const char *)piece - b->start) + piece->len;
+}
+
+/* First fit among the gaps between pieces. */
+static struct piece *cut(struct buffer *b, size_t len)
+{
+    size_t at = 0;
+    struct piece *piece;
+    struct chempi_list *before = &b->pieces;
+
+    CHEMPI_LIST_FOR(pos, &b->pieces)
+    {
+        struct piece *next = CHEMPI_CONTAINER_OF(pos, struct piece, link);
+
+        if ((size_t)((char *)next - b->start) - at >= len)
+            break;
+        at = end_of(b, next);
+        before = pos;
+    }
+    if (at > b->size || b->size - at < len)
+        return NULL;
+    piece = (struct piece *)(void *)(b->start + at);
+    chempi_list_insert_between(&piece->link, before, before->next);
+    return piece;
+}
+
+static struct piece *make_piece(struct buffer *b, size_t payload)
+{
+    size_t len = (sizeof(struct piece) + payload + PIECE_ALIGN - 1) /
+                 PIECE_ALIGN * PIECE_ALIGN;
+    struct piece *piece;
+
+    if (b->start) {
+        piece = cut(b, len);
+    } else {
+        piece = chempi_sys->malloc(len);
+        if (piece)
+            chempi_list_append(&b->pieces, &piece->link);
+    }
+    if (!piece)
+        return NULL;
+    piece->buffer = b;
+    piece->len = len;
+    return piece;
+}
+
+static int start_piece(struct piece *piece, const struct chempi_request *req,
+                       size_t payload)
+{
+    static struct chempi_request_ops ops; /* of a send, with own destroy */
+    struct chempi_request *own = chempi_request_alloc();
+    int rc;
+
+    if (!own) {
+        chempi_list_remove(&piece->link);
+        if (!piece->buffer->start)
+            free(piece);
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    }
+
+    chempi_p2p_init_send(own, piece + 1, (MPI_Count)payload,
+                         chempi_datatype_lookup(MPI_BYTE), req->peer_rank,
+                         req->peer_tag, req->comm, CHEMPI_CONTEXT_PT2PT,
+                         CHEMPI_SEND_STANDARD);
+    ops = *own->ops;
+    ops.destroy = destroy_piece;
+    own->ops = &ops;
+    own->packed = piece + 1;
+    rc = chempi_p2p_start(own);
+    if (rc || chempi_request_is_complete(own))
+        chempi_request_drop(own);
+    else
+        chempi_request_orphan(own);
+    return rc;
+}
+
+int chempi_buffer_start(struct chempi_request *req)
+{
+    MPI_Count payload = req->count * req->type->size;
+    struct buffer *b = find(req->comm);
+    struct piece *piece;
+    int rc;
+
+    if (!b)
+        b = find(NULL);
+    piece = b ? make_piece(b, (size_t)payload) : NULL;
+    if (!piece)
+        return chempi_error_set(
+            MPI_ERR_BUFFER,
+            b ? "%lld bytes do not fit into the attached buffer now; attach a "
+                "larger one (MPI_BSEND_OVERHEAD per message, beside its data) "
+                "or MPI_BUFFER_AUTOMATIC"
+              : "a buffered send of %lld bytes, but no buffer is attached; "
+                "call MPI_Buffer_attach",
+            (long long)payload);
+    if (payload)
+        (void)chempi_datatype_copy(req->buf, req->count, req->type, piece + 1,
+                                   payload, chempi_datatype_lookup(MPI_BYTE));
+    rc = start_piece(piece, req, (size_t)payload);
+    req->pending = 1;
+    if (!rc)
+        chempi_request_progress(req, MPI_SUCCESS);
+    return rc;
+}

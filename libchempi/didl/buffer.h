@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffered sends (MPI 5.0, section 3.6): memory that the user attached to the
+ * process, a communicator or a session, or that the library allocates
+ * (MPI_BUFFER_AUTOMATIC).
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_BUFFER_H
+#define CHEMPI_LIBCHEMPI_DIDL_BUFFER_H
+
+struct chempi_request;
+
+/* Pack the message of a buffered send into attached memory and start it; the
+ * user's request is then complete. Under the lock. MPI error class. */
+int chempi_buffer_start(struct chempi_request *req);
+
+/* Wait for what is still buffered and forget the buffers (finalize). */
+void chempi_buffer_fini(void);
+
+#endif

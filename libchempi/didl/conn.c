@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections and routes; see conn.h. */
+#include "libchempi/didl/conn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/registry.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/daemon.h"
+#include "libchempi/didl/error.h"
+
+enum { DEVICES_MAX = 16, CARD_MAX = CHEMPI_KVS_VALUE_MAX };
+
+static struct {
+    struct chempi_peer *peers; /* [proc_count] */
+    struct chempi_dev *devices[DEVICES_MAX];
+    uint32_t device_count;
+    bool has_fds;
+} conn;
+
+uint32_t chempi_conn_device_count(void)
+{
+    return conn.device_count;
+}
+
+struct chempi_dev *chempi_conn_device(uint32_t i)
+{
+    return conn.devices[i];
+}
+
+bool chempi_conn_has_fds(void)
+{
+    return conn.has_fds;
+}
+
+struct chempi_peer *chempi_conn_peer(uint32_t proc)
+{
+    return &conn.peers[proc];
+}
+
+/* ---- devices ---- */
+
+static int card_key(const struct chempi_dev *dev, char key[CHEMPI_KVS_KEY_MAX])
+{
+    int n = snprintf(key, CHEMPI_KVS_KEY_MAX, "card.%s", dev->ops->name);
+
+    return n > 0 && n < CHEMPI_KVS_KEY_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int publish_card(struct chempi_dev *dev)
+{
+    char key[CHEMPI_KVS_KEY_MAX];
+    unsigned char card[CARD_MAX];
+    size_t len = sizeof(card);
+    int rc;
+
+    rc = dev->ops->card(dev, card, &len);
+    if (rc || len == 0)
+        return rc;
+    rc = card_key(dev, key);
+    return rc ? rc : chempi_daemon_put(key, card, len);
+}
+
+static int find_device(const char *name)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++)
+        if (strcmp(conn.devices[i]->ops->name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int open_device(const struct chempi_dev_ops *ops,
+                       const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_dev_params params = {
+        .services = &chempi_ctx.services,
+        .sink = sink,
+    };
+    struct chempi_dev *dev = NULL;
+    int rc;
+
+    if (conn.device_count == DEVICES_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %d devices",
+                              DEVICES_MAX);
+    rc = ops->open(&params, &dev, err);
+    if (rc) {
+        (void)chempi_err_prefix(err, "device %s", ops->name);
+        return rc;
+    }
+    conn.devices[conn.device_count++] = dev;
+    conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
+    rc = publish_card(dev);
+    if (rc)
+        return chempi_err_set(err, rc, "device %s: cannot publish its card",
+                              ops->name);
+    return 0;
+}
+
+/* Can a device that is already open reach this process? */
+static bool is_reached(uint32_t proc)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++) {
+        struct chempi_ep *ep;
+
+        if (conn.devices[i]->ops->connect(conn.devices[i], proc, &ep, NULL) ==
+            0)
+            return true;
+    }
+    return false;
+}
+
+/* Without a table: devices in order of preference until this process, one
+ * neighbour and one process elsewhere are reached. */
+static int open_by_reach(const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    uint32_t probes[3] = {s->proc, s->proc, s->proc};
+    const struct chempi_dev_ops *const *all;
+    size_t count;
+    int rc = 0;
+
+    for (uint32_t p = 0; p < s->proc_count; p++)
+        if (p != s->proc)
+            probes[s->node_of_proc[p] == s->node ? 1 : 2] = p;
+    all = chempi_registry_all(&count);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (!is_reached(probes[0]) || !is_reached(probes[1]) ||
+            !is_reached(probes[2]))
+            rc = open_device(all[i], sink, err);
+    return rc;
+}
+
+static int open_by_name(const char *name, const struct chempi_sink *sink,
+                        struct chempi_err *err)
+{
+    const struct chempi_dev_ops *ops;
+
+    if (find_device(name) >= 0)
+        return 0;
+    ops = chempi_registry_find(name);
+    if (!ops)
+        return chempi_err_set(err, -ENODEV,
+                              "the connection table names device \"%s\", which "
+                              "this build does not have; name another device "
+                              "for that network in the description",
+                              name);
+    return open_device(ops, sink, err);
+}
+
+/* With a table: the devices that it names towards nodes of this job. */
+static int open_by_table(const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_dev_ops *const *all;
+    size_t count;
+    int rc;
+
+    all = chempi_registry_all(&count);
+    rc = open_device(all[0], sink, err); /* messages to itself */
+    for (uint32_t n = 0; n < s->node_count && !rc; n++) {
+        const struct chempi_table_range *ranges;
+        uint32_t node;
+        uint32_t range_count;
+
+        if (n == s->node && s->local_size == 1)
+            continue;
+        node = chempi_table_find_node(s->table, s->node_names[n]);
+        if (node == CHEMPI_TABLE_NONE)
+            return chempi_err_set(err, -ENOENT,
+                                  "node %s is not in the connection table of "
+                                  "node %s; compile the description again",
+                                  s->node_names[n], s->node_names[s->node]);
+        ranges = chempi_table_ranges(s->table, node, &range_count);
+        for (uint32_t i = 0; i < range_count && !rc; i++)
+            rc = open_by_name(ranges[i].device, sink, err);
+    }
+    return rc;
+}
+
+static int make_peers(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    conn.peers = chempi_sys->calloc(s->proc_count, sizeof(*conn.peers));
+    if (!conn.peers)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < s->proc_count; p++) {
+        struct chempi_peer *peer = &conn.peers[p];
+
+        peer->proc = p;
+        peer->node = s->node_of_proc[p];
+        chempi_list_init(&peer->waiting);
+        chempi_list_init(&peer->dirty);
+        chempi_list_init(&peer->early);
+        chempi_list_init(&peer->sync);
+        chempi_list_init(&peer->cancels);
+    }
+    return 0;
+}
+
+int chempi_conn_open(const struct chempi_sink *sink)
+{
+    struct chempi_err err = {0};
+    int rc;
+
+    rc = make_peers();
+    if (rc)
+        return chempi_error_from(rc, NULL);
+    rc = chempi_ctx.services.table ? open_by_table(sink, &err)
+                                   : open_by_reach(sink, &err);
+    return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
+}
+
+bool chempi_conn_is_drained(void)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++)
+        if (!conn.devices[i]->ops->is_drained(conn.devices[i]))
+            return false;
+    return true;
+}
+
+void chempi_conn_close(void)
+{
+    for (uint32_t i = conn.device_count; i-- > 0;)
+        conn.devices[i]->ops->close(conn.devices[i]);
+    conn.device_count = 0;
+    conn.has_fds = false;
+    if (conn.peers)
+        for (uint32_t p = 0; p < chempi_ctx.services.proc_count; p++)
+            free(conn.peers[p].routes);
+    free(conn.peers);
+    conn.peers = NULL;
+}
+
+/* ---- routes ---- */
+
+static int add_route(struct chempi_peer *peer, uint32_t device,
+                     uint32_t protocol, uint64_t max_len,
+                     struct chempi_err *err)
+{
+    struct chempi_dev *dev = conn.devices[device];
+    const struct chempi_dev_caps *caps = dev->caps;
+    struct chempi_route *route = &peer->routes[peer->route_count];
+    bool is_eager = caps->protocol_max[protocol] <= caps->eager_max;
+    int rc;
+
+    rc = dev->ops->connect(dev, peer->proc, &route->ep, err);
+    if (rc)
+        return rc;
+    route->max_len = max_len;
+    route->ops = dev->ops;
+    route->protocol = protocol;
+    route->device = device;
+    route->inject_max = is_eager ? caps->inject_max : 0;
+    route->eager_max = is_eager ? caps->eager_max : 0;
+    peer->route_count++;
+    return 0;
+}
+
+static int find_protocol(const struct chempi_dev_caps *caps, const char *name)
+{
+    for (uint32_t i = 0; i < caps->protocol_count; i++)
+        if (strcmp(caps->protocols[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int add_table_route(struct chempi_peer *peer, uint32_t node,
+                           const struct chempi_table_range *range,
+                           struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    int device = find_device(range->device);
+    int protocol;
+
+    if (range->hop_count > 0 && range->hops[0] != node)
+        return chempi_err_set(
+            err, -EHOSTUNREACH,
+            "messages of up to %" PRIu64 " bytes from node %s to node %s go "
+            "over gateway %s, which this version cannot do yet; attach both "
+            "nodes to a common network in the description",
+            range->max_len, s->node_names[s->node], s->node_names[peer->node],
+            chempi_table_node_name(s->table, range->hops[0]));
+    protocol = find_protocol(conn.devices[device]->caps, range->protocol);
+    if (protocol < 0)
+        return chempi_err_set(err, -ENOPROTOOPT,
+                              "the connection table names protocol \"%s\", "
+                              "which device %s does not have",
+                              range->protocol, range->device);
+    return add_route(peer, (uint32_t)device, (uint32_t)protocol,
+                     range->max_len, err);
+}
+
+static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_table_range *ranges;
+    uint32_t node = chempi_table_find_node(s->table, s->node_names[peer->node]);
+    uint32_t count;
+    int rc = 0;
+
+    ranges = chempi_table_ranges(s->table, node, &count);
+    if (count == 0)
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "node %s has no network that leads to node %s; "
+                              "see mdconfig explain",
+                              s->node_names[s->node],
+                              s->node_names[peer->node]);
+    peer->routes = chempi_sys->calloc(count, sizeof(*peer->routes));
+    if (!peer->routes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count && !rc; i++)
+        rc = add_table_route(peer, node, &ranges[i], err);
+    return rc;
+}
+
+/* By what the devices say of themselves: the first that reaches the peer. */
+static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
+{
+    for (uint32_t d = 0; d < conn.device_count; d++) {
+        const struct chempi_dev *dev = conn.devices[d];
+        const struct chempi_dev_caps *caps = dev->caps;
+        struct chempi_ep *ep;
+        int rc = 0;
+
+        if (dev->ops->connect(conn.devices[d], peer->proc, &ep, err) != 0)
+            continue;
+        peer->routes =
+            chempi_sys->calloc(caps->protocol_count, sizeof(*peer->routes));
+        if (!peer->routes)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < caps->protocol_count && !rc; i++)
+            rc = add_route(peer, d, i, caps->protocol_max[i], err);
+        return rc;
+    }
+    return chempi_err_set(err, -EHOSTUNREACH, "no device reaches rank %u",
+                          peer->proc);
+}
+
+/* Ask for the card of each device that needs one, once per device. */
+static int ask_cards(const struct chempi_peer *peer)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < peer->route_count; i++) {
+        const struct chempi_route *route = &peer->routes[i];
+        const struct chempi_dev *dev = conn.devices[route->device];
+        char key[CHEMPI_KVS_KEY_MAX];
+        int rc;
+
+        if (!(dev->caps->flags & CHEMPI_DEV_NEEDS_CARD) ||
+            (asked & 1u << route->device))
+            continue;
+        asked |= 1u << route->device;
+        rc = card_key(dev, key);
+        if (!rc)
+            rc = chempi_daemon_get(peer->proc, key);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_err err = {0};
+    int rc;
+
+    rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
+                                           : routes_by_reach(peer, &err);
+    if (!rc)
+        rc = ask_cards(peer);
+    if (!rc)
+        return MPI_SUCCESS;
+    free(peer->routes);
+    peer->routes = NULL;
+    peer->route_count = 0;
+    return chempi_error_from(rc, &err);
+}
+
+int chempi_conn_resolve(struct chempi_peer *peer)
+{
+    if (CHEMPI_LIKELY(peer->routes != NULL))
+        return MPI_SUCCESS;
+    return resolve(peer);
+}
+
+void chempi_conn_card(uint32_t proc, const char *key, const void *card,
+                      size_t len)
+{
+    struct chempi_peer *peer;
+
+    if (proc >= chempi_ctx.services.proc_count || !conn.peers)
+        return;
+    peer = &conn.peers[proc];
+    for (uint32_t i = 0; i < peer->route_count; i++) {
+        struct chempi_route *route = &peer->routes[i];
+        struct chempi_dev *dev = conn.devices[route->device];
+        char own_key[CHEMPI_KVS_KEY_MAX];
+        struct chempi_err err = {0};
+
+        if (card_key(dev, own_key) || strcmp(own_key, key) != 0)
+            continue;
+        if (route->ops->card_arrived(route->ep, card, len, &err))
+            chempi_conn_set_lost(proc, err.text);
+        return;
+    }
+}
+
+void chempi_conn_set_lost(uint32_t proc, const char *why)
+{
+    if (proc >= chempi_ctx.services.proc_count || !conn.peers)
+        return;
+    conn.peers[proc].is_lost = true;
+    chempi_daemon_suspect(proc, why);
+}
+
+/* ---- counters ---- */
+
+static int append(char **text, size_t *len, const char *line)
+{
+    size_t n = strlen(line);
+    char *more = chempi_sys->realloc(*text, *len + n + 1);
+
+    if (!more)
+        return -ENOMEM;
+    memcpy(more + *len, line, n + 1);
+    *text = more;
+    *len += n;
+    return 0;
+}
+
+int chempi_conn_report(char **text, size_t *len)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    int rc = 0;
+
+    for (uint32_t p = 0; p < s->proc_count; p++) {
+        const struct chempi_peer *peer = &conn.peers[p];
+
+        for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
+            const struct chempi_route *route = &peer->routes[i];
+            const struct chempi_dev *dev = conn.devices[route->device];
+            char line[256];
+
+            if (!route->messages)
+                continue;
+            (void)snprintf(line, sizeof(line),
+                           "traffic %u %u %s %s %" PRIu64 " %" PRIu64 "\n",
+                           s->node, peer->node, dev->ops->name,
+                           dev->caps->protocols[route->protocol],
+                           route->messages, route->bytes);
+            rc = append(text, len, line);
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon's end of didl; see daemon.h. */
+#define _GNU_SOURCE /* close_range, via the client */
+#include "libchempi/didl/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "libchempi/didl/conn.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/env.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/progress.h"
+
+/* How long the supervisor has to explain a lost connection. */
+#define SUSPECT_NS (UINT64_C(3) * CHEMPI_NS_PER_S)
+
+static struct {
+    uint64_t fence_entered;
+    uint64_t fence_passed;
+    uint64_t suspect_ns; /* 0: nobody is suspected */
+    uint32_t suspect;
+    char why[256];
+    struct chempi_poll_item item;
+    bool is_watched;
+    uint32_t zero;
+    int no_fd;
+    const char *name;
+    struct chempi_job alone;
+    char host[CHEMPI_NODE_NAME_MAX];
+} self;
+
+static int open_alone(void)
+{
+    if (gethostname(self.host, sizeof(self.host)) != 0)
+        (void)snprintf(self.host, sizeof(self.host), "localhost");
+    self.host[sizeof(self.host) - 1] = '\0';
+    self.no_fd = -1;
+    self.name = self.host;
+    self.alone = (struct chempi_job){
+        .id = "alone",
+        .size = 1,
+        .node_count = 1,
+        .local_size = 1,
+        .node_of_rank = &self.zero,
+        .local_rank_of_rank = &self.zero,
+        .node_names = &self.name,
+        .universe_size = 1,
+        .region_fd = -1,
+        .table_fd = -1,
+        .wake_fds = &self.no_fd,
+    };
+    chempi_ctx.job = &self.alone;
+    return 0;
+}
+
+int chempi_daemon_open(struct chempi_err *err)
+{
+    int rc = chempi_client_open(&chempi_ctx.client, err);
+
+    if (rc == -ENOENT)
+        return open_alone();
+    if (rc)
+        return rc;
+    chempi_ctx.job = chempi_client_job(chempi_ctx.client);
+    return 0;
+}
+
+void chempi_daemon_close(void)
+{
+    if (self.is_watched)
+        chempi_pollset_remove(chempi_ctx.services.pollset, &self.item);
+    self.is_watched = false;
+    chempi_client_close(chempi_ctx.client);
+    chempi_ctx.client = NULL;
+}
+
+static void notice_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    (void)item;
+    (void)events;
+    chempi_daemon_poll();
+}
+
+int chempi_daemon_watch(void)
+{
+    int rc;
+
+    if (!chempi_ctx.client)
+        return 0;
+    self.item.fd = chempi_client_fd(chempi_ctx.client);
+    self.item.ready = notice_ready;
+    rc = chempi_pollset_add(chempi_ctx.services.pollset, &self.item, EPOLLIN);
+    self.is_watched = rc == 0;
+    return rc;
+}
+
+static void got(void *arg, uint32_t rank, const char *key, const void *value,
+                size_t len)
+{
+    (void)arg;
+    chempi_conn_card(rank, key, value, len);
+}
+
+static void fenced(void *arg, uint64_t fence)
+{
+    (void)arg;
+    self.fence_passed = fence;
+}
+
+static void rank_lost(void *arg, uint32_t rank, const char *text)
+{
+    (void)arg;
+    chempi_conn_set_lost(rank, text);
+}
+
+static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
+{
+    (void)arg; /* no open device registers memory */
+    (void)bytes;
+    (void)deadline_ms;
+}
+
+static const struct chempi_client_events events = {
+    .got = got,
+    .fenced = fenced,
+    .rank_lost = rank_lost,
+    .budget = budget,
+};
+
+void chempi_daemon_poll(void)
+{
+    struct chempi_err err = {0};
+
+    if (chempi_ctx.client &&
+        chempi_client_progress(chempi_ctx.client, &events, NULL, &err) < 0) {
+        chempi_client_close(chempi_ctx.client);
+        chempi_ctx.client = NULL;
+        chempi_env_die(1, "rank %u on node %s: %s", chempi_ctx.services.proc,
+                       chempi_ctx.services.node_names[chempi_ctx.services.node],
+                       err.text);
+    }
+    if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
+        chempi_env_die(1,
+                       "rank %u on node %s lost its connection to rank %u: %s",
+                       chempi_ctx.services.proc,
+                       chempi_ctx.services.node_names[chempi_ctx.services.node],
+                       self.suspect, self.why);
+}
+
+int chempi_daemon_deadline_ms(void)
+{
+    uint64_t now_ns;
+
+    if (!self.suspect_ns)
+        return -1;
+    now_ns = chempi_clock_ns();
+    if (now_ns >= self.suspect_ns)
+        return 0;
+    return (int)((self.suspect_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
+}
+
+void chempi_daemon_suspect(uint32_t proc, const char *why)
+{
+    if (self.suspect_ns)
+        return;
+    self.suspect = proc;
+    (void)snprintf(self.why, sizeof(self.why), "%s", why);
+    self.suspect_ns = chempi_clock_ns() + SUSPECT_NS;
+}
+
+int chempi_daemon_put(const char *key, const void *value, size_t len)
+{
+    if (!chempi_ctx.client)
+        return 0;
+    return chempi_client_put(chempi_ctx.client, key, value, len);
+}
+
+int chempi_daemon_get(uint32_t proc, const char *key)
+{
+    if (!chempi_ctx.client)
+        return -EHOSTUNREACH;
+    return chempi_client_get(chempi_ctx.client, proc, key);
+}
+
+static bool is_fence_passed(void *arg)
+{
+    (void)arg;
+    return self.fence_passed >= self.fence_entered;
+}
+
+int chempi_daemon_fence(void)
+{
+    int rc;
+
+    if (!chempi_ctx.client)
+        return MPI_SUCCESS;
+    rc = chempi_client_fence(chempi_ctx.client, &self.fence_entered);
+    if (rc)
+        return chempi_error_from(rc, NULL);
+    return chempi_progress_wait(is_fence_passed, NULL);
+}

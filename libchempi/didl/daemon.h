@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection to the daemon's supervisor as didl sees it; in a world of
+ * one, a made-up job and no connection. Under the lane lock where progress
+ * calls it.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
+#define CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+/* Connect, or make up a world of one; sets chempi_ctx.job and client. 0 or
+ * -errno with words. */
+int chempi_daemon_open(struct chempi_err *err);
+void chempi_daemon_close(void);
+
+/* After the pollset exists: wait for notices there too. 0 or -errno. */
+int chempi_daemon_watch(void);
+
+/* Handle notices that have arrived; a lost supervisor ends this process. */
+void chempi_daemon_poll(void);
+
+/* Milliseconds until something is due that no event will announce, -1. */
+int chempi_daemon_deadline_ms(void);
+
+/* A device lost its connection to a process. Normally the supervisor is about
+ * to say that the process died, and to end the job; if it does not in time,
+ * this process ends the job with `why`. */
+void chempi_daemon_suspect(uint32_t proc, const char *why);
+
+/* Publish a device's card; ask for another process's (the answer goes to
+ * chempi_conn_card()). 0 or -errno. */
+int chempi_daemon_put(const char *key, const void *value, size_t len);
+int chempi_daemon_get(uint32_t proc, const char *key);
+
+/* Wait until all processes of the job are here, making progress. MPI error
+ * class. */
+int chempi_daemon_fence(void);
+
+#endif

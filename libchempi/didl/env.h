@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start, finish and abort of the library in this process. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_ENV_H
+#define CHEMPI_LIBCHEMPI_DIDL_ENV_H
+
+#include <stdbool.h>
+
+#include "common/base/compiler.h"
+
+/*
+ * End the job with this exit code because of an error that no error handler
+ * can be asked about; the words say what happened and what to do. Told to the
+ * launcher if there is one, else printed. Does not return.
+ */
+CHEMPI_NORETURN void chempi_env_die(int exit_code, const char *fmt, ...)
+    CHEMPI_PRINTF(2, 3);
+
+/* The same with complete words. */
+CHEMPI_NORETURN void chempi_env_end(int exit_code, const char *text);
+
+#endif

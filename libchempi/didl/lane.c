@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locking; see lane.h. */
+#define _GNU_SOURCE /* sched_yield */
+#include "libchempi/didl/lane.h"
+
+#include <sched.h>
+
+struct chempi_lane chempi_lane_main = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+void chempi_lane_lock_slow(struct chempi_lane *lane)
+{
+    if (pthread_mutex_trylock(&lane->lock) == 0)
+        return;
+    atomic_fetch_add_explicit(&lane->wanted, 1, memory_order_relaxed);
+    (void)pthread_mutex_lock(&lane->lock);
+    atomic_fetch_sub_explicit(&lane->wanted, 1, memory_order_relaxed);
+}
+
+void chempi_lane_yield(struct chempi_lane *lane)
+{
+    if (!lane->is_locking ||
+        atomic_load_explicit(&lane->wanted, memory_order_relaxed) == 0)
+        return;
+    (void)pthread_mutex_unlock(&lane->lock);
+    (void)sched_yield();
+    chempi_lane_lock_slow(lane);
+}

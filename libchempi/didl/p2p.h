@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Point-to-point requests, shared by the files of that module. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_P2P_H
+#define CHEMPI_LIBCHEMPI_DIDL_P2P_H
+
+#include "libchempi/didl/request.h"
+
+/* Fill in a request (memory is the caller's); nothing is started. kind: enum
+ * chempi_context_kind. dest, source may be MPI_PROC_NULL. */
+void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
+                          MPI_Count count, struct chempi_datatype *type,
+                          int dest, int tag, struct chempi_comm *comm,
+                          uint32_t kind, enum chempi_send_mode mode);
+void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
+                          MPI_Count count, struct chempi_datatype *type,
+                          int source, int tag, struct chempi_comm *comm,
+                          uint32_t kind);
+
+/* Name the buffer for the device; start does this too. */
+void chempi_p2p_aim_recv(struct chempi_request *req);
+
+/* Start it. Under the lock. MPI error class. */
+int chempi_p2p_start(struct chempi_request *req);
+
+/* Drop what it holds, not the memory. */
+void chempi_p2p_fini(struct chempi_request *req);
+
+/* MPI_Cancel of a send. Under the lock. */
+void chempi_p2p_cancel_send(struct chempi_request *req);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of requests; see request.h. */
+#include "libchempi/didl/request.h"
+
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/lane.h"
+#include "libchempi/didl/progress.h"
+
+enum { POOL_MAX = 4096 };
+
+static struct {
+    struct chempi_request *free; /* chained through u.tx.ep */
+    uint32_t free_count;
+    uint32_t orphans;
+} pool;
+
+void chempi_request_init(struct chempi_request *req,
+                         enum chempi_request_kind kind,
+                         const struct chempi_request_ops *ops,
+                         struct chempi_comm *comm,
+                         struct chempi_datatype *type)
+{
+    chempi_object_init(&req->obj, CHEMPI_MAGIC_REQUEST);
+    req->ops = ops;
+    req->pending = 1;
+    req->kind = (uint8_t)kind;
+    req->mode = CHEMPI_SEND_STANDARD;
+    req->is_persistent = false;
+    req->is_active = true;
+    req->is_freed = false;
+    req->is_cancelled = false;
+    req->is_cancelling = false;
+    req->is_queued = false;
+    req->error = MPI_SUCCESS;
+    req->source = MPI_ANY_SOURCE;
+    req->tag = MPI_ANY_TAG;
+    req->bytes = 0;
+    req->comm = comm;
+    req->type = type;
+    req->packed = NULL;
+    req->parent = NULL;
+    if (comm)
+        chempi_object_hold(&comm->obj);
+    if (type)
+        chempi_datatype_hold(type);
+}
+
+struct chempi_request *chempi_request_alloc(void)
+{
+    struct chempi_request *req = pool.free;
+
+    if (CHEMPI_LIKELY(req != NULL)) {
+        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        pool.free_count--;
+        return req;
+    }
+    return chempi_sys->malloc(sizeof(*req));
+}
+
+void chempi_request_recycle(struct chempi_request *req)
+{
+    req->obj.magic = 0;
+    if (pool.free_count >= POOL_MAX) {
+        free(req);
+        return;
+    }
+    req->u.tx.ep = (struct chempi_ep *)(void *)pool.free;
+    pool.free = req;
+    pool.free_count++;
+}
+
+void chempi_request_fini(void)
+{
+    while (pool.free) {
+        struct chempi_request *req = pool.free;
+
+        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        free(req);
+    }
+    pool.free_count = 0;
+}
+
+void chempi_request_drop(struct chempi_request *req)
+{
+    req->ops->destroy(req);
+}
+
+void chempi_request_orphan(struct chempi_request *req)
+{
+    req->is_freed = true;
+    pool.orphans++;
+}
+
+uint32_t chempi_request_orphans(void)
+{
+    return pool.orphans;
+}
+
+/* Complete, and nobody has a handle: tell the parent, if any, and go. */
+static CHEMPI_NOINLINE void finish_orphan(struct chempi_request *req)
+{
+    struct chempi_request *parent = req->parent;
+    int error = req->error;
+
+    pool.orphans--;
+    if (parent && req->kind == CHEMPI_REQUEST_RECV) {
+        parent->source = req->source;
+        parent->tag = req->tag;
+        parent->bytes = req->bytes;
+    }
+    chempi_request_drop(req);
+    if (parent)
+        chempi_request_progress(parent, error);
+}
+
+void chempi_request_progress(struct chempi_request *req, int error)
+{
+    if (CHEMPI_UNLIKELY(error != MPI_SUCCESS) && req->error == MPI_SUCCESS)
+        req->error = error;
+    if (--req->pending != 0)
+        return;
+    if (CHEMPI_UNLIKELY(req->is_freed)) {
+        finish_orphan(req);
+        return;
+    }
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        chempi_progress_notify();
+}
+
+static bool is_done(void *arg)
+{
+    return chempi_request_is_complete(arg);
+}
+
+int chempi_request_await(struct chempi_request *req)
+{
+    return chempi_progress_wait(is_done, req);
+}
