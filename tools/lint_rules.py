@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""House rules that a machine can check: lint_rules.py FILE...
+
+Who may include whom, file and function lengths, words that do not belong
+into a finished tree, compiler extensions outside their one file, conditional
+compilation inside functions, sleeps in tests. Prints file:line: message and
+exits non-zero if anything was found.
+"""
+
+import re
+import sys
+
+MAX_FILE_LINES = 1000
+MAX_FUNCTION_LINES = 80
+
+# The first pattern that matches a file decides what its quoted includes may
+# start with.
+MAY_INCLUDE = [
+    (r'common/base/', ['common/base/']),
+    (r'common/', ['common/']),
+    (r'(mdconfig|chempid)/', ['common/', '{top}/']),
+    (r'(gateway|probe)/', ['common/', 'libchempi/ddi.h',
+                           'libchempi/services/', 'libchempi/devices/'
+                           'registry.h', '{top}/']),
+    (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
+    (r'libchempi/services/', ['common/', 'libchempi/services/']),
+    (r'libchempi/devices/registry\.[ch]', ['common/', 'libchempi/ddi.h',
+                                           'libchempi/devices/']),
+    (r'libchempi/devices/', ['common/', 'libchempi/ddi.h',
+                             'libchempi/services/', '{dir}/']),
+    (r'libchempi/didl/', ['common/', 'libchempi/ddi.h',
+                          'libchempi/services/', 'libchempi/didl/',
+                          'libchempi/api/api_impl.h',
+                          'libchempi/devices/registry.h']),
+    (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
+                         'libchempi/api/']),
+    (r'(wrappers|demo|bench)/', ['{top}/']),
+    (r'tests/', ['']),
+]
+MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench)/')
+
+FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b|\bfor now\b', re.I)
+EXTENSION = re.compile(r'\b(__attribute__|__builtin_\w+|__asm__|__typeof__|'
+                       r'typeof|__extension__)\b')
+EXTENSION_FILE = 'common/base/compiler.h'
+SLEEP = re.compile(r'\b(sleep|usleep|nanosleep)\s*\(')
+C_FILE = re.compile(r'\.[ch]$')
+
+
+def allowed_prefixes(path):
+    for pattern, prefixes in MAY_INCLUDE:
+        if re.match(pattern, path):
+            top = path.split('/')[0]
+            folder = path.rsplit('/', 1)[0]
+            return [p.format(top=top, dir=folder) for p in prefixes]
+    return ['']
+
+
+def check_include(path, line):
+    m = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
+    if not m:
+        return None
+    kind, name = m.groups()
+    if kind == '<':
+        if name == 'mpi.h' and not MAY_INCLUDE_MPI.match(path):
+            return 'mpi.h is for the API and didl only'
+        return None
+    prefixes = allowed_prefixes(path)
+    if not name.startswith(tuple(prefixes)):
+        return '"%s" may not be included here (only %s)' % (
+            name, ', '.join(prefixes))
+    return None
+
+
+class Functions:
+    """Follows where top-level braces open and close."""
+
+    def __init__(self):
+        self.start = None
+
+    def feed(self, number, line):
+        """Complaint about this line, or None."""
+        if line.startswith('{'):
+            self.start = number
+        elif line.startswith('}') and self.start:
+            length, self.start = number - self.start - 1, None
+            if length > MAX_FUNCTION_LINES:
+                return 'function of %d lines (at most %d)' % (
+                    length, MAX_FUNCTION_LINES)
+        elif self.start and re.match(r'\s*#\s*(el)?if', line):
+            return 'conditional compilation inside a function'
+        return None
+
+
+def check_line(path, line):
+    if FORBIDDEN.search(line) and not path.startswith('tools/lint'):
+        yield 'unfinished business: %s' % line.strip()[:50]
+    if not C_FILE.search(path):
+        return
+    complaint = check_include(path, line)
+    if complaint:
+        yield complaint
+    code = re.sub(r'"(\\.|[^"\\])*"|/\*.*?\*/|^\s*\*.*', '', line)
+    if path != EXTENSION_FILE and EXTENSION.search(code):
+        yield 'compiler extension outside %s' % EXTENSION_FILE
+    if path.startswith('tests/') and SLEEP.search(code):
+        yield 'a test waits for events, not for time'
+
+
+def check_file(path):
+    with open(path, encoding='utf-8', errors='replace') as f:
+        lines = f.read().split('\n')
+    is_c = bool(C_FILE.search(path))
+    if is_c and 'SPDX-License-Identifier: BSD-3-Clause' not in lines[0]:
+        yield 1, 'the first line is not the SPDX line'
+    if len(lines) > MAX_FILE_LINES and not path.endswith(('.tsv', '.yaml')):
+        yield len(lines), 'more than %d lines' % MAX_FILE_LINES
+    functions = Functions()
+    for number, line in enumerate(lines, 1):
+        for complaint in check_line(path, line):
+            yield number, complaint
+        complaint = functions.feed(number, line) if is_c else None
+        if complaint:
+            yield number, complaint
+
+
+def main(paths):
+    bad = 0
+    for path in paths:
+        for number, complaint in check_file(path):
+            print('%s:%d: %s' % (path, number, complaint))
+            bad += 1
+    return 1 if bad else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main(sys.argv[1:]))
