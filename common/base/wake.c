@@ -30,13 +30,16 @@ void chempi_wake_rouse(struct chempi_wake *wake, int eventfd)
     }
 }
 
+bool chempi_wake_barrier(void)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* for unregistered producers */
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
 int chempi_wake_prepare(struct chempi_wake *wake, enum chempi_wake_state kind)
 {
     atomic_store_explicit(&wake->state, kind, memory_order_seq_cst);
-    atomic_thread_fence(memory_order_seq_cst); /* for unregistered producers */
-    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
-        return -1;
-    return CHEMPI_WAKE_BOUND_MS;
+    return chempi_wake_barrier() ? -1 : CHEMPI_WAKE_BOUND_MS;
 }
 
 void chempi_wake_sleep(struct chempi_wake *wake, int timeout_ms)

@@ -80,6 +80,11 @@ static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
         chempi_wake_rouse(wake, eventfd);
 }
 
+/* Order this thread's earlier stores before its later loads, and against the
+ * accesses of all registered processes likewise (a full fence here, a signal
+ * fence there). A system call; false when the kernel refuses. */
+bool chempi_wake_barrier(void);
+
 /* Owner: publish that a sleep of the given kind is about to start and order
  * it before the last look for work (W3). Returns the longest sleep allowed in
  * milliseconds, -1 for no bound (W4). */

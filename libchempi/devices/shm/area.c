@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Layout of the shared area, endpoints, and the bells.
+ *
+ * The area holds an inbox per local rank, then the pairs, those of one
+ * receiver together. Addresses are found by arithmetic; pages are reserved
+ * by their writer before they are first touched.
+ *
+ *   B1  a line is published before its bell is rung, bell word before summary
+ *   B2  the listener clears summary before the word, the word before it looks
+ *       at the ring: so a line is either seen or its bell still rings
+ *   B3  a ring leaves dev->hot only after its mode is BELL, a barrier has
+ *       reached all registered processes, and its own bell was rung once more
+ */
+#define _GNU_SOURCE /* clock_gettime, MAP_ANONYMOUS */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/devices/shm/internal.h"
+
+#define PAGE 4096u
+#define CONTEST_RINGS 256u /* bells before a cold ring may turn hot */
+
+/* The larger the node, the smaller the rings: their number is quadratic. */
+static void choose_sizes(struct shm_dev *dev)
+{
+    if (dev->local_size <= 32) {
+        dev->line_mask = 255;
+        dev->data_size = 64 * 1024;
+    } else if (dev->local_size <= 128) {
+        dev->line_mask = 127;
+        dev->data_size = 32 * 1024;
+    } else {
+        dev->line_mask = 63;
+        dev->data_size = 32 * 1024;
+    }
+}
+
+static size_t round_to_page(size_t len)
+{
+    return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+static struct shm_inbox *inbox_of(struct shm_dev *dev, uint32_t rank)
+{
+    return (struct shm_inbox *)(void *)(dev->area + rank * dev->inbox_stride);
+}
+
+static struct shm_pair *pair_of(struct shm_dev *dev, uint32_t sender,
+                                uint32_t receiver)
+{
+    size_t index = (size_t)receiver * dev->local_size + sender;
+
+    return (struct shm_pair *)(void *)(dev->area +
+                                       dev->local_size * dev->inbox_stride +
+                                       index * dev->pair_stride);
+}
+
+static int find_local_procs(struct shm_dev *dev, struct chempi_err *err)
+{
+    const struct chempi_services *services = dev->base.params.services;
+
+    dev->proc_of_local =
+        chempi_sys->calloc(dev->local_size, sizeof(*dev->proc_of_local));
+    if (!dev->proc_of_local)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t proc = 0; proc < services->proc_count; proc++) {
+        uint32_t local = services->local_rank_of_proc[proc];
+
+        if (services->node_of_proc[proc] == services->node &&
+            local < dev->local_size)
+            dev->proc_of_local[local] = proc;
+    }
+    return 0;
+}
+
+int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err)
+{
+    const struct chempi_services *services = dev->base.params.services;
+    size_t n = services->local_size;
+    void *area;
+    void *eps;
+    int rc;
+
+    dev->local_size = services->local_size;
+    dev->local_rank = services->local_rank;
+    if (n > SHM_RANKS_MAX)
+        return chempi_err_set(err, -ENOTSUP,
+                              "%zu ranks on one node; the shm device serves "
+                              "at most %u",
+                              n, SHM_RANKS_MAX);
+    choose_sizes(dev);
+    dev->inbox_stride = round_to_page(sizeof(struct shm_inbox));
+    dev->pair_stride = round_to_page(
+        sizeof(struct shm_pair) +
+        (dev->line_mask + 1) * sizeof(struct shm_line) + dev->data_size);
+    rc = find_local_procs(dev, err);
+    if (rc < 0)
+        return rc;
+    /* Zero pages, touched when an endpoint is first used. */
+    dev->eps_len = round_to_page(n * sizeof(*dev->eps));
+    eps = chempi_sys->mmap(NULL, dev->eps_len, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (eps == MAP_FAILED)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    dev->eps = eps;
+    rc = chempi_region_extend(
+        services->region, n * dev->inbox_stride + n * n * dev->pair_stride,
+        &area, err);
+    if (rc < 0)
+        return rc;
+    dev->area = area;
+    dev->inbox = inbox_of(dev, dev->local_rank);
+    dev->probe_byte = (unsigned char)(chempi_clock_ns() >> 8 ^
+                                      (uint64_t)getpid() * 167);
+    return chempi_region_reserve(services->region, dev->inbox,
+                                 dev->inbox_stride, err);
+}
+
+struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer)
+{
+    const struct chempi_services *services = dev->base.params.services;
+    struct shm_ep *ep = &dev->eps[peer];
+    char *lines;
+
+    if (CHEMPI_LIKELY(ep->is_initialized))
+        return ep;
+    memset(ep, 0, sizeof(*ep));
+    ep->base.dev = &dev->base;
+    ep->base.proc = dev->proc_of_local[peer];
+    ep->peer = peer;
+    ep->line_mask = dev->line_mask;
+    ep->wake = &services->wakes[peer];
+    ep->wake_fd = services->wake_fds[peer];
+    ep->tx_pair = pair_of(dev, dev->local_rank, peer);
+    lines = (char *)(ep->tx_pair + 1);
+    ep->tx_lines = (struct shm_line *)(void *)lines;
+    ep->tx_data = (unsigned char *)(ep->tx_lines + dev->line_mask + 1);
+    ep->tx_tail = 0u - (dev->line_mask + 1); /* E1: closed */
+    ep->rx_pair = pair_of(dev, peer, dev->local_rank);
+    lines = (char *)(ep->rx_pair + 1);
+    ep->rx_lines = (struct shm_line *)(void *)lines;
+    ep->rx_base = (unsigned char *)(ep->rx_lines + dev->line_mask + 1);
+    chempi_list_init(&ep->busy_link);
+    chempi_list_init(&ep->control);
+    chempi_list_init(&ep->pumping);
+    ep->is_initialized = true;
+    return ep;
+}
+
+int chempi_shm_area_open_tx(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+    struct chempi_region *region = dev->base.params.services->region;
+    int rc;
+
+    rc = chempi_region_reserve(region, ep->tx_pair, dev->pair_stride,
+                               &dev->base.err);
+    if (rc == 0)
+        rc = chempi_region_reserve(region, inbox_of(dev, ep->peer),
+                                   dev->inbox_stride, &dev->base.err);
+    if (rc < 0) {
+        (void)chempi_err_prefix(&dev->base.err, "sending to rank %" PRIu32,
+                                ep->base.proc);
+        return rc;
+    }
+    ep->tx_pair->sender.pid = (int32_t)getpid();
+    ep->tx_pair->sender.probe_addr = (uint64_t)(uintptr_t)&dev->probe_byte;
+    ep->tx_pair->sender.probe_value = dev->probe_byte;
+    ep->tx_tail = 0;
+    ep->is_tx_open = true;
+    return 0;
+}
+
+static void ring(struct shm_inbox *inbox, uint32_t sender)
+{
+    uint32_t word = sender / 64;
+
+    (void)atomic_fetch_or_explicit(&inbox->words[word],
+                                   UINT64_C(1) << (sender % 64),
+                                   memory_order_acq_rel); /* B1 */
+    (void)atomic_fetch_or_explicit(&inbox->summary, UINT64_C(1) << word,
+                                   memory_order_acq_rel);
+}
+
+void chempi_shm_area_ring(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+
+    ring(inbox_of(dev, ep->peer), dev->local_rank);
+}
+
+/* Make `ep` hot in place of the least used hot ring, if it is busier. */
+static void contest(struct shm_dev *dev, struct shm_ep *ep)
+{
+    uint32_t least = 0;
+
+    for (uint32_t i = 1; i < SHM_HOT_MAX; i++) {
+        if (dev->hot[i]->recent < dev->hot[least]->recent)
+            least = i;
+    }
+    if (dev->hot[least]->recent < ep->rings) {
+        struct shm_ep *old = dev->hot[least];
+
+        atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_BELL,
+                              memory_order_seq_cst);
+        if (!chempi_wake_barrier()) {
+            atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_POLLED,
+                                  memory_order_relaxed);
+        } else {
+            old->is_hot = false;
+            old->rings = 0;
+            ring(dev->inbox, old->peer); /* B3 */
+            dev->hot[least] = ep;
+            ep->is_hot = true;
+            atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
+                                  memory_order_relaxed);
+        }
+    }
+    for (uint32_t i = 0; i < SHM_HOT_MAX; i++)
+        dev->hot[i]->recent = 0;
+    ep->rings = 0;
+}
+
+static void consider_hot(struct shm_dev *dev, struct shm_ep *ep)
+{
+    if (ep->is_hot || ep->is_broken)
+        return;
+    if (dev->hot_count < SHM_HOT_MAX) {
+        dev->hot[dev->hot_count++] = ep;
+        ep->is_hot = true;
+        atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
+                              memory_order_relaxed);
+    } else if (++ep->rings >= CONTEST_RINGS) {
+        contest(dev, ep);
+    }
+}
+
+static int answer(struct shm_dev *dev, uint32_t sender)
+{
+    struct shm_ep *ep;
+    int events;
+
+    if (sender >= dev->local_size || sender == dev->local_rank)
+        return 0; /* nobody's bell: some process wrote garbage */
+    ep = chempi_shm_area_ep(dev, sender);
+    if (ep->is_broken)
+        return 0;
+    events = chempi_shm_ring_drain(ep, SHM_DRAIN_BUDGET);
+    if (events >= SHM_DRAIN_BUDGET && !ep->is_hot)
+        ring(dev->inbox, sender); /* there may be more */
+    consider_hot(dev, ep);
+    return events;
+}
+
+bool chempi_shm_area_is_ready(struct shm_dev *dev)
+{
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (chempi_shm_ring_has_line(dev->hot[i]))
+            return true;
+    }
+    return atomic_load_explicit(&dev->inbox->summary, memory_order_acquire) !=
+           0;
+}
+
+/* A broken ring is not looked at any more. */
+void chempi_shm_area_cool(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (dev->hot[i] == ep)
+            dev->hot[i] = dev->hot[--dev->hot_count];
+    }
+    ep->is_hot = false;
+}
+
+int chempi_shm_area_hear(struct shm_dev *dev)
+{
+    uint64_t summary = atomic_exchange_explicit(&dev->inbox->summary, 0,
+                                                memory_order_acq_rel); /* B2 */
+    int events = 0;
+
+    while (summary) {
+        uint32_t w = CHEMPI_LOWEST_BIT(summary);
+        uint64_t word = atomic_exchange_explicit(&dev->inbox->words[w], 0,
+                                                 memory_order_acq_rel);
+
+        summary &= summary - 1;
+        while (word) {
+            uint32_t bit = CHEMPI_LOWEST_BIT(word);
+
+            word &= word - 1;
+            events += answer(dev, w * 64 + bit);
+        }
+    }
+    return events;
+}

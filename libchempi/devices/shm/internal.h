@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shm device's private state and the calls between its files. */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SHM_INTERNAL_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SHM_INTERNAL_H
+
+#include <string.h>
+#include <sys/types.h>
+
+#include "libchempi/ddi.h"
+#include "libchempi/devices/shm/ring.h"
+
+#define SHM_HOT_MAX 4u    /* rings that are polled directly */
+#define SHM_DRAIN_BUDGET 64 /* lines per ring and progress */
+#define SHM_EAGER_MAX 8192u        /* bytes; <= a quarter of the data */
+#define SHM_CHUNK_MAX 8192u        /* bytes of a pipelined message, likewise */
+#define SHM_PIPELINE_MAX 65536u    /* bytes, default end of the range */
+#define SHM_STREAMS 4u    /* concurrent streams per endpoint */
+
+enum shm_protocol {
+    SHM_PROTOCOL_SHORT,
+    SHM_PROTOCOL_EAGER,
+    SHM_PROTOCOL_PIPELINE,
+    SHM_PROTOCOL_SINGLE_COPY,
+    SHM_PROTOCOL_COUNT
+};
+
+struct shm_dev;
+
+enum shm_state {
+    SHM_STATE_FREE,
+    SHM_STATE_ASKED,   /* out: the receiver has the word */
+    SHM_STATE_PUMPING, /* out: in ep->pumping */
+    SHM_STATE_LEFT,    /* in: waits for accept() or drop() */
+    SHM_STATE_WAITING, /* in: DATA lines will come */
+    SHM_STATE_COPYING, /* in: in dev->copying */
+    SHM_STATE_CONTROL  /* in: in ep->control, owes `owed` to the sender */
+};
+
+/*
+ * A transfer that takes more than one line; of both directions. Its id on the
+ * wire is index and generation, checked whenever it comes back.
+ */
+struct shm_xfer {
+    struct chempi_list link;
+    struct shm_ep *ep;
+    uint32_t index;
+    uint32_t generation;
+    enum shm_state state;
+    uint32_t owed;        /* enum shm_kind to send: GO or FIN */
+    struct chempi_tx *tx; /* out */
+    struct chempi_rx *rx; /* in */
+    uint64_t len;         /* payload of the message, bytes */
+    uint64_t want;        /* of which the receiver takes */
+    uint64_t done;        /* of which are copied */
+    uint64_t peer_id;
+    uint64_t addr;        /* in: payload in the sender, or 0 */
+    uint32_t share;       /* slot, SHM_HELP_SLOTS: none */
+    uint32_t stream;      /* stream number + 1, 0: none */
+    uint32_t mine;        /* in, shared: chunks claimed by this side */
+    bool is_refused;      /* in: say so in GO */
+    bool is_shared;       /* in: HELP was sent; out: helping */
+};
+
+/*
+ * One peer. Members that a short message touches come first.
+ *
+ *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
+ *       not open yet or broken, so that one compare guards the fast path
+ *   E2  in dev->busy exactly if something waits for room: control or pumping
+ *       is not empty, or wants_room is set
+ */
+struct shm_ep {
+    struct chempi_ep base;
+    struct shm_line *tx_lines;
+    uint32_t tx_head; /* lines ever published */
+    uint32_t tx_tail; /* last known taken.lines */
+    struct shm_pair *tx_pair;
+    struct chempi_wake *wake;
+    int wake_fd;
+    uint32_t line_mask;
+    unsigned char *tx_data;
+    uint32_t data_head; /* bytes ever put, with what was skipped */
+    uint32_t data_tail; /* last known taken.data */
+
+    _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
+    uint32_t rx_head;       /* lines ever taken */
+    uint32_t rx_told;       /* as published in taken.lines */
+    uint32_t rx_data;       /* data position after the last span taken */
+    uint32_t rx_data_told;  /* as published in taken.data */
+    struct shm_pair *rx_pair;
+    unsigned char *rx_base;
+    uint32_t rings;   /* bells heard since the last contest */
+    uint32_t recent;  /* while hot: polls that found something, likewise */
+    bool is_hot;
+    bool is_initialized;
+    bool is_tx_open;
+    bool is_broken;
+    bool is_reported; /* broken, and the sink knows */
+    int broken_status;
+    const char *broken_why; /* NULL: in dev->broken */
+    bool wants_room;
+    uint32_t wanted; /* payload bytes that were refused */
+
+    enum { SHM_CMA_UNKNOWN, SHM_CMA_WORKS, SHM_CMA_REFUSED } cma;
+    pid_t cma_pid;
+    bool peer_refuses_cma;
+    uint32_t peer;          /* local rank */
+    uint32_t shares_used;   /* bits */
+    uint32_t streams_used;  /* bits */
+    struct shm_xfer *streams[SHM_STREAMS]; /* incoming */
+    struct chempi_list busy_link;
+    struct chempi_list control;
+    struct chempi_list pumping;
+};
+
+struct shm_dev {
+    struct chempi_dev base;
+    struct shm_inbox *inbox; /* this process's */
+    uint32_t hot_count;
+    bool has_work; /* busy or copying is not empty */
+    struct shm_ep *hot[SHM_HOT_MAX];
+    struct shm_ep *eps; /* [local_size], zero until first used */
+    size_t eps_len;     /* bytes mapped */
+    uint32_t line_mask;
+    uint32_t data_size; /* bytes, a power of two */
+    uint32_t local_size;
+    uint32_t local_rank;
+    size_t inbox_stride; /* bytes */
+    size_t pair_stride;
+    char *area;
+    uint32_t *proc_of_local; /* [local_size] */
+    struct chempi_list busy;
+    struct chempi_list copying;
+    struct shm_xfer **xfers; /* by index; all allocated ones */
+    uint32_t xfer_count;
+    uint32_t xfer_room;
+    uint32_t outgoing; /* transfers with a tx */
+    struct chempi_list xfer_free;
+    struct chempi_err broken; /* why an endpoint was given up */
+    unsigned char probe_byte; /* what peers read to try single copy */
+};
+
+static inline struct shm_dev *shm_dev_of(const struct shm_ep *ep)
+{
+    return (struct shm_dev *)ep->base.dev;
+}
+
+/* --- area.c: where things lie, who is who --- */
+
+int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err);
+/* The endpoint of a local rank, made ready for receiving. */
+struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer);
+/* Reserve what sending needs. 0 or -errno with words in dev->base.err. */
+int chempi_shm_area_open_tx(struct shm_ep *ep);
+/* Ring the bell of a peer's inbox. */
+void chempi_shm_area_ring(struct shm_ep *ep);
+/* Hear the bells: drain the rings of all that rang. Returns events. */
+int chempi_shm_area_hear(struct shm_dev *dev);
+/* Has a line arrived, or rung? */
+bool chempi_shm_area_is_ready(struct shm_dev *dev);
+/* Stop polling the ring of a broken endpoint. */
+void chempi_shm_area_cool(struct shm_ep *ep);
+
+/* --- ring.c: lines and room --- */
+
+int chempi_shm_ring_inject(struct chempi_ep *ep,
+                           const struct chempi_envelope *env,
+                           const void *data, size_t len);
+/* Like inject, from an iterator. len <= eager_max. */
+int chempi_shm_ring_inject_iter(struct shm_ep *ep,
+                                const struct chempi_envelope *env,
+                                struct chempi_iter *iter, size_t len);
+/* Is there a line and room for a span of len bytes? Looks at the peer's
+ * counters if need be. 0, -EAGAIN, or why the endpoint cannot be used. */
+int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len);
+/* The same without asking for the room() upcall. */
+int chempi_shm_ring_try(struct shm_ep *ep, uint32_t len);
+/* Take room for len bytes, which is there. */
+unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
+                                    struct shm_span *span);
+/* Where a received span lies, or NULL when it is out of bounds. */
+const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
+                                               const struct shm_span *span);
+/* Note that something waits for room. */
+void chempi_shm_ring_wait(struct shm_ep *ep);
+/* Take what has arrived, at most budget lines. Returns events. */
+int chempi_shm_ring_drain(struct shm_ep *ep, int budget);
+/* Give up on a peer that broke the rules of shared memory; why is a static
+ * clause. Reported from progress. */
+void chempi_shm_ring_break(struct shm_ep *ep, const char *why);
+/* Give up on a peer that cannot be answered, for the reason in dev->err. */
+void chempi_shm_ring_give_up(struct shm_ep *ep, int status);
+/* Serve the endpoints that wait for room. Returns events. */
+int chempi_shm_ring_serve(struct shm_dev *dev);
+bool chempi_shm_ring_can_serve(struct shm_dev *dev);
+
+/* --- rndv.c: transfers of more than one line --- */
+
+int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
+                         uint32_t protocol);
+int chempi_shm_rndv_accept(struct shm_ep *ep, uint64_t token,
+                           struct chempi_rx *rx);
+void chempi_shm_rndv_drop(struct shm_ep *ep, uint64_t token);
+/* Handle one line; 0 or a clause that says which rule was broken. */
+const char *chempi_shm_rndv_asked(struct shm_ep *ep,
+                                  const struct shm_line *line);
+const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line);
+const char *chempi_shm_rndv_data(struct shm_ep *ep,
+                                 const struct shm_line *line);
+const char *chempi_shm_rndv_fin(struct shm_ep *ep,
+                                const struct shm_line *line);
+/* Send owed control lines and chunks while there is room. Returns events. */
+int chempi_shm_rndv_flush(struct shm_ep *ep);
+int chempi_shm_rndv_pump(struct shm_ep *ep);
+/* Report all transfers of a broken endpoint. */
+void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
+void chempi_shm_rndv_fini(struct shm_dev *dev);
+/* The payload of `xfer` is in place or discarded: tell sender and sink. */
+void chempi_shm_rndv_finish(struct shm_xfer *xfer);
+/* Go on through the ring from xfer->done. */
+void chempi_shm_rndv_fall_back(struct shm_xfer *xfer);
+
+/* --- copy.c: single copy by cross-memory attach --- */
+
+/* May this endpoint's payload be read? Probes once. */
+bool chempi_shm_copy_is_possible(struct shm_ep *ep);
+/* Copy a bounded amount. Returns events. */
+int chempi_shm_copy_advance(struct shm_dev *dev);
+
+/* --- hot helpers --- */
+
+static inline bool chempi_shm_ring_has_line(const struct shm_ep *ep)
+{
+    const struct shm_line *line = &ep->rx_lines[ep->rx_head & ep->line_mask];
+
+    return atomic_load_explicit(&line->seq, memory_order_acquire) ==
+           ep->rx_head + 1; /* partner: publish */
+}
+
+static inline struct shm_line *shm_next_line(struct shm_ep *ep)
+{
+    return &ep->tx_lines[ep->tx_head & ep->line_mask];
+}
+
+/* The line is filled: show it, and call the peer if it does not look. */
+static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
+                               bool is_registered)
+{
+    ep->tx_head++;
+    atomic_store_explicit(&line->seq, ep->tx_head,
+                          memory_order_release); /* partner: drain */
+    if (CHEMPI_LIKELY(is_registered))
+        atomic_signal_fence(memory_order_seq_cst);
+    else
+        atomic_thread_fence(memory_order_seq_cst);
+    /* Partner of the fence: the barrier between leaving POLLED and the last
+     * look at the ring, in area.c. */
+    if (CHEMPI_UNLIKELY(atomic_load_explicit(&ep->tx_pair->taken.mode,
+                                             memory_order_relaxed) !=
+                        SHM_MODE_POLLED))
+        chempi_shm_area_ring(ep);
+    chempi_wake_peer(ep->wake, ep->wake_fd, is_registered);
+}
+
+static inline uint32_t shm_round(uint32_t len)
+{
+    return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
+}
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the processes of a node share through the shm device: one inbox per
+ * process and one pair per ordered pair of processes (doc/devices-shm.md has
+ * the picture).
+ *
+ *   R1  a pair is written by its sender, except `taken`, which is written by
+ *       its receiver; an inbox is written by everybody, with atomics only
+ *   R2  line i of the ring is written only while head - tail < lines; what is
+ *       written last is its seq, the free-running number of the line plus one:
+ *       it differs from lap to lap and from zero memory, so that nothing is
+ *       ever cleared
+ *   R3  seq words and payload never share memory: payload above INLINE_MAX
+ *       lies in `data`, in one piece, at a position that its line names; it
+ *       is free again when the line's receiver says so in taken.data
+ *   R4  a receiver reads a pair only after its sender has rung the bell once,
+ *       hence after the pages were reserved
+ */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SHM_RING_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "libchempi/ddi.h"
+
+#define SHM_INLINE_MAX 24u /* bytes of payload in a line */
+#define SHM_HELP_SLOTS 8u  /* shared transfers at a time, per pair */
+
+enum shm_kind {
+    SHM_KIND_SHORT = 1, /* a message in one line */
+    SHM_KIND_EAGER,     /* payload in data */
+    SHM_KIND_ASK,       /* announces; payload stays with the sender */
+    SHM_KIND_STREAM,    /* announces; DATA lines follow unasked */
+    SHM_KIND_GO,        /* receiver: send the payload in DATA lines */
+    SHM_KIND_HELP,      /* receiver: share the copying */
+    SHM_KIND_DATA,      /* a chunk of payload */
+    SHM_KIND_FIN        /* receiver: the payload is not needed any more */
+};
+
+/* Where payload lies in `data`. */
+struct shm_span {
+    uint32_t pos; /* free-running position, bytes */
+    uint32_t len; /* bytes */
+};
+
+struct shm_ask {
+    uint64_t id;   /* the sender's transfer */
+    uint64_t addr; /* payload in the sender; 0: not offered */
+    uint32_t help; /* slot to share the copying; SHM_HELP_SLOTS: none */
+    uint32_t protocol;
+};
+
+struct shm_go {
+    uint64_t id;      /* the sender's transfer, as asked */
+    uint64_t peer_id; /* the receiver's, to be named in DATA */
+    uint64_t from;    /* payload bytes already there */
+    uint64_t want;    /* payload bytes wanted in all, >= from */
+    uint32_t refused; /* 1: single copy was refused to the receiver */
+};
+
+struct shm_help {
+    uint64_t id;
+    uint64_t addr; /* of the target, in the receiver */
+    uint64_t want; /* bytes in all */
+};
+
+struct shm_data {
+    uint64_t id; /* the receiver's transfer, or the stream's number */
+    struct shm_span span;
+    uint32_t is_stream;
+};
+
+struct shm_fin {
+    uint64_t id;
+};
+
+struct shm_line {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;
+    uint32_t kind; /* enum shm_kind */
+    union {
+        struct {
+            struct chempi_envelope env;
+            union {
+                unsigned char bytes[SHM_INLINE_MAX]; /* SHORT */
+                struct shm_span span;                /* EAGER */
+                struct shm_ask ask;                  /* ASK, STREAM */
+            } u;
+        } msg;
+        struct shm_go go;
+        struct shm_help help;
+        struct shm_data data;
+        struct shm_fin fin;
+    } body;
+};
+static_assert(sizeof(struct shm_line) == 64, "a line is a cache line");
+
+enum shm_mode {
+    SHM_MODE_BELL = 0,  /* ring the bell after each line */
+    SHM_MODE_POLLED = 1 /* the receiver looks at the ring */
+};
+
+/* The receiver's side of a pair. */
+struct shm_taken {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t lines; /* free-running */
+    _Atomic uint32_t data; /* free-running, bytes */
+    _Atomic uint32_t mode; /* enum shm_mode */
+};
+
+/* A transfer whose chunks are copied by whoever is free. Zeroed by the
+ * sender before it asks; afterwards both claim, the sender counts its own. */
+struct shm_share {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t claimed; /* chunks, of both */
+    _Atomic uint32_t done;   /* chunks the sender has written */
+    _Atomic uint32_t failed; /* 1 + a chunk that it claimed in vain, or 0 */
+};
+
+struct shm_pair {
+    struct {
+        _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t waits; /* for room */
+        int32_t pid;         /* constant once the bell was rung */
+        uint64_t probe_addr; /* of a byte in the sender */
+        uint32_t probe_value;
+    } sender;
+    struct shm_taken taken;
+    struct shm_share shares[SHM_HELP_SLOTS];
+    /* then the lines, then data */
+};
+
+/* Bells: bit s of words[s / 64], and a summary with a bit per word. */
+#define SHM_BELL_WORDS 64u
+#define SHM_RANKS_MAX (SHM_BELL_WORDS * 64u)
+
+struct shm_inbox {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t summary;
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t words[SHM_BELL_WORDS];
+};
+
+#endif

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The node's shared-memory region; see region.h.
+ *
+ * Every area is a mapping of its own at the file offset where the previous
+ * one ended (G1), so that a pointer tells its area and thereby its offset.
+ * The file only ever grows: whoever extends first lengthens it by allocating
+ * the area's last page, which cannot undo what a faster process did, as
+ * setting the length could.
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include "libchempi/services/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+
+#define PAGE 4096u       /* bytes; granularity of layout */
+#define AREA_MAX 32u          /* areas of one region */
+#define LOCAL_MAX 65536u      /* ranks of one node */
+#define FILE_MAX_BYTES (UINT64_C(1) << 46)
+
+struct area {
+    char *start;
+    uint64_t len;
+    uint64_t offset; /* in the file */
+};
+
+struct chempi_region {
+    int fd;
+    uint32_t local_size;
+    uint32_t area_count;
+    uint64_t end; /* file offset where the next area starts */
+    struct area areas[AREA_MAX]; /* the first is header and wake lines */
+};
+
+static int fail_reserve(struct chempi_err *err, int code, uint64_t len)
+{
+    return chempi_err_set(
+        err, code,
+        "out of shared memory: cannot reserve %" PRIu64
+        " KiB (%s); raise the memory limit of the job's control group (or of "
+        "the machine), or start fewer ranks on this node",
+        len / 1024, chempi_err_name(code));
+}
+
+/* A length beyond RLIMIT_FSIZE would raise SIGXFSZ, so look before. */
+static int check_file_limit(uint64_t end, struct chempi_err *err)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+        limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < end)
+        return chempi_err_set(
+            err, -EFBIG,
+            "out of shared memory: the memory file needs %" PRIu64
+            " KiB, the file-size limit is %" PRIu64
+            " KiB; raise it with \"ulimit -f unlimited\"",
+            end / 1024, (uint64_t)limit.rlim_cur / 1024);
+    return 0;
+}
+
+static int allocate(struct chempi_region *region, uint64_t offset,
+                    uint64_t len, struct chempi_err *err)
+{
+    int code;
+
+    do {
+        if (chempi_sys->fallocate(region->fd, 0, (off_t)offset, (off_t)len) ==
+            0)
+            return 0;
+        code = -errno;
+    } while (code == -EINTR);
+    return fail_reserve(err, code, len);
+}
+
+/* Make the file at least `end` bytes long. */
+static int grow(struct chempi_region *region, uint64_t end,
+                struct chempi_err *err)
+{
+    struct stat st;
+    int rc;
+
+    if (fstat(region->fd, &st) < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot look at the shared memory file: %s",
+                              chempi_err_name(errno));
+    if (st.st_size >= 0 && (uint64_t)st.st_size >= end)
+        return 0;
+    rc = check_file_limit(end, err);
+    if (rc < 0)
+        return rc;
+    return allocate(region, end - PAGE, PAGE, err);
+}
+
+/* Map [region->end, + len) as a new area. */
+static int map_area(struct chempi_region *region, uint64_t len, void **out,
+                    struct chempi_err *err)
+{
+    struct area *area = &region->areas[region->area_count];
+    void *ptr;
+
+    ptr = chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_NORESERVE, region->fd,
+                           (off_t)region->end);
+    if (ptr == MAP_FAILED)
+        return chempi_err_set(
+            err, -errno,
+            "cannot map %" PRIu64 " KiB of shared memory: %s; raise the "
+            "address-space limit (\"ulimit -v unlimited\")",
+            len / 1024, chempi_err_name(errno));
+    area->start = ptr;
+    area->len = len;
+    area->offset = region->end;
+    region->area_count++;
+    region->end += len;
+    *out = ptr;
+    return 0;
+}
+
+static int check_header(const void *start, uint32_t local_size,
+                        struct chempi_err *err)
+{
+    struct chempi_region_header header;
+
+    memcpy(&header, start, sizeof(header)); /* others can write: copy once */
+    if (header.magic != CHEMPI_REGION_MAGIC ||
+        header.version != CHEMPI_REGION_VERSION ||
+        header.local_size != local_size)
+        return chempi_err_set(
+            err, -EPROTO,
+            "the shared memory file has magic %08" PRIx32 ", version %" PRIu32
+            " and %" PRIu32 " ranks; expected %08" PRIx32 ", %" PRIu32
+            " and %" PRIu32 "; library and launcher do not match",
+            header.magic, header.version, header.local_size,
+            CHEMPI_REGION_MAGIC, CHEMPI_REGION_VERSION, local_size);
+    return 0;
+}
+
+/* The caller's file: long enough for its own header? */
+static int open_shared(struct chempi_region *region, struct chempi_err *err)
+{
+    uint64_t len = chempi_region_reserved(region->local_size);
+    struct stat st;
+    void *start;
+    int rc;
+
+    if (fstat(region->fd, &st) < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot look at the shared memory file: %s",
+                              chempi_err_name(errno));
+    if (st.st_size < 0 || (uint64_t)st.st_size < len)
+        return chempi_err_set(err, -EPROTO,
+                              "the shared memory file is too short: %" PRId64
+                              " bytes for %" PRIu32 " ranks",
+                              (int64_t)st.st_size, region->local_size);
+    rc = map_area(region, len, &start, err);
+    if (rc < 0)
+        return rc;
+    return check_header(start, region->local_size, err);
+}
+
+/* A world of one: a file of its own. */
+static int open_private(struct chempi_region *region, struct chempi_err *err)
+{
+    uint64_t len = chempi_region_reserved(region->local_size);
+    struct chempi_region_header header = {
+        .magic = CHEMPI_REGION_MAGIC,
+        .version = CHEMPI_REGION_VERSION,
+        .local_size = region->local_size,
+    };
+    void *start;
+    int rc;
+
+    region->fd = chempi_sys->memfd_create("chempi", MFD_CLOEXEC);
+    if (region->fd < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot create a shared memory file: %s",
+                              chempi_err_name(errno));
+    rc = check_file_limit(len, err);
+    if (rc == 0)
+        rc = allocate(region, 0, len, err);
+    if (rc == 0)
+        rc = map_area(region, len, &start, err);
+    if (rc < 0)
+        return rc;
+    memcpy(start, &header, sizeof(header));
+    return 0;
+}
+
+int chempi_region_open(int fd, uint32_t local_size, struct chempi_region **out,
+                       struct chempi_err *err)
+{
+    struct chempi_region *region = NULL;
+    int rc;
+
+    if (local_size == 0 || local_size > LOCAL_MAX)
+        rc = chempi_err_set(err, -EINVAL, "%" PRIu32 " ranks on one node",
+                            local_size);
+    else {
+        region = chempi_sys->calloc(1, sizeof(*region));
+        rc = region ? 0 : chempi_err_set(err, -ENOMEM, "out of memory");
+    }
+    if (rc < 0) {
+        if (fd >= 0)
+            (void)close(fd); /* only read through the mapping */
+        return rc;
+    }
+    region->fd = fd;
+    region->local_size = local_size;
+    rc = fd >= 0 ? open_shared(region, err) : open_private(region, err);
+    if (rc < 0) {
+        chempi_region_close(region);
+        return rc;
+    }
+    *out = region;
+    return 0;
+}
+
+void chempi_region_close(struct chempi_region *region)
+{
+    if (!region)
+        return;
+    for (uint32_t i = 0; i < region->area_count; i++)
+        (void)chempi_sys->munmap(region->areas[i].start, region->areas[i].len);
+    if (region->fd >= 0)
+        (void)close(region->fd); /* memory file: nothing to write back */
+    free(region);
+}
+
+struct chempi_wake *chempi_region_wakes(struct chempi_region *region)
+{
+    return (struct chempi_wake *)(void *)(region->areas[0].start +
+                                          CHEMPI_REGION_WAKE_OFFSET);
+}
+
+int chempi_region_extend(struct chempi_region *region, size_t len, void **out,
+                         struct chempi_err *err)
+{
+    uint64_t bytes;
+    int rc;
+
+    if (len == 0 || len > FILE_MAX_BYTES - region->end)
+        return chempi_err_set(err, -EINVAL,
+                              "an area of %zu bytes cannot be laid out", len);
+    if (region->area_count == AREA_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %u shared areas",
+                              AREA_MAX);
+    bytes = ((uint64_t)len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    rc = grow(region, region->end + bytes, err);
+    if (rc < 0)
+        return rc;
+    return map_area(region, bytes, out, err);
+}
+
+static const struct area *find_area(const struct chempi_region *region,
+                                    const char *ptr, size_t len)
+{
+    for (uint32_t i = 0; i < region->area_count; i++) {
+        const struct area *area = &region->areas[i];
+
+        if (ptr >= area->start && ptr < area->start + area->len &&
+            len <= (size_t)(area->start + area->len - ptr))
+            return area;
+    }
+    return NULL;
+}
+
+int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
+                          struct chempi_err *err)
+{
+    const struct area *area = find_area(region, ptr, len);
+    uint64_t first;
+    uint64_t end;
+
+    if (!area)
+        return chempi_err_set(err, -EINVAL,
+                              "memory to reserve lies in no shared area");
+    if (len == 0)
+        return 0;
+    first = area->offset + (uint64_t)((char *)ptr - area->start);
+    end = (first + len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    first &= ~(uint64_t)(PAGE - 1);
+    return allocate(region, first, end - first, err);
+}
