@@ -47,10 +47,18 @@ struct chempi_comm {
     struct chempi_attrs *attrs;
     struct chempi_info *info;
     struct chempi_coll_state *coll;
+    /* Set together with coll: frees it when the communicator dies; may be
+     * called with or without the lane lock, and must not communicate. */
+    void (*fini_coll)(struct chempi_comm *comm);
     struct chempi_topology *topology;
+    void (*fini_topology)(struct chempi_comm *comm); /* as fini_coll */
+    /* Give `to`, a duplicate of `from`, the same topology. MPI class. */
+    int (*copy_topology)(const struct chempi_comm *from,
+                         struct chempi_comm *to);
     struct chempi_comm *local_comm; /* intercommunicators: the local group's
                                        private intracommunicator, or NULL */
     uint32_t coll_tag; /* advances with every collective started */
+    uint32_t internal_tag; /* likewise with every agreement */
     MPI_Comm handle;   /* what the user calls it */
     struct chempi_list link; /* all communicators of the process */
     char name[MPI_MAX_OBJECT_NAME];

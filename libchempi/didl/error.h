@@ -55,6 +55,19 @@ chempi_errhandler_lookup(MPI_Errhandler handle)
 
 void chempi_errhandler_release(struct chempi_errhandler *eh);
 
+/* The handler that *slot names (NULL: the initial one), with a reference of
+ * the caller's. Slots are read and changed by these two only, so that raising
+ * and setting may meet on different threads. */
+struct chempi_errhandler *
+chempi_errhandler_get(struct chempi_errhandler *const *slot);
+/* Takes a reference of its own and drops that of the old one. */
+void chempi_errhandler_put(struct chempi_errhandler **slot,
+                           struct chempi_errhandler *eh);
+
+/* May it be set on objects of this kind? Predefined ones always. */
+bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
+                              enum chempi_errhandler_kind kind);
+
 /* Note the words for the error that is about to be returned; returns
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
@@ -76,5 +89,25 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err);
  * error handler.
  */
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
+
+/* The same for an object of another kind: its error handler (a reference,
+ * which is given up), the address of the user's handle (handed to the user's function) and a name for the words,
+ * such as "session". */
+int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
+                          const char *object, int code, const char *func);
+
+/* "MPI_ERR_RANK" for a predefined class, NULL for any other code. */
+const char *chempi_error_name(int code);
+
+/* The words that chempi_error_set() last noted on this thread; never NULL. */
+const char *chempi_error_words(void);
+
+/* The largest error code in use: the value of MPI_LASTUSEDCODE. */
+int chempi_error_last_used(void);
+
+/* The error handler that holds before MPI_Init, after MPI_Finalize and for
+ * new MPI_COMM_WORLD and MPI_COMM_SELF; set before start-up, or never. */
+void chempi_error_set_initial(struct chempi_errhandler *eh);
+struct chempi_errhandler *chempi_error_initial(void);
 
 #endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making communicators: shared by the comm*.c files, and for whoever makes
+ * communicators of a new kind (topologies, sessions, dynamic processes).
+ * Functions return an MPI error class unless they say otherwise.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_MAKE_H
+#define CHEMPI_LIBCHEMPI_DIDL_COMM_MAKE_H
+
+#include <mpi.h>
+
+#include "libchempi/didl/comm.h"
+
+/*
+ * A communicator over the groups (references of its own are taken). remote
+ * NULL: an intracommunicator. The error handler is the initial one. The
+ * context ids become the communicator's. NULL when out of memory; the caller
+ * then still owns the ids.
+ */
+struct chempi_comm *chempi_comm_make(struct chempi_group *local,
+                                     struct chempi_group *remote,
+                                     uint32_t send_context,
+                                     uint32_t recv_context);
+
+/* The same into given memory, for the predefined ones. */
+void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
+                      struct chempi_group *remote);
+
+/* ---- messages among the members of a communicator being made ---- */
+
+/*
+ * Who takes part: member i is rank ranks[i] (NULL: i) of comm, an
+ * intracommunicator. All members use the same tag, in the same order.
+ */
+struct chempi_comm_channel {
+    struct chempi_comm *comm;
+    const int *ranks;
+    int size;
+    int me;
+    int tag;
+    struct chempi_comm *inter; /* not NULL: comm is the local side of inter,
+                                  and agreements span both sides */
+};
+
+/* Tags of the internal context: agreements over a whole communicator use the
+ * lowest range; the others carry the user's tag. */
+#define CHEMPI_COMM_TAG_MASK 0x0fffffff
+#define CHEMPI_COMM_TAG_GROUP 0x10000000
+#define CHEMPI_COMM_TAG_INTER 0x20000000
+
+/* All members of a communicator, both sides of an intercommunicator; takes
+ * the next internal tag. */
+struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm);
+
+/* vals[0..n) become the maxima over all members, n <= 8. */
+int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals,
+                    int n);
+/* Member 0's bytes to all (local side only). */
+int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
+                      size_t len);
+/* all[i * len] becomes member i's `len` bytes (local side only). */
+int chempi_comm_allgather(const struct chempi_comm_channel *ch,
+                          const void *mine, size_t len, void *all);
+/*
+ * Both sides of an intercommunicator learn the other side's bytes: leaders
+ * (rank 0) swap, then hand down. *out is malloc'ed, *out_len its length;
+ * lengths may differ. `peer` is the intercommunicator, or the communicator
+ * in which `remote_leader` is a rank.
+ */
+int chempi_comm_swap(const struct chempi_comm_channel *local,
+                     struct chempi_comm *peer, int remote_leader, int tag,
+                     bool is_leader, const void *mine, size_t len, void **out,
+                     size_t *out_len);
+
+/* ---- context ids ---- */
+
+/* Agree on a context that is free at all members; *out is reserved here. */
+int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
+                              uint32_t *out);
+/* Give a reserved context back. Thread-safe; no communication. */
+void chempi_comm_give_context(uint32_t context);
+/* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
+void chempi_comm_reset_contexts(void);
+void chempi_comm_free_contexts(void);
+
+#define CHEMPI_COMM_WORLD_CONTEXT (1u * CHEMPI_CONTEXT_STEP)
+#define CHEMPI_COMM_SELF_CONTEXT (2u * CHEMPI_CONTEXT_STEP)
+
+/* ---- finishing touches ---- */
+
+/* What a new communicator takes over from its parent: the error handler. */
+void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent);
+
+/* Replace the hints by those of info (NULL: none) that we know. */
+int chempi_comm_take_hints(struct chempi_comm *comm,
+                           const struct chempi_info *info);
+
+/* Undo chempi_comm_make() before the handle was given away; runs attribute
+ * callbacks for what was copied. */
+void chempi_comm_discard(struct chempi_comm *comm);
+
+#endif

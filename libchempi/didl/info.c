@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Info objects (MPI 5.0, chapter 10): a list of pairs in the order of their
+ * keys' first insertion. Keys are few, so a search is linear.
+ *
+ * A mutex guards each pair list against concurrent calls on the same object
+ * (section 10: calls on one info object are the user's to order, yet a reader
+ * beside a reader must be safe); it is one for all objects.
+ */
+#include "libchempi/didl/info.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/error.h"
+
+/* Empty until somebody asks for the first time. */
+struct chempi_info chempi_info_env = {
+    .obj = {.magic = CHEMPI_MAGIC_INFO, .refs = 1}};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM, "no room for an info object");
+}
+
+static struct chempi_info *make(void)
+{
+    struct chempi_info *info = chempi_sys->calloc(1, sizeof(*info));
+
+    if (info)
+        chempi_object_init(&info->obj, CHEMPI_MAGIC_INFO);
+    else
+        (void)no_memory();
+    return info;
+}
+
+static void clear(struct chempi_info *info)
+{
+    for (uint32_t i = 0; i < info->count; i++) {
+        free(info->pairs[i].key);
+        free(info->pairs[i].value);
+    }
+    free(info->pairs);
+    info->pairs = NULL;
+    info->count = 0;
+    info->room = 0;
+}
+
+void chempi_info_release(struct chempi_info *info)
+{
+    if (!info || info == &chempi_info_env || !chempi_object_drop(&info->obj))
+        return;
+    clear(info);
+    info->obj.magic = 0;
+    free(info);
+}
+
+static struct chempi_info_pair *find(const struct chempi_info *info,
+                                     const char *key)
+{
+    for (uint32_t i = 0; i < info->count; i++)
+        if (strcmp(info->pairs[i].key, key) == 0)
+            return &info->pairs[i];
+    return NULL;
+}
+
+static char *copy_text(const char *text)
+{
+    size_t len = strlen(text) + 1;
+    char *copy = chempi_sys->malloc(len);
+
+    if (copy)
+        memcpy(copy, text, len);
+    return copy;
+}
+
+/* Make sure that one more pair fits. */
+static bool make_room(struct chempi_info *info)
+{
+    struct chempi_info_pair *pairs;
+    uint32_t room;
+
+    if (info->count < info->room)
+        return true;
+    room = info->room == 0 ? 8 : 2 * info->room;
+    pairs = chempi_sys->realloc(info->pairs, room * sizeof(*pairs));
+    if (!pairs)
+        return false;
+    info->pairs = pairs;
+    info->room = room;
+    return true;
+}
+
+/* A new pair of copies at the end. */
+static bool append(struct chempi_info *info, const char *key,
+                   const char *value)
+{
+    struct chempi_info_pair pair;
+
+    if (!make_room(info))
+        return false;
+    pair.key = copy_text(key);
+    pair.value = copy_text(value);
+    if (!pair.key || !pair.value) {
+        free(pair.key);
+        free(pair.value);
+        return false;
+    }
+    info->pairs[info->count++] = pair;
+    return true;
+}
+
+static bool put(struct chempi_info *info, const char *key, const char *value)
+{
+    struct chempi_info_pair *pair = find(info, key);
+    char *copy;
+
+    if (!pair)
+        return append(info, key, value);
+    copy = copy_text(value);
+    if (!copy)
+        return false;
+    free(pair->value);
+    pair->value = copy;
+    return true;
+}
+
+struct chempi_info *chempi_info_copy(const struct chempi_info *info)
+{
+    struct chempi_info *copy = make();
+
+    if (!copy || !info)
+        return copy;
+    (void)pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < info->count; i++)
+        if (!append(copy, info->pairs[i].key, info->pairs[i].value)) {
+            chempi_info_release(copy);
+            copy = NULL;
+            (void)no_memory();
+            break;
+        }
+    (void)pthread_mutex_unlock(&lock);
+    return copy;
+}
+
+const char *chempi_info_find(const struct chempi_info *info, const char *key)
+{
+    struct chempi_info_pair *pair = info ? find(info, key) : NULL;
+
+    return pair ? pair->value : NULL;
+}
+
+/* ---- the environment: MPI_INFO_ENV and MPI_Info_create_env ---- */
+
+static const char *thread_level_name(void)
+{
+    switch (chempi_ctx.thread_level) {
+    case MPI_THREAD_MULTIPLE:
+        return "MPI_THREAD_MULTIPLE";
+    case MPI_THREAD_SERIALIZED:
+        return "MPI_THREAD_SERIALIZED";
+    case MPI_THREAD_FUNNELED:
+        return "MPI_THREAD_FUNNELED";
+    default:
+        return "MPI_THREAD_SINGLE";
+    }
+}
+
+/* One value of the environment, if it is set and fits. */
+static bool put_env(struct chempi_info *info, const char *key,
+                    const char *variable)
+{
+    const char *value = getenv(variable);
+
+    if (!value || strlen(value) >= MPI_MAX_INFO_VAL)
+        return true;
+    return put(info, key, value);
+}
+
+/* What the launcher and the system know of this start. */
+static bool fill_env(struct chempi_info *info, int argc, char **argv)
+{
+    const struct chempi_services *services = &chempi_ctx.services;
+    char number[16];
+    bool is_good = put_env(info, "command", "CHEMPI_COMMAND") &&
+                   put_env(info, "argv", "CHEMPI_ARGV") &&
+                   put_env(info, "maxprocs", "CHEMPI_MAXPROCS") &&
+                   put_env(info, "soft", "CHEMPI_SOFT") &&
+                   put_env(info, "wdir", "PWD") &&
+                   put_env(info, "file", "CHEMPI_APPFILE") &&
+                   put_env(info, "arch", "CHEMPI_ARCH");
+
+    if (is_good && argc > 0 && argv && argv[0] && !find(info, "command") &&
+        strlen(argv[0]) < MPI_MAX_INFO_VAL)
+        is_good = put(info, "command", argv[0]);
+    if (is_good && services->proc_count > 0 && !find(info, "maxprocs")) {
+        (void)snprintf(number, sizeof(number), "%u", services->proc_count);
+        is_good = put(info, "maxprocs", number);
+    }
+    if (is_good && services->node_names)
+        is_good = put(info, "host", services->node_names[services->node]);
+    if (is_good && chempi_ctx_is_up())
+        is_good = put(info, "thread_level", thread_level_name());
+    return is_good;
+}
+
+int chempi_info_create_env(int argc, char *argv[], MPI_Info *info)
+{
+    struct chempi_info *made = make();
+
+    if (!made)
+        return MPI_ERR_NO_MEM;
+    if (!fill_env(made, argc, argv)) {
+        chempi_info_release(made);
+        return no_memory();
+    }
+    *info = (MPI_Info)(void *)made;
+    return MPI_SUCCESS;
+}
+
+/* Fill MPI_INFO_ENV when it is asked for, once MPI is up. */
+static void need_env_locked(struct chempi_info *info)
+{
+    if (info == &chempi_info_env && info->count == 0 && chempi_ctx_is_up())
+        (void)fill_env(info, 0, NULL); /* short of memory: fewer pairs */
+}
+
+/* ---- the calls ---- */
+
+int chempi_info_create(MPI_Info *info)
+{
+    struct chempi_info *made = make();
+
+    if (!made)
+        return MPI_ERR_NO_MEM;
+    *info = (MPI_Info)(void *)made;
+    return MPI_SUCCESS;
+}
+
+static int null_info(void)
+{
+    return chempi_error_set(MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
+}
+
+static int check_key(const char *key)
+{
+    if (!key || key[0] == '\0' || strlen(key) >= MPI_MAX_INFO_KEY)
+        return chempi_error_set(MPI_ERR_INFO_KEY, "an info key has 1 to %d "
+                                "characters", MPI_MAX_INFO_KEY - 1);
+    return MPI_SUCCESS;
+}
+
+int chempi_info_set(struct chempi_info *info, const char *key,
+                    const char *value)
+{
+    int rc = check_key(key);
+
+    if (!info || info == &chempi_info_env)
+        return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
+                                       "changed")
+                    : null_info();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (!value || strlen(value) >= MPI_MAX_INFO_VAL)
+        return chempi_error_set(MPI_ERR_INFO_VALUE, "an info value has at "
+                                "most %d characters", MPI_MAX_INFO_VAL - 1);
+    (void)pthread_mutex_lock(&lock);
+    rc = put(info, key, value) ? MPI_SUCCESS : no_memory();
+    (void)pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+int chempi_info_delete(struct chempi_info *info, const char *key)
+{
+    struct chempi_info_pair *pair;
+    int rc = check_key(key);
+
+    if (!info || info == &chempi_info_env)
+        return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
+                                       "changed")
+                    : null_info();
+    if (rc != MPI_SUCCESS)
+        return rc;
+    (void)pthread_mutex_lock(&lock);
+    pair = find(info, key);
+    if (pair) {
+        size_t at = (size_t)(pair - info->pairs);
+
+        free(pair->key);
+        free(pair->value);
+        info->count--;
+        memmove(pair, pair + 1, (info->count - at) * sizeof(*pair));
+    } else {
+        rc = chempi_error_set(MPI_ERR_INFO_NOKEY, "key \"%s\" is not set",
+                              key);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+/* Copy at most room bytes of text, always with a terminating zero. */
+static void cut_copy(char *out, size_t room, const char *text)
+{
+    size_t len = strlen(text);
+
+    if (room == 0)
+        return;
+    if (len >= room)
+        len = room - 1;
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+/* The value of key under the lock, with its length; false when not set. */
+static bool read_value(struct chempi_info *info, const char *key, char *out,
+                       size_t room, size_t *len)
+{
+    struct chempi_info_pair *pair;
+
+    (void)pthread_mutex_lock(&lock);
+    need_env_locked(info);
+    pair = find(info, key);
+    if (pair) {
+        *len = strlen(pair->value);
+        cut_copy(out, room, pair->value);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return pair != NULL;
+}
+
+int chempi_info_get(struct chempi_info *info, const char *key, int valuelen,
+                    char *value, int *flag)
+{
+    size_t len;
+    int rc = info ? check_key(key) : null_info();
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (valuelen < 0)
+        return chempi_error_set(MPI_ERR_ARG, "valuelen is %d", valuelen);
+    /* valuelen does not count the terminating zero. */
+    *flag = read_value(info, key, value, (size_t)valuelen + 1, &len);
+    return MPI_SUCCESS;
+}
+
+int chempi_info_get_string(struct chempi_info *info, const char *key,
+                           int *buflen, char *value, int *flag)
+{
+    size_t len = 0;
+    int rc = info ? check_key(key) : null_info();
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (*buflen < 0)
+        return chempi_error_set(MPI_ERR_ARG, "*buflen is %d", *buflen);
+    *flag = read_value(info, key, value, (size_t)*buflen, &len);
+    if (*flag)
+        *buflen = (int)len + 1;
+    return MPI_SUCCESS;
+}
+
+int chempi_info_get_valuelen(struct chempi_info *info, const char *key,
+                             int *valuelen, int *flag)
+{
+    size_t len = 0;
+    int rc = info ? check_key(key) : null_info();
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    *flag = read_value(info, key, NULL, 0, &len);
+    if (*flag)
+        *valuelen = (int)len;
+    return MPI_SUCCESS;
+}
+
+int chempi_info_get_nkeys(struct chempi_info *info, int *nkeys)
+{
+    if (!info)
+        return null_info();
+    (void)pthread_mutex_lock(&lock);
+    need_env_locked(info);
+    *nkeys = (int)info->count;
+    (void)pthread_mutex_unlock(&lock);
+    return MPI_SUCCESS;
+}
+
+int chempi_info_get_nthkey(struct chempi_info *info, int n, char *key)
+{
+    int rc = MPI_SUCCESS;
+
+    if (!info)
+        return null_info();
+    (void)pthread_mutex_lock(&lock);
+    need_env_locked(info);
+    if (n >= 0 && (uint32_t)n < info->count)
+        cut_copy(key, MPI_MAX_INFO_KEY, info->pairs[n].key);
+    else
+        rc = chempi_error_set(MPI_ERR_ARG, "there is no key number %d: the "
+                              "info object has %u", n, info->count);
+    (void)pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+int chempi_info_dup(struct chempi_info *info, MPI_Info *newinfo)
+{
+    struct chempi_info *copy;
+
+    if (!info)
+        return null_info();
+    (void)pthread_mutex_lock(&lock);
+    need_env_locked(info);
+    (void)pthread_mutex_unlock(&lock);
+    copy = chempi_info_copy(info);
+    if (!copy)
+        return MPI_ERR_NO_MEM;
+    *newinfo = (MPI_Info)(void *)copy;
+    return MPI_SUCCESS;
+}
+
+int chempi_info_free(MPI_Info *info)
+{
+    struct chempi_info *old = chempi_info_lookup(*info);
+
+    if (!old || old == &chempi_info_env)
+        return chempi_error_set(MPI_ERR_INFO, "the handle names no info "
+                                "object that could be freed");
+    chempi_info_release(old);
+    *info = MPI_INFO_NULL;
+    return MPI_SUCCESS;
+}
