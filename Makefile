@@ -52,7 +52,7 @@ status:
 
 conformance: build
 	@tools/deps conformance
-	@tests/conformance/mpich/run $(BUILD)
+	@tests/conformance/mpich/run --build-dir $(BUILD)
 
 clean:
 	rm -rf $(BUILD)

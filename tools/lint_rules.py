@@ -102,7 +102,8 @@ def check_line(path, line):
     if complaint:
         yield complaint
     code = re.sub(r'"(\\.|[^"\\])*"|/\*.*?\*/|^\s*\*.*', '', line)
-    if path != EXTENSION_FILE and EXTENSION.search(code):
+    if (not path.startswith(('tests/', EXTENSION_FILE)) and
+            EXTENSION.search(code)):
         yield 'compiler extension outside %s' % EXTENSION_FILE
     if path.startswith('tests/') and SLEEP.search(code):
         yield 'a test waits for events, not for time'
