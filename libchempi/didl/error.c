@@ -19,6 +19,7 @@
 
 /* Words of the latest error on this thread. */
 static _Thread_local char words[CHEMPI_ERR_TEXT_MAX];
+static _Thread_local struct chempi_comm *culprit; /* chempi_error_set_comm */
 
 static struct chempi_errhandler *_Atomic initial = &chempi_errhandler_fatal;
 
@@ -153,9 +154,18 @@ int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
     return code;
 }
 
+void chempi_error_set_comm(struct chempi_comm *comm)
+{
+    culprit = comm;
+}
+
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
 {
     MPI_Comm handle = MPI_COMM_SELF;
+
+    if (!comm)
+        comm = culprit;
+    culprit = NULL;
 
     if (code == MPI_SUCCESS)
         return code;
