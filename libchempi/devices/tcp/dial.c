@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connecting. An attempt walks through the peer's addresses, best first:
+ *
+ *   CALL     the kernel connects; then preamble and hello are written
+ *   REPLY    the verdict and the proof of the listening side are awaited
+ *   VERDICT  our proof is written, its verdict is awaited
+ *
+ * A peer that computes does not answer for as long as it likes, so nothing
+ * here is limited by time, except that the kernel gives up a host that does
+ * not answer at all. A connection that ends before its verdict is tried again
+ * a few times: the listening side sends the oldest away when too many queue.
+ */
+#define _GNU_SOURCE /* SOCK_NONBLOCK, IP_BIND_ADDRESS_NO_PORT */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/tcp/internal.h"
+
+#define AGAIN_MAX 8 /* times that one address is tried again */
+#define PURPOSE "chempi tcp device"
+
+enum step { STEP_CALL, STEP_REPLY, STEP_VERDICT };
+
+struct chempi_tcp_attempt {
+    struct chempi_auth auth;
+    struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
+    size_t address_count;
+    size_t address; /* the one being tried */
+    unsigned again;
+    enum step step;
+    uint8_t in[sizeof(struct chempi_tcp_verdict) + CHEMPI_AUTH_MSG_MAX];
+    size_t in_len;
+    size_t in_need;
+    uint8_t out[sizeof(struct chempi_tcp_preamble) + CHEMPI_AUTH_MSG_MAX];
+    size_t out_len;
+    size_t out_done;
+};
+
+size_t chempi_tcp_dial_context(const struct chempi_services *services,
+                               uint32_t from, uint32_t to, uint32_t network,
+                               uint8_t context[CHEMPI_AUTH_CONTEXT_MAX])
+{
+    int n = snprintf((char *)context, CHEMPI_AUTH_CONTEXT_MAX,
+                     PURPOSE " %d from %u to %u by %u of %.64s",
+                     CHEMPI_TCP_VERSION, (unsigned)from, (unsigned)to,
+                     (unsigned)network, services->job_id);
+
+    return n < CHEMPI_AUTH_CONTEXT_MAX ? (size_t)n
+                                       : CHEMPI_AUTH_CONTEXT_MAX - 1;
+}
+
+bool chempi_tcp_dial_lift_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+        limit.rlim_cur >= limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+void chempi_tcp_dial_cancel(struct chempi_tcp_link *link)
+{
+    if (!link->attempt)
+        return;
+    chempi_auth_fini(&link->attempt->auth);
+    free(link->attempt);
+    link->attempt = NULL;
+    chempi_tcp_link_close_fd(link);
+    link->state = CHEMPI_TCP_IDLE;
+}
+
+static unsigned long file_limit(void)
+{
+    struct rlimit limit = {0};
+
+    (void)getrlimit(RLIMIT_NOFILE, &limit); /* only words depend on it */
+    return (unsigned long)limit.rlim_cur;
+}
+
+static int open_socket(int family)
+{
+    int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+    int fd = chempi_sys->socket(family, type, 0);
+
+    if (fd < 0 && errno == EMFILE && chempi_tcp_dial_lift_limit())
+        fd = chempi_sys->socket(family, type, 0);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Leave by the address that the description gives us on this network. */
+static void bind_source(struct chempi_tcp_link *link, int fd, int family)
+{
+    const struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    const int one = 1;
+
+    if (link->network == CHEMPI_TCP_NETWORK_ANY)
+        return;
+    for (uint32_t i = 0; i < dev->card.count; i++) {
+        const struct chempi_tcp_entry *e = &dev->card.entries[i];
+        struct chempi_tcp_address a = e->address;
+
+        if (e->network != link->network || a.u.sa.sa_family != family)
+            continue;
+        chempi_tcp_address_set_port(&a, 0);
+        (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one,
+                         sizeof(one)); /* saves ports; needless to work */
+        /* The kernel's choice of source will do as well. */
+        (void)chempi_sys->bind(fd, &a.u.sa, chempi_tcp_address_len(&a));
+        return;
+    }
+}
+
+static void fail(struct chempi_tcp_link *link, int code)
+{
+    char name[CHEMPI_TCP_WHY_MAX];
+
+    (void)chempi_tcp_link_name(link, name);
+    if (code == -EMFILE || code == -ENFILE)
+        chempi_tcp_link_break(
+            link, code,
+            "no file descriptor left for a connection to %s (limit %lu); "
+            "raise the limit ('ulimit -n', or nofile in "
+            "/etc/security/limits.conf)",
+            name, file_limit());
+    else
+        chempi_tcp_link_break(link, code, "cannot connect to %s: %s", name,
+                              chempi_err_name(code));
+}
+
+static void call(struct chempi_tcp_link *link);
+
+/* This address does not do; is there another one? */
+static void next_address(struct chempi_tcp_link *link, int code)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+
+    chempi_tcp_link_close_fd(link);
+    if (code == -EMFILE || code == -ENFILE || code == -ENOMEM ||
+        a->address + 1 >= a->address_count) {
+        fail(link, code);
+        return;
+    }
+    a->address++;
+    a->again = 0;
+    call(link);
+}
+
+/* The connection has ended before the verdict. */
+static void try_again(struct chempi_tcp_link *link, int code)
+{
+    chempi_tcp_link_close_fd(link);
+    if (link->attempt->step == STEP_CALL ||
+        link->attempt->again == AGAIN_MAX) {
+        next_address(link, code);
+        return;
+    }
+    link->attempt->again++;
+    call(link);
+}
+
+/* Take the authentication one step; 0, 1 (over) or -errno. */
+static int step_auth(struct chempi_tcp_link *link, const uint8_t *in,
+                     size_t len)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+    size_t out_len;
+    int rc = chempi_auth_step(&a->auth, in, len, a->out + a->out_len, &out_len,
+                              &link->ep->ep.dev->err);
+
+    if (rc >= 0)
+        a->out_len += out_len;
+    return rc;
+}
+
+static int prepare(struct chempi_tcp_link *link)
+{
+    const struct chempi_services *s = link->ep->ep.dev->params.services;
+    struct chempi_tcp_attempt *a = link->attempt;
+    struct chempi_tcp_preamble preamble;
+    uint8_t context[CHEMPI_AUTH_CONTEXT_MAX];
+    size_t len = chempi_tcp_dial_context(s, s->proc, link->ep->ep.proc,
+                                         link->network, context);
+    int rc;
+
+    chempi_auth_fini(&a->auth);
+    rc = chempi_auth_init(&a->auth, CHEMPI_AUTH_CLIENT, s->secret, context,
+                          len);
+    if (rc)
+        return rc;
+    chempi_tcp_frame_put_preamble(&preamble, s->proc, link->ep->ep.proc,
+                                  link->network);
+    memcpy(a->out, &preamble, sizeof(preamble));
+    a->out_len = sizeof(preamble);
+    a->out_done = 0;
+    a->in_len = 0;
+    a->in_need = 0;
+    a->step = STEP_CALL;
+    rc = step_auth(link, NULL, 0);
+    return rc < 0 ? rc : 0;
+}
+
+/* Write what is to be written: 1 when all is, 0 to wait, or -errno. */
+static int write_out(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+
+    while (a->out_done < a->out_len) {
+        ssize_t n = chempi_sys->send(
+            link->item.fd, a->out + a->out_done, a->out_len - a->out_done,
+            MSG_NOSIGNAL | MSG_DONTWAIT);
+
+        if (n > 0)
+            a->out_done += (size_t)n;
+        else if (n < 0 && (errno == EAGAIN || errno == ENOTCONN))
+            return 0;
+        else if (n == 0 || errno != EINTR)
+            return n == 0 ? -EIO : -errno;
+    }
+    return 1;
+}
+
+/* CALL -> REPLY once the greeting is out. */
+static void greet(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+    int rc = write_out(link);
+
+    if (rc < 0) {
+        next_address(link, rc);
+        return;
+    }
+    if (rc == 0)
+        return;
+    rc = chempi_pollset_modify(link->ep->ep.dev->params.services->pollset,
+                               &link->item, EPOLLIN);
+    if (rc) {
+        fail(link, rc);
+        return;
+    }
+    a->step = STEP_REPLY;
+    a->in_need = sizeof(struct chempi_tcp_verdict);
+}
+
+static void dial_ready(struct chempi_poll_item *item, uint32_t events);
+
+static void call(struct chempi_tcp_link *link)
+{
+    struct chempi_pollset *set = link->ep->ep.dev->params.services->pollset;
+    struct chempi_tcp_attempt *a = link->attempt;
+    int fd;
+    int rc;
+
+    link->peer = a->addresses[a->address];
+    rc = prepare(link);
+    fd = rc ? rc : open_socket(link->peer.u.sa.sa_family);
+    if (fd < 0) {
+        next_address(link, fd);
+        return;
+    }
+    chempi_tcp_link_set_options(fd);
+    bind_source(link, fd, link->peer.u.sa.sa_family);
+    link->item = (struct chempi_poll_item){.fd = fd, .ready = dial_ready};
+    if (chempi_sys->connect(fd, &link->peer.u.sa,
+                            chempi_tcp_address_len(&link->peer)) < 0 &&
+        errno != EINPROGRESS && errno != EINTR) {
+        next_address(link, -errno);
+        return;
+    }
+    rc = chempi_pollset_add(set, &link->item, EPOLLIN | EPOLLOUT);
+    if (rc) {
+        fail(link, rc);
+        return;
+    }
+    greet(link); /* on one host the connection stands already */
+}
+
+void chempi_tcp_dial_start(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    struct chempi_tcp_card card;
+    struct chempi_tcp_attempt *a = chempi_sys->calloc(1, sizeof(*a));
+
+    if (!a) {
+        fail(link, -ENOMEM);
+        return;
+    }
+    link->attempt = a;
+    link->state = CHEMPI_TCP_DIALING;
+    /* It was validated when it came. */
+    (void)chempi_tcp_card_get(link->ep->card, link->ep->card_len, &card);
+    a->address_count = chempi_tcp_card_choose(&dev->card, &card, link->network,
+                                              a->addresses);
+    if (!a->address_count) {
+        fail(link, -EADDRNOTAVAIL);
+        return;
+    }
+    call(link);
+}
+
+static const char *refusal(unsigned code)
+{
+    static const char *const words[CHEMPI_TCP_VERDICT_END] = {
+        [CHEMPI_TCP_STRANGER] = "it belongs to another job or has another "
+                                "network description",
+        [CHEMPI_TCP_NO_FILES] = "it has no file descriptor left; raise the "
+                                "limit there ('ulimit -n', or nofile in "
+                                "/etc/security/limits.conf)",
+        [CHEMPI_TCP_DUPLICATE] = "it says that it is connected already",
+    };
+
+    return words[code] ? words[code] : "it does not follow the protocol";
+}
+
+/* The other side has said something else than "go on". */
+static void take_refusal(struct chempi_tcp_link *link,
+                         const struct chempi_tcp_verdict *v)
+{
+    const struct chempi_services *s = link->ep->ep.dev->params.services;
+    char name[CHEMPI_TCP_WHY_MAX];
+
+    (void)chempi_tcp_link_name(link, name);
+    if (v->code == CHEMPI_TCP_YIELD && s->proc > link->ep->ep.proc &&
+        link->attempt->step == STEP_VERDICT) {
+        chempi_tcp_dial_cancel(link);
+        link->state = CHEMPI_TCP_YIELDED;
+    } else if (v->code == CHEMPI_TCP_VERSIONS) {
+        chempi_tcp_link_break(
+            link, -EPROTO,
+            "%s refuses: it speaks version %u of the tcp device's protocol "
+            "and this process version %d; install the same CHEMPI everywhere",
+            name, (unsigned)v->version, CHEMPI_TCP_VERSION);
+    } else {
+        chempi_tcp_link_break(link, -ECONNREFUSED, "%s refuses: %s", name,
+                              refusal(v->code));
+    }
+}
+
+/* The proof of the listening side; ours follows it. */
+static void take_reply(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+    size_t skip = sizeof(struct chempi_tcp_verdict);
+    char name[CHEMPI_TCP_WHY_MAX];
+    int rc;
+
+    a->out_len = 0;
+    a->out_done = 0;
+    rc = step_auth(link, a->in + skip, a->in_len - skip);
+    if (rc != 1) {
+        /* Somebody else may have that address; another may be right. */
+        if (a->address + 1 < a->address_count) {
+            next_address(link, -EACCES);
+            return;
+        }
+        chempi_tcp_link_break(link, -EACCES,
+                              "%s could not prove that it belongs to this job",
+                              chempi_tcp_link_name(link, name));
+        return;
+    }
+    rc = write_out(link);
+    if (rc != 1) { /* an empty socket takes a few bytes */
+        try_again(link, rc < 0 ? rc : -EIO);
+        return;
+    }
+    a->step = STEP_VERDICT;
+    a->in_len = 0;
+    a->in_need = sizeof(struct chempi_tcp_verdict);
+}
+
+static void welcome(struct chempi_tcp_link *link)
+{
+    int fd = link->item.fd;
+    int rc;
+
+    chempi_pollset_remove(link->ep->ep.dev->params.services->pollset,
+                          &link->item);
+    link->item.fd = -1; /* so that cancel leaves it open */
+    chempi_tcp_dial_cancel(link);
+    rc = chempi_tcp_link_up(link, fd);
+    if (rc)
+        fail(link, rc);
+}
+
+/* in_need bytes are there. */
+static void take_input(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+    struct chempi_tcp_verdict v;
+
+    if (chempi_tcp_frame_get_verdict(a->in, &v) != 0) {
+        next_address(link, -EPROTO);
+    } else if (v.code != CHEMPI_TCP_WELCOME) {
+        take_refusal(link, &v);
+    } else if (a->step == STEP_VERDICT) {
+        welcome(link);
+    } else if (a->in_len == sizeof(v)) {
+        a->in_need = sizeof(v) + chempi_auth_need(&a->auth);
+    } else {
+        take_reply(link);
+    }
+}
+
+/* Take what has come, as long as the attempt has the same descriptor. */
+static void read_in(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_attempt *a = link->attempt;
+    int fd = link->item.fd;
+
+    while (link->attempt && link->item.fd == fd && a->step != STEP_CALL) {
+        ssize_t n = chempi_sys->recv(fd, a->in + a->in_len,
+                                     a->in_need - a->in_len, MSG_DONTWAIT);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            return;
+        if (n <= 0) {
+            try_again(link, n < 0 ? -errno : -ECONNRESET);
+            return;
+        }
+        a->in_len += (size_t)n;
+        if (a->in_len == a->in_need)
+            take_input(link);
+    }
+}
+
+static void dial_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_tcp_link *link =
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
+
+    if (link->attempt->step != STEP_CALL)
+        read_in(link);
+    else if (events & ~(uint32_t)EPOLLIN)
+        greet(link);
+    (void)chempi_tcp_work(chempi_tcp_dev_of(link));
+}

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reading. An ordinary read fills the device's buffer, and all frames in it
+ * are delivered; the start of an incomplete one is stashed. While a frame's
+ * payload has a receive to go to, reads go straight into the user's memory,
+ * with a little room behind for the next frames.
+ */
+#define _GNU_SOURCE /* MSG_DONTWAIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/tcp/internal.h"
+
+#define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
+#define BEHIND 4096u       /* room for frames behind a direct read, bytes */
+#define BUDGET (1u << 20)  /* bytes of one poll */
+#define RUNS_MAX 16        /* runs of user memory in one read */
+#define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
+
+static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
+
+static void violate(struct chempi_tcp_link *link, const char *what)
+{
+    char name[CHEMPI_TCP_WHY_MAX];
+
+    chempi_tcp_link_break(link, -EPROTO, "%s came from %s", what,
+                          chempi_tcp_link_name(link, name));
+}
+
+static void deliver(struct chempi_tcp_link *link, struct chempi_rx *rx,
+                    int status)
+{
+    struct chempi_dev *dev = &chempi_tcp_dev_of(link)->dev;
+
+    dev->params.sink->delivered(dev->params.sink_arg, rx, status);
+}
+
+static enum chempi_verdict announce_up(struct chempi_tcp_link *link,
+                                       const struct chempi_arrival *arrival,
+                                       struct chempi_rx **rx)
+{
+    struct chempi_dev *dev = &chempi_tcp_dev_of(link)->dev;
+
+    return dev->params.sink->arrived(dev->params.sink_arg, arrival, rx);
+}
+
+/* The frame that link->rx takes is complete. */
+static void finish_frame(struct chempi_tcp_link *link)
+{
+    struct chempi_rx *rx = link->rx;
+    uint64_t token = link->rx_token;
+
+    link->rx = NULL;
+    if (token && rx->priv[CHEMPI_TCP_RX_POS] < rx->priv[CHEMPI_TCP_RX_LIMIT])
+        return; /* more pieces follow */
+    if (token)
+        (void)chempi_tcp_slots_take(&link->cleared, token);
+    deliver(link, rx, 0);
+}
+
+/* n <= rx_left payload bytes have been read into our own buffer. */
+static void store(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
+{
+    struct chempi_rx *rx = link->rx;
+    uint64_t pos = rx->priv[CHEMPI_TCP_RX_POS];
+    uint64_t limit = rx->priv[CHEMPI_TCP_RX_LIMIT];
+    size_t keep = 0;
+
+    if (pos < limit)
+        keep = limit - pos < n ? (size_t)(limit - pos) : n;
+    if (keep && rx->buf) {
+        memcpy((uint8_t *)rx->buf + pos, p, keep);
+    } else if (keep) {
+        if (rx->iter->position != pos)
+            chempi_iter_seek(rx->iter, pos);
+        (void)chempi_iter_unpack(rx->iter, p, keep); /* keep <= its size */
+    }
+    rx->priv[CHEMPI_TCP_RX_POS] = pos + n;
+    link->rx_left -= n;
+}
+
+static void prepare_rx(struct chempi_tcp_link *link, struct chempi_rx *rx,
+                       uint64_t len)
+{
+    rx->ep = &link->ep->ep;
+    rx->priv[CHEMPI_TCP_RX_POS] = 0;
+    rx->priv[CHEMPI_TCP_RX_LIMIT] = rx->cap < len ? rx->cap : len;
+}
+
+/* An eager message whose fixed part has been read; `have` bytes of payload
+ * stand at p. Returns the payload bytes used, or -1: wait for all of it. */
+static ssize_t take_eager(struct chempi_tcp_link *link,
+                          const struct chempi_tcp_frame *f, const uint8_t *p,
+                          size_t have)
+{
+    struct chempi_arrival arrival = {.ep = &link->ep->ep,
+                                     .env = f->env,
+                                     .protocol = CHEMPI_TCP_PROTO_EAGER};
+    struct chempi_rx *rx = NULL;
+    enum chempi_verdict verdict;
+
+    if (have >= f->len) {
+        arrival.data = p;
+        arrival.avail = f->len;
+        verdict = announce_up(link, &arrival, &rx);
+        assert(verdict == CHEMPI_TAKEN);
+        (void)verdict;
+        return (ssize_t)f->len;
+    }
+    if (f->len <= CHEMPI_TCP_INJECT_MAX)
+        return -1;
+    arrival.flags = CHEMPI_ARRIVAL_STREAMED;
+    verdict = announce_up(link, &arrival, &rx);
+    assert(verdict == CHEMPI_ACCEPT && rx);
+    (void)verdict;
+    prepare_rx(link, rx, f->len);
+    link->rx = rx;
+    link->rx_left = f->len;
+    link->rx_token = 0;
+    if (have)
+        store(link, p, have);
+    return (ssize_t)have;
+}
+
+void chempi_tcp_input_drop(struct chempi_tcp_link *link, uint64_t sender)
+{
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+
+    chempi_tcp_output_control(link, frame,
+                              chempi_tcp_frame_put_drop(frame, sender));
+}
+
+int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
+                            uint64_t len, struct chempi_rx *rx)
+{
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    uint64_t token;
+    int rc;
+
+    prepare_rx(link, rx, len);
+    if (!rx->priv[CHEMPI_TCP_RX_LIMIT]) {
+        chempi_tcp_input_drop(link, sender);
+        return CHEMPI_DONE;
+    }
+    rc = chempi_tcp_slots_put(&link->cleared, rx, &token);
+    if (rc) {
+        chempi_tcp_link_break(link, rc,
+                              "out of memory for a receive from process %u",
+                              (unsigned)link->ep->ep.proc);
+        return rc;
+    }
+    chempi_tcp_output_control(
+        link, frame,
+        chempi_tcp_frame_put_clear(frame, sender, token,
+                                   rx->priv[CHEMPI_TCP_RX_LIMIT]));
+    return CHEMPI_PENDING; /* also when it broke: delivered() tells */
+}
+
+static void take_announce(struct chempi_tcp_link *link,
+                          const struct chempi_tcp_frame *f)
+{
+    struct chempi_arrival arrival = {
+        .ep = &link->ep->ep,
+        .env = f->env,
+        .token = {f->sender, (uint64_t)link->index << 60 | f->env.len},
+        .protocol = CHEMPI_TCP_PROTO_RENDEZVOUS};
+    struct chempi_rx *rx = NULL;
+    int rc;
+
+    if (announce_up(link, &arrival, &rx) != CHEMPI_ACCEPT)
+        return;
+    rc = chempi_tcp_input_accept(link, f->sender, f->env.len, rx);
+    if (rc != CHEMPI_PENDING)
+        deliver(link, rx, rc);
+}
+
+static void take_clear(struct chempi_tcp_link *link,
+                       const struct chempi_tcp_frame *f)
+{
+    struct chempi_tx *tx = chempi_tcp_slots_get(&link->announced, f->sender);
+
+    if (!tx || f->take > tx->env.len) {
+        violate(link, "a clearance for no message of ours");
+        return;
+    }
+    (void)chempi_tcp_slots_take(&link->announced, f->sender);
+    tx->priv[CHEMPI_TCP_TX_END] = f->take;
+    tx->priv[CHEMPI_TCP_TX_RECEIVER] = f->receiver;
+    chempi_list_append(&link->bulk, &tx->link);
+    if (!link->is_blocked)
+        chempi_tcp_output_flush(link);
+}
+
+static void take_drop(struct chempi_tcp_link *link,
+                      const struct chempi_tcp_frame *f)
+{
+    struct chempi_tx *tx = chempi_tcp_slots_take(&link->announced, f->sender);
+
+    if (!tx)
+        violate(link, "a refusal of no message of ours");
+    else
+        chempi_tcp_output_done(chempi_tcp_dev_of(link), tx, 0);
+}
+
+static void take_data(struct chempi_tcp_link *link,
+                      const struct chempi_tcp_frame *f)
+{
+    struct chempi_rx *rx = chempi_tcp_slots_get(&link->cleared, f->receiver);
+
+    if (!rx || f->offset != rx->priv[CHEMPI_TCP_RX_POS] ||
+        f->len > rx->priv[CHEMPI_TCP_RX_LIMIT] - f->offset) {
+        violate(link, "data for no message that was cleared");
+        return;
+    }
+    link->rx = rx;
+    link->rx_left = f->len;
+    link->rx_token = f->receiver;
+}
+
+/* The next frame from the n bytes at p. Returns the bytes used, 0 to wait for
+ * more (they are stashed) or because the link has gone. */
+static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
+                         size_t n)
+{
+    struct chempi_tcp_frame f;
+    const char *why;
+    ssize_t body = 0;
+    int fixed = chempi_tcp_frame_get(p, n, &f, &why);
+
+    if (fixed == 0)
+        return 0;
+    if (fixed < 0) {
+        violate(link, why);
+        return 0;
+    }
+    switch (f.kind) {
+    case CHEMPI_TCP_EAGER:
+        body = take_eager(link, &f, p + fixed, n - (size_t)fixed);
+        break;
+    case CHEMPI_TCP_ANNOUNCE:
+        take_announce(link, &f);
+        break;
+    case CHEMPI_TCP_CLEAR:
+        take_clear(link, &f);
+        break;
+    case CHEMPI_TCP_DROP:
+        take_drop(link, &f);
+        break;
+    case CHEMPI_TCP_DATA:
+        take_data(link, &f);
+        break;
+    default:
+        chempi_tcp_link_end(link);
+        break;
+    }
+    return body < 0 ? 0 : (size_t)fixed + (size_t)body;
+}
+
+static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
+{
+    assert(n <= STASH_MAX); /* else take_frame() would have used it */
+    if (!link->stash) {
+        link->stash = chempi_sys->malloc(STASH_MAX);
+        if (!link->stash) {
+            chempi_tcp_link_break(
+                link, -ENOMEM, "out of memory for a message of process %u",
+                (unsigned)link->ep->ep.proc);
+            return;
+        }
+    }
+    memcpy(link->stash, p, n);
+    link->stash_len = n;
+}
+
+int chempi_tcp_input_parse(struct chempi_tcp_link *link, const uint8_t *p,
+                           size_t n)
+{
+    int events = 0;
+
+    while (n && link->state == CHEMPI_TCP_UP) {
+        size_t used;
+
+        if (link->rx) {
+            used = link->rx_left < n ? (size_t)link->rx_left : n;
+            store(link, p, used);
+            if (!link->rx_left)
+                finish_frame(link);
+        } else {
+            used = take_frame(link, p, n);
+            if (!used)
+                break;
+        }
+        events++;
+        p += used;
+        n -= used;
+    }
+    if (n && link->state == CHEMPI_TCP_UP)
+        stash(link, p, n);
+    return events;
+}
+
+/* Where the payload of the current frame goes without a copy: runs of user
+ * memory, none if it is better copied. */
+static size_t direct_runs(struct chempi_tcp_link *link, struct iovec *iov,
+                          size_t *bytes)
+{
+    struct chempi_rx *rx = link->rx;
+    uint64_t pos = rx->priv[CHEMPI_TCP_RX_POS];
+    uint64_t limit = rx->priv[CHEMPI_TCP_RX_LIMIT];
+    uint64_t want;
+    size_t n;
+
+    *bytes = 0;
+    if (pos >= limit)
+        return 0; /* the rest is dropped */
+    want = limit - pos < link->rx_left ? limit - pos : link->rx_left;
+    if (rx->buf) {
+        iov[0] = (struct iovec){.iov_base = (uint8_t *)rx->buf + pos,
+                                .iov_len = (size_t)want};
+        *bytes = (size_t)want;
+        return 1;
+    }
+    if (rx->iter->position != pos)
+        chempi_iter_seek(rx->iter, pos);
+    n = chempi_iter_runs(rx->iter, iov, RUNS_MAX, want);
+    for (size_t i = 0; i < n; i++)
+        *bytes += iov[i].iov_len;
+    if (*bytes == want || *bytes >= RUNS_WORTH)
+        return n;
+    *bytes = 0;
+    return 0;
+}
+
+static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
+                          size_t count)
+{
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t n;
+
+    do {
+        if (count == 1)
+            n = chempi_sys->recv(link->item.fd, iov->iov_base, iov->iov_len,
+                                 MSG_DONTWAIT);
+        else
+            n = chempi_sys->recvmsg(link->item.fd, &msg, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* One read and what follows from it. Returns the bytes read, 0 when there is
+ * nothing more for now; *events counts. */
+static size_t read_once(struct chempi_tcp_link *link, int *events)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    struct iovec iov[RUNS_MAX + 1];
+    size_t held = link->stash_len;
+    size_t direct = 0;
+    size_t room = sizeof(dev->rbuf) - held;
+    size_t count = 0;
+    size_t got;
+    ssize_t n;
+
+    if (link->rx)
+        count = direct_runs(link, iov, &direct);
+    if (direct)
+        room = direct == link->rx_left ? BEHIND : 0;
+    if (room)
+        iov[count++] =
+            (struct iovec){.iov_base = dev->rbuf + held, .iov_len = room};
+    n = read_bytes(link, iov, count);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return 0;
+    if (n <= 0) {
+        chempi_tcp_link_fail(link, n < 0 ? -errno : 0);
+        ++*events;
+        return 0;
+    }
+    got = (size_t)n;
+    if (direct) {
+        size_t here = got < direct ? got : direct;
+
+        link->rx->priv[CHEMPI_TCP_RX_POS] += here;
+        link->rx_left -= here;
+        got -= here;
+        ++*events;
+        if (!link->rx_left)
+            finish_frame(link);
+    }
+    if (held) {
+        memcpy(dev->rbuf, link->stash, held);
+        link->stash_len = 0;
+    }
+    if (got)
+        *events += chempi_tcp_input_parse(link, dev->rbuf, held + got);
+    return (size_t)n < direct + room ? 0 : (size_t)n;
+}
+
+int chempi_tcp_input_poll(struct chempi_tcp_link *link)
+{
+    size_t budget = BUDGET;
+    int events = 0;
+
+    while (link->state == CHEMPI_TCP_UP && budget) {
+        size_t n = read_once(link, &events);
+
+        if (!n)
+            break;
+        budget -= n < budget ? n : budget;
+    }
+    if (events) {
+        link->misses = 0;
+        chempi_tcp_link_heat(link);
+    }
+    return events;
+}

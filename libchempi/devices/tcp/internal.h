@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tcp device's own structures and the calls between its files. An
+ * endpoint stands for a process, a link for the connection to it over one
+ * network. doc/devices-tcp.md draws the states.
+ *
+ *   T1  a link has a descriptor exactly while it is UP, or DIALING with its
+ *       attempt past socket(); item.slot != 0 then
+ *   T2  attempt != NULL exactly while DIALING
+ *   T3  no upcall is made but from chempi_tcp_work(), and from input while
+ *       nothing of the link is half changed; whatever else finishes or breaks
+ *       is put on a list for chempi_tcp_work() and sets has_work
+ *   T4  a frame that is partly written is finished before anything else:
+ *       `current` when it is_started, else what stands in `out`
+ *   T5  a link with output that is UP is is_blocked (the kernel will say
+ *       when) or stands in dev->flush
+ *   T6  once BROKEN or ENDED, always so
+ */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
+#define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
+
+#include "common/auth/auth.h"
+#include "libchempi/ddi.h"
+#include "libchempi/devices/tcp/card.h"
+#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/slots.h"
+
+#define CHEMPI_TCP_LINK_MAX 4     /* networks used towards one process */
+#define CHEMPI_TCP_ROUTE_MAX 8    /* size ranges with different networks */
+#define CHEMPI_TCP_LISTENER_MAX 9 /* networks, and one for all the rest */
+#define CHEMPI_TCP_GUEST_MAX 128  /* connections without proof */
+#define CHEMPI_TCP_HOT_MAX 2      /* links read without asking epoll */
+#define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
+#define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
+#define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
+
+enum { CHEMPI_TCP_PROTO_EAGER, CHEMPI_TCP_PROTO_RENDEZVOUS };
+
+/* What the device keeps in chempi_tx.priv and chempi_rx.priv. */
+enum {
+    CHEMPI_TCP_TX_POS,      /* payload bytes handed to the kernel */
+    CHEMPI_TCP_TX_END,      /* payload bytes to hand over in all */
+    CHEMPI_TCP_TX_RECEIVER, /* the peer's token, once cleared */
+    CHEMPI_TCP_TX_STATUS,   /* on dev->done: for sent() */
+    CHEMPI_TCP_TX_IS_DONE   /* 1: stands on dev->done */
+};
+enum {
+    CHEMPI_TCP_RX_POS,  /* payload bytes that have come */
+    CHEMPI_TCP_RX_LIMIT /* payload bytes to store */
+};
+
+enum chempi_tcp_state {
+    CHEMPI_TCP_IDLE,    /* nothing asked for yet */
+    CHEMPI_TCP_DIALING, /* our connection is under way */
+    CHEMPI_TCP_YIELDED, /* the peer's is, and has precedence */
+    CHEMPI_TCP_UP,
+    CHEMPI_TCP_ENDED, /* the peer has said BYE */
+    CHEMPI_TCP_BROKEN
+};
+
+struct chempi_tcp_dev;
+struct chempi_tcp_ep;
+struct chempi_tcp_attempt;
+
+/* The frame with a user's payload that is being written. */
+struct chempi_tcp_current {
+    struct chempi_tx *tx; /* NULL: none */
+    uint64_t left;        /* payload bytes of the frame */
+    uint32_t head_len;
+    uint32_t head_done;
+    bool is_started; /* some byte of it has left (T4) */
+    uint8_t head[CHEMPI_TCP_FIXED_MAX];
+};
+
+/* Small messages and control frames, copied: bytes head .. tail of data. */
+struct chempi_tcp_out {
+    uint8_t *data;
+    size_t head;
+    size_t tail;
+    size_t cap;
+};
+
+struct chempi_tcp_link {
+    struct chempi_poll_item item;
+    struct chempi_tcp_ep *ep;
+    enum chempi_tcp_state state;
+    uint32_t network; /* chempi_tcp_card_network() */
+    uint32_t index;   /* in ep->links */
+    uint32_t misses;  /* direct reads in a row that found nothing */
+    bool is_blocked;  /* the kernel took no more (T5) */
+    bool is_armed;    /* EPOLLOUT is asked for */
+    bool is_acked;    /* the peer's kernel has all that was written */
+    struct chempi_list flush_link;
+    struct chempi_tcp_attempt *attempt;
+    struct chempi_tcp_address peer;
+
+    struct chempi_tcp_out out;
+    struct chempi_tcp_current current;
+    struct chempi_list eager; /* tx to be sent whole, in turn with */
+    struct chempi_list bulk;  /* tx that are cleared, a piece each round */
+    bool is_bulk_turn;
+    struct chempi_tcp_slots announced; /* tx that wait for CLEAR or DROP */
+
+    struct chempi_rx *rx; /* takes the frame that is being read */
+    uint64_t rx_left;     /* payload bytes of that frame still to come */
+    uint64_t rx_token;    /* of the slot; 0: an eager message */
+    struct chempi_tcp_slots cleared; /* rx that wait for DATA */
+    uint8_t *stash;                  /* the start of an incomplete frame */
+    size_t stash_len;
+};
+
+struct chempi_tcp_route {
+    uint64_t max_len; /* bytes, inclusive */
+    struct chempi_tcp_link *link;
+};
+
+struct chempi_tcp_ep {
+    struct chempi_ep ep;
+    uint32_t route_count;
+    uint32_t link_count;
+    struct chempi_tcp_route routes[CHEMPI_TCP_ROUTE_MAX];
+    struct chempi_tcp_link *links[CHEMPI_TCP_LINK_MAX];
+    uint8_t *card; /* as it came, validated; NULL: not yet */
+    size_t card_len;
+    int status;      /* 0, or why nothing goes any more */
+    bool is_starved; /* was told -EAGAIN; room() is owed */
+    bool is_lost;    /* and not just finished: lost() is owed */
+    bool is_told;    /* or not any more */
+    struct chempi_list room_link;
+    struct chempi_list broken_link;
+    struct chempi_list lost_link;
+    char why[CHEMPI_TCP_WHY_MAX];
+};
+
+struct chempi_tcp_listener {
+    struct chempi_poll_item item;
+    struct chempi_tcp_dev *dev;
+    uint32_t network;
+};
+
+struct chempi_tcp_dev {
+    struct chempi_dev dev;
+    bool has_work;            /* one of the five lists is not empty */
+    bool is_working;          /* chempi_tcp_work() is on the stack */
+    struct chempi_list flush; /* chempi_tcp_link.flush_link */
+    struct chempi_list done;  /* chempi_tx.link: sent() is owed */
+    struct chempi_list room;  /* chempi_tcp_ep.room_link: room() is owed */
+    struct chempi_list broken; /* chempi_tcp_ep.broken_link: what was
+                                  pending there fails */
+    struct chempi_list lost;   /* chempi_tcp_ep.lost_link: lost() is owed */
+    uint32_t tick;             /* calls of progress() */
+    struct chempi_tcp_link *hot[CHEMPI_TCP_HOT_MAX]; /* latest first */
+    struct chempi_tcp_ep **eps;                      /* [proc_count] */
+    struct chempi_tcp_listener listeners[CHEMPI_TCP_LISTENER_MAX];
+    uint32_t listener_count;
+    struct chempi_list guests; /* oldest first */
+    uint32_t guest_count;
+    int reserve_fd; /* given up to answer when descriptors run out */
+    struct chempi_poll_item timer;
+    struct chempi_tcp_card card; /* ours */
+    uint8_t rbuf[CHEMPI_TCP_RBUF];
+    uint8_t scratch[CHEMPI_TCP_SCRATCH];
+};
+
+static inline struct chempi_tcp_dev *
+chempi_tcp_dev_of(const struct chempi_tcp_link *link)
+{
+    return (struct chempi_tcp_dev *)(void *)link->ep->ep.dev;
+}
+
+/* tcp.c: make the upcalls that are owed and write what can be written;
+ * returns the number of events. */
+int chempi_tcp_work(struct chempi_tcp_dev *dev);
+
+/* link.c: endpoints and links. */
+
+/* The endpoint of a process, made if need be. -EHOSTUNREACH: no network in
+ * common; -ENOMEM. */
+int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
+                             struct chempi_tcp_ep **out,
+                             struct chempi_err *err);
+void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep);
+/* The link of this network, or NULL. */
+struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
+                                             uint32_t network);
+/* Proven on both sides: fd, which the link takes over, carries frames. */
+int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd);
+/* Nothing goes to this process any more; lost() follows. Closes. */
+void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
+                           const char *fmt, ...) CHEMPI_PRINTF(3, 4);
+/* The same from errno of a read or write. */
+void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status);
+/* The peer has finished; what it has not taken fails, but it is not lost. */
+void chempi_tcp_link_end(struct chempi_tcp_link *link);
+/* Report what was pending on a broken or ended endpoint. */
+void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
+void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
+/* Read this link directly for a while. */
+void chempi_tcp_link_heat(struct chempi_tcp_link *link);
+/* room() is owed to the endpoint. */
+void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep);
+/* Options of a connection or of a listener, which hands them on. */
+void chempi_tcp_link_set_options(int fd);
+/* "127.0.0.1:4711 (process 3)" */
+const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
+                                 char buf[CHEMPI_TCP_WHY_MAX]);
+
+/* dial.c: connecting. */
+
+/* IDLE -> DIALING (or BROKEN). The card is there. */
+void chempi_tcp_dial_start(struct chempi_tcp_link *link);
+/* Forget the attempt (T2) and its descriptor. */
+void chempi_tcp_dial_cancel(struct chempi_tcp_link *link);
+/* What the authentication is bound to; returns its length. */
+size_t chempi_tcp_dial_context(const struct chempi_services *services,
+                               uint32_t from, uint32_t to, uint32_t network,
+                               uint8_t context[CHEMPI_AUTH_CONTEXT_MAX]);
+/* After EMFILE: lift the soft limit if the hard one allows. */
+bool chempi_tcp_dial_lift_limit(void);
+
+/* listen.c: being connected to. */
+
+/* Open the listeners and make our card. */
+int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err);
+void chempi_tcp_listen_close(struct chempi_tcp_dev *dev);
+
+/* output.c */
+
+int chempi_tcp_output_inject(struct chempi_tcp_link *link,
+                             const struct chempi_envelope *env,
+                             const void *data, size_t len);
+int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
+/* Put a control frame into `out` and write it if possible. */
+void chempi_tcp_output_control(struct chempi_tcp_link *link,
+                               const void *frame, size_t len);
+/* Write until the kernel takes no more, all is written, or it has been a
+ * lot. */
+void chempi_tcp_output_flush(struct chempi_tcp_link *link);
+bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link);
+/* The tx is finished: sent() follows. */
+void chempi_tcp_output_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
+                            int status);
+
+/* input.c */
+
+/* Read and deliver; returns the number of events. */
+int chempi_tcp_input_poll(struct chempi_tcp_link *link);
+/* Deliver from n bytes that have been read. */
+int chempi_tcp_input_parse(struct chempi_tcp_link *link, const uint8_t *p,
+                           size_t n);
+/* Clear an announced message for rx; DONE, PENDING or an error. */
+int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
+                            uint64_t len, struct chempi_rx *rx);
+void chempi_tcp_input_drop(struct chempi_tcp_link *link, uint64_t sender);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Endpoints and links: which networks lead to a process, and how a connection
+ * comes into use and to its end. */
+#define _GNU_SOURCE /* TCP_KEEPIDLE */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/tcp/internal.h"
+
+/* A host that is silent is asked after IDLE_S, then every EVERY_S; after
+ * COUNT questions without an answer it is lost. */
+#define KEEPALIVE_IDLE_S 30
+#define KEEPALIVE_EVERY_S 10
+#define KEEPALIVE_COUNT 6
+
+static void set_option(int fd, int level, int name, int value)
+{
+    /* They tune; a connection works without. */
+    (void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+void chempi_tcp_link_set_options(int fd)
+{
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
+    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+}
+
+const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
+                                 char buf[CHEMPI_TCP_WHY_MAX])
+{
+    char address[CHEMPI_TCP_ADDRESS_TEXT];
+
+    if (link->peer.u.sa.sa_family == AF_UNSPEC)
+        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "process %u",
+                       (unsigned)link->ep->ep.proc);
+    else
+        (void)snprintf(buf, CHEMPI_TCP_WHY_MAX, "%s (process %u)",
+                       chempi_tcp_address_format(&link->peer, address),
+                       (unsigned)link->ep->ep.proc);
+    return buf;
+}
+
+/* ---- routes ---------------------------------------------------------- */
+
+static struct chempi_tcp_link *add_link(struct chempi_tcp_ep *ep,
+                                        uint32_t network)
+{
+    struct chempi_tcp_link *link = chempi_tcp_link_find(ep, network);
+
+    if (link)
+        return link;
+    if (ep->link_count == CHEMPI_TCP_LINK_MAX)
+        return ep->links[0];
+    link = chempi_sys->calloc(1, sizeof(*link));
+    if (!link)
+        return NULL;
+    link->item.fd = -1;
+    link->ep = ep;
+    link->network = network;
+    link->index = ep->link_count;
+    link->peer.u.sa.sa_family = AF_UNSPEC;
+    chempi_list_init(&link->flush_link);
+    chempi_list_init(&link->eager);
+    chempi_list_init(&link->bulk);
+    ep->links[ep->link_count++] = link;
+    return link;
+}
+
+static bool is_listening(const struct chempi_tcp_dev *dev, uint32_t network)
+{
+    for (uint32_t i = 0; i < dev->listener_count; i++) {
+        if (dev->listeners[i].network == network)
+            return true;
+    }
+    return false;
+}
+
+/* A network that both nodes are attached to and we listen on. */
+static int common_network(const struct chempi_tcp_dev *dev, uint32_t node,
+                          uint32_t *network)
+{
+    const struct chempi_table *table = dev->dev.params.services->table;
+    uint32_t count = table && node != CHEMPI_TABLE_NONE
+                         ? chempi_table_attachment_count(table, node)
+                         : 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct chempi_table_attachment a;
+        uint32_t id;
+
+        chempi_table_attachment(table, node, i, &a);
+        id = chempi_tcp_card_network(
+            chempi_table_network(table, a.network)->name);
+        if (is_listening(dev, id)) {
+            *network = id;
+            return 0;
+        }
+    }
+    *network = CHEMPI_TCP_NETWORK_ANY;
+    return is_listening(dev, CHEMPI_TCP_NETWORK_ANY) ? 0 : -EHOSTUNREACH;
+}
+
+/* The network that the table has for a range; else `otherwise`. */
+static uint32_t range_network(const struct chempi_tcp_dev *dev,
+                              const struct chempi_table_range *range,
+                              uint32_t node, uint32_t otherwise)
+{
+    const struct chempi_table *table = dev->dev.params.services->table;
+    uint32_t id;
+
+    if (strcmp(range->device, dev->dev.ops->name) != 0 ||
+        !range->hop_count || range->hops[0] != node)
+        return otherwise;
+    id = chempi_tcp_card_network(
+        chempi_table_network(table, range->network)->name);
+    return is_listening(dev, id) ? id : otherwise;
+}
+
+static int add_route(struct chempi_tcp_ep *ep, uint64_t max_len,
+                     uint32_t network)
+{
+    struct chempi_tcp_link *link = add_link(ep, network);
+    struct chempi_tcp_route *last = ep->route_count
+                                        ? &ep->routes[ep->route_count - 1]
+                                        : NULL;
+
+    if (!link)
+        return -ENOMEM;
+    if (last &&
+        (last->link == link || ep->route_count == CHEMPI_TCP_ROUTE_MAX)) {
+        last->max_len = max_len;
+        return 0;
+    }
+    ep->routes[ep->route_count++] =
+        (struct chempi_tcp_route){.max_len = max_len, .link = link};
+    return 0;
+}
+
+static int find_routes(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
+{
+    const struct chempi_services *s = dev->dev.params.services;
+    uint32_t node = s->node_of_proc[ep->ep.proc];
+    const struct chempi_table_range *ranges = NULL;
+    uint32_t count = 0;
+    uint32_t otherwise;
+    uint32_t at = CHEMPI_TABLE_NONE;
+    int rc;
+
+    if (s->table)
+        at = chempi_table_find_node(s->table, s->node_names[node]);
+    rc = common_network(dev, at, &otherwise);
+    if (rc)
+        return rc;
+    if (at != CHEMPI_TABLE_NONE)
+        ranges = chempi_table_ranges(s->table, at, &count);
+    for (uint32_t i = 0; i < count && !rc; i++)
+        rc = add_route(ep, ranges[i].max_len,
+                       range_network(dev, &ranges[i], at, otherwise));
+    if (!rc && !count)
+        rc = add_route(ep, UINT64_MAX, otherwise);
+    return rc;
+}
+
+struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
+                                             uint32_t network)
+{
+    for (uint32_t i = 0; i < ep->link_count; i++) {
+        if (ep->links[i]->network == network)
+            return ep->links[i];
+    }
+    return NULL;
+}
+
+int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
+                             struct chempi_tcp_ep **out,
+                             struct chempi_err *err)
+{
+    const struct chempi_services *s = dev->dev.params.services;
+    struct chempi_tcp_ep *ep;
+    int rc;
+
+    if (proc >= s->proc_count || proc == s->proc)
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "tcp does not lead to process %u",
+                              (unsigned)proc);
+    if (dev->eps[proc]) {
+        *out = dev->eps[proc];
+        return 0;
+    }
+    ep = chempi_sys->calloc(1, sizeof(*ep));
+    if (!ep)
+        return chempi_err_set(err, -ENOMEM, "out of memory for process %u",
+                              (unsigned)proc);
+    ep->ep = (struct chempi_ep){.dev = &dev->dev, .proc = proc};
+    chempi_list_init(&ep->room_link);
+    chempi_list_init(&ep->broken_link);
+    chempi_list_init(&ep->lost_link);
+    rc = find_routes(dev, ep);
+    if (rc) {
+        chempi_tcp_link_destroy(ep);
+        return chempi_err_set(
+            err, rc, "%s process %u on node %s",
+            rc == -ENOMEM ? "out of memory for"
+                          : "no network served by tcp is common with",
+            (unsigned)proc, s->node_names[s->node_of_proc[proc]]);
+    }
+    dev->eps[proc] = ep;
+    *out = ep;
+    return 0;
+}
+
+static void destroy_link(struct chempi_tcp_link *link)
+{
+    chempi_tcp_dial_cancel(link);
+    chempi_tcp_link_close_fd(link);
+    chempi_tcp_slots_fini(&link->announced);
+    chempi_tcp_slots_fini(&link->cleared);
+    free(link->out.data);
+    free(link->stash);
+    free(link);
+}
+
+void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep)
+{
+    if (!ep)
+        return;
+    for (uint32_t i = 0; i < ep->link_count; i++)
+        destroy_link(ep->links[i]);
+    free(ep->card);
+    free(ep);
+}
+
+/* ---- life ------------------------------------------------------------ */
+
+static void link_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_tcp_link *link =
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (events & EPOLLOUT) {
+        if (chempi_tcp_output_is_empty(link) &&
+            chempi_pollset_modify(dev->dev.params.services->pollset, item,
+                                  EPOLLIN) == 0)
+            link->is_armed = false;
+        chempi_tcp_output_flush(link);
+    }
+    if (events & ~(uint32_t)EPOLLOUT)
+        (void)chempi_tcp_input_poll(link);
+    (void)chempi_tcp_work(dev);
+}
+
+void chempi_tcp_link_heat(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (dev->hot[0] == link)
+        return;
+    dev->hot[1] = dev->hot[0];
+    dev->hot[0] = link;
+}
+
+void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep)
+{
+    struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)ep->ep.dev;
+
+    if (!ep->is_starved || !chempi_list_is_empty(&ep->room_link))
+        return;
+    chempi_list_append(&dev->room, &ep->room_link);
+    dev->has_work = true;
+}
+
+int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    int rc;
+
+    link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
+    rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
+                            EPOLLIN);
+    if (rc) {
+        (void)close(fd); /* nothing has been written into it */
+        link->item.fd = -1;
+        return rc;
+    }
+    link->state = CHEMPI_TCP_UP;
+    link->is_blocked = false;
+    link->is_armed = false;
+    chempi_tcp_link_heat(link);
+    if (!chempi_tcp_output_is_empty(link) &&
+        chempi_list_is_empty(&link->flush_link)) {
+        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
+        dev->has_work = true;
+    }
+    chempi_tcp_link_owe_room(link->ep);
+    return 0;
+}
+
+void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    for (size_t i = 0; i < CHEMPI_TCP_HOT_MAX; i++) {
+        if (dev->hot[i] == link)
+            dev->hot[i] = NULL;
+    }
+    chempi_list_remove(&link->flush_link);
+    if (link->item.fd < 0)
+        return;
+    chempi_pollset_remove(dev->dev.params.services->pollset, &link->item);
+    (void)close(link->item.fd); /* what mattered has been said before */
+    link->item.fd = -1;
+}
+
+static void owe_reap(struct chempi_tcp_ep *ep)
+{
+    struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)ep->ep.dev;
+
+    if (chempi_list_is_empty(&ep->broken_link))
+        chempi_list_append(&dev->broken, &ep->broken_link);
+    dev->has_work = true;
+}
+
+void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
+                           const char *fmt, ...)
+{
+    struct chempi_tcp_ep *ep = link->ep;
+    va_list args;
+
+    if (ep->status)
+        return; /* the first reason counts */
+    ep->status = status;
+    ep->is_lost = true;
+    va_start(args, fmt);
+    (void)vsnprintf(ep->why, sizeof(ep->why), fmt, args);
+    va_end(args);
+    (void)chempi_err_set(&ep->ep.dev->err, status, "%s", ep->why);
+    for (uint32_t i = 0; i < ep->link_count; i++) {
+        chempi_tcp_dial_cancel(ep->links[i]);
+        chempi_tcp_link_close_fd(ep->links[i]);
+        ep->links[i]->state = CHEMPI_TCP_BROKEN;
+    }
+    owe_reap(ep);
+}
+
+void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
+{
+    char name[CHEMPI_TCP_WHY_MAX];
+
+    (void)chempi_tcp_link_name(link, name);
+    if (status == 0)
+        chempi_tcp_link_break(link, -ECONNRESET, "connection closed by %s",
+                              name);
+    else if (status == -ECONNRESET || status == -EPIPE)
+        chempi_tcp_link_break(link, status, "connection reset by %s", name);
+    else
+        chempi_tcp_link_break(link, status, "connection to %s failed: %s",
+                              name, chempi_err_name(status));
+}
+
+void chempi_tcp_link_end(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_ep *ep = link->ep;
+
+    if (link->state != CHEMPI_TCP_UP)
+        return;
+    chempi_tcp_link_close_fd(link);
+    link->state = CHEMPI_TCP_ENDED;
+    if (!ep->status) {
+        ep->status = -EPIPE;
+        (void)snprintf(ep->why, sizeof(ep->why),
+                       "process %u has already finished",
+                       (unsigned)ep->ep.proc);
+    }
+    owe_reap(ep);
+}
+
+static void reap_link(struct chempi_tcp_link *link, int status)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    const struct chempi_sink *sink = dev->dev.params.sink;
+    void *ptr;
+
+    if (link->current.tx)
+        chempi_tcp_output_done(dev, link->current.tx, status);
+    link->current.tx = NULL;
+    chempi_list_splice(&link->eager, &link->bulk);
+    while (!chempi_list_is_empty(&link->eager)) {
+        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&link->eager), struct chempi_tx, link);
+
+        chempi_list_remove(&tx->link);
+        chempi_tcp_output_done(dev, tx, status);
+    }
+    while ((ptr = chempi_tcp_slots_pop(&link->announced)) != NULL)
+        chempi_tcp_output_done(dev, ptr, status);
+    ptr = link->rx && !link->rx_token ? link->rx : NULL;
+    link->rx = NULL;
+    if (ptr)
+        sink->delivered(dev->dev.params.sink_arg, ptr, status);
+    while ((ptr = chempi_tcp_slots_pop(&link->cleared)) != NULL)
+        sink->delivered(dev->dev.params.sink_arg, ptr, status);
+}
+
+void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)
+{
+    for (uint32_t i = 0; i < ep->link_count; i++) {
+        if (ep->links[i]->state >= CHEMPI_TCP_ENDED)
+            reap_link(ep->links[i], ep->status);
+    }
+}

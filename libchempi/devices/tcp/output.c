@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing. Small messages and control frames are written at once when nothing
+ * waits before them, else copied into link->out and written together. Larger
+ * payload goes from the user's memory; messages that were cleared take turns,
+ * a piece each, so that neither they nor small ones wait for a long one.
+ */
+#define _GNU_SOURCE /* MSG_NOSIGNAL */
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/tcp/internal.h"
+
+#define OUT_SOFT (64u * 1024u)   /* small messages wait in `out` up to here */
+#define OUT_MIN 4096u            /* first allocation */
+#define CHUNK (256u * 1024u)     /* payload of one DATA */
+#define BUDGET (2u * 1024u * 1024u) /* bytes of one flush */
+#define ON_STACK 512u            /* a message up to here is copied once */
+#define RUNS_MAX 16              /* runs of user memory in one write */
+#define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
+
+static_assert(CHUNK <= CHEMPI_TCP_CHUNK_MAX, "pieces fit");
+
+bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link)
+{
+    return link->out.head == link->out.tail && !link->current.tx &&
+           chempi_list_is_empty(&link->eager) &&
+           chempi_list_is_empty(&link->bulk);
+}
+
+void chempi_tcp_output_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
+                            int status)
+{
+    tx->priv[CHEMPI_TCP_TX_STATUS] = (uint64_t)(int64_t)status;
+    tx->priv[CHEMPI_TCP_TX_IS_DONE] = 1;
+    chempi_list_append(&dev->done, &tx->link);
+    dev->has_work = true;
+}
+
+/* Ask for EPOLLOUT; it stays asked for until it comes with nothing to do. */
+static void block(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    int rc;
+
+    link->is_blocked = true;
+    if (link->is_armed)
+        return;
+    rc = chempi_pollset_modify(dev->dev.params.services->pollset, &link->item,
+                               EPOLLIN | EPOLLOUT);
+    if (rc)
+        chempi_tcp_link_fail(link, rc);
+    else
+        link->is_armed = true;
+}
+
+/* Bytes written, 0 when the kernel takes none, or -errno. */
+static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
+                           size_t count)
+{
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t n;
+
+    link->is_acked = false;
+    do {
+        if (count == 1)
+            n = chempi_sys->send(link->item.fd, iov->iov_base, iov->iov_len,
+                                 MSG_NOSIGNAL | MSG_DONTWAIT);
+        else
+            n = chempi_sys->sendmsg(link->item.fd, &msg,
+                                    MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n >= 0)
+        return n;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+}
+
+/* Room for len bytes in `out`, or NULL (out of memory). */
+static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
+{
+    size_t used = out->tail - out->head;
+    size_t cap = out->cap ? out->cap : OUT_MIN;
+    uint8_t *data;
+
+    if (out->head && out->tail + len > out->cap) {
+        memmove(out->data, out->data + out->head, used);
+        out->head = 0;
+        out->tail = used;
+    }
+    while (cap < used + len)
+        cap *= 2;
+    if (cap != out->cap) {
+        data = chempi_sys->realloc(out->data, cap);
+        if (!data)
+            return NULL;
+        out->data = data;
+        out->cap = cap;
+    }
+    out->tail += len;
+    return out->data + out->tail - len;
+}
+
+/* Write what can be written now, without upcalls. */
+static void kick(struct chempi_tcp_link *link)
+{
+    if (link->state == CHEMPI_TCP_UP && !link->is_blocked)
+        chempi_tcp_output_flush(link);
+}
+
+void chempi_tcp_output_control(struct chempi_tcp_link *link,
+                               const void *frame, size_t len)
+{
+    uint8_t *to;
+
+    if (link->state >= CHEMPI_TCP_ENDED)
+        return;
+    to = reserve(&link->out, len);
+    if (!to) {
+        chempi_tcp_link_break(link, -ENOMEM,
+                              "out of memory for an answer to process %u",
+                              (unsigned)link->ep->ep.proc);
+        return;
+    }
+    memcpy(to, frame, len);
+    kick(link);
+}
+
+/* Nothing waits before it: write a small message now. What the kernel does
+ * not take is kept. */
+static int inject_now(struct chempi_tcp_link *link,
+                      const struct chempi_envelope *env, const void *data,
+                      size_t len)
+{
+    uint8_t buf[ON_STACK];
+    struct iovec iov[2];
+    size_t head_len = chempi_tcp_frame_put_eager(buf, env);
+    size_t total = head_len + len;
+    size_t count = 1;
+    ssize_t n;
+
+    iov[0] = (struct iovec){.iov_base = buf, .iov_len = head_len};
+    if (total <= sizeof(buf)) {
+        if (len)
+            memcpy(buf + head_len, data, len);
+        iov[0].iov_len = total;
+    } else {
+        uint8_t *bytes = NULL;
+
+        memcpy(&bytes, &data, sizeof(bytes)); /* the kernel only reads */
+        iov[1] = (struct iovec){.iov_base = bytes, .iov_len = len};
+        count = 2;
+    }
+    n = write_bytes(link, iov, count);
+    if (CHEMPI_LIKELY(n == (ssize_t)total))
+        return CHEMPI_DONE;
+    if (n < 0) {
+        chempi_tcp_link_fail(link, (int)n);
+        return link->ep->status;
+    }
+    if (!reserve(&link->out, total - (size_t)n)) {
+        if (n == 0)
+            return -ENOMEM;
+        chempi_tcp_link_break(link, -ENOMEM,
+                              "out of memory in the middle of a message to "
+                              "process %u",
+                              (unsigned)link->ep->ep.proc);
+        return -ENOMEM;
+    }
+    for (size_t i = 0, at = link->out.head; i < count; i++) {
+        size_t skip = (size_t)n < iov[i].iov_len ? (size_t)n : iov[i].iov_len;
+
+        memcpy(link->out.data + at, (uint8_t *)iov[i].iov_base + skip,
+               iov[i].iov_len - skip);
+        at += iov[i].iov_len - skip;
+        n -= (ssize_t)skip;
+    }
+    block(link);
+    return CHEMPI_DONE;
+}
+
+/* Copy a small message behind what waits; DONE, -EAGAIN or -ENOMEM. */
+static int inject_later(struct chempi_tcp_link *link,
+                        const struct chempi_envelope *env, const void *data,
+                        size_t len)
+{
+    size_t used = link->out.tail - link->out.head;
+    size_t total = sizeof(struct chempi_tcp_eager) + len;
+    uint8_t *to;
+
+    if (used && used + total > OUT_SOFT)
+        return -EAGAIN;
+    to = reserve(&link->out, total);
+    if (!to)
+        return -ENOMEM;
+    to += chempi_tcp_frame_put_eager(to, env);
+    if (len)
+        memcpy(to, data, len);
+    kick(link);
+    return CHEMPI_DONE;
+}
+
+int chempi_tcp_output_inject(struct chempi_tcp_link *link,
+                             const struct chempi_envelope *env,
+                             const void *data, size_t len)
+{
+    if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
+                      chempi_tcp_output_is_empty(link)))
+        return inject_now(link, env, data, len);
+    return inject_later(link, env, data, len);
+}
+
+static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
+{
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    uint64_t token;
+    int rc = chempi_tcp_slots_put(&link->announced, tx, &token);
+
+    if (rc)
+        return rc;
+    chempi_list_init(&tx->link);
+    (void)chempi_tcp_frame_put_announce(frame, &tx->env, token);
+    chempi_tcp_output_control(link, frame, sizeof(struct chempi_tcp_announce));
+    return CHEMPI_PENDING; /* also when it broke: sent() tells */
+}
+
+int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
+{
+    int rc;
+
+    memset(tx->priv, 0, sizeof(tx->priv));
+    if (tx->protocol == CHEMPI_TCP_PROTO_RENDEZVOUS ||
+        tx->env.len > CHEMPI_TCP_EAGER_MAX)
+        return announce(link, tx);
+    if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
+        rc = chempi_tcp_output_inject(link, &tx->env, tx->buf,
+                                      (size_t)tx->env.len);
+        if (rc != -EAGAIN && rc != -ENOMEM)
+            return rc;
+    }
+    tx->priv[CHEMPI_TCP_TX_END] = tx->env.len;
+    chempi_list_append(&link->eager, &tx->link);
+    kick(link);
+    if (!tx->priv[CHEMPI_TCP_TX_IS_DONE])
+        return CHEMPI_PENDING;
+    chempi_list_remove(&tx->link);
+    return CHEMPI_DONE;
+}
+
+/* Choose the next message with payload and make its frame's head. */
+static void start_current(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_current *c = &link->current;
+    bool is_bulk = chempi_list_is_empty(&link->eager) ||
+                   (link->is_bulk_turn && !chempi_list_is_empty(&link->bulk));
+    struct chempi_list *from = is_bulk ? &link->bulk : &link->eager;
+    struct chempi_tx *tx;
+    uint64_t left;
+
+    if (chempi_list_is_empty(from))
+        return;
+    tx = CHEMPI_CONTAINER_OF(chempi_list_first(from), struct chempi_tx, link);
+    chempi_list_remove(&tx->link);
+    left = tx->priv[CHEMPI_TCP_TX_END] - tx->priv[CHEMPI_TCP_TX_POS];
+    if (is_bulk) {
+        left = left < CHUNK ? left : CHUNK;
+        c->head_len = (uint32_t)chempi_tcp_frame_put_data(
+            c->head, tx->priv[CHEMPI_TCP_TX_RECEIVER],
+            tx->priv[CHEMPI_TCP_TX_POS], (uint32_t)left);
+    } else {
+        c->head_len = (uint32_t)chempi_tcp_frame_put_eager(c->head, &tx->env);
+    }
+    c->head_done = 0;
+    c->left = left;
+    c->is_started = false;
+    c->tx = tx;
+    link->is_bulk_turn = !is_bulk;
+}
+
+/* Runs of non-contiguous payload, or the next of it packed. */
+static size_t gather_iter(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
+                          uint64_t left, struct iovec *iov)
+{
+    uint64_t pos = tx->priv[CHEMPI_TCP_TX_POS];
+    uint64_t bytes = 0;
+    size_t max;
+    size_t n;
+
+    if (tx->iter->position != pos)
+        chempi_iter_seek(tx->iter, pos);
+    n = chempi_iter_runs(tx->iter, iov, RUNS_MAX, left);
+    for (size_t i = 0; i < n; i++)
+        bytes += iov[i].iov_len;
+    if (bytes == left || bytes >= RUNS_WORTH)
+        return n;
+    chempi_iter_seek(tx->iter, pos);
+    max = left < sizeof(dev->scratch) ? (size_t)left : sizeof(dev->scratch);
+    iov[0] = (struct iovec){
+        .iov_base = dev->scratch,
+        .iov_len = chempi_iter_pack(tx->iter, dev->scratch, max)};
+    return 1;
+}
+
+static size_t gather_current(struct chempi_tcp_link *link, struct iovec *iov)
+{
+    struct chempi_tcp_current *c = &link->current;
+    size_t n = 0;
+
+    if (c->head_done < c->head_len)
+        iov[n++] = (struct iovec){.iov_base = c->head + c->head_done,
+                                  .iov_len = c->head_len - c->head_done};
+    if (!c->left)
+        return n;
+    if (c->tx->iter)
+        return n + gather_iter(chempi_tcp_dev_of(link), c->tx, c->left,
+                               iov + n);
+    iov[n].iov_base = NULL;
+    memcpy(&iov[n].iov_base, &c->tx->buf, sizeof(void *)); /* only read */
+    iov[n].iov_base =
+        (uint8_t *)iov[n].iov_base + c->tx->priv[CHEMPI_TCP_TX_POS];
+    iov[n].iov_len = (size_t)c->left;
+    return n + 1;
+}
+
+/* The next bytes in the order that T4 demands. */
+static size_t gather(struct chempi_tcp_link *link, struct iovec *iov)
+{
+    struct chempi_tcp_out *out = &link->out;
+    size_t n = 0;
+
+    if (link->current.tx && link->current.is_started)
+        return gather_current(link, iov);
+    if (out->head < out->tail)
+        iov[n++] = (struct iovec){.iov_base = out->data + out->head,
+                                  .iov_len = out->tail - out->head};
+    if (!link->current.tx)
+        start_current(link);
+    if (link->current.tx)
+        n += gather_current(link, iov + n);
+    return n;
+}
+
+static size_t consume_out(struct chempi_tcp_link *link, size_t n)
+{
+    struct chempi_tcp_out *out = &link->out;
+    size_t used = out->tail - out->head;
+
+    if (n < used) {
+        out->head += n;
+        return n;
+    }
+    out->head = 0;
+    out->tail = 0;
+    return used;
+}
+
+static void finish_current(struct chempi_tcp_link *link)
+{
+    struct chempi_tx *tx = link->current.tx;
+
+    link->current.tx = NULL;
+    if (tx->priv[CHEMPI_TCP_TX_POS] == tx->priv[CHEMPI_TCP_TX_END])
+        chempi_tcp_output_done(chempi_tcp_dev_of(link), tx, 0);
+    else
+        chempi_list_append(&link->bulk, &tx->link);
+}
+
+/* n bytes of what gather() found have left. */
+static void consume(struct chempi_tcp_link *link, size_t n)
+{
+    struct chempi_tcp_current *c = &link->current;
+    size_t k;
+
+    if (!c->tx || !c->is_started)
+        n -= consume_out(link, n);
+    if (!n)
+        return;
+    c->is_started = true;
+    k = c->head_len - c->head_done;
+    k = k < n ? k : n;
+    c->head_done += (uint32_t)k;
+    n -= k;
+    c->left -= n;
+    c->tx->priv[CHEMPI_TCP_TX_POS] += n;
+    if (!c->left && c->head_done == c->head_len)
+        finish_current(link);
+}
+
+/* Something of `out` has left: those that were refused may come again. */
+static void after_flush(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (link->ep->is_starved && link->out.tail - link->out.head < OUT_SOFT / 2)
+        chempi_tcp_link_owe_room(link->ep);
+    if (!link->is_blocked && link->state == CHEMPI_TCP_UP &&
+        !chempi_tcp_output_is_empty(link) &&
+        chempi_list_is_empty(&link->flush_link)) {
+        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
+        dev->has_work = true;
+    }
+}
+
+void chempi_tcp_output_flush(struct chempi_tcp_link *link)
+{
+    struct iovec iov[RUNS_MAX + 2];
+    size_t budget = BUDGET;
+
+    link->is_blocked = false;
+    while (link->state == CHEMPI_TCP_UP && !chempi_tcp_output_is_empty(link) &&
+           budget) {
+        size_t count = gather(link, iov);
+        size_t total = 0;
+        ssize_t n;
+
+        for (size_t i = 0; i < count; i++)
+            total += iov[i].iov_len;
+        n = write_bytes(link, iov, count);
+        if (n < 0) {
+            chempi_tcp_link_fail(link, (int)n);
+            break;
+        }
+        if (n)
+            consume(link, (size_t)n);
+        if ((size_t)n < total) {
+            block(link);
+            break;
+        }
+        budget -= (size_t)n < budget ? (size_t)n : budget;
+    }
+    after_flush(link);
+}

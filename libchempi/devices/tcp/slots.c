@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Names that a peer may hold; see slots.h. */
+#include "libchempi/devices/tcp/slots.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+
+#define SLOTS_MIN 8u
+#define SLOTS_MAX (1u << 28)
+
+static int grow(struct chempi_tcp_slots *slots)
+{
+    uint32_t old = slots->count;
+    uint32_t count = old ? old * 2 : SLOTS_MIN;
+    struct chempi_tcp_slot *at;
+
+    if (count > SLOTS_MAX)
+        return -ENOMEM;
+    at = chempi_sys->realloc(slots->at, count * sizeof(*at));
+    if (!at)
+        return -ENOMEM;
+    for (uint32_t i = old; i < count; i++)
+        at[i] = (struct chempi_tcp_slot){
+            .generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+    slots->at = at;
+    slots->count = count;
+    slots->free_slot = old + 1;
+    return 0;
+}
+
+int chempi_tcp_slots_put(struct chempi_tcp_slots *slots, void *ptr,
+                         uint64_t *token)
+{
+    struct chempi_tcp_slot *slot;
+    uint32_t index;
+    int rc;
+
+    if (!slots->free_slot && (rc = grow(slots)) != 0)
+        return rc;
+    index = slots->free_slot - 1;
+    slot = &slots->at[index];
+    slots->free_slot = slot->next_free;
+    slot->ptr = ptr;
+    slots->used++;
+    *token = (uint64_t)slot->generation << 32 | index;
+    return 0;
+}
+
+static struct chempi_tcp_slot *find(const struct chempi_tcp_slots *slots,
+                                    uint64_t token)
+{
+    uint32_t index = (uint32_t)(token & UINT32_MAX);
+
+    if (index >= slots->count || !slots->at[index].ptr ||
+        slots->at[index].generation != (uint32_t)(token >> 32))
+        return NULL;
+    return &slots->at[index];
+}
+
+void *chempi_tcp_slots_get(const struct chempi_tcp_slots *slots,
+                           uint64_t token)
+{
+    const struct chempi_tcp_slot *slot = find(slots, token);
+
+    return slot ? slot->ptr : NULL;
+}
+
+void *chempi_tcp_slots_take(struct chempi_tcp_slots *slots, uint64_t token)
+{
+    struct chempi_tcp_slot *slot = find(slots, token);
+    void *ptr;
+
+    if (!slot)
+        return NULL;
+    ptr = slot->ptr;
+    slot->ptr = NULL;
+    slots->used--;
+    if (++slot->generation == 0)
+        slot->generation = 1; /* L1 */
+    slot->next_free = slots->free_slot;
+    slots->free_slot = (uint32_t)(slot - slots->at) + 1;
+    return ptr;
+}
+
+void *chempi_tcp_slots_pop(struct chempi_tcp_slots *slots)
+{
+    for (uint32_t i = 0; slots->used && i < slots->count; i++) {
+        if (slots->at[i].ptr)
+            return chempi_tcp_slots_take(
+                slots, (uint64_t)slots->at[i].generation << 32 | i);
+    }
+    return NULL;
+}
+
+void chempi_tcp_slots_fini(struct chempi_tcp_slots *slots)
+{
+    free(slots->at);
+    *slots = (struct chempi_tcp_slots){0};
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tcp device's operations; see ddi.h for what they owe, internal.h for the
+ * invariants, doc/devices-tcp.md for the whole.
+ */
+#define _GNU_SOURCE /* TCP_QUICKACK */
+#include "libchempi/devices/tcp/tcp.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/tcp/internal.h"
+
+#define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */
+#define LAST_READS 64          /* reads of what nobody wants any more */
+/* A hot link that has found nothing this often is read at every 8th, then at
+ * every 64th call only; epoll finds it in between. */
+#define WARM_MISSES 64u
+#define COOL_MISSES 2048u
+#define WARM_MASK 7u
+#define COOL_MASK 63u
+
+static const char *const protocol_names[] = {
+    [CHEMPI_TCP_PROTO_EAGER] = "eager",
+    [CHEMPI_TCP_PROTO_RENDEZVOUS] = "rendezvous",
+};
+
+static const uint64_t protocol_max[] = {
+    [CHEMPI_TCP_PROTO_EAGER] = CHEMPI_TCP_EAGER_MAX,
+    [CHEMPI_TCP_PROTO_RENDEZVOUS] = UINT64_MAX,
+};
+
+static const struct chempi_dev_caps caps = {
+    .protocols = protocol_names,
+    .protocol_count = CHEMPI_ARRAY_LEN(protocol_names),
+    .flags = CHEMPI_DEV_NEEDS_CARD | CHEMPI_DEV_HAS_FDS,
+    .inject_max = CHEMPI_TCP_INJECT_MAX,
+    .protocol_max = protocol_max,
+    .eager_max = CHEMPI_TCP_EAGER_MAX,
+};
+
+static struct chempi_tcp_dev *dev_of(struct chempi_dev *dev)
+{
+    return (struct chempi_tcp_dev *)(void *)dev;
+}
+
+static struct chempi_tcp_ep *ep_of(struct chempi_ep *ep)
+{
+    return (struct chempi_tcp_ep *)(void *)ep;
+}
+
+static void tcp_close(struct chempi_dev *dev);
+
+static int tcp_open(const struct chempi_dev_params *params,
+                    struct chempi_dev **out, struct chempi_err *err)
+{
+    struct chempi_tcp_dev *dev = chempi_sys->calloc(1, sizeof(*dev));
+    int rc;
+
+    if (!dev)
+        return chempi_err_set(err, -ENOMEM, "out of memory for device tcp");
+    dev->dev = (struct chempi_dev){
+        .ops = &chempi_tcp_ops, .caps = &caps, .params = *params};
+    chempi_list_init(&dev->flush);
+    chempi_list_init(&dev->done);
+    chempi_list_init(&dev->room);
+    chempi_list_init(&dev->broken);
+    chempi_list_init(&dev->lost);
+    chempi_list_init(&dev->guests);
+    dev->reserve_fd = -1;
+    dev->timer.fd = -1;
+    dev->eps = chempi_sys->calloc(params->services->proc_count,
+                                  sizeof(struct chempi_tcp_ep *));
+    rc = dev->eps ? chempi_tcp_listen_open(dev, err)
+                  : chempi_err_set(err, -ENOMEM, "out of memory for device "
+                                                 "tcp");
+    if (rc) {
+        tcp_close(&dev->dev);
+        return rc;
+    }
+    *out = &dev->dev;
+    return 0;
+}
+
+static int tcp_card(struct chempi_dev *dev, void *buf, size_t *len)
+{
+    uint8_t card[CHEMPI_TCP_CARD_BYTES];
+    size_t n = chempi_tcp_card_put(&dev_of(dev)->card, card);
+
+    if (n > *len)
+        return -ENOSPC;
+    memcpy(buf, card, n);
+    *len = n;
+    return 0;
+}
+
+static int tcp_connect(struct chempi_dev *dev, uint32_t proc,
+                       struct chempi_ep **out, struct chempi_err *err)
+{
+    struct chempi_tcp_ep *ep;
+    int rc = chempi_tcp_link_endpoint(dev_of(dev), proc, &ep, err);
+
+    if (rc)
+        return rc;
+    *out = &ep->ep;
+    return 0;
+}
+
+static int tcp_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
+                            struct chempi_err *err)
+{
+    struct chempi_tcp_ep *e = ep_of(ep);
+    struct chempi_tcp_card parsed;
+    uint8_t *copy;
+
+    if (e->card)
+        return 0;
+    if (chempi_tcp_card_get(card, len, &parsed) != 0)
+        return chempi_err_set(err, -EBADMSG,
+                              "the tcp address of process %u is malformed",
+                              (unsigned)ep->proc);
+    copy = chempi_sys->malloc(len);
+    if (!copy)
+        return chempi_err_set(err, -ENOMEM,
+                              "out of memory for the address of process %u",
+                              (unsigned)ep->proc);
+    memcpy(copy, card, len);
+    e->card = copy;
+    e->card_len = len;
+    chempi_tcp_link_owe_room(e);
+    return 0;
+}
+
+/* The link for len bytes, dialled if need be; 0, -EAGAIN or what broke. */
+static int find_link(struct chempi_tcp_ep *ep, uint64_t len,
+                     struct chempi_tcp_link **out)
+{
+    const struct chempi_tcp_route *route = ep->routes;
+
+    while (CHEMPI_UNLIKELY(len > route->max_len))
+        route++;
+    *out = route->link;
+    if (CHEMPI_LIKELY(route->link->state == CHEMPI_TCP_UP))
+        return 0;
+    if (ep->status)
+        return chempi_err_set(&ep->ep.dev->err, ep->status, "%s", ep->why);
+    if (route->link->state != CHEMPI_TCP_IDLE)
+        return 0;
+    if (!ep->card) {
+        ep->is_starved = true;
+        return -EAGAIN;
+    }
+    chempi_tcp_dial_start(route->link);
+    return ep->status;
+}
+
+static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
+                      const void *data, size_t len)
+{
+    struct chempi_tcp_link *link;
+    int rc = find_link(ep_of(ep), len, &link);
+
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    rc = chempi_tcp_output_inject(link, env, data, len);
+    if (CHEMPI_UNLIKELY(rc == -EAGAIN))
+        ep_of(ep)->is_starved = true;
+    return rc;
+}
+
+static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
+{
+    struct chempi_tcp_link *link;
+    int rc = find_link(ep_of(ep), tx->env.len, &link);
+
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    tx->ep = ep;
+    return chempi_tcp_output_send(link, tx);
+}
+
+/* The link that a token came by, and what it says. */
+static struct chempi_tcp_link *link_of_token(struct chempi_ep *ep,
+                                             const uint64_t token[2],
+                                             uint64_t *len)
+{
+    *len = token[1] & (CHEMPI_TCP_LEN_MAX * 2 - 1);
+    return ep_of(ep)->links[token[1] >> 60];
+}
+
+static int tcp_accept(struct chempi_ep *ep, const uint64_t token[2],
+                      struct chempi_rx *rx)
+{
+    uint64_t len;
+    struct chempi_tcp_link *link = link_of_token(ep, token, &len);
+
+    if (link->state != CHEMPI_TCP_UP)
+        return chempi_err_set(&ep->dev->err, ep_of(ep)->status, "%s",
+                              ep_of(ep)->why);
+    return chempi_tcp_input_accept(link, token[0], len, rx);
+}
+
+static void tcp_drop(struct chempi_ep *ep, const uint64_t token[2])
+{
+    uint64_t len;
+    struct chempi_tcp_link *link = link_of_token(ep, token, &len);
+
+    chempi_tcp_input_drop(link, token[0]);
+}
+
+/* ---- work ------------------------------------------------------------ */
+
+static int work_broken(struct chempi_tcp_dev *dev)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->broken)) {
+        struct chempi_tcp_ep *ep =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&dev->broken),
+                                struct chempi_tcp_ep, broken_link);
+
+        chempi_list_remove(&ep->broken_link);
+        chempi_tcp_link_reap(ep);
+        if (ep->is_lost && !ep->is_told)
+            chempi_list_append(&dev->lost, &ep->lost_link);
+        ep->is_told = ep->is_lost;
+        events++;
+    }
+    return events;
+}
+
+static int work_flush(struct chempi_tcp_dev *dev)
+{
+    struct chempi_list now;
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->flush); /* each once: it may come again */
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_tcp_link *link = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_tcp_link, flush_link);
+
+        chempi_list_remove(&link->flush_link);
+        chempi_tcp_output_flush(link);
+        events++;
+    }
+    return events;
+}
+
+static int work_done(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->done)) {
+        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->done), struct chempi_tx, link);
+
+        chempi_list_remove(&tx->link);
+        p->sink->sent(p->sink_arg, tx,
+                      (int)(int64_t)tx->priv[CHEMPI_TCP_TX_STATUS]);
+        events++;
+    }
+    return events;
+}
+
+static int work_room(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    struct chempi_list now;
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->room);
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_tcp_ep, room_link);
+
+        chempi_list_remove(&ep->room_link);
+        ep->is_starved = false;
+        p->sink->room(p->sink_arg, &ep->ep);
+        events++;
+    }
+    return events;
+}
+
+/* lost() comes after everything of the endpoint has been reported. */
+static int work_lost(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->lost)) {
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->lost), struct chempi_tcp_ep, lost_link);
+
+        chempi_list_remove(&ep->lost_link);
+        p->sink->lost(p->sink_arg, ep->ep.proc, ep->status, ep->why);
+        events++;
+    }
+    return events;
+}
+
+int chempi_tcp_work(struct chempi_tcp_dev *dev)
+{
+    int events = 0;
+
+    if (dev->is_working)
+        return 0;
+    dev->is_working = true;
+    if (dev->has_work) {
+        dev->has_work = false; /* whoever appends sets it again */
+        events += work_flush(dev);
+        events += work_broken(dev);
+        events += work_done(dev);
+        events += work_lost(dev);
+        events += work_room(dev);
+    }
+    dev->is_working = false;
+    return events;
+}
+
+/* ---- progress -------------------------------------------------------- */
+
+/* Is it this link's turn to be read without asking epoll? */
+static bool is_due(const struct chempi_tcp_dev *dev,
+                   const struct chempi_tcp_link *link)
+{
+    if (link->misses < WARM_MISSES)
+        return true;
+    return (dev->tick &
+            (link->misses < COOL_MISSES ? WARM_MASK : COOL_MASK)) == 0;
+}
+
+static int tcp_progress(struct chempi_dev *d)
+{
+    struct chempi_tcp_dev *dev = dev_of(d);
+    int events = 0;
+
+    dev->tick++;
+    for (size_t i = 0; i < CHEMPI_TCP_HOT_MAX; i++) {
+        struct chempi_tcp_link *link = dev->hot[i];
+
+        if (!link || !is_due(dev, link))
+            continue;
+        link->misses++;
+        events += chempi_tcp_input_poll(link);
+        if (link->state == CHEMPI_TCP_UP && link->is_blocked &&
+            !chempi_tcp_output_is_empty(link))
+            chempi_tcp_output_flush(link);
+    }
+    if (dev->has_work)
+        events += chempi_tcp_work(dev);
+    return events;
+}
+
+static bool tcp_is_ready(struct chempi_dev *dev)
+{
+    return dev_of(dev)->has_work; /* the rest is epoll's */
+}
+
+/* ---- the end --------------------------------------------------------- */
+
+/* Everything written on this link has reached the peer's kernel, where it
+ * stays readable whatever becomes of this process. */
+static bool is_link_drained(struct chempi_tcp_link *link)
+{
+    const int one = 1;
+    int unacked;
+
+    if (link->state >= CHEMPI_TCP_ENDED)
+        return true;
+    if (!chempi_tcp_output_is_empty(link) || link->announced.used)
+        return false;
+    if (link->state != CHEMPI_TCP_UP)
+        return true;
+    /* The peer may be waiting for the same: acknowledge at once. */
+    (void)setsockopt(link->item.fd, IPPROTO_TCP, TCP_QUICKACK, &one,
+                     sizeof(one)); /* else it is some milliseconds later */
+    if (!link->is_acked)
+        link->is_acked =
+            ioctl(link->item.fd, SIOCOUTQ, &unacked) < 0 || unacked == 0;
+    return link->is_acked;
+}
+
+static void timer_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    uint64_t ticks;
+
+    (void)events; /* there is only one */
+    /* That it woke us is all that matters. */
+    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
+}
+
+/* No descriptor tells when the peer has acknowledged: look every so often. */
+static void start_timer(struct chempi_tcp_dev *dev)
+{
+    const struct itimerspec every = {.it_interval.tv_nsec = DRAIN_TICK_NS,
+                                     .it_value.tv_nsec = DRAIN_TICK_NS};
+    int fd;
+
+    if (dev->timer.slot)
+        return;
+    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    dev->timer = (struct chempi_poll_item){.fd = fd, .ready = timer_ready};
+    if (fd >= 0 && timerfd_settime(fd, 0, &every, NULL) == 0 &&
+        chempi_pollset_add(dev->dev.params.services->pollset, &dev->timer,
+                           EPOLLIN) == 0)
+        return;
+    if (fd >= 0)
+        (void)close(fd); /* without it, has_work keeps the process awake */
+    dev->timer.fd = -1;
+    dev->has_work = true;
+}
+
+static void stop_timer(struct chempi_tcp_dev *dev)
+{
+    chempi_pollset_remove(dev->dev.params.services->pollset, &dev->timer);
+    if (dev->timer.fd >= 0)
+        (void)close(dev->timer.fd); /* only a timer */
+    dev->timer.fd = -1;
+}
+
+static bool tcp_is_drained(struct chempi_dev *d)
+{
+    struct chempi_tcp_dev *dev = dev_of(d);
+    bool is_drained = !dev->has_work;
+
+    for (uint32_t p = 0; p < dev->dev.params.services->proc_count; p++) {
+        const struct chempi_tcp_ep *ep = dev->eps[p];
+
+        for (uint32_t i = 0; ep && i < ep->link_count; i++)
+            is_drained = is_link_drained(ep->links[i]) && is_drained;
+    }
+    if (is_drained)
+        stop_timer(dev);
+    else
+        start_timer(dev);
+    return is_drained;
+}
+
+/* Say BYE, and take what has come, so that the kernel ends the connection in
+ * order instead of resetting it. */
+static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
+{
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    ssize_t n = 1;
+
+    if (link->state != CHEMPI_TCP_UP)
+        return;
+    if (chempi_tcp_output_is_empty(link))
+        (void)chempi_sys->send(link->item.fd, frame,
+                               chempi_tcp_frame_put_bye(frame),
+                               MSG_NOSIGNAL | MSG_DONTWAIT); /* a courtesy */
+    (void)shutdown(link->item.fd, SHUT_WR); /* close() follows anyway */
+    for (int i = 0; i < LAST_READS && n > 0; i++)
+        n = chempi_sys->recv(link->item.fd, dev->rbuf, sizeof(dev->rbuf),
+                             MSG_DONTWAIT);
+}
+
+static void tcp_close(struct chempi_dev *d)
+{
+    struct chempi_tcp_dev *dev = dev_of(d);
+
+    if (!dev)
+        return;
+    for (uint32_t p = 0; dev->eps && p < d->params.services->proc_count;
+         p++) {
+        struct chempi_tcp_ep *ep = dev->eps[p];
+
+        for (uint32_t i = 0; ep && i < ep->link_count; i++)
+            leave(dev, ep->links[i]);
+        chempi_tcp_link_destroy(ep);
+    }
+    chempi_tcp_listen_close(dev);
+    stop_timer(dev);
+    free(dev->eps);
+    free(dev);
+}
+
+const struct chempi_dev_ops chempi_tcp_ops = {
+    .abi = CHEMPI_DEV_ABI,
+    .name = "tcp",
+    .open = tcp_open,
+    .card = tcp_card,
+    .connect = tcp_connect,
+    .card_arrived = tcp_card_arrived,
+    .inject = tcp_inject,
+    .send = tcp_send,
+    .accept = tcp_accept,
+    .drop = tcp_drop,
+    .progress = tcp_progress,
+    .is_ready = tcp_is_ready,
+    .is_drained = tcp_is_drained,
+    .close = tcp_close,
+};
