@@ -7,10 +7,12 @@
 #include "common/base/compiler.h"
 #include "libchempi/devices/self/self.h"
 #include "libchempi/devices/shm/shm.h"
+#include "libchempi/devices/tcp/tcp.h"
 
 static const struct chempi_dev_ops *const devices[] = {
     &chempi_self_ops,
     &chempi_shm_ops,
+    &chempi_tcp_ops,
 };
 
 const struct chempi_dev_ops *const *chempi_registry_all(size_t *count)
