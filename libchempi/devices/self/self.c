@@ -165,7 +165,8 @@ static int self_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct self_dev *self = to_self(ep->dev);
     bool is_copied = tx->env.len == 0 || (tx->protocol == PROTOCOL_COPY &&
-                                          tx->env.len <= COPY_MAX);
+                                          tx->env.len <= COPY_MAX &&
+                                          !tx->needs_consent);
     size_t len = is_copied ? (size_t)tx->env.len : 0;
     struct item *item;
 

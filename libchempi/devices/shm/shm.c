@@ -109,7 +109,8 @@ static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
     uint64_t len = tx->env.len;
 
     if (len == 0 ||
-        (tx->protocol <= SHM_PROTOCOL_EAGER && len <= SHM_EAGER_MAX)) {
+        (tx->protocol <= SHM_PROTOCOL_EAGER && len <= SHM_EAGER_MAX &&
+         !tx->needs_consent)) {
         if (tx->iter && len > 0)
             return chempi_shm_ring_inject_iter((struct shm_ep *)base, &tx->env,
                                                tx->iter, (size_t)len);

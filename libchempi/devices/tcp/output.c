@@ -14,13 +14,13 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define OUT_SOFT (64u * 1024u)   /* small messages wait in `out` up to here */
-#define OUT_MIN 4096u            /* first allocation */
-#define CHUNK (256u * 1024u)     /* payload of one DATA */
+#define OUT_SOFT (64u * 1024u) /* small messages wait in `out` up to here */
+#define OUT_MIN 4096u          /* first allocation */
+#define CHUNK (256u * 1024u)   /* payload of one DATA */
 #define BUDGET (2u * 1024u * 1024u) /* bytes of one flush */
-#define ON_STACK 512u            /* a message up to here is copied once */
-#define RUNS_MAX 16              /* runs of user memory in one write */
-#define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
+#define ON_STACK 512u               /* a message up to here is copied once */
+#define RUNS_MAX 16                 /* runs of user memory in one write */
+#define RUNS_WORTH (16u * 1024u)    /* bytes that make it worth while */
 
 static_assert(CHUNK <= CHEMPI_TCP_CHUNK_MAX, "pieces fit");
 
@@ -110,8 +110,8 @@ static void kick(struct chempi_tcp_link *link)
         chempi_tcp_output_flush(link);
 }
 
-void chempi_tcp_output_control(struct chempi_tcp_link *link,
-                               const void *frame, size_t len)
+void chempi_tcp_output_control(struct chempi_tcp_link *link, const void *frame,
+                               size_t len)
 {
     uint8_t *to;
 
@@ -232,7 +232,7 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 
     memset(tx->priv, 0, sizeof(tx->priv));
     if (tx->protocol == CHEMPI_TCP_PROTO_RENDEZVOUS ||
-        tx->env.len > CHEMPI_TCP_EAGER_MAX)
+        tx->env.len > CHEMPI_TCP_EAGER_MAX || tx->needs_consent)
         return announce(link, tx);
     if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
         rc = chempi_tcp_output_inject(link, &tx->env, tx->buf,
@@ -297,9 +297,9 @@ static size_t gather_iter(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
         return n;
     chempi_iter_seek(tx->iter, pos);
     max = left < sizeof(dev->scratch) ? (size_t)left : sizeof(dev->scratch);
-    iov[0] = (struct iovec){
-        .iov_base = dev->scratch,
-        .iov_len = chempi_iter_pack(tx->iter, dev->scratch, max)};
+    iov[0] = (struct iovec){.iov_base = dev->scratch,
+                            .iov_len =
+                                chempi_iter_pack(tx->iter, dev->scratch, max)};
     return 1;
 }
 
@@ -314,8 +314,8 @@ static size_t gather_current(struct chempi_tcp_link *link, struct iovec *iov)
     if (!c->left)
         return n;
     if (c->tx->iter)
-        return n + gather_iter(chempi_tcp_dev_of(link), c->tx, c->left,
-                               iov + n);
+        return n +
+               gather_iter(chempi_tcp_dev_of(link), c->tx, c->left, iov + n);
     iov[n].iov_base = NULL;
     memcpy(&iov[n].iov_base, &c->tx->buf, sizeof(void *)); /* only read */
     iov[n].iov_base =
