@@ -86,8 +86,8 @@ static int grow(struct chempi_pollset *set)
     if (!slots)
         return -ENOMEM;
     for (uint32_t i = old; i < count; i++)
-        slots[i] = (struct slot){
-            .next_free = i + 1 < count ? i + 1 : set->free_slot};
+        slots[i] =
+            (struct slot){.next_free = i + 1 < count ? i + 1 : set->free_slot};
     set->free_slot = old;
     set->slots = slots;
     set->slot_count = count;

@@ -157,9 +157,8 @@ int chempi_tcp_address_local(struct chempi_tcp_interface *out, size_t max)
             continue;
         memset(to, 0, sizeof(*to));
         memcpy(&to->address.u, i->ifa_addr,
-               i->ifa_addr->sa_family == AF_INET6
-                   ? sizeof(struct sockaddr_in6)
-                   : sizeof(struct sockaddr_in));
+               i->ifa_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                  : sizeof(struct sockaddr_in));
         to->prefix = prefix_of(i->ifa_netmask);
         (void)snprintf(to->name, sizeof(to->name), "%s", i->ifa_name);
         n++;

@@ -42,8 +42,7 @@ void chempi_tcp_address_set_port(struct chempi_tcp_address *address,
 const uint8_t *
 chempi_tcp_address_bytes(const struct chempi_tcp_address *address);
 bool chempi_tcp_address_is_loopback(const struct chempi_tcp_address *address);
-bool chempi_tcp_address_is_link_local(
-    const struct chempi_tcp_address *address);
+bool chempi_tcp_address_is_link_local(const struct chempi_tcp_address *address);
 /* The same family and the same first `prefix` bits. */
 bool chempi_tcp_address_is_near(const struct chempi_tcp_address *a,
                                 const struct chempi_tcp_address *b,

@@ -99,8 +99,7 @@ int chempi_tcp_card_get(const void *src, size_t len,
     for (uint32_t i = 0; i < card.count; i++) {
         struct wire_entry w;
 
-        memcpy(&w, (const uint8_t *)src + sizeof(h) + i * sizeof(w),
-               sizeof(w));
+        memcpy(&w, (const uint8_t *)src + sizeof(h) + i * sizeof(w), sizeof(w));
         if (get_entry(&w, &card.entries[i]) != 0)
             return -EBADMSG;
     }
@@ -134,8 +133,7 @@ static int rank_entry(const struct chempi_tcp_card *mine,
         const struct chempi_tcp_entry *own = &mine->entries[i];
 
         if (own->network == e->network &&
-            chempi_tcp_address_is_near(&own->address, &e->address,
-                                       own->prefix))
+            chempi_tcp_address_is_near(&own->address, &e->address, own->prefix))
             return 4 + is_v6;
     }
     if (chempi_tcp_address_is_link_local(&e->address))

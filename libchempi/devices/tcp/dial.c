@@ -160,8 +160,7 @@ static void next_address(struct chempi_tcp_link *link, int code)
 static void try_again(struct chempi_tcp_link *link, int code)
 {
     chempi_tcp_link_close_fd(link);
-    if (link->attempt->step == STEP_CALL ||
-        link->attempt->again == AGAIN_MAX) {
+    if (link->attempt->step == STEP_CALL || link->attempt->again == AGAIN_MAX) {
         next_address(link, code);
         return;
     }
@@ -194,8 +193,8 @@ static int prepare(struct chempi_tcp_link *link)
     int rc;
 
     chempi_auth_fini(&a->auth);
-    rc = chempi_auth_init(&a->auth, CHEMPI_AUTH_CLIENT, s->secret, context,
-                          len);
+    rc =
+        chempi_auth_init(&a->auth, CHEMPI_AUTH_CLIENT, s->secret, context, len);
     if (rc)
         return rc;
     chempi_tcp_frame_put_preamble(&preamble, s->proc, link->ep->ep.proc,
@@ -216,9 +215,9 @@ static int write_out(struct chempi_tcp_link *link)
     struct chempi_tcp_attempt *a = link->attempt;
 
     while (a->out_done < a->out_len) {
-        ssize_t n = chempi_sys->send(
-            link->item.fd, a->out + a->out_done, a->out_len - a->out_done,
-            MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = chempi_sys->send(link->item.fd, a->out + a->out_done,
+                                     a->out_len - a->out_done,
+                                     MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (n > 0)
             a->out_done += (size_t)n;
@@ -299,8 +298,8 @@ void chempi_tcp_dial_start(struct chempi_tcp_link *link)
     link->state = CHEMPI_TCP_DIALING;
     /* It was validated when it came. */
     (void)chempi_tcp_card_get(link->ep->card, link->ep->card_len, &card);
-    a->address_count = chempi_tcp_card_choose(&dev->card, &card, link->network,
-                                              a->addresses);
+    a->address_count =
+        chempi_tcp_card_choose(&dev->card, &card, link->network, a->addresses);
     if (!a->address_count) {
         fail(link, -EADDRNOTAVAIL);
         return;

@@ -46,9 +46,9 @@ static struct chempi_envelope env_to_host(const struct chempi_envelope *env)
 
 size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env)
 {
-    struct chempi_tcp_eager f = {
-        .head = head(CHEMPI_TCP_EAGER, (uint32_t)env->len),
-        .env = env_to_wire(env)};
+    struct chempi_tcp_eager f = {.head =
+                                     head(CHEMPI_TCP_EAGER, (uint32_t)env->len),
+                                 .env = env_to_wire(env)};
 
     memcpy(dst, &f, sizeof(f));
     return sizeof(f);
@@ -66,8 +66,8 @@ size_t chempi_tcp_frame_put_announce(void *dst,
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender,
-                                  uint64_t receiver, uint64_t take)
+size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender, uint64_t receiver,
+                                  uint64_t take)
 {
     struct chempi_tcp_clear f = {.head = head(CHEMPI_TCP_CLEAR, 0),
                                  .sender = htole64(sender),
@@ -214,8 +214,7 @@ int chempi_tcp_frame_get(const void *src, size_t n,
 }
 
 void chempi_tcp_frame_put_preamble(struct chempi_tcp_preamble *dst,
-                                   uint32_t from, uint32_t to,
-                                   uint32_t network)
+                                   uint32_t from, uint32_t to, uint32_t network)
 {
     *dst = (struct chempi_tcp_preamble){.version = htole16(CHEMPI_TCP_VERSION),
                                         .from = htole32(from),
@@ -245,10 +244,10 @@ int chempi_tcp_frame_get_preamble(const void *src,
 void chempi_tcp_frame_put_verdict(struct chempi_tcp_verdict *dst,
                                   enum chempi_tcp_verdict_code code)
 {
-    *dst = (struct chempi_tcp_verdict){
-        .magic = htole32(CHEMPI_TCP_VERDICT_MAGIC),
-        .version = htole16(CHEMPI_TCP_VERSION),
-        .code = htole16((uint16_t)code)};
+    *dst =
+        (struct chempi_tcp_verdict){.magic = htole32(CHEMPI_TCP_VERDICT_MAGIC),
+                                    .version = htole16(CHEMPI_TCP_VERSION),
+                                    .code = htole16((uint16_t)code)};
 }
 
 int chempi_tcp_frame_get_verdict(const void *src,

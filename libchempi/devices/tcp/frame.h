@@ -32,9 +32,9 @@
 #include "libchempi/ddi.h"
 
 #define CHEMPI_TCP_VERSION 1
-#define CHEMPI_TCP_INJECT_MAX 4096u         /* bytes of payload */
-#define CHEMPI_TCP_EAGER_MAX (128u * 1024u) /* bytes of payload */
-#define CHEMPI_TCP_CHUNK_MAX (1u << 20)     /* payload of one DATA, bytes */
+#define CHEMPI_TCP_INJECT_MAX 4096u            /* bytes of payload */
+#define CHEMPI_TCP_EAGER_MAX (128u * 1024u)    /* bytes of payload */
+#define CHEMPI_TCP_CHUNK_MAX (1u << 20)        /* payload of one DATA, bytes */
 #define CHEMPI_TCP_LEN_MAX (UINT64_C(1) << 56) /* of a message, bytes */
 
 enum chempi_tcp_kind {
@@ -147,8 +147,8 @@ size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env);
 size_t chempi_tcp_frame_put_announce(void *dst,
                                      const struct chempi_envelope *env,
                                      uint64_t sender);
-size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender,
-                                  uint64_t receiver, uint64_t take);
+size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender, uint64_t receiver,
+                                  uint64_t take);
 size_t chempi_tcp_frame_put_drop(void *dst, uint64_t sender);
 size_t chempi_tcp_frame_put_data(void *dst, uint64_t receiver, uint64_t offset,
                                  uint32_t len);

@@ -15,9 +15,9 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
-#define BEHIND 4096u       /* room for frames behind a direct read, bytes */
-#define BUDGET (1u << 20)  /* bytes of one poll */
-#define RUNS_MAX 16        /* runs of user memory in one read */
+#define BEHIND 4096u      /* room for frames behind a direct read, bytes */
+#define BUDGET (1u << 20) /* bytes of one poll */
+#define RUNS_MAX 16       /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
@@ -96,9 +96,8 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
                           const struct chempi_tcp_frame *f, const uint8_t *p,
                           size_t have)
 {
-    struct chempi_arrival arrival = {.ep = &link->ep->ep,
-                                     .env = f->env,
-                                     .protocol = CHEMPI_TCP_PROTO_EAGER};
+    struct chempi_arrival arrival = {
+        .ep = &link->ep->ep, .env = f->env, .protocol = CHEMPI_TCP_PROTO_EAGER};
     struct chempi_rx *rx = NULL;
     enum chempi_verdict verdict;
 
@@ -265,9 +264,9 @@ static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
     if (!link->stash) {
         link->stash = chempi_sys->malloc(STASH_MAX);
         if (!link->stash) {
-            chempi_tcp_link_break(
-                link, -ENOMEM, "out of memory for a message of process %u",
-                (unsigned)link->ep->ep.proc);
+            chempi_tcp_link_break(link, -ENOMEM,
+                                  "out of memory for a message of process %u",
+                                  (unsigned)link->ep->ep.proc);
             return;
         }
     }

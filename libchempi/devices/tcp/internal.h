@@ -25,11 +25,11 @@
 #include "libchempi/devices/tcp/frame.h"
 #include "libchempi/devices/tcp/slots.h"
 
-#define CHEMPI_TCP_LINK_MAX 4     /* networks used towards one process */
-#define CHEMPI_TCP_ROUTE_MAX 8    /* size ranges with different networks */
-#define CHEMPI_TCP_LISTENER_MAX 9 /* networks, and one for all the rest */
-#define CHEMPI_TCP_GUEST_MAX 128  /* connections without proof */
-#define CHEMPI_TCP_HOT_MAX 2      /* links read without asking epoll */
+#define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
+#define CHEMPI_TCP_ROUTE_MAX 8         /* size ranges with different networks */
+#define CHEMPI_TCP_LISTENER_MAX 9      /* networks, and one for all the rest */
+#define CHEMPI_TCP_GUEST_MAX 128       /* connections without proof */
+#define CHEMPI_TCP_HOT_MAX 2           /* links read without asking epoll */
 #define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
 #define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
 #define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
@@ -140,11 +140,11 @@ struct chempi_tcp_listener {
 
 struct chempi_tcp_dev {
     struct chempi_dev dev;
-    bool has_work;            /* one of the five lists is not empty */
-    bool is_working;          /* chempi_tcp_work() is on the stack */
-    struct chempi_list flush; /* chempi_tcp_link.flush_link */
-    struct chempi_list done;  /* chempi_tx.link: sent() is owed */
-    struct chempi_list room;  /* chempi_tcp_ep.room_link: room() is owed */
+    bool has_work;             /* one of the five lists is not empty */
+    bool is_working;           /* chempi_tcp_work() is on the stack */
+    struct chempi_list flush;  /* chempi_tcp_link.flush_link */
+    struct chempi_list done;   /* chempi_tx.link: sent() is owed */
+    struct chempi_list room;   /* chempi_tcp_ep.room_link: room() is owed */
     struct chempi_list broken; /* chempi_tcp_ep.broken_link: what was
                                   pending there fails */
     struct chempi_list lost;   /* chempi_tcp_ep.lost_link: lost() is owed */
@@ -231,8 +231,8 @@ int chempi_tcp_output_inject(struct chempi_tcp_link *link,
                              const void *data, size_t len);
 int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
 /* Put a control frame into `out` and write it if possible. */
-void chempi_tcp_output_control(struct chempi_tcp_link *link,
-                               const void *frame, size_t len);
+void chempi_tcp_output_control(struct chempi_tcp_link *link, const void *frame,
+                               size_t len);
 /* Write until the kernel takes no more, all is written, or it has been a
  * lot. */
 void chempi_tcp_output_flush(struct chempi_tcp_link *link);

@@ -119,8 +119,8 @@ static uint32_t range_network(const struct chempi_tcp_dev *dev,
     const struct chempi_table *table = dev->dev.params.services->table;
     uint32_t id;
 
-    if (strcmp(range->device, dev->dev.ops->name) != 0 ||
-        !range->hop_count || range->hops[0] != node)
+    if (strcmp(range->device, dev->dev.ops->name) != 0 || !range->hop_count ||
+        range->hops[0] != node)
         return otherwise;
     id = chempi_tcp_card_network(
         chempi_table_network(table, range->network)->name);
@@ -131,9 +131,8 @@ static int add_route(struct chempi_tcp_ep *ep, uint64_t max_len,
                      uint32_t network)
 {
     struct chempi_tcp_link *link = add_link(ep, network);
-    struct chempi_tcp_route *last = ep->route_count
-                                        ? &ep->routes[ep->route_count - 1]
-                                        : NULL;
+    struct chempi_tcp_route *last =
+        ep->route_count ? &ep->routes[ep->route_count - 1] : NULL;
 
     if (!link)
         return -ENOMEM;
@@ -183,8 +182,7 @@ struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
 }
 
 int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
-                             struct chempi_tcp_ep **out,
-                             struct chempi_err *err)
+                             struct chempi_tcp_ep **out, struct chempi_err *err)
 {
     const struct chempi_services *s = dev->dev.params.services;
     struct chempi_tcp_ep *ep;
@@ -365,8 +363,8 @@ void chempi_tcp_link_fail(struct chempi_tcp_link *link, int status)
     else if (status == -ECONNRESET || status == -EPIPE)
         chempi_tcp_link_break(link, status, "connection reset by %s", name);
     else
-        chempi_tcp_link_break(link, status, "connection to %s failed: %s",
-                              name, chempi_err_name(status));
+        chempi_tcp_link_break(link, status, "connection to %s failed: %s", name,
+                              chempi_err_name(status));
 }
 
 void chempi_tcp_link_end(struct chempi_tcp_link *link)

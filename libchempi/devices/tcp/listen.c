@@ -333,7 +333,7 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
         IN6_IS_ADDR_UNSPECIFIED(&address->u.in6.sin6_addr))
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
                          sizeof(off)); /* else IPv6 alone must do */
-    chempi_tcp_link_set_options(fd); /* accepted ones inherit them */
+    chempi_tcp_link_set_options(fd);   /* accepted ones inherit them */
     if (chempi_sys->bind(fd, &address->u.sa, len) < 0 ||
         chempi_sys->listen(fd, BACKLOG) < 0 ||
         getsockname(fd, &address->u.sa, &len) < 0) {
@@ -391,8 +391,7 @@ static int listen_any(struct chempi_tcp_dev *dev, uint32_t network,
 
         if (chempi_tcp_address_is_link_local(at) ||
             (is_local && !chempi_tcp_address_is_near(at, &a, 32)) ||
-            (a.u.sa.sa_family == AF_INET &&
-             at->u.sa.sa_family == AF_INET6))
+            (a.u.sa.sa_family == AF_INET && at->u.sa.sa_family == AF_INET6))
             continue;
         add_entry(dev, network, at, mine[i].prefix,
                   chempi_tcp_address_port(&a));
@@ -413,8 +412,8 @@ static int find_address(const struct chempi_table_attachment *a,
         out->prefix = out->address.u.sa.sa_family == AF_INET6 ? 128 : 32;
     }
     for (size_t i = 0; i < mine_count; i++) {
-        if (rc == 0 && chempi_tcp_address_is_near(
-                           &mine[i].address, &out->address, out->prefix)) {
+        if (rc == 0 && chempi_tcp_address_is_near(&mine[i].address,
+                                                  &out->address, out->prefix)) {
             out->prefix = mine[i].prefix;
             return 0;
         }
@@ -527,8 +526,9 @@ int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err)
     int rc;
 
     if (count < 0)
-        return chempi_err_set(err, count, "cannot list this machine's "
-                                          "addresses: %s",
+        return chempi_err_set(err, count,
+                              "cannot list this machine's "
+                              "addresses: %s",
                               chempi_err_name(count));
     chempi_tcp_address_host(dev->card.host);
     if (s->table) {

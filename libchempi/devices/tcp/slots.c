@@ -59,8 +59,7 @@ static struct chempi_tcp_slot *find(const struct chempi_tcp_slots *slots,
     return &slots->at[index];
 }
 
-void *chempi_tcp_slots_get(const struct chempi_tcp_slots *slots,
-                           uint64_t token)
+void *chempi_tcp_slots_get(const struct chempi_tcp_slots *slots, uint64_t token)
 {
     const struct chempi_tcp_slot *slot = find(slots, token);
 

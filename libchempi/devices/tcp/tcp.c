@@ -81,8 +81,9 @@ static int tcp_open(const struct chempi_dev_params *params,
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct chempi_tcp_ep *));
     rc = dev->eps ? chempi_tcp_listen_open(dev, err)
-                  : chempi_err_set(err, -ENOMEM, "out of memory for device "
-                                                 "tcp");
+                  : chempi_err_set(err, -ENOMEM,
+                                   "out of memory for device "
+                                   "tcp");
     if (rc) {
         tcp_close(&dev->dev);
         return rc;
@@ -189,9 +190,8 @@ static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
 }
 
 /* The link that a token came by, and what it says. */
-static struct chempi_tcp_link *link_of_token(struct chempi_ep *ep,
-                                             const uint64_t token[2],
-                                             uint64_t *len)
+static struct chempi_tcp_link *
+link_of_token(struct chempi_ep *ep, const uint64_t token[2], uint64_t *len)
 {
     *len = token[1] & (CHEMPI_TCP_LEN_MAX * 2 - 1);
     return ep_of(ep)->links[token[1] >> 60];
@@ -224,9 +224,8 @@ static int work_broken(struct chempi_tcp_dev *dev)
     int events = 0;
 
     while (!chempi_list_is_empty(&dev->broken)) {
-        struct chempi_tcp_ep *ep =
-            CHEMPI_CONTAINER_OF(chempi_list_first(&dev->broken),
-                                struct chempi_tcp_ep, broken_link);
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->broken), struct chempi_tcp_ep, broken_link);
 
         chempi_list_remove(&ep->broken_link);
         chempi_tcp_link_reap(ep);
@@ -337,8 +336,8 @@ static bool is_due(const struct chempi_tcp_dev *dev,
 {
     if (link->misses < WARM_MISSES)
         return true;
-    return (dev->tick &
-            (link->misses < COOL_MISSES ? WARM_MASK : COOL_MASK)) == 0;
+    return (dev->tick & (link->misses < COOL_MISSES ? WARM_MASK : COOL_MASK)) ==
+           0;
 }
 
 static int tcp_progress(struct chempi_dev *d)
@@ -473,8 +472,7 @@ static void tcp_close(struct chempi_dev *d)
 
     if (!dev)
         return;
-    for (uint32_t p = 0; dev->eps && p < d->params.services->proc_count;
-         p++) {
+    for (uint32_t p = 0; dev->eps && p < d->params.services->proc_count; p++) {
         struct chempi_tcp_ep *ep = dev->eps[p];
 
         for (uint32_t i = 0; ep && i < ep->link_count; i++)
