@@ -54,7 +54,7 @@ enum chempi_msg {
                                  str text */
     CHEMPI_MSG_NODE_LOST = 36, /* u32 node, str text */
     CHEMPI_MSG_ENTERED = 37,  /* u64 fence: entered by all below */
-    CHEMPI_MSG_STATS = 38,    /* blob text */
+    CHEMPI_MSG_STATS = 38,    /* u32 node, blob text */
     CHEMPI_MSG_DONE = 39,     /* u32 nodes: all ranks there have ended */
     CHEMPI_MSG_GONE = 40,     /* u32 nodes: nothing is left there */
 

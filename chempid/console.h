@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The launcher's standard streams. Output of ranks is queued and written as
+ * the reader takes it; descriptors that are shared with others (a terminal, a
+ * pipe of a shell) keep their mode, so every write is of a size that a
+ * readiness of the descriptor covers. Input is read no further ahead than
+ * its receivers grant.
+ *
+ *   O1  what is queued is bounded by the windows of the nodes
+ *   O2  credit goes back when the bytes have been written
+ */
+#ifndef CHEMPI_CHEMPID_CONSOLE_H
+#define CHEMPI_CHEMPID_CONSOLE_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/control/wire.h"
+
+struct chempi_console;
+
+struct chempi_console_ops {
+    /* bytes of a node's output have been written */
+    void (*credit)(void *arg, uint32_t node, uint32_t bytes);
+    /* input; len 0: end of file */
+    void (*input)(void *arg, const void *data, size_t len);
+    /* nobody reads this stream any more */
+    void (*broken)(void *arg, int number);
+    /* a queue has run empty */
+    void (*empty)(void *arg);
+};
+
+struct chempi_outlet {
+    ev_io io;
+    struct chempi_console *console;
+    int fd;
+    struct chempi_writer queue;
+    size_t head;        /* first byte not yet written */
+    uint32_t open_rank; /* whose line is unfinished, or ANY */
+    bool is_regular;    /* a file: a write never waits */
+    bool is_broken;
+};
+
+struct chempi_console {
+    struct ev_loop *loop;
+    const struct chempi_console_ops *ops;
+    void *arg;
+    struct chempi_outlet out[2];
+    uint32_t *owed; /* per node: bytes not yet credited */
+    uint32_t node_count;
+    bool has_label;
+    ev_io in;
+    bool has_input;      /* input is wanted and not at its end */
+    bool is_background;  /* reading the terminal would stop us */
+    uint32_t *fed;       /* per target: input not yet eaten */
+    uint32_t target_count;
+};
+
+/* targets: nodes that receive input (0: none). 0 or -ENOMEM. */
+int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
+                        uint32_t node_count, uint32_t targets, bool has_label,
+                        const struct chempi_console_ops *ops, void *arg);
+void chempi_console_fini(struct chempi_console *c);
+
+/* Output of a rank; number 1 or 2. */
+void chempi_console_show(struct chempi_console *c, uint32_t node,
+                         uint32_t rank, int number, const void *data,
+                         size_t len);
+/* A target has used so much of its input. */
+void chempi_console_eaten(struct chempi_console *c, uint32_t target,
+                          uint32_t bytes);
+/* Continued by the shell: perhaps in the foreground now. */
+void chempi_console_resume(struct chempi_console *c);
+void chempi_console_stop_input(struct chempi_console *c);
+bool chempi_console_is_empty(const struct chempi_console *c);
+
+#endif

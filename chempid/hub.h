@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One job's knot in the tree: in the launcher (the root) and in every daemon
+ * that has part in the job. Below it are supervisors and further daemons. The
+ * hub combines what goes up, so that no message count grows with the number
+ * of nodes below, and finds the way of what is addressed to a node.
+ *
+ *   H1  a node belongs to one child or to none; what is not below is above
+ *   H2  counts of STARTED, DONE and GONE go up once, when they are complete
+ *   H3  a lost child counts as done and gone, after one NODE_LOST
+ *   H4  fence n goes up when every child has entered it
+ *
+ * Does no input or output itself; never blocks.
+ */
+#ifndef CHEMPI_CHEMPID_HUB_H
+#define CHEMPI_CHEMPID_HUB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+#include "common/control/channel.h"
+
+/* Where messages go. Neither may call back into the hub at once, except that
+ * the root's up() may call chempi_hub_down(). */
+struct chempi_hub_ops {
+    void (*up)(void *arg, uint16_t type, const void *data, size_t len);
+    void (*down)(void *arg, uint32_t child, uint16_t type, const void *data,
+                 size_t len);
+};
+
+struct chempi_hub_child {
+    uint32_t first_node; /* for the words when it is lost */
+    uint32_t nodes;
+    uint32_t started;
+    uint32_t done;
+    uint32_t gone;
+    uint64_t fence; /* the last one entered by all below it */
+    bool is_lost;
+};
+
+struct chempi_hub {
+    const struct chempi_hub_ops *ops;
+    void *arg;
+    uint32_t node_count; /* of the whole job */
+    uint32_t *next;      /* per node: child + 1; 0: above */
+    struct chempi_hub_child *children;
+    uint32_t child_count;
+    uint32_t child_max;
+    uint64_t fence; /* the last one sent up */
+    bool has_started, has_done, has_gone; /* sent up (H2) */
+};
+
+/* 0 or -ENOMEM. At most child_max children. */
+int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
+                    uint32_t child_max, const struct chempi_hub_ops *ops,
+                    void *arg);
+void chempi_hub_fini(struct chempi_hub *hub);
+
+/* Put nodes below a new child; returns its number. */
+uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
+                        uint32_t count);
+
+/* A message from a child, or from above. -EBADMSG with words. */
+int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
+                    const struct chempi_frame *frame, struct chempi_err *err);
+int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
+                    size_t len, struct chempi_err *err);
+
+/* The child is no more; text says how. Idempotent. */
+void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text);
+
+/* The child has left as it should: its nodes are gone. */
+void chempi_hub_leave(struct chempi_hub *hub, uint32_t child);
+
+/* All nodes below are gone. */
+bool chempi_hub_is_over(const struct chempi_hub *hub);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A control channel in an event loop; see link.h. */
+#define _GNU_SOURCE /* O_NONBLOCK and friends */
+#include "chempid/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+
+static void lose(struct chempi_link *link, int code, struct chempi_err *err)
+{
+    ev_io_stop(link->loop, &link->in);
+    ev_io_stop(link->loop, &link->out);
+    if (err->code == 0 && code == -EBADMSG)
+        (void)chempi_err_set(err, code, "it sent bytes that are no message");
+    else if (err->code == 0 && code == -EMSGSIZE)
+        (void)chempi_err_set(err, code,
+                             "it announced a message over the limit of %u "
+                             "bytes",
+                             link->ch.in_max);
+    else if (err->code == 0)
+        (void)chempi_err_set(err, code, "%s", chempi_err_name(code));
+    link->on_lost(link, code, err); /* may close and free the link */
+}
+
+/* Returns true when there may be more. */
+static bool take(struct chempi_link *link)
+{
+    struct chempi_err err = {0};
+    struct chempi_frame frame;
+    int filled = chempi_channel_fill(&link->ch);
+    int rc;
+
+    while ((rc = chempi_channel_next(&link->ch, &frame)) == 1) {
+        rc = link->on_frame(link, &frame, &err);
+        if (rc)
+            break;
+    }
+    if (rc < 0)
+        lose(link, rc, &err);
+    else if (filled < 0)
+        lose(link, filled, &err);
+    return rc >= 0 && filled > 0;
+}
+
+static void readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    (void)loop;
+    (void)events;
+    (void)take(w->data); /* once: others want their turn */
+}
+
+void chempi_link_drain(struct chempi_link *link)
+{
+    while (take(link))
+        ;
+}
+
+/* The reader finds the end of the stream and reports it (L2). */
+static void break_off(struct chempi_link *link)
+{
+    ev_io_stop(link->loop, &link->out);
+    (void)shutdown(link->ch.fd, SHUT_RDWR);
+}
+
+static void push(struct chempi_link *link)
+{
+    int rc = chempi_channel_flush(&link->ch);
+
+    if (rc < 0)
+        break_off(link);
+    else if (rc > 0)
+        ev_io_start(link->loop, &link->out);
+    else
+        ev_io_stop(link->loop, &link->out);
+}
+
+static void writable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_link *link = w->data;
+
+    (void)loop;
+    (void)events;
+    push(link);
+    if (link->on_written)
+        link->on_written(link);
+}
+
+void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
+                      uint32_t in_max, size_t queue_max)
+{
+    const int flags = fcntl(fd, F_GETFL);
+
+    chempi_channel_init(&link->ch, fd, in_max, queue_max);
+    /* Reads and writes ask for non-blocking themselves; this is for peers
+     * that share the description. */
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    link->loop = loop;
+    link->on_written = NULL;
+    ev_io_init(&link->in, readable, fd, EV_READ);
+    ev_io_init(&link->out, writable, fd, EV_WRITE);
+    link->in.data = link;
+    link->out.data = link;
+    ev_io_start(loop, &link->in);
+    link->is_open = true;
+}
+
+void chempi_link_close(struct chempi_link *link)
+{
+    if (!link->is_open)
+        return;
+    link->is_open = false;
+    ev_io_stop(link->loop, &link->in);
+    ev_io_stop(link->loop, &link->out);
+    chempi_channel_fini(&link->ch);
+}
+
+struct chempi_writer *chempi_link_begin(struct chempi_link *link,
+                                        uint16_t type, uint64_t job)
+{
+    return chempi_channel_begin(&link->ch, type, job);
+}
+
+void chempi_link_end(struct chempi_link *link)
+{
+    if (!link->is_open)
+        chempi_wire_clear(&link->ch.out);
+    else if (chempi_channel_end(&link->ch))
+        break_off(link); /* it does not read, or there is no memory */
+    else if (!ev_is_active(&link->out))
+        push(link);
+}
+
+void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len)
+{
+    if (!link->is_open)
+        return;
+    chempi_wire_put_raw(chempi_link_begin(link, type, job), data, len);
+    chempi_link_end(link);
+}

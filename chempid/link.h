@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A control channel in an event loop.
+ *
+ *   L1  on_frame returns 0 or -errno with words; then, or when the peer is
+ *       gone, on_lost is called once, last, from the loop
+ *   L2  send never calls back; a failure to send ends in on_lost (L1)
+ *   L3  a link may be closed in on_lost or outside its callbacks, not in its
+ *       own on_frame
+ */
+#ifndef CHEMPI_CHEMPID_LINK_H
+#define CHEMPI_CHEMPID_LINK_H
+
+#include <ev.h>
+
+#include "common/base/err.h"
+#include "common/control/channel.h"
+
+struct chempi_link;
+
+typedef int chempi_link_frame_fn(struct chempi_link *link,
+                                 const struct chempi_frame *frame,
+                                 struct chempi_err *err);
+/* code is -EPIPE for a plain end of the stream; err has words otherwise. */
+typedef void chempi_link_lost_fn(struct chempi_link *link, int code,
+                                 const struct chempi_err *err);
+
+struct chempi_link {
+    struct chempi_channel ch;
+    struct ev_loop *loop;
+    ev_io in;
+    ev_io out;
+    chempi_link_frame_fn *on_frame;
+    chempi_link_lost_fn *on_lost;
+    void (*on_written)(struct chempi_link *link); /* queued bytes went out
+                                                     later; may be NULL */
+    void *arg;
+    bool is_open;
+};
+
+/* Take what has arrived, without waiting for the loop. */
+void chempi_link_drain(struct chempi_link *link);
+
+/* Take over fd (made non-blocking) and watch it. */
+void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
+                      uint32_t in_max, size_t queue_max);
+/* Stop and close; idempotent. */
+void chempi_link_close(struct chempi_link *link);
+
+/* Queue a frame and write what goes. See L2. */
+void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len);
+/* Written in place; between the two nothing else is sent on the link. */
+struct chempi_writer *chempi_link_begin(struct chempi_link *link,
+                                        uint16_t type, uint64_t job);
+void chempi_link_end(struct chempi_link *link);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The descendants of a subreaper; see orphans.h. */
+#define _GNU_SOURCE /* O_CLOEXEC, waitpid */
+#include "chempid/orphans.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+
+struct pids {
+    pid_t *list;
+    size_t count;
+    size_t cap;
+};
+
+static int add(struct pids *p, pid_t pid)
+{
+    pid_t *list;
+
+    if (p->count == p->cap) {
+        const size_t cap = p->cap ? 2 * p->cap : 32;
+
+        list = chempi_sys->realloc(p->list, cap * sizeof(*list));
+        if (!list)
+            return -ENOMEM;
+        p->list = list;
+        p->cap = cap;
+    }
+    p->list[p->count++] = pid;
+    return 0;
+}
+
+/* Decimal numbers separated by blanks; a number may be cut between reads. */
+static int parse_children(int fd, struct pids *p)
+{
+    char buf[4096];
+    pid_t pid = 0;
+    ssize_t n;
+    int rc = 0;
+
+    while (!rc && (n = read(fd, buf, sizeof(buf))) > 0) {
+        for (ssize_t i = 0; !rc && i < n; i++) {
+            if (isdigit((unsigned char)buf[i])) {
+                pid = pid * 10 + (buf[i] - '0');
+            } else if (pid) {
+                rc = add(p, pid);
+                pid = 0;
+            }
+        }
+    }
+    if (!rc && pid)
+        rc = add(p, pid);
+    return rc;
+}
+
+/* Parent of a process; 0 when it is gone. The command name stands in
+ * parentheses and may hold any character. */
+static pid_t parent_of(const char *pid)
+{
+    char path[64];
+    char buf[512];
+    const char *at;
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, buf, sizeof(buf) - 1);
+    (void)close(fd); /* read only */
+    if (n <= 0)
+        return 0;
+    buf[n] = '\0';
+    at = strrchr(buf, ')');
+    if (!at || strlen(at) < 4)
+        return 0;
+    return (pid_t)strtol(at + 4, NULL, 10); /* ") S ppid" */
+}
+
+/* For kernels without the list of children. */
+static int scan_all(struct pids *p)
+{
+    DIR *dir = opendir("/proc");
+    const pid_t self = getpid();
+    struct dirent *d;
+    int rc = 0;
+
+    if (!dir)
+        return -errno;
+    while (!rc && (d = readdir(dir)))
+        if (isdigit((unsigned char)d->d_name[0]) &&
+            parent_of(d->d_name) == self)
+            rc = add(p, (pid_t)strtol(d->d_name, NULL, 10));
+    (void)closedir(dir); /* read only */
+    return rc;
+}
+
+int chempi_orphans_list(pid_t **out, size_t *count)
+{
+    struct pids p = {0};
+    char path[64];
+    int rc;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%ld/children",
+                   (long)getpid());
+    fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd >= 0) {
+        rc = parse_children(fd, &p);
+        (void)close(fd); /* read only */
+    } else {
+        rc = scan_all(&p);
+    }
+    if (rc) {
+        free(p.list);
+        return rc;
+    }
+    *out = p.list;
+    *count = p.count;
+    return 0;
+}
+
+int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg)
+{
+    pid_t *list;
+    size_t count;
+    int killed = 0;
+    int rc = chempi_orphans_list(&list, &count);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (spare && spare(arg, list[i]))
+            continue;
+        (void)kill(list[i], SIGKILL); /* our child: at worst a zombie */
+        killed++;
+    }
+    free(list);
+    return killed;
+}
+
+void chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg)
+{
+    pid_t *list;
+    size_t count;
+
+    /* A child that ends hands us its own children, so look again after every
+     * round; each round ends every child that it saw. */
+    for (;;) {
+        size_t killed = 0;
+
+        if (chempi_orphans_list(&list, &count))
+            return;
+        for (size_t i = 0; i < count; i++) {
+            if (spare && spare(arg, list[i]))
+                continue;
+            (void)kill(list[i], SIGKILL);
+            while (waitpid(list[i], NULL, 0) < 0 && errno == EINTR)
+                ;
+            killed++;
+        }
+        free(list);
+        if (killed == 0)
+            return;
+    }
+}

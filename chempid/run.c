@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The launcher's event loop; see run.h. */
+#define _GNU_SOURCE /* signalfd, prctl */
+#include "chempid/run.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/console.h"
+#include "chempid/hub.h"
+#include "chempid/link.h"
+#include "chempid/orphans.h"
+#include "chempid/super.h"
+#include "chempid/traffic.h"
+#include "chempid/verdict.h"
+#include "common/base/sys.h"
+
+#define GRACE_S 3.0 /* from a passed-on SIGINT or SIGTERM to KILL */
+
+struct run;
+
+/* What stands below the root: a supervisor that is our child, or a daemon. */
+struct branch {
+    struct run *run;
+    struct chempi_link link;
+    uint32_t node; /* of a supervisor */
+    pid_t pid;     /* 0: a daemon, or reaped */
+};
+
+struct run {
+    struct ev_loop *loop;
+    const struct chempi_options *opt;
+    const struct chempi_spec *spec;
+    struct chempi_hub hub;
+    struct chempi_console console;
+    struct chempi_verdict verdict;
+    struct branch *branches;
+    uint32_t branch_count;
+    struct chempi_writer stats;
+    int signal_fd;
+    ev_io signals;
+    ev_timer limit; /* --timeout */
+    ev_timer grace;
+    pid_t *elders; /* children from before this job */
+    size_t elder_count;
+    bool has_killed;      /* U2 */
+    bool was_interrupted; /* a signal that ends the job was passed on */
+};
+
+static void say(const char *text)
+{
+    if (*text) /* a failing standard error leaves nobody to tell */
+        (void)fprintf(stderr, "chempirun: %s\n", text);
+}
+
+static void down(struct run *r, uint16_t type, const void *data, size_t len)
+{
+    struct chempi_err err;
+
+    /* Only for a malformed address, and the addresses are ours. */
+    (void)chempi_hub_down(&r->hub, type, data, len, &err);
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+static void kill_job(struct run *r)
+{
+    struct chempi_writer w = {0};
+
+    if (r->has_killed)
+        return;
+    r->has_killed = true; /* U2 */
+    chempi_console_stop_input(&r->console);
+    chempi_wire_put_u32(&w, r->verdict.rank);
+    chempi_wire_put_str(&w, r->verdict.text);
+    if (!w.error)
+        down(r, CHEMPI_MSG_KILL, w.data, w.len);
+    chempi_wire_clear(&w);
+}
+
+static void check_end(struct run *r)
+{
+    if (chempi_hub_is_over(&r->hub) && chempi_console_is_empty(&r->console))
+        ev_break(r->loop, EVBREAK_ALL); /* U1 */
+}
+
+static void order_end(struct run *r, int status, const char *text)
+{
+    chempi_verdict_order(&r->verdict, status, text);
+    kill_job(r);
+}
+
+static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct run *r = w->data;
+    char text[128];
+
+    (void)loop;
+    (void)events;
+    (void)snprintf(text, sizeof(text),
+                   "the time limit of %g s has passed; the job was ended",
+                   r->opt->timeout_s);
+    order_end(r, CHEMPI_EXIT_TIMEOUT, text);
+}
+
+static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    kill_job(w->data);
+}
+
+/* ---- messages for the root ----------------------------------------------- */
+
+static void take_ended(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+    const uint32_t pid = chempi_wire_get_u32(in);
+    const uint8_t how = chempi_wire_get_u8(in);
+    const uint32_t code = chempi_wire_get_u32(in);
+    const char *program = chempi_wire_get_str(in, CHEMPI_SPEC_STRING_MAX);
+    const char *text = chempi_wire_get_str(in, CHEMPI_ERR_TEXT_MAX);
+
+    if (!chempi_wire_is_done(in) || rank >= r->spec->size)
+        chempi_verdict_node(&r->verdict,
+                            "a supervisor sent a malformed message");
+    else if (!chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
+                                  (enum chempi_end)how, code, program, text))
+        return;
+    kill_job(r);
+}
+
+static void take_output(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+    const uint8_t number = chempi_wire_get_u8(in);
+    size_t len;
+    const uint8_t *data =
+        chempi_wire_get_blob(in, 2 * CHEMPI_OUTPUT_CHUNK, &len);
+
+    if (chempi_wire_is_done(in) && number >= 1 && number <= 2)
+        chempi_console_show(&r->console, node, rank, number, data, len);
+}
+
+static void take_lost(struct run *r, struct chempi_reader *in)
+{
+    uint32_t rank = 0;
+    const uint32_t node = chempi_wire_get_u32(in);
+    const char *text = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+
+    while (rank < r->spec->size && r->spec->node_of_rank[rank] != node)
+        rank++;
+    chempi_verdict_node(&r->verdict, text);
+    if (r->verdict.rank == CHEMPI_NODE_ANY && rank < r->spec->size)
+        r->verdict.rank = rank; /* some rank of it: its peers want one */
+    kill_job(r);
+}
+
+static void take_eaten(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t bytes = chempi_wire_get_u32(in);
+
+    chempi_console_eaten(&r->console,
+                         r->spec->stdin_rank == CHEMPI_STDIN_ALL ? node : 0,
+                         bytes);
+}
+
+static void take_stats(struct run *r, struct chempi_reader *in)
+{
+    size_t len;
+    const uint8_t *text;
+
+    (void)chempi_wire_get_u32(in);
+    text = chempi_wire_get_blob(in, CHEMPI_TREE_MAX, &len);
+    if (chempi_wire_is_done(in) && r->stats.len + len <= CHEMPI_QUEUE_MAX)
+        chempi_wire_put_raw(&r->stats, text, len);
+}
+
+static void up(void *arg, uint16_t type, const void *data, size_t len)
+{
+    struct run *r = arg;
+    struct chempi_reader in;
+
+    chempi_wire_read(&in, data, len);
+    switch (type) {
+    case CHEMPI_MSG_OUTPUT:
+        take_output(r, &in);
+        break;
+    case CHEMPI_MSG_EATEN:
+        take_eaten(r, &in);
+        break;
+    case CHEMPI_MSG_ENDED:
+        take_ended(r, &in);
+        break;
+    case CHEMPI_MSG_NODE_LOST:
+        take_lost(r, &in);
+        break;
+    case CHEMPI_MSG_ENTERED:
+        down(r, CHEMPI_MSG_RELEASE, data, len);
+        break;
+    case CHEMPI_MSG_STATS:
+        take_stats(r, &in);
+        break;
+    case CHEMPI_MSG_DONE:
+        chempi_console_stop_input(&r->console);
+        down(r, CHEMPI_MSG_END, NULL, 0);
+        break;
+    case CHEMPI_MSG_GONE:
+        check_end(r);
+        break;
+    default:
+        break; /* STARTED: nobody waits for it here */
+    }
+}
+
+static void down_to(void *arg, uint32_t child, uint16_t type,
+                    const void *data, size_t len)
+{
+    struct run *r = arg;
+
+    chempi_link_send(&r->branches[child].link, type, r->spec->job, data, len);
+}
+
+static const struct chempi_hub_ops hub_ops = {.up = up, .down = down_to};
+
+/* ---- console ------------------------------------------------------------- */
+
+static void give_credit(void *arg, uint32_t node, uint32_t bytes)
+{
+    struct chempi_writer w = {0};
+
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_u32(&w, bytes);
+    if (!w.error)
+        down(arg, CHEMPI_MSG_CREDIT, w.data, w.len);
+    chempi_wire_clear(&w);
+}
+
+static void pass_input(void *arg, const void *data, size_t len)
+{
+    struct run *r = arg;
+    const uint32_t rank = r->spec->stdin_rank;
+    struct chempi_writer w = {0};
+
+    chempi_wire_put_u32(&w, rank == CHEMPI_STDIN_ALL
+                                ? CHEMPI_NODE_ANY
+                                : r->spec->node_of_rank[rank]);
+    chempi_wire_put_blob(&w, data, len);
+    if (!w.error)
+        down(r, CHEMPI_MSG_INPUT, w.data, w.len);
+    chempi_wire_clear(&w);
+}
+
+/* As for any program in a pipe whose reader has left. */
+static void output_broken(void *arg, int number)
+{
+    if (number == 1)
+        order_end(arg, CHEMPI_EXIT_SIGNAL + SIGPIPE, "");
+}
+
+static void output_empty(void *arg)
+{
+    check_end(arg);
+}
+
+static const struct chempi_console_ops console_ops = {
+    .credit = give_credit,
+    .input = pass_input,
+    .broken = output_broken,
+    .empty = output_empty,
+};
+
+/* ---- signals ------------------------------------------------------------- */
+
+static void pass_signal(struct run *r, uint32_t number)
+{
+    uint8_t data[4] = {(uint8_t)number, 0, 0, 0};
+
+    down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
+}
+
+/* Once passes it on and waits a little; twice kills. */
+static void interrupt_job(struct run *r, uint32_t number)
+{
+    char text[64];
+
+    if (r->was_interrupted) {
+        kill_job(r);
+        return;
+    }
+    r->was_interrupted = true;
+    (void)snprintf(text, sizeof(text), "ended by signal %u", number);
+    chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number, text);
+    pass_signal(r, number);
+    ev_timer_start(r->loop, &r->grace);
+}
+
+static void stop_self(struct run *r)
+{
+    pass_signal(r, SIGTSTP);
+    (void)raise(SIGSTOP); /* until SIGCONT */
+}
+
+static void signalled(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct run *r = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        switch (info.ssi_signo) {
+        case SIGINT:
+        case SIGTERM:
+        case SIGHUP:
+        case SIGQUIT:
+            interrupt_job(r, info.ssi_signo);
+            break;
+        case SIGTSTP:
+            stop_self(r);
+            break;
+        case SIGCONT:
+            pass_signal(r, SIGCONT);
+            chempi_console_resume(&r->console);
+            break;
+        case SIGUSR1:
+        case SIGUSR2:
+        case SIGWINCH:
+            pass_signal(r, info.ssi_signo);
+            break;
+        default:
+            break; /* SIGCHLD: supervisors are missed at their links */
+        }
+    }
+}
+
+static int watch_signals(struct run *r, struct chempi_err *err)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (r->signal_fd < 0)
+        return chempi_err_set(err, -errno, "cannot watch signals: %s",
+                              chempi_err_name(errno));
+    ev_io_init(&r->signals, signalled, r->signal_fd, EV_READ);
+    r->signals.data = r;
+    ev_io_start(r->loop, &r->signals);
+    return 0;
+}
+
+/* ---- supervisors of our own ---------------------------------------------- */
+
+static int take(struct chempi_link *link, const struct chempi_frame *frame,
+                struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    const uint32_t child = (uint32_t)(b - b->run->branches);
+
+    return chempi_hub_take(&b->run->hub, child, frame, err);
+}
+
+/* How a supervisor ended, in a sentence. */
+static void describe_end(const struct branch *b, int status, char *text,
+                         size_t size)
+{
+    const char *node = b->run->spec->node_names[b->node];
+
+    if (WIFSIGNALED(status))
+        (void)snprintf(text, size,
+                       "the supervisor of node %s (pid %ld) was killed by "
+                       "signal %d (%s)",
+                       node, (long)b->pid, WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    else
+        (void)snprintf(text, size,
+                       "the supervisor of node %s (pid %ld) exited with code "
+                       "%d",
+                       node, (long)b->pid, WEXITSTATUS(status));
+}
+
+/* Its socket closes when it ends, so the wait is short. */
+static void branch_lost(struct chempi_link *link, int code,
+                        const struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    struct run *r = b->run;
+    const uint32_t child = (uint32_t)(b - r->branches);
+    char text[CHEMPI_TEXT_MAX];
+    int status = 0;
+
+    chempi_link_close(link);
+    if (code != -EPIPE) { /* it lives but talks nonsense */
+        (void)snprintf(text, sizeof(text), "the supervisor of node %s: %.700s",
+                       r->spec->node_names[b->node], err->text);
+        (void)kill(b->pid, SIGKILL);
+    }
+    while (waitpid(b->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (code == -EPIPE)
+        describe_end(b, status, text, sizeof(text));
+    b->pid = 0;
+    if (r->hub.has_done)
+        chempi_hub_leave(&r->hub, child);
+    else
+        chempi_hub_lose(&r->hub, child, text);
+}
+
+static int start_supervisor(struct run *r, uint32_t node,
+                            struct chempi_err *err)
+{
+    struct branch *b = &r->branches[node];
+    int fds[2];
+
+    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) <
+        0)
+        return chempi_err_set(err, -errno,
+                              "cannot create the supervisor's socket: %s",
+                              chempi_err_name(errno));
+    b->pid = chempi_sys->fork();
+    if (b->pid == 0)
+        chempi_super_run(r->spec, node, fds[1]);
+    (void)close(fds[1]); /* the child's end */
+    if (b->pid < 0) {
+        const int code = -errno;
+
+        (void)close(fds[0]); /* unused */
+        b->pid = 0;
+        return chempi_err_set(err, code,
+                              "cannot start a supervisor: %s; raise the "
+                              "limit of processes ('ulimit -u')",
+                              chempi_err_name(code));
+    }
+    b->run = r;
+    b->node = node;
+    chempi_link_open(&b->link, r->loop, fds[0], CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    b->link.on_frame = take;
+    b->link.on_lost = branch_lost;
+    b->link.arg = b;
+    r->branch_count++;
+    (void)chempi_hub_add(&r->hub, &node, 1);
+    return 0;
+}
+
+static bool is_elder(void *arg, pid_t pid)
+{
+    const struct run *r = arg;
+
+    for (size_t i = 0; i < r->elder_count; i++)
+        if (r->elders[i] == pid)
+            return true;
+    return false;
+}
+
+/* ---- beginning and end --------------------------------------------------- */
+
+static void start_timers(struct run *r)
+{
+    ev_timer_init(&r->grace, grace_is_over, GRACE_S, 0.0);
+    r->grace.data = r;
+    ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
+    r->limit.data = r;
+    if (r->opt->timeout_s > 0)
+        ev_timer_start(r->loop, &r->limit);
+}
+
+static uint32_t count_targets(const struct chempi_spec *spec)
+{
+    if (spec->stdin_rank == CHEMPI_STDIN_NONE)
+        return 0;
+    return spec->stdin_rank == CHEMPI_STDIN_ALL ? spec->node_count : 1;
+}
+
+static int set_up(struct run *r, struct chempi_err *err)
+{
+    const struct chempi_spec *spec = r->spec;
+    int rc;
+
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* else U3 is up to others */
+    r->loop = ev_loop_new(EVFLAG_AUTO);
+    r->branches = chempi_sys->calloc(spec->node_count, sizeof(*r->branches));
+    if (!r->loop || !r->branches ||
+        chempi_hub_init(&r->hub, spec->node_count, spec->node_count, &hub_ops,
+                        r) ||
+        chempi_console_init(&r->console, r->loop, spec->node_count,
+                            count_targets(spec), r->opt->has_label,
+                            &console_ops, r))
+        return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
+    rc = chempi_orphans_list(&r->elders, &r->elder_count);
+    if (rc)
+        return chempi_err_set(err, rc, "cannot read /proc: %s",
+                              chempi_err_name(rc));
+    start_timers(r);
+    return watch_signals(r, err);
+}
+
+static void tear_down(struct run *r)
+{
+    for (uint32_t i = 0; i < r->branch_count; i++)
+        chempi_link_close(&r->branches[i].link);
+    chempi_orphans_end(is_elder, r); /* U3 */
+    chempi_hub_fini(&r->hub);
+    if (r->loop) {
+        chempi_console_fini(&r->console);
+        ev_io_stop(r->loop, &r->signals);
+        ev_timer_stop(r->loop, &r->limit);
+        ev_timer_stop(r->loop, &r->grace);
+        ev_loop_destroy(r->loop);
+    }
+    if (r->signal_fd >= 0)
+        (void)close(r->signal_fd); /* nothing is written there */
+    free(r->branches);
+    free(r->elders);
+    chempi_wire_clear(&r->stats);
+}
+
+static int conclude(struct run *r)
+{
+    if (r->opt->has_stats && r->stats.len)
+        chempi_traffic_print(stderr, r->stats.data, r->stats.len,
+                             r->spec->node_names, r->spec->node_count);
+    say(r->verdict.text);
+    return chempi_verdict_status(&r->verdict);
+}
+
+int chempi_run_private(const struct chempi_options *opt,
+                       const struct chempi_spec *spec)
+{
+    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct chempi_err err = {0};
+    int rc = set_up(&r, &err);
+    int status = CHEMPI_EXIT_FAILURE;
+
+    for (uint32_t i = 0; !rc && i < spec->node_count; i++)
+        rc = start_supervisor(&r, i, &err);
+    if (rc) {
+        say(err.text);
+    } else {
+        ev_run(r.loop, 0);
+        status = conclude(&r);
+    }
+    tear_down(&r);
+    return status;
+}

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The supervisor of a job's ranks on one node; invariants in super.h. */
+#define _GNU_SOURCE /* closefrom, initgroups */
+#include "chempid/super.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/orphans.h"
+#include "chempid/traffic.h"
+#include "common/base/sys.h"
+
+#define UP_FD 3 /* where the link upwards sits */
+
+/* ---- keys and fences ----------------------------------------------------- */
+
+static void serve(void *arg, const struct chempi_kvs_waiter *waiter,
+                  const struct chempi_kvs_entry *e)
+{
+    struct chempi_super *s = arg;
+    struct chempi_writer w = {0};
+
+    if (waiter->is_node)
+        chempi_wire_put_u32(&w, waiter->index);
+    chempi_wire_put_u32(&w, e->rank);
+    chempi_wire_put_str(&w, e->key);
+    chempi_wire_put_blob(&w, e->value, e->len);
+    if (!w.error && waiter->is_node)
+        chempi_link_send(&s->up, CHEMPI_MSG_ANSWER, s->spec->job, w.data,
+                         w.len);
+    else if (!w.error)
+        chempi_ranks_send(&s->ranks[waiter->index], CHEMPI_MSG_GOT, w.data,
+                          w.len);
+    chempi_wire_clear(&w);
+}
+
+int chempi_super_put(struct chempi_rank *rank, const char *key,
+                     const void *value, size_t len, struct chempi_err *err)
+{
+    struct chempi_super *s = rank->super;
+    struct chempi_kvs_entry *e =
+        chempi_kvs_entry(&s->kvs, rank->world, key, true);
+
+    if (!e || (!e->has_value && ++rank->keys > CHEMPI_RANK_KEYS_MAX))
+        return chempi_err_set(err, e ? -ENOBUFS : -ENOMEM,
+                              "no room for key %s (limit: %u keys)", key,
+                              CHEMPI_RANK_KEYS_MAX);
+    if (chempi_kvs_set(&s->kvs, e, value, len, serve, s))
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+/* Serve the waiter now or when the value comes; ask its owner's node once. */
+static int look_up(struct chempi_super *s, uint32_t owner, const char *key,
+                   struct chempi_kvs_waiter waiter, struct chempi_err *err)
+{
+    const uint32_t home = s->spec->node_of_rank[owner];
+    struct chempi_kvs_entry *e =
+        chempi_kvs_entry(&s->kvs, owner, key, home == s->node);
+    bool is_first;
+    struct chempi_writer *w;
+
+    if (!e)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    if (e->has_value) {
+        serve(s, &waiter, e);
+        return 0;
+    }
+    is_first = e->waiter_count == 0;
+    if (chempi_kvs_wait(&s->kvs, e, waiter))
+        return chempi_err_set(err, -ENOBUFS,
+                              "too many questions for keys that nobody has "
+                              "published (limit: %u)",
+                              CHEMPI_RANK_GETS_MAX);
+    if (home == s->node || !is_first)
+        return 0;
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_ASK, s->spec->job);
+    chempi_wire_put_u32(w, home);
+    chempi_wire_put_u32(w, s->node);
+    chempi_wire_put_u32(w, owner);
+    chempi_wire_put_str(w, key);
+    chempi_link_end(&s->up);
+    return 0;
+}
+
+int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
+                     struct chempi_err *err)
+{
+    return look_up(rank->super, owner, key,
+                   (struct chempi_kvs_waiter){.index = rank->local}, err);
+}
+
+static void release(struct chempi_super *s, uint64_t fence)
+{
+    uint8_t data[8];
+
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (uint8_t)(fence >> (8 * i));
+    s->released = fence;
+    chempi_kvs_forget(&s->kvs);
+    for (uint32_t i = 0; i < s->local_size; i++)
+        chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_FENCED, data, sizeof(data));
+}
+
+void chempi_super_fence(struct chempi_super *s)
+{
+    uint64_t low = UINT64_MAX;
+    struct chempi_writer *w;
+
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].fence < low)
+            low = s->ranks[i].fence;
+    while (s->fence < low) {
+        s->fence++;
+        if (s->spec->node_count == 1) {
+            release(s, s->fence);
+            continue;
+        }
+        w = chempi_link_begin(&s->up, CHEMPI_MSG_ENTERED, s->spec->job);
+        chempi_wire_put_u64(w, s->fence);
+        chempi_link_end(&s->up);
+    }
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static void send_count(struct chempi_super *s, uint16_t type)
+{
+    struct chempi_writer *w = chempi_link_begin(&s->up, type, s->spec->job);
+
+    chempi_wire_put_u32(w, 1);
+    chempi_link_end(&s->up);
+}
+
+static void send_stats(struct chempi_super *s)
+{
+    struct chempi_writer merged = {0};
+    struct chempi_writer *w;
+
+    if (s->report.len == 0)
+        return;
+    chempi_traffic_merge(s->report.data, s->report.len, &merged);
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_STATS, s->spec->job);
+    chempi_wire_put_u32(w, s->node);
+    chempi_wire_put_blob(w, merged.data, merged.len);
+    chempi_link_end(&s->up);
+    chempi_wire_clear(&merged);
+}
+
+void chempi_super_settle(struct chempi_super *s)
+{
+    if (s->is_done || s->alive || s->has_children ||
+        !chempi_streams_are_over(s))
+        return;
+    s->is_done = true; /* P3 */
+    send_stats(s);
+    send_count(s, CHEMPI_MSG_DONE);
+}
+
+static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
+{
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].pid == pid)
+            return &s->ranks[i];
+    return NULL;
+}
+
+/* What children said before they ended because exec failed. */
+static void read_exec_reports(struct chempi_super *s)
+{
+    static const char *const steps[] = {"cannot be set up",
+                                        "cannot enter its working directory",
+                                        "cannot be executed"};
+    uint32_t report[3];
+
+    while (read(s->exec_fds[0], report, sizeof(report)) ==
+           (ssize_t)sizeof(report)) {
+        struct chempi_rank *rank;
+        char text[CHEMPI_TEXT_MAX];
+
+        if (report[0] >= s->local_size || report[2] >= 3)
+            continue;
+        rank = &s->ranks[report[0]];
+        rank->exec_errno = (int)report[1];
+        (void)snprintf(text, sizeof(text), "%s: %s", steps[report[2]],
+                       chempi_err_name(rank->exec_errno));
+        chempi_ranks_judge(rank, CHEMPI_END_START, report[1], text);
+    }
+}
+
+static void reap(struct chempi_super *s)
+{
+    int status;
+    pid_t pid;
+
+    read_exec_reports(s);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        struct chempi_rank *rank = find_rank(s, pid);
+
+        if (rank)
+            chempi_ranks_reap(rank, status);
+    }
+    s->has_children = pid == 0;
+    if (s->alive == 0)
+        s->is_sweeping = true;
+    if (s->is_sweeping && s->has_children)
+        (void)chempi_orphans_kill(NULL, NULL); /* its failure: P5 remains */
+    if (!s->has_children)
+        chempi_streams_drain(s); /* no writer is left: P2 */
+    chempi_super_settle(s);
+}
+
+static void child_ended(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_super *s = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        ;
+    reap(s);
+}
+
+static void exec_failed(struct ev_loop *loop, ev_io *w, int events)
+{
+    (void)loop;
+    (void)events;
+    read_exec_reports(w->data);
+}
+
+/* ---- messages from above ------------------------------------------------- */
+
+static int bad(struct chempi_err *err, const char *what)
+{
+    return chempi_err_set(err, -EBADMSG, "a malformed message (%s)", what);
+}
+
+static int take_input(struct chempi_super *s, struct chempi_reader *r,
+                      struct chempi_err *err)
+{
+    size_t len;
+    const uint8_t *data;
+    int rc;
+
+    (void)chempi_wire_get_u32(r); /* the node: this one, or all */
+    data = chempi_wire_get_blob(r, CHEMPI_STDIN_WINDOW, &len);
+    if (!chempi_wire_is_done(r))
+        return bad(err, "input");
+    rc = chempi_streams_feed(s, data, len);
+    return rc ? bad(err, "input beyond its window") : 0;
+}
+
+static int take_ask(struct chempi_super *s, struct chempi_reader *r,
+                    struct chempi_err *err)
+{
+    const uint32_t to = chempi_wire_get_u32(r);
+    const uint32_t from = chempi_wire_get_u32(r);
+    const uint32_t rank = chempi_wire_get_u32(r);
+    const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
+
+    if (!chempi_wire_is_done(r) || to != s->node ||
+        from >= s->spec->node_count || rank >= s->spec->size ||
+        s->spec->node_of_rank[rank] != s->node || !*key)
+        return bad(err, "question");
+    return look_up(s, rank, key,
+                   (struct chempi_kvs_waiter){.is_node = true, .index = from},
+                   err);
+}
+
+static int take_answer(struct chempi_super *s, struct chempi_reader *r,
+                       struct chempi_err *err)
+{
+    const uint32_t to = chempi_wire_get_u32(r);
+    const uint32_t rank = chempi_wire_get_u32(r);
+    const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
+    size_t len;
+    const uint8_t *value =
+        chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
+    struct chempi_kvs_entry *e;
+
+    if (!chempi_wire_is_done(r) || to != s->node || rank >= s->spec->size ||
+        s->spec->node_of_rank[rank] == s->node || !*key)
+        return bad(err, "answer");
+    e = chempi_kvs_entry(&s->kvs, rank, key, false);
+    if (!e || chempi_kvs_set(&s->kvs, e, value, len, serve, s))
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+static int take_signal(struct chempi_super *s, struct chempi_reader *r,
+                       struct chempi_err *err)
+{
+    const uint32_t number = chempi_wire_get_u32(r);
+
+    if (!chempi_wire_is_done(r) || number == 0 || number >= 32)
+        return bad(err, "signal");
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].pid > 0)
+            (void)kill(-s->ranks[i].pid, (int)number); /* at worst a zombie */
+    return 0;
+}
+
+/* Ends that happened before are still news: take them in first (P2). */
+static int take_kill(struct chempi_super *s, struct chempi_reader *r,
+                     const struct chempi_frame *frame, struct chempi_err *err)
+{
+    const uint32_t culprit = chempi_wire_get_u32(r);
+
+    (void)chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
+    if (!chempi_wire_is_done(r))
+        return bad(err, "kill");
+    if (s->is_ending)
+        return 0;
+    reap(s);
+    s->is_ending = true;
+    s->is_sweeping = true;
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (culprit < s->spec->size && s->ranks[i].pid > 0)
+            chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
+                              frame->len);
+    reap(s);
+    return 0;
+}
+
+_Noreturn static void leave(struct chempi_super *s, int status)
+{
+    chempi_orphans_end(NULL, NULL);
+    for (uint32_t i = 0; i < s->local_size; i++)
+        chempi_ranks_close(&s->ranks[i]);
+    chempi_share_fini(&s->share);
+    _exit(status);
+}
+
+static int take(struct chempi_link *link, const struct chempi_frame *frame,
+                struct chempi_err *err)
+{
+    struct chempi_super *s = link->arg;
+    struct chempi_reader r;
+    uint64_t number;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    switch (frame->type) {
+    case CHEMPI_MSG_INPUT:
+        return take_input(s, &r, err);
+    case CHEMPI_MSG_CREDIT:
+        (void)chempi_wire_get_u32(&r);
+        number = chempi_wire_get_u32(&r);
+        if (!chempi_wire_is_done(&r))
+            return bad(err, "credit");
+        chempi_streams_credit(s, (uint32_t)number);
+        return 0;
+    case CHEMPI_MSG_SIGNAL:
+        return take_signal(s, &r, err);
+    case CHEMPI_MSG_KILL:
+        return take_kill(s, &r, frame, err);
+    case CHEMPI_MSG_RELEASE:
+        number = chempi_wire_get_u64(&r);
+        if (!chempi_wire_is_done(&r) || number != s->released + 1 ||
+            number > s->fence)
+            return bad(err, "release");
+        release(s, number);
+        return 0;
+    case CHEMPI_MSG_ASK:
+        return take_ask(s, &r, err);
+    case CHEMPI_MSG_ANSWER:
+        return take_answer(s, &r, err);
+    case CHEMPI_MSG_END:
+        leave(s, 0);
+    default:
+        return bad(err, "unknown type");
+    }
+}
+
+/* P5: whoever ordered this job is gone, and with it the job. */
+static void up_lost(struct chempi_link *link, int code,
+                    const struct chempi_err *err)
+{
+    struct chempi_super *s = link->arg;
+
+    (void)code;
+    (void)err;
+    leave(s, 1);
+}
+
+/* ---- the beginning ------------------------------------------------------- */
+
+/* A daemon that runs as root does the job as its user. */
+static int become_user(const struct chempi_spec *spec, struct chempi_err *err)
+{
+    const struct passwd *pw;
+
+    if (geteuid() == spec->uid)
+        return 0;
+    pw = getpwuid(spec->uid);
+    if (!pw)
+        return chempi_err_set(err, -ENOENT, "this node has no user %u",
+                              spec->uid);
+    if (initgroups(pw->pw_name, spec->gid) < 0 || setgid(spec->gid) < 0 ||
+        setuid(spec->uid) < 0)
+        return chempi_err_set(err, -errno, "cannot become user %s: %s",
+                              pw->pw_name, chempi_err_name(errno));
+    return 0;
+}
+
+/* The supervisor holds several descriptors per rank. */
+static void raise_file_limit(struct chempi_super *s)
+{
+    struct rlimit all;
+
+    if (getrlimit(RLIMIT_NOFILE, &s->files) < 0)
+        return;
+    all = s->files;
+    all.rlim_cur = all.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &all); /* else the soft limit holds */
+}
+
+static int set_up_process(struct chempi_super *s, struct chempi_err *err)
+{
+    sigset_t set;
+
+    (void)setsid(); /* fails for a leader only, and a fresh child is none */
+    (void)prctl(PR_SET_NAME, "chempi-super");
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return chempi_err_set(err, -errno, "cannot become a subreaper: %s",
+                              chempi_err_name(errno));
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigfillset(&set);
+    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    s->null_fd = chempi_sys->open("/dev/null", O_RDWR | O_CLOEXEC, 0);
+    if (s->signal_fd < 0 || s->null_fd < 0 ||
+        chempi_sys->pipe2(s->exec_fds, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        dup2(s->null_fd, 0) < 0 || dup2(s->null_fd, 1) < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot set up the supervisor: %s",
+                              chempi_err_name(errno));
+    s->text = chempi_sys->malloc(CHEMPI_OUTPUT_CHUNK);
+    if (!s->text)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    raise_file_limit(s);
+    return become_user(s->spec, err);
+}
+
+static int number_ranks(struct chempi_super *s, struct chempi_err *err)
+{
+    const struct chempi_spec *spec = s->spec;
+    uint32_t n = 0;
+
+    s->ranks = chempi_sys->calloc(chempi_spec_local_size(spec, s->node),
+                                  sizeof(*s->ranks));
+    if (!s->ranks)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < spec->size; i++) {
+        struct chempi_rank *rank = &s->ranks[n];
+
+        if (spec->node_of_rank[i] != s->node)
+            continue;
+        rank->super = s;
+        rank->world = i;
+        rank->local = n++;
+        rank->streams[0].fd = rank->streams[1].fd = rank->feed.fd = -1;
+    }
+    s->local_size = n;
+    return 0;
+}
+
+static void watch(struct chempi_super *s)
+{
+    ev_io_init(&s->child_signal, child_ended, s->signal_fd, EV_READ);
+    ev_io_init(&s->exec_report, exec_failed, s->exec_fds[0], EV_READ);
+    s->child_signal.data = s;
+    s->exec_report.data = s;
+    ev_io_start(s->loop, &s->child_signal);
+    ev_io_start(s->loop, &s->exec_report);
+    chempi_streams_init(s);
+}
+
+static int start(struct chempi_super *s, struct chempi_rank **culprit,
+                 struct chempi_err *err)
+{
+    int rc = set_up_process(s, err);
+
+    if (!rc)
+        rc = chempi_share_init(&s->share, s->spec, s->node, s->local_size,
+                               err);
+    if (rc)
+        return rc;
+    watch(s);
+    s->has_children = true;
+    for (uint32_t i = 0; !rc && i < s->local_size; i++) {
+        *culprit = &s->ranks[i];
+        rc = chempi_ranks_start(s, &s->ranks[i], err);
+    }
+    if (!rc)
+        send_count(s, CHEMPI_MSG_STARTED);
+    return rc;
+}
+
+_Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
+                                int up_fd)
+{
+    struct chempi_super *s = chempi_sys->calloc(1, sizeof(*s));
+    struct chempi_rank *culprit;
+    struct chempi_err err = {0};
+    int rc;
+
+    if (dup2(up_fd, UP_FD) < 0 || fcntl(UP_FD, F_SETFD, FD_CLOEXEC) < 0)
+        _exit(1);
+    closefrom(UP_FD + 1);
+    if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
+        _exit(1); /* the parent reports a lost supervisor */
+    s->spec = spec;
+    s->node = node;
+    s->signal_fd = s->null_fd = -1;
+    s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
+    chempi_link_open(&s->up, s->loop, UP_FD, CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    s->up.on_frame = take;
+    s->up.on_lost = up_lost;
+    s->up.arg = s;
+    if (number_ranks(s, &err))
+        _exit(1);
+    culprit = &s->ranks[0];
+    rc = start(s, &culprit, &err);
+    if (rc)
+        chempi_ranks_judge(culprit, CHEMPI_END_START, (uint32_t)-rc, err.text);
+    reap(s);
+    ev_run(s->loop, 0);
+    leave(s, 1); /* not reached while the link upwards is watched */
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The supervisor: one process per job and node, parent and subreaper of the
+ * ranks there, owner of their control sockets and standard streams. Forked by
+ * chempirun (private jobs) or chempid; its one link goes up to that parent.
+ *
+ *   P1  a rank is reported as badly ended at most once
+ *   P2  what a rank has written (control messages, output) is taken in before
+ *       its end is judged or passed on
+ *   P3  DONE is sent once: all ranks ended, no descendant left, all output
+ *       passed on
+ *   P4  at most CHEMPI_OUTPUT_WINDOW bytes of output are on their way
+ *   P5  when the link upwards is lost, every descendant is killed at once
+ *
+ * No thread; no call into it but run(). super.c holds the job's part,
+ * ranks.c one rank's life, streams.c the standard streams.
+ */
+#ifndef CHEMPI_CHEMPID_SUPER_H
+#define CHEMPI_CHEMPID_SUPER_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "chempid/kvs.h"
+#include "chempid/link.h"
+#include "chempid/share.h"
+#include "chempid/spec.h"
+#include "common/control/msg.h"
+
+struct chempi_super;
+
+/* Standard output or error of a rank, cut into whole lines. */
+struct chempi_stream {
+    ev_io io;
+    struct chempi_super *super;
+    uint32_t rank;  /* in the world */
+    uint8_t number; /* 1 or 2 */
+    int fd;         /* -1: at its end */
+    char *held;     /* the beginning of a line */
+    size_t held_len;
+};
+
+/* Standard input of a rank that gets some. */
+struct chempi_feed {
+    ev_io io;
+    struct chempi_super *super;
+    int fd;      /* -1: closed, or this rank gets none */
+    char *data;  /* what the pipe has not taken yet */
+    size_t len;
+    bool is_last; /* close when data is written */
+};
+
+enum chempi_phase {
+    CHEMPI_PHASE_FRESH, /* has not initialized MPI */
+    CHEMPI_PHASE_INITIALIZED,
+    CHEMPI_PHASE_FINALIZED
+};
+
+struct chempi_rank {
+    struct chempi_super *super;
+    uint32_t world;
+    uint32_t local;
+    pid_t pid; /* 0: does not run */
+    struct chempi_link link;
+    enum chempi_phase phase;
+    bool is_judged; /* its bad end has been reported (P1) */
+    int exec_errno; /* why it could not be started, 0: it could */
+    uint64_t fence; /* last one entered */
+    uint32_t keys;  /* published */
+    struct chempi_stream streams[2];
+    struct chempi_feed feed;
+};
+
+struct chempi_super {
+    struct ev_loop *loop;
+    const struct chempi_spec *spec;
+    uint32_t node;
+    struct chempi_link up;
+    struct chempi_share share;
+    struct chempi_kvs kvs;
+    struct chempi_rank *ranks; /* [local_size], by world rank */
+    uint32_t local_size;
+    uint32_t alive;
+    ev_io child_signal;
+    ev_io exec_report;
+    ev_timer line_timer;
+    int signal_fd;
+    int exec_fds[2]; /* children say why exec failed */
+    int null_fd;
+    struct rlimit files; /* the limit that ranks get */
+    uint64_t fence;      /* last one entered by all local ranks */
+    uint64_t released;   /* last one entered by the whole job */
+    uint32_t unshown;    /* bytes of output on their way (P4) */
+    bool is_paused;      /* no reading of output */
+    bool is_sweeping;    /* whatever is left gets killed */
+    bool is_ending;      /* the job was killed: ends are no news */
+    bool has_children;
+    bool is_done;        /* DONE is sent (P3) */
+    struct chempi_writer report; /* lines of traffic counters */
+    char *text;          /* CHEMPI_OUTPUT_CHUNK bytes for reading */
+};
+
+/* Run node `node` of the job to its end. Call in a freshly forked child;
+ * takes over up_fd and closes all other descriptors but the standard ones. */
+_Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
+                                int up_fd);
+
+/* ---- between the supervisor's files -------------------------------------- */
+
+/* ranks.c: start one; on failure *err has the words, and nothing is left. */
+int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,
+                       struct chempi_err *err);
+/* Its process has ended with this wait status. */
+void chempi_ranks_reap(struct chempi_rank *rank, int status);
+/* Tell the root that the rank ended badly (P1). */
+void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
+                        uint32_t code, const char *text);
+/* Send a frame to a rank and wake it. */
+void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
+                       const void *data, size_t len);
+void chempi_ranks_close(struct chempi_rank *rank);
+
+/* super.c: what a rank asks of the job. */
+int chempi_super_put(struct chempi_rank *rank, const char *key,
+                     const void *value, size_t len, struct chempi_err *err);
+int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
+                     struct chempi_err *err);
+void chempi_super_fence(struct chempi_super *s);
+/* Send DONE if it is time (P3). */
+void chempi_super_settle(struct chempi_super *s);
+
+/* streams.c */
+void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,
+                         int fd, uint32_t rank, uint8_t number);
+void chempi_streams_open_feed(struct chempi_super *s,
+                              struct chempi_feed *feed, int fd);
+/* Take what the pipes hold now and treat them as ended (P2). */
+void chempi_streams_drain(struct chempi_super *s);
+bool chempi_streams_are_over(const struct chempi_super *s);
+void chempi_streams_credit(struct chempi_super *s, uint32_t bytes);
+/* Input for this node's targets; len 0: end of file. -EBADMSG: more than the
+ * window. */
+int chempi_streams_feed(struct chempi_super *s, const void *data, size_t len);
+void chempi_streams_close(struct chempi_stream *st);
+void chempi_streams_close_feed(struct chempi_feed *feed);
+void chempi_streams_init(struct chempi_super *s);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Traffic counters that ranks hand in at the end, as lines of text:
+ *   traffic FROM TO DEVICE PROTOCOL MESSAGES BYTES
+ * FROM and TO are node indices. Lines that are not of this form are dropped:
+ * statistics are worth no failure.
+ */
+#ifndef CHEMPI_CHEMPID_TRAFFIC_H
+#define CHEMPI_CHEMPID_TRAFFIC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/control/wire.h"
+
+/* Sum lines that differ in their counters only; the result is sorted. */
+void chempi_traffic_merge(const void *text, size_t len,
+                          struct chempi_writer *out);
+
+/* Print merged lines as a table with the nodes' names. */
+void chempi_traffic_print(FILE *file, const void *text, size_t len,
+                          char *const *node_names, uint32_t node_count);
+
+#endif

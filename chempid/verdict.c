@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a job ended; see verdict.h. */
+#define _GNU_SOURCE /* strsignal */
+#include "chempid/verdict.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum weight { WEIGHT_NONE, WEIGHT_ABORT, WEIGHT_END, WEIGHT_ORDER };
+
+/* What a rank did, in words, and the job's status for it. */
+static int describe(enum chempi_end how, uint32_t code, const char *detail,
+                    char *text, size_t size)
+{
+    const int status = (int)(code & 0xff);
+    const char *sep = *detail ? ": " : "";
+    const char *name;
+
+    switch (how) {
+    case CHEMPI_END_SIGNAL:
+        name = strsignal((int)code);
+        (void)snprintf(text, size, "was killed by signal %u (%s)", code,
+                       name ? name : "?");
+        return CHEMPI_EXIT_SIGNAL + (int)(code & 0x7f);
+    case CHEMPI_END_ABORT:
+        (void)snprintf(text, size, "called MPI_Abort with code %d%s%s",
+                       (int)code, sep, detail);
+        return status ? status : CHEMPI_EXIT_FAILURE;
+    case CHEMPI_END_EARLY:
+        (void)snprintf(text, size,
+                       "exited with code %u without calling MPI_Finalize",
+                       code);
+        return status ? status : CHEMPI_EXIT_FAILURE;
+    case CHEMPI_END_START:
+        (void)snprintf(text, size, "could not be started%s%s", sep, detail);
+        return code == ENOENT   ? CHEMPI_EXIT_NOT_FOUND
+               : code == EACCES ? CHEMPI_EXIT_NOT_EXECUTABLE
+                                : CHEMPI_EXIT_FAILURE;
+    case CHEMPI_END_PROTOCOL:
+        (void)snprintf(text, size, "broke the control protocol%s%s", sep,
+                       detail);
+        return CHEMPI_EXIT_FAILURE;
+    default:
+        (void)snprintf(text, size, "exited with code %u", code);
+        return status ? status : CHEMPI_EXIT_FAILURE;
+    }
+}
+
+bool chempi_verdict_rank(struct chempi_verdict *v,
+                         const struct chempi_spec *spec, uint32_t node,
+                         uint32_t rank, uint32_t pid, enum chempi_end how,
+                         uint32_t code, const char *program,
+                         const char *detail)
+{
+    const int weight =
+        how == CHEMPI_END_ABORT ? WEIGHT_ABORT : WEIGHT_END;
+    char what[CHEMPI_TEXT_MAX];
+    char who[64] = "";
+    const int status = describe(how, code, detail, what, sizeof(what));
+
+    if (how == CHEMPI_END_LATE) {
+        v->late = status > v->late ? status : v->late;
+        return false;
+    }
+    if (weight <= v->weight)
+        return true;
+    if (pid)
+        (void)snprintf(who, sizeof(who), "pid %u, ", pid);
+    v->weight = weight;
+    v->status = status;
+    v->rank = rank;
+    /* Program and words may be long: the end of the sentence gives way. */
+    if (snprintf(v->text, sizeof(v->text),
+                 "rank %u on node %s (%s%.200s) %.600s; the job was ended",
+                 rank, spec->node_names[node], who, program, what) < 0)
+        v->text[0] = '\0';
+    return true;
+}
+
+void chempi_verdict_node(struct chempi_verdict *v, const char *text)
+{
+    if (v->weight >= WEIGHT_END)
+        return;
+    v->weight = WEIGHT_END;
+    v->status = CHEMPI_EXIT_FAILURE;
+    v->rank = CHEMPI_NODE_ANY;
+    (void)snprintf(v->text, sizeof(v->text), "%.900s; the job was ended",
+                   text);
+}
+
+void chempi_verdict_order(struct chempi_verdict *v, int status,
+                          const char *text)
+{
+    if (v->weight >= WEIGHT_ORDER)
+        return;
+    v->weight = WEIGHT_ORDER;
+    v->status = status;
+    v->rank = CHEMPI_NODE_ANY;
+    (void)snprintf(v->text, sizeof(v->text), "%.1000s", text);
+}
+
+int chempi_verdict_status(const struct chempi_verdict *v)
+{
+    return v->weight ? v->status : v->late;
+}
