@@ -500,7 +500,7 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
                             int tag, struct chempi_comm *comm,                 \
                             MPI_Request *request)                              \
     {                                                                          \
-        struct chempi_request *req;                                            \
+        struct chempi_request *req = NULL;                                     \
         int rc = isend(buf, count, datatype, dest, tag, comm,                  \
                        CHEMPI_CONTEXT_PT2PT, mode, &req);                      \
                                                                                \
@@ -518,7 +518,7 @@ int chempi_pt2pt_bsend(const void *buf, MPI_Count count,
                        struct chempi_datatype *datatype, int dest, int tag,
                        struct chempi_comm *comm)
 {
-    struct chempi_request *req;
+    struct chempi_request *req = NULL;
     int rc;
 
     if (dest == MPI_PROC_NULL)
@@ -532,7 +532,7 @@ int chempi_pt2pt_irecv(void *buf, MPI_Count count,
                        struct chempi_datatype *datatype, int source, int tag,
                        struct chempi_comm *comm, MPI_Request *request)
 {
-    struct chempi_request *req;
+    struct chempi_request *req = NULL;
     int rc = irecv(buf, count, datatype, source, tag, comm,
                    CHEMPI_CONTEXT_PT2PT, &req);
 
