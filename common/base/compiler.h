@@ -29,6 +29,15 @@
 
 #define CHEMPI_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Fetch a cache line that will be written soon; a hint. On x86 the builtin
+ * would not ask for ownership unless told the exact processor. */
+#if defined(__x86_64__)
+#define CHEMPI_PREFETCH_WRITE(p)                                               \
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const char *)(p)))
+#else
+#define CHEMPI_PREFETCH_WRITE(p) __builtin_prefetch((p), 1, 3)
+#endif
+
 #if defined(__x86_64__) || defined(__i386__)
 #define CHEMPI_CPU_RELAX() __builtin_ia32_pause()
 #elif defined(__aarch64__)

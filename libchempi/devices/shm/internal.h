@@ -11,16 +11,16 @@
 
 #define SHM_HOT_MAX 4u    /* rings that are polled directly */
 #define SHM_DRAIN_BUDGET 64 /* lines per ring and progress */
-#define SHM_EAGER_MAX 8192u        /* bytes; <= a quarter of the data */
-#define SHM_CHUNK_MAX 8192u        /* bytes of a pipelined message, likewise */
-#define SHM_PIPELINE_MAX 65536u    /* bytes, default end of the range */
+#define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
+#define SHM_EAGER_BEST 4096u      /* bytes, default end of the range */
+#define SHM_CHUNK_MAX 4096u       /* bytes of a pipelined message, likewise */
 #define SHM_STREAMS 4u    /* concurrent streams per endpoint */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
     SHM_PROTOCOL_EAGER,
-    SHM_PROTOCOL_PIPELINE,
     SHM_PROTOCOL_SINGLE_COPY,
+    SHM_PROTOCOL_PIPELINE, /* where single copy is refused or told not to */
     SHM_PROTOCOL_COUNT
 };
 
@@ -178,6 +178,8 @@ int chempi_shm_ring_try(struct shm_ep *ep, uint32_t len);
 /* Take room for len bytes, which is there. */
 unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
                                     struct shm_span *span);
+/* Prepare for the next span of len bytes, while the peer is busy. */
+void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len);
 /* Where a received span lies, or NULL when it is out of bounds. */
 const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
                                                const struct shm_span *span);

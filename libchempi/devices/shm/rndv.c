@@ -286,6 +286,7 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
         memcpy(dst, (const char *)tx->buf + xfer->done, len);
     xfer->done += len;
     send_line(ep, line);
+    chempi_shm_ring_warm(ep, len);
 }
 
 int chempi_shm_rndv_pump(struct shm_ep *ep)

@@ -11,21 +11,21 @@
 static const char *const protocol_names[SHM_PROTOCOL_COUNT] = {
     [SHM_PROTOCOL_SHORT] = "short",
     [SHM_PROTOCOL_EAGER] = "eager",
-    [SHM_PROTOCOL_PIPELINE] = "pipeline",
     [SHM_PROTOCOL_SINGLE_COPY] = "single-copy",
+    [SHM_PROTOCOL_PIPELINE] = "pipeline",
 };
 static const uint64_t protocol_max[SHM_PROTOCOL_COUNT] = {
     [SHM_PROTOCOL_SHORT] = SHM_INLINE_MAX,
-    [SHM_PROTOCOL_EAGER] = SHM_EAGER_MAX,
-    [SHM_PROTOCOL_PIPELINE] = SHM_PIPELINE_MAX,
+    [SHM_PROTOCOL_EAGER] = SHM_EAGER_BEST,
     [SHM_PROTOCOL_SINGLE_COPY] = UINT64_MAX,
+    [SHM_PROTOCOL_PIPELINE] = UINT64_MAX,
 };
 
 static const struct chempi_dev_caps shm_caps = {
     .protocols = protocol_names,
     .protocol_count = SHM_PROTOCOL_COUNT,
     .flags = CHEMPI_DEV_SAME_NODE,
-    .inject_max = SHM_EAGER_MAX,
+    .inject_max = SHM_EAGER_BEST,
     .protocol_max = protocol_max,
     .eager_max = SHM_EAGER_MAX,
 };
