@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The MPI test programs' common part; see check.h. */
+#include "check.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+
+#define PRINTED_MAX 10
+
+static struct {
+    int rank;
+    int size;
+    atomic_int failures;
+} check;
+
+static void remember_world(void)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &check.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &check.size);
+}
+
+void check_start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    remember_world();
+}
+
+void check_start_thread(int *argc, char ***argv, int level)
+{
+    int provided = 0;
+
+    MPI_Init_thread(argc, argv, level, &provided);
+    remember_world();
+    if (provided < level)
+        check_skip("thread level is not provided");
+}
+
+void check_skip(const char *why)
+{
+    if (check.rank == 0)
+        printf("skipped: %s\n", why);
+    fflush(stdout);
+    MPI_Finalize();
+    exit(CHECK_SKIPPED);
+}
+
+void check_need(int ranks)
+{
+    CHECK_OR_DIE(check.size >= ranks, "needs %d ranks", ranks);
+}
+
+int check_rank(void)
+{
+    return check.rank;
+}
+
+int check_size(void)
+{
+    return check.size;
+}
+
+void check_that(bool good, const char *file, int line, const char *format, ...)
+{
+    if (good)
+        return;
+    if (atomic_fetch_add(&check.failures, 1) >= PRINTED_MAX)
+        return;
+    char words[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(words, sizeof(words), format, args);
+    va_end(args);
+    fprintf(stderr, "%s:%d: rank %d: %s\n", file, line, check.rank, words);
+}
+
+int check_finish(void)
+{
+    int mine = atomic_load(&check.failures);
+    int all = 0;
+
+    MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (check.rank == 0 && all == 0)
+        printf("ok\n");
+    if (check.rank == 0 && all != 0)
+        printf("%d checks failed\n", all);
+    fflush(stdout);
+    MPI_Finalize();
+    return all == 0 ? 0 : 1;
+}
+
+void *check_alloc(size_t len)
+{
+    void *data = calloc(1, len > 0 ? len : 1);
+
+    CHECK_OR_DIE(data != NULL, "no memory for %zu bytes", len);
+    return data;
+}
+
+uint64_t check_mix(uint64_t a, uint64_t b)
+{
+    uint64_t z = a * UINT64_C(0x9E3779B97F4A7C15) + b;
+
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+uint64_t check_random(uint64_t *state)
+{
+    *state += 1;
+    return check_mix(*state, UINT64_C(0xD1B54A32D192ED03));
+}
+
+/* Eight bytes of a seed's stream; the low byte comes first in memory. */
+static uint64_t stream_word(uint64_t seed, size_t word)
+{
+    return (seed + word) * UINT64_C(0x2545F4914F6CDD1D) ^ (seed >> 7);
+}
+
+void check_fill(void *data, size_t len, uint64_t seed)
+{
+    unsigned char *bytes = data;
+
+    for (size_t at = 0; at < len; at += 8) {
+        uint64_t word = stream_word(seed, at / 8);
+        memcpy(bytes + at, &word, len - at < 8 ? len - at : 8);
+    }
+}
+
+size_t check_differs(const void *data, size_t len, uint64_t seed)
+{
+    const unsigned char *bytes = data;
+
+    for (size_t at = 0; at < len; at += 8) {
+        uint64_t word = stream_word(seed, at / 8);
+        size_t part = len - at < 8 ? len - at : 8;
+        if (memcmp(bytes + at, &word, part) != 0)
+            return at;
+    }
+    return SIZE_MAX;
+}
+
+long check_arg(int argc, char **argv, int i, long otherwise)
+{
+    return i < argc ? strtol(argv[i], NULL, 0) : otherwise;
+}

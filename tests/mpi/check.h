@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the MPI test programs share: start and end, checks that count their
+ * failures over all ranks, and data whose every byte is known in advance.
+ * Needs nothing but MPI-3, so that the programs can be validated with other
+ * implementations.
+ */
+#ifndef CHEMPI_TESTS_MPI_CHECK_H
+#define CHEMPI_TESTS_MPI_CHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#define CHECK_SKIPPED 77 /* exit code: cannot run here */
+
+/* Initialize MPI and remember rank and size of MPI_COMM_WORLD. */
+void check_start(int *argc, char ***argv);
+
+/* The same with a thread level; skips the test when it is not provided. */
+void check_start_thread(int *argc, char ***argv, int level);
+
+/* Rank 0 says why (with exit code CHECK_SKIPPED); called by all ranks. */
+_Noreturn void check_skip(const char *why);
+
+/* End the program when the number of ranks is below `ranks`. */
+void check_need(int ranks);
+
+int check_rank(void);
+int check_size(void);
+
+/* Count a failure when `good` is false; thread-safe; prints the first ten. */
+#define CHECK(good, ...) check_that((good), __FILE__, __LINE__, __VA_ARGS__)
+void check_that(bool good, const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* A failure after which going on makes no sense. */
+#define CHECK_OR_DIE(good, ...)                                                \
+    do {                                                                       \
+        if (!(good)) {                                                         \
+            check_that(false, __FILE__, __LINE__, __VA_ARGS__);                \
+            MPI_Abort(MPI_COMM_WORLD, 99);                                     \
+        }                                                                      \
+    } while (0)
+
+/* Sum the failures, finalize, and return the program's exit code; rank 0
+ * prints "ok" when there was none. */
+int check_finish(void);
+
+/* Memory or the end of the job; zeroed; at least one byte. */
+void *check_alloc(size_t len);
+
+/* Numbers that look random and are the same everywhere. */
+uint64_t check_random(uint64_t *state);
+uint64_t check_mix(uint64_t a, uint64_t b);
+
+/* Fill with, or look for the first byte that differs from, the stream of
+ * bytes that belongs to a seed. check_differs() returns SIZE_MAX when all
+ * are right. */
+void check_fill(void *data, size_t len, uint64_t seed);
+size_t check_differs(const void *data, size_t len, uint64_t seed);
+
+/* argv[i] as a number, or `otherwise`. */
+long check_arg(int argc, char **argv, int i, long otherwise);
+
+#endif
