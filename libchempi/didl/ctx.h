@@ -22,6 +22,7 @@ struct chempi_ctx {
     const struct chempi_job *job; /* a world of one has a made-up one */
     struct chempi_client *client; /* NULL in a world of one */
     struct chempi_services services;
+    _Atomic uint32_t spins; /* see chempi_progress_spins() */
 };
 
 extern struct chempi_ctx chempi_ctx;

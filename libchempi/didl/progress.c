@@ -7,18 +7,15 @@
  *   P2  the owner leaves only after handing over to a waiter, if there is one
  *   P3  before it sleeps, the owner publishes its state, orders (wake.h, W3)
  *       and looks once more: at its condition, at every device
- *   P4  a wait spins only while the machine has a core to spare
+ *   P4  a wait spins only while nobody else wants the core: how long is
+ *       learned from what happens when the core is given away
  */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/progress.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
@@ -28,18 +25,20 @@
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/lane.h"
 
-/* How long an unsuccessful wait polls before it sleeps, ns. */
-#define SPIN_FREE_NS (UINT64_C(150) * CHEMPI_NS_PER_US)
-#define SPIN_BUSY_NS (UINT64_C(4) * CHEMPI_NS_PER_US)
-/* How long a reading of the machine's load is believed, ns. */
-#define LOAD_VALID_NS (UINT64_C(500) * CHEMPI_NS_PER_US)
+/*
+ * How long to give the core away before sleeping, ns: short when others took
+ * it, longer when nobody wanted it (waking from sleep is dear then).
+ */
+#define YIELD_WANTED_NS (UINT64_C(100) * CHEMPI_NS_PER_US)
+#define YIELD_ALONE_NS CHEMPI_NS_PER_MS
+/* A sched_yield that took longer than this has let somebody else run, ns. */
+#define SWITCH_NS UINT64_C(1000)
 
 enum {
-    CHECK_EVERY = 32, /* idle polls between looks at the clock; power of 2 */
-    YIELDS_BUSY = 12, /* turns given away before sleeping */
+    SPINS_MAX = 1000, /* polls before the core is given away */
     FD_EVERY_IDLE = 8,
     FD_EVERY_BUSY = 64,
-    DAEMON_EVERY = 4096 /* idle polls between looks at the daemon */
+    DAEMON_EVERY = 64 /* yields between looks at the daemon */
 };
 
 struct waiter {
@@ -54,19 +53,15 @@ struct waiter {
 struct idling {
     uint32_t polls;
     uint32_t yields;
-    uint64_t since_ns; /* 0: not yet looked at the clock */
+    bool was_wanted;   /* somebody else ran on this core */
+    uint64_t since_ns; /* of the first yield */
 };
 
 static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
-    bool is_crowded; /* more ranks here than cores, from the start */
-    bool is_busy;    /* last reading of the load */
-    int load_fd;     /* /proc/loadavg, -1 when it cannot be read */
-    uint32_t cores;
     uint32_t fd_turn;
-    uint64_t load_ns; /* when the load was read */
     struct chempi_wake *wake;
     int wake_fd;
     struct chempi_poll_item wake_item;
@@ -126,45 +121,35 @@ int chempi_progress_poll(void)
     if (!progress.has_owner)
         events = poll_all();
     chempi_lane_unlock(&chempi_lane_main);
-    if (events == 0 && progress.is_crowded)
+    if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* a program that loops on MPI_Test */
     return events;
 }
 
-/* ---- how busy is the machine ---- */
+/* ---- threads that wait for the owner ---- */
 
-/* Runnable processes of the whole machine, from the fourth field of
- * /proc/loadavg ("0.10 0.20 0.30 3/456 7890"); 0 when unknown. */
-static unsigned long runnable_now(void)
+static void call(struct waiter *waiter)
 {
-    char text[128];
-    ssize_t n;
-    char *p = text;
-
-    n = progress.load_fd < 0
-            ? -1
-            : pread(progress.load_fd, text, sizeof(text) - 1, 0);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    for (int field = 0; field < 3; field++) {
-        while (*p && *p != ' ')
-            p++;
-        while (*p == ' ')
-            p++;
-    }
-    return strtoul(p, NULL, 10);
+    chempi_list_remove(&waiter->link);
+    waiter->is_called = true;
+    (void)pthread_cond_signal(&waiter->cond);
 }
 
-static bool is_machine_busy(uint64_t now_ns)
+/* Let go the threads whose wait is over; true if there was one. */
+static bool call_finished(void)
 {
-    if (progress.is_crowded)
-        return true;
-    if (now_ns - progress.load_ns > LOAD_VALID_NS) {
-        progress.load_ns = now_ns;
-        progress.is_busy = runnable_now() > progress.cores;
+    bool is_any = false;
+
+    CHEMPI_LIST_FOR_SAFE(pos, &progress.waiters)
+    {
+        struct waiter *waiter = CHEMPI_CONTAINER_OF(pos, struct waiter, link);
+
+        if (!waiter->done(waiter->arg))
+            continue;
+        call(waiter);
+        is_any = true;
     }
-    return progress.is_busy;
+    return is_any;
 }
 
 /* ---- sleeping ---- */
@@ -199,7 +184,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
                                    has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                            : CHEMPI_WAKE_ASLEEP_FUTEX);
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
-    if (done(arg) || is_anything_ready()) {
+    if (done(arg) || call_finished() || is_anything_ready()) {
         chempi_wake_cancel(progress.wake);
         return;
     }
@@ -217,31 +202,53 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_daemon_poll();
 }
 
-/* Nothing happened in a poll: spin, give the core away, or sleep (P4). */
+static void set_spins(uint32_t spins)
+{
+    atomic_store_explicit(&chempi_ctx.spins,
+                          spins < SPINS_MAX ? spins : SPINS_MAX,
+                          memory_order_relaxed);
+}
+
+/*
+ * Give the core away once, and learn from it (P4): if somebody else ran, spin
+ * less next time; if nobody wanted the core, it is ours to spin on.
+ */
+static void yield_core(struct idling *state)
+{
+    uint32_t spins = chempi_progress_spins();
+    uint64_t before_ns = chempi_clock_ns();
+    uint64_t after_ns;
+
+    chempi_lane_unlock(&chempi_lane_main);
+    (void)sched_yield();
+    chempi_lane_lock(&chempi_lane_main);
+    after_ns = chempi_clock_ns();
+    if (!state->since_ns)
+        state->since_ns = before_ns;
+    if (after_ns - before_ns > SWITCH_NS) {
+        state->was_wanted = true;
+        set_spins(spins / 2);
+    } else {
+        set_spins(spins + spins / 16 + 1);
+    }
+    if (++state->yields % DAEMON_EVERY == 0)
+        chempi_daemon_poll();
+}
+
+/* Nothing happened in a poll: spin, give the core away, or sleep. */
 static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 {
-    uint64_t now_ns;
+    uint64_t limit_ns = state->was_wanted ? YIELD_WANTED_NS : YIELD_ALONE_NS;
 
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.waiters)))
+        (void)call_finished();
     chempi_lane_yield(&chempi_lane_main);
-    if (++state->polls % CHECK_EVERY != 0 && !progress.is_crowded) {
+    if (state->polls++ < chempi_progress_spins()) {
         CHEMPI_CPU_RELAX();
         return;
     }
-    if (state->polls % DAEMON_EVERY == 0)
-        chempi_daemon_poll();
-    now_ns = chempi_clock_ns();
-    if (!state->since_ns)
-        state->since_ns = now_ns;
-    if (!is_machine_busy(now_ns)) {
-        if (now_ns - state->since_ns < SPIN_FREE_NS)
-            return;
-    } else if (now_ns - state->since_ns < SPIN_BUSY_NS &&
-               !progress.is_crowded) {
-        return;
-    } else if (state->yields++ < YIELDS_BUSY) {
-        chempi_lane_unlock(&chempi_lane_main);
-        (void)sched_yield();
-        chempi_lane_lock(&chempi_lane_main);
+    if (!state->yields || chempi_clock_ns() - state->since_ns < limit_ns) {
+        yield_core(state);
         return;
     }
     sleep_until_woken(done, arg);
@@ -253,19 +260,21 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 static void poll_until(chempi_progress_done_fn *done, void *arg)
 {
     struct idling state = {0};
+    uint32_t spins;
 
     progress.has_owner = true;
     while (!done(arg)) {
         if (poll_all() > 0) {
-            state.polls = 0;
-            state.yields = 0;
-            state.since_ns = 0;
+            state = (struct idling){0};
             chempi_lane_yield(&chempi_lane_main);
         } else {
             idle(&state, done, arg);
         }
     }
     progress.has_owner = false;
+    spins = chempi_progress_spins();
+    if (state.polls && !state.yields && spins < SPINS_MAX)
+        set_spins(spins + spins / 16 + 1); /* spinning was worth it */
 }
 
 /* Another thread polls; sleep until it says so. */
@@ -280,13 +289,6 @@ static void follow(chempi_progress_done_fn *done, void *arg)
     (void)pthread_cond_destroy(&self.cond);
 }
 
-static void call(struct waiter *waiter)
-{
-    chempi_list_remove(&waiter->link);
-    waiter->is_called = true;
-    (void)pthread_cond_signal(&waiter->cond);
-}
-
 static void hand_over(void)
 {
     if (progress.has_owner || chempi_list_is_empty(&progress.waiters))
@@ -299,13 +301,7 @@ void chempi_progress_notify(void)
 {
     if (!progress.is_up)
         return;
-    CHEMPI_LIST_FOR_SAFE(pos, &progress.waiters)
-    {
-        struct waiter *waiter = CHEMPI_CONTAINER_OF(pos, struct waiter, link);
-
-        if (waiter->done(waiter->arg))
-            call(waiter);
-    }
+    (void)call_finished();
     chempi_progress_nudge();
 }
 
@@ -330,14 +326,6 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
     return 0;
 }
 
-void chempi_progress_rouse_local(uint32_t local_rank)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-
-    chempi_wake_peer(&s->wakes[local_rank], s->wake_fds[local_rank],
-                     s->is_wake_registered);
-}
-
 /* ---- hooks, start and end ---- */
 
 void chempi_progress_add_hook(struct chempi_progress_hook *hook)
@@ -359,27 +347,13 @@ static void wake_fd_ready(struct chempi_poll_item *item, uint32_t events)
         ;
 }
 
-static uint32_t count_cores(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-        return (uint32_t)CPU_COUNT(&set);
-    return 1;
-}
-
 int chempi_progress_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
     chempi_list_init(&progress.waiters);
     chempi_list_init(&progress.hooks);
-    progress.cores = count_cores();
-    progress.is_crowded = s->local_size > progress.cores;
-    progress.load_fd =
-        progress.is_crowded
-            ? -1
-            : chempi_sys->open("/proc/loadavg", O_RDONLY | O_CLOEXEC, 0);
+    set_spins(SPINS_MAX);
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];
     progress.is_up = true;
@@ -395,7 +369,5 @@ void chempi_progress_fini(void)
     if (progress.wake_fd >= 0)
         chempi_pollset_remove(chempi_ctx.services.pollset,
                               &progress.wake_item);
-    if (progress.load_fd >= 0)
-        (void)close(progress.load_fd);
     progress.is_up = false;
 }

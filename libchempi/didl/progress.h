@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "libchempi/didl/ctx.h"
 
 /* True when the wait is over. Called under the lane lock; must be cheap. */
 typedef bool chempi_progress_done_fn(void *arg);
@@ -28,9 +29,22 @@ int chempi_progress_poll(void);
  */
 int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
 
+/* How many unsuccessful polls are worth while at the moment before the core
+ * is given away (learned; 0 on a machine with more ranks than cores). */
+static inline uint32_t chempi_progress_spins(void)
+{
+    return atomic_load_explicit(&chempi_ctx.spins, memory_order_relaxed);
+}
+
 /* Wake another local rank (by its local rank number) if it sleeps, after
  * work for it has been published in shared memory. */
-void chempi_progress_rouse_local(uint32_t local_rank);
+static inline void chempi_progress_rouse_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_peer(&s->wakes[local_rank], s->wake_fds[local_rank],
+                     s->is_wake_registered);
+}
 
 /* Something completed: wake threads whose wait is over. Under the lock. */
 void chempi_progress_notify(void);
