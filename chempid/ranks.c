@@ -268,8 +268,10 @@ static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
 
     if (!chempi_wire_is_done(r))
         return bad(err, "report");
-    if (report->len + len <= CHEMPI_TREE_MAX / 2)
+    if (report->len + len < CHEMPI_TREE_MAX / 2) {
         chempi_wire_put_raw(report, text, len);
+        chempi_wire_put_u8(report, '\n');
+    }
     return 0;
 }
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank without MPI: speaks to its supervisor through client.h and does what
+ * its arguments say, one after the other, so that tests can bring a job to any
+ * stage and let it fail there.
+ *
+ *   init, final        say so             put K V      publish
+ *   fence              enter and wait     get R K      ask, wait, print
+ *   hang               wait for ever      exit N       exit
+ *   raise N            by signal          abort N T    ask for the end
+ *   print T            a line, at once    only R W...  W... on rank R only
+ *   everyone           put, fence, get from all, check
+ *   garbage            malformed bytes on the control socket
+ *   child              leave a process behind in a session of its own
+ *   report T           hand in a line of counters
+ *   stop FILE          create FILE, then hang
+ */
+#define _GNU_SOURCE /* setsid and friends */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/wake.h"
+#include "common/control/client.h"
+
+static struct chempi_client *client;
+static struct {
+    uint64_t fence;
+    uint32_t rank;
+    char value[CHEMPI_KVS_VALUE_MAX + 1];
+    size_t len;
+    int has_value;
+} seen;
+
+static void got(void *arg, uint32_t rank, const char *key, const void *value,
+                size_t len)
+{
+    (void)arg;
+    (void)key;
+    seen.rank = rank;
+    memcpy(seen.value, value, len);
+    seen.value[len] = '\0';
+    seen.len = len;
+    seen.has_value = 1;
+}
+
+static void fenced(void *arg, uint64_t fence)
+{
+    (void)arg;
+    seen.fence = fence;
+}
+
+static void rank_lost(void *arg, uint32_t rank, const char *text)
+{
+    (void)arg;
+    printf("lost %u: %s\n", rank, text);
+    (void)fflush(stdout);
+}
+
+static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
+{
+    (void)arg;
+    (void)bytes;
+    (void)deadline_ms;
+}
+
+static const struct chempi_client_events events = {
+    .got = got, .fenced = fenced, .rank_lost = rank_lost, .budget = budget};
+
+static void check(int rc, const char *what)
+{
+    if (rc >= 0)
+        return;
+    fprintf(stderr, "rank: %s: %s\n", what, chempi_err_name(rc));
+    exit(9);
+}
+
+static void wait_for_news(void)
+{
+    struct pollfd p = {.fd = chempi_client_fd(client), .events = POLLIN};
+    struct chempi_err err;
+
+    (void)poll(&p, 1, -1);
+    check(chempi_client_progress(client, &events, NULL, &err), "progress");
+}
+
+static void fence(void)
+{
+    uint64_t number;
+
+    check(chempi_client_fence(client, &number), "fence");
+    while (seen.fence < number)
+        wait_for_news();
+}
+
+static void get(uint32_t rank, const char *key)
+{
+    seen.has_value = 0;
+    check(chempi_client_get(client, rank, key), "get");
+    while (!seen.has_value)
+        wait_for_news();
+    if (seen.rank != rank)
+        check(-EBADMSG, "answer for another rank");
+}
+
+static void everyone(void)
+{
+    const struct chempi_job *job = chempi_client_job(client);
+    char mine[64];
+
+    (void)snprintf(mine, sizeof(mine), "value of %u", job->rank);
+    check(chempi_client_put(client, "everyone", mine, strlen(mine)), "put");
+    fence();
+    for (uint32_t i = 0; i < job->size; i++) {
+        (void)snprintf(mine, sizeof(mine), "value of %u", i);
+        get(i, "everyone");
+        if (strcmp(seen.value, mine) != 0)
+            check(-EBADMSG, "a wrong value");
+    }
+    fence();
+}
+
+static void garbage(void)
+{
+    static const char bytes[] = "GET / HTTP/1.0\r\nHost: somewhere\r\n\r\n";
+
+    if (write(chempi_client_fd(client), bytes, sizeof(bytes)) < 0)
+        check(-errno, "write");
+}
+
+static void leave_child(void)
+{
+    if (fork() != 0)
+        return;
+    (void)setsid();
+    if (fork() != 0)
+        _exit(0);
+    for (;;)
+        (void)pause();
+}
+
+static void create(const char *path)
+{
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+
+    check(fd < 0 ? -errno : 0, path);
+    (void)close(fd);
+}
+
+static void check_region(void)
+{
+    const struct chempi_job *job = chempi_client_job(client);
+    const struct chempi_region_header *header;
+    const size_t len = (size_t)chempi_region_reserved(job->local_size);
+
+    header = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  job->region_fd, 0);
+    if (header == MAP_FAILED)
+        check(-errno, "mmap");
+    if (header->magic != CHEMPI_REGION_MAGIC ||
+        header->local_size != job->local_size)
+        check(-EBADMSG, "region header");
+    if ((job->node_count > 1) != (job->table_fd >= 0))
+        check(-EBADMSG, "table");
+}
+
+/* Returns the arguments that are left. */
+static char **act(char **a)
+{
+    const char *verb = *a++;
+
+    if (strcmp(verb, "init") == 0) {
+        check(chempi_client_set_initialized(client), verb);
+    } else if (strcmp(verb, "final") == 0) {
+        check(chempi_client_set_finalized(client), verb);
+    } else if (strcmp(verb, "fence") == 0) {
+        fence();
+    } else if (strcmp(verb, "everyone") == 0) {
+        everyone();
+    } else if (strcmp(verb, "garbage") == 0) {
+        garbage();
+    } else if (strcmp(verb, "child") == 0) {
+        leave_child();
+    } else if (strcmp(verb, "region") == 0) {
+        check_region();
+    } else if (strcmp(verb, "hang") == 0) {
+        for (;;)
+            wait_for_news();
+    } else if (strcmp(verb, "put") == 0) {
+        check(chempi_client_put(client, a[0], a[1], strlen(a[1])), verb);
+        a += 2;
+    } else if (strcmp(verb, "get") == 0) {
+        get((uint32_t)strtoul(a[0], NULL, 10), a[1]);
+        printf("%s\n", seen.value);
+        a += 2;
+    } else if (strcmp(verb, "abort") == 0) {
+        check(chempi_client_abort(client, atoi(a[0]), a[1]), verb);
+        a += 2;
+    } else if (strcmp(verb, "exit") == 0) {
+        exit(atoi(*a));
+    } else if (strcmp(verb, "raise") == 0) {
+        (void)raise(atoi(*a++));
+    } else if (strcmp(verb, "print") == 0) {
+        printf("%s\n", *a++);
+        (void)fflush(stdout);
+    } else if (strcmp(verb, "report") == 0) {
+        check(chempi_client_report(client, a[0], strlen(a[0])), verb);
+        a++;
+    } else if (strcmp(verb, "stop") == 0) {
+        create(*a++);
+        for (;;)
+            wait_for_news();
+    } else if (strcmp(verb, "only") == 0) {
+        if ((uint32_t)strtoul(*a++, NULL, 10) !=
+            chempi_client_job(client)->rank)
+            while (*a && strcmp(*a, "end") != 0)
+                a++;
+    } else if (strcmp(verb, "end") != 0) {
+        fprintf(stderr, "rank: what is %s?\n", verb);
+        exit(9);
+    }
+    return a;
+}
+
+int main(int argc, char **argv)
+{
+    struct chempi_err err = {0};
+    int rc = chempi_client_open(&client, &err);
+
+    (void)argc;
+    if (rc) {
+        fprintf(stderr, "rank: %s\n", err.text);
+        return 9;
+    }
+    for (char **a = argv + 1; *a;)
+        a = act(a);
+    check(chempi_client_flush(client, 5000), "flush");
+    chempi_client_close(client);
+    return 0;
+}
