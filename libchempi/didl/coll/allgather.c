@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allgather(v) over messages (MPI 5.0, section 6.7). Small totals: Bruck's
+ * algorithm on packed blocks, ceil(log2 n) rounds; large: once around a ring,
+ * every block straight from and into the users' buffers.
+ */
+#include "libchempi/didl/coll/sched.h"
+
+enum { BRUCK_UP_TO_BYTES = 32 * 1024 /* of the whole result */ };
+
+struct place {
+    void *buf;
+    MPI_Count count;
+};
+
+static struct place place_of(const struct chempi_coll_call *c, int i)
+{
+    if (c->kind == CHEMPI_COLL_ALLGATHERV)
+        return (struct place){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, (size_t)i),
+                           c->rtype),
+            chempi_bigs_get(c->rcounts, (size_t)i),
+        };
+    return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                          c->rcount};
+}
+
+/* Bytes of the blocks of n processes from `first` on, around the end. */
+static MPI_Count bytes_of(const struct chempi_coll_sched *s,
+                          const struct chempi_coll_call *c, int first, int n)
+{
+    MPI_Count sum = 0;
+
+    if (c->kind == CHEMPI_COLL_ALLGATHER)
+        return c->rcount * c->rtype->size * n;
+    for (int i = 0; i < n; i++)
+        sum += chempi_bigs_get(c->rcounts, (size_t)((first + i) % s->size));
+    return sum * c->rtype->size;
+}
+
+/* Packed blocks of this process, its right neighbour and so on. */
+static void build_bruck(struct chempi_coll_sched *s,
+                        const struct chempi_coll_call *c, MPI_Count total)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+    struct place own = place_of(c, s->rank);
+    char *packed = chempi_coll_bytes(s, total);
+    MPI_Count at = 0;
+
+    chempi_coll_copy(s, own.buf, own.count, c->rtype, packed,
+                     bytes_of(s, c, s->rank, 1), byte);
+    for (int have = 1; have < s->size; have *= 2) {
+        int n = 2 * have <= s->size ? have : s->size - have;
+        int from = (s->rank + have) % s->size;
+        int to = (s->rank + s->size - have) % s->size;
+
+        chempi_coll_recv(
+            s, chempi_coll_plus(packed, bytes_of(s, c, s->rank, have)),
+            bytes_of(s, c, from, n), byte, from);
+        chempi_coll_send(s, packed, bytes_of(s, c, s->rank, n), byte, to);
+        chempi_coll_fence(s);
+    }
+    at = bytes_of(s, c, s->rank, 1);
+    for (int i = 1; i < s->size; i++) {
+        int rank = (s->rank + i) % s->size;
+        struct place p = place_of(c, rank);
+        MPI_Count len = p.count * c->rtype->size;
+
+        chempi_coll_copy(s, chempi_coll_plus(packed, at), len, byte, p.buf,
+                         p.count, c->rtype);
+        at += len;
+    }
+}
+
+static void build_ring(struct chempi_coll_sched *s,
+                       const struct chempi_coll_call *c)
+{
+    int right = (s->rank + 1) % s->size;
+    int left = (s->rank + s->size - 1) % s->size;
+
+    for (int i = 0; i < s->size - 1; i++) {
+        struct place out = place_of(c, (s->rank + s->size - i) % s->size);
+        struct place in = place_of(c, (left + s->size - i) % s->size);
+
+        chempi_coll_recv(s, in.buf, in.count, c->rtype, left);
+        chempi_coll_send(s, out.buf, out.count, c->rtype, right);
+        chempi_coll_fence(s);
+    }
+}
+
+void chempi_coll_build_allgather(struct chempi_coll_sched *s,
+                                 const struct chempi_coll_call *c)
+{
+    struct place own = place_of(c, s->rank);
+    MPI_Count total = bytes_of(s, c, 0, s->size);
+
+    if (total == 0)
+        return;
+    if (c->sbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
+                         c->rtype);
+    if (total <= BRUCK_UP_TO_BYTES && s->size > 2)
+        build_bruck(s, c, total);
+    else
+        build_ring(s, c);
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Alltoall(v,w) over messages (MPI 5.0, section 6.8).
+ *
+ *   small blocks   Bruck's algorithm on packed blocks
+ *   otherwise      directly, a window of messages at a time, each process
+ *                  starting with its neighbours so that nobody is swamped
+ *   in place       partner by partner in a fixed order, one block of
+ *                  temporary memory
+ */
+#include "libchempi/didl/coll/sched.h"
+
+enum {
+    BRUCK_UP_TO_BYTES = 256, /* per block */
+    BRUCK_FROM_RANKS = 8
+};
+
+/* One side's block for or from rank i. */
+struct place {
+    void *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+static struct place recv_place(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct place){
+            chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
+            c->rtype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct place){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
+            chempi_bigs_get(c->rcounts, u), c->rtype};
+    return (struct place){
+        chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
+        chempi_bigs_get(c->rcounts, u), chempi_datatype_lookup(c->rtypes[i])};
+}
+
+static struct place send_place(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct place){
+            chempi_coll_at(c->sbuf, i * c->scount, c->stype), c->scount,
+            c->stype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct place){
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
+            chempi_bigs_get(c->scounts, u), c->stype};
+    return (struct place){
+        chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
+        chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
+}
+
+static MPI_Count place_bytes(const struct place *p)
+{
+    return p->count > 0 ? p->count * p->type->size : 0;
+}
+
+static void copy_own(struct chempi_coll_sched *s,
+                     const struct chempi_coll_call *c)
+{
+    struct place from = send_place(c, s->rank);
+    struct place to = recv_place(c, s->rank);
+
+    if (place_bytes(&from) > 0)
+        chempi_coll_copy(s, from.buf, from.count, from.type, to.buf, to.count,
+                         to.type);
+}
+
+static void build_direct(struct chempi_coll_sched *s,
+                         const struct chempi_coll_call *c)
+{
+    bool is_inter = c->comm->is_inter;
+    int peers = is_inter ? (int)c->comm->remote_size : s->size;
+    int me = s->rank % peers;
+
+    for (int i = is_inter ? 0 : 1; i < peers; i++) {
+        int source = (me + peers - i) % peers;
+        int dest = (me + i) % peers;
+        struct place in = recv_place(c, source);
+        struct place out = send_place(c, dest);
+
+        if (place_bytes(&in) > 0)
+            chempi_coll_recv(s, in.buf, in.count, in.type, source);
+        if (place_bytes(&out) > 0)
+            chempi_coll_send(s, out.buf, out.count, out.type, dest);
+        chempi_coll_throttle(s);
+    }
+    if (!is_inter)
+        copy_own(s, c);
+}
+
+/* All exchange with partner 0, then 1, ...: nobody waits for a process that
+ * waits for it, since the least rank with work left always has its partner. */
+static void build_in_place(struct chempi_coll_sched *s,
+                           const struct chempi_coll_call *c)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+    MPI_Count most = 0;
+    void *packed;
+
+    for (int i = 0; i < s->size; i++) {
+        struct place p = recv_place(c, i);
+
+        if (i != s->rank && place_bytes(&p) > most)
+            most = place_bytes(&p);
+    }
+    packed = chempi_coll_bytes(s, most);
+    for (int i = 0; i < s->size; i++) {
+        struct place p = recv_place(c, i);
+        MPI_Count len = place_bytes(&p);
+
+        if (i == s->rank || len == 0)
+            continue;
+        chempi_coll_copy(s, p.buf, p.count, p.type, packed, len, byte);
+        chempi_coll_recv(s, p.buf, p.count, p.type, i);
+        chempi_coll_send(s, packed, len, byte, i);
+        chempi_coll_fence(s);
+    }
+}
+
+/* ---- Bruck: block i is for the process i places to the right ---- */
+
+struct bruck {
+    char *blocks; /* [size], packed */
+    char *out;    /* what one round sends, and receives */
+    char *in;
+    MPI_Count len; /* of one block */
+};
+
+static void bruck_round(struct chempi_coll_sched *s, const struct bruck *b,
+                        int distance)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+    MPI_Count n = 0;
+
+    for (int i = 0; i < s->size; i++)
+        if (i & distance)
+            chempi_coll_copy(s, chempi_coll_plus(b->blocks, i * b->len),
+                             b->len, byte,
+                             chempi_coll_plus(b->out, n++ * b->len), b->len,
+                             byte);
+    chempi_coll_recv(s, b->in, n * b->len, byte,
+                     (s->rank + s->size - distance) % s->size);
+    chempi_coll_send(s, b->out, n * b->len, byte,
+                     (s->rank + distance) % s->size);
+    chempi_coll_fence(s);
+    n = 0;
+    for (int i = 0; i < s->size; i++)
+        if (i & distance)
+            chempi_coll_copy(s, chempi_coll_plus(b->in, n++ * b->len), b->len,
+                             byte, chempi_coll_plus(b->blocks, i * b->len),
+                             b->len, byte);
+}
+
+static void build_bruck(struct chempi_coll_sched *s,
+                        const struct chempi_coll_call *c, MPI_Count len)
+{
+    struct chempi_datatype *byte = chempi_coll_byte();
+    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    struct bruck b = {
+        .blocks = chempi_coll_bytes(s, len * s->size),
+        .out = chempi_coll_bytes(s, len * s->size),
+        .in = chempi_coll_bytes(s, len * s->size),
+        .len = len,
+    };
+
+    for (int i = 0; i < s->size; i++) {
+        int rank = (s->rank + i) % s->size;
+        struct place p = is_in_place ? recv_place(c, rank)
+                                     : send_place(c, rank);
+
+        chempi_coll_copy(s, p.buf, p.count, p.type,
+                         chempi_coll_plus(b.blocks, i * len), len, byte);
+    }
+    for (int distance = 1; distance < s->size; distance *= 2)
+        bruck_round(s, &b, distance);
+    for (int i = 0; i < s->size; i++) {
+        int rank = (s->rank + s->size - i) % s->size;
+        struct place p = recv_place(c, rank);
+
+        chempi_coll_copy(s, chempi_coll_plus(b.blocks, i * len), len, byte,
+                         p.buf, p.count, p.type);
+    }
+}
+
+void chempi_coll_build_alltoall(struct chempi_coll_sched *s,
+                                const struct chempi_coll_call *c)
+{
+    MPI_Count len = BRUCK_UP_TO_BYTES + 1;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL && !c->comm->is_inter)
+        len = c->rcount * c->rtype->size;
+    if (len == 0)
+        return;
+    if (len <= BRUCK_UP_TO_BYTES && s->size >= BRUCK_FROM_RANKS)
+        build_bruck(s, c, len);
+    else if (c->sbuf == MPI_IN_PLACE)
+        build_in_place(s, c);
+    else
+        build_direct(s, c);
+}

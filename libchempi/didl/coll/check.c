@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Argument checks of collectives; see check.h. */
+#include "libchempi/didl/coll/check.h"
+
+#include "libchempi/didl/error.h"
+
+static int peers(const struct chempi_coll_call *c)
+{
+    return (int)c->comm->remote_size;
+}
+
+static bool is_reduction(enum chempi_coll_kind kind)
+{
+    return kind == CHEMPI_COLL_REDUCE || kind == CHEMPI_COLL_ALLREDUCE ||
+           kind >= CHEMPI_COLL_REDUCE_SCATTER;
+}
+
+static bool is_rooted(enum chempi_coll_kind kind)
+{
+    return kind == CHEMPI_COLL_REDUCE ||
+           (kind >= CHEMPI_COLL_GATHER && kind <= CHEMPI_COLL_SCATTERV);
+}
+
+static bool is_root(const struct chempi_coll_call *c)
+{
+    return c->comm->is_inter ? c->root == MPI_ROOT : c->root == c->comm->rank;
+}
+
+static bool is_scatter(enum chempi_coll_kind kind)
+{
+    return kind == CHEMPI_COLL_SCATTER || kind == CHEMPI_COLL_SCATTERV;
+}
+
+static int bad_buffer(const char *words)
+{
+    return chempi_error_set(MPI_ERR_BUFFER, "%s", words);
+}
+
+/* Scatter receives in place at its root; the others send in place, and only at
+ * the root if there is one. */
+static int check_in_place(const struct chempi_coll_call *c)
+{
+    bool is_allowed = !is_rooted(c->kind) || is_root(c);
+
+    if (c->sbuf != MPI_IN_PLACE && c->rbuf != MPI_IN_PLACE)
+        return MPI_SUCCESS;
+    if (c->comm->is_inter)
+        return bad_buffer("MPI_IN_PLACE is not for intercommunicators");
+    if (is_scatter(c->kind))
+        return c->rbuf == MPI_IN_PLACE && is_allowed
+                   ? MPI_SUCCESS
+                   : bad_buffer("MPI_IN_PLACE is for the receive buffer of "
+                                "the root only");
+    if (is_rooted(c->kind) && !is_root(c))
+        return c->sbuf != MPI_IN_PLACE
+                   ? MPI_SUCCESS
+                   : bad_buffer("MPI_IN_PLACE is for the root only");
+    if (c->rbuf == MPI_IN_PLACE)
+        return bad_buffer("MPI_IN_PLACE cannot be the receive buffer");
+    return MPI_SUCCESS;
+}
+
+/* The same buffer twice, where both are significant and not empty. */
+static int check_alias(const struct chempi_coll_call *c)
+{
+    MPI_Count bytes = 0;
+
+    if (CHEMPI_LIKELY(c->sbuf != c->rbuf) || !c->sbuf ||
+        c->kind == CHEMPI_COLL_BCAST || c->comm->is_inter ||
+        (is_rooted(c->kind) && !is_root(c)))
+        return MPI_SUCCESS;
+    switch (c->kind) {
+    case CHEMPI_COLL_REDUCE:
+    case CHEMPI_COLL_ALLREDUCE:
+    case CHEMPI_COLL_SCAN:
+    case CHEMPI_COLL_EXSCAN:
+    case CHEMPI_COLL_REDUCE_SCATTER_BLOCK:
+    case CHEMPI_COLL_SCATTERV:
+        bytes = c->rcount * c->rtype->size;
+        break;
+    case CHEMPI_COLL_GATHER:
+    case CHEMPI_COLL_GATHERV:
+    case CHEMPI_COLL_SCATTER:
+    case CHEMPI_COLL_ALLGATHER:
+    case CHEMPI_COLL_ALLGATHERV:
+    case CHEMPI_COLL_ALLTOALL:
+        bytes = c->scount * c->stype->size;
+        break;
+    default:
+        break;
+    }
+    if (bytes == 0)
+        return MPI_SUCCESS;
+    return bad_buffer("the send and the receive buffer are the same; use "
+                      "MPI_IN_PLACE");
+}
+
+static int check_counts(struct chempi_bigs counts, int n, const char *name)
+{
+    if (!counts.p)
+        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
+    for (int i = 0; i < n; i++)
+        if (chempi_bigs_get(counts, (size_t)i) < 0)
+            return chempi_error_set(
+                MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
+                (long long)chempi_bigs_get(counts, (size_t)i));
+    return MPI_SUCCESS;
+}
+
+static int check_types(struct chempi_bigs counts, const MPI_Datatype *types,
+                       int n, const char *name)
+{
+    if (!types)
+        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
+    for (int i = 0; i < n; i++) {
+        struct chempi_datatype *type = chempi_datatype_lookup(types[i]);
+
+        if (chempi_bigs_get(counts, (size_t)i) > 0 &&
+            (!type || !type->is_committed))
+            return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name,
+                                    i, type ? "committed datatype"
+                                            : "datatype");
+    }
+    return MPI_SUCCESS;
+}
+
+static int check_arrays(const struct chempi_coll_call *c)
+{
+    bool has_send = c->sbuf != MPI_IN_PLACE;
+    int rc = MPI_SUCCESS;
+
+    switch (c->kind) {
+    case CHEMPI_COLL_GATHERV:
+        return is_root(c) ? check_counts(c->rcounts, peers(c), "recvcounts")
+                          : MPI_SUCCESS;
+    case CHEMPI_COLL_SCATTERV:
+        return is_root(c) ? check_counts(c->scounts, peers(c), "sendcounts")
+                          : MPI_SUCCESS;
+    case CHEMPI_COLL_ALLGATHERV:
+        return check_counts(c->rcounts, peers(c), "recvcounts");
+    case CHEMPI_COLL_REDUCE_SCATTER:
+        return check_counts(c->rcounts, (int)c->comm->size, "recvcounts");
+    case CHEMPI_COLL_ALLTOALLV:
+    case CHEMPI_COLL_ALLTOALLW:
+        rc = check_counts(c->rcounts, peers(c), "recvcounts");
+        if (!rc && has_send)
+            rc = check_counts(c->scounts, peers(c), "sendcounts");
+        if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
+            return rc;
+        rc = check_types(c->rcounts, c->rtypes, peers(c), "recvtypes");
+        if (!rc && has_send)
+            rc = check_types(c->scounts, c->stypes, peers(c), "sendtypes");
+        return rc;
+    default:
+        return MPI_SUCCESS;
+    }
+}
+
+int chempi_coll_check(const struct chempi_coll_call *c)
+{
+    int rc;
+
+    if (c->comm->is_inter && c->root == MPI_PROC_NULL)
+        return MPI_SUCCESS; /* no other argument counts */
+    rc = check_in_place(c);
+    if (!rc && is_reduction(c->kind))
+        rc = chempi_op_check(c->op, c->rtype);
+    if (!rc)
+        rc = check_alias(c);
+    if (!rc)
+        rc = check_arrays(c);
+    return rc;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the collectives owe the rest of the library. The MPI functions
+ * themselves are declared in "libchempi/api/api_impl.h".
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
+
+struct chempi_comm;
+
+/* After the region, the devices and MPI_COMM_WORLD are there: lay out the
+ * node's areas. All local ranks call it at the same point of their sequence
+ * of region extensions. 0 or MPI error class. Does not communicate. */
+int chempi_coll_init(void);
+
+/* Before the region and the communicators go. */
+void chempi_coll_fini(void);
+
+/* A communicator is being destroyed: give its part of shared memory back and
+ * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
+void chempi_coll_release(struct chempi_comm *comm);
+
+#endif

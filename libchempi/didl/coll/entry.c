@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The blocking collectives as the MPI functions call them: check what the
+ * generated layer cannot know, try the node's shared memory, else run a
+ * schedule of messages.
+ */
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/coll/args.h"
+#include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/coll/node.h"
+#include "libchempi/didl/coll/sched.h"
+
+static int run_messages(const struct chempi_coll_call *c, int tag)
+{
+    struct chempi_coll_sched s;
+    int rc;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    chempi_coll_build(&s, c);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
+static int run(const struct chempi_coll_call *c)
+{
+    int tag = chempi_coll_next_tag(c->comm);
+    int rc = chempi_coll_check(c);
+
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    if (chempi_coll_node_try(c, &rc))
+        return rc;
+    return run_messages(c, tag);
+}
+
+#define BLOCKING(name, NAME)                                                   \
+    int chempi_coll_##name(NAME##_ARGS)                                        \
+    {                                                                          \
+        const struct chempi_coll_call c = NAME##_CALL;                         \
+                                                                               \
+        return run(&c);                                                        \
+    }
+
+BLOCKING(barrier, BARRIER)
+CHEMPI_COLL_FOR_EACH(BLOCKING)

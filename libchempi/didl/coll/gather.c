@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Gather(v) and scatter(v) over messages (MPI 5.0, sections 6.5 and 6.6).
+ *
+ * Small blocks of the regular forms go through a binomial tree, packed; large
+ * ones, the forms whose sizes only the root knows, and intercommunicators
+ * (whose peers are the remote group) directly.
+ */
+#include "libchempi/didl/coll/sched.h"
+
+enum {
+    TREE_UP_TO_BYTES = 4 * 1024, /* per block */
+    TREE_FROM_RANKS = 6
+};
+
+/* Where the root keeps rank i's block. */
+struct place {
+    void *buf;
+    MPI_Count count;
+};
+
+static struct place recv_place(const struct chempi_coll_call *c, int i)
+{
+    if (c->kind == CHEMPI_COLL_GATHERV)
+        return (struct place){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, (size_t)i),
+                           c->rtype),
+            chempi_bigs_get(c->rcounts, (size_t)i),
+        };
+    return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                          c->rcount};
+}
+
+static struct place send_place(const struct chempi_coll_call *c, int i)
+{
+    if (c->kind == CHEMPI_COLL_SCATTERV)
+        return (struct place){
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, (size_t)i),
+                           c->stype),
+            chempi_bigs_get(c->scounts, (size_t)i),
+        };
+    return (struct place){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
+                          c->scount};
+}
+
+/* ---- the tree, on packed bytes ---- */
+
+/* Relative ranks [me, end) are this process's subtree; mask is its height. */
+struct subtree {
+    int me;
+    int mask;
+    int end;
+    int parent; /* team rank */
+};
+
+static struct subtree subtree_of(const struct chempi_coll_sched *s, int root)
+{
+    struct subtree t = {.me = (s->rank - root + s->size) % s->size,
+                        .mask = 1};
+
+    while (t.mask < s->size && !(t.me & t.mask))
+        t.mask *= 2;
+    t.end = t.me + t.mask < s->size ? t.me + t.mask : s->size;
+    t.parent = t.me ? (t.me - t.mask + root) % s->size : root;
+    return t;
+}
+
+/* End of the subtree of the child at distance mask. */
+static int child_end(const struct chempi_coll_sched *s,
+                     const struct subtree *t, int mask)
+{
+    int end = t->me + 2 * mask;
+
+    return end < s->size ? end : s->size;
+}
+
+static void gather_tree(struct chempi_coll_sched *s,
+                        const struct chempi_coll_call *c, MPI_Count block)
+{
+    struct subtree t = subtree_of(s, c->root);
+    struct chempi_datatype *byte = chempi_coll_byte();
+    char *packed = chempi_coll_bytes(s, block * (t.end - t.me));
+
+    if (c->sbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, packed, block, byte);
+    for (int mask = 1; mask < t.mask && t.me + mask < s->size; mask *= 2)
+        chempi_coll_recv(s, chempi_coll_plus(packed, block * mask),
+                         block * (child_end(s, &t, mask) - t.me - mask), byte,
+                         (t.me + mask + c->root) % s->size);
+    chempi_coll_fence(s);
+    if (t.me != 0) {
+        chempi_coll_send(s, packed, block * (t.end - t.me), byte, t.parent);
+        return;
+    }
+    for (int i = c->sbuf == MPI_IN_PLACE; i < s->size; i++) {
+        struct place p = recv_place(c, (i + c->root) % s->size);
+
+        chempi_coll_copy(s, chempi_coll_plus(packed, block * i), block, byte,
+                         p.buf, p.count, c->rtype);
+    }
+}
+
+static void scatter_tree(struct chempi_coll_sched *s,
+                         const struct chempi_coll_call *c, MPI_Count block)
+{
+    struct subtree t = subtree_of(s, c->root);
+    struct chempi_datatype *byte = chempi_coll_byte();
+    char *packed = chempi_coll_bytes(s, block * (t.end - t.me));
+
+    if (t.me != 0) {
+        chempi_coll_recv(s, packed, block * (t.end - t.me), byte, t.parent);
+        chempi_coll_fence(s);
+    } else {
+        for (int i = c->rbuf == MPI_IN_PLACE; i < s->size; i++) {
+            struct place p = send_place(c, (i + c->root) % s->size);
+
+            chempi_coll_copy(s, p.buf, p.count, c->stype,
+                             chempi_coll_plus(packed, block * i), block, byte);
+        }
+    }
+    for (int mask = t.mask / 2; mask > 0; mask /= 2)
+        if (t.me + mask < s->size)
+            chempi_coll_send(s, chempi_coll_plus(packed, block * mask),
+                             block * (child_end(s, &t, mask) - t.me - mask),
+                             byte, (t.me + mask + c->root) % s->size);
+    if (c->rbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, packed, block, byte, c->rbuf, c->rcount, c->rtype);
+}
+
+static bool is_tree_good(const struct chempi_coll_sched *s, MPI_Count block)
+{
+    return s->size >= TREE_FROM_RANKS && block <= TREE_UP_TO_BYTES;
+}
+
+/* Who the root deals with: itself included on an intracommunicator. */
+struct sides {
+    bool is_root;
+    int peers;
+    int self; /* -1 on an intercommunicator */
+};
+
+static struct sides sides_of(const struct chempi_coll_sched *s,
+                             const struct chempi_coll_call *c)
+{
+    if (c->comm->is_inter)
+        return (struct sides){c->root == MPI_ROOT, (int)c->comm->remote_size,
+                              -1};
+    return (struct sides){s->rank == c->root, s->size, s->rank};
+}
+
+/* ---- gather ---- */
+
+static void gather_direct(struct chempi_coll_sched *s,
+                          const struct chempi_coll_call *c)
+{
+    struct sides sides = sides_of(s, c);
+    struct place own;
+
+    if (!sides.is_root) {
+        if (c->scount * c->stype->size > 0)
+            chempi_coll_send(s, c->sbuf, c->scount, c->stype, c->root);
+        return;
+    }
+    for (int i = 0; i < sides.peers; i++) {
+        struct place p = recv_place(c, i);
+
+        if (i == sides.self)
+            continue;
+        if (p.count * c->rtype->size == 0)
+            continue;
+        chempi_coll_recv(s, p.buf, p.count, c->rtype, i);
+        chempi_coll_throttle(s);
+    }
+    if (sides.self < 0)
+        return;
+    own = recv_place(c, s->rank);
+    if (c->sbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
+                         c->rtype);
+}
+
+void chempi_coll_build_gather(struct chempi_coll_sched *s,
+                              const struct chempi_coll_call *c)
+{
+    bool is_root = sides_of(s, c).is_root;
+    MPI_Count block = 0;
+
+    if (c->kind == CHEMPI_COLL_GATHER && !c->comm->is_inter)
+        block = is_root ? c->rcount * c->rtype->size
+                        : c->scount * c->stype->size;
+    if (block > 0 && is_tree_good(s, block))
+        gather_tree(s, c, block);
+    else
+        gather_direct(s, c);
+}
+
+/* ---- scatter ---- */
+
+static void scatter_direct(struct chempi_coll_sched *s,
+                           const struct chempi_coll_call *c)
+{
+    struct sides sides = sides_of(s, c);
+    struct place own;
+
+    if (!sides.is_root) {
+        if (c->rcount * c->rtype->size > 0)
+            chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype, c->root);
+        return;
+    }
+    for (int i = 0; i < sides.peers; i++) {
+        struct place p = send_place(c, i);
+
+        if (i == sides.self || p.count * c->stype->size == 0)
+            continue;
+        chempi_coll_send(s, p.buf, p.count, c->stype, i);
+        chempi_coll_throttle(s);
+    }
+    if (sides.self < 0)
+        return;
+    own = send_place(c, s->rank);
+    if (c->rbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, own.buf, own.count, c->stype, c->rbuf, c->rcount,
+                         c->rtype);
+}
+
+void chempi_coll_build_scatter(struct chempi_coll_sched *s,
+                               const struct chempi_coll_call *c)
+{
+    bool is_root = sides_of(s, c).is_root;
+    MPI_Count block = 0;
+
+    if (c->kind == CHEMPI_COLL_SCATTER && !c->comm->is_inter)
+        block = is_root ? c->scount * c->stype->size
+                        : c->rcount * c->rtype->size;
+    if (block > 0 && is_tree_good(s, block))
+        scatter_tree(s, c, block);
+    else
+        scatter_direct(s, c);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reduce_scatter and reduce_scatter_block over messages (MPI 5.0, section
+ * 6.10).
+ *
+ *   small totals, or an operation that does not commute: reduce to rank 0,
+ *   then scatter
+ *   otherwise: pairwise exchange, one block of temporary memory; block i is
+ *   combined in the order i-1, i-2, ... of its contributors
+ */
+#include "libchempi/didl/coll/sched.h"
+
+enum { PAIRWISE_FROM_BYTES = 16 * 1024 /* of the whole vector */ };
+
+static MPI_Count count_of(const struct chempi_coll_call *c, int i)
+{
+    if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
+        return c->rcount;
+    return chempi_bigs_get(c->rcounts, (size_t)i);
+}
+
+/* Elements before block i. */
+static MPI_Count start_of(const struct chempi_coll_call *c, int i)
+{
+    MPI_Count sum = 0;
+
+    if (c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK)
+        return c->rcount * i;
+    for (int k = 0; k < i; k++)
+        sum += count_of(c, k);
+    return sum;
+}
+
+static void build_pairwise(struct chempi_coll_sched *s,
+                           const struct chempi_coll_call *c, const void *in)
+{
+    MPI_Count own = count_of(c, s->rank);
+    const void *mine = chempi_coll_at(in, start_of(c, s->rank), c->rtype);
+    void *tmp = chempi_coll_temp(s, own, c->rtype);
+    void *acc = c->rbuf;
+
+    /* In place, the result's room still holds block 0, which has to go out
+     * first. */
+    if (c->sbuf == MPI_IN_PLACE)
+        acc = chempi_coll_temp(s, own, c->rtype);
+    chempi_coll_copy(s, mine, own, c->rtype, acc, own, c->rtype);
+    for (int i = 1; i < s->size; i++) {
+        int dest = (s->rank + i) % s->size;
+        int source = (s->rank + s->size - i) % s->size;
+        MPI_Count n = count_of(c, dest);
+
+        if (own > 0)
+            chempi_coll_recv(s, tmp, own, c->rtype, source);
+        if (n > 0)
+            chempi_coll_send(s, chempi_coll_at(in, start_of(c, dest),
+                                               c->rtype),
+                             n, c->rtype, dest);
+        chempi_coll_fence(s);
+        chempi_coll_combine(s, tmp, acc, own, c->rtype);
+    }
+    if (acc != c->rbuf)
+        chempi_coll_copy(s, acc, own, c->rtype, c->rbuf, own, c->rtype);
+}
+
+static void build_by_root(struct chempi_coll_sched *s,
+                          const struct chempi_coll_call *c, const void *in,
+                          MPI_Count total)
+{
+    bool is_root = s->rank == 0;
+    void *all = is_root ? chempi_coll_temp(s, total, c->rtype) : NULL;
+    struct chempi_coll_call reduce = {
+        .kind = CHEMPI_COLL_REDUCE,
+        .comm = c->comm,
+        .sbuf = in,
+        .rbuf = all,
+        .rcount = total,
+        .rtype = c->rtype,
+        .op = c->op,
+    };
+    MPI_Count own = count_of(c, s->rank);
+
+    chempi_coll_build_reduce(s, &reduce);
+    chempi_coll_fence(s);
+    if (!is_root) {
+        if (own > 0)
+            chempi_coll_recv(s, c->rbuf, own, c->rtype, 0);
+        return;
+    }
+    for (int i = 1; i < s->size; i++) {
+        MPI_Count n = count_of(c, i);
+
+        if (n > 0)
+            chempi_coll_send(s, chempi_coll_at(all, start_of(c, i), c->rtype),
+                             n, c->rtype, i);
+        chempi_coll_throttle(s);
+    }
+    chempi_coll_copy(s, all, own, c->rtype, c->rbuf, own, c->rtype);
+}
+
+void chempi_coll_build_reduce_scatter(struct chempi_coll_sched *s,
+                                      const struct chempi_coll_call *c)
+{
+    const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    MPI_Count total = start_of(c, s->size);
+
+    s->op = c->op;
+    if (total == 0)
+        return;
+    if (c->op->is_commutative && total * c->rtype->size >= PAIRWISE_FROM_BYTES)
+        build_pairwise(s, c, in);
+    else
+        build_by_root(s, c, in, total);
+}

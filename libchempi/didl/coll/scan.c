@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Scan and exscan over messages (MPI 5.0, section 6.11): recursive doubling.
+ * Every process carries the combination of a group of ranks that ends with its
+ * own, and the prefix of its own; operands stay in the order of ranks.
+ */
+#include "libchempi/didl/coll/sched.h"
+
+enum { SLICE_BYTES = 16 * 1024 * 1024 };
+
+struct prefix {
+    MPI_Count count;
+    struct chempi_datatype *type;
+    void *group; /* of all ranks that agree with mine above the mask's bit */
+    void *tmp;
+    void *result;
+    bool has_result; /* exscan: rank 0 never has one */
+};
+
+static void copy(struct chempi_coll_sched *s, const struct prefix *p,
+                 const void *src, void *dst)
+{
+    chempi_coll_copy(s, src, p->count, p->type, dst, p->count, p->type);
+}
+
+/* tmp holds what the peer's whole group came to. */
+static void take_in(struct chempi_coll_sched *s, struct prefix *p, int peer)
+{
+    void *t;
+
+    if (peer > s->rank) {
+        if (s->op->is_commutative) {
+            chempi_coll_combine(s, p->tmp, p->group, p->count, p->type);
+            return;
+        }
+        chempi_coll_combine(s, p->group, p->tmp, p->count, p->type);
+        t = p->group;
+        p->group = p->tmp;
+        p->tmp = t;
+        return;
+    }
+    if (p->has_result)
+        chempi_coll_combine(s, p->tmp, p->result, p->count, p->type);
+    else
+        copy(s, p, p->tmp, p->result);
+    p->has_result = true;
+    chempi_coll_combine(s, p->tmp, p->group, p->count, p->type);
+}
+
+static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
+                        const void *in, bool is_inclusive)
+{
+    copy(s, p, in, p->group);
+    p->has_result = is_inclusive;
+    if (is_inclusive && in != p->result)
+        copy(s, p, in, p->result);
+    for (int mask = 1; mask < s->size; mask *= 2) {
+        int peer = s->rank ^ mask;
+
+        if (peer >= s->size)
+            continue;
+        chempi_coll_recv(s, p->tmp, p->count, p->type, peer);
+        chempi_coll_send(s, p->group, p->count, p->type, peer);
+        chempi_coll_fence(s);
+        take_in(s, p, peer);
+    }
+}
+
+void chempi_coll_build_scan(struct chempi_coll_sched *s,
+                            const struct chempi_coll_call *c)
+{
+    const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
+    MPI_Count slice = c->rcount;
+    struct prefix p = {.type = c->rtype};
+
+    s->op = c->op;
+    if (c->rtype->size > 0 && slice > SLICE_BYTES / c->rtype->size)
+        slice = SLICE_BYTES / c->rtype->size + 1;
+    p.group = chempi_coll_temp(s, slice, c->rtype);
+    p.tmp = chempi_coll_temp(s, slice, c->rtype);
+    for (MPI_Count at = 0; at < c->rcount; at += slice) {
+        p.count = c->rcount - at < slice ? c->rcount - at : slice;
+        p.result = chempi_coll_at(c->rbuf, at, c->rtype);
+        build_slice(s, &p, chempi_coll_at(in, at, c->rtype),
+                    c->kind == CHEMPI_COLL_SCAN);
+    }
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Building schedules and running them on the caller's thread. */
+#include "libchempi/didl/coll/sched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/pt2pt.h"
+
+struct chempi_coll_block {
+    struct chempi_coll_block *next;
+    _Alignas(64) unsigned char data[];
+};
+
+void chempi_coll_sched_init(struct chempi_coll_sched *s,
+                            struct chempi_comm *comm, int tag)
+{
+    s->comm = comm;
+    s->op = NULL;
+    s->map = NULL;
+    s->rank = comm->rank;
+    s->size = (int)comm->size;
+    s->tag = tag;
+    s->error = MPI_SUCCESS;
+    s->open = 0;
+    s->widest = 0;
+    s->count = 0;
+    s->room = CHEMPI_COLL_INLINE_STEPS;
+    s->inline_used = 0;
+    s->steps = s->inline_steps;
+    s->blocks = NULL;
+}
+
+void chempi_coll_sched_fini(struct chempi_coll_sched *s)
+{
+    while (s->blocks) {
+        struct chempi_coll_block *block = s->blocks;
+
+        s->blocks = block->next;
+        free(block);
+    }
+    if (s->steps != s->inline_steps)
+        free(s->steps);
+    s->steps = s->inline_steps;
+    s->count = 0;
+}
+
+static void fail(struct chempi_coll_sched *s, const char *what)
+{
+    if (!s->error)
+        s->error = chempi_error_set(MPI_ERR_NO_MEM,
+                                    "no memory for the %s of a collective "
+                                    "operation",
+                                    what);
+}
+
+static bool grow(struct chempi_coll_sched *s)
+{
+    uint32_t room = s->room * 2;
+    struct chempi_coll_step *steps;
+
+    if (s->steps == s->inline_steps)
+        steps = chempi_sys->malloc(room * sizeof(*steps));
+    else
+        steps = chempi_sys->realloc(s->steps, room * sizeof(*steps));
+    if (!steps) {
+        fail(s, "steps");
+        return false;
+    }
+    if (s->steps == s->inline_steps)
+        memcpy(steps, s->inline_steps, sizeof(s->inline_steps));
+    s->steps = steps;
+    s->room = room;
+    return true;
+}
+
+static struct chempi_coll_step *append(struct chempi_coll_sched *s,
+                                       enum chempi_coll_step_kind kind)
+{
+    struct chempi_coll_step *step;
+
+    if (s->error || (s->count == s->room && !grow(s)))
+        return NULL;
+    step = &s->steps[s->count++];
+    step->kind = (uint8_t)kind;
+    step->has_fence = false;
+    return step;
+}
+
+static void append_message(struct chempi_coll_sched *s,
+                           enum chempi_coll_step_kind kind, const void *buf,
+                           MPI_Count count, struct chempi_datatype *type,
+                           int peer)
+{
+    struct chempi_coll_step *step = append(s, kind);
+
+    if (!step)
+        return;
+    step->peer = s->map ? s->map[peer] : peer;
+    step->src = buf;
+    step->dst = (void *)(uintptr_t)buf; /* which of both: by kind */
+    step->count = count;
+    step->type = type;
+    step->dst_type = NULL;
+    if (++s->open > s->widest)
+        s->widest = s->open;
+}
+
+void chempi_coll_send(struct chempi_coll_sched *s, const void *buf,
+                      MPI_Count count, struct chempi_datatype *type, int peer)
+{
+    append_message(s, CHEMPI_COLL_SEND, buf, count, type, peer);
+}
+
+void chempi_coll_recv(struct chempi_coll_sched *s, void *buf, MPI_Count count,
+                      struct chempi_datatype *type, int peer)
+{
+    append_message(s, CHEMPI_COLL_RECV, buf, count, type, peer);
+}
+
+void chempi_coll_copy(struct chempi_coll_sched *s, const void *src,
+                      MPI_Count scount, struct chempi_datatype *stype,
+                      void *dst, MPI_Count dcount,
+                      struct chempi_datatype *dtype)
+{
+    struct chempi_coll_step *step;
+
+    if (scount == 0 || stype->size == 0)
+        return;
+    step = append(s, CHEMPI_COLL_COPY);
+    if (!step)
+        return;
+    step->src = src;
+    step->count = scount;
+    step->type = stype;
+    step->dst = dst;
+    step->dst_count = dcount;
+    step->dst_type = dtype;
+}
+
+void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
+                         void *dst, MPI_Count count,
+                         struct chempi_datatype *type)
+{
+    struct chempi_coll_step *step;
+
+    if (count == 0)
+        return;
+    step = append(s, CHEMPI_COLL_COMBINE);
+    if (!step)
+        return;
+    step->src = src;
+    step->dst = dst;
+    step->count = count;
+    step->type = type;
+    step->dst_type = NULL;
+}
+
+void chempi_coll_fence(struct chempi_coll_sched *s)
+{
+    if (s->error || s->count == 0)
+        return;
+    s->steps[s->count - 1].has_fence = true;
+    s->open = 0;
+}
+
+void chempi_coll_throttle(struct chempi_coll_sched *s)
+{
+    if (s->open >= CHEMPI_COLL_WINDOW)
+        chempi_coll_fence(s);
+}
+
+void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
+{
+    struct chempi_coll_block *block;
+    size_t need = ((size_t)len + 15u) & ~(size_t)15u;
+
+    if (s->error)
+        return NULL;
+    if (need <= CHEMPI_COLL_INLINE_BYTES - s->inline_used) {
+        unsigned char *p = s->inline_bytes + s->inline_used;
+
+        s->inline_used += (uint32_t)need;
+        return p;
+    }
+    block = chempi_sys->malloc(sizeof(*block) + need);
+    if (!block) {
+        fail(s, "temporary data");
+        return NULL;
+    }
+    block->next = s->blocks;
+    s->blocks = block;
+    return block->data;
+}
+
+void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
+                       struct chempi_datatype *type)
+{
+    MPI_Count walk = count > 0 ? (count - 1) * type->extent : 0;
+    MPI_Count span = (walk < 0 ? -walk : walk) + type->true_extent;
+    MPI_Count first = type->true_lb + (walk < 0 ? walk : 0);
+    void *p = chempi_coll_bytes(s, span);
+
+    return p ? chempi_coll_plus(p, -first) : NULL;
+}
+
+/* ---- running ---- */
+
+struct run {
+    struct chempi_coll_sched *s;
+    struct chempi_request **reqs;
+    int open;
+    int error;
+};
+
+static void note(struct run *run, int rc)
+{
+    if (CHEMPI_UNLIKELY(rc) && !run->error)
+        run->error = rc;
+}
+
+static void wait_open(struct run *run)
+{
+    if (run->open > 0)
+        note(run, chempi_pt2pt_wait_all(run->reqs, run->open));
+    run->open = 0;
+}
+
+static void do_local(struct run *run, const struct chempi_coll_step *step)
+{
+    if (step->kind == CHEMPI_COLL_COPY)
+        note(run, chempi_datatype_copy(step->src, step->count, step->type,
+                                       step->dst, step->dst_count,
+                                       step->dst_type));
+    else
+        chempi_op_apply(run->s->op, step->src, step->dst, step->count,
+                        step->type);
+}
+
+static int start(const struct chempi_coll_sched *s,
+                 const struct chempi_coll_step *step,
+                 struct chempi_request **out)
+{
+    if (step->kind == CHEMPI_COLL_SEND)
+        return chempi_pt2pt_isend_on(step->src, step->count, step->type,
+                                     step->peer, s->tag, s->comm,
+                                     CHEMPI_CONTEXT_COLL, out);
+    return chempi_pt2pt_irecv_on(step->dst, step->count, step->type,
+                                 step->peer, s->tag, s->comm,
+                                 CHEMPI_CONTEXT_COLL, out);
+}
+
+/* One message between two fences: without a request. */
+static int do_alone(const struct chempi_coll_sched *s,
+                    const struct chempi_coll_step *step)
+{
+    if (step->kind == CHEMPI_COLL_SEND)
+        return chempi_pt2pt_send_on(step->src, step->count, step->type,
+                                    step->peer, s->tag, s->comm,
+                                    CHEMPI_CONTEXT_COLL);
+    return chempi_pt2pt_recv_on(step->dst, step->count, step->type,
+                                step->peer, s->tag, s->comm,
+                                CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+}
+
+static int do_pair(const struct chempi_coll_sched *s,
+                   const struct chempi_coll_step *a,
+                   const struct chempi_coll_step *b)
+{
+    const struct chempi_coll_step *send = a->kind == CHEMPI_COLL_SEND ? a : b;
+    const struct chempi_coll_step *recv = send == a ? b : a;
+
+    return chempi_pt2pt_sendrecv_on(
+        send->src, send->count, send->type, send->peer, s->tag, recv->dst,
+        recv->count, recv->type, recv->peer, s->tag, s->comm,
+        CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+}
+
+static bool is_message(const struct chempi_coll_step *step)
+{
+    return step->kind <= CHEMPI_COLL_RECV;
+}
+
+/* Begin the step at i; returns the number of steps taken care of. */
+static uint32_t do_message(struct run *run, uint32_t i)
+{
+    const struct chempi_coll_sched *s = run->s;
+    const struct chempi_coll_step *step = &s->steps[i];
+    const struct chempi_coll_step *next = step + 1;
+    bool is_last = i + 1 == s->count;
+    int rc;
+
+    if (run->open == 0 && (step->has_fence || is_last)) {
+        note(run, do_alone(s, step));
+        return 1;
+    }
+    if (run->open == 0 && !is_last && is_message(next) &&
+        next->kind != step->kind && (next->has_fence || i + 2 == s->count)) {
+        note(run, do_pair(s, step, next));
+        return 2;
+    }
+    rc = start(s, step, &run->reqs[run->open]);
+    if (rc)
+        note(run, rc);
+    else
+        run->open++;
+    return 1;
+}
+
+int chempi_coll_run(struct chempi_coll_sched *s)
+{
+    struct chempi_request *few[CHEMPI_COLL_WINDOW];
+    struct run run = {.s = s, .reqs = few};
+
+    if (s->error)
+        return s->error;
+    if (s->widest > CHEMPI_COLL_WINDOW) {
+        run.reqs = chempi_sys->malloc((size_t)s->widest * sizeof(few[0]));
+        if (!run.reqs) {
+            fail(s, "requests");
+            return s->error;
+        }
+    }
+    for (uint32_t i = 0; i < s->count;) {
+        uint32_t done = 1;
+
+        if (is_message(&s->steps[i]))
+            done = do_message(&run, i);
+        else
+            do_local(&run, &s->steps[i]);
+        i += done;
+        if (s->steps[i - 1].has_fence)
+            wait_open(&run);
+    }
+    wait_open(&run);
+    if (run.reqs != few)
+        free(run.reqs);
+    return run.error;
+}
+
+/* ---- which algorithm ---- */
+
+void chempi_coll_build(struct chempi_coll_sched *s,
+                       const struct chempi_coll_call *c)
+{
+    static chempi_coll_build_fn *const intra[CHEMPI_COLL_KIND_COUNT] = {
+        [CHEMPI_COLL_BARRIER] = chempi_coll_build_barrier,
+        [CHEMPI_COLL_BCAST] = chempi_coll_build_bcast,
+        [CHEMPI_COLL_REDUCE] = chempi_coll_build_reduce,
+        [CHEMPI_COLL_ALLREDUCE] = chempi_coll_build_allreduce,
+        [CHEMPI_COLL_GATHER] = chempi_coll_build_gather,
+        [CHEMPI_COLL_GATHERV] = chempi_coll_build_gather,
+        [CHEMPI_COLL_SCATTER] = chempi_coll_build_scatter,
+        [CHEMPI_COLL_SCATTERV] = chempi_coll_build_scatter,
+        [CHEMPI_COLL_ALLGATHER] = chempi_coll_build_allgather,
+        [CHEMPI_COLL_ALLGATHERV] = chempi_coll_build_allgather,
+        [CHEMPI_COLL_ALLTOALL] = chempi_coll_build_alltoall,
+        [CHEMPI_COLL_ALLTOALLV] = chempi_coll_build_alltoall,
+        [CHEMPI_COLL_ALLTOALLW] = chempi_coll_build_alltoall,
+        [CHEMPI_COLL_REDUCE_SCATTER] = chempi_coll_build_reduce_scatter,
+        [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = chempi_coll_build_reduce_scatter,
+        [CHEMPI_COLL_SCAN] = chempi_coll_build_scan,
+        [CHEMPI_COLL_EXSCAN] = chempi_coll_build_scan,
+    };
+    /* Gather, scatter and alltoall know both kinds of communicator. */
+    bool is_both = c->kind >= CHEMPI_COLL_GATHER &&
+                   c->kind <= CHEMPI_COLL_ALLTOALLW &&
+                   c->kind != CHEMPI_COLL_ALLGATHER &&
+                   c->kind != CHEMPI_COLL_ALLGATHERV;
+
+    if (c->comm->is_inter && !is_both)
+        chempi_coll_build_inter(s, c);
+    else
+        intra[c->kind](s, c);
+}

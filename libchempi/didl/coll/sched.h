@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Schedules: what one process does in one collective operation, as a list of
+ * steps. Every algorithm over messages is written once, as a function that
+ * appends steps; blocking, non-blocking and persistent calls run the same
+ * list.
+ *
+ *   S1  steps are begun in order; local steps (copy, reduce) are finished when
+ *       the next one begins, messages when the next fence has been passed
+ *   S2  building moves no data and looks at no data, so that a schedule can be
+ *       run more than once
+ *   S3  between one pair of processes, the sends of one and the receives of
+ *       the other appear in the same order
+ *   S4  the first failure of building sticks in `error`; later calls do
+ *       nothing, and the schedule must not be run
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_SCHED_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libchempi/didl/coll/call.h"
+
+enum {
+    CHEMPI_COLL_INLINE_STEPS = 12,
+    CHEMPI_COLL_INLINE_BYTES = 512,
+    /* At most so many messages of one process under way. */
+    CHEMPI_COLL_WINDOW = 32
+};
+
+enum chempi_coll_step_kind {
+    CHEMPI_COLL_SEND,
+    CHEMPI_COLL_RECV,
+    CHEMPI_COLL_COPY,
+    CHEMPI_COLL_COMBINE /* dst = src op dst */
+};
+
+struct chempi_coll_step {
+    uint8_t kind; /* enum chempi_coll_step_kind */
+    bool has_fence; /* all messages so far are finished after this step */
+    int32_t peer;   /* rank in the communicator */
+    const void *src;
+    void *dst;
+    MPI_Count count;
+    MPI_Count dst_count; /* copy */
+    struct chempi_datatype *type;
+    struct chempi_datatype *dst_type; /* copy */
+};
+
+struct chempi_coll_block; /* a piece of temporary memory */
+
+struct chempi_coll_sched {
+    struct chempi_comm *comm;
+    struct chempi_op *op;
+    const int32_t *map; /* team rank -> rank in comm; NULL: identity */
+    int rank;           /* of this process in the team */
+    int size;           /* of the team */
+    int tag;
+    int error;    /* MPI error class of building (S4) */
+    int open;     /* messages since the last fence */
+    int widest;   /* most messages between two fences */
+    uint32_t count;
+    uint32_t room;
+    uint32_t inline_used; /* bytes of inline_bytes */
+    struct chempi_coll_step *steps;
+    struct chempi_coll_block *blocks;
+    struct chempi_coll_step inline_steps[CHEMPI_COLL_INLINE_STEPS];
+    _Alignas(16) unsigned char inline_bytes[CHEMPI_COLL_INLINE_BYTES];
+};
+
+/* An empty schedule for all members of comm (the local group of an
+ * intercommunicator, whose steps name remote ranks). */
+void chempi_coll_sched_init(struct chempi_coll_sched *s,
+                            struct chempi_comm *comm, int tag);
+void chempi_coll_sched_fini(struct chempi_coll_sched *s);
+
+/* Append steps. Peers are team ranks. Nothing is appended for count 0 copies
+ * and combinations; empty messages are sent. */
+void chempi_coll_send(struct chempi_coll_sched *s, const void *buf,
+                      MPI_Count count, struct chempi_datatype *type, int peer);
+void chempi_coll_recv(struct chempi_coll_sched *s, void *buf, MPI_Count count,
+                      struct chempi_datatype *type, int peer);
+void chempi_coll_copy(struct chempi_coll_sched *s, const void *src,
+                      MPI_Count scount, struct chempi_datatype *stype,
+                      void *dst, MPI_Count dcount,
+                      struct chempi_datatype *dtype);
+void chempi_coll_combine(struct chempi_coll_sched *s, const void *src,
+                         void *dst, MPI_Count count,
+                         struct chempi_datatype *type);
+void chempi_coll_fence(struct chempi_coll_sched *s);
+
+/* A fence if the window is full. */
+void chempi_coll_throttle(struct chempi_coll_sched *s);
+
+/* Temporary memory that lives as long as the schedule. NULL (and S4) when
+ * there is none. */
+void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len);
+
+/* The same for count elements of a type; element 0 is at the returned address
+ * in the sense of a user's buffer (lower bounds may be negative). */
+void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
+                       struct chempi_datatype *type);
+
+/* Run it to its end on this thread. All steps are tried; the first MPI error
+ * class is returned. Takes the lane lock itself. */
+int chempi_coll_run(struct chempi_coll_sched *s);
+
+/* The type MPI_BYTE, for packed data. */
+static inline struct chempi_datatype *chempi_coll_byte(void)
+{
+    return &chempi_datatype_predefined[(uintptr_t)MPI_BYTE & 0xff];
+}
+
+#define CHEMPI_COLL_TAG_MASK 0x1fffffffu
+
+/* The tag of the next operation. All members start the collectives of a
+ * communicator in the same order, so the counter is the same everywhere. */
+static inline int chempi_coll_next_tag(struct chempi_comm *comm)
+{
+    return (int)(comm->coll_tag++ & CHEMPI_COLL_TAG_MASK);
+}
+
+/* ---- the algorithms: append what this process does ---- */
+
+typedef void chempi_coll_build_fn(struct chempi_coll_sched *s,
+                                  const struct chempi_coll_call *c);
+
+chempi_coll_build_fn chempi_coll_build_barrier;
+chempi_coll_build_fn chempi_coll_build_bcast;
+chempi_coll_build_fn chempi_coll_build_reduce;
+chempi_coll_build_fn chempi_coll_build_allreduce;
+chempi_coll_build_fn chempi_coll_build_gather;  /* and gatherv */
+chempi_coll_build_fn chempi_coll_build_scatter; /* and scatterv */
+chempi_coll_build_fn chempi_coll_build_allgather; /* and allgatherv */
+chempi_coll_build_fn chempi_coll_build_alltoall;  /* and alltoallv, w */
+chempi_coll_build_fn chempi_coll_build_reduce_scatter; /* and _block */
+chempi_coll_build_fn chempi_coll_build_scan;           /* and exscan */
+chempi_coll_build_fn chempi_coll_build_inter; /* all on intercommunicators */
+
+/* By the kind of call and of communicator. */
+void chempi_coll_build(struct chempi_coll_sched *s,
+                       const struct chempi_coll_call *c);
+
+#endif
