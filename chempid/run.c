@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's event loop; see run.h. */
-#define _GNU_SOURCE /* signalfd, prctl */
+#define _GNU_SOURCE /* sigset_t and friends */
 #include "chempid/run.h"
 
 #include <errno.h>
@@ -9,16 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/brood.h"
 #include "chempid/console.h"
 #include "chempid/hub.h"
 #include "chempid/link.h"
-#include "chempid/orphans.h"
-#include "chempid/super.h"
 #include "chempid/traffic.h"
 #include "chempid/verdict.h"
 #include "common/base/sys.h"
@@ -30,9 +27,9 @@ struct run;
 /* What stands below the root: a supervisor that is our child, or a daemon. */
 struct branch {
     struct run *run;
-    struct chempi_link link;
-    uint32_t node; /* of a supervisor */
-    pid_t pid;     /* 0: a daemon, or reaped */
+    struct chempi_link *link;        /* to one of these: */
+    struct chempi_nestling nestling; /* a supervisor */
+    struct chempi_link daemon;       /* the daemon that has the job */
 };
 
 struct run {
@@ -49,8 +46,7 @@ struct run {
     ev_io signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
-    pid_t *elders; /* children from before this job */
-    size_t elder_count;
+    struct chempi_brood brood;
     bool has_killed;      /* U2 */
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
@@ -229,7 +225,7 @@ static void down_to(void *arg, uint32_t child, uint16_t type,
 {
     struct run *r = arg;
 
-    chempi_link_send(&r->branches[child].link, type, r->spec->job, data, len);
+    chempi_link_send(r->branches[child].link, type, r->spec->job, data, len);
 }
 
 static const struct chempi_hub_ops hub_ops = {.up = up, .down = down_to};
@@ -366,108 +362,55 @@ static int watch_signals(struct run *r, struct chempi_err *err)
     return 0;
 }
 
-/* ---- supervisors of our own ---------------------------------------------- */
+/* ---- what stands below --------------------------------------------------- */
 
-static int take(struct chempi_link *link, const struct chempi_frame *frame,
-                struct chempi_err *err)
+static int take_branch(struct branch *b, const struct chempi_frame *frame,
+                       struct chempi_err *err)
 {
-    struct branch *b = link->arg;
     const uint32_t child = (uint32_t)(b - b->run->branches);
 
     return chempi_hub_take(&b->run->hub, child, frame, err);
 }
 
-/* How a supervisor ended, in a sentence. */
-static void describe_end(const struct branch *b, int status, char *text,
-                         size_t size)
+static int take_nestling(void *arg, const struct chempi_frame *frame,
+                         struct chempi_err *err)
 {
-    const char *node = b->run->spec->node_names[b->node];
-
-    if (WIFSIGNALED(status))
-        (void)snprintf(text, size,
-                       "the supervisor of node %s (pid %ld) was killed by "
-                       "signal %d (%s)",
-                       node, (long)b->pid, WTERMSIG(status),
-                       strsignal(WTERMSIG(status)));
-    else
-        (void)snprintf(text, size,
-                       "the supervisor of node %s (pid %ld) exited with code "
-                       "%d",
-                       node, (long)b->pid, WEXITSTATUS(status));
+    return take_branch(arg, frame, err);
 }
 
-/* Its socket closes when it ends, so the wait is short. */
-static void branch_lost(struct chempi_link *link, int code,
-                        const struct chempi_err *err)
+static void lose_branch(struct branch *b, const char *text)
 {
-    struct branch *b = link->arg;
-    struct run *r = b->run;
-    const uint32_t child = (uint32_t)(b - r->branches);
-    char text[CHEMPI_TEXT_MAX];
-    int status = 0;
+    const uint32_t child = (uint32_t)(b - b->run->branches);
 
-    chempi_link_close(link);
-    if (code != -EPIPE) { /* it lives but talks nonsense */
-        (void)snprintf(text, sizeof(text), "the supervisor of node %s: %.700s",
-                       r->spec->node_names[b->node], err->text);
-        (void)kill(b->pid, SIGKILL);
-    }
-    while (waitpid(b->pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    if (code == -EPIPE)
-        describe_end(b, status, text, sizeof(text));
-    b->pid = 0;
-    if (r->hub.has_done)
-        chempi_hub_leave(&r->hub, child);
+    if (b->run->hub.has_done)
+        chempi_hub_leave(&b->run->hub, child);
     else
-        chempi_hub_lose(&r->hub, child, text);
+        chempi_hub_lose(&b->run->hub, child, text);
+}
+
+static void nestling_ended(void *arg, const char *text)
+{
+    lose_branch(arg, text);
 }
 
 static int start_supervisor(struct run *r, uint32_t node,
                             struct chempi_err *err)
 {
-    struct branch *b = &r->branches[node];
-    int fds[2];
+    struct branch *b = &r->branches[r->branch_count];
+    int rc;
 
-    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) <
-        0)
-        return chempi_err_set(err, -errno,
-                              "cannot create the supervisor's socket: %s",
-                              chempi_err_name(errno));
-    b->pid = chempi_sys->fork();
-    if (b->pid == 0)
-        chempi_super_run(r->spec, node, fds[1]);
-    (void)close(fds[1]); /* the child's end */
-    if (b->pid < 0) {
-        const int code = -errno;
-
-        (void)close(fds[0]); /* unused */
-        b->pid = 0;
-        return chempi_err_set(err, code,
-                              "cannot start a supervisor: %s; raise the "
-                              "limit of processes ('ulimit -u')",
-                              chempi_err_name(code));
-    }
     b->run = r;
-    b->node = node;
-    chempi_link_open(&b->link, r->loop, fds[0], CHEMPI_TREE_MAX,
-                     CHEMPI_QUEUE_MAX);
-    b->link.on_frame = take;
-    b->link.on_lost = branch_lost;
-    b->link.arg = b;
+    b->nestling.on_frame = take_nestling;
+    b->nestling.on_end = nestling_ended;
+    b->nestling.arg = b;
+    rc = chempi_brood_start(&r->brood, &b->nestling, r->loop, r->spec, node,
+                            err);
+    if (rc)
+        return rc;
+    b->link = &b->nestling.link;
     r->branch_count++;
     (void)chempi_hub_add(&r->hub, &node, 1);
     return 0;
-}
-
-static bool is_elder(void *arg, pid_t pid)
-{
-    const struct run *r = arg;
-
-    for (size_t i = 0; i < r->elder_count; i++)
-        if (r->elders[i] == pid)
-            return true;
-    return false;
 }
 
 /* ---- beginning and end --------------------------------------------------- */
@@ -494,7 +437,9 @@ static int set_up(struct run *r, struct chempi_err *err)
     const struct chempi_spec *spec = r->spec;
     int rc;
 
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* else U3 is up to others */
+    rc = chempi_brood_init(&r->brood, err); /* U3 */
+    if (rc)
+        return rc;
     r->loop = ev_loop_new(EVFLAG_AUTO);
     r->branches = chempi_sys->calloc(spec->node_count, sizeof(*r->branches));
     if (!r->loop || !r->branches ||
@@ -504,10 +449,6 @@ static int set_up(struct run *r, struct chempi_err *err)
                             count_targets(spec), r->opt->has_label,
                             &console_ops, r))
         return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
-    rc = chempi_orphans_list(&r->elders, &r->elder_count);
-    if (rc)
-        return chempi_err_set(err, rc, "cannot read /proc: %s",
-                              chempi_err_name(rc));
     start_timers(r);
     return watch_signals(r, err);
 }
@@ -515,8 +456,8 @@ static int set_up(struct run *r, struct chempi_err *err)
 static void tear_down(struct run *r)
 {
     for (uint32_t i = 0; i < r->branch_count; i++)
-        chempi_link_close(&r->branches[i].link);
-    chempi_orphans_end(is_elder, r); /* U3 */
+        chempi_link_close(r->branches[i].link);
+    chempi_brood_fini(&r->brood); /* U3 */
     chempi_hub_fini(&r->hub);
     if (r->loop) {
         chempi_console_fini(&r->console);
@@ -528,7 +469,6 @@ static void tear_down(struct run *r)
     if (r->signal_fd >= 0)
         (void)close(r->signal_fd); /* nothing is written there */
     free(r->branches);
-    free(r->elders);
     chempi_wire_clear(&r->stats);
 }
 
