@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of a description that can be read; see check.h. */
+#include "mdconfig/check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/table/envelope.h"
+#include "common/table/known.h"
+#include "mdconfig/circle.h"
+#include "mdconfig/show.h"
+
+#define SAME_KIND_MAX 8u /* findings of one kind before they are summed up */
+#define NAMES_LEN 160
+
+static void add(struct chempi_check *c, enum chempi_check_level level,
+                char *text)
+{
+    c->findings = chempi_mem_grow(c->findings, c->count, &c->room,
+                                  sizeof(*c->findings));
+    c->findings[c->count++] =
+        (struct chempi_check_finding){.level = level, .text = text};
+}
+
+/* ---- networks ----------------------------------------------------------- */
+
+static void check_device(struct chempi_check *c, const struct chempi_desc *d,
+                         const struct chempi_desc_network *n)
+{
+    const struct chempi_known_device *device =
+        chempi_known_device_find(n->device);
+
+    if (device->remark)
+        add(c, CHEMPI_CHECK_WARNING,
+            chempi_arena_format(&c->arena,
+                                "%s:%zu: network %s: device %s %s", d->file,
+                                n->line, n->name, n->device, device->remark));
+}
+
+/* A protocol that is never the fastest is most likely a slip of a figure. */
+static void check_protocols(struct chempi_check *c,
+                            const struct chempi_desc *d,
+                            const struct chempi_desc_network *n)
+{
+    struct chempi_line lines[CHEMPI_DESC_PROTOCOLS_MAX];
+    bool used[CHEMPI_DESC_PROTOCOLS_MAX] = {false};
+    struct chempi_piece *pieces;
+    size_t count;
+
+    for (size_t i = 0; i < n->protocol_count; i++)
+        lines[i] = (struct chempi_line){
+            .base_us = n->protocols[i].latency_us + n->protocols[i].cost_us,
+            .slope_us = 1.0 / n->protocols[i].bw_bytes_per_us,
+            .min_len = n->protocols[i].min_len,
+            .max_len = n->protocols[i].max_len,
+        };
+    if (chempi_envelope(lines, n->protocol_count, &pieces, &count) != 0)
+        chempi_mem_exhausted(n->protocol_count * sizeof(*lines));
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].line != CHEMPI_ENVELOPE_NONE)
+            used[pieces[i].line] = true;
+    }
+    free(pieces);
+    for (size_t i = 0; i < n->protocol_count; i++) {
+        if (!used[i])
+            add(c, CHEMPI_CHECK_WARNING,
+                chempi_arena_format(&c->arena,
+                                    "%s:%zu: network %s: protocol %s is not "
+                                    "the fastest at any size",
+                                    d->file, n->line, n->name,
+                                    n->protocols[i].name));
+        if (n->protocols[i].is_default && !n->implied)
+            add(c, CHEMPI_CHECK_NOTE,
+                chempi_arena_format(&c->arena,
+                                    "%s:%zu: network %s: protocol %s has "
+                                    "default figures, not measured ones",
+                                    d->file, n->line, n->name,
+                                    n->protocols[i].name));
+    }
+}
+
+static void check_members(struct chempi_check *c, const struct chempi_graph *g,
+                          uint32_t network)
+{
+    const struct chempi_desc_network *n = &g->desc->networks[network];
+    uint32_t nodes = 0;
+
+    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1]; i++)
+        nodes += chempi_graph_size(g, g->in[i]);
+    if (!n->inside_node && nodes < 2)
+        add(c, CHEMPI_CHECK_WARNING,
+            chempi_arena_format(&c->arena,
+                                "%s:%zu: network %s joins %s", g->desc->file,
+                                n->line, n->name,
+                                nodes ? "one node only" : "no nodes"));
+}
+
+static void check_networks(struct chempi_check *c,
+                           const struct chempi_graph *g)
+{
+    const struct chempi_desc *d = g->desc;
+    size_t line = 0;
+
+    for (uint32_t i = 0; i < d->network_count; i++) {
+        const struct chempi_desc_network *n = &d->networks[i];
+
+        check_members(c, g, i);
+        if (n->line == line && line > 0)
+            continue; /* of the same key as the one before */
+        line = n->line;
+        check_device(c, d, n);
+        check_protocols(c, d, n);
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
+/* Two networks of a node behind one interface or address. */
+static bool check_interfaces(struct chempi_check *c,
+                             const struct chempi_desc *d,
+                             const struct chempi_desc_node *n)
+{
+    for (size_t i = 0; i < n->attachment_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            const struct chempi_desc_attachment *a = &n->attachments[k];
+            const struct chempi_desc_attachment *b = &n->attachments[i];
+            bool address = is_same_text(a->address, b->address);
+
+            if (!address && !is_same_text(a->interface, b->interface))
+                continue;
+            add(c, CHEMPI_CHECK_WARNING,
+                chempi_arena_format(
+                    &c->arena,
+                    "%s:%zu: node %s: networks %s and %s share the %s %s, so "
+                    "their bandwidth is counted twice",
+                    d->file, n->line, n->name, d->networks[a->network].name,
+                    d->networks[b->network].name,
+                    address ? "address" : "interface",
+                    address ? a->address : a->interface));
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An address belongs to one node of a network. */
+static void check_addresses(struct chempi_check *c, const struct chempi_desc *d)
+{
+    struct chempi_names seen = {.count = 0};
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < d->node_count && found < SAME_KIND_MAX; i++) {
+        const struct chempi_desc_node *n = &d->nodes[i];
+
+        for (size_t k = 0; k < n->attachment_count; k++) {
+            const struct chempi_desc_attachment *a = &n->attachments[k];
+            char *key;
+            uint32_t other;
+
+            if (!a->address)
+                continue;
+            key = chempi_arena_format(&c->arena, "%u %s", a->network,
+                                      a->address);
+            other = chempi_names_find(&seen, key);
+            if (other == CHEMPI_NAMES_NONE) {
+                chempi_names_add(&seen, key, i);
+                continue;
+            }
+            found++;
+            add(c, CHEMPI_CHECK_ERROR,
+                chempi_arena_format(&c->arena,
+                                    "%s:%zu: nodes %s and %s have the same "
+                                    "address %s on network %s",
+                                    d->file, n->line, d->nodes[other].name,
+                                    n->name, a->address,
+                                    d->networks[a->network].name));
+        }
+    }
+    chempi_names_fini(&seen);
+}
+
+static void check_nodes(struct chempi_check *c, const struct chempi_graph *g)
+{
+    const struct chempi_desc *d = g->desc;
+    uint32_t found = 0;
+
+    for (uint32_t i = 0; i < d->node_count && found < SAME_KIND_MAX; i++)
+        found += check_interfaces(c, d, &d->nodes[i]);
+    check_addresses(c, d);
+    for (uint32_t i = 0; i < g->class_count; i++) {
+        const struct chempi_desc_node *n = chempi_graph_model(g, i);
+        uint32_t networks = g->out_first[i + 1] - g->out_first[i];
+        char names[NAMES_LEN];
+
+        if (n->gateway && networks < 2)
+            add(c, CHEMPI_CHECK_WARNING,
+                chempi_arena_format(
+                    &c->arena,
+                    "%s:%zu: gateway %s sends on %s, so it has nothing to "
+                    "forward between",
+                    d->file, n->line,
+                    chempi_show_members(g, i, names, sizeof(names)),
+                    networks ? "one network" : "no network"));
+    }
+}
+
+/* ---- reach -------------------------------------------------------------- */
+
+/* reach[a * classes + b]: nodes of class a reach nodes of class b. */
+struct reach {
+    const struct chempi_graph *graph;
+    unsigned char *can;
+    uint32_t *queue;
+    unsigned char *seen;
+};
+
+/* Mark what class `from` reaches when class `lost` does not forward. */
+static void flood(const struct reach *r, uint32_t from, uint32_t lost)
+{
+    const struct chempi_graph *g = r->graph;
+    bool forward = g->desc->ways != CHEMPI_DESC_DIRECT;
+    uint32_t head = 0;
+    uint32_t tail = 0;
+
+    memset(r->seen, 0, g->class_count);
+    r->queue[tail++] = from;
+    for (bool first = true; head < tail; first = false) {
+        uint32_t c = r->queue[head++];
+
+        if (!first && c == from)
+            continue; /* its networks have been walked */
+        for (uint32_t i = g->out_first[c]; i < g->out_first[c + 1]; i++) {
+            uint32_t n = g->out[i];
+
+            for (uint32_t k = g->in_first[n]; k < g->in_first[n + 1]; k++) {
+                uint32_t next = g->in[k];
+
+                if (r->seen[next])
+                    continue;
+                r->seen[next] = 1;
+                if (forward && next != lost && chempi_graph_forwards(g, next))
+                    r->queue[tail++] = next;
+            }
+        }
+    }
+}
+
+/* A class of one node needs no way to itself over networks. */
+static bool is_pair(const struct chempi_graph *g, uint32_t a, uint32_t b)
+{
+    return a != b || chempi_graph_size(g, a) > 1;
+}
+
+static void tell_unreachable(struct chempi_check *c, const struct reach *r,
+                             uint32_t a, uint32_t b)
+{
+    const struct chempi_graph *g = r->graph;
+    bool back = r->can[(size_t)b * g->class_count + a];
+    char from[NAMES_LEN];
+    char to[NAMES_LEN];
+    const char *remedy;
+
+    if (back)
+        remedy = "though the way back exists: a one-way link";
+    else if (g->desc->ways == CHEMPI_DESC_DIRECT)
+        remedy = "no network is shared and gateways are switched off "
+                 "(forwarding: ways: direct)";
+    else
+        remedy = "no network is shared and no gateway lies between; attach "
+                 "them to a common network or say `gateway: true` for a node "
+                 "that is attached to both sides";
+    add(c, CHEMPI_CHECK_ERROR,
+        chempi_arena_format(&c->arena, "%s:%zu: %s cannot reach %s: %s",
+                            g->desc->file, chempi_graph_model(g, a)->line,
+                            chempi_show_members(g, a, from, sizeof(from)),
+                            chempi_show_members(g, b, to, sizeof(to)),
+                            remedy));
+    c->findings[c->count - 1].is_reach = true;
+}
+
+static void check_pairs(struct chempi_check *c, const struct reach *r)
+{
+    const struct chempi_graph *g = r->graph;
+    uint64_t found = 0;
+
+    for (uint32_t a = 0; a < g->class_count; a++) {
+        for (uint32_t b = 0; b < g->class_count; b++) {
+            bool there = r->can[(size_t)a * g->class_count + b];
+            bool back = r->can[(size_t)b * g->class_count + a];
+
+            if (there || !is_pair(g, a, b) || (!back && b < a))
+                continue; /* a pair cut both ways is told once */
+            if (found++ < SAME_KIND_MAX)
+                tell_unreachable(c, r, a, b);
+        }
+    }
+    if (found > SAME_KIND_MAX) {
+        add(c, CHEMPI_CHECK_ERROR,
+            chempi_arena_format(&c->arena,
+                                "%s: and %llu more pairs of classes cannot "
+                                "reach each other",
+                                g->desc->file,
+                                (unsigned long long)(found - SAME_KIND_MAX)));
+        c->findings[c->count - 1].is_reach = true;
+    }
+}
+
+/* A lone gateway between others: what is cut off without it? */
+static void check_loss(struct chempi_check *c, const struct reach *r,
+                       uint32_t lost)
+{
+    const struct chempi_graph *g = r->graph;
+    char from[NAMES_LEN];
+    char to[NAMES_LEN];
+
+    for (uint32_t a = 0; a < g->class_count; a++) {
+        if (a == lost)
+            continue;
+        flood(r, a, lost);
+        for (uint32_t b = 0; b < g->class_count; b++) {
+            if (b == lost || r->seen[b] || !is_pair(g, a, b) ||
+                !r->can[(size_t)a * g->class_count + b])
+                continue;
+            add(c, CHEMPI_CHECK_WARNING,
+                chempi_arena_format(
+                    &c->arena,
+                    "%s:%zu: gateway %s is a single point of failure: "
+                    "without it %s cannot reach %s",
+                    g->desc->file, chempi_graph_model(g, lost)->line,
+                    chempi_graph_model(g, lost)->name,
+                    chempi_show_members(g, a, from, sizeof(from)),
+                    chempi_show_members(g, b, to, sizeof(to))));
+            return;
+        }
+    }
+}
+
+/* Pairs of classes beyond which the check of lost gateways, cubic in the
+ * number of classes, would take longer than compiling. */
+#define LOSS_PAIRS_MAX 40000u
+
+static void check_reach(struct chempi_check *c, const struct chempi_graph *g)
+{
+    size_t n = g->class_count;
+    struct reach r = {.graph = g};
+    uint32_t lone = 0;
+
+    r.can = chempi_mem_get(n * n, 1);
+    r.queue = chempi_mem_get(n + 2, sizeof(*r.queue));
+    r.seen = chempi_mem_get(n, 1);
+    for (uint32_t a = 0; a < g->class_count; a++) {
+        flood(&r, a, CHEMPI_SEARCH_NONE);
+        memcpy(r.can + a * n, r.seen, n);
+    }
+    check_pairs(c, &r);
+    for (uint32_t i = 0; i < g->class_count; i++) {
+        if (!chempi_graph_forwards(g, i) || chempi_graph_size(g, i) > 1)
+            continue;
+        if (lone++ * n > LOSS_PAIRS_MAX) {
+            add(c, CHEMPI_CHECK_NOTE,
+                chempi_arena_format(&c->arena,
+                                    "%s: only the first %u lone gateways "
+                                    "were checked for single points of "
+                                    "failure",
+                                    g->desc->file, lone - 1));
+            break;
+        }
+        check_loss(c, &r, i);
+    }
+    free(r.can);
+    free(r.queue);
+    free(r.seen);
+}
+
+/* ---- circles ------------------------------------------------------------ */
+
+static void check_circles(struct chempi_check *c, const struct chempi_graph *g)
+{
+    char text[512];
+
+    if (chempi_circle_find(g, text, sizeof(text)))
+        add(c, CHEMPI_CHECK_ERROR,
+            chempi_arena_format(
+                &c->arena,
+                "%s: gateways can wait for each other's buffers in a circle: "
+                "%s; take one of them out of the circle (no `gateway: true`) "
+                "or say `ways: needed`",
+                g->desc->file, text));
+}
+
+void chempi_check_run(const struct chempi_graph *graph,
+                      struct chempi_check *out)
+{
+    *out = (struct chempi_check){.count = 0};
+    check_networks(out, graph);
+    check_nodes(out, graph);
+    check_reach(out, graph);
+    check_circles(out, graph);
+}
+
+void chempi_check_fini(struct chempi_check *check)
+{
+    free(check->findings);
+    chempi_arena_fini(&check->arena);
+    *check = (struct chempi_check){.count = 0};
+}

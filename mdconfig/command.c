@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the commands do; see command.h. */
+#include "mdconfig/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/table/format.h"
+#include "common/table/load.h"
+#include "mdconfig/check.h"
+#include "mdconfig/compile.h"
+#include "mdconfig/explain.h"
+#include "mdconfig/show.h"
+#include "mdconfig/text.h"
+
+#define ARGUMENTS_MAX 4
+
+/* Options and arguments of a command line, taken apart. */
+struct line {
+    const char *arguments[ARGUMENTS_MAX];
+    int count;
+    const char *dir; /* -o */
+    bool alone;
+    bool shared;
+    bool allow_unreachable;
+    bool strict;
+};
+
+static int usage(struct chempi_err *err, const char *what, const char *word)
+{
+    (void)chempi_err_set(err, -EINVAL, "%s%s", what, word);
+    return CHEMPI_COMMAND_USAGE;
+}
+
+static bool take_flag(struct line *line, const char *word)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"--alone", &line->alone},
+        {"--shared", &line->shared},
+        {"--allow-unreachable", &line->allow_unreachable},
+        {"--strict", &line->strict},
+    };
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(flags); i++) {
+        if (strcmp(word, flags[i].name) == 0) {
+            *flags[i].flag = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Is the word one of a list separated by spaces? */
+static bool is_allowed(const char *allowed, const char *word)
+{
+    size_t len = strlen(word);
+
+    while (*allowed) {
+        size_t n = strcspn(allowed, " ");
+
+        if (n == len && strncmp(allowed, word, len) == 0)
+            return true;
+        allowed += n + (allowed[n] == ' ');
+    }
+    return false;
+}
+
+/* `allowed`: the options of this command, separated by spaces. */
+static int read_line(int argc, char **argv, const char *allowed, int least,
+                     int most, struct line *line, struct chempi_err *err)
+{
+    bool options = true;
+
+    *line = (struct line){.dir = "."};
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (options && strcmp(word, "--") == 0) {
+            options = false;
+        } else if (options && word[0] == '-' && word[1]) {
+            if (!is_allowed(allowed, word))
+                return usage(err, "unknown option ", word);
+            if (take_flag(line, word))
+                continue;
+            if (i + 1 == argc) /* only -o is left */
+                return usage(err, "expected a directory after ", word);
+            line->dir = argv[++i];
+        } else if (line->count == most) {
+            return usage(err, "too many arguments from ", word);
+        } else {
+            line->arguments[line->count++] = word;
+        }
+    }
+    if (line->count < least)
+        return usage(err, "too few arguments", "");
+    return 0;
+}
+
+/* ---- check -------------------------------------------------------------- */
+
+static const char *const level_names[] = {"note", "warning", "error"};
+
+/* Print findings at or above a level; *worst is the highest of all. */
+static void print_findings(const struct chempi_check *check,
+                           enum chempi_check_level from, FILE *out)
+{
+    for (size_t i = 0; i < check->count; i++) {
+        const struct chempi_check_finding *f = &check->findings[i];
+
+        if (f->level >= from)
+            (void)fprintf(out, "%s: %s\n", level_names[f->level], f->text);
+    }
+}
+
+static size_t count_findings(const struct chempi_check *check,
+                             enum chempi_check_level level, bool reach_too)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < check->count; i++)
+        n += check->findings[i].level == level &&
+             (reach_too || !check->findings[i].is_reach);
+    return n;
+}
+
+int chempi_command_check(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_desc desc;
+    struct chempi_graph graph;
+    struct chempi_check check;
+    struct line line;
+    size_t errors;
+    size_t warnings;
+    int rc = read_line(argc, argv, "--strict", 1, 1, &line, err);
+
+    if (rc)
+        return rc;
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, &desc);
+    chempi_check_run(&graph, &check);
+    print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
+    errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
+    warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
+    (void)printf("%s: %u nodes in %u classes, %u networks: %zu error%s, %zu "
+                 "warning%s\n",
+                 desc.file, desc.node_count, desc.class_count,
+                 desc.network_count, errors, errors == 1 ? "" : "s", warnings,
+                 warnings == 1 ? "" : "s");
+    chempi_check_fini(&check);
+    chempi_graph_fini(&graph);
+    chempi_desc_fini(&desc);
+    return errors > 0 || (line.strict && warnings > 0) ? CHEMPI_COMMAND_FAILED
+                                                       : CHEMPI_COMMAND_OK;
+}
+
+/* ---- compile ------------------------------------------------------------ */
+
+static bool may_compile(const struct chempi_graph *graph,
+                        bool allow_unreachable, struct chempi_err *err)
+{
+    struct chempi_check check;
+    size_t errors;
+
+    chempi_check_run(graph, &check);
+    errors = count_findings(&check, CHEMPI_CHECK_ERROR, !allow_unreachable);
+    print_findings(&check, CHEMPI_CHECK_WARNING, stderr);
+    if (errors > 0)
+        (void)chempi_err_set(err, -EINVAL,
+                             "%s: not compiled%s", graph->desc->file,
+                             count_findings(&check, CHEMPI_CHECK_ERROR,
+                                            false) == 0
+                                 ? " (--allow-unreachable would accept pairs "
+                                   "without a way)"
+                                 : "");
+    chempi_check_fini(&check);
+    return errors == 0;
+}
+
+static int compile(const struct chempi_desc *desc, const struct line *line,
+                   struct chempi_err *err)
+{
+    enum chempi_compile_layout layout = line->alone    ? CHEMPI_COMPILE_ALONE
+                                        : line->shared ? CHEMPI_COMPILE_SHARED
+                                                       : CHEMPI_COMPILE_AUTO;
+    struct chempi_compile_result result;
+    struct chempi_graph graph;
+    int rc = -EINVAL;
+
+    chempi_graph_init(&graph, desc);
+    if (may_compile(&graph, line->allow_unreachable, err))
+        rc = chempi_compile_write(&graph, line->dir, layout, &result, err);
+    chempi_graph_fini(&graph);
+    if (rc)
+        return CHEMPI_COMMAND_FAILED;
+    (void)printf("%u tables of %u classes in %s, each at most %zu bytes%s\n",
+                 result.table_count, desc->class_count, line->dir,
+                 result.table_len_max,
+                 result.shared ? " with its shared parts" : "");
+    return CHEMPI_COMMAND_OK;
+}
+
+int chempi_command_compile(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_desc desc;
+    struct line line;
+    int rc = read_line(argc, argv, "-o --alone --shared --allow-unreachable",
+                       1, 1, &line, err);
+
+    if (rc)
+        return rc;
+    if (line.alone && line.shared)
+        return usage(err, "--alone and --shared exclude each other", "");
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = compile(&desc, &line, err);
+    chempi_desc_fini(&desc);
+    return rc;
+}
+
+/* ---- show --------------------------------------------------------------- */
+
+static bool is_table(const char *path)
+{
+    unsigned char head[sizeof(CHEMPI_TABLE_MAGIC) - 1];
+    FILE *file = strcmp(path, "-") == 0 ? NULL : fopen(path, "r");
+    bool is = false;
+
+    if (!file)
+        return false;
+    is = fread(head, sizeof(head), 1, file) == 1 &&
+         memcmp(head, CHEMPI_TABLE_MAGIC, sizeof(head)) == 0;
+    (void)fclose(file); /* only read */
+    return is;
+}
+
+static int show_image(const void *data, size_t len, struct chempi_err *err)
+{
+    struct chempi_table *table;
+    int rc = chempi_table_open(data, len, &table, err);
+
+    if (rc)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_show_table(table, stdout);
+    chempi_table_close(table);
+    return CHEMPI_COMMAND_OK;
+}
+
+static int show_table_file(const char *path, struct chempi_err *err)
+{
+    void *data;
+    size_t len;
+    int rc;
+
+    if (chempi_table_load(path, &data, &len, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = show_image(data, len, err);
+    if (rc)
+        (void)chempi_err_prefix(err, "%s", path);
+    free(data);
+    return rc;
+}
+
+static uint32_t find_node(const struct chempi_desc *desc, const char *name,
+                          struct chempi_err *err)
+{
+    uint32_t node = chempi_names_find(&desc->node_names, name);
+    const char **words;
+    const char *near;
+    size_t count = desc->node_count < 4096 ? desc->node_count : 4096;
+
+    if (node != CHEMPI_NAMES_NONE)
+        return node;
+    words = chempi_mem_get(count, sizeof(*words));
+    for (size_t i = 0; i < count; i++)
+        words[i] = desc->nodes[i].name;
+    near = chempi_text_suggest(name, words, count);
+    (void)chempi_err_set(err, -ENOENT, "%s: no node '%.80s'%s%s%s",
+                         desc->file, name, near ? "; did you mean '" : "",
+                         near ? near : "", near ? "'?" : "");
+    free(words);
+    return node;
+}
+
+static int show_node(const struct chempi_graph *graph, const char *name,
+                     struct chempi_err *err)
+{
+    uint32_t node = find_node(graph->desc, name, err);
+    struct chempi_blob image;
+    int rc;
+
+    if (node == CHEMPI_NAMES_NONE ||
+        chempi_compile_image(graph, node, &image, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = show_image(image.data, image.len, err);
+    chempi_blob_fini(&image);
+    return rc;
+}
+
+int chempi_command_show(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_desc desc;
+    struct chempi_graph graph;
+    struct line line;
+    int rc = read_line(argc, argv, "", 1, 2, &line, err);
+
+    if (rc)
+        return rc;
+    if (is_table(line.arguments[0])) {
+        if (line.count > 1)
+            return usage(err, "a table is of one node already; too much: ",
+                         line.arguments[1]);
+        return show_table_file(line.arguments[0], err);
+    }
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, &desc);
+    if (line.count > 1)
+        rc = show_node(&graph, line.arguments[1], err);
+    else
+        chempi_show_desc(&graph, stdout);
+    chempi_graph_fini(&graph);
+    chempi_desc_fini(&desc);
+    return rc;
+}
+
+/* ---- explain ------------------------------------------------------------ */
+
+static int explain(const struct chempi_desc *desc, const struct line *line,
+                   uint64_t len, struct chempi_err *err)
+{
+    uint32_t from = find_node(desc, line->arguments[1], err);
+    uint32_t to = CHEMPI_NAMES_NONE;
+    struct chempi_graph graph;
+    bool found;
+
+    if (from != CHEMPI_NAMES_NONE)
+        to = find_node(desc, line->arguments[2], err);
+    if (to == CHEMPI_NAMES_NONE)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, desc);
+    found = chempi_explain(&graph, from, to, len, stdout);
+    chempi_graph_fini(&graph);
+    return found ? CHEMPI_COMMAND_OK : CHEMPI_COMMAND_FAILED;
+}
+
+int chempi_command_explain(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_desc desc;
+    struct line line;
+    uint64_t len;
+    int rc = read_line(argc, argv, "", 4, 4, &line, err);
+
+    if (rc)
+        return rc;
+    if (chempi_text_size(line.arguments[3], &len) != 0)
+        return usage(err, "expected a size such as 64KiB, found ",
+                     line.arguments[3]);
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = explain(&desc, &line, len, err);
+    chempi_desc_fini(&desc);
+    return rc;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mdconfig: from a description of networks to connection tables. This file
+ * reads the command line; what a command does is in command.c. Errors are
+ * printed here, once.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+#include "mdconfig/command.h"
+
+static const struct chempi_command commands[] = {
+    {"compile", "[-o DIR] [--alone|--shared] [--allow-unreachable] FILE",
+     "write the connection table of every node", chempi_command_compile},
+    {"check", "[--strict] FILE", "look for mistakes, write nothing",
+     chempi_command_check},
+    {"show", "FILE [NODE]", "print a table or a description",
+     chempi_command_show},
+    {"explain", "FILE FROM TO SIZE", "say why a message takes its way",
+     chempi_command_explain},
+};
+
+static void print_help(FILE *out)
+{
+    (void)fprintf(out, "mdconfig turns a description of nodes and networks "
+                       "into connection tables.\n\nusage:\n");
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(commands); i++)
+        (void)fprintf(out, "  mdconfig %s %s\n      %s\n", commands[i].name,
+                      commands[i].arguments, commands[i].purpose);
+    (void)fprintf(out, "  mdconfig --help | --version\n\n"
+                       "FILE is a description (see chempi-network(5); - is "
+                       "standard input); show\ntakes a table too. Exit codes: "
+                       "0 success, 1 failure, 2 wrong usage.\n");
+}
+
+static int usage_error(const char *word)
+{
+    (void)fprintf(stderr,
+                  "mdconfig: expected a command (compile, check, show, "
+                  "explain), found %s%s%s; try mdconfig --help\n",
+                  word ? "'" : "", word ? word : "none", word ? "'" : "");
+    return CHEMPI_COMMAND_USAGE;
+}
+
+static int run(const struct chempi_command *command, int argc, char **argv)
+{
+    struct chempi_err err = {.code = 0};
+    int rc = command->run(argc, argv, &err);
+
+    if (err.text[0])
+        (void)fprintf(stderr, "mdconfig: %s\n", err.text);
+    if (rc == CHEMPI_COMMAND_USAGE)
+        (void)fprintf(stderr, "usage: mdconfig %s %s\n", command->name,
+                      command->arguments);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    int rc = -1;
+
+    if (argc < 2)
+        return usage_error(NULL);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        rc = 0;
+    } else if (strcmp(argv[1], "--version") == 0) {
+        (void)printf("mdconfig (CHEMPI) %s, table format %u\n",
+                     CHEMPI_VERSION, (unsigned)CHEMPI_TABLE_VERSION);
+        rc = 0;
+    }
+    for (size_t i = 0; rc < 0 && i < CHEMPI_ARRAY_LEN(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            rc = run(&commands[i], argc - 2, argv + 2);
+    }
+    if (rc < 0)
+        return usage_error(argv[1]);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        (void)fprintf(stderr, "mdconfig: standard output: %s\n",
+                      strerror(errno));
+        return CHEMPI_COMMAND_FAILED;
+    }
+    return rc;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words of a description and of a command line: sizes, times and bandwidths
+ * with their units, in both directions, and suggestions for misspelt words.
+ * No function depends on the locale.
+ */
+#ifndef CHEMPI_MDCONFIG_TEXT_H
+#define CHEMPI_MDCONFIG_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHEMPI_TEXT_QUANTITY_MAX 32 /* bytes with the terminating zero */
+
+/*
+ * A number, perhaps with a fraction, and a unit. 0, or -EINVAL: no number;
+ * -ENOTSUP: no such unit; -ERANGE: too large, or a fraction of a byte.
+ */
+
+/* B (or none), kB, MB, GB, TB, KiB, MiB, GiB, TiB. */
+int chempi_text_size(const char *text, uint64_t *bytes);
+/* ns, us (or none), ms, s. */
+int chempi_text_time(const char *text, double *us);
+/* B/s, kB/s, MB/s (or none), GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s,
+ * Mbit/s, Gbit/s, Tbit/s. */
+int chempi_text_bandwidth(const char *text, double *bytes_per_us);
+
+/* The units of each kind in words, for messages. */
+extern const char chempi_text_size_units[];
+extern const char chempi_text_time_units[];
+extern const char chempi_text_bandwidth_units[];
+
+/* "64 KiB", "100 B", "any size" for UINT64_MAX; exact. Returns buf. */
+const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                 uint64_t bytes);
+/* "412 us", "1.25 ms"; three or four significant digits. */
+const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                 double us);
+/* "87.7 MB/s" */
+const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                      double bytes_per_us);
+
+/* The word of a list (of `count`) most like `word`, or NULL when none is
+ * near: a third of its letters may differ. */
+const char *chempi_text_suggest(const char *word, const char *const *list,
+                                size_t count);
+
+#endif
