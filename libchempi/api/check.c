@@ -56,10 +56,9 @@ int chempi_api_bad_type(struct chempi_comm *comm, const char *func,
 int chempi_api_bad_count(struct chempi_comm *comm, const char *func,
                          const char *arg, MPI_Count value)
 {
-    (void)chempi_error_set(MPI_ERR_COUNT,
-                           "argument %s is %" PRId64
-                           "; a count must be 0 or more",
-                           arg, value);
+    (void)chempi_error_set(
+        MPI_ERR_COUNT, "argument %s is %" PRId64 "; a count must be 0 or more",
+        arg, value);
     return chempi_error_raise(comm, MPI_ERR_COUNT, func);
 }
 
@@ -80,8 +79,7 @@ int chempi_api_bad_root(struct chempi_comm *comm, const char *func,
                            "argument %s is %d; the root must be a rank from 0 "
                            "to %" PRIu32 "%s",
                            arg, value, comm->remote_size - 1,
-                           comm->is_inter ? ", MPI_ROOT or MPI_PROC_NULL"
-                                          : "");
+                           comm->is_inter ? ", MPI_ROOT or MPI_PROC_NULL" : "");
     return chempi_error_raise(comm, MPI_ERR_ROOT, func);
 }
 

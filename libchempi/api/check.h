@@ -58,8 +58,8 @@ static inline bool chempi_api_is_type_ok(const struct chempi_datatype *type)
 
 /* A NULL buffer is MPI_BOTTOM, which only a type with absolute addresses can
  * use; type is NULL where it is not significant. */
-static inline bool
-chempi_api_needs_buffer(const struct chempi_datatype *type, MPI_Count count)
+static inline bool chempi_api_needs_buffer(const struct chempi_datatype *type,
+                                           MPI_Count count)
 {
     return type && count > 0 && type->is_predefined && type->size > 0;
 }
@@ -75,9 +75,8 @@ CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm,
                                       int errclass, const void *handle);
 CHEMPI_COLD int chempi_api_bad_type(struct chempi_comm *comm, const char *func,
                                     const char *arg, MPI_Datatype handle);
-CHEMPI_COLD int chempi_api_bad_count(struct chempi_comm *comm,
-                                     const char *func, const char *arg,
-                                     MPI_Count value);
+CHEMPI_COLD int chempi_api_bad_count(struct chempi_comm *comm, const char *func,
+                                     const char *arg, MPI_Count value);
 CHEMPI_COLD int chempi_api_bad_rank(struct chempi_comm *comm, const char *func,
                                     const char *arg, int value);
 CHEMPI_COLD int chempi_api_bad_root(struct chempi_comm *comm, const char *func,
@@ -91,9 +90,8 @@ CHEMPI_COLD int chempi_api_null_pointer(struct chempi_comm *comm,
                                         int errclass);
 
 /* A result does not fit into the int that the caller gave for it. */
-CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm,
-                                     const char *func, const char *arg,
-                                     MPI_Count value);
+CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm, const char *func,
+                                     const char *arg, MPI_Count value);
 
 /* The function is not implemented in this version. The tool interface has
  * its own error codes and no error handler. */

@@ -60,8 +60,7 @@ static bool grow_locked(void)
     slot = chempi_sys->calloc(slots, sizeof(*slot));
     if (!slot)
         return false;
-    address = chempi_sys->realloc(table.address,
-                                  slots / 2 * sizeof(*address));
+    address = chempi_sys->realloc(table.address, slots / 2 * sizeof(*address));
     if (!address) {
         free(slot);
         return false;

@@ -61,8 +61,8 @@ CHEMPI_API_ALIAS(int, MPI_Abi_get_version, (int *abi_major, int *abi_minor));
 
 CHEMPI_EXPORT int PMPI_Get_library_version(char *version, int *resultlen)
 {
-    static const char text[] = "CHEMPI " CHEMPI_VERSION
-                               ", MPI 5.0, standard ABI 1.0";
+    static const char text[] =
+        "CHEMPI " CHEMPI_VERSION ", MPI 5.0, standard ABI 1.0";
 
     if (!version || !resultlen)
         return chempi_api_null_pointer(NULL, "MPI_Get_library_version",
@@ -72,8 +72,7 @@ CHEMPI_EXPORT int PMPI_Get_library_version(char *version, int *resultlen)
     *resultlen = (int)sizeof(text) - 1;
     return MPI_SUCCESS;
 }
-CHEMPI_API_ALIAS(int, MPI_Get_library_version,
-                 (char *version, int *resultlen));
+CHEMPI_API_ALIAS(int, MPI_Get_library_version, (char *version, int *resultlen));
 
 /* Profiling libraries give it a meaning; the library itself has none. */
 CHEMPI_EXPORT int PMPI_Pcontrol(const int level, ...)

@@ -97,8 +97,8 @@ static void check_collective_arguments(void)
     REFUSED(MPI_Bcast(data, 1, MPI_INT, 1, comm), MPI_ERR_ROOT, "root");
     REFUSED(MPI_Bcast(data, 1, MPI_INT, MPI_ROOT, comm), MPI_ERR_ROOT, "root");
     REFUSED(MPI_Bcast(data, -1, MPI_INT, 0, comm), MPI_ERR_COUNT, "count");
-    REFUSED(MPI_Allreduce(data, out, 1, MPI_INT, MPI_OP_NULL, comm),
-            MPI_ERR_OP, "op");
+    REFUSED(MPI_Allreduce(data, out, 1, MPI_INT, MPI_OP_NULL, comm), MPI_ERR_OP,
+            "op");
     REFUSED(MPI_Allreduce(data, NULL, 1, MPI_INT, MPI_SUM, comm),
             MPI_ERR_BUFFER, "recvbuf");
     REFUSED(MPI_Gather(data, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, 0, comm),
