@@ -266,6 +266,8 @@ const char *chempi_text_suggest(const char *word, const char *const *list,
         if (strlen(list[i]) > WORD_MAX)
             continue;
         d = distance(word, list[i]);
+        if (len >= 3 && strncmp(word, list[i], len) == 0)
+            d = d < least ? d : least; /* the beginning of a longer word */
         if (d <= least && d < strlen(list[i])) {
             if (d == least && best)
                 continue;

@@ -41,7 +41,7 @@ const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
                                       double bytes_per_us);
 
 /* The word of a list (of `count`) most like `word`, or NULL when none is
- * near: a third of its letters may differ. */
+ * near: a third of its letters may differ, or it is the beginning. */
 const char *chempi_text_suggest(const char *word, const char *const *list,
                                 size_t count);
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Quantities, patterns, suggestions and folded names. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+#include "mdconfig/desc.h"
+#include "mdconfig/pattern.h"
+#include "mdconfig/text.h"
+
+Test(size, takes_units_and_whole_bytes_only)
+{
+    static const struct {
+        const char *text;
+        int rc;
+        uint64_t bytes;
+    } cases[] = {
+        {"0", 0, 0},
+        {"17", 0, 17},
+        {"18446744073709551615", 0, UINT64_MAX},
+        {"64KiB", 0, 65536},
+        {"64 KiB", 0, 65536},
+        {"1.5 KiB", 0, 1536},
+        {"2 MB", 0, 2000000},
+        {"1 GiB", 0, 1073741824},
+        {"18446744073709551616", -ERANGE, 0},
+        {"0.3 KiB", -ERANGE, 0},
+        {"64 kb", -ENOTSUP, 0},
+        {"64k", -ENOTSUP, 0},
+        {"0x10", -ENOTSUP, 0},
+        {"-1", -EINVAL, 0},
+        {"", -EINVAL, 0},
+        {".", -EINVAL, 0},
+        {"inf", -EINVAL, 0},
+        {"nan", -EINVAL, 0},
+        {"1e9", -ENOTSUP, 0},
+    };
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(cases); i++) {
+        uint64_t bytes = 0;
+        int rc = chempi_text_size(cases[i].text, &bytes);
+
+        cr_expect_eq(rc, cases[i].rc, "'%s': %d", cases[i].text, rc);
+        cr_expect(rc || bytes == cases[i].bytes, "'%s'", cases[i].text);
+    }
+}
+
+Test(time, takes_units)
+{
+    double us;
+
+    cr_expect_eq(chempi_text_time("412", &us), 0);
+    cr_expect_float_eq(us, 412, 1e-9);
+    cr_expect_eq(chempi_text_time("2.5 ms", &us), 0);
+    cr_expect_float_eq(us, 2500, 1e-9);
+    cr_expect_eq(chempi_text_time("31ns", &us), 0);
+    cr_expect_float_eq(us, 0.031, 1e-9);
+    cr_expect_eq(chempi_text_time("5 minutes", &us), -ENOTSUP);
+}
+
+Test(bandwidth, takes_bits_and_bytes)
+{
+    double bw;
+
+    cr_expect_eq(chempi_text_bandwidth("87.7 MB/s", &bw), 0);
+    cr_expect_float_eq(bw, 87.7, 1e-9);
+    cr_expect_eq(chempi_text_bandwidth("87.7", &bw), 0);
+    cr_expect_float_eq(bw, 87.7, 1e-9);
+    cr_expect_eq(chempi_text_bandwidth("1 Gbit/s", &bw), 0);
+    cr_expect_float_eq(bw, 125, 1e-9);
+    cr_expect_eq(chempi_text_bandwidth("100 Mb/s", &bw), -ENOTSUP);
+}
+
+Test(quantities, are_written_in_the_unit_that_fits)
+{
+    char buf[CHEMPI_TEXT_QUANTITY_MAX];
+
+    cr_expect_str_eq(chempi_text_put_size(buf, 0), "0 B");
+    cr_expect_str_eq(chempi_text_put_size(buf, 65536), "64 KiB");
+    cr_expect_str_eq(chempi_text_put_size(buf, 65537), "65537 B");
+    cr_expect_str_eq(chempi_text_put_size(buf, UINT64_MAX), "any size");
+    cr_expect_str_eq(chempi_text_put_time(buf, 0.226), "0.226 us");
+    cr_expect_str_eq(chempi_text_put_time(buf, 412), "412 us");
+    cr_expect_str_eq(chempi_text_put_time(buf, 12550), "12.55 ms");
+    cr_expect_str_eq(chempi_text_put_bandwidth(buf, 87.7), "87.7 MB/s");
+    cr_expect_str_eq(chempi_text_put_bandwidth(buf, 11000), "11 GB/s");
+}
+
+Test(suggestion, is_the_nearest_word_or_none)
+{
+    static const char *const words[] = {"latency", "bandwidth", "cost"};
+
+    cr_expect_str_eq(chempi_text_suggest("latnecy", words, 3), "latency");
+    cr_expect_str_eq(chempi_text_suggest("bandwith", words, 3), "bandwidth");
+    cr_expect_null(chempi_text_suggest("protocol", words, 3));
+    cr_expect_null(chempi_text_suggest("", words, 3));
+}
+
+static uint32_t expand(const char *text, char names[][CHEMPI_PATTERN_NAME_MAX],
+                       uint32_t room)
+{
+    struct chempi_arena arena = {.blocks = NULL};
+    struct chempi_pattern p;
+    const char *why;
+    size_t at;
+
+    if (chempi_pattern_parse(text, &arena, &p, &why, &at) != 0) {
+        chempi_arena_fini(&arena);
+        return 0;
+    }
+    for (uint32_t i = 0; i < p.count && i < room; i++)
+        chempi_pattern_name(&p, i, names[i]);
+    chempi_arena_fini(&arena);
+    return p.count;
+}
+
+Test(pattern, expands_ranges_with_their_width)
+{
+    static char names[64][CHEMPI_PATTERN_NAME_MAX];
+
+    cr_expect_eq(expand("node[00-31]", names, 64), 32);
+    cr_expect_str_eq(names[0], "node00");
+    cr_expect_str_eq(names[31], "node31");
+    cr_expect_eq(expand("a[1,3,5-7]x", names, 64), 5);
+    cr_expect_str_eq(names[2], "a5x");
+    cr_expect_eq(expand("r[0-1]n[08-11]", names, 64), 8);
+    cr_expect_str_eq(names[3], "r0n11");
+    cr_expect_str_eq(names[4], "r1n08");
+    cr_expect_eq(expand("plain", names, 64), 1);
+    cr_expect_str_eq(names[0], "plain");
+    cr_expect_eq(expand("[9-10]", names, 64), 2);
+    cr_expect_str_eq(names[1], "10");
+}
+
+Test(pattern, refuses_what_is_none)
+{
+    static const char *const bad[] = {
+        "a[",      "a[]",      "a[1",          "a[1-]",       "a]",
+        "a[3-1]",  "a[x]",     "a[1,]",        "a[1-2",       "",
+        "a[1--2]", "a[[1]]",   "a[0-9999999]", "[1-3]]",      "a[1;2]",
+        "a[-1]",   "a[1 - 2]", "a[0-1048576]", "a[1234567890]",
+        "[0-999][0-999][0-9]"};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(bad); i++)
+        cr_expect_eq(expand(bad[i], NULL, 0), 0, "%s", bad[i]);
+}
+
+Test(fold, writes_names_as_ranges)
+{
+    static const char *const names[] = {"a0", "a1", "a2", "a4", "b07",
+                                        "b08", "lone", "x9", "x10", "y"};
+    char buf[128];
+
+    chempi_desc_fold(names, 10, buf, sizeof(buf));
+    cr_expect_str_eq(buf, "a[0-2,4], b[07,08], lone, x[9,10], y");
+    chempi_desc_fold(names, 10, buf, 16);
+    cr_expect_eq(strlen(buf), 15);
+    cr_expect(strstr(buf, "..."), "%s", buf);
+    for (size_t len = 1; len < 64; len++) {
+        chempi_desc_fold(names, 10, buf, len);
+        cr_expect_lt(strlen(buf), len);
+    }
+    chempi_desc_fold(NULL, 0, buf, sizeof(buf));
+    cr_expect_str_eq(buf, "");
+}
