@@ -10,14 +10,12 @@ int chempi_api_bad_phase(const char *func)
 
     if (phase == CHEMPI_PHASE_BEFORE)
         (void)chempi_error_set(MPI_ERR_OTHER,
-                               "%s was called before MPI was initialized; "
-                               "call MPI_Init or MPI_Init_thread first",
-                               func);
+                               "called before MPI was initialized; call "
+                               "MPI_Init or MPI_Init_thread first");
     else
         (void)chempi_error_set(MPI_ERR_OTHER,
-                               "%s was called after MPI_Finalize had begun; "
-                               "move the call before it",
-                               func);
+                               "called after MPI_Finalize had begun; move "
+                               "the call before it");
     return chempi_error_raise(NULL, MPI_ERR_OTHER, func);
 }
 
@@ -123,8 +121,7 @@ int chempi_api_too_large(struct chempi_comm *comm, const char *func,
 int chempi_api_unsupported(const char *func)
 {
     (void)chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
-                           "%s is not implemented in this version of CHEMPI",
-                           func);
+                           "not implemented in this version of CHEMPI");
     return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
 }
 

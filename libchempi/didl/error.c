@@ -21,6 +21,12 @@
 static _Thread_local char words[CHEMPI_ERR_TEXT_MAX];
 static _Thread_local struct chempi_comm *culprit; /* chempi_error_set_comm */
 
+/* The error that this thread raised last: chempi_error_detail(). */
+static _Thread_local struct {
+    int code;
+    const char *func;
+} raised;
+
 static struct chempi_errhandler *_Atomic initial = &chempi_errhandler_fatal;
 
 int chempi_error_set(int errclass, const char *fmt, ...)
@@ -35,6 +41,14 @@ int chempi_error_set(int errclass, const char *fmt, ...)
 
 const char *chempi_error_words(void)
 {
+    return words;
+}
+
+const char *chempi_error_detail(int code, const char **func)
+{
+    if (code == MPI_SUCCESS || code != raised.code)
+        return NULL;
+    *func = raised.func;
     return words;
 }
 
@@ -149,6 +163,8 @@ int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
         die(object, code, func, "MPI_ERRORS_ARE_FATAL");
     if (eh->kind == CHEMPI_ERRHANDLER_ABORT)
         die(object, code, func, "MPI_ERRORS_ABORT");
+    raised.code = code;
+    raised.func = func;
     call_user(eh, handle, code);
     chempi_errhandler_release(eh);
     return code;

@@ -102,6 +102,10 @@ const char *chempi_error_name(int code);
 /* The words that chempi_error_set() last noted on this thread; never NULL. */
 const char *chempi_error_words(void);
 
+/* For MPI_Error_string: the words of the latest error that was raised on this
+ * thread, and the MPI call in *func, if it had this code; otherwise NULL. */
+const char *chempi_error_detail(int code, const char **func);
+
 /* The largest error code in use: the value of MPI_LASTUSEDCODE. */
 int chempi_error_last_used(void);
 

@@ -350,6 +350,23 @@ int chempi_error_class(int errorcode, int *errorclass)
     return rc;
 }
 
+/* "MPI_ERR_RANK: invalid rank: MPI_Send: argument dest is 7; ...": with the
+ * detail if this is the error that the thread saw last. Returns the length. */
+static int put_string(const struct name *name, char *string)
+{
+    const char *func = "";
+    const char *words = chempi_error_detail(name->code, &func);
+    int len;
+
+    if (words && words[0] != '\0')
+        len = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s: %s: %s",
+                       name->name, name->text, func, words);
+    else
+        len = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s", name->name,
+                       name->text);
+    return len < MPI_MAX_ERROR_STRING ? len : MPI_MAX_ERROR_STRING - 1;
+}
+
 int chempi_error_string(int errorcode, char *string, int *resultlen)
 {
     const struct name *name = find_name(errorcode);
@@ -357,8 +374,7 @@ int chempi_error_string(int errorcode, char *string, int *resultlen)
     int rc = MPI_SUCCESS;
 
     if (name) {
-        *resultlen = snprintf(string, MPI_MAX_ERROR_STRING, "%s: %s",
-                              name->name, name->text);
+        *resultlen = put_string(name, string);
         return rc;
     }
     (void)pthread_mutex_lock(&table.lock);

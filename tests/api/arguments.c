@@ -31,8 +31,11 @@ static int class_of(int code)
             expect_failures++;                                                 \
         }                                                                      \
         (void)MPI_Error_string(code_, words_, &len_);                          \
-        if (!strstr(words_, (text)))                                           \
-            fprintf(stderr, "note: %s says \"%s\"\n", #call, words_);          \
+        if (!strstr(words_, (text))) {                                         \
+            fprintf(stderr, "%s:%d: no \"%s\" in \"%s\"\n", __FILE__,          \
+                    __LINE__, (text), words_);                                 \
+            expect_failures++;                                                 \
+        }                                                                      \
     } while (0)
 
 static MPI_Comm comm; /* MPI_COMM_WORLD */

@@ -20,6 +20,8 @@ int main(int argc, char **argv)
     EXPECT(MPI_Error_class(code, &errclass) == MPI_SUCCESS);
     EXPECT(errclass == MPI_ERR_UNSUPPORTED_OPERATION);
     EXPECT(MPI_Error_string(code, words, &len) == MPI_SUCCESS && len > 0);
+    EXPECT(strstr(words, "MPI_File_open") != NULL);
+    EXPECT((int)strlen(words) == len);
     MPI_Finalize();
     return expect_failures != 0;
 }
