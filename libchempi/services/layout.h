@@ -13,13 +13,15 @@
  *            as in RUNS
  *
  *   L1  every node but an empty root has size > 0 and count >= 2
- *   L2  no two neighbours in packed order are neighbours in memory: a
- *       constructor merges them
+ *   L2  among the blocks of one list no two neighbours in packed order are
+ *       neighbours in memory: they are merged
  *   L3  a list of equally long blocks at equal distances is STRIDED, of
  *       equally long blocks INDEXED, any other list of blocks RUNS
  *   L4  displacements of a node's children are relative to the node's base,
  *       to which `offset` is added first
- *   L5  size and count * child size fit 63 bits (constructors answer NULL)
+ *   L5  sizes and displacements fit 63 bits (constructors answer NULL)
+ *   L6  a tree is at most CHEMPI_LAYOUT_DEPTH_MAX deep; a deeper one is
+ *       written out as a list of blocks
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
 #define CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
@@ -27,6 +29,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define CHEMPI_LAYOUT_DEPTH_MAX 64
 
 enum chempi_layout_kind {
     CHEMPI_LAYOUT_BLOCK,
@@ -38,7 +42,8 @@ enum chempi_layout_kind {
 
 struct chempi_layout_node {
     _Atomic uint32_t refs;
-    uint32_t kind;   /* enum chempi_layout_kind */
+    uint16_t kind;   /* enum chempi_layout_kind */
+    uint16_t depth;  /* levels below and including this one; BLOCK, RUNS: 1 */
     uint64_t size;   /* packed bytes */
     int64_t offset;  /* bytes, added to the base on entry */
     uint64_t count;  /* of children or runs; 1 for BLOCK */
@@ -79,6 +84,11 @@ chempi_layout_repeat(const struct chempi_layout_node *child, uint64_t count,
 const struct chempi_layout_node *
 chempi_layout_indexed(const struct chempi_layout_node *child, uint64_t count,
                       const int64_t *offsets);
+
+/* lens[i] bytes at offsets[i], in this order. The arrays stay the caller's. */
+const struct chempi_layout_node *chempi_layout_blocks(uint64_t count,
+                                                      const int64_t *offsets,
+                                                      const uint64_t *lens);
 
 /* children[i] at offsets[i], in this order. The arrays stay the caller's. */
 const struct chempi_layout_node *

@@ -14,9 +14,10 @@
 static const int64_t short_int_offsets[] = {
     0, offsetof(struct chempi_elem_short_int, index)};
 static const uint64_t short_int_starts[] = {0, 2, 6};
-static const struct chempi_layout_node short_int_node = {
+static struct chempi_layout_node short_int_node = {
     .refs = 1,
     .kind = CHEMPI_LAYOUT_RUNS,
+    .depth = 1,
     .size = 6,
     .count = 2,
     .blocks = 2,
@@ -27,18 +28,20 @@ static const struct chempi_layout short_int_layout = {
     .extent = sizeof(struct chempi_elem_short_int),
     .root = &short_int_node};
 
-static const struct chempi_layout_node wide_int_node = {
+static struct chempi_layout_node wide_int_node = {
     .refs = 1,
     .kind = CHEMPI_LAYOUT_BLOCK,
+    .depth = 1,
     .size = 12,
     .count = 1,
     .blocks = 1};
 static const struct chempi_layout wide_int_layout = {
     .size = 12, .extent = 16, .root = &wide_int_node};
 
-static const struct chempi_layout_node long_double_int_node = {
+static struct chempi_layout_node long_double_int_node = {
     .refs = 1,
     .kind = CHEMPI_LAYOUT_BLOCK,
+    .depth = 1,
     .size = sizeof(long double) + sizeof(int),
     .count = 1,
     .blocks = 1};

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life of a datatype and the bounds of its elements (MPI 5.0, sections 5.1.6
+ * to 5.1.9).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/attr.h"
+#include "libchempi/didl/datatype/recipe.h"
+#include "libchempi/didl/error.h"
+
+MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,
+                                 bool *is_overflown)
+{
+    MPI_Count product;
+
+    if (a != 0 && b != 0) {
+        uint64_t ua = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+        uint64_t ub = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+
+        if (ua > (uint64_t)INT64_MAX / ub) {
+            *is_overflown = true;
+            return 0;
+        }
+    }
+    product = a * b;
+    if (c > 0 ? product > INT64_MAX - c : product < INT64_MIN - c) {
+        *is_overflown = true;
+        return 0;
+    }
+    return product + c;
+}
+
+static MPI_Count min(MPI_Count a, MPI_Count b)
+{
+    return a < b ? a : b;
+}
+
+static MPI_Count max(MPI_Count a, MPI_Count b)
+{
+    return a > b ? a : b;
+}
+
+/* Merge the interval [lb, ub] into the bounds; an explicit bound pushes aside
+ * all that are not. */
+static void merge_bounds(struct chempi_datatype_bounds *bounds, MPI_Count lb,
+                         MPI_Count ub, bool is_lb_set, bool is_ub_set)
+{
+    if (bounds->is_empty || (is_lb_set && !bounds->is_lb_set))
+        bounds->lb = lb;
+    else if (is_lb_set == bounds->is_lb_set)
+        bounds->lb = min(bounds->lb, lb);
+    if (bounds->is_empty || (is_ub_set && !bounds->is_ub_set))
+        bounds->ub = ub;
+    else if (is_ub_set == bounds->is_ub_set)
+        bounds->ub = max(bounds->ub, ub);
+    bounds->is_lb_set |= is_lb_set;
+    bounds->is_ub_set |= is_ub_set;
+}
+
+static void merge_kind(struct chempi_datatype_bounds *bounds,
+                       const struct chempi_datatype *type)
+{
+    if (bounds->elements == 0 && !bounds->is_mixed)
+        bounds->elem_kind = type->elem_kind;
+    else if (bounds->elem_kind != type->elem_kind)
+        bounds->is_mixed = true;
+    if (type->elem_kind == 0 && type->elements > 0)
+        bounds->is_mixed = true;
+    if (type->align > bounds->align)
+        bounds->align = type->align;
+}
+
+/* first: displacement of the first copy; low and high: of the outermost ones;
+ * n: copies. */
+static void merge(struct chempi_datatype_bounds *bounds,
+                  struct chempi_datatype *type, MPI_Count low, MPI_Count high,
+                  MPI_Count n)
+{
+    bool *over = &bounds->is_overflown;
+    const struct chempi_datatype_recipe *recipe = type->recipe;
+    MPI_Count lb = chempi_datatype_muladd(1, type->lb, low, over);
+    MPI_Count ub = chempi_datatype_muladd(
+        1, chempi_datatype_muladd(1, type->lb, type->extent, over), high,
+        over);
+
+    merge_bounds(bounds, lb, ub, recipe && recipe->is_lb_set,
+                 recipe && recipe->is_ub_set);
+    if (type->size > 0) {
+        MPI_Count true_lb = chempi_datatype_muladd(1, type->true_lb, low,
+                                                   over);
+        MPI_Count true_ub = chempi_datatype_muladd(
+            1, type->true_lb + type->true_extent, high, over);
+
+        bounds->true_lb = bounds->has_data ? min(bounds->true_lb, true_lb)
+                                           : true_lb;
+        bounds->true_ub = bounds->has_data ? max(bounds->true_ub, true_ub)
+                                           : true_ub;
+        bounds->has_data = true;
+    }
+    merge_kind(bounds, type);
+    bounds->size = chempi_datatype_muladd(n, type->size, bounds->size, over);
+    bounds->elements = chempi_datatype_muladd(n, type->elements,
+                                              bounds->elements, over);
+    bounds->is_empty = false;
+}
+
+void chempi_datatype_bounds_add(struct chempi_datatype_bounds *bounds,
+                                struct chempi_datatype *type, MPI_Count disp,
+                                MPI_Count count, MPI_Count stride)
+{
+    MPI_Count last;
+
+    if (count == 0)
+        return;
+    last = chempi_datatype_muladd(count - 1, stride, disp,
+                                  &bounds->is_overflown);
+    merge(bounds, type, min(disp, last), max(disp, last), count);
+}
+
+void chempi_datatype_bounds_add_rows(struct chempi_datatype_bounds *bounds,
+                                     struct chempi_datatype *type,
+                                     MPI_Count disp, MPI_Count count,
+                                     MPI_Count outer, MPI_Count outer_stride)
+{
+    bool *over = &bounds->is_overflown;
+    MPI_Count inner = chempi_datatype_muladd(count - 1, type->extent, 0, over);
+    MPI_Count reach = chempi_datatype_muladd(outer - 1, outer_stride, 0, over);
+    MPI_Count low = disp;
+    MPI_Count high = disp;
+
+    if (count == 0 || outer == 0)
+        return;
+    low = chempi_datatype_muladd(1, min(inner, 0), low, over);
+    low = chempi_datatype_muladd(1, min(reach, 0), low, over);
+    high = chempi_datatype_muladd(1, max(inner, 0), high, over);
+    high = chempi_datatype_muladd(1, max(reach, 0), high, over);
+    merge(bounds, type, low, high,
+          chempi_datatype_muladd(count, outer, 0, over));
+}
+
+void chempi_datatype_bounds_pad(struct chempi_datatype_bounds *bounds)
+{
+    MPI_Count rest;
+
+    if (bounds->is_ub_set || bounds->is_empty || bounds->is_overflown)
+        return;
+    rest = (bounds->ub - bounds->lb) % bounds->align;
+    if (rest > 0)
+        bounds->ub += bounds->align - rest;
+}
+
+void chempi_datatype_bounds_resize(struct chempi_datatype_bounds *bounds,
+                                   MPI_Count lb, MPI_Count extent)
+{
+    bounds->lb = lb;
+    bounds->ub = chempi_datatype_muladd(1, lb, extent, &bounds->is_overflown);
+    bounds->is_lb_set = true;
+    bounds->is_ub_set = true;
+}
+
+static void destroy(struct chempi_datatype *type)
+{
+    struct chempi_datatype_recipe *recipe = type->recipe;
+
+    chempi_attr_drop_all(&type->attrs);
+    if (type->layout) {
+        chempi_layout_release(type->layout->root);
+        free((void *)(uintptr_t)type->layout);
+    }
+    if (recipe) {
+        for (MPI_Count i = 0; recipe->types && i < recipe->type_count; i++)
+            if (recipe->types[i])
+                chempi_datatype_release(recipe->types[i]);
+        free(recipe->values);
+        free(recipe->types);
+        free(recipe);
+    }
+    type->obj.magic = 0;
+    free(type);
+}
+
+void chempi_datatype_release(struct chempi_datatype *type)
+{
+    if (type && !type->is_predefined && chempi_object_drop(&type->obj))
+        destroy(type);
+}
+
+struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
+                                             MPI_Count int_count,
+                                             MPI_Count value_count,
+                                             MPI_Count type_count)
+{
+    struct chempi_datatype *type = chempi_sys->calloc(1, sizeof(*type));
+    struct chempi_datatype_recipe *recipe =
+        chempi_sys->calloc(1, sizeof(*recipe));
+
+    if (type && recipe) {
+        chempi_object_init(&type->obj, CHEMPI_MAGIC_DATATYPE);
+        type->handle = (MPI_Datatype)(void *)type;
+        type->recipe = recipe;
+        recipe->combiner = combiner;
+        recipe->is_wide = is_wide;
+        recipe->int_count = int_count;
+        recipe->value_count = value_count;
+        recipe->type_count = type_count;
+        recipe->values = chempi_sys->calloc((size_t)value_count + 1,
+                                            sizeof(*recipe->values));
+        recipe->types = chempi_sys->calloc((size_t)type_count + 1,
+                                           sizeof(struct chempi_datatype *));
+        if (recipe->values && recipe->types)
+            return type;
+        destroy(type);
+    } else {
+        free(type);
+        free(recipe);
+    }
+    (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a datatype of %lld "
+                           "numbers", (long long)value_count);
+    return NULL;
+}
+
+int chempi_datatype_give(struct chempi_datatype *type,
+                         const struct chempi_datatype_bounds *bounds,
+                         MPI_Datatype *newtype)
+{
+    if (bounds->is_overflown) {
+        chempi_datatype_release(type);
+        return chempi_error_set(MPI_ERR_ARG, "the datatype would be larger "
+                                "than 2^63 bytes");
+    }
+    type->size = bounds->size;
+    type->elements = bounds->elements;
+    type->lb = bounds->lb;
+    type->extent = bounds->ub - bounds->lb;
+    type->true_lb = bounds->true_lb;
+    type->true_extent = bounds->true_ub - bounds->true_lb;
+    type->align = bounds->align;
+    type->elem_kind = bounds->is_mixed ? 0 : bounds->elem_kind;
+    type->recipe->is_lb_set = bounds->is_lb_set;
+    type->recipe->is_ub_set = bounds->is_ub_set;
+    *newtype = type->handle;
+    return MPI_SUCCESS;
+}
+
+int chempi_datatype_commit(MPI_Datatype *datatype)
+{
+    struct chempi_datatype *type = chempi_datatype_lookup(*datatype);
+    const struct chempi_layout_node *root;
+    struct chempi_layout *layout;
+
+    if (!type)
+        return chempi_error_set(MPI_ERR_TYPE, "the handle names no datatype");
+    if (type->is_committed)
+        return MPI_SUCCESS;
+    root = chempi_datatype_compile(type);
+    if (!root)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
+                                "datatype");
+    if (root->kind == CHEMPI_LAYOUT_BLOCK && type->size == type->extent) {
+        chempi_layout_release(root);
+        type->is_contiguous = true;
+        type->is_committed = true;
+        return MPI_SUCCESS;
+    }
+    layout = chempi_sys->malloc(sizeof(*layout));
+    if (!layout) {
+        chempi_layout_release(root);
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
+                                "datatype");
+    }
+    *layout = (struct chempi_layout){.size = (uint64_t)type->size,
+                                     .extent = type->extent,
+                                     .root = root};
+    type->layout = layout;
+    type->is_committed = true;
+    return MPI_SUCCESS;
+}
+
+int chempi_datatype_free(MPI_Datatype *datatype)
+{
+    struct chempi_datatype *type = chempi_datatype_lookup(*datatype);
+    int rc;
+
+    if (!type || type->is_predefined)
+        return chempi_error_set(MPI_ERR_TYPE, "%s cannot be freed",
+                                type ? type->name : "what is no datatype");
+    rc = chempi_attr_clear_type(type);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    chempi_datatype_release(type);
+    *datatype = MPI_DATATYPE_NULL;
+    return MPI_SUCCESS;
+}
