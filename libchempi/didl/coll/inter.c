@@ -84,7 +84,7 @@ static void build_bcast(struct chempi_coll_sched *s,
 {
     if (c->root == MPI_ROOT)
         send_to_all(s, c, c->rbuf, c->rcount, c->rtype);
-    else if (c->root != MPI_PROC_NULL)
+    else
         chempi_coll_recv(s, c->rbuf, c->rcount, c->rtype, c->root);
 }
 
@@ -94,7 +94,7 @@ static void build_reduce(struct chempi_coll_sched *s,
     if (c->root == MPI_ROOT)
         reduce_remote(s, c, c->rbuf, c->rcount, 0, c->rcount,
                       (struct exchange){0});
-    else if (c->root != MPI_PROC_NULL)
+    else
         chempi_coll_send(s, c->sbuf, c->rcount, c->rtype, c->root);
 }
 

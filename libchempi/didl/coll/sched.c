@@ -370,6 +370,8 @@ void chempi_coll_build(struct chempi_coll_sched *s,
                    c->kind != CHEMPI_COLL_ALLGATHER &&
                    c->kind != CHEMPI_COLL_ALLGATHERV;
 
+    if (c->comm->is_inter && c->root == MPI_PROC_NULL)
+        return; /* in the root's group, but not the root: nothing to do */
     if (c->comm->is_inter && !is_both)
         chempi_coll_build_inter(s, c);
     else
