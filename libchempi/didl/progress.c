@@ -10,7 +10,7 @@
  *   P4  a wait spins only while nobody else wants the core: how long is
  *       learned from what happens when the core is given away
  */
-#define _GNU_SOURCE /* clock_gettime */
+#define _GNU_SOURCE /* clock_gettime, sched_getaffinity */
 #include "libchempi/didl/progress.h"
 
 #include <pthread.h>
@@ -36,6 +36,7 @@
 
 enum {
     SPINS_MAX = 1000, /* polls before the core is given away */
+    SPINS_ROOMY = 64, /* at least, when each rank of the job has a core */
     FD_EVERY_IDLE = 8,
     FD_EVERY_BUSY = 64,
     DAEMON_EVERY = 64 /* yields between looks at the daemon */
@@ -61,6 +62,7 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
+    uint32_t spins_min;
     uint32_t fd_turn;
     struct chempi_wake *wake;
     int wake_fd;
@@ -183,6 +185,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     limit_ms = chempi_wake_prepare(progress.wake,
                                    has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
                                            : CHEMPI_WAKE_ASLEEP_FUTEX);
+    chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
     if (done(arg) || call_finished() || is_anything_ready()) {
         chempi_wake_cancel(progress.wake);
@@ -204,9 +207,11 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 
 static void set_spins(uint32_t spins)
 {
-    atomic_store_explicit(&chempi_ctx.spins,
-                          spins < SPINS_MAX ? spins : SPINS_MAX,
-                          memory_order_relaxed);
+    if (spins > SPINS_MAX)
+        spins = SPINS_MAX;
+    if (spins < progress.spins_min)
+        spins = progress.spins_min;
+    atomic_store_explicit(&chempi_ctx.spins, spins, memory_order_relaxed);
 }
 
 /*
@@ -347,12 +352,22 @@ static void wake_fd_ready(struct chempi_poll_item *item, uint32_t events)
         ;
 }
 
+static uint32_t count_cores(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
+        return (uint32_t)CPU_COUNT(&set);
+    return 1;
+}
+
 int chempi_progress_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
     chempi_list_init(&progress.waiters);
     chempi_list_init(&progress.hooks);
+    progress.spins_min = s->proc_count <= count_cores() ? SPINS_ROOMY : 0;
     set_spins(SPINS_MAX);
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];
