@@ -275,7 +275,7 @@ int chempi_datatype_pack_external(const char *datarep, const void *inbuf,
                                   MPI_Count *position)
 {
     struct transfer t = {.base = (char *)(uintptr_t)inbuf};
-    MPI_Count bytes;
+    MPI_Count bytes = 0;
     int rc = check(datarep, incount, datatype, outsize, *position, &bytes);
 
     if (rc != MPI_SUCCESS || bytes == 0)
@@ -292,7 +292,7 @@ int chempi_datatype_unpack_external(const char datarep[], const void *inbuf,
                                     struct chempi_datatype *datatype)
 {
     struct transfer t = {.base = outbuf};
-    MPI_Count bytes;
+    MPI_Count bytes = 0;
     int rc = check(datarep, outcount, datatype, insize, *position, &bytes);
 
     if (rc != MPI_SUCCESS || bytes == 0)
