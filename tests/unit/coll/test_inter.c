@@ -108,6 +108,7 @@ static int test_symmetric(struct chempi_comm *comm, void *arg)
     int64_t mine = comm->rank * COUNT;
     int wrong;
 
+    b->c.root = 0;
     /* Both groups divide the same vector, whatever their sizes. */
     if (kind == CHEMPI_COLL_REDUCE_SCATTER)
         for (int i = 0; i < (int)comm->size; i++)
