@@ -22,6 +22,14 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
                                      uint32_t send_context,
                                      uint32_t recv_context);
 
+/* An intercommunicator and its local group's own communicator. NULL when out
+ * of memory; the ids are given back then. */
+struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
+                                           struct chempi_group *remote,
+                                           uint32_t send_context,
+                                           uint32_t recv_context,
+                                           uint32_t local_context);
+
 /* The same into given memory, for the predefined ones. */
 void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
                       struct chempi_group *remote);
@@ -87,6 +95,11 @@ void chempi_comm_free_contexts(void);
 #define CHEMPI_COMM_SELF_CONTEXT (2u * CHEMPI_CONTEXT_STEP)
 
 /* ---- finishing touches ---- */
+
+/* Turn `made`, over the groups of comm, into a duplicate: attributes, error
+ * handler, topology, hints (may be NULL). On failure `made` is gone. */
+int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
+                      const struct chempi_info *hints, MPI_Comm *newcomm);
 
 /* What a new communicator takes over from its parent: the error handler. */
 void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent);

@@ -44,7 +44,7 @@ int chempi_datatype_pack(const void *inbuf, MPI_Count incount,
                          MPI_Count outsize, MPI_Count *position,
                          struct chempi_comm *comm)
 {
-    MPI_Count bytes;
+    MPI_Count bytes = 0;
     struct chempi_iter iter;
     int rc = check(datatype, incount, outsize, *position, &bytes);
 
@@ -69,7 +69,7 @@ int chempi_datatype_unpack(const void *inbuf, MPI_Count insize,
                            struct chempi_datatype *datatype,
                            struct chempi_comm *comm)
 {
-    MPI_Count bytes;
+    MPI_Count bytes = 0;
     struct chempi_iter iter;
     int rc = check(datatype, outcount, insize, *position, &bytes);
 
