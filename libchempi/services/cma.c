@@ -58,10 +58,10 @@ static int64_t call(bool is_write, pid_t pid, const struct iovec *local,
     ssize_t n;
 
     do
-        n = is_write ? chempi_sys->process_vm_writev(
-                           pid, local, local_count, remote, remote_count, 0)
-                     : chempi_sys->process_vm_readv(
-                           pid, local, local_count, remote, remote_count, 0);
+        n = is_write ? chempi_sys->process_vm_writev(pid, local, local_count,
+                                                     remote, remote_count, 0)
+                     : chempi_sys->process_vm_readv(pid, local, local_count,
+                                                    remote, remote_count, 0);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return -errno;
@@ -112,8 +112,8 @@ static int copy(bool is_write, pid_t pid, struct local *local,
         int64_t n;
 
         max = max < CALL_MAX_BYTES ? max : CALL_MAX_BYTES;
-        max = slice_remote(remote, remote_count, *done, max, there,
-                           &there_count);
+        max =
+            slice_remote(remote, remote_count, *done, max, there, &there_count);
         max = max ? take_runs(local, *done, max, here, &here_count) : 0;
         if (max == 0)
             return -EINVAL; /* one of the two sides is shorter than len */

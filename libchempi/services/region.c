@@ -25,8 +25,8 @@
 #include "common/base/sys.h"
 
 #define PAGE 4096u       /* bytes; granularity of layout */
-#define AREA_MAX 32u          /* areas of one region */
-#define LOCAL_MAX 65536u      /* ranks of one node */
+#define AREA_MAX 32u     /* areas of one region */
+#define LOCAL_MAX 65536u /* ranks of one node */
 #define FILE_MAX_BYTES (UINT64_C(1) << 46)
 
 struct area {
@@ -39,7 +39,7 @@ struct chempi_region {
     int fd;
     uint32_t local_size;
     uint32_t area_count;
-    uint64_t end; /* file offset where the next area starts */
+    uint64_t end;                /* file offset where the next area starts */
     struct area areas[AREA_MAX]; /* the first is header and wake lines */
 };
 
@@ -69,8 +69,8 @@ static int check_file_limit(uint64_t end, struct chempi_err *err)
     return 0;
 }
 
-static int allocate(struct chempi_region *region, uint64_t offset,
-                    uint64_t len, struct chempi_err *err)
+static int allocate(struct chempi_region *region, uint64_t offset, uint64_t len,
+                    struct chempi_err *err)
 {
     int code;
 
@@ -113,11 +113,11 @@ static int map_area(struct chempi_region *region, uint64_t len, void **out,
                            MAP_SHARED | MAP_NORESERVE, region->fd,
                            (off_t)region->end);
     if (ptr == MAP_FAILED)
-        return chempi_err_set(
-            err, -errno,
-            "cannot map %" PRIu64 " KiB of shared memory: %s; raise the "
-            "address-space limit (\"ulimit -v unlimited\")",
-            len / 1024, chempi_err_name(errno));
+        return chempi_err_set(err, -errno,
+                              "cannot map %" PRIu64
+                              " KiB of shared memory: %s; raise the "
+                              "address-space limit (\"ulimit -v unlimited\")",
+                              len / 1024, chempi_err_name(errno));
     area->start = ptr;
     area->len = len;
     area->offset = region->end;

@@ -19,10 +19,10 @@
 
 #include "common/base/sys.h"
 
-#define COPY_MAX 4096u    /* bytes of payload in an item */
-#define SMALL_ROOM 64u    /* bytes in an item that is kept for reuse */
-#define FREE_MAX 64u      /* small items kept */
-#define EVENTS_MAX 64     /* per progress */
+#define COPY_MAX 4096u /* bytes of payload in an item */
+#define SMALL_ROOM 64u /* bytes in an item that is kept for reuse */
+#define FREE_MAX 64u   /* small items kept */
+#define EVENTS_MAX 64  /* per progress */
 #define RUNS_MAX 16u
 
 struct item {
@@ -136,8 +136,8 @@ static int self_connect(struct chempi_dev *dev, uint32_t proc,
     return 0;
 }
 
-static int self_card_arrived(struct chempi_ep *ep, const void *card,
-                             size_t len, struct chempi_err *err)
+static int self_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
+                             struct chempi_err *err)
 {
     (void)ep;
     (void)card;
@@ -164,9 +164,9 @@ static int self_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
 static int self_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct self_dev *self = to_self(ep->dev);
-    bool is_copied = tx->env.len == 0 || (tx->protocol == PROTOCOL_COPY &&
-                                          tx->env.len <= COPY_MAX &&
-                                          !tx->needs_consent);
+    bool is_copied =
+        tx->env.len == 0 || (tx->protocol == PROTOCOL_COPY &&
+                             tx->env.len <= COPY_MAX && !tx->needs_consent);
     size_t len = is_copied ? (size_t)tx->env.len : 0;
     struct item *item;
 
@@ -310,8 +310,8 @@ static bool self_is_drained(struct chempi_dev *dev)
 
 static void free_items(struct chempi_list *head)
 {
-    CHEMPI_LIST_FOR_SAFE(node, head)
-    free(CHEMPI_CONTAINER_OF(node, struct item, link));
+    CHEMPI_LIST_FOR_SAFE (node, head)
+        free(CHEMPI_CONTAINER_OF(node, struct item, link));
 }
 
 static void self_close(struct chempi_dev *dev)

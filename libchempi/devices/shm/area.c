@@ -109,15 +109,15 @@ int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err)
     if (eps == MAP_FAILED)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     dev->eps = eps;
-    rc = chempi_region_extend(
-        services->region, n * dev->inbox_stride + n * n * dev->pair_stride,
-        &area, err);
+    rc = chempi_region_extend(services->region,
+                              n * dev->inbox_stride + n * n * dev->pair_stride,
+                              &area, err);
     if (rc < 0)
         return rc;
     dev->area = area;
     dev->inbox = inbox_of(dev, dev->local_rank);
-    dev->probe_byte = (unsigned char)(chempi_clock_ns() >> 8 ^
-                                      (uint64_t)getpid() * 167);
+    dev->probe_byte =
+        (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
     return chempi_region_reserve(services->region, dev->inbox,
                                  dev->inbox_stride, err);
 }

@@ -54,8 +54,7 @@ int chempi_shm_copy_advance(struct shm_dev *dev)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE(node, &dev->copying)
-    {
+    CHEMPI_LIST_FOR_SAFE (node, &dev->copying) {
         advance(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
         events++;
     }

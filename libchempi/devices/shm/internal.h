@@ -9,12 +9,12 @@
 #include "libchempi/ddi.h"
 #include "libchempi/devices/shm/ring.h"
 
-#define SHM_HOT_MAX 4u    /* rings that are polled directly */
-#define SHM_DRAIN_BUDGET 64 /* lines per ring and progress */
-#define SHM_EAGER_MAX 8192u       /* bytes; <= a quarter of the data */
-#define SHM_EAGER_BEST 4096u      /* bytes, default end of the range */
-#define SHM_CHUNK_MAX 4096u       /* bytes of a pipelined message, likewise */
-#define SHM_STREAMS 4u    /* concurrent streams per endpoint */
+#define SHM_HOT_MAX 4u       /* rings that are polled directly */
+#define SHM_DRAIN_BUDGET 64  /* lines per ring and progress */
+#define SHM_EAGER_MAX 8192u  /* bytes; <= a quarter of the data */
+#define SHM_EAGER_BEST 4096u /* bytes, default end of the range */
+#define SHM_CHUNK_MAX 4096u  /* bytes of a pipelined message, likewise */
+#define SHM_STREAMS 4u       /* concurrent streams per endpoint */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -53,12 +53,12 @@ struct shm_xfer {
     uint64_t want;        /* of which the receiver takes */
     uint64_t done;        /* of which are copied */
     uint64_t peer_id;
-    uint64_t addr;        /* in: payload in the sender, or 0 */
-    uint32_t share;       /* slot, SHM_HELP_SLOTS: none */
-    uint32_t stream;      /* stream number + 1, 0: none */
-    uint32_t mine;        /* in, shared: chunks claimed by this side */
-    bool is_refused;      /* in: say so in GO */
-    bool is_shared;       /* in: HELP was sent; out: helping */
+    uint64_t addr;   /* in: payload in the sender, or 0 */
+    uint32_t share;  /* slot, SHM_HELP_SLOTS: none */
+    uint32_t stream; /* stream number + 1, 0: none */
+    uint32_t mine;   /* in, shared: chunks claimed by this side */
+    bool is_refused; /* in: say so in GO */
+    bool is_shared;  /* in: HELP was sent; out: helping */
 };
 
 /*
@@ -83,14 +83,14 @@ struct shm_ep {
     uint32_t data_tail; /* last known taken.data */
 
     _Alignas(CHEMPI_CACHE_LINE) struct shm_line *rx_lines;
-    uint32_t rx_head;       /* lines ever taken */
-    uint32_t rx_told;       /* as published in taken.lines */
-    uint32_t rx_data;       /* data position after the last span taken */
-    uint32_t rx_data_told;  /* as published in taken.data */
+    uint32_t rx_head;      /* lines ever taken */
+    uint32_t rx_told;      /* as published in taken.lines */
+    uint32_t rx_data;      /* data position after the last span taken */
+    uint32_t rx_data_told; /* as published in taken.data */
     struct shm_pair *rx_pair;
     unsigned char *rx_base;
-    uint32_t rings;   /* bells heard since the last contest */
-    uint32_t recent;  /* while hot: polls that found something, likewise */
+    uint32_t rings;  /* bells heard since the last contest */
+    uint32_t recent; /* while hot: polls that found something, likewise */
     bool is_hot;
     bool is_initialized;
     bool is_tx_open;
@@ -104,9 +104,9 @@ struct shm_ep {
     enum { SHM_CMA_UNKNOWN, SHM_CMA_WORKS, SHM_CMA_REFUSED } cma;
     pid_t cma_pid;
     bool peer_refuses_cma;
-    uint32_t peer;          /* local rank */
-    uint32_t shares_used;   /* bits */
-    uint32_t streams_used;  /* bits */
+    uint32_t peer;                         /* local rank */
+    uint32_t shares_used;                  /* bits */
+    uint32_t streams_used;                 /* bits */
     struct shm_xfer *streams[SHM_STREAMS]; /* incoming */
     struct chempi_list busy_link;
     struct chempi_list control;
@@ -164,8 +164,8 @@ void chempi_shm_area_cool(struct shm_ep *ep);
 /* --- ring.c: lines and room --- */
 
 int chempi_shm_ring_inject(struct chempi_ep *ep,
-                           const struct chempi_envelope *env,
-                           const void *data, size_t len);
+                           const struct chempi_envelope *env, const void *data,
+                           size_t len);
 /* Like inject, from an iterator. len <= eager_max. */
 int chempi_shm_ring_inject_iter(struct shm_ep *ep,
                                 const struct chempi_envelope *env,
@@ -209,8 +209,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
 const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line);
 const char *chempi_shm_rndv_data(struct shm_ep *ep,
                                  const struct shm_line *line);
-const char *chempi_shm_rndv_fin(struct shm_ep *ep,
-                                const struct shm_line *line);
+const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
 /* Send owed control lines and chunks while there is room. Returns events. */
 int chempi_shm_rndv_flush(struct shm_ep *ep);
 int chempi_shm_rndv_pump(struct shm_ep *ep);

@@ -42,8 +42,7 @@ static inline bool has_room(const struct shm_ep *ep, uint32_t len)
 static void refresh(struct shm_ep *ep)
 {
     struct shm_taken *taken = &ep->tx_pair->taken;
-    uint32_t lines =
-        atomic_load_explicit(&taken->lines, memory_order_acquire);
+    uint32_t lines = atomic_load_explicit(&taken->lines, memory_order_acquire);
     uint32_t data = atomic_load_explicit(&taken->data, memory_order_acquire);
 
     if (ep->tx_head - lines > ep->line_mask + 1 ||
@@ -65,8 +64,7 @@ void chempi_shm_ring_wait(struct shm_ep *ep)
     dev->has_work = true;
     if (!ep->is_tx_open)
         return;
-    atomic_store_explicit(&ep->tx_pair->sender.waits, 1,
-                          memory_order_relaxed);
+    atomic_store_explicit(&ep->tx_pair->sender.waits, 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst); /* W1; partner: tell() */
 }
 
@@ -170,16 +168,15 @@ unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
 void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len)
 {
     uint32_t size = shm_dev_of(ep)->data_size;
-    const unsigned char *p =
-        ep->tx_data + (span_start(ep, len) & (size - 1));
+    const unsigned char *p = ep->tx_data + (span_start(ep, len) & (size - 1));
 
     for (uint32_t i = 0; i < len; i += CHEMPI_CACHE_LINE)
         CHEMPI_PREFETCH_WRITE(p + i);
 }
 
 int chempi_shm_ring_inject(struct chempi_ep *base,
-                           const struct chempi_envelope *env,
-                           const void *data, size_t len)
+                           const struct chempi_envelope *env, const void *data,
+                           size_t len)
 {
     struct shm_ep *ep = (struct shm_ep *)base;
     bool is_registered = base->dev->params.services->is_wake_registered;
@@ -199,7 +196,7 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
         shm_publish(ep, line, is_registered);
         return CHEMPI_DONE;
     }
-    if (len > base->dev->caps->inject_max)
+    if (len > SHM_EAGER_MAX)
         return -EMSGSIZE;
     rc = chempi_shm_ring_room(ep, (uint32_t)len);
     if (rc < 0)
@@ -229,12 +226,11 @@ int chempi_shm_ring_inject_iter(struct shm_ep *ep,
     line = shm_next_line(ep);
     line->kind = is_short ? SHM_KIND_SHORT : SHM_KIND_EAGER;
     line->body.msg.env = *env;
-    dst = is_short ? line->body.msg.u.bytes
-                   : chempi_shm_ring_span(ep, (uint32_t)len,
-                                          &line->body.msg.u.span);
+    dst = is_short
+              ? line->body.msg.u.bytes
+              : chempi_shm_ring_span(ep, (uint32_t)len, &line->body.msg.u.span);
     (void)chempi_iter_pack(iter, dst, len);
-    shm_publish(ep, line,
-                ep->base.dev->params.services->is_wake_registered);
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
     return CHEMPI_DONE;
 }
 
@@ -253,8 +249,8 @@ const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
 }
 
 /* A message that is completely at hand. Returns the rule broken, or NULL. */
-static const char *take_message(struct shm_ep *ep,
-                                const struct shm_line *line, bool is_short)
+static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
+                                bool is_short)
 {
     const struct chempi_dev_params *params = &ep->base.dev->params;
     struct chempi_arrival arrival;
@@ -402,8 +398,8 @@ int chempi_shm_ring_serve(struct shm_dev *dev)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE(node, &dev->busy)
-    events += serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link));
+    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
+        events += serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link));
     return events;
 }
 
@@ -425,8 +421,7 @@ static bool can_serve(struct shm_ep *ep)
 
 bool chempi_shm_ring_can_serve(struct shm_dev *dev)
 {
-    CHEMPI_LIST_FOR(node, &dev->busy)
-    {
+    CHEMPI_LIST_FOR (node, &dev->busy) {
         if (can_serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link)))
             return true;
     }

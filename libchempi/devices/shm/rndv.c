@@ -34,9 +34,10 @@ static bool grow_pool(struct shm_dev *dev)
 
     if (dev->xfer_count < dev->xfer_room)
         return true;
-    xfers = room > dev->xfer_room
-                ? chempi_sys->realloc(dev->xfers, room * sizeof(struct shm_xfer *))
-                : NULL;
+    xfers =
+        room > dev->xfer_room
+            ? chempi_sys->realloc(dev->xfers, room * sizeof(struct shm_xfer *))
+            : NULL;
     if (!xfers)
         return false;
     dev->xfers = xfers;
@@ -166,8 +167,7 @@ void chempi_shm_rndv_fail(struct shm_ep *ep, int status)
 
 static void send_line(struct shm_ep *ep, struct shm_line *line)
 {
-    shm_publish(ep, line,
-                ep->base.dev->params.services->is_wake_registered);
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
 }
 
 /* There is a line free; send what xfer owes. */
@@ -262,8 +262,8 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
         .id = id_of(xfer),
         .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
         .help = SHM_HELP_SLOTS,
-        .protocol = is_offered ? SHM_PROTOCOL_SINGLE_COPY
-                               : SHM_PROTOCOL_PIPELINE,
+        .protocol =
+            is_offered ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE,
     };
     send_line(ep, line);
     return CHEMPI_PENDING;
@@ -294,12 +294,10 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
     int events = 0;
 
     while (!chempi_list_is_empty(&ep->pumping) && events < PUMP_BUDGET) {
-        struct shm_xfer *xfer =
-            CHEMPI_CONTAINER_OF(chempi_list_first(&ep->pumping),
-                                struct shm_xfer, link);
+        struct shm_xfer *xfer = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&ep->pumping), struct shm_xfer, link);
         uint64_t left = xfer->want - xfer->done;
-        uint32_t len =
-            left < SHM_CHUNK_MAX ? (uint32_t)left : SHM_CHUNK_MAX;
+        uint32_t len = left < SHM_CHUNK_MAX ? (uint32_t)left : SHM_CHUNK_MAX;
 
         if (chempi_shm_ring_try(ep, len) < 0)
             break;
@@ -417,8 +415,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     return NULL;
 }
 
-static void store(struct shm_xfer *xfer, const unsigned char *src,
-                  uint32_t len)
+static void store(struct shm_xfer *xfer, const unsigned char *src, uint32_t len)
 {
     struct chempi_rx *rx = xfer->rx;
 
@@ -429,8 +426,7 @@ static void store(struct shm_xfer *xfer, const unsigned char *src,
     xfer->done += len;
 }
 
-const char *chempi_shm_rndv_data(struct shm_ep *ep,
-                                 const struct shm_line *line)
+const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
 {
     struct shm_data data = line->body.data;
     const unsigned char *src;

@@ -108,9 +108,8 @@ static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
 {
     uint64_t len = tx->env.len;
 
-    if (len == 0 ||
-        (tx->protocol <= SHM_PROTOCOL_EAGER && len <= SHM_EAGER_MAX &&
-         !tx->needs_consent)) {
+    if (len == 0 || (tx->protocol <= SHM_PROTOCOL_EAGER &&
+                     len <= SHM_EAGER_MAX && !tx->needs_consent)) {
         if (tx->iter && len > 0)
             return chempi_shm_ring_inject_iter((struct shm_ep *)base, &tx->env,
                                                tx->iter, (size_t)len);
@@ -146,8 +145,7 @@ static int shm_progress(struct chempi_dev *base)
 
     for (uint32_t i = 0; i < dev->hot_count; i++) {
         if (chempi_shm_ring_has_line(dev->hot[i]))
-            events +=
-                chempi_shm_ring_drain(dev->hot[i], SHM_DRAIN_BUDGET);
+            events += chempi_shm_ring_drain(dev->hot[i], SHM_DRAIN_BUDGET);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->summary,
                                              memory_order_relaxed) != 0))

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ static uint8_t secret[CHEMPI_JOB_SECRET_BYTES] = {7, 7, 7};
 
 /* What the parent makes before it forks. */
 struct setup {
+    const char *device;
     bool is_one_node;
     int region_fds[WORLD_MAX];
     int wake_fds[WORLD_MAX];
@@ -37,8 +39,8 @@ void world_check(bool is_true, const char *what, const char *file, int line)
 {
     if (is_true)
         return;
-    (void)fprintf(stderr, "process %ld: %s:%d: not true: %s\n",
-                  (long)getpid(), file, line, what);
+    (void)fprintf(stderr, "%s, process %ld: %s:%d: not true: %s\n",
+                  setup.device, (long)getpid(), file, line, what);
     _exit(1);
 }
 
@@ -66,6 +68,7 @@ static bool make_setup(const char *device, uint32_t count)
 {
     static const char *const names[] = {"n0", "n1", "n2", "n3", "n4", "n5"};
 
+    setup.device = device;
     setup.is_one_node = strcmp(device, "tcp") != 0;
     for (uint32_t i = 0; i < count; i++) {
         setup.node_of_proc[i] = setup.is_one_node ? 0 : i;
@@ -76,8 +79,7 @@ static bool make_setup(const char *device, uint32_t count)
         if (setup.wake_fds[i] < 0)
             return false;
         if (i == 0 || !setup.is_one_node)
-            setup.region_fds[i] =
-                make_region(setup.is_one_node ? count : 1);
+            setup.region_fds[i] = make_region(setup.is_one_node ? count : 1);
         else
             setup.region_fds[i] = dup(setup.region_fds[0]);
         if (setup.region_fds[i] < 0)
@@ -112,8 +114,8 @@ static void child(struct world *world)
     services->node_of_proc = setup.node_of_proc;
     services->local_rank_of_proc = setup.local_rank_of_proc;
     services->node_names = setup.node_names;
-    services->wake_fds = setup.is_one_node ? setup.wake_fds
-                                           : &setup.wake_fds[me];
+    services->wake_fds =
+        setup.is_one_node ? setup.wake_fds : &setup.wake_fds[me];
     services->is_wake_registered = chempi_wake_register();
     if (chempi_region_open(setup.region_fds[me], services->local_size,
                            &services->region, &err) < 0) {
@@ -165,6 +167,50 @@ int world_run(const char *device, uint32_t count, world_fn *fn, void *arg)
     return world_run_status(device, count, fn, arg, NULL);
 }
 
+/* The wake descriptor is only there to end a sleep. */
+static void drain_wake(struct chempi_poll_item *item, uint32_t events)
+{
+    uint64_t count;
+
+    (void)events;
+    while (read(item->fd, &count, sizeof(count)) > 0)
+        ;
+}
+
+static void open_pollset(struct world *world)
+{
+    struct chempi_services *services = &world->services;
+
+    WORLD_CHECK(chempi_pollset_create(&services->pollset) == 0);
+    world->wake_item = (struct chempi_poll_item){
+        .fd = services->wake_fds[services->local_rank],
+        .ready = drain_wake,
+    };
+    WORLD_CHECK(
+        chempi_pollset_add(services->pollset, &world->wake_item, EPOLLIN) == 0);
+}
+
+static void exchange_cards(struct world *world)
+{
+    const struct chempi_dev_ops *ops = world->dev->ops;
+    struct world_shared *shared = world->shared;
+    struct chempi_err err = {.text = ""};
+    uint32_t me = world->proc;
+
+    shared->cards[me].len = WORLD_CARD_MAX;
+    WORLD_CHECK(ops->card(world->dev, shared->cards[me].bytes,
+                          &shared->cards[me].len) == 0);
+    atomic_store(&shared->cards[me].is_ready, 1);
+    for (uint32_t i = 0; i < world->count; i++) {
+        if (i == me)
+            continue;
+        while (!atomic_load(&shared->cards[i].is_ready))
+            (void)sched_yield();
+        WORLD_CHECK(ops->card_arrived(world->eps[i], shared->cards[i].bytes,
+                                      shared->cards[i].len, &err) == 0);
+    }
+}
+
 void world_open(struct world *world, const struct chempi_sink *sink,
                 void *sink_arg)
 {
@@ -175,32 +221,45 @@ void world_open(struct world *world, const struct chempi_sink *sink,
         .sink_arg = sink_arg,
     };
     struct chempi_err err = {.text = ""};
+    uint32_t flags;
     int rc;
 
     WORLD_CHECK(ops != NULL);
+    open_pollset(world);
     rc = ops->open(&params, &world->dev, &err);
     if (rc < 0)
         (void)fprintf(stderr, "open: %s\n", err.text);
     WORLD_CHECK(rc == 0);
+    flags = world->dev->caps->flags;
+    world->has_fds = (flags & CHEMPI_DEV_HAS_FDS) != 0;
     for (uint32_t i = 0; i < world->count; i++) {
-        bool is_me = i == world->proc;
-        bool is_self = (world->dev->caps->flags & CHEMPI_DEV_SELF) != 0;
-
-        if (is_me == is_self)
-            WORLD_CHECK(ops->connect(world->dev, i, &world->eps[i], &err) ==
-                        0);
+        if ((i == world->proc) == ((flags & CHEMPI_DEV_SELF) != 0))
+            WORLD_CHECK(ops->connect(world->dev, i, &world->eps[i], &err) == 0);
     }
+    if (flags & CHEMPI_DEV_NEEDS_CARD)
+        exchange_cards(world);
 }
 
 void world_close(struct world *world)
 {
     world->dev->ops->close(world->dev);
+    chempi_pollset_destroy(world->services.pollset);
     chempi_region_close(world->services.region);
+}
+
+static int look(struct world *world, int timeout_ms)
+{
+    int events = 0;
+
+    if (world->has_fds &&
+        chempi_pollset_collect(world->services.pollset, timeout_ms) > 0)
+        events += chempi_pollset_dispatch(world->services.pollset);
+    return events + world->dev->ops->progress(world->dev);
 }
 
 void world_poll(struct world *world)
 {
-    if (world->dev->ops->progress(world->dev) == 0)
+    if (look(world, 0) == 0)
         CHEMPI_CPU_RELAX();
 }
 
@@ -210,13 +269,19 @@ void world_sleep(struct world *world)
         &world->services.wakes[world->services.local_rank];
     int limit_ms;
 
-    if (world->dev->ops->progress(world->dev) > 0)
+    if (look(world, 0) > 0)
         return;
-    limit_ms = chempi_wake_prepare(wake, CHEMPI_WAKE_ASLEEP_FUTEX);
-    if (world->dev->ops->is_ready(world->dev))
+    limit_ms =
+        chempi_wake_prepare(wake, world->has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
+                                                 : CHEMPI_WAKE_ASLEEP_FUTEX);
+    if (world->dev->ops->is_ready(world->dev)) {
         chempi_wake_cancel(wake);
-    else
+    } else if (world->has_fds) {
+        (void)look(world, limit_ms);
+        chempi_wake_cancel(wake);
+    } else {
         chempi_wake_sleep(wake, limit_ms);
+    }
 }
 
 void world_barrier(struct world *world)
@@ -227,6 +292,6 @@ void world_barrier(struct world *world)
 
     while (atomic_load(&world->shared->entered) < goal) {
         world_poll(world);
-        (void)usleep(0);
+        (void)sched_yield();
     }
 }

@@ -9,7 +9,7 @@
 
 #include "libchempi/ddi.h"
 
-#define WORLD_MAX 64u       /* processes */
+#define WORLD_MAX 64u        /* processes */
 #define WORLD_CARD_MAX 1024u /* bytes */
 
 /* One process of the world. */
@@ -21,12 +21,14 @@ struct world {
     struct chempi_dev *dev;
     struct chempi_ep *eps[WORLD_MAX];
     struct world_shared *shared;
+    struct chempi_poll_item wake_item;
+    bool has_fds;
     void *arg;
 };
 
 /* Memory that all processes and the parent see. */
 struct world_shared {
-    _Atomic uint32_t entered; /* of the barrier */
+    _Atomic uint32_t entered;   /* of the barrier */
     _Atomic uint32_t words[64]; /* the test's own */
     struct {
         _Atomic uint32_t is_ready;

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device conformance: every message arrives once, whole, unharmed. */
+#include "tests/conformance/device/suite.h"
+
+static const uint64_t sizes[] = {
+    0,    1,    3,     7,     8,     16,    23,    24,    25,     63,
+    64,   65,   100,   511,   1000,  4095,  4096,  4097,  8191,   8192,
+    8193, 9999, 16384, 16385, 30000, 65535, 65536, 65537, 200001, 1048577,
+};
+
+/* The other one, or oneself. */
+static uint32_t partner(const struct party *party)
+{
+    return party->world->count - 1 - party->world->proc;
+}
+
+static void all_sizes(struct world *world)
+{
+    const int *how = world->arg;
+    struct party party;
+    uint32_t serial = 0;
+    uint32_t count;
+
+    party_open(&party, world);
+    party.is_scattered = *how == PARTY_SEND_ITER;
+    count = party.world->dev->caps->protocol_count;
+    for (uint32_t protocol = 0; protocol < count; protocol++)
+        for (size_t i = 0; i < CHEMPI_ARRAY_LEN(sizes); i++)
+            if (*how != PARTY_INJECT ||
+                sizes[i] <= world->dev->caps->inject_max)
+                party_send_surely(&party, partner(&party), serial++, sizes[i],
+                                  protocol, (enum party_how) * how);
+    party_wait(&party, &party.received, serial);
+    party_finish(&party);
+    WORLD_CHECK(party.received == serial && party.failed == 0);
+    party_close(&party);
+}
+
+DEVICE_TEST(contiguous_messages_of_all_sizes_arrive)
+{
+    int how = PARTY_SEND;
+
+    cr_assert_eq(world_run(device, suite_procs(device, 2), all_sizes, &how), 0);
+}
+
+DEVICE_TEST(injected_messages_of_all_sizes_arrive)
+{
+    int how = PARTY_INJECT;
+
+    cr_assert_eq(world_run(device, suite_procs(device, 2), all_sizes, &how), 0);
+}
+
+DEVICE_TEST(scattered_messages_of_all_sizes_arrive)
+{
+    int how = PARTY_SEND_ITER;
+
+    cr_assert_eq(world_run(device, suite_procs(device, 2), all_sizes, &how), 0);
+}
+
+DEVICE_TEST(messages_that_need_consent_of_all_sizes_arrive)
+{
+    int how = PARTY_SEND_CONSENT;
+
+    cr_assert_eq(world_run(device, suite_procs(device, 2), all_sizes, &how), 0);
+}
+
+static void truncated(struct world *world)
+{
+    static const uint64_t caps[] = {0, 1, 39, 40, 41, 5000, 70000};
+    const int *is_scattered = world->arg;
+    struct party party;
+    uint32_t serial = 0;
+
+    party_open(&party, world);
+    party.is_scattered = *is_scattered != 0;
+    for (size_t c = 0; c < CHEMPI_ARRAY_LEN(caps); c++) {
+        party.cap = caps[c];
+        for (uint32_t p = 0; p < world->dev->caps->protocol_count; p++)
+            for (size_t i = 0; i < CHEMPI_ARRAY_LEN(sizes); i++)
+                if (sizes[i] > caps[c])
+                    party_send_surely(&party, partner(&party), serial++,
+                                      sizes[i], p, PARTY_SEND_CONSENT);
+        party_wait(&party, &party.received, serial);
+        party_wait(&party, &party.sent, party.started);
+        world_barrier(world); /* nobody sends before all have the new cap */
+    }
+    party_finish(&party);
+    party_close(&party);
+}
+
+DEVICE_TEST(what_exceeds_the_capacity_is_discarded)
+{
+    int is_scattered = 0;
+
+    cr_assert_eq(
+        world_run(device, suite_procs(device, 2), truncated, &is_scattered), 0);
+}
+
+DEVICE_TEST(what_exceeds_a_scattered_capacity_is_discarded)
+{
+    int is_scattered = 1;
+
+    cr_assert_eq(
+        world_run(device, suite_procs(device, 2), truncated, &is_scattered), 0);
+}
+
+/* Leave everything that can be left, then accept and drop in odd orders. */
+static void leave(struct world *world)
+{
+    enum { MESSAGES = 60 };
+    struct party party;
+    uint32_t dropped = 0;
+    uint32_t serial = 0;
+
+    party_open(&party, world);
+    party.policy = PARTY_LEAVE;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < MESSAGES; i++) {
+            party_send_surely(&party, partner(&party), serial,
+                              1 + (uint64_t)(i * 2999),
+                              serial % world->dev->caps->protocol_count,
+                              i % 2 ? PARTY_SEND_CONSENT : PARTY_SEND_ITER);
+            serial++;
+        }
+        while (party.received + party.announced < serial)
+            world_sleep(world);
+        /* An announced message is counted again when it is received. */
+        party.is_scattered = round % 2 != 0;
+        party.announced = 0;
+        dropped += party_settle(&party, 3, round >= 2);
+        party_wait(&party, &party.received, serial - dropped);
+        party_wait(&party, &party.sent, party.started);
+        world_barrier(world);
+        WORLD_CHECK(party.received == serial - dropped);
+        party.announced = dropped; /* these will never be received */
+    }
+    party_finish(&party);
+    party_close(&party);
+}
+
+DEVICE_TEST(messages_left_are_accepted_and_dropped_in_any_order)
+{
+    cr_assert_eq(world_run(device, suite_procs(device, 2), leave, NULL), 0);
+}
+
+static void answer_inside(struct world *world)
+{
+    enum { MESSAGES = 2000 };
+    struct party party;
+
+    party_open(&party, world);
+    if (world->proc == world->count - 1)
+        party.reply = MESSAGES;
+    if (world->proc == 0) {
+        for (uint32_t i = 0; i < MESSAGES; i++)
+            party_send_surely(&party, world->count - 1, i, i % 500, 0,
+                              PARTY_SEND);
+    }
+    if (party_is_self(&party))
+        party_wait(&party, &party.received, 2 * MESSAGES);
+    else if (world->proc == 0)
+        party_wait(&party, &party.received, MESSAGES / 2);
+    else
+        party_wait(&party, &party.received, MESSAGES);
+    party_finish(&party);
+    party_close(&party);
+}
+
+DEVICE_TEST(the_sink_may_send_from_inside_an_arrival)
+{
+    cr_assert_eq(world_run(device, suite_procs(device, 2), answer_inside, NULL),
+                 0);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static void everybody_to_everybody(struct world *world)
+{
+    enum { MESSAGES = 150 };
+    uint32_t random = world->proc + 1;
+    struct party party;
+
+    party_open(&party, world);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        for (uint32_t k = 0; k < world->count; k++) {
+            uint32_t to = (world->proc + k) % world->count;
+            uint64_t len = next_random(&random) % 6000;
+
+            if (i % 16 == 0)
+                len *= 20;
+            if (world->eps[to])
+                party_send_surely(&party, to, i, len,
+                                  next_random(&random) %
+                                      world->dev->caps->protocol_count,
+                                  i % 3 ? PARTY_SEND : PARTY_SEND_CONSENT);
+        }
+    }
+    party_wait(&party, &party.received,
+               MESSAGES * (world->count == 1 ? 1 : world->count - 1));
+    party_finish(&party);
+    WORLD_CHECK(party.failed == 0);
+    party_close(&party);
+}
+
+DEVICE_TEST(everybody_reaches_everybody_at_once)
+{
+    uint32_t count = suite_procs(device, 9);
+
+    cr_assert_eq(world_run(device, count, everybody_to_everybody, NULL), 0);
+}
