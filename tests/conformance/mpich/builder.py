@@ -40,7 +40,9 @@ class Builder:
         self.work = pathlib.Path(work)
         self.mpicc = mpicc
         self.header_time = self.newest_header()
-        self.flags = ["-O1", "-g", "-w", "-DHAVE_CONFIG_H", *flags]
+        # MPI 3.0 removed MPI_Type_hvector, which the suite still calls.
+        self.flags = ["-O1", "-g", "-w", "-DHAVE_CONFIG_H",
+                      "-DMPI_Type_hvector=MPI_Type_create_hvector", *flags]
         for folder in (self.work / "include", self.root / "include",
                        self.root / "dtpools/include"):
             self.flags.append(f"-I{folder}")
