@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ways for a rank to end a job badly; the others block and must be ended.
+ * What the launcher says and returns is checked by the list.
+ *
+ * usage: death abort|signal|segv|exit|return|early|finalized RANK [CODE]
+ */
+#include "check.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static void end_by(const char *how, int code)
+{
+    if (strcmp(how, "abort") == 0)
+        MPI_Abort(MPI_COMM_WORLD, code);
+    else if (strcmp(how, "signal") == 0)
+        kill(getpid(), code);
+    else if (strcmp(how, "segv") == 0)
+        raise(SIGSEGV);
+    else if (strcmp(how, "exit") == 0)
+        _exit(code);
+}
+
+int main(int argc, char **argv)
+{
+    const char *how = argc > 1 ? argv[1] : "abort";
+    int who = (int)check_arg(argc, argv, 2, 0);
+    int code = (int)check_arg(argc, argv, 3, 1);
+    const char *before = getenv("DEATH_RANK_ENV");
+
+    /* Before MPI_Init nobody knows its rank but from the launcher. */
+    if (strcmp(how, "early") == 0 && before != NULL &&
+        getenv(before) != NULL && atoi(getenv(before)) == who)
+        return code;
+    check_start(&argc, &argv);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(how, "finalized") == 0) {
+        int rank = check_rank();
+        MPI_Finalize();
+        return rank == who ? code : 0;
+    }
+    if (check_rank() == who) {
+        end_by(how, code);
+        return 0; /* "return": without MPI_Finalize, as if all were well */
+    }
+    for (;;)
+        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wrong arguments: the right error class through MPI_ERRORS_RETURN and
+ * through a handler of the user's; with "fatal", the default ends the job.
+ */
+#include "check.h"
+
+static struct {
+    int calls;
+    int class;
+} handled;
+
+static void expect(int error, int class, const char *what)
+{
+    int got = MPI_SUCCESS;
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &got);
+    CHECK(got == class, "%s: error class %d, not %d", what, got, class);
+}
+
+static void wrong_arguments(void)
+{
+    int value = 0;
+    MPI_Request request;
+    MPI_Comm comm;
+    int size = check_size();
+
+    expect(MPI_Send(&value, 1, MPI_INT, size, 0, MPI_COMM_WORLD),
+           MPI_ERR_RANK, "send to a rank beyond the last");
+    expect(MPI_Send(&value, 1, MPI_INT, -77, 0, MPI_COMM_WORLD), MPI_ERR_RANK,
+           "send to a negative rank");
+    expect(MPI_Recv(&value, 1, MPI_INT, size, 0, MPI_COMM_WORLD,
+                    MPI_STATUS_IGNORE),
+           MPI_ERR_RANK, "receive from a rank beyond the last");
+    expect(MPI_Send(&value, -1, MPI_INT, 0, 0, MPI_COMM_WORLD), MPI_ERR_COUNT,
+           "negative count");
+    expect(MPI_Send(&value, 1, MPI_DATATYPE_NULL, 0, 0, MPI_COMM_WORLD),
+           MPI_ERR_TYPE, "null datatype");
+    expect(MPI_Send(&value, 1, MPI_INT, 0, -5, MPI_COMM_WORLD), MPI_ERR_TAG,
+           "negative tag");
+    expect(MPI_Isend(&value, 1, MPI_INT, 0, MPI_ANY_TAG, MPI_COMM_WORLD,
+                     &request),
+           MPI_ERR_TAG, "send with any tag");
+    expect(MPI_Comm_dup(MPI_COMM_NULL, &comm), MPI_ERR_COMM,
+           "dup of the null communicator");
+    expect(MPI_Bcast(&value, 1, MPI_INT, size, MPI_COMM_WORLD), MPI_ERR_ROOT,
+           "bcast from a rank beyond the last");
+    expect(MPI_Allreduce(&value, &value + 1, 0, MPI_INT, MPI_OP_NULL,
+                         MPI_COMM_WORLD),
+           MPI_ERR_OP, "allreduce with the null operation");
+}
+
+static void handler(MPI_Comm *comm, int *error, ...)
+{
+    CHECK(*comm == MPI_COMM_WORLD, "handler got another communicator");
+    handled.calls++;
+    MPI_Error_class(*error, &handled.class);
+}
+
+static void own_handler(void)
+{
+    MPI_Errhandler own;
+    int value = 0;
+
+    MPI_Comm_create_errhandler(handler, &own);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, own);
+    MPI_Errhandler_free(&own);
+    int error = MPI_Send(&value, 1, MPI_INT, check_size(), 0, MPI_COMM_WORLD);
+    expect(error, MPI_ERR_RANK, "error after the handler returned");
+    CHECK(handled.calls == 1 && handled.class == MPI_ERR_RANK,
+          "handler was called %d times, class %d", handled.calls,
+          handled.class);
+    /* A copy inherits the handler; this communicator keeps its own. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
+int main(int argc, char **argv)
+{
+    int value = 0;
+
+    check_start(&argc, &argv);
+    if (argc > 1 && strcmp(argv[1], "fatal") == 0) {
+        if (check_rank() == check_size() - 1)
+            MPI_Send(&value, 1, MPI_INT, check_size(), 0, MPI_COMM_WORLD);
+        MPI_Barrier(MPI_COMM_WORLD);
+        return check_finish();
+    }
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    wrong_arguments();
+    own_handler();
+    return check_finish();
+}
