@@ -19,15 +19,19 @@
 int chempi_tcp_address_parse(const char *text, struct chempi_tcp_address *out)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                             .ai_family = AF_UNSPEC,
+                             .ai_family = AF_INET6,
                              .ai_socktype = SOCK_STREAM};
+    struct chempi_tcp_address a = {.u.in.sin_family = AF_INET};
     struct addrinfo *found;
     int rc = -EINVAL;
 
-    if (getaddrinfo(text, NULL, &hints, &found) != 0)
+    if (inet_pton(AF_INET, text, &a.u.in.sin_addr) == 1) {
+        *out = a;
+        return 0;
+    }
+    if (getaddrinfo(text, NULL, &hints, &found) != 0) /* knows scopes */
         return -EINVAL;
-    if ((found->ai_family == AF_INET || found->ai_family == AF_INET6) &&
-        found->ai_addrlen <= sizeof(*out)) {
+    if (found->ai_family == AF_INET6 && found->ai_addrlen <= sizeof(*out)) {
         memset(out, 0, sizeof(*out));
         memcpy(&out->u, found->ai_addr, found->ai_addrlen);
         rc = 0;

@@ -137,6 +137,8 @@ static const char *get_announce(const void *src, struct chempi_tcp_frame *out)
     out->sender = le64toh(f.sender);
     if (out->len)
         return "an announcement with payload";
+    if (!out->env.len)
+        return "an announcement of nothing";
     if (out->env.kind == CHEMPI_KIND_SYSTEM)
         return "an announced system message";
     return check_env(&out->env);

@@ -6,7 +6,8 @@
  * and head.len bytes of payload.
  *
  *   EAGER     envelope; the whole payload
- *   ANNOUNCE  envelope and the sender's token; the payload stays there until
+ *   ANNOUNCE  envelope and the sender's token; the payload, which is not
+ *             empty, stays there until
  *   CLEAR     the receiver names its own token and how many bytes it takes, or
  *   DROP      says that it takes none
  *   DATA      a piece of an announced message; pieces of one message come in

@@ -226,13 +226,20 @@ static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return CHEMPI_PENDING; /* also when it broke: sent() tells */
 }
 
+/* Nothing is never announced: it is completely at hand (ddi.h). */
+static bool is_announced(const struct chempi_tx *tx)
+{
+    return tx->env.len &&
+           (tx->protocol == CHEMPI_TCP_PROTO_RENDEZVOUS || tx->needs_consent ||
+            tx->env.len > CHEMPI_TCP_EAGER_MAX);
+}
+
 int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     int rc;
 
     memset(tx->priv, 0, sizeof(tx->priv));
-    if (tx->protocol == CHEMPI_TCP_PROTO_RENDEZVOUS ||
-        tx->env.len > CHEMPI_TCP_EAGER_MAX || tx->needs_consent)
+    if (is_announced(tx))
         return announce(link, tx);
     if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
         rc = chempi_tcp_output_inject(link, &tx->env, tx->buf,

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tcp device as its users see it: messages of all sizes and protocols,
+ * connections, backpressure, the end. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/tcp.h"
+#include "libchempi/services/layout.h"
+#include "tests/unit/tcp/ends.h"
+
+static struct ends ends;
+
+static void open_two(void)
+{
+    cr_assert_eq(ends_open(&ends, 2, true), 0, "%s", ends.end[0].err.text);
+}
+
+static void close_all(void)
+{
+    ends_close(&ends);
+}
+
+TestSuite(tcp, .timeout = 60);
+
+Test(tcp, a_small_message_arrives_whole)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_eq(ends.end[1].arrivals[0]->env.len, 5u);
+    cr_assert_eq(ends.end[1].arrivals[0]->env.tag, 3);
+    cr_assert_eq(ends.end[1].arrivals[0]->env.context, 5u);
+    cr_assert_eq(ends.end[1].arrivals[0]->from, 0u);
+    cr_assert_eq(memcmp(ends.end[1].arrivals[0]->data, "hello", 5), 0);
+    close_all();
+}
+
+/* Send one message of every interesting size, both ways. */
+static void send_sizes(uint32_t protocol)
+{
+    static const size_t sizes[] = {
+        0,     1,      63,     64,     4095,   4096,   4097,    65535,
+        65536, 131071, 131072, 131073, 262144, 262145, 1000000, 5000001};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(sizes); i++) {
+        uint32_t from = (uint32_t)(i & 1);
+        struct end *to = &ends.end[!from];
+        uint8_t *data = malloc(sizes[i] + 1);
+        struct chempi_tx tx = {.iter = NULL};
+        int before = ends.end[from].sent;
+        size_t had = to->arrival_count;
+        int rc;
+
+        fill(data, sizes[i], (unsigned)i);
+        rc = ends_send(&ends, from, !from, &tx, data, sizes[i], (int)i,
+                       protocol);
+        cr_assert_geq(rc, 0);
+        cr_assert(ends_wait_arrivals(&ends, !from, had + 1), "%zu", sizes[i]);
+        cr_assert(ends_wait_sent(&ends, from, before + 1), "%zu", sizes[i]);
+        cr_assert_eq(to->arrivals[had]->env.len, sizes[i]);
+        cr_assert(is_filled(to->arrivals[had]->data, sizes[i], (unsigned)i));
+        free(data);
+    }
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
+}
+
+Test(tcp, every_size_arrives_eagerly_or_by_rendezvous)
+{
+    open_two();
+    send_sizes(0);
+    cr_assert_eq(ends.end[1].arrivals[0]->protocol, 0u);
+    close_all();
+}
+
+Test(tcp, every_size_can_be_announced_first)
+{
+    open_two();
+    send_sizes(1);
+    for (size_t i = 0; i < ends.end[1].arrival_count; i++)
+        cr_assert_eq(ends.end[1].arrivals[i]->protocol,
+                     ends.end[1].arrivals[i]->env.len != 0);
+    close_all();
+}
+
+Test(tcp, every_size_arrives_through_writes_of_a_few_bytes)
+{
+    open_two();
+    /* Greetings go whole into an empty socket; frames need not. */
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    rig_short(7);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 3));
+    rig_short(1021);
+    send_sizes(0);
+    send_sizes(1);
+    rig_lift();
+    close_all();
+}
+
+Test(tcp, an_announced_message_waits_for_its_receive)
+{
+    size_t len = 300000;
+    uint8_t *data = malloc(len);
+    uint8_t *into = malloc(len);
+    struct chempi_tx tx = {.iter = NULL};
+    struct arrival *a;
+
+    open_two();
+    fill(data, len, 9);
+    ends.end[1].wants_late = true;
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, len, 1, 1), CHEMPI_PENDING);
+    while (!ends.end[1].arrival_count)
+        (void)ends_poll(&ends);
+    a = ends.end[1].arrivals[0];
+    cr_assert(a->is_late);
+    cr_assert_eq(ends.end[0].sent, 0);
+    a->rx.buf = into;
+    a->rx.cap = len;
+    cr_assert_eq(chempi_tcp_ops.accept(ends.end[1].eps[0], a->token, &a->rx),
+                 CHEMPI_PENDING);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert(ends_wait_sent(&ends, 0, 1));
+    cr_assert(is_filled(into, len, 9));
+    free(data);
+    free(into);
+    close_all();
+}
+
+Test(tcp, a_dropped_message_is_sent_as_far_as_its_sender_knows)
+{
+    struct chempi_tx tx = {.iter = NULL};
+    uint8_t data[10] = {0};
+
+    open_two();
+    ends.end[1].wants_late = true;
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 1, 1),
+                 CHEMPI_PENDING);
+    while (!ends.end[1].arrival_count)
+        (void)ends_poll(&ends);
+    chempi_tcp_ops.drop(ends.end[1].eps[0], ends.end[1].arrivals[0]->token);
+    cr_assert(ends_wait_sent(&ends, 0, 1));
+    close_all();
+}
+
+Test(tcp, a_receive_that_is_too_short_gets_the_beginning)
+{
+    static const size_t sizes[] = {100000, 131072, 3000000};
+    size_t cap = 70001;
+
+    open_two();
+    ends.end[1].cap = cap;
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(sizes); i++) {
+        uint8_t *data = malloc(sizes[i]);
+        struct chempi_tx tx = {.iter = NULL};
+
+        fill(data, sizes[i], 4);
+        cr_assert_geq(ends_send(&ends, 0, 1, &tx, data, sizes[i], 1, i == 1),
+                      0);
+        cr_assert(ends_wait_arrivals(&ends, 1, i + 1));
+        cr_assert(ends_wait_sent(&ends, 0, (int)i + 1));
+        cr_assert(is_filled(ends.end[1].arrivals[i]->data, cap, 4));
+        free(data);
+    }
+    close_all();
+}
+
+Test(tcp, a_receive_of_no_bytes_takes_an_announced_message)
+{
+    struct chempi_tx tx = {.iter = NULL};
+    uint8_t data[1000] = {0};
+
+    open_two();
+    ends.end[1].cap = 0;
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 1, 1),
+                 CHEMPI_PENDING);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert(ends_wait_sent(&ends, 0, 1));
+    close_all();
+}
+
+/* `count` elements of `block` bytes, `stride` apart, at both ends. */
+static void send_strided(size_t block, size_t stride, size_t count,
+                         uint32_t protocol)
+{
+    struct chempi_layout layout = {.size = block,
+                                   .extent = (int64_t)stride,
+                                   .root = chempi_layout_block(0, block)};
+    uint8_t *from = malloc(stride * count);
+    uint8_t *to = calloc(stride, count);
+    struct chempi_iter iter;
+    struct chempi_tx tx = {.iter = &iter};
+    int before = ends.end[0].sent;
+    size_t had = ends.end[1].arrival_count;
+
+    fill(from, stride * count, 3);
+    chempi_iter_init(&iter, from, count, &layout);
+    ends.end[1].layout = &layout;
+    ends.end[1].area = to;
+    cr_assert_geq(ends_send(&ends, 0, 1, &tx, NULL, block * count, 1, protocol),
+                  0);
+    cr_assert(ends_wait_arrivals(&ends, 1, had + 1));
+    cr_assert(ends_wait_sent(&ends, 0, before + 1));
+    for (size_t i = 0; i < count; i++) {
+        cr_assert_eq(memcmp(from + i * stride, to + i * stride, block), 0);
+        cr_assert(stride == block || to[i * stride + block] == 0);
+    }
+    chempi_layout_release(layout.root);
+    free(from);
+    free(to);
+}
+
+Test(tcp, non_contiguous_messages_arrive_in_non_contiguous_memory)
+{
+    open_two();
+    for (uint32_t protocol = 0; protocol < 2; protocol++) {
+        send_strided(8, 24, 100, protocol);
+        send_strided(8, 24, 10000, protocol);
+        send_strided(4096, 5000, 30, protocol);
+        send_strided(40000, 50000, 3, protocol);
+        send_strided(16, 48, 200000, protocol);
+        send_strided(300000, 400000, 5, protocol);
+        rig_short(1021);
+        send_strided(8, 24, 10000, protocol);
+        send_strided(40000, 50000, 3, protocol);
+        rig_lift();
+    }
+    close_all();
+}
+
+Test(tcp, both_sides_may_connect_at_once)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "a", 1, 1), CHEMPI_DONE);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "b", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_eq(ends_inject(&ends, 0, 1, "c", 1, 1), CHEMPI_DONE);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "d", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 0, 2));
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0);
+    close_all();
+}
+
+/* The two sides take steps in an order given by the bits of `order`. */
+static void cross(unsigned order, uint32_t first)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, first, !first, "a", 1, 1), CHEMPI_DONE);
+    for (int i = 0; i < 6; i++)
+        (void)end_poll(&ends.end[order >> i & 1]);
+    cr_assert_eq(ends_inject(&ends, !first, first, "b", 1, 1), CHEMPI_DONE);
+    for (int i = 6; i < 12; i++)
+        (void)end_poll(&ends.end[order >> i & 1]);
+    cr_assert(ends_wait_arrivals(&ends, first, 1), "order %x", order);
+    cr_assert(ends_wait_arrivals(&ends, !first, 1), "order %x", order);
+    cr_assert_eq(ends.end[0].lost + ends.end[1].lost, 0, "order %x", order);
+    close_all();
+}
+
+Test(tcp, crossing_connections_end_as_one_in_every_order_of_steps)
+{
+    for (unsigned order = 0; order < 4096; order += 5) {
+        cross(order, 0);
+        cross(order, 1);
+    }
+}
+
+Test(tcp, four_processes_talk_to_each_other)
+{
+    cr_assert_eq(ends_open(&ends, 4, true), 0);
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t j = 0; j < 4; j++) {
+            if (i != j)
+                cr_assert_eq(ends_inject(&ends, i, j, &i, sizeof(i), 1),
+                             CHEMPI_DONE);
+        }
+    }
+    for (uint32_t i = 0; i < 4; i++)
+        cr_assert(ends_wait_arrivals(&ends, i, 3));
+    close_all();
+}
+
+Test(tcp, without_the_peers_card_there_is_no_room_until_it_comes)
+{
+    struct chempi_envelope env = {.kind = CHEMPI_KIND_MESSAGE};
+    struct end *end = &ends.end[0];
+    uint8_t card[4096];
+    size_t len = sizeof(card);
+
+    cr_assert_eq(ends_open(&ends, 2, false), 0);
+    cr_assert_eq(chempi_tcp_ops.connect(end->dev, 1, &end->eps[1], &end->err),
+                 0);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0), -EAGAIN);
+    (void)ends_poll(&ends);
+    cr_assert_eq(end->rooms, 0);
+    cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, &len), 0);
+    cr_assert_eq(chempi_tcp_ops.card_arrived(end->eps[1], card, len, &end->err),
+                 0);
+    cr_assert(chempi_tcp_ops.is_ready(end->dev));
+    (void)ends_poll(&ends);
+    cr_assert_eq(end->rooms, 1);
+    cr_assert_eq(chempi_tcp_ops.inject(end->eps[1], &env, NULL, 0),
+                 CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    close_all();
+}
+
+Test(tcp, a_peer_that_connected_can_be_answered_without_its_card)
+{
+    struct chempi_ep *ep;
+    struct chempi_err err;
+
+    open_two();
+    ends_close(&ends);
+    cr_assert_eq(ends_open(&ends, 2, false), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert_eq(chempi_tcp_ops.connect(ends.end[i].dev, !i,
+                                            &ends.end[i].eps[!i], &err),
+                     0);
+    {
+        uint8_t card[4096];
+        size_t len = sizeof(card);
+
+        cr_assert_eq(chempi_tcp_ops.card(ends.end[1].dev, card, &len), 0);
+        cr_assert_eq(
+            chempi_tcp_ops.card_arrived(ends.end[0].eps[1], card, len, &err),
+            0);
+    }
+    cr_assert_eq(ends_inject(&ends, 0, 1, "a", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_eq(chempi_tcp_ops.connect(ends.end[1].dev, 0, &ep, &err), 0);
+    cr_assert_eq(ep, ends.end[1].eps[0]);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "b", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
+    close_all();
+}
+
+Test(tcp, a_receiver_that_does_not_read_makes_the_sender_wait)
+{
+    struct chempi_envelope env = {.len = 4096, .kind = CHEMPI_KIND_MESSAGE};
+    struct end *from = &ends.end[0];
+    uint8_t data[4096];
+    size_t taken = 0;
+    int rc;
+
+    open_two();
+    fill(data, sizeof(data), 1);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, sizeof(data), 1), 0);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    ends.end[1].dev->params.sink_arg = &ends.end[1];
+    /* Only the sender makes progress: buffers fill up. */
+    while ((rc = chempi_tcp_ops.inject(from->eps[1], &env, data,
+                                       sizeof(data))) == CHEMPI_DONE &&
+           taken < 100000) {
+        taken++;
+        (void)end_poll(from);
+    }
+    cr_assert_eq(rc, -EAGAIN, "%zu", taken);
+    cr_assert_eq(from->rooms, 0);
+    cr_assert_not(chempi_tcp_ops.is_drained(from->dev));
+    for (int i = 0; i < 1000000 && !from->rooms; i++) {
+        (void)ends_poll(&ends);
+        for (size_t a = 1; a < ends.end[1].arrival_count; a++) {
+            free(ends.end[1].arrivals[a]->data);
+            free(ends.end[1].arrivals[a]);
+        }
+        ends.end[1].arrival_count = 1;
+    }
+    cr_assert_eq(from->rooms, 1);
+    close_all();
+}
+
+Test(tcp, a_small_message_overtakes_a_long_one)
+{
+    size_t len = 64u << 20;
+    uint8_t *data = calloc(1, len);
+    struct chempi_tx tx = {.iter = NULL};
+
+    open_two();
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, len, 1, 1), CHEMPI_PENDING);
+    while (ends.end[1].arrival_count < 1)
+        (void)ends_poll(&ends);
+    (void)ends_poll(&ends);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 2), CHEMPI_DONE);
+    while (ends.end[1].arrival_count < 2)
+        (void)ends_poll(&ends);
+    cr_assert(ends.end[1].arrivals[1]->is_complete);
+    cr_assert_not(ends.end[1].arrivals[0]->is_complete);
+    cr_assert(ends_wait_arrivals(&ends, 1, 2));
+    free(data);
+    close_all();
+}
+
+Test(tcp, many_messages_both_ways_at_once_keep_their_bytes)
+{
+    static struct chempi_tx txs[2][40];
+    static uint8_t *data[2][40];
+
+    open_two();
+    for (unsigned i = 0; i < 40; i++) {
+        for (uint32_t from = 0; from < 2; from++) {
+            size_t len = (size_t)1 << i % 22;
+
+            data[from][i] = malloc(len);
+            fill(data[from][i], len, i);
+            cr_assert_geq(ends_send(&ends, from, !from, &txs[from][i],
+                                    data[from][i], len, (int)i, i & 1),
+                          0);
+        }
+    }
+    for (uint32_t to = 0; to < 2; to++) {
+        cr_assert(ends_wait_arrivals(&ends, to, 40));
+        cr_assert(ends_wait_sent(&ends, to, 40));
+        for (size_t i = 0; i < 40; i++) {
+            struct arrival *a = ends.end[to].arrivals[i];
+
+            cr_assert(
+                is_filled(a->data, (size_t)a->env.len, (unsigned)a->env.tag));
+            free(data[to][i]);
+        }
+    }
+    close_all();
+}
+
+Test(tcp, a_drained_device_may_be_closed_and_nothing_is_lost)
+{
+    size_t len = 100000;
+    uint8_t *data = malloc(len);
+    struct chempi_tx tx = {.iter = NULL};
+
+    open_two();
+    fill(data, len, 2);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "up", 2, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
+    /* Unread bytes at the side that leaves would make its kernel reset. */
+    cr_assert_eq(ends_inject(&ends, 1, 0, "unread", 6, 1), CHEMPI_DONE);
+    cr_assert_geq(ends_send(&ends, 0, 1, &tx, data, len, 1, 0), 0);
+    for (int i = 0; i < 1000000 && !chempi_tcp_ops.is_drained(ends.end[0].dev);
+         i++) {
+        (void)chempi_tcp_ops.progress(ends.end[0].dev);
+        (void)chempi_tcp_ops.is_drained(ends.end[1].dev);
+    }
+    cr_assert(chempi_tcp_ops.is_drained(ends.end[0].dev));
+    chempi_tcp_ops.close(ends.end[0].dev);
+    ends.end[0].dev = NULL;
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert(is_filled(ends.end[1].arrivals[0]->data, len, 2));
+    for (int i = 0; i < 100; i++)
+        (void)ends_poll(&ends);
+    cr_assert_eq(ends.end[1].lost, 0, "%s", ends.end[1].lost_why);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "late", 4, 1), -EPIPE);
+    free(data);
+    close_all();
+}
+
+Test(tcp, draining_does_not_need_the_peer_to_read)
+{
+    open_two();
+    cr_assert_eq(ends_inject(&ends, 0, 1, "a", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    cr_assert_eq(ends_inject(&ends, 0, 1, "b", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_drained(&ends, 0));
+    close_all();
+}
+
+Test(tcp, a_connection_that_closes_without_farewell_is_a_lost_process)
+{
+    struct chempi_tx tx = {.iter = NULL};
+    uint8_t data[1000] = {0};
+
+    open_two();
+    ends.end[1].wants_late = true;
+    cr_assert_eq(ends_send(&ends, 0, 1, &tx, data, sizeof(data), 1, 1),
+                 CHEMPI_PENDING);
+    while (!ends.end[1].arrival_count)
+        (void)ends_poll(&ends);
+    /* Output that waits keeps close() from saying farewell. */
+    rig(RIG_SEND, 1, EPIPE);
+    (void)ends_inject(&ends, 1, 0, "x", 1, 1);
+    rig_lift();
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert(ends_wait_lost(&ends, 0));
+    cr_assert_eq(ends.end[0].sent_failed, 1);
+    cr_assert_neq(strstr(ends.end[0].lost_why, "process 1"), NULL);
+    cr_assert_neq(strstr(ends.end[0].lost_why, "127.0.0.1:"), NULL);
+    cr_assert_lt(ends_inject(&ends, 0, 1, "x", 1, 1), 0);
+    cr_assert_neq(ends.end[0].dev->err.text[0], '\0');
+    cr_assert_eq(ends.end[0].lost, 1);
+    close_all();
+}

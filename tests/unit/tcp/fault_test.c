@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every system call that the device makes fails once, each in its turn: what
+ * comes of it is a message that arrives all the same, or an error with words;
+ * never a hang, a crash or a descriptor left behind. */
+#define _GNU_SOURCE /* RLIMIT_NOFILE */
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "libchempi/devices/tcp/tcp.h"
+#include "tests/unit/tcp/ends.h"
+
+static struct ends ends;
+static uint8_t data[300000];
+
+static int open_files(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int n = 0;
+
+    cr_assert_not_null(dir);
+    while (readdir(dir))
+        n++;
+    (void)closedir(dir);
+    return n;
+}
+
+/* Over for this side: it has what it waits for, or knows that it will not. */
+static bool is_settled(struct ends *all, const void *arg)
+{
+    (void)arg;
+    return all->end[0].lost || all->end[1].lost ||
+           (end_complete(&all->end[1]) >= 3 &&
+            end_complete(&all->end[0]) >= 1 && all->end[0].sent >= 2);
+}
+
+/* A small, an eager and an announced message one way, a small one back.
+ * Returns 0 when all arrived, else what went wrong. */
+static int converse(struct chempi_tx txs[2])
+{
+    int rc = ends_inject(&ends, 0, 1, data, 10, 1);
+
+    if (rc < 0)
+        return rc;
+    rc = ends_send(&ends, 0, 1, &txs[0], data, 100000, 2, 0);
+    if (rc < 0)
+        return rc;
+    rc = ends_send(&ends, 0, 1, &txs[1], data, sizeof(data), 3, 1);
+    if (rc < 0)
+        return rc;
+    rc = ends_inject(&ends, 1, 0, data, 10, 4);
+    if (rc < 0)
+        return rc;
+    cr_assert(ends_wait(&ends, is_settled, NULL));
+    for (uint32_t i = 0; i < 2; i++) {
+        if (ends.end[i].lost) {
+            cr_assert_neq(ends.end[i].lost_why[0], '\0');
+            return ends.end[i].lost_status;
+        }
+    }
+    return 0;
+}
+
+static void check_words(int rc)
+{
+    bool has_words = false;
+
+    if (rc == 0 || rc == -ENOMEM)
+        return;
+    for (uint32_t i = 0; i < 2; i++)
+        has_words = has_words || ends.end[i].err.text[0] ||
+                    (ends.end[i].dev && ends.end[i].dev->err.text[0]);
+    cr_assert(has_words, "%d", rc);
+}
+
+/* The nth call of these fails with error, for every n that happens. */
+static void walk(unsigned which, int error)
+{
+    int files = 0;
+
+    for (int nth = 1;; nth++) {
+        struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+        int calls;
+        int rc;
+
+        if (nth == 2)
+            files = open_files(); /* the first round warms libraries up */
+        rig(which, nth, error);
+        rc = ends_open(&ends, 2, true);
+        if (rc) /* the pollset has no words: the number says enough */
+            cr_assert(ends.end[0].dev == NULL || ends.end[1].dev == NULL ||
+                      ends.end[0].err.text[0] || ends.end[1].err.text[0]);
+        else
+            check_words(converse(txs));
+        calls = rig_calls();
+        rig_lift();
+        ends_close(&ends);
+        if (nth >= 2)
+            cr_assert_eq(open_files(), files, "call %d of %x", nth, which);
+        if (calls < nth)
+            return; /* every one has had its turn */
+    }
+}
+
+TestSuite(tcp_fault, .timeout = 110);
+
+Test(tcp_fault, sockets_refused)
+{
+    walk(RIG_SOCKET, EMFILE);
+}
+Test(tcp_fault, sockets_of_no_such_family)
+{
+    walk(RIG_SOCKET, EAFNOSUPPORT);
+}
+Test(tcp_fault, binding_refused)
+{
+    walk(RIG_BIND, EADDRINUSE);
+}
+Test(tcp_fault, listening_refused)
+{
+    walk(RIG_LISTEN, EADDRINUSE);
+}
+Test(tcp_fault, accepting_fails)
+{
+    walk(RIG_ACCEPT, ECONNABORTED);
+}
+Test(tcp_fault, accepting_interrupted)
+{
+    walk(RIG_ACCEPT, EINTR);
+}
+Test(tcp_fault, accepting_out_of_files)
+{
+    walk(RIG_ACCEPT, EMFILE);
+}
+Test(tcp_fault, connecting_refused)
+{
+    walk(RIG_CONNECT, ECONNREFUSED);
+}
+Test(tcp_fault, connecting_without_a_route)
+{
+    walk(RIG_CONNECT, ENETUNREACH);
+}
+Test(tcp_fault, sending_fails)
+{
+    walk(RIG_SEND, ECONNRESET);
+}
+Test(tcp_fault, sending_interrupted)
+{
+    walk(RIG_SEND, EINTR);
+}
+Test(tcp_fault, sending_would_block)
+{
+    walk(RIG_SEND, EAGAIN);
+}
+Test(tcp_fault, receiving_fails)
+{
+    walk(RIG_RECV, ECONNRESET);
+}
+Test(tcp_fault, receiving_interrupted)
+{
+    walk(RIG_RECV, EINTR);
+}
+Test(tcp_fault, receiving_would_block)
+{
+    walk(RIG_RECV, EAGAIN);
+}
+Test(tcp_fault, memory_refused)
+{
+    walk(RIG_MEMORY, ENOMEM);
+}
+Test(tcp_fault, polling_refused)
+{
+    walk(RIG_EPOLL, ENOSPC);
+}
+Test(tcp_fault, files_refused)
+{
+    walk(RIG_OPEN, EMFILE);
+}
+
+Test(tcp_fault, an_interrupted_or_postponed_call_loses_nothing)
+{
+    static const int errors[] = {EINTR, EAGAIN};
+
+    for (size_t e = 0; e < 2; e++) {
+        for (int nth = 1;; nth++) {
+            struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+            int calls;
+
+            cr_assert_eq(ends_open(&ends, 2, true), 0);
+            cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), 0);
+            cr_assert(ends_wait_arrivals(&ends, 0, 1));
+            rig(RIG_SEND | RIG_RECV, nth, errors[e]);
+            cr_assert_eq(converse(txs), 0, "call %d", nth);
+            calls = rig_calls();
+            rig_lift();
+            ends_close(&ends);
+            if (calls < nth)
+                break;
+        }
+    }
+}
+
+/* Leave this process only so many free descriptors. */
+static int use_up_files(int left, int *fds, int max)
+{
+    struct rlimit limit = {.rlim_cur = 100, .rlim_max = 100};
+    int n = 0;
+
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (n < max && (fds[n] = open("/dev/null", O_RDONLY)) >= 0)
+        n++;
+    for (int i = 0; i < left; i++)
+        (void)close(fds[--n]);
+    return n;
+}
+
+Test(tcp_fault, running_out_of_descriptors_is_said_with_the_remedy)
+{
+    int fds[100];
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    (void)use_up_files(0, fds, 100);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), -EMFILE);
+    cr_assert_neq(strstr(ends.end[0].dev->err.text, "ulimit -n"), NULL);
+    cr_assert_neq(strstr(ends.end[0].dev->err.text, "100"), NULL);
+    cr_assert(ends_wait_lost(&ends, 0));
+}
+
+Test(tcp_fault, a_peer_out_of_descriptors_says_so)
+{
+    int fds[100];
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    (void)use_up_files(1, fds, 100); /* for the socket that connects */
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_lost(&ends, 0));
+    cr_assert_neq(strstr(ends.end[0].lost_why, "no file descriptor left"), NULL,
+                  "%s", ends.end[0].lost_why);
+    cr_assert_eq(ends.end[1].lost, 0);
+    cr_assert_neq(strstr(ends.end[1].dev->err.text, "ulimit -n"), NULL);
+}
+
+Test(tcp_fault, the_soft_limit_of_descriptors_is_lifted_first)
+{
+    struct rlimit limit;
+    int files;
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    files = open_files();
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = (rlim_t)files - 2;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1, 1), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    ends_close(&ends);
+}
+
+Test(tcp_fault, nobody_listening_is_said_with_the_address)
+{
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    chempi_tcp_ops.close(ends.end[1].dev);
+    ends.end[1].dev = NULL;
+    (void)ends_inject(&ends, 0, 1, "x", 1, 1);
+    cr_assert(ends_wait_lost(&ends, 0));
+    cr_assert_neq(strstr(ends.end[0].lost_why, "cannot connect to"), NULL);
+    cr_assert_neq(strstr(ends.end[0].lost_why, "refused"), NULL);
+    ends_close(&ends);
+}
+
+Test(tcp_fault, two_jobs_do_not_talk_to_each_other)
+{
+    static const uint8_t other[32] = {42};
+
+    ends_default(&ends, 2);
+    ends.end[1].services.secret = other;
+    cr_assert_eq(ends_open_as(&ends, 2, true), 0);
+    (void)ends_inject(&ends, 0, 1, "x", 1, 1);
+    cr_assert(ends_wait_lost(&ends, 0));
+    cr_assert_eq(ends.end[0].lost_status, -EACCES);
+    cr_assert_neq(strstr(ends.end[0].lost_why, "belongs to this job"), NULL,
+                  "%s", ends.end[0].lost_why);
+    cr_assert_eq(ends.end[1].lost, 0);
+    cr_assert_eq(ends.end[1].arrival_count, 0u);
+    ends_close(&ends);
+}
+
+Test(tcp_fault, closing_with_work_pending_is_quiet)
+{
+    struct chempi_tx txs[3] = {{.iter = NULL}, {.iter = NULL}, {.iter = NULL}};
+
+    cr_assert_eq(ends_open(&ends, 2, true), 0);
+    (void)ends_inject(&ends, 0, 1, data, 10, 1);
+    (void)ends_send(&ends, 0, 1, &txs[0], data, 100000, 1, 0);
+    (void)ends_send(&ends, 0, 1, &txs[1], data, sizeof(data), 1, 1);
+    for (int i = 0; i < 5; i++)
+        (void)ends_poll(&ends);
+    (void)ends_send(&ends, 1, 0, &txs[2], data, sizeof(data), 1, 1);
+    ends_close(&ends);
+    chempi_tcp_ops.close(NULL);
+}
