@@ -2,6 +2,7 @@
 /* Checks of a description that can be read; see check.h. */
 #include "mdconfig/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,48 +70,71 @@ static void check_protocols(struct chempi_check *c,
                                     "the fastest at any size",
                                     d->file, n->line, n->name,
                                     n->protocols[i].name));
-        if (n->protocols[i].is_default && !n->implied)
-            add(c, CHEMPI_CHECK_NOTE,
-                chempi_arena_format(&c->arena,
-                                    "%s:%zu: network %s: protocol %s has "
-                                    "default figures, not measured ones",
-                                    d->file, n->line, n->name,
-                                    n->protocols[i].name));
     }
 }
 
-static void check_members(struct chempi_check *c, const struct chempi_graph *g,
-                          uint32_t network)
+/* Figures that nobody has measured. */
+static void check_figures(struct chempi_check *c, const struct chempi_desc *d,
+                          const struct chempi_desc_network *n)
 {
-    const struct chempi_desc_network *n = &g->desc->networks[network];
-    uint32_t nodes = 0;
+    char names[NAMES_LEN] = "";
+    size_t at = 0;
 
-    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1]; i++)
-        nodes += chempi_graph_size(g, g->in[i]);
-    if (!n->inside_node && nodes < 2)
-        add(c, CHEMPI_CHECK_WARNING,
+    for (size_t i = 0; i < n->protocol_count; i++) {
+        int len;
+
+        if (!n->protocols[i].is_default)
+            continue;
+        len = snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+                       n->protocols[i].name);
+        if (len < 0 || (size_t)len >= sizeof(names) - at)
+            break;
+        at += (size_t)len;
+    }
+    if (at > 0 && !n->implied)
+        add(c, CHEMPI_CHECK_NOTE,
             chempi_arena_format(&c->arena,
-                                "%s:%zu: network %s joins %s", g->desc->file,
-                                n->line, n->name,
-                                nodes ? "one node only" : "no nodes"));
+                                "%s:%zu: network %s: default figures, not "
+                                "measured ones, for %s",
+                                d->file, n->line, n->name, names));
+}
+
+/* Nodes attached to each network, whatever the direction. */
+static uint32_t *count_members(const struct chempi_desc *d)
+{
+    uint32_t *members = chempi_mem_get(d->network_count, sizeof(*members));
+
+    for (uint32_t i = 0; i < d->node_count; i++) {
+        for (size_t k = 0; k < d->nodes[i].attachment_count; k++)
+            members[d->nodes[i].attachments[k].network]++;
+    }
+    return members;
 }
 
 static void check_networks(struct chempi_check *c,
                            const struct chempi_graph *g)
 {
     const struct chempi_desc *d = g->desc;
+    uint32_t *members = count_members(d);
     size_t line = 0;
 
     for (uint32_t i = 0; i < d->network_count; i++) {
         const struct chempi_desc_network *n = &d->networks[i];
 
-        check_members(c, g, i);
+        if (!n->inside_node && members[i] < 2)
+            add(c, CHEMPI_CHECK_WARNING,
+                chempi_arena_format(&c->arena, "%s:%zu: network %s joins %s",
+                                    d->file, n->line, n->name,
+                                    members[i] ? "one node only"
+                                               : "no nodes"));
         if (n->line == line && line > 0)
             continue; /* of the same key as the one before */
         line = n->line;
         check_device(c, d, n);
         check_protocols(c, d, n);
+        check_figures(c, d, n);
     }
+    free(members);
 }
 
 /* ---- nodes -------------------------------------------------------------- */
@@ -184,6 +208,17 @@ static void check_addresses(struct chempi_check *c, const struct chempi_desc *d)
     chempi_names_fini(&seen);
 }
 
+/* Networks that lead out of the node. */
+static uint32_t count_networks(const struct chempi_desc *d,
+                               const struct chempi_desc_node *n)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < n->attachment_count; i++)
+        count += !d->networks[n->attachments[i].network].inside_node;
+    return count;
+}
+
 static void check_nodes(struct chempi_check *c, const struct chempi_graph *g)
 {
     const struct chempi_desc *d = g->desc;
@@ -194,15 +229,15 @@ static void check_nodes(struct chempi_check *c, const struct chempi_graph *g)
     check_addresses(c, d);
     for (uint32_t i = 0; i < g->class_count; i++) {
         const struct chempi_desc_node *n = chempi_graph_model(g, i);
-        uint32_t networks = g->out_first[i + 1] - g->out_first[i];
+        uint32_t networks = count_networks(d, n);
         char names[NAMES_LEN];
 
         if (n->gateway && networks < 2)
             add(c, CHEMPI_CHECK_WARNING,
                 chempi_arena_format(
                     &c->arena,
-                    "%s:%zu: gateway %s sends on %s, so it has nothing to "
-                    "forward between",
+                    "%s:%zu: gateway %s is attached to %s, so it has "
+                    "nothing to forward between",
                     d->file, n->line,
                     chempi_show_members(g, i, names, sizeof(names)),
                     networks ? "one network" : "no network"));

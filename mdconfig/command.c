@@ -147,11 +147,12 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
-    (void)printf("%s: %u nodes in %u classes, %u networks: %zu error%s, %zu "
-                 "warning%s\n",
-                 desc.file, desc.node_count, desc.class_count,
-                 desc.network_count, errors, errors == 1 ? "" : "s", warnings,
-                 warnings == 1 ? "" : "s");
+    (void)printf("%s: %u node%s, %u network%s: %zu error%s, %zu warning%s\n",
+                 desc.file, desc.node_count,
+                 chempi_text_plural(desc.node_count), desc.network_count,
+                 chempi_text_plural(desc.network_count), errors,
+                 chempi_text_plural(errors), warnings,
+                 chempi_text_plural(warnings));
     chempi_check_fini(&check);
     chempi_graph_fini(&graph);
     chempi_desc_fini(&desc);
@@ -198,8 +199,9 @@ static int compile(const struct chempi_desc *desc, const struct line *line,
     chempi_graph_fini(&graph);
     if (rc)
         return CHEMPI_COMMAND_FAILED;
-    (void)printf("%u tables of %u classes in %s, each at most %zu bytes%s\n",
-                 result.table_count, desc->class_count, line->dir,
+    (void)printf("%u table%s in %s, each at most %zu bytes%s\n",
+                 result.table_count, chempi_text_plural(result.table_count),
+                 line->dir,
                  result.table_len_max,
                  result.shared ? " with its shared parts" : "");
     return CHEMPI_COMMAND_OK;

@@ -68,6 +68,16 @@ static void keep(struct trying *t)
     t->list[t->count++] = *a;
 }
 
+/* Using a network twice is never worth while. */
+static bool uses(const struct trying *t, uint32_t network)
+{
+    for (uint32_t i = 0; i < t->now.count; i++) {
+        if (t->now.stages[i].network == network)
+            return true;
+    }
+    return false;
+}
+
 static bool passes(const struct trying *t, uint32_t node_class)
 {
     if (node_class == t->source || node_class == t->target)
@@ -114,7 +124,7 @@ static void try_from(struct trying *t, uint32_t node_class)
          i < g->out_first[node_class + 1]; i++) {
         const struct chempi_desc_network *n = &g->desc->networks[g->out[i]];
 
-        for (uint32_t p = 0; p < n->protocol_count; p++)
+        for (uint32_t p = 0; p < n->protocol_count && !uses(t, g->out[i]); p++)
             try_stage(t, g->out[i], p);
     }
 }

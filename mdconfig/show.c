@@ -111,15 +111,14 @@ void chempi_show_table(const struct chempi_table *table, FILE *out)
     const char *cluster = chempi_table_cluster(table);
     char text[NAMES_LEN];
 
-    (void)fprintf(out, "node %s%s%s: %u slot%s%s, one of %u nodes in %u "
-                       "classes\n",
+    (void)fprintf(out, "node %s%s%s: %u slot%s%s, one of %u node%s\n",
                   chempi_table_node_name(table, self),
                   *cluster ? " of cluster " : "", cluster, slots,
-                  slots == 1 ? "" : "s",
+                  chempi_text_plural(slots),
                   chempi_table_node_is_gateway(table, self) ? ", a gateway"
                                                             : "",
                   chempi_table_node_count(table),
-                  chempi_table_class_count(table));
+                  chempi_text_plural(chempi_table_node_count(table)));
     show_networks(table, out);
     (void)fprintf(out, "inside the node\n");
     show_ranges(table, self, out);
@@ -197,7 +196,7 @@ static void show_class(const struct chempi_graph *g, uint32_t node_class,
 
     (void)fprintf(out, "class %u: %s\n", node_class,
                   chempi_show_members(g, node_class, names, sizeof(names)));
-    (void)fprintf(out, "    %u node%s", count, count == 1 ? "" : "s");
+    (void)fprintf(out, "    %u node%s", count, chempi_text_plural(count));
     if (n->gateway)
         (void)fprintf(out, ", gateway at %s per message",
                       chempi_text_put_time(text, n->forward_us));
@@ -226,10 +225,11 @@ void chempi_show_desc(const struct chempi_graph *graph, FILE *out)
 
     for (uint32_t i = 0; i < d->node_count; i++)
         slots += d->nodes[i].slots;
-    (void)fprintf(out, "%s%s%u nodes with %" PRIu64 " slots in %u classes, %u "
-                       "networks\n",
-                  d->cluster, *d->cluster ? ": " : "", d->node_count, slots,
-                  d->class_count, d->network_count);
+    (void)fprintf(out, "%s%s%u node%s with %" PRIu64 " slot%s, %u network%s\n",
+                  d->cluster, *d->cluster ? ": " : "", d->node_count,
+                  chempi_text_plural(d->node_count), slots,
+                  chempi_text_plural(slots), d->network_count,
+                  chempi_text_plural(d->network_count));
     (void)fprintf(out, "messages pass through gateways %s, in chunks of %s\n",
                   ways[d->ways], chempi_text_put_size(chunk, d->chunk));
     show_desc_networks(d, out);

@@ -216,6 +216,11 @@ const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
     return buf;
 }
 
+const char *chempi_text_plural(uint64_t number)
+{
+    return number == 1 ? "" : "s";
+}
+
 /* ---- suggestions -------------------------------------------------------- */
 
 #define WORD_MAX 64u /* longer words get no suggestion */

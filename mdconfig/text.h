@@ -40,6 +40,9 @@ const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX],
 const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
                                       double bytes_per_us);
 
+/* "s" unless the number is one. */
+const char *chempi_text_plural(uint64_t number);
+
 /* The word of a list (of `count`) most like `word`, or NULL when none is
  * near: a third of its letters may differ, or it is the beginning. */
 const char *chempi_text_suggest(const char *word, const char *const *list,

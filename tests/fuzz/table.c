@@ -27,6 +27,24 @@ static void store32(uint8_t *p, uint32_t v)
         p[i] = (uint8_t)(v >> (8 * i));
 }
 
+static uint64_t look_up_range(const struct chempi_table *table,
+                              const struct chempi_table_range *r)
+{
+    uint64_t sum = r->max_len + strlen(r->protocol);
+
+    if (r->hop_count == 0 || r->share_count > r->hop_count ||
+        r->network >= chempi_table_network_count(table))
+        abort();
+    for (uint32_t i = 0; i < r->hop_count; i++)
+        sum += strlen(chempi_table_node_name(table, r->hops[i]));
+    for (uint32_t i = 0; i < r->stage_count; i++) {
+        sum += strlen(r->stages[i].device);
+        for (uint32_t k = 0; k < r->stages[i].hop_count; k++)
+            sum += strlen(chempi_table_node_name(table, r->stages[i].hops[k]));
+    }
+    return sum;
+}
+
 static uint64_t look_up_all(const struct chempi_table *table)
 {
     uint32_t nodes = chempi_table_node_count(table);
@@ -39,7 +57,7 @@ static uint64_t look_up_all(const struct chempi_table *table)
             chempi_table_ranges(table, i, &count);
 
         for (uint32_t k = 0; k < count; k++)
-            sum += ranges[k].max_len;
+            sum += look_up_range(table, &ranges[k]);
         sum += strlen(chempi_table_node_name(table, i));
         sum += chempi_table_find_node(table, chempi_table_node_name(table, i));
         count = chempi_table_attachment_count(table, i);
@@ -112,18 +130,57 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
+/* A table with a gateway, which that of no description has. */
+static void build_gateway_table(struct chempi_blob *image)
+{
+    static const uint32_t hop = 1;
+    struct chempi_dir_builder *d = chempi_dir_builder_create();
+    struct chempi_routes_builder *r = chempi_routes_builder_create(0, 3);
+    struct chempi_blob dir = {.data = NULL};
+    struct chempi_blob routes = {.data = NULL};
+
+    if (!d || !r)
+        abort();
+    chempi_dir_builder_add_network(d, "left", "sci", "tcp");
+    chempi_dir_builder_add_network(d, "right", "via", "tcp");
+    for (uint32_t i = 0; i < 3; i++) {
+        static const char *const names[] = {"l", "gate", "r"};
+
+        chempi_dir_builder_add_node(d, names[i], i, 2, i == 1);
+        chempi_dir_builder_attach(d, i / 2, "127.0.0.2", "lo");
+    }
+    for (uint32_t i = 1; i < 4; i++) {
+        chempi_routes_builder_begin(r, i);
+        chempi_routes_builder_add_range(r, UINT64_MAX, 3, 65536, 1);
+        if (i == 2)
+            chempi_routes_builder_add_stage(r, 0, "tcp", "eager", &hop, 1);
+        chempi_routes_builder_add_stage(r, i / 2 % 2, "tcp", "eager", NULL, 0);
+    }
+    if (chempi_dir_builder_finish(d, &dir, NULL) != 0 ||
+        chempi_routes_builder_finish(r, &routes, NULL) != 0 ||
+        chempi_table_build_image(0, 0, &routes, &dir, image) != 0)
+        abort();
+    chempi_dir_builder_destroy(d);
+    chempi_routes_builder_destroy(r);
+    chempi_blob_fini(&dir);
+    chempi_blob_fini(&routes);
+}
+
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
     static const char *const names[] = {"a0", "a1", "m3", "gw"};
+    struct chempi_blob image = {.data = NULL};
     void *data;
-    size_t len;
 
-    if (i >= 4 ||
-        chempi_table_build_default(names, i + 1, i, &data, &len, NULL) != 0)
+    if (i == 4)
+        build_gateway_table(&image);
+    else if (i > 4 || chempi_table_build_default(names, i + 1, i, &data,
+                                                 &image.len, NULL) != 0)
         return 0;
-    if (len > FUZZ_INPUT_MAX)
-        len = 0;
-    memcpy(out, data, len);
-    free(data);
-    return len;
+    else
+        image.data = data;
+    if (image.len <= FUZZ_INPUT_MAX)
+        memcpy(out, image.data, image.len);
+    free(image.data);
+    return image.len <= FUZZ_INPUT_MAX ? image.len : 0;
 }

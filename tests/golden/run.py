@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compare what mdconfig makes of descriptions with what is recorded.
+
+usage: run.py MDCONFIG [--update] [NAME...]
+
+good/NAME.yaml   compiles; good/NAME.txt holds its check, its description and
+                 the table of one node of each class in words, and what
+                 `explain` says of the questions in its comments:
+                 "# explain: FROM TO SIZE"
+bad/NAME.yaml    does not compile; bad/NAME.txt holds what is printed
+
+The examples in etc/networks count as good ones. --update records anew: look
+at the difference before you commit it.
+"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def run(mdconfig, *arguments, cwd):
+    """Exit code and text of one command, in the order of the streams."""
+    done = subprocess.run([mdconfig, *arguments], cwd=cwd, timeout=60,
+                          stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    text = "$ mdconfig " + " ".join(arguments) + "\n" + done.stdout
+    text += "".join("! " + line + "\n" for line in done.stderr.splitlines())
+    if done.returncode:
+        text += f"exit code {done.returncode}\n"
+    return done.returncode, text
+
+
+def first_of_classes(description):
+    """A node of each class, from the words of `mdconfig show`."""
+    nodes = []
+    for line in description.splitlines():
+        found = re.match(r"class \d+: ([^\[, ]+)(?:\[(\d+)[^\]]*\])?([^, ]*)",
+                         line)
+        if found:
+            nodes.append("".join(part or "" for part in found.groups()))
+    return nodes
+
+
+def good(mdconfig, path, out):
+    """All words about a description that compiles."""
+    name = path.name
+    text = run(mdconfig, "check", name, cwd=path.parent)[1]
+    code, compiled = run(mdconfig, "compile", name, "-o", str(out),
+                         cwd=path.parent)
+    text += compiled.replace(str(out), "DIR")
+    if code:
+        raise AssertionError(f"{path} does not compile:\n{text}")
+    shown = run(mdconfig, "show", name, cwd=path.parent)[1]
+    text += shown
+    for node in first_of_classes(shown):
+        table = run(mdconfig, "show", f"{node}.chempi", cwd=out)[1]
+        again = run(mdconfig, "show", name, node, cwd=path.parent)[1]
+        if table.split("\n", 1)[1] != again.split("\n", 1)[1]:
+            raise AssertionError(f"{path}: the table of {node} is another "
+                                 "one in its file")
+        text += table
+    for question in re.findall(r"^# explain: (.*)$", path.read_text(), re.M):
+        text += run(mdconfig, "explain", name, *question.split(),
+                    cwd=path.parent)[1]
+    return text
+
+
+def bad(mdconfig, path, out):
+    """What is said about a description that does not compile."""
+    code, text = run(mdconfig, "compile", path.name, "-o", str(out),
+                     cwd=path.parent)
+    if code != 1:
+        raise AssertionError(f"{path}: exit code {code}, expected 1\n{text}")
+    if out.exists():
+        raise AssertionError(f"{path}: something was written")
+    return text.replace(str(out), "DIR")
+
+
+def cases():
+    """(description, recorded words, function)"""
+    for path in sorted((ROOT / "etc" / "networks").glob("*.yaml")):
+        yield path, HERE / "examples" / (path.stem + ".txt"), good
+    for path in sorted((HERE / "good").glob("*.yaml")):
+        yield path, path.with_suffix(".txt"), good
+    for path in sorted((HERE / "bad").glob("*.yaml")):
+        yield path, path.with_suffix(".txt"), bad
+
+
+def compare(path, record, text, update):
+    """True when the words are those recorded."""
+    if update:
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(text)
+        return True
+    recorded = record.read_text() if record.exists() else ""
+    if text == recorded:
+        return True
+    print(f"{path.relative_to(ROOT)}: not as recorded", flush=True)
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as now:
+        now.write(text)
+        now.flush()
+        subprocess.run(["diff", "-u", str(record), now.name], check=False)
+    return False
+
+
+def main():
+    arguments = [a for a in sys.argv[1:] if a != "--update"]
+    update = "--update" in sys.argv[1:]
+    mdconfig = os.path.abspath(arguments[0])
+    passed = failed = 0
+    for path, record, words in cases():
+        if arguments[1:] and path.stem not in arguments[1:]:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                text = words(mdconfig, path, pathlib.Path(scratch) / "out")
+                same = compare(path, record, text, update)
+            except AssertionError as error:
+                print(error)
+                same = False
+        passed += same
+        failed += not same
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
