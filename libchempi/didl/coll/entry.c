@@ -29,7 +29,7 @@ static int run(const struct chempi_coll_call *c)
 
     if (CHEMPI_UNLIKELY(rc))
         return rc;
-    if (chempi_coll_node_try(c, &rc))
+    if (chempi_coll_node_try(c, tag, &rc))
         return rc;
     return run_messages(c, tag);
 }
@@ -42,5 +42,13 @@ static int run(const struct chempi_coll_call *c)
         return run(&c);                                                        \
     }
 
-BLOCKING(barrier, BARRIER)
+int chempi_coll_barrier(struct chempi_comm *comm)
+{
+    const struct chempi_coll_call c = BARRIER_CALL;
+
+    if (CHEMPI_LIKELY(comm->coll && comm->coll->is_on))
+        return chempi_coll_node_barrier(comm->coll);
+    return run(&c);
+}
+
 CHEMPI_COLL_FOR_EACH(BLOCKING)

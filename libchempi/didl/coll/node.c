@@ -1,21 +1,212 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives in the shared memory of a node. */
+/*
+ * Areas of shared memory for the communicators of a node: who has which; see
+ * node.h. The first page of the extension says which areas are taken and how
+ * many members still use each; an area's pages are reserved by the first
+ * member (rank 0) of the communicator that gets it.
+ *
+ *   B1  taken's bit is set before users is, and cleared by the member that
+ *       takes users to 0, after which nobody touches the area
+ */
 #include "libchempi/didl/coll/node.h"
 
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/error.h"
+
+enum {
+    AREAS = 64,
+    PAGE = 4096,
+    RANKS_MAX = 256 /* of a communicator that gets an area */
+};
+
+struct control {
+    _Atomic uint64_t taken; /* bit per area */
+    _Atomic uint32_t users[AREAS];
+};
+static_assert(sizeof(struct control) <= PAGE, "control is one page");
+
+static struct {
+    struct control *control; /* NULL: no areas */
+    unsigned char *areas;
+    size_t area_len; /* bytes, whole pages */
+} node;
+
+static size_t pages(size_t len)
+{
+    return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+/* Counts and lines of all cells. */
+static size_t head_len(int size)
+{
+    return CHEMPI_NODE_CELLS *
+           (sizeof(struct chempi_node_count) +
+            (size_t)(size + 1) * sizeof(struct chempi_node_line));
+}
+
+static size_t area_len(int size)
+{
+    return pages(head_len(size)) +
+           pages((size_t)CHEMPI_NODE_CELLS * (size_t)(size + 1) *
+                 CHEMPI_NODE_BULK_BYTES);
+}
 
 int chempi_coll_init(void)
 {
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_err err;
+    int most = s->local_size < RANKS_MAX ? (int)s->local_size : RANKS_MAX;
+    void *start;
+    int rc;
+
+    if (s->local_size < 2)
+        return MPI_SUCCESS;
+    node.area_len = area_len(most);
+    rc = chempi_region_extend(s->region, PAGE + AREAS * node.area_len, &start,
+                              &err);
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    rc = chempi_region_reserve(s->region, start, PAGE, &err);
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    node.control = start;
+    node.areas = (unsigned char *)start + PAGE;
     return MPI_SUCCESS;
 }
 
 void chempi_coll_fini(void)
 {
+    node.control = NULL;
 }
 
-bool chempi_coll_node_try(const struct chempi_coll_call *c, int *rc)
+static unsigned char *area_at(int area)
 {
-    (void)c;
-    (void)rc;
-    return false;
+    return node.areas + (size_t)area * node.area_len;
+}
+
+/* Take a free area for `size` members and make its pages; -1 when there is
+ * none or no memory for it. */
+static int claim(int size)
+{
+    uint64_t taken;
+    int area;
+
+    if (!node.control)
+        return -1;
+    taken = atomic_load(&node.control->taken);
+    do {
+        for (area = 0; area < AREAS && (taken >> area & 1u); area++)
+            ;
+        if (area == AREAS)
+            return -1;
+    } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
+                                           taken | UINT64_C(1) << area));
+    if (chempi_region_reserve(chempi_ctx.services.region, area_at(area),
+                              area_len(size), NULL) < 0) {
+        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+        return -1;
+    }
+    memset(area_at(area), 0, head_len(size));
+    atomic_store(&node.control->users[area], (uint32_t)size);
+    return area;
+}
+
+static void leave(int area)
+{
+    if (atomic_fetch_sub(&node.control->users[area], 1) == 1)
+        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+}
+
+void chempi_coll_release(struct chempi_comm *comm)
+{
+    struct chempi_coll_state *st = comm->coll;
+
+    if (!st)
+        return;
+    if (st->is_on && node.control)
+        leave(st->area);
+    free(st);
+    comm->coll = NULL;
+}
+
+static bool are_all_here(const struct chempi_comm *comm)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    for (uint32_t i = 0; i < comm->size; i++)
+        if (s->node_of_proc[chempi_comm_proc(comm, i)] != s->node)
+            return false;
+    return true;
+}
+
+/* Rank 0 tells all which area it is, over messages. */
+static int agree(struct chempi_comm *comm, int32_t *area)
+{
+    struct chempi_coll_sched s;
+    struct chempi_coll_call c = {
+        .kind = CHEMPI_COLL_BCAST,
+        .comm = comm,
+        .rbuf = area,
+        .rcount = sizeof(*area),
+        .rtype = chempi_coll_byte(),
+    };
+    int rc;
+
+    chempi_coll_sched_init(&s, comm, chempi_coll_next_tag(comm));
+    chempi_coll_build(&s, &c);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
+static void set_places(struct chempi_coll_state *st)
+{
+    unsigned char *start = area_at(st->area);
+
+    st->counts = (void *)start;
+    st->lines = (void *)(start + CHEMPI_NODE_CELLS *
+                                     sizeof(struct chempi_node_count));
+    st->bulk = start + pages(head_len(st->size));
+}
+
+struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
+                                                  int *rc)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_coll_state *st;
+    int32_t area = -1;
+
+    st = chempi_sys->calloc(1, sizeof(*st) + comm->size *
+                                                 sizeof(st->local_ranks[0]));
+    if (!st) {
+        *rc = chempi_error_set(MPI_ERR_NO_MEM,
+                               "no memory for collective operations");
+        return NULL;
+    }
+    comm->coll = st;
+    comm->fini_coll = chempi_coll_release;
+    st->size = (int)comm->size;
+    st->rank = comm->rank;
+    if (comm->is_inter || comm->size < 2 || comm->size > RANKS_MAX ||
+        !are_all_here(comm))
+        return st;
+    if (comm->rank == 0)
+        area = claim(st->size);
+    *rc = agree(comm, &area);
+    if (*rc || area < 0 || area >= AREAS || !node.control)
+        return st;
+    st->area = area;
+    for (uint32_t i = 0; i < comm->size; i++)
+        st->local_ranks[i] =
+            s->local_rank_of_proc[chempi_comm_proc(comm, i)];
+    set_places(st);
+    st->is_on = true;
+    return st;
 }

@@ -1,14 +1,90 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Collectives in the shared memory of a node. */
+/*
+ * Collectives in the shared memory of a node.
+ *
+ * An area serves one communicator whose members all live on this node. It has
+ * CHEMPI_NODE_CELLS cells, used in turn by the communicator's operations; in a
+ * cell every member has a line (header and up to LINE_BYTES of data), with a
+ * slot of BULK_BYTES behind it for more, and there is one line more, for what
+ * is for all.
+ *
+ *   A1  all members perform the same operations in the same order, so sequence
+ *       number, cell and number of arrivals are known without asking
+ *   A2  an operation that synchronises (all have arrived before any leaves) is
+ *       at most CELLS - 1 operations after the one before; thus whoever
+ *       starts operation s knows that all have finished operation s - CELLS
+ *       and its cell is free
+ *   A3  a member writes only its own line and slot; the common ones only as
+ *       the root, or as the last that arrived; all of them as the root of a
+ *       scatter
+ *   A4  seq is stored last, with release; readers load it with acquire first
+ *   A5  what other members wrote is data: lengths are compared, never trusted
+ */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 
+#include "common/base/compiler.h"
 #include "libchempi/didl/coll/call.h"
 
+enum {
+    CHEMPI_NODE_CELLS = 8,
+    CHEMPI_NODE_LINE_BYTES = 48,
+    CHEMPI_NODE_BULK_BYTES = 2048
+};
+
+struct chempi_node_line {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq; /* of the operation */
+    uint32_t mark; /* meaning depends on the operation */
+    uint64_t len;  /* bytes */
+    unsigned char data[CHEMPI_NODE_LINE_BYTES];
+};
+
+struct chempi_node_count {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t arrived; /* ever; wraps */
+};
+
+/* comm->coll */
+struct chempi_coll_state {
+    bool is_on; /* false: no area; messages only */
+    int area;
+    int size; /* members = ranks of the communicator */
+    int rank;
+    uint32_t seq;       /* of the last operation */
+    uint32_t last_sync; /* the last one that synchronised */
+    uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
+    struct chempi_node_count *counts;     /* [CELLS] */
+    struct chempi_node_line *lines; /* [CELLS][size + 1]; [size] is common */
+    unsigned char *bulk;            /* [CELLS][size + 1][BULK_BYTES] */
+    uint32_t local_ranks[];         /* [size] */
+};
+
+/* The state of a communicator, made at its first collective operation (which
+ * all members are in). NULL when out of memory: then *rc is an error class. */
+struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
+                                                  int *rc);
+
 /* Do the call through shared memory if all members can: true, and *rc is its
- * result. False: go by messages; all members get the same answer. */
-bool chempi_coll_node_try(const struct chempi_coll_call *c, int *rc);
+ * result. False: go by messages (with this tag, perhaps); all members get the
+ * same answer. */
+bool chempi_coll_node_run(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, int tag, int *rc);
+int chempi_coll_node_barrier(struct chempi_coll_state *st);
+
+static inline bool chempi_coll_node_try(const struct chempi_coll_call *c,
+                                        int tag, int *rc)
+{
+    struct chempi_coll_state *st = c->comm->coll;
+
+    if (CHEMPI_UNLIKELY(!st)) {
+        st = chempi_coll_node_attach(c->comm, rc);
+        if (!st)
+            return true;
+    }
+    return st->is_on && chempi_coll_node_run(st, c, tag, rc);
+}
 
 #endif
