@@ -40,9 +40,17 @@ class Builder:
         self.work = pathlib.Path(work)
         self.mpicc = mpicc
         self.header_time = self.newest_header()
-        # MPI 3.0 removed MPI_Type_hvector, which the suite still calls.
+        # MPI 3.0 removed these names, which the suite still uses.
+        renamed = {"MPI_Type_hvector": "MPI_Type_create_hvector",
+                   "MPI_Type_hindexed": "MPI_Type_create_hindexed",
+                   "MPI_Type_struct": "MPI_Type_create_struct",
+                   "MPI_Address": "MPI_Get_address",
+                   "MPI_Errhandler_set": "MPI_Comm_set_errhandler",
+                   "MPI_Errhandler_get": "MPI_Comm_get_errhandler",
+                   "MPI_Errhandler_create": "MPI_Comm_create_errhandler"}
         self.flags = ["-O1", "-g", "-w", "-DHAVE_CONFIG_H",
-                      "-DMPI_Type_hvector=MPI_Type_create_hvector", *flags]
+                      *(f"-D{old}={new}" for old, new in renamed.items()),
+                      *flags]
         for folder in (self.work / "include", self.root / "include",
                        self.root / "dtpools/include"):
             self.flags.append(f"-I{folder}")
