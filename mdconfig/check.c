@@ -17,8 +17,8 @@
 static void add(struct chempi_check *c, enum chempi_check_level level,
                 char *text)
 {
-    c->findings = chempi_mem_grow(c->findings, c->count, &c->room,
-                                  sizeof(*c->findings));
+    c->findings =
+        chempi_mem_grow(c->findings, c->count, &c->room, sizeof(*c->findings));
     c->findings[c->count++] =
         (struct chempi_check_finding){.level = level, .text = text};
 }
@@ -33,14 +33,13 @@ static void check_device(struct chempi_check *c, const struct chempi_desc *d,
 
     if (device->remark)
         add(c, CHEMPI_CHECK_WARNING,
-            chempi_arena_format(&c->arena,
-                                "%s:%zu: network %s: device %s %s", d->file,
-                                n->line, n->name, n->device, device->remark));
+            chempi_arena_format(&c->arena, "%s:%zu: network %s: device %s %s",
+                                d->file, n->line, n->name, n->device,
+                                device->remark));
 }
 
 /* A protocol that is never the fastest is most likely a slip of a figure. */
-static void check_protocols(struct chempi_check *c,
-                            const struct chempi_desc *d,
+static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
                             const struct chempi_desc_network *n)
 {
     struct chempi_line lines[CHEMPI_DESC_PROTOCOLS_MAX];
@@ -111,8 +110,7 @@ static uint32_t *count_members(const struct chempi_desc *d)
     return members;
 }
 
-static void check_networks(struct chempi_check *c,
-                           const struct chempi_graph *g)
+static void check_networks(struct chempi_check *c, const struct chempi_graph *g)
 {
     const struct chempi_desc *d = g->desc;
     uint32_t *members = count_members(d);
@@ -125,8 +123,7 @@ static void check_networks(struct chempi_check *c,
             add(c, CHEMPI_CHECK_WARNING,
                 chempi_arena_format(&c->arena, "%s:%zu: network %s joins %s",
                                     d->file, n->line, n->name,
-                                    members[i] ? "one node only"
-                                               : "no nodes"));
+                                    members[i] ? "one node only" : "no nodes"));
         if (n->line == line && line > 0)
             continue; /* of the same key as the one before */
         line = n->line;
@@ -188,8 +185,8 @@ static void check_addresses(struct chempi_check *c, const struct chempi_desc *d)
 
             if (!a->address)
                 continue;
-            key = chempi_arena_format(&c->arena, "%u %s", a->network,
-                                      a->address);
+            key =
+                chempi_arena_format(&c->arena, "%u %s", a->network, a->address);
             other = chempi_names_find(&seen, key);
             if (other == CHEMPI_NAMES_NONE) {
                 chempi_names_add(&seen, key, i);
@@ -313,8 +310,7 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
         chempi_arena_format(&c->arena, "%s:%zu: %s cannot reach %s: %s",
                             g->desc->file, chempi_graph_model(g, a)->line,
                             chempi_show_members(g, a, from, sizeof(from)),
-                            chempi_show_members(g, b, to, sizeof(to)),
-                            remedy));
+                            chempi_show_members(g, b, to, sizeof(to)), remedy));
     c->findings[c->count - 1].is_reach = true;
 }
 

@@ -55,8 +55,7 @@ static void add_wait(struct waits *w, uint32_t from, uint32_t to)
     chempi_names_add(&w->known, chempi_arena_text(&w->arena, key), 1);
     w->from = chempi_mem_grow(w->from, w->edge_count, &w->from_room,
                               sizeof(*w->from));
-    w->to =
-        chempi_mem_grow(w->to, w->edge_count, &w->to_room, sizeof(*w->to));
+    w->to = chempi_mem_grow(w->to, w->edge_count, &w->to_room, sizeof(*w->to));
     w->from[w->edge_count] = from;
     w->to[w->edge_count++] = to;
 }
@@ -129,7 +128,8 @@ static void name_circle(const struct waits *w, const uint32_t *waiting,
     do {
         const struct buffer *b = &w->buffers[at];
         int n = snprintf(
-            text + used, len - used, "%s%s (from %s)", used ? " waits for " : "",
+            text + used, len - used, "%s%s (from %s)",
+            used ? " waits for " : "",
             chempi_show_members(w->graph, b->node_class, names, sizeof(names)),
             w->graph->desc->networks[b->network].name);
 

@@ -147,12 +147,11 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
-    (void)printf("%s: %u node%s, %u network%s: %zu error%s, %zu warning%s\n",
-                 desc.file, desc.node_count,
-                 chempi_text_plural(desc.node_count), desc.network_count,
-                 chempi_text_plural(desc.network_count), errors,
-                 chempi_text_plural(errors), warnings,
-                 chempi_text_plural(warnings));
+    (void)printf(
+        "%s: %u node%s, %u network%s: %zu error%s, %zu warning%s\n", desc.file,
+        desc.node_count, chempi_text_plural(desc.node_count),
+        desc.network_count, chempi_text_plural(desc.network_count), errors,
+        chempi_text_plural(errors), warnings, chempi_text_plural(warnings));
     chempi_check_fini(&check);
     chempi_graph_fini(&graph);
     chempi_desc_fini(&desc);
@@ -172,13 +171,12 @@ static bool may_compile(const struct chempi_graph *graph,
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, !allow_unreachable);
     print_findings(&check, CHEMPI_CHECK_WARNING, stderr);
     if (errors > 0)
-        (void)chempi_err_set(err, -EINVAL,
-                             "%s: not compiled%s", graph->desc->file,
-                             count_findings(&check, CHEMPI_CHECK_ERROR,
-                                            false) == 0
-                                 ? " (--allow-unreachable would accept pairs "
-                                   "without a way)"
-                                 : "");
+        (void)chempi_err_set(
+            err, -EINVAL, "%s: not compiled%s", graph->desc->file,
+            count_findings(&check, CHEMPI_CHECK_ERROR, false) == 0
+                ? " (--allow-unreachable would accept pairs "
+                  "without a way)"
+                : "");
     chempi_check_fini(&check);
     return errors == 0;
 }
@@ -201,8 +199,7 @@ static int compile(const struct chempi_desc *desc, const struct line *line,
         return CHEMPI_COMMAND_FAILED;
     (void)printf("%u table%s in %s, each at most %zu bytes%s\n",
                  result.table_count, chempi_text_plural(result.table_count),
-                 line->dir,
-                 result.table_len_max,
+                 line->dir, result.table_len_max,
                  result.shared ? " with its shared parts" : "");
     return CHEMPI_COMMAND_OK;
 }
@@ -211,8 +208,8 @@ int chempi_command_compile(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_desc desc;
     struct line line;
-    int rc = read_line(argc, argv, "-o --alone --shared --allow-unreachable",
-                       1, 1, &line, err);
+    int rc = read_line(argc, argv, "-o --alone --shared --allow-unreachable", 1,
+                       1, &line, err);
 
     if (rc)
         return rc;
@@ -282,9 +279,9 @@ static uint32_t find_node(const struct chempi_desc *desc, const char *name,
     for (size_t i = 0; i < count; i++)
         words[i] = desc->nodes[i].name;
     near = chempi_text_suggest(name, words, count);
-    (void)chempi_err_set(err, -ENOENT, "%s: no node '%.80s'%s%s%s",
-                         desc->file, name, near ? "; did you mean '" : "",
-                         near ? near : "", near ? "'?" : "");
+    (void)chempi_err_set(err, -ENOENT, "%s: no node '%.80s'%s%s%s", desc->file,
+                         name, near ? "; did you mean '" : "", near ? near : "",
+                         near ? "'?" : "");
     free(words);
     return node;
 }

@@ -21,9 +21,9 @@ int chempi_compile_image(const struct chempi_graph *graph, uint32_t node,
                          struct chempi_blob *out, struct chempi_err *err);
 
 enum chempi_compile_layout {
-    CHEMPI_COMPILE_AUTO,   /* alone while all files together stay small */
-    CHEMPI_COMPILE_ALONE,  /* every file is complete */
-    CHEMPI_COMPILE_SHARED  /* files share parts in DIR/shared */
+    CHEMPI_COMPILE_AUTO,  /* alone while all files together stay small */
+    CHEMPI_COMPILE_ALONE, /* every file is complete */
+    CHEMPI_COMPILE_SHARED /* files share parts in DIR/shared */
 };
 
 struct chempi_compile_result {

@@ -151,8 +151,8 @@ static void put(struct output *o, const char *text, size_t n)
 }
 
 /* Names first .. end - 1 are alike. */
-static void put_group(struct output *o, const struct split *names,
-                      size_t first, size_t end)
+static void put_group(struct output *o, const struct split *names, size_t first,
+                      size_t end)
 {
     const struct split *s = &names[first];
     const char *tail = s->name + s->head + s->digits;
@@ -166,8 +166,8 @@ static void put_group(struct output *o, const struct split *names,
     for (size_t i = first; i < end;) {
         size_t last = i;
 
-        while (last + 1 < end && names[last + 1].number ==
-                                     names[last].number + 1)
+        while (last + 1 < end &&
+               names[last + 1].number == names[last].number + 1)
             last++;
         put(o, names[i].name + names[i].head, names[i].digits);
         if (last > i) {

@@ -26,15 +26,16 @@
 
 #define CHEMPI_DESC_NODES_MAX 131072u
 #define CHEMPI_DESC_NETWORKS_MAX 4096u
-#define CHEMPI_DESC_PROTOCOLS_MAX 16u      /* of one network */
+#define CHEMPI_DESC_PROTOCOLS_MAX 16u /* of one network */
 #define CHEMPI_DESC_ATTACHMENTS_MAX 1048576u
-#define CHEMPI_DESC_FORWARD_US 20.0        /* a gateway's cost by default */
-#define CHEMPI_DESC_CHUNK 65536u           /* bytes, by default */
+#define CHEMPI_DESC_FORWARD_US 20.0 /* a gateway's cost by default */
+#define CHEMPI_DESC_CHUNK 65536u    /* bytes, by default */
 
 enum chempi_desc_ways { /* when messages pass through gateways */
-    CHEMPI_DESC_FASTEST, /* wherever that is faster */
-    CHEMPI_DESC_NEEDED,  /* only between nodes without a common network */
-    CHEMPI_DESC_DIRECT   /* never */
+                        CHEMPI_DESC_FASTEST, /* wherever that is faster */
+                        CHEMPI_DESC_NEEDED,  /* only between nodes without a
+                                                common network */
+                        CHEMPI_DESC_DIRECT   /* never */
 };
 
 struct chempi_desc_protocol {

@@ -14,7 +14,7 @@
 #include "mdconfig/show.h"
 #include "mdconfig/text.h"
 
-#define STAGES_MAX 4u        /* of an alternative */
+#define STAGES_MAX 4u /* of an alternative */
 #define ALTERNATIVES_MAX 4096u
 #define SHOWN_MAX 12u
 
@@ -63,8 +63,7 @@ static void keep(struct trying *t)
     }
     if (a->count == 1)
         t->has_direct = true;
-    t->list =
-        chempi_mem_grow(t->list, t->count, &t->room, sizeof(*t->list));
+    t->list = chempi_mem_grow(t->list, t->count, &t->room, sizeof(*t->list));
     t->list[t->count++] = *a;
 }
 
@@ -96,8 +95,7 @@ static void try_stage(struct trying *t, uint32_t network, uint32_t protocol)
     const struct chempi_graph *g = t->graph;
     struct chempi_route_stage *s = &t->now.stages[t->now.count];
 
-    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1];
-         i++) {
+    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1]; i++) {
         uint32_t c = g->in[i];
 
         *s = (struct chempi_route_stage){network, protocol, c};
@@ -106,8 +104,7 @@ static void try_stage(struct trying *t, uint32_t network, uint32_t protocol)
             keep(t);
             t->now.count--;
         } else if (t->now.count + 1 < STAGES_MAX && !passes(t, c) &&
-                   chempi_graph_forwards(g, c) &&
-                   t->count < ALTERNATIVES_MAX) {
+                   chempi_graph_forwards(g, c) && t->count < ALTERNATIVES_MAX) {
             t->now.count++;
             try_from(t, c);
             t->now.count--;
@@ -160,8 +157,7 @@ static void try_own(struct trying *t)
         uint32_t network = n->attachments[i].network;
         const struct chempi_desc_network *net = &g->desc->networks[network];
 
-        for (uint32_t p = 0; net->inside_node && p < net->protocol_count;
-             p++) {
+        for (uint32_t p = 0; net->inside_node && p < net->protocol_count; p++) {
             t->now.stages[0] =
                 (struct chempi_route_stage){network, p, t->source};
             t->now.count = 1;
@@ -223,8 +219,7 @@ static void put_parts(const struct chempi_graph *g,
         put_part(out, "latency of ", name, p->latency_us);
         if (p->cost_us > 0)
             put_part(out, "per-message cost of ", name, p->cost_us);
-        put_part(out,
-                 len > first ? "the first chunk over " : "the bytes over ",
+        put_part(out, len > first ? "the first chunk over " : "the bytes over ",
                  name, (double)first / p->bw_bytes_per_us);
         if (p->bw_bytes_per_us < slowest) {
             slowest = p->bw_bytes_per_us;
@@ -236,8 +231,7 @@ static void put_parts(const struct chempi_graph *g,
                  (double)(len - first) / slowest);
 }
 
-static bool is_chosen(const struct chempi_route *r,
-                      const struct alternative *a)
+static bool is_chosen(const struct chempi_route *r, const struct alternative *a)
 {
     return r->stage_count == a->count &&
            memcmp(r->stages, a->stages, a->count * sizeof(*a->stages)) == 0;
@@ -280,9 +274,9 @@ static void put_reason(const struct trying *t, const struct alternative *a,
 static void put_rejected(const struct trying *t, const struct chempi_route *r,
                          FILE *out)
 {
-    double us = r ? chempi_route_time(t->graph, r->stages, r->stage_count,
-                                      t->len)
-                  : INFINITY;
+    double us =
+        r ? chempi_route_time(t->graph, r->stages, r->stage_count, t->len)
+          : INFINITY;
     size_t shown = 0;
 
     for (size_t i = 0; i < t->count; i++) {
@@ -340,15 +334,14 @@ bool chempi_explain(const struct chempi_graph *graph, uint32_t from,
     shut_out(&t);
     if (t.count)
         qsort(t.list, t.count, sizeof(*t.list), order_alternatives);
-    (void)fprintf(out, "%s from %s to %s: ",
-                  chempi_text_put_size(size, len), d->nodes[from].name,
-                  d->nodes[to].name);
+    (void)fprintf(out, "%s from %s to %s: ", chempi_text_put_size(size, len),
+                  d->nodes[from].name, d->nodes[to].name);
     if (r) {
         put_way(graph, r->stages, r->stage_count, out);
-        (void)fprintf(out, "; %s\n",
-                      chempi_text_put_time(
-                          time, chempi_route_time(graph, r->stages,
-                                                  r->stage_count, len)));
+        (void)fprintf(
+            out, "; %s\n",
+            chempi_text_put_time(time, chempi_route_time(graph, r->stages,
+                                                         r->stage_count, len)));
         put_parts(graph, r, len, out);
         put_bounds(list, r, out);
     } else {

@@ -68,8 +68,8 @@ int main(int argc, char **argv)
         print_help(stdout);
         rc = 0;
     } else if (strcmp(argv[1], "--version") == 0) {
-        (void)printf("mdconfig (CHEMPI) %s, table format %u\n",
-                     CHEMPI_VERSION, (unsigned)CHEMPI_TABLE_VERSION);
+        (void)printf("mdconfig (CHEMPI) %s, table format %u\n", CHEMPI_VERSION,
+                     (unsigned)CHEMPI_TABLE_VERSION);
         rc = 0;
     }
     for (size_t i = 0; rc < 0 && i < CHEMPI_ARRAY_LEN(commands); i++) {

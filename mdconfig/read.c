@@ -14,8 +14,8 @@ static int read_cluster(struct chempi_reader *r, chempi_yaml_value value,
 
     (void)target;
     if (!rc)
-        rc = chempi_reader_check_name(r, value, "the name of the cluster",
-                                      text);
+        rc =
+            chempi_reader_check_name(r, value, "the name of the cluster", text);
     if (!rc)
         r->desc->cluster = chempi_arena_text(&r->desc->arena, text);
     return rc;

@@ -59,8 +59,8 @@ find_pair(const struct chempi_yaml_pair *pairs, size_t count, const char *name)
 
 int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
                          const char *what,
-                         const struct chempi_reader_field *fields,
-                         size_t count, void *target)
+                         const struct chempi_reader_field *fields, size_t count,
+                         void *target)
 {
     struct chempi_yaml_pair *pairs;
     size_t n;
@@ -201,8 +201,8 @@ int chempi_reader_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
 {
     const char *text = "";
     double bw;
-    int rc = chempi_reader_text(r, value, "a bandwidth such as 87.7 MB/s",
-                                &text);
+    int rc =
+        chempi_reader_text(r, value, "a bandwidth such as 87.7 MB/s", &text);
 
     if (rc)
         return rc;

@@ -28,8 +28,8 @@ struct chempi_reader_field {
  * read in the order of the table, whatever the order in the file. */
 int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
                          const char *what,
-                         const struct chempi_reader_field *fields,
-                         size_t count, void *target);
+                         const struct chempi_reader_field *fields, size_t count,
+                         void *target);
 
 /* A scalar's text: "expected WHAT" when it is none. */
 int chempi_reader_text(struct chempi_reader *r, chempi_yaml_value value,

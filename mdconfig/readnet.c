@@ -52,8 +52,8 @@ static int unknown_word(struct chempi_reader *r, chempi_yaml_value value,
     const char *list = list_known(r, devices, text, &near);
 
     return chempi_yaml_fail(r->yaml, value, r->err,
-                            "expected %s (%s), found '%.40s'%s%s%s", what,
-                            list, text, near ? "; did you mean '" : "",
+                            "expected %s (%s), found '%.40s'%s%s%s", what, list,
+                            text, near ? "; did you mean '" : "",
                             near ? near : "", near ? "'?" : "");
 }
 
@@ -269,8 +269,8 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
     if (count == 0 || count > CHEMPI_DESC_PROTOCOLS_MAX)
         return chempi_yaml_expected(r->yaml, value, r->err,
                                     "from 1 to 16 protocols");
-    m->model.protocols = chempi_arena_get(&r->desc->arena, count,
-                                          sizeof(*m->model.protocols));
+    m->model.protocols =
+        chempi_arena_get(&r->desc->arena, count, sizeof(*m->model.protocols));
     m->model.protocol_count = count;
     for (size_t i = 0; i < count; i++) {
         rc = read_protocol(r, &pairs[i], device, &m->model.protocols[i]);
@@ -344,9 +344,9 @@ static int attach(struct chempi_reader *r, chempi_yaml_value at, uint32_t node,
         return chempi_yaml_fail(r->yaml, at, r->err,
                                 "expected at most %u attachments, found more",
                                 CHEMPI_DESC_ATTACHMENTS_MAX);
-    n->attachments = chempi_mem_grow(n->attachments, n->attachment_count,
-                                     &n->attachment_room,
-                                     sizeof(*n->attachments));
+    n->attachments =
+        chempi_mem_grow(n->attachments, n->attachment_count,
+                        &n->attachment_room, sizeof(*n->attachments));
     memmove(n->attachments + place + 1, n->attachments + place,
             (n->attachment_count - place) * sizeof(*n->attachments));
     n->attachments[place] = *a;
@@ -370,8 +370,7 @@ static bool is_ip_address(const char *text)
 }
 
 static int put_address(struct chempi_reader *r, chempi_yaml_value at,
-                       const struct attaching *w, uint32_t i,
-                       const char **out)
+                       const struct attaching *w, uint32_t i, const char **out)
 {
     char text[CHEMPI_PATTERN_NAME_MAX];
 
@@ -549,13 +548,12 @@ static int read_attach(struct chempi_reader *r, chempi_yaml_value value,
     case CHEMPI_YAML_LIST:
         count = chempi_yaml_count(r->yaml, value);
         for (size_t i = 0; i < count && !rc; i++)
-            rc = read_attachment(r, target,
-                                 chempi_yaml_item(r->yaml, value, i), 0);
+            rc = read_attachment(r, target, chempi_yaml_item(r->yaml, value, i),
+                                 0);
         return rc;
     default:
-        rc = chempi_yaml_pairs(r->yaml, value,
-                               "the nodes that are attached", &r->scratch,
-                               &pairs, &count, r->err);
+        rc = chempi_yaml_pairs(r->yaml, value, "the nodes that are attached",
+                               &r->scratch, &pairs, &count, r->err);
         for (size_t i = 0; !rc && i < count; i++)
             rc = read_attachment(r, target, pairs[i].key, pairs[i].value);
         return rc;
@@ -569,8 +567,8 @@ static int add_networks(struct chempi_reader *r, struct making *m)
     struct chempi_desc *d = r->desc;
     struct chempi_pattern pattern;
     char name[CHEMPI_PATTERN_NAME_MAX];
-    int rc = chempi_reader_pattern(r, m->key, "the name of a network",
-                                   &pattern);
+    int rc =
+        chempi_reader_pattern(r, m->key, "the name of a network", &pattern);
 
     if (rc)
         return rc;
@@ -584,8 +582,7 @@ static int add_networks(struct chempi_reader *r, struct making *m)
         struct chempi_desc_network *net;
 
         chempi_pattern_name(&pattern, i, name);
-        rc = chempi_reader_check_name(r, m->key, "the name of a network",
-                                      name);
+        rc = chempi_reader_check_name(r, m->key, "the name of a network", name);
         if (rc)
             return rc;
         if (chempi_names_find(&d->network_names, name) != CHEMPI_NAMES_NONE)

@@ -68,8 +68,8 @@ static const struct chempi_search *
 add_search(struct finding *f, const struct chempi_search_condition *condition,
            const struct interval *valid)
 {
-    f->searches = chempi_mem_grow(f->searches, f->search_count,
-                                  &f->search_room, sizeof(*f->searches));
+    f->searches = chempi_mem_grow(f->searches, f->search_count, &f->search_room,
+                                  sizeof(*f->searches));
     f->valid = chempi_mem_grow(f->valid, f->search_count, &f->valid_room,
                                sizeof(*f->valid));
     chempi_search_run(f->graph, f->source, condition, &f->scratch,
@@ -138,8 +138,7 @@ static void add_meeting(struct sizes *wanted, const struct chempi_line *at_p,
 
     if (p_at_q <= q_at_q * (1 + 1e-12) || at_q->slope_us >= at_p->slope_us)
         return;
-    meet = (at_q->base_us - at_p->base_us) /
-           (at_p->slope_us - at_q->slope_us);
+    meet = (at_q->base_us - at_p->base_us) / (at_p->slope_us - at_q->slope_us);
     if (meet < (double)p)
         meet = (double)p;
     x = meet >= (double)(q - 1) ? q : (uint64_t)meet + 1;
@@ -263,8 +262,8 @@ static double slowest_found(const struct finding *f,
 
 static void search_large(struct finding *f, const struct interval *interval)
 {
-    struct chempi_search_condition c = {
-        .len = interval->from, .weigh_len = f->graph->desc->chunk};
+    struct chempi_search_condition c = {.len = interval->from,
+                                        .weigh_len = f->graph->desc->chunk};
     double threshold = next_bandwidth(f->graph, interval->from, 0);
 
     while (threshold > 0) {
@@ -280,8 +279,7 @@ static void search_large(struct finding *f, const struct interval *interval)
 }
 
 /* Last sizes of all intervals, ascending. */
-static void find_interval_ends(const struct chempi_graph *g,
-                               struct sizes *ends)
+static void find_interval_ends(const struct chempi_graph *g, struct sizes *ends)
 {
     for (uint32_t n = 0; n < g->network_count; n++) {
         const struct chempi_desc_network *net = &g->desc->networks[n];
@@ -330,9 +328,8 @@ static void add_direct(const struct chempi_graph *g, uint32_t network,
             .max_len = p->max_len,
             .rank = 1,
         };
-        struct candidate candidate = {.network = network,
-                                      .protocol = (uint32_t)i,
-                                      .search = SIZE_MAX};
+        struct candidate candidate = {
+            .network = network, .protocol = (uint32_t)i, .search = SIZE_MAX};
 
         add_candidate(c, &line, &candidate);
     }
@@ -400,8 +397,8 @@ static void put_stages(const struct finding *f, const struct candidate *c,
         route->stage_count = 1;
         route->stages =
             chempi_arena_get(&out->arena, 1, sizeof(*route->stages));
-        route->stages[0] = (struct chempi_route_stage){
-            c->network, c->protocol, node_class};
+        route->stages[0] =
+            (struct chempi_route_stage){c->network, c->protocol, node_class};
         return;
     }
     s = &f->searches[c->search];
@@ -422,8 +419,8 @@ static bool is_same_way(const struct chempi_route *a,
                         const struct chempi_route *b)
 {
     return a->stage_count == b->stage_count &&
-           memcmp(a->stages, b->stages,
-                  a->stage_count * sizeof(*a->stages)) == 0;
+           memcmp(a->stages, b->stages, a->stage_count * sizeof(*a->stages)) ==
+               0;
 }
 
 /* The envelope of the candidates becomes a list. */
@@ -491,10 +488,10 @@ void chempi_route_source(const struct chempi_graph *graph, uint32_t source,
     bool any = false;
 
     *out = (struct chempi_routes){.source = source};
-    out->lists = chempi_arena_get(
-        &out->arena, (size_t)graph->class_count + 1, sizeof(*out->lists));
-    f.wanted = chempi_arena_get(&f.scratch, graph->class_count,
-                                sizeof(*f.wanted));
+    out->lists = chempi_arena_get(&out->arena, (size_t)graph->class_count + 1,
+                                  sizeof(*out->lists));
+    f.wanted =
+        chempi_arena_get(&f.scratch, graph->class_count, sizeof(*f.wanted));
     for (uint32_t i = 0; i < graph->class_count; i++) {
         f.wanted[i] = wants_search(&f, i);
         any = any || f.wanted[i];
@@ -550,8 +547,8 @@ double chempi_route_time(const struct chempi_graph *graph,
 
         us += p->latency_us + p->cost_us + chunk / p->bw_bytes_per_us;
         if (i > 0)
-            us += chempi_graph_model(graph, stages[i - 1].end_class)
-                      ->forward_us;
+            us +=
+                chempi_graph_model(graph, stages[i - 1].end_class)->forward_us;
         slowest = fmin(slowest, p->bw_bytes_per_us);
     }
     return us + ((double)len - chunk) / slowest;

@@ -179,8 +179,7 @@ static void leave_network(struct run *r, uint32_t network, uint32_t source)
     struct chempi_search_label label = r->labels[network];
 
     label.from = network;
-    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1];
-         i++) {
+    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1]; i++) {
         uint32_t vertex = g->network_count + g->in[i];
 
         if (improve(r, vertex, &label) && g->in[i] != source &&
@@ -216,8 +215,7 @@ void chempi_search_run(const struct chempi_graph *graph, uint32_t source,
     }
     free(r.heap);
     free(r.place);
-    *out = (struct chempi_search){.condition = *condition,
-                                  .labels = r.labels};
+    *out = (struct chempi_search){.condition = *condition, .labels = r.labels};
 }
 
 const struct chempi_search_label *

@@ -45,8 +45,7 @@ struct chempi_search {
 /* Search; labels and scratch memory come from the arena. */
 void chempi_search_run(const struct chempi_graph *graph, uint32_t source,
                        const struct chempi_search_condition *condition,
-                       struct chempi_arena *arena,
-                       struct chempi_search *out);
+                       struct chempi_arena *arena, struct chempi_search *out);
 
 /* The label of a class; its key is infinite when it cannot be reached. */
 const struct chempi_search_label *

@@ -111,14 +111,13 @@ void chempi_show_table(const struct chempi_table *table, FILE *out)
     const char *cluster = chempi_table_cluster(table);
     char text[NAMES_LEN];
 
-    (void)fprintf(out, "node %s%s%s: %u slot%s%s, one of %u node%s\n",
-                  chempi_table_node_name(table, self),
-                  *cluster ? " of cluster " : "", cluster, slots,
-                  chempi_text_plural(slots),
-                  chempi_table_node_is_gateway(table, self) ? ", a gateway"
-                                                            : "",
-                  chempi_table_node_count(table),
-                  chempi_text_plural(chempi_table_node_count(table)));
+    (void)fprintf(
+        out, "node %s%s%s: %u slot%s%s, one of %u node%s\n",
+        chempi_table_node_name(table, self), *cluster ? " of cluster " : "",
+        cluster, slots, chempi_text_plural(slots),
+        chempi_table_node_is_gateway(table, self) ? ", a gateway" : "",
+        chempi_table_node_count(table),
+        chempi_text_plural(chempi_table_node_count(table)));
     show_networks(table, out);
     (void)fprintf(out, "inside the node\n");
     show_ranges(table, self, out);

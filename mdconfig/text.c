@@ -52,8 +52,7 @@ static const struct unit bandwidth_units[] = {
 
 const char chempi_text_size_units[] = "B, kB, MB, GB, KiB, MiB, GiB";
 const char chempi_text_time_units[] = "ns, us, ms, s";
-const char chempi_text_bandwidth_units[] =
-    "MB/s, GB/s, MiB/s, Mbit/s, Gbit/s";
+const char chempi_text_bandwidth_units[] = "MB/s, GB/s, MiB/s, Mbit/s, Gbit/s";
 
 static bool is_digit(char c)
 {

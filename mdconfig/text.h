@@ -34,8 +34,7 @@ extern const char chempi_text_bandwidth_units[];
 const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
                                  uint64_t bytes);
 /* "412 us", "1.25 ms"; three or four significant digits. */
-const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX],
-                                 double us);
+const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX], double us);
 /* "87.7 MB/s" */
 const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
                                       double bytes_per_us);

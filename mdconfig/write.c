@@ -68,8 +68,8 @@ static int write_all(int fd, const unsigned char *data, size_t len)
 static int write_new(const char *path, const struct chempi_blob *const *parts,
                      size_t count)
 {
-    int fd = chempi_sys->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-                              0644);
+    int fd =
+        chempi_sys->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     int rc = 0;
 
     if (fd < 0)
@@ -252,8 +252,8 @@ int chempi_compile_write(const struct chempi_graph *graph, const char *dir,
                          struct chempi_compile_result *result,
                          struct chempi_err *err)
 {
-    struct chempi_compile_result made = {
-        .table_count = graph->desc->node_count};
+    struct chempi_compile_result made = {.table_count =
+                                             graph->desc->node_count};
     struct writing w = {
         .graph = graph, .dir = dir, .result = &made, .err = err};
     int lock;

@@ -101,8 +101,7 @@ static int parser_failed(const yaml_parser_t *parser, const char *name,
 }
 
 /* A text with an embedded zero would look shorter than it is. */
-static int check_scalars(const struct chempi_yaml *yaml,
-                         struct chempi_err *err)
+static int check_scalars(const struct chempi_yaml *yaml, struct chempi_err *err)
 {
     for (int i = 1;; i++) {
         const yaml_node_t *node = node_of(yaml, i);
@@ -267,8 +266,7 @@ const char *chempi_yaml_text(const struct chempi_yaml *yaml,
     return (const char *)node->data.scalar.value;
 }
 
-size_t chempi_yaml_line(const struct chempi_yaml *yaml,
-                        chempi_yaml_value value)
+size_t chempi_yaml_line(const struct chempi_yaml *yaml, chempi_yaml_value value)
 {
     const yaml_node_t *node = node_of(yaml, value);
 

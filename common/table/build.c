@@ -107,18 +107,16 @@ void chempi_dir_builder_add_network(struct chempi_dir_builder *b,
 
     if (!n)
         return;
-    chempi_put_le32(n + CHEMPI_NET_NAME,
-                    chempi_strings_add(&b->strings, name));
-    chempi_put_le32(n + CHEMPI_NET_TYPE,
-                    chempi_strings_add(&b->strings, type));
+    chempi_put_le32(n + CHEMPI_NET_NAME, chempi_strings_add(&b->strings, name));
+    chempi_put_le32(n + CHEMPI_NET_TYPE, chempi_strings_add(&b->strings, type));
     chempi_put_le32(n + CHEMPI_NET_DEVICE,
                     chempi_strings_add(&b->strings, device));
     b->network_count++;
 }
 
-void chempi_dir_builder_add_node(struct chempi_dir_builder *b,
-                                 const char *name, uint32_t node_class,
-                                 uint32_t slots, bool gateway)
+void chempi_dir_builder_add_node(struct chempi_dir_builder *b, const char *name,
+                                 uint32_t node_class, uint32_t slots,
+                                 bool gateway)
 {
     unsigned char *n;
 
@@ -135,8 +133,7 @@ void chempi_dir_builder_add_node(struct chempi_dir_builder *b,
     chempi_put_le32(n + CHEMPI_ENTRY_FIRST, b->attachment_count);
     chempi_put_le32(n + CHEMPI_ENTRY_CLASS, node_class);
     chempi_put_le16(n + CHEMPI_ENTRY_SLOTS, slots);
-    chempi_put_le16(n + CHEMPI_ENTRY_FLAGS,
-                    gateway ? CHEMPI_ENTRY_GATEWAY : 0);
+    chempi_put_le16(n + CHEMPI_ENTRY_FLAGS, gateway ? CHEMPI_ENTRY_GATEWAY : 0);
     b->node_count++;
     if (node_class >= b->class_count)
         b->class_count = node_class + 1;
@@ -232,8 +229,7 @@ int chempi_dir_builder_finish(struct chempi_dir_builder *b,
                               struct chempi_blob *out, struct chempi_err *err)
 {
     const struct chempi_bytes *const sections[] = {
-        &b->nodes, &b->order, &b->attachments, &b->networks,
-        &b->strings.bytes};
+        &b->nodes, &b->order, &b->attachments, &b->networks, &b->strings.bytes};
     unsigned char head[CHEMPI_DIR_HEAD] = {0};
     int rc = dir_status(b);
 
@@ -250,8 +246,7 @@ int chempi_dir_builder_finish(struct chempi_dir_builder *b,
     chempi_put_le32(head + CHEMPI_DIR_NETWORKS, b->network_count);
     chempi_put_le32(head + CHEMPI_DIR_ATTACHMENTS, b->attachment_count);
     chempi_put_le32(head + CHEMPI_DIR_CLASSES, b->class_count);
-    chempi_put_le32(head + CHEMPI_DIR_STRINGS,
-                    (uint32_t)b->strings.bytes.len);
+    chempi_put_le32(head + CHEMPI_DIR_STRINGS, (uint32_t)b->strings.bytes.len);
     chempi_put_le32(head + CHEMPI_DIR_CLUSTER, b->cluster);
     rc = join_part(head, sizeof(head), sections, CHEMPI_ARRAY_LEN(sections),
                    CHEMPI_TABLE_PART_DIRECTORY, out);
@@ -275,8 +270,8 @@ struct chempi_routes_builder {
     int status;
 };
 
-struct chempi_routes_builder *
-chempi_routes_builder_create(uint32_t own_class, uint32_t class_count)
+struct chempi_routes_builder *chempi_routes_builder_create(uint32_t own_class,
+                                                           uint32_t class_count)
 {
     struct chempi_routes_builder *b = chempi_sys->calloc(1, sizeof(*b));
 
@@ -302,8 +297,7 @@ void chempi_routes_builder_destroy(struct chempi_routes_builder *b)
     free(b);
 }
 
-void chempi_routes_builder_begin(struct chempi_routes_builder *b,
-                                 uint32_t list)
+void chempi_routes_builder_begin(struct chempi_routes_builder *b, uint32_t list)
 {
     if (list > b->class_count || b->lists.status) {
         b->status = b->lists.status ? b->lists.status : -EINVAL;
@@ -317,14 +311,12 @@ void chempi_routes_builder_begin(struct chempi_routes_builder *b,
 void chempi_routes_builder_repeat(struct chempi_routes_builder *b,
                                   uint32_t list, uint32_t same_as)
 {
-    if (list > b->class_count || same_as > b->class_count ||
-        b->lists.status) {
+    if (list > b->class_count || same_as > b->class_count || b->lists.status) {
         b->status = b->lists.status ? b->lists.status : -EINVAL;
         return;
     }
     memcpy(b->lists.data + (size_t)list * CHEMPI_LIST_LEN,
-           b->lists.data + (size_t)same_as * CHEMPI_LIST_LEN,
-           CHEMPI_LIST_LEN);
+           b->lists.data + (size_t)same_as * CHEMPI_LIST_LEN, CHEMPI_LIST_LEN);
 }
 
 /* One more in a counter of the file. */
@@ -363,8 +355,8 @@ void chempi_routes_builder_add_range(struct chempi_routes_builder *b,
 
 void chempi_routes_builder_add_stage(struct chempi_routes_builder *b,
                                      uint32_t network, const char *device,
-                                     const char *protocol,
-                                     const uint32_t *hops, uint32_t hop_count)
+                                     const char *protocol, const uint32_t *hops,
+                                     uint32_t hop_count)
 {
     unsigned char *s = chempi_bytes_add(&b->stages, CHEMPI_STAGE_LEN);
     unsigned char *h = chempi_bytes_add(&b->hops, (size_t)hop_count * 4);
@@ -390,8 +382,8 @@ void chempi_routes_builder_add_stage(struct chempi_routes_builder *b,
 
 static int routes_status(const struct chempi_routes_builder *b)
 {
-    const int all[] = {b->lists.status, b->ranges.status,
-                       b->stages.status, b->hops.status,
+    const int all[] = {b->lists.status,         b->ranges.status,
+                       b->stages.status,        b->hops.status,
                        b->strings.bytes.status, b->status};
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -41,9 +41,9 @@ void chempi_dir_builder_add_network(struct chempi_dir_builder *b,
                                     const char *name, const char *type,
                                     const char *device);
 /* slots 1..65535 */
-void chempi_dir_builder_add_node(struct chempi_dir_builder *b,
-                                 const char *name, uint32_t node_class,
-                                 uint32_t slots, bool gateway);
+void chempi_dir_builder_add_node(struct chempi_dir_builder *b, const char *name,
+                                 uint32_t node_class, uint32_t slots,
+                                 bool gateway);
 /* Attach the node added last; address and interface may be NULL. */
 void chempi_dir_builder_attach(struct chempi_dir_builder *b, uint32_t network,
                                const char *address, const char *interface);
@@ -75,8 +75,7 @@ void chempi_routes_builder_add_range(struct chempi_routes_builder *b,
 /* A stage of the range added last; hops NULL for the last stage. */
 void chempi_routes_builder_add_stage(struct chempi_routes_builder *b,
                                      uint32_t network, const char *device,
-                                     const char *protocol,
-                                     const uint32_t *hops,
+                                     const char *protocol, const uint32_t *hops,
                                      uint32_t hop_count);
 
 /* Errors: -ENOMEM, -EINVAL. */

@@ -52,8 +52,8 @@ static int add_device(struct chempi_routes_builder *b, uint32_t network,
         uint64_t at = i == count - 1 ? OPEN_COST_LEN : pieces[i].max_len;
         size_t best = pieces[i].line;
 
-        chempi_routes_builder_add_range(
-            b, pieces[i].max_len, chempi_line_at(&lines[best], at), 0, 1);
+        chempi_routes_builder_add_range(b, pieces[i].max_len,
+                                        chempi_line_at(&lines[best], at), 0, 1);
         chempi_routes_builder_add_stage(b, network, device->name,
                                         device->protocols[best].name, NULL, 0);
     }

@@ -45,8 +45,7 @@ static size_t best_at(const struct walk *w, uint64_t len)
         const struct chempi_line *a = &w->lines[w->valid[i]];
         const struct chempi_line *b = &w->lines[best];
 
-        if (is_ahead(a, b, len) ||
-            (!is_ahead(b, a, len) && a->rank < b->rank))
+        if (is_ahead(a, b, len) || (!is_ahead(b, a, len) && a->rank < b->rank))
             best = w->valid[i];
     }
     return best;

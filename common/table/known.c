@@ -37,15 +37,16 @@ static const struct chempi_known_protocol scivia_protocols[] = {
 static const struct chempi_known_device devices[] = {
     {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols},
     {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols},
-    {"scivia", "is not part of this version; say `device: tcp` to have its "
-               "links served by TCP",
+    {"scivia",
+     "is not part of this version; say `device: tcp` to have its "
+     "links served by TCP",
      CHEMPI_ARRAY_LEN(scivia_protocols), scivia_protocols},
 };
 
 static const struct chempi_known_type types[] = {
-    {"smp", "shm", true},         {"ethernet", "tcp", false},
-    {"sci", "scivia", false},     {"myrinet", "scivia", false},
-    {"via", "scivia", false},     {"infiniband", "tcp", false},
+    {"smp", "shm", true},        {"ethernet", "tcp", false},
+    {"sci", "scivia", false},    {"myrinet", "scivia", false},
+    {"via", "scivia", false},    {"infiniband", "tcp", false},
     {"omni-path", "tcp", false},
 };
 

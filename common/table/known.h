@@ -21,11 +21,11 @@ struct chempi_known_type {
 
 struct chempi_known_protocol {
     const char *name;
-    double latency_us;     /* of an empty message, CPU included */
+    double latency_us;      /* of an empty message, CPU included */
     double bw_bytes_per_us; /* 1 MB/s = 1 byte/us */
-    double cost_us;        /* CPU time that each message adds */
-    uint64_t min_len;      /* bytes, inclusive */
-    uint64_t max_len;      /* bytes, inclusive */
+    double cost_us;         /* CPU time that each message adds */
+    uint64_t min_len;       /* bytes, inclusive */
+    uint64_t max_len;       /* bytes, inclusive */
 };
 
 struct chempi_known_device {

@@ -145,8 +145,8 @@ static int join(const char *path, struct chempi_blob *node,
         rc = read_shared(path, node->data + CHEMPI_NODE_DIR_FILE,
                          CHEMPI_TABLE_PART_DIRECTORY, &dir, err);
     if (!rc) {
-        image = chempi_sys->realloc(node->data,
-                                    node->len + routes.len + dir.len);
+        image =
+            chempi_sys->realloc(node->data, node->len + routes.len + dir.len);
         if (image) {
             memcpy(image + node->len, routes.data, routes.len);
             memcpy(image + node->len + routes.len, dir.data, dir.len);
@@ -170,8 +170,8 @@ static int load_once(const char *path, struct chempi_blob *node,
     rc = read_file(path, node, err);
     if (rc)
         return rc;
-    rc = chempi_table_verify_part(node->data, node->len,
-                                  CHEMPI_TABLE_PART_NODE, &part_len, err);
+    rc = chempi_table_verify_part(node->data, node->len, CHEMPI_TABLE_PART_NODE,
+                                  &part_len, err);
     if (rc)
         (void)chempi_err_prefix(err, "%s", path);
     else if (node->len == CHEMPI_NODE_LEN && part_len == CHEMPI_NODE_LEN)

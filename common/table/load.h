@@ -10,8 +10,8 @@
 
 #include "common/base/err.h"
 
-#define CHEMPI_TABLE_SUFFIX ".chempi"    /* DIR/<node>.chempi */
-#define CHEMPI_TABLE_SHARED_DIR "shared" /* DIR/shared/ */
+#define CHEMPI_TABLE_SUFFIX ".chempi"     /* DIR/<node>.chempi */
+#define CHEMPI_TABLE_SHARED_DIR "shared"  /* DIR/shared/ */
 #define CHEMPI_TABLE_FILE_MAX (64u << 20) /* bytes of one file at most */
 
 /*

@@ -40,8 +40,7 @@ static const unsigned char *entry_of(const struct chempi_table *t,
     return t->l.nodes + (size_t)node * CHEMPI_ENTRY_LEN;
 }
 
-static const unsigned char *list_of(const struct chempi_table *t,
-                                    uint32_t list)
+static const unsigned char *list_of(const struct chempi_table *t, uint32_t list)
 {
     return t->l.lists + (size_t)list * CHEMPI_LIST_LEN;
 }
@@ -81,8 +80,8 @@ static void make_stages(struct chempi_table *t)
                 t->l.routes_strings + chempi_le32(s + CHEMPI_STAGE_PROTOCOL),
             .network = chempi_le32(s + CHEMPI_STAGE_NETWORK),
             .hop_count = count,
-            .hops = count ? t->hops + chempi_le32(s + CHEMPI_STAGE_FIRST)
-                          : NULL,
+            .hops =
+                count ? t->hops + chempi_le32(s + CHEMPI_STAGE_FIRST) : NULL,
         };
     }
 }
@@ -106,8 +105,8 @@ static int allocate(struct chempi_table *t)
     const struct chempi_table_layout *l = &t->l;
     size_t slots = (size_t)l->node_count * t->list_max;
 
-    t->networks = chempi_sys->calloc((size_t)l->network_count + 1,
-                                     sizeof(*t->networks));
+    t->networks =
+        chempi_sys->calloc((size_t)l->network_count + 1, sizeof(*t->networks));
     t->stages =
         chempi_sys->calloc((size_t)l->stage_count + 1, sizeof(*t->stages));
     t->hops = chempi_sys->calloc((size_t)l->hop_count + 1, sizeof(*t->hops));
@@ -289,11 +288,10 @@ chempi_table_ranges(const struct chempi_table *table, uint32_t node,
     /* Pairs with the release below: a ready slot is seen whole. */
     if (atomic_load_explicit(&table->ready[node], memory_order_acquire) == 0) {
         (void)pthread_mutex_lock(table->lock); /* a plain mutex cannot refuse */
-        if (atomic_load_explicit(&table->ready[node],
-                                 memory_order_relaxed) == 0) {
+        if (atomic_load_explicit(&table->ready[node], memory_order_relaxed) ==
+            0) {
             fill_slot(table, node, list);
-            atomic_store_explicit(&table->ready[node], 1,
-                                  memory_order_release);
+            atomic_store_explicit(&table->ready[node], 1, memory_order_release);
         }
         (void)pthread_mutex_unlock(table->lock);
     }

@@ -252,8 +252,8 @@ static int verify_nodes(const struct chempi_table_layout *l,
         uint32_t node = chempi_le32(l->order + (size_t)i * 4);
 
         if (node >= l->node_count ||
-            (i > 0 && strcmp(entry_name(l, previous), entry_name(l, node)) >=
-                          0))
+            (i > 0 &&
+             strcmp(entry_name(l, previous), entry_name(l, node)) >= 0))
             return chempi_err_set(err, -EBADMSG,
                                   "damaged connection table: node names are "
                                   "not in order at %u",
@@ -414,8 +414,7 @@ static int locate_parts(const unsigned char *data, size_t len, size_t at[3],
 }
 
 int chempi_table_verify(const unsigned char *data, size_t len,
-                        struct chempi_table_layout *out,
-                        struct chempi_err *err)
+                        struct chempi_table_layout *out, struct chempi_err *err)
 {
     struct chempi_table_layout l = {.self = 0};
     size_t at[3];

@@ -159,8 +159,10 @@ Test(description, that_is_wrong_names_place_and_expectation)
         int rc = parse(cases[i].text, &d, &err);
 
         cr_expect_eq(rc, -EINVAL, "%s: %d", cases[i].text, rc);
-        cr_expect(strstr(err.text, cases[i].error), "%s\n  expected %s\n"
-                  "  found    %s", cases[i].text, cases[i].error, err.text);
+        cr_expect(strstr(err.text, cases[i].error),
+                  "%s\n  expected %s\n"
+                  "  found    %s",
+                  cases[i].text, cases[i].error, err.text);
     }
 }
 

@@ -182,8 +182,7 @@ static bool share_network(const struct chempi_desc *d, uint32_t from,
     for (uint32_t i = 0; i < d->network_count; i++) {
         const struct chempi_desc_attachment *a =
             chempi_desc_attached(d, from, i);
-        const struct chempi_desc_attachment *b =
-            chempi_desc_attached(d, to, i);
+        const struct chempi_desc_attachment *b = chempi_desc_attached(d, to, i);
 
         if (!d->networks[i].inside_node && a && b && a->can_send &&
             b->can_receive)
@@ -207,17 +206,17 @@ static double brute_force(const struct chempi_desc *d, uint32_t from,
 
 /* ---- comparison --------------------------------------------------------- */
 
-static void compare_at(const struct chempi_graph *g, uint32_t from,
-                       uint32_t to, const struct chempi_route_list *list,
-                       uint64_t len, const char *text)
+static void compare_at(const struct chempi_graph *g, uint32_t from, uint32_t to,
+                       const struct chempi_route_list *list, uint64_t len,
+                       const char *text)
 {
     const struct chempi_route *r = chempi_route_for(list, len);
     double least = brute_force(g->desc, from, to, len);
     double us;
 
     if (!r) {
-        cr_assert(isinf(least), "n%u to n%u, %lu B: a way was missed\n%s",
-                  from, to, (unsigned long)len, text);
+        cr_assert(isinf(least), "n%u to n%u, %lu B: a way was missed\n%s", from,
+                  to, (unsigned long)len, text);
         return;
     }
     us = chempi_route_time(g, r->stages, r->stage_count, len);

@@ -135,12 +135,26 @@ Test(pattern, expands_ranges_with_their_width)
 
 Test(pattern, refuses_what_is_none)
 {
-    static const char *const bad[] = {
-        "a[",      "a[]",      "a[1",          "a[1-]",       "a]",
-        "a[3-1]",  "a[x]",     "a[1,]",        "a[1-2",       "",
-        "a[1--2]", "a[[1]]",   "a[0-9999999]", "[1-3]]",      "a[1;2]",
-        "a[-1]",   "a[1 - 2]", "a[0-1048576]", "a[1234567890]",
-        "[0-999][0-999][0-9]"};
+    static const char *const bad[] = {"a[",
+                                      "a[]",
+                                      "a[1",
+                                      "a[1-]",
+                                      "a]",
+                                      "a[3-1]",
+                                      "a[x]",
+                                      "a[1,]",
+                                      "a[1-2",
+                                      "",
+                                      "a[1--2]",
+                                      "a[[1]]",
+                                      "a[0-9999999]",
+                                      "[1-3]]",
+                                      "a[1;2]",
+                                      "a[-1]",
+                                      "a[1 - 2]",
+                                      "a[0-1048576]",
+                                      "a[1234567890]",
+                                      "[0-999][0-999][0-9]"};
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(bad); i++)
         cr_expect_eq(expand(bad[i], NULL, 0), 0, "%s", bad[i]);
@@ -148,7 +162,7 @@ Test(pattern, refuses_what_is_none)
 
 Test(fold, writes_names_as_ranges)
 {
-    static const char *const names[] = {"a0", "a1", "a2", "a4", "b07",
+    static const char *const names[] = {"a0",  "a1",   "a2", "a4",  "b07",
                                         "b08", "lone", "x9", "x10", "y"};
     char buf[128];
 

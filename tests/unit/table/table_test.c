@@ -249,9 +249,9 @@ static void reseal(struct chempi_blob *image)
         unsigned char *part = image->data + off;
         size_t len = (size_t)chempi_le64(part + CHEMPI_PART_LEN);
 
-        chempi_put_le32(part + CHEMPI_PART_SUM,
-                        chempi_crc32c(part + CHEMPI_PART_HEAD,
-                                      len - CHEMPI_PART_HEAD));
+        chempi_put_le32(
+            part + CHEMPI_PART_SUM,
+            chempi_crc32c(part + CHEMPI_PART_HEAD, len - CHEMPI_PART_HEAD));
         chempi_put_le32(part + CHEMPI_PART_HEAD_SUM,
                         chempi_crc32c(part, CHEMPI_PART_HEAD_SUM));
         if (i > 0)
