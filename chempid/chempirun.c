@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* chempirun, the launcher: see chempirun(1). */
-#define _GNU_SOURCE /* gethostname */
+#define _GNU_SOURCE /* gethostname, strverscmp */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chempid/local.h"
 #include "chempid/options.h"
 #include "chempid/plan.h"
 #include "chempid/run.h"
@@ -67,11 +68,19 @@ static void name_this_host(char *name, size_t size)
     name[strcspn(name, ".")] = '\0';
 }
 
+static int out_of_memory(void)
+{
+    struct chempi_err err;
+
+    (void)chempi_err_set(&err, -ENOMEM, "out of memory");
+    return fail(&err, CHEMPI_EXIT_FAILURE);
+}
+
 static int run_private(const struct chempi_options *opt)
 {
     char host[CHEMPI_NODE_NAME_MAX];
     char *alone[] = {host, NULL};
-    char **names = opt->names && opt->is_virtual ? opt->names : alone;
+    char **names = opt->is_virtual ? opt->names : alone;
     struct chempi_plan_node *nodes;
     struct chempi_spec spec;
     struct chempi_err err;
@@ -82,10 +91,8 @@ static int run_private(const struct chempi_options *opt)
     while (names[count])
         count++;
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
-    if (!nodes) {
-        (void)chempi_err_set(&err, -ENOMEM, "out of memory");
-        return fail(&err, CHEMPI_EXIT_FAILURE);
-    }
+    if (!nodes)
+        return out_of_memory();
     for (uint32_t i = 0; i < count; i++)
         nodes[i].name = names[i];
     rc = chempi_plan_make(opt, nodes, count, &spec, &err);
@@ -95,6 +102,145 @@ static int run_private(const struct chempi_options *opt)
     rc = chempi_run_private(opt, &spec);
     chempi_spec_fini(&spec);
     return rc;
+}
+
+/* ---- with a daemon ------------------------------------------------------- */
+
+/* Nodes that do not answer: an error if they were asked for, else they are
+ * left out. */
+static int choose_nodes(const struct chempi_options *opt,
+                        const struct chempi_status *list, uint32_t count,
+                        struct chempi_plan_node *nodes, uint32_t *chosen,
+                        struct chempi_err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (*list[i].error && opt->names)
+            return chempi_err_set(err, -EHOSTUNREACH, "node %s: %s",
+                                  list[i].node, list[i].error);
+        if (*list[i].error) {
+            (void)fprintf(stderr, "chempirun: leaving out node %s: %s\n",
+                          list[i].node, list[i].error);
+            continue;
+        }
+        nodes[n++] = (struct chempi_plan_node){
+            .name = list[i].node,
+            .place = {.slots = list[i].slots, .load = list[i].load / 100.0},
+            .host = list[i].host,
+            .busy = list[i].busy,
+        };
+    }
+    *chosen = n;
+    return n ? 0 : chempi_err_set(err, -EHOSTUNREACH, "no node answers");
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct chempi_plan_node *x = a;
+    const struct chempi_plan_node *y = b;
+
+    return strverscmp(x->name, y->name);
+}
+
+/* In the order of --nodes, else of the names. */
+static void order_nodes(const struct chempi_options *opt,
+                        struct chempi_plan_node *nodes, uint32_t count)
+{
+    if (!opt->names) {
+        qsort(nodes, count, sizeof(*nodes), compare_names);
+        return;
+    }
+    for (uint32_t i = 0; i < count && opt->names[i]; i++)
+        for (uint32_t k = i + 1; k < count; k++)
+            if (strcmp(nodes[k].name, opt->names[i]) == 0) {
+                const struct chempi_plan_node other = nodes[k];
+
+                nodes[k] = nodes[i];
+                nodes[i] = other;
+            }
+}
+
+static int plan_remote(const struct chempi_options *opt,
+                       struct chempi_channel *ch, struct chempi_spec *spec,
+                       struct chempi_err *err)
+{
+    struct chempi_pool pool = {0};
+    struct chempi_plan_node *nodes = NULL;
+    struct chempi_status *list = NULL;
+    uint32_t count = 0;
+    uint32_t chosen = 0;
+    int rc = chempi_local_query(ch, opt->names, &pool, &list, &count, err);
+
+    if (!rc) {
+        nodes = chempi_pool_array(&pool, count, sizeof(*nodes));
+        rc = nodes ? choose_nodes(opt, list, count, nodes, &chosen, err)
+                   : chempi_err_set(err, -ENOMEM, "out of memory");
+    }
+    if (!rc) {
+        order_nodes(opt, nodes, chosen);
+        rc = chempi_plan_make(opt, nodes, chosen, spec, err);
+    }
+    chempi_pool_fini(&pool);
+    return rc;
+}
+
+static int run_remote(const struct chempi_options *opt,
+                      struct chempi_channel *ch, const char *daemon)
+{
+    struct chempi_spec spec;
+    struct chempi_err err = {0};
+    int fd = ch->fd;
+    int rc = plan_remote(opt, ch, &spec, &err);
+
+    if (rc) {
+        chempi_channel_fini(ch);
+        return fail(&err, rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
+                                              : CHEMPI_EXIT_USAGE);
+    }
+    ch->fd = -1; /* the run has it now */
+    chempi_channel_fini(ch);
+    rc = chempi_run_remote(opt, &spec, fd, daemon);
+    chempi_spec_fini(&spec);
+    return rc;
+}
+
+/* "-host localhost" is what private jobs do anyway. */
+static bool is_here_only(const struct chempi_options *opt)
+{
+    char host[CHEMPI_NODE_NAME_MAX];
+
+    name_this_host(host, sizeof(host));
+    for (char **n = opt->names; n && *n; n++)
+        if (strcmp(*n, "localhost") != 0 && strcmp(*n, host) != 0)
+            return false;
+    return true;
+}
+
+/* A daemon, if one is asked for or there is one; else a private job. */
+static int run(const struct chempi_options *opt)
+{
+    const bool must = opt->dir || opt->via || getenv(CHEMPI_DIR_ENV);
+    struct chempi_channel ch;
+    struct chempi_err err = {0};
+    char node[CHEMPI_NODE_NAME_MAX];
+    char dir[4096];
+    int rc;
+
+    if (opt->is_virtual || opt->is_private)
+        return run_private(opt);
+    rc = chempi_local_dir(dir, sizeof(dir));
+    if (!rc)
+        rc = chempi_local_open(&ch, opt->dir ? opt->dir : dir, opt->via, node,
+                               &err);
+    if (!rc)
+        return run_remote(opt, &ch, node);
+    if (must)
+        return fail(&err, CHEMPI_EXIT_FAILURE);
+    if (is_here_only(opt))
+        return run_private(opt);
+    (void)chempi_err_prefix(&err, "--nodes needs a daemon");
+    return fail(&err, CHEMPI_EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)
@@ -112,7 +258,7 @@ int main(int argc, char **argv)
                     stdout);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
     } else {
-        status = run_private(&opt);
+        status = run(&opt);
     }
     chempi_options_fini(&opt);
     return status;

@@ -204,6 +204,7 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_ENDED:
     case CHEMPI_MSG_NODE_LOST:
     case CHEMPI_MSG_STATS:
+    case CHEMPI_MSG_ORDERED:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:

@@ -60,7 +60,8 @@ void chempi_link_drain(struct chempi_link *link)
 static void break_off(struct chempi_link *link)
 {
     ev_io_stop(link->loop, &link->out);
-    (void)shutdown(link->ch.fd, SHUT_RDWR);
+    if (link->is_started)
+        (void)shutdown(link->ch.fd, SHUT_RDWR);
 }
 
 static void push(struct chempi_link *link)
@@ -86,23 +87,40 @@ static void writable(struct ev_loop *loop, ev_io *w, int events)
         link->on_written(link);
 }
 
-void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
-                      uint32_t in_max, size_t queue_max)
+void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
+                         uint32_t in_max, size_t queue_max)
+{
+    chempi_channel_init(&link->ch, -1, in_max, queue_max);
+    link->loop = loop;
+    link->on_written = NULL;
+    ev_io_init(&link->in, readable, -1, EV_READ);
+    ev_io_init(&link->out, writable, -1, EV_WRITE);
+    link->in.data = link;
+    link->out.data = link;
+    link->is_open = true;
+    link->is_started = false;
+}
+
+void chempi_link_start(struct chempi_link *link, int fd)
 {
     const int flags = fcntl(fd, F_GETFL);
 
-    chempi_channel_init(&link->ch, fd, in_max, queue_max);
     /* Reads and writes ask for non-blocking themselves; this is for peers
      * that share the description. */
     (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    link->loop = loop;
-    link->on_written = NULL;
-    ev_io_init(&link->in, readable, fd, EV_READ);
-    ev_io_init(&link->out, writable, fd, EV_WRITE);
-    link->in.data = link;
-    link->out.data = link;
-    ev_io_start(loop, &link->in);
-    link->is_open = true;
+    link->ch.fd = fd;
+    link->is_started = true;
+    ev_io_set(&link->in, fd, EV_READ);
+    ev_io_set(&link->out, fd, EV_WRITE);
+    ev_io_start(link->loop, &link->in);
+    push(link);
+}
+
+void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
+                      uint32_t in_max, size_t queue_max)
+{
+    chempi_link_prepare(link, loop, in_max, queue_max);
+    chempi_link_start(link, fd);
 }
 
 void chempi_link_close(struct chempi_link *link)
@@ -127,7 +145,7 @@ void chempi_link_end(struct chempi_link *link)
         chempi_wire_clear(&link->ch.out);
     else if (chempi_channel_end(&link->ch))
         break_off(link); /* it does not read, or there is no memory */
-    else if (!ev_is_active(&link->out))
+    else if (link->is_started && !ev_is_active(&link->out))
         push(link);
 }
 

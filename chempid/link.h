@@ -36,6 +36,7 @@ struct chempi_link {
                                                      later; may be NULL */
     void *arg;
     bool is_open;
+    bool is_started; /* has a descriptor; before, frames are only queued */
 };
 
 /* Take what has arrived, without waiting for the loop. */
@@ -44,6 +45,10 @@ void chempi_link_drain(struct chempi_link *link);
 /* Take over fd (made non-blocking) and watch it. */
 void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
                       uint32_t in_max, size_t queue_max);
+/* The same in two steps: frames may be sent in between and wait. */
+void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
+                         uint32_t in_max, size_t queue_max);
+void chempi_link_start(struct chempi_link *link, int fd);
 /* Stop and close; idempotent. */
 void chempi_link_close(struct chempi_link *link);
 

@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -47,6 +46,8 @@ struct run {
     ev_timer limit; /* --timeout */
     ev_timer grace;
     struct chempi_brood brood;
+    const char *daemon_name; /* node of the daemon that has the job */
+    char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
     bool has_killed;      /* U2 */
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
@@ -207,6 +208,11 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         break;
     case CHEMPI_MSG_STATS:
         take_stats(r, &in);
+        break;
+    case CHEMPI_MSG_ORDERED:
+        (void)chempi_wire_get_u32(&in);
+        order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
+                  chempi_wire_get_str(&in, CHEMPI_TEXT_MAX));
         break;
     case CHEMPI_MSG_DONE:
         chempi_console_stop_input(&r->console);
@@ -481,22 +487,112 @@ static int conclude(struct run *r)
     return chempi_verdict_status(&r->verdict);
 }
 
+static int finish(struct run *r, const struct chempi_err *err, int rc)
+{
+    int status = CHEMPI_EXIT_FAILURE;
+
+    if (rc) {
+        say(err->text);
+    } else {
+        ev_run(r->loop, 0);
+        status = conclude(r);
+    }
+    tear_down(r);
+    return status;
+}
+
 int chempi_run_private(const struct chempi_options *opt,
                        const struct chempi_spec *spec)
 {
     struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
-    int status = CHEMPI_EXIT_FAILURE;
 
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
         rc = start_supervisor(&r, i, &err);
-    if (rc) {
-        say(err.text);
-    } else {
-        ev_run(r.loop, 0);
-        status = conclude(&r);
+    return finish(&r, &err, rc);
+}
+
+static int take_daemon(struct chempi_link *link,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    struct chempi_reader r;
+
+    if (frame->type != CHEMPI_MSG_REPLY)
+        return take_branch(b, frame, err);
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    (void)snprintf(b->run->refusal, sizeof(b->run->refusal), "%s",
+                   chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+    return 0;
+}
+
+static void daemon_lost(struct chempi_link *link, int code,
+                        const struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+
+    chempi_link_close(link);
+    if (b->run->refusal[0])
+        (void)snprintf(text, sizeof(text), "the daemon of node %s refuses: "
+                                           "%.800s",
+                       b->run->daemon_name, b->run->refusal);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s is lost: %.800s",
+                       b->run->daemon_name,
+                       code == -EPIPE ? "it closed the connection"
+                                      : err->text);
+    lose_branch(b, text);
+}
+
+static int order_launch(struct run *r, int fd, struct chempi_err *err)
+{
+    const uint32_t n = r->spec->node_count;
+    uint32_t *nodes = chempi_sys->calloc(n, sizeof(*nodes));
+    struct branch *b = &r->branches[0];
+    struct chempi_writer *w;
+
+    if (!nodes)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    b->run = r;
+    b->link = &b->daemon;
+    r->branch_count = 1;
+    chempi_link_open(&b->daemon, r->loop, fd, CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    b->daemon.on_frame = take_daemon;
+    b->daemon.on_lost = daemon_lost;
+    b->daemon.arg = b;
+    w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
+    chempi_wire_put_u32(w, n);
+    for (uint32_t i = 0; i < n; i++) {
+        nodes[i] = i;
+        chempi_wire_put_u32(w, i);
     }
-    tear_down(&r);
-    return status;
+    chempi_spec_write(r->spec, w);
+    chempi_link_end(&b->daemon);
+    (void)chempi_hub_add(&r->hub, nodes, n);
+    free(nodes);
+    return 0;
+}
+
+int chempi_run_remote(const struct chempi_options *opt,
+                      const struct chempi_spec *spec, int fd,
+                      const char *daemon)
+{
+    struct run r = {.opt = opt,
+                    .spec = spec,
+                    .signal_fd = -1,
+                    .daemon_name = daemon};
+    struct chempi_err err = {0};
+    int rc = set_up(&r, &err);
+
+    if (rc)
+        (void)close(fd); /* nothing was ordered */
+    else
+        rc = order_launch(&r, fd, &err);
+    return finish(&r, &err, rc);
 }

@@ -20,4 +20,10 @@
 int chempi_run_private(const struct chempi_options *opt,
                        const struct chempi_spec *spec);
 
+/* Run the job through the daemon at the other end of fd (taken over), which
+ * is that of node `daemon`. */
+int chempi_run_remote(const struct chempi_options *opt,
+                      const struct chempi_spec *spec, int fd,
+                      const char *daemon);
+
 #endif

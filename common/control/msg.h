@@ -57,6 +57,7 @@ enum chempi_msg {
     CHEMPI_MSG_STATS = 38,    /* u32 node, blob text */
     CHEMPI_MSG_DONE = 39,     /* u32 nodes: all ranks there have ended */
     CHEMPI_MSG_GONE = 40,     /* u32 nodes: nothing is left there */
+    CHEMPI_MSG_ORDERED = 41,  /* u32 node, str text: the job shall end */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -69,7 +70,26 @@ enum chempi_msg {
 
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,   /* u32 to node, u32 from node, u32 rank, str key */
-    CHEMPI_MSG_ANSWER = 61 /* u32 to node, u32 rank, str key, blob value */
+    CHEMPI_MSG_ANSWER = 61, /* u32 to node, u32 rank, str key, blob value */
+
+    /* between daemons and their clients */
+    CHEMPI_MSG_GREET = 80,  /* u32 version, str node or "" */
+    CHEMPI_MSG_QUERY = 81,  /* frame.job: the question's number; count n,
+                               n x str node; none: all that are known */
+    CHEMPI_MSG_STATUS = 82, /* frame.job: the question's number; records, see
+                               chempid/status.h */
+    CHEMPI_MSG_DROP = 83,   /* frame.job: whoever ordered it is gone */
+    CHEMPI_MSG_REQUEST = 84, /* u32 enum chempi_request, str node, str job,
+                                u32 uid */
+    CHEMPI_MSG_REPLY = 85,   /* u32 errno or 0, str text */
+    CHEMPI_MSG_NEWS = 86     /* count n, n x (str node, str address,
+                                u32 slots) */
+};
+
+/* What a client asks of a daemon in REQUEST. */
+enum chempi_request {
+    CHEMPI_REQUEST_KILL = 1, /* end a job, which has part at the node */
+    CHEMPI_REQUEST_STOP = 2  /* end the daemon of the node */
 };
 
 /* How a rank ended, in ENDED. */

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempictl, asks and orders daemons: see chempictl(1). */
+#define _GNU_SOURCE /* getopt_long */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/local.h"
+#include "chempid/version.h"
+#include "common/auth/auth.h"
+#include "common/control/msg.h"
+
+static const char usage[] =
+    "Usage: chempictl [--dir DIR] [--via NAME] COMMAND [ARG]...\n"
+    "Ask and order the CHEMPI daemons.\n"
+    "\n"
+    "  nodes [NODE]...    nodes with slots, running ranks, load\n"
+    "  jobs [NODE]...     jobs that run\n"
+    "  status             the daemon that answers\n"
+    "  kill JOB           end a job\n"
+    "  stop [NODE]        end a daemon (the one that answers)\n"
+    "  key FILE           make a cluster key in a new file\n"
+    "\n"
+    "  --dir DIR          where the daemons' sockets are\n"
+    "  --via NAME         ask this daemon\n"
+    "  --help, --version\n";
+
+struct ctl {
+    const char *dir;
+    const char *via;
+    char dir_text[4096];
+    char node[CHEMPI_NODE_NAME_MAX]; /* of the daemon that answers */
+    struct chempi_channel ch;
+    struct chempi_pool pool;
+    struct chempi_err err;
+};
+
+static int fail(const struct ctl *c)
+{
+    (void)fprintf(stderr, "chempictl: %s\n", c->err.text);
+    return 1;
+}
+
+static int misuse(const char *text)
+{
+    (void)fprintf(stderr, "chempictl: %s (see chempictl --help)\n", text);
+    return 2;
+}
+
+/* names NULL: all nodes; is_self: the one that answers. */
+static int ask(struct ctl *c, char **names, bool is_self,
+               struct chempi_status **list, uint32_t *count)
+{
+    char *self[] = {c->node, NULL};
+    int rc = chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err);
+
+    if (rc)
+        return rc;
+    if (is_self)
+        return chempi_local_query(&c->ch, self, &c->pool, list, count,
+                                  &c->err);
+    return chempi_local_query(&c->ch, names && *names ? names : NULL,
+                              &c->pool, list, count, &c->err);
+}
+
+static int show_nodes(struct ctl *c, char **names, bool is_self)
+{
+    struct chempi_status *list;
+    uint32_t count;
+    int status = 0;
+
+    if (ask(c, names, is_self, &list, &count))
+        return fail(c);
+    printf("%-20s %6s %6s %7s %8s  %s\n", "node", "slots", "ranks", "load",
+           "pid", "version");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_status *s = &list[i];
+
+        if (*s->error) {
+            printf("%-20s %s\n", s->node, s->error);
+            status = 1;
+            continue;
+        }
+        printf("%-20s %6u %6u %7.2f %8u  %s\n", s->node, s->slots, s->busy,
+               s->load / 100.0, s->pid, s->version);
+    }
+    return status;
+}
+
+static bool was_shown(const struct chempi_status *list, uint32_t node,
+                      const char *id)
+{
+    for (uint32_t i = 0; i < node; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].jobs[k].id, id) == 0)
+                return true;
+    return false;
+}
+
+/* Once per job, with its nodes. */
+static void show_job(const struct chempi_status *list, uint32_t count,
+                     const struct chempi_status_job *job)
+{
+    printf("%-18s %8u %6u  %s  ", job->id, job->uid, job->size, job->program);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].jobs[k].id, job->id) == 0 &&
+                list[i].jobs[k].local)
+                printf(" %s:%u", list[i].node, list[i].jobs[k].local);
+    printf("\n");
+}
+
+static int show_jobs(struct ctl *c, char **names)
+{
+    struct chempi_status *list;
+    uint32_t count;
+
+    if (ask(c, names, false, &list, &count))
+        return fail(c);
+    printf("%-18s %8s %6s  %s   %s\n", "job", "user", "ranks", "program",
+           "nodes");
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (!was_shown(list, i, list[i].jobs[k].id))
+                show_job(list, count, &list[i].jobs[k]);
+    return 0;
+}
+
+static int send_request(struct ctl *c, enum chempi_request what,
+                        const char *node, const char *job)
+{
+    struct chempi_frame frame;
+    struct chempi_reader r;
+    struct chempi_writer *w =
+        chempi_channel_begin(&c->ch, CHEMPI_MSG_REQUEST, 0);
+    uint32_t code;
+    const char *text;
+
+    chempi_wire_put_u32(w, (uint32_t)what);
+    chempi_wire_put_str(w, node);
+    chempi_wire_put_str(w, job);
+    chempi_wire_put_u32(w, (uint32_t)geteuid());
+    if (chempi_channel_end(&c->ch) ||
+        chempi_local_await(&c->ch, CHEMPI_MSG_REPLY, &frame, &c->err))
+        return fail(c);
+    chempi_wire_read(&r, frame.data, frame.len);
+    code = chempi_wire_get_u32(&r);
+    text = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
+    if (code == 0)
+        return 0;
+    (void)chempi_err_set(&c->err, -EIO, "%s", text);
+    return fail(c);
+}
+
+/* A node that has part in the job knows the way to its launcher. */
+static int kill_job(struct ctl *c, const char *id)
+{
+    struct chempi_status *list;
+    uint32_t count;
+
+    if (strlen(id) >= CHEMPI_JOB_ID_MAX)
+        return misuse("too long a job name");
+    if (ask(c, NULL, false, &list, &count))
+        return fail(c);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].jobs[k].id, id) == 0)
+                return send_request(c, CHEMPI_REQUEST_KILL, list[i].node, id);
+    (void)chempi_err_set(&c->err, -ESRCH, "no job %s runs", id);
+    return fail(c);
+}
+
+static int stop(struct ctl *c, const char *node)
+{
+    if (node && strlen(node) >= CHEMPI_NODE_NAME_MAX)
+        return misuse("too long a node name");
+    if (chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err))
+        return fail(c);
+    return send_request(c, CHEMPI_REQUEST_STOP, node ? node : "", "");
+}
+
+static int make_key(struct ctl *c, const char *path)
+{
+    uint8_t key[CHEMPI_AUTH_KEY_BYTES];
+    char text[2 * sizeof(key) + 2];
+    ssize_t n;
+    int fd;
+
+    if (chempi_auth_make_key(key))
+        return misuse("libsodium does not start");
+    for (size_t i = 0; i < sizeof(key); i++)
+        (void)snprintf(text + 2 * i, 3, "%02x", key[i]);
+    text[2 * sizeof(key)] = '\n';
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    n = fd < 0 ? -1 : write(fd, text, sizeof(text) - 1);
+    if (n != (ssize_t)sizeof(text) - 1 || close(fd) < 0) {
+        (void)chempi_err_set(&c->err, -errno, "%s: %s", path,
+                             chempi_err_name(errno));
+        return fail(c);
+    }
+    return 0;
+}
+
+static int run(struct ctl *c, char **words)
+{
+    const char *what = words[0];
+
+    if (strcmp(what, "nodes") == 0)
+        return show_nodes(c, words + 1, false);
+    if (strcmp(what, "jobs") == 0)
+        return show_jobs(c, words + 1);
+    if (strcmp(what, "status") == 0)
+        return words[1] ? misuse("status takes no argument")
+                        : show_nodes(c, NULL, true);
+    if (strcmp(what, "kill") == 0)
+        return words[1] && !words[2] ? kill_job(c, words[1])
+                                     : misuse("kill takes a job");
+    if (strcmp(what, "stop") == 0)
+        return stop(c, words[1]);
+    if (strcmp(what, "key") == 0)
+        return words[1] && !words[2] ? make_key(c, words[1])
+                                     : misuse("key takes a file");
+    return misuse("unknown command");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"dir", required_argument, NULL, 'd'},
+        {"via", required_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    static struct ctl c;
+    int status;
+    int o;
+
+    chempi_channel_init(&c.ch, -1, 0, 0);
+    while ((o = getopt_long(argc, argv, "+hV", options, NULL)) != -1) {
+        if (o == 'h' || o == 'V') {
+            (void)fputs(o == 'h' ? usage
+                                 : "chempictl (CHEMPI) " CHEMPI_VERSION "\n",
+                        stdout);
+            return fflush(stdout) ? 1 : 0;
+        }
+        if (o == '?')
+            return misuse("unknown option");
+        c.dir = o == 'd' ? optarg : c.dir;
+        c.via = o == 'v' ? optarg : c.via;
+    }
+    if (optind == argc)
+        return misuse("no command");
+    if (!c.dir && chempi_local_dir(c.dir_text, sizeof(c.dir_text)))
+        return misuse("too long a directory name");
+    c.dir = c.dir ? c.dir : c.dir_text;
+    status = run(&c, argv + optind);
+    chempi_channel_fini(&c.ch);
+    chempi_pool_fini(&c.pool);
+    return fflush(stdout) ? 1 : status;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempid, the daemon of a node: see chempid(8). */
+#define _GNU_SOURCE /* getopt_long, pipe2 */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "chempid/daemon.h"
+#include "chempid/local.h"
+#include "chempid/version.h"
+#include "common/base/log.h"
+
+static const char usage[] =
+    "Usage: chempid [OPTION]...\n"
+    "The CHEMPI daemon of one node.\n"
+    "\n"
+    "  --name NAME        name of the node (the host's name)\n"
+    "  --dir DIR          directory of the daemons' sockets and ready files\n"
+    "  --listen ADDR      address for other daemons, host:port; port 0: any\n"
+    "  --key FILE         the cluster's key (see chempictl key)\n"
+    "  --cluster FILE     nodes of the cluster, NAME ADDRESS:PORT [SLOTS]\n"
+    "  --join ADDR        learn the nodes from this daemon\n"
+    "  --tables DIR       directory of connection tables (mdconfig)\n"
+    "  --slots N          ranks that this node takes well (processors)\n"
+    "  --background       return when the daemon serves\n"
+    "  --verbose          log what is done, too\n"
+    "  --help, --version\n";
+
+enum {
+    OPT_NAME = 256,
+    OPT_DIR,
+    OPT_LISTEN,
+    OPT_KEY,
+    OPT_CLUSTER,
+    OPT_JOIN,
+    OPT_TABLES,
+    OPT_SLOTS,
+    OPT_BACKGROUND,
+    OPT_VERBOSE,
+    OPT_HELP,
+    OPT_VERSION
+};
+
+static const struct option options[] = {
+    {"name", required_argument, NULL, OPT_NAME},
+    {"dir", required_argument, NULL, OPT_DIR},
+    {"listen", required_argument, NULL, OPT_LISTEN},
+    {"key", required_argument, NULL, OPT_KEY},
+    {"cluster", required_argument, NULL, OPT_CLUSTER},
+    {"join", required_argument, NULL, OPT_JOIN},
+    {"tables", required_argument, NULL, OPT_TABLES},
+    {"slots", required_argument, NULL, OPT_SLOTS},
+    {"background", no_argument, NULL, OPT_BACKGROUND},
+    {"verbose", no_argument, NULL, OPT_VERBOSE},
+    {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {NULL, 0, NULL, 0},
+};
+
+static void print_log(void *arg, enum chempi_log_level level,
+                      const char *module, const char *text)
+{
+    static const char *const names[] = {"error", "warning", "info", "debug"};
+    char when[32] = "";
+    struct tm tm;
+    time_t now = time(NULL);
+
+    (void)module;
+    if (localtime_r(&now, &tm))
+        (void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S ", &tm);
+    /* A log that cannot be written has nobody to tell. */
+    (void)fprintf(stderr, "%schempid %s: %s: %s\n", when, (const char *)arg,
+                  names[level], text);
+}
+
+static int fail(const char *text, const char *detail)
+{
+    (void)fprintf(stderr, "chempid: %s%s\n", text, detail);
+    return 2;
+}
+
+static int parse_slots(const char *text, uint32_t *out)
+{
+    char *end;
+    unsigned long v;
+
+    errno = 0;
+    v = strtoul(text, &end, 10);
+    if (errno || end == text || *end || *text == '-' || v == 0 ||
+        v > CHEMPI_SLOTS_MAX)
+        return fail("--slots: expected a number from 1 to 65535, not ", text);
+    *out = (uint32_t)v;
+    return 0;
+}
+
+static void take_option(struct chempi_daemon_options *opt, int c,
+                        const char *text, enum chempi_log_level *level)
+{
+    opt->name = c == OPT_NAME ? text : opt->name;
+    opt->dir = c == OPT_DIR ? text : opt->dir;
+    opt->listen = c == OPT_LISTEN ? text : opt->listen;
+    opt->key = c == OPT_KEY ? text : opt->key;
+    opt->cluster = c == OPT_CLUSTER ? text : opt->cluster;
+    opt->join = c == OPT_JOIN ? text : opt->join;
+    opt->tables = c == OPT_TABLES ? text : opt->tables;
+    opt->is_background |= c == OPT_BACKGROUND;
+    if (c == OPT_VERBOSE)
+        *level = CHEMPI_LOG_INFO;
+}
+
+/* Returns -1 to go on, or an exit status. */
+static int parse(struct chempi_daemon_options *opt,
+                 enum chempi_log_level *level, int argc, char **argv)
+{
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == OPT_HELP || c == OPT_VERSION) {
+            (void)fputs(c == OPT_HELP ? usage
+                                      : "chempid (CHEMPI) " CHEMPI_VERSION
+                                        "\n",
+                        stdout);
+            return fflush(stdout) ? 1 : 0;
+        }
+        if (c == '?')
+            return fail("see chempid --help", "");
+        if (c == OPT_SLOTS && parse_slots(optarg, &opt->slots))
+            return 2;
+        take_option(opt, c, optarg, level);
+    }
+    if (optind < argc)
+        return fail("unexpected argument: ", argv[optind]);
+    return -1;
+}
+
+static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
+                   char *host, size_t host_size)
+{
+    if (!opt->dir) {
+        if (chempi_local_dir(dir, size))
+            return fail("the default directory's name is too long", "");
+        opt->dir = dir;
+    }
+    if (!opt->name) {
+        if (gethostname(host, host_size - 1) < 0)
+            return fail("this host has no name; say --name", "");
+        host[strcspn(host, ".")] = '\0';
+        opt->name = host;
+    }
+    if (!chempi_members_is_name(opt->name))
+        return fail("not a node name: ", opt->name);
+    return 0;
+}
+
+/* Who waits for the end of our input or output shall not wait for us; the log
+ * stays on standard error. */
+static void leave_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0)
+        (void)fail("cannot leave the standard streams: ", strerror(errno));
+    if (fd > 2)
+        (void)close(fd); /* duplicated */
+}
+
+/* The parent stays until the child serves (or has failed). */
+static int go_to_background(int *ready_fd)
+{
+    int fds[2];
+    char byte;
+    pid_t pid;
+
+    if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
+        (void)fail("cannot go to the background: ", strerror(errno));
+        return 1;
+    }
+    if (pid == 0) {
+        (void)close(fds[0]); /* the parent's end */
+        (void)setsid();
+        leave_streams();
+        *ready_fd = fds[1];
+        return -1;
+    }
+    (void)close(fds[1]); /* the child's end */
+    return read(fds[0], &byte, 1) == 1 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    struct chempi_daemon_options opt = {0};
+    enum chempi_log_level level = CHEMPI_LOG_WARNING;
+    static char name[CHEMPI_NODE_NAME_MAX];
+    char host[CHEMPI_NODE_NAME_MAX] = "";
+    char dir[4096];
+    int ready_fd = -1;
+    int status = parse(&opt, &level, argc, argv);
+
+    if (status >= 0)
+        return status;
+    if (fill_in(&opt, dir, sizeof(dir), host, sizeof(host)))
+        return 2;
+    (void)snprintf(name, sizeof(name), "%s", opt.name);
+    chempi_log_set(print_log, name, level);
+    if (opt.is_background)
+        status = go_to_background(&ready_fd);
+    return status >= 0 ? status : chempi_daemon_run(&opt, ready_fd);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A daemon's connections; see conn.h. */
+#define _GNU_SOURCE /* struct ucred */
+#include "chempid/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/members.h"
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+#define PURPOSE "chempid" /* the context of the proof */
+
+void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
+                       const char *name, const uint8_t *key,
+                       const struct chempi_conn_ops *ops, void *arg)
+{
+    *conns = (struct chempi_conns){
+        .loop = loop, .name = name, .key = key, .ops = ops, .arg = arg};
+    chempi_list_init(&conns->all);
+}
+
+static void destroy(struct chempi_conn *c)
+{
+    struct chempi_conns *conns = c->conns;
+
+    ev_io_stop(conns->loop, &c->io);
+    ev_timer_stop(conns->loop, &c->limit);
+    if (c->fd >= 0)
+        (void)close(c->fd); /* unproven: nothing of value was sent */
+    if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
+        conns->unproven--;
+    chempi_link_close(&c->link);
+    chempi_auth_fini(&c->auth);
+    chempi_list_remove(&c->entry);
+    free(c);
+}
+
+void chempi_conns_fini(struct chempi_conns *conns)
+{
+    CHEMPI_LIST_FOR_SAFE(e, &conns->all)
+        destroy(CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry));
+}
+
+/* N3 */
+static void lose(struct chempi_conn *c, const char *text)
+{
+    c->conns->ops->on_lost(c, text);
+    destroy(c);
+}
+
+/* A client of ours learns why, a stranger does not. */
+static void tell_client(struct chempi_conn *c, const char *why)
+{
+    struct chempi_writer *w;
+
+    if (c->kind != CHEMPI_CONN_LOCAL || !c->is_proven)
+        return;
+    w = chempi_link_begin(&c->link, CHEMPI_MSG_REPLY, 0);
+    chempi_wire_put_u32(w, EINVAL);
+    chempi_wire_put_str(w, why);
+    chempi_link_end(&c->link);
+}
+
+static void refuse(struct chempi_conn *c, const char *why)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    tell_client(c, why);
+    (void)snprintf(text, sizeof(text), "%.400s: %.500s", c->where, why);
+    if (c->kind != CHEMPI_CONN_OUTBOUND)
+        chempi_log(CHEMPI_LOG_WARNING, "conn", "refused %s", text);
+    lose(c, text);
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static int take_greeting(struct chempi_conn *c,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    struct chempi_reader r;
+    uint32_t version;
+    const char *name;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    version = chempi_wire_get_u32(&r);
+    name = chempi_wire_get_str(&r, sizeof(c->peer));
+    if (frame->type != CHEMPI_MSG_GREET || !chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "it did not greet");
+    if (version != CHEMPI_CONTROL_VERSION)
+        return chempi_err_set(err, -EPROTO,
+                              "it speaks version %u of the control protocol, "
+                              "we speak %u",
+                              version, CHEMPI_CONTROL_VERSION);
+    if (c->kind == CHEMPI_CONN_INBOUND && !chempi_members_is_name(name))
+        return chempi_err_set(err, -EBADMSG, "it has no node name");
+    if (c->kind == CHEMPI_CONN_OUTBOUND && c->peer[0] &&
+        strcmp(name, c->peer) != 0)
+        return chempi_err_set(err, -EINVAL,
+                              "the daemon there is of node %s, not %s", name,
+                              c->peer);
+    memcpy(c->peer, name, strlen(name) + 1);
+    c->is_greeted = true;
+    return 0;
+}
+
+static int take(struct chempi_link *link, const struct chempi_frame *frame,
+                struct chempi_err *err)
+{
+    struct chempi_conn *c = link->arg;
+
+    if (!c->is_greeted) /* N2 */
+        return take_greeting(c, frame, err);
+    return c->conns->ops->on_frame(c, frame, err);
+}
+
+static void link_lost(struct chempi_link *link, int code,
+                      const struct chempi_err *err)
+{
+    struct chempi_conn *c = link->arg;
+
+    if (code == -EPIPE)
+        lose(c, "the connection was closed");
+    else
+        refuse(c, err->text);
+}
+
+static void greet(struct chempi_conn *c)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&c->link, CHEMPI_MSG_GREET, 0);
+
+    chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
+    chempi_wire_put_str(w, c->conns->name);
+    chempi_link_end(&c->link);
+}
+
+static struct chempi_conn *create(struct chempi_conns *conns,
+                                  enum chempi_conn_kind kind, int fd)
+{
+    struct chempi_conn *c = chempi_sys->calloc(1, sizeof(*c));
+
+    if (!c)
+        return NULL;
+    c->conns = conns;
+    c->kind = kind;
+    c->fd = fd;
+    chempi_list_append(&conns->all, &c->entry);
+    chempi_link_prepare(&c->link, conns->loop, CHEMPI_TREE_MAX,
+                        CHEMPI_QUEUE_MAX);
+    c->link.on_frame = take;
+    c->link.on_lost = link_lost;
+    c->link.arg = c;
+    greet(c);
+    return c;
+}
+
+static void stand(struct chempi_conn *c)
+{
+    const int fd = c->fd;
+
+    ev_io_stop(c->conns->loop, &c->io);
+    ev_timer_stop(c->conns->loop, &c->limit);
+    if (c->kind == CHEMPI_CONN_INBOUND)
+        c->conns->unproven--;
+    c->is_proven = true;
+    c->fd = -1;
+    chempi_link_start(&c->link, fd); /* N4 */
+}
+
+/* ---- proof --------------------------------------------------------------- */
+
+/* The messages are far smaller than any socket's buffer. */
+static int send_all(int fd, const uint8_t *data, size_t len)
+{
+    ssize_t n = len ? chempi_sys->send(fd, data, len, MSG_NOSIGNAL) : 0;
+
+    return n < 0 ? -errno : (size_t)n == len ? 0 : -EIO;
+}
+
+/* Returns 1 when proven, 0 to go on, -errno with words. */
+static int step(struct chempi_conn *c, struct chempi_err *err)
+{
+    uint8_t out[CHEMPI_AUTH_MSG_MAX];
+    size_t len;
+    int rc = chempi_auth_step(&c->auth, c->bytes, c->byte_count, out, &len,
+                              err);
+    int sent;
+
+    c->byte_count = 0;
+    if (rc < 0)
+        return rc;
+    sent = send_all(c->fd, out, len);
+    if (sent)
+        return chempi_err_set(err, sent, "%s", chempi_err_name(sent));
+    return rc;
+}
+
+/* Take what is there of the message that is due. */
+static int collect(struct chempi_conn *c, struct chempi_err *err)
+{
+    const size_t need = chempi_auth_need(&c->auth);
+    ssize_t n = chempi_sys->recv(c->fd, c->bytes + c->byte_count,
+                                 need - c->byte_count, MSG_DONTWAIT);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n < 0)
+        return chempi_err_set(err, -errno, "%s", chempi_err_name(errno));
+    if (n == 0)
+        return chempi_err_set(err, -EPIPE,
+                              "it closed the connection before the key was "
+                              "proven (is its key another?)");
+    c->byte_count += (size_t)n;
+    return c->byte_count == need ? step(c, err) : 0;
+}
+
+static void proving(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_conn *c = w->data;
+    struct chempi_err err = {0};
+    int rc = collect(c, &err);
+
+    (void)loop;
+    (void)events;
+    if (rc < 0)
+        refuse(c, err.text);
+    else if (rc > 0)
+        stand(c);
+}
+
+static void too_late(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    refuse(w->data, "no proof of the key within the time limit");
+}
+
+static void start_limit(struct chempi_conn *c)
+{
+    ev_timer_init(&c->limit, too_late, CHEMPI_CONN_PROOF_S, 0.0);
+    c->limit.data = c;
+    ev_timer_start(c->conns->loop, &c->limit);
+}
+
+static void watch(struct chempi_conn *c, int events,
+                  void (*fn)(struct ev_loop *, ev_io *, int))
+{
+    ev_io_stop(c->conns->loop, &c->io);
+    ev_io_init(&c->io, fn, c->fd, events);
+    c->io.data = c;
+    ev_io_start(c->conns->loop, &c->io);
+}
+
+static void begin_proof(struct chempi_conn *c)
+{
+    const enum chempi_auth_role role = c->kind == CHEMPI_CONN_OUTBOUND
+                                           ? CHEMPI_AUTH_CLIENT
+                                           : CHEMPI_AUTH_SERVER;
+    struct chempi_err err = {0};
+    int rc = chempi_auth_init(&c->auth, role, c->conns->key, PURPOSE,
+                              sizeof(PURPOSE) - 1);
+
+    if (!rc && role == CHEMPI_AUTH_CLIENT)
+        rc = step(c, &err);
+    if (rc < 0)
+        refuse(c, err.code ? err.text : "libsodium does not start");
+    else
+        watch(c, EV_READ, proving);
+}
+
+static void connected(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_conn *c = w->data;
+    int rc = chempi_addr_result(c->fd);
+    char text[128];
+
+    (void)loop;
+    (void)events;
+    if (!rc) {
+        begin_proof(c);
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%s", chempi_err_name(rc));
+    refuse(c, text);
+}
+
+/* ---- coming to be -------------------------------------------------------- */
+
+static bool find_credentials(struct chempi_conn *c)
+{
+    struct ucred cred;
+    socklen_t len = sizeof(cred);
+
+    if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+        return false;
+    c->uid = cred.uid;
+    c->gid = cred.gid;
+    (void)snprintf(c->where, sizeof(c->where), "local client (pid %ld, uid %ld)",
+                   (long)cred.pid, (long)cred.uid);
+    return geteuid() == 0 || cred.uid == geteuid() || cred.uid == 0;
+}
+
+static void accept_local(struct chempi_conn *c)
+{
+    if (find_credentials(c))
+        stand(c);
+    else
+        refuse(c, "this daemon serves its own user only");
+}
+
+static void accept_daemon(struct chempi_conn *c)
+{
+    const int on = 1;
+    struct chempi_addr addr = {.len = sizeof(addr.storage)};
+
+    if (getpeername(c->fd, (struct sockaddr *)&addr.storage, &addr.len) == 0)
+        chempi_addr_format(&addr, c->where, sizeof(c->where));
+    (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    c->conns->unproven++;
+    if (c->conns->unproven > CHEMPI_CONN_UNPROVEN_MAX) {
+        refuse(c, "too many connections without proof");
+        return;
+    }
+    start_limit(c);
+    begin_proof(c);
+}
+
+void chempi_conns_accept(struct chempi_conns *conns, int fd,
+                         enum chempi_conn_kind kind)
+{
+    struct chempi_conn *c = create(conns, kind, fd);
+
+    if (!c) {
+        (void)close(fd); /* nothing was said */
+        chempi_log(CHEMPI_LOG_ERROR, "conn", "out of memory");
+    } else if (kind == CHEMPI_CONN_LOCAL) {
+        accept_local(c);
+    } else {
+        accept_daemon(c);
+    }
+}
+
+static struct chempi_conn *find(const struct chempi_conns *conns,
+                                const char *name)
+{
+    CHEMPI_LIST_FOR(e, &conns->all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+
+        if (c->kind == CHEMPI_CONN_OUTBOUND && strcmp(c->peer, name) == 0)
+            return c;
+    }
+    return NULL;
+}
+
+struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
+                                      const char *name, const char *address,
+                                      struct chempi_err *err)
+{
+    struct chempi_conn *c = *name ? find(conns, name) : NULL;
+    struct chempi_addr addr;
+    int fd;
+
+    if (c)
+        return c;
+    if (!conns->key) {
+        (void)chempi_err_set(err, -EACCES,
+                             "this daemon has no cluster key (--key) and "
+                             "cannot speak to others");
+        return NULL;
+    }
+    if (chempi_addr_parse(address, &addr, err))
+        return NULL;
+    fd = chempi_addr_connect(&addr, err);
+    if (fd < 0)
+        return NULL;
+    c = create(conns, CHEMPI_CONN_OUTBOUND, fd);
+    if (!c) {
+        (void)close(fd); /* unused */
+        (void)chempi_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    (void)snprintf(c->peer, sizeof(c->peer), "%s", name);
+    chempi_addr_format(&addr, c->where, sizeof(c->where));
+    start_limit(c);
+    watch(c, EV_WRITE, connected);
+    return c;
+}

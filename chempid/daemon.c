@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon of one node: its frame; see daemon.h. */
+#define _GNU_SOURCE /* signalfd, MADV_WIPEONFORK */
+#include "chempid/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+#define NO_ADDRESS "-" /* in a ready file: no TCP */
+
+/* ---- nodes --------------------------------------------------------------- */
+
+void chempi_daemon_members(const struct chempi_daemon *d,
+                           struct chempi_members *out)
+{
+    *out = (struct chempi_members){0};
+    for (uint32_t i = 0; i < d->members.count; i++) {
+        const struct chempi_member *m = &d->members.list[i];
+
+        /* Without memory some nodes are unknown, and named as such. */
+        (void)chempi_members_add(out, m->name, m->address, m->slots);
+    }
+    chempi_members_scan(out, d->opt->dir);
+}
+
+struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
+                                       const struct chempi_members *known,
+                                       const char *node,
+                                       struct chempi_err *err)
+{
+    const struct chempi_member *m = chempi_members_find(known, node);
+
+    if (m && strcmp(m->address, NO_ADDRESS) != 0)
+        return chempi_conns_call(&d->conns, node, m->address, err);
+    if (m)
+        (void)chempi_err_set(err, -EADDRNOTAVAIL,
+                             "the daemon of node %s does not listen for "
+                             "others; start it with --listen and --key",
+                             node);
+    else
+        (void)chempi_err_set(err, -ENOENT,
+                             "the daemon of node %s knows no node %s; add it "
+                             "to the cluster file, or start its daemon with "
+                             "the same --dir or with --join",
+                             d->opt->name, node);
+    return NULL;
+}
+
+/* Tell what is news to the neighbours it did not come from. */
+static void spread_news(struct chempi_daemon *d,
+                        const struct chempi_conn *from,
+                        const struct chempi_writer *news, uint32_t count)
+{
+    if (count == 0 || news->error)
+        return;
+    CHEMPI_LIST_FOR(e, &d->conns.all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+        struct chempi_writer *w;
+
+        if (c == from || c->kind == CHEMPI_CONN_LOCAL)
+            continue;
+        w = chempi_link_begin(&c->link, CHEMPI_MSG_NEWS, 0);
+        chempi_wire_put_u32(w, count);
+        chempi_wire_put_raw(w, news->data, news->len);
+        chempi_link_end(&c->link);
+    }
+}
+
+static void write_member(struct chempi_writer *w, const char *name,
+                         const char *address, uint32_t slots)
+{
+    chempi_wire_put_str(w, name);
+    chempi_wire_put_str(w, address);
+    chempi_wire_put_u32(w, slots);
+}
+
+/* All that we know, ourselves included. */
+static void tell_all(struct chempi_daemon *d, struct chempi_conn *to)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&to->link, CHEMPI_MSG_NEWS, 0);
+
+    chempi_wire_put_u32(w, d->members.count + 1);
+    write_member(w, d->opt->name, d->address, d->slots);
+    for (uint32_t i = 0; i < d->members.count; i++)
+        write_member(w, d->members.list[i].name, d->members.list[i].address,
+                     d->members.list[i].slots);
+    chempi_link_end(&to->link);
+}
+
+/* A daemon that joins is told all; what is new to us is passed on. */
+static int take_news(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct chempi_writer news = {0};
+    struct chempi_reader r;
+    uint32_t fresh = 0;
+    bool joins = false;
+    uint32_t n;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    n = chempi_wire_get_count(&r, CHEMPI_MEMBERS_MAX, 14);
+    for (uint32_t i = 0; i < n && !r.is_bad; i++) {
+        const char *name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
+        const char *address = chempi_wire_get_str(&r, CHEMPI_ADDR_MAX);
+        const uint32_t slots = chempi_wire_get_u32(&r);
+
+        if (r.is_bad || strcmp(name, d->opt->name) == 0)
+            continue;
+        joins |= strcmp(name, from->peer) == 0;
+        if (chempi_members_add(&d->members, name, address, slots) != 1)
+            continue;
+        write_member(&news, name, address, slots);
+        fresh++;
+    }
+    if (joins && from->kind == CHEMPI_CONN_INBOUND)
+        tell_all(d, from);
+    spread_news(d, from, &news, fresh);
+    chempi_wire_clear(&news);
+    return chempi_wire_is_done(&r)
+               ? 0
+               : chempi_err_set(err, -EBADMSG, "malformed news");
+}
+
+static int join(struct chempi_daemon *d, struct chempi_err *err)
+{
+    struct chempi_conn *c;
+
+    if (!d->opt->join)
+        return 0;
+    if (d->tcp_fd < 0)
+        return chempi_err_set(err, -EINVAL,
+                              "--join needs --listen: the others must reach "
+                              "this daemon");
+    c = chempi_conns_call(&d->conns, "", d->opt->join, err);
+    if (!c)
+        return err->code;
+    tell_all(d, c);
+    return 0;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+static void reply(struct chempi_conn *to, int code, const char *text)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, 0);
+
+    chempi_wire_put_u32(w, (uint32_t)-code);
+    chempi_wire_put_str(w, text);
+    chempi_link_end(&to->link);
+}
+
+static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
+                uint32_t uid)
+{
+    if (what == CHEMPI_REQUEST_KILL)
+        return chempi_jobs_order_end(d, job, uid);
+    if (what != CHEMPI_REQUEST_STOP)
+        return -ENOSYS;
+    if (uid != 0 && uid != geteuid())
+        return -EPERM;
+    chempi_daemon_stop(d);
+    return 0;
+}
+
+/* For this node, or for another: then it is passed on, and the answer is that
+ * it was. */
+static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_members known;
+    struct chempi_conn *conn;
+    struct chempi_writer *w;
+    struct chempi_err why = {0};
+    struct chempi_reader r;
+    uint32_t what;
+    uint32_t uid;
+    const char *node;
+    const char *job;
+    int rc;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    what = chempi_wire_get_u32(&r);
+    node = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
+    job = chempi_wire_get_str(&r, CHEMPI_JOB_ID_MAX);
+    uid = chempi_wire_get_u32(&r);
+    if (!chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "a malformed request");
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        uid = from->uid;
+    if (strcmp(node, d->opt->name) == 0 || !*node) {
+        rc = obey(d, what, job, uid);
+        if (from->kind == CHEMPI_CONN_LOCAL)
+            reply(from, rc, rc ? chempi_err_name(rc) : "");
+        return 0;
+    }
+    if (from->kind != CHEMPI_CONN_LOCAL)
+        return 0; /* passed on once only */
+    chempi_daemon_members(d, &known);
+    conn = chempi_daemon_call(d, &known, node, &why);
+    chempi_members_fini(&known);
+    if (conn) {
+        w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, 0);
+        chempi_wire_put_u32(w, what);
+        chempi_wire_put_str(w, node);
+        chempi_wire_put_str(w, job);
+        chempi_wire_put_u32(w, uid);
+        chempi_link_end(&conn->link);
+    }
+    reply(from, conn ? 0 : why.code, why.text);
+    return 0;
+}
+
+static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+    const bool is_below = conn->kind == CHEMPI_CONN_OUTBOUND;
+
+    switch (frame->type) {
+    case CHEMPI_MSG_LAUNCH:
+        return is_below ? chempi_err_set(err, -EBADMSG, "out of place")
+                        : chempi_jobs_launch(d, conn, frame, err);
+    case CHEMPI_MSG_QUERY:
+        return chempi_query_ask(d, conn, frame, err);
+    case CHEMPI_MSG_STATUS:
+        return chempi_query_answer(d, conn, frame, err);
+    case CHEMPI_MSG_REQUEST:
+        return take_request(d, conn, frame, err);
+    case CHEMPI_MSG_NEWS:
+        return conn->kind == CHEMPI_CONN_LOCAL
+                   ? chempi_err_set(err, -EBADMSG, "out of place")
+                   : take_news(d, conn, frame, err);
+    default:
+        return chempi_jobs_take(d, conn, frame, err);
+    }
+}
+
+static void on_lost(struct chempi_conn *conn, const char *text)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+
+    if (d->is_stopping)
+        return;
+    if (conn->kind != CHEMPI_CONN_LOCAL)
+        chempi_log(conn->kind == CHEMPI_CONN_OUTBOUND ? CHEMPI_LOG_WARNING
+                                                      : CHEMPI_LOG_INFO,
+                   "daemon", "connection with node %s: %s",
+                   *conn->peer ? conn->peer : "?", text);
+    chempi_query_lose(d, conn, text);
+    chempi_jobs_lose(d, conn, text);
+}
+
+static const struct chempi_conn_ops conn_ops = {.on_frame = on_frame,
+                                                .on_lost = on_lost};
+
+/* ---- events -------------------------------------------------------------- */
+
+static void accept_all(struct chempi_daemon *d, int fd,
+                       enum chempi_conn_kind kind)
+{
+    int got;
+
+    while ((got = chempi_sys->accept4(fd, NULL, NULL,
+                                      SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+        chempi_conns_accept(&d->conns, got, kind);
+    if (errno == EMFILE || errno == ENFILE)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "cannot take a connection: %s; raise the limit of open "
+                   "files",
+                   chempi_err_name(errno));
+}
+
+static void local_calls(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    accept_all(d, d->unix_fd, CHEMPI_CONN_LOCAL);
+}
+
+static void daemon_calls(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    accept_all(d, d->tcp_fd, CHEMPI_CONN_INBOUND);
+}
+
+void chempi_daemon_stop(struct chempi_daemon *d)
+{
+    ev_break(d->loop, EVBREAK_ALL);
+}
+
+static void signalled(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        chempi_daemon_stop(d);
+}
+
+static int start_keeper(struct chempi_daemon *d, struct chempi_err *err);
+
+static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+    struct chempi_err err;
+
+    (void)events;
+    ev_io_stop(loop, w);
+    chempi_keeper_stop(&d->keeper);
+    if (start_keeper(d, &err))
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
+}
+
+static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const char *paths[] = {d->socket_path, d->ready_path, NULL};
+    int rc = chempi_keeper_start(&d->keeper, paths, err);
+
+    if (!rc)
+        rc = chempi_brood_spare(&d->brood, d->keeper.pid);
+    if (rc)
+        return rc;
+    ev_io_init(&d->keeper_io, keeper_ended, d->keeper.fd, EV_READ);
+    d->keeper_io.data = d;
+    ev_io_start(d->loop, &d->keeper_io);
+    return 0;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* On a page that children do not inherit and cores do not hold. */
+static int load_key(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const size_t len = (size_t)sysconf(_SC_PAGESIZE);
+    void *page;
+    int rc;
+
+    if (!d->opt->key)
+        return 0;
+    page = chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return chempi_err_set(err, -errno, "no memory for the key: %s",
+                              chempi_err_name(errno));
+    (void)madvise(page, len, MADV_WIPEONFORK); /* where the kernel has it */
+    (void)madvise(page, len, MADV_DONTDUMP);
+    d->key = page;
+    rc = chempi_auth_load_key(d->opt->key, d->key, err);
+    return rc;
+}
+
+static int make_directory(const struct chempi_daemon *d,
+                          struct chempi_err *err)
+{
+    const bool is_root = geteuid() == 0;
+    struct stat st;
+
+    if (mkdir(d->opt->dir, is_root ? 0755 : 0700) < 0 && errno != EEXIST)
+        return chempi_err_set(err, -errno, "cannot make directory %s: %s",
+                              d->opt->dir, chempi_err_name(errno));
+    if (stat(d->opt->dir, &st) < 0)
+        return chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
+                              chempi_err_name(errno));
+    if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+        (st.st_mode & S_IWOTH))
+        return chempi_err_set(err, -EPERM,
+                              "%s: not a directory of ours that others cannot "
+                              "write",
+                              d->opt->dir);
+    return 0;
+}
+
+/* Complete or not there: others read it at any time. */
+static int write_ready_file(const struct chempi_daemon *d,
+                            struct chempi_err *err)
+{
+    char part[sizeof(d->ready_path) + 8];
+    FILE *file;
+    bool is_good;
+
+    (void)snprintf(part, sizeof(part), "%s.new", d->ready_path);
+    file = fopen(part, "we");
+    if (!file)
+        return chempi_err_set(err, -errno, "cannot write %s: %s", part,
+                              chempi_err_name(errno));
+    is_good = fprintf(file, "%s %s %u\n", d->opt->name, d->address,
+                      d->slots) > 0;
+    if (fclose(file) != 0 || !is_good || rename(part, d->ready_path) < 0) {
+        const int code = -errno;
+
+        (void)unlink(part); /* of no use to anybody */
+        return chempi_err_set(err, code, "cannot write %s: %s",
+                              d->ready_path, chempi_err_name(code));
+    }
+    return 0;
+}
+
+/* --listen, or what the cluster file says of this node. */
+static const char *listen_address(const struct chempi_daemon *d)
+{
+    const struct chempi_member *m;
+
+    if (d->opt->listen)
+        return d->opt->listen;
+    m = d->opt->cluster ? chempi_members_find(&d->members, d->opt->name)
+                        : NULL;
+    return m ? m->address : NULL;
+}
+
+static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const char *text = listen_address(d);
+    struct chempi_addr addr;
+    struct chempi_addr bound;
+    int rc;
+
+    (void)snprintf(d->address, sizeof(d->address), NO_ADDRESS);
+    if (!text)
+        return 0;
+    if (!d->key)
+        return chempi_err_set(err, -EINVAL,
+                              "listening on %s needs the cluster's key: make "
+                              "one with 'chempictl key FILE' and say --key "
+                              "FILE on every node",
+                              text);
+    rc = chempi_addr_parse(text, &addr, err);
+    if (rc)
+        return rc;
+    rc = chempi_addr_listen(&addr, &bound, err);
+    if (rc < 0)
+        return rc;
+    d->tcp_fd = rc;
+    chempi_addr_format(&bound, d->address, sizeof(d->address));
+    ev_io_init(&d->tcp_io, daemon_calls, d->tcp_fd, EV_READ);
+    d->tcp_io.data = d;
+    ev_io_start(d->loop, &d->tcp_io);
+    return 0;
+}
+
+static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int n = snprintf(d->socket_path, sizeof(d->socket_path),
+                     "%s/%s" CHEMPI_SOCKET_SUFFIX, d->opt->dir, d->opt->name);
+    int m = snprintf(d->ready_path, sizeof(d->ready_path),
+                     "%s/%s" CHEMPI_READY_SUFFIX, d->opt->dir, d->opt->name);
+
+    if (n < 0 || (size_t)n >= sizeof(d->socket_path) || m < 0 ||
+        (size_t)m >= sizeof(d->ready_path))
+        return chempi_err_set(err, -ENAMETOOLONG, "%s: too long a name",
+                              d->opt->dir);
+    d->unix_fd = chempi_addr_listen_unix(
+        d->socket_path, geteuid() == 0 ? 0666 : 0600, err);
+    if (d->unix_fd < 0)
+        return d->unix_fd;
+    ev_io_init(&d->unix_io, local_calls, d->unix_fd, EV_READ);
+    d->unix_io.data = d;
+    ev_io_start(d->loop, &d->unix_io);
+    return 0;
+}
+
+static int watch_signals(struct chempi_daemon *d, struct chempi_err *err)
+{
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (d->signal_fd < 0)
+        return chempi_err_set(err, -errno, "cannot watch signals: %s",
+                              chempi_err_name(errno));
+    ev_io_init(&d->signal_io, signalled, d->signal_fd, EV_READ);
+    d->signal_io.data = d;
+    ev_io_start(d->loop, &d->signal_io);
+    return 0;
+}
+
+static int read_cluster(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const struct chempi_member *m;
+    int rc;
+
+    if (!d->opt->cluster)
+        return 0;
+    rc = chempi_members_read(&d->members, d->opt->cluster, err);
+    m = chempi_members_find(&d->members, d->opt->name);
+    if (!rc && !m && !d->opt->listen)
+        return chempi_err_set(err, -ENOENT,
+                              "%s does not name this node (%s); say --name, "
+                              "or --listen",
+                              d->opt->cluster, d->opt->name);
+    if (!rc && m && m->slots && !d->opt->slots)
+        d->slots = m->slots;
+    return rc;
+}
+
+static int set_up(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int rc = chempi_brood_init(&d->brood, err);
+
+    d->slots = d->opt->slots ? d->opt->slots : cpus > 0 ? (uint32_t)cpus : 1;
+    d->loop = rc ? NULL : ev_loop_new(EVFLAG_AUTO);
+    if (!rc && !d->loop)
+        rc = chempi_err_set(err, -ENOMEM, "no event loop");
+    rc = rc ? rc : watch_signals(d, err);
+    rc = rc ? rc : load_key(d, err);
+    rc = rc ? rc : make_directory(d, err);
+    rc = rc ? rc : read_cluster(d, err);
+    rc = rc ? rc : listen_unix(d, err);
+    rc = rc ? rc : listen_tcp(d, err);
+    rc = rc ? rc : write_ready_file(d, err);
+    rc = rc ? rc : start_keeper(d, err);
+    if (rc)
+        return rc;
+    chempi_conns_init(&d->conns, d->loop, d->opt->name, d->key, &conn_ops, d);
+    return join(d, err);
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd); /* listeners and signals: nothing is written */
+}
+
+static void tear_down(struct chempi_daemon *d)
+{
+    d->is_stopping = true;
+    chempi_query_fini(d);
+    chempi_jobs_fini(d);
+    if (d->conns.arg)
+        chempi_conns_fini(&d->conns);
+    if (d->unix_fd >= 0 && !d->keeper.pid) { /* it did not come to a keeper */
+        (void)unlink(d->socket_path);
+        (void)unlink(d->ready_path);
+    }
+    chempi_keeper_stop(&d->keeper); /* D4 */
+    if (d->brood.nestlings.next)
+        chempi_brood_fini(&d->brood);
+    close_fd(d->unix_fd);
+    close_fd(d->tcp_fd);
+    close_fd(d->signal_fd);
+    chempi_members_fini(&d->members);
+    if (d->key)
+        (void)chempi_sys->munmap(d->key, (size_t)sysconf(_SC_PAGESIZE));
+    if (d->loop)
+        ev_loop_destroy(d->loop);
+}
+
+int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
+{
+    static struct chempi_daemon d; /* one per process */
+    struct chempi_err err = {0};
+    int rc;
+
+    d = (struct chempi_daemon){
+        .opt = opt, .unix_fd = -1, .tcp_fd = -1, .signal_fd = -1};
+    chempi_list_init(&d.jobs);
+    chempi_list_init(&d.queries);
+    rc = set_up(&d, &err);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
+    } else {
+        chempi_log(CHEMPI_LOG_INFO, "daemon", "node %s serves at %s and %s",
+                   opt->name, d.socket_path, d.address);
+        if (ready_fd >= 0 && write(ready_fd, "r", 1) < 0)
+            chempi_log(CHEMPI_LOG_WARNING, "daemon",
+                       "whoever started this daemon is gone");
+        close_fd(ready_fd);
+        ev_run(d.loop, 0);
+    }
+    tear_down(&d);
+    return rc ? 1 : 0;
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon of one node: its connections, the jobs that have part in it, the
+ * questions under way. One thread, one event loop; see doc/daemon.md.
+ *
+ *   D1  a job is known from its LAUNCH until all nodes below are gone
+ *   D2  a job whose order came over a connection ends with that connection
+ *   D3  a question is answered once, also when daemons below do not answer
+ *   D4  the files in the directory vanish with the daemon (keeper.h)
+ *
+ * daemon.c has the frame and the beginning, jobs.c the jobs, query.c the
+ * questions.
+ */
+#ifndef CHEMPI_CHEMPID_DAEMON_H
+#define CHEMPI_CHEMPID_DAEMON_H
+
+#include <ev.h>
+
+#include "chempid/brood.h"
+#include "chempid/conn.h"
+#include "chempid/keeper.h"
+#include "chempid/members.h"
+#include "chempid/status.h"
+
+#define CHEMPI_DAEMON_FANOUT 4u      /* daemons that one orders directly */
+#define CHEMPI_DAEMON_JOBS_MAX 4096u /* jobs at a time */
+#define CHEMPI_DAEMON_QUERIES_MAX 256u
+
+struct chempi_daemon_options {
+    const char *name;
+    const char *dir;
+    const char *tables;  /* directory of connection tables, or NULL */
+    const char *listen;  /* address, or NULL: no TCP */
+    const char *key;     /* file, or NULL */
+    const char *cluster; /* file, or NULL */
+    const char *join;    /* address of a daemon, or NULL */
+    uint32_t slots;      /* 0: processors of the host */
+    bool is_background;
+};
+
+struct chempi_daemon {
+    const struct chempi_daemon_options *opt;
+    struct ev_loop *loop;
+    struct chempi_conns conns;
+    struct chempi_brood brood;
+    struct chempi_keeper keeper;
+    struct chempi_list jobs;
+    uint32_t job_count;
+    struct chempi_list queries;
+    uint32_t query_count;
+    uint64_t next_query;
+    struct chempi_members members; /* file and news; no ready files */
+    uint8_t *key;                  /* a page of its own, not inherited */
+    uint32_t slots;
+    char address[CHEMPI_ADDR_MAX]; /* ours, "" without TCP */
+    char socket_path[4096];
+    char ready_path[4096];
+    int unix_fd;
+    int tcp_fd;
+    int signal_fd;
+    ev_io unix_io;
+    ev_io tcp_io;
+    ev_io signal_io;
+    ev_io keeper_io;
+    bool is_stopping;
+};
+
+/* Run until told to stop; returns the exit status. ready_fd gets a byte when
+ * the daemon serves (-1: nobody waits). */
+int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd);
+
+/* ---- between the daemon's files ------------------------------------------ */
+
+/* All nodes known now, ready files included; the caller's to fini. */
+void chempi_daemon_members(const struct chempi_daemon *d,
+                           struct chempi_members *out);
+/* Connection to the daemon of a node, through what `known` says of it. */
+struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
+                                       const struct chempi_members *known,
+                                       const char *node,
+                                       struct chempi_err *err);
+void chempi_daemon_stop(struct chempi_daemon *d);
+
+/* jobs.c */
+int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err);
+/* A frame of a job from above or below; frames of unknown jobs are late and
+ * dropped. */
+int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err);
+void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
+                      const char *text);
+/* End a job by order of a user. 0, -ESRCH, -EPERM. */
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
+                          uint32_t uid);
+/* This node's record; what it points to is in the pool or the daemon. */
+int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
+                       struct chempi_status *out);
+void chempi_jobs_fini(struct chempi_daemon *d);
+
+/* query.c */
+int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err);
+int chempi_query_answer(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err);
+void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
+                       const char *text);
+void chempi_query_fini(struct chempi_daemon *d);
+
+#endif

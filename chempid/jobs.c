@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The jobs of a daemon; see daemon.h. A job's knot (hub.h) has as children
+ * this node's supervisor, if the job has ranks here, and up to
+ * CHEMPI_DAEMON_FANOUT daemons that pass the job on to the other nodes.
+ *
+ * LAUNCH: count n, n x u32 node (those below), then the description (spec.h).
+ */
+#define _GNU_SOURCE /* geteuid */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/daemon.h"
+#include "chempid/hub.h"
+#include "chempid/version.h"
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+#define LIMBS_MAX (CHEMPI_DAEMON_FANOUT + 1)
+
+struct job;
+
+/* One child of the hub. */
+struct limb {
+    struct job *job;
+    struct chempi_nestling nestling; /* used when conn is NULL and it runs */
+    struct chempi_conn *conn;        /* a daemon */
+    bool is_supervisor;
+};
+
+struct job {
+    struct chempi_list entry;
+    struct chempi_daemon *daemon;
+    struct chempi_spec spec;
+    struct chempi_hub hub;
+    struct chempi_conn *up; /* NULL: gone (D2) */
+    struct limb limbs[LIMBS_MAX];
+    uint32_t *nodes; /* below, in the order of LAUNCH */
+    uint32_t node_count;
+    const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
+    size_t spec_len;
+};
+
+static struct job *find_job(struct chempi_daemon *d, uint64_t number)
+{
+    CHEMPI_LIST_FOR(e, &d->jobs) {
+        struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+
+        if (j->spec.job == number)
+            return j;
+    }
+    return NULL;
+}
+
+/* ---- the hub's ways ------------------------------------------------------ */
+
+static void send_up(void *arg, uint16_t type, const void *data, size_t len)
+{
+    struct job *j = arg;
+
+    if (j->up)
+        chempi_link_send(&j->up->link, type, j->spec.job, data, len);
+}
+
+static void send_down(void *arg, uint32_t child, uint16_t type,
+                      const void *data, size_t len)
+{
+    struct job *j = arg;
+    struct limb *limb = &j->limbs[child];
+
+    if (limb->conn)
+        chempi_link_send(&limb->conn->link, type, j->spec.job, data, len);
+    else if (limb->is_supervisor)
+        chempi_link_send(&limb->nestling.link, type, j->spec.job, data, len);
+}
+
+static const struct chempi_hub_ops hub_ops = {.up = send_up,
+                                              .down = send_down};
+
+static void destroy(struct job *j)
+{
+    chempi_list_remove(&j->entry);
+    j->daemon->job_count--;
+    chempi_hub_fini(&j->hub);
+    chempi_spec_fini(&j->spec);
+    free(j->nodes);
+    free(j);
+}
+
+/* Not to be called from a supervisor's on_frame (L3): there a job cannot be
+ * over, since its supervisor is not gone yet. */
+static void settle(struct job *j)
+{
+    if (chempi_hub_is_over(&j->hub))
+        destroy(j); /* D1 */
+}
+
+static uint32_t child_of(const struct limb *limb)
+{
+    return (uint32_t)(limb - limb->job->limbs);
+}
+
+/* ---- this node's supervisor ---------------------------------------------- */
+
+static int take_nestling(void *arg, const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    struct limb *limb = arg;
+
+    if (frame->type == CHEMPI_MSG_GONE) /* ours to say */
+        return chempi_err_set(err, -EBADMSG, "a message out of place");
+    return chempi_hub_take(&limb->job->hub, child_of(limb), frame, err);
+}
+
+static void nestling_ended(void *arg, const char *text)
+{
+    struct limb *limb = arg;
+    struct job *j = limb->job;
+
+    limb->is_supervisor = false;
+    if (j->hub.children[child_of(limb)].done)
+        chempi_hub_leave(&j->hub, child_of(limb));
+    else
+        chempi_hub_lose(&j->hub, child_of(limb), text);
+    settle(j);
+}
+
+/* Whether a job of this user may run here. */
+static int check_user(const struct job *j, struct chempi_err *err)
+{
+    const uid_t self = geteuid();
+
+    if (self == 0 || self == j->spec.uid)
+        return 0;
+    return chempi_err_set(err, -EPERM,
+                          "the daemon of node %s runs as user %ld and cannot "
+                          "start ranks of user %u",
+                          j->daemon->opt->name, (long)self, j->spec.uid);
+}
+
+static void start_here(struct job *j, uint32_t node)
+{
+    struct chempi_daemon *d = j->daemon;
+    const uint32_t child = chempi_hub_add(&j->hub, &node, 1);
+    struct limb *limb = &j->limbs[child];
+    struct chempi_err err = {0};
+    int rc = check_user(j, &err);
+
+    limb->job = j;
+    limb->nestling.on_frame = take_nestling;
+    limb->nestling.on_end = nestling_ended;
+    limb->nestling.arg = limb;
+    if (!rc && !j->spec.tables && d->opt->tables)
+        j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
+    if (!rc)
+        rc = chempi_brood_start(&d->brood, &limb->nestling, d->loop, &j->spec,
+                                node, &err);
+    if (rc)
+        chempi_hub_lose(&j->hub, child, err.text);
+    else
+        limb->is_supervisor = true;
+}
+
+/* ---- daemons below ------------------------------------------------------- */
+
+static void pass_on(struct job *j, const struct chempi_members *known,
+                    const uint32_t *nodes, uint32_t count)
+{
+    const char *name = j->spec.node_names[nodes[0]];
+    const uint32_t child = chempi_hub_add(&j->hub, nodes, count);
+    struct limb *limb = &j->limbs[child];
+    struct chempi_err err = {0};
+    struct chempi_writer *w;
+
+    limb->job = j;
+    limb->conn = chempi_daemon_call(j->daemon, known, name, &err);
+    if (!limb->conn) {
+        (void)chempi_err_prefix(&err, "node %s", name);
+        chempi_hub_lose(&j->hub, child, err.text);
+        return;
+    }
+    w = chempi_link_begin(&limb->conn->link, CHEMPI_MSG_LAUNCH, j->spec.job);
+    chempi_wire_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++)
+        chempi_wire_put_u32(w, nodes[i]);
+    chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
+    chempi_link_end(&limb->conn->link);
+}
+
+/* This node's part here, the others in pieces to the first node of each. */
+static void spread(struct job *j)
+{
+    struct chempi_members known;
+    uint32_t rest = 0;
+    uint32_t piece;
+
+    chempi_daemon_members(j->daemon, &known);
+    for (uint32_t i = 0; i < j->node_count; i++) {
+        const uint32_t node = j->nodes[i];
+
+        if (strcmp(j->spec.node_names[node], j->daemon->opt->name) == 0)
+            start_here(j, node);
+        else
+            j->nodes[rest++] = node;
+    }
+    piece = (rest + CHEMPI_DAEMON_FANOUT - 1) / CHEMPI_DAEMON_FANOUT;
+    for (uint32_t i = 0; i < rest; i += piece)
+        pass_on(j, &known, j->nodes + i, rest - i < piece ? rest - i : piece);
+    chempi_members_fini(&known);
+}
+
+/* ---- launch -------------------------------------------------------------- */
+
+static int read_nodes(struct job *j, struct chempi_reader *r)
+{
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 4);
+
+    j->nodes = chempi_sys->calloc(n ? n : 1, sizeof(*j->nodes));
+    if (!j->nodes)
+        return -ENOMEM;
+    j->node_count = n;
+    for (uint32_t i = 0; i < n; i++)
+        j->nodes[i] = chempi_wire_get_u32(r);
+    return n && !r->is_bad ? 0 : -EBADMSG;
+}
+
+/* Each node of the job at most once. */
+static int check_nodes(const struct job *j)
+{
+    uint8_t *seen = chempi_sys->calloc(j->spec.node_count, 1);
+    int rc = seen ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; !rc && i < j->node_count; i++) {
+        if (j->nodes[i] >= j->spec.node_count || seen[j->nodes[i]])
+            rc = -EBADMSG;
+        else
+            seen[j->nodes[i]] = 1;
+    }
+    free(seen);
+    return rc;
+}
+
+static int parse_launch(struct job *j, const struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_reader r;
+    int rc;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    rc = read_nodes(j, &r);
+    if (!rc) {
+        j->spec_bytes = r.next;
+        j->spec_len = (size_t)(r.end - r.next);
+        rc = chempi_spec_read(&j->spec, &r);
+    }
+    if (!rc && (!chempi_wire_is_done(&r) || j->spec.job != frame->job))
+        rc = -EBADMSG;
+    if (!rc)
+        rc = check_nodes(j);
+    if (rc)
+        return chempi_err_set(err, rc, "a malformed launch: %s",
+                              chempi_err_name(rc));
+    if (from->kind == CHEMPI_CONN_LOCAL && j->spec.uid != from->uid)
+        return chempi_err_set(err, -EPERM,
+                              "a launch in the name of another user");
+    if (find_job(j->daemon, j->spec.job))
+        return chempi_err_set(err, -EEXIST, "a launch of a job that runs");
+    return 0;
+}
+
+int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err)
+{
+    struct job *j;
+    int rc;
+
+    if (d->job_count >= CHEMPI_DAEMON_JOBS_MAX)
+        return chempi_err_set(err, -ENOBUFS, "too many jobs (limit: %u)",
+                              CHEMPI_DAEMON_JOBS_MAX);
+    j = chempi_sys->calloc(1, sizeof(*j));
+    if (!j)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    j->daemon = d;
+    chempi_list_init(&j->entry);
+    d->job_count++;
+    rc = parse_launch(j, from, frame, err);
+    if (!rc && chempi_hub_init(&j->hub, j->spec.node_count, LIMBS_MAX,
+                               &hub_ops, j))
+        rc = chempi_err_set(err, -ENOMEM, "out of memory");
+    if (rc) {
+        destroy(j);
+        return rc;
+    }
+    j->up = from;
+    chempi_list_append(&d->jobs, &j->entry);
+    chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,
+               j->spec.size, j->spec.apps[0].argv[0]);
+    spread(j);
+    j->spec_bytes = NULL;
+    settle(j);
+    return 0;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static struct limb *find_limb(struct job *j, const struct chempi_conn *conn)
+{
+    for (uint32_t i = 0; i < j->hub.child_count; i++)
+        if (j->limbs[i].conn == conn)
+            return &j->limbs[i];
+    return NULL;
+}
+
+/* D2: tell those below, forget those beside. */
+static void drop(struct job *j)
+{
+    j->up = NULL;
+    for (uint32_t i = 0; i < j->hub.child_count; i++) {
+        struct limb *limb = &j->limbs[i];
+
+        if (limb->conn) {
+            chempi_link_send(&limb->conn->link, CHEMPI_MSG_DROP, j->spec.job,
+                             NULL, 0);
+            chempi_hub_lose(&j->hub, i, "");
+        } else if (limb->is_supervisor) {
+            chempi_brood_drop(&limb->nestling);
+        }
+    }
+    settle(j);
+}
+
+int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct job *j = find_job(d, frame->job);
+    struct limb *limb;
+    int rc = 0;
+
+    if (!j)
+        return 0;
+    limb = find_limb(j, from);
+    if (limb) {
+        rc = chempi_hub_take(&j->hub, child_of(limb), frame, err);
+    } else if (j->up != from) {
+        return 0;
+    } else if (frame->type == CHEMPI_MSG_DROP) {
+        drop(j);
+        return 0;
+    } else {
+        rc = chempi_hub_down(&j->hub, frame->type, frame->data, frame->len,
+                             err);
+    }
+    settle(j);
+    return rc;
+}
+
+void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
+                      const char *why)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text), "the daemon of node %s is lost: %.800s",
+                   conn->peer, why);
+    if (!conn->is_proven)
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s cannot be reached: %.800s",
+                       conn->peer, why);
+    CHEMPI_LIST_FOR_SAFE(e, &d->jobs) {
+        struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+        struct limb *limb = find_limb(j, conn);
+
+        if (j->up == conn) {
+            drop(j);
+        } else if (limb) {
+            limb->conn = NULL;
+            chempi_hub_lose(&j->hub, child_of(limb), text);
+            settle(j);
+        }
+    }
+}
+
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
+                          uint32_t uid)
+{
+    CHEMPI_LIST_FOR(e, &d->jobs) {
+        struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+        struct chempi_writer w = {0};
+
+        if (strcmp(j->spec.id, id) != 0)
+            continue;
+        if (uid != 0 && uid != j->spec.uid)
+            return -EPERM;
+        chempi_wire_put_u32(&w, j->nodes[0]);
+        chempi_wire_put_str(&w, "ended by chempictl kill");
+        if (!w.error)
+            send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
+        chempi_wire_clear(&w);
+        return 0;
+    }
+    return -ESRCH;
+}
+
+static uint32_t local_size(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->spec.node_count; i++)
+        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
+            return chempi_spec_local_size(&j->spec, i);
+    return 0;
+}
+
+int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
+                       struct chempi_status *out)
+{
+    *out = (struct chempi_status){
+        .node = d->opt->name,
+        .error = "",
+        .host = chempi_status_host(),
+        .slots = d->slots,
+        .load = chempi_status_load(),
+        .pid = (uint32_t)getpid(),
+        .version = CHEMPI_VERSION,
+        .jobs = chempi_pool_array(pool, d->job_count, sizeof(*out->jobs)),
+    };
+    if (!out->jobs)
+        return -ENOMEM;
+    CHEMPI_LIST_FOR(e, &d->jobs) {
+        const struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+
+        out->jobs[out->job_count++] = (struct chempi_status_job){
+            .id = j->spec.id,
+            .uid = j->spec.uid,
+            .size = j->spec.size,
+            .local = local_size(j),
+            .program = j->spec.apps[0].argv[0],
+        };
+        out->busy += local_size(j);
+    }
+    return 0;
+}
+
+void chempi_jobs_fini(struct chempi_daemon *d)
+{
+    CHEMPI_LIST_FOR_SAFE(e, &d->jobs) {
+        struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+
+        for (uint32_t i = 0; i < LIMBS_MAX; i++)
+            if (j->limbs[i].is_supervisor)
+                chempi_link_close(&j->limbs[i].nestling.link);
+        destroy(j);
+    }
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What daemons say of their nodes; see status.h. */
+#define _GNU_SOURCE /* getloadavg */
+#include "chempid/status.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/spec.h"
+#include "common/control/msg.h"
+
+void chempi_status_write(struct chempi_writer *w,
+                         const struct chempi_status *s)
+{
+    chempi_wire_put_str(w, s->node);
+    chempi_wire_put_str(w, s->error);
+    if (*s->error)
+        return;
+    chempi_wire_put_u64(w, s->host);
+    chempi_wire_put_u32(w, s->slots);
+    chempi_wire_put_u32(w, s->load);
+    chempi_wire_put_u32(w, s->busy);
+    chempi_wire_put_u32(w, s->pid);
+    chempi_wire_put_str(w, s->version);
+    chempi_wire_put_u32(w, s->job_count);
+    for (uint32_t i = 0; i < s->job_count; i++) {
+        chempi_wire_put_str(w, s->jobs[i].id);
+        chempi_wire_put_u32(w, s->jobs[i].uid);
+        chempi_wire_put_u32(w, s->jobs[i].size);
+        chempi_wire_put_u32(w, s->jobs[i].local);
+        chempi_wire_put_str(w, s->jobs[i].program);
+    }
+}
+
+static const char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
+                            size_t max)
+{
+    const char *s = chempi_wire_get_str(r, max);
+    const char *copy = chempi_pool_str(pool, s);
+
+    if (!copy) {
+        r->is_bad = true;
+        return "";
+    }
+    return copy;
+}
+
+static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
+                      struct chempi_status *s)
+{
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_JOBS_MAX, 22);
+
+    s->jobs = chempi_pool_array(pool, n, sizeof(*s->jobs));
+    if (!s->jobs) {
+        r->is_bad = true;
+        return;
+    }
+    s->job_count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        s->jobs[i].id = copy_str(r, pool, CHEMPI_JOB_ID_MAX);
+        s->jobs[i].uid = chempi_wire_get_u32(r);
+        s->jobs[i].size = chempi_wire_get_u32(r);
+        s->jobs[i].local = chempi_wire_get_u32(r);
+        s->jobs[i].program = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
+    }
+}
+
+void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
+                        struct chempi_status *s)
+{
+    *s = (struct chempi_status){0};
+    s->node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
+    s->error = copy_str(r, pool, CHEMPI_TEXT_MAX);
+    s->version = "";
+    if (*s->error || r->is_bad)
+        return;
+    s->host = chempi_wire_get_u64(r);
+    s->slots = chempi_wire_get_u32(r);
+    s->load = chempi_wire_get_u32(r);
+    s->busy = chempi_wire_get_u32(r);
+    s->pid = chempi_wire_get_u32(r);
+    s->version = copy_str(r, pool, CHEMPI_STATUS_VERSION_MAX);
+    read_jobs(r, pool, s);
+}
+
+uint64_t chempi_status_host(void)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    char text[64];
+    ssize_t n;
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return (uint64_t)gethostid();
+    n = read(fd, text, sizeof(text));
+    (void)close(fd); /* read only */
+    for (ssize_t i = 0; i < n; i++) /* FNV-1a */
+        h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+uint32_t chempi_status_load(void)
+{
+    double load = 0;
+
+    if (getloadavg(&load, 1) != 1 || load < 0 || load > 1e6)
+        return 0;
+    return (uint32_t)(load * 100);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What daemons say of their nodes, in STATUS: records, one after the other.
+ *   str node, str error; when error is "": u64 host, u32 slots, u32 load in
+ *   hundredths, u32 busy, u32 pid, str version, count jobs, jobs x (str id,
+ *   u32 uid, u32 size, u32 local, str program)
+ */
+#ifndef CHEMPI_CHEMPID_STATUS_H
+#define CHEMPI_CHEMPID_STATUS_H
+
+#include <stdint.h>
+
+#include "chempid/pool.h"
+#include "common/control/client.h"
+#include "common/control/wire.h"
+
+#define CHEMPI_STATUS_JOBS_MAX (1u << 16)
+#define CHEMPI_STATUS_VERSION_MAX 64u
+
+struct chempi_status_job {
+    const char *id;
+    uint32_t uid;
+    uint32_t size;  /* ranks in all */
+    uint32_t local; /* ranks on this node */
+    const char *program;
+};
+
+struct chempi_status {
+    const char *node;
+    const char *error; /* "" or why nothing else is known */
+    uint64_t host;     /* equal for nodes of one host */
+    uint32_t slots;
+    uint32_t load; /* of the host, hundredths of running tasks */
+    uint32_t busy; /* ranks that run there */
+    uint32_t pid;  /* of the daemon */
+    const char *version;
+    uint32_t job_count;
+    struct chempi_status_job *jobs;
+};
+
+void chempi_status_write(struct chempi_writer *w,
+                         const struct chempi_status *s);
+/* One record; what it points to is in the pool. The reader goes bad when it is
+ * malformed or when there is no memory. */
+void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
+                        struct chempi_status *s);
+
+/* Of this host: a number for it, and its load. */
+uint64_t chempi_status_host(void);
+uint32_t chempi_status_load(void);
+
+#endif
