@@ -163,6 +163,10 @@ _Noreturn static void become(const struct chempi_rank *rank,
         fcntl(w->control[1], F_SETFD, 0) < 0)
         give_up(rank, 0);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
+    errno = -chempi_bind_self(&s->bind, s->spec->bind_offset[s->node] +
+                                            rank->local);
+    if (errno)
+        give_up(rank, 3);
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
     set_environment(rank, app, w->control[1]);

@@ -180,7 +180,8 @@ static void read_exec_reports(struct chempi_super *s)
 {
     static const char *const steps[] = {"cannot be set up",
                                         "cannot enter its working directory",
-                                        "cannot be executed"};
+                                        "cannot be executed",
+                                        "cannot be bound"};
     uint32_t report[3];
 
     while (read(s->exec_fds[0], report, sizeof(report)) ==
@@ -188,7 +189,7 @@ static void read_exec_reports(struct chempi_super *s)
         struct chempi_rank *rank;
         char text[CHEMPI_TEXT_MAX];
 
-        if (report[0] >= s->local_size || report[2] >= 3)
+        if (report[0] >= s->local_size || report[2] >= CHEMPI_ARRAY_LEN(steps))
             continue;
         rank = &s->ranks[report[0]];
         rank->exec_errno = (int)report[1];
@@ -339,6 +340,7 @@ _Noreturn static void leave(struct chempi_super *s, int status)
     for (uint32_t i = 0; i < s->local_size; i++)
         chempi_ranks_close(&s->ranks[i]);
     chempi_share_fini(&s->share);
+    chempi_bind_fini(&s->bind);
     _exit(status);
 }
 
@@ -497,6 +499,8 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
     if (!rc)
         rc = chempi_share_init(&s->share, s->spec, s->node, s->local_size,
                                err);
+    if (!rc)
+        rc = chempi_bind_init(&s->bind, (enum chempi_bind)s->spec->bind, err);
     if (rc)
         return rc;
     watch(s);

@@ -24,6 +24,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "chempid/bind.h"
 #include "chempid/kvs.h"
 #include "chempid/link.h"
 #include "chempid/share.h"
@@ -80,6 +81,7 @@ struct chempi_super {
     uint32_t node;
     struct chempi_link up;
     struct chempi_share share;
+    struct chempi_bind_map bind;
     struct chempi_kvs kvs;
     struct chempi_rank *ranks; /* [local_size], by world rank */
     uint32_t local_size;
