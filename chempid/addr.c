@@ -73,8 +73,7 @@ int chempi_addr_parse(const char *text, struct chempi_addr *out,
     return 0;
 }
 
-void chempi_addr_format(const struct chempi_addr *addr, char *text,
-                        size_t size)
+void chempi_addr_format(const struct chempi_addr *addr, char *text, size_t size)
 {
     char host[256];
     char port[32];
@@ -120,8 +119,7 @@ int chempi_addr_listen(const struct chempi_addr *addr,
     /* Both only widen what works; bind says whether it does. */
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (addr->storage.ss_family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0},
-                         sizeof(int));
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
     if (chempi_sys->bind(fd, (const struct sockaddr *)&addr->storage,
                          addr->len) < 0)
         return fail(fd, err, "use address", addr);
@@ -232,8 +230,8 @@ int chempi_addr_listen_unix(const char *path, unsigned mode,
     if (rc)
         return rc;
     fd = new_socket(AF_UNIX);
-    if (fd < 0 || chempi_sys->bind(fd, (const struct sockaddr *)&name,
-                                   sizeof(name)) < 0)
+    if (fd < 0 ||
+        chempi_sys->bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0)
         return fail_unix(fd, path, err);
     if (chmod(path, mode) < 0 || chempi_sys->listen(fd, BACKLOG) < 0) {
         rc = fail_unix(fd, path, err);

@@ -31,8 +31,7 @@ int chempi_addr_listen(const struct chempi_addr *addr,
 
 /* Begin to connect, without waiting. Returns the descriptor (writable when
  * the attempt is over; see chempi_addr_result) or -errno. */
-int chempi_addr_connect(const struct chempi_addr *addr,
-                        struct chempi_err *err);
+int chempi_addr_connect(const struct chempi_addr *addr, struct chempi_err *err);
 /* 0 or -errno of a connection that was begun. */
 int chempi_addr_result(int fd);
 

@@ -92,8 +92,7 @@ int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
         if (!parse_line(&text, &core)) {
             chempi_bind_fini(map);
             return chempi_err_set(err, -EINVAL,
-                                  "line %u of " HELPER " is malformed",
-                                  number);
+                                  "line %u of " HELPER " is malformed", number);
         }
         lay(map, kind, &core);
     }
@@ -136,9 +135,8 @@ static size_t read_all(int fd, char *text, size_t size)
     size_t len = 0;
     ssize_t n;
 
-    while (len < size &&
-           ((n = read(fd, text + len, size - len)) > 0 ||
-            (n < 0 && errno == EINTR)))
+    while (len < size && ((n = read(fd, text + len, size - len)) > 0 ||
+                          (n < 0 && errno == EINTR)))
         len += n > 0 ? (size_t)n : 0;
     return len;
 }

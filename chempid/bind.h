@@ -12,7 +12,7 @@
 #include "chempid/spec.h"
 #include "common/base/err.h"
 
-#define CHEMPI_BIND_CPUS_MAX 8192u  /* largest processor number, plus one */
+#define CHEMPI_BIND_CPUS_MAX 8192u /* largest processor number, plus one */
 #define CHEMPI_BIND_PLACES_MAX 4096u
 
 struct chempi_bind_place {

@@ -52,7 +52,7 @@ static bool is_known(void *arg, pid_t pid)
 {
     struct chempi_brood *brood = arg;
 
-    CHEMPI_LIST_FOR(e, &brood->nestlings)
+    CHEMPI_LIST_FOR (e, &brood->nestlings)
         if (CHEMPI_CONTAINER_OF(e, struct chempi_nestling, entry)->pid == pid)
             return true;
     return is_elder(brood, pid);
@@ -112,8 +112,8 @@ static void lost(struct chempi_link *link, int code,
         describe_end(n, status, text, sizeof(text));
     else
         (void)snprintf(text, sizeof(text),
-                       "the supervisor of node %s failed: %.700s",
-                       n->node_name, err->text);
+                       "the supervisor of node %s failed: %.700s", n->node_name,
+                       err->text);
     chempi_list_remove(&n->entry);
     chempi_orphans_end(is_known, n->brood); /* B1 */
     n->pid = 0;
@@ -134,8 +134,7 @@ int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
 {
     int fds[2];
 
-    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) <
-        0)
+    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return chempi_err_set(err, -errno,
                               "cannot create the supervisor's socket: %s",
                               chempi_err_name(errno));
@@ -157,8 +156,7 @@ int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
     n->node = node;
     n->node_name = spec->node_names[node];
     chempi_list_append(&brood->nestlings, &n->entry);
-    chempi_link_open(&n->link, loop, fds[0], CHEMPI_TREE_MAX,
-                     CHEMPI_QUEUE_MAX);
+    chempi_link_open(&n->link, loop, fds[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     n->link.on_frame = take;
     n->link.on_lost = lost;
     n->link.arg = n;

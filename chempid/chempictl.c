@@ -61,10 +61,9 @@ static int ask(struct ctl *c, char **names, bool is_self,
     if (rc)
         return rc;
     if (is_self)
-        return chempi_local_query(&c->ch, self, &c->pool, list, count,
-                                  &c->err);
-    return chempi_local_query(&c->ch, names && *names ? names : NULL,
-                              &c->pool, list, count, &c->err);
+        return chempi_local_query(&c->ch, self, &c->pool, list, count, &c->err);
+    return chempi_local_query(&c->ch, names && *names ? names : NULL, &c->pool,
+                              list, count, &c->err);
 }
 
 static int show_nodes(struct ctl *c, char **names, bool is_self)

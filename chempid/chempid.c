@@ -122,8 +122,7 @@ static int parse(struct chempi_daemon_options *opt,
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
         if (c == OPT_HELP || c == OPT_VERSION) {
             (void)fputs(c == OPT_HELP ? usage
-                                      : "chempid (CHEMPI) " CHEMPI_VERSION
-                                        "\n",
+                                      : "chempid (CHEMPI) " CHEMPI_VERSION "\n",
                         stdout);
             return fflush(stdout) ? 1 : 0;
         }

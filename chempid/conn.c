@@ -45,7 +45,7 @@ static void destroy(struct chempi_conn *c)
 
 void chempi_conns_fini(struct chempi_conns *conns)
 {
-    CHEMPI_LIST_FOR_SAFE(e, &conns->all)
+    CHEMPI_LIST_FOR_SAFE (e, &conns->all)
         destroy(CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry));
 }
 
@@ -135,8 +135,7 @@ static void link_lost(struct chempi_link *link, int code,
 
 static void greet(struct chempi_conn *c)
 {
-    struct chempi_writer *w =
-        chempi_link_begin(&c->link, CHEMPI_MSG_GREET, 0);
+    struct chempi_writer *w = chempi_link_begin(&c->link, CHEMPI_MSG_GREET, 0);
 
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_str(w, c->conns->name);
@@ -191,8 +190,8 @@ static int step(struct chempi_conn *c, struct chempi_err *err)
 {
     uint8_t out[CHEMPI_AUTH_MSG_MAX];
     size_t len;
-    int rc = chempi_auth_step(&c->auth, c->bytes, c->byte_count, out, &len,
-                              err);
+    int rc =
+        chempi_auth_step(&c->auth, c->bytes, c->byte_count, out, &len, err);
     int sent;
 
     c->byte_count = 0;
@@ -304,8 +303,9 @@ static bool find_credentials(struct chempi_conn *c)
         return false;
     c->uid = cred.uid;
     c->gid = cred.gid;
-    (void)snprintf(c->where, sizeof(c->where), "local client (pid %ld, uid %ld)",
-                   (long)cred.pid, (long)cred.uid);
+    (void)snprintf(c->where, sizeof(c->where),
+                   "local client (pid %ld, uid %ld)", (long)cred.pid,
+                   (long)cred.uid);
     return geteuid() == 0 || cred.uid == geteuid() || cred.uid == 0;
 }
 
@@ -353,7 +353,7 @@ void chempi_conns_accept(struct chempi_conns *conns, int fd,
 static struct chempi_conn *find(const struct chempi_conns *conns,
                                 const char *name)
 {
-    CHEMPI_LIST_FOR(e, &conns->all) {
+    CHEMPI_LIST_FOR (e, &conns->all) {
         struct chempi_conn *c =
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
 

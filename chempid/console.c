@@ -14,8 +14,8 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-#define CHUNK 4096u              /* bytes a writable pipe surely takes */
-#define CREDIT_STEP (64u << 10)  /* bytes owed before credit is sent */
+#define CHUNK 4096u             /* bytes a writable pipe surely takes */
+#define CREDIT_STEP (64u << 10) /* bytes owed before credit is sent */
 
 /* ---- output -------------------------------------------------------------- */
 
@@ -127,9 +127,8 @@ static void append_labelled(struct chempi_outlet *o, uint32_t rank,
     }
 }
 
-void chempi_console_show(struct chempi_console *c, uint32_t node,
-                         uint32_t rank, int number, const void *data,
-                         size_t len)
+void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
+                         int number, const void *data, size_t len)
 {
     struct chempi_outlet *o = &c->out[number - 1];
 
@@ -182,8 +181,7 @@ static uint32_t most_fed(const struct chempi_console *c)
 
 static void watch_input(struct chempi_console *c)
 {
-    if (c->has_input && !c->is_background &&
-        most_fed(c) < CHEMPI_STDIN_WINDOW)
+    if (c->has_input && !c->is_background && most_fed(c) < CHEMPI_STDIN_WINDOW)
         ev_io_start(c->loop, &c->in);
     else
         ev_io_stop(c->loop, &c->in);
@@ -194,8 +192,8 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
     struct chempi_console *c = w->data;
     const size_t room = CHEMPI_STDIN_WINDOW - most_fed(c);
     char text[CHUNK];
-    ssize_t n = chempi_sys->read(0, text,
-                                 room < sizeof(text) ? room : sizeof(text));
+    ssize_t n =
+        chempi_sys->read(0, text, room < sizeof(text) ? room : sizeof(text));
 
     (void)loop;
     (void)events;

@@ -51,9 +51,9 @@ struct chempi_console {
     uint32_t node_count;
     bool has_label;
     ev_io in;
-    bool has_input;      /* input is wanted and not at its end */
-    bool is_background;  /* reading the terminal would stop us */
-    uint32_t *fed;       /* per target: input not yet eaten */
+    bool has_input;     /* input is wanted and not at its end */
+    bool is_background; /* reading the terminal would stop us */
+    uint32_t *fed;      /* per target: input not yet eaten */
     uint32_t target_count;
 };
 
@@ -64,9 +64,8 @@ int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
 void chempi_console_fini(struct chempi_console *c);
 
 /* Output of a rank; number 1 or 2. */
-void chempi_console_show(struct chempi_console *c, uint32_t node,
-                         uint32_t rank, int number, const void *data,
-                         size_t len);
+void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
+                         int number, const void *data, size_t len);
 /* A target has used so much of its input. */
 void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes);

@@ -38,8 +38,7 @@ void chempi_daemon_members(const struct chempi_daemon *d,
 
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
                                        const struct chempi_members *known,
-                                       const char *node,
-                                       struct chempi_err *err)
+                                       const char *node, struct chempi_err *err)
 {
     const struct chempi_member *m = chempi_members_find(known, node);
 
@@ -60,13 +59,12 @@ struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
 }
 
 /* Tell what is news to the neighbours it did not come from. */
-static void spread_news(struct chempi_daemon *d,
-                        const struct chempi_conn *from,
+static void spread_news(struct chempi_daemon *d, const struct chempi_conn *from,
                         const struct chempi_writer *news, uint32_t count)
 {
     if (count == 0 || news->error)
         return;
-    CHEMPI_LIST_FOR(e, &d->conns.all) {
+    CHEMPI_LIST_FOR (e, &d->conns.all) {
         struct chempi_conn *c =
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
         struct chempi_writer *w;
@@ -91,8 +89,7 @@ static void write_member(struct chempi_writer *w, const char *name,
 /* All that we know, ourselves included. */
 static void tell_all(struct chempi_daemon *d, struct chempi_conn *to)
 {
-    struct chempi_writer *w =
-        chempi_link_begin(&to->link, CHEMPI_MSG_NEWS, 0);
+    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_NEWS, 0);
 
     chempi_wire_put_u32(w, d->members.count + 1);
     write_member(w, d->opt->name, d->address, d->slots);
@@ -157,8 +154,7 @@ static int join(struct chempi_daemon *d, struct chempi_err *err)
 
 static void reply(struct chempi_conn *to, int code, const char *text)
 {
-    struct chempi_writer *w =
-        chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, 0);
+    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, 0);
 
     chempi_wire_put_u32(w, (uint32_t)-code);
     chempi_wire_put_str(w, text);
@@ -373,8 +369,7 @@ static int load_key(struct chempi_daemon *d, struct chempi_err *err)
     return rc;
 }
 
-static int make_directory(const struct chempi_daemon *d,
-                          struct chempi_err *err)
+static int make_directory(const struct chempi_daemon *d, struct chempi_err *err)
 {
     const bool is_root = geteuid() == 0;
     struct stat st;
@@ -407,14 +402,14 @@ static int write_ready_file(const struct chempi_daemon *d,
     if (!file)
         return chempi_err_set(err, -errno, "cannot write %s: %s", part,
                               chempi_err_name(errno));
-    is_good = fprintf(file, "%s %s %u\n", d->opt->name, d->address,
-                      d->slots) > 0;
+    is_good =
+        fprintf(file, "%s %s %u\n", d->opt->name, d->address, d->slots) > 0;
     if (fclose(file) != 0 || !is_good || rename(part, d->ready_path) < 0) {
         const int code = -errno;
 
         (void)unlink(part); /* of no use to anybody */
-        return chempi_err_set(err, code, "cannot write %s: %s",
-                              d->ready_path, chempi_err_name(code));
+        return chempi_err_set(err, code, "cannot write %s: %s", d->ready_path,
+                              chempi_err_name(code));
     }
     return 0;
 }
@@ -426,8 +421,7 @@ static const char *listen_address(const struct chempi_daemon *d)
 
     if (d->opt->listen)
         return d->opt->listen;
-    m = d->opt->cluster ? chempi_members_find(&d->members, d->opt->name)
-                        : NULL;
+    m = d->opt->cluster ? chempi_members_find(&d->members, d->opt->name) : NULL;
     return m ? m->address : NULL;
 }
 
@@ -472,8 +466,8 @@ static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
         (size_t)m >= sizeof(d->ready_path))
         return chempi_err_set(err, -ENAMETOOLONG, "%s: too long a name",
                               d->opt->dir);
-    d->unix_fd = chempi_addr_listen_unix(
-        d->socket_path, geteuid() == 0 ? 0666 : 0600, err);
+    d->unix_fd = chempi_addr_listen_unix(d->socket_path,
+                                         geteuid() == 0 ? 0666 : 0600, err);
     if (d->unix_fd < 0)
         return d->unix_fd;
     ev_io_init(&d->unix_io, local_calls, d->unix_fd, EV_READ);

@@ -115,8 +115,8 @@ static int bad(struct chempi_err *err, const char *what)
 }
 
 static int take_count(struct chempi_hub *hub, uint32_t child,
-                      const struct chempi_frame *frame,
-                      struct chempi_reader *r, struct chempi_err *err)
+                      const struct chempi_frame *frame, struct chempi_reader *r,
+                      struct chempi_err *err)
 {
     struct chempi_hub_child *c = &hub->children[child];
     uint32_t *sum = frame->type == CHEMPI_MSG_STARTED ? &c->started

@@ -47,7 +47,7 @@ struct chempi_hub {
     struct chempi_hub_child *children;
     uint32_t child_count;
     uint32_t child_max;
-    uint64_t fence; /* the last one sent up */
+    uint64_t fence;                       /* the last one sent up */
     bool has_started, has_done, has_gone; /* sent up (H2) */
 };
 

@@ -47,7 +47,7 @@ struct job {
 
 static struct job *find_job(struct chempi_daemon *d, uint64_t number)
 {
-    CHEMPI_LIST_FOR(e, &d->jobs) {
+    CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
         if (j->spec.job == number)
@@ -78,8 +78,7 @@ static void send_down(void *arg, uint32_t child, uint16_t type,
         chempi_link_send(&limb->nestling.link, type, j->spec.job, data, len);
 }
 
-static const struct chempi_hub_ops hub_ops = {.up = send_up,
-                                              .down = send_down};
+static const struct chempi_hub_ops hub_ops = {.up = send_up, .down = send_down};
 
 static void destroy(struct job *j)
 {
@@ -274,8 +273,7 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
 }
 
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
-                       const struct chempi_frame *frame,
-                       struct chempi_err *err)
+                       const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct job *j;
     int rc;
@@ -290,8 +288,8 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_list_init(&j->entry);
     d->job_count++;
     rc = parse_launch(j, from, frame, err);
-    if (!rc && chempi_hub_init(&j->hub, j->spec.node_count, LIMBS_MAX,
-                               &hub_ops, j))
+    if (!rc &&
+        chempi_hub_init(&j->hub, j->spec.node_count, LIMBS_MAX, &hub_ops, j))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
     if (rc) {
         destroy(j);
@@ -353,8 +351,8 @@ int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
         drop(j);
         return 0;
     } else {
-        rc = chempi_hub_down(&j->hub, frame->type, frame->data, frame->len,
-                             err);
+        rc =
+            chempi_hub_down(&j->hub, frame->type, frame->data, frame->len, err);
     }
     settle(j);
     return rc;
@@ -371,7 +369,7 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
         (void)snprintf(text, sizeof(text),
                        "the daemon of node %s cannot be reached: %.800s",
                        conn->peer, why);
-    CHEMPI_LIST_FOR_SAFE(e, &d->jobs) {
+    CHEMPI_LIST_FOR_SAFE (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
         struct limb *limb = find_limb(j, conn);
 
@@ -385,10 +383,9 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
     }
 }
 
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
-                          uint32_t uid)
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
 {
-    CHEMPI_LIST_FOR(e, &d->jobs) {
+    CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
         struct chempi_writer w = {0};
 
@@ -429,7 +426,7 @@ int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
     };
     if (!out->jobs)
         return -ENOMEM;
-    CHEMPI_LIST_FOR(e, &d->jobs) {
+    CHEMPI_LIST_FOR (e, &d->jobs) {
         const struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
         out->jobs[out->job_count++] = (struct chempi_status_job){
@@ -446,7 +443,7 @@ int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
 
 void chempi_jobs_fini(struct chempi_daemon *d)
 {
-    CHEMPI_LIST_FOR_SAFE(e, &d->jobs) {
+    CHEMPI_LIST_FOR_SAFE (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
         for (uint32_t i = 0; i < LIMBS_MAX; i++)

@@ -24,8 +24,8 @@ static bool is_same(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-_Noreturn static void keep(const char *const *paths,
-                           const struct stat *files, int fd)
+_Noreturn static void keep(const char *const *paths, const struct stat *files,
+                           int fd)
 {
     sigset_t all;
     char byte;
@@ -59,8 +59,7 @@ int chempi_keeper_start(struct chempi_keeper *k, const char *const *paths,
         if (i == PATHS_MAX || lstat(paths[i], &files[i]) < 0)
             return chempi_err_set(err, -errno, "%s: %s", paths[i],
                                   chempi_err_name(errno));
-    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) <
-        0)
+    if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return chempi_err_set(err, -errno, "cannot start the keeper: %s",
                               chempi_err_name(errno));
     k->pid = chempi_sys->fork();

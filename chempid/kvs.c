@@ -60,9 +60,8 @@ static struct chempi_kvs_entry *find(const struct chempi_kvs *kvs,
     return e;
 }
 
-struct chempi_kvs_entry *chempi_kvs_entry(struct chempi_kvs *kvs,
-                                          uint32_t rank, const char *key,
-                                          bool is_local)
+struct chempi_kvs_entry *chempi_kvs_entry(struct chempi_kvs *kvs, uint32_t rank,
+                                          const char *key, bool is_local)
 {
     struct chempi_kvs_entry *e = find(kvs, rank, key);
     struct chempi_kvs_entry **slot;

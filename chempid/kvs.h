@@ -46,9 +46,8 @@ typedef void chempi_kvs_serve_fn(void *arg,
                                  const struct chempi_kvs_entry *entry);
 
 /* The entry, made if need be; NULL: no memory. */
-struct chempi_kvs_entry *chempi_kvs_entry(struct chempi_kvs *kvs,
-                                          uint32_t rank, const char *key,
-                                          bool is_local);
+struct chempi_kvs_entry *chempi_kvs_entry(struct chempi_kvs *kvs, uint32_t rank,
+                                          const char *key, bool is_local);
 
 /* Set (or replace) the value and serve who waits. 0 or -ENOMEM. */
 int chempi_kvs_set(struct chempi_kvs *kvs, struct chempi_kvs_entry *entry,

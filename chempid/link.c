@@ -133,8 +133,8 @@ void chempi_link_close(struct chempi_link *link)
     chempi_channel_fini(&link->ch);
 }
 
-struct chempi_writer *chempi_link_begin(struct chempi_link *link,
-                                        uint16_t type, uint64_t job)
+struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
+                                        uint64_t job)
 {
     return chempi_channel_begin(&link->ch, type, job);
 }

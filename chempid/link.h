@@ -56,8 +56,8 @@ void chempi_link_close(struct chempi_link *link);
 void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,
                       const void *data, size_t len);
 /* Written in place; between the two nothing else is sent on the link. */
-struct chempi_writer *chempi_link_begin(struct chempi_link *link,
-                                        uint16_t type, uint64_t job);
+struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
+                                        uint64_t job);
 void chempi_link_end(struct chempi_link *link);
 
 #endif

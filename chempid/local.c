@@ -63,12 +63,10 @@ static int choose(const char *dir, char name[CHEMPI_NODE_NAME_MAX])
         if (!is_socket_name(e->d_name))
             continue;
         (void)snprintf(one, sizeof(one), "%.*s",
-                       (int)(strlen(e->d_name) -
-                             strlen(CHEMPI_SOCKET_SUFFIX)),
+                       (int)(strlen(e->d_name) - strlen(CHEMPI_SOCKET_SUFFIX)),
                        e->d_name);
-        if (strcmp(one, host) == 0 ||
-            (strcmp(name, host) != 0 &&
-             (!name[0] || strverscmp(one, name) < 0)))
+        if (strcmp(one, host) == 0 || (strcmp(name, host) != 0 &&
+                                       (!name[0] || strverscmp(one, name) < 0)))
             memcpy(name, one, sizeof(one));
     }
     (void)closedir(d); /* read only */
@@ -84,8 +82,8 @@ static int check_server(int fd, const char *path, struct chempi_err *err)
         (cred.uid == 0 || cred.uid == geteuid()))
         return 0;
     (void)close(fd); /* nothing was said */
-    return chempi_err_set(err, -EPERM,
-                          "%s belongs to another user's daemon", path);
+    return chempi_err_set(err, -EPERM, "%s belongs to another user's daemon",
+                          path);
 }
 
 static int connect_to(const char *dir, const char *via, struct chempi_err *err)

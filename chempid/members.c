@@ -85,8 +85,8 @@ static int take_line(struct chempi_members *m, char *line, const char *path,
                  &end);
     if (end == 0 || line[end])
         return chempi_err_set(err, -EINVAL,
-                              "%s:%u: expected NAME ADDRESS:PORT [SLOTS]",
-                              path, number);
+                              "%s:%u: expected NAME ADDRESS:PORT [SLOTS]", path,
+                              number);
     if (chempi_members_find(m, name))
         return chempi_err_set(err, -EINVAL, "%s:%u: node %s is named twice",
                               path, number, name);

@@ -329,8 +329,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     case OPT_NODES:
         return parse_names(p, name, words[0]);
     case OPT_PPN:
-        return parse_count(p, name, words[0], CHEMPI_JOB_RANKS_MAX,
-                           &opt->ppn);
+        return parse_count(p, name, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
     case OPT_MAP:
         return parse_map(p, words[0]);
     case OPT_BIND:
@@ -448,8 +447,9 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     if (!rc && (!opt->pass || !opt->env))
         rc = out_of_memory(&p);
     if (!rc && opt->is_virtual && (opt->dir || opt->via))
-        rc = fail(&p, "--virtual starts nodes of its own: it goes with "
-                      "neither --dir nor --via",
+        rc = fail(&p,
+                  "--virtual starts nodes of its own: it goes with "
+                  "neither --dir nor --via",
                   "", "");
     if (rc)
         chempi_options_fini(opt);

@@ -54,22 +54,20 @@ static int plan_programs(const struct chempi_options *opt,
 {
     uint64_t total = 0;
 
-    spec->apps = chempi_pool_array(&spec->pool, opt->program_count,
-                                   sizeof(*spec->apps));
+    spec->apps =
+        chempi_pool_array(&spec->pool, opt->program_count, sizeof(*spec->apps));
     if (!spec->apps)
         return out_of_memory(err);
     spec->app_count = opt->program_count;
     for (uint32_t i = 0; i < opt->program_count; i++)
         total += opt->programs[i].count ? opt->programs[i].count : 1;
     if (total > CHEMPI_JOB_RANKS_MAX)
-        return chempi_err_set(err, -EINVAL,
-                              "a job has at most %u ranks",
+        return chempi_err_set(err, -EINVAL, "a job has at most %u ranks",
                               CHEMPI_JOB_RANKS_MAX);
     for (uint32_t i = 0; i < opt->program_count; i++)
         if (copy_program(spec, &opt->programs[i], &spec->apps[i]))
             return out_of_memory(err);
-    if (opt->stdin_rank < CHEMPI_STDIN_NONE &&
-        opt->stdin_rank >= spec->size)
+    if (opt->stdin_rank < CHEMPI_STDIN_NONE && opt->stdin_rank >= spec->size)
         return chempi_err_set(err, -EINVAL,
                               "--stdin %u: the job has ranks 0 to %u only",
                               opt->stdin_rank, spec->size - 1);
@@ -126,8 +124,7 @@ static int pass_variable(struct chempi_spec *spec, size_t *count,
     if (strchr(name, '='))
         return set_variable(spec, count, name);
     for (e = environ; *e; e++)
-        if (strncmp(*e, name, strlen(name)) == 0 &&
-            (*e)[strlen(name)] == '=')
+        if (strncmp(*e, name, strlen(name)) == 0 && (*e)[strlen(name)] == '=')
             return set_variable(spec, count, *e);
     return 0; /* not set here, so not set there */
 }

@@ -11,8 +11,8 @@
 struct chempi_plan_node {
     const char *name;
     struct chempi_place_node place;
-    uint64_t host;  /* equal for nodes of one host */
-    uint32_t busy;  /* ranks of other jobs there, for binding */
+    uint64_t host; /* equal for nodes of one host */
+    uint32_t busy; /* ranks of other jobs there, for binding */
 };
 
 /*

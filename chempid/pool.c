@@ -10,7 +10,8 @@
 #include "common/base/sys.h"
 
 #define BLOCK_LEN 8192u /* bytes; larger wishes get a block of their own */
-#define ROUND(n) (((n) + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1))
+#define ROUND(n)                                                               \
+    (((n) + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1))
 
 struct chempi_pool_block {
     struct chempi_pool_block *next;
@@ -19,8 +20,7 @@ struct chempi_pool_block {
     alignas(max_align_t) unsigned char data[];
 };
 
-static struct chempi_pool_block *add_block(struct chempi_pool *pool,
-                                           size_t len)
+static struct chempi_pool_block *add_block(struct chempi_pool *pool, size_t len)
 {
     struct chempi_pool_block *b;
 

@@ -73,8 +73,8 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
     p->conn = NULL;
     for (; p->first < p->end; p->first++) {
         struct chempi_err err = {0};
-        struct chempi_conn *conn = chempi_daemon_call(
-            q->daemon, known, q->names[p->first], &err);
+        struct chempi_conn *conn =
+            chempi_daemon_call(q->daemon, known, q->names[p->first], &err);
         struct chempi_writer *w;
 
         if (!conn) {
@@ -152,9 +152,8 @@ static void spread(struct query *q, const struct chempi_members *known)
     for (uint32_t i = 0; i < rest; i += size) {
         struct piece *p = &q->pieces[q->piece_count++];
 
-        *p = (struct piece){.query = q,
-                            .first = i,
-                            .end = rest - i < size ? rest : i + size};
+        *p = (struct piece){
+            .query = q, .first = i, .end = rest - i < size ? rest : i + size};
         send_piece(p, known);
     }
 }
@@ -191,10 +190,9 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
 }
 
 static struct piece *find_piece(struct chempi_daemon *d,
-                                const struct chempi_conn *conn,
-                                uint64_t number)
+                                const struct chempi_conn *conn, uint64_t number)
 {
-    CHEMPI_LIST_FOR(e, &d->queries) {
+    CHEMPI_LIST_FOR (e, &d->queries) {
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 
         for (uint32_t i = 0; i < q->piece_count; i++)
@@ -256,7 +254,7 @@ static void lose_pieces(struct query *q, const struct chempi_conn *conn,
 void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                        const char *text)
 {
-    CHEMPI_LIST_FOR_SAFE(e, &d->queries) {
+    CHEMPI_LIST_FOR_SAFE (e, &d->queries) {
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 
         if (q->from == conn)
@@ -268,6 +266,6 @@ void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
 
 void chempi_query_fini(struct chempi_daemon *d)
 {
-    CHEMPI_LIST_FOR_SAFE(e, &d->queries)
+    CHEMPI_LIST_FOR_SAFE (e, &d->queries)
         destroy(CHEMPI_CONTAINER_OF(e, struct query, entry));
 }

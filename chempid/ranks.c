@@ -77,14 +77,13 @@ static int make_wires(const struct chempi_rank *rank, struct wires *w,
     if (!rc)
         return 0;
     close_wires(w);
-    return chempi_err_set(err, rc,
-                          "cannot create its control socket and pipes: %s%s",
-                          chempi_err_name(rc),
-                          rc == -EMFILE
-                              ? "; raise the limit of open files ('ulimit "
-                                "-n', /etc/security/limits.conf) or use "
-                                "fewer ranks per node"
-                              : "");
+    return chempi_err_set(
+        err, rc, "cannot create its control socket and pipes: %s%s",
+        chempi_err_name(rc),
+        rc == -EMFILE ? "; raise the limit of open files ('ulimit "
+                        "-n', /etc/security/limits.conf) or use "
+                        "fewer ranks per node"
+                      : "");
 }
 
 static void set_number(const char *name, uint32_t value)
@@ -163,8 +162,8 @@ _Noreturn static void become(const struct chempi_rank *rank,
         fcntl(w->control[1], F_SETFD, 0) < 0)
         give_up(rank, 0);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
-    errno = -chempi_bind_self(&s->bind, s->spec->bind_offset[s->node] +
-                                            rank->local);
+    errno = -chempi_bind_self(&s->bind,
+                              s->spec->bind_offset[s->node] + rank->local);
     if (errno)
         give_up(rank, 3);
     if (dir && chdir(dir) < 0)
@@ -232,8 +231,7 @@ static int take_put(struct chempi_rank *rank, struct chempi_reader *r,
 {
     const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
     size_t len;
-    const uint8_t *value =
-        chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
+    const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
 
     if (!chempi_wire_is_done(r) || !*key)
         return bad(err, "put");
@@ -288,8 +286,7 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
         rank->phase !=
             (is_init ? CHEMPI_PHASE_FRESH : CHEMPI_PHASE_INITIALIZED))
         return bad(err, "initialized or finalized out of order");
-    rank->phase =
-        is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
+    rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
     return 0;
 }
 
@@ -371,8 +368,8 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
     if (rank->exec_errno) {
         /* already judged, with what its child said */
     } else if (WIFSIGNALED(status)) {
-        chempi_ranks_judge(rank, CHEMPI_END_SIGNAL,
-                           (uint32_t)WTERMSIG(status), "");
+        chempi_ranks_judge(rank, CHEMPI_END_SIGNAL, (uint32_t)WTERMSIG(status),
+                           "");
     } else {
         code = (uint32_t)WEXITSTATUS(status);
         if (rank->phase == CHEMPI_PHASE_INITIALIZED)

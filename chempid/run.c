@@ -46,9 +46,9 @@ struct run {
     ev_timer limit; /* --timeout */
     ev_timer grace;
     struct chempi_brood brood;
-    const char *daemon_name; /* node of the daemon that has the job */
+    const char *daemon_name;       /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
-    bool has_killed;      /* U2 */
+    bool has_killed;               /* U2 */
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
 
@@ -168,9 +168,8 @@ static void take_eaten(struct run *r, struct chempi_reader *in)
     const uint32_t node = chempi_wire_get_u32(in);
     const uint32_t bytes = chempi_wire_get_u32(in);
 
-    chempi_console_eaten(&r->console,
-                         r->spec->stdin_rank == CHEMPI_STDIN_ALL ? node : 0,
-                         bytes);
+    chempi_console_eaten(
+        &r->console, r->spec->stdin_rank == CHEMPI_STDIN_ALL ? node : 0, bytes);
 }
 
 static void take_stats(struct run *r, struct chempi_reader *in)
@@ -226,8 +225,8 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
     }
 }
 
-static void down_to(void *arg, uint32_t child, uint16_t type,
-                    const void *data, size_t len)
+static void down_to(void *arg, uint32_t child, uint16_t type, const void *data,
+                    size_t len)
 {
     struct run *r = arg;
 
@@ -514,8 +513,7 @@ int chempi_run_private(const struct chempi_options *opt,
 }
 
 static int take_daemon(struct chempi_link *link,
-                       const struct chempi_frame *frame,
-                       struct chempi_err *err)
+                       const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct branch *b = link->arg;
     struct chempi_reader r;
@@ -537,15 +535,15 @@ static void daemon_lost(struct chempi_link *link, int code,
 
     chempi_link_close(link);
     if (b->run->refusal[0])
-        (void)snprintf(text, sizeof(text), "the daemon of node %s refuses: "
-                                           "%.800s",
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s refuses: "
+                       "%.800s",
                        b->run->daemon_name, b->run->refusal);
     else
         (void)snprintf(text, sizeof(text),
                        "the daemon of node %s is lost: %.800s",
                        b->run->daemon_name,
-                       code == -EPIPE ? "it closed the connection"
-                                      : err->text);
+                       code == -EPIPE ? "it closed the connection" : err->text);
     lose_branch(b, text);
 }
 
@@ -583,10 +581,8 @@ int chempi_run_remote(const struct chempi_options *opt,
                       const struct chempi_spec *spec, int fd,
                       const char *daemon)
 {
-    struct run r = {.opt = opt,
-                    .spec = spec,
-                    .signal_fd = -1,
-                    .daemon_name = daemon};
+    struct run r = {
+        .opt = opt, .spec = spec, .signal_fd = -1, .daemon_name = daemon};
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
 

@@ -34,8 +34,7 @@ static int make_region(struct chempi_share *s, struct chempi_err *err)
     struct chempi_region_header *header;
     int rc = 0;
 
-    s->region_fd = chempi_sys->memfd_create("chempi-region",
-                                            MFD_ALLOW_SEALING);
+    s->region_fd = chempi_sys->memfd_create("chempi-region", MFD_ALLOW_SEALING);
     if (s->region_fd < 0)
         return chempi_err_set(err, -errno,
                               "cannot create the shared region: %s%s",
@@ -55,8 +54,7 @@ static int make_region(struct chempi_share *s, struct chempi_err *err)
                               MAP_SHARED, s->region_fd, 0);
     if (s->map == MAP_FAILED) {
         s->map = NULL;
-        return chempi_err_set(err, -errno,
-                              "cannot map the shared region: %s",
+        return chempi_err_set(err, -errno, "cannot map the shared region: %s",
                               chempi_err_name(errno));
     }
     s->map_len = (uint64_t)len;
@@ -77,10 +75,9 @@ static int make_events(struct chempi_share *s, struct chempi_err *err)
     for (uint32_t i = 0; i < s->local_size; i++) {
         s->wake_fds[i] = chempi_sys->eventfd(0, EFD_NONBLOCK);
         if (s->wake_fds[i] < 0)
-            return chempi_err_set(err, -errno,
-                                  "cannot create a wake event: %s%s",
-                                  chempi_err_name(errno),
-                                  descriptor_hint(-errno));
+            return chempi_err_set(
+                err, -errno, "cannot create a wake event: %s%s",
+                chempi_err_name(errno), descriptor_hint(-errno));
     }
     return 0;
 }
@@ -93,9 +90,9 @@ static int find_table(const struct chempi_spec *spec, uint32_t node,
     int n;
 
     if (!spec->tables)
-        return chempi_table_build_default(
-            (const char *const *)spec->node_names, spec->node_count, node,
-            data, len, err);
+        return chempi_table_build_default((const char *const *)spec->node_names,
+                                          spec->node_count, node, data, len,
+                                          err);
     n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, spec->tables,
                  spec->node_names[node]);
     if (n < 0 || (size_t)n >= sizeof(path))
@@ -151,9 +148,9 @@ static int seal_table(struct chempi_share *s, const void *data, size_t len,
                               "table: %s%s",
                               chempi_err_name(errno), descriptor_hint(-errno));
     rc = write_all(s->table_fd, data, len);
-    if (!rc && fcntl(s->table_fd, F_ADD_SEALS,
-                     F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW |
-                         F_SEAL_SEAL) < 0)
+    if (!rc &&
+        fcntl(s->table_fd, F_ADD_SEALS,
+              F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         rc = -errno;
     if (rc)
         return chempi_err_set(err, rc, "cannot store the connection table: %s",

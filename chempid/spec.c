@@ -80,8 +80,7 @@ static void write_optional(struct chempi_writer *w, const char *s)
     chempi_wire_put_str(w, s ? s : "");
 }
 
-void chempi_spec_write(const struct chempi_spec *spec,
-                       struct chempi_writer *w)
+void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
 {
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_u64(w, spec->job);
@@ -137,8 +136,7 @@ static char *read_optional(struct chempi_spec *spec, struct chempi_reader *r)
 static char **read_strings(struct chempi_spec *spec, struct chempi_reader *r)
 {
     const uint32_t n = chempi_wire_get_count(r, CHEMPI_SPEC_STRINGS_MAX, 5);
-    char **list =
-        chempi_pool_array(&spec->pool, (size_t)n + 1, sizeof(*list));
+    char **list = chempi_pool_array(&spec->pool, (size_t)n + 1, sizeof(*list));
 
     if (!list) {
         r->is_bad = true;

@@ -17,7 +17,7 @@
 #include "common/control/wire.h"
 
 /* Limits on what a LAUNCH may say; the whole is bounded by its frame too. */
-#define CHEMPI_SPEC_STRINGS_MAX (1u << 16) /* arguments or variables */
+#define CHEMPI_SPEC_STRINGS_MAX (1u << 16)  /* arguments or variables */
 #define CHEMPI_SPEC_STRING_MAX (128u << 10) /* bytes, as the kernel's */
 #define CHEMPI_SPEC_APPS_MAX 1024u
 
@@ -68,8 +68,7 @@ const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 
 /* Bytes of LAUNCH; failure stays in the writer. */
-void chempi_spec_write(const struct chempi_spec *spec,
-                       struct chempi_writer *w);
+void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w);
 /* From LAUNCH, validated; on failure nothing is left. -EBADMSG, -ENOMEM. */
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);
 

@@ -11,8 +11,7 @@
 #include "chempid/spec.h"
 #include "common/control/msg.h"
 
-void chempi_status_write(struct chempi_writer *w,
-                         const struct chempi_status *s)
+void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
 {
     chempi_wire_put_str(w, s->node);
     chempi_wire_put_str(w, s->error);
@@ -95,7 +94,7 @@ uint64_t chempi_status_host(void)
     if (fd < 0)
         return (uint64_t)gethostid();
     n = read(fd, text, sizeof(text));
-    (void)close(fd); /* read only */
+    (void)close(fd);                /* read only */
     for (ssize_t i = 0; i < n; i++) /* FNV-1a */
         h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
     return h;

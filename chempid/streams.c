@@ -271,8 +271,8 @@ static void writable(struct ev_loop *loop, ev_io *w, int events)
     say_eaten(s, before - longest_feed(s));
 }
 
-void chempi_streams_open_feed(struct chempi_super *s,
-                              struct chempi_feed *feed, int fd)
+void chempi_streams_open_feed(struct chempi_super *s, struct chempi_feed *feed,
+                              int fd)
 {
     *feed = (struct chempi_feed){.super = s, .fd = fd};
     if (fd < 0)

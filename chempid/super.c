@@ -178,10 +178,9 @@ static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
 /* What children said before they ended because exec failed. */
 static void read_exec_reports(struct chempi_super *s)
 {
-    static const char *const steps[] = {"cannot be set up",
-                                        "cannot enter its working directory",
-                                        "cannot be executed",
-                                        "cannot be bound"};
+    static const char *const steps[] = {
+        "cannot be set up", "cannot enter its working directory",
+        "cannot be executed", "cannot be bound"};
     uint32_t report[3];
 
     while (read(s->exec_fds[0], report, sizeof(report)) ==
@@ -286,8 +285,7 @@ static int take_answer(struct chempi_super *s, struct chempi_reader *r,
     const uint32_t rank = chempi_wire_get_u32(r);
     const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
     size_t len;
-    const uint8_t *value =
-        chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
+    const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
     struct chempi_kvs_entry *e;
 
     if (!chempi_wire_is_done(r) || to != s->node || rank >= s->spec->size ||
@@ -447,8 +445,7 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     if (s->signal_fd < 0 || s->null_fd < 0 ||
         chempi_sys->pipe2(s->exec_fds, O_CLOEXEC | O_NONBLOCK) < 0 ||
         dup2(s->null_fd, 0) < 0 || dup2(s->null_fd, 1) < 0)
-        return chempi_err_set(err, -errno,
-                              "cannot set up the supervisor: %s",
+        return chempi_err_set(err, -errno, "cannot set up the supervisor: %s",
                               chempi_err_name(errno));
     s->text = chempi_sys->malloc(CHEMPI_OUTPUT_CHUNK);
     if (!s->text)
@@ -497,8 +494,7 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
     int rc = set_up_process(s, err);
 
     if (!rc)
-        rc = chempi_share_init(&s->share, s->spec, s->node, s->local_size,
-                               err);
+        rc = chempi_share_init(&s->share, s->spec, s->node, s->local_size, err);
     if (!rc)
         rc = chempi_bind_init(&s->bind, (enum chempi_bind)s->spec->bind, err);
     if (rc)
@@ -531,8 +527,7 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     s->node = node;
     s->signal_fd = s->null_fd = -1;
     s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
-    chempi_link_open(&s->up, s->loop, UP_FD, CHEMPI_TREE_MAX,
-                     CHEMPI_QUEUE_MAX);
+    chempi_link_open(&s->up, s->loop, UP_FD, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.on_frame = take;
     s->up.on_lost = up_lost;
     s->up.arg = s;

@@ -48,8 +48,8 @@ struct chempi_stream {
 struct chempi_feed {
     ev_io io;
     struct chempi_super *super;
-    int fd;      /* -1: closed, or this rank gets none */
-    char *data;  /* what the pipe has not taken yet */
+    int fd;     /* -1: closed, or this rank gets none */
+    char *data; /* what the pipe has not taken yet */
     size_t len;
     bool is_last; /* close when data is written */
 };
@@ -100,9 +100,9 @@ struct chempi_super {
     bool is_sweeping;    /* whatever is left gets killed */
     bool is_ending;      /* the job was killed: ends are no news */
     bool has_children;
-    bool is_done;        /* DONE is sent (P3) */
+    bool is_done;                /* DONE is sent (P3) */
     struct chempi_writer report; /* lines of traffic counters */
-    char *text;          /* CHEMPI_OUTPUT_CHUNK bytes for reading */
+    char *text;                  /* CHEMPI_OUTPUT_CHUNK bytes for reading */
 };
 
 /* Run node `node` of the job to its end. Call in a freshly forked child;
@@ -137,8 +137,8 @@ void chempi_super_settle(struct chempi_super *s);
 /* streams.c */
 void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,
                          int fd, uint32_t rank, uint8_t number);
-void chempi_streams_open_feed(struct chempi_super *s,
-                              struct chempi_feed *feed, int fd);
+void chempi_streams_open_feed(struct chempi_super *s, struct chempi_feed *feed,
+                              int fd);
 /* Take what the pipes hold now and treat them as ended (P2). */
 void chempi_streams_drain(struct chempi_super *s);
 bool chempi_streams_are_over(const struct chempi_super *s);

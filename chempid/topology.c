@@ -10,8 +10,8 @@
 
 static int print_core(hwloc_topology_t topology, hwloc_obj_t core)
 {
-    hwloc_obj_t socket = hwloc_get_ancestor_obj_by_type(
-        topology, HWLOC_OBJ_PACKAGE, core);
+    hwloc_obj_t socket =
+        hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
     int count = 0;
     int cpu;
 
@@ -52,8 +52,8 @@ int main(void)
         (void)fprintf(stderr, "chempi-topology: hwloc finds no topology\n");
         return 1;
     }
-    while (!rc && (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE,
-                                                     core)))
+    while (!rc &&
+           (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)))
         rc = print_core(topology, core);
     hwloc_topology_destroy(topology);
     return rc || fflush(stdout) ? 1 : 0;

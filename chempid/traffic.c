@@ -117,11 +117,10 @@ void chempi_traffic_merge(const void *text, size_t len,
     for (size_t i = 0; i < all.count; i++) {
         const struct line *l = &all.list[i];
         char copy[LINE_MAX_LEN];
-        int n = snprintf(copy, sizeof(copy),
-                         "traffic %" PRIu32 " %" PRIu32 " %s %s %" PRIu64
-                         " %" PRIu64 "\n",
-                         l->from, l->to, l->device, l->protocol, l->messages,
-                         l->bytes);
+        int n = snprintf(
+            copy, sizeof(copy),
+            "traffic %" PRIu32 " %" PRIu32 " %s %s %" PRIu64 " %" PRIu64 "\n",
+            l->from, l->to, l->device, l->protocol, l->messages, l->bytes);
 
         if (n > 0 && (size_t)n < sizeof(copy))
             chempi_wire_put_raw(out, copy, (size_t)n);
@@ -142,8 +141,8 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
 
         if (l->from >= node_count || l->to >= node_count)
             continue;
-        (void)fprintf(file, "%-16s %-16s %-8s %-12s %12" PRIu64 " %16" PRIu64
-                            "\n",
+        (void)fprintf(file,
+                      "%-16s %-16s %-8s %-12s %12" PRIu64 " %16" PRIu64 "\n",
                       node_names[l->from], node_names[l->to], l->device,
                       l->protocol, l->messages, l->bytes);
     }

@@ -50,11 +50,9 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
 bool chempi_verdict_rank(struct chempi_verdict *v,
                          const struct chempi_spec *spec, uint32_t node,
                          uint32_t rank, uint32_t pid, enum chempi_end how,
-                         uint32_t code, const char *program,
-                         const char *detail)
+                         uint32_t code, const char *program, const char *detail)
 {
-    const int weight =
-        how == CHEMPI_END_ABORT ? WEIGHT_ABORT : WEIGHT_END;
+    const int weight = how == CHEMPI_END_ABORT ? WEIGHT_ABORT : WEIGHT_END;
     char what[CHEMPI_TEXT_MAX];
     char who[64] = "";
     const int status = describe(how, code, detail, what, sizeof(what));
@@ -85,8 +83,7 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text)
     v->weight = WEIGHT_END;
     v->status = CHEMPI_EXIT_FAILURE;
     v->rank = CHEMPI_NODE_ANY;
-    (void)snprintf(v->text, sizeof(v->text), "%.900s; the job was ended",
-                   text);
+    (void)snprintf(v->text, sizeof(v->text), "%.900s; the job was ended", text);
 }
 
 void chempi_verdict_order(struct chempi_verdict *v, int status,

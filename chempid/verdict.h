@@ -22,9 +22,9 @@
 #define CHEMPI_EXIT_SIGNAL 128 /* plus the signal's number */
 
 struct chempi_verdict {
-    int weight; /* of the cause; 0: none yet */
-    int status; /* of the cause */
-    int late;   /* largest exit code of ranks that had finalized */
+    int weight;    /* of the cause; 0: none yet */
+    int status;    /* of the cause */
+    int late;      /* largest exit code of ranks that had finalized */
     uint32_t rank; /* the cause's, or CHEMPI_NODE_ANY */
     char text[CHEMPI_TEXT_MAX]; /* the sentence */
 };

@@ -117,8 +117,8 @@ static void take_hello(struct chempi_auth *auth, const uint8_t *in,
     auth->state = CHEMPI_AUTH_FINISH;
 }
 
-static int take_reply(struct chempi_auth *auth, const uint8_t *in,
-                      uint8_t *out, size_t *out_len, struct chempi_err *err)
+static int take_reply(struct chempi_auth *auth, const uint8_t *in, uint8_t *out,
+                      size_t *out_len, struct chempi_err *err)
 {
     int rc;
 
@@ -146,8 +146,7 @@ static int take_finish(struct chempi_auth *auth, const uint8_t *in,
     return 1;
 }
 
-static void make_hello(struct chempi_auth *auth, uint8_t *out,
-                       size_t *out_len)
+static void make_hello(struct chempi_auth *auth, uint8_t *out, size_t *out_len)
 {
     randombytes_buf(auth->client_nonce, sizeof(auth->client_nonce));
     memcpy(out, HELLO_MAGIC, HELLO_MAGIC_LEN);
@@ -211,8 +210,7 @@ static int check_key_file(int fd, const char *path, struct chempi_err *err)
 }
 
 static int parse_key(const char *path, const char *text, size_t len,
-                     uint8_t key[CHEMPI_AUTH_KEY_BYTES],
-                     struct chempi_err *err)
+                     uint8_t key[CHEMPI_AUTH_KEY_BYTES], struct chempi_err *err)
 {
     size_t bin_len;
     const char *end;

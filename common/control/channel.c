@@ -10,8 +10,8 @@
 
 #include "common/base/sys.h"
 
-#define FIRST_CAP 4096u        /* bytes of the first input buffer */
-#define FILL_BOUND (1u << 20)  /* bytes taken by one fill, about */
+#define FIRST_CAP 4096u       /* bytes of the first input buffer */
+#define FILL_BOUND (1u << 20) /* bytes taken by one fill, about */
 
 void chempi_channel_init(struct chempi_channel *ch, int fd, uint32_t in_max,
                          size_t queue_max)

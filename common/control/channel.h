@@ -22,7 +22,7 @@
 
 #include "common/control/wire.h"
 
-#define CHEMPI_FRAME_HEADER 16u          /* bytes */
+#define CHEMPI_FRAME_HEADER 16u /* bytes */
 #define CHEMPI_FRAME_MAGIC UINT16_C(0xc4e1)
 
 struct chempi_frame {

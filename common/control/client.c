@@ -63,7 +63,8 @@ static int find_socket(int *out, struct chempi_err *err)
         return -ENOENT;
     if (number_in_env(text, &fd))
         return chempi_err_set(err, -EINVAL,
-                              CHEMPI_CONTROL_ENV "=%.32s is no descriptor; "
+                              CHEMPI_CONTROL_ENV
+                              "=%.32s is no descriptor; "
                               "start the program with chempirun or unset it",
                               text);
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
@@ -250,8 +251,7 @@ static int shake_hands(struct chempi_client *c, struct chempi_err *err)
 {
     const uint64_t deadline =
         chempi_clock_ns() + WELCOME_LIMIT_MS * CHEMPI_NS_PER_MS;
-    struct chempi_writer *w =
-        chempi_channel_begin(&c->ch, CHEMPI_MSG_HELLO, 0);
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HELLO, 0);
     struct chempi_frame frame;
     int rc;
 
@@ -264,8 +264,7 @@ static int shake_hands(struct chempi_client *c, struct chempi_err *err)
     if (rc)
         return chempi_err_set(err, rc, "no word from the supervisor: %s",
                               chempi_err_name(rc));
-    rc = frame.type == CHEMPI_MSG_WELCOME ? parse_welcome(c, &frame)
-                                          : -EBADMSG;
+    rc = frame.type == CHEMPI_MSG_WELCOME ? parse_welcome(c, &frame) : -EBADMSG;
     if (rc == -EPROTO)
         return chempi_err_set(err, rc,
                               "chempirun and this program's library are of "
@@ -381,8 +380,7 @@ int chempi_client_get(struct chempi_client *c, uint32_t rank, const char *key)
 
 int chempi_client_fence(struct chempi_client *c, uint64_t *fence)
 {
-    struct chempi_writer *w =
-        chempi_channel_begin(&c->ch, CHEMPI_MSG_FENCE, 0);
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_FENCE, 0);
     int rc;
 
     chempi_wire_put_u64(w, c->fences + 1);
@@ -422,8 +420,7 @@ int chempi_client_report(struct chempi_client *c, const char *text, size_t len)
 int chempi_client_abort(struct chempi_client *c, int exit_code,
                         const char *text)
 {
-    struct chempi_writer *w =
-        chempi_channel_begin(&c->ch, CHEMPI_MSG_ABORT, 0);
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_ABORT, 0);
     char cut[CHEMPI_TEXT_MAX];
     int rc;
 
@@ -459,8 +456,7 @@ static int dispatch_got(const struct chempi_client *c, struct chempi_reader *r,
     uint32_t rank = chempi_wire_get_u32(r);
     const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
     size_t len;
-    const uint8_t *value =
-        chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
+    const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
 
     if (!chempi_wire_is_done(r) || rank >= c->job.size)
         return -EBADMSG;
@@ -468,8 +464,7 @@ static int dispatch_got(const struct chempi_client *c, struct chempi_reader *r,
     return 0;
 }
 
-static int dispatch_lost(const struct chempi_client *c,
-                         struct chempi_reader *r,
+static int dispatch_lost(const struct chempi_client *c, struct chempi_reader *r,
                          const struct chempi_client_events *ev, void *arg)
 {
     uint32_t rank = chempi_wire_get_u32(r);
@@ -516,7 +511,8 @@ static int dispatch(const struct chempi_client *c,
 
 static int lost(struct chempi_err *err, int code)
 {
-    return chempi_err_set(err, -EPIPE, "the supervisor of this node is lost: %s",
+    return chempi_err_set(err, -EPIPE,
+                          "the supervisor of this node is lost: %s",
                           chempi_err_name(code));
 }
 

@@ -21,11 +21,11 @@
 #include "common/base/err.h"
 
 #define CHEMPI_CONTROL_ENV "CHEMPI_CONTROL_FD"
-#define CHEMPI_JOB_ID_MAX 64        /* bytes with the terminating zero */
-#define CHEMPI_NODE_NAME_MAX 64     /* bytes with the terminating zero */
+#define CHEMPI_JOB_ID_MAX 64    /* bytes with the terminating zero */
+#define CHEMPI_NODE_NAME_MAX 64 /* bytes with the terminating zero */
 #define CHEMPI_JOB_SECRET_BYTES 32
-#define CHEMPI_KVS_KEY_MAX 64       /* bytes with the terminating zero */
-#define CHEMPI_KVS_VALUE_MAX 4096   /* bytes */
+#define CHEMPI_KVS_KEY_MAX 64     /* bytes with the terminating zero */
+#define CHEMPI_KVS_VALUE_MAX 4096 /* bytes */
 
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {
@@ -97,8 +97,8 @@ int chempi_client_fence(struct chempi_client *client, uint64_t *fence);
  * Returns the number of notices delivered, or -EPIPE when the supervisor is
  * lost. */
 int chempi_client_progress(struct chempi_client *client,
-                           const struct chempi_client_events *events,
-                           void *arg, struct chempi_err *err);
+                           const struct chempi_client_events *events, void *arg,
+                           struct chempi_err *err);
 
 /* Ask for the end of the whole job with this exit code; text says why. The
  * supervisor then kills the ranks. Blocks at most 5 s to get it written. */

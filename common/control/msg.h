@@ -15,17 +15,17 @@
 /* Limits on what a peer can make us hold. */
 #define CHEMPI_JOB_RANKS_MAX (1u << 20)
 #define CHEMPI_JOB_NODES_MAX (1u << 16)
-#define CHEMPI_TEXT_MAX 1024u            /* bytes of a sentence, with zero */
-#define CHEMPI_REPORT_MAX (1u << 20)     /* bytes of one rank's report */
-#define CHEMPI_RANK_KEYS_MAX 1024u       /* keys one rank may publish */
-#define CHEMPI_RANK_GETS_MAX (1u << 16)  /* questions open at one node */
-#define CHEMPI_OUTPUT_CHUNK (64u << 10)  /* bytes of one output message */
+#define CHEMPI_TEXT_MAX 1024u             /* bytes of a sentence, with zero */
+#define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of one rank's report */
+#define CHEMPI_RANK_KEYS_MAX 1024u        /* keys one rank may publish */
+#define CHEMPI_RANK_GETS_MAX (1u << 16)   /* questions open at one node */
+#define CHEMPI_OUTPUT_CHUNK (64u << 10)   /* bytes of one output message */
 #define CHEMPI_OUTPUT_WINDOW (256u << 10) /* unacknowledged bytes per node */
-#define CHEMPI_STDIN_WINDOW (64u << 10)  /* the same, standard input */
-#define CHEMPI_RANK_IN_MAX (2u << 20)    /* payload: rank to supervisor */
-#define CHEMPI_RANK_OUT_MAX (32u << 20)  /* payload: supervisor to rank */
-#define CHEMPI_TREE_MAX (64u << 20)      /* payload: on the job's tree */
-#define CHEMPI_QUEUE_MAX (256u << 20)    /* queued towards one peer */
+#define CHEMPI_STDIN_WINDOW (64u << 10)   /* the same, standard input */
+#define CHEMPI_RANK_IN_MAX (2u << 20)     /* payload: rank to supervisor */
+#define CHEMPI_RANK_OUT_MAX (32u << 20)   /* payload: supervisor to rank */
+#define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
+#define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
 
 enum chempi_msg {
     /* rank -> supervisor */
@@ -46,18 +46,18 @@ enum chempi_msg {
     CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms */
 
     /* on the job's tree, towards the root (the launcher) */
-    CHEMPI_MSG_STARTED = 32,  /* u32 nodes: their ranks run */
-    CHEMPI_MSG_OUTPUT = 33,   /* u32 node, u32 rank, u8 1|2, blob */
-    CHEMPI_MSG_EATEN = 34,    /* u32 node, u32 bytes of input used */
-    CHEMPI_MSG_ENDED = 35,    /* a rank ended badly: u32 node, u32 rank,
-                                 u32 pid, u8 how, u32 code, str program,
-                                 str text */
+    CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
+    CHEMPI_MSG_OUTPUT = 33,    /* u32 node, u32 rank, u8 1|2, blob */
+    CHEMPI_MSG_EATEN = 34,     /* u32 node, u32 bytes of input used */
+    CHEMPI_MSG_ENDED = 35,     /* a rank ended badly: u32 node, u32 rank,
+                                  u32 pid, u8 how, u32 code, str program,
+                                  str text */
     CHEMPI_MSG_NODE_LOST = 36, /* u32 node, str text */
-    CHEMPI_MSG_ENTERED = 37,  /* u64 fence: entered by all below */
-    CHEMPI_MSG_STATS = 38,    /* u32 node, blob text */
-    CHEMPI_MSG_DONE = 39,     /* u32 nodes: all ranks there have ended */
-    CHEMPI_MSG_GONE = 40,     /* u32 nodes: nothing is left there */
-    CHEMPI_MSG_ORDERED = 41,  /* u32 node, str text: the job shall end */
+    CHEMPI_MSG_ENTERED = 37,   /* u64 fence: entered by all below */
+    CHEMPI_MSG_STATS = 38,     /* u32 node, blob text */
+    CHEMPI_MSG_DONE = 39,      /* u32 nodes: all ranks there have ended */
+    CHEMPI_MSG_GONE = 40,      /* u32 nodes: nothing is left there */
+    CHEMPI_MSG_ORDERED = 41,   /* u32 node, str text: the job shall end */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -69,16 +69,16 @@ enum chempi_msg {
     CHEMPI_MSG_END = 54,     /* leave */
 
     /* on the tree, from node to node */
-    CHEMPI_MSG_ASK = 60,   /* u32 to node, u32 from node, u32 rank, str key */
+    CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */
     CHEMPI_MSG_ANSWER = 61, /* u32 to node, u32 rank, str key, blob value */
 
     /* between daemons and their clients */
-    CHEMPI_MSG_GREET = 80,  /* u32 version, str node or "" */
-    CHEMPI_MSG_QUERY = 81,  /* frame.job: the question's number; count n,
-                               n x str node; none: all that are known */
-    CHEMPI_MSG_STATUS = 82, /* frame.job: the question's number; records, see
-                               chempid/status.h */
-    CHEMPI_MSG_DROP = 83,   /* frame.job: whoever ordered it is gone */
+    CHEMPI_MSG_GREET = 80,   /* u32 version, str node or "" */
+    CHEMPI_MSG_QUERY = 81,   /* frame.job: the question's number; count n,
+                                n x str node; none: all that are known */
+    CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
+                                chempid/status.h */
+    CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */
     CHEMPI_MSG_REQUEST = 84, /* u32 enum chempi_request, str node, str job,
                                 u32 uid */
     CHEMPI_MSG_REPLY = 85,   /* u32 errno or 0, str text */

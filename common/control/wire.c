@@ -93,8 +93,7 @@ void chempi_wire_put_raw(struct chempi_writer *w, const void *data, size_t len)
         memcpy(at, data, len);
 }
 
-void chempi_wire_put_blob(struct chempi_writer *w, const void *data,
-                          size_t len)
+void chempi_wire_put_blob(struct chempi_writer *w, const void *data, size_t len)
 {
     if (len > UINT32_MAX) {
         w->error = w->error ? w->error : -EMSGSIZE;

@@ -38,8 +38,7 @@ void chempi_wire_put_u8(struct chempi_writer *w, uint8_t v);
 void chempi_wire_put_u16(struct chempi_writer *w, uint16_t v);
 void chempi_wire_put_u32(struct chempi_writer *w, uint32_t v);
 void chempi_wire_put_u64(struct chempi_writer *w, uint64_t v);
-void chempi_wire_put_raw(struct chempi_writer *w, const void *data,
-                         size_t len);
+void chempi_wire_put_raw(struct chempi_writer *w, const void *data, size_t len);
 void chempi_wire_put_str(struct chempi_writer *w, const char *s);
 void chempi_wire_put_blob(struct chempi_writer *w, const void *data,
                           size_t len);

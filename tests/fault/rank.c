@@ -159,8 +159,8 @@ static void check_region(void)
     const struct chempi_region_header *header;
     const size_t len = (size_t)chempi_region_reserved(job->local_size);
 
-    header = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED,
-                  job->region_fd, 0);
+    header =
+        mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, job->region_fd, 0);
     if (header == MAP_FAILED)
         check(-errno, "mmap");
     if (header->magic != CHEMPI_REGION_MAGIC ||
