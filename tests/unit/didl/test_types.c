@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datatypes through the public calls, in a world of one. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/didl/typemap.h"
+
+#define ARENA (1 << 20) /* bytes; displacement 0 is the middle */
+#define MIDDLE (ARENA / 2)
+#define ELEMENTS_MAX 3
+
+static unsigned char *arena;
+static unsigned char *packed;
+static unsigned char *expected;
+
+static void start(void)
+{
+    MPI_Init(NULL, NULL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    arena = malloc(ARENA);
+    packed = malloc(ARENA);
+    expected = malloc(ARENA);
+}
+
+static void stop(void)
+{
+    free(arena);
+    free(packed);
+    free(expected);
+    MPI_Finalize();
+}
+
+static void scramble(unsigned char *bytes)
+{
+    for (size_t i = 0; i < ARENA; i++)
+        bytes[i] = (unsigned char)typemap_random(256);
+}
+
+static void check_bounds(const struct typemap *map)
+{
+    MPI_Aint lb, extent, true_lb, true_ub, got_lb, got_extent;
+    MPI_Count size;
+
+    MPI_Type_size_c(map->type, &size);
+    cr_assert_eq(size, typemap_size(map));
+    MPI_Type_get_extent(map->type, &lb, &extent);
+    cr_assert_eq(extent, map->ub - map->lb, "extent %ld, not %ld",
+                 (long)extent, (long)(map->ub - map->lb));
+    cr_assert_eq(lb, map->lb, "lower bound %ld, not %ld", (long)lb,
+                 (long)map->lb);
+    MPI_Type_get_true_extent(map->type, &got_lb, &got_extent);
+    typemap_true_bounds(map, &true_lb, &true_ub);
+    cr_assert_eq(got_lb, true_lb);
+    cr_assert_eq(got_extent, true_ub - true_lb);
+}
+
+/* The address of a byte of entry k of element i. */
+static unsigned char *byte_of(const struct typemap *map, int i, size_t k,
+                              int b)
+{
+    return arena + MIDDLE + i * (map->ub - map->lb) + map->entries[k].disp + b;
+}
+
+static void check_pack(const struct typemap *map, int count)
+{
+    size_t n = 0;
+    int position = 0;
+    int size;
+
+    scramble(arena);
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < map->count; k++)
+            for (int b = 0; b < map->entries[k].size; b++)
+                expected[n++] = *byte_of(map, i, k, b);
+    MPI_Pack_size(count, map->type, MPI_COMM_SELF, &size);
+    cr_assert_eq((size_t)size, n);
+    cr_assert_eq(MPI_Pack(arena + MIDDLE, count, map->type, packed, size,
+                          &position, MPI_COMM_SELF), MPI_SUCCESS);
+    cr_assert_eq(position, size);
+    cr_assert(memcmp(packed, expected, n) == 0);
+}
+
+/* Overlapping entries would make the result depend on the order. */
+static bool has_overlap(const struct typemap *map, int count)
+{
+    bool is_found = false;
+
+    memset(arena, 0, ARENA);
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < map->count; k++)
+            for (int b = 0; b < map->entries[k].size; b++)
+                is_found |= (*byte_of(map, i, k, b))++ != 0;
+    return is_found;
+}
+
+static void check_unpack(const struct typemap *map, int count)
+{
+    int size = (int)typemap_size(map) * count;
+    int position = 0;
+    size_t n = 0;
+
+    if (has_overlap(map, count))
+        return;
+    scramble(packed);
+    memset(arena, 7, ARENA);
+    for (int i = 0; i < count; i++)
+        for (size_t k = 0; k < map->count; k++)
+            for (int b = 0; b < map->entries[k].size; b++)
+                *byte_of(map, i, k, b) = packed[n++];
+    memcpy(expected, arena, ARENA);
+    memset(arena, 7, ARENA);
+    cr_assert_eq(MPI_Unpack(packed, size, &position, arena + MIDDLE, count,
+                            map->type, MPI_COMM_SELF), MPI_SUCCESS);
+    cr_assert_eq(position, size);
+    cr_assert(memcmp(arena, expected, ARENA) == 0);
+}
+
+/* Every prefix of whole basic elements is counted as such. */
+static void check_elements(const struct typemap *map)
+{
+    MPI_Status status;
+    MPI_Count elements;
+    MPI_Count count;
+
+    for (size_t k = 0; k <= 2 * map->count; k += 1 + map->count / 7) {
+        MPI_Status_set_elements_c(&status, map->type, (MPI_Count)k);
+        MPI_Get_elements_c(&status, map->type, &elements);
+        cr_assert_eq(elements, (MPI_Count)k);
+        MPI_Get_count_c(&status, map->type, &count);
+        if (map->count > 0 && k % map->count == 0)
+            cr_assert_eq(count, (MPI_Count)(k / map->count));
+        else if (map->count > 0)
+            cr_assert_eq(count, MPI_UNDEFINED);
+    }
+}
+
+static void check_external(const struct typemap *map, int count)
+{
+    MPI_Aint size;
+    MPI_Aint position = 0;
+
+    if (has_overlap(map, count))
+        return;
+    MPI_Pack_external_size("external32", count, map->type, &size);
+    scramble(packed);
+    memset(arena, 7, ARENA);
+    cr_assert_eq(MPI_Unpack_external("external32", packed, size, &position,
+                                     arena + MIDDLE, count, map->type),
+                 MPI_SUCCESS);
+    cr_assert_eq(position, size);
+    position = 0;
+    cr_assert_eq(MPI_Pack_external("external32", arena + MIDDLE, count,
+                                   map->type, expected, size, &position),
+                 MPI_SUCCESS);
+    cr_assert_eq(position, size);
+    for (size_t k = 0; k < map->count; k++)
+        if (map->entries[k].basic == MPI_LONG_DOUBLE)
+            return; /* not every binary128 fits a long double */
+    cr_assert(memcmp(packed, expected, (size_t)size) == 0);
+}
+
+static void check_type(int depth, bool is_wide)
+{
+    struct typemap map = typemap_make(depth, is_wide);
+    int count = (int)typemap_random(ELEMENTS_MAX + 1);
+
+    check_bounds(&map);
+    MPI_Type_commit(&map.type);
+    check_pack(&map, count);
+    check_unpack(&map, count);
+    check_elements(&map);
+    check_external(&map, count);
+    typemap_free(&map);
+}
+
+Test(types, are_what_their_type_maps_say, .init = start, .fini = stop)
+{
+    for (int i = 0; i < 300; i++)
+        check_type(1 + (int)typemap_random(4), false);
+}
+
+Test(types, are_the_same_when_made_with_large_counts, .init = start,
+     .fini = stop)
+{
+    for (int i = 0; i < 300; i++)
+        check_type(1 + (int)typemap_random(4), true);
+}
+
+Test(types, have_the_sizes_of_the_language, .init = start, .fini = stop)
+{
+    static const struct {
+        MPI_Datatype type;
+        int size;
+        int extent;
+    } known[] = {
+        {MPI_CHAR, 1, 1},          {MPI_SHORT, 2, 2},
+        {MPI_INT, 4, 4},           {MPI_LONG, sizeof(long), sizeof(long)},
+        {MPI_LONG_DOUBLE, sizeof(long double), sizeof(long double)},
+        {MPI_FLOAT_INT, 8, 8},     {MPI_DOUBLE_INT, 12, 16},
+        {MPI_LONG_INT, 12, 16},    {MPI_SHORT_INT, 6, 8},
+        {MPI_2INT, 8, 8},          {MPI_LONG_DOUBLE_INT, 20, 32},
+        {MPI_C_BOOL, 1, 1},        {MPI_WCHAR, 4, 4},
+        {MPI_INTEGER, 4, 4},       {MPI_DOUBLE_PRECISION, 8, 8},
+        {MPI_DOUBLE_COMPLEX, 16, 16}, {MPI_2DOUBLE_PRECISION, 16, 16},
+        {MPI_COMPLEX32, 32, 32},   {MPI_REAL2, 2, 2},
+        {MPI_COUNT, 8, 8},         {MPI_PACKED, 1, 1}};
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        MPI_Aint lb, extent;
+        int size;
+
+        MPI_Type_size(known[i].type, &size);
+        MPI_Type_get_extent(known[i].type, &lb, &extent);
+        cr_assert_eq(size, known[i].size);
+        cr_assert_eq(extent, known[i].extent);
+        cr_assert_eq(lb, 0);
+    }
+}
+
+Test(types, agree_with_the_sizes_in_their_handles, .init = start, .fini = stop)
+{
+    for (uintptr_t h = 0x240; h < 0x300; h++) {
+        MPI_Datatype type = (MPI_Datatype)h;
+        int size;
+
+        if ((h & 0x40) && MPI_Type_size(type, &size) == MPI_SUCCESS)
+            cr_assert_eq(size, 1 << ((h >> 3) & 7), "handle %#lx", (long)h);
+    }
+}
+
+Test(types, give_their_contents_back, .init = start, .fini = stop)
+{
+    int lengths[] = {1, 2};
+    MPI_Aint displs[] = {0, 16};
+    MPI_Datatype members[] = {MPI_INT, MPI_DOUBLE};
+    MPI_Datatype type, got[2];
+    int ints[3];
+    MPI_Aint addresses[2];
+    int ni, na, nd, combiner;
+
+    MPI_Type_create_struct(2, lengths, displs, members, &type);
+    MPI_Type_get_envelope(type, &ni, &na, &nd, &combiner);
+    cr_assert_eq(combiner, MPI_COMBINER_STRUCT);
+    cr_assert(ni == 3 && na == 2 && nd == 2);
+    MPI_Type_get_contents(type, 3, 2, 2, ints, addresses, got);
+    cr_assert(ints[0] == 2 && ints[1] == 1 && ints[2] == 2);
+    cr_assert(addresses[0] == 0 && addresses[1] == 16);
+    cr_assert(got[0] == MPI_INT && got[1] == MPI_DOUBLE);
+    MPI_Type_free(&type);
+}
+
+Test(types, made_with_large_counts_are_refused_by_the_int_enquiry,
+     .init = start, .fini = stop)
+{
+    MPI_Datatype type, old;
+    MPI_Count ni, na, nc, nd, large[3];
+    int i1, i2, i3, combiner, none[1];
+    MPI_Aint addresses[1];
+
+    MPI_Type_vector_c(3, 2, 5, MPI_INT, &type);
+    cr_assert_neq(MPI_Type_get_envelope(type, &i1, &i2, &i3, &combiner),
+                  MPI_SUCCESS);
+    MPI_Type_get_envelope_c(type, &ni, &na, &nc, &nd, &combiner);
+    cr_assert(ni == 0 && na == 0 && nc == 3 && nd == 1);
+    MPI_Type_get_contents_c(type, 0, 0, 3, 1, none, addresses, large, &old);
+    cr_assert(large[0] == 3 && large[1] == 2 && large[2] == 5);
+    cr_assert_eq(old, MPI_INT);
+    MPI_Type_free(&type);
+}
+
+Test(types, may_be_larger_than_any_memory, .init = start, .fini = stop)
+{
+    MPI_Datatype row, matrix;
+    MPI_Count size, lb, extent;
+    int narrow;
+
+    MPI_Type_vector(1 << 20, 1, 1 << 10, MPI_DOUBLE, &row);
+    MPI_Type_contiguous_c(INT64_C(1) << 25, row, &matrix);
+    MPI_Type_commit(&matrix);
+    MPI_Type_size_c(matrix, &size);
+    cr_assert_eq(size, INT64_C(1) << 48);
+    MPI_Type_get_extent_c(matrix, &lb, &extent);
+    cr_assert_gt(extent, size);
+    MPI_Type_size(matrix, &narrow);
+    cr_assert_eq(narrow, MPI_UNDEFINED);
+    MPI_Type_free(&row);
+    MPI_Type_free(&matrix);
+}
+
+Test(types, are_freed_only_after_their_last_use, .init = start, .fini = stop)
+{
+    MPI_Datatype inner, outer;
+    int in[16] = {0};
+    int out[8];
+    int position = 0;
+
+    for (int i = 0; i < 16; i++)
+        in[i] = i;
+    MPI_Type_vector(2, 1, 2, MPI_INT, &inner);
+    MPI_Type_create_resized(inner, 0, 4 * sizeof(int), &outer);
+    MPI_Type_free(&inner);
+    cr_assert_eq(inner, MPI_DATATYPE_NULL);
+    MPI_Type_commit(&outer);
+    MPI_Pack(in, 4, outer, out, sizeof(out), &position, MPI_COMM_SELF);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq(out[i], 2 * i);
+    MPI_Type_free(&outer);
+}
+
+Test(types, by_precision_are_the_same_handle_each_time, .init = start,
+     .fini = stop)
+{
+    MPI_Datatype a, b;
+    int ni, na, nd, combiner, args[2];
+
+    MPI_Type_create_f90_real(15, 307, &a);
+    MPI_Type_create_f90_real(15, 307, &b);
+    cr_assert_eq(a, b);
+    MPI_Type_get_envelope(a, &ni, &na, &nd, &combiner);
+    cr_assert_eq(combiner, MPI_COMBINER_F90_REAL);
+    MPI_Type_get_contents(a, 2, 0, 0, args, NULL, NULL);
+    cr_assert(args[0] == 15 && args[1] == 307);
+}
+
+Test(types, in_external32_are_big_endian, .init = start, .fini = stop)
+{
+    int value = 0x01020304;
+    long wide = -2;
+    long double pi = 3.14159265358979323846L, back;
+    unsigned char out[16];
+    MPI_Aint position = 0;
+
+    MPI_Pack_external("external32", &value, 1, MPI_INT, out, sizeof(out),
+                      &position);
+    cr_assert(position == 4 && out[0] == 1 && out[3] == 4);
+    position = 0;
+    MPI_Pack_external("external32", &wide, 1, MPI_LONG, out, sizeof(out),
+                      &position);
+    cr_assert(position == 4 && out[0] == 0xff && out[3] == 0xfe);
+    position = 0;
+    wide = 0;
+    MPI_Unpack_external("external32", out, 4, &position, &wide, 1, MPI_LONG);
+    cr_assert_eq(wide, -2);
+    position = 0;
+    MPI_Pack_external("external32", &pi, 1, MPI_LONG_DOUBLE, out, sizeof(out),
+                      &position);
+    cr_assert(position == 16 && out[0] == 0x40 && out[1] == 0x00);
+    position = 0;
+    MPI_Unpack_external("external32", out, 16, &position, &back, 1,
+                        MPI_LONG_DOUBLE);
+    cr_assert(back == pi);
+}
