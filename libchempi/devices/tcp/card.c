@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAGIC UINT32_C(0x31435443) /* "CTC1" */
+#define DESCRIBED 0x80u
 
 struct wire_head {
     uint32_t magic;
@@ -19,7 +20,7 @@ struct wire_head {
 struct wire_entry {
     uint32_t network;
     uint16_t port;
-    uint8_t family; /* 4 or 6 */
+    uint8_t family; /* 4 or 6, and DESCRIBED */
     uint8_t prefix;
     uint8_t address[16]; /* network order; IPv4: the first four */
 };
@@ -52,7 +53,8 @@ size_t chempi_tcp_card_put(const struct chempi_tcp_card *card,
         struct wire_entry w = {
             .network = htole32(e->network),
             .port = htole16(chempi_tcp_address_port(&e->address)),
-            .family = is_v6 ? 6 : 4,
+            .family = (uint8_t)((is_v6 ? 6u : 4u) |
+                                (e->is_described ? DESCRIBED : 0u)),
             .prefix = e->prefix};
 
         memcpy(w.address, chempi_tcp_address_bytes(&e->address),
@@ -64,14 +66,17 @@ size_t chempi_tcp_card_put(const struct chempi_tcp_card *card,
 
 static int get_entry(const struct wire_entry *w, struct chempi_tcp_entry *out)
 {
+    uint8_t family = (uint8_t)(w->family & ~DESCRIBED);
+
     *out = (struct chempi_tcp_entry){.network = le32toh(w->network),
-                                     .prefix = w->prefix};
-    if (!w->port || w->prefix > (w->family == 6 ? 128 : 32))
+                                     .prefix = w->prefix,
+                                     .is_described = family != w->family};
+    if (!w->port || w->prefix > (family == 6 ? 128 : 32))
         return -EBADMSG;
-    if (w->family == 6) {
+    if (family == 6) {
         out->address.u.in6.sin6_family = AF_INET6;
         memcpy(&out->address.u.in6.sin6_addr, w->address, 16);
-    } else if (w->family == 4) {
+    } else if (family == 4) {
         out->address.u.in.sin_family = AF_INET;
         memcpy(&out->address.u.in.sin_addr, w->address, 4);
     } else {
@@ -127,7 +132,7 @@ static int rank_entry(const struct chempi_tcp_card *mine,
         if (is_same_host(mine, peer))
             return is_v6;
         /* Only a description may speak of somebody else's loopback. */
-        return e->network == CHEMPI_TCP_NETWORK_ANY ? -1 : 2 + is_v6;
+        return e->is_described ? 2 + is_v6 : -1;
     }
     for (uint32_t i = 0; i < mine->count; i++) {
         const struct chempi_tcp_entry *own = &mine->entries[i];

@@ -2,11 +2,13 @@
 /*
  * The card: where a process listens, by network. Wire form, little-endian:
  * a head (magic "CTC1", number of entries, host identity) and the entries
- * (network, port, family 4 or 6, length of the network part, address).
+ * (network, port, family 4 or 6 and in its top bit whether the description
+ * names the address, length of the network part, address).
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_CARD_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_CARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,8 +19,9 @@
 #define CHEMPI_TCP_NETWORK_ANY 0u /* no network of a description */
 
 struct chempi_tcp_entry {
-    uint32_t network; /* chempi_tcp_network_id(), CHEMPI_TCP_NETWORK_ANY */
-    uint8_t prefix;   /* bits of the network part */
+    uint32_t network;  /* chempi_tcp_network_id(), CHEMPI_TCP_NETWORK_ANY */
+    uint8_t prefix;    /* bits of the network part */
+    bool is_described; /* the description says so; else found out */
     struct chempi_tcp_address address;
 };
 
@@ -39,7 +42,8 @@ int chempi_tcp_card_get(const void *src, size_t len,
                         struct chempi_tcp_card *out);
 
 /* The peer's addresses on a network, best first as seen from mine: loopback
- * if both are on one host, then a common subnet, then IPv4, then IPv6.
+ * if both are on one host (or the description says so), then a common subnet,
+ * then IPv4, then IPv6.
  * Returns their number; 0: there is none that can work. */
 size_t
 chempi_tcp_card_choose(const struct chempi_tcp_card *mine,

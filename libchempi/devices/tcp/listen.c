@@ -357,15 +357,17 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
 
 static void add_entry(struct chempi_tcp_dev *dev, uint32_t network,
                       const struct chempi_tcp_address *address, uint8_t prefix,
-                      uint16_t port)
+                      uint16_t port, bool is_described)
 {
     struct chempi_tcp_card *card = &dev->card;
     struct chempi_tcp_entry *e = &card->entries[card->count];
 
     if (card->count == CHEMPI_TCP_ENTRY_MAX)
         return; /* there are enough to choose from */
-    *e = (struct chempi_tcp_entry){
-        .network = network, .prefix = prefix, .address = *address};
+    *e = (struct chempi_tcp_entry){.network = network,
+                                   .prefix = prefix,
+                                   .is_described = is_described,
+                                   .address = *address};
     chempi_tcp_address_set_port(&e->address, port);
     card->count++;
 }
@@ -393,8 +395,8 @@ static int listen_any(struct chempi_tcp_dev *dev, uint32_t network,
             (is_local && !chempi_tcp_address_is_near(at, &a, 32)) ||
             (a.u.sa.sa_family == AF_INET && at->u.sa.sa_family == AF_INET6))
             continue;
-        add_entry(dev, network, at, mine[i].prefix,
-                  chempi_tcp_address_port(&a));
+        add_entry(dev, network, at, mine[i].prefix, chempi_tcp_address_port(&a),
+                  false);
     }
     return rc;
 }
@@ -462,7 +464,7 @@ static int listen_network(struct chempi_tcp_dev *dev,
             has_address ? a->address : a->interface, node, name,
             chempi_err_name(rc));
     add_entry(dev, network, &at.address, at.prefix,
-              chempi_tcp_address_port(&at.address));
+              chempi_tcp_address_port(&at.address), has_address);
     return 0;
 }
 

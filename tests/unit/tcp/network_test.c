@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which addresses and networks the device uses, by a network description. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/table/build.h"
+#include "libchempi/devices/tcp/internal.h"
+#include "libchempi/devices/tcp/tcp.h"
+#include "tests/unit/tcp/ends.h"
+
+/* A cluster of two nodes: who is attached where, and the network for small
+ * and for large messages between them. */
+struct plan {
+    const char *devices[2];    /* of networks 0 and 1 */
+    const char *address[2][2]; /* [node][network]; NULL: not attached */
+    const char *interface[2][2];
+    uint32_t small; /* network up to LIMIT bytes */
+    uint32_t large; /* network above */
+};
+
+#define LIMIT 1000u
+
+static struct ends ends;
+static struct chempi_blob images[2];
+
+static void build_directory(const struct plan *plan, struct chempi_blob *out)
+{
+    static const char *const names[] = {"fast", "slow"};
+    static const char *const nodes[] = {"n0", "n1"};
+    struct chempi_dir_builder *b = chempi_dir_builder_create();
+
+    for (uint32_t n = 0; n < 2; n++)
+        chempi_dir_builder_add_network(b, names[n], "ethernet",
+                                       plan->devices[n]);
+    for (uint32_t i = 0; i < 2; i++) {
+        chempi_dir_builder_add_node(b, nodes[i], i, 1, false);
+        for (uint32_t n = 0; n < 2; n++) {
+            if (plan->address[i][n] || plan->interface[i][n])
+                chempi_dir_builder_attach(b, n,
+                                          plan->address[i][n] &&
+                                                  plan->address[i][n][0]
+                                              ? plan->address[i][n]
+                                              : NULL,
+                                          plan->interface[i][n]);
+        }
+    }
+    cr_assert_eq(chempi_dir_builder_finish(b, out, NULL), 0);
+    chempi_dir_builder_destroy(b);
+}
+
+static void build_routes(const struct plan *plan, uint32_t self,
+                         struct chempi_blob *out)
+{
+    struct chempi_routes_builder *b = chempi_routes_builder_create(self, 2);
+
+    chempi_routes_builder_begin(b, !self);
+    chempi_routes_builder_add_range(b, LIMIT, 1, 0, 1);
+    chempi_routes_builder_add_stage(b, plan->small, plan->devices[plan->small],
+                                    "eager", NULL, 0);
+    chempi_routes_builder_add_range(b, UINT64_MAX, 1, 0, 1);
+    chempi_routes_builder_add_stage(b, plan->large, plan->devices[plan->large],
+                                    "rendezvous", NULL, 0);
+    cr_assert_eq(chempi_routes_builder_finish(b, out, NULL), 0);
+    chempi_routes_builder_destroy(b);
+}
+
+/* Tables for both nodes into ends; 0 or what opening says. */
+static int open_planned(const struct plan *plan)
+{
+    ends_default(&ends, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct chempi_blob directory;
+        struct chempi_blob routes;
+        struct chempi_table *table;
+        struct chempi_err err;
+
+        build_directory(plan, &directory);
+        build_routes(plan, i, &routes);
+        cr_assert_eq(
+            chempi_table_build_image(i, i, &routes, &directory, &images[i]), 0);
+        chempi_blob_fini(&directory);
+        chempi_blob_fini(&routes);
+        cr_assert_eq(
+            chempi_table_open(images[i].data, images[i].len, &table, &err), 0,
+            "%s", err.text);
+        ends.end[i].services.table = table;
+    }
+    return ends_open_as(&ends, 2, true);
+}
+
+static void close_planned(void)
+{
+    ends_close(&ends);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct chempi_table *table = NULL;
+
+        memcpy(&table, &ends.end[i].services.table, sizeof(table));
+        chempi_table_close(table);
+        chempi_blob_fini(&images[i]);
+    }
+}
+
+static struct chempi_tcp_ep *ep_of(uint32_t from)
+{
+    return (struct chempi_tcp_ep *)(void *)ends.end[from].eps[!from];
+}
+
+/* Exchange small and large messages; each must arrive. */
+static void exchange(void)
+{
+    static uint8_t data[5000];
+
+    for (uint32_t from = 0; from < 2; from++) {
+        struct chempi_tx tx = {.iter = NULL};
+
+        cr_assert_eq(ends_inject(&ends, from, !from, "x", 1, 1), CHEMPI_DONE,
+                     "%s", ends.end[from].dev->err.text);
+        cr_assert(ends_wait_arrivals(&ends, !from, 1), "%s",
+                  ends.end[from].lost_why);
+        cr_assert_geq(
+            ends_send(&ends, from, !from, &tx, data, sizeof(data), 1, 1), 0);
+        cr_assert(ends_wait_arrivals(&ends, !from, 2));
+        cr_assert(ends_wait_sent(&ends, from, 1));
+    }
+}
+
+static const char *peer_of(const struct chempi_tcp_link *link)
+{
+    static char text[CHEMPI_TCP_ADDRESS_TEXT];
+    char *port;
+
+    (void)chempi_tcp_address_format(&link->peer, text);
+    port = strrchr(text, ':');
+    if (port)
+        *port = '\0';
+    return text;
+}
+
+TestSuite(tcp_network, .timeout = 60);
+
+Test(tcp_network, each_size_takes_the_network_of_its_route)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    cr_assert_eq(ep_of(0)->link_count, 2u);
+    cr_assert_eq(ep_of(0)->route_count, 2u);
+    exchange();
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(ep_of(i)->links[0]->state, CHEMPI_TCP_UP);
+        cr_assert_eq(ep_of(i)->links[1]->state, CHEMPI_TCP_UP);
+    }
+    /* Both ends of a connection use the addresses of its network. */
+    cr_assert_str_eq(peer_of(ep_of(0)->routes[0].link), "127.0.2.2");
+    cr_assert_str_eq(peer_of(ep_of(1)->routes[0].link), "127.0.2.1");
+    cr_assert_str_eq(peer_of(ep_of(0)->routes[1].link), "127.0.1.2");
+    cr_assert_str_eq(peer_of(ep_of(1)->routes[1].link), "127.0.1.1");
+    close_planned();
+}
+
+Test(tcp_network, one_network_for_all_sizes_is_one_connection)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}}};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    cr_assert_eq(ep_of(0)->link_count, 1u);
+    exchange();
+    close_planned();
+}
+
+Test(tcp_network, ipv6_addresses_work)
+{
+    const struct plan plan = {.devices = {"tcp", "tcp"},
+                              .address = {{"::1", NULL}, {"::1", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    exchange();
+    cr_assert_str_eq(peer_of(ep_of(0)->links[0]), "[::1]");
+    close_planned();
+}
+
+Test(tcp_network, an_interface_stands_for_its_address)
+{
+    const struct plan plan = {.devices = {"tcp", "tcp"},
+                              .interface = {{"lo", NULL}, {"lo", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    exchange();
+    cr_assert_str_eq(peer_of(ep_of(0)->links[0]), "127.0.0.1");
+    close_planned();
+}
+
+Test(tcp_network, without_addresses_all_of_the_machine_are_used)
+{
+    const struct plan plan = {.devices = {"tcp", "tcp"},
+                              .address = {{"", NULL}, {"", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    exchange();
+    close_planned();
+}
+
+Test(tcp_network, a_network_of_another_device_falls_back_to_any_address)
+{
+    const struct plan plan = {.devices = {"other", "tcp"},
+                              .address = {{"1", NULL}, {"2", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), 0, "%s", ends.end[0].err.text);
+    exchange();
+    close_planned();
+}
+
+Test(tcp_network, what_is_no_address_is_named)
+{
+    const struct plan plan = {.devices = {"tcp", "tcp"},
+                              .address = {{"nonsense", NULL}, {"::1", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), -EINVAL);
+    cr_assert_neq(strstr(ends.end[0].err.text, "'nonsense'"), NULL);
+    cr_assert_neq(strstr(ends.end[0].err.text, "fast"), NULL);
+    close_planned();
+}
+
+Test(tcp_network, an_address_of_another_machine_is_named)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"198.51.100.77", NULL}, {"127.0.0.1", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), -EADDRNOTAVAIL);
+    cr_assert_neq(strstr(ends.end[0].err.text, "198.51.100.77"), NULL, "%s",
+                  ends.end[0].err.text);
+    close_planned();
+}
+
+Test(tcp_network, an_interface_that_is_not_there_is_named)
+{
+    const struct plan plan = {.devices = {"tcp", "tcp"},
+                              .interface = {{"nic99", NULL}, {"lo", NULL}}};
+
+    cr_assert_eq(open_planned(&plan), -ENODEV);
+    cr_assert_neq(strstr(ends.end[0].err.text, "nic99"), NULL);
+    close_planned();
+}
+
+Test(tcp_network, crossing_connections_over_two_networks_do_not_mix)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+    static uint8_t data[5000];
+    struct chempi_tx txs[2] = {{.iter = NULL}, {.iter = NULL}};
+
+    cr_assert_eq(open_planned(&plan), 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert_eq(ends_inject(&ends, i, !i, "x", 1, 1), CHEMPI_DONE);
+        cr_assert_geq(
+            ends_send(&ends, i, !i, &txs[i], data, sizeof(data), 2, 1), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_assert(ends_wait_arrivals(&ends, i, 2));
+        cr_assert(ends_wait_sent(&ends, i, 1));
+        cr_assert_eq(ends.end[i].lost, 0);
+    }
+    close_planned();
+}
