@@ -257,7 +257,7 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
     return piece;
 }
 
-static int start_piece(struct piece *piece, const struct chempi_request *req,
+static int start_piece(struct piece *piece, struct chempi_request *req,
                        size_t payload)
 {
     static struct chempi_request_ops ops; /* of a send, with own destroy */
@@ -280,6 +280,9 @@ static int start_piece(struct piece *piece, const struct chempi_request *req,
     own->ops = &ops;
     own->packed = piece + 1;
     rc = chempi_p2p_start(own);
+    req->u.tx.env = own->u.tx.env; /* for MPI_Cancel */
+    if (rc || chempi_p2p_is_waiting(own))
+        req->u.tx.env.kind = 0; /* cannot be cancelled */
     if (rc || chempi_request_is_complete(own))
         chempi_request_drop(own);
     else

@@ -9,7 +9,7 @@
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/sysmsg.h"
 
-static bool is_waiting(const struct chempi_request *req)
+bool chempi_p2p_is_waiting(const struct chempi_request *req)
 {
     CHEMPI_LIST_FOR(pos, &req->peer->waiting)
     {
@@ -26,7 +26,7 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
 
     if (req->is_cancelling || req->is_cancelled)
         return;
-    if (is_waiting(req)) {
+    if (chempi_p2p_is_waiting(req)) {
         chempi_engine_unqueue(req);
         req->is_cancelled = true;
         req->pending = 1;

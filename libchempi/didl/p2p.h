@@ -25,6 +25,9 @@ int chempi_p2p_start(struct chempi_request *req);
 /* Drop what it holds, not the memory. */
 void chempi_p2p_fini(struct chempi_request *req);
 
+/* Does a started send still wait for room? Under the lock. */
+bool chempi_p2p_is_waiting(const struct chempi_request *req);
+
 /* MPI_Cancel of a send. Under the lock. */
 void chempi_p2p_cancel_send(struct chempi_request *req);
 

@@ -22,6 +22,8 @@ static bool is_found(void *arg)
 {
     struct look *look = arg;
 
+    if (look->held) /* asked again after it was found */
+        return true;
     look->held = chempi_match_find_held(look->context, look->source, look->tag,
                                         look->take, &look->error);
     if (look->held)

@@ -13,7 +13,8 @@
 #include "common/base/list.h"
 #include "libchempi/didl/ctx.h"
 
-/* True when the wait is over. Called under the lane lock; must be cheap. */
+/* True when the wait is over. Called under the lane lock; must be cheap, and
+ * stay true when asked again. */
 typedef bool chempi_progress_done_fn(void *arg);
 
 /* Advance everything once; returns the number of events. Takes the lock. */

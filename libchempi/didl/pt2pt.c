@@ -87,6 +87,14 @@ static void cancel_send(struct chempi_request *req)
     chempi_p2p_cancel_send(req);
 }
 
+/* The message of a buffered send has a request of its own; what left is known
+ * by the envelope that start_bsend noted here. */
+static void cancel_bsend(struct chempi_request *req)
+{
+    if (req->u.tx.env.kind == CHEMPI_KIND_MESSAGE)
+        chempi_p2p_cancel_send(req);
+}
+
 static void cancel_recv(struct chempi_request *req)
 {
     if (!req->is_queued)
@@ -154,7 +162,7 @@ static void destroy_p2p(struct chempi_request *req)
 
 P2P_OPS(send_ops, start_send, cancel_send, finish_send);
 P2P_OPS(recv_ops, start_recv, cancel_recv, finish_recv);
-P2P_OPS(bsend_ops, start_bsend, cancel_nothing, finish_send);
+P2P_OPS(bsend_ops, start_bsend, cancel_bsend, finish_send);
 P2P_OPS(null_send_ops, start_null, cancel_nothing, finish_send);
 P2P_OPS(null_recv_ops, start_null, cancel_nothing, finish_null_recv);
 
