@@ -4,6 +4,16 @@
  * sender's memory straight to its place. Whether the kernel allows that is
  * found out per peer with a real byte; when it changes its mind later, the
  * rest of the message and all following ones come through the ring.
+ *
+ * A large contiguous transfer is shared: cut into chunks that both sides
+ * claim from one counter, the receiver reading, the sender writing, whoever
+ * has time. A side that does something else simply claims nothing.
+ *
+ *   S1  a chunk belongs to the side whose fetch-and-add answered its number
+ *   S2  the sender counts a chunk in share->done after it is in place, or
+ *       names it in share->failed and claims no more
+ *   S3  the receiver is done when its own chunks and the sender's add up to
+ *       all; only then it says FIN, and the slot is the sender's again
  */
 #include <errno.h>
 
@@ -11,25 +21,70 @@
 #include "libchempi/services/cma.h"
 
 #define SLICE_MAX (UINT64_C(1) << 20) /* bytes per transfer and progress */
+#define CHUNK_MIN (UINT64_C(32) << 10)
+#define CHUNK_MAX (UINT64_C(256) << 10)
+#define CHUNKS_GOAL 8u        /* chunks of a transfer that is not huge */
+#define CLAIM_STOP (1u << 30) /* no more chunks for anybody */
 
 bool chempi_shm_copy_is_possible(struct shm_ep *ep)
 {
+    const struct shm_pair *pair = ep->rx_pair;
+
     if (CHEMPI_LIKELY(ep->cma != SHM_CMA_UNKNOWN))
         return ep->cma == SHM_CMA_WORKS;
-    ep->cma_pid = (pid_t)ep->rx_pair->sender.pid;
+    ep->cma_pid = (pid_t)pair->sender.pid;
     ep->cma = SHM_CMA_REFUSED;
     if (ep->cma_pid > 0 &&
-        chempi_cma_probe(
-            ep->cma_pid,
-            (const void *)(uintptr_t)ep->rx_pair->sender.probe_addr,
-            (unsigned char)ep->rx_pair->sender.probe_value) == 0)
+        chempi_cma_probe(ep->cma_pid,
+                         (const void *)(uintptr_t)pair->sender.probe_addr,
+                         (unsigned char)pair->sender.probe_value) == 0)
         ep->cma = SHM_CMA_WORKS;
     return ep->cma == SHM_CMA_WORKS;
 }
 
-static void advance(struct shm_xfer *xfer)
+/* --- chunks; both sides compute the same from the same `want` --- */
+
+static uint64_t chunk_size(uint64_t want)
 {
-    struct shm_ep *ep = xfer->ep;
+    uint64_t size = (want / CHUNKS_GOAL + 4095) & ~UINT64_C(4095);
+
+    if (size < CHUNK_MIN)
+        return CHUNK_MIN;
+    if (size <= CHUNK_MAX)
+        return size;
+    /* Stay far below CLAIM_STOP however large the message is. */
+    return want >> 40 ? want >> 20 : CHUNK_MAX;
+}
+
+static uint32_t chunk_count(uint64_t want)
+{
+    uint64_t size = chunk_size(want);
+
+    return (uint32_t)((want + size - 1) / size);
+}
+
+static uint64_t chunk_len(uint64_t want, uint32_t k)
+{
+    uint64_t size = chunk_size(want);
+    uint64_t left = want - k * size;
+
+    return left < size ? left : size;
+}
+
+/* --- receiver --- */
+
+static void refuse(struct shm_xfer *xfer, int rc)
+{
+    if (rc != -EFAULT) { /* EPERM, ESRCH, ENOSYS, ENOMEM */
+        xfer->ep->cma = SHM_CMA_REFUSED;
+        xfer->is_refused = true;
+    }
+    chempi_shm_rndv_fall_back(xfer);
+}
+
+/* Returns events. */
+static int advance_alone(struct shm_xfer *xfer)
+{
     struct chempi_rx *rx = xfer->rx;
     uint64_t len = xfer->want - xfer->done;
     uint64_t got = 0;
@@ -37,26 +92,214 @@ static void advance(struct shm_xfer *xfer)
     int rc;
 
     len = len < SLICE_MAX ? len : SLICE_MAX;
-    rc = chempi_cma_read(ep->cma_pid, dst, rx->iter, xfer->addr + xfer->done,
-                         len, &got);
+    rc = chempi_cma_read(xfer->ep->cma_pid, dst, rx->iter,
+                         xfer->addr + xfer->done, len, &got);
     xfer->done += got;
-    if (rc < 0) {
-        if (rc != -EFAULT)
-            ep->cma = SHM_CMA_REFUSED; /* EPERM, ESRCH, ENOSYS, ENOMEM */
-        xfer->is_refused = rc != -EFAULT;
-        chempi_shm_rndv_fall_back(xfer);
-    } else if (xfer->done == xfer->want) {
+    if (rc < 0)
+        refuse(xfer, rc);
+    else if (xfer->done == xfer->want)
         chempi_shm_rndv_finish(xfer);
+    return 1;
+}
+
+static int read_chunk(struct shm_xfer *xfer, uint32_t k)
+{
+    uint64_t at = k * chunk_size(xfer->want);
+    uint64_t got;
+
+    return chempi_cma_read(xfer->ep->cma_pid, (char *)xfer->rx->buf + at, NULL,
+                           xfer->addr + at, chunk_len(xfer->want, k), &got);
+}
+
+static struct shm_share *share_in(const struct shm_xfer *xfer)
+{
+    return &xfer->ep->rx_pair->shares[xfer->share];
+}
+
+/* How many of its chunks has the sender dealt with? */
+static uint32_t sender_count(const struct shm_share *share)
+{
+    uint32_t failed =
+        atomic_load_explicit(&share->failed, memory_order_acquire) != 0;
+
+    return atomic_load_explicit(&share->done, memory_order_acquire) + failed;
+}
+
+/* All chunks are claimed; has the sender finished its own? */
+static bool is_settled(const struct shm_xfer *xfer)
+{
+    return sender_count(share_in(xfer)) >= xfer->theirs;
+}
+
+/* S3. Returns events. */
+static int settle(struct shm_xfer *xfer)
+{
+    uint32_t failed;
+
+    if (!is_settled(xfer))
+        return 0;
+    failed =
+        atomic_load_explicit(&share_in(xfer)->failed, memory_order_acquire);
+    if (sender_count(share_in(xfer)) > xfer->theirs ||
+        failed > chunk_count(xfer->want)) {
+        chempi_shm_ring_break(xfer->ep, "a shared copy does not add up");
+        return 1;
+    }
+    if (failed && xfer->status == 0)
+        xfer->status = read_chunk(xfer, failed - 1);
+    if (xfer->status < 0)
+        refuse(xfer, xfer->status); /* all of it again, from 0 */
+    else
+        chempi_shm_rndv_finish(xfer);
+    return 1;
+}
+
+/* Nobody may claim any more; what was claimed before must be awaited. */
+static void stop_claims(struct shm_xfer *xfer, uint32_t claimed)
+{
+    uint32_t count = chunk_count(xfer->want);
+
+    claimed = claimed < count ? claimed : count;
+    xfer->theirs = claimed - xfer->mine;
+    xfer->is_claimed = true;
+}
+
+static int advance_shared(struct shm_xfer *xfer)
+{
+    struct shm_share *share = share_in(xfer);
+    uint32_t count = chunk_count(xfer->want);
+    uint64_t budget = SLICE_MAX;
+
+    while (!xfer->is_claimed) {
+        uint32_t k =
+            atomic_fetch_add_explicit(&share->claimed, 1, memory_order_relaxed);
+
+        if (k >= count) {
+            stop_claims(xfer, count);
+            break;
+        }
+        xfer->mine++;
+        xfer->status = read_chunk(xfer, k);
+        if (xfer->status < 0) {
+            stop_claims(xfer,
+                        atomic_exchange_explicit(&share->claimed, CLAIM_STOP,
+                                                 memory_order_relaxed));
+            break;
+        }
+        if (chunk_len(xfer->want, k) >= budget)
+            return 1;
+        budget -= chunk_len(xfer->want, k);
+    }
+    return settle(xfer);
+}
+
+void chempi_shm_copy_start(struct shm_xfer *xfer)
+{
+    struct shm_ep *ep = xfer->ep;
+    struct shm_dev *dev = shm_dev_of(ep);
+
+    xfer->state = SHM_STATE_COPYING;
+    chempi_list_append(&dev->copying, &xfer->link);
+    dev->has_work = true;
+    /* A sleeping sender would not gain from being woken. */
+    if (xfer->share < SHM_HELP_SLOTS && !xfer->rx->iter &&
+        xfer->want >= SHM_SHARE_MIN &&
+        atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
+            CHEMPI_WAKE_AWAKE &&
+        chempi_shm_ring_try(ep, 0) == 0) {
+        struct shm_line *line = shm_next_line(ep);
+
+        line->kind = SHM_KIND_HELP;
+        line->body.help = (struct shm_help){
+            .id = xfer->peer_id,
+            .addr = (uint64_t)(uintptr_t)xfer->rx->buf,
+            .want = xfer->want,
+        };
+        xfer->is_shared = true;
+        shm_publish(ep, line, dev->base.params.services->is_wake_registered);
     }
 }
+
+/* --- sender --- */
+
+void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
+{
+    struct shm_dev *dev = shm_dev_of(xfer->ep);
+
+    if (!chempi_shm_copy_is_possible(xfer->ep))
+        return; /* the receiver does it all */
+    xfer->addr = help->addr;
+    xfer->want = help->want;
+    chempi_list_append(&dev->helping, &xfer->link);
+    dev->has_work = true;
+}
+
+static int give_help(struct shm_xfer *xfer)
+{
+    struct shm_ep *ep = xfer->ep;
+    struct shm_share *share = &ep->tx_pair->shares[xfer->share];
+    uint32_t count = chunk_count(xfer->want);
+    uint64_t budget = SLICE_MAX;
+    int events = 0;
+
+    while (budget > 0) {
+        uint32_t k =
+            atomic_fetch_add_explicit(&share->claimed, 1, memory_order_relaxed);
+        uint64_t at = k * chunk_size(xfer->want);
+        uint64_t len;
+        uint64_t got;
+        int rc;
+
+        if (k >= count) {
+            chempi_list_remove(&xfer->link);
+            break;
+        }
+        len = chunk_len(xfer->want, k);
+        rc = chempi_cma_write(ep->cma_pid, (const char *)xfer->tx->buf + at,
+                              NULL, xfer->addr + at, len, &got);
+        events++;
+        if (rc < 0) {
+            atomic_store_explicit(&share->failed, k + 1, memory_order_release);
+            chempi_list_remove(&xfer->link);
+            break;
+        }
+        (void)atomic_fetch_add_explicit(&share->done, 1,
+                                        memory_order_release); /* S2 */
+        budget -= len < budget ? len : budget;
+    }
+    if (events)
+        chempi_wake_peer(ep->wake, ep->wake_fd,
+                         ep->base.dev->params.services->is_wake_registered);
+    return events;
+}
+
+/* --- both --- */
 
 int chempi_shm_copy_advance(struct shm_dev *dev)
 {
     int events = 0;
 
+    CHEMPI_LIST_FOR_SAFE (node, &dev->helping)
+        events += give_help(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
     CHEMPI_LIST_FOR_SAFE (node, &dev->copying) {
-        advance(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
-        events++;
+        struct shm_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
+
+        events += xfer->is_shared ? advance_shared(xfer) : advance_alone(xfer);
     }
     return events;
+}
+
+bool chempi_shm_copy_is_ready(struct shm_dev *dev)
+{
+    if (!chempi_list_is_empty(&dev->helping))
+        return true;
+    CHEMPI_LIST_FOR (node, &dev->copying) {
+        struct shm_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
+
+        if (!xfer->is_shared || !xfer->is_claimed || is_settled(xfer))
+            return true;
+    }
+    return false;
 }

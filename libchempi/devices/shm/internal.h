@@ -13,8 +13,8 @@
 #define SHM_DRAIN_BUDGET 64  /* lines per ring and progress */
 #define SHM_EAGER_MAX 8192u  /* bytes; <= a quarter of the data */
 #define SHM_EAGER_BEST 4096u /* bytes, default end of the range */
+#define SHM_SHARE_MIN 65536u /* bytes of a single copy worth sharing */
 #define SHM_CHUNK_MAX 4096u  /* bytes of a pipelined message, likewise */
-#define SHM_STREAMS 4u       /* concurrent streams per endpoint */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -55,10 +55,12 @@ struct shm_xfer {
     uint64_t peer_id;
     uint64_t addr;   /* in: payload in the sender, or 0 */
     uint32_t share;  /* slot, SHM_HELP_SLOTS: none */
-    uint32_t stream; /* stream number + 1, 0: none */
-    uint32_t mine;   /* in, shared: chunks claimed by this side */
+    uint32_t mine;   /* in, shared: chunks claimed by this side ... */
+    uint32_t theirs; /* ... and by the sender, once is_claimed */
+    int status;      /* in, shared: of reading chunks */
     bool is_refused; /* in: say so in GO */
-    bool is_shared;  /* in: HELP was sent; out: helping */
+    bool is_shared;  /* HELP was sent or came */
+    bool is_claimed; /* in, shared: there is nothing left to claim */
 };
 
 /*
@@ -104,10 +106,8 @@ struct shm_ep {
     enum { SHM_CMA_UNKNOWN, SHM_CMA_WORKS, SHM_CMA_REFUSED } cma;
     pid_t cma_pid;
     bool peer_refuses_cma;
-    uint32_t peer;                         /* local rank */
-    uint32_t shares_used;                  /* bits */
-    uint32_t streams_used;                 /* bits */
-    struct shm_xfer *streams[SHM_STREAMS]; /* incoming */
+    uint32_t peer;        /* local rank */
+    uint32_t shares_used; /* bits */
     struct chempi_list busy_link;
     struct chempi_list control;
     struct chempi_list pumping;
@@ -117,7 +117,7 @@ struct shm_dev {
     struct chempi_dev base;
     struct shm_inbox *inbox; /* this process's */
     uint32_t hot_count;
-    bool has_work; /* busy or copying is not empty */
+    bool has_work; /* busy, copying or helping is not empty */
     struct shm_ep *hot[SHM_HOT_MAX];
     struct shm_ep *eps; /* [local_size], zero until first used */
     size_t eps_len;     /* bytes mapped */
@@ -130,8 +130,9 @@ struct shm_dev {
     char *area;
     uint32_t *proc_of_local; /* [local_size] */
     struct chempi_list busy;
-    struct chempi_list copying;
-    struct shm_xfer **xfers; /* by index; all allocated ones */
+    struct chempi_list copying; /* incoming, SHM_STATE_COPYING */
+    struct chempi_list helping; /* outgoing, of shared copies */
+    struct shm_xfer **xfers;    /* by index; all allocated ones */
     uint32_t xfer_count;
     uint32_t xfer_room;
     uint32_t outgoing; /* transfers with a tx */
@@ -209,6 +210,8 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
 const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line);
 const char *chempi_shm_rndv_data(struct shm_ep *ep,
                                  const struct shm_line *line);
+const char *chempi_shm_rndv_help(struct shm_ep *ep,
+                                 const struct shm_line *line);
 const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
 /* Send owed control lines and chunks while there is room. Returns events. */
 int chempi_shm_rndv_flush(struct shm_ep *ep);
@@ -225,8 +228,13 @@ void chempi_shm_rndv_fall_back(struct shm_xfer *xfer);
 
 /* May this endpoint's payload be read? Probes once. */
 bool chempi_shm_copy_is_possible(struct shm_ep *ep);
+/* Start fetching the payload to xfer->rx. */
+void chempi_shm_copy_start(struct shm_xfer *xfer);
+/* The receiver asks for help with an outgoing transfer. */
+void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help);
 /* Copy a bounded amount. Returns events. */
 int chempi_shm_copy_advance(struct shm_dev *dev);
+bool chempi_shm_copy_is_ready(struct shm_dev *dev);
 
 /* --- hot helpers --- */
 

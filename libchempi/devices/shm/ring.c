@@ -293,6 +293,8 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
         return chempi_shm_rndv_asked(ep, line);
     case SHM_KIND_GO:
         return chempi_shm_rndv_go(ep, line);
+    case SHM_KIND_HELP:
+        return chempi_shm_rndv_help(ep, line);
     case SHM_KIND_DATA:
         return chempi_shm_rndv_data(ep, line);
     case SHM_KIND_FIN:

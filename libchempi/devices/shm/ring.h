@@ -31,7 +31,6 @@ enum shm_kind {
     SHM_KIND_SHORT = 1, /* a message in one line */
     SHM_KIND_EAGER,     /* payload in data */
     SHM_KIND_ASK,       /* announces; payload stays with the sender */
-    SHM_KIND_STREAM,    /* announces; DATA lines follow unasked */
     SHM_KIND_GO,        /* receiver: send the payload in DATA lines */
     SHM_KIND_HELP,      /* receiver: share the copying */
     SHM_KIND_DATA,      /* a chunk of payload */
@@ -66,9 +65,8 @@ struct shm_help {
 };
 
 struct shm_data {
-    uint64_t id; /* the receiver's transfer, or the stream's number */
+    uint64_t id; /* the receiver's transfer */
     struct shm_span span;
-    uint32_t is_stream;
 };
 
 struct shm_fin {
@@ -84,7 +82,7 @@ struct shm_line {
             union {
                 unsigned char bytes[SHM_INLINE_MAX]; /* SHORT */
                 struct shm_span span;                /* EAGER */
-                struct shm_ask ask;                  /* ASK, STREAM */
+                struct shm_ask ask;                  /* ASK */
             } u;
         } msg;
         struct shm_go go;

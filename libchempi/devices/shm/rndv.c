@@ -82,7 +82,12 @@ static struct shm_xfer *xfer_get(struct shm_ep *ep, enum shm_state state)
     xfer->want = 0;
     xfer->done = 0;
     xfer->addr = 0;
+    xfer->share = SHM_HELP_SLOTS;
+    xfer->mine = 0;
+    xfer->status = 0;
     xfer->is_refused = false;
+    xfer->is_shared = false;
+    xfer->is_claimed = false;
     return xfer;
 }
 
@@ -90,8 +95,11 @@ static void xfer_put(struct shm_xfer *xfer)
 {
     struct shm_dev *dev = shm_dev_of(xfer->ep);
 
-    if (xfer->tx)
+    if (xfer->tx) {
         dev->outgoing--;
+        if (xfer->share < SHM_HELP_SLOTS)
+            xfer->ep->shares_used &= ~(1u << xfer->share);
+    }
     xfer->state = SHM_STATE_FREE;
     chempi_list_remove(&xfer->link);
     chempi_list_prepend(&dev->xfer_free, &xfer->link);
@@ -234,6 +242,23 @@ int chempi_shm_rndv_flush(struct shm_ep *ep)
 
 /* --- sender --- */
 
+/* A slot to share the copying, SHM_HELP_SLOTS when all are in use. */
+static uint32_t get_share(struct shm_ep *ep)
+{
+    for (uint32_t i = 0; i < SHM_HELP_SLOTS; i++) {
+        struct shm_share *share = &ep->tx_pair->shares[i];
+
+        if (ep->shares_used & (1u << i))
+            continue;
+        ep->shares_used |= 1u << i;
+        atomic_store_explicit(&share->claimed, 0, memory_order_relaxed);
+        atomic_store_explicit(&share->done, 0, memory_order_relaxed);
+        atomic_store_explicit(&share->failed, 0, memory_order_relaxed);
+        return i;
+    }
+    return SHM_HELP_SLOTS;
+}
+
 int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
                          uint32_t protocol)
 {
@@ -254,6 +279,8 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     xfer->tx = tx;
     xfer->len = tx->env.len;
     shm_dev_of(ep)->outgoing++;
+    if (is_offered && xfer->len >= SHM_SHARE_MIN)
+        xfer->share = get_share(ep);
     tx->ep = &ep->base;
     line = shm_next_line(ep);
     line->kind = SHM_KIND_ASK;
@@ -261,7 +288,7 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     line->body.msg.u.ask = (struct shm_ask){
         .id = id_of(xfer),
         .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
-        .help = SHM_HELP_SLOTS,
+        .help = xfer->share,
         .protocol =
             is_offered ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE,
     };
@@ -278,7 +305,6 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
 
     line->kind = SHM_KIND_DATA;
     line->body.data.id = xfer->peer_id;
-    line->body.data.is_stream = 0;
     dst = chempi_shm_ring_span(ep, len, &line->body.data.span);
     if (tx->iter)
         (void)chempi_iter_pack(tx->iter, dst, len);
@@ -333,6 +359,21 @@ const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
     return NULL;
 }
 
+const char *chempi_shm_rndv_help(struct shm_ep *ep, const struct shm_line *line)
+{
+    struct shm_help help = line->body.help;
+    struct shm_xfer *xfer;
+
+    atomic_signal_fence(memory_order_seq_cst); /* read once */
+    xfer = find(ep, help.id, SHM_STATE_ASKED);
+    if (!xfer || xfer->share >= SHM_HELP_SLOTS || xfer->is_shared ||
+        help.want == 0 || help.want > xfer->len)
+        return "a request for help that nobody offered";
+    xfer->is_shared = true;
+    chempi_shm_copy_help(xfer, &help);
+    return NULL;
+}
+
 const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line)
 {
     struct shm_fin fin = line->body.fin;
@@ -360,9 +401,7 @@ static bool start(struct shm_xfer *xfer, struct chempi_rx *rx)
         return false;
     }
     if (xfer->addr && chempi_shm_copy_is_possible(xfer->ep)) {
-        xfer->state = SHM_STATE_COPYING;
-        chempi_list_append(&shm_dev_of(xfer->ep)->copying, &xfer->link);
-        shm_dev_of(xfer->ep)->has_work = true;
+        chempi_shm_copy_start(xfer);
         return true;
     }
     xfer->is_refused = xfer->addr != 0;
@@ -405,6 +444,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     xfer->len = arrival.env.len;
     xfer->peer_id = ask.id;
     xfer->addr = ask.addr;
+    xfer->share = ask.help;
     arrival.token[0] = id_of(xfer);
     arrival.protocol =
         ask.addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;

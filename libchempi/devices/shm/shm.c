@@ -61,6 +61,7 @@ static int shm_open(const struct chempi_dev_params *params,
     dev->base.params = *params;
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);
+    chempi_list_init(&dev->helping);
     chempi_list_init(&dev->xfer_free);
     rc = chempi_shm_area_init(dev, err);
     if (rc < 0) {
@@ -134,7 +135,8 @@ static int CHEMPI_NOINLINE work(struct shm_dev *dev)
     int events = chempi_shm_ring_serve(dev) + chempi_shm_copy_advance(dev);
 
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
-                    !chempi_list_is_empty(&dev->copying);
+                    !chempi_list_is_empty(&dev->copying) ||
+                    !chempi_list_is_empty(&dev->helping);
     return events;
 }
 
@@ -159,8 +161,7 @@ static bool shm_is_ready(struct chempi_dev *base)
 {
     struct shm_dev *dev = to_shm(base);
 
-    return chempi_shm_area_is_ready(dev) ||
-           !chempi_list_is_empty(&dev->copying) ||
+    return chempi_shm_area_is_ready(dev) || chempi_shm_copy_is_ready(dev) ||
            chempi_shm_ring_can_serve(dev);
 }
 
