@@ -2,6 +2,8 @@
 /* The descriptor set: what it calls, and what it must not call any more. */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -199,4 +201,49 @@ Test(pollset, refused_system_calls_are_reported_and_leave_the_set_usable)
     cr_assert_eq(chempi_pollset_add(set, &w.item, EPOLLIN), 0);
     unwatch(&w);
     chempi_pollset_destroy(NULL);
+}
+
+/* ---- two threads: one waits without a lock, the other works under it ---- */
+
+static pthread_mutex_t lane = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic bool is_over;
+
+static void *collector(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&is_over)) {
+        (void)chempi_pollset_collect(set, -1);
+        (void)pthread_mutex_lock(&lane);
+        (void)chempi_pollset_dispatch(set);
+        (void)pthread_mutex_unlock(&lane);
+    }
+    return NULL;
+}
+
+Test(pollset, items_come_and_go_while_another_thread_waits)
+{
+    struct watched steady;
+    pthread_t thread;
+    int seen;
+
+    watch(&steady, 1, EPOLLIN);
+    cr_assert_eq(pthread_create(&thread, NULL, collector, NULL), 0);
+    for (int i = 0; i < 2000; i++) {
+        struct watched w;
+
+        (void)pthread_mutex_lock(&lane);
+        watch(&w, 1, EPOLLIN);
+        (void)pthread_mutex_unlock(&lane);
+        if (i % 64 == 0)
+            (void)chempi_pollset_collect(set, 0);
+        (void)pthread_mutex_lock(&lane);
+        (void)chempi_pollset_dispatch(set);
+        unwatch(&w);
+        (void)pthread_mutex_unlock(&lane);
+    }
+    atomic_store(&is_over, true);
+    (void)pthread_join(thread, NULL);
+    seen = steady.calls;
+    cr_assert_gt(seen, 0);
+    unwatch(&steady);
 }
