@@ -152,9 +152,12 @@ int chempi_attr_free_keyval(enum chempi_attr_kind kind, int *keyval)
 
     (void)pthread_mutex_lock(&table.lock);
     found = find_locked(kind, *keyval);
-    if (found && !found->is_freed) {
-        found->is_freed = true;
-        release_locked(found);
+    if (found) {
+        /* One that lives on by its attributes may be freed again. */
+        if (!found->is_freed) {
+            found->is_freed = true;
+            release_locked(found);
+        }
         *keyval = MPI_KEYVAL_INVALID;
     } else {
         rc = bad_keyval(*keyval);

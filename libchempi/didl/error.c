@@ -104,7 +104,7 @@ static void put_place(char *out, size_t room)
     const struct chempi_services *s = &chempi_ctx.services;
     char host[256] = "";
 
-    if (s->node_names && s->node < s->node_count) {
+    if (chempi_ctx_is_up() && s->node_names) {
         (void)snprintf(out, room, "rank %u on node %s", s->proc,
                        s->node_names[s->node]);
         return;

@@ -10,13 +10,12 @@
 #include "libchempi/didl/info.h"
 
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 
 /* Empty until somebody asks for the first time. */
@@ -159,20 +158,6 @@ const char *chempi_info_find(const struct chempi_info *info, const char *key)
 
 /* ---- the environment: MPI_INFO_ENV and MPI_Info_create_env ---- */
 
-static const char *thread_level_name(void)
-{
-    switch (chempi_ctx.thread_level) {
-    case MPI_THREAD_MULTIPLE:
-        return "MPI_THREAD_MULTIPLE";
-    case MPI_THREAD_SERIALIZED:
-        return "MPI_THREAD_SERIALIZED";
-    case MPI_THREAD_FUNNELED:
-        return "MPI_THREAD_FUNNELED";
-    default:
-        return "MPI_THREAD_SINGLE";
-    }
-}
-
 /* One value of the environment, if it is set and fits. */
 static bool put_env(struct chempi_info *info, const char *key,
                     const char *variable)
@@ -184,30 +169,25 @@ static bool put_env(struct chempi_info *info, const char *key,
     return put(info, key, value);
 }
 
-/* What the launcher and the system know of this start. */
+/* What the launcher and the system know of this start; the same before
+ * MPI_Init and after MPI_Finalize. */
 static bool fill_env(struct chempi_info *info, int argc, char **argv)
 {
-    const struct chempi_services *services = &chempi_ctx.services;
-    char number[16];
+    struct utsname system;
     bool is_good = put_env(info, "command", "CHEMPI_COMMAND") &&
                    put_env(info, "argv", "CHEMPI_ARGV") &&
                    put_env(info, "maxprocs", "CHEMPI_MAXPROCS") &&
                    put_env(info, "soft", "CHEMPI_SOFT") &&
                    put_env(info, "wdir", "PWD") &&
                    put_env(info, "file", "CHEMPI_APPFILE") &&
-                   put_env(info, "arch", "CHEMPI_ARCH");
+                   put_env(info, "thread_level", "CHEMPI_THREAD_LEVEL");
 
     if (is_good && argc > 0 && argv && argv[0] && !find(info, "command") &&
         strlen(argv[0]) < MPI_MAX_INFO_VAL)
         is_good = put(info, "command", argv[0]);
-    if (is_good && services->proc_count > 0 && !find(info, "maxprocs")) {
-        (void)snprintf(number, sizeof(number), "%u", services->proc_count);
-        is_good = put(info, "maxprocs", number);
-    }
-    if (is_good && services->node_names)
-        is_good = put(info, "host", services->node_names[services->node]);
-    if (is_good && chempi_ctx_is_up())
-        is_good = put(info, "thread_level", thread_level_name());
+    if (is_good && uname(&system) == 0)
+        is_good = put(info, "host", system.nodename) &&
+                  put(info, "arch", system.machine);
     return is_good;
 }
 
@@ -225,10 +205,10 @@ int chempi_info_create_env(int argc, char *argv[], MPI_Info *info)
     return MPI_SUCCESS;
 }
 
-/* Fill MPI_INFO_ENV when it is asked for, once MPI is up. */
+/* Fill MPI_INFO_ENV when it is asked for. */
 static void need_env_locked(struct chempi_info *info)
 {
-    if (info == &chempi_info_env && info->count == 0 && chempi_ctx_is_up())
+    if (info == &chempi_info_env && info->count == 0)
         (void)fill_env(info, 0, NULL); /* short of memory: fewer pairs */
 }
 
