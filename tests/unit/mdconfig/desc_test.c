@@ -75,94 +75,92 @@ Test(description, pairs_addresses_with_nodes)
 
 #define NET "nodes: [ a, b ]\nnetworks:\n  n:\n    type: ethernet\n"
 
+static const struct {
+    const char *text;
+    const char *error;
+} wrong[] = {
+    {"", "t:1:1: expected a network description, found nothing"},
+    {"[]", "t:1:1: expected a network description, found a list"},
+    {"{}", "t:1:1: expected the key 'nodes' in a network description, "
+           "found none"},
+    {"nodes: {}", "t:1:8: expected the names of nodes"},
+    {"node: a", "t:1:1: expected a key of a network description, found "
+                "'node'; did you mean 'nodes'?"},
+    {"nodes: [a, b, a]",
+     "t:1:15: expected each node once, found 'a' again (first in line 1)"},
+    {"nodes: { a: , a: }", "t:1:15: expected each key once, found 'a' "
+                           "again (first in line 1)"},
+    {"nodes: a/b", "t:1:8: expected the name of a node"},
+    {"nodes: all", "t:1:8: expected the name of a node, found 'all'"},
+    {"nodes: 'a[3-1]'", "t:1:8: expected a range that ascends at character 6"},
+    {"nodes: { a: { slots: 0 } }", "t:1:22: expected a number of "
+                                   "processes from 1 to 65535, found '0'"},
+    {"nodes: { a: { slot: 1 } }", "did you mean 'slots'?"},
+    {"nodes: { a: { forward: 3 us } }",
+     "t:1:24: expected 'gateway: true' beside 'forward'"},
+    {"nodes: a\nforwarding: { ways: fast }", "did you mean 'fastest'?"},
+    {"nodes: a\nforwarding: { chunk: 100 }",
+     "t:2:22: expected a chunk from 1 KiB to 16 MiB, found '100'"},
+    {"nodes: a\nforwarding: { cost: 3 hours }",
+     "t:2:21: expected a time with a unit of ns, us, ms, s, found '3 "
+     "hours'"},
+    {"nodes: a\nnetworks: { n: { type: ethernt, attach: all } }",
+     "t:2:24: expected the type of a network (smp, ethernet, sci, "
+     "myrinet, via, infiniband, omni-path), found 'ethernt'; did you mean "
+     "'ethernet'?"},
+    {"nodes: a\nnetworks: { n: { type: sci, device: tpc, attach: all } }",
+     "did you mean 'tcp'?"},
+    {"nodes: a\nnetworks: { n: { type: sci, device: shm, attach: all } }",
+     "expected a device that joins nodes, found 'shm'"},
+    {"nodes: a\nnetworks: { n: { attach: all } }",
+     "t:2:16: expected the key 'type' in a network, found none"},
+    {NET, "t:4:5: expected the key 'attach' in network 'n', found none"},
+    {NET "    attach: [ a, c ]\n",
+     "t:5:18: expected a node, found 'c', which is not among the nodes"},
+    {NET "    attach: [ a, b, a ]\n",
+     "t:5:21: expected each node once, found 'a' attached to 'n' again"},
+    {NET "    attach: { a: '10.0.0.[1-2]' }\n",
+     "expected as many addresses as nodes (1), found 2"},
+    {NET "    attach: { a: 10.0.0.256 }\n",
+     "expected an IPv4 or IPv6 address, found '10.0.0.256'"},
+    {NET "    attach: { a: { adress: 10.0.0.1 } }\n",
+     "t:5:20: expected a key of an attachment, found 'adress'; did you "
+     "mean 'address'?"},
+    {NET "    attach: all\n    protocols: { eagre: }\n",
+     "t:6:18: expected a protocol of device tcp (eager, rendezvous), "
+     "found 'eagre'; did you mean 'eager'?"},
+    {NET "    attach: all\n    protocols: { eager: { latency: 0 us } }\n",
+     "expected a time above 0"},
+    {NET "    attach: all\n    protocols: { eager: { bandwidth: 9 Mb/s } }\n",
+     "t:6:38: expected a bandwidth with a unit of MB/s, GB/s, MiB/s, "
+     "Mbit/s, Gbit/s, found '9 Mb/s'"},
+    {NET "    attach: all\n    protocols: { eager: { min: 9, max: 8 } }\n",
+     "t:6:18: expected limits with min <= max"},
+    {NET "    attach: all\n    protocols: { eager: { max: 8 } }\n",
+     "t:6:16: expected protocols for messages of every size, found none "
+     "for 9 bytes"},
+    {NET "    attach: all\n    protocols: {}\n",
+     "t:6:16: expected from 1 to 16 protocols, found a mapping"},
+    {"nodes: [a\n", "not valid YAML"},
+    {"nodes: \xff", "expected UTF-8 text"},
+    {"nodes: \"a\\0b\"", "expected text, found a zero byte"},
+    {"nodes: a\n---\nnodes: b\n", "t:2:1: expected the end of the file"},
+    {"nodes: &x [ *x ]", "expected a node's name, found a list"},
+    {"? [a]\n: b\n", "t:1:3: expected a key, found a list"},
+};
+
 Test(description, that_is_wrong_names_place_and_expectation)
 {
-    static const struct {
-        const char *text;
-        const char *error;
-    } cases[] = {
-        {"", "t:1:1: expected a network description, found nothing"},
-        {"[]", "t:1:1: expected a network description, found a list"},
-        {"{}", "t:1:1: expected the key 'nodes' in a network description, "
-               "found none"},
-        {"nodes: {}", "t:1:8: expected the names of nodes"},
-        {"node: a", "t:1:1: expected a key of a network description, found "
-                    "'node'; did you mean 'nodes'?"},
-        {"nodes: [a, b, a]",
-         "t:1:15: expected each node once, found 'a' again (first in line 1)"},
-        {"nodes: { a: , a: }", "t:1:15: expected each key once, found 'a' "
-                               "again (first in line 1)"},
-        {"nodes: a/b", "t:1:8: expected the name of a node"},
-        {"nodes: all", "t:1:8: expected the name of a node, found 'all'"},
-        {"nodes: 'a[3-1]'",
-         "t:1:8: expected a range that ascends at character 6"},
-        {"nodes: { a: { slots: 0 } }", "t:1:22: expected a number of "
-                                       "processes from 1 to 65535, found '0'"},
-        {"nodes: { a: { slot: 1 } }", "did you mean 'slots'?"},
-        {"nodes: { a: { forward: 3 us } }",
-         "t:1:24: expected 'gateway: true' beside 'forward'"},
-        {"nodes: a\nforwarding: { ways: fast }", "did you mean 'fastest'?"},
-        {"nodes: a\nforwarding: { chunk: 100 }",
-         "t:2:22: expected a chunk from 1 KiB to 16 MiB, found '100'"},
-        {"nodes: a\nforwarding: { cost: 3 hours }",
-         "t:2:21: expected a time with a unit of ns, us, ms, s, found '3 "
-         "hours'"},
-        {"nodes: a\nnetworks: { n: { type: ethernt, attach: all } }",
-         "t:2:24: expected the type of a network (smp, ethernet, sci, "
-         "myrinet, via, infiniband, omni-path), found 'ethernt'; did you mean "
-         "'ethernet'?"},
-        {"nodes: a\nnetworks: { n: { type: sci, device: tpc, attach: all } }",
-         "did you mean 'tcp'?"},
-        {"nodes: a\nnetworks: { n: { type: sci, device: shm, attach: all } }",
-         "expected a device that joins nodes, found 'shm'"},
-        {"nodes: a\nnetworks: { n: { attach: all } }",
-         "t:2:16: expected the key 'type' in a network, found none"},
-        {NET, "t:4:5: expected the key 'attach' in network 'n', found none"},
-        {NET "    attach: [ a, c ]\n",
-         "t:5:18: expected a node, found 'c', which is not among the nodes"},
-        {NET "    attach: [ a, b, a ]\n",
-         "t:5:21: expected each node once, found 'a' attached to 'n' again"},
-        {NET "    attach: { a: '10.0.0.[1-2]' }\n",
-         "expected as many addresses as nodes (1), found 2"},
-        {NET "    attach: { a: 10.0.0.256 }\n",
-         "expected an IPv4 or IPv6 address, found '10.0.0.256'"},
-        {NET "    attach: { a: { adress: 10.0.0.1 } }\n",
-         "t:5:20: expected a key of an attachment, found 'adress'; did you "
-         "mean 'address'?"},
-        {NET "    attach: all\n    protocols: { eagre: }\n",
-         "t:6:18: expected a protocol of device tcp (eager, rendezvous), "
-         "found 'eagre'; did you mean 'eager'?"},
-        {NET "    attach: all\n    protocols: { eager: { latency: 0 us } }\n",
-         "expected a time above 0"},
-        {NET
-         "    attach: all\n    protocols: { eager: { bandwidth: 9 Mb/s } }\n",
-         "t:6:38: expected a bandwidth with a unit of MB/s, GB/s, MiB/s, "
-         "Mbit/s, Gbit/s, found '9 Mb/s'"},
-        {NET "    attach: all\n    protocols: { eager: { min: 9, max: 8 } }\n",
-         "t:6:18: expected limits with min <= max"},
-        {NET "    attach: all\n    protocols: { eager: { max: 8 } }\n",
-         "t:6:16: expected protocols for messages of every size, found none "
-         "for 9 bytes"},
-        {NET "    attach: all\n    protocols: {}\n",
-         "t:6:16: expected from 1 to 16 protocols, found a mapping"},
-        {"nodes: [a\n", "not valid YAML"},
-        {"nodes: \xff", "expected UTF-8 text"},
-        {"nodes: \"a\\0b\"", "expected text, found a zero byte"},
-        {"nodes: a\n---\nnodes: b\n", "t:2:1: expected the end of the file"},
-        {"nodes: &x [ *x ]", "expected a node's name, found a list"},
-        {"? [a]\n: b\n", "t:1:3: expected a key, found a list"},
-    };
-
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(cases); i++) {
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(wrong); i++) {
         struct chempi_desc d;
         struct chempi_err err;
-        int rc = parse(cases[i].text, &d, &err);
+        int rc = parse(wrong[i].text, &d, &err);
 
-        cr_expect_eq(rc, -EINVAL, "%s: %d", cases[i].text, rc);
-        cr_expect(strstr(err.text, cases[i].error),
+        cr_expect_eq(rc, -EINVAL, "%s: %d", wrong[i].text, rc);
+        cr_expect(strstr(err.text, wrong[i].error),
                   "%s\n  expected %s\n"
                   "  found    %s",
-                  cases[i].text, cases[i].error, err.text);
+                  wrong[i].text, wrong[i].error, err.text);
     }
 }
 
