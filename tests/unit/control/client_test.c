@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rank's side, with the test as its supervisor. */
+#define _GNU_SOURCE /* memfd_create */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/control/channel.h"
+#include "common/control/client.h"
+#include "common/control/msg.h"
+
+static struct chempi_channel super;
+static struct chempi_client *client;
+static int rank_fd;
+
+/* What the test's welcome says; tests spoil it. */
+static struct {
+    uint32_t version, rank, size, node, nodes, local_size, bad_place;
+    size_t cut;
+} welcome;
+
+static void set_up(void)
+{
+    char text[16];
+    int fds[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    chempi_channel_init(&super, fds[0], 1u << 20, 1u << 20);
+    rank_fd = fds[1];
+    (void)snprintf(text, sizeof(text), "%d", fds[1]);
+    cr_assert_eq(setenv(CHEMPI_CONTROL_ENV, text, 1), 0);
+    welcome.version = CHEMPI_CONTROL_VERSION;
+    welcome.rank = 2;
+    welcome.size = 4;
+    welcome.node = 1;
+    welcome.nodes = 2;
+    welcome.local_size = 2;
+}
+
+static void tear_down(void)
+{
+    chempi_client_close(client);
+    chempi_channel_fini(&super);
+}
+
+TestSuite(client, .init = set_up, .fini = tear_down);
+
+static void send_welcome(void)
+{
+    struct chempi_writer *w =
+        chempi_channel_begin(&super, CHEMPI_MSG_WELCOME, 0);
+    const uint32_t fd = (uint32_t)memfd_create("test", 0);
+    uint8_t secret[CHEMPI_JOB_SECRET_BYTES] = {42};
+
+    chempi_wire_put_u32(w, welcome.version);
+    chempi_wire_put_str(w, "job");
+    chempi_wire_put_raw(w, secret, sizeof(secret));
+    chempi_wire_put_u32(w, welcome.rank);
+    chempi_wire_put_u32(w, welcome.size);
+    chempi_wire_put_u32(w, welcome.node);
+    chempi_wire_put_u32(w, welcome.nodes);
+    for (uint32_t i = 0; i < welcome.nodes && i < 2; i++)
+        chempi_wire_put_str(w, i ? "a2" : "a1");
+    for (uint32_t i = 0; i < welcome.size && i < 4; i++)
+        chempi_wire_put_u32(w, welcome.bad_place ? 9 : i / 2);
+    chempi_wire_put_u32(w, welcome.local_size);
+    chempi_wire_put_u32(w, 0);  /* app number */
+    chempi_wire_put_u32(w, 16); /* universe */
+    chempi_wire_put_u32(w, 1);  /* stats */
+    chempi_wire_put_u32(w, fd);
+    chempi_wire_put_u32(w, UINT32_MAX);
+    for (uint32_t i = 0; i < welcome.local_size; i++)
+        chempi_wire_put_u32(w, fd);
+    w->len -= welcome.cut;
+    cr_assert_eq(chempi_channel_end(&super), 0);
+    cr_assert_eq(chempi_channel_flush(&super), 0);
+}
+
+static struct chempi_frame take(uint16_t type)
+{
+    struct chempi_frame f;
+    int rc;
+
+    while ((rc = chempi_channel_next(&super, &f)) == 0)
+        cr_assert_eq(chempi_channel_fill(&super), 1);
+    cr_assert_eq(rc, 1);
+    cr_assert_eq(f.type, type);
+    return f;
+}
+
+Test(client, without_a_launcher_there_is_no_job)
+{
+    (void)unsetenv(CHEMPI_CONTROL_ENV);
+    (void)close(rank_fd);
+    cr_assert_eq(chempi_client_open(&client, NULL), -ENOENT);
+}
+
+Test(client, a_descriptor_that_was_closed_gets_a_clear_error)
+{
+    struct chempi_err err;
+
+    (void)close(rank_fd);
+    cr_assert_eq(chempi_client_open(&client, &err), -EBADF);
+    cr_assert(strstr(err.text, "wrapper"));
+}
+
+Test(client, the_welcome_becomes_the_job)
+{
+    const struct chempi_job *job;
+
+    send_welcome();
+    cr_assert_eq(chempi_client_open(&client, NULL), 0);
+    job = chempi_client_job(client);
+    cr_assert_str_eq(job->id, "job");
+    cr_assert_eq(job->rank, 2);
+    cr_assert_eq(job->size, 4);
+    cr_assert_eq(job->node, 1);
+    cr_assert_eq(job->local_rank, 0);
+    cr_assert_eq(job->local_size, 2);
+    cr_assert_eq(job->local_rank_of_rank[3], 1);
+    cr_assert_str_eq(job->node_names[1], "a2");
+    cr_assert_eq(job->secret[0], 42);
+    cr_assert_eq(job->universe_size, 16);
+    cr_assert_eq(job->table_fd, -1);
+    cr_assert_eq(fcntl(job->region_fd, F_GETFD), FD_CLOEXEC);
+    cr_assert_eq(fcntl(chempi_client_fd(client), F_GETFD), FD_CLOEXEC);
+    cr_assert_null(getenv(CHEMPI_CONTROL_ENV));
+}
+
+static void expect_refusal(int code)
+{
+    struct chempi_err err;
+
+    send_welcome();
+    cr_assert_eq(chempi_client_open(&client, &err), code);
+    cr_assert(err.text[0]);
+}
+
+Test(client, another_version_is_refused)
+{
+    welcome.version++;
+    expect_refusal(-EPROTO);
+}
+
+Test(client, a_rank_outside_the_world_is_refused)
+{
+    welcome.rank = 4;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_rank_on_a_node_that_is_none_is_refused)
+{
+    welcome.bad_place = 1;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_rank_that_is_not_where_it_should_be_is_refused)
+{
+    welcome.node = 0;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_count_of_local_ranks_that_is_wrong_is_refused)
+{
+    welcome.local_size = 3;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_cut_welcome_is_refused)
+{
+    welcome.cut = 2;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_huge_world_without_its_ranks_is_refused)
+{
+    welcome.size = CHEMPI_JOB_RANKS_MAX;
+    expect_refusal(-EBADMSG);
+}
+
+Test(client, a_supervisor_that_is_gone_is_lost)
+{
+    struct chempi_err err;
+
+    chempi_channel_fini(&super);
+    cr_assert_lt(chempi_client_open(&client, &err), 0);
+}
+
+/* ---- afterwards ---------------------------------------------------------- */
+
+static struct {
+    char text[64];
+    uint64_t number;
+    uint32_t rank;
+} seen;
+
+static void got(void *arg, uint32_t rank, const char *key, const void *value,
+                size_t len)
+{
+    (void)arg;
+    seen.rank = rank;
+    (void)snprintf(seen.text, sizeof(seen.text), "%s=%.*s", key, (int)len,
+                   (const char *)value);
+}
+
+static void fenced(void *arg, uint64_t fence)
+{
+    (void)arg;
+    seen.number = fence;
+}
+
+static void rank_lost(void *arg, uint32_t rank, const char *text)
+{
+    (void)arg;
+    seen.rank = rank;
+    (void)snprintf(seen.text, sizeof(seen.text), "%s", text);
+}
+
+static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
+{
+    (void)arg;
+    seen.number = bytes;
+    seen.rank = deadline_ms;
+}
+
+static const struct chempi_client_events events = {
+    .got = got, .fenced = fenced, .rank_lost = rank_lost, .budget = budget};
+
+static void open_client(void)
+{
+    send_welcome();
+    cr_assert_eq(chempi_client_open(&client, NULL), 0);
+    (void)take(CHEMPI_MSG_HELLO);
+}
+
+static int answer(uint16_t type, const struct chempi_writer *w)
+{
+    struct chempi_err err;
+
+    cr_assert_eq(chempi_channel_send(&super, type, 0, w->data, w->len), 0);
+    cr_assert_eq(chempi_channel_flush(&super), 0);
+    return chempi_client_progress(client, &events, NULL, &err);
+}
+
+Test(client, questions_and_answers_pass)
+{
+    struct chempi_writer w = {0};
+    struct chempi_frame f;
+    struct chempi_reader r;
+    uint64_t fence;
+
+    open_client();
+    cr_assert_eq(chempi_client_put(client, "card", "abc", 3), 0);
+    f = take(CHEMPI_MSG_PUT);
+    chempi_wire_read(&r, f.data, f.len);
+    cr_assert_str_eq(chempi_wire_get_str(&r, 64), "card");
+    cr_assert_eq(chempi_client_get(client, 3, "card"), 0);
+    (void)take(CHEMPI_MSG_GET);
+    chempi_wire_put_u32(&w, 3);
+    chempi_wire_put_str(&w, "card");
+    chempi_wire_put_blob(&w, "xyz", 3);
+    cr_assert_eq(answer(CHEMPI_MSG_GOT, &w), 1);
+    cr_assert_str_eq(seen.text, "card=xyz");
+    cr_assert_eq(chempi_client_fence(client, &fence), 0);
+    cr_assert_eq(fence, 1);
+    (void)take(CHEMPI_MSG_FENCE);
+    chempi_wire_clear(&w);
+    chempi_wire_put_u64(&w, 1);
+    cr_assert_eq(answer(CHEMPI_MSG_FENCED, &w), 1);
+    cr_assert_eq(seen.number, 1);
+    chempi_wire_clear(&w);
+    chempi_wire_put_u32(&w, 1);
+    chempi_wire_put_str(&w, "it died");
+    cr_assert_eq(answer(CHEMPI_MSG_LOST, &w), 1);
+    cr_assert_str_eq(seen.text, "it died");
+    chempi_wire_clear(&w);
+    chempi_wire_put_u64(&w, 4096);
+    chempi_wire_put_u32(&w, 7);
+    cr_assert_eq(answer(CHEMPI_MSG_BUDGET, &w), 1);
+    cr_assert_eq(seen.number, 4096);
+    chempi_wire_clear(&w);
+}
+
+Test(client, a_malformed_notice_is_a_lost_supervisor)
+{
+    struct chempi_writer w = {0};
+
+    open_client();
+    chempi_wire_put_u32(&w, 77); /* no such rank */
+    chempi_wire_put_str(&w, "card");
+    chempi_wire_put_blob(&w, "xyz", 3);
+    cr_assert_eq(answer(CHEMPI_MSG_GOT, &w), -EPIPE);
+    chempi_wire_clear(&w);
+}
+
+Test(client, a_fence_that_was_not_entered_cannot_be_left)
+{
+    struct chempi_writer w = {0};
+
+    open_client();
+    chempi_wire_put_u64(&w, 1);
+    cr_assert_eq(answer(CHEMPI_MSG_FENCED, &w), -EPIPE);
+    chempi_wire_clear(&w);
+}
+
+Test(client, keys_and_values_over_their_limits_are_refused)
+{
+    static char value[CHEMPI_KVS_VALUE_MAX + 1];
+    char key[CHEMPI_KVS_KEY_MAX + 1];
+
+    open_client();
+    memset(key, 'k', sizeof(key) - 1);
+    key[sizeof(key) - 1] = '\0';
+    cr_assert_eq(chempi_client_put(client, key, "", 0), -EINVAL);
+    cr_assert_eq(chempi_client_put(client, "", "", 0), -EINVAL);
+    cr_assert_eq(chempi_client_put(client, "k", value, sizeof(value)), -EINVAL);
+    cr_assert_eq(chempi_client_get(client, 4, "k"), -EINVAL);
+    cr_assert_eq(chempi_client_put(client, "k", value, sizeof(value) - 1), 0);
+}
+
+Test(client, the_end_of_the_supervisor_is_noticed)
+{
+    struct chempi_err err;
+
+    open_client();
+    chempi_channel_fini(&super);
+    cr_assert_eq(chempi_client_progress(client, &events, NULL, &err), -EPIPE);
+}
