@@ -75,10 +75,9 @@ int chempi_op_check(struct chempi_op *op, struct chempi_datatype *type)
         return chempi_error_set(MPI_ERR_OP,
                                 "%s is for one-sided communication only",
                                 op_names[predefined_index(op)]);
-    return chempi_error_set(MPI_ERR_OP, "%s is not defined on %s",
-                            op_names[predefined_index(op)],
-                            type->name[0] ? type->name
-                                          : "this derived datatype");
+    return chempi_error_set(
+        MPI_ERR_OP, "%s is not defined on %s", op_names[predefined_index(op)],
+        type->name[0] ? type->name : "this derived datatype");
 }
 
 /* A user's function of the int form takes at most INT_MAX elements. */
@@ -102,8 +101,7 @@ static void replace(const void *in, void *inout, MPI_Count count,
                     struct chempi_datatype *type)
 {
     if (type->is_contiguous)
-        memcpy((char *)inout + type->true_lb,
-               (const char *)in + type->true_lb,
+        memcpy((char *)inout + type->true_lb, (const char *)in + type->true_lb,
                (size_t)(count * type->size));
     else
         (void)chempi_datatype_copy(in, count, type, inout, count, type);
@@ -133,8 +131,8 @@ void chempi_op_apply(struct chempi_op *op, const void *in, void *inout,
     apply_narrow(op, in, inout, count, type);
 }
 
-static int create(MPI_User_function *fn, MPI_User_function_c *fn_c,
-                  int commute, MPI_Op *out)
+static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
+                  MPI_Op *out)
 {
     struct chempi_op *op;
 
@@ -145,8 +143,7 @@ static int create(MPI_User_function *fn, MPI_User_function_c *fn_c,
                                              "null");
     op = chempi_sys->calloc(1, sizeof(*op));
     if (!op)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no memory for an operation");
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for an operation");
     chempi_object_init(&op->obj, CHEMPI_MAGIC_OP);
     op->is_commutative = commute != 0;
     op->is_wide = fn_c != NULL;
@@ -162,8 +159,7 @@ int chempi_op_create(MPI_User_function *user_fn, int commute, MPI_Op *op)
     return create(user_fn, NULL, commute, op);
 }
 
-int chempi_op_create_wide(MPI_User_function_c *user_fn, int commute,
-                          MPI_Op *op)
+int chempi_op_create_wide(MPI_User_function_c *user_fn, int commute, MPI_Op *op)
 {
     return create(NULL, user_fn, commute, op);
 }

@@ -51,6 +51,11 @@
     LOOP(sum_##s, T, a + b)                                                    \
     LOOP(prod_##s, T, a *b)
 
+#define LOOPS_TRUTH(s, T)                                                      \
+    LOOP(land_##s, T, (a != 0) & (b != 0))                                     \
+    LOOP(lor_##s, T, (a != 0) | (b != 0))                                      \
+    LOOP(lxor_##s, T, (a != 0) ^ (b != 0))
+
 LOOPS_BITS(u8, uint8_t, uint32_t)
 LOOPS_BITS(u16, uint16_t, uint32_t)
 LOOPS_BITS(u32, uint32_t, uint32_t)
@@ -69,6 +74,9 @@ LOOPS_FLOAT(f32, float)
 LOOPS_FLOAT(f64, double)
 LOOPS_FLOAT(fld, long double)
 LOOPS_FLOAT(f128, chempi_f128)
+LOOPS_TRUTH(f32, float)
+LOOPS_TRUTH(f64, double)
+LOOPS_TRUTH(fld, long double)
 
 LOOP(prod_c32, float _Complex, a *b)
 LOOP(prod_c64, double _Complex, a *b)
@@ -270,6 +278,11 @@ LOOPS_LOC(f64_f64, struct pair_f64_f64)
     [CHEMPI_ELEM_L16] = op##_u16, [CHEMPI_ELEM_L32] = op##_u32,                \
     [CHEMPI_ELEM_L64] = op##_u64, [CHEMPI_ELEM_L128] = op##_u128
 
+/* Not in the standard's table, but other implementations have it. */
+#define ROW_TRUTH(op)                                                          \
+    [CHEMPI_ELEM_F32] = op##_f32, [CHEMPI_ELEM_F64] = op##_f64,                \
+    [CHEMPI_ELEM_FLD] = op##_fld
+
 #define ROW_LOC(op)                                                            \
     [CHEMPI_ELEM_PAIR_F32_I32] = op##_f32_i32,                                 \
     [CHEMPI_ELEM_PAIR_F64_I32] = op##_f64_i32,                                 \
@@ -284,16 +297,15 @@ _Static_assert(sizeof(bool) == 1, "BOOL is handled as one byte");
 
 chempi_op_loop *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT] = {
     [CHEMPI_OP_SUM] = {ROW_ANY_SIGN(sum), ROW_FLOAT(sum), ROW_COMPLEX(sum)},
-    [CHEMPI_OP_PROD] = {ROW_ANY_SIGN(prod), ROW_FLOAT(prod),
-                        ROW_COMPLEX(prod)},
+    [CHEMPI_OP_PROD] = {ROW_ANY_SIGN(prod), ROW_FLOAT(prod), ROW_COMPLEX(prod)},
     [CHEMPI_OP_MIN] = {ROW_SIGNED(min), ROW_FLOAT(min)},
     [CHEMPI_OP_MAX] = {ROW_SIGNED(max), ROW_FLOAT(max)},
     [CHEMPI_OP_BAND] = {ROW_ANY_SIGN(band), [CHEMPI_ELEM_BYTE] = band_u8},
     [CHEMPI_OP_BOR] = {ROW_ANY_SIGN(bor), [CHEMPI_ELEM_BYTE] = bor_u8},
     [CHEMPI_OP_BXOR] = {ROW_ANY_SIGN(bxor), [CHEMPI_ELEM_BYTE] = bxor_u8},
-    [CHEMPI_OP_LAND] = {ROW_ANY_SIGN(land), ROW_LOGICAL(land)},
-    [CHEMPI_OP_LOR] = {ROW_ANY_SIGN(lor), ROW_LOGICAL(lor)},
-    [CHEMPI_OP_LXOR] = {ROW_ANY_SIGN(lxor), ROW_LOGICAL(lxor)},
+    [CHEMPI_OP_LAND] = {ROW_ANY_SIGN(land), ROW_LOGICAL(land), ROW_TRUTH(land)},
+    [CHEMPI_OP_LOR] = {ROW_ANY_SIGN(lor), ROW_LOGICAL(lor), ROW_TRUTH(lor)},
+    [CHEMPI_OP_LXOR] = {ROW_ANY_SIGN(lxor), ROW_LOGICAL(lxor), ROW_TRUTH(lxor)},
     [CHEMPI_OP_MINLOC] = {ROW_LOC(minloc)},
     [CHEMPI_OP_MAXLOC] = {ROW_LOC(maxloc)},
 };

@@ -34,7 +34,7 @@ typedef void chempi_op_loop(const void *in, void *inout, size_t n);
 
 /* NULL where MPI does not define the operation on the kind. REPLACE and NO_OP
  * have no loops: they do not look at the elements. */
-extern chempi_op_loop *const chempi_op_loops[CHEMPI_OP_COUNT]
-                                            [CHEMPI_ELEM_COUNT];
+extern chempi_op_loop
+    *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT];
 
 #endif

@@ -27,9 +27,8 @@ static struct place recv_place(const struct chempi_coll_call *c, int i)
     size_t u = (size_t)i;
 
     if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct place){
-            chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
-            c->rtype};
+        return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                              c->rcount, c->rtype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct place){
             chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
@@ -44,9 +43,8 @@ static struct place send_place(const struct chempi_coll_call *c, int i)
     size_t u = (size_t)i;
 
     if (c->kind == CHEMPI_COLL_ALLTOALL)
-        return (struct place){
-            chempi_coll_at(c->sbuf, i * c->scount, c->stype), c->scount,
-            c->stype};
+        return (struct place){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
+                              c->scount, c->stype};
     if (c->kind == CHEMPI_COLL_ALLTOALLV)
         return (struct place){
             chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
@@ -141,10 +139,9 @@ static void bruck_round(struct chempi_coll_sched *s, const struct bruck *b,
 
     for (int i = 0; i < s->size; i++)
         if (i & distance)
-            chempi_coll_copy(s, chempi_coll_plus(b->blocks, i * b->len),
-                             b->len, byte,
-                             chempi_coll_plus(b->out, n++ * b->len), b->len,
-                             byte);
+            chempi_coll_copy(s, chempi_coll_plus(b->blocks, i * b->len), b->len,
+                             byte, chempi_coll_plus(b->out, n++ * b->len),
+                             b->len, byte);
     chempi_coll_recv(s, b->in, n * b->len, byte,
                      (s->rank + s->size - distance) % s->size);
     chempi_coll_send(s, b->out, n * b->len, byte,
@@ -172,8 +169,8 @@ static void build_bruck(struct chempi_coll_sched *s,
 
     for (int i = 0; i < s->size; i++) {
         int rank = (s->rank + i) % s->size;
-        struct place p = is_in_place ? recv_place(c, rank)
-                                     : send_place(c, rank);
+        struct place p =
+            is_in_place ? recv_place(c, rank) : send_place(c, rank);
 
         chempi_coll_copy(s, p.buf, p.count, p.type,
                          chempi_coll_plus(b.blocks, i * len), len, byte);

@@ -77,8 +77,8 @@ static void build_parts_down(struct chempi_coll_sched *s,
     end = me + mask < s->size ? me + mask : s->size;
     if (me != 0) {
         r = parts(s, c, me, end);
-        chempi_coll_recv(s, chempi_coll_at(c->rbuf, r.first, c->rtype),
-                         r.count, c->rtype, (me - mask + c->root) % s->size);
+        chempi_coll_recv(s, chempi_coll_at(c->rbuf, r.first, c->rtype), r.count,
+                         c->rtype, (me - mask + c->root) % s->size);
         chempi_coll_fence(s);
     }
     for (mask /= 2; mask > 0; mask /= 2) {
@@ -86,8 +86,8 @@ static void build_parts_down(struct chempi_coll_sched *s,
             continue;
         end = me + 2 * mask < s->size ? me + 2 * mask : s->size;
         r = parts(s, c, me + mask, end);
-        chempi_coll_send(s, chempi_coll_at(c->rbuf, r.first, c->rtype),
-                         r.count, c->rtype, (me + mask + c->root) % s->size);
+        chempi_coll_send(s, chempi_coll_at(c->rbuf, r.first, c->rtype), r.count,
+                         c->rtype, (me + mask + c->root) % s->size);
     }
     chempi_coll_fence(s);
 }
@@ -104,10 +104,10 @@ static void build_parts_around(struct chempi_coll_sched *s,
         struct range o = parts(s, c, out, out + 1);
         struct range n = parts(s, c, in, in + 1);
 
-        chempi_coll_recv(s, chempi_coll_at(c->rbuf, n.first, c->rtype),
-                         n.count, c->rtype, left);
-        chempi_coll_send(s, chempi_coll_at(c->rbuf, o.first, c->rtype),
-                         o.count, c->rtype, right);
+        chempi_coll_recv(s, chempi_coll_at(c->rbuf, n.first, c->rtype), n.count,
+                         c->rtype, left);
+        chempi_coll_send(s, chempi_coll_at(c->rbuf, o.first, c->rtype), o.count,
+                         c->rtype, right);
         chempi_coll_fence(s);
     }
 }
@@ -120,8 +120,7 @@ void chempi_coll_build_bcast(struct chempi_coll_sched *s,
     if (s->size == 1)
         return;
     if (s->size < PARTS_FROM_RANKS ||
-        c->rcount * c->rtype->size < PARTS_FROM_BYTES ||
-        c->rcount < s->size) {
+        c->rcount * c->rtype->size < PARTS_FROM_BYTES || c->rcount < s->size) {
         build_tree(s, c);
         return;
     }

@@ -117,9 +117,8 @@ static int check_types(struct chempi_bigs counts, const MPI_Datatype *types,
 
         if (chempi_bigs_get(counts, (size_t)i) > 0 &&
             (!type || !type->is_committed))
-            return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name,
-                                    i, type ? "committed datatype"
-                                            : "datatype");
+            return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name, i,
+                                    type ? "committed datatype" : "datatype");
     }
     return MPI_SUCCESS;
 }

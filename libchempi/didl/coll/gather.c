@@ -55,8 +55,7 @@ struct subtree {
 
 static struct subtree subtree_of(const struct chempi_coll_sched *s, int root)
 {
-    struct subtree t = {.me = (s->rank - root + s->size) % s->size,
-                        .mask = 1};
+    struct subtree t = {.me = (s->rank - root + s->size) % s->size, .mask = 1};
 
     while (t.mask < s->size && !(t.me & t.mask))
         t.mask *= 2;
@@ -66,8 +65,8 @@ static struct subtree subtree_of(const struct chempi_coll_sched *s, int root)
 }
 
 /* End of the subtree of the child at distance mask. */
-static int child_end(const struct chempi_coll_sched *s,
-                     const struct subtree *t, int mask)
+static int child_end(const struct chempi_coll_sched *s, const struct subtree *t,
+                     int mask)
 {
     int end = t->me + 2 * mask;
 
@@ -186,8 +185,8 @@ void chempi_coll_build_gather(struct chempi_coll_sched *s,
     MPI_Count block = 0;
 
     if (c->kind == CHEMPI_COLL_GATHER && !c->comm->is_inter)
-        block = is_root ? c->rcount * c->rtype->size
-                        : c->scount * c->stype->size;
+        block =
+            is_root ? c->rcount * c->rtype->size : c->scount * c->stype->size;
     if (block > 0 && is_tree_good(s, block))
         gather_tree(s, c, block);
     else
@@ -230,8 +229,8 @@ void chempi_coll_build_scatter(struct chempi_coll_sched *s,
     MPI_Count block = 0;
 
     if (c->kind == CHEMPI_COLL_SCATTER && !c->comm->is_inter)
-        block = is_root ? c->scount * c->stype->size
-                        : c->rcount * c->rtype->size;
+        block =
+            is_root ? c->scount * c->stype->size : c->rcount * c->rtype->size;
     if (block > 0 && is_tree_good(s, block))
         scatter_tree(s, c, block);
     else

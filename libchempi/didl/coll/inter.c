@@ -151,8 +151,8 @@ static void build_reduce_scatter(struct chempi_coll_sched *s,
     void *acc;
 
     for (int i = 0; i < s->size; i++) {
-        MPI_Count n = is_block ? c->rcount
-                               : chempi_bigs_get(c->rcounts, (size_t)i);
+        MPI_Count n =
+            is_block ? c->rcount : chempi_bigs_get(c->rcounts, (size_t)i);
 
         if (i == s->rank) {
             first = total;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
@@ -66,6 +67,7 @@ int chempi_coll_init(void)
     void *start;
     int rc;
 
+    chempi_coll_async_init();
     if (s->local_size < 2)
         return MPI_SUCCESS;
     node.area_len = area_len(most);
@@ -83,6 +85,7 @@ int chempi_coll_init(void)
 
 void chempi_coll_fini(void)
 {
+    chempi_coll_async_fini();
     node.control = NULL;
 }
 
@@ -171,8 +174,8 @@ static void set_places(struct chempi_coll_state *st)
     unsigned char *start = area_at(st->area);
 
     st->counts = (void *)start;
-    st->lines = (void *)(start + CHEMPI_NODE_CELLS *
-                                     sizeof(struct chempi_node_count));
+    st->lines =
+        (void *)(start + CHEMPI_NODE_CELLS * sizeof(struct chempi_node_count));
     st->bulk = start + pages(head_len(st->size));
 }
 
@@ -183,8 +186,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     struct chempi_coll_state *st;
     int32_t area = -1;
 
-    st = chempi_sys->calloc(1, sizeof(*st) + comm->size *
-                                                 sizeof(st->local_ranks[0]));
+    st = chempi_sys->calloc(1, sizeof(*st) +
+                                   comm->size * sizeof(st->local_ranks[0]));
     if (!st) {
         *rc = chempi_error_set(MPI_ERR_NO_MEM,
                                "no memory for collective operations");
@@ -204,8 +207,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
         return st;
     st->area = area;
     for (uint32_t i = 0; i < comm->size; i++)
-        st->local_ranks[i] =
-            s->local_rank_of_proc[chempi_comm_proc(comm, i)];
+        st->local_ranks[i] = s->local_rank_of_proc[chempi_comm_proc(comm, i)];
     set_places(st);
     st->is_on = true;
     return st;

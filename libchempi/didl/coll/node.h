@@ -53,8 +53,8 @@ struct chempi_coll_state {
     int area;
     int size; /* members = ranks of the communicator */
     int rank;
-    uint32_t seq;       /* of the last operation */
-    uint32_t last_sync; /* the last one that synchronised */
+    uint32_t seq;                         /* of the last operation */
+    uint32_t last_sync;                   /* the last one that synchronised */
     uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
     struct chempi_node_count *counts;     /* [CELLS] */
     struct chempi_node_line *lines; /* [CELLS][size + 1]; [size] is common */

@@ -195,10 +195,9 @@ static int get(const void *slot, uint64_t len, void *buf, MPI_Count count,
     uint64_t room = (uint64_t)(count * type->size);
 
     if (CHEMPI_UNLIKELY(len > room))
-        return chempi_error_set(MPI_ERR_TRUNCATE,
-                                "%llu bytes have come, there is room for %llu",
-                                (unsigned long long)len,
-                                (unsigned long long)room);
+        return chempi_error_set(
+            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
+            (unsigned long long)len, (unsigned long long)room);
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         memcpy(chempi_coll_plus(buf, type->true_lb), slot, (size_t)len);
         return MPI_SUCCESS;
@@ -235,8 +234,8 @@ static bool run_bcast(struct chempi_coll_state *st,
     line = common(&cell);
     if (c->root == st->rank) {
         line->len = len;
-        line->mark = len <= CHEMPI_NODE_BULK_BYTES ? BCAST_HERE
-                                                   : BCAST_BY_MESSAGE;
+        line->mark =
+            len <= CHEMPI_NODE_BULK_BYTES ? BCAST_HERE : BCAST_BY_MESSAGE;
         mark = line->mark;
         if (mark == BCAST_HERE)
             *rc = first_error(*rc, put(data_of(&cell, st->size, len), c->rbuf,
@@ -271,8 +270,8 @@ static bool is_reducible(const struct chempi_coll_call *c, MPI_Count count,
     const struct chempi_datatype *type = c->rtype;
 
     *len = (uint64_t)(count * type->extent);
-    return (type->is_predefined || type->is_contiguous) &&
-           type->true_lb == 0 && *len <= CHEMPI_NODE_BULK_BYTES;
+    return (type->is_predefined || type->is_contiguous) && type->true_lb == 0 &&
+           *len <= CHEMPI_NODE_BULK_BYTES;
 }
 
 static void put_raw(const struct cell *cell, const void *buf, uint64_t len)
@@ -325,8 +324,8 @@ static bool run_reduce(struct chempi_coll_state *st,
             rouse(st, c->root);
         return true;
     }
-    *rc = first_error(*rc, wait_for(&st->counts[cell.index].arrived,
-                                    *expected(&cell)));
+    *rc = first_error(
+        *rc, wait_for(&st->counts[cell.index].arrived, *expected(&cell)));
     *rc = first_error(*rc, check_lens(&cell, len));
     if (!*rc && len > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
@@ -446,26 +445,24 @@ static int put_block(const struct cell *cell, const struct chempi_coll_call *c,
     struct chempi_node_line *line = mine(cell);
 
     line->len = len;
-    line->mark = len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE
-                                               : BLOCK_BY_MESSAGE;
+    line->mark = len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE : BLOCK_BY_MESSAGE;
     if (line->mark == BLOCK_BY_MESSAGE)
         return MPI_SUCCESS;
-    return put(data_of(cell, cell->st->rank, len), c->sbuf, c->scount,
-               c->stype, len);
+    return put(data_of(cell, cell->st->rank, len), c->sbuf, c->scount, c->stype,
+               len);
 }
 
 /* Where the receiver of a gather keeps member i's block. */
 static void *block_place(const struct chempi_coll_call *c, int i,
                          MPI_Count *count)
 {
-    bool is_v = c->kind == CHEMPI_COLL_GATHERV ||
-                c->kind == CHEMPI_COLL_ALLGATHERV;
+    bool is_v =
+        c->kind == CHEMPI_COLL_GATHERV || c->kind == CHEMPI_COLL_ALLGATHERV;
 
     *count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount;
-    return chempi_coll_at(c->rbuf,
-                          is_v ? chempi_bigs_get(c->rdispls, (size_t)i)
-                               : i * c->rcount,
-                          c->rtype);
+    return chempi_coll_at(
+        c->rbuf, is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount,
+        c->rtype);
 }
 
 /* Take member i's block, or append its receive. */
@@ -549,10 +546,9 @@ static const void *scatter_place(const struct chempi_coll_call *c, int i,
     bool is_v = c->kind == CHEMPI_COLL_SCATTERV;
 
     *count = is_v ? chempi_bigs_get(c->scounts, (size_t)i) : c->scount;
-    return chempi_coll_at(c->sbuf,
-                          is_v ? chempi_bigs_get(c->sdispls, (size_t)i)
-                               : i * c->scount,
-                          c->stype);
+    return chempi_coll_at(
+        c->sbuf, is_v ? chempi_bigs_get(c->sdispls, (size_t)i) : i * c->scount,
+        c->stype);
 }
 
 /* The root writes into the members' lines and slots, which they do not use
@@ -572,16 +568,15 @@ static int deal_blocks(const struct cell *cell, struct chempi_coll_sched *s,
             if (c->rbuf != MPI_IN_PLACE && len > 0)
                 rc = first_error(rc, chempi_datatype_copy(place, count,
                                                           c->stype, c->rbuf,
-                                                          c->rcount,
-                                                          c->rtype));
+                                                          c->rcount, c->rtype));
             continue;
         }
         cell->lines[i].len = len;
-        cell->lines[i].mark = len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE
-                                                            : BLOCK_BY_MESSAGE;
+        cell->lines[i].mark =
+            len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE : BLOCK_BY_MESSAGE;
         if (len <= CHEMPI_NODE_BULK_BYTES)
-            rc = first_error(rc, put(data_of(cell, i, len), place, count,
-                                     c->stype, len));
+            rc = first_error(
+                rc, put(data_of(cell, i, len), place, count, c->stype, len));
         else
             chempi_coll_send(s, place, count, c->stype, i);
         chempi_coll_throttle(s);
@@ -659,8 +654,8 @@ static bool run_allgather(struct chempi_coll_state *st,
         if (len > CHEMPI_NODE_BULK_BYTES)
             *rc = first_error(*rc, mismatch(i));
         else
-            *rc = first_error(*rc, get(data_of(&cell, i, len), len, place,
-                                       count, c->rtype));
+            *rc = first_error(
+                *rc, get(data_of(&cell, i, len), len, place, count, c->rtype));
     }
     return true;
 }

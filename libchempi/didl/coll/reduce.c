@@ -15,10 +15,7 @@
  */
 #include "libchempi/didl/coll/sched.h"
 
-enum {
-    HALVING_FROM_BYTES = 8 * 1024,
-    SLICE_BYTES = 16 * 1024 * 1024
-};
+enum { HALVING_FROM_BYTES = 8 * 1024, SLICE_BYTES = 16 * 1024 * 1024 };
 
 /* The vector that is being reduced. */
 struct vector {
@@ -213,8 +210,8 @@ static void allreduce_slice(struct chempi_coll_sched *s, struct vector *v,
 
 static MPI_Count slice_count(const struct chempi_coll_call *c)
 {
-    MPI_Count most = c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size
-                                        : c->rcount;
+    MPI_Count most =
+        c->rtype->size > 0 ? SLICE_BYTES / c->rtype->size : c->rcount;
 
     if (most == 0)
         most = 1;

@@ -52,8 +52,7 @@ static void build_pairwise(struct chempi_coll_sched *s,
         if (own > 0)
             chempi_coll_recv(s, tmp, own, c->rtype, source);
         if (n > 0)
-            chempi_coll_send(s, chempi_coll_at(in, start_of(c, dest),
-                                               c->rtype),
+            chempi_coll_send(s, chempi_coll_at(in, start_of(c, dest), c->rtype),
                              n, c->rtype, dest);
         chempi_coll_fence(s);
         chempi_coll_combine(s, tmp, acc, own, c->rtype);

@@ -231,9 +231,9 @@ static void wait_open(struct run *run)
 static void do_local(struct run *run, const struct chempi_coll_step *step)
 {
     if (step->kind == CHEMPI_COLL_COPY)
-        note(run, chempi_datatype_copy(step->src, step->count, step->type,
-                                       step->dst, step->dst_count,
-                                       step->dst_type));
+        note(run,
+             chempi_datatype_copy(step->src, step->count, step->type, step->dst,
+                                  step->dst_count, step->dst_type));
     else
         chempi_op_apply(run->s->op, step->src, step->dst, step->count,
                         step->type);
@@ -247,9 +247,8 @@ static int start(const struct chempi_coll_sched *s,
         return chempi_pt2pt_isend_on(step->src, step->count, step->type,
                                      step->peer, s->tag, s->comm,
                                      CHEMPI_CONTEXT_COLL, out);
-    return chempi_pt2pt_irecv_on(step->dst, step->count, step->type,
-                                 step->peer, s->tag, s->comm,
-                                 CHEMPI_CONTEXT_COLL, out);
+    return chempi_pt2pt_irecv_on(step->dst, step->count, step->type, step->peer,
+                                 s->tag, s->comm, CHEMPI_CONTEXT_COLL, out);
 }
 
 /* One message between two fences: without a request. */
@@ -260,9 +259,9 @@ static int do_alone(const struct chempi_coll_sched *s,
         return chempi_pt2pt_send_on(step->src, step->count, step->type,
                                     step->peer, s->tag, s->comm,
                                     CHEMPI_CONTEXT_COLL);
-    return chempi_pt2pt_recv_on(step->dst, step->count, step->type,
-                                step->peer, s->tag, s->comm,
-                                CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+    return chempi_pt2pt_recv_on(step->dst, step->count, step->type, step->peer,
+                                s->tag, s->comm, CHEMPI_CONTEXT_COLL,
+                                MPI_STATUS_IGNORE);
 }
 
 static int do_pair(const struct chempi_coll_sched *s,
@@ -272,10 +271,10 @@ static int do_pair(const struct chempi_coll_sched *s,
     const struct chempi_coll_step *send = a->kind == CHEMPI_COLL_SEND ? a : b;
     const struct chempi_coll_step *recv = send == a ? b : a;
 
-    return chempi_pt2pt_sendrecv_on(
-        send->src, send->count, send->type, send->peer, s->tag, recv->dst,
-        recv->count, recv->type, recv->peer, s->tag, s->comm,
-        CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(send->src, send->count, send->type,
+                                    send->peer, s->tag, recv->dst, recv->count,
+                                    recv->type, recv->peer, s->tag, s->comm,
+                                    CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
 static bool is_message(const struct chempi_coll_step *step)
@@ -365,10 +364,9 @@ void chempi_coll_build(struct chempi_coll_sched *s,
         [CHEMPI_COLL_EXSCAN] = chempi_coll_build_scan,
     };
     /* Gather, scatter and alltoall know both kinds of communicator. */
-    bool is_both = c->kind >= CHEMPI_COLL_GATHER &&
-                   c->kind <= CHEMPI_COLL_ALLTOALLW &&
-                   c->kind != CHEMPI_COLL_ALLGATHER &&
-                   c->kind != CHEMPI_COLL_ALLGATHERV;
+    bool is_both =
+        c->kind >= CHEMPI_COLL_GATHER && c->kind <= CHEMPI_COLL_ALLTOALLW &&
+        c->kind != CHEMPI_COLL_ALLGATHER && c->kind != CHEMPI_COLL_ALLGATHERV;
 
     if (c->comm->is_inter && c->root == MPI_PROC_NULL)
         return; /* in the root's group, but not the root: nothing to do */

@@ -38,7 +38,7 @@ enum chempi_coll_step_kind {
 };
 
 struct chempi_coll_step {
-    uint8_t kind; /* enum chempi_coll_step_kind */
+    uint8_t kind;   /* enum chempi_coll_step_kind */
     bool has_fence; /* all messages so far are finished after this step */
     int32_t peer;   /* rank in the communicator */
     const void *src;
@@ -58,9 +58,9 @@ struct chempi_coll_sched {
     int rank;           /* of this process in the team */
     int size;           /* of the team */
     int tag;
-    int error;    /* MPI error class of building (S4) */
-    int open;     /* messages since the last fence */
-    int widest;   /* most messages between two fences */
+    int error;  /* MPI error class of building (S4) */
+    int open;   /* messages since the last fence */
+    int widest; /* most messages between two fences */
     uint32_t count;
     uint32_t room;
     uint32_t inline_used; /* bytes of inline_bytes */
@@ -114,6 +114,8 @@ static inline struct chempi_datatype *chempi_coll_byte(void)
 }
 
 #define CHEMPI_COLL_TAG_MASK 0x1fffffffu
+/* Keeps long-lived persistent operations apart from the others. */
+#define CHEMPI_COLL_TAG_PERSISTENT 0x20000000
 
 /* The tag of the next operation. All members start the collectives of a
  * communicator in the same order, so the counter is the same everywhere. */
@@ -131,10 +133,10 @@ chempi_coll_build_fn chempi_coll_build_barrier;
 chempi_coll_build_fn chempi_coll_build_bcast;
 chempi_coll_build_fn chempi_coll_build_reduce;
 chempi_coll_build_fn chempi_coll_build_allreduce;
-chempi_coll_build_fn chempi_coll_build_gather;  /* and gatherv */
-chempi_coll_build_fn chempi_coll_build_scatter; /* and scatterv */
-chempi_coll_build_fn chempi_coll_build_allgather; /* and allgatherv */
-chempi_coll_build_fn chempi_coll_build_alltoall;  /* and alltoallv, w */
+chempi_coll_build_fn chempi_coll_build_gather;         /* and gatherv */
+chempi_coll_build_fn chempi_coll_build_scatter;        /* and scatterv */
+chempi_coll_build_fn chempi_coll_build_allgather;      /* and allgatherv */
+chempi_coll_build_fn chempi_coll_build_alltoall;       /* and alltoallv, w */
 chempi_coll_build_fn chempi_coll_build_reduce_scatter; /* and _block */
 chempi_coll_build_fn chempi_coll_build_scan;           /* and exscan */
 chempi_coll_build_fn chempi_coll_build_inter; /* all on intercommunicators */

@@ -203,8 +203,7 @@ int chempi_pt2pt_sendrecv_on(const void *sbuf, MPI_Count scount,
                              void *rbuf, MPI_Count rcount,
                              struct chempi_datatype *rtype, int source,
                              int rtag, struct chempi_comm *comm,
-                             enum chempi_context_kind kind,
-                             MPI_Status *status)
+                             enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request *reqs[2];
 

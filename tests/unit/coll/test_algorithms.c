@@ -130,8 +130,7 @@ static void set_type(struct chempi_coll_call *c, const struct test_case *t,
     bool is_user = t->op == &user_op;
 
     c->op = t->op;
-    c->rtype = is_user ? &affine_type
-                       : chempi_datatype_lookup(MPI_INT);
+    c->rtype = is_user ? &affine_type : chempi_datatype_lookup(MPI_INT);
     c->rcount = is_user ? elements : 2 * elements;
 }
 
@@ -139,9 +138,12 @@ static int test_bcast(struct chempi_comm *comm, void *arg)
 {
     const struct test_case *t = arg;
     struct affine *buf = blocks_of(t->count);
-    struct chempi_coll_call c = {
-        .kind = t->kind, .root = t->root, .comm = comm, .rbuf = buf,
-        .rcount = t->count, .rtype = &affine_type};
+    struct chempi_coll_call c = {.kind = t->kind,
+                                 .root = t->root,
+                                 .comm = comm,
+                                 .rbuf = buf,
+                                 .rcount = t->count,
+                                 .rtype = &affine_type};
     int wrong;
 
     if (comm->rank == t->root)
@@ -161,9 +163,11 @@ static int test_reduction(struct chempi_comm *comm, void *arg)
     struct affine *out = blocks_of(t->count);
     bool is_here = t->kind != CHEMPI_COLL_REDUCE || comm->rank == t->root;
     bool is_in_place = t->is_in_place && is_here;
-    struct chempi_coll_call c = {
-        .kind = t->kind, .root = t->root, .comm = comm,
-        .sbuf = is_in_place ? MPI_IN_PLACE : in, .rbuf = out};
+    struct chempi_coll_call c = {.kind = t->kind,
+                                 .root = t->root,
+                                 .comm = comm,
+                                 .sbuf = is_in_place ? MPI_IN_PLACE : in,
+                                 .rbuf = out};
     int wrong;
 
     set_type(&c, t, t->count);
@@ -196,8 +200,8 @@ static int test_reduce_scatter(struct chempi_comm *comm, void *arg)
     int wide = t->op == &user_op ? 1 : 2;
     struct affine *in;
     struct affine *out;
-    struct chempi_coll_call c = {.kind = t->kind, .comm = comm,
-                                 .rcounts = {counts, false}};
+    struct chempi_coll_call c = {
+        .kind = t->kind, .comm = comm, .rcounts = {counts, false}};
     int wrong;
 
     for (int i = 0; i < (int)comm->size; i++) {
@@ -213,8 +217,8 @@ static int test_reduce_scatter(struct chempi_comm *comm, void *arg)
     fill(t->is_in_place ? out : in, comm->rank, 0, total);
     wrong = run_call(&c);
     for (int i = 0; i < block_len(t, comm->rank); i++)
-        wrong += differs(&out[i], expected(t->op, 0, (int)comm->size - 1,
-                                           before + i));
+        wrong += differs(&out[i],
+                         expected(t->op, 0, (int)comm->size - 1, before + i));
     free(in);
     free(out);
     return wrong;
@@ -244,10 +248,10 @@ static int test_gather(struct chempi_comm *comm, void *arg)
 {
     const struct test_case *t = arg;
     int n = (int)comm->size;
-    bool is_v = t->kind == CHEMPI_COLL_GATHERV ||
-                t->kind == CHEMPI_COLL_ALLGATHERV;
-    bool is_all = t->kind == CHEMPI_COLL_ALLGATHER ||
-                  t->kind == CHEMPI_COLL_ALLGATHERV;
+    bool is_v =
+        t->kind == CHEMPI_COLL_GATHERV || t->kind == CHEMPI_COLL_ALLGATHERV;
+    bool is_all =
+        t->kind == CHEMPI_COLL_ALLGATHER || t->kind == CHEMPI_COLL_ALLGATHERV;
     bool is_here = is_all || comm->rank == t->root;
     bool is_in_place = t->is_in_place && is_here;
     int64_t counts[FAKE_RANKS_MAX];
@@ -256,16 +260,20 @@ static int test_gather(struct chempi_comm *comm, void *arg)
     int own = is_v ? v_count(t, comm->rank) : t->count;
     struct affine *in = blocks_of(own);
     struct affine *out = blocks_of(total + n * t->count);
-    struct chempi_coll_call c = {
-        .kind = t->kind, .root = t->root, .comm = comm,
-        .sbuf = is_in_place ? MPI_IN_PLACE : in, .scount = own,
-        .stype = &affine_type, .rbuf = out, .rcount = t->count,
-        .rtype = &affine_type, .rcounts = {counts, true},
-        .rdispls = {displs, true}};
+    struct chempi_coll_call c = {.kind = t->kind,
+                                 .root = t->root,
+                                 .comm = comm,
+                                 .sbuf = is_in_place ? MPI_IN_PLACE : in,
+                                 .scount = own,
+                                 .stype = &affine_type,
+                                 .rbuf = out,
+                                 .rcount = t->count,
+                                 .rtype = &affine_type,
+                                 .rcounts = {counts, true},
+                                 .rdispls = {displs, true}};
     int wrong;
 
-    fill(is_in_place ? out + (is_v ? displs[comm->rank]
-                                   : comm->rank * t->count)
+    fill(is_in_place ? out + (is_v ? displs[comm->rank] : comm->rank * t->count)
                      : in,
          comm->rank, 0, own);
     wrong = run_call(&c);
@@ -293,11 +301,17 @@ static int test_scatter(struct chempi_comm *comm, void *arg)
     int own = is_v ? v_count(t, comm->rank) : t->count;
     struct affine *in = blocks_of(total + n * t->count);
     struct affine *out = blocks_of(own);
-    struct chempi_coll_call c = {
-        .kind = t->kind, .root = t->root, .comm = comm, .sbuf = in,
-        .scount = t->count, .stype = &affine_type, .scounts = {counts, true},
-        .sdispls = {displs, true}, .rbuf = is_in_place ? MPI_IN_PLACE : out,
-        .rcount = own, .rtype = &affine_type};
+    struct chempi_coll_call c = {.kind = t->kind,
+                                 .root = t->root,
+                                 .comm = comm,
+                                 .sbuf = in,
+                                 .scount = t->count,
+                                 .stype = &affine_type,
+                                 .scounts = {counts, true},
+                                 .sdispls = {displs, true},
+                                 .rbuf = is_in_place ? MPI_IN_PLACE : out,
+                                 .rcount = own,
+                                 .rtype = &affine_type};
     int wrong;
 
     for (int r = 0; r < n; r++)
@@ -335,8 +349,8 @@ static void set_exchange(struct exchange *x, const struct test_case *t,
 {
     int n = (int)comm->remote_size;
     int at = 0;
-    int unit = t->kind == CHEMPI_COLL_ALLTOALLW ? (int)sizeof(struct affine)
-                                                : 1;
+    int unit =
+        t->kind == CHEMPI_COLL_ALLTOALLW ? (int)sizeof(struct affine) : 1;
 
     for (int i = 0; i < n; i++) {
         x->counts[i] = pair_count(t, comm->rank, i);
@@ -347,13 +361,21 @@ static void set_exchange(struct exchange *x, const struct test_case *t,
     }
     x->in = blocks_of(at);
     x->out = blocks_of(at);
-    x->c = (struct chempi_coll_call){
-        .kind = t->kind, .comm = comm, .scount = t->count, .rcount = t->count,
-        .stype = &affine_type, .rtype = &affine_type,
-        .sbuf = t->is_in_place ? MPI_IN_PLACE : x->in, .rbuf = x->out,
-        .scounts = {x->counts, true}, .rcounts = {x->counts, true},
-        .sdispls = {x->displs, true}, .rdispls = {x->displs, true},
-        .stypes = x->types, .rtypes = x->types};
+    x->c =
+        (struct chempi_coll_call){.kind = t->kind,
+                                  .comm = comm,
+                                  .scount = t->count,
+                                  .rcount = t->count,
+                                  .stype = &affine_type,
+                                  .rtype = &affine_type,
+                                  .sbuf = t->is_in_place ? MPI_IN_PLACE : x->in,
+                                  .rbuf = x->out,
+                                  .scounts = {x->counts, true},
+                                  .rcounts = {x->counts, true},
+                                  .sdispls = {x->displs, true},
+                                  .rdispls = {x->displs, true},
+                                  .stypes = x->types,
+                                  .rtypes = x->types};
 }
 
 static int test_alltoall(struct chempi_comm *comm, void *arg)
@@ -370,8 +392,8 @@ static int test_alltoall(struct chempi_comm *comm, void *arg)
     wrong = run_call(&x->c);
     for (int r = 0; r < n; r++)
         for (int i = 0; i < pair_count(t, comm->rank, r); i++)
-            wrong += differs(&x->out[x->at[r] + i],
-                             value(r, comm->rank * 100 + i));
+            wrong +=
+                differs(&x->out[x->at[r] + i], value(r, comm->rank * 100 + i));
     free(x->in);
     free(x->out);
     free(x);
@@ -425,8 +447,8 @@ static void check_ops(fake_rank_fn *fn, enum chempi_coll_kind kind,
 
     for (int n = 1; n <= MAX_RANKS; n++)
         for (int k = 0; k < 2 * len; k++) {
-            struct test_case t = {.kind = kind, .count = counts[k / 2],
-                                  .op = ops[k % 2]};
+            struct test_case t = {
+                .kind = kind, .count = counts[k / 2], .op = ops[k % 2]};
 
             check_both(n, fn, &t);
         }
@@ -485,8 +507,7 @@ Test(algorithms, reduce_scatter_keeps_every_rank_its_part)
     const int counts[] = {0, 1, 400};
 
     check_ops(test_reduce_scatter, CHEMPI_COLL_REDUCE_SCATTER, counts, 3);
-    check_ops(test_reduce_scatter, CHEMPI_COLL_REDUCE_SCATTER_BLOCK, counts,
-              3);
+    check_ops(test_reduce_scatter, CHEMPI_COLL_REDUCE_SCATTER_BLOCK, counts, 3);
 }
 
 Test(algorithms, gather_and_allgather_collect_in_the_order_of_ranks)

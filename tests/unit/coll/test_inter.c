@@ -52,12 +52,20 @@ static struct buffers *prepare(struct chempi_comm *comm,
         b->counts[i] = COUNT;
         b->displs[i] = i * COUNT;
     }
-    b->c = (struct chempi_coll_call){
-        .kind = kind, .comm = comm, .root = root_argument(comm, root),
-        .sbuf = b->in, .scount = COUNT, .stype = type, .rbuf = b->out,
-        .rcount = COUNT, .rtype = type, .op = chempi_op_lookup(MPI_SUM),
-        .scounts = {b->counts, true}, .rcounts = {b->counts, true},
-        .sdispls = {b->displs, true}, .rdispls = {b->displs, true}};
+    b->c = (struct chempi_coll_call){.kind = kind,
+                                     .comm = comm,
+                                     .root = root_argument(comm, root),
+                                     .sbuf = b->in,
+                                     .scount = COUNT,
+                                     .stype = type,
+                                     .rbuf = b->out,
+                                     .rcount = COUNT,
+                                     .rtype = type,
+                                     .op = chempi_op_lookup(MPI_SUM),
+                                     .scounts = {b->counts, true},
+                                     .rcounts = {b->counts, true},
+                                     .sdispls = {b->displs, true},
+                                     .rdispls = {b->displs, true}};
     return b;
 }
 
@@ -142,12 +150,12 @@ static int check_rooted(const struct buffers *b, const struct rooted *t)
 
     if (is_root && t->kind == CHEMPI_COLL_REDUCE)
         return check_sum(b, 0);
-    if (is_root && (t->kind == CHEMPI_COLL_GATHER ||
-                    t->kind == CHEMPI_COLL_GATHERV))
+    if (is_root &&
+        (t->kind == CHEMPI_COLL_GATHER || t->kind == CHEMPI_COLL_GATHERV))
         return check_blocks(b, 0);
-    if (is_leaf && (t->kind == CHEMPI_COLL_BCAST ||
-                    t->kind == CHEMPI_COLL_SCATTER ||
-                    t->kind == CHEMPI_COLL_SCATTERV))
+    if (is_leaf &&
+        (t->kind == CHEMPI_COLL_BCAST || t->kind == CHEMPI_COLL_SCATTER ||
+         t->kind == CHEMPI_COLL_SCATTERV))
         for (int i = 0; i < COUNT; i++)
             wrong += b->out[i] != value(t->root.group, t->root.rank, from + i);
     return wrong;
@@ -173,9 +181,8 @@ TestSuite(inter, .init = fake_init, .timeout = 60);
 Test(inter, symmetric_operations_bring_the_other_groups_data)
 {
     enum chempi_coll_kind kinds[] = {
-        CHEMPI_COLL_BARRIER,        CHEMPI_COLL_ALLREDUCE,
-        CHEMPI_COLL_ALLGATHER,      CHEMPI_COLL_ALLGATHERV,
-        CHEMPI_COLL_ALLTOALL,       CHEMPI_COLL_ALLTOALLV,
+        CHEMPI_COLL_BARRIER,       CHEMPI_COLL_ALLREDUCE, CHEMPI_COLL_ALLGATHER,
+        CHEMPI_COLL_ALLGATHERV,    CHEMPI_COLL_ALLTOALL,  CHEMPI_COLL_ALLTOALLV,
         CHEMPI_COLL_REDUCE_SCATTER};
     enum chempi_coll_kind block = CHEMPI_COLL_REDUCE_SCATTER_BLOCK;
 
@@ -191,20 +198,19 @@ Test(inter, symmetric_operations_bring_the_other_groups_data)
 
 Test(inter, rooted_operations_work_from_either_group)
 {
-    enum chempi_coll_kind kinds[] = {
-        CHEMPI_COLL_BCAST,   CHEMPI_COLL_REDUCE,  CHEMPI_COLL_GATHER,
-        CHEMPI_COLL_GATHERV, CHEMPI_COLL_SCATTER, CHEMPI_COLL_SCATTERV};
+    enum chempi_coll_kind kinds[] = {CHEMPI_COLL_BCAST,   CHEMPI_COLL_REDUCE,
+                                     CHEMPI_COLL_GATHER,  CHEMPI_COLL_GATHERV,
+                                     CHEMPI_COLL_SCATTER, CHEMPI_COLL_SCATTERV};
 
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
             for (int group = 0; group < 2; group++) {
-                struct rooted t = {kinds[k],
-                                   {group, sizes[i][group] - 1}};
+                struct rooted t = {kinds[k], {group, sizes[i][group] - 1}};
 
-                cr_assert_eq(fake_run_inter(sizes[i][0], sizes[i][1],
-                                            test_rooted, &t),
-                             0, "kind %d, groups of %d and %d", (int)kinds[k],
-                             sizes[i][0], sizes[i][1]);
+                cr_assert_eq(
+                    fake_run_inter(sizes[i][0], sizes[i][1], test_rooted, &t),
+                    0, "kind %d, groups of %d and %d", (int)kinds[k],
+                    sizes[i][0], sizes[i][1]);
             }
     cr_assert_eq(fake_leftovers(), 0);
 }

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine behind non-blocking and persistent collectives: schedules that
+ * advance in whatever thread makes progress.
+ *
+ *   E1  everything here is guarded by the lane lock
+ *   E2  a request is on `running` from its start to its completion
+ *   E3  the lock is let go only while a user's function combines data; then
+ *       is_busy keeps other threads away from this request, and whoever walks
+ *       the list starts over afterwards
+ *   E4  children[0..open) are the messages since the last fence; those before
+ *       `finished` are complete and given back
+ */
+#include "libchempi/didl/coll/async.h"
+
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/lane.h"
+#include "libchempi/didl/p2p.h"
+#include "libchempi/didl/progress.h"
+#include "libchempi/didl/request.h"
+#include "libchempi/didl/status.h"
+
+struct async {
+    struct chempi_request req; /* first: the handle points here */
+    struct chempi_list link;   /* running */
+    struct chempi_op *op;      /* held, or NULL */
+    bool is_busy;
+    bool has_held; /* comm, op and types are held */
+    uint32_t next; /* step */
+    int open;
+    int finished;
+    int error;
+    struct chempi_request **children; /* [sched.widest] */
+    struct chempi_coll_sched sched;
+};
+
+static int poll_running(struct chempi_progress_hook *hook);
+
+static struct {
+    struct chempi_list running;
+    struct chempi_progress_hook hook;
+    bool is_hooked;
+} engine;
+
+static struct async *of_request(struct chempi_request *req)
+{
+    return CHEMPI_CONTAINER_OF(req, struct async, req);
+}
+
+static struct async *of_link(struct chempi_list *link)
+{
+    return CHEMPI_CONTAINER_OF(link, struct async, link);
+}
+
+void chempi_coll_async_init(void)
+{
+    chempi_list_init(&engine.running);
+    engine.hook.poll = poll_running;
+    engine.is_hooked = false;
+}
+
+void chempi_coll_async_fini(void)
+{
+    if (engine.is_hooked)
+        chempi_progress_remove_hook(&engine.hook);
+    engine.is_hooked = false;
+}
+
+/* ---- steps ---- */
+
+static void note(struct async *a, int rc)
+{
+    if (CHEMPI_UNLIKELY(rc) && !a->error)
+        a->error = rc;
+}
+
+static void begin_message(struct async *a, const struct chempi_coll_step *step)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+    struct chempi_request *child = chempi_request_alloc();
+    int rc;
+
+    if (!child) {
+        note(a, chempi_error_set(MPI_ERR_NO_MEM, "no memory for a message of "
+                                                 "a collective operation"));
+        return;
+    }
+    if (step->kind == CHEMPI_COLL_SEND)
+        chempi_p2p_init_send(child, step->src, step->count, step->type,
+                             step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL,
+                             CHEMPI_SEND_STANDARD);
+    else
+        chempi_p2p_init_recv(child, step->dst, step->count, step->type,
+                             step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL);
+    rc = chempi_p2p_start(child);
+    if (rc) {
+        note(a, rc);
+        chempi_request_drop(child);
+        return;
+    }
+    a->children[a->open++] = child;
+}
+
+/* True: the lock was let go in between (E3). */
+static bool do_local(struct async *a, const struct chempi_coll_step *step)
+{
+    bool is_user = step->kind == CHEMPI_COLL_COMBINE && !a->op->is_predefined;
+
+    if (step->kind == CHEMPI_COLL_COPY) {
+        note(a,
+             chempi_datatype_copy(step->src, step->count, step->type, step->dst,
+                                  step->dst_count, step->dst_type));
+        return false;
+    }
+    if (is_user) {
+        a->is_busy = true;
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    chempi_op_apply(a->op, step->src, step->dst, step->count, step->type);
+    if (is_user) {
+        chempi_lane_lock(&chempi_lane_main);
+        a->is_busy = false;
+    }
+    return is_user;
+}
+
+/* True: all messages since the last fence are finished. */
+static bool are_finished(struct async *a)
+{
+    while (a->finished < a->open) {
+        struct chempi_request *child = a->children[a->finished];
+
+        if (!chempi_request_is_complete(child))
+            return false;
+        note(a, child->error);
+        chempi_request_drop(child);
+        a->finished++;
+    }
+    a->open = 0;
+    a->finished = 0;
+    return true;
+}
+
+static void complete(struct async *a)
+{
+    chempi_list_remove(&a->link);
+    chempi_request_progress(&a->req, a->error); /* a may be gone now */
+}
+
+enum advance_flags {
+    ADVANCED = 1,     /* something was done */
+    WAS_UNLOCKED = 2, /* the lock was let go */
+    COMPLETED = 4
+};
+
+static int advance(struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+    int flags = 0;
+
+    if (a->is_busy)
+        return 0;
+    for (;;) {
+        bool has_fence = a->next == s->count ||
+                         (a->next > 0 && s->steps[a->next - 1].has_fence);
+        const struct chempi_coll_step *step;
+
+        if (a->open > 0 && has_fence && !are_finished(a))
+            return flags;
+        flags |= ADVANCED;
+        if (a->next == s->count)
+            break;
+        step = &s->steps[a->next++];
+        if (step->kind <= CHEMPI_COLL_RECV)
+            begin_message(a, step);
+        else if (do_local(a, step))
+            flags |= WAS_UNLOCKED;
+    }
+    complete(a);
+    return flags | COMPLETED;
+}
+
+static int poll_running(struct chempi_progress_hook *hook)
+{
+    struct chempi_list *pos = engine.running.next;
+    int events = 0;
+
+    (void)hook;
+    while (pos != &engine.running) {
+        struct chempi_list *next = pos->next;
+        int flags = advance(of_link(pos));
+
+        if (flags)
+            events++;
+        if (flags & WAS_UNLOCKED)
+            break; /* the list may have changed */
+        pos = next;
+    }
+    return events;
+}
+
+/* ---- requests ---- */
+
+static int start(struct chempi_request *req)
+{
+    struct async *a = of_request(req);
+
+    req->pending = 1;
+    req->error = MPI_SUCCESS;
+    a->next = 0;
+    a->error = MPI_SUCCESS;
+    if (!engine.is_hooked) {
+        chempi_progress_add_hook(&engine.hook);
+        engine.is_hooked = true;
+    }
+    chempi_list_append(&engine.running, &a->link);
+    (void)advance(a);
+    chempi_progress_nudge();
+    return MPI_SUCCESS;
+}
+
+static void cancel(struct chempi_request *req)
+{
+    (void)req; /* not allowed by MPI; harmless */
+}
+
+static int finish(struct chempi_request *req, MPI_Status *status)
+{
+    chempi_status_set_empty(status);
+    return req->error;
+}
+
+static void hold_all(struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    if (a->op && !a->op->is_predefined)
+        chempi_object_hold(&a->op->obj);
+    for (uint32_t i = 0; i < s->count; i++) {
+        chempi_datatype_hold(s->steps[i].type);
+        if (s->steps[i].dst_type)
+            chempi_datatype_hold(s->steps[i].dst_type);
+    }
+    a->has_held = true;
+}
+
+static void release_all(struct async *a)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    if (a->op)
+        chempi_op_release(a->op);
+    for (uint32_t i = 0; i < s->count; i++) {
+        struct chempi_datatype *types[2] = {s->steps[i].type,
+                                            s->steps[i].dst_type};
+
+        for (int k = 0; k < 2; k++)
+            if (types[k] && !types[k]->is_predefined)
+                chempi_datatype_release(types[k]);
+    }
+}
+
+static void destroy(struct chempi_request *req)
+{
+    struct async *a = of_request(req);
+
+    if (a->has_held)
+        release_all(a);
+    chempi_coll_sched_fini(&a->sched);
+    free(a->children);
+    req->obj.magic = 0;
+    chempi_comm_release(req->comm);
+    free(a);
+}
+
+static const struct chempi_request_ops async_ops = {
+    .start = start,
+    .cancel = cancel,
+    .finish = finish,
+    .destroy = destroy,
+};
+
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no memory for a collective operation");
+}
+
+static struct async *make(struct chempi_comm *comm, struct chempi_op *op,
+                          int tag)
+{
+    struct async *a = chempi_sys->malloc(sizeof(*a));
+
+    if (!a)
+        return NULL;
+    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, &async_ops, comm, NULL);
+    chempi_list_init(&a->link);
+    a->op = op;
+    a->is_busy = false;
+    a->has_held = false;
+    a->next = 0;
+    a->open = 0;
+    a->finished = 0;
+    a->error = MPI_SUCCESS;
+    a->children = NULL;
+    chempi_coll_sched_init(&a->sched, comm, tag);
+    a->sched.op = op;
+    return a;
+}
+
+/* What remains to be done after building. */
+static int settle(struct async *a, bool is_persistent)
+{
+    size_t widest = (size_t)a->sched.widest;
+
+    if (a->sched.error)
+        return a->sched.error;
+    if (widest > 0) {
+        a->children = chempi_sys->malloc(widest * sizeof(a->children[0]));
+        if (!a->children)
+            return no_memory();
+    }
+    hold_all(a);
+    if (is_persistent) {
+        a->req.is_persistent = true;
+        a->req.is_active = false;
+        a->req.pending = 0;
+    }
+    return MPI_SUCCESS;
+}
+
+int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
+                      chempi_coll_async_build_fn *build, const void *arg,
+                      bool is_persistent, MPI_Request *request)
+{
+    int tag = chempi_coll_next_tag(comm);
+    struct async *a;
+    int rc;
+
+    if (is_persistent)
+        tag |= CHEMPI_COLL_TAG_PERSISTENT;
+    a = make(comm, op, tag);
+    if (!a)
+        return no_memory();
+    build(&a->sched, arg);
+    rc = settle(a, is_persistent);
+    chempi_lane_lock(&chempi_lane_main);
+    if (rc)
+        destroy(&a->req);
+    else if (!is_persistent)
+        rc = start(&a->req);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!rc)
+        *request = chempi_request_handle(&a->req);
+    return rc;
+}
+
+static void build_call(struct chempi_coll_sched *s, const void *arg)
+{
+    chempi_coll_build(s, arg);
+}
+
+static int make_call(const struct chempi_coll_call *c, bool is_persistent,
+                     MPI_Request *request)
+{
+    int rc = chempi_coll_check(c);
+
+    if (rc)
+        return rc;
+    return chempi_coll_async(c->comm, c->op, build_call, c, is_persistent,
+                             request);
+}
+
+int chempi_coll_start(const struct chempi_coll_call *c, MPI_Request *request)
+{
+    return make_call(c, false, request);
+}
+
+int chempi_coll_prepare(const struct chempi_coll_call *c, MPI_Request *request)
+{
+    return make_call(c, true, request);
+}

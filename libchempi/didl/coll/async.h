@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Collectives as requests: non-blocking and persistent. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_ASYNC_H
+
+#include "libchempi/didl/coll/sched.h"
+
+/* Appends what this process does. */
+typedef void chempi_coll_async_build_fn(struct chempi_coll_sched *s,
+                                        const void *arg);
+
+/*
+ * A request that runs the schedule that build(s, arg) makes; build is called
+ * at once. Started, unless is_persistent. comm, op (may be NULL) and the types
+ * of all steps are held until the request is gone. MPI error class.
+ */
+int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
+                      chempi_coll_async_build_fn *build, const void *arg,
+                      bool is_persistent, MPI_Request *request);
+
+/* The same for one of the calls of call.h, after chempi_coll_check(). */
+int chempi_coll_start(const struct chempi_coll_call *c, MPI_Request *request);
+int chempi_coll_prepare(const struct chempi_coll_call *c, MPI_Request *request);
+
+/* Called by chempi_coll_init() and chempi_coll_fini(). */
+void chempi_coll_async_init(void);
+void chempi_coll_async_fini(void);
+
+#endif
