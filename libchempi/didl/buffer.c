@@ -9,11 +9,14 @@
  *
  * Guarded by the lane lock.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/buffer.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/engine.h"
@@ -23,6 +26,9 @@
 #include "libchempi/didl/progress.h"
 
 enum { PIECE_ALIGN = 16 };
+
+/* How long a buffered send makes progress before it calls the buffer full. */
+#define FULL_PATIENCE_NS (UINT64_C(500) * CHEMPI_NS_PER_MS)
 
 struct piece {
     struct chempi_list link;
@@ -257,6 +263,29 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
     return piece;
 }
 
+/* A full buffer may only want progress: earlier messages leave it when their
+ * receivers take them. The lock is let go meanwhile. */
+static struct piece *make_piece_soon(struct buffer *b, size_t payload)
+{
+    struct piece *piece = make_piece(b, payload);
+    uint64_t deadline_ns;
+
+    if (piece || chempi_list_is_empty(&b->pieces))
+        return piece;
+    deadline_ns = chempi_clock_ns() + FULL_PATIENCE_NS;
+    while (!piece && chempi_clock_ns() < deadline_ns) {
+        int events;
+
+        chempi_lane_unlock(&chempi_lane_main);
+        events = chempi_progress_poll();
+        if (!events)
+            (void)sched_yield();
+        chempi_lane_lock(&chempi_lane_main);
+        piece = make_piece(b, payload);
+    }
+    return piece;
+}
+
 static int start_piece(struct piece *piece, struct chempi_request *req,
                        size_t payload)
 {
@@ -299,7 +328,7 @@ int chempi_buffer_start(struct chempi_request *req)
 
     if (!b)
         b = find(NULL);
-    piece = b ? make_piece(b, (size_t)payload) : NULL;
+    piece = b ? make_piece_soon(b, (size_t)payload) : NULL;
     if (!piece)
         return chempi_error_set(
             MPI_ERR_BUFFER,

@@ -342,14 +342,16 @@ static CHEMPI_NOINLINE int recv_any(void *buf, MPI_Count count,
                                     uint32_t kind, MPI_Status *status)
 {
     struct chempi_request req;
+    bool is_complete;
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
     chempi_p2p_init_recv(&req, buf, count, type, source, tag, comm, kind);
     rc = req.ops->start(&req);
     chempi_progress_nudge();
+    is_complete = !rc && chempi_request_is_complete(&req);
     chempi_lane_unlock(&chempi_lane_main);
-    if (!rc && !chempi_request_is_complete(&req))
+    if (!rc && !is_complete)
         rc = chempi_request_await(&req);
     if (!rc)
         rc = req.ops->finish(&req, status);
