@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A job's knot in the tree: combining, finding ways, losing children. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "chempid/hub.h"
+#include "common/control/msg.h"
+
+/* What went where, as words. */
+static char trace[1024];
+
+static void note(const char *where, unsigned child, unsigned type, size_t len)
+{
+    const size_t used = strlen(trace);
+
+    (void)snprintf(trace + used, sizeof(trace) - used, "%s%u:%u/%zu ", where,
+                   child, type, len);
+}
+
+static void up(void *arg, uint16_t type, const void *data, size_t len)
+{
+    (void)arg;
+    (void)data;
+    note("up", 0, type, len);
+}
+
+static void down(void *arg, uint32_t child, uint16_t type, const void *data,
+                 size_t len)
+{
+    (void)arg;
+    (void)data;
+    note("down", child, type, len);
+}
+
+static const struct chempi_hub_ops ops = {.up = up, .down = down};
+static struct chempi_hub hub;
+
+/* Nodes 0..4: 1 below child 0; 2 and 3 below child 1; 0 and 4 above. */
+static void set_up(void)
+{
+    cr_assert_eq(chempi_hub_init(&hub, 5, 2, &ops, NULL), 0);
+    cr_assert_eq(chempi_hub_add(&hub, (uint32_t[]){1}, 1), 0);
+    cr_assert_eq(chempi_hub_add(&hub, (uint32_t[]){2, 3}, 2), 1);
+    trace[0] = '\0';
+}
+
+static void tear_down(void)
+{
+    chempi_hub_fini(&hub);
+}
+
+TestSuite(hub, .init = set_up, .fini = tear_down);
+
+static int take(uint32_t child, uint16_t type, const struct chempi_writer *w)
+{
+    const struct chempi_frame f = {
+        .type = type, .data = w->data, .len = (uint32_t)w->len};
+
+    return chempi_hub_take(&hub, child, &f, NULL);
+}
+
+static int take_u32(uint32_t child, uint16_t type, uint32_t value)
+{
+    struct chempi_writer w = {0};
+    int rc;
+
+    chempi_wire_put_u32(&w, value);
+    rc = take(child, type, &w);
+    chempi_wire_clear(&w);
+    return rc;
+}
+
+static int take_fence(uint32_t child, uint64_t value)
+{
+    struct chempi_writer w = {0};
+    int rc;
+
+    chempi_wire_put_u64(&w, value);
+    rc = take(child, CHEMPI_MSG_ENTERED, &w);
+    chempi_wire_clear(&w);
+    return rc;
+}
+
+Test(hub, counts_go_up_once_when_all_below_have_reported)
+{
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_STARTED, 1), 0);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_STARTED, 1), 0);
+    cr_assert_str_eq(trace, "");
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_STARTED, 1), 0);
+    cr_assert_str_eq(trace, "up0:32/4 ");
+}
+
+Test(hub, a_child_cannot_report_more_nodes_than_it_has)
+{
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_DONE, 3), -EBADMSG);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_DONE, 2), 0);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_DONE, 1), -EBADMSG);
+}
+
+Test(hub, a_fence_goes_up_when_the_last_child_enters)
+{
+    cr_assert_eq(take_fence(0, 1), 0);
+    cr_assert_eq(take_fence(0, 2), 0);
+    cr_assert_str_eq(trace, "");
+    cr_assert_eq(take_fence(1, 1), 0);
+    cr_assert_str_eq(trace, "up0:37/8 ");
+    cr_assert_eq(take_fence(1, 2), 0);
+    cr_assert_str_eq(trace, "up0:37/8 up0:37/8 ");
+    cr_assert_eq(take_fence(1, 4), -EBADMSG);
+}
+
+static int pass(bool from_above, uint32_t child, uint32_t node)
+{
+    struct chempi_writer w = {0};
+    int rc;
+
+    chempi_wire_put_u32(&w, node);
+    trace[0] = '\0';
+    rc = from_above
+             ? chempi_hub_down(&hub, CHEMPI_MSG_ANSWER, w.data, w.len, NULL)
+             : take(child, CHEMPI_MSG_ANSWER, &w);
+    chempi_wire_clear(&w);
+    return rc;
+}
+
+Test(hub, addressed_messages_find_their_way)
+{
+    cr_assert_eq(pass(false, 0, 3), 0);
+    cr_assert_str_eq(trace, "down1:61/4 ");
+    cr_assert_eq(pass(false, 0, 4), 0);
+    cr_assert_str_eq(trace, "up0:61/4 ");
+    cr_assert_eq(pass(true, 0, 1), 0);
+    cr_assert_str_eq(trace, "down0:61/4 ");
+    cr_assert_eq(pass(true, 0, 4), -EBADMSG, "it would go round in a circle");
+    cr_assert_eq(pass(true, 0, 5), -EBADMSG);
+}
+
+Test(hub, a_child_speaks_for_its_own_nodes_only)
+{
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_OUTPUT, 2), -EBADMSG);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_OUTPUT, 2), 0);
+    cr_assert_str_eq(trace, "up0:33/4 ");
+}
+
+Test(hub, orders_reach_all_children_that_are_left)
+{
+    chempi_hub_lose(&hub, 0, "gone");
+    trace[0] = '\0';
+    cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_KILL, NULL, 0, NULL), 0);
+    cr_assert_str_eq(trace, "down1:52/0 ");
+}
+
+Test(hub, a_lost_child_is_reported_once_and_counts_as_gone)
+{
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_STARTED, 2), 0);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_DONE, 2), 0);
+    chempi_hub_lose(&hub, 0, "gone");
+    cr_assert_str_eq(trace, "up0:36/13 up0:32/4 up0:39/4 ");
+    trace[0] = '\0';
+    chempi_hub_lose(&hub, 0, "gone");
+    cr_assert_str_eq(trace, "");
+    cr_assert_not(chempi_hub_is_over(&hub));
+    chempi_hub_leave(&hub, 1);
+    cr_assert_str_eq(trace, "up0:40/4 ");
+    cr_assert(chempi_hub_is_over(&hub));
+}
+
+Test(hub, unknown_messages_are_refused)
+{
+    cr_assert_eq(take_u32(0, 999, 0), -EBADMSG);
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_KILL, 0), -EBADMSG);
+    cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_OUTPUT, NULL, 0, NULL),
+                 -EBADMSG);
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The command line of chempirun. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "chempid/options.h"
+#include "chempid/spec.h"
+
+#define WORDS_MAX 32
+
+static struct chempi_options opt;
+static struct chempi_err err;
+
+/* Words are separated by one blank. */
+static int parse(const char *line)
+{
+    static char copy[512];
+    char *argv[WORDS_MAX + 1] = {"chempirun"};
+    int argc = 1;
+
+    (void)strcpy(copy, line);
+    for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    argv[argc] = NULL;
+    return chempi_options_parse(&opt, argc, argv, &err);
+}
+
+static void tear_down(void)
+{
+    chempi_options_fini(&opt);
+}
+
+TestSuite(options, .fini = tear_down);
+
+Test(options, a_program_with_its_arguments)
+{
+    cr_assert_eq(parse("-n 4 ./a.out -n 7 x"), 0);
+    cr_assert_eq(opt.program_count, 1);
+    cr_assert_eq(opt.programs[0].count, 4);
+    cr_assert_str_eq(opt.programs[0].argv[0], "./a.out");
+    cr_assert_str_eq(opt.programs[0].argv[1], "-n");
+    cr_assert_str_eq(opt.programs[0].argv[3], "x");
+    cr_assert_null(opt.programs[0].argv[4]);
+}
+
+Test(options, several_programs_with_their_own_options)
+{
+    cr_assert_eq(parse("-n 2 --wdir /x --env A=1 a : -np 3 -env B 2 b c"), 0);
+    cr_assert_eq(opt.program_count, 2);
+    cr_assert_str_eq(opt.programs[0].wdir, "/x");
+    cr_assert_str_eq(opt.programs[0].env[0], "A=1");
+    cr_assert_eq(opt.programs[1].count, 3);
+    cr_assert_null(opt.programs[1].wdir);
+    cr_assert_str_eq(opt.programs[1].env[0], "B=2");
+    cr_assert_null(opt.programs[1].env[1]);
+}
+
+Test(options, spellings_of_other_launchers_mean_the_same)
+{
+    cr_assert_eq(parse("-np 2 -host a,b -ppn 1 -bind-to core -l -genv X 1 "
+                       "-envnone p"),
+                 0);
+    cr_assert_str_eq(opt.names[1], "b");
+    cr_assert_eq(opt.ppn, 1);
+    cr_assert_eq(opt.bind, CHEMPI_BIND_CORE);
+    cr_assert(opt.has_label);
+    cr_assert_str_eq(opt.env[0], "X=1");
+    cr_assert(opt.has_clean_env);
+}
+
+Test(options, virtual_nodes_by_name_or_number)
+{
+    cr_assert_eq(parse("--virtual a1,a2 p"), 0);
+    cr_assert(opt.is_virtual);
+    cr_assert_str_eq(opt.names[1], "a2");
+    chempi_options_fini(&opt);
+    cr_assert_eq(parse("--virtual 3 p"), 0);
+    cr_assert_str_eq(opt.names[2], "node2");
+    cr_assert_null(opt.names[3]);
+}
+
+Test(options, input_goes_to_a_rank_to_all_or_to_none)
+{
+    cr_assert_eq(parse("--stdin all p"), 0);
+    cr_assert_eq(opt.stdin_rank, CHEMPI_STDIN_ALL);
+    chempi_options_fini(&opt);
+    cr_assert_eq(parse("-s none p"), 0);
+    cr_assert_eq(opt.stdin_rank, CHEMPI_STDIN_NONE);
+    chempi_options_fini(&opt);
+    cr_assert_eq(parse("--stdin 3 p"), 0);
+    cr_assert_eq(opt.stdin_rank, 3);
+}
+
+Test(options, help_and_version_need_no_program)
+{
+    cr_assert_eq(parse("--help"), 0);
+    cr_assert(opt.wants_help);
+    chempi_options_fini(&opt);
+    cr_assert_eq(parse("-n 3 --version"), 0);
+    cr_assert(opt.wants_version);
+}
+
+Test(options, mistakes_are_named)
+{
+    static const struct {
+        const char *line, *words;
+    } bad[] = {
+        {"", "no program"},
+        {"-n 4", "no program"},
+        {"-n", "a value is missing"},
+        {"-n 0 p", "expected a number"},
+        {"-n -3 p", "expected a number"},
+        {"-n 4x p", "expected a number"},
+        {"-n 99999999999 p", "expected a number"},
+        {"--frob p", "unknown option --frob"},
+        {"--map zigzag p", "block, cyclic, load"},
+        {"--bind thread p", "none, core, socket"},
+        {"--stdin some p", "all, none or a rank"},
+        {"--timeout -1 p", "positive number"},
+        {"--timeout soon p", "positive number"},
+        {"--nodes a,,b p", "no node name"},
+        {"--nodes a,a p", "named twice"},
+        {"--nodes ../x p", "no node name"},
+        {"--env =x p", "needs a name"},
+        {"--virtual 2 --dir /x p", "neither --dir"},
+        {"p :", "no program"},
+        {"--virtual 99999 p", "expected a number"},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_assert_eq(parse(bad[i].line), -EINVAL, "%s", bad[i].line);
+        cr_assert(strstr(err.text, bad[i].words), "%s: %s", bad[i].line,
+                  err.text);
+    }
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptions of jobs and states of nodes, there and back. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "chempid/spec.h"
+#include "chempid/status.h"
+#include "common/control/msg.h"
+
+static char *argv_a[] = {"./a", "-x", NULL};
+static char *argv_b[] = {"b", NULL};
+static char *env[] = {"A=1", "B=", NULL};
+static char *none[] = {NULL};
+static char *names[] = {"a1", "a2"};
+static uint32_t places[] = {0, 1, 1};
+static uint32_t offsets[] = {0, 5};
+static struct chempi_app apps[] = {
+    {argv_a, env, "/x", 0, 2},
+    {argv_b, none, NULL, 2, 1},
+};
+
+static void describe(struct chempi_spec *s)
+{
+    cr_assert_eq(chempi_spec_init(s, NULL), 0);
+    s->size = 3;
+    s->node_count = 2;
+    s->node_names = names;
+    s->node_of_rank = places;
+    s->bind_offset = offsets;
+    s->apps = apps;
+    s->app_count = 2;
+    s->env = env;
+    s->cwd = "/tmp";
+    s->universe_size = 8;
+    s->want_stats = true;
+}
+
+static int there_and_back(const struct chempi_spec *s, struct chempi_spec *out,
+                          size_t cut)
+{
+    struct chempi_writer w = {0};
+    struct chempi_reader r;
+    int rc;
+
+    chempi_spec_write(s, &w);
+    cr_assert_eq(w.error, 0);
+    chempi_wire_read(&r, w.data, w.len - cut);
+    rc = chempi_spec_read(out, &r);
+    chempi_wire_clear(&w);
+    return rc;
+}
+
+Test(spec, a_description_survives_the_wire)
+{
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    describe(&s);
+    cr_assert_eq(there_and_back(&s, &t, 0), 0);
+    cr_assert_eq(t.job, s.job);
+    cr_assert_str_eq(t.id, s.id);
+    cr_assert_eq(memcmp(t.secret, s.secret, sizeof(s.secret)), 0);
+    cr_assert_eq(t.size, 3);
+    cr_assert_str_eq(t.node_names[1], "a2");
+    cr_assert_eq(t.node_of_rank[2], 1);
+    cr_assert_eq(t.bind_offset[1], 5);
+    cr_assert_str_eq(t.apps[0].argv[1], "-x");
+    cr_assert_str_eq(t.apps[0].wdir, "/x");
+    cr_assert_null(t.apps[1].wdir);
+    cr_assert_null(t.apps[1].argv[1]);
+    cr_assert_eq(t.apps[1].first_rank, 2);
+    cr_assert_str_eq(t.env[1], "B=");
+    cr_assert_null(t.tables);
+    cr_assert(t.want_stats);
+    cr_assert_eq(chempi_spec_app(&t, 1), &t.apps[0]);
+    cr_assert_eq(chempi_spec_app(&t, 2), &t.apps[1]);
+    cr_assert_eq(chempi_spec_local_size(&t, 1), 2);
+    chempi_spec_fini(&t);
+}
+
+Test(spec, jobs_have_secrets_of_their_own)
+{
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    cr_assert_eq(chempi_spec_init(&s, NULL), 0);
+    cr_assert_eq(chempi_spec_init(&t, NULL), 0);
+    cr_assert_neq(s.job, t.job);
+    cr_assert_neq(memcmp(s.secret, t.secret, sizeof(s.secret)), 0);
+}
+
+Test(spec, every_cut_is_refused)
+{
+    struct chempi_spec s;
+    struct chempi_spec t;
+    struct chempi_writer w = {0};
+
+    describe(&s);
+    chempi_spec_write(&s, &w);
+    for (size_t cut = 1; cut <= w.len; cut++)
+        cr_assert_eq(there_and_back(&s, &t, cut), -EBADMSG, "%zu", cut);
+    chempi_wire_clear(&w);
+}
+
+Test(spec, contradictions_are_refused)
+{
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    describe(&s);
+    s.size = 2; /* the programs have three ranks */
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    describe(&s);
+    s.node_count = 1; /* a rank is on the other */
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    describe(&s);
+    s.stdin_rank = 3;
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    describe(&s);
+    s.bind = 9;
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    describe(&s);
+    s.job = 0;
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+}
+
+Test(status, records_survive_the_wire)
+{
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a"};
+    const struct chempi_status good = {.node = "a1",
+                                       .error = "",
+                                       .host = 42,
+                                       .slots = 3,
+                                       .load = 150,
+                                       .version = "1",
+                                       .job_count = 1,
+                                       .jobs = &job};
+    const struct chempi_status bad = {.node = "a2", .error = "refused"};
+    struct chempi_writer w = {0};
+    struct chempi_pool pool = {0};
+    struct chempi_status s;
+    struct chempi_reader r;
+
+    chempi_status_write(&w, &good);
+    chempi_status_write(&w, &bad);
+    chempi_wire_read(&r, w.data, w.len);
+    chempi_status_read(&r, &pool, &s);
+    cr_assert_eq(s.host, 42);
+    cr_assert_eq(s.job_count, 1);
+    cr_assert_str_eq(s.jobs[0].program, "./a");
+    chempi_status_read(&r, &pool, &s);
+    cr_assert_str_eq(s.error, "refused");
+    cr_assert(chempi_wire_is_done(&r));
+    for (size_t cut = 1; cut < w.len; cut++) {
+        chempi_wire_read(&r, w.data, w.len - cut);
+        while (!r.is_bad && r.next < r.end)
+            chempi_status_read(&r, &pool, &s);
+    }
+    chempi_wire_clear(&w);
+    chempi_pool_fini(&pool);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Why a job ended, and with which exit status. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+
+#include "chempid/verdict.h"
+
+static char *names[] = {"a1", "a2"};
+static const struct chempi_spec spec = {.size = 4, .node_names = names};
+static struct chempi_verdict v;
+
+static bool end(uint32_t rank, enum chempi_end how, uint32_t code,
+                const char *detail)
+{
+    return chempi_verdict_rank(&v, &spec, rank / 2, rank, 4711, how, code,
+                               "./a.out", detail);
+}
+
+Test(verdict, a_job_without_complaints_succeeds)
+{
+    cr_assert_eq(chempi_verdict_status(&v), 0);
+    cr_assert_str_eq(v.text, "");
+}
+
+Test(verdict, the_sentence_says_who_died_where_and_how)
+{
+    cr_assert(end(3, CHEMPI_END_SIGNAL, 11, ""));
+    cr_assert_str_eq(v.text,
+                     "rank 3 on node a2 (pid 4711, ./a.out) was killed by "
+                     "signal 11 (Segmentation fault); the job was ended");
+    cr_assert_eq(chempi_verdict_status(&v), 139);
+}
+
+Test(verdict, the_first_death_counts)
+{
+    (void)end(1, CHEMPI_END_EXIT, 3, "");
+    (void)end(2, CHEMPI_END_SIGNAL, 11, "");
+    cr_assert_eq(chempi_verdict_status(&v), 3);
+}
+
+Test(verdict, a_death_is_a_better_cause_than_an_abort)
+{
+    (void)end(1, CHEMPI_END_ABORT, 5, "lost rank 2");
+    cr_assert_eq(chempi_verdict_status(&v), 5);
+    (void)end(2, CHEMPI_END_SIGNAL, 9, "");
+    cr_assert_eq(chempi_verdict_status(&v), 137);
+    (void)end(1, CHEMPI_END_ABORT, 6, "");
+    cr_assert_eq(chempi_verdict_status(&v), 137);
+}
+
+Test(verdict, an_order_of_the_launcher_beats_all)
+{
+    (void)end(2, CHEMPI_END_SIGNAL, 9, "");
+    chempi_verdict_order(&v, CHEMPI_EXIT_TIMEOUT, "time is up");
+    chempi_verdict_node(&v, "node lost");
+    cr_assert_eq(chempi_verdict_status(&v), 124);
+    cr_assert_str_eq(v.text, "time is up");
+}
+
+Test(verdict, an_end_without_finalize_fails_even_with_code_0)
+{
+    (void)end(0, CHEMPI_END_EARLY, 0, "");
+    cr_assert_eq(chempi_verdict_status(&v), 1);
+}
+
+Test(verdict, an_abort_with_code_0_is_no_success)
+{
+    (void)end(0, CHEMPI_END_ABORT, 256, "");
+    cr_assert_eq(chempi_verdict_status(&v), 1);
+}
+
+Test(verdict, codes_after_finalize_end_nothing_and_the_largest_is_kept)
+{
+    cr_assert_not(end(0, CHEMPI_END_LATE, 3, ""));
+    cr_assert_not(end(1, CHEMPI_END_LATE, 7, ""));
+    cr_assert_not(end(2, CHEMPI_END_LATE, 5, ""));
+    cr_assert_eq(chempi_verdict_status(&v), 7);
+    cr_assert_str_eq(v.text, "");
+}
+
+Test(verdict, a_program_that_is_not_there_gives_127)
+{
+    (void)end(0, CHEMPI_END_START, ENOENT, "cannot be executed");
+    cr_assert_eq(chempi_verdict_status(&v), 127);
+    v = (struct chempi_verdict){0};
+    (void)end(0, CHEMPI_END_START, EACCES, "cannot be executed");
+    cr_assert_eq(chempi_verdict_status(&v), 126);
+}
+
+Test(verdict, long_words_are_cut_and_the_sentence_still_ends)
+{
+    char detail[CHEMPI_TEXT_MAX];
+
+    memset(detail, 'x', sizeof(detail));
+    detail[sizeof(detail) - 1] = '\0';
+    (void)end(0, CHEMPI_END_ABORT, 1, detail);
+    cr_assert(strstr(v.text, "; the job was ended"));
+}
