@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* libchempi/services/cma, on this process's own memory. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libchempi/services/cma.h"
+#include "libchempi/services/layout.h"
+#include "tests/unit/services/rig.h"
+
+#define LEN 100000u
+
+static unsigned char *counted(size_t len)
+{
+    unsigned char *p = malloc(len);
+
+    cr_assert_not_null(p);
+    for (size_t i = 0; i < len; i++)
+        p[i] = (unsigned char)(i * 7 + (i >> 8));
+    return p;
+}
+
+Test(cma, a_probe_believes_only_the_right_byte)
+{
+    unsigned char byte = 0x5A;
+
+    cr_assert_eq(chempi_cma_probe(getpid(), &byte, 0x5A), 0);
+    cr_assert_eq(chempi_cma_probe(getpid(), &byte, 0x5B), -EBADMSG);
+    cr_assert_eq(chempi_cma_probe(getpid(), (void *)16, 0x5A), -EFAULT);
+    rig_fail(RIG_READV, 1, EPERM, 0);
+    cr_assert_eq(chempi_cma_probe(getpid(), &byte, 0x5A), -EPERM);
+    rig_reset();
+}
+
+Test(cma, contiguous_memory_is_copied_both_ways_in_partial_steps)
+{
+    unsigned char *src = counted(LEN);
+    unsigned char *dst = calloc(1, LEN);
+    uint64_t done;
+
+    rig_limit_copies(777);
+    cr_assert_eq(
+        chempi_cma_read(getpid(), dst, NULL, (uintptr_t)src, LEN, &done), 0);
+    cr_assert_eq(done, LEN);
+    cr_assert_eq(memcmp(src, dst, LEN), 0);
+    memset(dst, 0, LEN);
+    cr_assert_eq(
+        chempi_cma_write(getpid(), src, NULL, (uintptr_t)dst, LEN, &done), 0);
+    cr_assert_eq(done, LEN);
+    cr_assert_eq(memcmp(src, dst, LEN), 0);
+    rig_reset();
+    free(src);
+    free(dst);
+}
+
+/* 10-byte blocks, 16 bytes apart. */
+static void scatter(struct chempi_iter *iter, struct chempi_layout *layout,
+                    void *base, uint64_t blocks)
+{
+    layout->root = chempi_layout_block(0, 10);
+    layout->size = 10;
+    layout->extent = 16;
+    chempi_iter_init(iter, base, blocks, layout);
+}
+
+Test(cma, scattered_memory_is_filled_in_partial_steps)
+{
+    static const unsigned long limits[] = {0, 3, 10, 641};
+
+    for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+        unsigned char *src = counted(LEN);
+        unsigned char *dst = calloc(LEN / 10, 16);
+        struct chempi_layout layout;
+        struct chempi_iter iter;
+        uint64_t done;
+
+        scatter(&iter, &layout, dst, LEN / 10);
+        rig_limit_copies(limits[l]);
+        cr_assert_eq(chempi_cma_read(getpid(), NULL, &iter, (uintptr_t)src,
+                                     LEN - 5, &done),
+                     0);
+        rig_reset();
+        cr_assert_eq(done, LEN - 5);
+        cr_assert_eq(iter.position, LEN - 5);
+        for (size_t i = 0; i < LEN - 5; i++)
+            cr_assert_eq(dst[i / 10 * 16 + i % 10], src[i]);
+        cr_assert_eq(dst[(LEN - 1) / 10 * 16 + 9], 0);
+        chempi_layout_release(layout.root);
+        free(src);
+        free(dst);
+    }
+}
+
+Test(cma, many_remote_runs_are_followed)
+{
+    enum { RUNS = 200 };
+    unsigned char *src = counted(LEN);
+    unsigned char dst[RUNS * 9];
+    struct iovec runs[RUNS];
+    uint64_t done;
+    size_t at = 0;
+
+    for (size_t i = 0; i < RUNS; i++) {
+        runs[i].iov_base = src + i * 50;
+        runs[i].iov_len = 1 + i % 9;
+        at += runs[i].iov_len;
+    }
+    rig_limit_copies(13);
+    cr_assert_eq(
+        chempi_cma_read_runs(getpid(), dst, NULL, runs, RUNS, at, &done), 0);
+    rig_reset();
+    cr_assert_eq(done, at);
+    at = 0;
+    for (size_t i = 0; i < RUNS; i++) {
+        cr_assert_eq(memcmp(dst + at, src + i * 50, runs[i].iov_len), 0);
+        at += runs[i].iov_len;
+    }
+    cr_assert_eq(
+        chempi_cma_read_runs(getpid(), dst, NULL, runs, 2, 1000, &done),
+        -EINVAL);
+    free(src);
+}
+
+Test(cma, what_was_copied_before_a_failure_is_told)
+{
+    unsigned char *src = counted(LEN);
+    unsigned char *dst = calloc(1, LEN);
+    uint64_t done = 99;
+
+    rig_limit_copies(1000);
+    rig_fail(RIG_READV, 4, EPERM, 1);
+    cr_assert_eq(
+        chempi_cma_read(getpid(), dst, NULL, (uintptr_t)src, LEN, &done),
+        -EPERM);
+    cr_assert_eq(done, 3000);
+    rig_fail(RIG_READV, 2, EINTR, 0);
+    cr_assert_eq(
+        chempi_cma_read(getpid(), dst, NULL, (uintptr_t)src, LEN, &done), 0);
+    rig_reset();
+    cr_assert_eq(chempi_cma_read(getpid(), dst, NULL, 16, LEN, &done), -EFAULT);
+    cr_assert_eq(done, 0);
+    cr_assert_eq(chempi_cma_write(getpid(), src, NULL, 16, LEN, &done),
+                 -EFAULT);
+    free(src);
+    free(dst);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shm device from inside: bells, room, what is reserved. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "libchempi/devices/shm/shm.h"
+#include "tests/unit/shm/ends.h"
+
+static uint32_t mode_of(struct ends *ends, uint32_t sender, uint32_t receiver)
+{
+    return ends_ep(ends, sender, receiver)->tx_pair->taken.mode;
+}
+
+Test(shm, a_first_message_rings_and_the_next_is_polled)
+{
+    struct ends ends;
+
+    ends_open(&ends, 2);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5), 0);
+    cr_assert_neq(((struct shm_dev *)ends.end[1].dev)->inbox->summary, 0);
+    cr_assert(chempi_shm_ops.is_ready(ends.end[1].dev));
+    ends_poll(&ends);
+    cr_assert_eq(ends.end[1].received, 1);
+    cr_assert_eq(memcmp(ends.end[1].data, "hello", 5), 0);
+    cr_assert_eq(mode_of(&ends, 0, 1), SHM_MODE_POLLED);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "again", 5), 0);
+    cr_assert_eq(((struct shm_dev *)ends.end[1].dev)->inbox->summary, 0);
+    cr_assert(chempi_shm_ops.is_ready(ends.end[1].dev));
+    ends_poll(&ends);
+    cr_assert_eq(ends.end[1].received, 2);
+    cr_assert_not(chempi_shm_ops.is_ready(ends.end[1].dev));
+    ends_close(&ends);
+}
+
+Test(shm, a_busy_peer_takes_the_place_of_an_idle_one)
+{
+    struct ends ends;
+    uint32_t polled = 0;
+
+    ends_open(&ends, 8);
+    for (uint32_t i = 1; i < 8; i++)
+        cr_assert_eq(ends_inject(&ends, i, 0, "x", 1), 0);
+    ends_settle(&ends);
+    for (uint32_t i = 1; i < 8; i++)
+        polled += mode_of(&ends, i, 0) == SHM_MODE_POLLED;
+    cr_assert_eq(polled, SHM_HOT_MAX);
+    cr_assert_eq(mode_of(&ends, 7, 0), SHM_MODE_BELL);
+    for (uint32_t i = 0; i < 2000; i++) {
+        cr_assert_eq(ends_inject(&ends, 7, 0, "x", 1), 0);
+        ends_poll(&ends);
+        cr_assert_eq(ends.end[0].received, 7 + i + 1);
+    }
+    cr_assert_eq(mode_of(&ends, 7, 0), SHM_MODE_POLLED);
+    polled = 0;
+    for (uint32_t i = 1; i < 8; i++) {
+        polled += mode_of(&ends, i, 0) == SHM_MODE_POLLED;
+        cr_assert_eq(ends_inject(&ends, i, 0, "x", 1), 0);
+    }
+    cr_assert_eq(polled, SHM_HOT_MAX);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[0].received, 7 + 2000 + 7);
+    ends_close(&ends);
+}
+
+Test(shm, room_comes_back_after_everything_was_taken)
+{
+    struct ends ends;
+    unsigned char *data = ends_payload(SHM_EAGER_MAX);
+
+    ends_open(&ends, 2);
+    for (uint32_t round = 0; round < 300; round++) {
+        size_t len = 1 + round * 997u % SHM_EAGER_MAX;
+        uint32_t before = ends.end[1].received;
+        uint32_t rooms = ends.end[0].rooms;
+        uint32_t n = 0;
+
+        while (ends_inject(&ends, 0, 1, data, len) == 0)
+            n++;
+        cr_assert(n >= 4);
+        cr_assert_eq(ends_inject(&ends, 0, 1, data, len), -EAGAIN);
+        cr_assert_eq(chempi_shm_ops.progress(ends.end[0].dev), 0);
+        while (ends.end[1].received < before + n)
+            cr_assert(chempi_shm_ops.progress(ends.end[1].dev) > 0);
+        cr_assert_eq(memcmp(ends.end[1].data, data, len), 0);
+        cr_assert(chempi_shm_ops.is_ready(ends.end[0].dev));
+        (void)chempi_shm_ops.progress(ends.end[0].dev);
+        cr_assert_eq(ends.end[0].rooms, rooms + 1);
+        cr_assert(chempi_shm_ops.is_drained(ends.end[0].dev));
+    }
+    ends_close(&ends);
+    free(data);
+}
+
+Test(shm, nothing_is_reserved_before_the_first_message)
+{
+    struct ends ends;
+    struct stat before;
+    struct stat after;
+
+    ends_open(&ends, 4);
+    cr_assert_eq(fstat(ends.fd, &before), 0);
+    cr_assert(before.st_blocks * 512 <= 16 * 4096);
+    cr_assert_eq(ends_inject(&ends, 0, 3, "x", 1), 0);
+    cr_assert_eq(fstat(ends.fd, &after), 0);
+    cr_assert_eq((uint64_t)(after.st_blocks - before.st_blocks) * 512,
+                 ((struct shm_dev *)ends.end[0].dev)->pair_stride);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[3].received, 1);
+    ends_close(&ends);
+}
+
+Test(shm, a_message_too_long_to_inject_is_refused)
+{
+    struct ends ends;
+    unsigned char *data = ends_payload(SHM_EAGER_MAX + 1);
+
+    ends_open(&ends, 2);
+    cr_assert_eq(ends_inject(&ends, 0, 1, data, SHM_EAGER_MAX + 1), -EMSGSIZE);
+    ends_close(&ends);
+    free(data);
+}
+
+Test(shm, an_unknown_token_is_not_believed)
+{
+    struct ends ends;
+    struct chempi_tx tx;
+    unsigned char *data = ends_payload(50000);
+
+    ends_open(&ends, 2);
+    ends.end[1].wants_later = true;
+    cr_assert_eq(
+        ends_send(&ends, 0, 1, &tx, data, 50000, SHM_PROTOCOL_PIPELINE),
+        CHEMPI_PENDING);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].later, 1);
+    cr_assert_not(chempi_shm_ops.is_drained(ends.end[0].dev));
+    cr_assert_eq(ends_accept(&ends, 1, 0), CHEMPI_PENDING);
+    cr_assert_eq(ends_accept(&ends, 1, 0), -EINVAL);
+    ends_settle(&ends);
+    cr_assert_eq(ends_accept(&ends, 1, 0), -EINVAL);
+    cr_assert_eq(ends.end[1].received, 1);
+    cr_assert_eq(ends.end[0].sent, 1);
+    cr_assert_eq(memcmp(ends.end[1].data, data, 50000), 0);
+    cr_assert(chempi_shm_ops.is_drained(ends.end[0].dev));
+    ends_close(&ends);
+    free(data);
+}

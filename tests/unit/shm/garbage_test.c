@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shm device when a peer writes what it should not. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libchempi/devices/shm/shm.h"
+#include "tests/unit/shm/ends.h"
+
+/* The next line of 0's ring to 1, after contact was made. */
+static struct shm_line *contact(struct ends *ends)
+{
+    ends_open(ends, 3);
+    cr_assert_eq(ends_inject(ends, 0, 1, "x", 1), 0);
+    cr_assert_eq(ends_inject(ends, 2, 1, "x", 1), 0);
+    ends_settle(ends);
+    cr_assert_eq(ends->end[1].received, 2);
+    return shm_next_line(ends_ep(ends, 0, 1));
+}
+
+static void publish(struct ends *ends, struct shm_line *line)
+{
+    shm_publish(ends_ep(ends, 0, 1), line, false);
+    ends_settle(ends);
+}
+
+/* The line was believed to be damage, and the others still work. */
+static void expect_lost(struct ends *ends)
+{
+    cr_assert_eq(ends->end[1].lost, 1);
+    cr_assert_eq(ends->end[1].lost_status, -EPROTO);
+    cr_assert_neq(ends->end[1].lost_why[0], '\0');
+    cr_assert_eq(ends_inject(ends, 1, 0, "x", 1), -ECONNRESET);
+    cr_assert_eq(ends_inject(ends, 2, 1, "y", 1), 0);
+    ends_settle(ends);
+    cr_assert_eq(ends->end[1].received, 3);
+    ends_close(ends);
+}
+
+Test(shm_garbage, a_short_message_that_is_too_long)
+{
+    struct ends ends;
+    struct shm_line *line = contact(&ends);
+
+    line->kind = SHM_KIND_SHORT;
+    line->body.msg.env = (struct chempi_envelope){.len = SHM_INLINE_MAX + 1,
+                                                  .kind = CHEMPI_KIND_MESSAGE};
+    publish(&ends, line);
+    expect_lost(&ends);
+}
+
+Test(shm_garbage, messages_and_lines_of_unknown_kind)
+{
+    struct ends ends;
+    struct shm_line *line = contact(&ends);
+
+    line->kind = SHM_KIND_SHORT;
+    line->body.msg.env = (struct chempi_envelope){.len = 1, .kind = 77};
+    publish(&ends, line);
+    expect_lost(&ends);
+    line = contact(&ends);
+    line->kind = 0xFFFFFFFF;
+    publish(&ends, line);
+    expect_lost(&ends);
+    line = contact(&ends);
+    line->kind = 0;
+    publish(&ends, line);
+    expect_lost(&ends);
+}
+
+Test(shm_garbage, spans_that_leave_the_data)
+{
+    static const struct shm_span spans[] = {
+        {.pos = 0, .len = 0},          {.pos = 0, .len = 1u << 31},
+        {.pos = 0, .len = UINT32_MAX}, {.pos = 64 * 1024 - 64, .len = 65},
+        {.pos = UINT32_MAX, .len = 2}, {.pos = 0, .len = 17 * 1024},
+    };
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(spans); i++) {
+        struct ends ends;
+        struct shm_line *line = contact(&ends);
+
+        line->kind = SHM_KIND_EAGER;
+        line->body.msg.env = (struct chempi_envelope){
+            .len = spans[i].len, .kind = CHEMPI_KIND_MESSAGE};
+        line->body.msg.u.span = spans[i];
+        publish(&ends, line);
+        expect_lost(&ends);
+    }
+}
+
+Test(shm_garbage, an_eager_length_that_differs_from_its_envelope)
+{
+    struct ends ends;
+    struct shm_line *line = contact(&ends);
+
+    line->kind = SHM_KIND_EAGER;
+    line->body.msg.env =
+        (struct chempi_envelope){.len = 1u << 30, .kind = CHEMPI_KIND_MESSAGE};
+    line->body.msg.u.span = (struct shm_span){.pos = 0, .len = 100};
+    publish(&ends, line);
+    expect_lost(&ends);
+}
+
+Test(shm_garbage, answers_to_nothing)
+{
+    static const uint32_t kinds[] = {SHM_KIND_GO, SHM_KIND_HELP, SHM_KIND_DATA,
+                                     SHM_KIND_FIN};
+
+    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(kinds); k++) {
+        for (uint64_t id = 0; id < 3; id++) {
+            struct ends ends;
+            struct shm_line *line = contact(&ends);
+
+            memset(&line->body, 0x11, sizeof(line->body));
+            line->kind = kinds[k];
+            line->body.fin.id = id == 2 ? UINT64_MAX : id << 32;
+            publish(&ends, line);
+            expect_lost(&ends);
+        }
+    }
+}
+
+/* 1 has an outgoing transfer to 0, which answers it with nonsense. */
+static void answer(uint32_t kind, struct shm_go go, struct shm_help help)
+{
+    struct ends ends;
+    struct chempi_tx tx;
+    unsigned char *data = ends_payload(200000);
+    struct shm_line *line;
+
+    (void)contact(&ends);
+    ends.end[0].wants_later = true;
+    cr_assert_eq(
+        ends_send(&ends, 1, 0, &tx, data, 200000, SHM_PROTOCOL_SINGLE_COPY),
+        CHEMPI_PENDING);
+    ends_settle(&ends);
+    line = shm_next_line(ends_ep(&ends, 0, 1));
+    line->kind = kind;
+    go.id = help.id = (uint64_t)1 << 32; /* the first transfer */
+    if (kind == SHM_KIND_GO)
+        line->body.go = go;
+    else
+        line->body.help = help;
+    publish(&ends, line);
+    cr_assert_eq(ends.end[1].sent_failed, 1);
+    expect_lost(&ends);
+    free(data);
+}
+
+Test(shm_garbage, requests_for_data_beyond_the_message)
+{
+    static const struct shm_help none;
+
+    answer(SHM_KIND_GO, (struct shm_go){.want = 200001}, none);
+    answer(SHM_KIND_GO, (struct shm_go){.want = UINT64_MAX}, none);
+    answer(SHM_KIND_GO, (struct shm_go){.want = 0}, none);
+    answer(SHM_KIND_GO, (struct shm_go){.from = 5, .want = 5}, none);
+    answer(SHM_KIND_GO, (struct shm_go){.from = 9, .want = 5}, none);
+}
+
+Test(shm_garbage, requests_for_help_beyond_the_message)
+{
+    static const struct shm_go none;
+
+    answer(SHM_KIND_HELP, none, (struct shm_help){.addr = 16, .want = 0});
+    answer(SHM_KIND_HELP, none,
+           (struct shm_help){.addr = 16, .want = UINT64_MAX});
+}
+
+Test(shm_garbage, more_taken_than_was_sent)
+{
+    struct ends ends;
+    struct shm_ep *ep;
+    int rc;
+
+    (void)contact(&ends);
+    ep = ends_ep(&ends, 1, 0);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1), 0);
+    ep->tx_pair->taken.lines = 500; /* 1 trusts 0 with this */
+    while ((rc = ends_inject(&ends, 1, 0, "x", 1)) == 0)
+        ;
+    cr_assert(rc == -EAGAIN || rc == -ECONNRESET);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].lost, 1);
+    cr_assert_eq(ends.end[1].lost_status, -EPROTO);
+    ends_close(&ends);
+}
+
+Test(shm_garbage, bells_of_nobody_are_ignored)
+{
+    struct ends ends;
+    struct shm_dev *dev;
+
+    (void)contact(&ends);
+    dev = (struct shm_dev *)ends.end[1].dev;
+    for (uint32_t w = 0; w < SHM_BELL_WORDS; w++)
+        dev->inbox->words[w] = UINT64_MAX;
+    dev->inbox->summary = UINT64_MAX;
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].lost, 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "x", 1), 0);
+    ends_settle(&ends);
+    cr_assert_eq(ends.end[1].received, 3);
+    ends_close(&ends);
+}
+
+static uint32_t next_random(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+/* Lines of plausible kinds with arbitrary contents never do harm. */
+Test(shm_garbage, arbitrary_lines, .timeout = 100)
+{
+    uint32_t random = 7;
+
+    for (int round = 0; round < 300; round++) {
+        struct ends ends;
+        struct chempi_tx tx;
+        unsigned char *data = ends_payload(100000);
+
+        (void)contact(&ends);
+        ends.end[0].wants_later = true;
+        cr_assert_eq(
+            ends_send(&ends, 1, 0, &tx, data, 100000, SHM_PROTOCOL_PIPELINE),
+            CHEMPI_PENDING);
+        for (int i = 0; i < 20 && ends.end[1].lost == 0; i++) {
+            struct shm_line *line = shm_next_line(ends_ep(&ends, 0, 1));
+            unsigned char *bytes = (unsigned char *)&line->body;
+
+            for (size_t b = 0; b < sizeof(line->body); b++)
+                bytes[b] = (unsigned char)(next_random(&random) % 4
+                                               ? 0
+                                               : next_random(&random));
+            line->kind = 1 + next_random(&random) % SHM_KIND_FIN;
+            if (line->kind == SHM_KIND_ASK)
+                line->body.msg.u.ask.addr = 0;
+            publish(&ends, line);
+        }
+        ends_close(&ends);
+        free(data);
+    }
+}
