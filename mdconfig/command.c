@@ -15,26 +15,14 @@
 #include "mdconfig/show.h"
 #include "mdconfig/text.h"
 
-#define ARGUMENTS_MAX 4
-
-/* Options and arguments of a command line, taken apart. */
-struct line {
-    const char *arguments[ARGUMENTS_MAX];
-    int count;
-    const char *dir; /* -o */
-    bool alone;
-    bool shared;
-    bool allow_unreachable;
-    bool strict;
-};
-
-static int usage(struct chempi_err *err, const char *what, const char *word)
+int chempi_command_usage(struct chempi_err *err, const char *what,
+                         const char *word)
 {
     (void)chempi_err_set(err, -EINVAL, "%s%s", what, word);
     return CHEMPI_COMMAND_USAGE;
 }
 
-static bool take_flag(struct line *line, const char *word)
+static bool take_flag(struct chempi_command_line *line, const char *word)
 {
     const struct {
         const char *name;
@@ -55,6 +43,16 @@ static bool take_flag(struct line *line, const char *word)
     return false;
 }
 
+/* Where the value of an option belongs. */
+static const char **value_of(struct chempi_command_line *line, const char *word)
+{
+    if (strcmp(word, "--from") == 0)
+        return &line->from;
+    if (strcmp(word, "--size") == 0)
+        return &line->size;
+    return &line->output;
+}
+
 /* Is the word one of a list separated by spaces? */
 static bool is_allowed(const char *allowed, const char *word)
 {
@@ -70,13 +68,14 @@ static bool is_allowed(const char *allowed, const char *word)
     return false;
 }
 
-/* `allowed`: the options of this command, separated by spaces. */
-static int read_line(int argc, char **argv, const char *allowed, int least,
-                     int most, struct line *line, struct chempi_err *err)
+int chempi_command_read_line(int argc, char **argv, const char *allowed,
+                             int least, int most,
+                             struct chempi_command_line *line,
+                             struct chempi_err *err)
 {
     bool options = true;
 
-    *line = (struct line){.dir = "."};
+    *line = (struct chempi_command_line){.count = 0};
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
 
@@ -84,20 +83,21 @@ static int read_line(int argc, char **argv, const char *allowed, int least,
             options = false;
         } else if (options && word[0] == '-' && word[1]) {
             if (!is_allowed(allowed, word))
-                return usage(err, "unknown option ", word);
+                return chempi_command_usage(err, "unknown option ", word);
             if (take_flag(line, word))
                 continue;
-            if (i + 1 == argc) /* only -o is left */
-                return usage(err, "expected a directory after ", word);
-            line->dir = argv[++i];
+            if (i + 1 == argc)
+                return chempi_command_usage(err, "expected a value after ",
+                                            word);
+            *value_of(line, word) = argv[++i];
         } else if (line->count == most) {
-            return usage(err, "too many arguments from ", word);
+            return chempi_command_usage(err, "too many arguments from ", word);
         } else {
             line->arguments[line->count++] = word;
         }
     }
     if (line->count < least)
-        return usage(err, "too few arguments", "");
+        return chempi_command_usage(err, "too few arguments", "");
     return 0;
 }
 
@@ -133,10 +133,10 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     struct chempi_desc desc;
     struct chempi_graph graph;
     struct chempi_check check;
-    struct line line;
+    struct chempi_command_line line;
     size_t errors;
     size_t warnings;
-    int rc = read_line(argc, argv, "--strict", 1, 1, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "--strict", 1, 1, &line, err);
 
     if (rc)
         return rc;
@@ -181,25 +181,27 @@ static bool may_compile(const struct chempi_graph *graph,
     return errors == 0;
 }
 
-static int compile(const struct chempi_desc *desc, const struct line *line,
+static int compile(const struct chempi_desc *desc,
+                   const struct chempi_command_line *line,
                    struct chempi_err *err)
 {
     enum chempi_compile_layout layout = line->alone    ? CHEMPI_COMPILE_ALONE
                                         : line->shared ? CHEMPI_COMPILE_SHARED
                                                        : CHEMPI_COMPILE_AUTO;
+    const char *dir = line->output ? line->output : ".";
     struct chempi_compile_result result;
     struct chempi_graph graph;
     int rc = -EINVAL;
 
     chempi_graph_init(&graph, desc);
     if (may_compile(&graph, line->allow_unreachable, err))
-        rc = chempi_compile_write(&graph, line->dir, layout, &result, err);
+        rc = chempi_compile_write(&graph, dir, layout, &result, err);
     chempi_graph_fini(&graph);
     if (rc)
         return CHEMPI_COMMAND_FAILED;
     (void)printf("%u table%s in %s, each at most %zu bytes%s\n",
                  result.table_count, chempi_text_plural(result.table_count),
-                 line->dir, result.table_len_max,
+                 dir, result.table_len_max,
                  result.shared ? " with its shared parts" : "");
     return CHEMPI_COMMAND_OK;
 }
@@ -207,14 +209,16 @@ static int compile(const struct chempi_desc *desc, const struct line *line,
 int chempi_command_compile(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_desc desc;
-    struct line line;
-    int rc = read_line(argc, argv, "-o --alone --shared --allow-unreachable", 1,
-                       1, &line, err);
+    struct chempi_command_line line;
+    int rc = chempi_command_read_line(argc, argv,
+                                      "-o --alone --shared --allow-unreachable",
+                                      1, 1, &line, err);
 
     if (rc)
         return rc;
     if (line.alone && line.shared)
-        return usage(err, "--alone and --shared exclude each other", "");
+        return chempi_command_usage(
+            err, "--alone and --shared exclude each other", "");
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     rc = compile(&desc, &line, err);
@@ -265,8 +269,8 @@ static int show_table_file(const char *path, struct chempi_err *err)
     return rc;
 }
 
-static uint32_t find_node(const struct chempi_desc *desc, const char *name,
-                          struct chempi_err *err)
+uint32_t chempi_command_find_node(const struct chempi_desc *desc,
+                                  const char *name, struct chempi_err *err)
 {
     uint32_t node = chempi_names_find(&desc->node_names, name);
     const char **words;
@@ -289,7 +293,7 @@ static uint32_t find_node(const struct chempi_desc *desc, const char *name,
 static int show_node(const struct chempi_graph *graph, const char *name,
                      struct chempi_err *err)
 {
-    uint32_t node = find_node(graph->desc, name, err);
+    uint32_t node = chempi_command_find_node(graph->desc, name, err);
     struct chempi_blob image;
     int rc;
 
@@ -305,15 +309,16 @@ int chempi_command_show(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_desc desc;
     struct chempi_graph graph;
-    struct line line;
-    int rc = read_line(argc, argv, "", 1, 2, &line, err);
+    struct chempi_command_line line;
+    int rc = chempi_command_read_line(argc, argv, "", 1, 2, &line, err);
 
     if (rc)
         return rc;
     if (is_table(line.arguments[0])) {
         if (line.count > 1)
-            return usage(err, "a table is of one node already; too much: ",
-                         line.arguments[1]);
+            return chempi_command_usage(
+                err, "a table is of one node already; too much: ",
+                line.arguments[1]);
         return show_table_file(line.arguments[0], err);
     }
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
@@ -330,16 +335,17 @@ int chempi_command_show(int argc, char **argv, struct chempi_err *err)
 
 /* ---- explain ------------------------------------------------------------ */
 
-static int explain(const struct chempi_desc *desc, const struct line *line,
-                   uint64_t len, struct chempi_err *err)
+static int explain(const struct chempi_desc *desc,
+                   const struct chempi_command_line *line, uint64_t len,
+                   struct chempi_err *err)
 {
-    uint32_t from = find_node(desc, line->arguments[1], err);
+    uint32_t from = chempi_command_find_node(desc, line->arguments[1], err);
     uint32_t to = CHEMPI_NAMES_NONE;
     struct chempi_graph graph;
     bool found;
 
     if (from != CHEMPI_NAMES_NONE)
-        to = find_node(desc, line->arguments[2], err);
+        to = chempi_command_find_node(desc, line->arguments[2], err);
     if (to == CHEMPI_NAMES_NONE)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, desc);
@@ -351,15 +357,15 @@ static int explain(const struct chempi_desc *desc, const struct line *line,
 int chempi_command_explain(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_desc desc;
-    struct line line;
+    struct chempi_command_line line;
     uint64_t len;
-    int rc = read_line(argc, argv, "", 4, 4, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "", 4, 4, &line, err);
 
     if (rc)
         return rc;
     if (chempi_text_size(line.arguments[3], &len) != 0)
-        return usage(err, "expected a size such as 64KiB, found ",
-                     line.arguments[3]);
+        return chempi_command_usage(
+            err, "expected a size such as 64KiB, found ", line.arguments[3]);
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     rc = explain(&desc, &line, len, err);

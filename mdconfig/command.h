@@ -6,8 +6,12 @@
 #ifndef CHEMPI_MDCONFIG_COMMAND_H
 #define CHEMPI_MDCONFIG_COMMAND_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "common/base/err.h"
 #include "common/table/table.h"
+#include "mdconfig/desc.h"
 
 enum chempi_command_exit {
     CHEMPI_COMMAND_OK = 0,
@@ -28,5 +32,36 @@ chempi_command_fn chempi_command_compile;
 chempi_command_fn chempi_command_check;
 chempi_command_fn chempi_command_show;
 chempi_command_fn chempi_command_explain;
+chempi_command_fn chempi_command_diff;
+chempi_command_fn chempi_command_graph;
+chempi_command_fn chempi_command_plot;
+
+#define CHEMPI_COMMAND_ARGUMENTS_MAX 4
+
+/* Options and arguments of a command line, taken apart. */
+struct chempi_command_line {
+    const char *arguments[CHEMPI_COMMAND_ARGUMENTS_MAX];
+    int count;
+    const char *output; /* -o; NULL: not given */
+    const char *from;   /* --from */
+    const char *size;   /* --size */
+    bool alone;
+    bool shared;
+    bool allow_unreachable;
+    bool strict;
+};
+
+/* Take a command line apart. `allowed`: the options of the command, separated
+ * by spaces. 0 or CHEMPI_COMMAND_USAGE with *err. */
+int chempi_command_read_line(int argc, char **argv, const char *allowed,
+                             int least, int most,
+                             struct chempi_command_line *line,
+                             struct chempi_err *err);
+/* A node of the description, or CHEMPI_NAMES_NONE with *err. */
+uint32_t chempi_command_find_node(const struct chempi_desc *desc,
+                                  const char *name, struct chempi_err *err);
+/* Store what is wrong with the command line; CHEMPI_COMMAND_USAGE. */
+int chempi_command_usage(struct chempi_err *err, const char *what,
+                         const char *word);
 
 #endif

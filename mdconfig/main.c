@@ -20,6 +20,13 @@ static const struct chempi_command commands[] = {
      chempi_command_show},
     {"explain", "FILE FROM TO SIZE", "say why a message takes its way",
      chempi_command_explain},
+    {"diff", "OLD NEW", "say what differs between two descriptions",
+     chempi_command_diff},
+    {"graph", "[-o PICTURE] [--from NODE --size SIZE] FILE",
+     "draw nodes and networks, and the ways of a size, as SVG",
+     chempi_command_graph},
+    {"plot", "[-o PICTURE] FILE FROM TO",
+     "draw the time over the size of a message, as SVG", chempi_command_plot},
 };
 
 static void print_help(FILE *out)
@@ -37,10 +44,11 @@ static void print_help(FILE *out)
 
 static int usage_error(const char *word)
 {
-    (void)fprintf(stderr,
-                  "mdconfig: expected a command (compile, check, show, "
-                  "explain), found %s%s%s; try mdconfig --help\n",
-                  word ? "'" : "", word ? word : "none", word ? "'" : "");
+    (void)fprintf(
+        stderr,
+        "mdconfig: expected a command (compile, check, show, "
+        "explain, diff, graph, plot), found %s%s%s; try mdconfig --help\n",
+        word ? "'" : "", word ? word : "none", word ? "'" : "");
     return CHEMPI_COMMAND_USAGE;
 }
 

@@ -7,7 +7,9 @@ usage: run.py MDCONFIG [--update] [NAME...]
 good/NAME.yaml   compiles; good/NAME.txt holds its check, its description and
                  the table of one node of each class in words, and what
                  `explain` says of the questions in its comments:
-                 "# explain: FROM TO SIZE"
+                 "# explain: FROM TO SIZE", and what `diff` says of the
+                 difference to another one: "# diff: OTHER"; pictures must
+                 be XML
 bad/NAME.yaml    does not compile; bad/NAME.txt holds what is printed
 
 The examples in etc/networks count as good ones. --update records anew: look
@@ -19,6 +21,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -65,10 +68,28 @@ def good(mdconfig, path, out):
             raise AssertionError(f"{path}: the table of {node} is another "
                                  "one in its file")
         text += table
+    draws(mdconfig, path, "graph", name)
     for question in re.findall(r"^# explain: (.*)$", path.read_text(), re.M):
-        text += run(mdconfig, "explain", name, *question.split(),
-                    cwd=path.parent)[1]
+        words = question.split()
+        text += run(mdconfig, "explain", name, *words, cwd=path.parent)[1]
+        draws(mdconfig, path, "graph", "--from", words[0], "--size", words[2],
+              name)
+        draws(mdconfig, path, "plot", name, words[0], words[1])
+    for other in re.findall(r"^# diff: (.*)$", path.read_text(), re.M):
+        text += run(mdconfig, "diff", other, name, cwd=path.parent)[1]
     return text
+
+
+def draws(mdconfig, path, *arguments):
+    """A command must write a picture that is well-formed."""
+    done = subprocess.run([mdconfig, *arguments], cwd=path.parent, timeout=60,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          check=False)
+    if done.returncode:
+        raise AssertionError(f"{path}: mdconfig {arguments} failed")
+    root = xml.etree.ElementTree.fromstring(done.stdout)
+    if not root.tag.endswith("svg") or len(root) < 4:
+        raise AssertionError(f"{path}: mdconfig {arguments}: no picture")
 
 
 def bad(mdconfig, path, out):
@@ -80,6 +101,41 @@ def bad(mdconfig, path, out):
     if out.exists():
         raise AssertionError(f"{path}: something was written")
     return text.replace(str(out), "DIR")
+
+
+USAGE = [
+    # arguments, exit code, words that must be said
+    ([], 2, "expected a command"),
+    (["help"], 0, "usage:"),
+    (["--version"], 0, "table format"),
+    (["compiel"], 2, "found 'compiel'"),
+    (["compile"], 2, "too few arguments"),
+    (["compile", "-o"], 2, "expected a value after -o"),
+    (["compile", "--al", "triangle.yaml"], 2, "unknown option --al"),
+    (["compile", "--alone", "--shared", "triangle.yaml"], 2, "exclude"),
+    (["compile", "triangle.yaml", "-o", "/dev/null"], 1, "/dev/null"),
+    (["check", "absent.yaml"], 1, "absent.yaml: No such file"),
+    (["check", "--strict", "shared-interface.yaml"], 1, "4 warnings"),
+    (["check", "."], 1, "."),
+    (["show", "triangle.yaml", "aa"], 1, "no node 'aa'"),
+    (["show", "a", "b", "c"], 2, "too many arguments from c"),
+    (["explain", "triangle.yaml", "a", "b", "many"], 2, "expected a size"),
+    (["explain", "triangle.yaml", "a", "x", "1"], 1, "no node 'x'"),
+    (["graph", "--from", "a", "triangle.yaml"], 2, "both --from and --size"),
+    (["plot", "triangle.yaml", "a", "b", "-o", "/dev/full"], 1, "/dev/full"),
+    (["diff", "triangle.yaml", "triangle.yaml"], 0, ""),
+]
+
+
+def usage(mdconfig):
+    """Number of command lines that are answered wrongly."""
+    wrong = 0
+    for arguments, code, words in USAGE:
+        found, text = run(mdconfig, *arguments, cwd=HERE / "good")
+        if found != code or words not in text:
+            print(f"expected exit code {code} and '{words}':\n{text}")
+            wrong += 1
+    return wrong
 
 
 def cases():
@@ -126,6 +182,9 @@ def main():
                 same = False
         passed += same
         failed += not same
+    wrong = usage(mdconfig)
+    passed += len(USAGE) - wrong
+    failed += wrong
     print(f"{passed} passed, {failed} failed")
     return failed > 0
 

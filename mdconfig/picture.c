@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The commands that compare and draw; see command.h. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "mdconfig/command.h"
+#include "mdconfig/diff.h"
+#include "mdconfig/draw.h"
+#include "mdconfig/plot.h"
+#include "mdconfig/text.h"
+
+/* ---- diff --------------------------------------------------------------- */
+
+int chempi_command_diff(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_command_line line;
+    struct chempi_desc before;
+    struct chempi_desc after;
+    struct chempi_graph a;
+    struct chempi_graph b;
+    size_t found;
+    int rc = chempi_command_read_line(argc, argv, "", 2, 2, &line, err);
+
+    if (rc)
+        return rc;
+    if (chempi_desc_open(line.arguments[0], &before, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    if (chempi_desc_open(line.arguments[1], &after, err) != 0) {
+        chempi_desc_fini(&before);
+        return CHEMPI_COMMAND_FAILED;
+    }
+    chempi_graph_init(&a, &before);
+    chempi_graph_init(&b, &after);
+    found = chempi_diff(&a, &b, stdout);
+    chempi_graph_fini(&a);
+    chempi_graph_fini(&b);
+    chempi_desc_fini(&before);
+    chempi_desc_fini(&after);
+    return found ? CHEMPI_COMMAND_FAILED : CHEMPI_COMMAND_OK;
+}
+
+/* ---- pictures ----------------------------------------------------------- */
+
+static FILE *open_picture(const char *path, struct chempi_err *err)
+{
+    FILE *out = path ? fopen(path, "w") : stdout;
+
+    if (!out)
+        (void)chempi_err_set(err, -errno, "%s: %s", path, strerror(errno));
+    return out;
+}
+
+/* A device or a pipe is not ours to remove. */
+static bool is_regular(FILE *out)
+{
+    struct stat st;
+
+    return fstat(fileno(out), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Close the file; a picture that failed or is incomplete is removed. */
+static int close_picture(FILE *out, const char *path, bool drawn,
+                         struct chempi_err *err)
+{
+    bool bad = fflush(out) != 0 || ferror(out) != 0;
+
+    if (path) {
+        bool removable = is_regular(out);
+
+        bad = fclose(out) != 0 || bad;
+        if ((bad || !drawn) && removable)
+            (void)remove(path); /* the error is told already or below */
+    }
+    if (bad)
+        (void)chempi_err_set(err, -EIO, "%s: cannot be written",
+                             path ? path : "standard output");
+    return bad || !drawn ? CHEMPI_COMMAND_FAILED : CHEMPI_COMMAND_OK;
+}
+
+static int draw(const struct chempi_desc *desc,
+                const struct chempi_command_line *line, uint64_t len,
+                struct chempi_err *err)
+{
+    uint32_t from = CHEMPI_SEARCH_NONE;
+    struct chempi_graph graph;
+    FILE *out;
+    int rc;
+
+    if (line->from) {
+        from = chempi_command_find_node(desc, line->from, err);
+        if (from == CHEMPI_NAMES_NONE)
+            return CHEMPI_COMMAND_FAILED;
+    }
+    out = open_picture(line->output, err);
+    if (!out)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, desc);
+    rc = chempi_draw(&graph, from, len, out);
+    if (rc)
+        (void)chempi_err_set(err, rc,
+                             "%s: more than %u networks or classes of nodes "
+                             "do not fit into a picture",
+                             desc->file, CHEMPI_DRAW_MAX);
+    chempi_graph_fini(&graph);
+    return close_picture(out, line->output, rc == 0, err);
+}
+
+int chempi_command_graph(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_command_line line;
+    struct chempi_desc desc;
+    uint64_t len = 0;
+    int rc = chempi_command_read_line(argc, argv, "-o --from --size", 1, 1,
+                                      &line, err);
+
+    if (rc)
+        return rc;
+    if (!line.from != !line.size)
+        return chempi_command_usage(err, "expected both --from and --size", "");
+    if (line.size && chempi_text_size(line.size, &len) != 0)
+        return chempi_command_usage(
+            err, "expected a size such as 64KiB, found ", line.size);
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = draw(&desc, &line, len, err);
+    chempi_desc_fini(&desc);
+    return rc;
+}
+
+static int plot(const struct chempi_desc *desc,
+                const struct chempi_command_line *line, struct chempi_err *err)
+{
+    uint32_t from = chempi_command_find_node(desc, line->arguments[1], err);
+    uint32_t to = CHEMPI_NAMES_NONE;
+    struct chempi_graph graph;
+    bool found;
+    FILE *out;
+
+    if (from != CHEMPI_NAMES_NONE)
+        to = chempi_command_find_node(desc, line->arguments[2], err);
+    if (to == CHEMPI_NAMES_NONE)
+        return CHEMPI_COMMAND_FAILED;
+    out = open_picture(line->output, err);
+    if (!out)
+        return CHEMPI_COMMAND_FAILED;
+    chempi_graph_init(&graph, desc);
+    found = chempi_plot(&graph, from, to, out);
+    if (!found)
+        (void)chempi_err_set(err, -EHOSTUNREACH,
+                             "%s: there is no way from %s to %s", desc->file,
+                             line->arguments[1], line->arguments[2]);
+    chempi_graph_fini(&graph);
+    return close_picture(out, line->output, found, err);
+}
+
+int chempi_command_plot(int argc, char **argv, struct chempi_err *err)
+{
+    struct chempi_command_line line;
+    struct chempi_desc desc;
+    int rc = chempi_command_read_line(argc, argv, "-o", 3, 3, &line, err);
+
+    if (rc)
+        return rc;
+    if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
+        return CHEMPI_COMMAND_FAILED;
+    rc = plot(&desc, &line, err);
+    chempi_desc_fini(&desc);
+    return rc;
+}
