@@ -13,7 +13,6 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/pt2pt.h"
 
-#define MAX_VALS 8
 #define INTERNAL CHEMPI_CONTEXT_INTERNAL
 
 static struct chempi_datatype *bytes(void)
@@ -33,122 +32,159 @@ struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm)
         .inter = comm->is_inter ? comm : NULL};
 }
 
-static int rank_of(const struct chempi_comm_channel *ch, int member)
+int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member)
 {
     return ch->ranks ? ch->ranks[member] : member;
 }
 
-static int put(const struct chempi_comm_channel *ch, int to, const void *buf,
-               size_t len)
+/* One step over the given communicator; blocks. Any part may be missing. */
+static int exchange(const struct chempi_comm_channel *ch,
+                    struct chempi_comm *comm, int to, const void *out,
+                    size_t out_len, int from, void *in, size_t in_len)
 {
-    return chempi_pt2pt_send_on(buf, (MPI_Count)len, bytes(), rank_of(ch, to),
-                                ch->tag, ch->comm, INTERNAL);
-}
-
-static int get(const struct chempi_comm_channel *ch, int from, void *buf,
-               size_t len)
-{
-    return chempi_pt2pt_recv_on(buf, (MPI_Count)len, bytes(),
-                                rank_of(ch, from), ch->tag, ch->comm, INTERNAL,
-                                MPI_STATUS_IGNORE);
+    if (from == MPI_PROC_NULL)
+        return chempi_pt2pt_send_on(out, (MPI_Count)out_len, bytes(), to,
+                                    ch->tag, comm, INTERNAL);
+    if (to == MPI_PROC_NULL)
+        return chempi_pt2pt_recv_on(in, (MPI_Count)in_len, bytes(), from,
+                                    ch->tag, comm, INTERNAL,
+                                    MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(out, (MPI_Count)out_len, bytes(), to,
+                                    ch->tag, in, (MPI_Count)in_len, bytes(),
+                                    from, ch->tag, comm, INTERNAL,
+                                    MPI_STATUS_IGNORE);
 }
 
 static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
                 size_t out_len, int from, void *in, size_t in_len)
 {
-    return chempi_pt2pt_sendrecv_on(out, (MPI_Count)out_len, bytes(),
-                                    rank_of(ch, to), ch->tag, in,
-                                    (MPI_Count)in_len, bytes(),
-                                    rank_of(ch, from), ch->tag, ch->comm,
-                                    INTERNAL, MPI_STATUS_IGNORE);
+    return exchange(ch, ch->comm, chempi_comm_step_rank(ch, to), out, out_len,
+                    chempi_comm_step_rank(ch, from), in, in_len);
 }
 
-static void take_max(int64_t *vals, const int64_t *other, int n)
+/* ---- plans ---- */
+
+static struct chempi_comm_step send_to(int member)
 {
-    for (int i = 0; i < n; i++)
-        if (other[i] > vals[i])
-            vals[i] = other[i];
+    return (struct chempi_comm_step){.to = member, .from = -1};
 }
 
-/* Recursive doubling among the first `power` members. */
-static int max_doubling(const struct chempi_comm_channel *ch, int64_t *vals,
-                        int n, int power)
+static struct chempi_comm_step receive_from(int member, bool is_max)
 {
-    int64_t other[MAX_VALS];
-    size_t len = (size_t)n * sizeof(*vals);
-
-    for (int mask = 1; mask < power; mask <<= 1) {
-        int peer = ch->me ^ mask;
-        int rc = swap(ch, peer, vals, len, peer, other, len);
-
-        if (rc != MPI_SUCCESS)
-            return rc;
-        take_max(vals, other, n);
-    }
-    return MPI_SUCCESS;
+    return (struct chempi_comm_step){
+        .to = -1, .from = member, .is_max = is_max};
 }
 
-/* Among all members of one side: the odd ones beyond a power of two hand
- * their values to a partner and get the result from it. */
-static int max_local(const struct chempi_comm_channel *ch, int64_t *vals,
-                     int n)
+/* Recursive doubling; the odd ones beyond a power of two hand their values to
+ * a partner and get the result from it. */
+static int plan_local_max(const struct chempi_comm_channel *ch,
+                          struct chempi_comm_step *steps)
 {
-    int64_t other[MAX_VALS];
-    size_t len = (size_t)n * sizeof(*vals);
     int power = 1;
-    int rc = MPI_SUCCESS;
+    int n = 0;
 
     while (power <= ch->size / 2)
         power *= 2;
     if (ch->me >= power) {
-        rc = put(ch, ch->me - power, vals, len);
-        return rc ? rc : get(ch, ch->me - power, vals, len);
+        steps[n++] = send_to(ch->me - power);
+        steps[n++] = receive_from(ch->me - power, false);
+        return n;
     }
-    if (ch->me + power < ch->size) {
-        rc = get(ch, ch->me + power, other, len);
-        if (rc != MPI_SUCCESS)
-            return rc;
-        take_max(vals, other, n);
-    }
-    rc = max_doubling(ch, vals, n, power);
-    if (rc == MPI_SUCCESS && ch->me + power < ch->size)
-        rc = put(ch, ch->me + power, vals, len);
-    return rc;
+    if (ch->me + power < ch->size)
+        steps[n++] = receive_from(ch->me + power, true);
+    for (int mask = 1; mask < power; mask <<= 1)
+        steps[n++] = (struct chempi_comm_step){
+            .to = ch->me ^ mask, .from = ch->me ^ mask, .is_max = true};
+    if (ch->me + power < ch->size)
+        steps[n++] = send_to(ch->me + power);
+    return n;
+}
+
+int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
+                           struct chempi_comm_step *steps)
+{
+    int mask = 1;
+    int n = 0;
+
+    while (mask < ch->size && !(ch->me & mask))
+        mask <<= 1;
+    if (ch->me != 0)
+        steps[n++] = receive_from(ch->me & ~mask, false);
+    for (mask >>= 1; mask > 0; mask >>= 1)
+        if (ch->me + mask < ch->size)
+            steps[n++] = send_to(ch->me + mask);
+    return n;
+}
+
+int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
+                         struct chempi_comm_step *steps)
+{
+    int n = plan_local_max(ch, steps);
+
+    if (!ch->inter)
+        return n;
+    if (ch->me == 0)
+        steps[n++] = (struct chempi_comm_step){.is_inter = true,
+                                               .is_max = true};
+    return n + chempi_comm_plan_bcast(ch, steps + n);
+}
+
+void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
+                           const int64_t *other, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!step->is_max || other[i] > vals[i])
+            vals[i] = other[i];
 }
 
 int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
 {
-    int64_t other[MAX_VALS];
-    MPI_Count len = n * (MPI_Count)sizeof(*vals);
-    int rc = max_local(ch, vals, n);
+    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
+    int64_t other[CHEMPI_COMM_VALS_MAX];
+    size_t len = (size_t)n * sizeof(*vals);
+    int count = chempi_comm_plan_max(ch, steps);
+    int rc = MPI_SUCCESS;
 
-    if (rc != MPI_SUCCESS || !ch->inter)
-        return rc;
-    if (ch->me == 0) {
-        rc = chempi_pt2pt_sendrecv_on(vals, len, bytes(), 0, ch->tag, other,
-                                      len, bytes(), 0, ch->tag, ch->inter,
-                                      INTERNAL, MPI_STATUS_IGNORE);
-        if (rc == MPI_SUCCESS)
-            take_max(vals, other, n);
+    for (int i = 0; i < count && rc == MPI_SUCCESS; i++) {
+        const struct chempi_comm_step *step = &steps[i];
+
+        if (step->is_inter)
+            rc = exchange(ch, ch->inter, 0, vals, len, 0, other, len);
+        else
+            rc = exchange(ch, ch->comm,
+                          step->to < 0 ? MPI_PROC_NULL
+                                       : chempi_comm_step_rank(ch, step->to),
+                          vals, len,
+                          step->from < 0
+                              ? MPI_PROC_NULL
+                              : chempi_comm_step_rank(ch, step->from),
+                          other, len);
+        if (rc == MPI_SUCCESS && (step->is_inter || step->from >= 0))
+            chempi_comm_step_take(step, vals, other, n);
     }
-    return rc ? rc : chempi_comm_bcast(ch, vals, (size_t)len);
+    return rc;
 }
 
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
                       size_t len)
 {
-    int mask = 1;
+    struct chempi_comm_step steps[CHEMPI_COMM_STEPS_MAX];
+    int count = chempi_comm_plan_bcast(ch, steps);
     int rc = MPI_SUCCESS;
 
-    while (mask < ch->size && !(ch->me & mask))
-        mask <<= 1;
-    if (ch->me != 0)
-        rc = get(ch, ch->me & ~mask, buf, len);
-    for (mask >>= 1; mask > 0 && rc == MPI_SUCCESS; mask >>= 1)
-        if (ch->me + mask < ch->size)
-            rc = put(ch, ch->me + mask, buf, len);
+    for (int i = 0; i < count && rc == MPI_SUCCESS; i++)
+        rc = exchange(ch, ch->comm,
+                      steps[i].to < 0 ? MPI_PROC_NULL
+                                      : chempi_comm_step_rank(ch, steps[i].to),
+                      buf, len,
+                      steps[i].from < 0
+                          ? MPI_PROC_NULL
+                          : chempi_comm_step_rank(ch, steps[i].from),
+                      buf, len);
     return rc;
 }
+
+/* ---- data of any size ---- */
 
 /* Bruck's algorithm: blocks are collected in the order me, me + 1, ... */
 static int gather_rotated(const struct chempi_comm_channel *ch, char *blocks,

@@ -31,11 +31,6 @@
 #define MAX_ID (1u << 28)    /* so that context + kind fits 31 bits */
 #define ID_BITS 64u
 
-struct waiter {
-    struct chempi_list link;
-    uint64_t key;
-};
-
 static struct {
     pthread_mutex_t lock;
     uint64_t *used; /* bit i: id i is taken */
@@ -109,107 +104,102 @@ void chempi_comm_free_contexts(void)
 }
 
 /* Is no agreement with a smaller key waiting here? */
-static bool is_first_locked(const struct waiter *self)
+static bool is_first_locked(const struct chempi_comm_agreement *self)
 {
     CHEMPI_LIST_FOR(link, &ids.waiting)
-        if (CHEMPI_CONTAINER_OF(link, struct waiter, link)->key < self->key)
+        if (CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link)
+                ->key < self->key)
             return false;
     return true;
 }
 
-/* One member's vote in one round. */
-struct vote {
-    uint32_t id; /* reserved proposal, or 0: not now */
-    bool is_owner;
-    bool is_exhausted; /* no id left, or no memory */
-};
-
-static struct vote cast(const struct waiter *self, bool is_first_round,
-                        uint32_t from)
+void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
+                                const struct chempi_comm_channel *ch)
 {
-    struct vote vote = {0};
+    *ag = (struct chempi_comm_agreement){
+        .key = (uint64_t)ch->comm->recv_context << 32 | (uint32_t)ch->tag,
+        .from = FIRST_ID,
+        .is_first_round = true};
+    chempi_list_init(&ag->link);
+}
+
+/* Values of a vote: the largest proposal; minus the smallest one; somebody
+ * says "not now"; somebody has no id left (or no memory). */
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag,
+                                int64_t *vals)
+{
+    bool is_exhausted = false;
 
     (void)pthread_mutex_lock(&ids.lock);
-    if (!is_first_round && !ids.is_turn_taken && is_first_locked(self)) {
+    ag->id = 0;
+    ag->is_owner = false;
+    if (!ag->is_first_round && !ids.is_turn_taken && is_first_locked(ag)) {
         ids.is_turn_taken = true;
-        vote.is_owner = true;
+        ag->is_owner = true;
     }
-    if (is_first_round || vote.is_owner) {
-        vote.id = take_locked(from);
-        vote.is_exhausted = vote.id == 0;
+    if (ag->is_first_round || ag->is_owner) {
+        ag->id = take_locked(ag->from);
+        is_exhausted = ag->id == 0;
     }
     (void)pthread_mutex_unlock(&ids.lock);
-    return vote;
+    vals[0] = ag->id;
+    vals[1] = ag->id ? -(int64_t)ag->id : -(int64_t)MAX_ID;
+    vals[2] = ag->id == 0;
+    vals[3] = is_exhausted;
 }
 
-/* After the round: keep the proposal or give it up, and pass the turn. */
-static void settle(const struct vote *vote, bool is_kept)
+int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
+                                 const int64_t *vals, int rc, bool *is_over)
 {
-    (void)pthread_mutex_lock(&ids.lock);
-    if (!is_kept && vote->id != 0)
-        give_locked(vote->id);
-    if (vote->is_owner)
-        ids.is_turn_taken = false;
-    (void)pthread_mutex_unlock(&ids.lock);
-}
-
-static void enter(struct waiter *self)
-{
-    (void)pthread_mutex_lock(&ids.lock);
-    chempi_list_append(&ids.waiting, &self->link);
-    (void)pthread_mutex_unlock(&ids.lock);
-}
-
-static void leave(struct waiter *self)
-{
-    (void)pthread_mutex_lock(&ids.lock);
-    chempi_list_remove(&self->link);
-    (void)pthread_mutex_unlock(&ids.lock);
-}
-
-/* One round; *from moves up. Sets *out when the round agreed. */
-static int run_round(const struct chempi_comm_channel *ch,
-                     const struct waiter *self, bool is_first_round,
-                     uint32_t *from, uint32_t *out)
-{
-    struct vote vote = cast(self, is_first_round, *from);
-    /* largest proposal, - smallest proposal, not now, exhausted */
-    int64_t vals[4] = {vote.id, vote.id ? -(int64_t)vote.id : -(int64_t)MAX_ID,
-                       vote.id == 0, vote.is_exhausted};
-    int rc = chempi_comm_max(ch, vals, 4);
     bool is_agreed = rc == MPI_SUCCESS && !vals[2] && vals[0] == -vals[1];
 
-    settle(&vote, is_agreed);
+    (void)pthread_mutex_lock(&ids.lock);
+    if (!is_agreed && ag->id != 0)
+        give_locked(ag->id);
+    if (ag->is_owner)
+        ids.is_turn_taken = false;
+    if (!is_agreed && ag->is_first_round)
+        chempi_list_append(&ids.waiting, &ag->link);
+    (void)pthread_mutex_unlock(&ids.lock);
+    ag->is_owner = false;
+    ag->is_first_round = false;
+    *is_over = true;
     if (rc != MPI_SUCCESS)
         return rc;
     if (vals[3])
         return chempi_error_set(MPI_ERR_OTHER, "no context id is left: too "
                                 "many communicators exist (free some)");
     if (is_agreed)
-        *out = vote.id * CHEMPI_CONTEXT_STEP;
-    if (vals[0] > *from)
-        *from = (uint32_t)vals[0];
+        ag->agreed = ag->id * CHEMPI_CONTEXT_STEP;
+    else if (vals[0] > ag->from)
+        ag->from = (uint32_t)vals[0];
+    *is_over = is_agreed;
     return MPI_SUCCESS;
+}
+
+void chempi_comm_agreement_close(struct chempi_comm_agreement *ag)
+{
+    (void)pthread_mutex_lock(&ids.lock);
+    chempi_list_remove(&ag->link);
+    (void)pthread_mutex_unlock(&ids.lock);
 }
 
 int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
                               uint32_t *out)
 {
-    struct waiter self = {
-        .key = (uint64_t)ch->comm->recv_context << 32 | (uint32_t)ch->tag};
-    uint32_t from = FIRST_ID;
-    uint32_t agreed = 0;
-    int rc;
+    struct chempi_comm_agreement ag;
+    int64_t vals[CHEMPI_COMM_VOTE_VALS];
+    bool is_over = false;
+    int rc = MPI_SUCCESS;
 
-    chempi_list_init(&self.link);
-    rc = run_round(ch, &self, true, &from, &agreed);
-    if (rc == MPI_SUCCESS && agreed == 0) {
-        enter(&self);
-        while (rc == MPI_SUCCESS && agreed == 0)
-            rc = run_round(ch, &self, false, &from, &agreed);
-        leave(&self);
+    chempi_comm_agreement_open(&ag, ch);
+    while (!is_over) {
+        chempi_comm_agreement_cast(&ag, vals);
+        rc = chempi_comm_max(ch, vals, CHEMPI_COMM_VOTE_VALS);
+        rc = chempi_comm_agreement_settle(&ag, vals, rc, &is_over);
     }
+    chempi_comm_agreement_close(&ag);
     if (rc == MPI_SUCCESS)
-        *out = agreed;
+        *out = ag.agreed;
     return rc;
 }

@@ -9,6 +9,7 @@
 
 #include <mpi.h>
 
+#include "common/base/list.h"
 #include "libchempi/didl/comm.h"
 
 /*
@@ -60,7 +61,32 @@ struct chempi_comm_channel {
  * the next internal tag. */
 struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm);
 
-/* vals[0..n) become the maxima over all members, n <= 8. */
+/*
+ * The messages of one member in a small collective, in order. A step sends to
+ * member `to` and receives from member `from` (-1: not), at once; what comes
+ * in replaces the values, or raises them (is_max).
+ */
+struct chempi_comm_step {
+    int to;
+    int from;
+    bool is_inter; /* to rank 0 of the other side instead, both ways */
+    bool is_max;
+};
+
+#define CHEMPI_COMM_STEPS_MAX 80 /* for 2^31 members */
+
+/* The plan of one member; returns the number of steps. */
+int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
+                         struct chempi_comm_step *steps);
+int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
+                           struct chempi_comm_step *steps);
+int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member);
+/* What came in, by the rule of the step. */
+void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
+                           const int64_t *other, int n);
+
+/* vals[0..n) become the maxima over all members, n <= CHEMPI_COMM_VALS_MAX. */
+#define CHEMPI_COMM_VALS_MAX 8
 int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals,
                     int n);
 /* Member 0's bytes to all (local side only). */
@@ -85,6 +111,33 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
 /* Agree on a context that is free at all members; *out is reserved here. */
 int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
                               uint32_t *out);
+
+/*
+ * The same in pieces, for an agreement that goes on in the background: open,
+ * then rounds of cast, a maximum over all members, and settle, until settle
+ * says that it is over; then close.
+ */
+#define CHEMPI_COMM_VOTE_VALS 4
+struct chempi_comm_agreement {
+    struct chempi_list link; /* waiting, from the second round on */
+    uint64_t key;
+    uint32_t from;  /* the next proposal is at least this */
+    uint32_t id;    /* proposed in this round; 0: none */
+    uint32_t agreed; /* context, 0: not yet */
+    bool is_first_round;
+    bool is_owner; /* of the turn */
+};
+
+void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
+                                const struct chempi_comm_channel *ch);
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag,
+                                int64_t *vals);
+/* MPI_SUCCESS with *is_over, or an error class, after which it is over. rc:
+ * how the maximum went. */
+int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
+                                 const int64_t *vals, int rc, bool *is_over);
+void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
+
 /* Give a reserved context back. Thread-safe; no communication. */
 void chempi_comm_give_context(uint32_t context);
 /* Forget all contexts but those of COMM_WORLD and COMM_SELF. */

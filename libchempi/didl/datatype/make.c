@@ -162,6 +162,12 @@ void chempi_datatype_bounds_resize(struct chempi_datatype_bounds *bounds,
     bounds->is_ub_set = true;
 }
 
+/* A user's datatype and its recipe in one piece of memory. */
+struct made {
+    struct chempi_datatype type;
+    struct chempi_datatype_recipe recipe;
+};
+
 static void destroy(struct chempi_datatype *type)
 {
     struct chempi_datatype_recipe *recipe = type->recipe;
@@ -177,10 +183,9 @@ static void destroy(struct chempi_datatype *type)
                 chempi_datatype_release(recipe->types[i]);
         free(recipe->values);
         free(recipe->types);
-        free(recipe);
     }
     type->obj.magic = 0;
-    free(type);
+    free(CHEMPI_CONTAINER_OF(type, struct made, type));
 }
 
 void chempi_datatype_release(struct chempi_datatype *type)
@@ -194,14 +199,15 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
                                              MPI_Count value_count,
                                              MPI_Count type_count)
 {
-    struct chempi_datatype *type = chempi_sys->calloc(1, sizeof(*type));
-    struct chempi_datatype_recipe *recipe =
-        chempi_sys->calloc(1, sizeof(*recipe));
+    struct made *made = chempi_sys->malloc(sizeof(*made));
+    struct chempi_datatype_recipe *recipe;
 
-    if (type && recipe) {
-        chempi_object_init(&type->obj, CHEMPI_MAGIC_DATATYPE);
-        type->handle = (MPI_Datatype)(void *)type;
-        type->recipe = recipe;
+    if (made) {
+        memset(made, 0, sizeof(*made));
+        recipe = &made->recipe;
+        chempi_object_init(&made->type.obj, CHEMPI_MAGIC_DATATYPE);
+        made->type.handle = (MPI_Datatype)(void *)&made->type;
+        made->type.recipe = recipe;
         recipe->combiner = combiner;
         recipe->is_wide = is_wide;
         recipe->int_count = int_count;
@@ -212,11 +218,8 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
         recipe->types = chempi_sys->calloc((size_t)type_count + 1,
                                            sizeof(struct chempi_datatype *));
         if (recipe->values && recipe->types)
-            return type;
-        destroy(type);
-    } else {
-        free(type);
-        free(recipe);
+            return &made->type;
+        destroy(&made->type);
     }
     (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a datatype of %lld "
                            "numbers", (long long)value_count);
