@@ -12,16 +12,16 @@
 #include "libchempi/didl/error.h"
 
 /* What leaders tell each other: a context id, then the group's processes. */
-static uint32_t *describe(const struct chempi_comm *comm, uint32_t context)
+static uint32_t *describe(const struct chempi_group *group, uint32_t context)
 {
-    uint32_t *words = chempi_sys->malloc(((size_t)comm->size + 1) *
+    uint32_t *words = chempi_sys->malloc(((size_t)group->size + 1) *
                                          sizeof(*words));
 
     if (!words)
         return NULL;
     words[0] = context;
-    for (uint32_t i = 0; i < comm->size; i++)
-        words[1 + i] = chempi_group_proc(comm->local, i);
+    for (uint32_t i = 0; i < group->size; i++)
+        words[1 + i] = chempi_group_proc(group, i);
     return words;
 }
 
@@ -49,49 +49,85 @@ static bool have_common(struct chempi_group *a, struct chempi_group *b)
     return !is_disjoint;
 }
 
-/* Both ids of this side are reserved; the groups get to know each other. */
-static int meet(const struct chempi_comm_channel *local,
-                struct chempi_comm *peer_comm, int local_leader,
-                int remote_leader, int tag, uint32_t recv_context,
-                uint32_t local_context, struct chempi_comm **out)
+/* Who is to meet whom. */
+struct meeting {
+    struct chempi_comm_channel local; /* this side */
+    struct chempi_group *group;       /* its processes */
+    int leader;                       /* its member that meets the other's */
+    struct chempi_comm *peer_comm;    /* valid at the leader: the other one */
+    int remote_leader;                /* ... is this rank of it */
+    int tag;
+};
+
+/* The two leaders tell each other what is in `mine`, and hand it down. */
+static int swap_groups(const struct meeting *m, const uint32_t *mine,
+                       void **theirs, size_t *len)
 {
-    uint32_t *mine = describe(local->comm, recv_context);
+    struct chempi_comm_channel rotated = m->local;
+    int size = m->local.size;
+    int *ranks = chempi_sys->malloc((size_t)size * sizeof(*ranks));
+    int rc;
+
+    if (!ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    /* The leader is member 0 of the channel that hands down. */
+    for (int i = 0; i < size; i++)
+        ranks[i] = chempi_comm_step_rank(&m->local, (i + m->leader) % size);
+    rotated.ranks = ranks;
+    rotated.me = (m->local.me - m->leader + size) % size;
+    rc = chempi_comm_swap(&rotated, m->peer_comm, m->remote_leader, m->tag,
+                          rotated.me == 0, mine,
+                          (m->group->size + 1) * sizeof(*mine), theirs, len);
+    free(ranks);
+    return rc;
+}
+
+/* Both ids of this side are reserved, and become the new communicator's. */
+static int connect_sides(const struct meeting *m, uint32_t recv_context,
+                         uint32_t local_context, struct chempi_comm **out)
+{
+    uint32_t *mine = describe(m->group, recv_context);
     struct chempi_group *remote = NULL;
     void *theirs = NULL;
     size_t len = 0;
-    int rc = MPI_ERR_NO_MEM;
+    int rc = mine ? swap_groups(m, mine, &theirs, &len) : MPI_ERR_NO_MEM;
 
-    if (mine) {
-        struct chempi_comm_channel rotated = *local;
-        int *ranks = chempi_sys->malloc((size_t)local->size * sizeof(*ranks));
-
-        /* The leader is member 0 of the channel that hands down. */
-        for (int i = 0; ranks && i < local->size; i++)
-            ranks[i] = (i + local_leader) % local->size;
-        rotated.ranks = ranks;
-        rotated.me = (local->me - local_leader + local->size) % local->size;
-        if (ranks)
-            rc = chempi_comm_swap(&rotated, peer_comm, remote_leader, tag,
-                                  rotated.me == 0, mine,
-                                  (local->comm->size + 1) * sizeof(*mine),
-                                  &theirs, &len);
-        free(ranks);
-    }
     free(mine);
     if (rc == MPI_SUCCESS)
         remote = group_of(theirs, len);
-    if (remote && have_common(local->comm->local, remote))
+    if (rc == MPI_SUCCESS && !remote)
+        rc = MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS && have_common(m->group, remote))
         rc = chempi_error_set(MPI_ERR_COMM, "the two groups have processes in "
                               "common");
-    else if (remote)
-        *out = chempi_comm_make_inter(local->comm->local, remote,
-                                      *(uint32_t *)theirs, recv_context,
-                                      local_context);
+    if (rc == MPI_SUCCESS)
+        *out = chempi_comm_make_inter(m->group, remote, *(uint32_t *)theirs,
+                                      recv_context, local_context);
     chempi_group_release(remote);
     free(theirs);
-    return rc == MPI_SUCCESS && !remote
-               ? chempi_error_set(MPI_ERR_NO_MEM, "no room for a group")
-               : rc;
+    if (rc != MPI_SUCCESS) {
+        chempi_comm_give_context(recv_context);
+        chempi_comm_give_context(local_context);
+        return rc == MPI_ERR_NO_MEM
+                   ? chempi_error_set(rc, "no room for a group")
+                   : rc;
+    }
+    return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+static int meet(const struct meeting *m, struct chempi_comm **out)
+{
+    uint32_t recv_context;
+    uint32_t local_context;
+    int rc = chempi_comm_agree_context(&m->local, &recv_context);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = chempi_comm_agree_context(&m->local, &local_context);
+    if (rc == MPI_SUCCESS)
+        return connect_sides(m, recv_context, local_context, out);
+    chempi_comm_give_context(recv_context);
+    return rc;
 }
 
 static int check_inter(struct chempi_comm *local_comm, int local_leader,
@@ -121,38 +157,155 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                              struct chempi_comm *peer_comm, int remote_leader,
                              int tag, MPI_Comm *newintercomm)
 {
-    struct chempi_comm_channel local;
+    struct meeting m = {
+        .group = local_comm->local,
+        .leader = local_leader,
+        .peer_comm = peer_comm,
+        .remote_leader = remote_leader,
+        .tag = CHEMPI_COMM_TAG_INTER | (tag & CHEMPI_COMM_TAG_MASK)};
     struct chempi_comm *made = NULL;
-    uint32_t recv_context;
-    uint32_t local_context;
     int rc = check_inter(local_comm, local_leader, peer_comm, remote_leader);
 
     *newintercomm = MPI_COMM_NULL;
     if (rc != MPI_SUCCESS)
         return rc;
-    local = chempi_comm_channel(local_comm);
-    rc = chempi_comm_agree_context(&local, &recv_context);
+    m.local = chempi_comm_channel(local_comm);
+    rc = meet(&m, &made);
     if (rc != MPI_SUCCESS)
         return rc;
-    rc = chempi_comm_agree_context(&local, &local_context);
-    if (rc != MPI_SUCCESS) {
-        chempi_comm_give_context(recv_context);
-        return rc;
-    }
-    rc = meet(&local, peer_comm, local_leader, remote_leader,
-              CHEMPI_COMM_TAG_INTER | (tag & CHEMPI_COMM_TAG_MASK),
-              recv_context, local_context, &made);
-    if (rc != MPI_SUCCESS) {
-        chempi_comm_give_context(recv_context);
-        chempi_comm_give_context(local_context);
-        return rc;
-    }
-    if (!made)
-        return MPI_ERR_NO_MEM;
     chempi_comm_inherit(made, local_comm);
     *newintercomm = made->handle;
     return MPI_SUCCESS;
 }
+
+/* ---- without a parent ---- */
+
+/*
+ * Processes find each other by their index, in the internal context of
+ * MPI_COMM_WORLD (which exists in every job, whoever may see it), under a tag
+ * that the string tag stands for. Two calls that go on at the same time
+ * between the same processes need different string tags, as the standard
+ * says; tags are hashes, which may in theory coincide.
+ */
+static int tag_of(const char *stringtag)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (const char *c = stringtag; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
+    return (int)((hash ^ hash >> 28) & CHEMPI_COMM_TAG_MASK);
+}
+
+/* The channel of a group; *ranks is malloc'ed. */
+static int open_channel(const struct chempi_group *group,
+                        const char *stringtag, int **ranks,
+                        struct chempi_comm_channel *out)
+{
+    if (strlen(stringtag) >= MPI_MAX_STRINGTAG_LEN)
+        return chempi_error_set(MPI_ERR_ARG, "the string tag is longer than "
+                                "%d characters", MPI_MAX_STRINGTAG_LEN - 1);
+    if (group->rank == MPI_UNDEFINED)
+        return chempi_error_set(MPI_ERR_GROUP, "this process is no member of "
+                                "the group");
+    *ranks = chempi_sys->malloc(group->size * sizeof(**ranks));
+    if (!*ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    for (uint32_t i = 0; i < group->size; i++)
+        (*ranks)[i] = (int)chempi_group_proc(group, i);
+    *out = (struct chempi_comm_channel){
+        .comm = &chempi_comm_world,
+        .ranks = *ranks,
+        .size = (int)group->size,
+        .me = group->rank,
+        .tag = CHEMPI_COMM_TAG_STRING | tag_of(stringtag)};
+    return MPI_SUCCESS;
+}
+
+/* Error handler and hints of a communicator that has no parent. */
+static int dress_orphan(struct chempi_comm *made,
+                        const struct chempi_info *info,
+                        struct chempi_errhandler *errhandler, MPI_Comm *out)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_errhandler_put(&made->errhandler, errhandler);
+    if (info)
+        rc = chempi_comm_take_hints(made, info);
+    if (rc == MPI_SUCCESS)
+        *out = made->handle;
+    else
+        chempi_comm_release(made);
+    return rc;
+}
+
+int chempi_comm_create_from_group(struct chempi_group *group,
+                                  const char *stringtag,
+                                  struct chempi_info *info,
+                                  struct chempi_errhandler *errhandler,
+                                  MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel channel;
+    struct chempi_comm *made;
+    uint32_t context;
+    int *ranks = NULL;
+    int rc;
+
+    *newcomm = MPI_COMM_NULL;
+    if (group->size == 0)
+        return MPI_SUCCESS;
+    rc = open_channel(group, stringtag, &ranks, &channel);
+    if (rc == MPI_SUCCESS)
+        rc = chempi_comm_agree_context(&channel, &context);
+    free(ranks);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    made = chempi_comm_make(group, NULL, context, context);
+    if (!made) {
+        chempi_comm_give_context(context);
+        return MPI_ERR_NO_MEM;
+    }
+    return dress_orphan(made, info, errhandler, newcomm);
+}
+
+int chempi_comm_create_inter_from_groups(
+    struct chempi_group *local_group, int local_leader,
+    struct chempi_group *remote_group, int remote_leader,
+    const char *stringtag, struct chempi_info *info,
+    struct chempi_errhandler *errhandler, MPI_Comm *newintercomm)
+{
+    struct meeting m = {.group = local_group,
+                        .leader = local_leader,
+                        .peer_comm = &chempi_comm_world,
+                        .tag = CHEMPI_COMM_TAG_INTER | tag_of(stringtag)};
+    struct chempi_comm *made = NULL;
+    int *ranks = NULL;
+    int rc;
+
+    *newintercomm = MPI_COMM_NULL;
+    if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)
+        return chempi_error_set(MPI_ERR_RANK, "local leader %d is not in the "
+                                "local group", local_leader);
+    rc = open_channel(local_group, stringtag, &ranks, &m.local);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (local_group->rank == local_leader) {
+        if (remote_group && remote_leader >= 0 &&
+            (uint32_t)remote_leader < remote_group->size)
+            m.remote_leader = (int)chempi_group_proc(remote_group,
+                                                     (uint32_t)remote_leader);
+        else
+            rc = chempi_error_set(MPI_ERR_RANK, "remote leader %d is not in "
+                                  "the remote group", remote_leader);
+    }
+    if (rc == MPI_SUCCESS)
+        rc = meet(&m, &made);
+    free(ranks);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return dress_orphan(made, info, errhandler, newintercomm);
+}
+
+/* ---- merging ---- */
 
 /* Which side comes first: the low one; among equals, the one whose first
  * process has the smaller index. */

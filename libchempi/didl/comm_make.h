@@ -56,6 +56,7 @@ struct chempi_comm_channel {
 #define CHEMPI_COMM_TAG_MASK 0x0fffffff
 #define CHEMPI_COMM_TAG_GROUP 0x10000000
 #define CHEMPI_COMM_TAG_INTER 0x20000000
+#define CHEMPI_COMM_TAG_STRING 0x30000000
 
 /* All members of a communicator, both sides of an intercommunicator; takes
  * the next internal tag. */
