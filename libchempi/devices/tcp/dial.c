@@ -301,7 +301,11 @@ void chempi_tcp_dial_start(struct chempi_tcp_link *link)
     a->address_count =
         chempi_tcp_card_choose(&dev->card, &card, link->network, a->addresses);
     if (!a->address_count) {
-        fail(link, -EADDRNOTAVAIL);
+        chempi_tcp_link_break(link, -EADDRNOTAVAIL,
+                              "process %u has no address that can be reached "
+                              "from here; name addresses in the network "
+                              "description",
+                              (unsigned)link->ep->ep.proc);
         return;
     }
     call(link);

@@ -330,14 +330,27 @@ static void owe_reap(struct chempi_tcp_ep *ep)
     dev->has_work = true;
 }
 
+/* Nothing more comes or goes here. */
+static void end_link(struct chempi_tcp_link *link)
+{
+    chempi_tcp_link_close_fd(link);
+    link->state = CHEMPI_TCP_ENDED;
+    owe_reap(link->ep);
+}
+
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...)
 {
     struct chempi_tcp_ep *ep = link->ep;
     va_list args;
 
-    if (ep->status)
+    if (link->state >= CHEMPI_TCP_ENDED)
         return; /* the first reason counts */
+    if (ep->status) {
+        chempi_tcp_dial_cancel(link);
+        end_link(link); /* the process has said BYE on another link */
+        return;
+    }
     ep->status = status;
     ep->is_lost = true;
     va_start(args, fmt);
@@ -373,15 +386,13 @@ void chempi_tcp_link_end(struct chempi_tcp_link *link)
 
     if (link->state != CHEMPI_TCP_UP)
         return;
-    chempi_tcp_link_close_fd(link);
-    link->state = CHEMPI_TCP_ENDED;
     if (!ep->status) {
         ep->status = -EPIPE;
         (void)snprintf(ep->why, sizeof(ep->why),
                        "process %u has already finished",
                        (unsigned)ep->ep.proc);
     }
-    owe_reap(ep);
+    end_link(link);
 }
 
 static void reap_link(struct chempi_tcp_link *link, int status)

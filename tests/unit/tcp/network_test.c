@@ -275,3 +275,55 @@ Test(tcp_network, crossing_connections_over_two_networks_do_not_mix)
     }
     close_planned();
 }
+
+Test(tcp_network, a_process_that_leaves_over_two_networks_is_not_lost)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+    struct chempi_tcp_link *const *links;
+
+    cr_assert_eq(open_planned(&plan), 0);
+    exchange();
+    links = ep_of(1)->links;
+    chempi_tcp_ops.close(ends.end[0].dev);
+    ends.end[0].dev = NULL;
+    /* The farewell is read on one of them; the other one just ends. */
+    for (int i = 0; i < 100000 && (links[0]->state == CHEMPI_TCP_UP ||
+                                   links[1]->state == CHEMPI_TCP_UP);
+         i++)
+        (void)end_poll(&ends.end[1]);
+    cr_assert_eq(links[0]->state, CHEMPI_TCP_ENDED);
+    cr_assert_eq(links[1]->state, CHEMPI_TCP_ENDED);
+    cr_assert_eq(ends.end[1].lost, 0, "%s", ends.end[1].lost_why);
+    cr_assert_eq(ends_inject(&ends, 1, 0, "x", 1, 1), -EPIPE);
+    close_planned();
+}
+
+Test(tcp_network, a_reset_after_the_farewell_on_another_network_is_no_loss)
+{
+    const struct plan plan = {
+        .devices = {"tcp", "tcp"},
+        .address = {{"127.0.1.1", "127.0.2.1"}, {"127.0.1.2", "127.0.2.2"}},
+        .small = 1,
+        .large = 0};
+    struct chempi_tcp_link *const *links;
+    static uint8_t data[5000];
+    struct chempi_tx tx = {.iter = NULL};
+
+    cr_assert_eq(open_planned(&plan), 0);
+    exchange();
+    links = ep_of(1)->links;
+    ends.end[0].wants_late = true;
+    cr_assert_eq(ends_send(&ends, 1, 0, &tx, data, sizeof(data), 1, 1),
+                 CHEMPI_PENDING);
+    chempi_tcp_link_end(links[1]);
+    chempi_tcp_link_fail(links[0], -ECONNRESET);
+    (void)end_poll(&ends.end[1]);
+    cr_assert_eq(links[0]->state, CHEMPI_TCP_ENDED);
+    cr_assert_eq(ends.end[1].lost, 0);
+    cr_assert_eq(ends.end[1].sent_failed, 1);
+    close_planned();
+}
