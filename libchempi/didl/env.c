@@ -45,6 +45,9 @@ static struct {
 
 void chempi_env_end(int exit_code, const char *text)
 {
+    /* The client wants one thread at a time. If the lock cannot be had, its
+     * holder may be this thread, or be stuck: go on, the end is near. */
+    (void)pthread_mutex_trylock(&chempi_lane_main.lock);
     if (!chempi_ctx.client ||
         chempi_client_abort(chempi_ctx.client, exit_code, text) != 0)
         (void)fprintf(stderr, "%s\n", text);
