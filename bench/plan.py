@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured: groups of points, and the MPIs that are compared."""
+import dataclasses
+import os
+import shutil
+
+LATENCY_SIZES = "0 1 8 64 256 1k 4k".split()
+BANDWIDTH_SIZES = "64k 256k 1M 4M".split()
+COLLECTIVE_SIZES = "8 1k 64k 1M".split()
+MATCHING_COUNTS = "10 100 1000 10000".split()
+CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
+IDLE_LIMIT_S = 0.2      # CPU of all blocked ranks together
+MATCHING_GROWTH = 1.5   # cost per match at most receives / at fewest
+
+
+@dataclasses.dataclass
+class Group:
+    """Points that one run of one program gives."""
+    name: str
+    title: str
+    program: str
+    args: list
+    ranks: int = 2
+    transport: str = "shm"
+    rounds: int = 11
+    quick_rounds: int = 5
+    budget_s: float = 60.0  # no round is begun after it
+    limit_s: float = 60.0   # one run; over it, the point counts as absent
+    target: float = 0.0     # worst ratio of a point; 0: for information
+    mean_target: float = 0.0  # geometric mean of the group's ratios
+    launch: bool = False    # the wall time of the whole job is the value
+    point_ms: float = 20.0
+    quick: bool = True      # part of --quick
+    peers: bool = True      # False: measured against itself or a fixed limit
+
+
+def groups():
+    return [
+        Group("shm-latency", "latency, shared memory, 2 ranks", "latency",
+              LATENCY_SIZES, target=1.15, mean_target=1.0),
+        Group("shm-bandwidth", "bandwidth, shared memory, 2 ranks",
+              "bandwidth", ["one", "16", *BANDWIDTH_SIZES], target=1.15,
+              mean_target=1.0),
+        Group("shm-rate", "message rate, shared memory, 2 ranks",
+              "bandwidth", ["rate", "64", "8"], target=1.15, mean_target=1.0),
+        Group("tcp-latency", "latency, TCP, two nodes", "latency",
+              LATENCY_SIZES, transport="tcp", target=1.15, mean_target=1.0,
+              budget_s=70),
+        Group("tcp-bandwidth", "bandwidth, TCP, two nodes", "bandwidth",
+              ["one", "16", *BANDWIDTH_SIZES], transport="tcp", target=1.15,
+              mean_target=1.0, budget_s=90),
+        Group("tcp-rate", "message rate, TCP, two nodes", "bandwidth",
+              ["rate", "64", "8"], transport="tcp", target=1.15,
+              mean_target=1.0),
+        Group("coll-4", "4 ranks on all cores", "collective",
+              ["barrier+allreduce", "8"], ranks=4, target=1.0, budget_s=60),
+        Group("coll-16", "16 ranks on all cores", "collective",
+              ["barrier+allreduce", "8"], ranks=16, target=0.8, budget_s=110,
+              point_ms=100),
+        Group("coll-32", "32 ranks on all cores", "collective",
+              ["barrier+allreduce", "8"], ranks=32, target=0.8, budget_s=150,
+              point_ms=100, quick_rounds=1),
+        Group("launch-2", "launch of hello, 2 ranks", "hello", [],
+              target=1.0, launch=True),
+        Group("launch-16", "launch of hello, 16 ranks", "hello", [], ranks=16,
+              target=0.7, launch=True, budget_s=60, quick_rounds=3),
+        Group("launch-128", "launch of hello, 128 ranks", "hello", [],
+              ranks=128, target=0.7, launch=True, rounds=5, quick=False,
+              budget_s=120, limit_s=90),
+        Group("memory", "memory per rank (PSS), 16 ranks", "memory", [],
+              ranks=16, target=0.7, rounds=5, quick_rounds=1, budget_s=40),
+        Group("matching", "cost of a match against posted receives",
+              "matching", MATCHING_COUNTS, rounds=5, quick_rounds=3,
+              budget_s=60),
+        Group("idle", "CPU of 16 ranks blocked in MPI_Recv", "idle", ["10"],
+              ranks=16, rounds=1, quick_rounds=1, budget_s=60, peers=False),
+        Group("shm-both", "both ways at a time, shared memory", "bandwidth",
+              ["both", "16", *BANDWIDTH_SIZES], rounds=5, quick=False),
+        Group("shm-pairs", "two pairs, shared memory, 4 ranks", "bandwidth",
+              ["rate", "64", "8"], ranks=4, rounds=5, quick=False),
+        Group("coll-2", "collectives, shared memory, 2 ranks", "collective",
+              ["all", *COLLECTIVE_SIZES], rounds=5, quick=False,
+              budget_s=90),
+        Group("shm-curve", "latency by size, shared memory", "latency",
+              CURVE_SIZES, rounds=3, quick=False),
+        Group("tcp-curve", "latency by size, TCP", "latency", CURVE_SIZES,
+              transport="tcp", rounds=3, quick=False),
+    ]
+
+
+@dataclasses.dataclass
+class Contender:
+    name: str
+    mpicc: list
+    mpiexec: list
+    env: dict
+    tcp_words: list
+    tcp_env: dict
+    crowded_words: list  # for more ranks than cores
+
+    def command(self, group, program):
+        words = list(self.mpiexec)
+        if group.ranks > (os.cpu_count() or 1):
+            words += self.crowded_words
+        if group.transport == "tcp":
+            words += self.tcp_words
+        return [*words, "-n", str(group.ranks), str(program), *group.args]
+
+    def environment(self, group):
+        env = {**os.environ, **self.env,
+               "BENCH_POINT_MS": f"{group.point_ms:g}"}
+        if group.transport == "tcp":
+            env.update(self.tcp_env)
+        return env
+
+
+def ours(mpicc, mpiexec):
+    return Contender("chempi", [str(mpicc)], [str(mpiexec)], {},
+                     ["--virtual", "2"], {}, [])
+
+
+def peers():
+    """The other MPIs; (those found, names of those not found)."""
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    # MPICH: no shared memory of its own, and UCX below it told to use
+    # sockets only; otherwise "no local" still ends in shared memory.
+    known = [
+        Contender("mpich", ["mpicc.mpich"], ["mpiexec.mpich"], {}, [],
+                  {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
+                   "UCX_NET_DEVICES": "lo"}, []),
+        Contender("openmpi", ["mpicc.openmpi"], ["mpiexec.openmpi", *root],
+                  {"OMPI_MCA_btl_base_warn_component_unused": "0"},
+                  ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
+                   "--mca", "btl_tcp_if_include", "lo"], {},
+                  ["--oversubscribe"]),
+    ]
+    found = [peer for peer in known if shutil.which(peer.mpicc[0]) and
+             shutil.which(peer.mpiexec[0])]
+    return found, [peer.name for peer in known if peer not in found]
