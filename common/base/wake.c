@@ -11,8 +11,8 @@
 
 bool chempi_wake_register(void)
 {
-    return syscall(SYS_membarrier,
-                   MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0,
+                   0) == 0;
 }
 
 void chempi_wake_rouse(struct chempi_wake *wake, int eventfd)
@@ -39,6 +39,11 @@ bool chempi_wake_barrier(void)
 int chempi_wake_prepare(struct chempi_wake *wake, enum chempi_wake_state kind)
 {
     atomic_store_explicit(&wake->state, kind, memory_order_seq_cst);
+    if (atomic_load_explicit(&wake->order, memory_order_relaxed) ==
+        CHEMPI_WAKE_ORDER_FENCE) {
+        atomic_thread_fence(memory_order_seq_cst); /* partner: wake_peer() */
+        return -1;
+    }
     return chempi_wake_barrier() ? -1 : CHEMPI_WAKE_BOUND_MS;
 }
 
@@ -50,8 +55,7 @@ void chempi_wake_sleep(struct chempi_wake *wake, int timeout_ms)
     };
 
     /* Returns at once if a producer has already stored AWAKE. */
-    (void)syscall(SYS_futex, &wake->state, FUTEX_WAIT,
-                  CHEMPI_WAKE_ASLEEP_FUTEX, timeout_ms < 0 ? NULL : &limit,
-                  NULL, 0);
+    (void)syscall(SYS_futex, &wake->state, FUTEX_WAIT, CHEMPI_WAKE_ASLEEP_FUTEX,
+                  timeout_ms < 0 ? NULL : &limit, NULL, 0);
     chempi_wake_cancel(wake);
 }

@@ -15,6 +15,10 @@
  *       a producer that did not register issues a full fence
  *   W4  a sleeper whose kernel refuses membarrier bounds each sleep to
  *       CHEMPI_WAKE_BOUND_MS instead
+ *   W5  on a crowded node, where ranks sleep all the time, the barrier costs
+ *       more than it saves (it interrupts the other cores): there all ranks
+ *       agree in the region's header that every producer fences, and a sleeper
+ *       only fences as well. Agreed once, by the first rank that comes.
  */
 #ifndef CHEMPI_COMMON_BASE_WAKE_H
 #define CHEMPI_COMMON_BASE_WAKE_H
@@ -33,8 +37,15 @@ enum chempi_wake_state {
     CHEMPI_WAKE_ASLEEP_EPOLL = 2  /* in epoll_wait, which has the eventfd */
 };
 
+enum chempi_wake_order {
+    CHEMPI_WAKE_ORDER_NONE = 0,    /* nobody has decided; as BARRIER */
+    CHEMPI_WAKE_ORDER_BARRIER = 1, /* W3 */
+    CHEMPI_WAKE_ORDER_FENCE = 2    /* W5 */
+};
+
 struct chempi_wake {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t state;
+    _Atomic uint32_t order; /* enum chempi_wake_order; as in the header */
 };
 
 /* First page of a node's region; the wake lines start at the second. */
@@ -45,7 +56,8 @@ struct chempi_wake {
 struct chempi_region_header {
     uint32_t magic;
     uint32_t version;
-    uint32_t local_size; /* ranks on this node = number of wake lines */
+    uint32_t local_size;         /* ranks on this node = number of wake lines */
+    _Atomic uint32_t wake_order; /* enum chempi_wake_order */
 };
 
 /* Bytes before the first device area: header, wake lines, up to a page. */
@@ -74,9 +86,9 @@ static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
     else
         atomic_thread_fence(memory_order_seq_cst); /* partner: the sleeper's
                                                       store of its state */
-    if (CHEMPI_UNLIKELY(atomic_load_explicit(&wake->state,
-                                             memory_order_relaxed) !=
-                        CHEMPI_WAKE_AWAKE))
+    if (CHEMPI_UNLIKELY(
+            atomic_load_explicit(&wake->state, memory_order_relaxed) !=
+            CHEMPI_WAKE_AWAKE))
         chempi_wake_rouse(wake, eventfd);
 }
 

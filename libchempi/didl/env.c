@@ -151,7 +151,8 @@ static int open_services(const struct chempi_job *job, struct chempi_err *err)
     if (rc)
         return rc;
     s->wakes = chempi_region_wakes(s->region);
-    s->is_wake_registered = chempi_wake_register();
+    s->is_wake_registered =
+        !chempi_region_is_fenced(s->region) && chempi_wake_register();
     rc = chempi_pollset_create(&s->pollset);
     if (rc)
         return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));

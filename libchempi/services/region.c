@@ -38,6 +38,7 @@ struct area {
 struct chempi_region {
     int fd;
     uint32_t local_size;
+    bool is_fenced;
     uint32_t area_count;
     uint64_t end;                /* file offset where the next area starts */
     struct area areas[AREA_MAX]; /* the first is header and wake lines */
@@ -146,6 +147,29 @@ static int check_header(const void *start, uint32_t local_size,
     return 0;
 }
 
+/* W5 of wake.h: the first rank decides for all. */
+static void agree_on_order(struct chempi_region *region)
+{
+    struct chempi_region_header *header = (void *)region->areas[0].start;
+    struct chempi_wake *wakes = chempi_region_wakes(region);
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t mine = cores > 0 && region->local_size > (unsigned long)cores
+                        ? CHEMPI_WAKE_ORDER_FENCE
+                        : CHEMPI_WAKE_ORDER_BARRIER;
+    uint32_t order = CHEMPI_WAKE_ORDER_NONE;
+
+    if (atomic_compare_exchange_strong(&header->wake_order, &order, mine))
+        order = mine;
+    region->is_fenced = order == CHEMPI_WAKE_ORDER_FENCE;
+    for (uint32_t i = 0; i < region->local_size; i++)
+        atomic_store_explicit(&wakes[i].order, order, memory_order_relaxed);
+}
+
+bool chempi_region_is_fenced(const struct chempi_region *region)
+{
+    return region->is_fenced;
+}
+
 /* The caller's file: long enough for its own header? */
 static int open_shared(struct chempi_region *region, struct chempi_err *err)
 {
@@ -222,6 +246,7 @@ int chempi_region_open(int fd, uint32_t local_size, struct chempi_region **out,
         chempi_region_close(region);
         return rc;
     }
+    agree_on_order(region);
     *out = region;
     return 0;
 }

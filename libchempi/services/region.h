@@ -13,6 +13,7 @@
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_REGION_H
 #define CHEMPI_LIBCHEMPI_SERVICES_REGION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,11 @@ void chempi_region_close(struct chempi_region *region);
 
 /* The wake lines, [local_size]. */
 struct chempi_wake *chempi_region_wakes(struct chempi_region *region);
+
+/* Do the ranks of this node agree that every producer of work for another
+ * rank fences before it looks whether that rank sleeps (wake.h, W5)? Then
+ * is_wake_registered must be false for chempi_wake_peer(). */
+bool chempi_region_is_fenced(const struct chempi_region *region);
 
 /* Lay out len more bytes (rounded up to pages), zero-filled, not reserved. */
 int chempi_region_extend(struct chempi_region *region, size_t len, void **out,

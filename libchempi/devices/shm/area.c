@@ -193,6 +193,7 @@ void chempi_shm_area_ring(struct shm_ep *ep)
     struct shm_dev *dev = shm_dev_of(ep);
 
     ring(inbox_of(dev, ep->peer), dev->local_rank);
+    atomic_thread_fence(memory_order_seq_cst); /* before the wake word */
 }
 
 /* Make `ep` hot in place of the least used hot ring, if it is busier. */

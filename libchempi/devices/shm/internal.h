@@ -262,13 +262,16 @@ static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
         atomic_signal_fence(memory_order_seq_cst);
     else
         atomic_thread_fence(memory_order_seq_cst);
-    /* Partner of the fence: the barrier between leaving POLLED and the last
-     * look at the ring, in area.c. */
+    /* Partners of the fence: the barrier between leaving POLLED and the last
+     * look at the ring, in area.c, and that of a sleeper, in wake.h. */
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&ep->tx_pair->taken.mode,
                                              memory_order_relaxed) !=
                         SHM_MODE_POLLED))
         chempi_shm_area_ring(ep);
-    chempi_wake_peer(ep->wake, ep->wake_fd, is_registered);
+    if (CHEMPI_UNLIKELY(
+            atomic_load_explicit(&ep->wake->state, memory_order_relaxed) !=
+            CHEMPI_WAKE_AWAKE))
+        chempi_wake_rouse(ep->wake, ep->wake_fd);
 }
 
 static inline uint32_t shm_round(uint32_t len)

@@ -116,13 +116,14 @@ static void child(struct world *world)
     services->node_names = setup.node_names;
     services->wake_fds =
         setup.is_one_node ? setup.wake_fds : &setup.wake_fds[me];
-    services->is_wake_registered = chempi_wake_register();
     if (chempi_region_open(setup.region_fds[me], services->local_size,
                            &services->region, &err) < 0) {
         (void)fprintf(stderr, "%s\n", err.text);
         _exit(2);
     }
     services->wakes = chempi_region_wakes(services->region);
+    services->is_wake_registered =
+        !chempi_region_is_fenced(services->region) && chempi_wake_register();
 }
 
 int world_run_status(const char *device, uint32_t count, world_fn *fn,

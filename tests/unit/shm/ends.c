@@ -119,11 +119,13 @@ void ends_prepare(struct ends *ends, uint32_t count)
         services->node_of_proc = ends->node_of_proc;
         services->local_rank_of_proc = ends->local_rank_of_proc;
         services->wake_fds = ends->wake_fds;
-        services->is_wake_registered = chempi_wake_register();
         cr_assert_eq(chempi_region_open(dup(ends->fd), count, &services->region,
                                         &end->err),
                      0, "%s", end->err.text);
         services->wakes = chempi_region_wakes(services->region);
+        services->is_wake_registered =
+            !chempi_region_is_fenced(services->region) &&
+            chempi_wake_register();
     }
 }
 
