@@ -223,3 +223,40 @@ DEVICE_TEST(everybody_reaches_everybody_at_once)
 
     cr_assert_eq(world_run(device, count, everybody_to_everybody, NULL), 0);
 }
+
+/* Many large messages at once, more than a device has slots for. */
+static void many_large(struct world *world)
+{
+    enum { MESSAGES = 14 };
+    struct party party;
+
+    party_open(&party, world);
+    for (int round = 0; round < 2; round++) {
+        uint32_t first = (uint32_t)round * MESSAGES;
+
+        party.policy = round == 0 ? PARTY_LEAVE : PARTY_ACCEPT;
+        party.announced = 0;
+        for (uint32_t i = 0; i < MESSAGES; i++)
+            party_send_surely(
+                &party, partner(&party), first + i, 70000 + i * 150001u,
+                world->dev->caps->protocol_count - 1 - i % 2, PARTY_SEND);
+        if (round == 0) {
+            /* What cannot be left with the sender is received at once. */
+            while (party.announced + party.received < MESSAGES)
+                world_sleep(world);
+            (void)party_settle(&party, 0, true);
+        }
+        party_wait(&party, &party.received, first + MESSAGES);
+        party_wait(&party, &party.sent, party.started);
+        world_barrier(world);
+    }
+    party_finish(&party);
+    WORLD_CHECK(party.failed == 0);
+    party_close(&party);
+}
+
+DEVICE_TEST(many_large_messages_travel_at_once)
+{
+    cr_assert_eq(world_run(device, suite_procs(device, 2), many_large, NULL),
+                 0);
+}
