@@ -2,8 +2,9 @@
 /*
  * Areas of shared memory for the communicators of a node: who has which; see
  * node.h. The first page of the extension says which areas are taken and how
- * many members still use each; an area's pages are reserved by the first
- * member (rank 0) of the communicator that gets it.
+ * many members still use each; the lines' pages are reserved by the first
+ * member (rank 0) of the communicator that gets the area, those of a slot by
+ * whoever writes it first.
  *
  *   B1  taken's bit is set before users is, and cleared by the member that
  *       takes users to 0, after which nobody touches the area
@@ -22,13 +23,13 @@
 #include "libchempi/didl/error.h"
 
 enum {
-    AREAS = 64,
+    AREAS = 32,
     PAGE = 4096,
     RANKS_MAX = 256 /* of a communicator that gets an area */
 };
 
 struct control {
-    _Atomic uint64_t taken; /* bit per area */
+    _Atomic uint32_t taken; /* bit per area */
     _Atomic uint32_t users[AREAS];
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
@@ -98,7 +99,7 @@ static unsigned char *area_at(int area)
  * none or no memory for it. */
 static int claim(int size)
 {
-    uint64_t taken;
+    uint32_t taken;
     int area;
 
     if (!node.control)
@@ -110,10 +111,10 @@ static int claim(int size)
         if (area == AREAS)
             return -1;
     } while (!atomic_compare_exchange_weak(&node.control->taken, &taken,
-                                           taken | UINT64_C(1) << area));
+                                           taken | UINT32_C(1) << area));
     if (chempi_region_reserve(chempi_ctx.services.region, area_at(area),
-                              area_len(size), NULL) < 0) {
-        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+                              head_len(size), NULL) < 0) {
+        atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
         return -1;
     }
     memset(area_at(area), 0, head_len(size));
@@ -124,7 +125,7 @@ static int claim(int size)
 static void leave(int area)
 {
     if (atomic_fetch_sub(&node.control->users[area], 1) == 1)
-        atomic_fetch_and(&node.control->taken, ~(UINT64_C(1) << area));
+        atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
 }
 
 void chempi_coll_release(struct chempi_comm *comm)
@@ -186,8 +187,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     struct chempi_coll_state *st;
     int32_t area = -1;
 
-    st = chempi_sys->calloc(1, sizeof(*st) +
-                                   comm->size * sizeof(st->local_ranks[0]));
+    st = chempi_sys->calloc(1, sizeof(*st) + (2 * (size_t)comm->size + 1) *
+                                                 sizeof(st->local_ranks[0]));
     if (!st) {
         *rc = chempi_error_set(MPI_ERR_NO_MEM,
                                "no memory for collective operations");
@@ -197,6 +198,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     comm->fini_coll = chempi_coll_release;
     st->size = (int)comm->size;
     st->rank = comm->rank;
+    st->reserved = st->local_ranks + comm->size; /* the other size + 1 */
     if (comm->is_inter || comm->size < 2 || comm->size > RANKS_MAX ||
         !are_all_here(comm))
         return st;

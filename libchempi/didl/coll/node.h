@@ -31,9 +31,9 @@
 #include "libchempi/didl/coll/call.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 8,
+    CHEMPI_NODE_CELLS = 16,
     CHEMPI_NODE_LINE_BYTES = 48,
-    CHEMPI_NODE_BULK_BYTES = 2048
+    CHEMPI_NODE_BULK_BYTES = 4096 /* a page, reserved when first used */
 };
 
 struct chempi_node_line {
@@ -57,9 +57,11 @@ struct chempi_coll_state {
     uint32_t last_sync;                   /* the last one that synchronised */
     uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
     struct chempi_node_count *counts;     /* [CELLS] */
-    struct chempi_node_line *lines; /* [CELLS][size + 1]; [size] is common */
-    unsigned char *bulk;            /* [CELLS][size + 1][BULK_BYTES] */
-    uint32_t local_ranks[];         /* [size] */
+    struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
+    unsigned char *bulk;            /* [size + 1][CELLS][BULK_BYTES] */
+    uint32_t *reserved;     /* [size + 1]: slots that this process reserved,
+                               a bit per cell */
+    uint32_t local_ranks[]; /* [size], then what reserved points to */
 };
 
 /* The state of a communicator, made at its first collective operation (which

@@ -10,6 +10,7 @@
 
 #include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/progress.h"
 
@@ -20,7 +21,7 @@ struct cell {
     struct chempi_coll_state *st;
     uint32_t seq;
     uint32_t index;
-    struct chempi_node_line *lines; /* [size + 1] */
+    struct chempi_node_line *lines; /* of member 0; see line_of() */
 };
 
 /* ---- waiting and waking ---- */
@@ -68,26 +69,70 @@ static void rouse_others(const struct chempi_coll_state *st)
 
 /* ---- cells ---- */
 
+/* A line's len when its writer could not get the pages of the slot. */
+#define NO_ROOM UINT64_MAX
+
+static struct chempi_node_line *line_of(const struct cell *cell, int m)
+{
+    return cell->lines + (size_t)m * CHEMPI_NODE_CELLS;
+}
+
 static struct chempi_node_line *common(const struct cell *cell)
 {
-    return &cell->lines[cell->st->size];
+    return line_of(cell, cell->st->size);
 }
 
 static struct chempi_node_line *mine(const struct cell *cell)
 {
-    return &cell->lines[cell->st->rank];
+    return line_of(cell, cell->st->rank);
+}
+
+static unsigned char *slot_of(const struct cell *cell, int m)
+{
+    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_CELLS + cell->index) *
+                                CHEMPI_NODE_BULK_BYTES;
 }
 
 /* Where member m's data is (m == size: the common data) when it has len
  * bytes, len <= BULK_BYTES. */
-static unsigned char *data_of(const struct cell *cell, int m, uint64_t len)
+static const unsigned char *data_of(const struct cell *cell, int m,
+                                    uint64_t len)
 {
-    const struct chempi_coll_state *st = cell->st;
+    if (len <= CHEMPI_NODE_LINE_BYTES)
+        return line_of(cell, m)->data;
+    return slot_of(cell, m);
+}
+
+static CHEMPI_COLD int reserve(const struct cell *cell, int m)
+{
+    struct chempi_err err;
+    int rc = chempi_region_reserve(chempi_ctx.services.region, slot_of(cell, m),
+                                   CHEMPI_NODE_BULK_BYTES, &err);
+
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    cell->st->reserved[m] |= 1u << cell->index;
+    return MPI_SUCCESS;
+}
+
+/* The same for writing, once the line's len is set. NULL when out of shared
+ * memory: then *rc is set, and len is what no reader takes for a length. */
+static unsigned char *room_for(const struct cell *cell, int m, uint64_t len,
+                               int *rc)
+{
+    int code;
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
-        return cell->lines[m].data;
-    return st->bulk + (cell->index * (size_t)(st->size + 1) + (size_t)m) *
-                          CHEMPI_NODE_BULK_BYTES;
+        return line_of(cell, m)->data;
+    if (CHEMPI_UNLIKELY(!(cell->st->reserved[m] >> cell->index & 1u))) {
+        code = reserve(cell, m);
+        if (code) {
+            line_of(cell, m)->len = NO_ROOM;
+            *rc = code;
+            return NULL;
+        }
+    }
+    return slot_of(cell, m);
 }
 
 static void publish(struct chempi_node_line *line, uint32_t seq)
@@ -117,7 +162,7 @@ static void open_next(struct chempi_coll_state *st, struct cell *cell)
     cell->st = st;
     cell->seq = ++st->seq;
     cell->index = cell->seq % CHEMPI_NODE_CELLS;
-    cell->lines = st->lines + cell->index * (size_t)(st->size + 1);
+    cell->lines = st->lines + cell->index;
 }
 
 /*
@@ -130,7 +175,7 @@ static int meet_other(const struct cell *cell)
 
     publish(mine(cell), cell->seq);
     rouse(cell->st, other);
-    return wait_for(&cell->lines[other].seq, cell->seq);
+    return wait_for(&line_of(cell, other)->seq, cell->seq);
 }
 
 /* Synchronise, any number; *is_last tells who has to publish() the common
@@ -177,9 +222,15 @@ static void open_sync(struct chempi_coll_state *st, struct cell *cell)
 
 /* ---- users' data in and out ---- */
 
-static int put(void *slot, const void *buf, MPI_Count count,
+/* Into member m's room. */
+static int put(const struct cell *cell, int m, const void *buf, MPI_Count count,
                struct chempi_datatype *type, uint64_t len)
 {
+    int rc = MPI_SUCCESS;
+    unsigned char *slot = room_for(cell, m, len, &rc);
+
+    if (CHEMPI_UNLIKELY(!slot))
+        return rc;
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         memcpy(slot, chempi_coll_plus(buf, type->true_lb), (size_t)len);
         return MPI_SUCCESS;
@@ -211,11 +262,15 @@ static int first_error(int a, int b)
     return a ? a : b;
 }
 
-static int mismatch(int member)
+/* What member `member` did, when its line's len is not what it should be. */
+static int mismatch(const struct cell *cell, int member)
 {
+    if (line_of(cell, member)->len == NO_ROOM)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "another rank ran out of shared memory");
     return chempi_error_set(MPI_ERR_COUNT,
-                            "rank %d takes part with another amount of data",
-                            member);
+                            "the ranks take part with different amounts of "
+                            "data");
 }
 
 /* ---- broadcast ---- */
@@ -238,8 +293,8 @@ static bool run_bcast(struct chempi_coll_state *st,
             len <= CHEMPI_NODE_BULK_BYTES ? BCAST_HERE : BCAST_BY_MESSAGE;
         mark = line->mark;
         if (mark == BCAST_HERE)
-            *rc = first_error(*rc, put(data_of(&cell, st->size, len), c->rbuf,
-                                       c->rcount, c->rtype, len));
+            *rc = first_error(
+                *rc, put(&cell, st->size, c->rbuf, c->rcount, c->rtype, len));
         publish(line, cell.seq);
         rouse_others(st);
         return mark == BCAST_HERE;
@@ -249,10 +304,11 @@ static bool run_bcast(struct chempi_coll_state *st,
     if (mark == BCAST_BY_MESSAGE)
         return false;
     len = line->len;
-    if (len > CHEMPI_NODE_BULK_BYTES)
-        len = CHEMPI_NODE_BULK_BYTES;
-    if (len < (uint64_t)(c->rcount * c->rtype->size))
-        *rc = first_error(*rc, mismatch(c->root));
+    if (len < (uint64_t)(c->rcount * c->rtype->size) ||
+        len > CHEMPI_NODE_BULK_BYTES) {
+        *rc = first_error(*rc, mismatch(&cell, st->size));
+        return true;
+    }
     *rc = first_error(*rc, get(data_of(&cell, st->size, len), len, c->rbuf,
                                c->rcount, c->rtype));
     return true;
@@ -274,19 +330,23 @@ static bool is_reducible(const struct chempi_coll_call *c, MPI_Count count,
            *len <= CHEMPI_NODE_BULK_BYTES;
 }
 
-static void put_raw(const struct cell *cell, const void *buf, uint64_t len)
+static int put_raw(const struct cell *cell, int m, const void *buf,
+                   uint64_t len)
 {
-    struct chempi_node_line *line = mine(cell);
+    int rc = MPI_SUCCESS;
+    void *room = room_for(cell, m, len, &rc);
 
-    line->len = len;
-    memcpy(data_of(cell, cell->st->rank, len), buf, (size_t)len);
+    line_of(cell, m)->len = len;
+    if (CHEMPI_LIKELY(room))
+        memcpy(room, buf, (size_t)len);
+    return rc;
 }
 
 static int check_lens(const struct cell *cell, uint64_t len)
 {
     for (int i = 0; i < cell->st->size; i++)
-        if (CHEMPI_UNLIKELY(cell->lines[i].len != len))
-            return mismatch(i);
+        if (CHEMPI_UNLIKELY(line_of(cell, i)->len != len))
+            return mismatch(cell, i);
     return MPI_SUCCESS;
 }
 
@@ -317,7 +377,7 @@ static bool run_reduce(struct chempi_coll_state *st,
     if (!is_reducible(c, c->rcount, &len))
         return false;
     *rc = open_loose(st, &cell);
-    put_raw(&cell, input(c), len);
+    *rc = first_error(*rc, put_raw(&cell, st->rank, input(c), len));
     *expected(&cell) += (uint32_t)st->size - 1;
     if (st->rank != c->root) {
         if (arrive(&cell))
@@ -345,8 +405,8 @@ static int allreduce_many(const struct cell *cell,
         rc = check_lens(cell, len);
         if (!rc)
             fold(cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
+        rc = first_error(rc, put_raw(cell, st->size, c->rbuf, len));
         line->mark = (uint32_t)rc;
-        memcpy(data_of(cell, st->size, len), c->rbuf, (size_t)len);
         publish(line, cell->seq);
         rouse_others(st);
         return rc;
@@ -370,12 +430,12 @@ static bool run_allreduce(struct chempi_coll_state *st,
     if (!is_reducible(c, c->rcount, &len))
         return false;
     open_sync(st, &cell);
-    put_raw(&cell, input(c), len);
+    *rc = put_raw(&cell, st->rank, input(c), len);
     if (st->size > 2) {
-        *rc = allreduce_many(&cell, c, len);
+        *rc = first_error(*rc, allreduce_many(&cell, c, len));
         return true;
     }
-    *rc = meet_other(&cell);
+    *rc = first_error(*rc, meet_other(&cell));
     *rc = first_error(*rc, check_lens(&cell, len));
     if (!*rc && len > 0)
         fold(&cell, c, len, 0, 1, c->rbuf, 0, c->rcount);
@@ -392,8 +452,8 @@ static bool run_scan(struct chempi_coll_state *st,
     if (!is_reducible(c, c->rcount, &len))
         return false;
     open_sync(st, &cell);
-    put_raw(&cell, input(c), len);
-    *rc = meet(&cell);
+    *rc = put_raw(&cell, st->rank, input(c), len);
+    *rc = first_error(*rc, meet(&cell));
     *rc = first_error(*rc, check_lens(&cell, len));
     if (!*rc && len > 0 && last >= 0)
         fold(&cell, c, len, 0, last, c->rbuf, 0, c->rcount);
@@ -424,8 +484,8 @@ static bool run_reduce_scatter(struct chempi_coll_state *st,
     if (!is_reducible(c, total, &len))
         return false;
     open_sync(st, &cell);
-    put_raw(&cell, input(c), len);
-    *rc = meet(&cell);
+    *rc = put_raw(&cell, st->rank, input(c), len);
+    *rc = first_error(*rc, meet(&cell));
     *rc = first_error(*rc, check_lens(&cell, len));
     if (!*rc && own > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf,
@@ -448,8 +508,7 @@ static int put_block(const struct cell *cell, const struct chempi_coll_call *c,
     line->mark = len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE : BLOCK_BY_MESSAGE;
     if (line->mark == BLOCK_BY_MESSAGE)
         return MPI_SUCCESS;
-    return put(data_of(cell, cell->st->rank, len), c->sbuf, c->scount, c->stype,
-               len);
+    return put(cell, cell->st->rank, c->sbuf, c->scount, c->stype, len);
 }
 
 /* Where the receiver of a gather keeps member i's block. */
@@ -471,8 +530,8 @@ static int get_block(const struct cell *cell, struct chempi_coll_sched *s,
 {
     MPI_Count count;
     void *place = block_place(c, i, &count);
-    uint64_t len = cell->lines[i].len;
-    uint32_t mark = cell->lines[i].mark;
+    uint64_t len = line_of(cell, i)->len;
+    uint32_t mark = line_of(cell, i)->mark;
 
     if (mark == BLOCK_BY_MESSAGE) {
         chempi_coll_recv(s, place, count, c->rtype, i);
@@ -480,7 +539,7 @@ static int get_block(const struct cell *cell, struct chempi_coll_sched *s,
         return MPI_SUCCESS;
     }
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
-        return mismatch(i);
+        return mismatch(cell, i);
     return get(data_of(cell, i, len), len, place, count, c->rtype);
 }
 
@@ -571,16 +630,15 @@ static int deal_blocks(const struct cell *cell, struct chempi_coll_sched *s,
                                                           c->rcount, c->rtype));
             continue;
         }
-        cell->lines[i].len = len;
-        cell->lines[i].mark =
+        line_of(cell, i)->len = len;
+        line_of(cell, i)->mark =
             len <= CHEMPI_NODE_BULK_BYTES ? BLOCK_HERE : BLOCK_BY_MESSAGE;
         if (len <= CHEMPI_NODE_BULK_BYTES)
-            rc = first_error(
-                rc, put(data_of(cell, i, len), place, count, c->stype, len));
+            rc = first_error(rc, put(cell, i, place, count, c->stype, len));
         else
             chempi_coll_send(s, place, count, c->stype, i);
         chempi_coll_throttle(s);
-        publish(&cell->lines[i], cell->seq);
+        publish(line_of(cell, i), cell->seq);
         rouse(st, i);
     }
     return first_error(chempi_coll_run(s), rc);
@@ -614,7 +672,7 @@ static bool run_scatter(struct chempi_coll_state *st,
                               c->rcount, c->rtype),
                           *rc);
     } else {
-        *rc = first_error(mismatch(c->root), *rc);
+        *rc = first_error(mismatch(&cell, st->rank), *rc);
     }
     chempi_coll_sched_fini(&s);
     return true;
@@ -646,13 +704,13 @@ static bool run_allgather(struct chempi_coll_state *st,
     *rc = put_block(&cell, &own, (uint64_t)(own.scount * own.stype->size));
     *rc = first_error(meet(&cell), *rc);
     for (int i = 0; i < st->size; i++) {
-        uint64_t len = cell.lines[i].len;
+        uint64_t len = line_of(&cell, i)->len;
 
         if (i == st->rank && c->sbuf == MPI_IN_PLACE)
             continue;
         place = block_place(c, i, &count);
         if (len > CHEMPI_NODE_BULK_BYTES)
-            *rc = first_error(*rc, mismatch(i));
+            *rc = first_error(*rc, mismatch(&cell, i));
         else
             *rc = first_error(
                 *rc, get(data_of(&cell, i, len), len, place, count, c->rtype));
@@ -677,8 +735,7 @@ static bool run_alltoall(struct chempi_coll_state *st,
     open_sync(st, &cell);
     mine(&cell)->len = (uint64_t)(count * type->size * st->size);
     if (mine(&cell)->len == row)
-        *rc = put(data_of(&cell, st->rank, row), from, count * st->size, type,
-                  row);
+        *rc = put(&cell, st->rank, from, count * st->size, type, row);
     *rc = first_error(meet(&cell), *rc);
     *rc = first_error(check_lens(&cell, row), *rc);
     for (int i = 0; !*rc && i < st->size; i++)
