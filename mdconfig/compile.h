@@ -29,7 +29,6 @@ enum chempi_compile_layout {
 struct chempi_compile_result {
     uint32_t table_count;
     size_t table_len_max; /* bytes, parts included */
-    size_t search_count;
     bool shared;
 };
 

@@ -121,10 +121,12 @@ void chempi_graph_init(struct chempi_graph *graph,
         chempi_arena_get(&graph->arena, graph->in_first[graph->network_count],
                          sizeof(*graph->in));
     fill_edges(graph);
+    chempi_intervals_init(&graph->intervals, desc);
 }
 
 void chempi_graph_fini(struct chempi_graph *graph)
 {
+    chempi_intervals_fini(&graph->intervals);
     chempi_arena_fini(&graph->arena);
     *graph = (struct chempi_graph){.desc = NULL};
 }

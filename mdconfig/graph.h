@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "mdconfig/desc.h"
+#include "mdconfig/interval.h"
 
 struct chempi_graph {
     const struct chempi_desc *desc; /* must outlive the graph */
@@ -24,6 +25,7 @@ struct chempi_graph {
     uint32_t *out_first;    /* [class_count + 1] into out */
     uint32_t *in;           /* classes that receive from a network */
     uint32_t *in_first;     /* [network_count + 1] into in */
+    struct chempi_intervals intervals;
     struct chempi_arena arena;
 };
 

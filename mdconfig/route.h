@@ -30,7 +30,6 @@ struct chempi_routes {
     uint32_t source;
     struct chempi_route_list *lists; /* [class_count + 1]; the last one is the
                                         node itself */
-    size_t search_count;             /* Dijkstra searches that it took */
     struct chempi_arena arena;
 };
 

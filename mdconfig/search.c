@@ -1,226 +1,185 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Dijkstra's algorithm with a binary heap; see search.h. Classes that do not
- * forward are ends and never enter the heap, so its size is bounded by
- * networks and gateway classes.
- */
+/* The search stage by stage; see search.h. */
 #include "mdconfig/search.h"
 
-#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/table/table.h"
 
-/* What crossing a network costs under the condition. */
-struct crossing {
-    double key;
-    double base;
-    double slope;
-    double bw;
-    uint16_t protocol;
-};
-
 struct run {
-    const struct chempi_graph *graph;
-    const struct chempi_search_condition *condition;
-    struct chempi_search_label *labels;
-    uint32_t *heap;  /* vertices by key */
-    uint32_t *place; /* [vertex] index in heap + 1, or 0 */
-    uint32_t heap_count;
+    struct chempi_search *search;
+    const struct chempi_interval *interval;
+    struct chempi_arena *arena;
+    uint32_t source;
+    uint32_t stage; /* being added, from 1 */
 };
 
-/* ---- heap --------------------------------------------------------------- */
-
-static bool is_less(const struct run *r, uint32_t a, uint32_t b)
+void chempi_search_init(struct chempi_search *search,
+                        const struct chempi_graph *graph)
 {
-    const struct chempi_search_label *x = &r->labels[a];
-    const struct chempi_search_label *y = &r->labels[b];
-
-    if (x->key < y->key || x->key > y->key)
-        return x->key < y->key;
-    if (x->stages != y->stages)
-        return x->stages < y->stages;
-    return a < b;
+    *search = (struct chempi_search){.graph = graph};
+    search->classes =
+        chempi_mem_get(graph->class_count, sizeof(*search->classes));
+    search->networks =
+        chempi_mem_get(graph->network_count, sizeof(*search->networks));
+    search->class_changed = chempi_mem_get(graph->class_count, 1);
+    search->network_changed = chempi_mem_get(graph->network_count, 1);
 }
 
-static void set_place(struct run *r, uint32_t at, uint32_t vertex)
+void chempi_search_fini(struct chempi_search *search)
 {
-    r->heap[at] = vertex;
-    r->place[vertex] = at + 1;
+    for (uint32_t i = 0; i < search->graph->class_count; i++)
+        chempi_front_fini(&search->classes[i]);
+    for (uint32_t i = 0; i < search->graph->network_count; i++)
+        chempi_front_fini(&search->networks[i]);
+    free(search->classes);
+    free(search->networks);
+    free(search->class_changed);
+    free(search->network_changed);
+    *search = (struct chempi_search){.graph = NULL};
 }
 
-static void sift_up(struct run *r, uint32_t at)
+static const struct chempi_search_label *
+label_at(const struct chempi_front *front, size_t i)
 {
-    uint32_t vertex = r->heap[at];
-
-    while (at > 0 && is_less(r, vertex, r->heap[(at - 1) / 2])) {
-        set_place(r, at, r->heap[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    set_place(r, at, vertex);
-}
-
-static void sift_down(struct run *r, uint32_t at)
-{
-    uint32_t vertex = r->heap[at];
-
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-
-        if (child >= r->heap_count)
-            break;
-        if (child + 1 < r->heap_count &&
-            is_less(r, r->heap[child + 1], r->heap[child]))
-            child++;
-        if (!is_less(r, r->heap[child], vertex))
-            break;
-        set_place(r, at, r->heap[child]);
-        at = child;
-    }
-    set_place(r, at, vertex);
-}
-
-static void push_or_raise(struct run *r, uint32_t vertex)
-{
-    if (r->place[vertex] == 0)
-        set_place(r, r->heap_count++, vertex);
-    sift_up(r, r->place[vertex] - 1);
-}
-
-static uint32_t pop(struct run *r)
-{
-    uint32_t top = r->heap[0];
-
-    r->heap_count--;
-    if (r->heap_count > 0) {
-        set_place(r, 0, r->heap[r->heap_count]);
-        sift_down(r, 0);
-    }
-    r->place[top] = 0;
-    return top;
-}
-
-/* ---- edges -------------------------------------------------------------- */
-
-/* The cheapest protocol of a network; false when none may be used. */
-static bool cross(const struct run *r, uint32_t network, struct crossing *out)
-{
-    const struct chempi_desc_network *n = &r->graph->desc->networks[network];
-    const struct chempi_search_condition *c = r->condition;
-    bool found = false;
-
-    for (size_t i = 0; i < n->protocol_count; i++) {
-        const struct chempi_desc_protocol *p = &n->protocols[i];
-        double base = p->latency_us + p->cost_us;
-        double key = base + c->weigh_len / p->bw_bytes_per_us;
-
-        if (c->len < p->min_len || c->len > p->max_len ||
-            p->bw_bytes_per_us < c->threshold || (found && key >= out->key))
-            continue;
-        *out = (struct crossing){.key = key,
-                                 .base = base,
-                                 .slope = 1.0 / p->bw_bytes_per_us,
-                                 .bw = p->bw_bytes_per_us,
-                                 .protocol = (uint16_t)i};
-        found = true;
-    }
-    return found;
-}
-
-/* Keep the better label of a vertex. */
-static bool improve(struct run *r, uint32_t vertex,
-                    const struct chempi_search_label *label)
-{
-    struct chempi_search_label *old = &r->labels[vertex];
-
-    if (label->key > old->key ||
-        (!(label->key < old->key) && label->stages >= old->stages))
-        return false;
-    *old = *label;
-    return true;
-}
-
-/* From a class onto the networks that it sends on. */
-static void leave_class(struct run *r, uint32_t node_class, bool is_source)
-{
-    const struct chempi_graph *g = r->graph;
-    const struct chempi_search_label *at =
-        &r->labels[g->network_count + node_class];
-    double forward =
-        is_source ? 0 : chempi_graph_model(g, node_class)->forward_us;
-
-    if (at->stages == CHEMPI_TABLE_STAGES_MAX)
-        return;
-    for (uint32_t i = g->out_first[node_class];
-         i < g->out_first[node_class + 1]; i++) {
-        struct crossing c = {.key = 0};
-        struct chempi_search_label label;
-
-        if (!cross(r, g->out[i], &c))
-            continue;
-        label = (struct chempi_search_label){
-            .key = at->key + forward + c.key,
-            .base = at->base + forward + c.base,
-            .slope = at->slope + c.slope,
-            .bw_min = c.bw < at->bw_min ? c.bw : at->bw_min,
-            .from = g->network_count + node_class,
-            .stages = (uint16_t)(at->stages + 1),
-            .protocol = c.protocol,
-        };
-        if (improve(r, g->out[i], &label))
-            push_or_raise(r, g->out[i]);
-    }
-}
-
-/* From a network to the classes that receive from it. */
-static void leave_network(struct run *r, uint32_t network, uint32_t source)
-{
-    const struct chempi_graph *g = r->graph;
-    struct chempi_search_label label = r->labels[network];
-
-    label.from = network;
-    for (uint32_t i = g->in_first[network]; i < g->in_first[network + 1]; i++) {
-        uint32_t vertex = g->network_count + g->in[i];
-
-        if (improve(r, vertex, &label) && g->in[i] != source &&
-            chempi_graph_forwards(g, g->in[i]))
-            push_or_raise(r, vertex);
-    }
-}
-
-void chempi_search_run(const struct chempi_graph *graph, uint32_t source,
-                       const struct chempi_search_condition *condition,
-                       struct chempi_arena *arena, struct chempi_search *out)
-{
-    size_t vertices = (size_t)graph->network_count + graph->class_count;
-    struct run r = {.graph = graph, .condition = condition};
-    uint32_t start = graph->network_count + source;
-
-    r.labels = chempi_arena_get(arena, vertices, sizeof(*r.labels));
-    r.heap = chempi_mem_get(vertices, sizeof(*r.heap));
-    r.place = chempi_mem_get(vertices, sizeof(*r.place));
-    for (size_t i = 0; i < vertices; i++)
-        r.labels[i] = (struct chempi_search_label){
-            .key = INFINITY, .bw_min = INFINITY, .from = CHEMPI_SEARCH_NONE};
-    r.labels[start].key = 0;
-    leave_class(&r, source, true);
-    r.labels[start].key = INFINITY; /* the other nodes of the class */
-    while (r.heap_count > 0) {
-        uint32_t vertex = pop(&r);
-
-        if (vertex < graph->network_count)
-            leave_network(&r, vertex, source);
-        else
-            leave_class(&r, vertex - graph->network_count, false);
-    }
-    free(r.heap);
-    free(r.place);
-    *out = (struct chempi_search){.condition = *condition, .labels = r.labels};
+    return (const struct chempi_search_label *)front->points[i];
 }
 
 const struct chempi_search_label *
-chempi_search_of(const struct chempi_graph *graph,
-                 const struct chempi_search *search, uint32_t node_class)
+chempi_search_label_of(const struct chempi_search *search, uint32_t node_class,
+                       size_t i)
 {
-    return &search->labels[graph->network_count + node_class];
+    return label_at(&search->classes[node_class], i);
+}
+
+/* From a class, behind the label `before` (NULL: the source), onto one
+ * network. */
+static void cross(struct run *r, uint32_t node_class,
+                  const struct chempi_search_label *before, uint32_t network)
+{
+    const struct chempi_interval *interval = r->interval;
+    double forward =
+        before ? chempi_graph_model(r->search->graph, node_class)->forward_us
+               : 0;
+    double u = before ? before->point.u + forward : 0;
+    double v = before ? before->point.v : 0;
+
+    for (uint32_t i = interval->first[network];
+         i < interval->first[network + 1]; i++) {
+        const struct chempi_interval_crossing *c = &interval->crossings[i];
+        struct chempi_search_label label = {
+            .before = before,
+            .from_class = node_class,
+            .network = network,
+            .protocol = c->protocol,
+            .stages = r->stage,
+        };
+        struct chempi_search_label *kept;
+
+        label.point.u = u + c->point.u;
+        if (!interval->streams)
+            label.point.v = v + forward + c->point.v;
+        else
+            label.point.v = v > c->point.v ? v : c->point.v;
+        /* Labels that are refused are many: they take no memory. */
+        if (!chempi_front_would_add(&r->search->networks[network], &label.point,
+                                    !interval->streams))
+            continue;
+        kept = chempi_arena_get(r->arena, 1, sizeof(*kept));
+        *kept = label;
+        (void)chempi_front_add(&r->search->networks[network], &kept->point,
+                               !interval->streams);
+        r->search->network_changed[network] = 1;
+    }
+}
+
+/* Go on from the labels that the stage before has brought to a class. */
+static void leave_class(struct run *r, uint32_t node_class)
+{
+    const struct chempi_graph *g = r->search->graph;
+    const struct chempi_front *front = &r->search->classes[node_class];
+
+    for (size_t i = 0; i < front->count; i++) {
+        const struct chempi_search_label *label = label_at(front, i);
+
+        if (label->stages + 1 != r->stage)
+            continue;
+        for (uint32_t k = g->out_first[node_class];
+             k < g->out_first[node_class + 1]; k++) {
+            if (g->out[k] != label->network)
+                cross(r, node_class, label, g->out[k]);
+        }
+    }
+}
+
+/* Hand the labels that this stage has brought to a network to its classes.
+ * True when a class that forwards has a new one. */
+static bool leave_network(struct run *r, uint32_t network)
+{
+    const struct chempi_graph *g = r->search->graph;
+    const struct chempi_front *front = &r->search->networks[network];
+    bool changed = false;
+
+    for (size_t i = 0; i < front->count; i++) {
+        const struct chempi_search_label *label = label_at(front, i);
+
+        if (label->stages != r->stage)
+            continue;
+        for (uint32_t k = g->in_first[network]; k < g->in_first[network + 1];
+             k++) {
+            uint32_t c = g->in[k];
+
+            if (!chempi_front_add(&r->search->classes[c], &label->point,
+                                  !r->interval->streams) ||
+                c == r->source || !chempi_graph_forwards(g, c))
+                continue;
+            r->search->class_changed[c] = 1;
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+static bool add_stage(struct run *r)
+{
+    const struct chempi_graph *g = r->search->graph;
+    bool changed = false;
+
+    if (r->stage == 1) {
+        for (uint32_t k = g->out_first[r->source];
+             k < g->out_first[r->source + 1]; k++)
+            cross(r, r->source, NULL, g->out[k]);
+    }
+    for (uint32_t c = 0; c < g->class_count; c++) {
+        if (r->search->class_changed[c])
+            leave_class(r, c);
+    }
+    memset(r->search->class_changed, 0, g->class_count);
+    for (uint32_t n = 0; n < g->network_count; n++) {
+        if (r->search->network_changed[n] && leave_network(r, n))
+            changed = true;
+    }
+    memset(r->search->network_changed, 0, g->network_count);
+    return changed;
+}
+
+void chempi_search_run(struct chempi_search *search, uint32_t source,
+                       const struct chempi_interval *interval,
+                       struct chempi_arena *arena)
+{
+    struct run r = {.search = search,
+                    .interval = interval,
+                    .arena = arena,
+                    .source = source};
+
+    for (uint32_t i = 0; i < search->graph->class_count; i++)
+        search->classes[i].count = 0;
+    for (uint32_t i = 0; i < search->graph->network_count; i++)
+        search->networks[i].count = 0;
+    for (r.stage = 1; r.stage <= CHEMPI_TABLE_STAGES_MAX; r.stage++) {
+        if (!add_stage(&r))
+            break;
+    }
+    memset(search->class_changed, 0, search->graph->class_count);
 }

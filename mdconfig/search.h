@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One Dijkstra search over the graph, from one class of nodes, under one
- * condition that turns the size-dependent costs into numbers:
+ * The search for ways through the graph, for an interval of message sizes in
+ * which every protocol either takes part or does not.
  *
- *   at a size S <= C (the chunk): a stage costs lat + fwd + S/b
- *   above C, with a threshold T: only protocols of bandwidth b >= T take
- *   part, a stage costs lat + fwd + C/b, and the rest of the message flows
- *   at the speed of the slowest stage: (S - C)/b_min
+ * Up to the chunk C the time of a way is a straight line over size, the sum of
+ * its stages' lines; so two numbers tell everything: its times at both ends of
+ * the interval, and they add up along the way. A way is of use only if it is
+ * on the lower envelope, which is the lower left hull of these pairs.
  *
- * Every threshold that can be a b_min is searched once; the least of the
- * results is the least over all ways, since a way whose slowest stage is
- * faster than T is only overrated at T and rated exactly at its own b_min.
- * A protocol takes part if its limits admit the whole message.
+ * Above C the time is the sum of (latency + cost + forwarding + C/b), plus
+ * (size - C) / b_min. Again two numbers tell everything: the sum, and 1/b_min,
+ * the largest 1/b. A way is of use only if no other one has both smaller: so
+ * all thresholds of bandwidth are searched at once.
+ *
+ * In both cases a useless beginning of a way stays useless however the way
+ * goes on. So every vertex keeps a front of labels instead of Dijkstra's one,
+ * and the search goes on stage by stage until no front changes.
  */
 #ifndef CHEMPI_MDCONFIG_SEARCH_H
 #define CHEMPI_MDCONFIG_SEARCH_H
@@ -20,36 +24,37 @@
 
 #define CHEMPI_SEARCH_NONE UINT32_MAX
 
-struct chempi_search_condition {
-    uint64_t len;     /* message size at which limits are asked, bytes */
-    double weigh_len; /* bytes that a stage is charged: S, or C above C */
-    double threshold; /* bytes per us; 0 up to C */
-};
-
-/* What is known of a vertex: networks first, then classes. */
+/* A way from the source to the classes behind a network. */
 struct chempi_search_label {
-    double key;    /* what Dijkstra's algorithm compares, us */
-    double base;   /* sum of latencies and forwarding, us */
-    double slope;  /* sum of 1/b, us per byte (up to C) */
-    double bw_min; /* of the slowest stage, bytes per us */
-    uint32_t from; /* vertex before, or NONE */
-    uint16_t stages;
-    uint16_t protocol; /* of a network: the one that the way uses */
+    struct chempi_front_point point; /* first, so that a point is a label */
+    const struct chempi_search_label *before; /* NULL: the first stage */
+    uint32_t from_class;
+    uint32_t network;
+    uint32_t protocol;
+    uint32_t stages;
 };
 
 struct chempi_search {
-    struct chempi_search_condition condition;
-    struct chempi_search_label *labels; /* [networks + classes] */
+    const struct chempi_graph *graph;
+    struct chempi_front *classes;  /* [class_count] */
+    struct chempi_front *networks; /* [network_count] */
+    unsigned char *class_changed;
+    unsigned char *network_changed;
 };
 
-/* Search; labels and scratch memory come from the arena. */
-void chempi_search_run(const struct chempi_graph *graph, uint32_t source,
-                       const struct chempi_search_condition *condition,
-                       struct chempi_arena *arena, struct chempi_search *out);
+void chempi_search_init(struct chempi_search *search,
+                        const struct chempi_graph *graph);
+void chempi_search_fini(struct chempi_search *search);
 
-/* The label of a class; its key is infinite when it cannot be reached. */
+/* Search from a class; the labels come from the arena. Afterwards
+ * search->classes holds the labels of every class until the next run. */
+void chempi_search_run(struct chempi_search *search, uint32_t source,
+                       const struct chempi_interval *interval,
+                       struct chempi_arena *arena);
+
+/* Label i of a class. */
 const struct chempi_search_label *
-chempi_search_of(const struct chempi_graph *graph,
-                 const struct chempi_search *search, uint32_t node_class);
+chempi_search_label_of(const struct chempi_search *search, uint32_t node_class,
+                       size_t i);
 
 #endif

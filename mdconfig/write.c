@@ -116,7 +116,6 @@ static int make_parts(struct writing *w)
         size_t len;
 
         chempi_route_source(g, c, &routes);
-        w->result->search_count += routes.search_count;
         rc = chempi_compile_routes(g, &routes, &w->routes[c].blob, w->err);
         chempi_routes_fini(&routes);
         len = w->routes[c].blob.len + w->directory.blob.len + 128;
