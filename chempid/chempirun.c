@@ -220,7 +220,8 @@ static bool is_here_only(const struct chempi_options *opt)
 /* A daemon, if one is asked for or there is one; else a private job. */
 static int run(const struct chempi_options *opt)
 {
-    const bool must = opt->dir || opt->via || getenv(CHEMPI_DIR_ENV);
+    const char *set = getenv(CHEMPI_DIR_ENV);
+    const bool must = opt->dir || opt->via || (set && *set);
     struct chempi_channel ch;
     struct chempi_err err = {0};
     char node[CHEMPI_NODE_NAME_MAX];
