@@ -68,9 +68,8 @@ static const struct {
     const char *name;
     void (*run)(const struct buffers *b);
 } table[] = {
-    {"barrier", barrier},     {"bcast", bcast},
-    {"reduce", reduce},       {"allreduce", allreduce},
-    {"gather", gather},       {"scatter", scatter},
+    {"barrier", barrier},     {"bcast", bcast},       {"reduce", reduce},
+    {"allreduce", allreduce}, {"gather", gather},     {"scatter", scatter},
     {"allgather", allgather}, {"alltoall", alltoall},
 };
 
@@ -89,9 +88,8 @@ static double run_many(void (*run)(const struct buffers *b),
 static void measure(const struct bench *bench, size_t which, size_t len)
 {
     size_t whole = len * (size_t)bench->size + 8;
-    struct buffers buffers = {.out = bench_alloc(whole),
-                              .in = bench_alloc(whole),
-                              .len = (int)len};
+    struct buffers buffers = {
+        .out = bench_alloc(whole), .in = bench_alloc(whole), .len = (int)len};
 
     /* Zero bytes are small, denormal numbers would not be. */
     memset(buffers.out, 0, whole);

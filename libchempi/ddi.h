@@ -209,8 +209,8 @@ struct chempi_dev_ops {
     const char *name;
 
     /* Open; never blocks. On failure *out is untouched. */
-    int (*open)(const struct chempi_dev_params *params,
-                struct chempi_dev **out, struct chempi_err *err);
+    int (*open)(const struct chempi_dev_params *params, struct chempi_dev **out,
+                struct chempi_err *err);
 
     /* This process's address for others. *len: room in, bytes used out; 0
      * when the device needs no card. */

@@ -60,11 +60,15 @@ static struct attr *attr_of(struct chempi_list *link)
 static int bad_keyval(int keyval)
 {
     if (keyval >= MPI_TAG_UB && keyval < FIRST_KEYVAL)
-        return chempi_error_set(MPI_ERR_KEYVAL, "attribute key %d is "
+        return chempi_error_set(MPI_ERR_KEYVAL,
+                                "attribute key %d is "
                                 "predefined: its attribute cannot be set, "
-                                "deleted or freed", keyval);
-    return chempi_error_set(MPI_ERR_KEYVAL, "%d is not an attribute key for "
-                            "this kind of object", keyval);
+                                "deleted or freed",
+                                keyval);
+    return chempi_error_set(MPI_ERR_KEYVAL,
+                            "%d is not an attribute key for "
+                            "this kind of object",
+                            keyval);
 }
 
 static int no_memory(void)
@@ -220,7 +224,7 @@ static struct attr *find_attr_locked(struct chempi_attrs *attrs, int number)
 {
     if (!attrs)
         return NULL;
-    CHEMPI_LIST_FOR(link, &attrs->list)
+    CHEMPI_LIST_FOR (link, &attrs->list)
         if (attr_of(link)->keyval->number == number)
             return attr_of(link);
     return NULL;
@@ -241,8 +245,8 @@ static struct chempi_attrs *need_list_locked(struct chempi_attr_place place)
 }
 
 /* Put a new attribute at the end of the list. */
-static int append_locked(struct chempi_attr_place place,
-                         struct keyval *keyval, void *value)
+static int append_locked(struct chempi_attr_place place, struct keyval *keyval,
+                         void *value)
 {
     struct chempi_attrs *attrs = need_list_locked(place);
     struct attr *attr = attrs ? chempi_sys->calloc(1, sizeof(*attr)) : NULL;
@@ -275,8 +279,10 @@ static int discard(struct chempi_attr_place place, struct attr *attr)
         chempi_list_append(&(*place.attrs)->list, &attr->link);
     (void)pthread_mutex_unlock(&table.lock);
     if (rc != MPI_SUCCESS)
-        (void)chempi_error_set(rc, "a delete callback of the program returned "
-                               "%d", rc);
+        (void)chempi_error_set(rc,
+                               "a delete callback of the program returned "
+                               "%d",
+                               rc);
     return rc;
 }
 
@@ -306,8 +312,10 @@ int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value)
     (void)pthread_mutex_lock(&table.lock);
     old = find_attr_locked(*place.attrs, keyval);
     if (rc != MPI_SUCCESS)
-        (void)chempi_error_set(rc, "a delete callback of the program returned "
-                               "%d", rc);
+        (void)chempi_error_set(rc,
+                               "a delete callback of the program returned "
+                               "%d",
+                               rc);
     else if (old)
         old->value = value;
     else
@@ -356,7 +364,7 @@ void chempi_attr_drop_all(struct chempi_attrs **attrs)
     if (!*attrs)
         return;
     (void)pthread_mutex_lock(&table.lock);
-    CHEMPI_LIST_FOR_SAFE(link, &(*attrs)->list)
+    CHEMPI_LIST_FOR_SAFE (link, &(*attrs)->list)
         destroy_locked(attr_of(link));
     (void)pthread_mutex_unlock(&table.lock);
     free(*attrs);
@@ -372,8 +380,10 @@ static int copy_one(struct chempi_attr_place from, struct chempi_attr_place to,
     int rc = call_copy(keyval, from.handle, value, &copy, &flag);
 
     if (rc != MPI_SUCCESS)
-        return chempi_error_set(rc, "a copy callback of the program returned "
-                                "%d", rc);
+        return chempi_error_set(rc,
+                                "a copy callback of the program returned "
+                                "%d",
+                                rc);
     if (!flag)
         return MPI_SUCCESS;
     (void)pthread_mutex_lock(&table.lock);
@@ -393,7 +403,7 @@ static size_t count_locked(struct chempi_attrs *attrs)
     size_t n = 0;
 
     if (attrs)
-        CHEMPI_LIST_FOR(link, &attrs->list)
+        CHEMPI_LIST_FOR (link, &attrs->list)
             n++;
     return n;
 }
@@ -411,7 +421,7 @@ static int take_snapshot(struct chempi_attrs *attrs, struct snapshot **out,
     if (list) {
         size_t i = 0;
 
-        CHEMPI_LIST_FOR(link, &attrs->list) {
+        CHEMPI_LIST_FOR (link, &attrs->list) {
             list[i].keyval = attr_of(link)->keyval;
             list[i].keyval->refs++;
             list[i++].value = attr_of(link)->value;
@@ -517,8 +527,7 @@ int chempi_attr_create_comm_keyval(MPI_Comm_copy_attr_function *copy,
                                    int *keyval, void *extra_state)
 {
     return chempi_attr_create_keyval(CHEMPI_ATTR_COMM, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state,
-                                     keyval);
+                                     (void (*)(void))drop, extra_state, keyval);
 }
 
 int chempi_attr_free_comm_keyval(int *keyval)
@@ -547,8 +556,7 @@ int chempi_attr_create_type_keyval(MPI_Type_copy_attr_function *copy,
                                    int *keyval, void *extra_state)
 {
     return chempi_attr_create_keyval(CHEMPI_ATTR_TYPE, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state,
-                                     keyval);
+                                     (void (*)(void))drop, extra_state, keyval);
 }
 
 int chempi_attr_free_type_keyval(int *keyval)

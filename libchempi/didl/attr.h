@@ -11,11 +11,7 @@
 
 #include "common/base/list.h"
 
-enum chempi_attr_kind {
-    CHEMPI_ATTR_COMM,
-    CHEMPI_ATTR_TYPE,
-    CHEMPI_ATTR_WIN
-};
+enum chempi_attr_kind { CHEMPI_ATTR_COMM, CHEMPI_ATTR_TYPE, CHEMPI_ATTR_WIN };
 
 struct chempi_attrs {
     struct chempi_list list; /* of attributes, in the order they were set */

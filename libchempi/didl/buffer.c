@@ -40,9 +40,9 @@ static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
               "what the standard lets a message cost");
 
 struct buffer {
-    struct chempi_list link;   /* all attached buffers */
-    struct chempi_comm *comm;  /* NULL: the process's */
-    void *user;                /* as attached; MPI_BUFFER_AUTOMATIC */
+    struct chempi_list link;  /* all attached buffers */
+    struct chempi_comm *comm; /* NULL: the process's */
+    void *user;               /* as attached; MPI_BUFFER_AUTOMATIC */
     MPI_Count user_size;
     char *start; /* aligned; NULL when automatic */
     size_t size; /* bytes from start */
@@ -60,8 +60,7 @@ static void ensure_list(void)
 static struct buffer *find(const struct chempi_comm *comm)
 {
     ensure_list();
-    CHEMPI_LIST_FOR(pos, &buffers)
-    {
+    CHEMPI_LIST_FOR (pos, &buffers) {
         struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
 
         if (b->comm == comm)
@@ -227,8 +226,7 @@ static struct piece *cut(struct buffer *b, size_t len)
     struct piece *piece;
     struct chempi_list *before = &b->pieces;
 
-    CHEMPI_LIST_FOR(pos, &b->pieces)
-    {
+    CHEMPI_LIST_FOR (pos, &b->pieces) {
         struct piece *next = CHEMPI_CONTAINER_OF(pos, struct piece, link);
 
         if ((size_t)((char *)next - b->start) - at >= len)

@@ -11,8 +11,7 @@
 
 bool chempi_p2p_is_waiting(const struct chempi_request *req)
 {
-    CHEMPI_LIST_FOR(pos, &req->peer->waiting)
-    {
+    CHEMPI_LIST_FOR (pos, &req->peer->waiting) {
         if (pos == &req->outgoing.link)
             return true;
     }
@@ -33,8 +32,7 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
         chempi_request_progress(req, MPI_SUCCESS);
         return;
     }
-    if (chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CANCEL, &serial,
-                           sizeof(serial)))
+    if (chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CANCEL, &serial, sizeof(serial)))
         return; /* no memory: it simply cannot be cancelled */
     req->is_cancelling = true;
     req->pending++;
@@ -45,10 +43,9 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
 void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
                                     bool is_taken_back)
 {
-    CHEMPI_LIST_FOR_SAFE(pos, &peer->cancels)
-    {
-        struct chempi_request *req = CHEMPI_CONTAINER_OF(
-            pos, struct chempi_request, outgoing.link);
+    CHEMPI_LIST_FOR_SAFE (pos, &peer->cancels) {
+        struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_request, outgoing.link);
 
         if (req->u.tx.env.serial != serial)
             continue;

@@ -113,9 +113,8 @@ void chempi_comm_release(struct chempi_comm *comm)
 
 /* ---- MPI_COMM_WORLD and MPI_COMM_SELF ---- */
 
-static int init_one(struct chempi_comm *comm, MPI_Comm handle,
-                    const char *name, uint32_t context,
-                    struct chempi_group *group)
+static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
+                    uint32_t context, struct chempi_group *group)
 {
     if (!group)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for %s", name);
@@ -338,8 +337,8 @@ int chempi_comm_take_hints(struct chempi_comm *comm,
         const char *value = info ? chempi_info_find(info, hints[i]) : NULL;
         int rc = MPI_SUCCESS;
 
-        if (value && (strcmp(value, "true") == 0 ||
-                      strcmp(value, "false") == 0))
+        if (value &&
+            (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
             rc = chempi_info_set(kept, hints[i], value);
         else if (!chempi_info_find(kept, hints[i]))
             rc = chempi_info_set(kept, hints[i], "false");

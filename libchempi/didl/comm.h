@@ -25,24 +25,24 @@ enum chempi_context_kind {
     CHEMPI_CONTEXT_STEP = 4
 };
 
-struct chempi_attrs;       /* attr.c */
-struct chempi_errhandler;  /* error.h */
-struct chempi_info;        /* info.h */
-struct chempi_coll_state;  /* coll/: per communicator, NULL until needed */
-struct chempi_topology;    /* topology; NULL when none */
+struct chempi_attrs;      /* attr.c */
+struct chempi_errhandler; /* error.h */
+struct chempi_info;       /* info.h */
+struct chempi_coll_state; /* coll/: per communicator, NULL until needed */
+struct chempi_topology;   /* topology; NULL when none */
 
 struct chempi_comm {
     struct chempi_object obj;
     uint32_t send_context;
     uint32_t recv_context;
-    int32_t rank; /* of this process in the local group */
-    uint32_t size;         /* local group */
-    uint32_t remote_size;  /* processes that ranks of messages name */
-    const uint32_t *procs; /* remote rank -> process; NULL: identity */
+    int32_t rank;                /* of this process in the local group */
+    uint32_t size;               /* local group */
+    uint32_t remote_size;        /* processes that ranks of messages name */
+    const uint32_t *procs;       /* remote rank -> process; NULL: identity */
     struct chempi_group *local;  /* held */
     struct chempi_group *remote; /* held; == local for an intracommunicator */
     bool is_inter;
-    bool is_freed; /* MPI_Comm_free was called */
+    bool is_freed;                        /* MPI_Comm_free was called */
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_attrs *attrs;
     struct chempi_info *info;
@@ -57,10 +57,10 @@ struct chempi_comm {
                          struct chempi_comm *to);
     struct chempi_comm *local_comm; /* intercommunicators: the local group's
                                        private intracommunicator, or NULL */
-    uint32_t coll_tag; /* advances with every collective started */
-    uint32_t internal_tag; /* likewise with every agreement */
-    MPI_Comm handle;   /* what the user calls it */
-    struct chempi_list link; /* all communicators of the process */
+    uint32_t coll_tag;              /* advances with every collective started */
+    uint32_t internal_tag;          /* likewise with every agreement */
+    MPI_Comm handle;                /* what the user calls it */
+    struct chempi_list link;        /* all communicators of the process */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
@@ -76,7 +76,7 @@ static inline struct chempi_comm *chempi_comm_lookup(MPI_Comm handle)
         return &chempi_comm_world;
     if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
         return comm->obj.magic == CHEMPI_MAGIC_COMM && !comm->is_freed ? comm
-                                                                      : NULL;
+                                                                       : NULL;
     return handle == MPI_COMM_SELF ? &chempi_comm_self : NULL;
 }
 

@@ -47,12 +47,10 @@ static int exchange(const struct chempi_comm_channel *ch,
                                     ch->tag, comm, INTERNAL);
     if (to == MPI_PROC_NULL)
         return chempi_pt2pt_recv_on(in, (MPI_Count)in_len, bytes(), from,
-                                    ch->tag, comm, INTERNAL,
-                                    MPI_STATUS_IGNORE);
-    return chempi_pt2pt_sendrecv_on(out, (MPI_Count)out_len, bytes(), to,
-                                    ch->tag, in, (MPI_Count)in_len, bytes(),
-                                    from, ch->tag, comm, INTERNAL,
-                                    MPI_STATUS_IGNORE);
+                                    ch->tag, comm, INTERNAL, MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(
+        out, (MPI_Count)out_len, bytes(), to, ch->tag, in, (MPI_Count)in_len,
+        bytes(), from, ch->tag, comm, INTERNAL, MPI_STATUS_IGNORE);
 }
 
 static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
@@ -124,8 +122,8 @@ int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
     if (!ch->inter)
         return n;
     if (ch->me == 0)
-        steps[n++] = (struct chempi_comm_step){.is_inter = true,
-                                               .is_max = true};
+        steps[n++] =
+            (struct chempi_comm_step){.is_inter = true, .is_max = true};
     return n + chempi_comm_plan_bcast(ch, steps + n);
 }
 
@@ -151,14 +149,14 @@ int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n)
         if (step->is_inter)
             rc = exchange(ch, ch->inter, 0, vals, len, 0, other, len);
         else
-            rc = exchange(ch, ch->comm,
-                          step->to < 0 ? MPI_PROC_NULL
-                                       : chempi_comm_step_rank(ch, step->to),
-                          vals, len,
-                          step->from < 0
-                              ? MPI_PROC_NULL
-                              : chempi_comm_step_rank(ch, step->from),
-                          other, len);
+            rc =
+                exchange(ch, ch->comm,
+                         step->to < 0 ? MPI_PROC_NULL
+                                      : chempi_comm_step_rank(ch, step->to),
+                         vals, len,
+                         step->from < 0 ? MPI_PROC_NULL
+                                        : chempi_comm_step_rank(ch, step->from),
+                         other, len);
         if (rc == MPI_SUCCESS && (step->is_inter || step->from >= 0))
             chempi_comm_step_take(step, vals, other, n);
     }
@@ -212,8 +210,10 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch,
     int rc;
 
     if (!blocks)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room to collect %zu bytes "
-                                "from the members", total);
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room to collect %zu bytes "
+                                "from the members",
+                                total);
     memcpy(blocks, mine, len);
     rc = gather_rotated(ch, blocks, len);
     if (rc == MPI_SUCCESS) {
@@ -230,22 +230,23 @@ static int swap_leaders(struct chempi_comm *peer, int remote_leader, int tag,
                         uint64_t *out_len)
 {
     uint64_t my_len = len;
-    int rc = chempi_pt2pt_sendrecv_on(
-        &my_len, sizeof(my_len), bytes(), remote_leader, tag, out_len,
-        sizeof(*out_len), bytes(), remote_leader, tag, peer, INTERNAL,
-        MPI_STATUS_IGNORE);
+    int rc = chempi_pt2pt_sendrecv_on(&my_len, sizeof(my_len), bytes(),
+                                      remote_leader, tag, out_len,
+                                      sizeof(*out_len), bytes(), remote_leader,
+                                      tag, peer, INTERNAL, MPI_STATUS_IGNORE);
 
     if (rc != MPI_SUCCESS)
         return rc;
     *out = chempi_sys->malloc(*out_len ? *out_len : 1);
     if (!*out)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for %llu bytes from "
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for %llu bytes from "
                                 "the other group",
                                 (unsigned long long)*out_len);
-    return chempi_pt2pt_sendrecv_on(
-        mine, (MPI_Count)len, bytes(), remote_leader, tag, *out,
-        (MPI_Count)*out_len, bytes(), remote_leader, tag, peer, INTERNAL,
-        MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(mine, (MPI_Count)len, bytes(),
+                                    remote_leader, tag, *out,
+                                    (MPI_Count)*out_len, bytes(), remote_leader,
+                                    tag, peer, INTERNAL, MPI_STATUS_IGNORE);
 }
 
 int chempi_comm_swap(const struct chempi_comm_channel *local,
@@ -263,13 +264,16 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
     rc = chempi_comm_bcast(local, head, sizeof(head));
     if (rc == MPI_SUCCESS && head[1] != MPI_SUCCESS)
         rc = is_leader ? (int)head[1]
-                       : chempi_error_set((int)head[1], "the leader of this "
+                       : chempi_error_set((int)head[1],
+                                          "the leader of this "
                                           "group could not reach the other");
     if (rc == MPI_SUCCESS && !is_leader)
         data = chempi_sys->malloc(head[0] ? head[0] : 1);
     if (rc == MPI_SUCCESS && !data)
-        rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for %llu bytes from "
-                              "the other group", (unsigned long long)head[0]);
+        rc = chempi_error_set(MPI_ERR_NO_MEM,
+                              "no room for %llu bytes from "
+                              "the other group",
+                              (unsigned long long)head[0]);
     if (rc == MPI_SUCCESS)
         rc = chempi_comm_bcast(local, data, head[0]);
     if (rc != MPI_SUCCESS) {

@@ -27,8 +27,8 @@
 #include "libchempi/didl/comm_make.h"
 #include "libchempi/didl/error.h"
 
-#define FIRST_ID 3u          /* 0 system, 1 COMM_WORLD, 2 COMM_SELF */
-#define MAX_ID (1u << 28)    /* so that context + kind fits 31 bits */
+#define FIRST_ID 3u       /* 0 system, 1 COMM_WORLD, 2 COMM_SELF */
+#define MAX_ID (1u << 28) /* so that context + kind fits 31 bits */
 #define ID_BITS 64u
 
 static struct {
@@ -58,8 +58,7 @@ static uint32_t take_locked(uint32_t from)
     for (uint32_t id = from < FIRST_ID ? FIRST_ID : from; id < MAX_ID; id++) {
         size_t word = id / ID_BITS;
 
-        if (word >= ids.words &&
-            grow_locked(word + 1 + ids.words / 2) != 0)
+        if (word >= ids.words && grow_locked(word + 1 + ids.words / 2) != 0)
             return 0;
         if (ids.used[word] == UINT64_MAX) {
             id |= ID_BITS - 1;
@@ -106,9 +105,9 @@ void chempi_comm_free_contexts(void)
 /* Is no agreement with a smaller key waiting here? */
 static bool is_first_locked(const struct chempi_comm_agreement *self)
 {
-    CHEMPI_LIST_FOR(link, &ids.waiting)
-        if (CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link)
-                ->key < self->key)
+    CHEMPI_LIST_FOR (link, &ids.waiting)
+        if (CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link)->key <
+            self->key)
             return false;
     return true;
 }
@@ -125,8 +124,7 @@ void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
 
 /* Values of a vote: the largest proposal; minus the smallest one; somebody
  * says "not now"; somebody has no id left (or no memory). */
-void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag,
-                                int64_t *vals)
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
 {
     bool is_exhausted = false;
 
@@ -167,7 +165,8 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
     if (rc != MPI_SUCCESS)
         return rc;
     if (vals[3])
-        return chempi_error_set(MPI_ERR_OTHER, "no context id is left: too "
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "no context id is left: too "
                                 "many communicators exist (free some)");
     if (is_agreed)
         ag->agreed = ag->id * CHEMPI_CONTEXT_STEP;

@@ -62,8 +62,8 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
                                            uint32_t recv_context,
                                            uint32_t local_context)
 {
-    struct chempi_comm *side = chempi_comm_make(local, NULL, local_context,
-                                                local_context);
+    struct chempi_comm *side =
+        chempi_comm_make(local, NULL, local_context, local_context);
     struct chempi_comm *comm =
         side ? chempi_comm_make(local, remote, send_context, recv_context)
              : NULL;
@@ -166,24 +166,27 @@ static int give(struct chempi_comm *parent, struct chempi_group *group,
 static int find_ranks(struct chempi_comm *comm, struct chempi_group *group,
                       int **out)
 {
-    int *ranks = chempi_sys->malloc(((size_t)group->size + 1) *
-                                    2 * sizeof(*ranks));
+    int *ranks =
+        chempi_sys->malloc(((size_t)group->size + 1) * 2 * sizeof(*ranks));
     int *own = ranks ? ranks + group->size + 1 : NULL;
     int rc;
 
     if (!ranks)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the ranks of %u "
-                                "processes", group->size);
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the ranks of %u "
+                                "processes",
+                                group->size);
     for (uint32_t i = 0; i < group->size; i++)
         own[i] = (int)i;
-    rc = chempi_group_translate_ranks(group, (int)group->size, own,
-                                      comm->local, ranks);
+    rc = chempi_group_translate_ranks(group, (int)group->size, own, comm->local,
+                                      ranks);
     for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
         if (ranks[i] == MPI_UNDEFINED)
-            rc = chempi_error_set(MPI_ERR_GROUP, "member %u of the group does "
-                                  "not belong to %s", i,
-                                  comm->name[0] ? comm->name
-                                                : "the communicator");
+            rc = chempi_error_set(
+                MPI_ERR_GROUP,
+                "member %u of the group does "
+                "not belong to %s",
+                i, comm->name[0] ? comm->name : "the communicator");
     if (rc == MPI_SUCCESS)
         *out = ranks;
     else
@@ -210,8 +213,8 @@ static int create_intra(struct chempi_comm *comm, struct chempi_group *group,
 /* The processes of a group, spelled out. */
 static uint32_t *copy_procs(const struct chempi_group *group)
 {
-    uint32_t *procs = chempi_sys->malloc(((size_t)group->size + 1) *
-                                         sizeof(*procs));
+    uint32_t *procs =
+        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*procs));
 
     for (uint32_t i = 0; procs && i < group->size; i++)
         procs[i] = chempi_group_proc(group, i);
@@ -292,11 +295,11 @@ int chempi_comm_create_group(struct chempi_comm *comm,
                              struct chempi_group *group, int tag,
                              MPI_Comm *newcomm)
 {
-    struct chempi_comm_channel channel = {
-        .comm = comm,
-        .size = (int)group->size,
-        .me = group->rank,
-        .tag = CHEMPI_COMM_TAG_GROUP | (tag & CHEMPI_COMM_TAG_MASK)};
+    struct chempi_comm_channel channel = {.comm = comm,
+                                          .size = (int)group->size,
+                                          .me = group->rank,
+                                          .tag = CHEMPI_COMM_TAG_GROUP |
+                                                 (tag & CHEMPI_COMM_TAG_MASK)};
     uint32_t context;
     int *ranks;
     int rc;
@@ -365,15 +368,16 @@ static uint32_t *pick_color(struct member *members, size_t n, int color,
 static int collect(const struct chempi_comm_channel *local, int color, int key,
                    struct member **out)
 {
-    struct member mine = {.color = color, .key = key,
-                          .rank = (uint32_t)local->me};
-    struct member *all = chempi_sys->malloc((size_t)local->size *
-                                            sizeof(*all));
+    struct member mine = {
+        .color = color, .key = key, .rank = (uint32_t)local->me};
+    struct member *all = chempi_sys->malloc((size_t)local->size * sizeof(*all));
     int rc;
 
     if (!all)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the colours of "
-                                "%d processes", local->size);
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the colours of "
+                                "%d processes",
+                                local->size);
     rc = chempi_comm_allgather(local, &mine, sizeof(mine), all);
     if (rc == MPI_SUCCESS)
         *out = all;
@@ -422,8 +426,8 @@ static int join_colors(struct chempi_comm *comm, struct member *mine,
     uint32_t count = 0;
     uint32_t remote_count = 0;
     uint32_t *procs = pick_color(mine, comm->size, color, comm->local, &count);
-    uint32_t *remote = pick_color(theirs, their_count, color, comm->remote,
-                                  &remote_count);
+    uint32_t *remote =
+        pick_color(theirs, their_count, color, comm->remote, &remote_count);
     struct chempi_group *local = NULL;
     int rc = MPI_SUCCESS;
 

@@ -67,8 +67,8 @@ static void plan_round(struct idup *d)
         if (d->channel.me == 0)
             d->steps[d->step_count++] =
                 (struct chempi_comm_step){.is_inter = true};
-        d->step_count += chempi_comm_plan_bcast(&d->channel,
-                                                d->steps + d->step_count);
+        d->step_count +=
+            chempi_comm_plan_bcast(&d->channel, d->steps + d->step_count);
     } else {
         d->step_count = chempi_comm_plan_max(&d->channel, d->steps);
         chempi_comm_agreement_cast(&d->agreement, d->vals);
@@ -122,13 +122,13 @@ static int begin_step(struct idup *d)
         return rc;
     }
     if (step->from >= 0)
-        d->children[1] = begin(d, d->other,
-                               chempi_comm_step_rank(&d->channel, step->from),
-                               false, false, &rc);
+        d->children[1] =
+            begin(d, d->other, chempi_comm_step_rank(&d->channel, step->from),
+                  false, false, &rc);
     if (step->to >= 0 && rc == MPI_SUCCESS)
-        d->children[0] = begin(d, d->vals,
-                               chempi_comm_step_rank(&d->channel, step->to),
-                               false, true, &rc);
+        d->children[0] =
+            begin(d, d->vals, chempi_comm_step_rank(&d->channel, step->to),
+                  false, true, &rc);
     return rc;
 }
 

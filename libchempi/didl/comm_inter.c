@@ -14,8 +14,8 @@
 /* What leaders tell each other: a context id, then the group's processes. */
 static uint32_t *describe(const struct chempi_group *group, uint32_t context)
 {
-    uint32_t *words = chempi_sys->malloc(((size_t)group->size + 1) *
-                                         sizeof(*words));
+    uint32_t *words =
+        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*words));
 
     if (!words)
         return NULL;
@@ -40,9 +40,8 @@ static struct chempi_group *group_of(const uint32_t *words, size_t len)
 static bool have_common(struct chempi_group *a, struct chempi_group *b)
 {
     MPI_Group both = MPI_GROUP_EMPTY;
-    bool is_disjoint =
-        chempi_group_intersection(a, b, &both) == MPI_SUCCESS &&
-        both == MPI_GROUP_EMPTY;
+    bool is_disjoint = chempi_group_intersection(a, b, &both) == MPI_SUCCESS &&
+                       both == MPI_GROUP_EMPTY;
 
     if (both != MPI_GROUP_EMPTY)
         chempi_group_release(chempi_group_lookup(both));
@@ -99,7 +98,7 @@ static int connect_sides(const struct meeting *m, uint32_t recv_context,
         rc = MPI_ERR_NO_MEM;
     if (rc == MPI_SUCCESS && have_common(m->group, remote))
         rc = chempi_error_set(MPI_ERR_COMM, "the two groups have processes in "
-                              "common");
+                                            "common");
     if (rc == MPI_SUCCESS)
         *out = chempi_comm_make_inter(m->group, remote, *(uint32_t *)theirs,
                                       recv_context, local_context);
@@ -135,18 +134,20 @@ static int check_inter(struct chempi_comm *local_comm, int local_leader,
 {
     if (local_comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "the local communicator is an "
-                                "intercommunicator");
+                                              "intercommunicator");
     if (local_leader < 0 || (uint32_t)local_leader >= local_comm->size)
-        return chempi_error_set(MPI_ERR_RANK, "local leader %d is not in "
+        return chempi_error_set(MPI_ERR_RANK,
+                                "local leader %d is not in "
                                 "0..%ld of the local communicator",
                                 local_leader, (long)local_comm->size - 1);
     if (local_comm->rank != local_leader)
         return MPI_SUCCESS;
     if (!peer_comm)
         return chempi_error_set(MPI_ERR_COMM, "the peer communicator is not "
-                                "valid at the leader");
+                                              "valid at the leader");
     if (remote_leader < 0 || (uint32_t)remote_leader >= peer_comm->remote_size)
-        return chempi_error_set(MPI_ERR_RANK, "remote leader %d is not in "
+        return chempi_error_set(MPI_ERR_RANK,
+                                "remote leader %d is not in "
                                 "0..%ld of the peer communicator",
                                 remote_leader,
                                 (long)peer_comm->remote_size - 1);
@@ -157,12 +158,12 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                              struct chempi_comm *peer_comm, int remote_leader,
                              int tag, MPI_Comm *newintercomm)
 {
-    struct meeting m = {
-        .group = local_comm->local,
-        .leader = local_leader,
-        .peer_comm = peer_comm,
-        .remote_leader = remote_leader,
-        .tag = CHEMPI_COMM_TAG_INTER | (tag & CHEMPI_COMM_TAG_MASK)};
+    struct meeting m = {.group = local_comm->local,
+                        .leader = local_leader,
+                        .peer_comm = peer_comm,
+                        .remote_leader = remote_leader,
+                        .tag = CHEMPI_COMM_TAG_INTER |
+                               (tag & CHEMPI_COMM_TAG_MASK)};
     struct chempi_comm *made = NULL;
     int rc = check_inter(local_comm, local_leader, peer_comm, remote_leader);
 
@@ -197,27 +198,28 @@ static int tag_of(const char *stringtag)
 }
 
 /* The channel of a group; *ranks is malloc'ed. */
-static int open_channel(const struct chempi_group *group,
-                        const char *stringtag, int **ranks,
-                        struct chempi_comm_channel *out)
+static int open_channel(const struct chempi_group *group, const char *stringtag,
+                        int **ranks, struct chempi_comm_channel *out)
 {
     if (strlen(stringtag) >= MPI_MAX_STRINGTAG_LEN)
-        return chempi_error_set(MPI_ERR_ARG, "the string tag is longer than "
-                                "%d characters", MPI_MAX_STRINGTAG_LEN - 1);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "the string tag is longer than "
+                                "%d characters",
+                                MPI_MAX_STRINGTAG_LEN - 1);
     if (group->rank == MPI_UNDEFINED)
         return chempi_error_set(MPI_ERR_GROUP, "this process is no member of "
-                                "the group");
+                                               "the group");
     *ranks = chempi_sys->malloc(group->size * sizeof(**ranks));
     if (!*ranks)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     for (uint32_t i = 0; i < group->size; i++)
         (*ranks)[i] = (int)chempi_group_proc(group, i);
-    *out = (struct chempi_comm_channel){
-        .comm = &chempi_comm_world,
-        .ranks = *ranks,
-        .size = (int)group->size,
-        .me = group->rank,
-        .tag = CHEMPI_COMM_TAG_STRING | tag_of(stringtag)};
+    *out = (struct chempi_comm_channel){.comm = &chempi_comm_world,
+                                        .ranks = *ranks,
+                                        .size = (int)group->size,
+                                        .me = group->rank,
+                                        .tag = CHEMPI_COMM_TAG_STRING |
+                                               tag_of(stringtag)};
     return MPI_SUCCESS;
 }
 
@@ -269,9 +271,9 @@ int chempi_comm_create_from_group(struct chempi_group *group,
 
 int chempi_comm_create_inter_from_groups(
     struct chempi_group *local_group, int local_leader,
-    struct chempi_group *remote_group, int remote_leader,
-    const char *stringtag, struct chempi_info *info,
-    struct chempi_errhandler *errhandler, MPI_Comm *newintercomm)
+    struct chempi_group *remote_group, int remote_leader, const char *stringtag,
+    struct chempi_info *info, struct chempi_errhandler *errhandler,
+    MPI_Comm *newintercomm)
 {
     struct meeting m = {.group = local_group,
                         .leader = local_leader,
@@ -283,19 +285,23 @@ int chempi_comm_create_inter_from_groups(
 
     *newintercomm = MPI_COMM_NULL;
     if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)
-        return chempi_error_set(MPI_ERR_RANK, "local leader %d is not in the "
-                                "local group", local_leader);
+        return chempi_error_set(MPI_ERR_RANK,
+                                "local leader %d is not in the "
+                                "local group",
+                                local_leader);
     rc = open_channel(local_group, stringtag, &ranks, &m.local);
     if (rc != MPI_SUCCESS)
         return rc;
     if (local_group->rank == local_leader) {
         if (remote_group && remote_leader >= 0 &&
             (uint32_t)remote_leader < remote_group->size)
-            m.remote_leader = (int)chempi_group_proc(remote_group,
-                                                     (uint32_t)remote_leader);
+            m.remote_leader =
+                (int)chempi_group_proc(remote_group, (uint32_t)remote_leader);
         else
-            rc = chempi_error_set(MPI_ERR_RANK, "remote leader %d is not in "
-                                  "the remote group", remote_leader);
+            rc = chempi_error_set(MPI_ERR_RANK,
+                                  "remote leader %d is not in "
+                                  "the remote group",
+                                  remote_leader);
     }
     if (rc == MPI_SUCCESS)
         rc = meet(&m, &made);
@@ -348,15 +354,15 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
     *newintracomm = MPI_COMM_NULL;
     if (!intercomm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "the communicator is not an "
-                                "intercommunicator");
+                                              "intercommunicator");
     both = chempi_comm_channel(intercomm);
     local = both;
     local.inter = NULL;
     rc = chempi_comm_agree_context(&both, &context);
     if (rc != MPI_SUCCESS)
         return rc;
-    rc = chempi_comm_swap(&local, intercomm, 0, local.tag, local.me == 0,
-                          &high, sizeof(high), &remote_high, &len);
+    rc = chempi_comm_swap(&local, intercomm, 0, local.tag, local.me == 0, &high,
+                          sizeof(high), &remote_high, &len);
     if (rc == MPI_SUCCESS) {
         bool is_first = is_local_first(intercomm, high, *(int *)remote_high);
 
@@ -365,7 +371,7 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
         made = group ? chempi_comm_make(group, NULL, context, context) : NULL;
         if (!made)
             rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a "
-                                  "communicator");
+                                                  "communicator");
     }
     free(remote_high);
     chempi_group_release(group);

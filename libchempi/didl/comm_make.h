@@ -88,8 +88,7 @@ void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
 
 /* vals[0..n) become the maxima over all members, n <= CHEMPI_COMM_VALS_MAX. */
 #define CHEMPI_COMM_VALS_MAX 8
-int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals,
-                    int n);
+int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n);
 /* Member 0's bytes to all (local side only). */
 int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
                       size_t len);
@@ -122,8 +121,8 @@ int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
 struct chempi_comm_agreement {
     struct chempi_list link; /* waiting, from the second round on */
     uint64_t key;
-    uint32_t from;  /* the next proposal is at least this */
-    uint32_t id;    /* proposed in this round; 0: none */
+    uint32_t from;   /* the next proposal is at least this */
+    uint32_t id;     /* proposed in this round; 0: none */
     uint32_t agreed; /* context, 0: not yet */
     bool is_first_round;
     bool is_owner; /* of the turn */

@@ -292,8 +292,8 @@ static int add_table_route(struct chempi_peer *peer, uint32_t node,
                               "the connection table names protocol \"%s\", "
                               "which device %s does not have",
                               range->protocol, range->device);
-    return add_route(peer, (uint32_t)device, (uint32_t)protocol,
-                     range->max_len, err);
+    return add_route(peer, (uint32_t)device, (uint32_t)protocol, range->max_len,
+                     err);
 }
 
 static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)

@@ -32,15 +32,15 @@ struct chempi_route {
     struct chempi_ep *ep;
     const struct chempi_dev_ops *ops;
     uint32_t protocol;
-    uint32_t device;      /* index among the open devices */
-    uint64_t inject_max;  /* bytes; 0: send() only */
-    uint64_t eager_max;   /* bytes */
-    uint64_t messages;    /* counters: sent by this route */
+    uint32_t device;     /* index among the open devices */
+    uint64_t inject_max; /* bytes; 0: send() only */
+    uint64_t eager_max;  /* bytes */
+    uint64_t messages;   /* counters: sent by this route */
     uint64_t bytes;
 };
 
 struct chempi_peer {
-    struct chempi_list waiting; /* struct chempi_outgoing */
+    struct chempi_list waiting;  /* struct chempi_outgoing */
     struct chempi_route *routes; /* [route_count]; NULL until first use */
     uint32_t serial_out;
     uint32_t serial_in;
@@ -52,12 +52,12 @@ struct chempi_peer {
     uint32_t node;
     uint32_t route_count;
     bool is_lost;
-    struct chempi_list dirty; /* engine: has something to settle */
-    struct chempi_list early; /* struct chempi_held.all, by serial */
+    struct chempi_list dirty;   /* engine: has something to settle */
+    struct chempi_list early;   /* struct chempi_held.all, by serial */
     struct chempi_list cancels; /* chempi_request.outgoing.link: sends whose
                                    cancellation is not answered yet */
-    struct chempi_list sync;  /* chempi_request.match_link: sync sends that
-                                 wait for their match, by serial */
+    struct chempi_list sync;    /* chempi_request.match_link: sync sends that
+                                   wait for their match, by serial */
 };
 
 /* Open the devices that the job needs, exchange their cards (not yet their

@@ -17,8 +17,8 @@ enum chempi_phase {
 };
 
 struct chempi_ctx {
-    _Atomic int phase;          /* enum chempi_phase */
-    int thread_level;           /* MPI_THREAD_* that was provided */
+    _Atomic int phase;            /* enum chempi_phase */
+    int thread_level;             /* MPI_THREAD_* that was provided */
     const struct chempi_job *job; /* a world of one has a made-up one */
     struct chempi_client *client; /* NULL in a world of one */
     struct chempi_services services;
@@ -30,9 +30,9 @@ extern struct chempi_ctx chempi_ctx;
 /* For the API's checks: MPI is usable now. */
 static inline bool chempi_ctx_is_up(void)
 {
-    return CHEMPI_LIKELY(atomic_load_explicit(&chempi_ctx.phase,
-                                              memory_order_acquire) ==
-                         CHEMPI_PHASE_UP);
+    return CHEMPI_LIKELY(
+        atomic_load_explicit(&chempi_ctx.phase, memory_order_acquire) ==
+        CHEMPI_PHASE_UP);
 }
 
 #endif

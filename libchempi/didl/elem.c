@@ -8,8 +8,8 @@
 
 /* One number of C type `type`. */
 #define ONE(kind, type)                                                        \
-    [CHEMPI_ELEM_##kind] = {sizeof(type),       sizeof(type),                  \
-                            _Alignof(type),     CHEMPI_ELEM_##kind,            \
+    [CHEMPI_ELEM_##kind] = {sizeof(type),     sizeof(type),                    \
+                            _Alignof(type),   CHEMPI_ELEM_##kind,              \
                             CHEMPI_ELEM_NONE, 0}
 
 /* A complex number of two `part`s. */
@@ -20,12 +20,9 @@
 
 /* A pair laid out as `type`. */
 #define PAIR(one, two, type, tone, ttwo)                                       \
-    [CHEMPI_ELEM_PAIR_##one##_##two] = {sizeof(tone) + sizeof(ttwo),           \
-                                        sizeof(type),                          \
-                                        _Alignof(type),                        \
-                                        CHEMPI_ELEM_##one,                     \
-                                        CHEMPI_ELEM_##two,                     \
-                                        offsetof(type, index)}
+    [CHEMPI_ELEM_PAIR_##one##_##two] = {                                       \
+        sizeof(tone) + sizeof(ttwo), sizeof(type),      _Alignof(type),        \
+        CHEMPI_ELEM_##one,           CHEMPI_ELEM_##two, offsetof(type, index)}
 
 /* 16 bytes with the alignment of long double, as Fortran compilers do. */
 struct quad {
@@ -74,12 +71,10 @@ const struct chempi_elem_info chempi_elem_table[CHEMPI_ELEM_COUNT] = {
     ONE(L128, struct quad),
     PAIR(F32, I32, struct chempi_elem_float_int, float, int),
     PAIR(F64, I32, struct chempi_elem_double_int, double, int),
-    [CHEMPI_ELEM_PAIR_LONG_I32] = {sizeof(long) + sizeof(int),
-                                   sizeof(struct chempi_elem_long_int),
-                                   _Alignof(struct chempi_elem_long_int),
-                                   CHEMPI_ELEM_I64, CHEMPI_ELEM_I32,
-                                   offsetof(struct chempi_elem_long_int,
-                                            index)},
+    [CHEMPI_ELEM_PAIR_LONG_I32] =
+        {sizeof(long) + sizeof(int), sizeof(struct chempi_elem_long_int),
+         _Alignof(struct chempi_elem_long_int), CHEMPI_ELEM_I64,
+         CHEMPI_ELEM_I32, offsetof(struct chempi_elem_long_int, index)},
     PAIR(I32, I32, struct chempi_elem_2int, int, int),
     PAIR(I16, I32, struct chempi_elem_short_int, short, int),
     PAIR(FLD, I32, struct chempi_elem_long_double_int, long double, int),

@@ -74,8 +74,7 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
     int rc;
 
     tx->protocol = route->protocol;
-    tx->needs_consent =
-        is_eager && !chempi_engine_has_quota(peer, tx->env.len);
+    tx->needs_consent = is_eager && !chempi_engine_has_quota(peer, tx->env.len);
     tx->env.flags =
         is_eager && !tx->needs_consent ? CHEMPI_ENVELOPE_COUNTED : 0;
     chempi_engine_stamp(peer, &tx->env);
@@ -153,8 +152,8 @@ static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
     struct chempi_waiting_sysmsg *msg;
 
     if (!out->is_system)
-        return try_send(peer, CHEMPI_CONTAINER_OF(out, struct chempi_request,
-                                                  outgoing));
+        return try_send(
+            peer, CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
     msg = CHEMPI_CONTAINER_OF(out, struct chempi_waiting_sysmsg, outgoing);
     return try_sysmsg(peer, &msg->env, msg->data);
 }
@@ -162,9 +161,8 @@ static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
 void chempi_engine_flush(struct chempi_peer *peer)
 {
     while (!chempi_list_is_empty(&peer->waiting)) {
-        struct chempi_outgoing *out =
-            CHEMPI_CONTAINER_OF(chempi_list_first(&peer->waiting),
-                                struct chempi_outgoing, link);
+        struct chempi_outgoing *out = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->waiting), struct chempi_outgoing, link);
         int rc;
 
         rc = peer->is_lost ? -EPIPE : send_waiting(peer, out);
@@ -339,9 +337,9 @@ static void match_or_hold(struct chempi_held *held)
         out_of_memory(held->peer, held->env.len);
 }
 
-static CHEMPI_NOINLINE enum chempi_verdict
-hold(struct chempi_peer *peer, const struct chempi_arrival *a,
-     struct chempi_rx **rx)
+static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
+                                                const struct chempi_arrival *a,
+                                                struct chempi_rx **rx)
 {
     struct chempi_held *held = hold_arrived(peer, a);
 

@@ -112,8 +112,8 @@ static int open_table(int fd, struct chempi_err *err)
         return chempi_err_set(err, -errno, "connection table: %s",
                               chempi_err_name(errno));
     env.table_len = (size_t)st.st_size;
-    env.table_data = chempi_sys->mmap(NULL, env.table_len, PROT_READ,
-                                      MAP_SHARED, fd, 0);
+    env.table_data =
+        chempi_sys->mmap(NULL, env.table_len, PROT_READ, MAP_SHARED, fd, 0);
     (void)close(fd);
     if (env.table_data == MAP_FAILED) {
         env.table_data = NULL;
@@ -211,10 +211,10 @@ static int init(int required, int *provided)
     int rc;
 
     if (chempi_ctx.phase != CHEMPI_PHASE_BEFORE)
-        return chempi_error_set(
-            MPI_ERR_OTHER, chempi_ctx.phase == CHEMPI_PHASE_AFTER
-                               ? "MPI was finalized; it cannot start again"
-                               : "MPI is initialized already");
+        return chempi_error_set(MPI_ERR_OTHER,
+                                chempi_ctx.phase == CHEMPI_PHASE_AFTER
+                                    ? "MPI was finalized; it cannot start again"
+                                    : "MPI is initialized already");
     if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
         return chempi_error_set(MPI_ERR_ARG, "no such thread level: %d",
                                 required);
@@ -290,8 +290,7 @@ int chempi_env_finalize(void)
     chempi_coll_fini();
     dropped = chempi_match_fini();
     if (dropped)
-        chempi_log(CHEMPI_LOG_INFO, "env",
-                   "%llu messages were never received",
+        chempi_log(CHEMPI_LOG_INFO, "env", "%llu messages were never received",
                    (unsigned long long)dropped);
     chempi_conn_close();
     chempi_comm_fini();

@@ -82,10 +82,9 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err)
 {
     if (neg_errno == 0)
         return MPI_SUCCESS;
-    return chempi_error_set(class_of_errno(neg_errno), "%s",
-                            err && err->text[0] != '\0'
-                                ? err->text
-                                : chempi_err_name(neg_errno));
+    return chempi_error_set(
+        class_of_errno(neg_errno), "%s",
+        err && err->text[0] != '\0' ? err->text : chempi_err_name(neg_errno));
 }
 
 void chempi_error_set_initial(struct chempi_errhandler *eh)
@@ -122,7 +121,8 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
     int exit_code = code & 0xff;
 
     put_place(place, sizeof(place));
-    (void)snprintf(text, sizeof(text), "%s: %s: %s%s%s (on %s, whose error "
+    (void)snprintf(text, sizeof(text),
+                   "%s: %s: %s%s%s (on %s, whose error "
                    "handler is %s: the job ends)",
                    place, func, name ? name : "an error that was added",
                    words[0] != '\0' ? ": " : "", words, object, why);
@@ -192,9 +192,7 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
     if (!comm)
         comm = &chempi_comm_self;
     handle = comm->handle;
-    return chempi_error_raise_on(chempi_errhandler_get(&comm->errhandler),
-                                 &handle,
-                                 comm->name[0] != '\0' ? comm->name
-                                                       : "a communicator",
-                                 code, func);
+    return chempi_error_raise_on(
+        chempi_errhandler_get(&comm->errhandler), &handle,
+        comm->name[0] != '\0' ? comm->name : "a communicator", code, func);
 }

@@ -16,7 +16,7 @@ struct chempi_comm;
 
 struct chempi_errhandler {
     struct chempi_object obj;
-    uint8_t kind;  /* enum chempi_errhandler_kind */
+    uint8_t kind; /* enum chempi_errhandler_kind */
     bool is_predefined;
     void (*fn)(void); /* the user's function, cast back by kind */
     MPI_Errhandler handle;
@@ -91,8 +91,8 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err);
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
 
 /* The same for an object of another kind: its error handler (a reference,
- * which is given up), the address of the user's handle (handed to the user's function) and a name for the words,
- * such as "session". */
+ * which is given up), the address of the user's handle (handed to the user's
+ * function) and a name for the words, such as "session". */
 int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
                           const char *object, int code, const char *func);
 

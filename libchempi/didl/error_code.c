@@ -29,7 +29,10 @@ struct name {
     const char *text;
 };
 
-#define NAME(x, text) {x, #x, text}
+#define NAME(x, text)                                                          \
+    {                                                                          \
+        x, #x, text                                                            \
+    }
 
 static const struct name names[] = {
     NAME(MPI_SUCCESS, "no error"),
@@ -177,8 +180,7 @@ static int take_slot_locked(void)
         if (table.room >= MAX_USER_CODES)
             return -1;
         room = table.room == 0 ? 16 : 2 * table.room;
-        codes = chempi_sys->realloc(table.codes,
-                                    (size_t)room * sizeof(*codes));
+        codes = chempi_sys->realloc(table.codes, (size_t)room * sizeof(*codes));
         if (!codes)
             return -1;
         table.codes = codes;
@@ -192,7 +194,8 @@ static int unknown(int code)
 {
     return chempi_error_set(MPI_ERR_ARG,
                             "%d is neither a predefined error code nor one "
-                            "that was added", code);
+                            "that was added",
+                            code);
 }
 
 /* errclass 0: the new code is a class. */
@@ -265,7 +268,8 @@ int chempi_error_add_string(int errorcode, const char *string)
     else
         rc = chempi_error_set(MPI_ERR_ARG,
                               "%d is not an error code that was added, so its "
-                              "string cannot be set", errorcode);
+                              "string cannot be set",
+                              errorcode);
     (void)pthread_mutex_unlock(&table.lock);
     return rc;
 }
@@ -288,15 +292,20 @@ static int drop_code(int code, bool is_class)
     (void)pthread_mutex_lock(&table.lock);
     user = find_user_locked(code);
     if (!user || (user->errclass == code) != is_class)
-        rc = chempi_error_set(MPI_ERR_ARG, "%d is not an error %s that was "
-                              "added", code, is_class ? "class" : "code");
+        rc = chempi_error_set(MPI_ERR_ARG,
+                              "%d is not an error %s that was "
+                              "added",
+                              code, is_class ? "class" : "code");
     else if (user->text)
-        rc = chempi_error_set(MPI_ERR_OTHER, "error %s %d still has a string: "
+        rc = chempi_error_set(MPI_ERR_OTHER,
+                              "error %s %d still has a string: "
                               "call MPI_Remove_error_string first",
                               is_class ? "class" : "code", code);
     else if (is_class && has_codes_locked(code))
-        rc = chempi_error_set(MPI_ERR_OTHER, "error class %d still has codes: "
-                              "call MPI_Remove_error_code first", code);
+        rc = chempi_error_set(MPI_ERR_OTHER,
+                              "error class %d still has codes: "
+                              "call MPI_Remove_error_code first",
+                              code);
     else
         user->is_used = false;
     (void)pthread_mutex_unlock(&table.lock);
@@ -324,8 +333,10 @@ int chempi_error_remove_string(int errorcode)
         free(user->text);
         user->text = NULL;
     } else {
-        rc = chempi_error_set(MPI_ERR_ARG, "error code %d has no string that "
-                              "was added", errorcode);
+        rc = chempi_error_set(MPI_ERR_ARG,
+                              "error code %d has no string that "
+                              "was added",
+                              errorcode);
     }
     (void)pthread_mutex_unlock(&table.lock);
     return rc;

@@ -46,8 +46,10 @@ static int map_init(struct rank_map *map, const struct chempi_group *group)
     map->mask = (uint32_t)(room - 1);
     map->slots = chempi_sys->calloc(room, sizeof(*map->slots));
     if (!map->slots)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room to search a group of "
-                                "%u processes", group->size);
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room to search a group of "
+                                "%u processes",
+                                group->size);
     for (uint32_t r = 0; r < group->size; r++) {
         uint32_t i = hash(group->procs[r]) & map->mask;
 
@@ -171,8 +173,8 @@ static int bad_rank(const struct chempi_group *group, long rank)
 }
 
 int chempi_group_translate_ranks(struct chempi_group *group1, int n,
-                                 const int *ranks1,
-                                 struct chempi_group *group2, int *ranks2)
+                                 const int *ranks1, struct chempi_group *group2,
+                                 int *ranks2)
 {
     struct rank_map map;
     int rc = map_init(&map, group2);
@@ -244,8 +246,8 @@ static uint32_t append_if(uint32_t *procs, uint32_t size,
     return size;
 }
 
-int chempi_group_union(struct chempi_group *group1,
-                       struct chempi_group *group2, MPI_Group *newgroup)
+int chempi_group_union(struct chempi_group *group1, struct chempi_group *group2,
+                       MPI_Group *newgroup)
 {
     uint64_t most = (uint64_t)group1->size + group2->size;
     uint32_t *procs = make_procs(most);
@@ -286,8 +288,7 @@ static int filter(struct chempi_group *group1, struct chempi_group *group2,
 }
 
 int chempi_group_intersection(struct chempi_group *group1,
-                              struct chempi_group *group2,
-                              MPI_Group *newgroup)
+                              struct chempi_group *group2, MPI_Group *newgroup)
 {
     return filter(group1, group2, true, newgroup);
 }
@@ -316,8 +317,7 @@ static int picks_init(struct picks *picks, const struct chempi_group *group)
     *picks = (struct picks){.group = group};
     picks->marks = chempi_sys->calloc(n, sizeof(*picks->marks));
     picks->ranks = make_procs(n);
-    return picks->marks && picks->ranks ? MPI_SUCCESS
-                                        : no_memory(group->size);
+    return picks->marks && picks->ranks ? MPI_SUCCESS : no_memory(group->size);
 }
 
 static void picks_fini(struct picks *picks)
@@ -352,11 +352,10 @@ static int pick_range(struct picks *picks, long first, long last, long stride)
     int rc = MPI_SUCCESS;
 
     if (stride == 0)
-        return chempi_error_set(MPI_ERR_ARG,
-                                "the range %ld..%ld has stride 0", first,
-                                last);
-    for (long r = first; (stride > 0 ? r <= last : r >= last) &&
-                         rc == MPI_SUCCESS; r += stride)
+        return chempi_error_set(MPI_ERR_ARG, "the range %ld..%ld has stride 0",
+                                first, last);
+    for (long r = first;
+         (stride > 0 ? r <= last : r >= last) && rc == MPI_SUCCESS; r += stride)
         rc = pick(picks, r);
     return rc;
 }
@@ -430,14 +429,14 @@ int chempi_group_excl(struct chempi_group *group, int n, const int *ranks,
     return select_list(group, n, ranks, false, newgroup);
 }
 
-int chempi_group_range_incl(struct chempi_group *group, int n,
-                            int ranges[][3], MPI_Group *newgroup)
+int chempi_group_range_incl(struct chempi_group *group, int n, int ranges[][3],
+                            MPI_Group *newgroup)
 {
     return select_ranges(group, n, ranges, true, newgroup);
 }
 
-int chempi_group_range_excl(struct chempi_group *group, int n,
-                            int ranges[][3], MPI_Group *newgroup)
+int chempi_group_range_excl(struct chempi_group *group, int n, int ranges[][3],
+                            MPI_Group *newgroup)
 {
     return select_ranges(group, n, ranges, false, newgroup);
 }

@@ -98,8 +98,7 @@ static bool make_room(struct chempi_info *info)
 }
 
 /* A new pair of copies at the end. */
-static bool append(struct chempi_info *info, const char *key,
-                   const char *value)
+static bool append(struct chempi_info *info, const char *key, const char *value)
 {
     struct chempi_info_pair pair;
 
@@ -232,8 +231,10 @@ static int null_info(void)
 static int check_key(const char *key)
 {
     if (!key || key[0] == '\0' || strlen(key) >= MPI_MAX_INFO_KEY)
-        return chempi_error_set(MPI_ERR_INFO_KEY, "an info key has 1 to %d "
-                                "characters", MPI_MAX_INFO_KEY - 1);
+        return chempi_error_set(MPI_ERR_INFO_KEY,
+                                "an info key has 1 to %d "
+                                "characters",
+                                MPI_MAX_INFO_KEY - 1);
     return MPI_SUCCESS;
 }
 
@@ -244,13 +245,15 @@ int chempi_info_set(struct chempi_info *info, const char *key,
 
     if (!info || info == &chempi_info_env)
         return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
-                                       "changed")
+                                                     "changed")
                     : null_info();
     if (rc != MPI_SUCCESS)
         return rc;
     if (!value || strlen(value) >= MPI_MAX_INFO_VAL)
-        return chempi_error_set(MPI_ERR_INFO_VALUE, "an info value has at "
-                                "most %d characters", MPI_MAX_INFO_VAL - 1);
+        return chempi_error_set(MPI_ERR_INFO_VALUE,
+                                "an info value has at "
+                                "most %d characters",
+                                MPI_MAX_INFO_VAL - 1);
     (void)pthread_mutex_lock(&lock);
     rc = put(info, key, value) ? MPI_SUCCESS : no_memory();
     (void)pthread_mutex_unlock(&lock);
@@ -264,7 +267,7 @@ int chempi_info_delete(struct chempi_info *info, const char *key)
 
     if (!info || info == &chempi_info_env)
         return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
-                                       "changed")
+                                                     "changed")
                     : null_info();
     if (rc != MPI_SUCCESS)
         return rc;
@@ -278,8 +281,7 @@ int chempi_info_delete(struct chempi_info *info, const char *key)
         info->count--;
         memmove(pair, pair + 1, (info->count - at) * sizeof(*pair));
     } else {
-        rc = chempi_error_set(MPI_ERR_INFO_NOKEY, "key \"%s\" is not set",
-                              key);
+        rc = chempi_error_set(MPI_ERR_INFO_NOKEY, "key \"%s\" is not set", key);
     }
     (void)pthread_mutex_unlock(&lock);
     return rc;
@@ -382,8 +384,10 @@ int chempi_info_get_nthkey(struct chempi_info *info, int n, char *key)
     if (n >= 0 && (uint32_t)n < info->count)
         cut_copy(key, MPI_MAX_INFO_KEY, info->pairs[n].key);
     else
-        rc = chempi_error_set(MPI_ERR_ARG, "there is no key number %d: the "
-                              "info object has %u", n, info->count);
+        rc = chempi_error_set(MPI_ERR_ARG,
+                              "there is no key number %d: the "
+                              "info object has %u",
+                              n, info->count);
     (void)pthread_mutex_unlock(&lock);
     return rc;
 }
@@ -410,7 +414,7 @@ int chempi_info_free(MPI_Info *info)
 
     if (!old || old == &chempi_info_env)
         return chempi_error_set(MPI_ERR_INFO, "the handle names no info "
-                                "object that could be freed");
+                                              "object that could be freed");
     chempi_info_release(old);
     *info = MPI_INFO_NULL;
     return MPI_SUCCESS;

@@ -219,14 +219,14 @@ struct chempi_request *chempi_match_take_posted(uint32_t context,
     ensure_table();
     req = first_posted(KIND_EXACT, context, source, tag);
     if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_TAG]))
-        req = older(req, first_posted(KIND_ANY_TAG, context, source,
-                                      MPI_ANY_TAG));
+        req = older(req,
+                    first_posted(KIND_ANY_TAG, context, source, MPI_ANY_TAG));
     if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_SOURCE]))
-        req = older(req, first_posted(KIND_ANY_SOURCE, context, MPI_ANY_SOURCE,
-                                      tag));
+        req = older(
+            req, first_posted(KIND_ANY_SOURCE, context, MPI_ANY_SOURCE, tag));
     if (CHEMPI_UNLIKELY(table.posted[KIND_ANY]))
-        req = older(req, first_posted(KIND_ANY, context, MPI_ANY_SOURCE,
-                                      MPI_ANY_TAG));
+        req = older(
+            req, first_posted(KIND_ANY, context, MPI_ANY_SOURCE, MPI_ANY_TAG));
     if (req)
         chempi_match_unpost(req);
     return req;
@@ -261,8 +261,7 @@ static CHEMPI_COLD int start_kind(int kind)
 {
     int rc = 0;
 
-    CHEMPI_LIST_FOR(pos, &table.all)
-    {
+    CHEMPI_LIST_FOR (pos, &table.all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 
@@ -360,8 +359,7 @@ struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
                                              uint32_t serial)
 {
     ensure_table();
-    CHEMPI_LIST_FOR(pos, &table.all)
-    {
+    CHEMPI_LIST_FOR (pos, &table.all) {
         struct chempi_held *held =
             CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
 

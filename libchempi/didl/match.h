@@ -36,7 +36,7 @@ enum chempi_held_state {
 
 /* A message without a receive: unexpected, early, or taken by MPI_Mprobe. */
 struct chempi_held {
-    struct chempi_object obj; /* CHEMPI_MAGIC_MESSAGE: a MPI_Message too */
+    struct chempi_object obj;  /* CHEMPI_MAGIC_MESSAGE: a MPI_Message too */
     struct chempi_incoming in; /* HELD_STREAM only */
     struct chempi_list by[CHEMPI_MATCH_KINDS];
     struct chempi_list all;

@@ -51,8 +51,7 @@ static inline void chempi_object_hold(struct chempi_object *obj)
 /* True when the last reference is gone and the caller must destroy it. */
 static inline bool chempi_object_drop(struct chempi_object *obj)
 {
-    return atomic_fetch_sub_explicit(&obj->refs, 1, memory_order_acq_rel) ==
-           1;
+    return atomic_fetch_sub_explicit(&obj->refs, 1, memory_order_acq_rel) == 1;
 }
 
 #endif

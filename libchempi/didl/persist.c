@@ -54,10 +54,9 @@ static int send_init(const void *buf, MPI_Count count,
 }
 
 #define INIT(name, mode)                                                       \
-    int chempi_pt2pt_##name(const void *buf, MPI_Count count,                  \
-                            struct chempi_datatype *datatype, int dest,        \
-                            int tag, struct chempi_comm *comm,                 \
-                            MPI_Request *request)                              \
+    int chempi_pt2pt_##name(                                                   \
+        const void *buf, MPI_Count count, struct chempi_datatype *datatype,    \
+        int dest, int tag, struct chempi_comm *comm, MPI_Request *request)     \
     {                                                                          \
         return send_init(buf, count, datatype, dest, tag, comm, mode,          \
                          request);                                             \
@@ -200,9 +199,8 @@ static int isendrecv(const void *sendbuf, MPI_Count sendcount,
     pair.parent->packed = packed;
     chempi_p2p_init_recv(pair.recv, recvbuf, recvcount, recvtype, source,
                          recvtag, comm, CHEMPI_CONTEXT_PT2PT);
-    chempi_p2p_init_send(pair.send, sendbuf, sendcount, sendtype, dest,
-                         sendtag, comm, CHEMPI_CONTEXT_PT2PT,
-                         CHEMPI_SEND_STANDARD);
+    chempi_p2p_init_send(pair.send, sendbuf, sendcount, sendtype, dest, sendtag,
+                         comm, CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_STANDARD);
     rc = start_half(pair.recv, pair.parent);
     if (rc) {
         chempi_p2p_fini(pair.send);
@@ -277,10 +275,10 @@ int chempi_pt2pt_sendrecv_replace(void *buf, MPI_Count count,
     rc = copy_out(buf, count, datatype, &copy);
     if (rc)
         return rc;
-    rc = chempi_pt2pt_sendrecv_on(
-        copy, count * datatype->size, chempi_datatype_lookup(MPI_BYTE), dest,
-        sendtag, buf, count, datatype, source, recvtag, comm,
-        CHEMPI_CONTEXT_PT2PT, status);
+    rc = chempi_pt2pt_sendrecv_on(copy, count * datatype->size,
+                                  chempi_datatype_lookup(MPI_BYTE), dest,
+                                  sendtag, buf, count, datatype, source,
+                                  recvtag, comm, CHEMPI_CONTEXT_PT2PT, status);
     free(copy);
     return rc;
 }

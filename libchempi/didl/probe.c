@@ -28,8 +28,8 @@ static bool is_found(void *arg)
                                         look->take, &look->error);
     if (look->held)
         chempi_status_set(&look->status, look->held->env.source,
-                          look->held->env.tag,
-                          (MPI_Count)look->held->env.len, false);
+                          look->held->env.tag, (MPI_Count)look->held->env.len,
+                          false);
     return look->held || look->error;
 }
 
@@ -173,8 +173,8 @@ static void start_mrecv(struct chempi_request *req, struct chempi_held *held,
 {
     struct chempi_comm *comm = held->comm;
 
-    chempi_p2p_init_recv(req, buf, count, type, held->env.source,
-                         held->env.tag, comm, CHEMPI_CONTEXT_PT2PT);
+    chempi_p2p_init_recv(req, buf, count, type, held->env.source, held->env.tag,
+                         comm, CHEMPI_CONTEXT_PT2PT);
     chempi_comm_release(comm); /* the handle's; the request holds its own */
     held->comm = NULL;
     chempi_p2p_aim_recv(req);

@@ -84,8 +84,7 @@ static int poll_hooks(void)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE(pos, &progress.hooks)
-    {
+    CHEMPI_LIST_FOR_SAFE (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
             CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
 
@@ -142,8 +141,7 @@ static bool call_finished(void)
 {
     bool is_any = false;
 
-    CHEMPI_LIST_FOR_SAFE(pos, &progress.waiters)
-    {
+    CHEMPI_LIST_FOR_SAFE (pos, &progress.waiters) {
         struct waiter *waiter = CHEMPI_CONTAINER_OF(pos, struct waiter, link);
 
         if (!waiter->done(waiter->arg))
@@ -182,9 +180,9 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     bool has_fds = chempi_conn_has_fds();
     int limit_ms;
 
-    limit_ms = chempi_wake_prepare(progress.wake,
-                                   has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
-                                           : CHEMPI_WAKE_ASLEEP_FUTEX);
+    limit_ms =
+        chempi_wake_prepare(progress.wake, has_fds ? CHEMPI_WAKE_ASLEEP_EPOLL
+                                                   : CHEMPI_WAKE_ASLEEP_FUTEX);
     chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
     if (done(arg) || call_finished() || is_anything_ready()) {
@@ -382,7 +380,6 @@ int chempi_progress_init(void)
 void chempi_progress_fini(void)
 {
     if (progress.wake_fd >= 0)
-        chempi_pollset_remove(chempi_ctx.services.pollset,
-                              &progress.wake_item);
+        chempi_pollset_remove(chempi_ctx.services.pollset, &progress.wake_item);
     progress.is_up = false;
 }

@@ -186,8 +186,9 @@ void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
         ops = &null_send_ops;
     else if (mode == CHEMPI_SEND_BUFFERED)
         ops = &bsend_ops;
-    chempi_request_init(req, dest == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
-                                                   : CHEMPI_REQUEST_SEND,
+    chempi_request_init(req,
+                        dest == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
+                                              : CHEMPI_REQUEST_SEND,
                         ops, comm, type);
     req->mode = (uint8_t)mode;
     req->buf = (void *)(uintptr_t)buf;
@@ -204,9 +205,9 @@ void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
                           int source, int tag, struct chempi_comm *comm,
                           uint32_t kind)
 {
-    chempi_request_init(req, source == MPI_PROC_NULL
-                                 ? CHEMPI_REQUEST_NULL_PEER
-                                 : CHEMPI_REQUEST_RECV,
+    chempi_request_init(req,
+                        source == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
+                                                : CHEMPI_REQUEST_RECV,
                         source == MPI_PROC_NULL ? &null_recv_ops : &recv_ops,
                         comm, type);
     req->buf = buf;
@@ -239,9 +240,8 @@ static int no_memory(void)
     return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
 }
 
-static int isend(const void *buf, MPI_Count count,
-                 struct chempi_datatype *type, int dest, int tag,
-                 struct chempi_comm *comm, uint32_t kind,
+static int isend(const void *buf, MPI_Count count, struct chempi_datatype *type,
+                 int dest, int tag, struct chempi_comm *comm, uint32_t kind,
                  enum chempi_send_mode mode, struct chempi_request **out)
 {
     struct chempi_request *req;
@@ -283,12 +283,10 @@ static int irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
 
 /* ---- blocking ---- */
 
-static CHEMPI_NOINLINE int send_by_request(const void *buf, MPI_Count count,
-                                           struct chempi_datatype *type,
-                                           int dest, int tag,
-                                           struct chempi_comm *comm,
-                                           uint32_t kind,
-                                           enum chempi_send_mode mode)
+static CHEMPI_NOINLINE int
+send_by_request(const void *buf, MPI_Count count, struct chempi_datatype *type,
+                int dest, int tag, struct chempi_comm *comm, uint32_t kind,
+                enum chempi_send_mode mode)
 {
     struct chempi_request req;
     int rc;
@@ -367,8 +365,8 @@ int chempi_pt2pt_isend_on(const void *buf, MPI_Count count,
                           enum chempi_context_kind kind,
                           struct chempi_request **out)
 {
-    return isend(buf, count, type, dest, tag, comm, kind,
-                 CHEMPI_SEND_STANDARD, out);
+    return isend(buf, count, type, dest, tag, comm, kind, CHEMPI_SEND_STANDARD,
+                 out);
 }
 
 int chempi_pt2pt_irecv_on(void *buf, MPI_Count count,
@@ -505,10 +503,9 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
 }
 
 #define NONBLOCKING(name, mode)                                                \
-    int chempi_pt2pt_##name(const void *buf, MPI_Count count,                  \
-                            struct chempi_datatype *datatype, int dest,        \
-                            int tag, struct chempi_comm *comm,                 \
-                            MPI_Request *request)                              \
+    int chempi_pt2pt_##name(                                                   \
+        const void *buf, MPI_Count count, struct chempi_datatype *datatype,    \
+        int dest, int tag, struct chempi_comm *comm, MPI_Request *request)     \
     {                                                                          \
         struct chempi_request *req = NULL;                                     \
         int rc = isend(buf, count, datatype, dest, tag, comm,                  \
@@ -558,8 +555,7 @@ int chempi_pt2pt_sendrecv(const void *sendbuf, MPI_Count sendcount,
                           int recvtag, struct chempi_comm *comm,
                           MPI_Status *status)
 {
-    return chempi_pt2pt_sendrecv_on(sendbuf, sendcount, sendtype, dest,
-                                    sendtag, recvbuf, recvcount, recvtype,
-                                    source, recvtag, comm,
-                                    CHEMPI_CONTEXT_PT2PT, status);
+    return chempi_pt2pt_sendrecv_on(
+        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+        recvtype, source, recvtag, comm, CHEMPI_CONTEXT_PT2PT, status);
 }

@@ -42,8 +42,7 @@ int chempi_pt2pt_sendrecv_on(const void *sbuf, MPI_Count scount,
                              void *rbuf, MPI_Count rcount,
                              struct chempi_datatype *rtype, int source,
                              int rtag, struct chempi_comm *comm,
-                             enum chempi_context_kind kind,
-                             MPI_Status *status);
+                             enum chempi_context_kind kind, MPI_Status *status);
 
 /* Wait for all of reqs[0..n) and free them (NULL entries are skipped).
  * Returns the first error class. */

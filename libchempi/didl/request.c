@@ -19,8 +19,7 @@ static struct {
 void chempi_request_init(struct chempi_request *req,
                          enum chempi_request_kind kind,
                          const struct chempi_request_ops *ops,
-                         struct chempi_comm *comm,
-                         struct chempi_datatype *type)
+                         struct chempi_comm *comm, struct chempi_datatype *type)
 {
     chempi_object_init(&req->obj, CHEMPI_MAGIC_REQUEST);
     req->ops = ops;

@@ -89,13 +89,13 @@ struct chempi_request {
     int32_t peer_rank; /* argument: destination, source or MPI_ANY_SOURCE */
     int32_t peer_tag;  /* argument: tag or MPI_ANY_TAG */
     uint32_t context;
-    struct chempi_peer *peer;    /* of a send */
+    struct chempi_peer *peer; /* of a send */
     struct chempi_outgoing outgoing;
     struct chempi_list match_link; /* posted receives; sync sends */
     struct chempi_queue *queue;
     uint64_t stamp;
     struct chempi_request *parent; /* of an orphan: told of completion */
-    void *packed; /* buffered sends: memory to give back */
+    void *packed;                  /* buffered sends: memory to give back */
     struct chempi_iter iter;
     union {
         struct chempi_tx tx;

@@ -24,8 +24,7 @@ int chempi_sysmsg_send(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
 static struct chempi_request *find_sync(struct chempi_peer *peer,
                                         uint32_t serial)
 {
-    CHEMPI_LIST_FOR(pos, &peer->sync)
-    {
+    CHEMPI_LIST_FOR (pos, &peer->sync) {
         struct chempi_request *req =
             CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
 

@@ -485,8 +485,8 @@ int chempi_request_free(MPI_Request *request)
 
     if (!req)
         return chempi_error_set(MPI_ERR_REQUEST, "this is not a request");
-    if (req->kind == CHEMPI_REQUEST_GENERAL &&
-        req->is_active && is_complete(req))
+    if (req->kind == CHEMPI_REQUEST_GENERAL && req->is_active &&
+        is_complete(req))
         (void)chempi_request_release_general(req);
     chempi_lane_lock(&chempi_lane_main);
     if (req->is_active && !chempi_request_is_complete(req))

@@ -28,8 +28,7 @@ CHEMPI_INLINE char *at(char *mem, int64_t offset)
     return (char *)((uintptr_t)mem + (uintptr_t)offset);
 }
 
-CHEMPI_INLINE void move(char *mem, char *packed, size_t len,
-                        enum direction dir)
+CHEMPI_INLINE void move(char *mem, char *packed, size_t len, enum direction dir)
 {
     if (dir == PACK)
         memcpy(packed, mem, len);
@@ -136,9 +135,9 @@ CHEMPI_INLINE void strided(char *mem, int64_t stride, char *packed,
         strided_loop(mem, stride, packed, packed_stride, n, len, 0, dir);
 }
 
-CHEMPI_INLINE void indexed_loop(char *mem, const int64_t *offsets,
-                                char *packed, uint64_t n, size_t len,
-                                size_t part, enum direction dir)
+CHEMPI_INLINE void indexed_loop(char *mem, const int64_t *offsets, char *packed,
+                                uint64_t n, size_t len, size_t part,
+                                enum direction dir)
 {
     for (uint64_t i = 0; i < n; i++) {
         if (part != 0)
@@ -251,7 +250,7 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
         char *packed, uint64_t n)                                              \
     {                                                                          \
         for (uint64_t i = 0; i < n; i++)                                       \
-            move_any(at(mem, offsets[i]), packed + (starts[i] - starts[0]),       \
+            move_any(at(mem, offsets[i]), packed + (starts[i] - starts[0]),    \
                      starts[i + 1] - starts[i], dir);                          \
     }
 
@@ -301,17 +300,16 @@ static void move_columns(const struct chempi_layout_node *node, char *mem,
 
         for (uint64_t i = 0; i < node->count; i++) {
             bool is_runs = node->kind == CHEMPI_LAYOUT_RUNS;
-            int64_t offset = node->offsets ? node->offsets[i]
-                                           : (int64_t)i * node->stride;
-            uint64_t start = is_runs ? node->starts[i]
-                                     : i * node->child->size;
-            uint64_t len = is_runs ? node->starts[i + 1] - start
-                                   : node->child->size;
+            int64_t offset =
+                node->offsets ? node->offsets[i] : (int64_t)i * node->stride;
+            uint64_t start = is_runs ? node->starts[i] : i * node->child->size;
+            uint64_t len =
+                is_runs ? node->starts[i + 1] - start : node->child->size;
 
             if (!is_runs)
                 offset += node->child->offset;
-            do_strided(at(mem, offset), stride, packed + start, (int64_t)node->size,
-                       rows, len, dir);
+            do_strided(at(mem, offset), stride, packed + start,
+                       (int64_t)node->size, rows, len, dir);
         }
         mem = at(mem, (int64_t)rows * stride);
         packed += rows * node->size;
@@ -379,7 +377,8 @@ static void move_children(const struct chempi_layout_node *node, char *mem,
         break;
     case CHEMPI_LAYOUT_PARTS:
         for (uint64_t i = first; i < first + n; i++) {
-            move_whole(node->children[i], at(mem, node->offsets[i]), packed, dir);
+            move_whole(node->children[i], at(mem, node->offsets[i]), packed,
+                       dir);
             packed += node->children[i]->size;
         }
         break;
@@ -429,8 +428,8 @@ static uint64_t child_size(const struct chempi_layout_node *node, uint64_t i)
 static char *child_base(const struct chempi_layout_node *node, char *mem,
                         uint64_t i)
 {
-    return at(mem, node->offsets ? node->offsets[i]
-                                 : (int64_t)i * node->stride);
+    return at(mem,
+              node->offsets ? node->offsets[i] : (int64_t)i * node->stride);
 }
 
 static void move_range(const struct chempi_layout_node *node, char *mem,
@@ -447,8 +446,8 @@ static void move_in_child(const struct chempi_layout_node *node, char *mem,
     if (node->kind == CHEMPI_LAYOUT_RUNS)
         move(base + from, packed, to - from, dir);
     else
-        move_range(node->children ? node->children[i] : node->child, base,
-                   from, to, packed, dir);
+        move_range(node->children ? node->children[i] : node->child, base, from,
+                   to, packed, dir);
 }
 
 /* The whole children from i on that end at or before `to`. */
@@ -493,8 +492,8 @@ static void move_range(const struct chempi_layout_node *node, char *mem,
         return;
     n = whole_children(node, i, to);
     if (n > 0) {
-        uint64_t end = node->starts ? node->starts[i + n]
-                                    : (i + n) * node->child->size;
+        uint64_t end =
+            node->starts ? node->starts[i + n] : (i + n) * node->child->size;
 
         move_children(node, mem, i, n, packed, dir);
         packed += end - from;
@@ -512,8 +511,8 @@ static void move_range(const struct chempi_layout_node *node, char *mem,
  * is merged with it where the elements continue each other. Lives on the
  * caller's stack.
  */
-static const struct chempi_layout_node *
-whole(const struct chempi_iter *iter, struct chempi_layout_node *top)
+static const struct chempi_layout_node *whole(const struct chempi_iter *iter,
+                                              struct chempi_layout_node *top)
 {
     const struct chempi_layout_node *root = iter->layout->root;
     uint64_t count = iter->state[0];
@@ -573,8 +572,7 @@ size_t chempi_iter_pack(struct chempi_iter *iter, void *dst, size_t max)
     return advance(iter, dst, max, PACK);
 }
 
-size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src,
-                          size_t len)
+size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src, size_t len)
 {
     return advance(iter, (char *)(uintptr_t)src, len, UNPACK);
 }

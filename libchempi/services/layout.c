@@ -49,8 +49,8 @@ void chempi_layout_release(const struct chempi_layout_node *node)
 {
     struct chempi_layout_node *old = writable(node);
 
-    if (!old || atomic_fetch_sub_explicit(&old->refs, 1,
-                                          memory_order_acq_rel) != 1)
+    if (!old ||
+        atomic_fetch_sub_explicit(&old->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (old->children)
         for (uint64_t i = 0; i < old->count; i++)
@@ -99,8 +99,8 @@ static uint64_t saturated(uint64_t a, uint64_t b)
 
 static void *copy_array(const void *from, uint64_t count, size_t each)
 {
-    void *copy = count <= SIZE_MAX / each ? chempi_sys->malloc(count * each)
-                                          : NULL;
+    void *copy =
+        count <= SIZE_MAX / each ? chempi_sys->malloc(count * each) : NULL;
 
     if (copy)
         memcpy(copy, from, count * each);
@@ -140,9 +140,8 @@ static struct chempi_layout_node *own(const struct chempi_layout_node *node)
             is_good = (copy->offsets = copy_array(node->offsets, node->count,
                                                   sizeof(int64_t))) != NULL;
         if (is_good && node->starts)
-            is_good = (copy->starts =
-                           copy_array(node->starts, node->count + 1,
-                                      sizeof(uint64_t))) != NULL;
+            is_good = (copy->starts = copy_array(node->starts, node->count + 1,
+                                                 sizeof(uint64_t))) != NULL;
         if (is_good && node->child)
             copy->child = chempi_layout_hold(node->child);
         if (is_good && node->children) {
@@ -198,8 +197,7 @@ static bool push(struct blocks *blocks, int64_t offset, uint64_t len)
 
     if (len == 0)
         return true;
-    if (len > INT64_MAX - blocks->size ||
-        offset > INT64_MAX - (int64_t)len)
+    if (len > INT64_MAX - blocks->size || offset > INT64_MAX - (int64_t)len)
         return false;
     blocks->size += len;
     if (blocks->count > 0)
@@ -242,9 +240,8 @@ static bool push_tree(struct blocks *blocks,
         if (node->kind == CHEMPI_LAYOUT_RUNS)
             is_good = push(blocks, at, node->starts[i + 1] - node->starts[i]);
         else
-            is_good = push_tree(blocks,
-                                node->children ? node->children[i]
-                                               : node->child, at);
+            is_good = push_tree(
+                blocks, node->children ? node->children[i] : node->child, at);
     }
     return is_good;
 }
@@ -307,8 +304,8 @@ static const struct chempi_layout_node *make_runs(const struct blocks *blocks,
                                                   int64_t *offsets)
 {
     struct chempi_layout_node *node = make(CHEMPI_LAYOUT_RUNS);
-    uint64_t *starts = chempi_sys->malloc((blocks->count + 1) *
-                                          sizeof(*starts));
+    uint64_t *starts =
+        chempi_sys->malloc((blocks->count + 1) * sizeof(*starts));
 
     if (!node || !starts) {
         chempi_layout_release(node);
@@ -336,10 +333,9 @@ static const struct chempi_layout_node *from_blocks(struct blocks *blocks,
     int64_t *offsets = NULL;
 
     if (is_good && blocks->count <= 1) {
-        node = blocks->count == 0
-                   ? chempi_layout_block(0, 0)
-                   : chempi_layout_block(blocks->list[0].offset,
-                                         blocks->list[0].len);
+        node = blocks->count == 0 ? chempi_layout_block(0, 0)
+                                  : chempi_layout_block(blocks->list[0].offset,
+                                                        blocks->list[0].len);
     } else if (is_good) {
         offsets = chempi_sys->malloc(blocks->count * sizeof(*offsets));
         for (uint64_t i = 0; offsets && i < blocks->count; i++)
@@ -347,8 +343,8 @@ static const struct chempi_layout_node *from_blocks(struct blocks *blocks,
         if (offsets && is_even(blocks)) {
             child = chempi_layout_block(0, blocks->list[0].len);
             if (child)
-                node = make_indexed(child, blocks->count, offsets,
-                                    blocks->size);
+                node =
+                    make_indexed(child, blocks->count, offsets, blocks->size);
             else
                 free(offsets);
         } else if (offsets) {
@@ -537,8 +533,9 @@ static bool is_one_child(uint64_t count,
     return true;
 }
 
-static bool is_worth_writing_out(
-    uint64_t count, const struct chempi_layout_node *const *children)
+static bool
+is_worth_writing_out(uint64_t count,
+                     const struct chempi_layout_node *const *children)
 {
     uint64_t total = 0;
     bool is_all_blocks = true;

@@ -59,8 +59,7 @@ static void cancel_between(void)
     } else if (check_rank() == 0) {
         values[0] = 10;
         values[1] = 20;
-        MPI_Recv(NULL, 0, MPI_BYTE, 1, WORD, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, WORD, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         MPI_Send(&values[0], 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
         MPI_Send(&values[1], 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
     }

@@ -42,8 +42,8 @@ static void expect(const int *data, int from, int to, int count,
 {
     for (int i = 0; i < count; i++)
         if (data[i] != value_of(from, to, i)) {
-            CHECK(false, "%s of %d on %d ranks: block %d to %d, place %d",
-                  call, count, on.size, from, to, i);
+            CHECK(false, "%s of %d on %d ranks: block %d to %d, place %d", call,
+                  count, on.size, from, to, i);
             return;
         }
 }
@@ -305,8 +305,7 @@ static void in_a_row(void)
         MPI_Bcast(&value, 1, MPI_INT, i % check_size(), MPI_COMM_WORLD);
         CHECK(value == i, "bcast %d in a row gave %d", i, value);
         MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        CHECK(sum == i * check_size(), "allreduce %d in a row gave %d", i,
-              sum);
+        CHECK(sum == i * check_size(), "allreduce %d in a row gave %d", i, sum);
     }
 }
 

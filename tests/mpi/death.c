@@ -30,8 +30,8 @@ int main(int argc, char **argv)
     const char *before = getenv("DEATH_RANK_ENV");
 
     /* Before MPI_Init nobody knows its rank but from the launcher. */
-    if (strcmp(how, "early") == 0 && before != NULL &&
-        getenv(before) != NULL && atoi(getenv(before)) == who)
+    if (strcmp(how, "early") == 0 && before != NULL && getenv(before) != NULL &&
+        atoi(getenv(before)) == who)
         return code;
     check_start(&argc, &argv);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -45,6 +45,6 @@ int main(int argc, char **argv)
         return 0; /* "return": without MPI_Finalize, as if all were well */
     }
     for (;;)
-        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
 }

@@ -51,8 +51,7 @@ static void receiver(long messages, int len)
     char *data = check_alloc((size_t)len);
 
     for (int r = 1; r < check_size(); r++)
-        MPI_Recv(NULL, 0, MPI_BYTE, r, LAST, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_BYTE, r, LAST, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     for (int r = 1; r < check_size(); r++) {
         for (long i = 0; i < messages; i++) {
             MPI_Recv(data, len, MPI_BYTE, r, TAG, MPI_COMM_WORLD,

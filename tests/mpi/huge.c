@@ -6,7 +6,8 @@
 #include "check.h"
 
 #define TAG 2
-#define STEP 4093 /* bytes between two looks; prime, so all columns are seen */
+#define STEP 4093 /* bytes between two looks; prime, so all columns are seen   \
+                   */
 
 static size_t available_bytes(void)
 {

@@ -9,7 +9,7 @@
 #define GO 6
 #define LARGEST ((size_t)1 << 20)
 
-static const size_t sizes[] = {0,    1,     7,     48,     64,    100,  1000,
+static const size_t sizes[] = {0,    1,     7,     48,     64,     100,    1000,
                                4096, 10000, 32768, 100000, 300000, LARGEST};
 #define SIZE_COUNT (sizeof(sizes) / sizeof(sizes[0]))
 
@@ -179,8 +179,8 @@ static void buffered_overflow(void)
         return;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Buffer_attach(space, (int)sizeof(space));
-    int error = MPI_Bsend(data, (int)sizeof(data), MPI_BYTE, 1, TAG,
-                          MPI_COMM_WORLD);
+    int error =
+        MPI_Bsend(data, (int)sizeof(data), MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
     int class = MPI_SUCCESS;
     if (error != MPI_SUCCESS)
         MPI_Error_class(error, &class);

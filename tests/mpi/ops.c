@@ -47,7 +47,8 @@ static int value_of(int r, int i)
                 C next = (C)value_of(r, i);                                    \
                 want = (C)EXPR(want, next);                                    \
             }                                                                  \
-            CHECK(all[i] == want, #OP " of " #TYPE ": allreduce, place %d", i);\
+            CHECK(all[i] == want, #OP " of " #TYPE ": allreduce, place %d",    \
+                  i);                                                          \
             CHECK(check_rank() != root || out[i] == want,                      \
                   #OP " of " #TYPE ": reduce, place %d", i);                   \
         }                                                                      \
@@ -112,7 +113,8 @@ OP_TEST(byte, unsigned char, MPI_BYTE, MPI_BXOR, BXOR)
     test_##NAME##_SUM(count), test_##NAME##_PROD(count),                       \
         test_##NAME##_MAX(count), test_##NAME##_MIN(count)
 #define RUN_LOGIC(NAME)                                                        \
-    test_##NAME##_LAND(count), test_##NAME##_LOR(count), test_##NAME##_LXOR(count)
+    test_##NAME##_LAND(count), test_##NAME##_LOR(count),                       \
+        test_##NAME##_LXOR(count)
 #define RUN_INTEGER(NAME, C, TYPE)                                             \
     RUN_ARITHMETIC(NAME), RUN_LOGIC(NAME), test_##NAME##_BAND(count),          \
         test_##NAME##_BOR(count), test_##NAME##_BXOR(count);
@@ -136,7 +138,10 @@ static void predefined(int count)
 #define LOC_TEST(NAME, C, TYPE)                                                \
     static void test_loc_##NAME(int count)                                     \
     {                                                                          \
-        struct pair { C value; int index; };                                   \
+        struct pair {                                                          \
+            C value;                                                           \
+            int index;                                                         \
+        };                                                                     \
         struct pair *in = check_alloc(sizeof(*in) * (size_t)count);            \
         struct pair *out = check_alloc(sizeof(*in) * (size_t)count);           \
         for (int way = 0; way < 2; way++) {                                    \
@@ -218,8 +223,7 @@ static void in_rank_order(int root)
                    MPI_COMM_WORLD);
         CHECK(check_rank() != root || (out.a == want.a && out.b == want.b),
               "reduce to %d does not keep the order of ranks", root);
-        MPI_Allreduce(&mine, &out, 2 * COUNT, MPI_UNSIGNED, op,
-                      MPI_COMM_WORLD);
+        MPI_Allreduce(&mine, &out, 2 * COUNT, MPI_UNSIGNED, op, MPI_COMM_WORLD);
         CHECK(out.a == want.a && out.b == want.b,
               "allreduce does not keep the order of ranks");
     }
@@ -249,8 +253,8 @@ static void left_wins(int count)
     for (int i = 0; i < count; i++)
         CHECK(out[i] == i % 997, "allreduce of %d: place %d has %d", count, i,
               out[i]);
-    MPI_Reduce(check_rank() == 0 ? MPI_IN_PLACE : in, in, count, MPI_INT, op,
-               0, MPI_COMM_WORLD);
+    MPI_Reduce(check_rank() == 0 ? MPI_IN_PLACE : in, in, count, MPI_INT, op, 0,
+               MPI_COMM_WORLD);
     for (int i = 0; i < count; i++)
         CHECK(check_rank() != 0 || in[i] == i % 997,
               "reduce in place of %d: place %d has %d", count, i, in[i]);

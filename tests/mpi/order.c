@@ -30,10 +30,10 @@ struct message {
 struct stream {
     int src;
     int dst;
-    long done;                 /* all messages below are complete */
-    long posted;               /* sender: all messages below are posted */
-    bool *ready;               /* [messages] */
-    void *data[WINDOW];        /* sender's buffers */
+    long done;          /* all messages below are complete */
+    long posted;        /* sender: all messages below are posted */
+    bool *ready;        /* [messages] */
+    void *data[WINDOW]; /* sender's buffers */
 };
 
 static struct {
@@ -41,9 +41,9 @@ static struct {
     long messages;
     size_t max_len;
     uint64_t random;
-    struct stream *out;        /* [size] */
-    struct stream *in;         /* [size] */
-    MPI_Request *requests;     /* size * WINDOW sends, then BATCH_MAX receives */
+    struct stream *out;    /* [size] */
+    struct stream *in;     /* [size] */
+    MPI_Request *requests; /* size * WINDOW sends, then BATCH_MAX receives */
     int *indices;
     MPI_Status *statuses;
     char *buffers[BATCH_MAX];
@@ -109,8 +109,8 @@ static void send_completed(int slot)
     struct stream *stream = &test.out[slot / WINDOW];
     int place = slot % WINDOW;
     long base = stream->done - stream->done % WINDOW;
-    long i = base + place >= stream->done ? base + place
-                                          : base + place + WINDOW;
+    long i =
+        base + place >= stream->done ? base + place : base + place + WINDOW;
 
     free(stream->data[place]);
     stream->data[place] = NULL;
@@ -144,8 +144,7 @@ static void complete(int receives, MPI_Status *kept, bool drain)
 
 /* The message below `end` that is the skip-th (from 0) not yet received with
  * this tag or any; -1 when there is none. */
-static long next_index(const struct stream *stream, int tag, int skip,
-                       long end)
+static long next_index(const struct stream *stream, int tag, int skip, long end)
 {
     for (long i = stream->done; i < end; i++) {
         if (stream->ready[i])

@@ -89,8 +89,7 @@ static void nothing_there(void)
     MPI_Iprobe(MPI_ANY_SOURCE, 4000, MPI_COMM_WORLD, &flag, &status);
     CHECK(!flag, "Iprobe sees a message that nobody sent");
     flag = 1;
-    MPI_Improbe(MPI_ANY_SOURCE, 4000, MPI_COMM_WORLD, &flag, &message,
-                &status);
+    MPI_Improbe(MPI_ANY_SOURCE, 4000, MPI_COMM_WORLD, &flag, &message, &status);
     CHECK(!flag, "Improbe sees a message that nobody sent");
 }
 

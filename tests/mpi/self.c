@@ -30,8 +30,7 @@ static void to_myself(int len, bool receive_first, bool synchronous)
         CHECK(!flag, "synchronous send to myself completed unmatched");
     }
     if (!receive_first)
-        MPI_Irecv(in, len, MPI_BYTE, me, MPI_ANY_TAG, MPI_COMM_WORLD,
-                  &receive);
+        MPI_Irecv(in, len, MPI_BYTE, me, MPI_ANY_TAG, MPI_COMM_WORLD, &receive);
     MPI_Wait(&receive, &status);
     MPI_Wait(&send, MPI_STATUS_IGNORE);
     MPI_Get_count(&status, MPI_BYTE, &count);

@@ -46,8 +46,7 @@ static void ring(int len, int step)
 /* A chain that ends in nobody on both sides. */
 static void chain(void)
 {
-    int up = check_rank() + 1 < check_size() ? check_rank() + 1
-                                             : MPI_PROC_NULL;
+    int up = check_rank() + 1 < check_size() ? check_rank() + 1 : MPI_PROC_NULL;
     int down = check_rank() > 0 ? check_rank() - 1 : MPI_PROC_NULL;
     int mine = check_rank();
     int got = -7;

@@ -34,8 +34,8 @@ static void cat(void)
 static void write_line(int fd, char letter, int line)
 {
     char text[200];
-    int len = snprintf(text, sizeof(text), "%c%d:%06d:", letter, check_rank(),
-                       line);
+    int len =
+        snprintf(text, sizeof(text), "%c%d:%06d:", letter, check_rank(), line);
     size_t total = 100;
 
     memset(text + len, 'a' + check_rank() % 26, total - (size_t)len);

@@ -69,8 +69,8 @@ static void exchange(int t)
         }
         MPI_Get_count(&status, MPI_BYTE, &count);
         CHECK(count == (int)len && status.MPI_SOURCE == test.peer_down &&
-                  check_differs(in, len,
-                                seed_of(test.peer_down, t, i)) == SIZE_MAX,
+                  check_differs(in, len, seed_of(test.peer_down, t, i)) ==
+                      SIZE_MAX,
               "thread %d, round %d: wrong message", t, i);
     }
     free(in);
@@ -104,8 +104,8 @@ static void matched(int t)
         MPI_Request request;
         int count = -1;
         check_fill(out, (size_t)len, (uint64_t)len);
-        MPI_Isend(out, len, MPI_BYTE, test.peer_up, MATCHED_TAG,
-                  MPI_COMM_WORLD, &request);
+        MPI_Isend(out, len, MPI_BYTE, test.peer_up, MATCHED_TAG, MPI_COMM_WORLD,
+                  &request);
         MPI_Mprobe(MPI_ANY_SOURCE, MATCHED_TAG, MPI_COMM_WORLD, &message,
                    &status);
         MPI_Get_count(&status, MPI_BYTE, &count);
@@ -144,8 +144,8 @@ static void collectives(int t)
     for (int i = 0; i < test.rounds / 4 + 1; i++) {
         int mine = check_rank() + t + i;
         int sum = 0;
-        int want = check_size() * (check_size() - 1) / 2 +
-                   check_size() * (t + i);
+        int want =
+            check_size() * (check_size() - 1) / 2 + check_size() * (t + i);
         MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, test.comms[t]);
         CHECK(sum == want, "thread %d, allreduce %d: %d, not %d", t, i, sum,
               want);

@@ -61,8 +61,7 @@ static void receive_short(int len, int room, bool posted)
     } else {
         MPI_Send(NULL, 0, MPI_BYTE, 0, GO, MPI_COMM_WORLD);
         MPI_Probe(0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        error = MPI_Recv(data, room, MPI_BYTE, 0, TAG, MPI_COMM_WORLD,
-                         &status);
+        error = MPI_Recv(data, room, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status);
     }
     check_short(data, room, len, error);
     free(data);

@@ -19,12 +19,30 @@ struct type {
     size_t size; /* bytes */
 };
 
-struct pair_float { float a; int b; };
-struct pair_double { double a; int b; };
-struct pair_long { long a; int b; };
-struct pair_short { short a; int b; };
-struct pair_int { int a; int b; };
-struct pair_long_double { long double a; int b; };
+struct pair_float {
+    float a;
+    int b;
+};
+struct pair_double {
+    double a;
+    int b;
+};
+struct pair_long {
+    long a;
+    int b;
+};
+struct pair_short {
+    short a;
+    int b;
+};
+struct pair_int {
+    int a;
+    int b;
+};
+struct pair_long_double {
+    long double a;
+    int b;
+};
 
 /* Of each length, exchange an array of bytes that are known in advance. */
 static void exchange(const struct type *type, int count)
@@ -119,7 +137,10 @@ static void check_pairs(void)
     }
 }
 
-#define ROW(TYPE, C) {TYPE, #TYPE, sizeof(C)}
+#define ROW(TYPE, C)                                                           \
+    {                                                                          \
+        TYPE, #TYPE, sizeof(C)                                                 \
+    }
 
 /* Handles are no constant expressions everywhere: filled at run time. */
 static void check_all(void)

@@ -63,8 +63,8 @@ static struct tsan_options options_of(const struct tsan_test *test)
     return o;
 }
 
-static void run_here(const struct tsan_test *test,
-                     const struct tsan_options *o, void *param)
+static void run_here(const struct tsan_test *test, const struct tsan_options *o,
+                     void *param)
 {
     (void)alarm((unsigned)o->timeout + 1);
     if (o->init)

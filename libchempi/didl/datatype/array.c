@@ -14,8 +14,10 @@ static int check_order(int order)
 {
     if (order == MPI_ORDER_C || order == MPI_ORDER_FORTRAN)
         return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_ARG, "order %d is neither MPI_ORDER_C nor "
-                            "MPI_ORDER_FORTRAN", order);
+    return chempi_error_set(MPI_ERR_ARG,
+                            "order %d is neither MPI_ORDER_C nor "
+                            "MPI_ORDER_FORTRAN",
+                            order);
 }
 
 static int check_subarray(int ndims, struct chempi_bigs sizes,
@@ -32,9 +34,10 @@ static int check_subarray(int ndims, struct chempi_bigs sizes,
         if (size < 1 || sub < 1 || sub > size || start < 0 ||
             start > size - sub)
             return chempi_error_set(
-                MPI_ERR_ARG, "dimension %zu: %lld elements from %lld are not "
-                "inside an array of %lld", d, (long long)sub,
-                (long long)start, (long long)size);
+                MPI_ERR_ARG,
+                "dimension %zu: %lld elements from %lld are not "
+                "inside an array of %lld",
+                d, (long long)sub, (long long)start, (long long)size);
     }
     return MPI_SUCCESS;
 }
@@ -74,8 +77,7 @@ static struct chempi_datatype_bounds bounds_of(const struct extent *e,
             chempi_datatype_bounds_add(&bounds, old, e->last, 1, 0);
     }
     bounds.size = MULADD(e->count, old->size, 0, &bounds.is_overflown);
-    bounds.elements = MULADD(e->count, old->elements, 0,
-                             &bounds.is_overflown);
+    bounds.elements = MULADD(e->count, old->elements, 0, &bounds.is_overflown);
     chempi_datatype_bounds_resize(&bounds, 0, e->stride);
     bounds.is_overflown |= e->is_overflown;
     return bounds;
@@ -111,8 +113,7 @@ int chempi_datatype_create_subarray(int ndims,
     for (int i = 0; i < ndims; i++) {
         values[1 + i] = chempi_bigs_get(array_of_sizes, (size_t)i);
         values[1 + ndims + i] = chempi_bigs_get(array_of_subsizes, (size_t)i);
-        values[1 + 2 * ndims + i] = chempi_bigs_get(array_of_starts,
-                                                    (size_t)i);
+        values[1 + 2 * ndims + i] = chempi_bigs_get(array_of_starts, (size_t)i);
     }
     for (int i = 0; i < ndims; i++) {
         size_t d = (size_t)chempi_datatype_fastest(ndims, order, i);
@@ -178,35 +179,41 @@ static MPI_Count share_last(const struct chempi_datatype_share *share)
 {
     if (share->rest > 0)
         return share->rest_start + share->rest - 1;
-    return share->start + (share->count - 1) * share->stride + share->block -
-           1;
+    return share->start + (share->count - 1) * share->stride + share->block - 1;
 }
 
 static int check_dimension(int d, MPI_Count gsize, int distrib, int darg,
                            int psize)
 {
     if (gsize < 1 || psize < 1)
-        return chempi_error_set(MPI_ERR_ARG, "dimension %d: %lld elements "
-                                "over %d processes", d, (long long)gsize,
-                                psize);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "dimension %d: %lld elements "
+                                "over %d processes",
+                                d, (long long)gsize, psize);
     if (distrib != MPI_DISTRIBUTE_BLOCK && distrib != MPI_DISTRIBUTE_CYCLIC &&
         distrib != MPI_DISTRIBUTE_NONE)
-        return chempi_error_set(MPI_ERR_ARG, "dimension %d: unknown "
-                                "distribution %d", d, distrib);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "dimension %d: unknown "
+                                "distribution %d",
+                                d, distrib);
     if (distrib == MPI_DISTRIBUTE_NONE)
         return psize == 1 ? MPI_SUCCESS
-                          : chempi_error_set(
-                                MPI_ERR_ARG, "dimension %d is not distributed "
-                                "but has %d processes", d, psize);
+                          : chempi_error_set(MPI_ERR_ARG,
+                                             "dimension %d is not distributed "
+                                             "but has %d processes",
+                                             d, psize);
     if (darg == MPI_DISTRIBUTE_DFLT_DARG)
         return MPI_SUCCESS;
     if (darg < 1)
-        return chempi_error_set(MPI_ERR_ARG, "dimension %d: distribution "
-                                "argument %d", d, darg);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "dimension %d: distribution "
+                                "argument %d",
+                                d, darg);
     if (distrib == MPI_DISTRIBUTE_BLOCK && (MPI_Count)darg * psize < gsize)
-        return chempi_error_set(MPI_ERR_ARG, "dimension %d: %d blocks of %d "
-                                "do not hold %lld elements", d, psize, darg,
-                                (long long)gsize);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "dimension %d: %d blocks of %d "
+                                "do not hold %lld elements",
+                                d, psize, darg, (long long)gsize);
     return MPI_SUCCESS;
 }
 
@@ -232,14 +239,16 @@ static int check_darray(int size, int rank, int ndims,
             break;
     }
     if (product != size)
-        return chempi_error_set(MPI_ERR_ARG, "the process grid does not have "
-                                "%d processes", size);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "the process grid does not have "
+                                "%d processes",
+                                size);
     return MPI_SUCCESS;
 }
 
-static void note_darray(MPI_Count *values, int ndims,
-                        struct chempi_bigs gsizes, const int *distribs,
-                        const int *dargs, const int *psizes)
+static void note_darray(MPI_Count *values, int ndims, struct chempi_bigs gsizes,
+                        const int *distribs, const int *dargs,
+                        const int *psizes)
 {
     for (int d = 0; d < ndims; d++) {
         values[3 + d] = chempi_bigs_get(gsizes, (size_t)d);
@@ -268,8 +277,8 @@ int chempi_datatype_create_darray(int size, int rank, int ndims,
     struct extent e = {.count = 1, .stride = oldtype->extent};
     struct chempi_datatype_bounds bounds;
     struct chempi_datatype *type;
-    int rc = check_darray(size, rank, ndims, array_of_gsizes,
-                          array_of_distribs, array_of_dargs, array_of_psizes);
+    int rc = check_darray(size, rank, ndims, array_of_gsizes, array_of_distribs,
+                          array_of_dargs, array_of_psizes);
 
     if (rc == MPI_SUCCESS)
         rc = check_order(order);
@@ -285,8 +294,8 @@ int chempi_datatype_create_darray(int size, int rank, int ndims,
     type->recipe->values[1] = rank;
     type->recipe->values[2] = ndims;
     type->recipe->values[4 * ndims + 3] = order;
-    note_darray(type->recipe->values, ndims, array_of_gsizes,
-                array_of_distribs, array_of_dargs, array_of_psizes);
+    note_darray(type->recipe->values, ndims, array_of_gsizes, array_of_distribs,
+                array_of_dargs, array_of_psizes);
     for (int i = 0; i < ndims; i++) {
         size_t d = (size_t)chempi_datatype_fastest(ndims, order, i);
         MPI_Count gsize = chempi_bigs_get(array_of_gsizes, d);

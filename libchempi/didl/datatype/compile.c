@@ -58,15 +58,14 @@ static bool is_even(const struct pieces *p)
 static node_t *compile_blocks(const struct pieces *p, const int64_t *offsets,
                               node_t *old)
 {
-    uint64_t *lens = chempi_sys->malloc(((size_t)p->count + 1) *
-                                        sizeof(*lens));
+    uint64_t *lens = chempi_sys->malloc(((size_t)p->count + 1) * sizeof(*lens));
     node_t *node = NULL;
     bool is_overflown = false;
 
     if (lens) {
         for (MPI_Count i = 0; i < p->count; i++)
-            lens[i] = (uint64_t)MULADD(length_of(p, i), (MPI_Count)old->size,
-                                       0, &is_overflown);
+            lens[i] = (uint64_t)MULADD(length_of(p, i), (MPI_Count)old->size, 0,
+                                       &is_overflown);
         if (!is_overflown)
             node = chempi_layout_shift(
                 chempi_layout_blocks((uint64_t)p->count, offsets, lens),
@@ -87,12 +86,11 @@ static node_t *compile_mixed(const struct pieces *p, const int64_t *offsets,
 
     if (children) {
         for (MPI_Count i = 0; i < p->count; i++)
-            children[i] =
-                i > 0 && children[i - 1] &&
-                        length_of(p, i) == length_of(p, i - 1)
-                    ? chempi_layout_hold(children[i - 1])
-                    : elements(chempi_layout_hold(old), length_of(p, i),
-                               extent);
+            children[i] = i > 0 && children[i - 1] &&
+                                  length_of(p, i) == length_of(p, i - 1)
+                              ? chempi_layout_hold(children[i - 1])
+                              : elements(chempi_layout_hold(old),
+                                         length_of(p, i), extent);
         node = chempi_layout_join(n, offsets, children);
     }
     free((void *)children);
@@ -147,16 +145,15 @@ static node_t *compile_struct(const struct chempi_datatype_recipe *recipe)
             lengths[i] == lengths[i - 1] && children[i - 1])
             children[i] = chempi_layout_hold(children[i - 1]);
         else
-            children[i] = elements(chempi_datatype_compile(old), lengths[i],
-                                   old->extent);
+            children[i] =
+                elements(chempi_datatype_compile(old), lengths[i], old->extent);
     }
     node = chempi_layout_join(n, lengths + n, children);
     free((void *)children);
     return node;
 }
 
-static node_t *compile_subarray(const MPI_Count *v,
-                                struct chempi_datatype *old)
+static node_t *compile_subarray(const MPI_Count *v, struct chempi_datatype *old)
 {
     MPI_Count ndims = v[0];
     const MPI_Count *sizes = v + 1;
@@ -222,8 +219,8 @@ static node_t *compile_darray(const MPI_Count *v, struct chempi_datatype *old)
     return node;
 }
 
-static node_t *compile_indexed_family(
-    const struct chempi_datatype_recipe *recipe)
+static node_t *
+compile_indexed_family(const struct chempi_datatype_recipe *recipe)
 {
     const MPI_Count *v = recipe->values;
     struct chempi_datatype *old = recipe->types[0];

@@ -135,9 +135,8 @@ static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
     if (rc != MPI_SUCCESS)
         return rc;
     type = chempi_datatype_make(combiner, lengths.is_wide,
-                                combiner == MPI_COMBINER_INDEXED
-                                    ? 1 + 2 * count
-                                    : 1 + count,
+                                combiner == MPI_COMBINER_INDEXED ? 1 + 2 * count
+                                                                 : 1 + count,
                                 1 + 2 * count, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
@@ -150,9 +149,8 @@ static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
         type->recipe->values[1 + i] = n;
         type->recipe->values[1 + count + i] = disp;
         chempi_datatype_bounds_add(
-            &bounds, oldtype,
-            MULADD(disp, disp_unit, 0, &bounds.is_overflown), n,
-            oldtype->extent);
+            &bounds, oldtype, MULADD(disp, disp_unit, 0, &bounds.is_overflown),
+            n, oldtype->extent);
     }
     return chempi_datatype_give(type, &bounds, newtype);
 }
@@ -188,11 +186,9 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
     if (blocklength < 0)
         return chempi_error_set(MPI_ERR_ARG, "the block length is %lld",
                                 (long long)blocklength);
-    type = chempi_datatype_make(combiner, is_wide,
-                                combiner == MPI_COMBINER_INDEXED_BLOCK
-                                    ? 2 + count
-                                    : 2,
-                                2 + count, 1);
+    type = chempi_datatype_make(
+        combiner, is_wide,
+        combiner == MPI_COMBINER_INDEXED_BLOCK ? 2 + count : 2, 2 + count, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
     note_type(type, 0, oldtype);
@@ -203,9 +199,8 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
 
         type->recipe->values[2 + i] = disp;
         chempi_datatype_bounds_add(
-            &bounds, oldtype,
-            MULADD(disp, disp_unit, 0, &bounds.is_overflown), blocklength,
-            oldtype->extent);
+            &bounds, oldtype, MULADD(disp, disp_unit, 0, &bounds.is_overflown),
+            blocklength, oldtype->extent);
     }
     return chempi_datatype_give(type, &bounds, newtype);
 }
@@ -252,17 +247,18 @@ int chempi_datatype_create_struct(MPI_Count count,
         return rc;
     for (MPI_Count i = 0; i < count; i++)
         if (!chempi_datatype_lookup(array_of_types[i]))
-            return chempi_error_set(MPI_ERR_TYPE, "element %lld of the array "
-                                    "of types is no datatype", (long long)i);
-    type = chempi_datatype_make(MPI_COMBINER_STRUCT,
-                                array_of_blocklengths.is_wide, 1 + count,
-                                1 + 2 * count, count);
+            return chempi_error_set(MPI_ERR_TYPE,
+                                    "element %lld of the array "
+                                    "of types is no datatype",
+                                    (long long)i);
+    type =
+        chempi_datatype_make(MPI_COMBINER_STRUCT, array_of_blocklengths.is_wide,
+                             1 + count, 1 + 2 * count, count);
     if (!type)
         return MPI_ERR_NO_MEM;
     type->recipe->values[0] = count;
     for (MPI_Count i = 0; i < count; i++) {
-        struct chempi_datatype *old =
-            chempi_datatype_lookup(array_of_types[i]);
+        struct chempi_datatype *old = chempi_datatype_lookup(array_of_types[i]);
         MPI_Count n = chempi_bigs_get(array_of_blocklengths, (size_t)i);
         MPI_Count disp = chempi_bigs_get(array_of_displacements, (size_t)i);
 

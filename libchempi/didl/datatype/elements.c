@@ -106,17 +106,20 @@ int chempi_status_set_elements(MPI_Status *status,
     bool is_overflown = false;
 
     if (count > 0 && datatype->elements == 0)
-        return chempi_error_set(MPI_ERR_TYPE, "the datatype has no elements, "
-                                "so there cannot be %lld", (long long)count);
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "the datatype has no elements, "
+                                "so there cannot be %lld",
+                                (long long)count);
     if (count > 0) {
         span.left = count % datatype->elements;
         span.bytes = chempi_datatype_muladd(count / datatype->elements,
                                             datatype->size, 0, &is_overflown);
     }
     if (count < 0 || is_overflown)
-        return chempi_error_set(MPI_ERR_COUNT, "%lld elements of a datatype "
-                                "of %lld bytes", (long long)count,
-                                (long long)datatype->size);
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "%lld elements of a datatype "
+                                "of %lld bytes",
+                                (long long)count, (long long)datatype->size);
     if (span.left > 0)
         (void)chempi_datatype_for_leaves(datatype, 0, 1, span_leaf, &span);
     chempi_status_set_bytes(status, span.bytes);

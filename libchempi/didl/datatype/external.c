@@ -198,8 +198,8 @@ static bool pack_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,
     return true;
 }
 
-static bool unpack_leaf(void *arg, struct chempi_datatype *leaf,
-                        MPI_Count disp, MPI_Count n)
+static bool unpack_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,
+                        MPI_Count n)
 {
     struct transfer *t = arg;
     struct element e = element_of(leaf);
@@ -221,7 +221,8 @@ static int check_datarep(const char *datarep)
 {
     if (strcmp(datarep, "external32") == 0)
         return MPI_SUCCESS;
-    return chempi_error_set(MPI_ERR_UNSUPPORTED_DATAREP, "the data "
+    return chempi_error_set(MPI_ERR_UNSUPPORTED_DATAREP,
+                            "the data "
                             "representation is \"%s\", not \"external32\"",
                             datarep);
 }
@@ -240,7 +241,8 @@ int chempi_datatype_pack_external_size(const char *datarep, MPI_Count incount,
     (void)chempi_datatype_for_leaves(datatype, 0, 1, size_leaf, &t);
     total = chempi_datatype_muladd(incount, t.size, 0, &is_overflown);
     if (is_overflown)
-        return chempi_error_set(MPI_ERR_COUNT, "the packed size of %lld "
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "the packed size of %lld "
                                 "elements exceeds 2^63 bytes",
                                 (long long)incount);
     *size = total;
@@ -256,11 +258,13 @@ static int check(const char *datarep, MPI_Count count,
     if (rc != MPI_SUCCESS)
         return rc;
     if (position < 0 || position > bufsize)
-        return chempi_error_set(MPI_ERR_ARG, "position %lld is not in a "
-                                "buffer of %lld bytes", (long long)position,
-                                (long long)bufsize);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "position %lld is not in a "
+                                "buffer of %lld bytes",
+                                (long long)position, (long long)bufsize);
     if (*bytes > bufsize - position)
-        return chempi_error_set(MPI_ERR_TRUNCATE, "%lld bytes do not fit the "
+        return chempi_error_set(MPI_ERR_TRUNCATE,
+                                "%lld bytes do not fit the "
                                 "%lld bytes from position %lld on",
                                 (long long)*bytes,
                                 (long long)(bufsize - position),

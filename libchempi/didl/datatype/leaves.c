@@ -69,11 +69,10 @@ static bool visit_subarray(const struct visit *v, struct chempi_datatype *old,
     if (level == 0)
         return visit(v, old, disp + starts[d] * stride, subsizes[d]);
     for (MPI_Count i = 0; i < subsizes[d] && is_on; i++) {
-        MPI_Count below = chempi_datatype_fastest(ndims, starts[ndims],
-                                                  level - 1);
+        MPI_Count below =
+            chempi_datatype_fastest(ndims, starts[ndims], level - 1);
 
-        is_on = visit_subarray(v, old, values, level - 1,
-                               stride / sizes[below],
+        is_on = visit_subarray(v, old, values, level - 1, stride / sizes[below],
                                disp + (starts[d] + i) * stride);
     }
     return is_on;
@@ -98,9 +97,9 @@ static bool visit_share(const struct visit *v, struct chempi_datatype *old,
     for (MPI_Count i = 0; i < n && is_on; i++) {
         MPI_Count below = chempi_datatype_fastest(ndims, order, level - 1);
 
-        is_on = visit_darray(v, old, values, level - 1,
-                             stride / values[3 + below],
-                             disp + (first + i) * stride);
+        is_on =
+            visit_darray(v, old, values, level - 1, stride / values[3 + below],
+                         disp + (first + i) * stride);
     }
     return is_on;
 }
@@ -161,20 +160,19 @@ static bool visit_one(const struct visit *v, struct chempi_datatype *type,
     case MPI_COMBINER_HINDEXED:
         return visit_pieces(v, old, n[0], n + 1, 0, n + 1 + n[0], 1, disp);
     case MPI_COMBINER_INDEXED_BLOCK:
-        return visit_pieces(v, old, n[0], NULL, n[1], n + 2, old->extent,
-                            disp);
+        return visit_pieces(v, old, n[0], NULL, n[1], n + 2, old->extent, disp);
     case MPI_COMBINER_HINDEXED_BLOCK:
         return visit_pieces(v, old, n[0], NULL, n[1], n + 2, 1, disp);
     case MPI_COMBINER_STRUCT:
         return visit_struct(v, recipe, disp);
     case MPI_COMBINER_SUBARRAY:
-        return visit_subarray(v, old, n, n[0] - 1,
-                              slowest_stride(n + 1, n[0], n[3 * n[0] + 1],
-                                             old->extent), disp);
+        return visit_subarray(
+            v, old, n, n[0] - 1,
+            slowest_stride(n + 1, n[0], n[3 * n[0] + 1], old->extent), disp);
     case MPI_COMBINER_DARRAY:
-        return visit_darray(v, old, n, n[2] - 1,
-                            slowest_stride(n + 3, n[2], n[4 * n[2] + 3],
-                                           old->extent), disp);
+        return visit_darray(
+            v, old, n, n[2] - 1,
+            slowest_stride(n + 3, n[2], n[4 * n[2] + 3], old->extent), disp);
     default:
         return visit(v, old, disp, 1); /* dup, resized */
     }

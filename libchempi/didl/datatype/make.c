@@ -84,27 +84,25 @@ static void merge(struct chempi_datatype_bounds *bounds,
     const struct chempi_datatype_recipe *recipe = type->recipe;
     MPI_Count lb = chempi_datatype_muladd(1, type->lb, low, over);
     MPI_Count ub = chempi_datatype_muladd(
-        1, chempi_datatype_muladd(1, type->lb, type->extent, over), high,
-        over);
+        1, chempi_datatype_muladd(1, type->lb, type->extent, over), high, over);
 
     merge_bounds(bounds, lb, ub, recipe && recipe->is_lb_set,
                  recipe && recipe->is_ub_set);
     if (type->size > 0) {
-        MPI_Count true_lb = chempi_datatype_muladd(1, type->true_lb, low,
-                                                   over);
+        MPI_Count true_lb = chempi_datatype_muladd(1, type->true_lb, low, over);
         MPI_Count true_ub = chempi_datatype_muladd(
             1, type->true_lb + type->true_extent, high, over);
 
-        bounds->true_lb = bounds->has_data ? min(bounds->true_lb, true_lb)
-                                           : true_lb;
-        bounds->true_ub = bounds->has_data ? max(bounds->true_ub, true_ub)
-                                           : true_ub;
+        bounds->true_lb =
+            bounds->has_data ? min(bounds->true_lb, true_lb) : true_lb;
+        bounds->true_ub =
+            bounds->has_data ? max(bounds->true_ub, true_ub) : true_ub;
         bounds->has_data = true;
     }
     merge_kind(bounds, type);
     bounds->size = chempi_datatype_muladd(n, type->size, bounds->size, over);
-    bounds->elements = chempi_datatype_muladd(n, type->elements,
-                                              bounds->elements, over);
+    bounds->elements =
+        chempi_datatype_muladd(n, type->elements, bounds->elements, over);
     bounds->is_empty = false;
 }
 
@@ -116,8 +114,8 @@ void chempi_datatype_bounds_add(struct chempi_datatype_bounds *bounds,
 
     if (count == 0)
         return;
-    last = chempi_datatype_muladd(count - 1, stride, disp,
-                                  &bounds->is_overflown);
+    last =
+        chempi_datatype_muladd(count - 1, stride, disp, &bounds->is_overflown);
     merge(bounds, type, min(disp, last), max(disp, last), count);
 }
 
@@ -221,8 +219,10 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
             return &made->type;
         destroy(&made->type);
     }
-    (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a datatype of %lld "
-                           "numbers", (long long)value_count);
+    (void)chempi_error_set(MPI_ERR_NO_MEM,
+                           "no room for a datatype of %lld "
+                           "numbers",
+                           (long long)value_count);
     return NULL;
 }
 
@@ -233,7 +233,7 @@ int chempi_datatype_give(struct chempi_datatype *type,
     if (bounds->is_overflown) {
         chempi_datatype_release(type);
         return chempi_error_set(MPI_ERR_ARG, "the datatype would be larger "
-                                "than 2^63 bytes");
+                                             "than 2^63 bytes");
     }
     type->size = bounds->size;
     type->elements = bounds->elements;
@@ -262,7 +262,7 @@ int chempi_datatype_commit(MPI_Datatype *datatype)
     root = chempi_datatype_compile(type);
     if (!root)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
-                                "datatype");
+                                                "datatype");
     if (root->kind == CHEMPI_LAYOUT_BLOCK && type->size == type->extent) {
         chempi_layout_release(root);
         type->is_contiguous = true;
@@ -273,11 +273,10 @@ int chempi_datatype_commit(MPI_Datatype *datatype)
     if (!layout) {
         chempi_layout_release(root);
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
-                                "datatype");
+                                                "datatype");
     }
-    *layout = (struct chempi_layout){.size = (uint64_t)type->size,
-                                     .extent = type->extent,
-                                     .root = root};
+    *layout = (struct chempi_layout){
+        .size = (uint64_t)type->size, .extent = type->extent, .root = root};
     type->layout = layout;
     type->is_committed = true;
     return MPI_SUCCESS;

@@ -24,14 +24,16 @@ static int check(struct chempi_datatype *type, MPI_Count count,
 
     *bytes = chempi_datatype_muladd(count, type->size, 0, &is_overflown);
     if (position < 0 || position > bufsize)
-        return chempi_error_set(MPI_ERR_ARG, "position %lld is not in a "
-                                "buffer of %lld bytes", (long long)position,
-                                (long long)bufsize);
+        return chempi_error_set(MPI_ERR_ARG,
+                                "position %lld is not in a "
+                                "buffer of %lld bytes",
+                                (long long)position, (long long)bufsize);
     if (is_overflown || *bytes > bufsize - position)
-        return chempi_error_set(MPI_ERR_TRUNCATE, "%lld elements of %lld "
+        return chempi_error_set(MPI_ERR_TRUNCATE,
+                                "%lld elements of %lld "
                                 "bytes do not fit the %lld bytes from "
-                                "position %lld on", (long long)count,
-                                (long long)type->size,
+                                "position %lld on",
+                                (long long)count, (long long)type->size,
                                 (long long)(bufsize - position),
                                 (long long)position);
     if (!type->is_committed)
@@ -65,8 +67,7 @@ int chempi_datatype_pack(const void *inbuf, MPI_Count incount,
 
 int chempi_datatype_unpack(const void *inbuf, MPI_Count insize,
                            MPI_Count *position, void *outbuf,
-                           MPI_Count outcount,
-                           struct chempi_datatype *datatype,
+                           MPI_Count outcount, struct chempi_datatype *datatype,
                            struct chempi_comm *comm)
 {
     MPI_Count bytes = 0;
@@ -97,7 +98,8 @@ int chempi_datatype_pack_size(MPI_Count incount,
     (void)comm;
     *size = chempi_datatype_muladd(incount, datatype->size, 0, &is_overflown);
     if (is_overflown)
-        return chempi_error_set(MPI_ERR_COUNT, "the packed size of %lld "
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "the packed size of %lld "
                                 "elements exceeds 2^63 bytes",
                                 (long long)incount);
     return MPI_SUCCESS;
@@ -143,7 +145,8 @@ int chempi_datatype_copy(const void *src, MPI_Count scount,
     else
         copy_chunks(&from, &to, bytes);
     if (have > room)
-        return chempi_error_set(MPI_ERR_TRUNCATE, "a message of %llu bytes "
+        return chempi_error_set(MPI_ERR_TRUNCATE,
+                                "a message of %llu bytes "
                                 "for a buffer of %llu",
                                 (unsigned long long)have,
                                 (unsigned long long)room);

@@ -14,27 +14,25 @@
 static const int64_t short_int_offsets[] = {
     0, offsetof(struct chempi_elem_short_int, index)};
 static const uint64_t short_int_starts[] = {0, 2, 6};
-static struct chempi_layout_node short_int_node = {
-    .refs = 1,
-    .kind = CHEMPI_LAYOUT_RUNS,
-    .depth = 1,
-    .size = 6,
-    .count = 2,
-    .blocks = 2,
-    .offsets = short_int_offsets,
-    .starts = short_int_starts};
+static struct chempi_layout_node short_int_node = {.refs = 1,
+                                                   .kind = CHEMPI_LAYOUT_RUNS,
+                                                   .depth = 1,
+                                                   .size = 6,
+                                                   .count = 2,
+                                                   .blocks = 2,
+                                                   .offsets = short_int_offsets,
+                                                   .starts = short_int_starts};
 static const struct chempi_layout short_int_layout = {
     .size = 6,
     .extent = sizeof(struct chempi_elem_short_int),
     .root = &short_int_node};
 
-static struct chempi_layout_node wide_int_node = {
-    .refs = 1,
-    .kind = CHEMPI_LAYOUT_BLOCK,
-    .depth = 1,
-    .size = 12,
-    .count = 1,
-    .blocks = 1};
+static struct chempi_layout_node wide_int_node = {.refs = 1,
+                                                  .kind = CHEMPI_LAYOUT_BLOCK,
+                                                  .depth = 1,
+                                                  .size = 12,
+                                                  .count = 1,
+                                                  .blocks = 1};
 static const struct chempi_layout wide_int_layout = {
     .size = 12, .extent = 16, .root = &wide_int_node};
 
@@ -55,29 +53,22 @@ _Static_assert(sizeof(struct chempi_elem_double_int) == 16 &&
                "the layout of pairs of 8 and 4 bytes");
 
 #define COMMON(low, mpi_name, kind)                                            \
-    .obj = {.magic = CHEMPI_MAGIC_DATATYPE, .refs = 1},                        \
-    .is_committed = true, .is_predefined = true,                               \
-    .elem_kind = CHEMPI_ELEM_##kind, .handle = (MPI_Datatype)(0x200 + (low)),  \
-    .name = "MPI_" #mpi_name
+    .obj = {.magic = CHEMPI_MAGIC_DATATYPE, .refs = 1}, .is_committed = true,  \
+    .is_predefined = true, .elem_kind = CHEMPI_ELEM_##kind,                    \
+    .handle = (MPI_Datatype)(0x200 + (low)), .name = "MPI_" #mpi_name
 
 /* Elements of C type `type`. */
 #define ONE(low, mpi_name, kind, type)                                         \
-    [low] = {COMMON(low, mpi_name, kind),                                      \
-             .is_contiguous = true,                                            \
-             .align = _Alignof(type),                                          \
-             .elements = 1,                                                    \
-             .size = sizeof(type),                                             \
-             .extent = sizeof(type),                                           \
+    [low] = {COMMON(low, mpi_name, kind), .is_contiguous = true,               \
+             .align = _Alignof(type),     .elements = 1,                       \
+             .size = sizeof(type),        .extent = sizeof(type),              \
              .true_extent = sizeof(type)}
 
 /* Complex numbers of two `part`s. */
 #define TWO(low, mpi_name, kind, part)                                         \
-    [low] = {COMMON(low, mpi_name, kind),                                      \
-             .is_contiguous = true,                                            \
-             .align = _Alignof(part),                                          \
-             .elements = 1,                                                    \
-             .size = 2 * sizeof(part),                                         \
-             .extent = 2 * sizeof(part),                                       \
+    [low] = {COMMON(low, mpi_name, kind),    .is_contiguous = true,            \
+             .align = _Alignof(part),        .elements = 1,                    \
+             .size = 2 * sizeof(part),       .extent = 2 * sizeof(part),       \
              .true_extent = 2 * sizeof(part)}
 
 /* Pairs without holes, two `part`s each. */

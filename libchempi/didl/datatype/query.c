@@ -35,8 +35,7 @@ int chempi_datatype_get_extent(struct chempi_datatype *datatype, MPI_Count *lb,
 }
 
 int chempi_datatype_get_true_extent(struct chempi_datatype *datatype,
-                                    MPI_Count *true_lb,
-                                    MPI_Count *true_extent)
+                                    MPI_Count *true_lb, MPI_Count *true_extent)
 {
     *true_lb = datatype->true_lb;
     *true_extent = datatype->true_extent;
@@ -53,8 +52,7 @@ int chempi_datatype_set_name(struct chempi_datatype *datatype,
 int chempi_datatype_get_name(struct chempi_datatype *datatype, char *type_name,
                              int *resultlen)
 {
-    *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s",
-                          datatype->name);
+    *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s", datatype->name);
     return MPI_SUCCESS;
 }
 
@@ -77,8 +75,7 @@ static bool is_always_int(const struct chempi_datatype_recipe *recipe,
 
 /* How the values divide into ints, addresses and large counts. */
 static void count_kinds(const struct chempi_datatype_recipe *recipe,
-                        MPI_Count *ints, MPI_Count *addresses,
-                        MPI_Count *large)
+                        MPI_Count *ints, MPI_Count *addresses, MPI_Count *large)
 {
     *ints = recipe->int_count;
     *addresses = recipe->value_count - recipe->int_count;
@@ -94,7 +91,8 @@ static void count_kinds(const struct chempi_datatype_recipe *recipe,
 
 static int need_wide(void)
 {
-    return chempi_error_set(MPI_ERR_TYPE, "the datatype was made with large "
+    return chempi_error_set(MPI_ERR_TYPE,
+                            "the datatype was made with large "
                             "counts: ask for it with the _c form of this call");
 }
 
@@ -130,8 +128,8 @@ int chempi_datatype_get_envelope(struct chempi_datatype *datatype,
     MPI_Count types;
     int found;
 
-    (void)chempi_datatype_get_envelope_wide(datatype, &ints, &addresses,
-                                            &large, &types, &found);
+    (void)chempi_datatype_get_envelope_wide(datatype, &ints, &addresses, &large,
+                                            &types, &found);
     if (large > 0)
         return need_wide();
     *num_integers = (int)ints; /* came in as int counts */
@@ -143,19 +141,18 @@ int chempi_datatype_get_envelope(struct chempi_datatype *datatype,
 
 static int too_few(const char *what, MPI_Count have, MPI_Count need)
 {
-    return chempi_error_set(MPI_ERR_ARG, "room for %lld %s, the datatype has "
-                            "%lld", (long long)have, what, (long long)need);
+    return chempi_error_set(MPI_ERR_ARG,
+                            "room for %lld %s, the datatype has "
+                            "%lld",
+                            (long long)have, what, (long long)need);
 }
 
-int chempi_datatype_get_contents_wide(struct chempi_datatype *datatype,
-                                      MPI_Count max_integers,
-                                      MPI_Count max_addresses,
-                                      MPI_Count max_large_counts,
-                                      MPI_Count max_datatypes,
-                                      int array_of_integers[],
-                                      MPI_Aint array_of_addresses[],
-                                      MPI_Count array_of_large_counts[],
-                                      MPI_Datatype array_of_datatypes[])
+int chempi_datatype_get_contents_wide(
+    struct chempi_datatype *datatype, MPI_Count max_integers,
+    MPI_Count max_addresses, MPI_Count max_large_counts,
+    MPI_Count max_datatypes, int array_of_integers[],
+    MPI_Aint array_of_addresses[], MPI_Count array_of_large_counts[],
+    MPI_Datatype array_of_datatypes[])
 {
     const struct chempi_datatype_recipe *recipe = datatype->recipe;
     MPI_Count ints;
@@ -163,8 +160,10 @@ int chempi_datatype_get_contents_wide(struct chempi_datatype *datatype,
     MPI_Count large;
 
     if (!recipe)
-        return chempi_error_set(MPI_ERR_TYPE, "%s is predefined and has no "
-                                "contents", datatype->name);
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "%s is predefined and has no "
+                                "contents",
+                                datatype->name);
     count_kinds(recipe, &ints, &addresses, &large);
     if (max_integers < ints)
         return too_few("integers", max_integers, ints);
@@ -180,8 +179,7 @@ int chempi_datatype_get_contents_wide(struct chempi_datatype *datatype,
     for (MPI_Count i = 0; i < recipe->value_count; i++) {
         MPI_Count value = recipe->values[i];
 
-        if (recipe->is_wide ? is_always_int(recipe, i)
-                            : i < recipe->int_count)
+        if (recipe->is_wide ? is_always_int(recipe, i) : i < recipe->int_count)
             array_of_integers[ints++] = (int)value;
         else if (recipe->is_wide)
             array_of_large_counts[large++] = value;
@@ -306,7 +304,7 @@ struct f90_kind {
 static struct chempi_datatype *find_f90_locked(int combiner, const int *args,
                                                int n)
 {
-    CHEMPI_LIST_FOR(link, &f90.made) {
+    CHEMPI_LIST_FOR (link, &f90.made) {
         struct chempi_datatype *type =
             CHEMPI_CONTAINER_OF(link, struct f90_type, link)->type;
         bool is_same = type->recipe->combiner == combiner;
@@ -324,8 +322,8 @@ static struct chempi_datatype *make_f90_locked(int combiner, const int *args,
                                                int n, MPI_Datatype base)
 {
     const struct chempi_datatype *like = chempi_datatype_lookup(base);
-    struct chempi_datatype *type = chempi_datatype_make(combiner, false, n, n,
-                                                        0);
+    struct chempi_datatype *type =
+        chempi_datatype_make(combiner, false, n, n, 0);
     struct f90_type *entry = type ? chempi_sys->malloc(sizeof(*entry)) : NULL;
 
     if (!entry) {
@@ -377,8 +375,10 @@ static const struct f90_kind *find_kind(int p, int r)
         if ((p == MPI_UNDEFINED || p <= kinds[i].precision) &&
             (r == MPI_UNDEFINED || r <= kinds[i].range))
             return &kinds[i];
-    (void)chempi_error_set(MPI_ERR_ARG, "no kind has %d digits and a decimal "
-                           "exponent range of %d", p, r);
+    (void)chempi_error_set(MPI_ERR_ARG,
+                           "no kind has %d digits and a decimal "
+                           "exponent range of %d",
+                           p, r);
     return NULL;
 }
 
@@ -407,13 +407,18 @@ int chempi_datatype_create_f90_integer(int r, MPI_Datatype *newtype)
     static const struct {
         int range;
         MPI_Datatype type;
-    } kinds[] = {{2, MPI_INTEGER1}, {4, MPI_INTEGER2}, {9, MPI_INTEGER4},
-                 {18, MPI_INTEGER8}, {38, MPI_INTEGER16}};
+    } kinds[] = {{2, MPI_INTEGER1},
+                 {4, MPI_INTEGER2},
+                 {9, MPI_INTEGER4},
+                 {18, MPI_INTEGER8},
+                 {38, MPI_INTEGER16}};
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds); i++)
         if (r <= kinds[i].range)
             return get_f90(MPI_COMBINER_F90_INTEGER, &r, 1, kinds[i].type,
                            newtype);
-    return chempi_error_set(MPI_ERR_ARG, "no integer kind has a decimal range "
-                            "of %d", r);
+    return chempi_error_set(MPI_ERR_ARG,
+                            "no integer kind has a decimal range "
+                            "of %d",
+                            r);
 }

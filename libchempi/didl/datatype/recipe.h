@@ -18,8 +18,8 @@
 #include "libchempi/services/layout.h"
 
 struct chempi_datatype_recipe {
-    int combiner; /* MPI_COMBINER_* */
-    bool is_wide; /* made by the large-count form */
+    int combiner;   /* MPI_COMBINER_* */
+    bool is_wide;   /* made by the large-count form */
     bool is_lb_set; /* an explicit lower bound lies in it (section 5.1.6) */
     bool is_ub_set;
     MPI_Count int_count;
@@ -31,11 +31,11 @@ struct chempi_datatype_recipe {
 
 /* Where an element lies, as constructors compute it. */
 struct chempi_datatype_bounds {
-    bool is_empty;      /* nothing was added yet */
-    bool has_data;      /* true bounds are known */
+    bool is_empty; /* nothing was added yet */
+    bool has_data; /* true bounds are known */
     bool is_lb_set;
     bool is_ub_set;
-    bool is_overflown;  /* some number did not fit 63 bits */
+    bool is_overflown; /* some number did not fit 63 bits */
     MPI_Count size;
     MPI_Count elements;
     MPI_Count lb;

@@ -47,8 +47,7 @@ void tsan_add_suite(struct tsan_test *suite);
 
 /* Note a failure; ends the test's process when it is fatal. */
 void tsan_fail(bool is_fatal, const char *file, int line, const char *what,
-               const char *format, ...)
-    __attribute__((format(printf, 5, 6)));
+               const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 #define TestSuite(suite_, ...)                                                 \
     static struct tsan_test tsan_suite_##suite_ = {                            \

@@ -34,8 +34,7 @@ static bool fits(const struct model_entry *recv, const struct model_entry *msg)
 
 static void remove_entry(struct model_entry *list, int *count, int i)
 {
-    memmove(&list[i], &list[i + 1],
-            (size_t)(*count - i - 1) * sizeof(list[0]));
+    memmove(&list[i], &list[i + 1], (size_t)(*count - i - 1) * sizeof(list[0]));
     (*count)--;
 }
 
@@ -93,8 +92,8 @@ static void post_random(unsigned *seed)
     req = new_request(context, source, tag);
     held = chempi_match_post(req, &error);
     cr_assert(error == 0);
-    cr_assert(held == model_post((struct model_entry){context, source, tag,
-                                                      req}));
+    cr_assert(held ==
+              model_post((struct model_entry){context, source, tag, req}));
     if (held) {
         chempi_match_held_destroy(held);
         free(req);
@@ -107,12 +106,11 @@ static void arrive_random(unsigned *seed)
     int32_t source = rand_r(seed) % SOURCES;
     int32_t tag = rand_r(seed) % TAGS;
     struct chempi_held *held = chempi_match_held_create(0);
-    struct chempi_request *req =
-        chempi_match_take_posted(context, source, tag);
+    struct chempi_request *req = chempi_match_take_posted(context, source, tag);
 
     cr_assert(held != NULL);
-    cr_assert(req == model_arrive((struct model_entry){context, source, tag,
-                                                       held}));
+    cr_assert(req ==
+              model_arrive((struct model_entry){context, source, tag, held}));
     held->env = (struct chempi_envelope){
         .context = context, .source = source, .tag = tag};
     if (req) {

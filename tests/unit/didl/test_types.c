@@ -46,8 +46,8 @@ static void check_bounds(const struct typemap *map)
     MPI_Type_size_c(map->type, &size);
     cr_assert_eq(size, typemap_size(map));
     MPI_Type_get_extent(map->type, &lb, &extent);
-    cr_assert_eq(extent, map->ub - map->lb, "extent %ld, not %ld",
-                 (long)extent, (long)(map->ub - map->lb));
+    cr_assert_eq(extent, map->ub - map->lb, "extent %ld, not %ld", (long)extent,
+                 (long)(map->ub - map->lb));
     cr_assert_eq(lb, map->lb, "lower bound %ld, not %ld", (long)lb,
                  (long)map->lb);
     MPI_Type_get_true_extent(map->type, &got_lb, &got_extent);
@@ -57,8 +57,7 @@ static void check_bounds(const struct typemap *map)
 }
 
 /* The address of a byte of entry k of element i. */
-static unsigned char *byte_of(const struct typemap *map, int i, size_t k,
-                              int b)
+static unsigned char *byte_of(const struct typemap *map, int i, size_t k, int b)
 {
     return arena + MIDDLE + i * (map->ub - map->lb) + map->entries[k].disp + b;
 }
@@ -77,7 +76,8 @@ static void check_pack(const struct typemap *map, int count)
     MPI_Pack_size(count, map->type, MPI_COMM_SELF, &size);
     cr_assert_eq((size_t)size, n);
     cr_assert_eq(MPI_Pack(arena + MIDDLE, count, map->type, packed, size,
-                          &position, MPI_COMM_SELF), MPI_SUCCESS);
+                          &position, MPI_COMM_SELF),
+                 MPI_SUCCESS);
     cr_assert_eq(position, size);
     cr_assert(memcmp(packed, expected, n) == 0);
 }
@@ -112,7 +112,8 @@ static void check_unpack(const struct typemap *map, int count)
     memcpy(expected, arena, ARENA);
     memset(arena, 7, ARENA);
     cr_assert_eq(MPI_Unpack(packed, size, &position, arena + MIDDLE, count,
-                            map->type, MPI_COMM_SELF), MPI_SUCCESS);
+                            map->type, MPI_COMM_SELF),
+                 MPI_SUCCESS);
     cr_assert_eq(position, size);
     cr_assert(memcmp(arena, expected, ARENA) == 0);
 }
@@ -194,18 +195,27 @@ Test(types, have_the_sizes_of_the_language, .init = start, .fini = stop)
         MPI_Datatype type;
         int size;
         int extent;
-    } known[] = {
-        {MPI_CHAR, 1, 1},          {MPI_SHORT, 2, 2},
-        {MPI_INT, 4, 4},           {MPI_LONG, sizeof(long), sizeof(long)},
-        {MPI_LONG_DOUBLE, sizeof(long double), sizeof(long double)},
-        {MPI_FLOAT_INT, 8, 8},     {MPI_DOUBLE_INT, 12, 16},
-        {MPI_LONG_INT, 12, 16},    {MPI_SHORT_INT, 6, 8},
-        {MPI_2INT, 8, 8},          {MPI_LONG_DOUBLE_INT, 20, 32},
-        {MPI_C_BOOL, 1, 1},        {MPI_WCHAR, 4, 4},
-        {MPI_INTEGER, 4, 4},       {MPI_DOUBLE_PRECISION, 8, 8},
-        {MPI_DOUBLE_COMPLEX, 16, 16}, {MPI_2DOUBLE_PRECISION, 16, 16},
-        {MPI_COMPLEX32, 32, 32},   {MPI_REAL2, 2, 2},
-        {MPI_COUNT, 8, 8},         {MPI_PACKED, 1, 1}};
+    } known[] = {{MPI_CHAR, 1, 1},
+                 {MPI_SHORT, 2, 2},
+                 {MPI_INT, 4, 4},
+                 {MPI_LONG, sizeof(long), sizeof(long)},
+                 {MPI_LONG_DOUBLE, sizeof(long double), sizeof(long double)},
+                 {MPI_FLOAT_INT, 8, 8},
+                 {MPI_DOUBLE_INT, 12, 16},
+                 {MPI_LONG_INT, 12, 16},
+                 {MPI_SHORT_INT, 6, 8},
+                 {MPI_2INT, 8, 8},
+                 {MPI_LONG_DOUBLE_INT, 20, 32},
+                 {MPI_C_BOOL, 1, 1},
+                 {MPI_WCHAR, 4, 4},
+                 {MPI_INTEGER, 4, 4},
+                 {MPI_DOUBLE_PRECISION, 8, 8},
+                 {MPI_DOUBLE_COMPLEX, 16, 16},
+                 {MPI_2DOUBLE_PRECISION, 16, 16},
+                 {MPI_COMPLEX32, 32, 32},
+                 {MPI_REAL2, 2, 2},
+                 {MPI_COUNT, 8, 8},
+                 {MPI_PACKED, 1, 1}};
 
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
         MPI_Aint lb, extent;

@@ -88,8 +88,8 @@ static void append_block(struct typemap *map, const struct typemap *old,
 static struct typemap basic(void)
 {
     static const MPI_Datatype types[] = {
-        MPI_CHAR, MPI_SHORT, MPI_INT, MPI_DOUBLE, MPI_FLOAT, MPI_INT64_T,
-        MPI_BYTE, MPI_LONG_DOUBLE, MPI_C_DOUBLE_COMPLEX};
+        MPI_CHAR,    MPI_SHORT, MPI_INT,         MPI_DOUBLE,          MPI_FLOAT,
+        MPI_INT64_T, MPI_BYTE,  MPI_LONG_DOUBLE, MPI_C_DOUBLE_COMPLEX};
     struct typemap map = empty();
 
     map.type = types[typemap_random(sizeof(types) / sizeof(types[0]))];
@@ -115,8 +115,7 @@ static void make_vector(struct typemap *map, const struct typemap *old,
     for (int i = 0; i < count; i++)
         append_block(map, old, i * stride * unit, length);
     if (is_bytes && is_wide)
-        MPI_Type_create_hvector_c(count, length, stride, old->type,
-                                  &map->type);
+        MPI_Type_create_hvector_c(count, length, stride, old->type, &map->type);
     else if (is_bytes)
         MPI_Type_create_hvector(count, length, stride, old->type, &map->type);
     else if (is_wide)
@@ -141,8 +140,7 @@ static struct lists random_lists(bool is_even)
     struct lists l = {.n = (int)typemap_random(PIECES + 1)};
 
     for (int i = 0; i < l.n; i++) {
-        l.lengths[i] = is_even && i > 0 ? l.lengths[0]
-                                        : (int)typemap_random(4);
+        l.lengths[i] = is_even && i > 0 ? l.lengths[0] : (int)typemap_random(4);
         l.displs[i] = (int)typemap_random(20) - 5;
         l.bytes[i] = (MPI_Aint)typemap_random(100) - 20;
         l.wide_lengths[i] = l.lengths[i];
@@ -162,8 +160,8 @@ static void make_indexed(struct typemap *map, const struct typemap *old,
         append_block(map, old, is_bytes ? l.bytes[i] : l.displs[i] * extent,
                      l.lengths[i]);
     if (is_bytes && is_wide)
-        MPI_Type_create_hindexed_c(l.n, l.wide_lengths, l.wide_bytes,
-                                   old->type, &map->type);
+        MPI_Type_create_hindexed_c(l.n, l.wide_lengths, l.wide_bytes, old->type,
+                                   &map->type);
     else if (is_bytes)
         MPI_Type_create_hindexed(l.n, l.lengths, l.bytes, old->type,
                                  &map->type);
@@ -268,18 +266,17 @@ static void make_subarray(struct typemap *map, const struct typemap *old)
     for (int i = 0; i < 3; i++) {
         sizes[i] = 1 + (int)typemap_random(4);
         subsizes[i] = 1 + (int)typemap_random((uint64_t)sizes[i]);
-        starts[i] = (int)typemap_random(
-            (uint64_t)(sizes[i] - subsizes[i] + 1));
+        starts[i] = (int)typemap_random((uint64_t)(sizes[i] - subsizes[i] + 1));
         d[i] = is_c ? i : 2 - i;
     }
     for (int x = 0; x < subsizes[d[0]]; x++)
         for (int y = 0; y < subsizes[d[1]]; y++)
             for (int z = 0; z < subsizes[d[2]]; z++)
                 append(map, old,
-                       extent * ((x + starts[d[0]]) * sizes[d[1]] *
-                                     sizes[d[2]] +
-                                 (y + starts[d[1]]) * sizes[d[2]] + z +
-                                 starts[d[2]]));
+                       extent *
+                           ((x + starts[d[0]]) * sizes[d[1]] * sizes[d[2]] +
+                            (y + starts[d[1]]) * sizes[d[2]] + z +
+                            starts[d[2]]));
     map->lb = 0;
     map->ub = extent * sizes[0] * sizes[1] * sizes[2];
     map->is_lb_set = true;
@@ -297,8 +294,8 @@ static bool owns(int i, int gsize, int distrib, int darg, int psize, int coord)
     if (distrib == MPI_DISTRIBUTE_NONE)
         return true;
     if (darg == MPI_DISTRIBUTE_DFLT_DARG)
-        block = distrib == MPI_DISTRIBUTE_BLOCK ? (gsize + psize - 1) / psize
-                                                : 1;
+        block =
+            distrib == MPI_DISTRIBUTE_BLOCK ? (gsize + psize - 1) / psize : 1;
     return i / block % psize == coord;
 }
 
@@ -318,9 +315,8 @@ static void make_darray(struct typemap *map, const struct typemap *old)
 
         gsizes[i] = 1 + (int)typemap_random(6);
         distribs[i] = kinds[typemap_random(3)];
-        psizes[i] = distribs[i] == MPI_DISTRIBUTE_NONE
-                        ? 1
-                        : 1 + (int)typemap_random(3);
+        psizes[i] =
+            distribs[i] == MPI_DISTRIBUTE_NONE ? 1 : 1 + (int)typemap_random(3);
         dargs[i] = MPI_DISTRIBUTE_DFLT_DARG;
         if (distribs[i] == MPI_DISTRIBUTE_CYCLIC && typemap_random(2))
             dargs[i] = 1 + (int)typemap_random(3);
@@ -333,10 +329,10 @@ static void make_darray(struct typemap *map, const struct typemap *old)
         for (int y = 0; y < gsizes[fast]; y++) {
             int coords[2] = {rank / psizes[1], rank % psizes[1]};
 
-            if (owns(x, gsizes[slow], distribs[slow], dargs[slow],
-                     psizes[slow], coords[slow]) &&
-                owns(y, gsizes[fast], distribs[fast], dargs[fast],
-                     psizes[fast], coords[fast]))
+            if (owns(x, gsizes[slow], distribs[slow], dargs[slow], psizes[slow],
+                     coords[slow]) &&
+                owns(y, gsizes[fast], distribs[fast], dargs[fast], psizes[fast],
+                     coords[fast]))
                 append(map, old, extent * (x * gsizes[fast] + y));
         }
     map->lb = 0;

@@ -37,7 +37,6 @@ struct typemap typemap_make(int depth, bool is_wide);
 void typemap_free(struct typemap *map);
 
 MPI_Aint typemap_size(const struct typemap *map);
-void typemap_true_bounds(const struct typemap *map, MPI_Aint *lb,
-                         MPI_Aint *ub);
+void typemap_true_bounds(const struct typemap *map, MPI_Aint *lb, MPI_Aint *ub);
 
 #endif

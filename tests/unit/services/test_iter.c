@@ -118,8 +118,8 @@ static void check_unpack(const struct chempi_layout *layout, uint64_t count)
         size_t left = half - done;
         size_t max = 1 + below(100);
 
-        done += chempi_iter_unpack(&iter, packed + done,
-                                   max < left ? max : left);
+        done +=
+            chempi_iter_unpack(&iter, packed + done, max < left ? max : left);
     }
     cr_assert_arr_eq(arena, want, ARENA);
 }
@@ -133,8 +133,8 @@ static void check_runs(const struct chempi_layout *layout, uint64_t count)
     size_t n;
 
     chempi_iter_init(&iter, arena + MIDDLE, count, layout);
-    while ((n = chempi_iter_runs(&iter, runs, 1 + below(5),
-                                 1 + below(5000))) > 0) {
+    while ((n = chempi_iter_runs(&iter, runs, 1 + below(5), 1 + below(5000))) >
+           0) {
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < runs[i].iov_len; k++)
                 cr_assert_eq((unsigned char *)runs[i].iov_base + k,
@@ -171,8 +171,8 @@ static const struct chempi_layout_node *grow(int depth, int64_t *span)
         uint64_t len = below(10) ? 1 + below(17) : 60 + below(20);
 
         *span = (int64_t)(len + below(4));
-        return chempi_layout_block((int64_t)below(
-                                       (uint64_t)*span - len + 1), len);
+        return chempi_layout_block((int64_t)below((uint64_t)*span - len + 1),
+                                   len);
     }
     switch (below(4)) {
     case 0:
@@ -183,8 +183,7 @@ static const struct chempi_layout_node *grow(int depth, int64_t *span)
     case 1:
         child = grow(depth - 1, &child_span);
         for (uint64_t i = 0; i < n; i++)
-            offsets[i] = (child_span + 1) *
-                         (int64_t)(n - 1 - i);
+            offsets[i] = (child_span + 1) * (int64_t)(n - 1 - i);
         *span = (child_span + 1) * (int64_t)n;
         return chempi_layout_indexed(child, n, offsets);
     case 2:
@@ -222,7 +221,8 @@ Test(iter, copies_every_block_length)
         int64_t offsets[7];
 
         check(chempi_layout_repeat(chempi_layout_block(0, len), 9,
-                                   (int64_t)len + 3), 0, 1);
+                                   (int64_t)len + 3),
+              0, 1);
         for (int i = 0; i < 7; i++)
             offsets[i] = (int64_t)((uint64_t)((i * 4) % 7) * (len + 2));
         check(chempi_layout_indexed(chempi_layout_block(0, len), 7, offsets),
@@ -295,9 +295,9 @@ Test(layout, stays_shallow_whatever_the_nesting)
 
 Test(layout, refuses_sizes_beyond_63_bits)
 {
-    const struct chempi_layout_node *node = chempi_layout_repeat(
-        chempi_layout_block(0, UINT64_C(1) << 40), UINT64_C(1) << 30,
-        INT64_C(1) << 41);
+    const struct chempi_layout_node *node =
+        chempi_layout_repeat(chempi_layout_block(0, UINT64_C(1) << 40),
+                             UINT64_C(1) << 30, INT64_C(1) << 41);
 
     cr_assert_null(node);
 }
@@ -307,8 +307,8 @@ Test(layout, holds_huge_vectors_in_one_node)
     struct chempi_layout layout;
     struct chempi_iter iter;
     struct iovec run;
-    const struct chempi_layout_node *node = chempi_layout_repeat(
-        chempi_layout_block(0, 8), UINT64_C(1) << 40, 16);
+    const struct chempi_layout_node *node =
+        chempi_layout_repeat(chempi_layout_block(0, 8), UINT64_C(1) << 40, 16);
 
     layout = (struct chempi_layout){
         .size = node->size, .extent = INT64_C(1) << 44, .root = node};
