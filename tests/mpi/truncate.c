@@ -31,6 +31,7 @@ static void send_long(int len)
     CHECK(error == MPI_SUCCESS || class_of(error) == MPI_ERR_TRUNCATE,
           "sender of %d bytes got class %d", len, class_of(error));
     MPI_Send(&len, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
+    free(data);
 }
 
 static void check_short(char *data, int room, int len, int error)
