@@ -113,6 +113,17 @@ static void leave_class(struct run *r, uint32_t node_class)
     }
 }
 
+/* Has the way been at nodes of the class already? A longer one there is never
+ * better, but rounding could make it look so. */
+static bool passes(const struct chempi_search_label *label, uint32_t node_class)
+{
+    for (; label; label = label->before) {
+        if (label->from_class == node_class)
+            return true;
+    }
+    return false;
+}
+
 /* Hand the labels that this stage has brought to a network to its classes.
  * True when a class that forwards has a new one. */
 static bool leave_network(struct run *r, uint32_t network)
@@ -130,7 +141,8 @@ static bool leave_network(struct run *r, uint32_t network)
              k++) {
             uint32_t c = g->in[k];
 
-            if (!chempi_front_add(&r->search->classes[c], &label->point,
+            if ((c != r->source && passes(label, c)) ||
+                !chempi_front_add(&r->search->classes[c], &label->point,
                                   !r->interval->streams) ||
                 c == r->source || !chempi_graph_forwards(g, c))
                 continue;

@@ -37,15 +37,25 @@ static bool is_ahead(const struct chempi_line *a, const struct chempi_line *b,
     return chempi_line_at(a, len) < at_b - at_b * 1e-12;
 }
 
+/* The lowest line; of those that it is not ahead of, the one that wins by
+ * rank, then by index. Never a line that another one is ahead of, so a line
+ * that was overtaken does not come back. */
 static size_t best_at(const struct walk *w, uint64_t len)
 {
-    size_t best = w->valid[0];
+    const struct chempi_line *lowest = &w->lines[w->valid[0]];
+    size_t best = CHEMPI_ENVELOPE_NONE;
 
     for (size_t i = 1; i < w->valid_count; i++) {
         const struct chempi_line *a = &w->lines[w->valid[i]];
-        const struct chempi_line *b = &w->lines[best];
 
-        if (is_ahead(a, b, len) || (!is_ahead(b, a, len) && a->rank < b->rank))
+        if (chempi_line_at(a, len) < chempi_line_at(lowest, len))
+            lowest = a;
+    }
+    for (size_t i = 0; i < w->valid_count; i++) {
+        const struct chempi_line *a = &w->lines[w->valid[i]];
+
+        if (!is_ahead(lowest, a, len) &&
+            (best == CHEMPI_ENVELOPE_NONE || a->rank < w->lines[best].rank))
             best = w->valid[i];
     }
     return best;

@@ -29,8 +29,10 @@ double chempi_line_at(const struct chempi_line *line, uint64_t len);
 
 /*
  * Pieces that cover 0 .. UINT64_MAX, neighbours of different lines; *out is
- * malloc'ed and the caller's. Of lines that differ by less than one part in
- * 10^12 (rounding), the lower rank, then the lower index, wins.
+ * malloc'ed and the caller's. Lines that differ by less than one part in 10^12
+ * count as equal, since that may be rounding: where a set of valid lines
+ * begins, the lower rank, then the lower index, wins; a line then stays until
+ * another one is ahead of it.
  * Errors: -ENOMEM.
  */
 int chempi_envelope(const struct chempi_line *lines, size_t count,
