@@ -51,7 +51,16 @@ static int misuse(const char *text)
     return 2;
 }
 
-/* names NULL: all nodes; is_self: the one that answers. */
+static int compare_nodes(const void *a, const void *b)
+{
+    const struct chempi_status *x = a;
+    const struct chempi_status *y = b;
+
+    return strverscmp(x->node, y->node);
+}
+
+/* In the order of names. names NULL: all nodes; is_self: the one that
+ * answers. */
 static int ask(struct ctl *c, char **names, bool is_self,
                struct chempi_status **list, uint32_t *count)
 {
@@ -61,9 +70,12 @@ static int ask(struct ctl *c, char **names, bool is_self,
     if (rc)
         return rc;
     if (is_self)
-        return chempi_local_query(&c->ch, self, &c->pool, list, count, &c->err);
-    return chempi_local_query(&c->ch, names && *names ? names : NULL, &c->pool,
-                              list, count, &c->err);
+        names = self;
+    rc = chempi_local_query(&c->ch, names && *names ? names : NULL, &c->pool,
+                            list, count, &c->err);
+    if (!rc && *count)
+        qsort(*list, *count, sizeof(**list), compare_nodes);
+    return rc;
 }
 
 static int show_nodes(struct ctl *c, char **names, bool is_self)

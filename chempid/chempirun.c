@@ -76,6 +76,12 @@ static int out_of_memory(void)
     return fail(&err, CHEMPI_EXIT_FAILURE);
 }
 
+/* Exit status for a plan that could not be made. */
+static int plan_status(int rc)
+{
+    return rc == -ENOMEM ? CHEMPI_EXIT_FAILURE : CHEMPI_EXIT_USAGE;
+}
+
 static int run_private(const struct chempi_options *opt)
 {
     char host[CHEMPI_NODE_NAME_MAX];
@@ -98,7 +104,7 @@ static int run_private(const struct chempi_options *opt)
     rc = chempi_plan_make(opt, nodes, count, &spec, &err);
     free(nodes);
     if (rc)
-        return fail(&err, CHEMPI_EXIT_USAGE);
+        return fail(&err, plan_status(rc));
     rc = chempi_run_private(opt, &spec);
     chempi_spec_fini(&spec);
     return rc;
@@ -161,6 +167,7 @@ static void order_nodes(const struct chempi_options *opt,
             }
 }
 
+/* 0, or the exit status with words. */
 static int plan_remote(const struct chempi_options *opt,
                        struct chempi_channel *ch, struct chempi_spec *spec,
                        struct chempi_err *err)
@@ -170,6 +177,7 @@ static int plan_remote(const struct chempi_options *opt,
     struct chempi_status *list = NULL;
     uint32_t count = 0;
     uint32_t chosen = 0;
+    int status = CHEMPI_EXIT_FAILURE;
     int rc = chempi_local_query(ch, opt->names, &pool, &list, &count, err);
 
     if (!rc) {
@@ -180,9 +188,10 @@ static int plan_remote(const struct chempi_options *opt,
     if (!rc) {
         order_nodes(opt, nodes, chosen);
         rc = chempi_plan_make(opt, nodes, chosen, spec, err);
+        status = plan_status(rc);
     }
     chempi_pool_fini(&pool);
-    return rc;
+    return rc ? status : 0;
 }
 
 static int run_remote(const struct chempi_options *opt,
@@ -195,8 +204,7 @@ static int run_remote(const struct chempi_options *opt,
 
     if (rc) {
         chempi_channel_fini(ch);
-        return fail(&err, rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
-                                              : CHEMPI_EXIT_USAGE);
+        return fail(&err, rc);
     }
     ch->fd = -1; /* the run has it now */
     chempi_channel_fini(ch);

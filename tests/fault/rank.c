@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/base/wake.h"
@@ -134,10 +135,16 @@ static void garbage(void)
         check(-errno, "write");
 }
 
+/* A descendant in a session of its own, whose parent has ended. */
 static void leave_child(void)
 {
-    if (fork() != 0)
+    const pid_t middle = fork();
+
+    if (middle != 0) {
+        check(middle < 0 ? -errno : 0, "fork");
+        (void)waitpid(middle, NULL, 0); /* it ends at once */
         return;
+    }
     (void)setsid();
     if (fork() != 0)
         _exit(0);

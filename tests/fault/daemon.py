@@ -1,0 +1,915 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults of launcher, supervisors and daemons, one case after the other.
+
+    daemon.py private|cluster CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Cases wait for events (a line of output, the end of a process), never for a
+time to pass. After every case no process, socket or file may be left.
+"""
+import hashlib
+import os
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import traceback
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import jobrun  # noqa: E402
+
+LIMIT_S = 60  # for anything: reached only when something hangs
+
+CHEMPIRUN = CHEMPID = CHEMPICTL = RANK = ""
+CASES = {"private": [], "cluster": []}
+MARKS = []   # of the case at hand
+PREFIX = []  # options of every launch
+
+
+def case(group):
+    def register(fn):
+        CASES[group].append(fn)
+        return fn
+    return register
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(w) for w in what))
+
+
+# ---- jobs -------------------------------------------------------------------
+
+
+class Job:
+    """A chempirun under way, whose every descendant carries a mark."""
+
+    def __init__(self, *args, env=None, stdin=subprocess.DEVNULL, **kwargs):
+        self.mark = uuid.uuid4().hex
+        MARKS.append(self.mark)
+        self.env = dict(os.environ if env is None else env)
+        self.env[jobrun.MARK] = self.mark
+        self.output = b""
+        self.process = subprocess.Popen(
+            [CHEMPIRUN, *PREFIX, *args], env=self.env, stdin=stdin,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+    def await_lines(self, count):
+        """Read standard output up to so many lines."""
+        fd = self.process.stdout.fileno()
+        while self.output.count(b"\n") < count:
+            ready, _, _ = select.select([fd], [], [], LIMIT_S)
+            check(ready, "no output; so far:", self.output)
+            piece = os.read(fd, 65536)
+            if not piece:
+                raise AssertionError("output ended", self.output,
+                                     self.process.stderr.read())
+            self.output += piece
+        return self
+
+    def marked(self, word):
+        """Processes of the job whose name in /proc contains the word."""
+        found = []
+        for pid, _ in jobrun.marked(self.mark):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                    if word in file.read():
+                        found.append(pid)
+            except OSError:
+                pass
+        return sorted(found)
+
+    def ranks(self):
+        """Not what they left behind: that is in other process groups."""
+        return [pid for pid in self.marked("fault-rank")
+                if os.getpgid(pid) == pid]
+
+    def finish(self):
+        """Wait for the end; nothing may be left. Returns the exit status."""
+        out, err = self.process.communicate(timeout=LIMIT_S)
+        self.output += out
+        self.errors = err.decode("utf-8", "replace")
+        left = jobrun.marked(self.mark)
+        if left:
+            jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
+            left = jobrun.end_marked(self.mark, 0)
+        check(not left, "left behind:", left, self.errors)
+        return self.process.returncode
+
+    def lines(self):
+        return sorted(self.output.decode("utf-8", "replace").splitlines())
+
+
+def run(*args, **kwargs):
+    job = Job(*args, **kwargs)
+    job.status = job.finish()
+    return job
+
+
+def expect(job, status, *patterns):
+    check(job.status == status, "status", job.status, "not", status,
+          job.output, job.errors)
+    for pattern in patterns:
+        check(re.search(pattern, job.errors), "no", pattern, "in", job.errors)
+
+
+ONE_SENTENCE = r"\Achempirun: [^\n]*; the job was ended\n\Z"
+LAYOUTS = (["-n", "4"], ["--virtual", "2", "-n", "4"],
+           ["--virtual", "a,b,c", "-n", "7", "--map", "cyclic"])
+
+
+# ---- what works -------------------------------------------------------------
+
+
+@case("private")
+def ranks_exchange_keys_and_meet_at_fences():
+    for layout in LAYOUTS:
+        expect(run(*layout, RANK, "init", "region", "everyone", "everyone",
+                   "final"), 0, r"\A\Z")
+
+
+@case("private")
+def a_question_waits_for_its_answer():
+    for layout in LAYOUTS:
+        job = run(*layout, RANK, "only", "0", "get", "3", "k", "end",
+                  "only", "3", "put", "k", "v")
+        expect(job, 0)
+        check(job.lines() == ["v"], job.output)
+
+
+@case("private")
+def programs_that_are_no_ranks_run_too():
+    job = run("-n", "3", "-l", "sh", "-c", "echo $CHEMPI_RANK/$CHEMPI_SIZE")
+    expect(job, 0)
+    check(job.lines() == ["[0] 0/3", "[1] 1/3", "[2] 2/3"], job.output)
+
+
+@case("private")
+def several_programs_share_a_world():
+    job = run("-n", "1", "--env", "A=x", "sh", "-c", "echo $A$CHEMPI_RANK",
+              ":", "-n", "2", "--wdir", "/", "sh", "-c",
+              "echo $A$CHEMPI_RANK$PWD")
+    expect(job, 0)
+    check(job.lines() == ["1/", "2/", "x0"], job.output)
+
+
+@case("private")
+def the_environment_is_passed_or_not():
+    env = dict(os.environ, SEEN="yes", CHEMPI_CONTROL_FD="99")
+    script = "echo ${SEEN-no} ${MORE-no}"
+    check(run("sh", "-c", script, env=env).lines() == ["yes no"])
+    check(run("--env-none", "sh", "-c", script, env=env).lines() == ["no no"])
+    check(run("--env-none", "-x", "SEEN", "-genv", "MORE", "m", "sh", "-c",
+              script, env=env).lines() == ["yes m"])
+
+
+def with_input(data, *args):
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return run(*args, stdin=file)
+
+
+@case("private")
+def input_goes_where_it_should():
+    data = b"".join(b"line %d\n" % i for i in range(40000))
+    job = with_input(data, "-n", "3", "cat")
+    check(job.output == data, len(job.output))
+    job = with_input(data, "--virtual", "2", "-n", "4", "--stdin", "3", "cat")
+    check(job.output == data, len(job.output))
+    job = with_input(data, "--virtual", "2", "-n", "4", "--stdin", "all",
+                     "sh", "-c", "cat | md5sum")
+    check(job.lines() == [hashlib.md5(data).hexdigest() + "  -"] * 4,
+          job.output)
+    job = with_input(data, "-n", "2", "--stdin", "none", "cat")
+    expect(job, 0)
+    check(job.output == b"")
+    job = with_input(data, "-n", "2", "true")  # nobody reads it
+    expect(job, 0)
+
+
+@case("private")
+def lines_of_ranks_do_not_mix():
+    script = ("i=0; while [ $i -lt 300 ]; do printf 'rank %s ' $CHEMPI_RANK; "
+              "printf 'line %s\\n' $i; i=$((i+1)); done")
+    job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
+    wanted = sorted(f"rank {r} line {i}" for r in range(6)
+                    for i in range(300))
+    check(job.lines() == wanted)
+
+
+@case("private")
+def much_output_arrives_whole():
+    job = run("-n", "2", "sh", "-c", "head -c 3000000 /dev/zero")
+    expect(job, 0)
+    check(job.output == bytes(6000000), len(job.output))
+
+
+@case("private")
+def a_slow_reader_holds_the_ranks_back_and_loses_nothing():
+    job = Job("-n", "2", "sh", "-c", "yes 0123456789 | head -n 200000")
+    job.await_lines(10)
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.output == b"0123456789\n" * 400000, len(job.output))
+
+
+@case("private")
+def traffic_is_summed_up():
+    job = run("--stats", "--virtual", "x,y", "-n", "4", RANK, "init",
+              "report", "traffic 0 1 tcp eager 3 4000", "final")
+    expect(job, 0, r"x +y +tcp +eager +12 +16000")
+
+
+@case("private")
+def descriptors_of_a_rank_are_its_own():
+    """No socket or pipe of another rank or of the launcher leaks in."""
+    job = run("--virtual", "2", "-n", "4", "sh", "-c",
+              "ls -l /proc/self/fd | grep -c 'socket:\\|pipe:'")
+    check(job.lines() == ["3"] * 3 + ["4"], job.output)  # rank 0: stdin
+
+
+@case("private")
+def binding_uses_the_processors_there_are():
+    job = run("--bind", "core", "-n", "2", "grep", "Cpus_allowed_list",
+              "/proc/self/status")
+    expect(job, 0)
+    check(len(job.lines()) == 2)
+
+
+# ---- exit statuses ----------------------------------------------------------
+
+
+@case("private")
+def exit_statuses_are_those_of_the_ranks():
+    for layout in LAYOUTS:
+        expect(run(*layout, RANK, "only", "2", "exit", "7"), 7, ONE_SENTENCE,
+               r"rank 2 on node \S+ \(pid \d+, \S+\) exited with code 7")
+        expect(run(*layout, RANK, "init", "final", "only", "1", "exit", "9",
+                   "end", "only", "2", "exit", "4"), 9, r"\A\Z")
+        expect(run(*layout, RANK, "init", "only", "3", "raise", "11", "end",
+                   "hang"), 139, ONE_SENTENCE,
+               r"rank 3 on node \S+ .* killed by signal 11 \(Segmentation")
+        expect(run(*layout, RANK, "init", "only", "1", "exit", "0", "end",
+                   "hang"), 1, ONE_SENTENCE,
+               r"rank 1 .* exited with code 0 without calling MPI_Finalize")
+        expect(run(*layout, RANK, "init", "only", "1", "abort", "5", "enough",
+                   "hang", "end", "hang"), 5, ONE_SENTENCE,
+               r"rank 1 .* called MPI_Abort with code 5: enough")
+
+
+@case("private")
+def programs_that_cannot_be_started_are_named():
+    expect(run("-n", "2", "/nonexistent/x"), 127, ONE_SENTENCE,
+           r"/nonexistent/x\) could not be started: .*No such file")
+    expect(run("-n", "2", "/etc/passwd"), 126, ONE_SENTENCE, "Permission")
+    expect(run("--wdir", "/nonexistent", "true"), 127, ONE_SENTENCE,
+           "cannot enter its working directory")
+
+
+@case("private")
+def mistakes_on_the_command_line_start_nothing():
+    expect(run("--frob", "true"), 2, r"\Achempirun: unknown option --frob")
+    expect(run("-n", "9", "--virtual", "2", "--ppn", "3", "true"), 2, "--ppn")
+    expect(run("--network", "/nonexistent", "true"), 2, "--network")
+    expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
+
+
+@case("private")
+def time_limits_end_jobs():
+    expect(run("--timeout", "0.2", "--virtual", "2", "-n", "4", RANK, "init",
+               "hang"), 124, "time limit of 0.2 s has passed")
+
+
+@case("private")
+def tables_that_are_missing_or_damaged_are_refused():
+    with tempfile.TemporaryDirectory() as tables:
+        command = ["--network", tables, "--virtual", "a,b", "-n", "2", "true"]
+        expect(run(*command), 127, ONE_SENTENCE, r"a\.chempi|b\.chempi")
+        for name in ("a", "b"):
+            with open(f"{tables}/{name}.chempi", "wb") as file:
+                file.write(b"no table at all")
+        expect(run(*command), 1, ONE_SENTENCE, r"[ab]\.chempi")
+
+
+# ---- faults -----------------------------------------------------------------
+
+
+@case("private")
+def bytes_that_are_no_message_end_the_job():
+    for layout in LAYOUTS:
+        job = run(*layout, RANK, "init", "only", "1", "garbage", "hang",
+                  "end", "hang")
+        check(job.status == 1, job.status)
+        check("rank 1 on node" in job.errors and
+              "broke the control protocol" in job.errors, job.errors)
+
+
+@case("private")
+def processes_that_ranks_leave_are_ended():
+    for layout in LAYOUTS:
+        expect(run(*layout, RANK, "init", "child", "final"), 0, r"\A\Z")
+        expect(run(*layout, RANK, "init", "child", "everyone", "only", "1",
+                   "raise", "9", "end", "hang"), 137, ONE_SENTENCE)
+
+
+def hanging_job(layout, *words, **kwargs):
+    count = int(layout[layout.index("-n") + 1])
+    return Job(*layout, RANK, "init", "child", *words, "print", "up", "hang",
+               **kwargs).await_lines(count)
+
+
+@case("private")
+def any_rank_may_be_killed():
+    for layout in LAYOUTS:
+        for which in (0, -1):
+            job = hanging_job(layout)
+            os.kill(job.ranks()[which], signal.SIGKILL)
+            job.status = job.finish()
+            expect(job, 137, ONE_SENTENCE, "rank . on node .* signal 9")
+
+
+@case("private")
+def any_supervisor_may_be_killed():
+    for layout in LAYOUTS:
+        for which in (0, -1):
+            job = hanging_job(layout)
+            os.kill(job.marked("chempi-super")[which], signal.SIGKILL)
+            job.status = job.finish()
+            expect(job, 1, ONE_SENTENCE,
+                   r"the supervisor of node \S+ \(pid \d+\) was killed")
+
+
+@case("private")
+def the_launcher_may_be_killed():
+    for layout in LAYOUTS:
+        job = hanging_job(layout)
+        job.process.kill()
+        check(job.finish() == -signal.SIGKILL)
+
+
+@case("private")
+def the_launcher_may_be_killed_while_it_starts():
+    for layout in LAYOUTS:
+        for _ in range(5):
+            job = Job(*layout, RANK, "init", "child", "hang")
+            job.process.kill()
+            job.finish()
+
+
+@case("private")
+def an_interrupt_ends_everything():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for layout in LAYOUTS:
+            job = hanging_job(layout)
+            job.process.send_signal(number)
+            job.status = job.finish()
+            expect(job, 128 + number, r"\Achempirun: ended by signal")
+
+
+@case("private")
+def a_second_interrupt_ends_those_that_ignore_the_first():
+    job = Job("-n", "3", "sh", "-c",
+              "trap 'echo caught' INT; echo up; "
+              "while :; do sleep 0.01; done").await_lines(3)
+    job.process.send_signal(signal.SIGINT)
+    job.await_lines(6)
+    job.process.send_signal(signal.SIGINT)
+    job.status = job.finish()
+    expect(job, 130)
+
+
+@case("private")
+def other_signals_are_passed_on():
+    job = Job("--virtual", "2", "-n", "2", "sh", "-c",
+              "trap 'echo caught; exit 0' USR1; echo up; "
+              "while :; do sleep 0.01; done").await_lines(2)
+    job.process.send_signal(signal.SIGUSR1)
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.lines() == ["caught", "caught", "up", "up"], job.output)
+
+
+@case("private")
+def a_reader_that_leaves_ends_the_job():
+    job = Job("-n", "2", "yes")
+    job.await_lines(1)
+    job.process.stdout.close()
+    check(job.process.wait(LIMIT_S) == 141)
+    job.process.stdout = open(os.devnull, "rb")
+    job.finish()
+
+
+@case("private")
+def few_descriptors_give_a_clear_error():
+    def limit():
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    job = Job("-n", "30", "true", preexec_fn=limit)
+    job.status = job.finish()
+    expect(job, 1, ONE_SENTENCE, "too many|Too many", "ulimit -n")
+
+
+# ---- clusters ---------------------------------------------------------------
+
+
+class Cluster:
+    """Daemons with a directory of their own."""
+
+    def __init__(self, names, options=(), mode=0o700):
+        self.dir = tempfile.mkdtemp(prefix="chempi-test-")
+        os.chmod(self.dir, mode)
+        self.mark = uuid.uuid4().hex
+        self.env = dict(os.environ, CHEMPI_DIR=self.dir)
+        self.env[jobrun.MARK] = self.mark
+        self.key = f"{self.dir}/key"
+        self.log = f"{self.dir}/log"
+        with open(self.log, "wb"):
+            pass
+        subprocess.run([CHEMPICTL, "key", self.key], check=True)
+        for name in names:
+            self.start(name, *options)
+
+    def start(self, name, *options, key=None, check_it=True):
+        with open(self.log, "ab") as log:
+            return subprocess.run(
+                [CHEMPID, "--name", name, "--dir", self.dir, "--listen",
+                 "127.0.0.1", "--key", key or self.key, "--slots", "2",
+                 "--background", "--verbose", *options],
+                env=self.env, stdin=subprocess.DEVNULL, stderr=log,
+                check=check_it, timeout=LIMIT_S)
+
+    def ctl(self, *args, status=0):
+        done = subprocess.run([CHEMPICTL, *args], env=self.env,
+                              capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S)
+        check(done.returncode == status, args, done)
+        return done.stdout + done.stderr
+
+    def pid(self, name):
+        for line in self.ctl("--via", name, "status").splitlines()[1:]:
+            return int(line.split()[4])
+        raise AssertionError(name)
+
+    def address(self, name):
+        with open(f"{self.dir}/{name}.node", encoding="utf-8") as file:
+            host, port = file.read().split()[1].rsplit(":", 1)
+        return host, int(port)
+
+    def kill(self, name):
+        """Kill a daemon; returns when its keeper has ended, too."""
+        pid = self.pid(name)
+        keeper = [child for child in children(pid)
+                  if os.readlink(f"/proc/{child}/exe") ==
+                  os.path.realpath(CHEMPID) and
+                  not comm(child).startswith("chempi-super")]
+        kill_and_wait(pid, keeper)
+
+    def job(self, *args, **kwargs):
+        return Job(*args, env=self.env, **kwargs)
+
+    def run(self, *args, **kwargs):
+        return run(*args, env=self.env, **kwargs)
+
+    def logged(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def names(self):
+        return sorted(n[:-5] for n in os.listdir(self.dir)
+                      if n.endswith(".sock"))
+
+    def stop(self):
+        """Stop all; nothing but key and log may be left."""
+        for name in self.names():
+            self.ctl("--via", name, "stop")
+        left = jobrun.marked(self.mark)
+        jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
+        left = jobrun.end_marked(self.mark, 0)
+        files = sorted(os.listdir(self.dir))
+        check(not left, "processes left:", left, self.logged())
+        check(set(files) <= {"key", "log"}, "files left:", files)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None:
+                self.stop()
+            else:
+                print(self.logged(), file=sys.stderr)
+        finally:
+            jobrun.end_marked(self.mark, 0)
+            shutil.rmtree(self.dir)
+
+
+SEVEN = ["a1", "a2", "a3", "b1", "b2", "b3", "b4"]
+
+
+@case("cluster")
+def a_job_runs_over_a_tree_of_daemons():
+    with Cluster(SEVEN) as cluster:
+        for _ in range(2):
+            expect(cluster.run("-n", "14", RANK, "init", "region", "everyone",
+                               "everyone", "final"), 0, r"\A\Z")
+        job = cluster.run("-n", "7", "--ppn", "1", "-l", "sh", "-c",
+                          "echo $CHEMPI_NODE")
+        expect(job, 0)
+        check(job.lines() == [f"[{i}] {n}" for i, n in enumerate(SEVEN)],
+              job.output)
+        job = cluster.run("--nodes", "b4,a2", "--map", "cyclic", "-n", "4",
+                          "-l", "sh", "-c", "echo $CHEMPI_NODE")
+        check(job.lines() == ["[0] b4", "[1] a2", "[2] b4", "[3] a2"],
+              job.output)
+        expect(cluster.run("-n", "14", RANK, "init", "only", "13", "raise",
+                           "9", "end", "hang"), 137, ONE_SENTENCE,
+               "rank 13 on node b4")
+
+
+@case("cluster")
+def daemons_find_each_other_by_file():
+    with Cluster([]) as cluster:
+        ports = []
+        holders = [socket.socket() for _ in range(3)]
+        for holder in holders:
+            holder.bind(("127.0.0.1", 0))
+            ports.append(holder.getsockname()[1])
+        for holder in holders:
+            holder.close()
+        names = ["c1", "c2", "c3"]
+        path = f"{cluster.dir}/log.cluster"
+        with open(path, "w", encoding="utf-8") as file:
+            for name, port in zip(names, ports):
+                file.write(f"{name} 127.0.0.1:{port} 3\n")
+        for name in names:
+            own = f"{cluster.dir}/log.{name}"
+            os.mkdir(own, 0o700)
+            subprocess.run([CHEMPID, "--name", name, "--dir", own, "--key",
+                            cluster.key, "--cluster", path, "--background"],
+                           env=cluster.env, check=True, timeout=LIMIT_S)
+        job = run("--dir", f"{cluster.dir}/log.c2", "-n", "9", "-l", "sh",
+                  "-c", "echo $CHEMPI_NODE", env=cluster.env)
+        expect(job, 0)
+        check(job.lines() == [f"[{i}] c{i // 3 + 1}" for i in range(9)],
+              job.output)
+        for name in names:
+            own = f"{cluster.dir}/log.{name}"
+            cluster.ctl("--dir", own, "stop")
+        left = jobrun.marked(cluster.mark)
+        jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
+        for name in names:
+            own = f"{cluster.dir}/log.{name}"
+            check(os.listdir(own) == [], os.listdir(own))
+            os.rmdir(own)
+        os.unlink(path)
+
+
+@case("cluster")
+def daemons_join():
+    with Cluster(["a1"]) as cluster:
+        host, port = cluster.address("a1")
+        dirs = []
+        for name in ("j1", "j2", "j3"):
+            own = tempfile.mkdtemp(prefix="chempi-test-")
+            dirs.append(own)
+            subprocess.run([CHEMPID, "--name", name, "--dir", own, "--listen",
+                            "127.0.0.1:0", "--key", cluster.key, "--join",
+                            f"{host}:{port}", "--slots", "2",
+                            "--background"],
+                           env=cluster.env, check=True, timeout=LIMIT_S)
+            # Its news has arrived when a1 can start ranks there.
+            while name not in cluster.ctl("nodes"):
+                pass
+        job = cluster.run("--nodes", "j1,j2,j3,a1", "-n", "4", "--ppn", "1",
+                          RANK, "init", "everyone", "final")
+        expect(job, 0)
+        while cluster.ctl("--dir", dirs[0], "nodes").count("\n") < 5:
+            pass
+        for own in dirs:
+            cluster.ctl("--dir", own, "stop")
+        jobrun.wait_gone([p for p, w in jobrun.marked(cluster.mark)
+                          if "--join" in w], LIMIT_S)
+        for own in dirs:
+            os.rmdir(own)
+
+
+def hanging_cluster_job(cluster, count=14):
+    return cluster.job("-n", str(count), RANK, "init", "child", "print", "up",
+                       "hang").await_lines(count)
+
+
+@case("cluster")
+def any_daemon_may_be_killed():
+    for victim in ("a1", "a2", "b3", "b4"):
+        with Cluster(SEVEN) as cluster:
+            job = hanging_cluster_job(cluster)
+            cluster.kill(victim)
+            job.status = job.finish()
+            expect(job, 1, ONE_SENTENCE,
+                   f"the daemon of node {victim} is lost")
+            rest = [n for n in SEVEN if n != victim]
+            expect(cluster.run("--nodes", ",".join(rest), "-n", "12", RANK,
+                               "init", "everyone", "final"), 0)
+            cluster.start(victim)
+            expect(cluster.run("-n", "14", RANK, "init", "everyone",
+                               "final"), 0)
+
+
+@case("cluster")
+def a_daemon_may_be_killed_while_a_job_starts():
+    for victim in ("a1", "a2", "b4"):
+        with Cluster(SEVEN) as cluster:
+            keeper = children(cluster.pid(victim))
+            pid = cluster.pid(victim)
+            job = cluster.job("-n", "14", RANK, "init", "everyone", "final")
+            kill_and_wait(pid, keeper)
+            job.status = job.finish()
+            # Early enough the others do without it.
+            if job.status != 0:
+                expect(job, 1, r"\Achempirun: [^\n]*\n\Z")
+
+
+@case("cluster")
+def supervisors_ranks_and_launcher_may_be_killed():
+    with Cluster(SEVEN) as cluster:
+        job = hanging_cluster_job(cluster)
+        supers = [pid for pid, _ in jobrun.marked(cluster.mark)
+                  if comm(pid).startswith("chempi-super")]
+        check(len(supers) == 7, supers)
+        os.kill(supers[3], signal.SIGKILL)
+        job.status = job.finish()
+        expect(job, 1, ONE_SENTENCE, "the supervisor of node .* was killed")
+        expect_no_supervisors(cluster)
+
+        job = hanging_cluster_job(cluster)
+        os.kill(job.ranks()[0], signal.SIGKILL)
+        job.status = job.finish()
+        expect(job, 137, ONE_SENTENCE, r"rank \d+ on node .* signal 9")
+        expect_no_supervisors(cluster)
+
+        job = hanging_cluster_job(cluster)
+        job.process.kill()
+        job.finish()
+        expect_no_supervisors(cluster)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def kill_and_wait(pid, others):
+    """Kill a process; returns when the others have ended with it."""
+    fds = [os.pidfd_open(p) for p in (pid, *others)]
+    os.kill(pid, signal.SIGKILL)
+    for fd in fds:
+        ready, _, _ = select.select([fd], [], [], LIMIT_S)
+        os.close(fd)
+        check(ready, "still there:", pid, others)
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def expect_no_supervisors(cluster):
+    """They end, whoever was killed; the daemons stay."""
+    def supervisors():
+        return [pid for pid, _ in jobrun.marked(cluster.mark)
+                if comm(pid).startswith("chempi-super")]
+    jobrun.wait_gone(supervisors(), LIMIT_S)
+    check(not supervisors(), "left:", supervisors())
+
+
+@case("cluster")
+def a_keeper_that_is_killed_is_replaced():
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        keepers = children(pid)
+        check(len(keepers) == 1, keepers)
+        kill_and_wait(keepers[0], [])
+        cluster.ctl("nodes")  # the daemon has turned its loop since
+        cluster.ctl("nodes")
+        keepers = children(pid)
+        check(len(keepers) == 1, keepers)
+        cluster.kill("a1")
+        check(cluster.names() == [], os.listdir(cluster.dir))
+
+
+@case("cluster")
+def chempictl_shows_and_kills_jobs():
+    with Cluster(["a1", "a2", "a3"]) as cluster:
+        job = hanging_cluster_job(cluster, 6)
+        text = cluster.ctl("jobs")
+        check("a1:2 a2:2 a3:2" in re.sub(r" +", " ", text), text)
+        name = text.splitlines()[1].split()[0]
+        for line in cluster.ctl("nodes").splitlines()[1:]:
+            check(line.split()[2] == "2", line)
+        cluster.ctl("kill", name)
+        job.status = job.finish()
+        expect(job, 143, "ended by chempictl kill")
+        check("no job" in cluster.ctl("kill", name, status=1))
+        check(cluster.ctl("jobs").count("\n") == 1)
+
+
+@case("cluster")
+def errors_of_clusters_are_clear():
+    with Cluster(["a1"]) as cluster:
+        job = cluster.run("--nodes", "a1,zz", "-n", "2", "true")
+        expect(job, 1, "knows no node zz")
+        with open(f"{cluster.dir}/dead.node", "w", encoding="utf-8") as file:
+            file.write("dead 127.0.0.1:1 2\n")
+        job = cluster.run("--nodes", "dead", "-n", "2", "true")
+        expect(job, 1, "dead.*refused")
+        job = cluster.run("-n", "2", "true")
+        expect(job, 0, "leaving out node dead")
+        os.unlink(f"{cluster.dir}/dead.node")
+        done = cluster.start("a1", check_it=False)
+        check(done.returncode == 1)
+        check("already running" in cluster.logged())
+        other = f"{cluster.dir}/log.key"
+        subprocess.run([CHEMPICTL, "key", other], check=True)
+        cluster.start("a2", key=other)
+        job = cluster.run("--nodes", "a1,a2", "-n", "2", "true")
+        expect(job, 1, "node a2: .*(key|secret)")
+        check("refused 127.0.0.1" in cluster.logged() or
+              "another secret" in cluster.logged(), cluster.logged())
+        os.unlink(other)
+    with tempfile.TemporaryDirectory() as empty:
+        job = run("--dir", empty, "-n", "2", "true")
+        expect(job, 1, "no daemon has a socket")
+
+
+# ---- strangers --------------------------------------------------------------
+
+
+def frame(kind, payload=b"", job=0):
+    return struct.pack("<IHHQ", len(payload), kind, 0xc4e1, job) + payload
+
+
+def proof(key, role, client, server):
+    return hashlib.blake2b(b"CHEMPIa1" + role + client + server + b"chempid",
+                           key=key, digest_size=32).digest()
+
+
+def receive(sock, count):
+    data = b""
+    while len(data) < count:
+        piece = sock.recv(count - len(data))
+        check(piece, "the daemon closed the connection")
+        data += piece
+    return data
+
+
+def proven(cluster, name):
+    """A connection that knows the key."""
+    with open(cluster.key, encoding="utf-8") as file:
+        key = bytes.fromhex(file.read().strip())
+    sock = socket.create_connection(cluster.address(name), LIMIT_S)
+    client = secrets.token_bytes(32)
+    sock.sendall(b"CHEMPIa1" + client)
+    answer = receive(sock, 64)
+    check(answer[32:] == proof(key, b"S", client, answer[:32]))
+    sock.sendall(proof(key, b"C", client, answer[:32]))
+    return sock
+
+
+def expect_closed(sock):
+    """The other side closes, whatever it has said before."""
+    try:
+        while sock.recv(65536):
+            pass
+    except ConnectionResetError:
+        pass
+    sock.close()
+
+
+def greeting(name):
+    text = name.encode() + b"\0"
+    return frame(80, struct.pack("<II", 1, len(text)) + text)
+
+
+GARBAGE = (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(64),
+           bytes(4096), b"\xff" * 4096, b"CHEMPIa1" + bytes(64))
+
+
+@case("cluster")
+def strangers_are_refused_with_one_line():
+    with Cluster(["a1"]) as cluster:
+        count = 0
+        for garbage in GARBAGE:
+            sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
+            sock.sendall(garbage)
+            expect_closed(sock)
+            count += 1
+            cluster.ctl("nodes")
+            check(cluster.logged().count(": refused 127.0.0.1") == count,
+                  cluster.logged())
+        sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
+        sock.sendall(b"CHEMPI")  # and then no more
+        sock.close()
+        cluster.ctl("nodes")
+        expect(cluster.run("-n", "2", RANK, "init", "everyone", "final"), 0)
+
+
+@case("cluster")
+def daemons_that_talk_nonsense_are_dropped():
+    huge = struct.pack("<IHHQ", 0xffffffff, 48, 0xc4e1, 7)
+    nonsense = [
+        GARBAGE[0],
+        frame(80, b"\0"),
+        frame(48, b""),
+        greeting("x1") + GARBAGE[0],
+        greeting("x1") + huge,
+        greeting("x1") + frame(48, b"", 5),
+        greeting("x1") + frame(48, b"\1\0\0\0\0\0\0\0" + bytes(100), 5),
+        greeting("x1") + frame(81, b"\xff\xff\xff\xff", 5),
+        greeting("x1") + frame(82, b"\xff", 5),
+        greeting("x1") + frame(84, b"\1", 5),
+        greeting("x1") + frame(86, b"\xff\0\0\0", 5),
+        greeting("../x") + frame(86, b"\xff\0\0\0", 5),
+    ]
+    with Cluster(["a1"]) as cluster:
+        for number, data in enumerate(nonsense):
+            sock = proven(cluster, "a1")
+            sock.sendall(data)
+            expect_closed(sock)
+            cluster.ctl("nodes")
+            check(cluster.logged().count(": refused ") == number + 1,
+                  data, cluster.logged())
+        # Frames of jobs that are not known are late, not nonsense.
+        sock = proven(cluster, "a1")
+        sock.sendall(greeting("x1") + frame(52, b"", 99) + frame(83, b"", 99))
+        sock.close()
+        expect(cluster.run("-n", "2", RANK, "init", "everyone", "final"), 0)
+
+
+@case("cluster")
+def local_clients_that_talk_nonsense_are_dropped():
+    with Cluster(["a1"]) as cluster:
+        for data in (GARBAGE[0], frame(48, b"", 5),
+                     greeting("") + GARBAGE[1],
+                     greeting("") + frame(48, b"\1", 5),
+                     greeting("") + frame(86, b"\0\0\0\0", 5)):
+            sock = socket.socket(socket.AF_UNIX)
+            sock.settimeout(LIMIT_S)
+            sock.connect(f"{cluster.dir}/a1.sock")
+            sock.sendall(data)
+            expect_closed(sock)
+        check(cluster.logged().count("refused local client") == 5,
+              cluster.logged())
+
+
+@case("cluster")
+def a_daemon_of_root_runs_jobs_as_their_user():
+    if os.geteuid() != 0:
+        return
+    with Cluster(["a1", "a2"], mode=0o755) as cluster:
+        shutil.copy(CHEMPIRUN, f"{cluster.dir}/log.run")
+        os.chmod(f"{cluster.dir}/log.run", 0o755)
+        done = subprocess.run(
+            [f"{cluster.dir}/log.run", "--wdir", "/", "-n", "4", "id", "-u"],
+            env=cluster.env, user=65534, group=65534, cwd="/",
+            capture_output=True, check=False, timeout=LIMIT_S)
+        os.unlink(f"{cluster.dir}/log.run")
+        check(done.returncode == 0, done)
+        check(done.stdout == b"65534\n" * 4, done)
+
+
+def main():
+    global CHEMPIRUN, CHEMPID, CHEMPICTL, RANK
+    group, CHEMPIRUN, CHEMPID, CHEMPICTL, RANK, *wanted = sys.argv[1:]
+    os.environ.pop("CHEMPI_DIR", None)
+    if group == "private":  # a daemon of this machine is not asked
+        PREFIX.append("--private")
+    failed = 0
+    for fn in CASES[group]:
+        if wanted and fn.__name__ not in wanted:
+            continue
+        name = fn.__name__.replace("_", " ")
+        try:
+            fn()
+            print(f"ok      {name}", flush=True)
+        except Exception:  # the next case may still tell something
+            failed += 1
+            traceback.print_exc()
+            print(f"FAILED  {name}", flush=True)
+        while MARKS:
+            jobrun.end_marked(MARKS.pop(), 0)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
