@@ -266,6 +266,8 @@ int main(int argc, char **argv)
                                    : "chempirun (CHEMPI) " CHEMPI_VERSION "\n",
                     stdout);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
+    } else if (chempi_options_environment(&opt, &err)) {
+        status = fail(&err, CHEMPI_EXIT_USAGE);
     } else {
         status = run(&opt);
     }

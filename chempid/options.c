@@ -256,18 +256,25 @@ static int parse_stdin(struct parser *p, const char *text)
     return 0;
 }
 
-static int parse_timeout(struct parser *p, const char *text)
+static bool get_seconds(const char *text, double *out)
 {
     char *end;
     double v;
 
     errno = 0;
     v = strtod(text, &end);
-    if (errno || end == text || *end || !(v > 0) || v > 1e9)
-        return fail(p, "--timeout ", text,
-                    ": expected a positive number of seconds");
-    p->opt->timeout_s = v;
-    return 0;
+    if (errno || end == text || *end || !(v >= 0) || v > 1e9)
+        return false;
+    *out = v;
+    return true;
+}
+
+static int parse_timeout(struct parser *p, const char *text)
+{
+    if (get_seconds(text, &p->opt->timeout_s) && p->opt->timeout_s > 0)
+        return 0;
+    return fail(p, "--timeout ", text,
+                ": expected a positive number of seconds");
 }
 
 static int join_pair(struct parser *p, struct strings *to, const char *name,
@@ -454,6 +461,19 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     if (rc)
         chempi_options_fini(opt);
     return rc;
+}
+
+int chempi_options_environment(struct chempi_options *opt,
+                               struct chempi_err *err)
+{
+    const char *text = getenv("MPIEXEC_TIMEOUT");
+
+    if (!text || !*text || opt->timeout_s > 0)
+        return 0;
+    if (get_seconds(text, &opt->timeout_s))
+        return 0;
+    return chempi_err_set(
+        err, -EINVAL, "MPIEXEC_TIMEOUT=%s: expected a number of seconds", text);
 }
 
 void chempi_options_fini(struct chempi_options *opt)

@@ -49,6 +49,10 @@ struct chempi_options {
 /* 0; -EINVAL with words, or -ENOMEM. On failure nothing is left. */
 int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
                          struct chempi_err *err);
+/* What the environment says where the command line is silent: a time limit in
+ * MPIEXEC_TIMEOUT, 0 for none. 0 or -EINVAL with words. */
+int chempi_options_environment(struct chempi_options *opt,
+                               struct chempi_err *err);
 void chempi_options_fini(struct chempi_options *opt);
 
 #endif

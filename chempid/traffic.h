@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Traffic counters that ranks hand in at the end, as lines of text:
- *   traffic FROM TO DEVICE PROTOCOL MESSAGES BYTES
- * FROM and TO are node indices. Lines that are not of this form are dropped:
- * statistics are worth no failure.
+ *   traffic FROM TO NETWORK DEVICE PROTOCOL MESSAGES BYTES
+ * FROM and TO are node indices, NETWORK is "-" without a description. Lines
+ * that are not of this form are dropped: statistics are worth no failure.
  */
 #ifndef CHEMPI_CHEMPID_TRAFFIC_H
 #define CHEMPI_CHEMPID_TRAFFIC_H

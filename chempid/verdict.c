@@ -17,32 +17,37 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
     const char *sep = *detail ? ": " : "";
     const char *name;
 
+    /* The words of a rank that asked for the end are the whole reason. */
+    if (how == CHEMPI_END_ABORT && *detail) {
+        (void)snprintf(text, size, ": %s", detail);
+        return status ? status : CHEMPI_EXIT_FAILURE;
+    }
+
     switch (how) {
     case CHEMPI_END_SIGNAL:
         name = strsignal((int)code);
-        (void)snprintf(text, size, "was killed by signal %u (%s)", code,
+        (void)snprintf(text, size, " was killed by signal %u (%s)", code,
                        name ? name : "?");
         return CHEMPI_EXIT_SIGNAL + (int)(code & 0x7f);
     case CHEMPI_END_ABORT:
-        (void)snprintf(text, size, "called MPI_Abort with code %d%s%s",
-                       (int)code, sep, detail);
+        (void)snprintf(text, size, " called MPI_Abort with code %d", (int)code);
         return status ? status : CHEMPI_EXIT_FAILURE;
     case CHEMPI_END_EARLY:
         (void)snprintf(text, size,
-                       "exited with code %u without calling MPI_Finalize",
+                       " exited with code %u without calling MPI_Finalize",
                        code);
         return status ? status : CHEMPI_EXIT_FAILURE;
     case CHEMPI_END_START:
-        (void)snprintf(text, size, "could not be started%s%s", sep, detail);
+        (void)snprintf(text, size, " could not be started%s%s", sep, detail);
         return code == ENOENT   ? CHEMPI_EXIT_NOT_FOUND
                : code == EACCES ? CHEMPI_EXIT_NOT_EXECUTABLE
                                 : CHEMPI_EXIT_FAILURE;
     case CHEMPI_END_PROTOCOL:
-        (void)snprintf(text, size, "broke the control protocol%s%s", sep,
+        (void)snprintf(text, size, " broke the control protocol%s%s", sep,
                        detail);
         return CHEMPI_EXIT_FAILURE;
     default:
-        (void)snprintf(text, size, "exited with code %u", code);
+        (void)snprintf(text, size, " exited with code %u", code);
         return status ? status : CHEMPI_EXIT_FAILURE;
     }
 }
@@ -70,8 +75,8 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
     v->rank = rank;
     /* Program and words may be long: the end of the sentence gives way. */
     if (snprintf(v->text, sizeof(v->text),
-                 "rank %u on node %s (%s%.200s) %.600s; the job was ended",
-                 rank, spec->node_names[node], who, program, what) < 0)
+                 "rank %u on node %s (%s%.200s)%.600s; the job was ended", rank,
+                 spec->node_names[node], who, program, what) < 0)
         v->text[0] = '\0';
     return true;
 }

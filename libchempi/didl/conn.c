@@ -436,6 +436,25 @@ static int append(char **text, size_t *len, const char *line)
     return 0;
 }
 
+/* Routes stand in the order of the table's ranges; "-" without a table. */
+static const char *network_of_route(const struct chempi_peer *peer, uint32_t i)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_table_range *ranges;
+    uint32_t count;
+    uint32_t node;
+
+    if (!s->table)
+        return "-";
+    node = chempi_table_find_node(s->table, s->node_names[peer->node]);
+    if (node == CHEMPI_TABLE_NONE)
+        return "-";
+    ranges = chempi_table_ranges(s->table, node, &count);
+    if (i >= count)
+        return "-";
+    return chempi_table_network(s->table, ranges[i].network)->name;
+}
+
 int chempi_conn_report(char **text, size_t *len)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -447,13 +466,14 @@ int chempi_conn_report(char **text, size_t *len)
         for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
             const struct chempi_route *route = &peer->routes[i];
             const struct chempi_dev *dev = conn.devices[route->device];
-            char line[256];
+            char line[512];
 
             if (!route->messages)
                 continue;
             (void)snprintf(line, sizeof(line),
-                           "traffic %u %u %s %s %" PRIu64 " %" PRIu64 "\n",
-                           s->node, peer->node, dev->ops->name,
+                           "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
+                           s->node, peer->node, network_of_route(peer, i),
+                           dev->ops->name,
                            dev->caps->protocols[route->protocol],
                            route->messages, route->bytes);
             rc = append(text, len, line);

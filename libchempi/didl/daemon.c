@@ -140,15 +140,10 @@ void chempi_daemon_poll(void)
         chempi_client_progress(chempi_ctx.client, &events, NULL, &err) < 0) {
         chempi_client_close(chempi_ctx.client);
         chempi_ctx.client = NULL;
-        chempi_env_die(1, "rank %u on node %s: %s", chempi_ctx.services.proc,
-                       chempi_ctx.services.node_names[chempi_ctx.services.node],
-                       err.text);
+        chempi_env_die(1, "%s", err.text);
     }
     if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
-        chempi_env_die(1,
-                       "rank %u on node %s lost its connection to rank %u: %s",
-                       chempi_ctx.services.proc,
-                       chempi_ctx.services.node_names[chempi_ctx.services.node],
+        chempi_env_die(1, "the connection to rank %u was lost: %s",
                        self.suspect, self.why);
 }
 

@@ -43,16 +43,46 @@ static struct {
 
 /* ---- the end by error ---- */
 
+/* "rank 3 on node a2", or the host's name when there is no job yet. */
+static void put_place(char *out, size_t room)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    char host[256] = "";
+
+    if (chempi_ctx_is_up() && s->node_names) {
+        (void)snprintf(out, room, "rank %u on node %s", s->proc,
+                       s->node_names[s->node]);
+        return;
+    }
+    (void)gethostname(host, sizeof(host) - 1); /* "" when it fails */
+    (void)snprintf(out, room, "process %ld on host %s", (long)getpid(), host);
+}
+
+/* What a launcher would have said. */
+static void print_end(int code, const char *text)
+{
+    char place[320];
+
+    put_place(place, sizeof(place));
+    if (*text)
+        (void)fprintf(stderr, "%s: %s\n", place, text);
+    else
+        (void)fprintf(stderr, "%s called MPI_Abort with code %d\n", place,
+                      code);
+}
+
 void chempi_env_end(int exit_code, const char *text)
 {
+    const int status = exit_code & 0xff;
+
     /* The client wants one thread at a time. If the lock cannot be had, its
      * holder may be this thread, or be stuck: go on, the end is near. */
     (void)pthread_mutex_trylock(&chempi_lane_main.lock);
     if (!chempi_ctx.client ||
         chempi_client_abort(chempi_ctx.client, exit_code, text) != 0)
-        (void)fprintf(stderr, "%s\n", text);
+        print_end(exit_code, text);
     (void)fflush(NULL);
-    _exit(exit_code ? exit_code : 1);
+    _exit(status ? status : 1);
 }
 
 void chempi_env_die(int exit_code, const char *fmt, ...)
@@ -68,12 +98,8 @@ void chempi_env_die(int exit_code, const char *fmt, ...)
 
 int chempi_env_abort(struct chempi_comm *comm, int errorcode)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
-
     (void)comm;
-    chempi_env_die(errorcode & 0xff,
-                   "rank %u on node %s called MPI_Abort with error code %d",
-                   s->proc, s->node_names[s->node], errorcode);
+    chempi_env_end(errorcode, "");
 }
 
 /* ---- init ---- */

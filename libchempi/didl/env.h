@@ -15,7 +15,8 @@
 CHEMPI_NORETURN void chempi_env_die(int exit_code, const char *fmt, ...)
     CHEMPI_PRINTF(2, 3);
 
-/* The same with complete words. */
+/* The same with complete words; "" when the program called MPI_Abort with
+ * this code. Who and where are added to the words. */
 CHEMPI_NORETURN void chempi_env_end(int exit_code, const char *text);
 
 #endif

@@ -3,14 +3,12 @@
  * Raising errors (MPI 5.0, sections 9.3 and 9.4): from a class and words to
  * the error handler, or to one sentence and the end of the job.
  */
-#define _GNU_SOURCE /* gethostname */
 #include "libchempi/didl/error.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "libchempi/didl/comm.h"
 #include "libchempi/didl/ctx.h"
@@ -97,38 +95,19 @@ struct chempi_errhandler *chempi_error_initial(void)
     return atomic_load_explicit(&initial, memory_order_acquire);
 }
 
-/* "rank 3 on node a2: ", or the host's name when there is no job yet. */
-static void put_place(char *out, size_t room)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-    char host[256] = "";
-
-    if (chempi_ctx_is_up() && s->node_names) {
-        (void)snprintf(out, room, "rank %u on node %s", s->proc,
-                       s->node_names[s->node]);
-        return;
-    }
-    (void)gethostname(host, sizeof(host) - 1); /* "" when it fails */
-    (void)snprintf(out, room, "process %ld on host %s", (long)getpid(), host);
-}
-
 static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
                                 const char *why)
 {
-    char place[320];
-    char text[2 * CHEMPI_ERR_TEXT_MAX + sizeof(place)];
+    char text[2 * CHEMPI_ERR_TEXT_MAX];
     const char *name = chempi_error_name(code);
-    int exit_code = code & 0xff;
 
-    put_place(place, sizeof(place));
     (void)snprintf(text, sizeof(text),
-                   "%s: %s: %s%s%s (on %s, whose error "
-                   "handler is %s: the job ends)",
-                   place, func, name ? name : "an error that was added",
+                   "%s: %s%s%s (on %s, whose error handler is %s)", func,
+                   name ? name : "an error that was added",
                    words[0] != '\0' ? ": " : "", words, object, why);
     (void)fflush(stdout); /* what the program printed before comes first */
     chempi_lane_lock(&chempi_lane_main); /* guards the supervisor's socket */
-    chempi_env_end(exit_code != 0 ? exit_code : 1, text);
+    chempi_env_end(code, text);
 }
 
 /* User functions see copies: what they write changes nothing. */

@@ -224,8 +224,8 @@ def a_slow_reader_holds_the_ranks_back_and_loses_nothing():
 @case("private")
 def traffic_is_summed_up():
     job = run("--stats", "--virtual", "x,y", "-n", "4", RANK, "init",
-              "report", "traffic 0 1 tcp eager 3 4000", "final")
-    expect(job, 0, r"x +y +tcp +eager +12 +16000")
+              "report", "traffic 0 1 eth tcp eager 3 4000", "final")
+    expect(job, 0, r"x +y +eth +tcp +eager +12 +16000")
 
 
 @case("private")
@@ -262,7 +262,10 @@ def exit_statuses_are_those_of_the_ranks():
                r"rank 1 .* exited with code 0 without calling MPI_Finalize")
         expect(run(*layout, RANK, "init", "only", "1", "abort", "5", "enough",
                    "hang", "end", "hang"), 5, ONE_SENTENCE,
-               r"rank 1 .* called MPI_Abort with code 5: enough")
+               r"rank 1 on node \S+ \(pid \d+, \S+\): enough; ")
+        expect(run(*layout, RANK, "init", "only", "1", "abort", "5", "",
+                   "hang", "end", "hang"), 5, ONE_SENTENCE,
+               r"rank 1 on .*\) called MPI_Abort with code 5; ")
 
 
 @case("private")
@@ -286,6 +289,9 @@ def mistakes_on_the_command_line_start_nothing():
 def time_limits_end_jobs():
     expect(run("--timeout", "0.2", "--virtual", "2", "-n", "4", RANK, "init",
                "hang"), 124, "time limit of 0.2 s has passed")
+    expect(run("-n", "2", RANK, "init", "hang",
+               env=dict(os.environ, MPIEXEC_TIMEOUT="0.2")),
+           124, "time limit of 0.2 s has passed")
 
 
 @case("private")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of chempirun. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -133,4 +134,31 @@ Test(options, mistakes_are_named)
         cr_assert(strstr(err.text, bad[i].words), "%s: %s", bad[i].line,
                   err.text);
     }
+}
+
+static int set_environment(const char *line, const char *limit)
+{
+    int rc;
+
+    cr_assert_eq(setenv("MPIEXEC_TIMEOUT", limit, 1), 0);
+    cr_assert_eq(parse(line), 0);
+    rc = chempi_options_environment(&opt, &err);
+    cr_assert_eq(unsetenv("MPIEXEC_TIMEOUT"), 0);
+    return rc;
+}
+
+Test(options, the_environment_may_limit_the_time)
+{
+    cr_assert_eq(set_environment("p", "3.5"), 0);
+    cr_assert_float_eq(opt.timeout_s, 3.5, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_environment("--timeout 2 p", "soon"), 0);
+    cr_assert_float_eq(opt.timeout_s, 2, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_environment("p", "0"), 0);
+    cr_assert_float_eq(opt.timeout_s, 0, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_environment("p", "soon"), -EINVAL);
+    cr_assert(strstr(err.text, "MPIEXEC_TIMEOUT=soon"));
+    chempi_options_fini(&opt);
 }

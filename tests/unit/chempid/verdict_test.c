@@ -32,6 +32,22 @@ Test(verdict, the_sentence_says_who_died_where_and_how)
     cr_assert_eq(chempi_verdict_status(&v), 139);
 }
 
+Test(verdict, a_rank_that_gives_a_reason_is_quoted)
+{
+    cr_assert(end(0, CHEMPI_END_ABORT, 6, "MPI_Send: no such rank"));
+    cr_assert_str_eq(v.text, "rank 0 on node a1 (pid 4711, ./a.out): MPI_Send: "
+                             "no such rank; the job was ended");
+    cr_assert_eq(chempi_verdict_status(&v), 6);
+}
+
+Test(verdict, a_rank_that_gives_none_called_abort)
+{
+    cr_assert(end(0, CHEMPI_END_ABORT, (uint32_t)-3, ""));
+    cr_assert_str_eq(v.text, "rank 0 on node a1 (pid 4711, ./a.out) called "
+                             "MPI_Abort with code -3; the job was ended");
+    cr_assert_eq(chempi_verdict_status(&v), 253);
+}
+
 Test(verdict, the_first_death_counts)
 {
     (void)end(1, CHEMPI_END_EXIT, 3, "");
