@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Neighbourhood collectives (MPI 5.0, sections 8.6 to 8.8): one schedule with
+ * all receives, then all sends. Nothing is held back by a window: a neighbour
+ * may list its edges in another order, and waiting for some of them before
+ * starting others could close a circle.
+ *
+ * All messages of a call have one tag, so what passes between two processes
+ * is matched by order. Along a periodic dimension of a cart with one or two
+ * processes, the neighbour on both sides is the same, and what it sends to its
+ * minus side comes in from our plus side: receives are posted plus before
+ * minus, sends go minus before plus.
+ */
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/coll/args.h"
+#include "libchempi/didl/coll/async.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/topo/topology.h"
+
+/* One neighbour's block on one side. */
+struct block {
+    void *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+static MPI_Count bytes_of(const struct block *b)
+{
+    return b->count > 0 ? b->count * b->type->size : 0;
+}
+
+static struct block recv_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    switch (c->kind) {
+    case CHEMPI_COLL_ALLGATHER:
+    case CHEMPI_COLL_ALLTOALL:
+        return (struct block){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                              c->rcount, c->rtype};
+    case CHEMPI_COLL_ALLTOALLW:
+        return (struct block){
+            chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
+            chempi_bigs_get(c->rcounts, u),
+            chempi_datatype_lookup(c->rtypes[i])};
+    default:
+        return (struct block){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
+            chempi_bigs_get(c->rcounts, u), c->rtype};
+    }
+}
+
+static struct block send_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    switch (c->kind) {
+    case CHEMPI_COLL_ALLTOALL:
+        return (struct block){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
+                              c->scount, c->stype};
+    case CHEMPI_COLL_ALLTOALLV:
+        return (struct block){
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
+            chempi_bigs_get(c->scounts, u), c->stype};
+    case CHEMPI_COLL_ALLTOALLW:
+        return (struct block){
+            chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
+            chempi_bigs_get(c->scounts, u),
+            chempi_datatype_lookup(c->stypes[i])};
+    default: /* the same to all */
+        return (struct block){chempi_coll_at(c->sbuf, 0, c->stype), c->scount,
+                              c->stype};
+    }
+}
+
+/* ---- checks ---- */
+
+static int check_counts(struct chempi_bigs counts, int n, const char *name)
+{
+    if (n > 0 && !counts.p)
+        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
+    for (int i = 0; i < n; i++)
+        if (chempi_bigs_get(counts, (size_t)i) < 0)
+            return chempi_error_set(
+                MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
+                (long long)chempi_bigs_get(counts, (size_t)i));
+    return MPI_SUCCESS;
+}
+
+static int check_types(struct chempi_bigs counts, const MPI_Datatype *types,
+                       int n, const char *name)
+{
+    if (n > 0 && !types)
+        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
+    for (int i = 0; i < n; i++) {
+        struct chempi_datatype *type = chempi_datatype_lookup(types[i]);
+
+        if (chempi_bigs_get(counts, (size_t)i) > 0 &&
+            (!type || !type->is_committed))
+            return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name, i,
+                                    type ? "committed datatype" : "datatype");
+    }
+    return MPI_SUCCESS;
+}
+
+/* Displacements may be null where there is nothing. */
+static int check_displs(struct chempi_bigs displs, int n, const char *name)
+{
+    return n > 0 && !displs.p
+               ? chempi_error_set(MPI_ERR_ARG, "%s is null", name)
+               : MPI_SUCCESS;
+}
+
+static int check_arrays(const struct chempi_coll_call *c, int in, int out)
+{
+    int rc = MPI_SUCCESS;
+
+    if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
+        return rc;
+    rc = check_counts(c->rcounts, in, "recvcounts");
+    if (!rc)
+        rc = check_displs(c->rdispls, in, "rdispls");
+    if (rc || c->kind == CHEMPI_COLL_ALLGATHERV)
+        return rc;
+    rc = check_counts(c->scounts, out, "sendcounts");
+    if (!rc)
+        rc = check_displs(c->sdispls, out, "sdispls");
+    if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
+        return rc;
+    rc = check_types(c->rcounts, c->rtypes, in, "recvtypes");
+    return rc ? rc : check_types(c->scounts, c->stypes, out, "sendtypes");
+}
+
+/* ---- the schedule ---- */
+
+struct hood {
+    const struct chempi_coll_call *call;
+    struct chempi_neighbors in;
+    struct chempi_neighbors out;
+    int *scratch; /* ranks of a cart's neighbours */
+};
+
+static void hood_fini(struct hood *hood)
+{
+    free(hood->scratch);
+}
+
+static int hood_init(struct hood *hood, const struct chempi_coll_call *c)
+{
+    int rc;
+
+    hood->call = c;
+    hood->scratch = NULL;
+    if (!c->comm->topology)
+        return chempi_error_set(MPI_ERR_TOPOLOGY,
+                                "the communicator has no topology");
+    if (c->sbuf == MPI_IN_PLACE || c->rbuf == MPI_IN_PLACE)
+        return chempi_error_set(MPI_ERR_BUFFER, "MPI_IN_PLACE is not for "
+                                                "neighbourhood collectives");
+    hood->scratch = chempi_sys->malloc(
+        ((size_t)chempi_topology_scratch(c->comm) + 1) * sizeof(int));
+    if (!hood->scratch)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a list of "
+                                                "neighbours");
+    chempi_topology_neighbors(c->comm, hood->scratch, &hood->in, &hood->out);
+    rc = check_arrays(c, hood->in.count, hood->out.count);
+    if (rc)
+        hood_fini(hood);
+    return rc;
+}
+
+/* Edges from this process to itself are copies: the next send to itself that
+ * belongs to a receive from itself; *at walks along. */
+static void copy_own(struct chempi_coll_sched *s, const struct hood *hood,
+                     const struct block *to, int *at)
+{
+    int me = hood->call->comm->rank;
+
+    while (*at < hood->out.count) {
+        int i = (*at)++;
+        struct block from;
+
+        if (hood->out.ranks[i] != me)
+            continue;
+        from = send_block(hood->call, i);
+        if (bytes_of(&from) > 0)
+            chempi_coll_copy(s, from.buf, from.count, from.type, to->buf,
+                             to->count, to->type);
+        return;
+    }
+}
+
+static void build(struct chempi_coll_sched *s, const void *arg)
+{
+    const struct hood *hood = arg;
+    int me = hood->call->comm->rank;
+    int own = 0;
+
+    for (int i = 0; i < hood->in.count; i++) {
+        int at = chempi_neighbors_nth(&hood->in, i);
+        int rank = hood->in.ranks[at];
+        struct block b;
+
+        if (rank == MPI_PROC_NULL)
+            continue;
+        b = recv_block(hood->call, at);
+        if (rank == me)
+            copy_own(s, hood, &b, &own);
+        else if (bytes_of(&b) > 0)
+            chempi_coll_recv(s, b.buf, b.count, b.type, rank);
+    }
+    for (int i = 0; i < hood->out.count; i++) {
+        int rank = hood->out.ranks[i];
+        struct block b;
+
+        if (rank == MPI_PROC_NULL || rank == me)
+            continue;
+        b = send_block(hood->call, i);
+        if (bytes_of(&b) > 0)
+            chempi_coll_send(s, b.buf, b.count, b.type, rank);
+    }
+}
+
+/* ---- the three forms ---- */
+
+static int run(const struct chempi_coll_call *c)
+{
+    struct chempi_coll_sched s;
+    struct hood hood;
+    int tag = chempi_coll_next_tag(c->comm);
+    int rc = hood_init(&hood, c);
+
+    if (rc)
+        return rc;
+    chempi_coll_sched_init(&s, c->comm, tag);
+    build(&s, &hood);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    hood_fini(&hood);
+    return rc;
+}
+
+static int make(const struct chempi_coll_call *c, bool is_persistent,
+                MPI_Request *request)
+{
+    struct hood hood;
+    int rc = hood_init(&hood, c);
+
+    if (rc)
+        return rc;
+    rc = chempi_coll_async(c->comm, NULL, build, &hood, is_persistent, request);
+    hood_fini(&hood);
+    return rc;
+}
+
+/* Here displacements of alltoallw are addresses in both forms of the call. */
+#define NEIGHBOR_ALLTOALLW_ARGS                                                \
+    const void *sendbuf, struct chempi_bigs sendcounts,                        \
+        const MPI_Aint sdispls[], const MPI_Datatype sendtypes[],              \
+        void *recvbuf, struct chempi_bigs recvcounts,                          \
+        const MPI_Aint rdispls[], const MPI_Datatype recvtypes[],              \
+        struct chempi_comm *comm
+#define NEIGHBOR_ALLTOALLW_CALL                                                \
+    {                                                                          \
+        .kind = CHEMPI_COLL_ALLTOALLW, .comm = comm, .sbuf = sendbuf,          \
+        .scounts = sendcounts, .sdispls = {sdispls, true},                     \
+        .stypes = sendtypes, .rbuf = recvbuf, .rcounts = recvcounts,           \
+        .rdispls = {rdispls, true}, .rtypes = recvtypes                        \
+    }
+
+#define FORMS(name, NAME)                                                      \
+    int chempi_neighbor_##name(NAME##_ARGS)                                    \
+    {                                                                          \
+        const struct chempi_coll_call c = NAME##_CALL;                         \
+                                                                               \
+        return run(&c);                                                        \
+    }                                                                          \
+    int chempi_neighbor_i##name(NAME##_ARGS, MPI_Request *request)             \
+    {                                                                          \
+        const struct chempi_coll_call c = NAME##_CALL;                         \
+                                                                               \
+        return make(&c, false, request);                                       \
+    }                                                                          \
+    int chempi_neighbor_##name##_init(NAME##_ARGS, struct chempi_info *info,   \
+                                      MPI_Request *request)                    \
+    {                                                                          \
+        const struct chempi_coll_call c = NAME##_CALL;                         \
+                                                                               \
+        (void)info; /* no hint is known */                                     \
+        return make(&c, true, request);                                        \
+    }
+
+FORMS(allgather, ALLGATHER)
+FORMS(allgatherv, ALLGATHERV)
+FORMS(alltoall, ALLTOALL)
+FORMS(alltoallv, ALLTOALLV)
+FORMS(alltoallw, NEIGHBOR_ALLTOALLW)

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Placing the vertices of a topology on the processes of a communicator so
+ * that heavy edges cross cheap networks: what MPI's "reorder" asks for.
+ * doc/topologies.md describes the cost and the search.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TOPO_PLACE_H
+#define CHEMPI_LIBCHEMPI_DIDL_TOPO_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct chempi_comm;
+
+struct chempi_place_edge {
+    int from;
+    int to;
+    int weight;
+};
+
+struct chempi_place_graph {
+    int count; /* vertices */
+    size_t edge_count;
+    size_t edge_room;
+    struct chempi_place_edge *edges;
+    int *hint; /* [count], malloc'ed: the vertices in an order in which near
+                  ones are close together; or NULL */
+};
+
+/* Add an edge; from != to. MPI error class. */
+int chempi_place_add(struct chempi_place_graph *g, int from, int to,
+                     int weight);
+void chempi_place_graph_fini(struct chempi_place_graph *g);
+
+/* Adds the edges of the whole topology. MPI error class. */
+typedef int chempi_place_edges_fn(struct chempi_place_graph *g,
+                                  const void *arg);
+
+/*
+ * Which process of comm takes which of `count` vertices: (*order)[v] is a rank
+ * of comm, malloc'ed, [comm->size]; those beyond `count` are left over. NULL
+ * when no order is better than the present one. The edges are asked for at
+ * rank 0 only. Collective; all processes get the same answer. MPI error
+ * class.
+ */
+int chempi_place_order(struct chempi_comm *comm, int count,
+                       chempi_place_edges_fn *edges, const void *arg,
+                       int **order);
+
+/* Could any order be better? The same answer at all processes, at once. */
+bool chempi_place_is_useful(const struct chempi_comm *comm);
+
+/* The new rank of this process, or MPI_UNDEFINED, by what is known without
+ * communication: which processes share a node or a class of nodes. MPI error
+ * class. */
+int chempi_place_map(struct chempi_comm *comm, int count,
+                     chempi_place_edges_fn *edges, const void *arg,
+                     int *newrank);
+
+#endif

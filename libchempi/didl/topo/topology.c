@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Topologies: life, kind, neighbours, the communicators that carry them. */
+#include "libchempi/didl/topo/topology.h"
+
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/comm_make.h"
+#include "libchempi/didl/error.h"
+
+struct chempi_topology *chempi_topology_create(int kind, size_t int_count)
+{
+    struct chempi_topology *t =
+        chempi_sys->malloc(sizeof(*t) + int_count * sizeof(t->ints[0]));
+
+    if (!t) {
+        (void)chempi_error_set(MPI_ERR_NO_MEM,
+                               "no room for a topology of "
+                               "%zu numbers",
+                               int_count);
+        return NULL;
+    }
+    atomic_init(&t->refs, 1);
+    t->kind = kind;
+    return t;
+}
+
+void chempi_topology_release(struct chempi_topology *topology)
+{
+    if (topology && atomic_fetch_sub(&topology->refs, 1) == 1)
+        free(topology);
+}
+
+static void fini(struct chempi_comm *comm)
+{
+    chempi_topology_release(comm->topology);
+    comm->topology = NULL;
+}
+
+static int copy(const struct chempi_comm *from, struct chempi_comm *to)
+{
+    atomic_fetch_add(&from->topology->refs, 1);
+    chempi_topology_attach(to, from->topology);
+    return MPI_SUCCESS;
+}
+
+void chempi_topology_attach(struct chempi_comm *comm,
+                            struct chempi_topology *topology)
+{
+    comm->topology = topology;
+    comm->fini_topology = fini;
+    comm->copy_topology = copy;
+}
+
+static const char *kind_name(int kind)
+{
+    switch (kind) {
+    case MPI_CART:
+        return "Cartesian";
+    case MPI_GRAPH:
+        return "graph";
+    default:
+        return "distributed graph";
+    }
+}
+
+int chempi_topology_need(const struct chempi_comm *comm, int kind)
+{
+    const struct chempi_topology *t = comm->topology;
+
+    if (t && t->kind == kind)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_TOPOLOGY,
+                            "the communicator has %s%s topology, and needs a "
+                            "%s one",
+                            t ? "a " : "no", t ? kind_name(t->kind) : "",
+                            kind_name(kind));
+}
+
+int chempi_topology_test(struct chempi_comm *comm, int *status)
+{
+    *status = comm->topology ? comm->topology->kind : MPI_UNDEFINED;
+    return MPI_SUCCESS;
+}
+
+/* ---- neighbours ---- */
+
+int chempi_topology_scratch(const struct chempi_comm *comm)
+{
+    const struct chempi_topology *t = comm->topology;
+
+    return t->kind == MPI_CART ? 2 * t->u.cart.ndims : 0;
+}
+
+static void cart_neighbors(const struct chempi_cart *cart, int *ranks)
+{
+    for (int d = 0; d < cart->ndims; d++) {
+        ranks[2 * d] = chempi_cart_shifted(cart, d, -1);
+        ranks[2 * d + 1] = chempi_cart_shifted(cart, d, 1);
+    }
+}
+
+void chempi_topology_neighbors(const struct chempi_comm *comm, int *scratch,
+                               struct chempi_neighbors *sources,
+                               struct chempi_neighbors *destinations)
+{
+    const struct chempi_topology *t = comm->topology;
+    const struct chempi_graph *graph = &t->u.graph;
+    int first;
+
+    sources->is_cart_sources = false;
+    destinations->is_cart_sources = false;
+    switch (t->kind) {
+    case MPI_CART:
+        cart_neighbors(&t->u.cart, scratch);
+        sources->count = 2 * t->u.cart.ndims;
+        sources->ranks = scratch;
+        *destinations = *sources;
+        sources->is_cart_sources = true;
+        break;
+    case MPI_GRAPH:
+        first = comm->rank > 0 ? graph->index[comm->rank - 1] : 0;
+        sources->count = graph->index[comm->rank] - first;
+        sources->ranks = graph->edges + first;
+        *destinations = *sources;
+        break;
+    default:
+        sources->count = t->u.dist.indegree;
+        sources->ranks = t->u.dist.sources;
+        destinations->count = t->u.dist.outdegree;
+        destinations->ranks = t->u.dist.destinations;
+        break;
+    }
+}
+
+/* ---- making communicators ---- */
+
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
+}
+
+static struct chempi_group *make_group(struct chempi_comm *comm,
+                                       const int *order, int count)
+{
+    uint32_t *procs = chempi_sys->malloc((size_t)count * sizeof(*procs));
+
+    if (!procs)
+        return NULL;
+    for (int v = 0; v < count; v++)
+        procs[v] =
+            chempi_group_proc(comm->local, (uint32_t)(order ? order[v] : v));
+    return chempi_group_make((uint32_t)count, procs);
+}
+
+int chempi_topology_make_comm(struct chempi_comm *comm, const int *order,
+                              int count, struct chempi_comm **out)
+{
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    struct chempi_group *group;
+    struct chempi_comm *made = NULL;
+    uint32_t context;
+    int rc = chempi_comm_agree_context(&channel, &context);
+
+    if (rc)
+        return rc;
+    group = make_group(comm, order, count);
+    if (group && group->rank != MPI_UNDEFINED)
+        made = chempi_comm_make(group, NULL, context, context);
+    if (made)
+        chempi_comm_inherit(made, comm);
+    else
+        chempi_comm_give_context(context);
+    rc = !group || (group->rank != MPI_UNDEFINED && !made) ? no_memory()
+                                                           : MPI_SUCCESS;
+    chempi_group_release(group);
+    if (!rc)
+        *out = made;
+    return rc;
+}

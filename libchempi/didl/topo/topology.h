@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The virtual topology of a communicator (MPI 5.0, chapter 8): the struct,
+ * its life, and who is whose neighbour.
+ *
+ *   T1  immutable once it is attached; duplicates of a communicator share it
+ *   T2  cart: size == product of dims, dims[i] >= 1; no dimensions: size 1
+ *   T3  graph: index[] ascends to edge_count; edges[] are ranks
+ *   T4  dist_graph: the k-th time that q stands among the destinations of p
+ *       and the k-th time that p stands among the sources of q are the same
+ *       edge
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TOPO_TOPOLOGY_H
+#define CHEMPI_LIBCHEMPI_DIDL_TOPO_TOPOLOGY_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "libchempi/didl/comm.h"
+
+struct chempi_cart {
+    int ndims;
+    int *dims;    /* [ndims] */
+    int *periods; /* [ndims], 0 or 1 */
+    int *coords;  /* [ndims], of this process */
+};
+
+struct chempi_graph {
+    int node_count;
+    int edge_count;
+    int *index; /* [node_count]: edges of nodes 0..i in all */
+    int *edges; /* [edge_count] */
+};
+
+struct chempi_dist_graph {
+    int indegree;
+    int outdegree;
+    bool is_weighted;
+    int *sources;      /* [indegree], in the order of creation */
+    int *destinations; /* [outdegree], likewise */
+    int *source_weights;
+    int *dest_weights;
+};
+
+struct chempi_topology {
+    _Atomic int refs;
+    int kind; /* MPI_CART, MPI_GRAPH or MPI_DIST_GRAPH */
+    union {
+        struct chempi_cart cart;
+        struct chempi_graph graph;
+        struct chempi_dist_graph dist;
+    } u;
+    int ints[]; /* what the pointers above point to */
+};
+
+/* A topology with room for int_count integers, one reference. NULL, with
+ * words, when out of memory. */
+struct chempi_topology *chempi_topology_create(int kind, size_t int_count);
+void chempi_topology_release(struct chempi_topology *topology);
+
+/* Give comm the topology, and the reference to it. */
+void chempi_topology_attach(struct chempi_comm *comm,
+                            struct chempi_topology *topology);
+
+/* MPI_ERR_TOPOLOGY with words unless comm's topology is of this kind. */
+int chempi_topology_need(const struct chempi_comm *comm, int kind);
+
+/*
+ * The neighbours of this process. `count` entries; rank[i] may be
+ * MPI_PROC_NULL, where a cart has a border. What goes to or comes from the
+ * same process is matched in the order in which first() names the entries.
+ */
+struct chempi_neighbors {
+    int count;
+    bool is_cart_sources; /* matched in pairs: plus before minus */
+    const int *ranks;
+};
+
+/* Position of the i-th entry in the order of matching. */
+static inline int chempi_neighbors_nth(const struct chempi_neighbors *n, int i)
+{
+    return n->is_cart_sources ? i ^ 1 : i;
+}
+
+/*
+ * Both lists of a communicator with a topology (MPI 5.0, section 8.6). A cart
+ * fills in scratch[2 * ndims] (chempi_topology_degree() says how many), the
+ * others point into the topology.
+ */
+void chempi_topology_neighbors(const struct chempi_comm *comm, int *scratch,
+                               struct chempi_neighbors *sources,
+                               struct chempi_neighbors *destinations);
+int chempi_topology_scratch(const struct chempi_comm *comm);
+
+/* The rank at coords, which lie inside the grid. */
+int chempi_cart_rank_of(const struct chempi_cart *cart, const int *coords);
+void chempi_cart_coords_of(const struct chempi_cart *cart, int rank,
+                           int *coords);
+/* The rank `disp` steps from this process, or MPI_PROC_NULL. */
+int chempi_cart_shifted(const struct chempi_cart *cart, int direction,
+                        int disp);
+
+/* ---- making communicators ---- */
+
+/*
+ * The communicator of the first `count` vertices of a topology over comm:
+ * vertex v becomes rank v, and is the process order[v] of comm (NULL: v).
+ * *out is NULL at a process that is not among them. Collective.
+ */
+int chempi_topology_make_comm(struct chempi_comm *comm, const int *order,
+                              int count, struct chempi_comm **out);
+
+#endif
