@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "mdconfig/hops.h"
 #include "mdconfig/show.h"
 
 /* A buffer: gateways of a class, filled from a network. */
@@ -17,6 +18,7 @@ struct waits {
     const struct chempi_graph *graph;
     struct chempi_names buffer_index; /* "network class" */
     struct chempi_names known;        /* "a b": a waits for b */
+    struct chempi_names done;         /* pairs of stages looked at */
     struct buffer *buffers;
     size_t buffer_count;
     size_t buffer_room;
@@ -28,19 +30,20 @@ struct waits {
     struct chempi_arena arena;
 };
 
-static uint32_t buffer_of(struct waits *w, const struct chempi_route_stage *s)
+static uint32_t buffer_of(struct waits *w, uint32_t network,
+                          uint32_t node_class)
 {
     char key[32];
     uint32_t at;
 
-    (void)snprintf(key, sizeof(key), "%u %u", s->network, s->end_class);
+    (void)snprintf(key, sizeof(key), "%u %u", network, node_class);
     at = chempi_names_find(&w->buffer_index, key);
     if (at != CHEMPI_NAMES_NONE)
         return at;
     w->buffers = chempi_mem_grow(w->buffers, w->buffer_count, &w->buffer_room,
                                  sizeof(*w->buffers));
     at = (uint32_t)w->buffer_count++;
-    w->buffers[at] = (struct buffer){s->network, s->end_class};
+    w->buffers[at] = (struct buffer){network, node_class};
     chempi_names_add(&w->buffer_index, chempi_arena_text(&w->arena, key), at);
     return at;
 }
@@ -60,12 +63,45 @@ static void add_wait(struct waits *w, uint32_t from, uint32_t to)
     w->to[w->edge_count++] = to;
 }
 
+/* All that can forward at the end of a stage wait for all that can at the end
+ * of the next one. Only the first stage has alternates. */
+static void add_waits(struct waits *w, const struct chempi_route_stage *stages,
+                      uint32_t i)
+{
+    const struct chempi_graph *g = w->graph;
+    uint32_t near = stages[i].network;
+    uint32_t far = stages[i + 1].network;
+
+    for (uint32_t k = g->in_first[near]; k < g->in_first[near + 1]; k++) {
+        uint32_t a = g->in[k];
+
+        if (i == 0 ? !chempi_hops_fits(g, a, stages, i)
+                   : !chempi_hops_is_equal(g, a, stages, i))
+            continue;
+        for (uint32_t m = g->in_first[far]; m < g->in_first[far + 1]; m++) {
+            uint32_t b = g->in[m];
+
+            if (b != a && chempi_hops_is_equal(g, b, stages, i + 1))
+                add_wait(w, buffer_of(w, near, a), buffer_of(w, far, b));
+        }
+    }
+}
+
 /* All pairs of neighbouring gateways on a way. */
 static void add_route(struct waits *w, const struct chempi_route *r)
 {
-    for (uint32_t i = 0; i + 2 < r->stage_count; i++)
-        add_wait(w, buffer_of(w, &r->stages[i]),
-                 buffer_of(w, &r->stages[i + 1]));
+    for (uint32_t i = 0; i + 2 < r->stage_count; i++) {
+        const struct chempi_route_stage *s = &r->stages[i];
+        char key[64];
+
+        (void)snprintf(key, sizeof(key), "%u %u %u %u %u %d", s[0].network,
+                       s[0].end_class, s[1].network, s[1].end_class,
+                       s[2].network, i == 0);
+        if (chempi_names_find(&w->done, key) != CHEMPI_NAMES_NONE)
+            continue;
+        chempi_names_add(&w->done, chempi_arena_text(&w->arena, key), 1);
+        add_waits(w, r->stages, i);
+    }
 }
 
 static void add_source(struct waits *w, uint32_t source)
@@ -164,6 +200,7 @@ bool chempi_circle_find(const struct chempi_graph *graph, char *text,
     free(w.to);
     chempi_names_fini(&w.buffer_index);
     chempi_names_fini(&w.known);
+    chempi_names_fini(&w.done);
     chempi_arena_fini(&w.arena);
     return found;
 }

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "mdconfig/hops.h"
+
 #define OPEN_COST_LEN 1048576u /* where an open range states its cost */
 
 int chempi_compile_directory(const struct chempi_desc *desc,
@@ -38,36 +40,32 @@ int chempi_compile_directory(const struct chempi_desc *desc,
 /* ---- routes ------------------------------------------------------------- */
 
 static void add_range(struct chempi_routes_builder *b,
-                      const struct chempi_graph *g,
+                      const struct chempi_graph *g, uint32_t source,
                       const struct chempi_route *r)
 {
     const struct chempi_desc *d = g->desc;
     uint64_t at = r->max_len == UINT64_MAX ? OPEN_COST_LEN : r->max_len;
-    uint32_t share = 1;
+    struct chempi_hops hops = {.share_count = 1};
 
-    if (r->stage_count > 1) {
-        share = chempi_graph_size(g, r->stages[0].end_class);
-        if (share > CHEMPI_COMPILE_HOPS_MAX)
-            share = CHEMPI_COMPILE_HOPS_MAX;
-    }
+    if (r->stage_count > 1)
+        chempi_hops_find(g, source, r->stages, r->stage_count, 0, &hops);
     chempi_routes_builder_add_range(
         b, r->max_len, chempi_route_time(g, r->stages, r->stage_count, at),
-        r->stage_count > 1 ? d->chunk : 0, share);
+        r->stage_count > 1 ? d->chunk : 0, hops.share_count);
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
         const struct chempi_desc_network *net = &d->networks[s->network];
-        const uint32_t *hops = NULL;
-        uint32_t count = 0;
+        const char *protocol = net->protocols[s->protocol].name;
 
-        if (i + 1 < r->stage_count) {
-            hops = g->members + g->member_first[s->end_class];
-            count = chempi_graph_size(g, s->end_class);
-            if (count > CHEMPI_COMPILE_HOPS_MAX)
-                count = CHEMPI_COMPILE_HOPS_MAX;
+        if (i + 1 == r->stage_count)
+            hops.count = 0; /* the destination */
+        else if (i > 0) {
+            chempi_hops_find(g, source, r->stages, r->stage_count, i, &hops);
+            hops.count = hops.share_count; /* alternates of the first only */
         }
-        chempi_routes_builder_add_stage(b, s->network, net->device,
-                                        net->protocols[s->protocol].name, hops,
-                                        count);
+        chempi_routes_builder_add_stage(b, s->network, net->device, protocol,
+                                        hops.count ? hops.nodes : NULL,
+                                        hops.count);
     }
 }
 
@@ -121,7 +119,7 @@ int chempi_compile_routes(const struct chempi_graph *graph,
         }
         chempi_routes_builder_begin(b, i);
         for (size_t k = 0; k < list->count; k++)
-            add_range(b, graph, &list->routes[k]);
+            add_range(b, graph, routes->source, &list->routes[k]);
     }
     rc = chempi_routes_builder_finish(b, out, err);
     if (rc == -E2BIG)

@@ -6,8 +6,6 @@
 #include "common/table/build.h"
 #include "mdconfig/route.h"
 
-#define CHEMPI_COMPILE_HOPS_MAX 16u /* gateways named per stage */
-
 /* The directory part. Errors: -ENOMEM. */
 int chempi_compile_directory(const struct chempi_desc *desc,
                              struct chempi_blob *out, struct chempi_err *err);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/show.h"
+#include "mdconfig/hops.h"
 #include "mdconfig/text.h"
 #include "mdconfig/ways.h"
 
@@ -65,13 +65,11 @@ static void put_parts(const struct chempi_graph *g,
         const struct chempi_desc_protocol *p = chempi_ways_protocol(g, s);
         const char *name = g->desc->networks[s->network].name;
 
-        if (i > 0) {
-            uint32_t c = r->stages[i - 1].end_class;
-
-            put_part(out, "forwarding by ",
-                     chempi_show_members(g, c, names, sizeof(names)),
-                     chempi_graph_model(g, c)->forward_us);
-        }
+        if (i > 0)
+            put_part(
+                out, "forwarding by ",
+                chempi_hops_names(g, r->stages, i - 1, names, sizeof(names)),
+                chempi_graph_model(g, r->stages[i - 1].end_class)->forward_us);
         put_part(out, "latency of ", name, p->latency_us);
         if (p->cost_us > 0)
             put_part(out, "per-message cost of ", name, p->cost_us);
@@ -89,9 +87,21 @@ static void put_parts(const struct chempi_graph *g,
 
 static bool is_chosen(const struct explaining *e, const struct chempi_way *way)
 {
-    return e->chosen && e->chosen->stage_count == way->count &&
-           memcmp(e->chosen->stages, way->stages,
-                  way->count * sizeof(*way->stages)) == 0;
+    const struct chempi_route *r = e->chosen;
+
+    if (!r || r->stage_count != way->count)
+        return false;
+    for (uint32_t i = 0; i < way->count; i++) {
+        uint32_t end = r->stages[i].end_class;
+
+        if (i + 1 < way->count)
+            end = chempi_hops_first(e->graph, r->stages, i);
+        if (r->stages[i].network != way->stages[i].network ||
+            r->stages[i].protocol != way->stages[i].protocol ||
+            end != way->stages[i].end_class)
+            return false;
+    }
+    return true;
 }
 
 /* The first protocol that does not take the size. */

@@ -32,17 +32,25 @@ static void show_networks(const struct chempi_table *t, FILE *out)
     }
 }
 
-/* Gateways of a stage, "gw[0,1]" */
+/* Gateways of a stage, "gw[0,1]"; behind the first `share_count` come
+ * alternates. */
 static void put_hops(const struct chempi_table *t,
-                     const struct chempi_table_stage *s, FILE *out)
+                     const struct chempi_table_stage *s, uint32_t share_count,
+                     FILE *out)
 {
     const char **names = chempi_mem_get(s->hop_count, sizeof(*names));
     char text[NAMES_LEN];
 
     for (uint32_t i = 0; i < s->hop_count; i++)
         names[i] = chempi_table_node_name(t, s->hops[i]);
-    chempi_desc_fold(names, s->hop_count, text, sizeof(text));
-    (void)fprintf(out, " to %s, then", text);
+    chempi_desc_fold(names, share_count, text, sizeof(text));
+    (void)fprintf(out, " to %s", text);
+    if (share_count < s->hop_count) {
+        chempi_desc_fold(names + share_count, s->hop_count - share_count, text,
+                         sizeof(text));
+        (void)fprintf(out, " (or else %s)", text);
+    }
+    (void)fprintf(out, ", then");
     free(names);
 }
 
@@ -62,7 +70,7 @@ static void show_range(const struct chempi_table *t, uint64_t from,
         (void)fprintf(out, " %s %s on %s", s->device, s->protocol,
                       chempi_table_network(t, s->network)->name);
         if (s->hop_count)
-            put_hops(t, s, out);
+            put_hops(t, s, i > 0 ? s->hop_count : r->share_count, out);
     }
     (void)fprintf(out, "; %s%s\n", chempi_text_put_time(time, r->cost_us),
                   open ? " at 1 MiB" : "");

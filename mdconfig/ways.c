@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mdconfig/show.h"
+#include "mdconfig/hops.h"
 
 struct trying {
     const struct chempi_graph *graph;
@@ -43,6 +43,11 @@ static void keep(struct trying *t)
 
     if (w->count == CHEMPI_WAYS_MAX)
         return;
+    for (uint32_t i = 0; i + 1 < t->now.count; i++) {
+        if (chempi_hops_first(t->graph, t->now.stages, i) !=
+            t->now.stages[i].end_class)
+            return; /* the same way in other words */
+    }
     if (t->now.count == 1)
         t->has_direct = true;
     w->list = chempi_mem_grow(w->list, w->count, &w->room, sizeof(*w->list));
@@ -169,8 +174,7 @@ const char *chempi_ways_name(const struct chempi_graph *graph,
             n->device, chempi_ways_protocol(graph, &stages[i])->name, n->name,
             last ? "" : " to ",
             last ? ""
-                 : chempi_show_members(graph, stages[i].end_class, names,
-                                       sizeof(names)));
+                 : chempi_hops_names(graph, stages, i, names, sizeof(names)));
 
         if (used < 0)
             break;

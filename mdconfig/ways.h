@@ -23,7 +23,8 @@ struct chempi_ways {
     size_t room;
 };
 
-/* Every choice of networks, gateways and protocols; a network is used once.
+/* Every choice of networks, gateways and protocols; a network is used once, and
+ * the first of equally good classes of gateways stands for all of them.
  * With `inside`, ways of a node's messages to itself. */
 void chempi_ways_find(const struct chempi_graph *graph, uint32_t source,
                       uint32_t target, bool inside, struct chempi_ways *out);

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mdconfig/hops.h"
 #include "mdconfig/route.h"
 
 /* ---- random descriptions ------------------------------------------------ */
@@ -233,6 +234,39 @@ struct comparing {
     const char *text; /* the description */
 };
 
+/* Every gateway that may stand in at a stage can, at no less cost, and a way
+ * through any of them comes to no node twice. */
+static void check_hops(const struct comparing *c, const struct chempi_route *r)
+{
+    const struct chempi_desc *d = c->graph->desc;
+    uint32_t source = d->nodes[c->from].node_class;
+    bool used[8] = {false};
+    struct chempi_hops hops;
+
+    used[c->from] = used[c->to] = true;
+    for (uint32_t i = 0; i + 1 < r->stage_count; i++) {
+        double us =
+            chempi_graph_model(c->graph, r->stages[i].end_class)->forward_us;
+
+        chempi_hops_find(c->graph, source, r->stages, r->stage_count, i, &hops);
+        cr_assert(hops.share_count > 0 && hops.share_count <= hops.count);
+        for (uint32_t k = 0; k < hops.count; k++) {
+            const struct chempi_desc_node *n = &d->nodes[hops.nodes[k]];
+
+            cr_assert(chempi_hops_fits(c->graph, n->node_class, r->stages, i));
+            cr_assert_not(used[hops.nodes[k]],
+                          "seed %lu: n%u to n%u: %s stands in twice\n%s",
+                          (unsigned long)c->seed, c->from, c->to, n->name,
+                          c->text);
+            if (k < hops.share_count)
+                cr_assert(n->forward_us >= us && n->forward_us <= us);
+            else
+                cr_assert_gt(n->forward_us, us);
+            used[hops.nodes[k]] = true;
+        }
+    }
+}
+
 /* The way goes from node to node, and to none of them twice. */
 static void check_stages(const struct comparing *c,
                          const struct chempi_route *r, uint64_t len)
@@ -265,6 +299,7 @@ static void check_stages(const struct comparing *c,
                           (unsigned long)len, c->text);
     }
     cr_assert_eq(at, g->desc->nodes[c->to].node_class);
+    check_hops(c, r);
 }
 
 static void compare_at(const struct comparing *c, uint64_t len)
