@@ -277,14 +277,14 @@ static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
     return 0;
 }
 
+/* In turns, and as often as the process likes (sessions). */
 static int take_phase(struct chempi_rank *rank, uint16_t type,
                       const struct chempi_reader *r, struct chempi_err *err)
 {
     const bool is_init = type == CHEMPI_MSG_INIT;
 
     if (!chempi_wire_is_done(r) ||
-        rank->phase !=
-            (is_init ? CHEMPI_PHASE_FRESH : CHEMPI_PHASE_INITIALIZED))
+        is_init == (rank->phase == CHEMPI_PHASE_INITIALIZED))
         return bad(err, "initialized or finalized out of order");
     rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
     return 0;

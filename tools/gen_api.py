@@ -40,6 +40,12 @@ OBJECTS = {
 }
 HEADER_OF = {'errhandler': 'error'}
 
+# Objects beside communicators that have error handlers, and functions whose
+# errors go to the handler that is an argument.
+HAVE_HANDLER = {'session'}
+BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
+                            r'Session_init)$')
+
 # Callable before MPI_Init and after MPI_Finalize.
 ANY_TIME = re.compile(
     r'(Init(ialized|_thread)?|Finalized|Info_\w+|Session_\w+|Abi_\w+|T_\w+|'
@@ -68,7 +74,7 @@ MAY_BE_NULL = re.compile(
     r'(argc|argv|.*buf|buffer|.*_addr|base|location|extra_state|status|'
     r'array_of_\w+|attribute_val|.*_fn|errcodes|void|'
     r'sources|destinations|\w*weights|degrees|edges|indx|dims|periods|coords|'
-    r'remain_dims|neighbors|ranks[12]?|ranges|logical_\w+|fd|value|pset_name|'
+    r'remain_dims|neighbors|ranks[12]?|ranges|logical_\w+|fd|value|'
     r'recvcounts|sendcounts|\w*displs|\w+types)$')
 
 
@@ -178,8 +184,19 @@ class Body:
         comms = [a for a in self.args
                  if a.kind == 'object' and a.object == 'comm']
         self.comm = 'x_' + comms[0].name if comms else 'NULL'
+        self.blamed = self.comm if comms else self.find_blamed()
         self.cond = significance(self.stem)
         self.lines = []
+
+    def find_blamed(self):
+        """The C expression that says whose error handler hears of errors."""
+        for a in self.args:
+            if a.kind == 'object' and (
+                    a.object in HAVE_HANDLER or
+                    a.object == 'errhandler' and
+                    BRINGS_HANDLER.match(self.stem)):
+                return 'chempi_api_blame(&x_%s->obj)' % a.name
+        return 'NULL'
 
     def line(self, text, depth=1):
         pad = '    ' * depth
@@ -229,7 +246,8 @@ class Body:
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
-        where = 'NULL' if self.comm == 'x_' + a.name else self.comm
+        is_own = 'x_' + a.name + '->' in self.blamed + '->'
+        where = 'NULL' if is_own else self.blamed
         if a.object == 'op' and self.condition('op'):
             self.line('if (%s) {' % self.condition('op'))
             depth = 2
@@ -271,7 +289,7 @@ class Body:
         a = self.by_name.get(name)
         if a and a.kind in ('wide', 'verbatim') and not a.param.array:
             self.refuse(name + ' < 0', 'bad_count(%s, "%s", "%s", %s)' %
-                        (self.comm, self.f.name, name, name), depth)
+                        (self.blamed, self.f.name, name, name), depth)
 
     def check_type(self, a, is_buffer):
         """Look the type up and check its count, where they matter."""
@@ -289,7 +307,7 @@ class Body:
         usable = ('!chempi_api_is_type_ok(x_%s)' if is_buffer else
                   '!x_%s') % a.name
         self.refuse(usable, 'bad_type(%s, "%s", "%s", %s)' %
-                    (self.comm, self.f.name, a.name, a.name), depth)
+                    (self.blamed, self.f.name, a.name, a.name), depth)
         if condition:
             self.line('}')
 
@@ -321,10 +339,12 @@ class Body:
             if cond and side(type_name) == 'both':
                 test += ' && %s' % cond
             self.refuse(test, 'bad_buffer(%s, "%s", "%s")' %
-                        (self.comm, self.f.name, buf))
+                        (self.blamed, self.f.name, buf))
 
     def check_pointers(self):
         for a in self.args:
+            if self.stem == 'Session_get_nth_pset' and a.name == 'pset_name':
+                continue # a length of 0 asks for the length alone
             if a.param.array or MAY_BE_NULL.match(a.name) and not (
                     a.name == 'status' and self.needs_status() or
                     a.name == 'attribute_val' and '_get' in self.stem):
@@ -341,7 +361,7 @@ class Body:
                         'request': 'MPI_ERR_REQUEST'}.get(a.name,
                                                           'MPI_ERR_ARG')
             self.refuse('!' + a.name, 'null_pointer(%s, "%s", "%s", %s)' %
-                        (self.comm, self.f.name, a.name, errclass))
+                        (self.blamed, self.f.name, a.name, errclass))
 
     def check_request_array(self):
         a = self.by_name.get('array_of_requests')
@@ -363,7 +383,7 @@ class Body:
                   (self.f.binding, ', '.join(a.value() for a in self.args)))
         self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS))')
         self.line('return chempi_error_raise(%s, rc, "%s");' %
-                  (self.comm, self.f.name), 2)
+                  (self.blamed, self.f.name), 2)
 
     def store(self):
         for a in self.args:
@@ -376,16 +396,17 @@ class Body:
             if a.mpi_type == 'int *':
                 self.refuse('x_%s != (int)x_%s' % (a.name, a.name),
                             'too_large(%s, "%s", "%s", x_%s)' %
-                            (self.comm, self.f.name, a.name, a.name))
+                            (self.blamed, self.f.name, a.name, a.name))
             self.line('*%s = (%s)x_%s;' %
                       (a.name, a.mpi_type[:-2], a.name))
 
     def text(self):
         self.declare()
         self.check_phase()
-        for a in self.args:
-            if a.kind == 'object':
-                self.check_object(a)
+        objects = [a for a in self.args if a.kind == 'object']
+        objects.sort(key=lambda a: 'x_%s->' % a.name not in self.blamed)
+        for a in objects:
+            self.check_object(a)
         self.check_numbers()
         self.check_types()
         self.check_buffers()

@@ -16,6 +16,8 @@
 #define CHEMPI_COLD __attribute__((cold, noinline))
 #define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
 #define CHEMPI_MAYBE_UNUSED __attribute__((unused))
+/* Runs when the library is unloaded or the process exits. */
+#define CHEMPI_AT_UNLOAD __attribute__((destructor))
 #define CHEMPI_EXPORT __attribute__((visibility("default")))
 #define CHEMPI_WEAK_ALIAS(target) __attribute__((weak, alias(target)))
 

@@ -106,7 +106,8 @@ int chempi_client_abort(struct chempi_client *client, int exit_code,
                         const char *text);
 
 /* Say that MPI is initialized / properly finalized here: a rank that ends
- * between the two, even with exit code 0, ends the job. */
+ * between the two, even with exit code 0, ends the job. In turns, as often
+ * as needed. */
 int chempi_client_set_initialized(struct chempi_client *client);
 int chempi_client_set_finalized(struct chempi_client *client);
 

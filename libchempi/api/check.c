@@ -11,7 +11,8 @@ int chempi_api_bad_phase(const char *func)
     if (phase == CHEMPI_PHASE_BEFORE)
         (void)chempi_error_set(MPI_ERR_OTHER,
                                "called before MPI was initialized; call "
-                               "MPI_Init or MPI_Init_thread first");
+                               "MPI_Init, MPI_Init_thread or "
+                               "MPI_Session_init first");
     else
         (void)chempi_error_set(MPI_ERR_OTHER,
                                "called after MPI_Finalize had begun; move "
@@ -21,6 +22,9 @@ int chempi_api_bad_phase(const char *func)
 
 static const char *handle_words(uintptr_t value)
 {
+    if (!chempi_ctx_has_world() && (value == (uintptr_t)MPI_COMM_WORLD ||
+                                    value == (uintptr_t)MPI_COMM_SELF))
+        return "exists between MPI_Init and MPI_Finalize only";
     if (value == 0)
         return "is 0, which is never a valid handle";
     if (value < CHEMPI_HANDLE_PREDEFINED_END)

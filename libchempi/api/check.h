@@ -69,6 +69,14 @@ static inline int chempi_api_int_or_undefined(MPI_Count value)
     return value >= INT_MIN && value <= INT_MAX ? (int)value : MPI_UNDEFINED;
 }
 
+/* For errors that belong to an object that is no communicator: notes it, and
+ * returns the NULL that goes for the communicator. */
+static inline struct chempi_comm *chempi_api_blame(struct chempi_object *object)
+{
+    chempi_error_blame(object);
+    return NULL;
+}
+
 CHEMPI_COLD int chempi_api_bad_phase(const char *func);
 CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm,
                                       const char *func, const char *arg,

@@ -6,6 +6,9 @@
  *
  *   B1  pieces do not overlap and lie inside the buffer
  *   B2  a piece stays until its send is complete
+ *   B3  a buffer belongs to one object, or to none: then it is the process's
+ *   B4  a flush waits for the pieces that were cut before it began: `left` of
+ *       them still stand, and their tickets are below its own
  *
  * Guarded by the lane lock.
  */
@@ -24,6 +27,7 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
+#include "libchempi/didl/status.h"
 
 enum { PIECE_ALIGN = 16 };
 
@@ -31,22 +35,34 @@ enum { PIECE_ALIGN = 16 };
 #define FULL_PATIENCE_NS (UINT64_C(500) * CHEMPI_NS_PER_MS)
 
 struct piece {
-    struct chempi_list link;
+    _Alignas(PIECE_ALIGN) struct chempi_list link;
     struct buffer *buffer;
     size_t len; /* header and payload, bytes; the payload follows */
+    uint64_t ticket;
 };
 static_assert(sizeof(struct piece) % PIECE_ALIGN == 0, "payload alignment");
 static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
               "what the standard lets a message cost");
 
 struct buffer {
-    struct chempi_list link;  /* all attached buffers */
-    struct chempi_comm *comm; /* NULL: the process's */
-    void *user;               /* as attached; MPI_BUFFER_AUTOMATIC */
+    struct chempi_list link; /* all attached buffers */
+    const void *owner;       /* communicator or session; NULL: process */
+    const struct chempi_session *session; /* the owner, or its session */
+    void *user; /* as attached; MPI_BUFFER_AUTOMATIC */
     MPI_Count user_size;
     char *start; /* aligned; NULL when automatic */
     size_t size; /* bytes from start */
     struct chempi_list pieces;
+    struct chempi_list flushes; /* struct flush.link */
+    uint64_t ticket;            /* of the next piece */
+};
+
+/* An MPI_Buffer_iflush that is not complete. */
+struct flush {
+    struct chempi_request req;
+    struct chempi_list link;
+    uint64_t ticket; /* of the first piece that it does not wait for */
+    uint32_t left;   /* pieces to wait for */
 };
 
 static struct chempi_list buffers;
@@ -57,13 +73,13 @@ static void ensure_list(void)
         chempi_list_init(&buffers);
 }
 
-static struct buffer *find(const struct chempi_comm *comm)
+static struct buffer *find(const void *owner)
 {
     ensure_list();
     CHEMPI_LIST_FOR (pos, &buffers) {
         struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
 
-        if (b->comm == comm)
+        if (b->owner == owner)
             return b;
     }
     return NULL;
@@ -71,7 +87,8 @@ static struct buffer *find(const struct chempi_comm *comm)
 
 /* ---- attach and detach ---- */
 
-static int attach(struct chempi_comm *comm, void *user, MPI_Count size)
+static int attach(const void *owner, const struct chempi_session *session,
+                  void *user, MPI_Count size)
 {
     struct buffer *b;
     uintptr_t skip = 0;
@@ -79,17 +96,19 @@ static int attach(struct chempi_comm *comm, void *user, MPI_Count size)
     if (size < 0)
         return chempi_error_set(MPI_ERR_BUFFER, "the size %lld is negative",
                                 (long long)size);
-    if (find(comm))
+    if (find(owner))
         return chempi_error_set(MPI_ERR_BUFFER,
                                 "a buffer is attached already; detach it "
                                 "first");
     b = chempi_sys->calloc(1, sizeof(*b));
     if (!b)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory");
-    b->comm = comm;
+    b->owner = owner;
+    b->session = session;
     b->user = user;
     b->user_size = size;
     chempi_list_init(&b->pieces);
+    chempi_list_init(&b->flushes);
     if (user != MPI_BUFFER_AUTOMATIC) {
         skip = (PIECE_ALIGN - (uintptr_t)user % PIECE_ALIGN) % PIECE_ALIGN;
         b->start = (char *)user + skip;
@@ -111,29 +130,31 @@ static int flush(struct buffer *b)
     return b ? chempi_progress_wait(is_flushed, b) : MPI_SUCCESS;
 }
 
-static int locked_attach(struct chempi_comm *comm, void *user, MPI_Count size)
+static int locked_attach(const void *owner,
+                         const struct chempi_session *session, void *user,
+                         MPI_Count size)
 {
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    rc = attach(comm, user, size);
+    rc = attach(owner, session, user, size);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
-static struct buffer *locked_find(struct chempi_comm *comm)
+static struct buffer *locked_find(const void *owner)
 {
     struct buffer *b;
 
     chempi_lane_lock(&chempi_lane_main);
-    b = find(comm);
+    b = find(owner);
     chempi_lane_unlock(&chempi_lane_main);
     return b;
 }
 
-static int detach(struct chempi_comm *comm, void *user_addr, MPI_Count *size)
+static int detach(const void *owner, void *user_addr, MPI_Count *size)
 {
-    struct buffer *b = locked_find(comm);
+    struct buffer *b = locked_find(owner);
     int rc;
 
     if (!b) {
@@ -157,13 +178,19 @@ static int detach(struct chempi_comm *comm, void *user_addr, MPI_Count *size)
 
 int chempi_buffer_attach(void *buffer, MPI_Count size)
 {
-    return locked_attach(NULL, buffer, size);
+    return locked_attach(NULL, NULL, buffer, size);
 }
 
 int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
                               MPI_Count size)
 {
-    return locked_attach(comm, buffer, size);
+    return locked_attach(comm, comm->session, buffer, size);
+}
+
+int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
+                                 MPI_Count size)
+{
+    return locked_attach(session, session, buffer, size);
 }
 
 int chempi_buffer_detach(void *buffer_addr, MPI_Count *size)
@@ -177,6 +204,12 @@ int chempi_buffer_detach_comm(struct chempi_comm *comm, void *buffer_addr,
     return detach(comm, buffer_addr, size);
 }
 
+int chempi_buffer_detach_session(struct chempi_session *session,
+                                 void *buffer_addr, MPI_Count *size)
+{
+    return detach(session, buffer_addr, size);
+}
+
 int chempi_buffer_flush(void)
 {
     return flush(locked_find(NULL));
@@ -187,17 +220,161 @@ int chempi_buffer_flush_comm(struct chempi_comm *comm)
     return flush(locked_find(comm));
 }
 
+int chempi_buffer_flush_session(struct chempi_session *session)
+{
+    return flush(locked_find(session));
+}
+
+/* ---- the end ---- */
+
+/* Wait for a buffer's messages and forget it. */
+static void drop(struct buffer *b)
+{
+    (void)flush(b); /* fails only when the job is being ended */
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&b->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    free(b);
+}
+
+/* The first buffer of a session; of the world model with session NULL. */
+static struct buffer *find_of(const struct chempi_session *session)
+{
+    struct buffer *found = NULL;
+
+    chempi_lane_lock(&chempi_lane_main);
+    ensure_list();
+    CHEMPI_LIST_FOR (pos, &buffers) {
+        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        if (!found && b->session == session)
+            found = b;
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return found;
+}
+
+void chempi_buffer_fini_session(const struct chempi_session *session)
+{
+    struct buffer *b;
+
+    while ((b = find_of(session)))
+        drop(b);
+}
+
+void chempi_buffer_fini_world(void)
+{
+    chempi_buffer_fini_session(NULL);
+}
+
 void chempi_buffer_fini(void)
 {
     ensure_list();
-    while (!chempi_list_is_empty(&buffers)) {
-        struct buffer *b = CHEMPI_CONTAINER_OF(chempi_list_first(&buffers),
-                                               struct buffer, link);
+    while (!chempi_list_is_empty(&buffers))
+        drop(CHEMPI_CONTAINER_OF(chempi_list_first(&buffers), struct buffer,
+                                 link));
+}
 
-        (void)flush(b);
-        chempi_list_remove(&b->link);
-        free(b);
+/* ---- flushing in the background ---- */
+
+static struct flush *flush_of(struct chempi_request *req)
+{
+    return CHEMPI_CONTAINER_OF(req, struct flush, req);
+}
+
+static int flush_start(struct chempi_request *req)
+{
+    (void)req; /* never persistent */
+    return MPI_SUCCESS;
+}
+
+static void flush_cancel(struct chempi_request *req)
+{
+    (void)req; /* the messages are on their way */
+}
+
+static int flush_finish(struct chempi_request *req, MPI_Status *status)
+{
+    if (status != MPI_STATUS_IGNORE) {
+        int keep = status->MPI_ERROR;
+
+        chempi_status_set_empty(status);
+        status->MPI_ERROR = keep;
     }
+    return req->error;
+}
+
+static void flush_destroy(struct chempi_request *req)
+{
+    req->obj.magic = 0;
+    free(flush_of(req));
+}
+
+static const struct chempi_request_ops flush_ops = {
+    .start = flush_start,
+    .cancel = flush_cancel,
+    .finish = flush_finish,
+    .destroy = flush_destroy,
+};
+
+static uint32_t count_pieces(const struct buffer *b)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (pos, &b->pieces)
+        count++;
+    return count;
+}
+
+static int iflush(const void *owner, MPI_Request *request)
+{
+    struct flush *f = chempi_sys->calloc(1, sizeof(*f));
+    struct buffer *b;
+
+    if (!f)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    chempi_request_init(&f->req, CHEMPI_REQUEST_FLUSH, &flush_ops, NULL, NULL);
+    chempi_lane_lock(&chempi_lane_main);
+    b = find(owner);
+    f->left = b ? count_pieces(b) : 0;
+    if (f->left > 0) {
+        f->ticket = b->ticket;
+        chempi_list_append(&b->flushes, &f->link);
+    } else {
+        chempi_request_progress(&f->req, MPI_SUCCESS);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    *request = chempi_request_handle(&f->req);
+    return MPI_SUCCESS;
+}
+
+/* A piece is gone. */
+static void advance_flushes(struct buffer *b, uint64_t ticket)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, &b->flushes) {
+        struct flush *f = CHEMPI_CONTAINER_OF(pos, struct flush, link);
+
+        if (ticket >= f->ticket || --f->left > 0)
+            continue;
+        chempi_list_remove(&f->link);
+        chempi_request_progress(&f->req, MPI_SUCCESS);
+    }
+}
+
+int chempi_buffer_iflush(MPI_Request *request)
+{
+    return iflush(NULL, request);
+}
+
+int chempi_buffer_iflush_comm(struct chempi_comm *comm, MPI_Request *request)
+{
+    return iflush(comm, request);
+}
+
+int chempi_buffer_iflush_session(struct chempi_session *session,
+                                 MPI_Request *request)
+{
+    return iflush(session, request);
 }
 
 /* ---- pieces ---- */
@@ -208,6 +385,7 @@ static void destroy_piece(struct chempi_request *req)
     bool is_own = piece->buffer->start == NULL;
 
     chempi_list_remove(&piece->link);
+    advance_flushes(piece->buffer, piece->ticket);
     chempi_p2p_fini(req);
     chempi_request_recycle(req);
     if (is_own)
@@ -258,6 +436,7 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
         return NULL;
     piece->buffer = b;
     piece->len = len;
+    piece->ticket = b->ticket++;
     return piece;
 }
 
@@ -324,6 +503,8 @@ int chempi_buffer_start(struct chempi_request *req)
     struct piece *piece;
     int rc;
 
+    if (!b && req->comm->session)
+        b = find(req->comm->session);
     if (!b)
         b = find(NULL);
     piece = b ? make_piece_soon(b, (size_t)payload) : NULL;

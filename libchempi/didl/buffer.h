@@ -8,12 +8,17 @@
 #define CHEMPI_LIBCHEMPI_DIDL_BUFFER_H
 
 struct chempi_request;
+struct chempi_session;
 
 /* Pack the message of a buffered send into attached memory and start it; the
  * user's request is then complete. Under the lock. MPI error class. */
 int chempi_buffer_start(struct chempi_request *req);
 
-/* Wait for what is still buffered and forget the buffers (finalize). */
+/* Wait for what is still buffered and forget the buffers: all; those of the
+ * process and of communicators of the world model (MPI_Finalize); that of one
+ * session, and of its communicators. */
 void chempi_buffer_fini(void);
+void chempi_buffer_fini_world(void);
+void chempi_buffer_fini_session(const struct chempi_session *session);
 
 #endif

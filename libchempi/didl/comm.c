@@ -26,6 +26,8 @@
 
 struct chempi_comm chempi_comm_world;
 struct chempi_comm chempi_comm_self;
+struct chempi_comm *chempi_comm_shown_world;
+struct chempi_comm *chempi_comm_shown_self;
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct chempi_list all = {&all, &all};
@@ -57,6 +59,7 @@ void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
     comm->size = local->size;
     comm->remote_size = remote->size;
     comm->procs = remote->procs;
+    comm->session = local->session;
     chempi_object_hold(&local->obj);
     chempi_object_hold(&remote->obj);
     link_in(comm);
@@ -157,6 +160,12 @@ void chempi_comm_run_self_deleters(void)
     /* There is nobody left to whom a callback's error could be returned. */
     (void)chempi_attr_clear_comm(&chempi_comm_self);
     (void)chempi_attr_clear_comm(&chempi_comm_world);
+}
+
+void chempi_comm_show_world(bool is_shown)
+{
+    chempi_comm_shown_world = is_shown ? &chempi_comm_world : NULL;
+    chempi_comm_shown_self = is_shown ? &chempi_comm_self : NULL;
 }
 
 void chempi_comm_fini(void)
@@ -317,6 +326,7 @@ void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent)
 
     chempi_errhandler_put(&comm->errhandler, eh);
     chempi_errhandler_release(eh);
+    comm->session = parent->session;
 }
 
 /* ---- hints ---- */

@@ -31,6 +31,8 @@ struct chempi_info;       /* info.h */
 struct chempi_coll_state; /* coll/: per communicator, NULL until needed */
 struct chempi_topology;   /* topology; NULL when none */
 
+struct chempi_session;
+
 struct chempi_comm {
     struct chempi_object obj;
     uint32_t send_context;
@@ -60,12 +62,18 @@ struct chempi_comm {
     uint32_t coll_tag;              /* advances with every collective started */
     uint32_t internal_tag;          /* likewise with every agreement */
     MPI_Comm handle;                /* what the user calls it */
-    struct chempi_list link;        /* all communicators of the process */
+    const struct chempi_session *session; /* see group.h */
+    struct chempi_list link;              /* all communicators of the process */
     char name[MPI_MAX_OBJECT_NAME];
 };
 
+/* They exist while the library is in use, for its own purposes too. */
 extern struct chempi_comm chempi_comm_world;
 extern struct chempi_comm chempi_comm_self;
+
+/* The same two for the user: NULL but between MPI_Init and MPI_Finalize. */
+extern struct chempi_comm *chempi_comm_shown_world;
+extern struct chempi_comm *chempi_comm_shown_self;
 
 /* NULL when the handle names no communicator. */
 static inline struct chempi_comm *chempi_comm_lookup(MPI_Comm handle)
@@ -73,11 +81,11 @@ static inline struct chempi_comm *chempi_comm_lookup(MPI_Comm handle)
     struct chempi_comm *comm = (struct chempi_comm *)(void *)handle;
 
     if (CHEMPI_LIKELY(handle == MPI_COMM_WORLD))
-        return &chempi_comm_world;
+        return chempi_comm_shown_world;
     if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
         return comm->obj.magic == CHEMPI_MAGIC_COMM && !comm->is_freed ? comm
                                                                        : NULL;
-    return handle == MPI_COMM_SELF ? &chempi_comm_self : NULL;
+    return handle == MPI_COMM_SELF ? chempi_comm_shown_self : NULL;
 }
 
 static inline uint32_t chempi_comm_remote_size(const struct chempi_comm *comm)
@@ -97,6 +105,7 @@ static inline uint32_t chempi_comm_proc(const struct chempi_comm *comm,
  * first in fini, as MPI_Finalize requires. */
 int chempi_comm_init(uint32_t rank, uint32_t size);
 void chempi_comm_run_self_deleters(void);
+void chempi_comm_show_world(bool is_shown);
 void chempi_comm_fini(void);
 
 /* Drop one reference; destroys at the last (no attribute callbacks). */

@@ -461,22 +461,27 @@ int chempi_conn_report(char **text, size_t *len)
     int rc = 0;
 
     for (uint32_t p = 0; p < s->proc_count; p++) {
-        const struct chempi_peer *peer = &conn.peers[p];
+        struct chempi_peer *peer = &conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
-            const struct chempi_route *route = &peer->routes[i];
+            struct chempi_route *route = &peer->routes[i];
             const struct chempi_dev *dev = conn.devices[route->device];
             char line[512];
 
-            if (!route->messages)
+            if (route->messages == route->told_messages)
                 continue;
             (void)snprintf(line, sizeof(line),
                            "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
                            s->node, peer->node, network_of_route(peer, i),
                            dev->ops->name,
                            dev->caps->protocols[route->protocol],
-                           route->messages, route->bytes);
+                           route->messages - route->told_messages,
+                           route->bytes - route->told_bytes);
             rc = append(text, len, line);
+            if (rc)
+                break;
+            route->told_messages = route->messages;
+            route->told_bytes = route->bytes;
         }
     }
     return rc;

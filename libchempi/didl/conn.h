@@ -37,6 +37,8 @@ struct chempi_route {
     uint64_t eager_max;  /* bytes */
     uint64_t messages;   /* counters: sent by this route */
     uint64_t bytes;
+    uint64_t told_messages; /* of these, reported already */
+    uint64_t told_bytes;
 };
 
 struct chempi_peer {
@@ -97,8 +99,9 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
 
-/* Append "traffic ..." lines (chempirun(1)) for what this rank has sent to
- * *text, which is malloc'ed and may be NULL before. 0 or -ENOMEM. */
+/* Append "traffic ..." lines (chempirun(1)) for what this rank has sent since
+ * the last report to *text, which is malloc'ed and may be NULL before. 0 or
+ * -ENOMEM. */
 int chempi_conn_report(char **text, size_t *len);
 
 #endif

@@ -4,21 +4,25 @@
 #define CHEMPI_LIBCHEMPI_DIDL_CTX_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/control/client.h"
 #include "libchempi/ddi.h"
 
 enum chempi_phase {
-    CHEMPI_PHASE_BEFORE, /* MPI_Init not called */
+    CHEMPI_PHASE_BEFORE, /* not used yet, or no session is left */
+    CHEMPI_PHASE_STARTING,
     CHEMPI_PHASE_UP,
     CHEMPI_PHASE_FINALIZING,
     CHEMPI_PHASE_AFTER
 };
 
 struct chempi_ctx {
-    _Atomic int phase;            /* enum chempi_phase */
-    int thread_level;             /* MPI_THREAD_* that was provided */
+    _Atomic int phase; /* enum chempi_phase: is the library in use, by the
+                          world model or by a session? */
+    _Atomic int world; /* enum chempi_phase: the world model alone */
+    int thread_level;  /* MPI_THREAD_* that MPI_Init_thread provided */
     const struct chempi_job *job; /* a world of one has a made-up one */
     struct chempi_client *client; /* NULL in a world of one */
     struct chempi_services services;
@@ -33,6 +37,13 @@ static inline bool chempi_ctx_is_up(void)
     return CHEMPI_LIKELY(
         atomic_load_explicit(&chempi_ctx.phase, memory_order_acquire) ==
         CHEMPI_PHASE_UP);
+}
+
+/* Between MPI_Init and MPI_Finalize. */
+static inline bool chempi_ctx_has_world(void)
+{
+    return atomic_load_explicit(&chempi_ctx.world, memory_order_acquire) ==
+           CHEMPI_PHASE_UP;
 }
 
 #endif

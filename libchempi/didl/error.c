@@ -14,10 +14,11 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/lane.h"
+#include "libchempi/didl/session.h"
 
 /* Words of the latest error on this thread. */
 static _Thread_local char words[CHEMPI_ERR_TEXT_MAX];
-static _Thread_local struct chempi_comm *culprit; /* chempi_error_set_comm */
+static _Thread_local struct chempi_object *culprit; /* whom to blame */
 
 /* The error that this thread raised last: chempi_error_detail(). */
 static _Thread_local struct {
@@ -151,27 +152,76 @@ int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
 
 void chempi_error_set_comm(struct chempi_comm *comm)
 {
-    culprit = comm;
+    culprit = comm ? &comm->obj : NULL;
+}
+
+void chempi_error_blame(struct chempi_object *object)
+{
+    culprit = object;
+}
+
+static int raise_initial(int code, const char *func)
+{
+    MPI_Comm self = MPI_COMM_SELF;
+
+    return chempi_error_raise_on(chempi_errhandler_get(NULL), &self,
+                                 chempi_ctx_is_up()
+                                     ? "no object, and without MPI_COMM_SELF"
+                                     : "no object: MPI is not running",
+                                 code, func);
+}
+
+static int raise_on_comm(struct chempi_comm *comm, int code, const char *func)
+{
+    MPI_Comm handle = comm->handle;
+
+    return chempi_error_raise_on(
+        chempi_errhandler_get(&comm->errhandler), &handle,
+        comm->name[0] != '\0' ? comm->name : "a communicator", code, func);
+}
+
+static int raise_on_session(struct chempi_session *session, int code,
+                            const char *func)
+{
+    MPI_Session handle = (MPI_Session)(void *)session;
+
+    return chempi_error_raise_on(chempi_errhandler_get(&session->errhandler),
+                                 &handle, "a session", code, func);
+}
+
+/* The call brought its error handler along; there is no object yet. */
+static int raise_on_handler(struct chempi_errhandler *eh, int code,
+                            const char *func)
+{
+    MPI_Comm no_comm = MPI_COMM_NULL;
+    MPI_Session no_session = MPI_SESSION_NULL;
+    void *handle = &no_comm;
+
+    if (eh->kind == CHEMPI_ERRHANDLER_SESSION)
+        handle = &no_session;
+    return chempi_error_raise_on(chempi_errhandler_get(&eh), handle,
+                                 "the object to be made", code, func);
 }
 
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
 {
-    MPI_Comm handle = MPI_COMM_SELF;
+    struct chempi_object *object = comm ? &comm->obj : culprit;
 
-    if (!comm)
-        comm = culprit;
     culprit = NULL;
-
     if (code == MPI_SUCCESS)
         return code;
-    if (!chempi_ctx_is_up())
-        return chempi_error_raise_on(chempi_errhandler_get(NULL), &handle,
-                                     "no object: MPI is not running", code,
-                                     func);
-    if (!comm)
-        comm = &chempi_comm_self;
-    handle = comm->handle;
-    return chempi_error_raise_on(
-        chempi_errhandler_get(&comm->errhandler), &handle,
-        comm->name[0] != '\0' ? comm->name : "a communicator", code, func);
+    if (object && object->magic == CHEMPI_MAGIC_ERRHANDLER)
+        return raise_on_handler(
+            CHEMPI_CONTAINER_OF(object, struct chempi_errhandler, obj), code,
+            func);
+    if (!chempi_ctx_is_up() || (!object && !chempi_ctx_has_world()))
+        return raise_initial(code, func);
+    if (!object)
+        return raise_on_comm(&chempi_comm_self, code, func);
+    if (object->magic == CHEMPI_MAGIC_SESSION)
+        return raise_on_session(
+            CHEMPI_CONTAINER_OF(object, struct chempi_session, obj), code,
+            func);
+    return raise_on_comm(CHEMPI_CONTAINER_OF(object, struct chempi_comm, obj),
+                         code, func);
 }

@@ -77,12 +77,20 @@ int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
  * with comm NULL then uses its handler. Thread-local; cleared by raise. */
 void chempi_error_set_comm(struct chempi_comm *comm);
 
+/*
+ * The same for an object of any kind that has an error handler (communicator,
+ * session), or for an error handler that was given to the call itself. Takes
+ * no reference: to be followed by chempi_error_raise(NULL, ...) at once.
+ */
+void chempi_error_blame(struct chempi_object *object);
+
 /* Map -errno from a lower layer to a class, with err's words (may be NULL). */
 int chempi_error_from(int neg_errno, const struct chempi_err *err);
 
 /*
- * Run the error handler of comm (NULL: of MPI_COMM_SELF, as MPI 5.0 section
- * 9.3 asks for errors that belong to no object) for error class or code
+ * Run the error handler of comm (NULL: of the object that was blamed before,
+ * else of MPI_COMM_SELF, as MPI 5.0 section 9.3 asks for errors that belong to
+ * no object; the initial one without a world model) for error class or code
  * `code` in MPI call `func`. A fatal handler prints one message (call, rank,
  * host, class, words) and ends the job; otherwise returns the code for the
  * caller of the MPI function. Before init / after finalize it uses the initial

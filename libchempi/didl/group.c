@@ -132,7 +132,8 @@ static int no_memory(uint32_t size)
 }
 
 /* Turn procs (taken over) into the user's new group. */
-static int give(uint32_t size, uint32_t *procs, MPI_Group *newgroup)
+static int give(uint32_t size, uint32_t *procs,
+                const struct chempi_group *parent, MPI_Group *newgroup)
 {
     struct chempi_group *group;
 
@@ -144,6 +145,7 @@ static int give(uint32_t size, uint32_t *procs, MPI_Group *newgroup)
     group = chempi_group_make(size, procs);
     if (!group)
         return no_memory(size);
+    group->session = parent->session;
     *newgroup = (MPI_Group)(void *)group;
     return MPI_SUCCESS;
 }
@@ -261,7 +263,7 @@ int chempi_group_union(struct chempi_group *group1, struct chempi_group *group2,
         for (uint32_t i = 0; i < group1->size; i++)
             procs[i] = chempi_group_proc(group1, i);
         rc = give(append_if(procs, group1->size, group2, &map, false), procs,
-                  newgroup);
+                  group1->session ? group1 : group2, newgroup);
     } else {
         free(procs);
     }
@@ -280,7 +282,8 @@ static int filter(struct chempi_group *group1, struct chempi_group *group2,
         return no_memory(group1->size);
     rc = map_init(&map, group2);
     if (rc == MPI_SUCCESS)
-        rc = give(append_if(procs, 0, group1, &map, is_in), procs, newgroup);
+        rc = give(append_if(procs, 0, group1, &map, is_in), procs, group1,
+                  newgroup);
     else
         free(procs);
     map_fini(&map);
@@ -386,7 +389,7 @@ static int give_picks(const struct picks *picks, bool is_picked,
         for (uint32_t r = 0; r < group->size; r++)
             if (!picks->marks[r])
                 procs[size++] = chempi_group_proc(group, r);
-    return give(size, procs, newgroup);
+    return give(size, procs, group, newgroup);
 }
 
 static int select_list(struct chempi_group *group, int n, const int *ranks,

@@ -7,12 +7,16 @@
 
 #include "libchempi/didl/object.h"
 
+struct chempi_session;
+
 struct chempi_group {
     struct chempi_object obj;
     uint32_t size;
     int32_t rank;          /* of this process, MPI_UNDEFINED if no member */
     const uint32_t *procs; /* [size] process index = world rank; NULL: the
                               identity */
+    const struct chempi_session *session; /* that it was made from, or NULL;
+                                             compared only, may be gone */
 };
 
 extern struct chempi_group chempi_group_empty;

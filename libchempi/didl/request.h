@@ -27,7 +27,8 @@ enum chempi_request_kind {
     CHEMPI_REQUEST_RECV,
     CHEMPI_REQUEST_NULL_PEER, /* MPI_PROC_NULL: complete from the start */
     CHEMPI_REQUEST_COLL,      /* a schedule */
-    CHEMPI_REQUEST_GENERAL    /* MPI_Grequest_start */
+    CHEMPI_REQUEST_GENERAL,   /* MPI_Grequest_start */
+    CHEMPI_REQUEST_FLUSH      /* of attached buffers */
 };
 
 enum chempi_send_mode {

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of the library under the world model and the sessions; see core.h
+ * and doc/sessions.md.
+ *
+ *   K1  what is opened is opened once per process, in the order of `steps`,
+ *       and closed once, at the end of the process, in the reverse order: the
+ *       serial numbers that this process and its peers keep of each other
+ *       start at 0 together, and could not start again on one side
+ *   K2  users counts the world model and open sessions; at 0 the core is
+ *       parked: nothing is on the way, nothing polls, the supervisor knows
+ *       that this process may end
+ *   K3  chempi_ctx.phase is UP exactly while users > 0
+ *   K4  a core that failed to open stays closed: the connection to the
+ *       supervisor is gone then
+ *   K5  `lock` guards all of it, and is held while the core opens or parks;
+ *       neither waits for another process to call anything
+ */
+#define _GNU_SOURCE /* getpid, fstat */
+#include "libchempi/didl/core.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/buffer.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/comm.h"
+#include "libchempi/didl/conn.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/daemon.h"
+#include "libchempi/didl/engine.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/lane.h"
+#include "libchempi/didl/match.h"
+#include "libchempi/didl/progress.h"
+#include "libchempi/didl/request.h"
+
+/* How long the supervisor may take to hear of a finalize, ms. */
+#define GOODBYE_LIMIT_MS 5000
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t users;
+    size_t opened;  /* steps that are open */
+    bool is_broken; /* K4 */
+    pid_t pid;      /* of the process that opened it */
+    pthread_t opener;
+    void *table_data; /* mapped connection table */
+    size_t table_len; /* bytes */
+    struct chempi_table *table;
+} core = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- opening and closing ---- */
+
+static void log_to_stderr(void *arg, enum chempi_log_level level,
+                          const char *module, const char *text)
+{
+    static const char *const words[] = {"error", "warning", "info", "debug"};
+
+    (void)arg;
+    (void)fprintf(stderr, "chempi: rank %u: %s: %s: %s\n",
+                  chempi_ctx.services.proc, words[level], module, text);
+}
+
+/* CHEMPI_LOG=error|warning|info|debug; warnings by default. */
+static void start_log(void)
+{
+    static const char *const words[] = {"error", "warning", "info", "debug"};
+    const char *wish = getenv("CHEMPI_LOG");
+    enum chempi_log_level level = CHEMPI_LOG_WARNING;
+
+    for (int i = 0; wish && i < 4; i++)
+        if (strcmp(wish, words[i]) == 0)
+            level = (enum chempi_log_level)i;
+    chempi_log_set(log_to_stderr, NULL, level);
+}
+
+static int open_table(int fd, struct chempi_err *err)
+{
+    struct stat st;
+    int rc;
+
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) != 0)
+        return chempi_err_set(err, -errno, "connection table: %s",
+                              chempi_err_name(errno));
+    core.table_len = (size_t)st.st_size;
+    core.table_data =
+        chempi_sys->mmap(NULL, core.table_len, PROT_READ, MAP_SHARED, fd, 0);
+    (void)close(fd);
+    if (core.table_data == MAP_FAILED) {
+        core.table_data = NULL;
+        return chempi_err_set(err, -errno, "connection table: %s",
+                              chempi_err_name(errno));
+    }
+    rc = chempi_table_open(core.table_data, core.table_len, &core.table, err);
+    return rc ? rc : 0;
+}
+
+static int open_services(struct chempi_err *err)
+{
+    const struct chempi_job *job = chempi_ctx.job;
+    struct chempi_services *s = &chempi_ctx.services;
+    int rc;
+
+    *s = (struct chempi_services){
+        .job_id = job->id,
+        .secret = job->secret,
+        .proc = job->rank,
+        .proc_count = job->size,
+        .node = job->node,
+        .node_count = job->node_count,
+        .local_rank = job->local_rank,
+        .local_size = job->local_size,
+        .node_of_proc = job->node_of_rank,
+        .local_rank_of_proc = job->local_rank_of_rank,
+        .node_names = job->node_names,
+        .wake_fds = job->wake_fds,
+    };
+    rc = open_table(job->table_fd, err);
+    if (rc)
+        return rc;
+    s->table = core.table;
+    rc = chempi_region_open(job->region_fd, job->local_size, &s->region, err);
+    if (rc)
+        return rc;
+    s->wakes = chempi_region_wakes(s->region);
+    s->is_wake_registered =
+        !chempi_region_is_fenced(s->region) && chempi_wake_register();
+    rc = chempi_pollset_create(&s->pollset);
+    if (rc)
+        return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
+    return 0;
+}
+
+static void close_services(void)
+{
+    struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_pollset_destroy(s->pollset);
+    s->pollset = NULL;
+    chempi_region_close(s->region);
+    s->region = NULL;
+    chempi_table_close(core.table);
+    core.table = NULL;
+    s->table = NULL;
+    if (core.table_data)
+        (void)chempi_sys->munmap(core.table_data, core.table_len);
+    core.table_data = NULL;
+}
+
+/* ---- the steps ---- */
+
+static int open_progress(struct chempi_err *err)
+{
+    (void)err;
+    return chempi_progress_init();
+}
+
+static int open_watch(struct chempi_err *err)
+{
+    (void)err;
+    return chempi_daemon_watch();
+}
+
+static int open_conn(void)
+{
+    return chempi_conn_open(&chempi_engine_sink);
+}
+
+static int open_comm(void)
+{
+    return chempi_comm_init(chempi_ctx.job->rank, chempi_ctx.job->size);
+}
+
+static void close_progress(void)
+{
+    chempi_request_fini();
+    chempi_progress_fini();
+}
+
+static void close_conn(void)
+{
+    uint64_t dropped = chempi_match_fini();
+
+    if (dropped)
+        chempi_log(CHEMPI_LOG_INFO, "core", "%llu messages were never received",
+                   (unsigned long long)dropped);
+    chempi_conn_close();
+}
+
+/* One of the two opens: with an errno and words, or with an error class. */
+static const struct step {
+    int (*open)(struct chempi_err *err);
+    int (*open_mpi)(void);
+    void (*close)(void);
+} steps[] = {
+    {.open = chempi_daemon_open, .close = chempi_daemon_close},
+    {.open = open_services, .close = close_services},
+    {.open = open_progress, .close = close_progress},
+    {.open = open_watch, .close = chempi_daemon_close}, /* before its pollset */
+    {.open_mpi = open_comm, .close = chempi_comm_fini},
+    {.open_mpi = open_conn, .close = close_conn},
+    {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
+};
+
+static void close_all(void)
+{
+    while (core.opened > 0)
+        steps[--core.opened].close();
+}
+
+static int open_all(void)
+{
+    start_log();
+    while (core.opened < CHEMPI_ARRAY_LEN(steps)) {
+        const struct step *step = &steps[core.opened];
+        struct chempi_err err = {0};
+        int rc = step->open_mpi ? step->open_mpi() : step->open(&err);
+
+        if (rc) {
+            core.is_broken = true;
+            close_all();
+            return step->open_mpi ? rc : chempi_error_from(rc, &err);
+        }
+        core.opened++;
+    }
+    core.pid = getpid();
+    core.opener = pthread_self();
+    return MPI_SUCCESS;
+}
+
+/* ---- entering and leaving ---- */
+
+static int open_locked(void)
+{
+    if (core.opened > 0)
+        return MPI_SUCCESS;
+    if (core.is_broken)
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "the library could not start before, and "
+                                "cannot try again in this process");
+    return open_all();
+}
+
+/*
+ * L1 of lane.h: locking starts only while no other thread can be in MPI. That
+ * is certain for the first user, and for the thread that opened the core when
+ * nobody was granted MPI_THREAD_MULTIPLE; another thread gets less.
+ */
+static int grant_locked(int required)
+{
+    bool wants_lock = required == MPI_THREAD_MULTIPLE;
+
+    if (core.users == 0) {
+        core.opener = pthread_self();
+        chempi_lane_main.is_locking = wants_lock;
+    } else if (wants_lock && !chempi_lane_main.is_locking) {
+        if (!pthread_equal(core.opener, pthread_self()))
+            return MPI_THREAD_SERIALIZED;
+        chempi_lane_main.is_locking = true;
+    }
+    return required;
+}
+
+int chempi_core_enter(int required, int *provided)
+{
+    int rc;
+
+    (void)pthread_mutex_lock(&core.lock);
+    rc = open_locked();
+    if (!rc) {
+        *provided = grant_locked(required);
+        if (core.users++ == 0) {
+            if (chempi_ctx.client)
+                (void)chempi_client_set_initialized(chempi_ctx.client);
+            atomic_store_explicit(&chempi_ctx.phase, CHEMPI_PHASE_UP,
+                                  memory_order_release);
+        }
+    }
+    (void)pthread_mutex_unlock(&core.lock);
+    return rc;
+}
+
+static bool is_drained(void *arg)
+{
+    (void)arg;
+    return chempi_engine_is_idle() && chempi_request_orphans() == 0 &&
+           chempi_conn_is_drained();
+}
+
+int chempi_core_drain(void)
+{
+    return chempi_progress_wait(is_drained, NULL);
+}
+
+static void report_traffic(void)
+{
+    char *text = NULL;
+    size_t len = 0;
+
+    if (!chempi_ctx.client || !chempi_ctx.job->want_stats)
+        return;
+    if (chempi_conn_report(&text, &len) == 0 && len)
+        (void)chempi_client_report(chempi_ctx.client, text, len);
+    free(text);
+}
+
+static void park_locked(void)
+{
+    chempi_buffer_fini();
+    (void)chempi_core_drain(); /* fails only when the job is being ended */
+    report_traffic();
+    if (chempi_ctx.client) {
+        (void)chempi_client_set_finalized(chempi_ctx.client);
+        (void)chempi_client_flush(chempi_ctx.client, GOODBYE_LIMIT_MS);
+    }
+    chempi_lane_main.is_locking = false;
+    atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER
+                                        ? CHEMPI_PHASE_AFTER
+                                        : CHEMPI_PHASE_BEFORE);
+}
+
+void chempi_core_leave(void)
+{
+    (void)pthread_mutex_lock(&core.lock);
+    if (core.users == 1)
+        park_locked();
+    core.users--;
+    (void)pthread_mutex_unlock(&core.lock);
+}
+
+uint32_t chempi_core_users(void)
+{
+    uint32_t users;
+
+    (void)pthread_mutex_lock(&core.lock);
+    users = core.users;
+    (void)pthread_mutex_unlock(&core.lock);
+    return users;
+}
+
+/*
+ * The end of the process, or of the library in it: tell the peers that no
+ * more will come, give the memory back. Not while the library is in use (the
+ * supervisor must see a bad end), nor in a child that was forked.
+ */
+CHEMPI_AT_UNLOAD static void unload(void)
+{
+    if (core.users == 0 && core.opened > 0 && core.pid == getpid())
+        close_all();
+}
