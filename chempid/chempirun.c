@@ -21,8 +21,9 @@ static const char usage[] =
     "Run an MPI job.\n"
     "\n"
     "  -n RANKS             number of ranks of the program (1)\n"
-    "  --nodes A,B          use these nodes of the cluster\n"
-    "  --virtual A,B | K    use virtual nodes on this host\n"
+    "  --nodes A[:N],B      use these nodes of the cluster, for N ranks\n"
+    "  -f FILE              the same, with one node a line\n"
+    "  --virtual A[:N],B|K  use virtual nodes on this host\n"
     "  --network DIR        directory of connection tables (mdconfig)\n"
     "  --ppn N              at most N ranks per node\n"
     "  --map HOW            block, cyclic or load\n"
@@ -76,6 +77,19 @@ static int out_of_memory(void)
     return fail(&err, CHEMPI_EXIT_FAILURE);
 }
 
+/* What the user says of a node; 0: nothing. */
+static uint32_t slots_of(const struct chempi_options *opt, const char *node)
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; opt->names && opt->names[i]; i++) {
+        if (strcmp(opt->names[i], node) == 0 && opt->slots[i])
+            return opt->slots[i];
+        has_any |= opt->slots[i] != 0;
+    }
+    return has_any ? 1 : 0;
+}
+
 /* Exit status for a plan that could not be made. */
 static int plan_status(int rc)
 {
@@ -99,8 +113,10 @@ static int run_private(const struct chempi_options *opt)
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
     if (!nodes)
         return out_of_memory();
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         nodes[i].name = names[i];
+        nodes[i].place.slots = slots_of(opt, names[i]);
+    }
     rc = chempi_plan_make(opt, nodes, count, &spec, &err);
     free(nodes);
     if (rc)
@@ -122,6 +138,8 @@ static int choose_nodes(const struct chempi_options *opt,
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slots = slots_of(opt, list[i].node);
+
         if (*list[i].error && opt->names)
             return chempi_err_set(err, -EHOSTUNREACH, "node %s: %s",
                                   list[i].node, list[i].error);
@@ -132,7 +150,8 @@ static int choose_nodes(const struct chempi_options *opt,
         }
         nodes[n++] = (struct chempi_plan_node){
             .name = list[i].node,
-            .place = {.slots = list[i].slots, .load = list[i].load / 100.0},
+            .place = {.slots = slots ? slots : list[i].slots,
+                      .load = list[i].load / 100.0},
             .host = list[i].host,
             .busy = list[i].busy,
         };
@@ -248,8 +267,11 @@ static int run(const struct chempi_options *opt)
         return fail(&err, CHEMPI_EXIT_FAILURE);
     if (is_here_only(opt))
         return run_private(opt);
-    (void)chempi_err_prefix(&err, "--nodes needs a daemon");
-    return fail(&err, CHEMPI_EXIT_FAILURE);
+    (void)fprintf(stderr,
+                  "chempirun: %s; other nodes need chempid there and here, "
+                  "virtual nodes on this host need none: --virtual\n",
+                  err.text);
+    return CHEMPI_EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The command line of chempirun; see options.h. */
+#define _GNU_SOURCE /* strsep */
 #include "chempid/options.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "chempid/hosts.h"
 #include "chempid/spec.h"
 #include "common/control/msg.h"
 
@@ -17,8 +20,10 @@ enum id {
     OPT_VIRTUAL,
     OPT_NETWORK,
     OPT_NODES,
+    OPT_HOSTFILE,
     OPT_PPN,
     OPT_MAP,
+    OPT_ROUND_ROBIN,
     OPT_BIND,
     OPT_LABEL,
     OPT_TIMEOUT,
@@ -29,6 +34,7 @@ enum id {
     OPT_GENV_PAIR,
     OPT_ENV_ALL,
     OPT_ENV_NONE,
+    OPT_ENV_LIST,
     OPT_WDIR,
     OPT_DIR,
     OPT_VIA,
@@ -53,10 +59,15 @@ static const struct {
     {"hosts", OPT_NODES, 1},
     {"host", OPT_NODES, 1},
     {"H", OPT_NODES, 1},
+    {"f", OPT_HOSTFILE, 1},
+    {"hostfile", OPT_HOSTFILE, 1},
+    {"machinefile", OPT_HOSTFILE, 1},
     {"ppn", OPT_PPN, 1},
     {"npernode", OPT_PPN, 1},
     {"N", OPT_PPN, 1},
     {"map", OPT_MAP, 1},
+    {"map-by", OPT_MAP, 1},
+    {"rr", OPT_ROUND_ROBIN, 0},
     {"bind", OPT_BIND, 1},
     {"bind-to", OPT_BIND, 1},
     {"label", OPT_LABEL, 0},
@@ -72,6 +83,8 @@ static const struct {
     {"genv", OPT_GENV_PAIR, 2},
     {"envall", OPT_ENV_ALL, 0},
     {"genvall", OPT_ENV_ALL, 0},
+    {"genvlist", OPT_ENV_LIST, 1},
+    {"envlist", OPT_ENV_LIST, 1},
     {"env-none", OPT_ENV_NONE, 0},
     {"envnone", OPT_ENV_NONE, 0},
     {"genvnone", OPT_ENV_NONE, 0},
@@ -98,12 +111,18 @@ struct strings {
 struct parser {
     struct chempi_options *opt;
     struct chempi_err *err;
-    char **argv; /* what is left */
+    char **argv;      /* what is left */
+    char spelled[32]; /* the option at hand */
     struct strings pass;
     struct strings env;      /* for all programs */
     struct strings prog_env; /* for the program at hand */
     uint32_t program_cap;
 };
+
+static int fail_value(struct parser *p, const char *text, const char *why)
+{
+    return chempi_err_set(p->err, -EINVAL, "%s %s: %s", p->spelled, text, why);
+}
 
 static int fail(struct parser *p, const char *what, const char *a,
                 const char *b)
@@ -146,8 +165,8 @@ static char **finish(struct parser *p, const struct strings *s)
                    : chempi_pool_array(&p->opt->pool, 1, sizeof(char *));
 }
 
-static int parse_count(struct parser *p, const char *name, const char *text,
-                       uint32_t max, uint32_t *out)
+static int parse_count(struct parser *p, const char *text, uint32_t max,
+                       uint32_t *out)
 {
     char *end;
     unsigned long v;
@@ -156,13 +175,13 @@ static int parse_count(struct parser *p, const char *name, const char *text,
     v = strtoul(text, &end, 10);
     if (errno || end == text || *end || text[0] == '-' || v == 0 || v > max)
         return chempi_err_set(p->err, -EINVAL,
-                              "-%s %s: expected a number from 1 to %u", name,
-                              text, max);
+                              "%s %s: expected a number from 1 to %u",
+                              p->spelled, text, max);
     *out = (uint32_t)v;
     return 0;
 }
 
-static int parse_choice(struct parser *p, const char *name, const char *text,
+static int parse_choice(struct parser *p, const char *text,
                         const char *const *choices, uint32_t *out)
 {
     char all[256] = "";
@@ -175,63 +194,54 @@ static int parse_choice(struct parser *p, const char *name, const char *text,
         (void)strncat(all, i ? ", " : "", sizeof(all) - strlen(all) - 1);
         (void)strncat(all, choices[i], sizeof(all) - strlen(all) - 1);
     }
-    return chempi_err_set(p->err, -EINVAL, "--%s %s: expected one of %s", name,
-                          text, all);
+    return chempi_err_set(p->err, -EINVAL, "%s %s: expected one of %s",
+                          p->spelled, text, all);
 }
 
-/* Node names are file names of tables and sockets, too. */
-static bool is_node_name(const char *s)
+static int set_hosts(struct parser *p, const struct chempi_hosts *hosts)
 {
-    return *s && *s != '.' && strlen(s) < CHEMPI_NODE_NAME_MAX &&
-           !s[strcspn(s, "/ \t\n:,")];
+    p->opt->names = hosts->names;
+    p->opt->slots = hosts->slots;
+    return 0;
 }
 
-static int parse_names(struct parser *p, const char *name, const char *text)
+static int parse_names(struct parser *p, const char *text)
 {
-    struct strings names = {0};
-    char *copy = chempi_pool_str(&p->opt->pool, text);
-    char *at = copy;
-    char *word;
-    int rc = copy ? 0 : out_of_memory(p);
+    struct chempi_hosts hosts = {0};
+    int rc = chempi_hosts_list(&hosts, &p->opt->pool, text, p->err);
 
-    while (!rc && at) {
-        word = at;
-        at = strchr(at, ',');
-        if (at)
-            *at++ = '\0';
-        if (!is_node_name(word))
-            return chempi_err_set(p->err, -EINVAL,
-                                  "--%s %s: '%s' is no node name (1 to %d "
-                                  "characters, without blank, comma, colon "
-                                  "and slash)",
-                                  name, text, word, CHEMPI_NODE_NAME_MAX - 1);
-        for (uint32_t i = 0; i < names.count; i++)
-            if (strcmp(names.list[i], word) == 0)
-                return fail(p, "a node is named twice: ", word, "");
-        rc = add(p, &names, word);
+    if (rc) {
+        (void)chempi_err_prefix(p->err, "%s %s", p->spelled, text);
+        return rc;
     }
-    p->opt->names = names.list;
-    return rc;
+    return set_hosts(p, &hosts);
+}
+
+static int parse_hostfile(struct parser *p, const char *path)
+{
+    struct chempi_hosts hosts = {0};
+    int rc = chempi_hosts_read(&hosts, &p->opt->pool, path, p->err);
+
+    return rc ? rc : set_hosts(p, &hosts);
 }
 
 /* "3" stands for node0,node1,node2. */
 static int parse_virtual(struct parser *p, const char *text)
 {
-    struct strings names = {0};
+    struct chempi_hosts hosts = {0};
     char name[32];
     uint32_t n = 0;
     int rc;
 
     p->opt->is_virtual = true;
     if (text[strspn(text, "0123456789")])
-        return parse_names(p, "virtual", text);
-    rc = parse_count(p, "virtual", text, VIRTUAL_NODES_MAX, &n);
+        return parse_names(p, text);
+    rc = parse_count(p, text, VIRTUAL_NODES_MAX, &n);
     for (uint32_t i = 0; !rc && i < n; i++) {
         (void)snprintf(name, sizeof(name), "node%u", i);
-        rc = add(p, &names, chempi_pool_str(&p->opt->pool, name));
+        rc = chempi_hosts_add(&hosts, &p->opt->pool, name, p->err);
     }
-    p->opt->names = names.list;
-    return rc;
+    return rc ? rc : set_hosts(p, &hosts);
 }
 
 static int parse_stdin(struct parser *p, const char *text)
@@ -251,7 +261,7 @@ static int parse_stdin(struct parser *p, const char *text)
     v = strtoul(text, &end, 10);
     if (errno || end == text || *end || text[0] == '-' ||
         v >= CHEMPI_JOB_RANKS_MAX)
-        return fail(p, "--stdin ", text, ": expected all, none or a rank");
+        return fail_value(p, text, "expected all, none or a rank");
     p->opt->stdin_rank = (uint32_t)v;
     return 0;
 }
@@ -273,8 +283,7 @@ static int parse_timeout(struct parser *p, const char *text)
 {
     if (get_seconds(text, &p->opt->timeout_s) && p->opt->timeout_s > 0)
         return 0;
-    return fail(p, "--timeout ", text,
-                ": expected a positive number of seconds");
+    return fail_value(p, text, "expected a positive number of seconds");
 }
 
 static int join_pair(struct parser *p, struct strings *to, const char *name,
@@ -297,19 +306,38 @@ static int parse_env(struct parser *p, char *text)
     const char *eq = strchr(text, '=');
 
     if (eq == text)
-        return fail(p, "--env ", text, ": a variable needs a name");
+        return fail_value(p, text, "a variable needs a name");
     if (eq)
         return add(p, &p->prog_env, text);
     if (!p->argv[0])
-        return fail(p, "--env ", text, ": expected NAME=VALUE");
+        return fail_value(p, text, "expected NAME=VALUE");
     return join_pair(p, &p->prog_env, text, *p->argv++);
 }
 
+/* Of the launcher's variables these only. */
+static int parse_env_list(struct parser *p, const char *text)
+{
+    char *rest = chempi_pool_str(&p->opt->pool, text);
+    int rc = rest ? 0 : out_of_memory(p);
+
+    p->opt->has_clean_env = true;
+    while (!rc && rest)
+        rc = add(p, &p->pass, strsep(&rest, ","));
+    return rc;
+}
+
+/* Other launchers name what is filled or gone round. */
 static int parse_map(struct parser *p, const char *text)
 {
     static const char *const choices[] = {"block", "cyclic", "load", NULL};
     uint32_t v = 0;
-    int rc = parse_choice(p, "map", text, choices, &v);
+    int rc;
+
+    if (strcmp(text, "node") == 0)
+        text = "cyclic";
+    if (strcmp(text, "slot") == 0 || strcmp(text, "core") == 0)
+        text = "block";
+    rc = parse_choice(p, text, choices, &v);
 
     p->opt->map = (enum chempi_map)v;
     return rc;
@@ -319,26 +347,29 @@ static int parse_bind(struct parser *p, const char *text)
 {
     static const char *const choices[] = {"none", "core", "socket", NULL};
 
-    return parse_choice(p, "bind", text, choices, &p->opt->bind);
+    return parse_choice(p, text, choices, &p->opt->bind);
 }
 
 static int take_option(struct parser *p, struct chempi_program *prog,
-                       enum id id, const char *name, char **words)
+                       enum id id, char **words)
 {
     struct chempi_options *opt = p->opt;
 
     switch (id) {
     case OPT_N:
-        return parse_count(p, name, words[0], CHEMPI_JOB_RANKS_MAX,
-                           &prog->count);
+        return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &prog->count);
     case OPT_VIRTUAL:
         return parse_virtual(p, words[0]);
     case OPT_NODES:
-        return parse_names(p, name, words[0]);
+        return parse_names(p, words[0]);
+    case OPT_HOSTFILE:
+        return parse_hostfile(p, words[0]);
     case OPT_PPN:
-        return parse_count(p, name, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
+        return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
     case OPT_MAP:
         return parse_map(p, words[0]);
+    case OPT_ROUND_ROBIN:
+        return parse_map(p, "cyclic");
     case OPT_BIND:
         return parse_bind(p, words[0]);
     case OPT_TIMEOUT:
@@ -347,6 +378,8 @@ static int take_option(struct parser *p, struct chempi_program *prog,
         return parse_stdin(p, words[0]);
     case OPT_PASS:
         return add(p, &p->pass, words[0]);
+    case OPT_ENV_LIST:
+        return parse_env_list(p, words[0]);
     case OPT_ENV:
         return parse_env(p, words[0]);
     case OPT_GENV_PAIR:
@@ -368,23 +401,96 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     return 0;
 }
 
+/* Number of changes from one word to the other, or a large number. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned row[32];
+    const size_t len = strlen(b);
+
+    if (len >= CHEMPI_ARRAY_LEN(row))
+        return UINT_MAX;
+    for (size_t k = 0; k <= len; k++)
+        row[k] = (unsigned)k;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned corner = row[0]++;
+
+        for (size_t k = 1; k <= len; k++) {
+            const unsigned change = corner + (a[i - 1] != b[k - 1]);
+            const unsigned step = (row[k] < row[k - 1] ? row[k] : row[k - 1]);
+
+            corner = row[k];
+            row[k] = change < step + 1 ? change : step + 1;
+        }
+    }
+    return row[len];
+}
+
+/* Name what was probably meant: a word that differs little, or a value that
+ * was not set apart ("-n4"). */
+static int unknown_option(struct parser *p, const char *spelled,
+                          const char *name)
+{
+    const size_t digits = strcspn(name, "0123456789");
+    const char *best = NULL;
+    unsigned least = 3;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++) {
+        const size_t len = strlen(table[i].name);
+        const unsigned d = distance(name, table[i].name);
+
+        if (table[i].words && len == digits && name[digits] &&
+            strncmp(name, table[i].name, len) == 0)
+            return chempi_err_set(p->err, -EINVAL,
+                                  "unknown option %s; did you mean -%s %s?",
+                                  spelled, table[i].name, name + digits);
+        if (len > 2 && d < least && 2 * d <= len) {
+            least = d;
+            best = table[i].name;
+        }
+    }
+    if (best)
+        return chempi_err_set(p->err, -EINVAL,
+                              "unknown option %s; did you mean --%s?", spelled,
+                              best);
+    return fail(p, "unknown option ", spelled, " (see chempirun --help)");
+}
+
+/* The word of an option: what follows, or what stands behind "=". */
+static int take_words(struct parser *p, char *equals, int count, char *words[2])
+{
+    p->argv++;
+    if (equals && count != 1)
+        return fail(p, p->spelled, ": takes no value in this form", "");
+    for (int i = 0; i < count; i++) {
+        words[i] = equals ? equals + 1 : *p->argv;
+        if (!words[i] || (equals && !*words[i]))
+            return fail(p, p->spelled, ": a value is missing", "");
+        if (!equals)
+            p->argv++;
+    }
+    return 0;
+}
+
 /* One option with its words; p->argv stands behind them afterwards. */
 static int parse_option(struct parser *p, struct chempi_program *prog)
 {
     const char *spelled = *p->argv;
-    const char *name = spelled + (spelled[1] == '-' ? 2 : 1);
-    char **words = p->argv + 1;
+    char *name = *p->argv + (spelled[1] == '-' ? 2 : 1);
+    char *equals = strchr(name, '=');
+    const size_t len = equals ? (size_t)(equals - name) : strlen(name);
+    char *words[2] = {NULL, NULL};
+    int rc;
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++) {
-        if (strcmp(name, table[i].name) != 0)
+        if (strlen(table[i].name) != len ||
+            strncmp(name, table[i].name, len) != 0)
             continue;
-        for (int k = 0; k < table[i].words; k++)
-            if (!words[k])
-                return fail(p, spelled, ": a value is missing", "");
-        p->argv = words + table[i].words;
-        return take_option(p, prog, table[i].id, name, words);
+        (void)snprintf(p->spelled, sizeof(p->spelled), "%.*s",
+                       (int)(name + len - spelled), spelled);
+        rc = take_words(p, equals, table[i].words, words);
+        return rc ? rc : take_option(p, prog, table[i].id, words);
     }
-    return fail(p, "unknown option ", spelled, " (see chempirun --help)");
+    return unknown_option(p, spelled, name);
 }
 
 static int add_program(struct parser *p, struct chempi_program *prog)

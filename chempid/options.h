@@ -26,14 +26,15 @@ struct chempi_options {
     struct chempi_pool pool;
     struct chempi_program *programs;
     uint32_t program_count;
-    char **names;  /* --virtual or --nodes; ends with NULL; NULL: not said */
-    char **pass;   /* -x: NAME or NAME=VALUE; ends with NULL */
-    char **env;    /* --genv for all programs, ends with NULL */
-    char *tables;  /* --network */
-    char *dir;     /* --dir: where daemons are found */
-    char *via;     /* --via: which of them to speak to */
-    uint32_t ppn;  /* 0: not said */
-    uint32_t bind; /* enum chempi_bind */
+    char **names;    /* --virtual or --nodes; ends with NULL; NULL: not said */
+    uint32_t *slots; /* ranks that each of these is meant for; 0: not said */
+    char **pass;     /* -x: NAME or NAME=VALUE; ends with NULL */
+    char **env;      /* --genv for all programs, ends with NULL */
+    char *tables;    /* --network */
+    char *dir;       /* --dir: where daemons are found */
+    char *via;       /* --via: which of them to speak to */
+    uint32_t ppn;    /* 0: not said */
+    uint32_t bind;   /* enum chempi_bind */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
     enum chempi_map map;

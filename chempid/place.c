@@ -24,14 +24,38 @@ static int find_room(const struct chempi_place_node *nodes, uint32_t count,
         else if (total)
             room[i] = nodes[i].slots * times;
         else
-            room[i] = (size + count - 1) / count;
+            room[i] = size / count + (i < size % count);
     }
     if (ppn && (uint64_t)ppn * count < size)
         return chempi_err_set(err, -ENOSPC,
-                              "%u ranks do not fit on %u nodes with %u per "
+                              "%u ranks do not fit on %u node%s with %u per "
                               "node; use more nodes or a larger --ppn",
-                              size, count, ppn);
+                              size, count, count > 1 ? "s" : "", ppn);
     return 0;
+}
+
+/* With more ranks than slots, all nodes are filled equally often before the
+ * first ones get one round more. */
+static void even_out(const struct chempi_place_node *nodes, uint32_t count,
+                     uint32_t size, uint32_t *room)
+{
+    uint64_t total = 0;
+    uint64_t rest;
+    uint32_t rounds;
+
+    for (uint32_t i = 0; i < count; i++)
+        total += nodes[i].slots;
+    if (total == 0 || total >= size)
+        return;
+    rounds = (uint32_t)(size / total);
+    rest = size % total;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slots = nodes[i].slots;
+        const uint32_t more = rest < slots ? (uint32_t)rest : slots;
+
+        room[i] = slots * rounds + more;
+        rest -= more;
+    }
 }
 
 static void map_block(uint32_t size, uint32_t *room, uint32_t *node_of_rank)
@@ -93,6 +117,8 @@ int chempi_place_ranks(const struct chempi_place_node *nodes, uint32_t count,
     if (!room)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     rc = find_room(nodes, count, size, ppn, room, err);
+    if (!rc && !ppn && map == CHEMPI_MAP_BLOCK)
+        even_out(nodes, count, size, room);
     if (!rc && map == CHEMPI_MAP_BLOCK)
         map_block(size, room, node_of_rank);
     else if (!rc && map == CHEMPI_MAP_CYCLIC)

@@ -3,7 +3,10 @@
 #define _POSIX_C_SOURCE 200809L /* setenv */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chempid/options.h"
 #include "chempid/spec.h"
@@ -93,6 +96,61 @@ Test(options, input_goes_to_a_rank_to_all_or_to_none)
     cr_assert_eq(opt.stdin_rank, 3);
 }
 
+Test(options, values_may_stand_behind_an_equals_sign)
+{
+    cr_assert_eq(parse("--map=cyclic -n=3 --env=A=b p -x=y"), 0);
+    cr_assert_eq(opt.map, CHEMPI_MAP_CYCLIC);
+    cr_assert_eq(opt.programs[0].count, 3);
+    cr_assert_str_eq(opt.programs[0].env[0], "A=b");
+    cr_assert_str_eq(opt.programs[0].argv[1], "-x=y");
+    chempi_options_fini(&opt);
+}
+
+Test(options, nodes_may_have_numbers_of_ranks)
+{
+    cr_assert_eq(parse("--hosts a,b:4 p"), 0);
+    cr_assert_str_eq(opt.names[1], "b");
+    cr_assert_null(opt.names[2]);
+    cr_assert_eq(opt.slots[0], 0);
+    cr_assert_eq(opt.slots[1], 4);
+    chempi_options_fini(&opt);
+}
+
+static int read_file(const char *text)
+{
+    char path[] = "/tmp/chempi-hosts-XXXXXX";
+    char line[64];
+    const int fd = mkstemp(path);
+    int rc;
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    cr_assert_eq(close(fd), 0);
+    (void)snprintf(line, sizeof(line), "-machinefile %s p", path);
+    rc = parse(line);
+    cr_assert_eq(unlink(path), 0);
+    return rc;
+}
+
+Test(options, files_of_nodes_are_read)
+{
+    cr_assert_eq(read_file("# a cluster\n\na\nb:2  # two\n c slots=3\na\nb"),
+                 0);
+    cr_assert_str_eq(opt.names[0], "a");
+    cr_assert_str_eq(opt.names[2], "c");
+    cr_assert_null(opt.names[3]);
+    cr_assert_eq(opt.slots[0], 2);
+    cr_assert_eq(opt.slots[1], 3);
+    cr_assert_eq(opt.slots[2], 3);
+    chempi_options_fini(&opt);
+    cr_assert_eq(read_file("a\nb what=2\n"), -EINVAL);
+    cr_assert(strstr(err.text, ":2: 'what=2': expected NAME"), "%s", err.text);
+    cr_assert_eq(read_file("a\n\n../b\n"), -EINVAL);
+    cr_assert(strstr(err.text, ":3: '../b' is no node name"), "%s", err.text);
+    cr_assert_eq(read_file("a:many\n"), -EINVAL);
+    cr_assert(strstr(err.text, ":1: 'many': expected"), "%s", err.text);
+}
+
 Test(options, help_and_version_need_no_program)
 {
     cr_assert_eq(parse("--help"), 0);
@@ -115,6 +173,15 @@ Test(options, mistakes_are_named)
         {"-n 4x p", "expected a number"},
         {"-n 99999999999 p", "expected a number"},
         {"--frob p", "unknown option --frob"},
+        {"--lable p", "did you mean --label?"},
+        {"--n4 p", "did you mean -n 4?"},
+        {"--timeot 3 p", "did you mean --timeout?"},
+        {"--map= p", "a value is missing"},
+        {"--label=1 p", "takes no value"},
+        {"--nodes a:0 p", "number of ranks"},
+        {"--nodes a:x,b p", "number of ranks"},
+        {"-f /nonexistent p", "/nonexistent: No such file"},
+        {"-f /dev/null p", "names no node"},
         {"--map zigzag p", "block, cyclic, load"},
         {"--bind thread p", "none, core, socket"},
         {"--stdin some p", "all, none or a rank"},
