@@ -20,6 +20,9 @@
 #define BATCH_BYTES 8192
 #define COLUMNS_MAX 16
 
+/* Longer blocks are worth a call of memcpy. */
+#define STEPS_MAX 256
+
 enum direction { PACK, UNPACK };
 
 /* mem may be null: absolute displacements from MPI_BOTTOM. */
@@ -209,16 +212,30 @@ CHEMPI_INLINE void indexed(char *mem, const int64_t *offsets, char *packed,
         indexed_loop(mem, offsets, packed, n, len, 0, dir);
 }
 
+/* 16 to STEPS_MAX bytes in steps of 16, the last one aligned with the end: one
+ * branch that depends on len instead of one for each power of two. */
+CHEMPI_INLINE void move_steps(char *mem, char *packed, size_t len,
+                              enum direction dir)
+{
+    char *to = dir == PACK ? packed : mem;
+    const char *from = dir == PACK ? mem : packed;
+    size_t last = len - 16;
+    char tail[16];
+
+    memcpy(tail, from + last, 16);
+    for (size_t done = 0; done < last; done += 16)
+        memcpy(to + done, from + done, 16);
+    memcpy(to + last, tail, 16);
+}
+
 /* One block of any length, mostly small. */
 CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
                             enum direction dir)
 {
-    if (len >= 64)
+    if (len > STEPS_MAX)
         move(mem, packed, len, dir);
-    else if (len >= 32)
-        move_pair(mem, packed, len, 32, dir);
     else if (len >= 16)
-        move_pair(mem, packed, len, 16, dir);
+        move_steps(mem, packed, len, dir);
     else if (len >= 8)
         move_pair(mem, packed, len, 8, dir);
     else if (len >= 4)
