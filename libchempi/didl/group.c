@@ -179,8 +179,14 @@ int chempi_group_translate_ranks(struct chempi_group *group1, int n,
                                  int *ranks2)
 {
     struct rank_map map;
-    int rc = map_init(&map, group2);
+    int rc;
 
+    if (n < 0)
+        return chempi_error_set(MPI_ERR_ARG, "n is %d", n);
+    if (n > 0 && (!ranks1 || !ranks2))
+        return chempi_error_set(MPI_ERR_ARG, "argument %s must not be NULL",
+                                ranks1 ? "ranks2" : "ranks1");
+    rc = map_init(&map, group2);
     for (int i = 0; i < n && rc == MPI_SUCCESS; i++) {
         uint32_t found;
 

@@ -197,6 +197,11 @@ int chempi_op_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count,
 
     if (rc)
         return rc;
+    if (inbuf == MPI_IN_PLACE || inoutbuf == MPI_IN_PLACE)
+        return chempi_error_set(MPI_ERR_BUFFER, "MPI_IN_PLACE has no meaning "
+                                                "for a local reduction");
+    if (inbuf == inoutbuf && inbuf && count > 0 && type->size > 0)
+        return chempi_error_set(MPI_ERR_BUFFER, "both buffers are the same");
     chempi_op_apply(op, inbuf, inoutbuf, count, type);
     return MPI_SUCCESS;
 }

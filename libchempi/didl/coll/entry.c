@@ -24,11 +24,14 @@ static int run_messages(const struct chempi_coll_call *c, int tag)
 
 static int run(const struct chempi_coll_call *c)
 {
-    int tag = chempi_coll_next_tag(c->comm);
     int rc = chempi_coll_check(c);
+    int tag;
 
     if (CHEMPI_UNLIKELY(rc))
         return rc;
+    /* Only now: a call that failed here has not taken part in anything, and
+     * may be made again while others wait in their first one. */
+    tag = chempi_coll_next_tag(c->comm);
     if (chempi_coll_node_try(c, tag, &rc))
         return rc;
     return run_messages(c, tag);

@@ -333,5 +333,6 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
     }
     (void)chempi_attr_clear_type(type); /* the first error is reported */
     chempi_datatype_release(type);
+    *newtype = MPI_DATATYPE_NULL;
     return rc;
 }

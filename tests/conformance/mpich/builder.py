@@ -5,10 +5,12 @@ The suite's own configure is not run: on Linux with glibc all that it finds
 out about the system is known, and what it finds out about the MPI is "has
 everything". So only the wrapper differs between two MPIs.
 """
+import fnmatch
 import os
 import pathlib
 import re
 import subprocess
+import threading
 
 COMPILE_LIMIT_S = 120
 
@@ -16,7 +18,8 @@ HAS = """DOUBLE__COMPLEX FLOAT__COMPLEX LONG_DOUBLE__COMPLEX LONG_DOUBLE
 LONG_LONG GETRUSAGE H_ADDR_LIST INTTYPES_H MEMORY_H MPI_IO MPI_SPAWN
 MPI_WIN_CREATE PTHREAD_H STDARG_H STDINT_H STDLIB_H STRDUP STRINGS_H STRING_H
 SYS_RESOURCE_H SYS_STAT_H SYS_TIME_H SYS_TYPES_H UNISTD_H USLEEP _BOOL
-LIMITS_H MEMSET DLFCN_H""".split()
+LIMITS_H MEMSET DLFCN_H LONG_LONG_INT MPI2_COMBINERS MPI_INIT_THREAD
+MPI_INTEGER16 MPI_TYPE_CREATE_STRUCT""".split()
 VALUES = {
     "POINTERINT_t": "long",
     "SIZEOF_INT": "4",
@@ -32,6 +35,20 @@ DTPOOLS = """dtpools dtpools_misc dtpools_init_verify dtpools_desc
 dtpools_attr dtpools_custom""".split()
 
 
+EDITS = pathlib.Path(__file__).with_name("edits.tsv")
+
+
+class EditError(Exception):
+    """edits.tsv does not fit the suite's source."""
+
+
+def read_edits():
+    """List of (source files, regular expression, replacement)."""
+    return [line.split("\t")
+            for line in EDITS.read_text(encoding="utf-8").splitlines()
+            if line and not line.startswith("#")]
+
+
 class Builder:
     """Objects and programs of one MPI, below one folder."""
 
@@ -39,7 +56,8 @@ class Builder:
         self.root = pathlib.Path(root)
         self.work = pathlib.Path(work)
         self.mpicc = mpicc
-        self.header_time = self.newest_header()
+        self.header_time, has_removed = self.read_header()
+        self.edits = read_edits()
         # MPI 3.0 removed these names, which the suite still uses.
         renamed = {"MPI_Type_hvector": "MPI_Type_create_hvector",
                    "MPI_Type_hindexed": "MPI_Type_create_hindexed",
@@ -48,9 +66,9 @@ class Builder:
                    "MPI_Errhandler_set": "MPI_Comm_set_errhandler",
                    "MPI_Errhandler_get": "MPI_Comm_get_errhandler",
                    "MPI_Errhandler_create": "MPI_Comm_create_errhandler"}
-        self.flags = ["-O1", "-g", "-w", "-DHAVE_CONFIG_H",
-                      *(f"-D{old}={new}" for old, new in renamed.items()),
-                      *flags]
+        self.flags = ["-O1", "-g", "-w", "-DHAVE_CONFIG_H", *flags]
+        if not has_removed:
+            self.flags += [f"-D{old}={new}" for old, new in renamed.items()]
         for folder in (self.work / "include", self.root / "include",
                        self.root / "dtpools/include"):
             self.flags.append(f"-I{folder}")
@@ -111,22 +129,51 @@ class Builder:
         missing = [name for name in recipe.sources if not os.path.exists(name)]
         if missing:
             return None, f"no source {os.path.basename(missing[0])}"
-        words = self.compile([*flags, *recipe.flags, *recipe.sources,
+        try:
+            sources = [word for name in recipe.sources
+                       for word in self.edited(name)]
+        except EditError as error:
+            return None, str(error)
+        words = self.compile([*flags, *recipe.flags, *sources,
                               *[str(self.object(stem)) for stem in stems],
                               "-o", str(target), *recipe.libs])
         return (target, None) if words is None else (None, words)
 
-    def newest_header(self):
-        """When mpi.h last changed: programs older than it are rebuilt."""
+    def edited(self, source):
+        """The file to compile in place of a source file of the suite."""
+        path = pathlib.Path(source)
+        name = str(path.relative_to(self.root))
+        edits = [edit for edit in self.edits if fnmatch.fnmatch(name, edit[0])]
+        if not edits:
+            return [str(path)]
+        text = path.read_text(encoding="utf-8")
+        for _, pattern, replacement in edits:
+            text, times = re.subn(pattern, replacement, text)
+            if times == 0:
+                raise EditError(f"edits.tsv: {name} has no {pattern}")
+        copy = self.work / "edited" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        # Several programs may be made from one file at the same time.
+        partial = copy.with_name(f"{threading.get_ident()}-{copy.name}")
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(copy)
+        return [f"-I{path.parent}", str(copy)]
+
+    def read_header(self):
+        """When mpi.h or our edits last changed (programs older than that
+        are rebuilt), and whether it declares what MPI 3.0 removed."""
+        never = float("inf"), False
         try:
-            done = subprocess.run([self.mpicc, "-M", "-x", "c", "-"],
-                                  input="#include <mpi.h>\n", text=True,
-                                  check=False, stdout=subprocess.PIPE,
-                                  stderr=subprocess.DEVNULL,
-                                  timeout=COMPILE_LIMIT_S)
-        except (OSError, subprocess.TimeoutExpired):
-            return float("inf")
-        names = [word for word in done.stdout.split()
+            done = [subprocess.run([self.mpicc, how, "-x", "c", "-"],
+                                   input="#include <mpi.h>\n", text=True,
+                                   check=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL,
+                                   timeout=COMPILE_LIMIT_S).stdout
+                    for how in ("-M", "-E")]
+        except (OSError, subprocess.SubprocessError):
+            return never
+        names = [word for word in done[0].split()
                  if os.path.basename(word).startswith("mpi")]
-        return max((os.stat(name).st_mtime for name in names
-                    if os.path.exists(name)), default=float("inf"))
+        newest = max(os.stat(name).st_mtime for name in [EDITS, *names]
+                     if os.path.exists(name))
+        return newest, re.search(r"\bMPI_Address\b", done[1]) is not None
