@@ -12,8 +12,10 @@ FUZZ_SECONDS ?= 30
 
 all: build
 
+# All that the goals need is installed in one go.
+PURPOSES = $(filter demo bench lint fuzz conformance,$(MAKECMDGOALS))
 deps:
-	@tools/deps build
+	@tools/deps build $(PURPOSES)
 
 $(BUILD)/build.ninja: | deps
 	meson setup $(BUILD) $(MESON_ARGS)
@@ -22,36 +24,31 @@ build: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
 demo: build
-	@tools/deps demo
 	@demo/run $(BUILD)
 
 check: build
 	@tools/check $(BUILD) $(TEST_ARGS)
 
 bench: build
-	@tools/deps bench
 	@bench/run $(BUILD)
 
 install: deps
 	@tools/install "$(BUILD)" "$(PREFIX)"
 
 lint: build
-	@tools/deps lint
 	@tools/lint $(BUILD)
 
 format:
 	@tools/deps lint
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
 
-fuzz:
-	@tools/deps fuzz
+fuzz: deps
 	@tools/fuzz $(FUZZ_SECONDS)
 
-status:
+status: deps
 	@tools/status.py
 
 conformance: build
-	@tools/deps conformance
 	@tests/conformance/mpich/run --build-dir $(BUILD)
 
 clean:
