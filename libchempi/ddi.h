@@ -37,6 +37,7 @@
 #include "libchempi/services/iter.h"
 #include "libchempi/services/pollset.h"
 #include "libchempi/services/region.h"
+#include "libchempi/services/setting.h"
 
 #define CHEMPI_DEV_ABI 1
 
@@ -180,6 +181,37 @@ struct chempi_dev_params {
     const struct chempi_services *services;
     const struct chempi_sink *sink;
     void *sink_arg;
+    /* Values in the order of the panel's settings, which may change at any
+     * time unless they are fixed; NULL: the initial ones. */
+    const _Atomic uint64_t *settings;
+};
+
+enum chempi_gauge_kind {
+    CHEMPI_GAUGE_COUNTER, /* grows from 0 at open */
+    CHEMPI_GAUGE_LEVEL    /* as it is at the moment */
+};
+
+/* A number that a device keeps for tools. */
+struct chempi_gauge {
+    const char *name; /* "connections" */
+    const char *text; /* a sentence that names the unit */
+    uint8_t kind;     /* enum chempi_gauge_kind */
+    /* Under the lane lock, while the device is open; cheap. */
+    uint64_t (*read)(struct chempi_dev *dev);
+};
+
+#define CHEMPI_DEV_PROTOCOLS_MAX 8u
+#define CHEMPI_DEV_SETTINGS_MAX 32u
+
+/* What a device shows to tools, open or not. Constant. */
+struct chempi_dev_panel {
+    const char *text;             /* what the device carries, a clause */
+    const char *const *protocols; /* as in the capabilities */
+    uint32_t protocol_count;      /* <= CHEMPI_DEV_PROTOCOLS_MAX */
+    const struct chempi_setting *settings;
+    uint32_t setting_count; /* <= CHEMPI_DEV_SETTINGS_MAX */
+    const struct chempi_gauge *gauges;
+    uint32_t gauge_count;
 };
 
 enum chempi_dev_flags {
@@ -207,6 +239,7 @@ struct chempi_dev_caps {
 struct chempi_dev_ops {
     uint32_t abi; /* CHEMPI_DEV_ABI, checked at registration */
     const char *name;
+    const struct chempi_dev_panel *panel;
 
     /* Open; never blocks. On failure *out is untouched. */
     int (*open)(const struct chempi_dev_params *params, struct chempi_dev **out,
@@ -261,12 +294,37 @@ struct chempi_dev_ops {
     void (*close)(struct chempi_dev *dev);
 };
 
+struct chempi_dev_traffic {
+    uint64_t messages;
+    uint64_t bytes; /* of payload */
+};
+
 /* Every device's struct starts with this. */
 struct chempi_dev {
     const struct chempi_dev_ops *ops;
     const struct chempi_dev_caps *caps;
     struct chempi_dev_params params;
+    /* Announced to the sink, per protocol; chempi_dev_count(). */
+    struct chempi_dev_traffic received[CHEMPI_DEV_PROTOCOLS_MAX];
     struct chempi_err err; /* words of the last failure on this device */
 };
+
+/* Call once per message that is announced to the sink. */
+static inline void chempi_dev_count(struct chempi_dev *dev, uint32_t protocol,
+                                    uint64_t len)
+{
+    dev->received[protocol].messages++;
+    dev->received[protocol].bytes += len;
+}
+
+/* The value of a setting at the moment; i is its place in the panel. */
+static inline uint64_t chempi_dev_setting(const struct chempi_dev *dev,
+                                          uint32_t i)
+{
+    const _Atomic uint64_t *values = dev->params.settings;
+
+    return values ? atomic_load_explicit(&values[i], memory_order_relaxed)
+                  : dev->ops->panel->settings[i].initial;
+}
 
 #endif

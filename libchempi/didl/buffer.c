@@ -27,12 +27,10 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
+#include "libchempi/didl/setting.h"
 #include "libchempi/didl/status.h"
 
 enum { PIECE_ALIGN = 16 };
-
-/* How long a buffered send makes progress before it calls the buffer full. */
-#define FULL_PATIENCE_NS (UINT64_C(500) * CHEMPI_NS_PER_MS)
 
 struct piece {
     _Alignas(PIECE_ALIGN) struct chempi_list link;
@@ -449,7 +447,8 @@ static struct piece *make_piece_soon(struct buffer *b, size_t payload)
 
     if (piece || chempi_list_is_empty(&b->pieces))
         return piece;
-    deadline_ns = chempi_clock_ns() + FULL_PATIENCE_NS;
+    deadline_ns =
+        chempi_clock_ns() + chempi_setting(CHEMPI_SET_BUFFER_PATIENCE);
     while (!piece && chempi_clock_ns() < deadline_ns) {
         int events;
 

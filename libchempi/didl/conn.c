@@ -13,6 +13,8 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/tool/event.h"
+#include "libchempi/didl/tool/registry.h"
 
 enum { DEVICES_MAX = 16, CARD_MAX = CHEMPI_KVS_VALUE_MAX };
 
@@ -21,6 +23,8 @@ static struct {
     struct chempi_dev *devices[DEVICES_MAX];
     uint32_t device_count;
     bool has_fds;
+    uint64_t resolved; /* peers with routes */
+    uint64_t lost;
 } conn;
 
 uint32_t chempi_conn_device_count(void)
@@ -80,6 +84,7 @@ static int open_device(const struct chempi_dev_ops *ops,
     const struct chempi_dev_params params = {
         .services = &chempi_ctx.services,
         .sink = sink,
+        .settings = chempi_tool_device_settings(ops),
     };
     struct chempi_dev *dev = NULL;
     int rc;
@@ -235,6 +240,8 @@ void chempi_conn_close(void)
             free(conn.peers[p].routes);
     free(conn.peers);
     conn.peers = NULL;
+    conn.resolved = 0;
+    conn.lost = 0;
 }
 
 /* ---- routes ---- */
@@ -366,6 +373,15 @@ static int ask_cards(const struct chempi_peer *peer)
     return 0;
 }
 
+static void tell(enum chempi_tool_event event, const struct chempi_peer *peer,
+                 int32_t detail)
+{
+    const int32_t elements[CHEMPI_EVENT_ELEMENTS] = {
+        (int32_t)peer->proc, (int32_t)peer->node, detail};
+
+    chempi_tool_event_raise(event, elements);
+}
+
 static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -376,8 +392,11 @@ static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
                                            : routes_by_reach(peer, &err);
     if (!rc)
         rc = ask_cards(peer);
-    if (!rc)
+    if (!rc) {
+        conn.resolved++;
+        tell(CHEMPI_EVENT_RESOLVED, peer, (int32_t)peer->route_count);
         return MPI_SUCCESS;
+    }
     free(peer->routes);
     peer->routes = NULL;
     peer->route_count = 0;
@@ -417,11 +436,44 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
 {
     if (proc >= chempi_ctx.services.proc_count || !conn.peers)
         return;
+    if (!conn.peers[proc].is_lost) {
+        conn.lost++;
+        tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
+    }
     conn.peers[proc].is_lost = true;
     chempi_daemon_suspect(proc, why);
 }
 
 /* ---- counters ---- */
+
+uint64_t chempi_conn_resolved_count(void)
+{
+    return conn.resolved;
+}
+
+uint64_t chempi_conn_lost_count(void)
+{
+    return conn.lost;
+}
+
+struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)
+{
+    struct chempi_dev_traffic sum = {0};
+
+    for (uint32_t p = 0; p < chempi_ctx.services.proc_count; p++) {
+        const struct chempi_peer *peer = &conn.peers[p];
+
+        for (uint32_t i = 0; i < peer->route_count; i++) {
+            const struct chempi_route *route = &peer->routes[i];
+
+            if (route->device != device || route->protocol != protocol)
+                continue;
+            sum.messages += route->messages;
+            sum.bytes += route->bytes;
+        }
+    }
+    return sum;
+}
 
 static int append(char **text, size_t *len, const char *line)
 {

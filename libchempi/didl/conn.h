@@ -8,7 +8,7 @@
  *       "no room" burns none
  *   N2  messages are released to matching in the order of their numbers;
  *       early ones stand in `early`, sorted; older ones are duplicates
- *   N3  eager_out - eager_credit <= CHEMPI_EAGER_QUOTA: eager payload that
+ *   N3  eager_out - eager_credit <= chempi_conn_quota(): eager payload that
  *       the peer has not released; beyond it messages wait for consent
  *   N4  while `waiting` is not empty, new messages queue behind it
  *
@@ -19,13 +19,17 @@
 
 #include "common/base/list.h"
 #include "libchempi/ddi.h"
+#include "libchempi/didl/setting.h"
 
-/* Eager payload that one process may have outstanding at another, bytes. */
-#define CHEMPI_EAGER_QUOTA (UINT32_C(4) << 20)
-/* The receiver tells what it has released at the latest after this much. */
-#define CHEMPI_EAGER_NOTICE (CHEMPI_EAGER_QUOTA / 4)
 /* Envelope flag: the payload counts against the quota. */
 #define CHEMPI_ENVELOPE_COUNTED 1u
+
+/* Eager payload that one process may have outstanding at another, bytes. The
+ * receiver tells what it has released at the latest after a quarter. */
+static inline uint64_t chempi_conn_quota(void)
+{
+    return chempi_setting(CHEMPI_SET_CONN_EAGER_QUOTA);
+}
 
 struct chempi_route {
     uint64_t max_len; /* bytes, inclusive; the last one UINT64_MAX */
@@ -98,6 +102,13 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
+
+/* Processes whose routes were looked up, and those that are lost. */
+uint64_t chempi_conn_resolved_count(void);
+uint64_t chempi_conn_lost_count(void);
+
+/* What was sent by a protocol of an open device. */
+struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
 
 /* Append "traffic ..." lines (chempirun(1)) for what this rank has sent since
  * the last report to *text, which is malloc'ed and may be NULL before. 0 or

@@ -42,6 +42,9 @@
 #include "libchempi/didl/match.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
+#include "libchempi/didl/setting.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/tool/tool.h"
 
 /* How long the supervisor may take to hear of a finalize, ms. */
 #define GOODBYE_LIMIT_MS 5000
@@ -70,17 +73,17 @@ static void log_to_stderr(void *arg, enum chempi_log_level level,
                   chempi_ctx.services.proc, words[level], module, text);
 }
 
-/* CHEMPI_LOG=error|warning|info|debug; warnings by default. */
-static void start_log(void)
+static int load_settings(struct chempi_err *err)
 {
-    static const char *const words[] = {"error", "warning", "info", "debug"};
-    const char *wish = getenv("CHEMPI_LOG");
-    enum chempi_log_level level = CHEMPI_LOG_WARNING;
+    int rc = chempi_tool_load(err);
 
-    for (int i = 0; wish && i < 4; i++)
-        if (strcmp(wish, words[i]) == 0)
-            level = (enum chempi_log_level)i;
-    chempi_log_set(log_to_stderr, NULL, level);
+    chempi_log_set(log_to_stderr, NULL,
+                   (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
+    return rc;
+}
+
+static void keep_settings(void)
+{
 }
 
 static int open_table(int fd, struct chempi_err *err)
@@ -182,6 +185,13 @@ static int open_comm(void)
     return chempi_comm_init(chempi_ctx.job->rank, chempi_ctx.job->size);
 }
 
+static int attach_tools(struct chempi_err *err)
+{
+    (void)err;
+    chempi_tool_attach();
+    return 0;
+}
+
 static void close_progress(void)
 {
     chempi_request_fini();
@@ -204,6 +214,7 @@ static const struct step {
     int (*open_mpi)(void);
     void (*close)(void);
 } steps[] = {
+    {.open = load_settings, .close = keep_settings},
     {.open = chempi_daemon_open, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
     {.open = open_progress, .close = close_progress},
@@ -211,6 +222,7 @@ static const struct step {
     {.open_mpi = open_comm, .close = chempi_comm_fini},
     {.open_mpi = open_conn, .close = close_conn},
     {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
+    {.open = attach_tools, .close = chempi_tool_detach},
 };
 
 static void close_all(void)
@@ -221,7 +233,6 @@ static void close_all(void)
 
 static int open_all(void)
 {
-    start_log();
     while (core.opened < CHEMPI_ARRAY_LEN(steps)) {
         const struct step *step = &steps[core.opened];
         struct chempi_err err = {0};
@@ -259,14 +270,16 @@ static int open_locked(void)
  */
 static int grant_locked(int required)
 {
-    bool wants_lock = required == MPI_THREAD_MULTIPLE;
+    bool wants_lock =
+        required == MPI_THREAD_MULTIPLE || chempi_tool_is_threaded();
 
     if (core.users == 0) {
         core.opener = pthread_self();
         chempi_lane_main.is_locking = wants_lock;
     } else if (wants_lock && !chempi_lane_main.is_locking) {
         if (!pthread_equal(core.opener, pthread_self()))
-            return MPI_THREAD_SERIALIZED;
+            return required < MPI_THREAD_SERIALIZED ? required
+                                                    : MPI_THREAD_SERIALIZED;
         chempi_lane_main.is_locking = true;
     }
     return required;

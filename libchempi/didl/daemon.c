@@ -15,9 +15,7 @@
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/progress.h"
-
-/* How long the supervisor has to explain a lost connection. */
-#define SUSPECT_NS (UINT64_C(3) * CHEMPI_NS_PER_S)
+#include "libchempi/didl/setting.h"
 
 static struct {
     uint64_t fence_entered;
@@ -165,7 +163,9 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
         return;
     self.suspect = proc;
     (void)snprintf(self.why, sizeof(self.why), "%s", why);
-    self.suspect_ns = chempi_clock_ns() + SUSPECT_NS;
+    self.suspect_ns =
+        chempi_clock_ns() +
+        chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)

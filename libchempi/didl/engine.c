@@ -180,6 +180,11 @@ void chempi_engine_unqueue(struct chempi_request *req)
     engine.waiting--;
 }
 
+uint64_t chempi_engine_waiting_count(void)
+{
+    return engine.waiting;
+}
+
 bool chempi_engine_is_idle(void)
 {
     return engine.waiting == 0;
@@ -215,7 +220,7 @@ static inline void release_credit(struct chempi_peer *peer,
         return;
     peer->eager_released += (uint32_t)env->len;
     if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
-                        CHEMPI_EAGER_NOTICE)) {
+                        chempi_conn_quota() / 4)) {
         peer->eager_told = peer->eager_released;
         (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
     }

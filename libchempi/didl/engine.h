@@ -60,7 +60,7 @@ static inline bool chempi_engine_has_quota(const struct chempi_peer *peer,
                                            uint64_t len)
 {
     return (uint64_t)(peer->eager_out - peer->eager_credit) + len <=
-           CHEMPI_EAGER_QUOTA;
+           chempi_conn_quota();
 }
 
 static inline int chempi_engine_inject(struct chempi_peer *peer,
@@ -107,6 +107,9 @@ int chempi_engine_queue_sysmsg(struct chempi_peer *peer, int32_t tag,
 
 /* After a device's progress: do what its upcalls have caused. */
 void chempi_engine_settle(void);
+
+/* Messages that wait for room. */
+uint64_t chempi_engine_waiting_count(void);
 
 /* Any peer with messages that wait for room? (finalize) */
 bool chempi_engine_is_idle(void);

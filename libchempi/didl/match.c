@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/setting.h"
 
 enum { KIND_EXACT, KIND_ANY_TAG, KIND_ANY_SOURCE, KIND_ANY };
 
 enum {
-    BUCKETS_MIN = 64, /* power of two */
-    HELD_POOL_MAX = 4096
+    BUCKETS_MIN = 64 /* power of two */
 };
 
 static struct {
@@ -25,6 +25,10 @@ static struct {
     bool is_used[CHEMPI_MATCH_KINDS];
     uint64_t stamp;
     uint64_t held_count;
+    uint64_t held_max;
+    uint64_t held_total;    /* ever held */
+    uint64_t taken_back;    /* receives that were posted and cancelled */
+    uint64_t dropped;       /* held messages that no receive took */
     struct chempi_list all; /* held messages, oldest first */
     struct chempi_list held_pool;
     uint32_t held_pool_size;
@@ -204,11 +208,17 @@ static inline struct chempi_request *older(struct chempi_request *a,
     return !b || a->stamp < b->stamp ? a : b;
 }
 
-void chempi_match_unpost(struct chempi_request *req)
+static inline void unpost(struct chempi_request *req)
 {
     chempi_list_remove(&req->match_link);
     table.posted[kind_of(req->peer_rank, req->peer_tag)]--;
     req->is_queued = false;
+}
+
+void chempi_match_unpost(struct chempi_request *req)
+{
+    unpost(req);
+    table.taken_back++;
 }
 
 struct chempi_request *chempi_match_take_posted(uint32_t context,
@@ -228,7 +238,7 @@ struct chempi_request *chempi_match_take_posted(uint32_t context,
         req = older(
             req, first_posted(KIND_ANY, context, MPI_ANY_SOURCE, MPI_ANY_TAG));
     if (req)
-        chempi_match_unpost(req);
+        unpost(req);
     return req;
 }
 
@@ -351,7 +361,9 @@ int chempi_match_hold(struct chempi_held *held)
     }
     chempi_list_append(&table.all, &held->all);
     held->is_indexed = true;
-    table.held_count++;
+    table.held_total++;
+    if (++table.held_count > table.held_max)
+        table.held_max = table.held_count;
     return 0;
 }
 
@@ -366,6 +378,7 @@ struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
         if (held->peer == peer && held->env.serial == serial &&
             held->state != CHEMPI_HELD_STREAM) {
             unindex_held(held);
+            table.dropped++;
             return held;
         }
     }
@@ -421,12 +434,33 @@ void chempi_match_held_destroy(struct chempi_held *held)
     if (held->data != held->small)
         free(held->data);
     held->obj.magic = 0;
-    if (table.held_pool_size >= HELD_POOL_MAX) {
+    if (table.held_pool_size >= chempi_setting(CHEMPI_SET_MATCH_POOL)) {
         free(held);
         return;
     }
     chempi_list_prepend(&table.held_pool, &held->all);
     table.held_pool_size++;
+}
+
+/* Every receive that was posted has a stamp, so matches need no counter. */
+struct chempi_match_stats chempi_match_stats(void)
+{
+    struct chempi_match_stats stats = {
+        .held = table.held_count,
+        .held_max = table.held_max,
+        .met_held = table.held_total - table.held_count - table.dropped,
+    };
+
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        stats.posted += table.posted[k];
+    stats.met_posted = table.stamp - table.taken_back - stats.posted;
+    return stats;
+}
+
+uint64_t chempi_match_rearm(void)
+{
+    table.held_max = table.held_count;
+    return table.held_count;
 }
 
 uint64_t chempi_match_held_count(void)

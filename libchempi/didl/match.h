@@ -91,6 +91,18 @@ struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
 struct chempi_held *chempi_match_held_create(uint64_t len);
 void chempi_match_held_destroy(struct chempi_held *held);
 
+struct chempi_match_stats {
+    uint64_t posted;     /* receives that wait */
+    uint64_t held;       /* messages that wait */
+    uint64_t held_max;   /* the most since start or rearm */
+    uint64_t met_posted; /* messages that found their receive */
+    uint64_t met_held;   /* receives and probes that took their message */
+};
+
+struct chempi_match_stats chempi_match_stats(void);
+/* Let held_max begin again at the level, which is returned. */
+uint64_t chempi_match_rearm(void);
+
 /* Number of held messages. */
 uint64_t chempi_match_held_count(void);
 

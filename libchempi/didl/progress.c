@@ -24,23 +24,11 @@
 #include "libchempi/didl/daemon.h"
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/lane.h"
+#include "libchempi/didl/setting.h"
+#include "libchempi/didl/tool/event.h"
 
-/*
- * How long to give the core away before sleeping, ns: short when others took
- * it, longer when nobody wanted it (waking from sleep is dear then).
- */
-#define YIELD_WANTED_NS (UINT64_C(100) * CHEMPI_NS_PER_US)
-#define YIELD_ALONE_NS CHEMPI_NS_PER_MS
 /* A sched_yield that took longer than this has let somebody else run, ns. */
 #define SWITCH_NS UINT64_C(1000)
-
-enum {
-    SPINS_MAX = 1000, /* polls before the core is given away */
-    SPINS_ROOMY = 64, /* at least, when each rank of the job has a core */
-    FD_EVERY_IDLE = 8,
-    FD_EVERY_BUSY = 64,
-    DAEMON_EVERY = 64 /* yields between looks at the daemon */
-};
 
 struct waiter {
     struct chempi_list link;
@@ -69,6 +57,8 @@ static struct {
     struct chempi_poll_item wake_item;
     struct chempi_list waiters;
     struct chempi_list hooks;
+    bool has_news; /* events of the tool interface */
+    struct chempi_progress_stats stats;
 } progress;
 
 /* ---- polling ---- */
@@ -106,12 +96,23 @@ static int poll_all(void)
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.hooks)))
         events += poll_hooks();
     if (chempi_conn_has_fds() &&
-        ++progress.fd_turn >= (events ? FD_EVERY_BUSY : FD_EVERY_IDLE)) {
+        ++progress.fd_turn >=
+            chempi_setting(events ? CHEMPI_SET_PROGRESS_FDS_BUSY
+                                  : CHEMPI_SET_PROGRESS_FDS_IDLE)) {
         progress.fd_turn = 0;
         events += poll_fds();
     }
     chempi_engine_settle();
     return events;
+}
+
+/* Events are told without the lock, by a thread that is in no operation. */
+static CHEMPI_COLD void tell_news(void)
+{
+    progress.has_news = false;
+    chempi_lane_unlock(&chempi_lane_main);
+    chempi_tool_event_deliver();
+    chempi_lane_lock(&chempi_lane_main);
 }
 
 int chempi_progress_poll(void)
@@ -121,6 +122,8 @@ int chempi_progress_poll(void)
     chempi_lane_lock(&chempi_lane_main);
     if (!progress.has_owner)
         events = poll_all();
+    if (CHEMPI_UNLIKELY(progress.has_news))
+        tell_news();
     chempi_lane_unlock(&chempi_lane_main);
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* a program that loops on MPI_Test */
@@ -190,6 +193,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
         return;
     }
     progress.is_asleep = true;
+    progress.stats.sleeps++;
     chempi_lane_unlock(&chempi_lane_main);
     if (has_fds)
         (void)chempi_pollset_collect(chempi_ctx.services.pollset, limit_ms);
@@ -203,12 +207,17 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_daemon_poll();
 }
 
+static uint32_t spins_max(void)
+{
+    return (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_MAX);
+}
+
 static void set_spins(uint32_t spins)
 {
-    if (spins > SPINS_MAX)
-        spins = SPINS_MAX;
     if (spins < progress.spins_min)
         spins = progress.spins_min;
+    if (spins > spins_max())
+        spins = spins_max();
     atomic_store_explicit(&chempi_ctx.spins, spins, memory_order_relaxed);
 }
 
@@ -222,6 +231,7 @@ static void yield_core(struct idling *state)
     uint64_t before_ns = chempi_clock_ns();
     uint64_t after_ns;
 
+    progress.stats.yields++;
     chempi_lane_unlock(&chempi_lane_main);
     (void)sched_yield();
     chempi_lane_lock(&chempi_lane_main);
@@ -234,14 +244,16 @@ static void yield_core(struct idling *state)
     } else {
         set_spins(spins + spins / 16 + 1);
     }
-    if (++state->yields % DAEMON_EVERY == 0)
+    if (++state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0)
         chempi_daemon_poll();
 }
 
 /* Nothing happened in a poll: spin, give the core away, or sleep. */
 static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 {
-    uint64_t limit_ns = state->was_wanted ? YIELD_WANTED_NS : YIELD_ALONE_NS;
+    uint64_t limit_ns;
+
+    progress.stats.spins++;
 
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.waiters)))
         (void)call_finished();
@@ -250,6 +262,10 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
         CHEMPI_CPU_RELAX();
         return;
     }
+    /* Waking from sleep is dear when nobody wants the core. */
+    limit_ns =
+        chempi_setting(state->was_wanted ? CHEMPI_SET_PROGRESS_YIELD_WANTED
+                                         : CHEMPI_SET_PROGRESS_YIELD_ALONE);
     if (!state->yields || chempi_clock_ns() - state->since_ns < limit_ns) {
         yield_core(state);
         return;
@@ -270,13 +286,15 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
         if (poll_all() > 0) {
             state = (struct idling){0};
             chempi_lane_yield(&chempi_lane_main);
+        } else if (CHEMPI_UNLIKELY(progress.has_news)) {
+            break;
         } else {
             idle(&state, done, arg);
         }
     }
     progress.has_owner = false;
     spins = chempi_progress_spins();
-    if (state.polls && !state.yields && spins < SPINS_MAX)
+    if (state.polls && !state.yields && spins < spins_max())
         set_spins(spins + spins / 16 + 1); /* spinning was worth it */
 }
 
@@ -322,11 +340,25 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
             follow(done, arg);
         else
             poll_until(done, arg);
+        if (CHEMPI_UNLIKELY(progress.has_news)) {
+            hand_over(); /* P2: events may take long */
+            tell_news();
+        }
     }
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
         hand_over();
     chempi_lane_unlock(&chempi_lane_main);
     return 0;
+}
+
+void chempi_progress_announce(void)
+{
+    progress.has_news = true;
+}
+
+const struct chempi_progress_stats *chempi_progress_stats(void)
+{
+    return &progress.stats;
 }
 
 /* ---- hooks, start and end ---- */
@@ -365,10 +397,14 @@ int chempi_progress_init(void)
 
     chempi_list_init(&progress.waiters);
     chempi_list_init(&progress.hooks);
-    progress.spins_min = s->proc_count <= count_cores() ? SPINS_ROOMY : 0;
-    set_spins(SPINS_MAX);
+    progress.spins_min =
+        s->proc_count <= count_cores()
+            ? (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_ROOMY)
+            : 0;
+    set_spins(spins_max());
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];
+    progress.stats = (struct chempi_progress_stats){0};
     progress.is_up = true;
     if (progress.wake_fd < 0)
         return 0;

@@ -59,6 +59,19 @@ void chempi_progress_nudge(void);
 int chempi_progress_init(void);
 void chempi_progress_fini(void);
 
+/* A tool's event waits to be told; the next wait or poll does it. Under the
+ * lock. */
+void chempi_progress_announce(void);
+
+struct chempi_progress_stats {
+    uint64_t sleeps;
+    uint64_t yields;
+    uint64_t spins; /* polls in a wait that found nothing */
+};
+
+/* Under the lock. */
+const struct chempi_progress_stats *chempi_progress_stats(void);
+
 /*
  * A hook that every poll calls, for work that is nobody's device (collective
  * schedules); returns the number of events. Added and removed under the lane

@@ -7,8 +7,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
-
-enum { POOL_MAX = 4096 };
+#include "libchempi/didl/setting.h"
 
 static struct {
     struct chempi_request *free; /* chained through u.tx.ep */
@@ -61,7 +60,7 @@ struct chempi_request *chempi_request_alloc(void)
 void chempi_request_recycle(struct chempi_request *req)
 {
     req->obj.magic = 0;
-    if (pool.free_count >= POOL_MAX) {
+    if (pool.free_count >= chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
         free(req);
         return;
     }

@@ -56,6 +56,12 @@ static const struct chempi_dev_caps self_caps = {
     .eager_max = COPY_MAX,
 };
 
+static const struct chempi_dev_panel self_panel = {
+    .text = "a process's messages to itself",
+    .protocols = protocol_names,
+    .protocol_count = CHEMPI_ARRAY_LEN(protocol_names),
+};
+
 static struct self_dev *to_self(struct chempi_dev *dev)
 {
     return (struct self_dev *)dev;
@@ -254,6 +260,7 @@ static void announce(struct self_dev *self, struct item *item)
     struct chempi_rx *rx = NULL;
     struct chempi_tx *tx = item->tx;
 
+    chempi_dev_count(&self->base, arrival.protocol, item->env.len);
     /* Out of `ready` first: the sink may send, and even accept, from here. */
     chempi_list_remove(&item->link);
     chempi_list_append(&self->left, &item->link);
@@ -329,6 +336,7 @@ static void self_close(struct chempi_dev *dev)
 const struct chempi_dev_ops chempi_self_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "self",
+    .panel = &self_panel,
     .open = self_open,
     .card = self_card,
     .connect = self_connect,

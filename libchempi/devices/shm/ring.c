@@ -279,6 +279,7 @@ static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
     arrival.token[1] = 0;
     arrival.flags = 0;
     arrival.protocol = is_short ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER;
+    chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
     (void)params->sink->arrived(params->sink_arg, &arrival, &rx); /* TAKEN */
     return NULL;
 }

@@ -448,6 +448,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     arrival.token[0] = id_of(xfer);
     arrival.protocol =
         ask.addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
+    chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
     if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
             CHEMPI_ACCEPT &&
         !start(xfer, rx))

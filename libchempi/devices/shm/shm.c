@@ -30,6 +30,12 @@ static const struct chempi_dev_caps shm_caps = {
     .eager_max = SHM_EAGER_MAX,
 };
 
+static const struct chempi_dev_panel shm_panel = {
+    .text = "messages between processes of one node",
+    .protocols = protocol_names,
+    .protocol_count = SHM_PROTOCOL_COUNT,
+};
+
 static struct shm_dev *to_shm(struct chempi_dev *dev)
 {
     return (struct shm_dev *)dev;
@@ -176,6 +182,7 @@ static bool shm_is_drained(struct chempi_dev *base)
 const struct chempi_dev_ops chempi_shm_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "shm",
+    .panel = &shm_panel,
     .open = shm_open,
     .card = shm_card,
     .connect = shm_connect,

@@ -44,6 +44,7 @@ static enum chempi_verdict announce_up(struct chempi_tcp_link *link,
 {
     struct chempi_dev *dev = &chempi_tcp_dev_of(link)->dev;
 
+    chempi_dev_count(dev, arrival->protocol, arrival->env.len);
     return dev->params.sink->arrived(dev->params.sink_arg, arrival, rx);
 }
 

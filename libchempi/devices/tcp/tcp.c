@@ -48,6 +48,12 @@ static const struct chempi_dev_caps caps = {
     .eager_max = CHEMPI_TCP_EAGER_MAX,
 };
 
+static const struct chempi_dev_panel panel = {
+    .text = "messages over any network that speaks TCP/IP",
+    .protocols = protocol_names,
+    .protocol_count = CHEMPI_ARRAY_LEN(protocol_names),
+};
+
 static struct chempi_tcp_dev *dev_of(struct chempi_dev *dev)
 {
     return (struct chempi_tcp_dev *)(void *)dev;
@@ -488,6 +494,7 @@ static void tcp_close(struct chempi_dev *d)
 const struct chempi_dev_ops chempi_tcp_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "tcp",
+    .panel = &panel,
     .open = tcp_open,
     .card = tcp_card,
     .connect = tcp_connect,

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings of didl's modules; see setting.h. */
+#include "libchempi/didl/setting.h"
+
+#include "common/base/log.h"
+
+static const char *const level_list[] = {"error", "warning", "info", "debug"};
+static const struct chempi_words levels = {
+    .name = "log_level",
+    .list = level_list,
+    .count = CHEMPI_ARRAY_LEN(level_list),
+};
+
+/* id, module, name, initial, min, max, words, scope, is_fixed, is_basic,
+ * text; in the order of their names. */
+#define SETTINGS(X)                                                            \
+    X(CHECK_ARGUMENTS, "", "check_arguments", 1, 0, 1, &chempi_words_switch,   \
+      LOCAL, false, true,                                                      \
+      "Whether MPI calls check their arguments. Without, a wrong argument "    \
+      "may crash the program or do damage, and a call costs less.")            \
+    X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
+      "What is told on standard error: errors, also warnings, also "           \
+      "information, or everything.")                                           \
+    X(BUFFER_PATIENCE, "buffer", "patience_ns", 500000000, 0, 60000000000,     \
+      NULL, LOCAL, false, false,                                               \
+      "How long a buffered send makes progress before it calls the buffer "    \
+      "full, in nanoseconds.")                                                 \
+    X(CONN_EAGER_QUOTA, "conn", "eager_quota", 4 << 20, 4096, 1 << 30, NULL,   \
+      ALL, true, false,                                                        \
+      "Payload that one process may send to another before it is received, "   \
+      "in bytes; beyond it messages wait for their receive.")                  \
+    X(DAEMON_SUSPECT, "daemon", "suspect_ms", 3000, 0, 3600000, NULL, LOCAL,   \
+      false, false,                                                            \
+      "How long the daemon has to explain a lost connection before the "       \
+      "process ends the job itself, in milliseconds.")                         \
+    X(MATCH_POOL, "match", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,       \
+      false,                                                                   \
+      "How many records of unexpected messages are kept for reuse, a count.")  \
+    X(PROGRESS_SPINS_MAX, "progress", "spins_max", 1000, 0, 1 << 30, NULL,     \
+      LOCAL, false, true,                                                      \
+      "How often a wait polls in vain, at most, before it gives its core "     \
+      "away, a count; how often it does below that is learned.")               \
+    X(PROGRESS_SPINS_ROOMY, "progress", "spins_roomy", 64, 0, 1 << 30, NULL,   \
+      LOCAL, true, false,                                                      \
+      "The same, at least, when each process of the job has a core, a "        \
+      "count.")                                                                \
+    X(PROGRESS_YIELD_WANTED, "progress", "yield_wanted_ns", 100000, 0,         \
+      60000000000, NULL, LOCAL, false, false,                                  \
+      "How long a wait gives its core away before it sleeps, when others "     \
+      "took it, in nanoseconds.")                                              \
+    X(PROGRESS_YIELD_ALONE, "progress", "yield_alone_ns", 1000000, 0,          \
+      60000000000, NULL, LOCAL, false, false,                                  \
+      "The same when nobody wanted the core, in nanoseconds.")                 \
+    X(PROGRESS_FDS_IDLE, "progress", "fds_every_idle", 8, 1, 1 << 20, NULL,    \
+      LOCAL, false, false,                                                     \
+      "Every how many polls in vain the kernel is asked for ready "            \
+      "descriptors, a count.")                                                 \
+    X(PROGRESS_FDS_BUSY, "progress", "fds_every_busy", 64, 1, 1 << 20, NULL,   \
+      LOCAL, false, false,                                                     \
+      "The same for polls that found something, a count.")                     \
+    X(PROGRESS_DAEMON_EVERY, "progress", "daemon_every", 64, 1, 1 << 20, NULL, \
+      LOCAL, false, false,                                                     \
+      "Every how many times the core was given away the daemon's notices "     \
+      "are looked at, a count.")                                               \
+    X(REQUEST_POOL, "request", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,   \
+      false, "How many requests are kept for reuse, a count.")
+
+#define ROW(id, module_, name_, initial_, min_, max_, words_, scope_, fixed_,  \
+            basic_, text_)                                                     \
+    [CHEMPI_SET_##id] = {.module = module_,                                    \
+                         .name = name_,                                        \
+                         .text = text_,                                        \
+                         .initial = initial_,                                  \
+                         .min = min_,                                          \
+                         .max = max_,                                          \
+                         .words = words_,                                      \
+                         .scope = CHEMPI_SETTING_##scope_,                     \
+                         .is_fixed = fixed_,                                   \
+                         .is_basic = basic_},
+#define VALUE(id, module_, name_, initial_, min_, max_, words_, scope_,        \
+              fixed_, basic_, text_)                                           \
+    [CHEMPI_SET_##id] = initial_,
+
+static const struct chempi_setting table[CHEMPI_SET_COUNT] = {SETTINGS(ROW)};
+
+_Atomic uint64_t chempi_setting_values[CHEMPI_SET_COUNT] = {SETTINGS(VALUE)};
+
+struct chempi_settings chempi_setting_table(void)
+{
+    return (struct chempi_settings){
+        .table = table,
+        .values = chempi_setting_values,
+        .count = CHEMPI_SET_COUNT,
+    };
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Performance variables; see registry.h. */
+#include <stdio.h>
+#include <string.h>
+
+#include "libchempi/devices/registry.h"
+#include "libchempi/didl/conn.h"
+#include "libchempi/didl/engine.h"
+#include "libchempi/didl/lane.h"
+#include "libchempi/didl/match.h"
+#include "libchempi/didl/progress.h"
+#include "libchempi/didl/tool/registry.h"
+
+enum { PVARS_MAX = 256, TRAFFIC = 4 /* counters per protocol */ };
+
+/* Guarded by the lane lock. */
+static struct {
+    bool is_attached;
+    uint64_t kept[PVARS_MAX]; /* V2 */
+} counters;
+
+/* ---- didl's own ---- */
+
+static uint64_t match_posted(void)
+{
+    return chempi_match_stats().posted;
+}
+
+static uint64_t match_held(void)
+{
+    return chempi_match_stats().held;
+}
+
+static uint64_t match_held_max(void)
+{
+    return chempi_match_stats().held_max;
+}
+
+static uint64_t match_met_posted(void)
+{
+    return chempi_match_stats().met_posted;
+}
+
+static uint64_t match_met_held(void)
+{
+    return chempi_match_stats().met_held;
+}
+
+static uint64_t progress_sleeps(void)
+{
+    return chempi_progress_stats()->sleeps;
+}
+
+static uint64_t progress_yields(void)
+{
+    return chempi_progress_stats()->yields;
+}
+
+static uint64_t progress_spins_in_vain(void)
+{
+    return chempi_progress_stats()->spins;
+}
+
+static uint64_t progress_spins_now(void)
+{
+    return chempi_progress_spins();
+}
+
+struct own {
+    const char *module;
+    const char *name;
+    const char *text;
+    int var_class;
+    bool is_basic;
+    uint64_t (*read)(void);
+    uint64_t (*rearm)(void); /* high watermarks only */
+};
+
+static const struct own own[] = {
+    {"conn", "resolved", "Processes whose ways were looked up, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, true, chempi_conn_resolved_count, NULL},
+    {"conn", "lost", "Processes that cannot be reached any more, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, true, chempi_conn_lost_count, NULL},
+    {"conn", "waiting", "Messages that wait for room at a device, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, false, chempi_engine_waiting_count, NULL},
+    {"match", "posted", "Receives that wait for a message, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, true, match_posted, NULL},
+    {"match", "unexpected", "Messages that wait for a receive, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, true, match_held, NULL},
+    {"match", "unexpected_max",
+     "The most messages that ever waited for a "
+     "receive, a count.",
+     MPI_T_PVAR_CLASS_HIGHWATERMARK, true, match_held_max, chempi_match_rearm},
+    {"match", "met_posted", "Messages whose receive was there first, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, true, match_met_posted, NULL},
+    {"match", "met_unexpected",
+     "Receives whose message was there first, a "
+     "count.",
+     MPI_T_PVAR_CLASS_COUNTER, true, match_met_held, NULL},
+    {"progress", "sleeps", "Times that a wait went to sleep, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, true, progress_sleeps, NULL},
+    {"progress", "yields", "Times that a wait gave its core away, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, true, progress_yields, NULL},
+    {"progress", "spins", "Polls that found nothing to do, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, true, progress_spins_in_vain, NULL},
+    {"progress", "spins_limit",
+     "How often a wait polls in vain, as learned, "
+     "before it gives its core away, a count.",
+     MPI_T_PVAR_CLASS_LEVEL, false, progress_spins_now, NULL},
+};
+
+/* ---- devices ---- */
+
+/* Where an index of a device's variable lies: traffic of a protocol, or a
+ * gauge. */
+struct place {
+    const struct chempi_dev_ops *ops;
+    const struct chempi_gauge *gauge; /* NULL: traffic */
+    uint32_t protocol;
+    bool is_received;
+    bool is_bytes;
+};
+
+static uint32_t shown_by(const struct chempi_dev_panel *panel)
+{
+    return TRAFFIC * panel->protocol_count + panel->gauge_count;
+}
+
+static void find_place(uint32_t i, struct place *out)
+{
+    size_t count;
+    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
+    uint32_t traffic;
+
+    while (i >= shown_by((*all)->panel))
+        i -= shown_by((*all++)->panel);
+    traffic = TRAFFIC * (*all)->panel->protocol_count;
+    *out = (struct place){.ops = *all};
+    if (i >= traffic) {
+        out->gauge = &(*all)->panel->gauges[i - traffic];
+        return;
+    }
+    out->protocol = i / TRAFFIC;
+    out->is_received = i % TRAFFIC >= 2;
+    out->is_bytes = i % 2;
+}
+
+static void describe_traffic(const struct place *at,
+                             struct chempi_tool_pvar *out)
+{
+    const char *protocol = at->ops->panel->protocols[at->protocol];
+
+    (void)snprintf(out->name, sizeof(out->name), "chempi_%s_%s_%s_%s",
+                   at->ops->name, protocol, at->is_bytes ? "bytes" : "messages",
+                   at->is_received ? "received" : "sent");
+    for (char *c = out->name; *c; c++)
+        if (*c == '-')
+            *c = '_';
+    (void)snprintf(out->text, sizeof(out->text),
+                   "%s %s by protocol %s of device %s, %s.",
+                   at->is_bytes ? "Payload" : "Messages",
+                   at->is_received ? "that arrived" : "sent", protocol,
+                   at->ops->name, at->is_bytes ? "in bytes" : "a count");
+    out->var_class = MPI_T_PVAR_CLASS_COUNTER;
+    out->is_basic = true;
+}
+
+static void describe_gauge(const struct place *at, struct chempi_tool_pvar *out)
+{
+    (void)snprintf(out->name, sizeof(out->name), "chempi_%s_%s", at->ops->name,
+                   at->gauge->name);
+    (void)snprintf(out->text, sizeof(out->text), "%s", at->gauge->text);
+    out->var_class = at->gauge->kind == CHEMPI_GAUGE_COUNTER
+                         ? MPI_T_PVAR_CLASS_COUNTER
+                         : MPI_T_PVAR_CLASS_LEVEL;
+    out->is_basic = false;
+}
+
+static uint64_t read_place(const struct place *at)
+{
+    for (uint32_t i = 0; i < chempi_conn_device_count(); i++) {
+        struct chempi_dev *dev = chempi_conn_device(i);
+        struct chempi_dev_traffic t;
+
+        if (dev->ops != at->ops)
+            continue;
+        if (at->gauge)
+            return at->gauge->read(dev);
+        t = at->is_received ? dev->received[at->protocol]
+                            : chempi_conn_sent(i, at->protocol);
+        return at->is_bytes ? t.bytes : t.messages;
+    }
+    return 0; /* the device is not in use */
+}
+
+/* ---- all ---- */
+
+uint32_t chempi_tool_pvar_count(void)
+{
+    uint32_t n = CHEMPI_ARRAY_LEN(own);
+    size_t count;
+    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
+
+    for (size_t i = 0; i < count; i++)
+        n += shown_by(all[i]->panel);
+    return n < PVARS_MAX ? n : PVARS_MAX;
+}
+
+void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out)
+{
+    struct place at;
+
+    if (i < CHEMPI_ARRAY_LEN(own)) {
+        (void)snprintf(out->name, sizeof(out->name), "chempi_%s_%s",
+                       own[i].module, own[i].name);
+        (void)snprintf(out->text, sizeof(out->text), "%s", own[i].text);
+        out->module = own[i].module;
+        out->var_class = own[i].var_class;
+        out->is_basic = own[i].is_basic;
+        return;
+    }
+    find_place(i - (uint32_t)CHEMPI_ARRAY_LEN(own), &at);
+    out->module = at.ops->name;
+    if (at.gauge)
+        describe_gauge(&at, out);
+    else
+        describe_traffic(&at, out);
+}
+
+static uint64_t read_live(uint32_t i)
+{
+    struct place at;
+
+    if (i < CHEMPI_ARRAY_LEN(own))
+        return own[i].read();
+    find_place(i - (uint32_t)CHEMPI_ARRAY_LEN(own), &at);
+    return read_place(&at);
+}
+
+static int class_of(uint32_t i)
+{
+    struct chempi_tool_pvar pvar;
+
+    chempi_tool_pvar_at(i, &pvar);
+    return pvar.var_class;
+}
+
+uint64_t chempi_tool_pvar_raw(uint32_t i)
+{
+    uint64_t value;
+
+    chempi_lane_lock(&chempi_lane_main);
+    value = counters.is_attached ? read_live(i) : 0;
+    if (class_of(i) != MPI_T_PVAR_CLASS_HIGHWATERMARK)
+        value += counters.kept[i]; /* 0 for levels */
+    else if (value < counters.kept[i])
+        value = counters.kept[i];
+    chempi_lane_unlock(&chempi_lane_main);
+    return value;
+}
+
+uint64_t chempi_tool_pvar_rearm(uint32_t i)
+{
+    uint64_t value = 0;
+
+    chempi_lane_lock(&chempi_lane_main);
+    counters.kept[i] = 0;
+    if (counters.is_attached)
+        value = own[i].rearm();
+    chempi_lane_unlock(&chempi_lane_main);
+    return value;
+}
+
+void chempi_tool_attach(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    counters.is_attached = true;
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+bool chempi_tool_is_attached(void)
+{
+    bool is_attached;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_attached = counters.is_attached;
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_attached;
+}
+
+void chempi_tool_detach(void)
+{
+    uint32_t count = chempi_tool_pvar_count();
+
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < count && counters.is_attached; i++) {
+        int var_class = class_of(i);
+
+        if (var_class == MPI_T_PVAR_CLASS_COUNTER)
+            counters.kept[i] += read_live(i);
+        else if (var_class == MPI_T_PVAR_CLASS_HIGHWATERMARK &&
+                 counters.kept[i] < read_live(i))
+            counters.kept[i] = read_live(i);
+    }
+    counters.is_attached = false;
+    chempi_lane_unlock(&chempi_lane_main);
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Performance variables (MPI 5.0, section 15.3.7). The library counts all the
+ * time; a handle remembers where it began.
+ *
+ *   H1  a counter's value is `sum`, and what came since `base` while started
+ *   H2  a high watermark's value is `peak`, or the module's if that is higher
+ *       while started; the module's peak is older than no started handle's
+ *       last reset, because whoever lets it begin again gives it to the
+ *       others first
+ *   H3  levels are continuous and cannot be written
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/tool/tool.h"
+
+struct session {
+    struct chempi_list link;
+    struct chempi_list handles;
+};
+
+struct handle {
+    struct chempi_list link; /* in its session */
+    uint32_t index;
+    int var_class;
+    bool is_started;
+    uint64_t sum;
+    uint64_t base;
+    uint64_t peak;
+};
+
+static struct chempi_list sessions;
+
+static struct chempi_list *all_sessions(void)
+{
+    if (!sessions.next)
+        chempi_list_init(&sessions);
+    return &sessions;
+}
+
+static struct session *find_session(MPI_T_pvar_session session)
+{
+    CHEMPI_LIST_FOR (pos, all_sessions()) {
+        struct session *s = CHEMPI_CONTAINER_OF(pos, struct session, link);
+
+        if ((MPI_T_pvar_session)(void *)s == session)
+            return s;
+    }
+    return NULL;
+}
+
+static struct handle *find_handle(const struct session *s,
+                                  MPI_T_pvar_handle handle)
+{
+    CHEMPI_LIST_FOR (pos, &s->handles) {
+        struct handle *h = CHEMPI_CONTAINER_OF(pos, struct handle, link);
+
+        if ((MPI_T_pvar_handle)(void *)h == handle)
+            return h;
+    }
+    return NULL;
+}
+
+static bool is_index(int i)
+{
+    return i >= 0 && (uint32_t)i < chempi_tool_pvar_count();
+}
+
+static bool is_continuous(int var_class)
+{
+    return var_class == MPI_T_PVAR_CLASS_LEVEL;
+}
+
+/* ---- inquiry ---- */
+
+int chempi_tool_pvar_get_num(int *num_pvar)
+{
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    if (!num_pvar)
+        return chempi_tool_leave(MPI_T_ERR_INVALID);
+    *num_pvar = (int)chempi_tool_pvar_count();
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+int chempi_tool_pvar_get_info(int pvar_index, char *name, int *name_len,
+                              int *verbosity, int *var_class,
+                              MPI_Datatype *datatype, MPI_T_enum *enumtype,
+                              char *desc, int *desc_len, int *bind,
+                              int *readonly, int *continuous, int *atomic)
+{
+    struct chempi_tool_pvar pvar;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    if (!is_index(pvar_index))
+        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+    chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
+    chempi_tool_put_text(pvar.name, name, name_len);
+    chempi_tool_put_text(pvar.text, desc, desc_len);
+    chempi_tool_put(verbosity, pvar.is_basic ? MPI_T_VERBOSITY_USER_BASIC
+                                             : MPI_T_VERBOSITY_TUNER_DETAIL);
+    chempi_tool_put(var_class, pvar.var_class);
+    chempi_tool_put(bind, MPI_T_BIND_NO_OBJECT);
+    chempi_tool_put(readonly, is_continuous(pvar.var_class));
+    chempi_tool_put(continuous, is_continuous(pvar.var_class));
+    chempi_tool_put(atomic, pvar.var_class == MPI_T_PVAR_CLASS_COUNTER);
+    if (datatype)
+        *datatype = MPI_UNSIGNED_LONG_LONG;
+    if (enumtype)
+        *enumtype = MPI_T_ENUM_NULL;
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+int chempi_tool_pvar_get_index(const char *name, int var_class, int *pvar_index)
+{
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    if (!name || !pvar_index)
+        return chempi_tool_leave(MPI_T_ERR_INVALID);
+    for (uint32_t i = 0; i < chempi_tool_pvar_count(); i++) {
+        struct chempi_tool_pvar pvar;
+
+        chempi_tool_pvar_at(i, &pvar);
+        if (pvar.var_class != var_class || strcmp(pvar.name, name) != 0)
+            continue;
+        *pvar_index = (int)i;
+        return chempi_tool_leave(MPI_SUCCESS);
+    }
+    return chempi_tool_leave(MPI_T_ERR_INVALID_NAME);
+}
+
+/* ---- sessions and handles ---- */
+
+int chempi_tool_pvar_session_create(MPI_T_pvar_session *session)
+{
+    struct session *s;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    if (!session)
+        return chempi_tool_leave(MPI_T_ERR_INVALID);
+    s = chempi_sys->malloc(sizeof(*s));
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_OUT_OF_SESSIONS);
+    chempi_list_init(&s->handles);
+    chempi_list_append(all_sessions(), &s->link);
+    *session = (MPI_T_pvar_session)(void *)s;
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+static void destroy_handle(struct handle *h)
+{
+    chempi_list_remove(&h->link);
+    free(h);
+}
+
+static void destroy_session(struct session *s)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, &s->handles)
+        destroy_handle(CHEMPI_CONTAINER_OF(pos, struct handle, link));
+    chempi_list_remove(&s->link);
+    free(s);
+}
+
+int chempi_tool_pvar_session_free(MPI_T_pvar_session *session)
+{
+    struct session *s;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    s = session ? find_session(*session) : NULL;
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+    destroy_session(s);
+    *session = MPI_T_PVAR_SESSION_NULL;
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+void chempi_tool_pvar_fini(void)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, all_sessions())
+        destroy_session(CHEMPI_CONTAINER_OF(pos, struct session, link));
+}
+
+int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
+                                  void *obj_handle, MPI_T_pvar_handle *handle,
+                                  int *count)
+{
+    struct chempi_tool_pvar pvar;
+    struct session *s;
+    struct handle *h;
+    int rc = chempi_tool_enter();
+
+    (void)obj_handle; /* no variable is bound to an object */
+    if (rc)
+        return rc;
+    s = find_session(session);
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+    if (!is_index(pvar_index))
+        return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+    if (!handle || !count)
+        return chempi_tool_leave(MPI_T_ERR_INVALID);
+    h = chempi_sys->calloc(1, sizeof(*h));
+    if (!h)
+        return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
+    chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
+    h->index = (uint32_t)pvar_index;
+    h->var_class = pvar.var_class;
+    chempi_list_append(&s->handles, &h->link);
+    *handle = (MPI_T_pvar_handle)(void *)h;
+    *count = 1;
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+int chempi_tool_pvar_handle_free(MPI_T_pvar_session session,
+                                 MPI_T_pvar_handle *handle)
+{
+    struct session *s;
+    struct handle *h;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    s = find_session(session);
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+    h = handle ? find_handle(s, *handle) : NULL;
+    if (!h)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+    destroy_handle(h);
+    *handle = MPI_T_PVAR_HANDLE_NULL;
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+/* ---- values ---- */
+
+/* H2: every started handle of the watermark takes over the module's peak. */
+static void share_peak(uint32_t index, uint64_t peak)
+{
+    CHEMPI_LIST_FOR (spos, all_sessions()) {
+        struct session *s = CHEMPI_CONTAINER_OF(spos, struct session, link);
+
+        CHEMPI_LIST_FOR (hpos, &s->handles) {
+            struct handle *h = CHEMPI_CONTAINER_OF(hpos, struct handle, link);
+
+            if (h->index == index && h->is_started && h->peak < peak)
+                h->peak = peak;
+        }
+    }
+}
+
+static uint64_t rearm(uint32_t index)
+{
+    share_peak(index, chempi_tool_pvar_raw(index));
+    return chempi_tool_pvar_rearm(index);
+}
+
+static uint64_t value_of(const struct handle *h)
+{
+    uint64_t raw;
+
+    if (!h->is_started && !is_continuous(h->var_class))
+        return h->var_class == MPI_T_PVAR_CLASS_COUNTER ? h->sum : h->peak;
+    raw = chempi_tool_pvar_raw(h->index);
+    if (h->var_class == MPI_T_PVAR_CLASS_COUNTER)
+        return h->sum + (raw - h->base);
+    return raw > h->peak ? raw : h->peak;
+}
+
+static int start(struct handle *h)
+{
+    if (is_continuous(h->var_class))
+        return MPI_T_ERR_PVAR_NO_STARTSTOP;
+    if (h->is_started)
+        return MPI_SUCCESS;
+    if (h->var_class == MPI_T_PVAR_CLASS_COUNTER) {
+        h->base = chempi_tool_pvar_raw(h->index);
+    } else {
+        uint64_t level = rearm(h->index);
+
+        h->peak = h->peak > level ? h->peak : level;
+    }
+    h->is_started = true;
+    return MPI_SUCCESS;
+}
+
+static int stop(struct handle *h)
+{
+    uint64_t value;
+
+    if (is_continuous(h->var_class))
+        return MPI_T_ERR_PVAR_NO_STARTSTOP;
+    value = value_of(h);
+    h->sum = value;
+    h->peak = value;
+    h->is_started = false;
+    return MPI_SUCCESS;
+}
+
+static int set(struct handle *h, uint64_t value)
+{
+    if (is_continuous(h->var_class))
+        return MPI_T_ERR_PVAR_NO_WRITE;
+    h->sum = value;
+    if (h->var_class == MPI_T_PVAR_CLASS_HIGHWATERMARK && h->is_started)
+        (void)rearm(h->index);
+    else if (h->is_started)
+        h->base = chempi_tool_pvar_raw(h->index);
+    h->peak = value;
+    return MPI_SUCCESS;
+}
+
+static int reset(struct handle *h)
+{
+    uint64_t start_value = 0;
+
+    if (h->var_class == MPI_T_PVAR_CLASS_HIGHWATERMARK)
+        start_value = rearm(h->index);
+    return set(h, start_value);
+}
+
+/* One handle, or all of a session that it can be done to. */
+static int change(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                  int (*fn)(struct handle *h))
+{
+    struct session *s;
+    struct handle *h;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    s = find_session(session);
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+    if (handle == MPI_T_PVAR_ALL_HANDLES) {
+        CHEMPI_LIST_FOR (pos, &s->handles)
+            (void)fn(CHEMPI_CONTAINER_OF(pos, struct handle, link));
+        return chempi_tool_leave(MPI_SUCCESS);
+    }
+    h = find_handle(s, handle);
+    return chempi_tool_leave(h ? fn(h) : MPI_T_ERR_INVALID_HANDLE);
+}
+
+int chempi_tool_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+    return change(session, handle, start);
+}
+
+int chempi_tool_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+    return change(session, handle, stop);
+}
+
+int chempi_tool_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+    return change(session, handle, reset);
+}
+
+/* Under the lock, which is let go on failure. */
+static int find(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                const void *buf, struct handle **out)
+{
+    struct session *s;
+    int rc = chempi_tool_enter();
+
+    if (rc)
+        return rc;
+    s = find_session(session);
+    if (!s)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+    *out = find_handle(s, handle);
+    if (!*out)
+        return chempi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+    return buf ? MPI_SUCCESS : chempi_tool_leave(MPI_T_ERR_INVALID);
+}
+
+int chempi_tool_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                          void *buf)
+{
+    struct handle *h;
+    int rc = find(session, handle, buf, &h);
+
+    if (rc)
+        return rc;
+    *(unsigned long long *)buf = value_of(h);
+    return chempi_tool_leave(MPI_SUCCESS);
+}
+
+int chempi_tool_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
+                           const void *buf)
+{
+    struct handle *h;
+    int rc = find(session, handle, buf, &h);
+
+    if (rc)
+        return rc;
+    return chempi_tool_leave(set(h, *(const unsigned long long *)buf));
+}
+
+int chempi_tool_pvar_readreset(MPI_T_pvar_session session,
+                               MPI_T_pvar_handle handle, void *buf)
+{
+    struct handle *h;
+    uint64_t raw;
+    int rc = find(session, handle, buf, &h);
+
+    if (rc)
+        return rc;
+    if (is_continuous(h->var_class))
+        return chempi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
+    if (h->var_class != MPI_T_PVAR_CLASS_COUNTER)
+        return chempi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
+    raw = h->is_started ? chempi_tool_pvar_raw(h->index) : 0;
+    *(unsigned long long *)buf =
+        h->is_started ? h->sum + (raw - h->base) : h->sum;
+    h->sum = 0;
+    h->base = raw;
+    return chempi_tool_leave(MPI_SUCCESS);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What there is to see and to set: all control variables (settings of didl
+ * and of every device of this build) and all performance variables (counters
+ * of didl's modules, traffic per device and protocol, gauges of devices).
+ * Everything is computed from constant tables: an index means the same
+ * variable in every process of one build, open or not.
+ *
+ *   V1  a variable's module is that of exactly one category
+ *   V2  what counters had reached when their owner was closed is kept, so
+ *       that a counter never falls
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TOOL_REGISTRY_H
+#define CHEMPI_LIBCHEMPI_DIDL_TOOL_REGISTRY_H
+
+#include <mpi.h>
+
+#include "libchempi/ddi.h"
+
+#define CHEMPI_TOOL_TEXT_MAX 256 /* bytes of a sentence with zero */
+
+/* Take all settings from the environment, once; later calls answer the same.
+ * 0, or -EINVAL with words. Thread-safe. */
+int chempi_tool_load(struct chempi_err *err);
+
+/* The values of a device's settings, in the order of its panel. */
+const _Atomic uint64_t *
+chempi_tool_device_settings(const struct chempi_dev_ops *ops);
+
+/* ---- control variables ---- */
+
+struct chempi_tool_cvar {
+    const struct chempi_setting *setting;
+    _Atomic uint64_t *value;
+};
+
+uint32_t chempi_tool_cvar_count(void);
+/* i < count */
+struct chempi_tool_cvar chempi_tool_cvar_at(uint32_t i);
+
+/* ---- performance variables ---- */
+
+struct chempi_tool_pvar {
+    char name[CHEMPI_SETTING_NAME_MAX];
+    char text[CHEMPI_TOOL_TEXT_MAX];
+    const char *module;
+    int var_class; /* MPI_T_PVAR_CLASS_* */
+    bool is_basic;
+};
+
+uint32_t chempi_tool_pvar_count(void);
+/* i < count */
+void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out);
+/* What it has reached; takes the lane lock. */
+uint64_t chempi_tool_pvar_raw(uint32_t i);
+/* Let a high watermark begin again at the level, which is returned. */
+uint64_t chempi_tool_pvar_rearm(uint32_t i);
+
+/* Devices and modules are up: counters may be read. */
+void chempi_tool_attach(void);
+bool chempi_tool_is_attached(void);
+/* They are about to be closed (V2). */
+void chempi_tool_detach(void);
+
+/* ---- categories ---- */
+
+struct chempi_tool_category {
+    const char *module; /* NULL: the root, which holds the others */
+    const char *text;
+};
+
+uint32_t chempi_tool_category_count(void);
+struct chempi_tool_category chempi_tool_category_at(uint32_t i);
+
+#endif
