@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, closing and serving an adapter; see adapter.h. */
+#define _GNU_SOURCE /* memfd_create, eventfd */
+#include "libchempi/devices/scivia/adapter/adapter.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/devices/scivia/adapter/internal.h"
+
+#define PAGE 4096u
+#define SERVE_MAX 64 /* events of one service */
+
+/* --- memory --- */
+
+int chempi_adapter_map_new(struct chempi_adapter *adapter, const char *name,
+                           size_t len, int *fd, void **memory)
+{
+    int code;
+
+    *fd = chempi_sys->memfd_create(name, MFD_CLOEXEC);
+    if (*fd < 0)
+        return ADAPTER_FAIL(adapter, -errno, "cannot create a memory file: %s",
+                            chempi_err_name(errno));
+    if (chempi_sys->ftruncate(*fd, (off_t)len) != 0) {
+        code = -errno;
+    } else {
+        *memory = chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_NORESERVE, *fd, 0);
+        if (*memory != MAP_FAILED)
+            return 0;
+        code = -errno;
+    }
+    (void)close(*fd); /* nothing was written */
+    *fd = -1;
+    return ADAPTER_FAIL(adapter, code,
+                        "cannot map %zu bytes of a memory file: %s", len,
+                        chempi_err_name(code));
+}
+
+int chempi_adapter_map_foreign(struct chempi_adapter *adapter, int fd,
+                               size_t least, size_t *len, void **memory)
+{
+    struct stat st;
+    int code = 0;
+
+    if (fd < 0)
+        return ADAPTER_FAIL(adapter, -EPROTO, "a memory file did not come");
+    if (fstat(fd, &st) != 0)
+        code = -errno;
+    else if (st.st_size < 0 || (uint64_t)st.st_size < least ||
+             !S_ISREG(st.st_mode))
+        code = -EPROTO;
+    if (code == 0) {
+        *len = (size_t)st.st_size;
+        *memory = chempi_sys->mmap(NULL, *len, PROT_READ | PROT_WRITE,
+                                   MAP_SHARED | MAP_NORESERVE, fd, 0);
+        if (*memory == MAP_FAILED)
+            code = -errno;
+    }
+    (void)close(fd); /* the mapping keeps the file */
+    if (code < 0)
+        return ADAPTER_FAIL(adapter, code, "cannot map remote memory: %s",
+                            chempi_err_name(code));
+    return 0;
+}
+
+uint32_t chempi_adapter_token(struct chempi_adapter *adapter)
+{
+    return ++adapter->last_token;
+}
+
+/* --- being interrupted --- */
+
+void chempi_adapter_arm(struct chempi_adapter *adapter)
+{
+    adapter->is_armed = true;
+    atomic_store_explicit(&adapter->page->armed, 1, memory_order_seq_cst);
+    atomic_thread_fence(memory_order_seq_cst); /* partner: notify */
+}
+
+void chempi_adapter_disarm(struct chempi_adapter *adapter)
+{
+    adapter->is_armed = false;
+    atomic_store_explicit(&adapter->page->armed, 0, memory_order_relaxed);
+}
+
+void chempi_adapter_notify(struct chempi_link *link)
+{
+    struct chempi_adapter *adapter = link->adapter;
+    const uint64_t one = 1;
+
+    atomic_thread_fence(memory_order_seq_cst); /* partner: arm */
+    if (CHEMPI_LIKELY(atomic_load_explicit(&link->page->armed,
+                                           memory_order_relaxed) == 0) ||
+        atomic_exchange(&link->page->armed, 0) == 0)
+        return;
+    adapter->counters.interrupts++;
+    chempi_pace_interrupt(&adapter->pace);
+    /* Cannot fill up: one is written for each arming. */
+    (void)chempi_sys->write(link->event_fd, &one, sizeof(one));
+}
+
+/* --- opening --- */
+
+static size_t page_bytes(uint32_t regions)
+{
+    size_t len =
+        sizeof(struct adapter_page) + regions * sizeof(struct chempi_tpt_entry);
+
+    return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+static int open_page(struct chempi_adapter *adapter, struct chempi_err *err)
+{
+    const struct chempi_personality *p = &adapter->personality;
+    uint32_t regions = CHEMPI_TPT_REGION_MAX;
+    uint32_t pages = CHEMPI_TPT_PAGE_MAX;
+    void *memory;
+    int rc;
+
+    if (adapter->has_personality && adapter->has_via) {
+        regions = p->table_regions < regions ? p->table_regions : regions;
+        pages = p->table_pages < pages ? p->table_pages : pages;
+    }
+    adapter->page_len = page_bytes(regions);
+    rc = chempi_adapter_map_new(adapter, "chempi-nic", adapter->page_len,
+                                &adapter->page_fd, &memory);
+    if (rc < 0) {
+        if (err)
+            *err = adapter->err;
+        return rc;
+    }
+    adapter->page = memory;
+    adapter->probe_byte =
+        (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
+    adapter->page->magic = ADAPTER_MAGIC;
+    adapter->page->version = ADAPTER_VERSION;
+    adapter->page->pid = (int32_t)getpid();
+    adapter->page->region_max = regions;
+    adapter->page->probe_addr = (uint64_t)(uintptr_t)&adapter->probe_byte;
+    adapter->page->probe_value = adapter->probe_byte;
+    adapter->tpt = (struct chempi_tpt){.entries = adapter->page->table,
+                                       .region_max = regions,
+                                       .page_max = pages};
+    return 0;
+}
+
+static int watch(struct chempi_adapter *adapter, int fd, struct source *source)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data = {.ptr = source}};
+
+    return chempi_sys->epoll_ctl(adapter->epoll_fd, EPOLL_CTL_ADD, fd,
+                                 &event) != 0
+               ? -errno
+               : 0;
+}
+
+static int open_fds(struct chempi_adapter *adapter, struct chempi_err *err)
+{
+    int rc = 0;
+
+    adapter->epoll_fd = chempi_sys->epoll_create1(EPOLL_CLOEXEC);
+    adapter->event_fd = chempi_sys->eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (adapter->epoll_fd < 0 || adapter->event_fd < 0)
+        rc = -errno;
+    adapter->event_source.kind = SOURCE_EVENT;
+    adapter->listen_source.kind = SOURCE_LISTEN;
+    if (rc == 0)
+        rc = watch(adapter, adapter->event_fd, &adapter->event_source);
+    if (rc < 0)
+        return chempi_err_set(err, rc, "cannot open an adapter: %s",
+                              chempi_err_name(rc));
+    rc = chempi_link_listen(adapter, err);
+    if (rc == 0)
+        rc = watch(adapter, adapter->listen_fd, &adapter->listen_source);
+    return rc;
+}
+
+static int take_params(struct chempi_adapter *adapter,
+                       const struct chempi_adapter_params *params,
+                       struct chempi_err *err)
+{
+    const struct chempi_mischief *m = &params->mischief;
+
+    if (m->reorder > CHEMPI_MISCHIEF_MAX ||
+        m->lost_packet > CHEMPI_MISCHIEF_MAX ||
+        m->lost_response > CHEMPI_MISCHIEF_MAX ||
+        m->late > CHEMPI_MISCHIEF_MAX ||
+        m->lost_interrupt > CHEMPI_MISCHIEF_MAX)
+        return chempi_err_set(err, -EINVAL,
+                              "a rate of mischief is above %u thousandths",
+                              CHEMPI_MISCHIEF_MAX);
+    adapter->user = params->user;
+    adapter->arg = params->arg;
+    if (params->events)
+        adapter->events = *params->events;
+    adapter->mischief = *m;
+    adapter->is_wicked = m->reorder || m->lost_packet || m->lost_response;
+    chempi_mischief_start(&adapter->dice, m, params->user + UINT64_C(1));
+    adapter->has_sci = adapter->has_via = true;
+    if (params->personality) {
+        adapter->personality = *params->personality;
+        adapter->has_personality = true;
+        adapter->has_sci = params->personality->has_sci;
+        adapter->has_via = params->personality->has_via;
+    }
+    chempi_pace_init(&adapter->pace,
+                     adapter->has_personality ? &adapter->personality : NULL);
+    return 0;
+}
+
+int chempi_adapter_open(const struct chempi_adapter_params *params,
+                        struct chempi_adapter **out, struct chempi_err *err)
+{
+    struct chempi_adapter *adapter = chempi_sys->calloc(1, sizeof(*adapter));
+    int rc;
+
+    if (!adapter)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    adapter->epoll_fd = adapter->listen_fd = adapter->event_fd =
+        adapter->page_fd = -1;
+    chempi_list_init(&adapter->links);
+    chempi_list_init(&adapter->downs);
+    chempi_list_init(&adapter->segments);
+    chempi_list_init(&adapter->remotes);
+    chempi_list_init(&adapter->vis);
+    chempi_list_init(&adapter->active);
+    chempi_list_init(&adapter->requests);
+    rc = take_params(adapter, params, err);
+    if (rc == 0)
+        rc = open_page(adapter, err);
+    if (rc == 0)
+        rc = open_fds(adapter, err);
+    if (rc == 0) {
+        rc = chempi_lmm_create(NULL, params->lock_budget_bytes, &adapter->lmm);
+        if (rc < 0)
+            (void)chempi_err_set(err, rc, "out of memory");
+    }
+    if (rc < 0) {
+        chempi_adapter_close(adapter);
+        return rc;
+    }
+    *out = adapter;
+    return 0;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd); /* nothing is buffered */
+}
+
+void chempi_adapter_close(struct chempi_adapter *adapter)
+{
+    if (!adapter)
+        return;
+    memset(&adapter->events, 0, sizeof(adapter->events));
+    chempi_via_fini(adapter);
+    chempi_sci_fini(adapter);
+    while (!chempi_list_is_empty(&adapter->downs))
+        chempi_link_destroy(CHEMPI_CONTAINER_OF(
+            chempi_list_first(&adapter->downs), struct chempi_link, link));
+    while (!chempi_list_is_empty(&adapter->links))
+        chempi_link_destroy(CHEMPI_CONTAINER_OF(
+            chempi_list_first(&adapter->links), struct chempi_link, link));
+    close_fd(adapter->listen_fd);
+    close_fd(adapter->event_fd);
+    close_fd(adapter->epoll_fd);
+    close_fd(adapter->page_fd);
+    if (adapter->page)
+        (void)chempi_sys->munmap(adapter->page, adapter->page_len);
+    chempi_lmm_destroy(adapter->lmm);
+    free(adapter);
+}
+
+/* --- looking at it --- */
+
+const struct chempi_err *
+chempi_adapter_words(const struct chempi_adapter *adapter)
+{
+    return &adapter->err;
+}
+
+void chempi_adapter_address(const struct chempi_adapter *adapter,
+                            unsigned char out[CHEMPI_ADAPTER_ADDRESS_BYTES])
+{
+    memcpy(out, adapter->address, CHEMPI_ADAPTER_ADDRESS_BYTES);
+}
+
+void chempi_adapter_attributes(const struct chempi_adapter *adapter,
+                               struct chempi_adapter_attributes *out)
+{
+    *out = (struct chempi_adapter_attributes){
+        .has_sci = adapter->has_sci,
+        .has_via = adapter->has_via,
+        .region_max = adapter->tpt.region_max,
+        .page_max = adapter->tpt.page_max,
+        .transfer_max = CHEMPI_VIA_TRANSFER_MAX,
+        .segment_max = CHEMPI_VIA_SEGMENT_MAX,
+        .descriptor_max = CHEMPI_VIA_DEPTH,
+        .interrupt_max = adapter->has_sci ? CHEMPI_SCI_INTERRUPT_MAX : 0,
+    };
+    (void)snprintf(out->name, sizeof(out->name), "%s",
+                   adapter->has_personality ? adapter->personality.name
+                                            : "free");
+}
+
+const struct chempi_adapter_counters *
+chempi_adapter_counters(const struct chempi_adapter *adapter)
+{
+    return &adapter->counters;
+}
+
+struct chempi_lmm *chempi_adapter_lmm(struct chempi_adapter *adapter)
+{
+    return adapter->lmm;
+}
+
+int chempi_adapter_fd(const struct chempi_adapter *adapter)
+{
+    return adapter->epoll_fd;
+}
+
+bool chempi_adapter_is_busy(const struct chempi_adapter *adapter)
+{
+    CHEMPI_LIST_FOR (node, &adapter->active) {
+        const struct chempi_via_vi *vi =
+            CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link);
+
+        if (!vi->is_bouncing)
+            return true; /* else the other side answers */
+    }
+    return !chempi_list_is_empty(&adapter->downs);
+}
+
+/* --- serving --- */
+
+static int serve_event(struct chempi_adapter *adapter, uint32_t events,
+                       struct source *source)
+{
+    uint64_t count;
+
+    switch (source->kind) {
+    case SOURCE_LISTEN:
+        chempi_link_accept(adapter);
+        return 1;
+    case SOURCE_EVENT:
+        adapter->is_armed = false;
+        (void)chempi_sys->read(adapter->event_fd, &count, sizeof(count));
+        return 1;
+    case SOURCE_LINK:
+        return chempi_link_ready(
+            CHEMPI_CONTAINER_OF(source, struct chempi_link, source), events);
+    }
+    return 0;
+}
+
+static int run_active(struct chempi_adapter *adapter)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &adapter->active)
+        events += chempi_queue_run(
+            CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link));
+    return events;
+}
+
+int chempi_adapter_service(struct chempi_adapter *adapter)
+{
+    int events = 0;
+
+    if (adapter->is_serving)
+        return 0;
+    adapter->is_serving = true;
+    for (int i = 0; i < SERVE_MAX; i++) {
+        struct epoll_event event;
+
+        /* One at a time: what an event causes may end another's link. */
+        if (chempi_sys->epoll_wait(adapter->epoll_fd, &event, 1, 0) <= 0)
+            break;
+        events += serve_event(adapter, event.events, event.data.ptr);
+    }
+    events += run_active(adapter);
+    events += chempi_link_report(adapter);
+    adapter->is_serving = false;
+    return events;
+}

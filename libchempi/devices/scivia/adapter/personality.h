@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A personality: what one model of adapter can do and how long it takes.
+ * Read from a file (chempi-personality(5)); the adapter imposes the times by
+ * waiting (pace.h). Without a personality an adapter has both halves and a
+ * free clock: nothing takes longer than the machine needs.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PERSONALITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/err.h"
+
+#define CHEMPI_PERSONALITY_NAME_MAX 32 /* bytes with the terminating zero */
+#define CHEMPI_PERSONALITY_FILE_MAX 65536
+
+struct chempi_personality {
+    char name[CHEMPI_PERSONALITY_NAME_MAX];
+    bool has_sci;
+    bool has_via;
+    /* SCI: remote stores leave as packets; times in ns. */
+    uint32_t latency_ns;     /* from a store to its arrival, pipeline empty */
+    uint32_t full_ns;        /* each packet of 64 bytes */
+    uint32_t partial_ns;     /* each packet of 16 bytes */
+    uint32_t stream_buffers; /* packets under way before a store waits */
+    uint32_t read_ns;        /* remote read of up to 8 bytes */
+    uint32_t dma_setup_ns;
+    uint32_t dma_bytes_per_us;
+    uint32_t interrupt_ns;
+    /* VIA */
+    uint32_t doorbell_ns;
+    uint32_t via_latency_ns; /* from the doorbell to the other's completion */
+    uint32_t via_bytes_per_us;
+    uint32_t register_ns; /* a registration, and each page of it */
+    uint32_t register_page_ns;
+    uint32_t deregister_ns;
+    uint32_t deregister_page_ns;
+    uint32_t table_regions; /* translation and protection table */
+    uint32_t table_pages;
+};
+
+/*
+ * Parse text (len bytes); `file` is for the error: "FILE:LINE: what is wrong
+ * and what was expected", -EINVAL. *out is written on success only.
+ */
+int chempi_personality_parse(const char *file, const char *text, size_t len,
+                             struct chempi_personality *out,
+                             struct chempi_err *err);
+
+/* Read and parse a file: -ENOENT and other errors of open(2) and read(2),
+ * -EFBIG, or as parse. */
+int chempi_personality_load(const char *file, struct chempi_personality *out,
+                            struct chempi_err *err);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Personality files, words of mischief, and the packets of a store. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libchempi/devices/scivia/adapter/mischief.h"
+#include "libchempi/devices/scivia/adapter/pace.h"
+#include "libchempi/devices/scivia/adapter/personality.h"
+
+#define SCI                                                                    \
+    "packet latency: 1.5 us\nfull packet: 730 ns\npartial packet: 0.4 us\n"    \
+    "stream buffers: 8\nremote read: 4.4 us\ndma setup: 30 us\n"               \
+    "dma bandwidth: 0.2 GB/s\ninterrupt: 12 us\n"
+
+static int parse(const char *text, struct chempi_personality *p,
+                 struct chempi_err *err)
+{
+    return chempi_personality_parse("t", text, strlen(text), p, err);
+}
+
+Test(personality, figures_are_read_with_their_units)
+{
+    struct chempi_personality p = {.full_ns = 1};
+    struct chempi_err err = {.text = ""};
+
+    cr_assert_eq(
+        parse("# a card\nname: d312 # old\n\nhalves: sci\n" SCI, &p, &err), 0,
+        "%s", err.text);
+    cr_expect_str_eq(p.name, "d312");
+    cr_expect(p.has_sci && !p.has_via);
+    cr_expect_eq(p.latency_ns, 1500);
+    cr_expect_eq(p.full_ns, 730);
+    cr_expect_eq(p.dma_bytes_per_us, 200);
+    cr_expect_eq(p.stream_buffers, 8);
+}
+
+struct bad {
+    const char *text;
+    const char *words;
+};
+
+static const struct bad bads[] = {
+    {"", "t:0: the file ends without name"},
+    {"name: a\n", "t:1: the file ends without halves"},
+    {"name a\n", "t:1: expected \"key: value\""},
+    {"\nname:\n", "t:2: no value for name"},
+    {"name: a\nname: b\n", "t:2: a second time: name"},
+    {"name: a\nhalves: none\n",
+     "t:2: expected \"sci\", \"via\" or \"sci and via\", not none"},
+    {"name: a\nspeed: 3\n", "t:2: unknown key: speed"},
+    {"name: a\nhalves: sci\nfull packet: 3\n",
+     "t:3: expected a time such as \"2.5 us\" (ns, us, ms; at most 1000 ms), "
+     "not 3"},
+    {"full packet: 2000 ms\n",
+     "t:1: expected a time such as \"2.5 us\" (ns, us, ms; at most 1000 ms), "
+     "not 2000 ms"},
+    {"full packet: -1 ns\n",
+     "t:1: expected a time such as \"2.5 us\" (ns, us, ms; at most 1000 ms), "
+     "not -1 ns"},
+    {"dma bandwidth: 0 MB/s\n",
+     "t:1: expected a rate such as \"87.7 MB/s\" (MB/s, GB/s), not 0 MB/s"},
+    {"stream buffers: 2.5\n", "t:1: expected a whole number, not 2.5"},
+    {"name: a\nhalves: sci\n" SCI "doorbell: 1 us\n",
+     "t:11: not a figure of these halves: doorbell"},
+    {"name: a\nhalves: sci and via\n" SCI,
+     "t:10: the file ends without doorbell"},
+    {"name: a123456789012345678901234567890123\n",
+     "t:1: too long: a123456789012345678901234567890123"},
+};
+
+Test(personality, errors_name_the_line_and_what_was_expected)
+{
+    for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
+        struct chempi_personality p = {.full_ns = 77};
+        struct chempi_err err = {.text = ""};
+
+        cr_expect_eq(parse(bads[i].text, &p, &err), -EINVAL);
+        cr_expect_str_eq(err.text, bads[i].words);
+        cr_expect_eq(p.full_ns, 77);
+    }
+}
+
+Test(personality, no_cut_of_a_file_does_harm)
+{
+    static const char text[] = "name: d312\nhalves: sci\n" SCI;
+    struct chempi_personality p;
+
+    for (size_t len = 0; len + 1 < sizeof(text); len++) {
+        char *copy = malloc(len + 1);
+
+        memcpy(copy, text, len);
+        cr_expect_lt(chempi_personality_parse("t", copy, len, &p, NULL),
+                     len + 2 < sizeof(text) ? 0 : 1);
+        free(copy);
+    }
+}
+
+Test(personality, the_ones_that_come_along_can_be_read)
+{
+    const char *root = getenv("CHEMPI_SOURCE_ROOT");
+    char pattern[512];
+    glob_t found = {0};
+
+    cr_assert_not_null(root);
+    (void)snprintf(pattern, sizeof(pattern), "%s/etc/personalities/*.yaml",
+                   root);
+    cr_assert_eq(glob(pattern, 0, NULL, &found), 0);
+    cr_expect_geq(found.gl_pathc, 6);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct chempi_personality p;
+        struct chempi_err err = {.text = ""};
+        const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+
+        cr_expect_eq(chempi_personality_load(found.gl_pathv[i], &p, &err), 0,
+                     "%s", err.text);
+        /* A file is called as what it describes. */
+        cr_expect_eq(strncmp(name, p.name, strlen(p.name)), 0);
+        cr_expect_str_eq(name + strlen(p.name), ".yaml");
+    }
+    globfree(&found);
+    cr_expect_eq(chempi_personality_load("/nonexistent", NULL, NULL), -ENOENT);
+}
+
+Test(mischief, rates_are_read_by_name)
+{
+    struct chempi_mischief m = {0};
+    struct chempi_err err = {.text = ""};
+
+    cr_assert_eq(chempi_mischief_parse("seed=99,reorder=200,lost-packet=3,"
+                                       "lost-response=4,late=5,"
+                                       "lost-interrupt=1000",
+                                       &m, &err),
+                 0);
+    cr_expect_eq(m.seed, 99);
+    cr_expect_eq(m.reorder, 200);
+    cr_expect_eq(m.lost_packet, 3);
+    cr_expect_eq(m.lost_response, 4);
+    cr_expect_eq(m.late, 5);
+    cr_expect_eq(m.lost_interrupt, 1000);
+    cr_expect_eq(chempi_mischief_parse("", &m, &err), 0);
+    cr_expect_eq(m.reorder, 0);
+}
+
+Test(mischief, wrong_words_are_refused)
+{
+    static const char *const wrong[] = {"reorder",
+                                        "reorder=",
+                                        "reorder=1001",
+                                        "reorder=1,reorder=2",
+                                        "noise=3",
+                                        "late=3x",
+                                        "late=-1",
+                                        "=5",
+                                        "seed=99999999999999999999999"};
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct chempi_mischief m = {.seed = 42};
+        struct chempi_err err = {.text = ""};
+
+        cr_expect_eq(chempi_mischief_parse(wrong[i], &m, &err), -EINVAL, "%s",
+                     wrong[i]);
+        cr_expect_eq(m.seed, 42);
+        cr_expect_neq(err.text[0], '\0');
+    }
+}
+
+Test(mischief, one_seed_gives_one_sequence)
+{
+    const struct chempi_mischief m = {.seed = 5, .late = 300};
+    struct chempi_dice a;
+    struct chempi_dice b;
+    struct chempi_dice c;
+    unsigned struck = 0;
+    unsigned differs = 0;
+
+    chempi_mischief_start(&a, &m, 1);
+    chempi_mischief_start(&b, &m, 1);
+    chempi_mischief_start(&c, &m, 2);
+    for (int i = 0; i < 10000; i++) {
+        bool is_a = chempi_mischief_strikes(&a, m.late);
+
+        cr_assert_eq(is_a, chempi_mischief_strikes(&b, m.late));
+        struck += is_a;
+        differs += is_a != chempi_mischief_strikes(&c, m.late);
+        cr_assert(!chempi_mischief_strikes(&a, 0));
+    }
+    cr_expect(struck > 2700 && struck < 3300);
+    cr_expect_gt(differs, 1000);
+}
+
+Test(pace, packets_are_counted_as_the_stream_buffers_make_them)
+{
+    static const struct {
+        size_t offset;
+        size_t len;
+        unsigned full;
+        unsigned partial;
+    } cases[] = {
+        {0, 0, 0, 0},  {0, 64, 1, 0},  {0, 60, 0, 4},  {0, 16, 0, 1},
+        {8, 16, 0, 2}, {0, 128, 2, 0}, {32, 64, 0, 4}, {60, 8, 0, 2},
+        {0, 65, 1, 1}, {63, 66, 1, 2}, {4, 4, 0, 1},   {128, 64 * 9, 9, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t full = 99;
+        uint64_t partial = 99;
+
+        chempi_pace_packets(cases[i].offset, cases[i].len, &full, &partial);
+        cr_expect_eq(full, cases[i].full, "case %zu", i);
+        cr_expect_eq(partial, cases[i].partial, "case %zu", i);
+    }
+}
