@@ -22,6 +22,7 @@ enum chempi_context_kind {
     CHEMPI_CONTEXT_PT2PT = 0,
     CHEMPI_CONTEXT_COLL = 1,
     CHEMPI_CONTEXT_INTERNAL = 2, /* context agreement and the like */
+    CHEMPI_CONTEXT_PARTITIONED = 3,
     CHEMPI_CONTEXT_STEP = 4
 };
 
