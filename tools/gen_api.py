@@ -74,7 +74,7 @@ MAY_BE_NULL = re.compile(
     r'(argc|argv|.*buf|buffer|.*_addr|base|location|extra_state|status|'
     r'array_of_\w+|attribute_val|.*_fn|errcodes|void|'
     r'sources|destinations|\w*weights|degrees|edges|indx|dims|periods|coords|'
-    r'remain_dims|neighbors|ranks[12]?|ranges|logical_\w+|fd|value|'
+    r'remain_dims|neighbors|ranks[12]?|ranges|fd|value|'
     r'recvcounts|sendcounts|\w*displs|\w+types)$')
 
 

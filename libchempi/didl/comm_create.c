@@ -13,7 +13,6 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/attr.h"
 #include "libchempi/didl/comm_make.h"
-#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
 
@@ -482,38 +481,4 @@ int chempi_comm_split(struct chempi_comm *comm, int color, int key,
         return chempi_error_set(MPI_ERR_ARG, "colour %d is negative", color);
     return comm->is_inter ? split_inter(comm, color, key, newcomm)
                           : split_intra(comm, color, key, newcomm);
-}
-
-/* The colour of this process for a kind of split, or an error. */
-static int color_of_type(int split_type, int *color)
-{
-    const struct chempi_services *services = &chempi_ctx.services;
-
-    switch (split_type) {
-    case MPI_UNDEFINED:
-        *color = MPI_UNDEFINED;
-        return MPI_SUCCESS;
-    case MPI_COMM_TYPE_SHARED:
-        *color = (int)services->node;
-        return MPI_SUCCESS;
-    case MPI_COMM_TYPE_HW_GUIDED:
-    case MPI_COMM_TYPE_HW_UNGUIDED:
-    case MPI_COMM_TYPE_RESOURCE_GUIDED:
-        *color = MPI_UNDEFINED; /* no such resource is known here */
-        return MPI_SUCCESS;
-    default:
-        return chempi_error_set(MPI_ERR_ARG, "unknown kind of split %d",
-                                split_type);
-    }
-}
-
-int chempi_comm_split_type(struct chempi_comm *comm, int split_type, int key,
-                           struct chempi_info *info, MPI_Comm *newcomm)
-{
-    int color = MPI_UNDEFINED;
-    int rc = color_of_type(split_type, &color);
-
-    (void)info;
-    *newcomm = MPI_COMM_NULL;
-    return rc ? rc : chempi_comm_split(comm, color, key, newcomm);
 }

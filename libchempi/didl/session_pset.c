@@ -12,6 +12,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/place.h"
 #include "libchempi/didl/session.h"
 
 #define NODE_PREFIX "chempi://node/"
@@ -25,71 +26,11 @@ struct pset {
     uint32_t which; /* node of the job; network of the table */
 };
 
-/* The table's index of a node of the job, or CHEMPI_TABLE_NONE. */
-static uint32_t table_node(uint32_t node)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-
-    return s->table ? chempi_table_find_node(s->table, s->node_names[node])
-                    : CHEMPI_TABLE_NONE;
-}
-
-static uint32_t attachments_of(uint32_t node)
-{
-    return node == CHEMPI_TABLE_NONE
-               ? 0
-               : chempi_table_attachment_count(chempi_ctx.services.table, node);
-}
-
-static uint32_t attached_network(uint32_t node, uint32_t i)
-{
-    struct chempi_table_attachment attachment;
-
-    chempi_table_attachment(chempi_ctx.services.table, node, i, &attachment);
-    return attachment.network;
-}
-
-/* Is attachment i the node's first one to its network? A node may have two
- * cards on one network. */
-static bool is_first(uint32_t node, uint32_t i)
-{
-    for (uint32_t k = 0; k < i; k++)
-        if (attached_network(node, k) == attached_network(node, i))
-            return false;
-    return true;
-}
-
-static bool is_attached(uint32_t node, uint32_t network)
-{
-    for (uint32_t i = 0; i < attachments_of(node); i++)
-        if (attached_network(node, i) == network)
-            return true;
-    return false;
-}
-
 /* ---- the sets of this process ---- */
 
 uint32_t chempi_session_pset_count(void)
 {
-    uint32_t node = table_node(chempi_ctx.services.node);
-    uint32_t count = FIXED_SETS;
-
-    for (uint32_t i = 0; i < attachments_of(node); i++)
-        count += is_first(node, i);
-    return count;
-}
-
-/* The n-th different network of this node. */
-static const char *network_name(uint32_t n)
-{
-    uint32_t node = table_node(chempi_ctx.services.node);
-
-    for (uint32_t i = 0; i < attachments_of(node); i++)
-        if (is_first(node, i) && n-- == 0)
-            return chempi_table_network(chempi_ctx.services.table,
-                                        attached_network(node, i))
-                ->name;
-    return "";
+    return FIXED_SETS + chempi_place_network_count();
 }
 
 int chempi_session_pset_name(uint32_t n, char *out, size_t room)
@@ -104,8 +45,9 @@ int chempi_session_pset_name(uint32_t n, char *out, size_t room)
     case 2:
         return snprintf(out, room, NODE_PREFIX "%s", s->node_names[s->node]);
     default:
-        return snprintf(out, room, NETWORK_PREFIX "%s",
-                        network_name(n - FIXED_SETS));
+        return snprintf(
+            out, room, NETWORK_PREFIX "%s",
+            chempi_place_network_name(chempi_place_network_at(n - FIXED_SETS)));
     }
 }
 
@@ -124,14 +66,9 @@ static bool find_node(const char *name, struct pset *set)
 
 static bool find_network(const char *name, struct pset *set)
 {
-    const struct chempi_table *table = chempi_ctx.services.table;
-    uint32_t count = table ? chempi_table_network_count(table) : 0;
-
     set->kind = PSET_NETWORK;
-    for (set->which = 0; set->which < count; set->which++)
-        if (strcmp(chempi_table_network(table, set->which)->name, name) == 0)
-            return true;
-    return false;
+    set->which = chempi_place_find_network(name);
+    return set->which != CHEMPI_PLACE_NONE;
 }
 
 static bool find(const char *name, struct pset *set)
@@ -155,7 +92,7 @@ static bool find(const char *name, struct pset *set)
 static bool has_node(const struct pset *set, uint32_t node)
 {
     return set->kind == PSET_NODE ? set->which == node
-                                  : is_attached(table_node(node), set->which);
+                                  : chempi_place_is_attached(node, set->which);
 }
 
 static int no_memory(void)

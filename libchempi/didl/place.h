@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where processes are: networks that join nodes, as the connection table has
+ * them, and the hardware of this node that the process is bound to.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PLACE_H
+#define CHEMPI_LIBCHEMPI_DIDL_PLACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CHEMPI_PLACE_NONE UINT32_MAX
+
+/* Networks are numbered alike in all processes. Networks inside a node do not
+ * count. */
+
+/* The network of this name, or CHEMPI_PLACE_NONE. */
+uint32_t chempi_place_find_network(const char *name);
+const char *chempi_place_network_name(uint32_t network);
+
+/* Is this node of the job attached to the network? */
+bool chempi_place_is_attached(uint32_t node, uint32_t network);
+
+/* The different networks of this process's node: how many, and the n-th. */
+uint32_t chempi_place_network_count(void);
+uint32_t chempi_place_network_at(uint32_t n);
+
+/* The network that carries a long message from this node to another one at the
+ * lowest cost, in one stage; CHEMPI_PLACE_NONE when there is none. */
+uint32_t chempi_place_fastest_network(void);
+
+/* ---- hardware ---- */
+
+enum { CHEMPI_PLACE_LEVELS = 8, CHEMPI_PLACE_ALL = -1 };
+
+/* A kind of resource, from coarse to fine. */
+struct chempi_place_level {
+    const char *name; /* "Package", as hwloc calls it; static */
+    uint32_t count;   /* resources of the kind on this node */
+    int32_t instance; /* the one that this process is bound to, or
+                         CHEMPI_PLACE_ALL: to none, or to several */
+};
+
+/*
+ * Fills in all levels; count is 0 where the node has no such resource, or
+ * hwloc is not installed. Loads hwloc and unloads it again: takes some
+ * milliseconds.
+ */
+void chempi_place_hardware(struct chempi_place_level *levels);
+
+#endif
