@@ -92,6 +92,8 @@ static void by_hardware(void)
         MPI_Info_get_string(info, key, &room, value, &flag);
         CHECK(flag && (!strcmp(value, "true") || !strcmp(value, "false")),
               "%s is \"%s\"", key, value);
+        if (strncmp(key, "chempi://", 9) == 0)
+            continue; /* not the same everywhere; see by_network() */
         same = strcmp(value, "true") == 0;
         comm =
             split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_hw_resource_type", key);
@@ -141,39 +143,67 @@ static void unguided(void)
     }
 }
 
-static void by_network(void)
+/* All split by a network that one of them told; `set` is its name. */
+static void by_this_network(MPI_Session session, const char *set)
+{
+    int result = -1;
+    int me = MPI_UNDEFINED;
+    MPI_Group of_set;
+    MPI_Comm by_key = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "chempi_network",
+                            strrchr(set, '/') + 1);
+    MPI_Comm by_set =
+        split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", set);
+
+    MPI_Group_from_session_pset(session, set, &of_set);
+    MPI_Group_rank(of_set, &me);
+    CHECK((by_key != MPI_COMM_NULL) == (me != MPI_UNDEFINED) &&
+              (by_set != MPI_COMM_NULL) == (me != MPI_UNDEFINED),
+          "%s: rank %d in the set, but %s communicator", set, me,
+          by_key == MPI_COMM_NULL ? "no" : "a");
+    if (by_key != MPI_COMM_NULL && by_set != MPI_COMM_NULL) {
+        MPI_Group of_comm;
+
+        MPI_Comm_group(by_key, &of_comm);
+        MPI_Group_compare(of_comm, of_set, &result);
+        CHECK(result == MPI_IDENT, "%s is not the network's group", set);
+        MPI_Group_free(&of_comm);
+        MPI_Comm_compare(by_key, by_set, &result);
+        CHECK(result == MPI_CONGRUENT, "%s: two different communicators", set);
+        MPI_Comm_free(&by_key);
+        MPI_Comm_free(&by_set);
+    }
+    MPI_Group_free(&of_set);
+}
+
+/* Every process in turn tells its networks; `want` of them, if not -1, at the
+ * last one. */
+static void by_network(int want)
 {
     MPI_Session session;
+    MPI_Comm fastest =
+        split(MPI_COMM_TYPE_RESOURCE_GUIDED, "chempi_network", "fastest");
     int count = 0;
 
     MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
-    MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count);
-    for (int i = 3; i < count; i++) {
-        char name[MPI_MAX_PSET_NAME_LEN] = "";
-        int room = sizeof(name);
-        int result = -1;
-        MPI_Comm comm;
-        MPI_Group of_comm;
-        MPI_Group of_set;
+    for (int root = 0; root < check_size(); root++) {
+        MPI_Session_get_num_psets(session, MPI_INFO_NULL, &count);
+        MPI_Bcast(&count, 1, MPI_INT, root, MPI_COMM_WORLD);
+        for (int i = 3; i < count; i++) {
+            char set[MPI_MAX_PSET_NAME_LEN] = "";
+            int room = sizeof(set);
 
-        MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &room, name);
-        comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "chempi_network",
-                     strrchr(name, '/') + 1);
-        CHECK_OR_DIE(comm != MPI_COMM_NULL, "no communicator for %s", name);
-        MPI_Comm_group(comm, &of_comm);
-        MPI_Group_from_session_pset(session, name, &of_set);
-        MPI_Group_compare(of_comm, of_set, &result);
-        CHECK(result == MPI_IDENT, "%s is not the network's group", name);
-        MPI_Group_free(&of_comm);
-        MPI_Group_free(&of_set);
-        MPI_Comm_free(&comm);
-        comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", name);
-        CHECK_OR_DIE(comm != MPI_COMM_NULL, "no communicator for %s", name);
-        MPI_Comm_free(&comm);
+            if (check_rank() == root)
+                MPI_Session_get_nth_pset(session, MPI_INFO_NULL, i, &room, set);
+            MPI_Bcast(set, sizeof(set), MPI_CHAR, root, MPI_COMM_WORLD);
+            by_this_network(session, set);
+        }
     }
+    CHECK(want < 0 || count - 3 == want, "%d networks at the last process",
+          count - 3);
+    CHECK(want < 0 || fastest != MPI_COMM_NULL, "no fastest network");
+    if (fastest != MPI_COMM_NULL)
+        MPI_Comm_free(&fastest);
     MPI_Session_finalize(&session);
-    if (check_rank() == 0)
-        printf("%d networks\n", count - 3);
 }
 
 static void memory(void)
@@ -211,7 +241,7 @@ int main(int argc, char **argv)
     nowhere(MPI_COMM_TYPE_HW_GUIDED, NULL, NULL);
     by_hardware();
     unguided();
-    by_network();
+    by_network((int)check_arg(argc, argv, 1, -1));
     memory();
     return check_finish();
 }
