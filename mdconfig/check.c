@@ -10,9 +10,12 @@
 #include "common/table/known.h"
 #include "mdconfig/circle.h"
 #include "mdconfig/show.h"
+#include "mdconfig/text.h"
 
 #define SAME_KIND_MAX 8u /* findings of one kind before they are summed up */
 #define NAMES_LEN 160
+#define CIRCLE_LEN 512 /* bytes of a circle in words */
+#define JUMP_MAX 2.0   /* ratio of times on both sides of a limit */
 
 static void add(struct chempi_check *c, enum chempi_check_level level,
                 char *text)
@@ -38,6 +41,37 @@ static void check_device(struct chempi_check *c, const struct chempi_desc *d,
                                 device->remark));
 }
 
+/* The time jumps where a protocol's limit, and not its speed, ends its use:
+ * then the limit, or a figure, is most likely a slip. */
+static void check_limit(struct chempi_check *c, const struct chempi_desc *d,
+                        const struct chempi_desc_network *n,
+                        const struct chempi_line *lines,
+                        const struct chempi_piece *piece)
+{
+    const struct chempi_piece *next = piece + 1;
+    double here = chempi_line_at(&lines[piece->line], piece->max_len);
+    double there = chempi_line_at(&lines[next->line], piece->max_len + 1);
+    bool falls = there < here;
+    size_t limited = falls ? next->line : piece->line;
+    char size[CHEMPI_TEXT_QUANTITY_MAX];
+    char low[CHEMPI_TEXT_QUANTITY_MAX];
+    char high[CHEMPI_TEXT_QUANTITY_MAX];
+
+    if (there < here * JUMP_MAX && here < there * JUMP_MAX)
+        return;
+    add(c, CHEMPI_CHECK_WARNING,
+        chempi_arena_format(
+            &c->arena,
+            "%s:%zu: network %s: the time %s from %s to %s behind %s, where "
+            "`%s` of protocol %s lies; is this limit meant, and are the "
+            "figures of %s and %s right?",
+            d->file, n->line, n->name, falls ? "falls" : "jumps",
+            chempi_text_put_time(low, here), chempi_text_put_time(high, there),
+            chempi_text_put_size(size, piece->max_len), falls ? "min" : "max",
+            n->protocols[limited].name, n->protocols[piece->line].name,
+            n->protocols[next->line].name));
+}
+
 /* A protocol that is never the fastest is most likely a slip of a figure. */
 static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
                             const struct chempi_desc_network *n)
@@ -57,8 +91,9 @@ static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
     if (chempi_envelope(lines, n->protocol_count, &pieces, &count) != 0)
         chempi_mem_exhausted(n->protocol_count * sizeof(*lines));
     for (size_t i = 0; i < count; i++) {
-        if (pieces[i].line != CHEMPI_ENVELOPE_NONE)
-            used[pieces[i].line] = true;
+        used[pieces[i].line] = true; /* there are no holes (D3) */
+        if (i + 1 < count)
+            check_limit(c, d, n, lines, &pieces[i]);
     }
     free(pieces);
     for (size_t i = 0; i < n->protocol_count; i++) {
@@ -341,34 +376,48 @@ static void check_pairs(struct chempi_check *c, const struct reach *r)
     }
 }
 
-/* A lone gateway between others: what is cut off without it? */
+/* Add the names of a class to a list. */
+static void add_names(const struct chempi_graph *g, uint32_t node_class,
+                      const char **names, size_t *count)
+{
+    for (uint32_t i = g->member_first[node_class];
+         i < g->member_first[node_class + 1]; i++)
+        names[(*count)++] = g->desc->nodes[g->members[i]].name;
+}
+
+/* A lone gateway between others: what is cut off without it? The first class
+ * that loses something speaks for the others. */
 static void check_loss(struct chempi_check *c, const struct reach *r,
                        uint32_t lost)
 {
     const struct chempi_graph *g = r->graph;
+    const char **names = chempi_mem_get(g->desc->node_count, sizeof(*names));
+    size_t count = 0;
     char from[NAMES_LEN];
     char to[NAMES_LEN];
 
-    for (uint32_t a = 0; a < g->class_count; a++) {
+    for (uint32_t a = 0; a < g->class_count && count == 0; a++) {
         if (a == lost)
             continue;
         flood(r, a, lost);
         for (uint32_t b = 0; b < g->class_count; b++) {
-            if (b == lost || r->seen[b] || !is_pair(g, a, b) ||
-                !r->can[(size_t)a * g->class_count + b])
-                continue;
-            add(c, CHEMPI_CHECK_WARNING,
-                chempi_arena_format(
-                    &c->arena,
-                    "%s:%zu: gateway %s is a single point of failure: "
-                    "without it %s cannot reach %s",
-                    g->desc->file, chempi_graph_model(g, lost)->line,
-                    chempi_graph_model(g, lost)->name,
-                    chempi_show_members(g, a, from, sizeof(from)),
-                    chempi_show_members(g, b, to, sizeof(to))));
-            return;
+            if (b != lost && !r->seen[b] && is_pair(g, a, b) &&
+                r->can[(size_t)a * g->class_count + b])
+                add_names(g, b, names, &count);
         }
+        (void)chempi_show_members(g, a, from, sizeof(from));
     }
+    if (count > 0) {
+        chempi_desc_fold(names, count, to, sizeof(to));
+        add(c, CHEMPI_CHECK_WARNING,
+            chempi_arena_format(&c->arena,
+                                "%s:%zu: gateway %s is a single point of "
+                                "failure: without it %s cannot reach %s",
+                                g->desc->file,
+                                chempi_graph_model(g, lost)->line,
+                                chempi_graph_model(g, lost)->name, from, to));
+    }
+    free(names);
 }
 
 /* Pairs of classes beyond which the check of lost gateways, cubic in the
@@ -410,18 +459,33 @@ static void check_reach(struct chempi_check *c, const struct chempi_graph *g)
 
 /* ---- circles ------------------------------------------------------------ */
 
+/* Would ways through gateways only where they are needed be free of circles? */
+static bool is_needed_safe(const struct chempi_graph *g)
+{
+    struct chempi_desc desc = *g->desc;
+    struct chempi_graph graph = *g;
+    char text[CIRCLE_LEN];
+
+    desc.ways = CHEMPI_DESC_NEEDED;
+    graph.desc = &desc;
+    return g->desc->ways == CHEMPI_DESC_FASTEST &&
+           !chempi_circle_find(&graph, text, sizeof(text));
+}
+
 static void check_circles(struct chempi_check *c, const struct chempi_graph *g)
 {
-    char text[512];
+    char text[CIRCLE_LEN];
 
     if (chempi_circle_find(g, text, sizeof(text)))
         add(c, CHEMPI_CHECK_ERROR,
             chempi_arena_format(
                 &c->arena,
                 "%s: gateways can wait for each other's buffers in a circle: "
-                "%s; take one of them out of the circle (no `gateway: true`) "
-                "or say `ways: needed`",
-                g->desc->file, text));
+                "%s; %stake one of them out of the circle (no "
+                "`gateway: true`)",
+                g->desc->file, text,
+                is_needed_safe(g) ? "say `ways: needed` under `forwarding`, or "
+                                  : ""));
 }
 
 void chempi_check_run(const struct chempi_graph *graph,

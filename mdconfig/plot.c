@@ -148,7 +148,8 @@ static void draw_axes(const struct plotting *p)
                         (struct chempi_svg_point){left + plot_width, y}, &grid);
         chempi_svg_text(p->out, (struct chempi_svg_point){left - 6, y + 4}, 11,
                         CHEMPI_SVG_RIGHT, "#444444",
-                        chempi_text_put_time(text, pow(10, i)));
+                        i == 3 ? "1 ms"
+                               : chempi_text_put_time(text, pow(10, i)));
     }
     chempi_svg_rect(p->out, (struct chempi_svg_point){left, top}, plot_width,
                     plot_height, &frame);
