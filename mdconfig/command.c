@@ -31,6 +31,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--alone", &line->alone},
         {"--shared", &line->shared},
         {"--allow-unreachable", &line->allow_unreachable},
+        {"--local", &line->local},
         {"--strict", &line->strict},
     };
 
@@ -46,11 +47,19 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
 /* Where the value of an option belongs. */
 static const char **value_of(struct chempi_command_line *line, const char *word)
 {
-    if (strcmp(word, "--from") == 0)
-        return &line->from;
-    if (strcmp(word, "--size") == 0)
-        return &line->size;
-    return &line->output;
+    const struct {
+        const char *name;
+        const char **value;
+    } values[] = {
+        {"-o", &line->output},           {"--from", &line->from},
+        {"--size", &line->size},         {"--hosts", &line->hosts},
+        {"--scontrol", &line->scontrol}, {"--topology", &line->topology},
+    };
+    size_t i = 0;
+
+    while (strcmp(word, values[i].name) != 0)
+        i++; /* it is one of them: allowed, and no flag */
+    return values[i].value;
 }
 
 /* Is the word one of a list separated by spaces? */

@@ -35,6 +35,7 @@ chempi_command_fn chempi_command_explain;
 chempi_command_fn chempi_command_diff;
 chempi_command_fn chempi_command_graph;
 chempi_command_fn chempi_command_plot;
+chempi_command_fn chempi_command_import;
 
 #define CHEMPI_COMMAND_ARGUMENTS_MAX 4
 
@@ -42,9 +43,13 @@ chempi_command_fn chempi_command_plot;
 struct chempi_command_line {
     const char *arguments[CHEMPI_COMMAND_ARGUMENTS_MAX];
     int count;
-    const char *output; /* -o; NULL: not given */
-    const char *from;   /* --from */
-    const char *size;   /* --size */
+    const char *output;   /* -o; NULL: not given */
+    const char *from;     /* --from */
+    const char *size;     /* --size */
+    const char *hosts;    /* --hosts */
+    const char *scontrol; /* --scontrol */
+    const char *topology; /* --topology */
+    bool local;
     bool alone;
     bool shared;
     bool allow_unreachable;

@@ -27,6 +27,10 @@ static const struct chempi_command commands[] = {
      chempi_command_graph},
     {"plot", "[-o PICTURE] FILE FROM TO",
      "draw the time over the size of a message, as SVG", chempi_command_plot},
+    {"import",
+     "[-o FILE] [--local] [--hosts FILE] [--scontrol FILE] [--topology FILE]",
+     "make a first description from this machine, a hosts file, or Slurm's",
+     chempi_command_import},
 };
 
 static void print_help(FILE *out)
@@ -44,11 +48,11 @@ static void print_help(FILE *out)
 
 static int usage_error(const char *word)
 {
-    (void)fprintf(
-        stderr,
-        "mdconfig: expected a command (compile, check, show, "
-        "explain, diff, graph, plot), found %s%s%s; try mdconfig --help\n",
-        word ? "'" : "", word ? word : "none", word ? "'" : "");
+    (void)fprintf(stderr,
+                  "mdconfig: expected a command (compile, check, show, "
+                  "explain, diff, graph, plot, import), found %s%s%s; try "
+                  "mdconfig --help\n",
+                  word ? "'" : "", word ? word : "none", word ? "'" : "");
     return CHEMPI_COMMAND_USAGE;
 }
 

@@ -11,6 +11,8 @@ good/NAME.yaml   compiles; good/NAME.txt holds its check, its description and
                  difference to another one: "# diff: OTHER"; pictures must
                  be XML
 bad/NAME.yaml    does not compile; bad/NAME.txt holds what is printed
+import/NAME/     sources for `import`: hosts, scontrol, topology; import/NAME.txt
+                 holds the description, which must compile, or what is wrong
 
 The examples in etc/networks count as good ones. --update records anew: look
 at the difference before you commit it.
@@ -103,6 +105,23 @@ def bad(mdconfig, path, out):
     return text.replace(str(out), "DIR")
 
 
+def imported(mdconfig, path, out):
+    """The description made of sources, and what check says of it."""
+    sources = [word for source in sorted(path.iterdir())
+               for word in ("--" + source.name, source.name)]
+    code, text = run(mdconfig, "import", *sources, cwd=path)
+    if code:
+        return text
+    out.mkdir()
+    run(mdconfig, "import", *sources, "-o", str(out / "net.yaml"), cwd=path)
+    if (out / "net.yaml").read_text() != text.split("\n", 1)[1]:
+        raise AssertionError(f"{path}: the file differs from what is printed")
+    code, checked = run(mdconfig, "check", "net.yaml", cwd=out)
+    if code and "cannot reach" not in checked:
+        raise AssertionError(f"{path}: the description is wrong:\n{checked}")
+    return text + checked
+
+
 USAGE = [
     # arguments, exit code, words that must be said
     ([], 2, "expected a command"),
@@ -124,6 +143,13 @@ USAGE = [
     (["graph", "--from", "a", "triangle.yaml"], 2, "both --from and --size"),
     (["plot", "triangle.yaml", "a", "b", "-o", "/dev/full"], 1, "/dev/full"),
     (["diff", "triangle.yaml", "triangle.yaml"], 0, ""),
+    (["import"], 0, "slots"),
+    (["import", "triangle.yaml"], 2, "too many arguments"),
+    (["import", "--hosts", "absent"], 1, "absent: No such file"),
+    (["import", "--hosts", "/dev/null"], 1, "/dev/null: expected hosts"),
+    (["import", "--scontrol", "/dev/null"], 1, "found no NodeName="),
+    (["import", "--topology", "/dev/null"], 1, "expected switches"),
+    (["import", "-o", "triangle.yaml"], 1, "expected a new file"),
 ]
 
 
@@ -144,6 +170,9 @@ def cases():
         yield path, HERE / "examples" / (path.stem + ".txt"), good
     for path in sorted((HERE / "good").glob("*.yaml")):
         yield path, path.with_suffix(".txt"), good
+    for path in sorted((HERE / "import").iterdir()):
+        if path.is_dir():
+            yield path, path.with_suffix(".txt"), imported
     for path in sorted((HERE / "bad").glob("*.yaml")):
         yield path, path.with_suffix(".txt"), bad
 
