@@ -232,6 +232,12 @@ static inline void take_credit(struct chempi_peer *peer, uint32_t credit)
         peer->eager_credit = credit;
 }
 
+/* In a collective operation both sides name the same amount of data. */
+static inline bool is_exact(const struct chempi_request *req)
+{
+    return req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL;
+}
+
 /* A receive has met its message: status, and the answer to a sync send. */
 static inline void begin_receive(struct chempi_request *req,
                                  struct chempi_peer *peer,
@@ -242,6 +248,8 @@ static inline void begin_receive(struct chempi_request *req,
     req->bytes = (MPI_Count)env->len;
     if (CHEMPI_UNLIKELY(env->len > req->u.in.rx.cap))
         req->error = MPI_ERR_TRUNCATE;
+    else if (CHEMPI_UNLIKELY(env->len < req->u.in.rx.cap) && is_exact(req))
+        req->error = MPI_ERR_COUNT;
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
         (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
                                  sizeof(env->serial));

@@ -126,11 +126,24 @@ static int note_truncation(const struct chempi_request *req)
         (long long)(req->count * req->type->size));
 }
 
+/* Only inside a collective: the ranks do not agree about the amount. */
+static int note_shortage(const struct chempi_request *req)
+{
+    return chempi_error_set(
+        MPI_ERR_COUNT,
+        "rank %d sent %lld bytes in a collective operation where %lld were "
+        "expected",
+        req->source, (long long)req->bytes,
+        (long long)(req->count * req->type->size));
+}
+
 static int finish_recv(struct chempi_request *req, MPI_Status *status)
 {
     MPI_Count bytes = req->bytes;
     int error = req->error;
 
+    if (CHEMPI_UNLIKELY(error == MPI_ERR_COUNT))
+        error = note_shortage(req);
     if (CHEMPI_UNLIKELY(error == MPI_ERR_TRUNCATE)) {
         bytes = req->count * req->type->size;
         error = note_truncation(req);

@@ -47,67 +47,82 @@ static void build_tree(struct chempi_coll_sched *s,
                              (me + mask + c->root) % s->size);
 }
 
-/* Elements of the parts [from, to) of the data. */
+/*
+ * Large data as packed bytes: ranks may describe the same data by different
+ * counts of different datatypes, so only bytes can be cut alike everywhere.
+ */
+struct pieces {
+    void *buf;
+    MPI_Count len;
+    int me; /* rank relative to the root */
+};
+
+enum { PIECE_GRAIN = 64 /* bytes; parts start at multiples of it */ };
+
+/* Bytes of the parts [from, to) of the data. */
 struct range {
     MPI_Count first;
-    MPI_Count count;
+    MPI_Count len;
 };
 
 static struct range parts(const struct chempi_coll_sched *s,
-                          const struct chempi_coll_call *c, int from, int to)
+                          const struct pieces *p, int from, int to)
 {
-    MPI_Count first = chempi_coll_cut(c->rcount, s->size, from);
+    MPI_Count grains = p->len / PIECE_GRAIN + (p->len % PIECE_GRAIN != 0);
+    MPI_Count first = chempi_coll_cut(grains, s->size, from) * PIECE_GRAIN;
+    MPI_Count end = chempi_coll_cut(grains, s->size, to) * PIECE_GRAIN;
 
-    return (struct range){
-        .first = first,
-        .count = chempi_coll_cut(c->rcount, s->size, to) - first,
-    };
+    first = first < p->len ? first : p->len;
+    end = end < p->len ? end : p->len;
+    return (struct range){.first = first, .len = end - first};
 }
 
 /* Down the tree; afterwards relative rank i has part i. */
 static void build_parts_down(struct chempi_coll_sched *s,
-                             const struct chempi_coll_call *c, int me)
+                             const struct pieces *p, int root)
 {
+    struct chempi_datatype *byte = chempi_coll_byte();
     int mask = 1;
     int end;
     struct range r;
 
-    while (mask < s->size && !(me & mask))
+    while (mask < s->size && !(p->me & mask))
         mask *= 2;
-    end = me + mask < s->size ? me + mask : s->size;
-    if (me != 0) {
-        r = parts(s, c, me, end);
-        chempi_coll_recv(s, chempi_coll_at(c->rbuf, r.first, c->rtype), r.count,
-                         c->rtype, (me - mask + c->root) % s->size);
+    end = p->me + mask < s->size ? p->me + mask : s->size;
+    if (p->me != 0) {
+        r = parts(s, p, p->me, end);
+        chempi_coll_recv(s, chempi_coll_plus(p->buf, r.first), r.len, byte,
+                         (p->me - mask + root) % s->size);
         chempi_coll_fence(s);
     }
     for (mask /= 2; mask > 0; mask /= 2) {
-        if (me + mask >= s->size)
+        if (p->me + mask >= s->size)
             continue;
-        end = me + 2 * mask < s->size ? me + 2 * mask : s->size;
-        r = parts(s, c, me + mask, end);
-        chempi_coll_send(s, chempi_coll_at(c->rbuf, r.first, c->rtype), r.count,
-                         c->rtype, (me + mask + c->root) % s->size);
+        end = p->me + 2 * mask < s->size ? p->me + 2 * mask : s->size;
+        r = parts(s, p, p->me + mask, end);
+        chempi_coll_send(s, chempi_coll_plus(p->buf, r.first), r.len, byte,
+                         (p->me + mask + root) % s->size);
     }
     chempi_coll_fence(s);
 }
 
 static void build_parts_around(struct chempi_coll_sched *s,
-                               const struct chempi_coll_call *c, int me)
+                               const struct pieces *p)
 {
+    struct chempi_datatype *byte = chempi_coll_byte();
     int right = (s->rank + 1) % s->size;
     int left = (s->rank + s->size - 1) % s->size;
 
     for (int i = 0; i < s->size - 1; i++) {
-        int out = (me + s->size - i) % s->size;
+        int out = (p->me + s->size - i) % s->size;
         int in = (out + s->size - 1) % s->size;
-        struct range o = parts(s, c, out, out + 1);
-        struct range n = parts(s, c, in, in + 1);
+        struct range o = parts(s, p, out, out + 1);
+        struct range n = parts(s, p, in, in + 1);
 
-        chempi_coll_recv(s, chempi_coll_at(c->rbuf, n.first, c->rtype), n.count,
-                         c->rtype, left);
-        chempi_coll_send(s, chempi_coll_at(c->rbuf, o.first, c->rtype), o.count,
-                         c->rtype, right);
+        chempi_coll_recv(s, chempi_coll_plus(p->buf, n.first), n.len, byte,
+                         left);
+        chempi_coll_send(s, chempi_coll_plus(p->buf, o.first), o.len, byte,
+                         right);
         chempi_coll_fence(s);
     }
 }
@@ -115,15 +130,26 @@ static void build_parts_around(struct chempi_coll_sched *s,
 void chempi_coll_build_bcast(struct chempi_coll_sched *s,
                              const struct chempi_coll_call *c)
 {
-    int me = (s->rank - c->root + s->size) % s->size;
+    struct chempi_datatype *byte = chempi_coll_byte();
+    struct pieces p = {
+        .len = c->rcount * c->rtype->size,
+        .me = (s->rank - c->root + s->size) % s->size,
+    };
 
     if (s->size == 1)
         return;
-    if (s->size < PARTS_FROM_RANKS ||
-        c->rcount * c->rtype->size < PARTS_FROM_BYTES || c->rcount < s->size) {
+    if (s->size < PARTS_FROM_RANKS || p.len < PARTS_FROM_BYTES) {
         build_tree(s, c);
         return;
     }
-    build_parts_down(s, c, me);
-    build_parts_around(s, c, me);
+    if (c->rtype->is_contiguous)
+        p.buf = chempi_coll_plus(c->rbuf, c->rtype->true_lb);
+    else
+        p.buf = chempi_coll_bytes(s, p.len);
+    if (!c->rtype->is_contiguous && p.me == 0)
+        chempi_coll_copy(s, c->rbuf, c->rcount, c->rtype, p.buf, p.len, byte);
+    build_parts_down(s, &p, c->root);
+    build_parts_around(s, &p);
+    if (!c->rtype->is_contiguous && p.me != 0)
+        chempi_coll_copy(s, p.buf, p.len, byte, c->rbuf, c->rcount, c->rtype);
 }

@@ -60,39 +60,112 @@ static int check_in_place(const struct chempi_coll_call *c)
     return MPI_SUCCESS;
 }
 
-/* The same buffer twice, where both are significant and not empty. */
-static int check_alias(const struct chempi_coll_call *c)
-{
-    MPI_Count bytes = 0;
+/* Elements of a buffer that this process itself sends or receives. */
+struct own {
+    const void *buf;
+    MPI_Count count;
+    const struct chempi_datatype *type;
+};
 
-    if (CHEMPI_LIKELY(c->sbuf != c->rbuf) || !c->sbuf ||
-        c->kind == CHEMPI_COLL_BCAST || c->comm->is_inter ||
-        (is_rooted(c->kind) && !is_root(c)))
-        return MPI_SUCCESS;
+static struct own own_send(const struct chempi_coll_call *c)
+{
+    struct own own = {c->sbuf, c->scount, c->stype};
+    size_t me = (size_t)c->comm->rank;
+
     switch (c->kind) {
-    case CHEMPI_COLL_REDUCE:
-    case CHEMPI_COLL_ALLREDUCE:
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-    case CHEMPI_COLL_REDUCE_SCATTER_BLOCK:
-    case CHEMPI_COLL_SCATTERV:
-        bytes = c->rcount * c->rtype->size;
-        break;
-    case CHEMPI_COLL_GATHER:
-    case CHEMPI_COLL_GATHERV:
     case CHEMPI_COLL_SCATTER:
-    case CHEMPI_COLL_ALLGATHER:
-    case CHEMPI_COLL_ALLGATHERV:
-    case CHEMPI_COLL_ALLTOALL:
-        bytes = c->scount * c->stype->size;
+        own.buf = chempi_coll_at(c->sbuf, (MPI_Count)me * c->scount, c->stype);
+        break;
+    case CHEMPI_COLL_SCATTERV:
+    case CHEMPI_COLL_ALLTOALLV:
+        own.count = chempi_bigs_get(c->scounts, me);
+        own.buf =
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, me), c->stype);
+        break;
+    case CHEMPI_COLL_ALLTOALLW:
+        own.count = chempi_bigs_get(c->scounts, me);
+        own.buf = chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, me));
+        own.type = chempi_datatype_lookup(c->stypes[me]);
         break;
     default:
         break;
     }
-    if (bytes == 0)
+    return own;
+}
+
+static struct own own_recv(const struct chempi_coll_call *c)
+{
+    struct own own = {c->rbuf, c->rcount, c->rtype};
+    size_t me = (size_t)c->comm->rank;
+
+    switch (c->kind) {
+    case CHEMPI_COLL_GATHER:
+    case CHEMPI_COLL_ALLGATHER:
+        own.buf = chempi_coll_at(c->rbuf, (MPI_Count)me * c->rcount, c->rtype);
+        break;
+    case CHEMPI_COLL_GATHERV:
+    case CHEMPI_COLL_ALLGATHERV:
+    case CHEMPI_COLL_ALLTOALLV:
+        own.count = chempi_bigs_get(c->rcounts, me);
+        own.buf =
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, me), c->rtype);
+        break;
+    case CHEMPI_COLL_ALLTOALLW:
+        own.count = chempi_bigs_get(c->rcounts, me);
+        own.buf = chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, me));
+        own.type = chempi_datatype_lookup(c->rtypes[me]);
+        break;
+    default:
+        break;
+    }
+    return own;
+}
+
+static bool is_something(const struct own *own)
+{
+    return own->count > 0 && own->type && own->type->size > 0;
+}
+
+static int check_own(const struct chempi_coll_call *c)
+{
+    struct own from = own_send(c);
+    struct own to = own_recv(c);
+
+    if (!is_something(&from) || !is_something(&to))
+        return MPI_SUCCESS;
+    if ((uintptr_t)from.buf + (uintptr_t)from.type->true_lb !=
+        (uintptr_t)to.buf + (uintptr_t)to.type->true_lb)
+        return MPI_SUCCESS;
+    return bad_buffer("the same memory is to be sent and received into; use "
+                      "MPI_IN_PLACE");
+}
+
+static int check_reduction(const struct chempi_coll_call *c)
+{
+    MPI_Count count = c->rcount;
+
+    if (CHEMPI_LIKELY(c->sbuf != c->rbuf) || !c->sbuf)
+        return MPI_SUCCESS;
+    if (c->kind == CHEMPI_COLL_REDUCE_SCATTER)
+        count = chempi_bigs_get(c->rcounts, (size_t)c->comm->rank);
+    if (count == 0 || c->rtype->size == 0)
         return MPI_SUCCESS;
     return bad_buffer("the send and the receive buffer are the same; use "
                       "MPI_IN_PLACE");
+}
+
+/* What this process sends to itself must not start where it receives it;
+ * other overlaps are the program's to avoid. */
+static int check_alias(const struct chempi_coll_call *c)
+{
+    if (c->kind <= CHEMPI_COLL_BCAST || c->comm->is_inter ||
+        (is_rooted(c->kind) && !is_root(c)))
+        return MPI_SUCCESS;
+    if (is_reduction(c->kind))
+        return check_reduction(c);
+    if (c->sbuf == MPI_IN_PLACE || c->rbuf == MPI_IN_PLACE)
+        return MPI_SUCCESS;
+    return check_own(c);
 }
 
 static int check_counts(struct chempi_bigs counts, int n, const char *name)
@@ -165,8 +238,8 @@ int chempi_coll_check(const struct chempi_coll_call *c)
     if (!rc && is_reduction(c->kind))
         rc = chempi_op_check(c->op, c->rtype);
     if (!rc)
-        rc = check_alias(c);
-    if (!rc)
         rc = check_arrays(c);
+    if (!rc)
+        rc = check_alias(c);
     return rc;
 }

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Wrong use of collectives and local calls: the error that one rank gets, and
+ * that the ranks can go on together afterwards.
+ */
+#include "check.h"
+
+enum { N = 5 };
+
+static void expect(int error, int class, const char *what)
+{
+    int got = MPI_SUCCESS;
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_class(error, &got);
+    CHECK(got == class, "%s: error class %d, not %d", what, got, class);
+}
+
+/* The root's call fails its checks while the others are already inside; its
+ * second call is the one that they meet. */
+static void call_again(void)
+{
+    int *data = check_alloc(sizeof(int) * (size_t)check_size());
+    int *all = check_alloc(sizeof(int) * (size_t)check_size());
+    bool is_root = check_rank() == 0;
+    int sum = -1;
+
+    for (int i = 0; i < check_size(); i++)
+        data[i] = 7;
+    if (is_root) {
+        expect(
+            MPI_Gather(data, 1, MPI_INT, data, 1, MPI_INT, 0, MPI_COMM_WORLD),
+            MPI_ERR_BUFFER, "gather into the data sent");
+        expect(
+            MPI_Scatter(data, 1, MPI_INT, data, 1, MPI_INT, 0, MPI_COMM_WORLD),
+            MPI_ERR_BUFFER, "scatter into the data sent");
+        expect(MPI_Reduce(data, data, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD),
+               MPI_ERR_BUFFER, "reduce into the data sent");
+    }
+    expect(MPI_Gather(data, 1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD),
+           MPI_SUCCESS, "gather");
+    expect(MPI_Reduce(data, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD),
+           MPI_SUCCESS, "reduce");
+    CHECK(!is_root || sum == 7 * check_size(), "the sum is %d", sum);
+    for (int i = 0; is_root && i < check_size(); i++)
+        CHECK(all[i] == 7, "block %d is %d", i, all[i]);
+    free(data);
+    free(all);
+}
+
+static void one_buffer_twice(void)
+{
+    int n = check_size();
+    int me = check_rank();
+    int *data = check_alloc(sizeof(int) * 2 * (size_t)n);
+    int *ones = check_alloc(sizeof(int) * (size_t)n);
+    int *at = check_alloc(sizeof(int) * (size_t)n);
+    MPI_Comm comm = MPI_COMM_WORLD;
+
+    for (int i = 0; i < n; i++) {
+        ones[i] = 1;
+        at[i] = i;
+    }
+    expect(MPI_Allgather(data + me, 1, MPI_INT, data, 1, MPI_INT, comm),
+           MPI_ERR_BUFFER, "allgather of the own block");
+    expect(MPI_Allgatherv(data + me, 1, MPI_INT, data, ones, at, MPI_INT, comm),
+           MPI_ERR_BUFFER, "allgatherv of the own block");
+    expect(MPI_Alltoall(data, 1, MPI_INT, data, 1, MPI_INT, comm),
+           MPI_ERR_BUFFER, "alltoall");
+    expect(
+        MPI_Alltoallv(data, ones, at, MPI_INT, data, ones, at, MPI_INT, comm),
+        MPI_ERR_BUFFER, "alltoallv");
+    expect(MPI_Reduce_scatter(data, data, ones, MPI_INT, MPI_SUM, comm),
+           MPI_ERR_BUFFER, "reduce_scatter");
+    free(data);
+    free(ones);
+    free(at);
+}
+
+/* Interleaved columns of one array: the same address twice, yet no overlap. */
+static void columns(void)
+{
+    int n = check_size();
+    int *pairs = check_alloc(sizeof(int) * 2 * (size_t)n);
+    MPI_Datatype left;
+    MPI_Datatype right;
+    int block = 1;
+    int place = 1;
+
+    MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &left);
+    MPI_Type_indexed(1, &block, &place, MPI_INT, &right);
+    MPI_Type_create_resized(right, 0, 2 * (MPI_Aint)sizeof(int), &right);
+    MPI_Type_commit(&left);
+    MPI_Type_commit(&right);
+    for (int i = 0; i < n; i++) {
+        pairs[2 * i] = 100 * check_rank() + i;
+        pairs[2 * i + 1] = -1;
+    }
+    expect(MPI_Alltoall(pairs, 1, left, pairs, 1, right, MPI_COMM_WORLD),
+           MPI_SUCCESS, "alltoall between columns");
+    for (int i = 0; i < n; i++)
+        CHECK(pairs[2 * i + 1] == 100 * i + check_rank(), "from %d: %d", i,
+              pairs[2 * i + 1]);
+    MPI_Type_free(&left);
+    MPI_Type_free(&right);
+    free(pairs);
+}
+
+static void different_amounts(void)
+{
+    int data[N] = {0};
+    int count = check_rank() == 0 ? 1 : N;
+    MPI_Request request;
+    int error;
+
+    error = MPI_Bcast(data, count, MPI_INT, 0, MPI_COMM_WORLD);
+    if (check_rank() != 0)
+        expect(error, MPI_ERR_COUNT, "bcast of less");
+    MPI_Ibcast(data, count, MPI_INT, 0, MPI_COMM_WORLD, &request);
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (check_rank() == 1)
+        expect(error, MPI_ERR_COUNT, "ibcast of less");
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static int refuse(MPI_Datatype type, int key, void *extra, void *in, void *out,
+                  int *flag)
+{
+    (void)type, (void)key, (void)extra, (void)in, (void)out;
+    *flag = 1;
+    return MPI_ERR_OTHER;
+}
+
+static void local_calls(void)
+{
+    int data[N] = {1, 2, 3, 4, 5};
+    int ranks[1] = {0};
+    MPI_Group group;
+    MPI_Datatype type;
+    MPI_Datatype copy;
+    int key;
+
+    expect(MPI_Reduce_local(MPI_IN_PLACE, data, N, MPI_INT, MPI_SUM),
+           MPI_ERR_BUFFER, "reduce_local in place");
+    expect(MPI_Reduce_local(data, data, N, MPI_INT, MPI_SUM), MPI_ERR_BUFFER,
+           "reduce_local of one buffer");
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    expect(MPI_Group_translate_ranks(group, 1, ranks, group, NULL), MPI_ERR_ARG,
+           "translate_ranks to nowhere");
+    MPI_Group_free(&group);
+    MPI_Type_create_keyval(refuse, MPI_TYPE_NULL_DELETE_FN, &key, NULL);
+    MPI_Type_dup(MPI_INT, &type);
+    MPI_Type_set_attr(type, key, data);
+    copy = MPI_INT;
+    expect(MPI_Type_dup(type, &copy), MPI_ERR_OTHER, "dup that is refused");
+    CHECK(copy == MPI_DATATYPE_NULL, "a refused dup gives a datatype");
+    MPI_Type_free(&type);
+    MPI_Type_free_keyval(&key);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(&argc, &argv);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    local_calls();
+    call_again();
+    one_buffer_twice();
+    columns();
+    different_amounts();
+    return check_finish();
+}
