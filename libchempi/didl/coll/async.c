@@ -90,9 +90,10 @@ static void begin_message(struct async *a, const struct chempi_coll_step *step)
         return;
     }
     if (step->kind == CHEMPI_COLL_SEND)
-        chempi_p2p_init_send(child, step->src, step->count, step->type,
-                             step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL,
-                             CHEMPI_SEND_STANDARD);
+        /* Empty after an error, as in sched.c. */
+        chempi_p2p_init_send(child, step->src, a->error ? 0 : step->count,
+                             step->type, step->peer, s->tag, s->comm,
+                             CHEMPI_CONTEXT_COLL, CHEMPI_SEND_STANDARD);
     else
         chempi_p2p_init_recv(child, step->dst, step->count, step->type,
                              step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL);

@@ -239,42 +239,52 @@ static void do_local(struct run *run, const struct chempi_coll_step *step)
                         step->type);
 }
 
-static int start(const struct chempi_coll_sched *s,
-                 const struct chempi_coll_step *step,
+/* After an error empty messages are sent: nobody waits for ever, and those who
+ * expected data learn that something is wrong. */
+static MPI_Count send_count(const struct run *run,
+                            const struct chempi_coll_step *step)
+{
+    return CHEMPI_LIKELY(!run->error) ? step->count : 0;
+}
+
+static int start(const struct run *run, const struct chempi_coll_step *step,
                  struct chempi_request **out)
 {
+    const struct chempi_coll_sched *s = run->s;
+
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_pt2pt_isend_on(step->src, step->count, step->type,
-                                     step->peer, s->tag, s->comm,
+        return chempi_pt2pt_isend_on(step->src, send_count(run, step),
+                                     step->type, step->peer, s->tag, s->comm,
                                      CHEMPI_CONTEXT_COLL, out);
     return chempi_pt2pt_irecv_on(step->dst, step->count, step->type, step->peer,
                                  s->tag, s->comm, CHEMPI_CONTEXT_COLL, out);
 }
 
 /* One message between two fences: without a request. */
-static int do_alone(const struct chempi_coll_sched *s,
-                    const struct chempi_coll_step *step)
+static int do_alone(const struct run *run, const struct chempi_coll_step *step)
 {
+    const struct chempi_coll_sched *s = run->s;
+
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_pt2pt_send_on(step->src, step->count, step->type,
-                                    step->peer, s->tag, s->comm,
+        return chempi_pt2pt_send_on(step->src, send_count(run, step),
+                                    step->type, step->peer, s->tag, s->comm,
                                     CHEMPI_CONTEXT_COLL);
     return chempi_pt2pt_recv_on(step->dst, step->count, step->type, step->peer,
                                 s->tag, s->comm, CHEMPI_CONTEXT_COLL,
                                 MPI_STATUS_IGNORE);
 }
 
-static int do_pair(const struct chempi_coll_sched *s,
-                   const struct chempi_coll_step *a,
+static int do_pair(const struct run *run, const struct chempi_coll_step *a,
                    const struct chempi_coll_step *b)
 {
+    const struct chempi_coll_sched *s = run->s;
     const struct chempi_coll_step *send = a->kind == CHEMPI_COLL_SEND ? a : b;
     const struct chempi_coll_step *recv = send == a ? b : a;
 
-    return chempi_pt2pt_sendrecv_on(send->src, send->count, send->type,
-                                    send->peer, s->tag, recv->dst, recv->count,
-                                    recv->type, recv->peer, s->tag, s->comm,
-                                    CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(
+        send->src, send_count(run, send), send->type, send->peer, s->tag,
+        recv->dst, recv->count, recv->type, recv->peer, s->tag, s->comm,
+        CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
 static bool is_message(const struct chempi_coll_step *step)
@@ -292,15 +302,15 @@ static uint32_t do_message(struct run *run, uint32_t i)
     int rc;
 
     if (run->open == 0 && (step->has_fence || is_last)) {
-        note(run, do_alone(s, step));
+        note(run, do_alone(run, step));
         return 1;
     }
     if (run->open == 0 && !is_last && is_message(next) &&
         next->kind != step->kind && (next->has_fence || i + 2 == s->count)) {
-        note(run, do_pair(s, step, next));
+        note(run, do_pair(run, step, next));
         return 2;
     }
-    rc = start(s, step, &run->reqs[run->open]);
+    rc = start(run, step, &run->reqs[run->open]);
     if (rc)
         note(run, rc);
     else
