@@ -260,13 +260,15 @@ class Body:
         if depth == 2:
             self.line('}')
 
+    def find_root(self):
+        if 'is_root' in ' '.join(self.cond.values()):
+            self.line('is_root = chempi_api_is_root(%s, root);' % self.comm)
+
     def check_numbers(self):
         f, comm = self.f.name, self.comm
         if self.has('root') and comm != 'NULL':
             self.refuse('!chempi_api_is_root_ok(%s, root)' % comm,
                         'bad_root(%s, "%s", "root", root)' % (comm, f))
-        if 'is_root' in ' '.join(self.cond.values()):
-            self.line('is_root = chempi_api_is_root(%s, root);' % comm)
         if comm == 'NULL':
             return
         for name, test in (('dest', 'dest'), ('source', 'source'),
@@ -299,11 +301,6 @@ class Body:
         depth = 2 if condition else 1
         if condition:
             self.line('if (%s) {' % condition)
-        for buf, count, type_name in TRIPLES:
-            if type_name == a.name and count and self.has(buf) and \
-                    self.has(count):
-                self.check_count(count, depth)
-                break
         self.line('x_%s = chempi_datatype_lookup(%s);' % (a.name, a.name),
                   depth)
         usable = ('!chempi_api_is_type_ok(x_%s)' if is_buffer else
@@ -314,12 +311,31 @@ class Body:
             self.line('}')
 
     def check_types(self):
-        done = set()
         for a in self.args:
             if a.kind == 'object' and a.object == 'datatype':
                 is_buffer = any(t == a.name and self.has(b)
                                 for b, _, t in TRIPLES)
                 self.check_type(a, is_buffer)
+
+    def check_type_count(self, a):
+        """The count that belongs to a type, where both matter."""
+        condition = self.condition(a.name)
+        for buf, count, type_name in TRIPLES:
+            if type_name != a.name or not count or not self.has(buf) or \
+                    not self.has(count):
+                continue
+            if condition:
+                self.line('if (%s) {' % condition)
+            self.check_count(count, 2 if condition else 1)
+            if condition:
+                self.line('}')
+            return
+
+    def check_counts(self):
+        done = set()
+        for a in self.args:
+            if a.kind == 'object' and a.object == 'datatype':
+                self.check_type_count(a)
                 done.update(c for b, c, t in TRIPLES
                             if t == a.name and self.has(b))
         for a in self.args:
@@ -402,6 +418,20 @@ class Body:
             self.line('*%s = (%s)x_%s;' %
                       (a.name, a.mpi_type[:-2], a.name))
 
+    def check_if_asked(self):
+        """What a setting can turn off: all but the look-up of handles."""
+        start = len(self.lines)
+        self.check_numbers()
+        self.check_counts()
+        self.check_buffers()
+        self.check_pointers()
+        self.check_request_array()
+        checks = self.lines[start:]
+        if checks:
+            self.lines[start:] = (
+                ['    if (CHEMPI_LIKELY(chempi_api_is_checking())) {'] + checks +
+                ['    }'])
+
     def text(self):
         if self.f.name.startswith('MPI_T_'):
             return self.tool_text()
@@ -411,11 +441,9 @@ class Body:
         objects.sort(key=lambda a: 'x_%s->' % a.name not in self.blamed)
         for a in objects:
             self.check_object(a)
-        self.check_numbers()
+        self.find_root()
         self.check_types()
-        self.check_buffers()
-        self.check_pointers()
-        self.check_request_array()
+        self.check_if_asked()
         self.call()
         self.store()
         self.line('return MPI_SUCCESS;')

@@ -16,6 +16,13 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/datatype.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
+
+/* Are arguments to be checked? Handles are looked up in any case. */
+static inline bool chempi_api_is_checking(void)
+{
+    return chempi_setting(CHEMPI_SET_CHECK_ARGUMENTS) != 0;
+}
 
 static inline bool chempi_api_is_dest_ok(const struct chempi_comm *comm,
                                          int rank)

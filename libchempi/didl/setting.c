@@ -16,8 +16,9 @@ static const struct chempi_words levels = {
 #define SETTINGS(X)                                                            \
     X(CHECK_ARGUMENTS, "", "check_arguments", 1, 0, 1, &chempi_words_switch,   \
       LOCAL, false, true,                                                      \
-      "Whether MPI calls check their arguments. Without, a wrong argument "    \
-      "may crash the program or do damage, and a call costs less.")            \
+      "Whether MPI calls check their arguments: ranks, tags, counts, "         \
+      "buffers, pointers. If not, a wrong one may crash the program or do "    \
+      "damage. Handles are always checked.")                                   \
     X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
       "What is told on standard error: errors, also warnings, also "           \
       "information, or everything.")                                           \

@@ -97,6 +97,27 @@ static void while_up(void)
     CHECK(MPI_T_cvar_read(stale, &v) == MPI_T_ERR_INVALID_HANDLE, "stale");
 }
 
+/* Checks of arguments can be turned off. */
+static void unchecked(void)
+{
+    MPI_T_cvar_handle handle = cvar("chempi_check_arguments");
+    int is_on = 0;
+
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK(!MPI_T_cvar_write(handle, &is_on), "off");
+    CHECK(MPI_Send(&is_on, 1, MPI_INT, MPI_PROC_NULL, -5, MPI_COMM_SELF) ==
+              MPI_SUCCESS,
+          "a wrong tag, unchecked");
+    is_on = 2;
+    CHECK(MPI_T_cvar_write(handle, &is_on) == MPI_T_ERR_INVALID, "2");
+    is_on = 1;
+    CHECK(!MPI_T_cvar_write(handle, &is_on), "on");
+    CHECK(MPI_Send(&is_on, 1, MPI_INT, MPI_PROC_NULL, -5, MPI_COMM_SELF) !=
+              MPI_SUCCESS,
+          "a wrong tag, checked");
+    MPI_T_cvar_handle_free(&handle);
+}
+
 /* ---- performance variables ---- */
 
 static void messages(int count, int tag)
@@ -325,6 +346,7 @@ int main(int argc, char **argv)
     check_need(2);
     events(&seen);
     while_up();
+    unchecked();
     watch_messages(&watched);
     counters(&watched);
     unexpected(watched.session);
