@@ -24,7 +24,6 @@
 #include "libchempi/devices/shm/internal.h"
 
 #define PAGE 4096u
-#define CONTEST_RINGS 256u /* bells before a cold ring may turn hot */
 
 /* The larger the node, the smaller the rings: their number is quadratic. */
 static void choose_sizes(struct shm_dev *dev)
@@ -237,7 +236,7 @@ static void consider_hot(struct shm_dev *dev, struct shm_ep *ep)
         ep->is_hot = true;
         atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
                               memory_order_relaxed);
-    } else if (++ep->rings >= CONTEST_RINGS) {
+    } else if (++ep->rings >= chempi_dev_setting(&dev->base, SHM_SET_CONTEST)) {
         contest(dev, ep);
     }
 }
@@ -252,8 +251,9 @@ static int answer(struct shm_dev *dev, uint32_t sender)
     ep = chempi_shm_area_ep(dev, sender);
     if (ep->is_broken)
         return 0;
-    events = chempi_shm_ring_drain(ep, SHM_DRAIN_BUDGET);
-    if (events >= SHM_DRAIN_BUDGET && !ep->is_hot)
+    dev->bells++;
+    events = chempi_shm_ring_drain(ep, dev->drain_budget);
+    if (events >= dev->drain_budget && !ep->is_hot)
         ring(dev->inbox, sender); /* there may be more */
     consider_hot(dev, ep);
     return events;

@@ -20,7 +20,6 @@
 #include "libchempi/devices/shm/internal.h"
 #include "libchempi/services/cma.h"
 
-#define SLICE_MAX (UINT64_C(1) << 20) /* bytes per transfer and progress */
 #define CHUNK_MIN (UINT64_C(32) << 10)
 #define CHUNK_MAX (UINT64_C(256) << 10)
 #define CHUNKS_GOAL 8u        /* chunks of a transfer that is not huge */
@@ -35,11 +34,19 @@ bool chempi_shm_copy_is_possible(struct shm_ep *ep)
     ep->cma_pid = (pid_t)pair->sender.pid;
     ep->cma = SHM_CMA_REFUSED;
     if (ep->cma_pid > 0 &&
+        chempi_dev_setting(ep->base.dev, SHM_SET_SINGLE_COPY) &&
         chempi_cma_probe(ep->cma_pid,
                          (const void *)(uintptr_t)pair->sender.probe_addr,
                          (unsigned char)pair->sender.probe_value) == 0)
         ep->cma = SHM_CMA_WORKS;
+    shm_dev_of(ep)->refused += ep->cma == SHM_CMA_REFUSED;
     return ep->cma == SHM_CMA_WORKS;
+}
+
+/* Bytes per transfer and progress. */
+static uint64_t slice_max(const struct shm_xfer *xfer)
+{
+    return chempi_dev_setting(xfer->ep->base.dev, SHM_SET_SLICE);
 }
 
 /* --- chunks; both sides compute the same from the same `want` --- */
@@ -76,6 +83,7 @@ static uint64_t chunk_len(uint64_t want, uint32_t k)
 static void refuse(struct shm_xfer *xfer, int rc)
 {
     if (rc != -EFAULT) { /* EPERM, ESRCH, ENOSYS, ENOMEM */
+        shm_dev_of(xfer->ep)->refused += xfer->ep->cma != SHM_CMA_REFUSED;
         xfer->ep->cma = SHM_CMA_REFUSED;
         xfer->is_refused = true;
     }
@@ -85,13 +93,14 @@ static void refuse(struct shm_xfer *xfer, int rc)
 /* Returns events. */
 static int advance_alone(struct shm_xfer *xfer)
 {
+    uint64_t slice = slice_max(xfer);
     struct chempi_rx *rx = xfer->rx;
     uint64_t len = xfer->want - xfer->done;
     uint64_t got = 0;
     char *dst = rx->iter ? NULL : (char *)rx->buf + xfer->done;
     int rc;
 
-    len = len < SLICE_MAX ? len : SLICE_MAX;
+    len = len < slice ? len : slice;
     rc = chempi_cma_read(xfer->ep->cma_pid, dst, rx->iter,
                          xfer->addr + xfer->done, len, &got);
     xfer->done += got;
@@ -168,7 +177,7 @@ static int advance_shared(struct shm_xfer *xfer)
 {
     struct shm_share *share = share_in(xfer);
     uint32_t count = chunk_count(xfer->want);
-    uint64_t budget = SLICE_MAX;
+    uint64_t budget = slice_max(xfer);
 
     while (!xfer->is_claimed) {
         uint32_t k =
@@ -203,7 +212,7 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
     dev->has_work = true;
     /* A sleeping sender would not gain from being woken. */
     if (xfer->share < SHM_HELP_SLOTS && !xfer->rx->iter &&
-        xfer->want >= SHM_SHARE_MIN &&
+        xfer->want >= chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
         atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
             CHEMPI_WAKE_AWAKE &&
         chempi_shm_ring_try(ep, 0) == 0) {
@@ -216,6 +225,7 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
             .want = xfer->want,
         };
         xfer->is_shared = true;
+        dev->shared++;
         shm_publish(ep, line, dev->base.params.services->is_wake_registered);
     }
 }
@@ -239,7 +249,7 @@ static int give_help(struct shm_xfer *xfer)
     struct shm_ep *ep = xfer->ep;
     struct shm_share *share = &ep->tx_pair->shares[xfer->share];
     uint32_t count = chunk_count(xfer->want);
-    uint64_t budget = SLICE_MAX;
+    uint64_t budget = slice_max(xfer);
     int events = 0;
 
     while (budget > 0) {

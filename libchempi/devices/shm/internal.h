@@ -9,12 +9,9 @@
 #include "libchempi/ddi.h"
 #include "libchempi/devices/shm/ring.h"
 
-#define SHM_HOT_MAX 4u       /* rings that are polled directly */
-#define SHM_DRAIN_BUDGET 64  /* lines per ring and progress */
-#define SHM_EAGER_MAX 8192u  /* bytes; <= a quarter of the data */
-#define SHM_EAGER_BEST 4096u /* bytes, default end of the range */
-#define SHM_SHARE_MIN 65536u /* bytes of a single copy worth sharing */
-#define SHM_CHUNK_MAX 4096u  /* bytes of a pipelined message, likewise */
+#define SHM_HOT_MAX 4u      /* rings that are polled directly */
+#define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
+#define SHM_CHUNK_MAX 4096u /* bytes of a pipelined message, likewise */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -22,6 +19,18 @@ enum shm_protocol {
     SHM_PROTOCOL_SINGLE_COPY,
     SHM_PROTOCOL_PIPELINE, /* where single copy is refused or told not to */
     SHM_PROTOCOL_COUNT
+};
+
+/* Places in the panel's table of settings. */
+enum shm_setting {
+    SHM_SET_EAGER_MAX,
+    SHM_SET_SINGLE_COPY,
+    SHM_SET_SHARE_MIN,
+    SHM_SET_SLICE,
+    SHM_SET_DRAIN,
+    SHM_SET_PUMP,
+    SHM_SET_CONTEST,
+    SHM_SET_COUNT
 };
 
 struct shm_dev;
@@ -116,6 +125,7 @@ struct shm_ep {
 struct shm_dev {
     struct chempi_dev base;
     struct shm_inbox *inbox; /* this process's */
+    int drain_budget;        /* lines per ring and progress */
     uint32_t hot_count;
     bool has_work; /* busy, copying or helping is not empty */
     struct shm_ep *hot[SHM_HOT_MAX];
@@ -139,6 +149,11 @@ struct shm_dev {
     struct chempi_list xfer_free;
     struct chempi_err broken; /* why an endpoint was given up */
     unsigned char probe_byte; /* what peers read to try single copy */
+    uint64_t refused; /* peers whose memory the kernel lets us not read */
+    uint64_t shared;  /* single copies that both sides took part in */
+    uint64_t bells;   /* heard */
+    struct chempi_dev_caps caps;
+    uint64_t protocol_max[SHM_PROTOCOL_COUNT];
 };
 
 static inline struct shm_dev *shm_dev_of(const struct shm_ep *ep)

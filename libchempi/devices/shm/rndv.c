@@ -22,7 +22,6 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
 
-#define PUMP_BUDGET 8 /* chunks per endpoint and progress */
 #define POOL_START 16u
 
 /* --- the pool --- */
@@ -263,7 +262,8 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
                          uint32_t protocol)
 {
     bool is_offered = protocol == SHM_PROTOCOL_SINGLE_COPY && !tx->iter &&
-                      !ep->peer_refuses_cma;
+                      !ep->peer_refuses_cma &&
+                      chempi_dev_setting(ep->base.dev, SHM_SET_SINGLE_COPY);
     struct shm_xfer *xfer;
     struct shm_line *line;
     int rc;
@@ -279,7 +279,8 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     xfer->tx = tx;
     xfer->len = tx->env.len;
     shm_dev_of(ep)->outgoing++;
-    if (is_offered && xfer->len >= SHM_SHARE_MIN)
+    if (is_offered &&
+        xfer->len >= chempi_dev_setting(ep->base.dev, SHM_SET_SHARE_MIN))
         xfer->share = get_share(ep);
     tx->ep = &ep->base;
     line = shm_next_line(ep);
@@ -317,9 +318,10 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
 
 int chempi_shm_rndv_pump(struct shm_ep *ep)
 {
+    int budget = (int)chempi_dev_setting(ep->base.dev, SHM_SET_PUMP);
     int events = 0;
 
-    while (!chempi_list_is_empty(&ep->pumping) && events < PUMP_BUDGET) {
+    while (!chempi_list_is_empty(&ep->pumping) && events < budget) {
         struct shm_xfer *xfer = CHEMPI_CONTAINER_OF(
             chempi_list_first(&ep->pumping), struct shm_xfer, link);
         uint64_t left = xfer->want - xfer->done;

@@ -14,31 +14,119 @@ static const char *const protocol_names[SHM_PROTOCOL_COUNT] = {
     [SHM_PROTOCOL_SINGLE_COPY] = "single-copy",
     [SHM_PROTOCOL_PIPELINE] = "pipeline",
 };
-static const uint64_t protocol_max[SHM_PROTOCOL_COUNT] = {
-    [SHM_PROTOCOL_SHORT] = SHM_INLINE_MAX,
-    [SHM_PROTOCOL_EAGER] = SHM_EAGER_BEST,
-    [SHM_PROTOCOL_SINGLE_COPY] = UINT64_MAX,
-    [SHM_PROTOCOL_PIPELINE] = UINT64_MAX,
+
+static const struct chempi_setting settings[SHM_SET_COUNT] = {
+    [SHM_SET_EAGER_MAX] =
+        {"shm", "eager_max",
+         "Up to which size messages go eagerly where no connection table says "
+         "otherwise, in bytes.",
+         4096, 64, SHM_EAGER_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
+    [SHM_SET_SINGLE_COPY] =
+        {"shm", "single_copy",
+         "Whether large messages are read from the sender's memory, where the "
+         "kernel allows it.",
+         1, 0, 1, &chempi_words_switch, CHEMPI_SETTING_LOCAL, true, true},
+    [SHM_SET_SHARE_MIN] =
+        {"shm", "share_min",
+         "From which size on the sender may help the receiver to copy, in "
+         "bytes.",
+         65536, 4096, UINT64_MAX, NULL, CHEMPI_SETTING_LOCAL, false, false},
+    [SHM_SET_SLICE] = {"shm", "slice",
+                       "How much of a single copy is done at a time, in bytes.",
+                       1 << 20, 4096, 1 << 30, NULL, CHEMPI_SETTING_LOCAL,
+                       false, false},
+    [SHM_SET_DRAIN] =
+        {"shm", "drain",
+         "How many lines of one ring are taken at a time, a count.", 64, 1,
+         1 << 20, NULL, CHEMPI_SETTING_LOCAL, true, false},
+    [SHM_SET_PUMP] =
+        {"shm", "pump",
+         "How many pieces of pipelined messages to one process are sent at a "
+         "time, a count.",
+         8, 1, 1 << 20, NULL, CHEMPI_SETTING_LOCAL, false, false},
+    [SHM_SET_CONTEST] =
+        {"shm", "contest",
+         "How often a process must ring its bell before its ring may be "
+         "polled in place of another's, a count.",
+         256, 1, 1 << 30, NULL, CHEMPI_SETTING_LOCAL, false, false},
 };
 
-static const struct chempi_dev_caps shm_caps = {
-    .protocols = protocol_names,
-    .protocol_count = SHM_PROTOCOL_COUNT,
-    .flags = CHEMPI_DEV_SAME_NODE,
-    .inject_max = SHM_EAGER_BEST,
-    .protocol_max = protocol_max,
-    .eager_max = SHM_EAGER_MAX,
+static struct shm_dev *to_shm(struct chempi_dev *dev)
+{
+    return (struct shm_dev *)dev;
+}
+
+static uint64_t read_refused(struct chempi_dev *dev)
+{
+    return to_shm(dev)->refused;
+}
+
+static uint64_t read_shared(struct chempi_dev *dev)
+{
+    return to_shm(dev)->shared;
+}
+
+static uint64_t read_bells(struct chempi_dev *dev)
+{
+    return to_shm(dev)->bells;
+}
+
+static uint64_t read_polled(struct chempi_dev *dev)
+{
+    return to_shm(dev)->hot_count;
+}
+
+static uint64_t read_transfers(struct chempi_dev *dev)
+{
+    return to_shm(dev)->outgoing;
+}
+
+static const struct chempi_gauge gauges[] = {
+    {"single_copy_refused",
+     "Processes whose large messages are copied twice, because reading their "
+     "memory was refused or is turned off, a count.",
+     CHEMPI_GAUGE_COUNTER, read_refused},
+    {"copies_shared",
+     "Single copies in which the sender was asked to help, a count.",
+     CHEMPI_GAUGE_COUNTER, read_shared},
+    {"bells",
+     "Times that a process rang because its ring is not polled, a "
+     "count.",
+     CHEMPI_GAUGE_COUNTER, read_bells},
+    {"rings_polled", "Processes whose ring is polled, a count.",
+     CHEMPI_GAUGE_LEVEL, read_polled},
+    {"transfers", "Large messages on their way from here, a count.",
+     CHEMPI_GAUGE_LEVEL, read_transfers},
 };
 
 static const struct chempi_dev_panel shm_panel = {
     .text = "messages between processes of one node",
     .protocols = protocol_names,
     .protocol_count = SHM_PROTOCOL_COUNT,
+    .settings = settings,
+    .setting_count = SHM_SET_COUNT,
+    .gauges = gauges,
+    .gauge_count = CHEMPI_ARRAY_LEN(gauges),
 };
 
-static struct shm_dev *to_shm(struct chempi_dev *dev)
+static void take_settings(struct shm_dev *dev)
 {
-    return (struct shm_dev *)dev;
+    uint64_t eager_max = chempi_dev_setting(&dev->base, SHM_SET_EAGER_MAX);
+
+    dev->drain_budget = (int)chempi_dev_setting(&dev->base, SHM_SET_DRAIN);
+    dev->protocol_max[SHM_PROTOCOL_SHORT] = SHM_INLINE_MAX;
+    dev->protocol_max[SHM_PROTOCOL_EAGER] = eager_max;
+    dev->protocol_max[SHM_PROTOCOL_SINGLE_COPY] = UINT64_MAX;
+    dev->protocol_max[SHM_PROTOCOL_PIPELINE] = UINT64_MAX;
+    dev->caps = (struct chempi_dev_caps){
+        .protocols = protocol_names,
+        .protocol_count = SHM_PROTOCOL_COUNT,
+        .flags = CHEMPI_DEV_SAME_NODE,
+        .inject_max = eager_max,
+        .protocol_max = dev->protocol_max,
+        .eager_max = SHM_EAGER_MAX,
+    };
+    dev->base.caps = &dev->caps;
 }
 
 static void shm_close(struct chempi_dev *base)
@@ -63,8 +151,8 @@ static int shm_open(const struct chempi_dev_params *params,
     if (!dev)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     dev->base.ops = &chempi_shm_ops;
-    dev->base.caps = &shm_caps;
     dev->base.params = *params;
+    take_settings(dev);
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);
     chempi_list_init(&dev->helping);
@@ -153,7 +241,7 @@ static int shm_progress(struct chempi_dev *base)
 
     for (uint32_t i = 0; i < dev->hot_count; i++) {
         if (chempi_shm_ring_has_line(dev->hot[i]))
-            events += chempi_shm_ring_drain(dev->hot[i], SHM_DRAIN_BUDGET);
+            events += chempi_shm_ring_drain(dev->hot[i], dev->drain_budget);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->summary,
                                              memory_order_relaxed) != 0))

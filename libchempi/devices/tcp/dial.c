@@ -25,7 +25,6 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define AGAIN_MAX 8 /* times that one address is tried again */
 #define PURPOSE "chempi tcp device"
 
 enum step { STEP_CALL, STEP_REPLY, STEP_VERDICT };
@@ -160,11 +159,14 @@ static void next_address(struct chempi_tcp_link *link, int code)
 static void try_again(struct chempi_tcp_link *link, int code)
 {
     chempi_tcp_link_close_fd(link);
-    if (link->attempt->step == STEP_CALL || link->attempt->again == AGAIN_MAX) {
+    if (link->attempt->step == STEP_CALL ||
+        link->attempt->again >=
+            chempi_tcp_setting(link, CHEMPI_TCP_SET_DIAL_AGAIN)) {
         next_address(link, code);
         return;
     }
     link->attempt->again++;
+    chempi_tcp_dev_of(link)->redials++;
     call(link);
 }
 
@@ -267,7 +269,7 @@ static void call(struct chempi_tcp_link *link)
         next_address(link, fd);
         return;
     }
-    chempi_tcp_link_set_options(fd);
+    chempi_tcp_link_set_options(chempi_tcp_dev_of(link), fd);
     bind_source(link, fd, link->peer.u.sa.sa_family);
     link->item = (struct chempi_poll_item){.fd = fd, .ready = dial_ready};
     if (chempi_sys->connect(fd, &link->peer.u.sa,

@@ -15,9 +15,8 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
-#define BEHIND 4096u      /* room for frames behind a direct read, bytes */
-#define BUDGET (1u << 20) /* bytes of one poll */
-#define RUNS_MAX 16       /* runs of user memory in one read */
+#define BEHIND 4096u /* room for frames behind a direct read, bytes */
+#define RUNS_MAX 16  /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
@@ -400,7 +399,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
 
 int chempi_tcp_input_poll(struct chempi_tcp_link *link)
 {
-    size_t budget = BUDGET;
+    size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_READ);
     int events = 0;
 
     while (link->state == CHEMPI_TCP_UP && budget) {

@@ -34,7 +34,11 @@
 #define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
 #define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
 
-enum { CHEMPI_TCP_PROTO_EAGER, CHEMPI_TCP_PROTO_RENDEZVOUS };
+enum {
+    CHEMPI_TCP_PROTO_EAGER,
+    CHEMPI_TCP_PROTO_RENDEZVOUS,
+    CHEMPI_TCP_PROTO_COUNT
+};
 
 /* What the device keeps in chempi_tx.priv and chempi_rx.priv. */
 enum {
@@ -56,6 +60,22 @@ enum chempi_tcp_state {
     CHEMPI_TCP_UP,
     CHEMPI_TCP_ENDED, /* the peer has said BYE */
     CHEMPI_TCP_BROKEN
+};
+
+/* Places in the panel's table of settings. */
+enum chempi_tcp_setting {
+    CHEMPI_TCP_SET_EAGER_MAX,
+    CHEMPI_TCP_SET_CHUNK,
+    CHEMPI_TCP_SET_QUEUE,
+    CHEMPI_TCP_SET_FLUSH,
+    CHEMPI_TCP_SET_READ,
+    CHEMPI_TCP_SET_DIAL_AGAIN,
+    CHEMPI_TCP_SET_WARM_MISSES,
+    CHEMPI_TCP_SET_COOL_MISSES,
+    CHEMPI_TCP_SET_KEEPALIVE_IDLE,
+    CHEMPI_TCP_SET_KEEPALIVE_EVERY,
+    CHEMPI_TCP_SET_KEEPALIVE_COUNT,
+    CHEMPI_TCP_SET_COUNT
 };
 
 struct chempi_tcp_dev;
@@ -158,6 +178,11 @@ struct chempi_tcp_dev {
     int reserve_fd; /* given up to answer when descriptors run out */
     struct chempi_poll_item timer;
     struct chempi_tcp_card card; /* ours */
+    struct chempi_dev_caps caps;
+    uint64_t protocol_max[CHEMPI_TCP_PROTO_COUNT];
+    uint64_t opened;  /* connections that became usable */
+    uint64_t redials; /* attempts that were made again */
+    uint64_t blocked; /* times that the kernel took no more */
     uint8_t rbuf[CHEMPI_TCP_RBUF];
     uint8_t scratch[CHEMPI_TCP_SCRATCH];
 };
@@ -171,6 +196,17 @@ chempi_tcp_dev_of(const struct chempi_tcp_link *link)
 /* tcp.c: make the upcalls that are owed and write what can be written;
  * returns the number of events. */
 int chempi_tcp_work(struct chempi_tcp_dev *dev);
+
+/* panel.c: what tools may see and set. */
+extern const struct chempi_dev_panel chempi_tcp_panel;
+/* Capabilities as the settings say. */
+void chempi_tcp_panel_take(struct chempi_tcp_dev *dev);
+
+static inline size_t chempi_tcp_setting(const struct chempi_tcp_link *link,
+                                        enum chempi_tcp_setting i)
+{
+    return (size_t)chempi_dev_setting(&chempi_tcp_dev_of(link)->dev, i);
+}
 
 /* link.c: endpoints and links. */
 
@@ -200,7 +236,7 @@ void chempi_tcp_link_heat(struct chempi_tcp_link *link);
 /* room() is owed to the endpoint. */
 void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep);
 /* Options of a connection or of a listener, which hands them on. */
-void chempi_tcp_link_set_options(int fd);
+void chempi_tcp_link_set_options(struct chempi_tcp_dev *dev, int fd);
 /* "127.0.0.1:4711 (process 3)" */
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX]);

@@ -15,25 +15,28 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
-/* A host that is silent is asked after IDLE_S, then every EVERY_S; after
- * COUNT questions without an answer it is lost. */
-#define KEEPALIVE_IDLE_S 30
-#define KEEPALIVE_EVERY_S 10
-#define KEEPALIVE_COUNT 6
-
 static void set_option(int fd, int level, int name, int value)
 {
     /* They tune; a connection works without. */
     (void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-void chempi_tcp_link_set_options(int fd)
+void chempi_tcp_link_set_options(struct chempi_tcp_dev *dev, int fd)
 {
+    static const struct {
+        int option;
+        enum chempi_tcp_setting setting;
+    } all[] = {
+        {TCP_KEEPIDLE, CHEMPI_TCP_SET_KEEPALIVE_IDLE},
+        {TCP_KEEPINTVL, CHEMPI_TCP_SET_KEEPALIVE_EVERY},
+        {TCP_KEEPCNT, CHEMPI_TCP_SET_KEEPALIVE_COUNT},
+    };
+
     set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
     set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_EVERY_S);
-    set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_COUNT);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(all); i++)
+        set_option(fd, IPPROTO_TCP, all[i].option,
+                   (int)chempi_dev_setting(&dev->dev, all[i].setting));
 }
 
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
@@ -293,6 +296,7 @@ int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd)
         return rc;
     }
     link->state = CHEMPI_TCP_UP;
+    dev->opened++;
     link->is_blocked = false;
     link->is_armed = false;
     chempi_tcp_link_heat(link);

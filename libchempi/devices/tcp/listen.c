@@ -332,8 +332,8 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
     if (address->u.sa.sa_family == AF_INET6 &&
         IN6_IS_ADDR_UNSPECIFIED(&address->u.in6.sin6_addr))
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
-                         sizeof(off)); /* else IPv6 alone must do */
-    chempi_tcp_link_set_options(fd);   /* accepted ones inherit them */
+                         sizeof(off));    /* else IPv6 alone must do */
+    chempi_tcp_link_set_options(dev, fd); /* accepted ones inherit them */
     if (chempi_sys->bind(fd, &address->u.sa, len) < 0 ||
         chempi_sys->listen(fd, BACKLOG) < 0 ||
         getsockname(fd, &address->u.sa, &len) < 0) {

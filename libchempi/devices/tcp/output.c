@@ -14,15 +14,10 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
-#define OUT_SOFT (64u * 1024u) /* small messages wait in `out` up to here */
-#define OUT_MIN 4096u          /* first allocation */
-#define CHUNK (256u * 1024u)   /* payload of one DATA */
-#define BUDGET (2u * 1024u * 1024u) /* bytes of one flush */
-#define ON_STACK 512u               /* a message up to here is copied once */
-#define RUNS_MAX 16                 /* runs of user memory in one write */
-#define RUNS_WORTH (16u * 1024u)    /* bytes that make it worth while */
-
-static_assert(CHUNK <= CHEMPI_TCP_CHUNK_MAX, "pieces fit");
+#define OUT_MIN 4096u            /* first allocation */
+#define ON_STACK 512u            /* a message up to here is copied once */
+#define RUNS_MAX 16              /* runs of user memory in one write */
+#define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
 bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link)
 {
@@ -47,6 +42,7 @@ static void block(struct chempi_tcp_link *link)
     int rc;
 
     link->is_blocked = true;
+    dev->blocked++;
     if (link->is_armed)
         return;
     rc = chempi_pollset_modify(dev->dev.params.services->pollset, &link->item,
@@ -190,7 +186,7 @@ static int inject_later(struct chempi_tcp_link *link,
     size_t total = sizeof(struct chempi_tcp_eager) + len;
     uint8_t *to;
 
-    if (used && used + total > OUT_SOFT)
+    if (used && used + total > chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE))
         return -EAGAIN;
     to = reserve(&link->out, total);
     if (!to)
@@ -263,6 +259,7 @@ static void start_current(struct chempi_tcp_link *link)
     bool is_bulk = chempi_list_is_empty(&link->eager) ||
                    (link->is_bulk_turn && !chempi_list_is_empty(&link->bulk));
     struct chempi_list *from = is_bulk ? &link->bulk : &link->eager;
+    uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
     struct chempi_tx *tx;
     uint64_t left;
 
@@ -272,7 +269,8 @@ static void start_current(struct chempi_tcp_link *link)
     chempi_list_remove(&tx->link);
     left = tx->priv[CHEMPI_TCP_TX_END] - tx->priv[CHEMPI_TCP_TX_POS];
     if (is_bulk) {
-        left = left < CHUNK ? left : CHUNK;
+        if (left > chunk)
+            left = chunk;
         c->head_len = (uint32_t)chempi_tcp_frame_put_data(
             c->head, tx->priv[CHEMPI_TCP_TX_RECEIVER],
             tx->priv[CHEMPI_TCP_TX_POS], (uint32_t)left);
@@ -400,7 +398,9 @@ static void after_flush(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
 
-    if (link->ep->is_starved && link->out.tail - link->out.head < OUT_SOFT / 2)
+    if (link->ep->is_starved &&
+        link->out.tail - link->out.head <
+            chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2)
         chempi_tcp_link_owe_room(link->ep);
     if (!link->is_blocked && link->state == CHEMPI_TCP_UP &&
         !chempi_tcp_output_is_empty(link) &&
@@ -413,7 +413,7 @@ static void after_flush(struct chempi_tcp_link *link)
 void chempi_tcp_output_flush(struct chempi_tcp_link *link)
 {
     struct iovec iov[RUNS_MAX + 2];
-    size_t budget = BUDGET;
+    size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_FLUSH);
 
     link->is_blocked = false;
     while (link->state == CHEMPI_TCP_UP && !chempi_tcp_output_is_empty(link) &&

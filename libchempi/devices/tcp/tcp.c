@@ -22,37 +22,10 @@
 
 #define DRAIN_TICK_NS 1000000L /* how often acknowledgements are looked at */
 #define LAST_READS 64          /* reads of what nobody wants any more */
-/* A hot link that has found nothing this often is read at every 8th, then at
- * every 64th call only; epoll finds it in between. */
-#define WARM_MISSES 64u
-#define COOL_MISSES 2048u
+/* A hot link that finds nothing is read at every 8th, then at every 64th call
+ * only; epoll finds it in between. */
 #define WARM_MASK 7u
 #define COOL_MASK 63u
-
-static const char *const protocol_names[] = {
-    [CHEMPI_TCP_PROTO_EAGER] = "eager",
-    [CHEMPI_TCP_PROTO_RENDEZVOUS] = "rendezvous",
-};
-
-static const uint64_t protocol_max[] = {
-    [CHEMPI_TCP_PROTO_EAGER] = CHEMPI_TCP_EAGER_MAX,
-    [CHEMPI_TCP_PROTO_RENDEZVOUS] = UINT64_MAX,
-};
-
-static const struct chempi_dev_caps caps = {
-    .protocols = protocol_names,
-    .protocol_count = CHEMPI_ARRAY_LEN(protocol_names),
-    .flags = CHEMPI_DEV_NEEDS_CARD | CHEMPI_DEV_HAS_FDS,
-    .inject_max = CHEMPI_TCP_INJECT_MAX,
-    .protocol_max = protocol_max,
-    .eager_max = CHEMPI_TCP_EAGER_MAX,
-};
-
-static const struct chempi_dev_panel panel = {
-    .text = "messages over any network that speaks TCP/IP",
-    .protocols = protocol_names,
-    .protocol_count = CHEMPI_ARRAY_LEN(protocol_names),
-};
 
 static struct chempi_tcp_dev *dev_of(struct chempi_dev *dev)
 {
@@ -74,8 +47,8 @@ static int tcp_open(const struct chempi_dev_params *params,
 
     if (!dev)
         return chempi_err_set(err, -ENOMEM, "out of memory for device tcp");
-    dev->dev = (struct chempi_dev){
-        .ops = &chempi_tcp_ops, .caps = &caps, .params = *params};
+    dev->dev = (struct chempi_dev){.ops = &chempi_tcp_ops, .params = *params};
+    chempi_tcp_panel_take(dev);
     chempi_list_init(&dev->flush);
     chempi_list_init(&dev->done);
     chempi_list_init(&dev->room);
@@ -340,10 +313,12 @@ int chempi_tcp_work(struct chempi_tcp_dev *dev)
 static bool is_due(const struct chempi_tcp_dev *dev,
                    const struct chempi_tcp_link *link)
 {
-    if (link->misses < WARM_MISSES)
+    if (link->misses < chempi_tcp_setting(link, CHEMPI_TCP_SET_WARM_MISSES))
         return true;
-    return (dev->tick & (link->misses < COOL_MISSES ? WARM_MASK : COOL_MASK)) ==
-           0;
+    return (dev->tick &
+            (link->misses < chempi_tcp_setting(link, CHEMPI_TCP_SET_COOL_MISSES)
+                 ? WARM_MASK
+                 : COOL_MASK)) == 0;
 }
 
 static int tcp_progress(struct chempi_dev *d)
@@ -494,7 +469,7 @@ static void tcp_close(struct chempi_dev *d)
 const struct chempi_dev_ops chempi_tcp_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "tcp",
-    .panel = &panel,
+    .panel = &chempi_tcp_panel,
     .open = tcp_open,
     .card = tcp_card,
     .connect = tcp_connect,
