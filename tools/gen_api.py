@@ -438,7 +438,8 @@ class Body:
         self.declare()
         self.check_phase()
         objects = [a for a in self.args if a.kind == 'object']
-        objects.sort(key=lambda a: 'x_%s->' % a.name not in self.blamed)
+        objects.sort(
+            key=lambda a: 'x_%s->' % a.name not in self.blamed + '->')
         for a in objects:
             self.check_object(a)
         self.find_root()
