@@ -102,6 +102,12 @@ def declaration(returns, name, params, tail=''):
     return wrap('%s%s%s(%s)%s;' % (returns, space, name, params, tail)) + '\n'
 
 
+def user_params(text):
+    """Weights may be MPI_UNWEIGHTED, a small address. GCC warns of it where
+    the parameter is written as an array; the type is the same."""
+    return re.sub(r'(\w*weights)\[\]', r'*\1', text)
+
+
 def enum(tag, prefix, constants):
     rows = [(n, v) for n, _, v in constants if n.startswith(prefix)]
     body = ',\n'.join('    %s = %s' % row for row in rows)
@@ -149,8 +155,8 @@ def main(api_dir, output):
         tail = (' CHEMPI_DEPRECATED("%s")' % f.deprecated
                 if f.deprecated else '')
         for prefix in ('', 'P'):
-            out.append(declaration(f.returns, prefix + f.name, f.param_text,
-                                   tail))
+            out.append(declaration(f.returns, prefix + f.name,
+                                   user_params(f.param_text), tail))
     out.append('\n' + INTEROP % interop_prototypes() + TAIL)
     with open(output, 'w', encoding='utf-8') as h:
         h.write(''.join(out))
