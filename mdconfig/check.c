@@ -36,9 +36,9 @@ static void check_device(struct chempi_check *c, const struct chempi_desc *d,
 
     if (device->remark)
         add(c, CHEMPI_CHECK_WARNING,
-            chempi_arena_format(&c->arena, "%s:%zu: network %s: device %s %s",
-                                d->file, n->line, n->name, n->device,
-                                device->remark));
+            chempi_arena_format(
+                &c->arena, "%s:%zu:%zu: network %s: device %s %s", d->file,
+                n->line, n->column, n->name, n->device, device->remark));
 }
 
 /* The time jumps where a protocol's limit, and not its speed, ends its use:
@@ -62,10 +62,11 @@ static void check_limit(struct chempi_check *c, const struct chempi_desc *d,
     add(c, CHEMPI_CHECK_WARNING,
         chempi_arena_format(
             &c->arena,
-            "%s:%zu: network %s: the time %s from %s to %s behind %s, where "
+            "%s:%zu:%zu: network %s: the time %s from %s to %s behind %s, "
+            "where "
             "`%s` of protocol %s lies; is this limit meant, and are the "
             "figures of %s and %s right?",
-            d->file, n->line, n->name, falls ? "falls" : "jumps",
+            d->file, n->line, n->column, n->name, falls ? "falls" : "jumps",
             chempi_text_put_time(low, here), chempi_text_put_time(high, there),
             chempi_text_put_size(size, piece->max_len), falls ? "min" : "max",
             n->protocols[limited].name, n->protocols[piece->line].name,
@@ -99,11 +100,12 @@ static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
     for (size_t i = 0; i < n->protocol_count; i++) {
         if (!used[i])
             add(c, CHEMPI_CHECK_WARNING,
-                chempi_arena_format(&c->arena,
-                                    "%s:%zu: network %s: protocol %s is not "
-                                    "the fastest at any size",
-                                    d->file, n->line, n->name,
-                                    n->protocols[i].name));
+                chempi_arena_format(
+                    &c->arena,
+                    "%s:%zu:%zu: network %s: protocol %s is not "
+                    "the fastest at any size",
+                    d->file, n->line, n->column, n->name,
+                    n->protocols[i].name));
     }
 }
 
@@ -128,9 +130,9 @@ static void check_figures(struct chempi_check *c, const struct chempi_desc *d,
     if (at > 0 && !n->implied)
         add(c, CHEMPI_CHECK_NOTE,
             chempi_arena_format(&c->arena,
-                                "%s:%zu: network %s: default figures, not "
+                                "%s:%zu:%zu: network %s: default figures, not "
                                 "measured ones, for %s",
-                                d->file, n->line, n->name, names));
+                                d->file, n->line, n->column, n->name, names));
 }
 
 /* Nodes attached to each network, whatever the direction. */
@@ -149,19 +151,20 @@ static void check_networks(struct chempi_check *c, const struct chempi_graph *g)
 {
     const struct chempi_desc *d = g->desc;
     uint32_t *members = count_members(d);
-    size_t line = 0;
+    const struct chempi_desc_network *before = NULL;
 
     for (uint32_t i = 0; i < d->network_count; i++) {
         const struct chempi_desc_network *n = &d->networks[i];
 
         if (!n->inside_node && members[i] < 2)
             add(c, CHEMPI_CHECK_WARNING,
-                chempi_arena_format(&c->arena, "%s:%zu: network %s joins %s",
-                                    d->file, n->line, n->name,
+                chempi_arena_format(&c->arena,
+                                    "%s:%zu:%zu: network %s joins %s", d->file,
+                                    n->line, n->column, n->name,
                                     members[i] ? "one node only" : "no nodes"));
-        if (n->line == line && line > 0)
+        if (before && n->line == before->line && n->column == before->column)
             continue; /* of the same key as the one before */
-        line = n->line;
+        before = n->line > 0 ? n : NULL;
         check_device(c, d, n);
         check_protocols(c, d, n);
         check_figures(c, d, n);
@@ -190,14 +193,15 @@ static bool check_interfaces(struct chempi_check *c,
             if (!address && !is_same_text(a->interface, b->interface))
                 continue;
             add(c, CHEMPI_CHECK_WARNING,
-                chempi_arena_format(
-                    &c->arena,
-                    "%s:%zu: node %s: networks %s and %s share the %s %s, so "
-                    "their bandwidth is counted twice",
-                    d->file, n->line, n->name, d->networks[a->network].name,
-                    d->networks[b->network].name,
-                    address ? "address" : "interface",
-                    address ? a->address : a->interface));
+                chempi_arena_format(&c->arena,
+                                    "%s:%zu:%zu: node %s: networks %s and %s "
+                                    "share the %s %s, so "
+                                    "their bandwidth is counted twice",
+                                    d->file, n->line, n->column, n->name,
+                                    d->networks[a->network].name,
+                                    d->networks[b->network].name,
+                                    address ? "address" : "interface",
+                                    address ? a->address : a->interface));
             return true;
         }
     }
@@ -230,10 +234,10 @@ static void check_addresses(struct chempi_check *c, const struct chempi_desc *d)
             found++;
             add(c, CHEMPI_CHECK_ERROR,
                 chempi_arena_format(&c->arena,
-                                    "%s:%zu: nodes %s and %s have the same "
+                                    "%s:%zu:%zu: nodes %s and %s have the same "
                                     "address %s on network %s",
-                                    d->file, n->line, d->nodes[other].name,
-                                    n->name, a->address,
+                                    d->file, n->line, n->column,
+                                    d->nodes[other].name, n->name, a->address,
                                     d->networks[a->network].name));
         }
     }
@@ -268,9 +272,9 @@ static void check_nodes(struct chempi_check *c, const struct chempi_graph *g)
             add(c, CHEMPI_CHECK_WARNING,
                 chempi_arena_format(
                     &c->arena,
-                    "%s:%zu: gateway %s is attached to %s, so it has "
+                    "%s:%zu:%zu: gateway %s is attached to %s, so it has "
                     "nothing to forward between",
-                    d->file, n->line,
+                    d->file, n->line, n->column,
                     chempi_show_members(g, i, names, sizeof(names)),
                     networks ? "one network" : "no network"));
     }
@@ -342,8 +346,9 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
                  "them to a common network or say `gateway: true` for a node "
                  "that is attached to both sides";
     add(c, CHEMPI_CHECK_ERROR,
-        chempi_arena_format(&c->arena, "%s:%zu: %s cannot reach %s: %s",
+        chempi_arena_format(&c->arena, "%s:%zu:%zu: %s cannot reach %s: %s",
                             g->desc->file, chempi_graph_model(g, a)->line,
+                            chempi_graph_model(g, a)->column,
                             chempi_show_members(g, a, from, sizeof(from)),
                             chempi_show_members(g, b, to, sizeof(to)), remedy));
     c->findings[c->count - 1].is_reach = true;
@@ -411,10 +416,11 @@ static void check_loss(struct chempi_check *c, const struct reach *r,
         chempi_desc_fold(names, count, to, sizeof(to));
         add(c, CHEMPI_CHECK_WARNING,
             chempi_arena_format(&c->arena,
-                                "%s:%zu: gateway %s is a single point of "
+                                "%s:%zu:%zu: gateway %s is a single point of "
                                 "failure: without it %s cannot reach %s",
                                 g->desc->file,
                                 chempi_graph_model(g, lost)->line,
+                                chempi_graph_model(g, lost)->column,
                                 chempi_graph_model(g, lost)->name, from, to));
     }
     free(names);

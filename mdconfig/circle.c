@@ -81,8 +81,12 @@ static void add_waits(struct waits *w, const struct chempi_route_stage *stages,
         for (uint32_t m = g->in_first[far]; m < g->in_first[far + 1]; m++) {
             uint32_t b = g->in[m];
 
-            if (b != a && chempi_hops_is_equal(g, b, stages, i + 1))
-                add_wait(w, buffer_of(w, near, a), buffer_of(w, far, b));
+            uint32_t waiting;
+
+            if (b == a || !chempi_hops_is_equal(g, b, stages, i + 1))
+                continue;
+            waiting = buffer_of(w, near, a);
+            add_wait(w, waiting, buffer_of(w, far, b));
         }
     }
 }

@@ -55,6 +55,7 @@ struct chempi_desc_network {
     bool inside_node;
     bool implied; /* not in the description */
     size_t line;  /* 0: implied */
+    size_t column;
     struct chempi_desc_protocol *protocols;
     size_t protocol_count;
 };
@@ -74,6 +75,7 @@ struct chempi_desc_node {
     double forward_us;
     uint32_t node_class;
     size_t line;
+    size_t column;
     struct chempi_desc_attachment *attachments;
     size_t attachment_count;
     size_t attachment_room;

@@ -154,6 +154,7 @@ static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,
         *node = *model;
         node->name = chempi_arena_text(&d->arena, name);
         node->line = chempi_yaml_line(r->yaml, at);
+        node->column = chempi_yaml_column(r->yaml, at);
         chempi_names_add(&d->node_names, node->name, d->node_count++);
     }
     return 0;

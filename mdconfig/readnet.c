@@ -596,6 +596,7 @@ static int add_networks(struct chempi_reader *r, struct making *m)
         *net = m->model;
         net->name = chempi_arena_text(&d->arena, name);
         net->line = chempi_yaml_line(r->yaml, m->key);
+        net->column = chempi_yaml_column(r->yaml, m->key);
         chempi_names_add(&d->network_names, net->name, d->network_count++);
     }
     return 0;

@@ -273,6 +273,14 @@ size_t chempi_yaml_line(const struct chempi_yaml *yaml, chempi_yaml_value value)
     return node ? node->start_mark.line + 1 : 1;
 }
 
+size_t chempi_yaml_column(const struct chempi_yaml *yaml,
+                          chempi_yaml_value value)
+{
+    const yaml_node_t *node = node_of(yaml, value);
+
+    return node ? node->start_mark.column + 1 : 1;
+}
+
 size_t chempi_yaml_count(const struct chempi_yaml *yaml,
                          chempi_yaml_value value)
 {

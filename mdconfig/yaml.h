@@ -51,6 +51,8 @@ const char *chempi_yaml_text(const struct chempi_yaml *yaml,
                              chempi_yaml_value value);
 size_t chempi_yaml_line(const struct chempi_yaml *yaml,
                         chempi_yaml_value value); /* from 1 */
+size_t chempi_yaml_column(const struct chempi_yaml *yaml,
+                          chempi_yaml_value value); /* from 1 */
 
 /* Items of a list or mapping. */
 size_t chempi_yaml_count(const struct chempi_yaml *yaml,
