@@ -123,6 +123,8 @@ static void set_environment(const struct chempi_rank *rank,
     set_number("CHEMPI_LOCAL_SIZE", s->local_size);
     (void)setenv("CHEMPI_NODE", s->spec->node_names[s->node], 1);
     (void)setenv("CHEMPI_JOB", s->spec->id, 1);
+    set_number("CHEMPI_MAXPROCS", app->count);
+    (void)setenv("CHEMPI_WDIR", app->wdir ? app->wdir : s->spec->cwd, 1);
 }
 
 static void reset_signals(void)

@@ -23,6 +23,7 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
 #include "libchempi/didl/progress.h"
+#include "libchempi/didl/session.h"
 
 struct chempi_comm chempi_comm_world;
 struct chempi_comm chempi_comm_self;
@@ -352,6 +353,14 @@ int chempi_comm_take_hints(struct chempi_comm *comm,
             rc = chempi_info_set(kept, hints[i], value);
         else if (!chempi_info_find(kept, hints[i]))
             rc = chempi_info_set(kept, hints[i], "false");
+        if (rc != MPI_SUCCESS) {
+            chempi_info_release(kept);
+            return rc;
+        }
+    }
+    if (!chempi_info_find(kept, CHEMPI_SESSION_KINDS_KEY)) {
+        int rc = chempi_session_put_kinds(kept, info);
+
         if (rc != MPI_SUCCESS) {
             chempi_info_release(kept);
             return rc;

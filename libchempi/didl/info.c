@@ -7,12 +7,16 @@
  * (section 10: calls on one info object are the user's to order, yet a reader
  * beside a reader must be safe); it is one for all objects.
  */
+#define _GNU_SOURCE /* O_CLOEXEC, ssize_t */
 #include "libchempi/didl/info.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
@@ -168,26 +172,96 @@ static bool put_env(struct chempi_info *info, const char *key,
     return put(info, key, value);
 }
 
-/* What the launcher and the system know of this start; the same before
- * MPI_Init and after MPI_Finalize. */
-static bool fill_env(struct chempi_info *info, int argc, char **argv)
+/* The words of the command line from `text` on, which ends at `end`, with
+ * blanks between them; false when they do not fit. */
+static bool join(const char *text, const char *end, char *out, size_t room)
+{
+    size_t used = 0;
+
+    for (; text < end; text += strlen(text) + 1) {
+        int len = snprintf(out + used, room - used, used ? " %s" : "%s", text);
+
+        if (len < 0 || (size_t)len >= room - used)
+            return false;
+        used += (size_t)len;
+    }
+    return used > 0;
+}
+
+/* How this process was started, if the caller did not say. What the program
+ * does to its own arguments does not matter. */
+static bool put_command_line(struct chempi_info *info)
+{
+    char line[4 * MPI_MAX_INFO_VAL];
+    char args[MPI_MAX_INFO_VAL];
+    int fd = chempi_sys->open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC, 0);
+    ssize_t len = fd < 0 ? -1 : chempi_sys->read(fd, line, sizeof(line) - 1);
+    const char *rest;
+
+    if (fd >= 0)
+        (void)close(fd);
+    if (len <= 0)
+        return true;
+    line[len] = '\0';
+    rest = line + strlen(line) + 1;
+    if (strlen(line) < MPI_MAX_INFO_VAL && !put(info, "command", line))
+        return false;
+    return (size_t)len == sizeof(line) - 1 ||
+           !join(rest, line + len, args, sizeof(args)) ||
+           put(info, "argv", args);
+}
+
+/* The same from the arguments of MPI_Info_create_env. */
+static bool put_arguments(struct chempi_info *info, int argc, char **argv)
+{
+    char args[MPI_MAX_INFO_VAL] = "";
+    size_t used = 0;
+
+    if (strlen(argv[0]) < MPI_MAX_INFO_VAL && !put(info, "command", argv[0]))
+        return false;
+    for (int i = 1; i < argc && argv[i]; i++) {
+        size_t room = sizeof(args) - used;
+        int len = snprintf(args + used, room, i > 1 ? " %s" : "%s", argv[i]);
+
+        if (len < 0 || (size_t)len >= room)
+            return true; /* too long for a value */
+        used += (size_t)len;
+    }
+    return used == 0 || put(info, "argv", args);
+}
+
+static bool put_place(struct chempi_info *info)
 {
     struct utsname system;
-    bool is_good = put_env(info, "command", "CHEMPI_COMMAND") &&
-                   put_env(info, "argv", "CHEMPI_ARGV") &&
-                   put_env(info, "maxprocs", "CHEMPI_MAXPROCS") &&
-                   put_env(info, "soft", "CHEMPI_SOFT") &&
-                   put_env(info, "wdir", "PWD") &&
-                   put_env(info, "file", "CHEMPI_APPFILE") &&
-                   put_env(info, "thread_level", "CHEMPI_THREAD_LEVEL");
 
-    if (is_good && argc > 0 && argv && argv[0] && !find(info, "command") &&
-        strlen(argv[0]) < MPI_MAX_INFO_VAL)
-        is_good = put(info, "command", argv[0]);
-    if (is_good && uname(&system) == 0)
-        is_good = put(info, "host", system.nodename) &&
-                  put(info, "arch", system.machine);
-    return is_good;
+    if (uname(&system) != 0)
+        return true;
+    return put(info, "arch", system.machine) &&
+           (getenv("CHEMPI_NODE") ? put_env(info, "host", "CHEMPI_NODE")
+                                  : put(info, "host", system.nodename));
+}
+
+/* The one of now: nobody has noted that of the start. */
+static bool put_directory(struct chempi_info *info)
+{
+    char path[MPI_MAX_INFO_VAL];
+
+    return !getcwd(path, sizeof(path)) || put(info, "wdir", path);
+}
+
+/* What the launcher and the system know of this start; the same before
+ * MPI_Init and after MPI_Finalize. "soft" and "file" cannot be given. */
+static bool fill_env(struct chempi_info *info, int argc, char **argv)
+{
+    bool is_good = argc > 0 && argv && argv[0] ? put_arguments(info, argc, argv)
+                                               : put_command_line(info);
+
+    if (!is_good || !put_place(info))
+        return false;
+    if (!getenv("CHEMPI_MAXPROCS"))
+        return put(info, "maxprocs", "1") && put_directory(info);
+    return put_env(info, "maxprocs", "CHEMPI_MAXPROCS") &&
+           put_env(info, "wdir", "CHEMPI_WDIR");
 }
 
 int chempi_info_create_env(int argc, char *argv[], MPI_Info *info)
