@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cartesian topologies (MPI 5.0, sections 8.5.1, 8.5.5, 8.5.7). Ranks are in
+ * Cartesian topologies (MPI 5.0, sections 8.5.1, 8.5.5 to 8.5.8). Ranks are in
  * row-major order: the last coordinate runs fastest.
  */
 #include <limits.h>
