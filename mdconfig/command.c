@@ -33,6 +33,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--allow-unreachable", &line->allow_unreachable},
         {"--local", &line->local},
         {"--strict", &line->strict},
+        {"--dot", &line->dot},
     };
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(flags); i++) {

@@ -50,6 +50,7 @@ struct chempi_command_line {
     const char *scontrol; /* --scontrol */
     const char *topology; /* --topology */
     bool local;
+    bool dot;
     bool alone;
     bool shared;
     bool allow_unreachable;

@@ -155,13 +155,25 @@ int chempi_import_expected(const struct chempi_import_text *text,
                           len < 80 ? len : 80, at);
 }
 
+/* Words that mean something else in a description. */
+static bool is_reserved(const char *name, size_t len)
+{
+    static const char *const words[] = {"all", "null"};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(words); i++) {
+        if (strlen(words[i]) == len && strncasecmp(name, words[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool chempi_import_is_name(const char *name, size_t len)
 {
     static const char chars[] = "abcdefghijklmnopqrstuvwxyz"
                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 
     return len > 0 && len <= NAME_MAX_LEN && name[0] != '.' && name[0] != '-' &&
-           strspn(name, chars) >= len;
+           strspn(name, chars) >= len && !is_reserved(name, len);
 }
 
 int chempi_import_check_name(const struct chempi_import_text *text,

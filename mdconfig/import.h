@@ -87,7 +87,7 @@ void chempi_import_text_close(struct chempi_import_text *text);
  * Returns -EINVAL. */
 int chempi_import_expected(const struct chempi_import_text *text,
                            const char *at, const char *what);
-/* Is it a name as chempi-network(5) wants it? */
+/* Is it a name as chempi-network(5) wants it, and no word such as "all"? */
 bool chempi_import_is_name(const char *name, size_t len);
 /* The same for a word of the line, with words. */
 int chempi_import_check_name(const struct chempi_import_text *text,

@@ -8,6 +8,7 @@
 
 #include "mdconfig/command.h"
 #include "mdconfig/diff.h"
+#include "mdconfig/dot.h"
 #include "mdconfig/draw.h"
 #include "mdconfig/plot.h"
 #include "mdconfig/text.h"
@@ -98,11 +99,17 @@ static int draw(const struct chempi_desc *desc,
     if (!out)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, desc);
-    rc = chempi_draw(&graph, from, len, out);
+    if (line->dot) {
+        chempi_dot(&graph, from, len, out);
+        rc = 0;
+    } else {
+        rc = chempi_draw(&graph, from, len, out);
+    }
     if (rc)
         (void)chempi_err_set(err, rc,
                              "%s: more than %u networks or classes of nodes "
-                             "do not fit into a picture",
+                             "do not fit into a picture; --dot leaves the "
+                             "layout to Graphviz",
                              desc->file, CHEMPI_DRAW_MAX);
     chempi_graph_fini(&graph);
     return close_picture(out, line->output, rc == 0, err);
@@ -113,8 +120,8 @@ int chempi_command_graph(int argc, char **argv, struct chempi_err *err)
     struct chempi_command_line line;
     struct chempi_desc desc;
     uint64_t len = 0;
-    int rc = chempi_command_read_line(argc, argv, "-o --from --size", 1, 1,
-                                      &line, err);
+    int rc = chempi_command_read_line(argc, argv, "-o --from --size --dot", 1,
+                                      1, &line, err);
 
     if (rc)
         return rc;

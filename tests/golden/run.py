@@ -20,6 +20,7 @@ at the difference before you commit it.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,11 +72,13 @@ def good(mdconfig, path, out):
                                  "one in its file")
         text += table
     draws(mdconfig, path, "graph", name)
+    draws_dot(mdconfig, path)
     for question in re.findall(r"^# explain: (.*)$", path.read_text(), re.M):
         words = question.split()
         text += run(mdconfig, "explain", name, *words, cwd=path.parent)[1]
         draws(mdconfig, path, "graph", "--from", words[0], "--size", words[2],
               name)
+        draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
         draws(mdconfig, path, "plot", name, words[0], words[1])
     for other in re.findall(r"^# diff: (.*)$", path.read_text(), re.M):
         text += run(mdconfig, "diff", other, name, cwd=path.parent)[1]
@@ -92,6 +95,18 @@ def draws(mdconfig, path, *arguments):
     root = xml.etree.ElementTree.fromstring(done.stdout)
     if not root.tag.endswith("svg") or len(root) < 4:
         raise AssertionError(f"{path}: mdconfig {arguments}: no picture")
+
+
+def draws_dot(mdconfig, path, *arguments):
+    """Graphviz, where it is installed, must understand the graph."""
+    done = subprocess.run([mdconfig, "graph", "--dot", *arguments, path.name],
+                          cwd=path.parent, timeout=60, check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    if not re.fullmatch(rb'digraph cluster \{\n(  .*[];]+\n)+\}\n', done.stdout):
+        raise AssertionError(f"{path}: no graph:\n{done.stdout.decode()}")
+    if shutil.which("dot"):
+        subprocess.run(["dot", "-Tsvg", "-o", "/dev/null"], timeout=60,
+                       input=done.stdout, check=True)
 
 
 def bad(mdconfig, path, out):
