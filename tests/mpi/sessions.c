@@ -6,15 +6,19 @@
  *   sessions [rounds]        without MPI_Init
  *   sessions [rounds] some   ranks with odd numbers never use MPI
  *   sessions [rounds] world  before, beside and after the world model
+ *   sessions [rounds] threads  several at a time, each with its own
  *   sessions [rounds] exit   leaves one open: the job must end badly
  *   sessions [rounds] comm   uses MPI_COMM_WORLD, which is not there
  */
 #include "check.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static struct {
     int rank; /* by the launcher, which is right before MPI is asked */
     int size;
-    int failures;
+    atomic_int failures;
 } self;
 
 /* check.c sums failures over MPI_COMM_WORLD, which is not there. */
@@ -418,6 +422,51 @@ static void around_world(int rounds)
     EXPECT(flag, "no longer finalized");
 }
 
+/* ---- threads ---- */
+
+enum { THREADS = 4 };
+
+struct thread {
+    pthread_t id;
+    int number;
+    int rounds;
+};
+
+/* Between sessions the process may be without any. */
+static void *of_its_own(void *arg)
+{
+    const struct thread *t = arg;
+    char tag[32];
+
+    snprintf(tag, sizeof(tag), "thread %d", t->number);
+    for (int i = 0; i < t->rounds; i++) {
+        MPI_Session session = open_session("MPI_THREAD_MULTIPLE");
+        MPI_Comm comm;
+
+        expect_hint(session, "thread_level", "MPI_THREAD_MULTIPLE");
+        comm = comm_of(session, "mpi://WORLD", tag);
+        talk(comm);
+        MPI_Comm_free(&comm);
+        comm = comm_of(session, "mpi://SELF", tag);
+        talk(comm);
+        MPI_Comm_free(&comm);
+        MPI_Session_finalize(&session);
+    }
+    return NULL;
+}
+
+static void in_threads(int rounds)
+{
+    struct thread threads[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        threads[i] = (struct thread){.number = i, .rounds = rounds};
+        pthread_create(&threads[i].id, NULL, of_its_own, &threads[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i].id, NULL);
+}
+
 static void use_world(void)
 {
     int rank;
@@ -439,6 +488,8 @@ int main(int argc, char **argv)
         around_world(rounds);
     else if (strcmp(what, "exit") == 0)
         (void)open_session(NULL);
+    else if (strcmp(what, "threads") == 0)
+        in_threads(rounds);
     else if (strcmp(what, "comm") == 0)
         use_world();
     else
