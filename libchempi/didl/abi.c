@@ -18,17 +18,11 @@
 #include "libchempi/didl/datatype.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
-
-enum { LOGICAL_MAX = 16, LOGICAL_SIZES = 5 }; /* bytes: 1, 2, 4, 8, 16 */
+#include "libchempi/didl/op_loops.h"
 
 static struct {
     pthread_mutex_t lock;
     struct chempi_info *fortran; /* NULL: not set */
-    struct booleans {
-        bool is_set;
-        unsigned char yes[LOGICAL_MAX];
-        unsigned char no[LOGICAL_MAX];
-    } booleans[LOGICAL_SIZES];
 } abi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int no_memory(void)
@@ -185,11 +179,11 @@ int chempi_env_abi_get_fortran_info(MPI_Info *info)
 
 /* ---- Fortran's booleans ---- */
 
-static int find_booleans(int logical_size, struct booleans **out)
+static int find_booleans(int logical_size, struct chempi_op_booleans **out)
 {
-    for (int i = 0; i < LOGICAL_SIZES; i++)
+    for (int i = 0; i < CHEMPI_OP_LOGICAL_SIZES; i++)
         if (logical_size == 1 << i) {
-            *out = &abi.booleans[i];
+            *out = &chempi_op_booleans[i];
             return MPI_SUCCESS;
         }
     return chempi_error_set(MPI_ERR_ARG,
@@ -201,7 +195,7 @@ static int find_booleans(int logical_size, struct booleans **out)
 int chempi_env_abi_set_fortran_booleans(int logical_size, void *logical_true,
                                         void *logical_false)
 {
-    struct booleans *b = NULL;
+    struct chempi_op_booleans *b = NULL;
     int rc = find_booleans(logical_size, &b);
 
     if (rc)
@@ -212,7 +206,7 @@ int chempi_env_abi_set_fortran_booleans(int logical_size, void *logical_true,
     } else {
         memcpy(b->yes, logical_true, (size_t)logical_size);
         memcpy(b->no, logical_false, (size_t)logical_size);
-        b->is_set = true;
+        atomic_store_explicit(&b->is_set, true, memory_order_release);
     }
     (void)pthread_mutex_unlock(&abi.lock);
     return rc;
@@ -221,7 +215,7 @@ int chempi_env_abi_set_fortran_booleans(int logical_size, void *logical_true,
 int chempi_env_abi_get_fortran_booleans(int logical_size, void *logical_true,
                                         void *logical_false, int *is_set)
 {
-    struct booleans *b = NULL;
+    struct chempi_op_booleans *b = NULL;
     int rc = find_booleans(logical_size, &b);
 
     if (rc)

@@ -56,6 +56,35 @@
     LOOP(lor_##s, T, (a != 0) | (b != 0))                                      \
     LOOP(lxor_##s, T, (a != 0) ^ (b != 0))
 
+/* Fortran's LOGICAL of so many bits, number i in chempi_op_booleans. */
+#define LOOP_LOGICAL(op, bits, T, i, expr)                                     \
+    static void op##_l##bits(const void *in_, void *inout_, size_t n)          \
+    {                                                                          \
+        const struct chempi_op_booleans *known = &chempi_op_booleans[i];       \
+        const T *in = in_;                                                     \
+        T *inout = inout_;                                                     \
+        T yes;                                                                 \
+        T no;                                                                  \
+                                                                               \
+        if (!atomic_load_explicit(&known->is_set, memory_order_acquire)) {     \
+            op##_u##bits(in_, inout_, n);                                      \
+            return;                                                            \
+        }                                                                      \
+        memcpy(&yes, known->yes, sizeof(yes));                                 \
+        memcpy(&no, known->no, sizeof(no));                                    \
+        for (size_t k = 0; k < n; k++) {                                       \
+            bool a = in[k] != no;                                              \
+            bool b = inout[k] != no;                                           \
+                                                                               \
+            inout[k] = (expr) ? yes : no;                                      \
+        }                                                                      \
+    }
+
+#define LOOPS_LOGICAL(bits, T, i)                                              \
+    LOOP_LOGICAL(land, bits, T, i, a &&b)                                      \
+    LOOP_LOGICAL(lor, bits, T, i, a || b)                                      \
+    LOOP_LOGICAL(lxor, bits, T, i, a != b)
+
 LOOPS_BITS(u8, uint8_t, uint32_t)
 LOOPS_BITS(u16, uint16_t, uint32_t)
 LOOPS_BITS(u32, uint32_t, uint32_t)
@@ -74,6 +103,11 @@ LOOPS_FLOAT(f32, float)
 LOOPS_FLOAT(f64, double)
 LOOPS_FLOAT(fld, long double)
 LOOPS_FLOAT(f128, chempi_f128)
+LOOPS_LOGICAL(8, uint8_t, 0)
+LOOPS_LOGICAL(16, uint16_t, 1)
+LOOPS_LOGICAL(32, uint32_t, 2)
+LOOPS_LOGICAL(64, uint64_t, 3)
+LOOPS_LOGICAL(128, chempi_u128, 4)
 LOOPS_TRUTH(f32, float)
 LOOPS_TRUTH(f64, double)
 LOOPS_TRUTH(fld, long double)
@@ -274,9 +308,9 @@ LOOPS_LOC(f64_f64, struct pair_f64_f64)
     [CHEMPI_ELEM_C128] = op##_c128
 
 #define ROW_LOGICAL(op)                                                        \
-    [CHEMPI_ELEM_BOOL] = op##_u8, [CHEMPI_ELEM_L8] = op##_u8,                  \
-    [CHEMPI_ELEM_L16] = op##_u16, [CHEMPI_ELEM_L32] = op##_u32,                \
-    [CHEMPI_ELEM_L64] = op##_u64, [CHEMPI_ELEM_L128] = op##_u128
+    [CHEMPI_ELEM_BOOL] = op##_u8, [CHEMPI_ELEM_L8] = op##_l8,                  \
+    [CHEMPI_ELEM_L16] = op##_l16, [CHEMPI_ELEM_L32] = op##_l32,                \
+    [CHEMPI_ELEM_L64] = op##_l64, [CHEMPI_ELEM_L128] = op##_l128
 
 /* Not in the standard's table, but other implementations have it. */
 #define ROW_TRUTH(op)                                                          \
@@ -292,6 +326,8 @@ LOOPS_LOC(f64_f64, struct pair_f64_f64)
     [CHEMPI_ELEM_PAIR_FLD_I32] = op##_fld_i32,                                 \
     [CHEMPI_ELEM_PAIR_F32_F32] = op##_f32_f32,                                 \
     [CHEMPI_ELEM_PAIR_F64_F64] = op##_f64_f64
+
+struct chempi_op_booleans chempi_op_booleans[CHEMPI_OP_LOGICAL_SIZES];
 
 _Static_assert(sizeof(bool) == 1, "BOOL is handled as one byte");
 

@@ -4,6 +4,8 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_OP_LOOPS_H
 #define CHEMPI_LIBCHEMPI_DIDL_OP_LOOPS_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "libchempi/didl/elem.h"
@@ -36,5 +38,20 @@ typedef void chempi_op_loop(const void *in, void *inout, size_t n);
  * have no loops: they do not look at the elements. */
 extern chempi_op_loop
     *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT];
+
+/*
+ * What Fortran's .TRUE. and .FALSE. look like, for LOGICAL of 1, 2, 4, 8 and
+ * 16 bytes. Where it is not set, every value but 0 is true, and 1 is written.
+ * Set at most once (MPI_Abi_set_fortran_booleans): values, then is_set.
+ */
+enum { CHEMPI_OP_LOGICAL_SIZES = 5, CHEMPI_OP_LOGICAL_MAX = 16 /* bytes */ };
+
+struct chempi_op_booleans {
+    _Atomic bool is_set;
+    unsigned char yes[CHEMPI_OP_LOGICAL_MAX];
+    unsigned char no[CHEMPI_OP_LOGICAL_MAX];
+};
+
+extern struct chempi_op_booleans chempi_op_booleans[CHEMPI_OP_LOGICAL_SIZES];
 
 #endif

@@ -53,6 +53,26 @@ static void start(int argc, char **argv)
 
 /* ---- the binary interface ---- */
 
+/* Results are Fortran's values; what is not .FALSE. is true. */
+static void logical_operations(void)
+{
+    const unsigned char yes[4] = {1, 2, 3, 4};
+    unsigned char in[8] = {0, 0, 0, 0, 7};
+    unsigned char out[8] = {1, 2, 3, 4, 1, 2, 3, 4};
+
+    MPI_Reduce_local(in, out, 2, MPI_LOGICAL, MPI_LAND);
+    CHECK(!memcmp(out, in, 4) && !memcmp(out + 4, yes, 4), "MPI_LAND");
+    MPI_Reduce_local(in, out, 2, MPI_LOGICAL4, MPI_LOR);
+    CHECK(!memcmp(out, in, 4) && !memcmp(out + 4, yes, 4), "MPI_LOR");
+    MPI_Reduce_local(in, out, 2, MPI_LOGICAL, MPI_LXOR);
+    CHECK(!memcmp(out, in, 4) && !memcmp(out + 4, in, 4), "MPI_LXOR");
+    memset(in, 0, sizeof(in));
+    in[0] = 1;
+    memset(out, 0, sizeof(out));
+    MPI_Reduce_local(in, out, 1, MPI_LOGICAL8, MPI_LOR);
+    CHECK(!memcmp(in, out, 8), "MPI_LOR of a size that was not set");
+}
+
 static void interface(void)
 {
     MPI_Info info = MPI_INFO_NULL;
@@ -93,6 +113,7 @@ static void interface(void)
     MPI_Abi_get_fortran_booleans(4, got, got_no, &flag);
     CHECK(flag && !memcmp(got, yes, 4) && !memcmp(got_no, no, 4),
           "other booleans than those set");
+    logical_operations();
     MPI_Abi_get_fortran_booleans(8, got, got_no, &flag);
     CHECK(!flag, "booleans of another size are known");
 }
