@@ -11,6 +11,7 @@
 #include "chempid/local.h"
 #include "chempid/options.h"
 #include "chempid/plan.h"
+#include "chempid/profile.h"
 #include "chempid/run.h"
 #include "chempid/verdict.h"
 #include "chempid/version.h"
@@ -36,6 +37,7 @@ static const char usage[] =
     "  --label              put the rank before each line of output\n"
     "  --timeout SECONDS    end the job after this time\n"
     "  --stats              print which way how many messages went\n"
+    "  --profile            count MPI calls by operation and size\n"
     "  --dir DIR            where the daemons' sockets are\n"
     "  --via NAME           speak to this daemon\n"
     "  --private            use no daemon\n"
@@ -288,7 +290,8 @@ int main(int argc, char **argv)
                                    : "chempirun (CHEMPI) " CHEMPI_VERSION "\n",
                     stdout);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
-    } else if (chempi_options_environment(&opt, &err)) {
+    } else if (chempi_options_environment(&opt, &err) ||
+               (opt.has_profile && chempi_profile_add(&opt, &err))) {
         status = fail(&err, CHEMPI_EXIT_USAGE);
     } else {
         status = run(&opt);

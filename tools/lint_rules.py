@@ -36,10 +36,12 @@ MAY_INCLUDE = [
     (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
                          'libchempi/api/']),
     (r'wrappers/', ['{top}/']),
-    (r'(demo|bench)/', []),
+    (r'(demo|bench|chempi-info)/', []),
+    (r'libchempi-stats/', ['common/base/', '{top}/']),
     (r'tests/', ['']),
 ]
-MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench)/')
+MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
+                             r'libchempi-stats|chempi-info|man)/')
 
 FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')
 EXTENSION = re.compile(r'\b(__attribute__|__builtin_\w+|__asm__|__typeof__|'

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counting, and the end: gathering at rank 0. See stats.h. */
+#define _GNU_SOURCE /* strcasecmp */
+#include "libchempi-stats/stats.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "common/base/clock.h"
+
+struct bin {
+    _Atomic uint64_t calls;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t time_ns;
+};
+
+static struct {
+    struct bin bins[STATS_COUNT][STATS_BINS];
+    _Atomic uint64_t start_ns; /* of the first call; 0: none yet */
+    _Atomic bool is_off;       /* MPI_Pcontrol(0) */
+    _Atomic bool is_done;      /* printed */
+} stats;
+
+/* ---- counting ---- */
+
+void stats_begin(struct stats_call *call, enum stats_id id, int64_t bytes)
+{
+    uint64_t none = 0;
+
+    call->id = id;
+    call->bytes = bytes;
+    call->since_ns = chempi_clock_ns();
+    if (CHEMPI_UNLIKELY(
+            atomic_load_explicit(&stats.start_ns, memory_order_relaxed) == 0))
+        (void)atomic_compare_exchange_strong(&stats.start_ns, &none,
+                                             call->since_ns);
+}
+
+static uint32_t bin_of(int64_t bytes)
+{
+    uint32_t bin = 1;
+
+    if (bytes < 0)
+        return 0;
+    while (bytes > 0) {
+        bytes >>= 1;
+        bin++;
+    }
+    return bin;
+}
+
+int64_t stats_bin_from(uint32_t bin)
+{
+    if (bin < 2)
+        return (int64_t)bin - 1;
+    return INT64_C(1) << (bin - 2);
+}
+
+static void add(_Atomic uint64_t *to, uint64_t n)
+{
+    atomic_fetch_add_explicit(to, n, memory_order_relaxed);
+}
+
+void stats_end(const struct stats_call *call)
+{
+    struct bin *bin = &stats.bins[call->id][bin_of(call->bytes)];
+
+    if (atomic_load_explicit(&stats.is_off, memory_order_relaxed))
+        return;
+    add(&bin->calls, 1);
+    add(&bin->bytes, call->bytes > 0 ? (uint64_t)call->bytes : 0);
+    add(&bin->time_ns, chempi_clock_ns() - call->since_ns);
+}
+
+/* ---- sizes ---- */
+
+int64_t stats_bytes(MPI_Count count, MPI_Datatype type)
+{
+    MPI_Count size = 0;
+
+    if (type == MPI_DATATYPE_NULL ||
+        PMPI_Type_size_c(type, &size) != MPI_SUCCESS || size < 0 || count < 0)
+        return STATS_NO_SIZE;
+    return count * size;
+}
+
+static MPI_Count count_at(const void *counts, bool is_wide, int i)
+{
+    return is_wide ? ((const MPI_Count *)counts)[i] : ((const int *)counts)[i];
+}
+
+/* The processes that counts has entries for. */
+static int partners(MPI_Comm comm)
+{
+    int is_inter = 0;
+    int n = 0;
+
+    if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS)
+        return 0;
+    if (is_inter)
+        (void)PMPI_Comm_remote_size(comm, &n); /* it is one */
+    else
+        (void)PMPI_Comm_size(comm, &n);
+    return n;
+}
+
+int64_t stats_mean(const void *counts, bool is_wide, MPI_Datatype type,
+                   MPI_Comm comm)
+{
+    int n = counts ? partners(comm) : 0;
+    MPI_Count sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += count_at(counts, is_wide, i);
+    return n ? stats_bytes(sum, type) / n : STATS_NO_SIZE;
+}
+
+int64_t stats_mean_w(const void *counts, bool is_wide,
+                     const MPI_Datatype types[], MPI_Comm comm)
+{
+    int n = counts && types ? partners(comm) : 0;
+    int64_t sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += stats_bytes(count_at(counts, is_wide, i), types[i]);
+    return n && sum >= 0 ? sum / n : STATS_NO_SIZE;
+}
+
+int64_t stats_received(const MPI_Status *status)
+{
+    MPI_Count count = 0;
+
+    if (PMPI_Get_count_c(status, MPI_BYTE, &count) != MPI_SUCCESS ||
+        count == MPI_UNDEFINED)
+        return STATS_NO_SIZE;
+    return count;
+}
+
+/* ---- the end ---- */
+
+static struct stats_lines take_lines(void)
+{
+    struct stats_lines lines = {0};
+    size_t room = 0;
+
+    for (uint32_t id = 0; id < STATS_COUNT; id++)
+        for (uint32_t b = 0; b < STATS_BINS; b++)
+            room += stats.bins[id][b].calls > 0;
+    lines.list = calloc(room ? room : 1, sizeof(*lines.list));
+    lines.run_ns = stats.start_ns ? chempi_clock_ns() - stats.start_ns : 0;
+    for (uint32_t id = 0; id < STATS_COUNT && lines.list; id++)
+        for (uint32_t b = 0; b < STATS_BINS && lines.count < room; b++) {
+            const struct bin *bin = &stats.bins[id][b];
+
+            if (bin->calls > 0)
+                lines.list[lines.count++] = (struct stats_line){
+                    .id = id,
+                    .bin = b,
+                    .calls = bin->calls,
+                    .bytes = bin->bytes,
+                    .time_ns = bin->time_ns,
+                };
+        }
+    return lines;
+}
+
+static FILE *open_file(void)
+{
+    const char *path = getenv("CHEMPI_PROFILE_FILE");
+    FILE *file;
+
+    if (!path || !*path)
+        return stderr;
+    file = fopen(path, "w");
+    if (!file)
+        perror(path);
+    return file ? file : stderr;
+}
+
+static void print(const struct stats_lines all[], int ranks)
+{
+    const char *format = getenv("CHEMPI_PROFILE");
+    FILE *file = open_file();
+
+    if (format && strcasecmp(format, "json") == 0)
+        stats_print_json(file, all, ranks);
+    else
+        stats_print_text(file, all, ranks,
+                         format && strcasecmp(format, "ranks") == 0);
+    if (file != stderr && fclose(file) != 0)
+        perror("CHEMPI_PROFILE_FILE");
+}
+
+/* Everybody's lines at rank 0, into memory that is never given back: the
+ * process is about to end. */
+static int gather(const struct stats_lines *own, int rank, int ranks,
+                  struct stats_lines *all)
+{
+    unsigned long long head[2] = {own->count, own->run_ns};
+    unsigned long long *heads = NULL;
+
+    if (rank == 0)
+        heads = calloc((size_t)ranks, sizeof(head));
+    if (PMPI_Gather(head, 2, MPI_UNSIGNED_LONG_LONG, heads, 2,
+                    MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD) != MPI_SUCCESS)
+        return -1;
+    if (rank != 0)
+        return PMPI_Send_c(own->list,
+                           (MPI_Count)(own->count * sizeof(*own->list)),
+                           MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    for (int r = 0; heads && r < ranks; r++) {
+        all[r].count = heads[2 * r];
+        all[r].run_ns = heads[2 * r + 1];
+        all[r].list = calloc(all[r].count + 1, sizeof(*all[r].list));
+        if (r == 0)
+            memcpy(all[r].list, own->list, own->count * sizeof(*own->list));
+        else if (PMPI_Recv_c(all[r].list,
+                             (MPI_Count)(all[r].count * sizeof(*own->list)),
+                             MPI_BYTE, r, 0, MPI_COMM_WORLD,
+                             MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            return -1;
+    }
+    free(heads);
+    return 0;
+}
+
+static void report_world(void)
+{
+    struct stats_lines own = take_lines();
+    struct stats_lines *all;
+    int rank = 0;
+    int ranks = 1;
+
+    (void)PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    (void)PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    all = calloc((size_t)ranks, sizeof(*all));
+    if (all && own.list && gather(&own, rank, ranks, all) == 0 && rank == 0)
+        print(all, ranks);
+    for (int r = 0; all && r < ranks; r++)
+        free(all[r].list);
+    free(all);
+    free(own.list);
+}
+
+CHEMPI_EXPORT int MPI_Finalize(void)
+{
+    if (!atomic_exchange(&stats.is_done, true))
+        report_world();
+    return PMPI_Finalize();
+}
+
+/* A program that has used sessions only, or has not come to its end. */
+CHEMPI_AT_UNLOAD static void at_exit(void)
+{
+    struct stats_lines own;
+
+    if (stats.start_ns == 0 || atomic_exchange(&stats.is_done, true))
+        return;
+    own = take_lines();
+    if (own.list)
+        print(&own, 1);
+    free(own.list);
+}
+
+/* 0: count no more; 1: count; 2: forget what was counted. */
+CHEMPI_EXPORT int MPI_Pcontrol(const int level, ...)
+{
+    stats.is_off = level == 0;
+    if (level < 2)
+        return MPI_SUCCESS;
+    for (uint32_t id = 0; id < STATS_COUNT; id++)
+        for (uint32_t b = 0; b < STATS_BINS; b++) {
+            stats.bins[id][b].calls = 0;
+            stats.bins[id][b].bytes = 0;
+            stats.bins[id][b].time_ns = 0;
+        }
+    stats.start_ns = chempi_clock_ns();
+    return MPI_SUCCESS;
+}

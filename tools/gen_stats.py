@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Write libchempi-stats's wrappers: gen_stats.py API_DIR OUTPUT_DIR
+
+calls.h has a number and a name per counted MPI function, wrappers.c the MPI_
+functions that count and call PMPI_. The size of a call is what one message of
+it carries, as far as the arguments say.
+"""
+
+import os
+import re
+import sys
+
+import api_table
+from gen_mpi_h import wrap
+
+# Not counted: calls that cost next to nothing, that do not come back, or that
+# the library defines itself.
+LEFT_OUT = re.compile(
+    r'MPI_(T_\w+|Abi_\w+|\w+_(to|from)int|Pcontrol|Wtime|Wtick|Aint_\w+|'
+    r'Abort|Initialized|Finalized|Finalize|Status_\w+|Get_(library_)?version)$')
+
+# The status says how much has come.
+TELLS_BY_STATUS = re.compile(r'MPI_M?[Rr]ecv(_c)?$')
+
+TEXT = '/* SPDX-License-Identifier: BSD-3-Clause */\n/* Generated; do not ' \
+       'edit. */\n'
+
+
+def size_of(f):
+    """C expression for the bytes of one message; STATS_NO_SIZE: none."""
+    types = {p.name: p for p in f.params}
+    wide = 'true' if f.name.endswith('_c') else 'false'
+
+    def scalar(name):
+        return name in types and not types[name].array and \
+            types[name].ctype in ('int', 'MPI_Count')
+
+    if 'neighbor' in f.name.lower() and 'sendcounts' in types:
+        return 'STATS_NO_SIZE'
+    if 'sendcounts' in types and 'recvcounts' in types and 'comm' in types:
+        if types['sendtype' if 'sendtype' in types else 'sendtypes'].array:
+            return ('stats_mean_w(sendbuf == MPI_IN_PLACE ? (const void *)'
+                    'recvcounts : sendcounts, %s, sendbuf == MPI_IN_PLACE ? '
+                    'recvtypes : sendtypes, comm)' % wide)
+        return ('stats_mean(sendbuf == MPI_IN_PLACE ? (const void *)'
+                'recvcounts : sendcounts, %s, sendbuf == MPI_IN_PLACE ? '
+                'recvtype : sendtype, comm)' % wide)
+    if 'recvcounts' in types and 'datatype' in types:
+        return 'stats_mean(recvcounts, %s, datatype, comm)' % wide
+    if scalar('sendcount') and scalar('recvcount'):
+        if 'scatter' in f.name.lower():
+            return ('recvbuf == MPI_IN_PLACE ? stats_bytes(sendcount, '
+                    'sendtype) : stats_bytes(recvcount, recvtype)')
+        return ('sendbuf == MPI_IN_PLACE ? stats_bytes(recvcount, recvtype)'
+                ' : stats_bytes(sendcount, sendtype)')
+    for count, datatype in (('sendcount', 'sendtype'),
+                            ('recvcount', 'recvtype'),
+                            ('recvcount', 'datatype'),
+                            ('origin_count', 'origin_datatype'),
+                            ('count', 'datatype')):
+        if scalar(count) and datatype in types and \
+                any(re.search(r'buf|base|addr', n) for n in types):
+            return 'stats_bytes(%s, %s)' % (count, datatype)
+    return 'STATS_NO_SIZE'
+
+
+def wrapper(f):
+    args = ', '.join(p.name for p in f.params)
+    lines = [wrap('CHEMPI_EXPORT int %s(%s)' % (f.name, f.param_text)), '{']
+    size = size_of(f)
+    by_status = TELLS_BY_STATUS.match(f.name)
+    if by_status:
+        lines += ['    MPI_Status own;']
+        size = 'STATS_NO_SIZE'
+    lines += ['    struct stats_call call;', '    int rc;', '']
+    if by_status:
+        lines += ['    if (status == MPI_STATUS_IGNORE)',
+                  '        status = &own;']
+    lines += [wrap('    stats_begin(&call, STATS_%s, %s);' %
+                   (f.name[4:], size), '        '),
+              wrap('    rc = P%s(%s);' % (f.name, args), '        ')]
+    if by_status:
+        lines += ['    if (rc == MPI_SUCCESS)',
+                  '        call.bytes = stats_received(status);']
+    lines += ['    stats_end(&call);', '    return rc;', '}', '']
+    return '\n'.join(lines) + '\n'
+
+
+def main(api_dir, output_dir):
+    counted = [f for f in api_table.load_functions(api_dir)
+               if f.returns == 'int' and not LEFT_OUT.match(f.name)]
+    with open(os.path.join(output_dir, 'calls.h'), 'w',
+              encoding='utf-8') as out:
+        out.write(TEXT + '#ifndef CHEMPI_STATS_CALLS_H\n'
+                  '#define CHEMPI_STATS_CALLS_H\n\nenum stats_id {\n')
+        for f in counted:
+            out.write('    STATS_%s,\n' % f.name[4:])
+        out.write('    STATS_COUNT\n};\n\n'
+                  'extern const char *const stats_names[STATS_COUNT];\n\n'
+                  '#endif\n')
+    with open(os.path.join(output_dir, 'wrappers.c'), 'w',
+              encoding='utf-8') as out:
+        out.write(TEXT + '#include "libchempi-stats/stats.h"\n\n'
+                  'const char *const stats_names[STATS_COUNT] = {\n')
+        for f in counted:
+            out.write('    [STATS_%s] = "%s",\n' % (f.name[4:], f.name))
+        out.write('};\n\n')
+        for f in counted:
+            out.write(wrapper(f))
+
+
+if __name__ == '__main__':
+    main(*sys.argv[1:])
