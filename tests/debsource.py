@@ -53,6 +53,7 @@ def apt_options(work):
         "Dir::Cache": work / "cache",
         "Debug::NoLocking": "1",
         "APT::Sandbox::User": "",
+        "APT::Update::Error-Mode": "any",  # else a dead mirror is a warning
     }
     return [word for key, value in settings.items()
             for word in ("-o", f"{key}={value}")]
@@ -68,8 +69,9 @@ def apt(options, words, cwd):
     except (OSError, subprocess.TimeoutExpired) as error:
         raise FetchError(f"apt-get {words[0]}: {error}") from error
     if done.returncode != 0:
-        last = done.stdout.strip().splitlines()[-1:] or ["no reason given"]
-        raise FetchError(f"apt-get {words[0]}: {last[0]}")
+        lines = done.stdout.strip().splitlines() or ["no reason given"]
+        causes = [line for line in lines if "Failed to fetch" in line]
+        raise FetchError(f"apt-get {words[0]}: {(causes or lines[-1:])[0]}")
 
 
 def fetch(package, version):

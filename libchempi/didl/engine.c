@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/ctx.h"
+#include "libchempi/didl/elem.h"
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/progress.h"
@@ -232,10 +233,20 @@ static inline void take_credit(struct chempi_peer *peer, uint32_t credit)
         peer->eager_credit = credit;
 }
 
-/* In a collective operation both sides name the same amount of data. */
-static inline bool is_exact(const struct chempi_request *req)
+/* Less has come than there is room for. In a collective operation both sides
+ * name the same amount of data; elsewhere an element that is cut off shows
+ * that the datatypes do not match. */
+static inline int shortage_error(const struct chempi_request *req, uint64_t len)
 {
-    return req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL;
+    const struct chempi_datatype *type = req->type;
+
+    if (CHEMPI_UNLIKELY(req->context % CHEMPI_CONTEXT_STEP ==
+                        CHEMPI_CONTEXT_COLL))
+        return MPI_ERR_COUNT;
+    if (CHEMPI_UNLIKELY(type->elem_kind != CHEMPI_ELEM_NONE &&
+                        type->align > 1 && (len & (type->align - 1u)) != 0))
+        return MPI_ERR_TYPE;
+    return MPI_SUCCESS;
 }
 
 /* A receive has met its message: status, and the answer to a sync send. */
@@ -248,8 +259,8 @@ static inline void begin_receive(struct chempi_request *req,
     req->bytes = (MPI_Count)env->len;
     if (CHEMPI_UNLIKELY(env->len > req->u.in.rx.cap))
         req->error = MPI_ERR_TRUNCATE;
-    else if (CHEMPI_UNLIKELY(env->len < req->u.in.rx.cap) && is_exact(req))
-        req->error = MPI_ERR_COUNT;
+    else if (env->len < req->u.in.rx.cap)
+        req->error = shortage_error(req, env->len);
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
         (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
                                  sizeof(env->serial));

@@ -126,15 +126,22 @@ static int note_truncation(const struct chempi_request *req)
         (long long)(req->count * req->type->size));
 }
 
-/* Only inside a collective: the ranks do not agree about the amount. */
+/* Inside a collective the ranks do not agree about the amount; elsewhere the
+ * message ends within an element. */
 static int note_shortage(const struct chempi_request *req)
 {
+    if (req->error == MPI_ERR_COUNT)
+        return chempi_error_set(
+            MPI_ERR_COUNT,
+            "rank %d sent %lld bytes in a collective operation where %lld "
+            "were expected",
+            req->source, (long long)req->bytes,
+            (long long)(req->count * req->type->size));
     return chempi_error_set(
-        MPI_ERR_COUNT,
-        "rank %d sent %lld bytes in a collective operation where %lld were "
-        "expected",
-        req->source, (long long)req->bytes,
-        (long long)(req->count * req->type->size));
+        MPI_ERR_TYPE,
+        "the message from rank %d with tag %d has %lld bytes, which is no "
+        "whole number of the elements to be received",
+        req->source, req->tag, (long long)req->bytes);
 }
 
 static int finish_recv(struct chempi_request *req, MPI_Status *status)
@@ -142,7 +149,7 @@ static int finish_recv(struct chempi_request *req, MPI_Status *status)
     MPI_Count bytes = req->bytes;
     int error = req->error;
 
-    if (CHEMPI_UNLIKELY(error == MPI_ERR_COUNT))
+    if (CHEMPI_UNLIKELY(error == MPI_ERR_COUNT || error == MPI_ERR_TYPE))
         error = note_shortage(req);
     if (CHEMPI_UNLIKELY(error == MPI_ERR_TRUNCATE)) {
         bytes = req->count * req->type->size;

@@ -123,6 +123,27 @@ static void different_amounts(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Three chars for whole ints. */
+static void cut_element(void)
+{
+    int data[N] = {0};
+    int peer = check_rank() ^ 1;
+
+    if (peer >= check_size())
+        return;
+    if (check_rank() % 2 == 0) {
+        MPI_Send(data, 3, MPI_CHAR, peer, 4, MPI_COMM_WORLD);
+        MPI_Send(data, 2, MPI_INT, peer, 4, MPI_COMM_WORLD);
+    } else {
+        expect(MPI_Recv(data, N, MPI_INT, peer, 4, MPI_COMM_WORLD,
+                        MPI_STATUS_IGNORE),
+               MPI_ERR_TYPE, "three bytes for ints");
+        expect(MPI_Recv(data, N, MPI_INT, peer, 4, MPI_COMM_WORLD,
+                        MPI_STATUS_IGNORE),
+               MPI_SUCCESS, "two ints of five");
+    }
+}
+
 static int refuse(MPI_Datatype type, int key, void *extra, void *in, void *out,
                   int *flag)
 {
@@ -168,5 +189,6 @@ int main(int argc, char **argv)
     one_buffer_twice();
     columns();
     different_amounts();
+    cut_element();
     return check_finish();
 }
