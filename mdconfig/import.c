@@ -203,6 +203,7 @@ static void write_patterns(const char *const *names, size_t count,
 {
     size_t len = count * (NAME_MAX_LEN + 3) + 1;
     char *all = chempi_mem_get(len, 1);
+    const char *quote;
     char *rest;
 
     chempi_desc_fold(names, count, all, len);
@@ -212,7 +213,8 @@ static void write_patterns(const char *const *names, size_t count,
             *rest = '\0';
             rest += 2;
         }
-        (void)fprintf(out, "%s%s%s\n", before, at, after);
+        quote = *at == '[' ? "'" : ""; /* names that are numbers */
+        (void)fprintf(out, "%s%s%s%s%s\n", before, quote, at, quote, after);
     }
     free(all);
 }
