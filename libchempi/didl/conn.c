@@ -198,6 +198,7 @@ static int make_peers(void)
         struct chempi_peer *peer = &conn.peers[p];
 
         peer->proc = p;
+        peer->quota = (uint32_t)chempi_conn_quota();
         peer->node = s->node_of_proc[p];
         chempi_list_init(&peer->waiting);
         chempi_list_init(&peer->dirty);

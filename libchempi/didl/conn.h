@@ -56,7 +56,8 @@ struct chempi_peer {
     uint32_t eager_told;     /* what the peer knows of eager_released */
     uint32_t proc;
     uint32_t node;
-    uint32_t route_count;
+    uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
+    uint16_t route_count;
     bool is_lost;
     struct chempi_list dirty;   /* engine: has something to settle */
     struct chempi_list early;   /* struct chempi_held.all, by serial */

@@ -221,7 +221,7 @@ static inline void release_credit(struct chempi_peer *peer,
         return;
     peer->eager_released += (uint32_t)env->len;
     if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
-                        chempi_conn_quota() / 4)) {
+                        peer->quota / 4)) {
         peer->eager_told = peer->eager_released;
         (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
     }

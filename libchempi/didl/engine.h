@@ -60,7 +60,7 @@ static inline bool chempi_engine_has_quota(const struct chempi_peer *peer,
                                            uint64_t len)
 {
     return (uint64_t)(peer->eager_out - peer->eager_credit) + len <=
-           chempi_conn_quota();
+           peer->quota;
 }
 
 static inline int chempi_engine_inject(struct chempi_peer *peer,
