@@ -20,6 +20,7 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/group.h"
 #include "libchempi/didl/info.h"
+#include "libchempi/didl/lane.h"
 
 #define LEVEL_KEY "thread_level"
 
@@ -146,6 +147,9 @@ int chempi_session_init(struct chempi_info *info,
         destroy(made);
         return rc;
     }
+    /* Who asked for nothing is told what others have made available. */
+    if (!chempi_info_find(info, LEVEL_KEY) && chempi_lane_main.is_locking)
+        level = MPI_THREAD_MULTIPLE;
     rc = chempi_info_set(made->hints, LEVEL_KEY, name_of_level(level));
     if (!rc)
         rc = chempi_session_put_kinds(made->hints, info);

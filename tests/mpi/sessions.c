@@ -205,6 +205,12 @@ static void hints(void)
     MPI_Session_finalize(&session);
     EXPECT(session == MPI_SESSION_NULL, "the handle stays after finalize");
 
+    session = open_session("MPI_THREAD_MULTIPLE");
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &bad);
+    expect_hint(bad, "thread_level", "MPI_THREAD_MULTIPLE");
+    MPI_Session_finalize(&bad);
+    MPI_Session_finalize(&session);
+
     MPI_Info_create(&info);
     MPI_Info_set(info, "mpi_memory_alloc_kinds", "cuda,mpi:alloc_mem");
     MPI_Session_init(info, MPI_ERRORS_RETURN, &session);
