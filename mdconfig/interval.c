@@ -85,16 +85,21 @@ static uint32_t find_crossings(const struct chempi_desc *d,
     return count;
 }
 
-static void init_interval(struct chempi_interval *interval,
-                          const struct chempi_desc *d,
-                          struct chempi_arena *arena)
+static size_t count_protocols(const struct chempi_desc *d)
 {
     size_t total = 0;
 
     for (uint32_t n = 0; n < d->network_count; n++)
         total += d->networks[n].protocol_count;
-    interval->crossings =
-        chempi_arena_get(arena, total, sizeof(*interval->crossings));
+    return total;
+}
+
+static void init_interval(struct chempi_interval *interval,
+                          const struct chempi_desc *d,
+                          struct chempi_arena *arena)
+{
+    interval->crossings = chempi_arena_get(arena, count_protocols(d),
+                                           sizeof(*interval->crossings));
     interval->first = chempi_arena_get(arena, (size_t)d->network_count + 1,
                                        sizeof(*interval->first));
     for (uint32_t n = 0; n < d->network_count; n++) {
@@ -106,6 +111,15 @@ static void init_interval(struct chempi_interval *interval,
             interval->first[n + 1] +=
                 find_crossings(d, interval, net, interval->crossings + at);
     }
+}
+
+bool chempi_intervals_fit(const struct chempi_desc *desc)
+{
+    uint64_t *ends;
+    size_t count = find_ends(desc, &ends);
+
+    free(ends);
+    return count * count_protocols(desc) <= CHEMPI_INTERVAL_CROSSINGS_MAX;
 }
 
 void chempi_intervals_init(struct chempi_intervals *intervals,

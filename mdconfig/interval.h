@@ -27,12 +27,18 @@ struct chempi_interval {
     uint32_t *first; /* [network_count + 1] into crossings */
 };
 
+/* Intervals times protocols of a description, at most; some 500 MiB. */
+#define CHEMPI_INTERVAL_CROSSINGS_MAX 20000000u
+
 struct chempi_intervals {
     struct chempi_interval *list;
     size_t count;
     struct chempi_arena arena;
 };
 
+/* Is the description within the limit above? Others must not be initialised
+ * from. */
+bool chempi_intervals_fit(const struct chempi_desc *desc);
 void chempi_intervals_init(struct chempi_intervals *intervals,
                            const struct chempi_desc *desc);
 void chempi_intervals_fini(struct chempi_intervals *intervals);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "mdconfig/interval.h"
 #include "mdconfig/reader.h"
 
 static int read_cluster(struct chempi_reader *r, chempi_yaml_value value,
@@ -248,6 +249,13 @@ static int read_top(struct chempi_reader *r)
     rc = chempi_reader_imply_smp(r);
     if (rc)
         return rc;
+    if (!chempi_intervals_fit(r->desc))
+        return chempi_err_set(r->err, -E2BIG,
+                              "%s: expected fewer different limits: the `min` "
+                              "and `max` of protocols cut the sizes into too "
+                              "many intervals; give networks of a kind the "
+                              "same ones",
+                              r->desc->file);
     chempi_desc_classify(r->desc);
     return 0;
 }

@@ -158,6 +158,7 @@ USAGE = [
     (["graph", "--from", "a", "triangle.yaml"], 2, "both --from and --size"),
     (["plot", "triangle.yaml", "a", "b", "-o", "/dev/full"], 1, "/dev/full"),
     (["diff", "triangle.yaml", "triangle.yaml"], 0, ""),
+    (["check", "-"], 1, "-:1:1: expected"),
     (["import"], 0, "slots"),
     (["import", "triangle.yaml"], 2, "too many arguments"),
     (["import", "--hosts", "absent"], 1, "absent: No such file"),
