@@ -89,10 +89,11 @@ static void describe_end(const struct chempi_nestling *n, int status,
                        n->node_name, (long)n->pid, WTERMSIG(status),
                        strsignal(WTERMSIG(status)));
     else
-        (void)snprintf(text, size,
-                       "the supervisor of node %s (pid %ld) exited with code "
-                       "%d",
-                       n->node_name, (long)n->pid, WEXITSTATUS(status));
+        (void)snprintf(
+            text, size, "the supervisor of node %s (pid %ld) gave up: %s",
+            n->node_name, (long)n->pid,
+            WEXITSTATUS(status) > 1 ? chempi_err_name(WEXITSTATUS(status))
+                                    : "it lost its connection");
 }
 
 /* Its socket closes when it ends, so the wait is short. */

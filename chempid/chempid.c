@@ -158,14 +158,15 @@ static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
 
 /* Who waits for the end of our input or output shall not wait for us; the log
  * stays on standard error. */
-static void leave_streams(void)
+static int leave_streams(void)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     if (fd < 0 || dup2(fd, 0) < 0 || dup2(fd, 1) < 0)
-        (void)fail("cannot leave the standard streams: ", strerror(errno));
+        return fail("cannot leave the standard streams: ", strerror(errno));
     if (fd > 2)
         (void)close(fd); /* duplicated */
+    return 0;
 }
 
 /* The parent stays until the child serves (or has failed). */
@@ -173,6 +174,7 @@ static int go_to_background(int *ready_fd)
 {
     int fds[2];
     char byte;
+    ssize_t n;
     pid_t pid;
 
     if (pipe2(fds, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
@@ -182,12 +184,15 @@ static int go_to_background(int *ready_fd)
     if (pid == 0) {
         (void)close(fds[0]); /* the parent's end */
         (void)setsid();
-        leave_streams();
         *ready_fd = fds[1];
-        return -1;
+        return leave_streams() ? 1 : -1;
     }
     (void)close(fds[1]); /* the child's end */
-    return read(fds[0], &byte, 1) == 1 ? 0 : 1;
+    while ((n = read(fds[0], &byte, 1)) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        (void)fail("cannot wait for the daemon: ", strerror(errno));
+    return n == 1 ? 0 : 1; /* without us it does not stay */
 }
 
 int main(int argc, char **argv)

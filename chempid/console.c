@@ -255,6 +255,7 @@ int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
     if (!c->owed || !c->fed) {
         free(c->owed);
         free(c->fed);
+        c->owed = c->fed = NULL;
         return -ENOMEM;
     }
     init_outlet(c, 0);

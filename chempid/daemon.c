@@ -568,6 +568,22 @@ static void tear_down(struct chempi_daemon *d)
         ev_loop_destroy(d->loop);
 }
 
+/* Whoever has started the daemon waits; without them it does not stay. */
+static int tell_ready(int fd)
+{
+    ssize_t n;
+
+    if (fd < 0)
+        return 0;
+    while ((n = write(fd, "r", 1)) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "whoever started this daemon is gone");
+    close_fd(fd);
+    return n < 0 ? -EPIPE : 0;
+}
+
 int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
 {
     static struct chempi_daemon d; /* one per process */
@@ -584,11 +600,9 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
     } else {
         chempi_log(CHEMPI_LOG_INFO, "daemon", "node %s serves at %s and %s",
                    opt->name, d.socket_path, d.address);
-        if (ready_fd >= 0 && write(ready_fd, "r", 1) < 0)
-            chempi_log(CHEMPI_LOG_WARNING, "daemon",
-                       "whoever started this daemon is gone");
-        close_fd(ready_fd);
-        ev_run(d.loop, 0);
+        rc = tell_ready(ready_fd);
+        if (!rc)
+            ev_run(d.loop, 0);
     }
     tear_down(&d);
     return rc ? 1 : 0;

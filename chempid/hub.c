@@ -245,17 +245,17 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
 void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text)
 {
     struct chempi_hub_child *c = &hub->children[child];
-    struct chempi_writer w = {0};
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
 
     if (c->is_lost)
         return;
     c->is_lost = true;
     if (c->gone < c->nodes) {
+        chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
         chempi_wire_put_u32(&w, c->first_node);
         chempi_wire_put_str(&w, text);
-        if (!w.error)
-            hub->ops->up(hub->arg, CHEMPI_MSG_NODE_LOST, w.data, w.len);
-        chempi_wire_clear(&w);
+        hub->ops->up(hub->arg, CHEMPI_MSG_NODE_LOST, w.data, w.len);
     }
     c->started = c->done = c->gone = c->nodes; /* H3 */
     settle_counts(hub);

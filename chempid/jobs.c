@@ -387,17 +387,17 @@ int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
 {
     CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
-        struct chempi_writer w = {0};
+        struct chempi_writer w;
+        uint8_t text[64];
 
         if (strcmp(j->spec.id, id) != 0)
             continue;
         if (uid != 0 && uid != j->spec.uid)
             return -EPERM;
+        chempi_wire_fix(&w, text, sizeof(text));
         chempi_wire_put_u32(&w, j->nodes[0]);
         chempi_wire_put_str(&w, "ended by chempictl kill");
-        if (!w.error)
-            send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
-        chempi_wire_clear(&w);
+        send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
         return 0;
     }
     return -ESRCH;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/socket.h>
 
 static void lose(struct chempi_link *link, int code, struct chempi_err *err)
 {
@@ -18,6 +17,9 @@ static void lose(struct chempi_link *link, int code, struct chempi_err *err)
                              "it announced a message over the limit of %u "
                              "bytes",
                              link->ch.in_max);
+    else if (err->code == 0 && code == link->failure)
+        (void)chempi_err_set(err, code, "messages to it cannot be sent: %s",
+                             chempi_err_name(code));
     else if (err->code == 0)
         (void)chempi_err_set(err, code, "%s", chempi_err_name(code));
     link->on_lost(link, code, err); /* may close and free the link */
@@ -36,6 +38,8 @@ static bool take(struct chempi_link *link)
         if (rc)
             break;
     }
+    if (link->failure)
+        filled = link->failure;
     if (rc < 0)
         lose(link, rc, &err);
     else if (filled < 0)
@@ -56,12 +60,14 @@ void chempi_link_drain(struct chempi_link *link)
         ;
 }
 
-/* The reader finds the end of the stream and reports it (L2). */
-static void break_off(struct chempi_link *link)
+/* The reader takes what has come so far and then reports the loss (L2); the
+ * peer notices nothing before. */
+static void break_off(struct chempi_link *link, int code)
 {
+    link->failure = link->failure ? link->failure : code;
     ev_io_stop(link->loop, &link->out);
     if (link->is_started)
-        (void)shutdown(link->ch.fd, SHUT_RDWR);
+        ev_feed_event(link->loop, &link->in, EV_READ);
 }
 
 static void push(struct chempi_link *link)
@@ -69,7 +75,7 @@ static void push(struct chempi_link *link)
     int rc = chempi_channel_flush(&link->ch);
 
     if (rc < 0)
-        break_off(link);
+        break_off(link, rc);
     else if (rc > 0)
         ev_io_start(link->loop, &link->out);
     else
@@ -97,6 +103,7 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     ev_io_init(&link->out, writable, -1, EV_WRITE);
     link->in.data = link;
     link->out.data = link;
+    link->failure = 0;
     link->is_open = true;
     link->is_started = false;
 }
@@ -113,7 +120,10 @@ void chempi_link_start(struct chempi_link *link, int fd)
     ev_io_set(&link->in, fd, EV_READ);
     ev_io_set(&link->out, fd, EV_WRITE);
     ev_io_start(link->loop, &link->in);
-    push(link);
+    if (link->failure)
+        break_off(link, link->failure);
+    else
+        push(link);
 }
 
 void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
@@ -141,10 +151,15 @@ struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
 
 void chempi_link_end(struct chempi_link *link)
 {
-    if (!link->is_open)
+    int rc;
+
+    if (!link->is_open) {
         chempi_wire_clear(&link->ch.out);
-    else if (chempi_channel_end(&link->ch))
-        break_off(link); /* it does not read, or there is no memory */
+        return;
+    }
+    rc = chempi_channel_end(&link->ch);
+    if (rc)
+        break_off(link, rc); /* it does not read, or there is no memory */
     else if (link->is_started && !ev_is_active(&link->out))
         push(link);
 }

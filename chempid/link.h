@@ -35,6 +35,7 @@ struct chempi_link {
     void (*on_written)(struct chempi_link *link); /* queued bytes went out
                                                      later; may be NULL */
     void *arg;
+    int failure; /* why nothing can be sent any more; 0: it can */
     bool is_open;
     bool is_started; /* has a descriptor; before, frames are only queued */
 };

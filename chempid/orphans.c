@@ -22,8 +22,12 @@ struct pids {
     size_t cap;
 };
 
-static int add(struct pids *p, pid_t pid)
+/* What is done with a child; not 0 ends the visits with that code. */
+typedef int visit_fn(void *arg, pid_t pid);
+
+static int add(void *arg, pid_t pid)
 {
+    struct pids *p = arg;
     pid_t *list;
 
     if (p->count == p->cap) {
@@ -40,25 +44,27 @@ static int add(struct pids *p, pid_t pid)
 }
 
 /* Decimal numbers separated by blanks; a number may be cut between reads. */
-static int parse_children(int fd, struct pids *p)
+static int parse_children(int fd, visit_fn *visit, void *arg)
 {
     char buf[4096];
     pid_t pid = 0;
     ssize_t n;
     int rc = 0;
 
-    while (!rc && (n = read(fd, buf, sizeof(buf))) > 0) {
+    while (!rc && (n = read(fd, buf, sizeof(buf))) != 0) {
+        if (n < 0 && errno != EINTR)
+            return -errno;
         for (ssize_t i = 0; !rc && i < n; i++) {
             if (isdigit((unsigned char)buf[i])) {
                 pid = pid * 10 + (buf[i] - '0');
             } else if (pid) {
-                rc = add(p, pid);
+                rc = visit(arg, pid);
                 pid = 0;
             }
         }
     }
     if (!rc && pid)
-        rc = add(p, pid);
+        rc = visit(arg, pid);
     return rc;
 }
 
@@ -88,7 +94,7 @@ static pid_t parent_of(const char *pid)
 }
 
 /* For kernels without the list of children. */
-static int scan_all(struct pids *p)
+static int scan_all(visit_fn *visit, void *arg)
 {
     DIR *dir = opendir("/proc");
     const pid_t self = getpid();
@@ -100,27 +106,33 @@ static int scan_all(struct pids *p)
     while (!rc && (d = readdir(dir)))
         if (isdigit((unsigned char)d->d_name[0]) &&
             parent_of(d->d_name) == self)
-            rc = add(p, (pid_t)strtol(d->d_name, NULL, 10));
+            rc = visit(arg, (pid_t)strtol(d->d_name, NULL, 10));
     (void)closedir(dir); /* read only */
     return rc;
 }
 
-int chempi_orphans_list(pid_t **out, size_t *count)
+/* Every child as it is read; needs no memory. */
+static int visit_children(visit_fn *visit, void *arg)
 {
-    struct pids p = {0};
     char path[64];
-    int rc;
+    int rc = -1;
     int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/self/task/%ld/children",
                    (long)getpid());
     fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC, 0);
     if (fd >= 0) {
-        rc = parse_children(fd, &p);
+        rc = parse_children(fd, visit, arg);
         (void)close(fd); /* read only */
-    } else {
-        rc = scan_all(&p);
     }
+    return fd >= 0 && rc != -EIO ? rc : scan_all(visit, arg);
+}
+
+int chempi_orphans_list(pid_t **out, size_t *count)
+{
+    struct pids p = {0};
+    int rc = visit_children(add, &p);
+
     if (rc) {
         free(p.list);
         return rc;
@@ -130,47 +142,41 @@ int chempi_orphans_list(pid_t **out, size_t *count)
     return 0;
 }
 
+struct hunt {
+    chempi_orphans_spare_fn *spare;
+    void *arg;
+    bool must_wait;
+    int killed;
+};
+
+static int kill_child(void *arg, pid_t pid)
+{
+    struct hunt *h = arg;
+
+    if (h->spare && h->spare(h->arg, pid))
+        return 0;
+    (void)kill(pid, SIGKILL); /* our child: at worst a zombie */
+    while (h->must_wait && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    h->killed++;
+    return 0;
+}
+
 int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg)
 {
-    pid_t *list;
-    size_t count;
-    int killed = 0;
-    int rc = chempi_orphans_list(&list, &count);
+    struct hunt h = {.spare = spare, .arg = arg};
+    int rc = visit_children(kill_child, &h);
 
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < count; i++) {
-        if (spare && spare(arg, list[i]))
-            continue;
-        (void)kill(list[i], SIGKILL); /* our child: at worst a zombie */
-        killed++;
-    }
-    free(list);
-    return killed;
+    return rc ? rc : h.killed;
 }
 
 void chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg)
 {
-    pid_t *list;
-    size_t count;
+    struct hunt h = {.spare = spare, .arg = arg, .must_wait = true};
 
     /* A child that ends hands us its own children, so look again after every
-     * round; each round ends every child that it saw. */
-    for (;;) {
-        size_t killed = 0;
-
-        if (chempi_orphans_list(&list, &count))
-            return;
-        for (size_t i = 0; i < count; i++) {
-            if (spare && spare(arg, list[i]))
-                continue;
-            (void)kill(list[i], SIGKILL);
-            while (waitpid(list[i], NULL, 0) < 0 && errno == EINTR)
-                ;
-            killed++;
-        }
-        free(list);
-        if (killed == 0)
-            return;
-    }
+     * round; each round ends children as long as there are some. */
+    do
+        h.killed = 0;
+    while (visit_children(kill_child, &h) == 0 && h.killed);
 }

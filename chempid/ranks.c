@@ -333,10 +333,23 @@ static void link_lost(struct chempi_link *link, int code,
                       const struct chempi_err *err)
 {
     struct chempi_rank *rank = link->arg;
+    char text[CHEMPI_TEXT_MAX];
 
-    chempi_link_close(link);
-    if (code != -EPIPE)
+    if (code == -EPIPE) {
+        chempi_link_close(link);
+        return;
+    }
+    if (code == -EBADMSG || code == -EMSGSIZE) {
         chempi_ranks_judge(rank, CHEMPI_END_PROTOCOL, 0, err->text);
+    } else {
+        (void)snprintf(text, sizeof(text),
+                       "its supervisor cannot serve it: %.900s", err->text);
+        chempi_ranks_judge(rank, CHEMPI_END_ABORT, 1, text);
+    }
+    /* All is said: it shall not complain of the closed socket. */
+    if (rank->pid > 0)
+        (void)kill(-rank->pid, SIGKILL);
+    chempi_link_close(link);
 }
 
 /* ---- the end ------------------------------------------------------------- */

@@ -70,17 +70,17 @@ static void down(struct run *r, uint16_t type, const void *data, size_t len)
 
 static void kill_job(struct run *r)
 {
-    struct chempi_writer w = {0};
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
 
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
     chempi_console_stop_input(&r->console);
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
     chempi_wire_put_str(&w, r->verdict.text);
-    if (!w.error)
-        down(r, CHEMPI_MSG_KILL, w.data, w.len);
-    chempi_wire_clear(&w);
+    down(r, CHEMPI_MSG_KILL, w.data, w.len);
 }
 
 static void check_end(struct run *r)
@@ -239,13 +239,13 @@ static const struct chempi_hub_ops hub_ops = {.up = up, .down = down_to};
 
 static void give_credit(void *arg, uint32_t node, uint32_t bytes)
 {
-    struct chempi_writer w = {0};
+    uint8_t data[8];
+    struct chempi_writer w;
 
+    chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, node);
     chempi_wire_put_u32(&w, bytes);
-    if (!w.error)
-        down(arg, CHEMPI_MSG_CREDIT, w.data, w.len);
-    chempi_wire_clear(&w);
+    down(arg, CHEMPI_MSG_CREDIT, w.data, w.len);
 }
 
 static void pass_input(void *arg, const void *data, size_t len)
@@ -258,7 +258,10 @@ static void pass_input(void *arg, const void *data, size_t len)
                                 ? CHEMPI_NODE_ANY
                                 : r->spec->node_of_rank[rank]);
     chempi_wire_put_blob(&w, data, len);
-    if (!w.error)
+    if (w.error)
+        order_end(r, CHEMPI_EXIT_FAILURE,
+                  "out of memory for standard input; the job was ended");
+    else
         down(r, CHEMPI_MSG_INPUT, w.data, w.len);
     chempi_wire_clear(&w);
 }

@@ -24,24 +24,27 @@
 
 /* ---- keys and fences ----------------------------------------------------- */
 
+/* An answer that cannot be sent breaks its link, and so ends the job. */
 static void serve(void *arg, const struct chempi_kvs_waiter *waiter,
                   const struct chempi_kvs_entry *e)
 {
     struct chempi_super *s = arg;
-    struct chempi_writer w = {0};
+    struct chempi_link *to =
+        waiter->is_node ? &s->up : &s->ranks[waiter->index].link;
+    struct chempi_writer *w;
 
+    if (!to->is_open)
+        return;
+    w = waiter->is_node ? chempi_link_begin(to, CHEMPI_MSG_ANSWER, s->spec->job)
+                        : chempi_link_begin(to, CHEMPI_MSG_GOT, 0);
     if (waiter->is_node)
-        chempi_wire_put_u32(&w, waiter->index);
-    chempi_wire_put_u32(&w, e->rank);
-    chempi_wire_put_str(&w, e->key);
-    chempi_wire_put_blob(&w, e->value, e->len);
-    if (!w.error && waiter->is_node)
-        chempi_link_send(&s->up, CHEMPI_MSG_ANSWER, s->spec->job, w.data,
-                         w.len);
-    else if (!w.error)
-        chempi_ranks_send(&s->ranks[waiter->index], CHEMPI_MSG_GOT, w.data,
-                          w.len);
-    chempi_wire_clear(&w);
+        chempi_wire_put_u32(w, waiter->index);
+    chempi_wire_put_u32(w, e->rank);
+    chempi_wire_put_str(w, e->key);
+    chempi_wire_put_blob(w, e->value, e->len);
+    chempi_link_end(to);
+    if (!waiter->is_node)
+        chempi_share_wake(&s->share, waiter->index);
 }
 
 int chempi_super_put(struct chempi_rank *rank, const char *key,
@@ -51,8 +54,10 @@ int chempi_super_put(struct chempi_rank *rank, const char *key,
     struct chempi_kvs_entry *e =
         chempi_kvs_entry(&s->kvs, rank->world, key, true);
 
-    if (!e || (!e->has_value && ++rank->keys > CHEMPI_RANK_KEYS_MAX))
-        return chempi_err_set(err, e ? -ENOBUFS : -ENOMEM,
+    if (!e)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    if (!e->has_value && ++rank->keys > CHEMPI_RANK_KEYS_MAX)
+        return chempi_err_set(err, -ENOBUFS,
                               "no room for key %s (limit: %u keys)", key,
                               CHEMPI_RANK_KEYS_MAX);
     if (chempi_kvs_set(&s->kvs, e, value, len, serve, s))
@@ -204,8 +209,9 @@ static void reap(struct chempi_super *s)
     pid_t pid;
 
     read_exec_reports(s);
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        struct chempi_rank *rank = find_rank(s, pid);
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0 ||
+           (pid < 0 && errno == EINTR)) {
+        struct chempi_rank *rank = pid > 0 ? find_rank(s, pid) : NULL;
 
         if (rank)
             chempi_ranks_reap(rank, status);
@@ -332,6 +338,7 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
+/* status: 0, or an errno that says why it cannot go on. */
 _Noreturn static void leave(struct chempi_super *s, int status)
 {
     chempi_orphans_end(NULL, NULL);
@@ -388,9 +395,8 @@ static void up_lost(struct chempi_link *link, int code,
 {
     struct chempi_super *s = link->arg;
 
-    (void)code;
     (void)err;
-    leave(s, 1);
+    leave(s, code == -EPIPE ? 1 : -code);
 }
 
 /* ---- the beginning ------------------------------------------------------- */
@@ -519,10 +525,10 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     int rc;
 
     if (dup2(up_fd, UP_FD) < 0 || fcntl(UP_FD, F_SETFD, FD_CLOEXEC) < 0)
-        _exit(1);
+        _exit(errno); /* the parent finds words for it */
     closefrom(UP_FD + 1);
     if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
-        _exit(1); /* the parent reports a lost supervisor */
+        _exit(ENOMEM);
     s->spec = spec;
     s->node = node;
     s->signal_fd = s->null_fd = -1;
@@ -532,12 +538,12 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     s->up.on_lost = up_lost;
     s->up.arg = s;
     if (number_ranks(s, &err))
-        _exit(1);
+        _exit(ENOMEM);
     culprit = &s->ranks[0];
     rc = start(s, &culprit, &err);
     if (rc)
         chempi_ranks_judge(culprit, CHEMPI_END_START, (uint32_t)-rc, err.text);
     reap(s);
     ev_run(s->loop, 0);
-    leave(s, 1); /* not reached while the link upwards is watched */
+    leave(s, EIO); /* not reached while the link upwards is watched */
 }

@@ -10,9 +10,15 @@
 
 #define FIRST_CAP 256 /* bytes of a writer's first buffer */
 
+void chempi_wire_fix(struct chempi_writer *w, void *buf, size_t size)
+{
+    *w = (struct chempi_writer){.data = buf, .cap = size, .is_fixed = true};
+}
+
 void chempi_wire_clear(struct chempi_writer *w)
 {
-    free(w->data);
+    if (!w->is_fixed)
+        free(w->data);
     *w = (struct chempi_writer){0};
 }
 
@@ -22,7 +28,7 @@ static bool grow(struct chempi_writer *w, size_t need)
     uint8_t *data;
 
     while (cap < need) {
-        if (cap > SIZE_MAX / 2) {
+        if (cap > SIZE_MAX / 2 || w->is_fixed) {
             w->error = -EMSGSIZE;
             return false;
         }

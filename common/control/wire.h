@@ -18,7 +18,8 @@ struct chempi_writer {
     uint8_t *data;
     size_t len; /* bytes written */
     size_t cap;
-    int error; /* 0 or the first -errno; writes after it do nothing */
+    int error;     /* 0 or the first -errno; writes after it do nothing */
+    bool is_fixed; /* data is the caller's and does not grow */
 };
 
 struct chempi_reader {
@@ -26,6 +27,10 @@ struct chempi_reader {
     const uint8_t *end;
     bool is_bad; /* a field was malformed; getters then return 0, "" */
 };
+
+/* Write into memory of the caller's, which need not be released; what does not
+ * fit is the error -EMSGSIZE. */
+void chempi_wire_fix(struct chempi_writer *w, void *buf, size_t size);
 
 /* Release the bytes; the writer is empty and usable again. */
 void chempi_wire_clear(struct chempi_writer *w);

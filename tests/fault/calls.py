@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The nth failure of every system call, and a death at every one of them.
+
+    calls.py private|start|cluster CHEMPIRUN CHEMPID CHEMPICTL RANK [CALL]...
+
+Launcher and daemon are linked with rig.c. For each call, one run counts how
+often it is made; then there is a run for each number up to that, in which
+the call of that number fails, in whatever process. Whatever fails: the run
+ends, with one sentence and a bad status if it could not do its work, and
+nothing stays behind.
+"""
+import errno
+import mmap
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import jobrun  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, MARKS, Cluster, Job, Programs, check, children)
+
+CALLS = """malloc calloc realloc mmap64 memfd_create fallocate64 ftruncate64
+    read write socket socketpair bind listen accept4 connect sendmsg recvmsg
+    send recv eventfd fork pipe2 signalfd dup2 getsockopt getsockname chmod
+    rename link mkdir lstat64 stat64 fopen64 opendir get_current_dir_name
+    chdir execvp ev_loop_new open64 fcntl64 prctl""".split()
+INTERRUPTED = "read write sendmsg recvmsg waitpid poll accept4".split()
+
+FORMAT = "32siiii16s"
+RANK = ""
+
+
+class Rig:
+    """The file that rig.c reads; see its struct order."""
+
+    def __init__(self):
+        self.file = tempfile.NamedTemporaryFile(prefix="chempi-rig-")
+        self.file.write(bytes(4096))
+        self.file.flush()
+        self.page = mmap.mmap(self.file.fileno(), 4096)
+        self.env = dict(os.environ, CHEMPI_TEST_RIG=self.file.name)
+
+    def order(self, call, nth, action=0):
+        struct.pack_into(FORMAT, self.page, 0, call.encode(), nth, action, 0,
+                         0, b"")
+
+    def stop(self):
+        """No faults from now on; the result stays."""
+        struct.pack_into("32s", self.page, 0, b"none")
+
+    def result(self):
+        """Calls seen, where it happened ("" if it did not)."""
+        _, _, _, seen, pid, comm = struct.unpack_from(FORMAT, self.page)
+        return seen, comm.rstrip(b"\0").decode() if pid else ""
+
+
+def has_one_sentence(text, program):
+    return re.fullmatch(program + r": [^\n]+\n", text)
+
+
+def has_no_bytes(text):
+    return text == ""
+
+
+class Sweep:
+    """Runs with one fault each; complaints are printed."""
+
+    def __init__(self, rig, run):
+        self.rig = rig
+        self.run = run  # returns a complaint, or None
+        self.complaints = 0
+        self.count = 0
+
+    def at(self, call, nth, action=0):
+        self.rig.order(call, nth, action)
+        try:
+            words = self.run(action)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            words = str(error)
+        seen, where = self.rig.result()
+        self.count += 1
+        if words:
+            self.complaints += 1
+            print(f"FAILED  {call} {nth}/{seen} {action} in "
+                  f"{where or 'nobody'}: {words}", flush=True)
+        return seen
+
+    def over(self, call, action=0, step=1):
+        seen = self.at(call, 0)
+        for nth in range(1, seen + 1, step):
+            self.at(call, nth, action)
+
+
+def sweep_interrupts(sweep, calls):
+    for call in INTERRUPTED:
+        if not calls or call in calls:
+            sweep.over(call, errno.EINTR)
+
+
+# ---- a job without daemons --------------------------------------------------
+
+
+def run_private(rig, layout):
+    def run_one(action):
+        job = Job("--private", *layout, RANK, "init", "region", "everyone",
+                  "final", env=rig.env)
+        status = job.finish()
+        _, where = rig.result()
+        if not where or action == errno.EINTR:
+            good = status == 0 and job.errors == ""
+        elif status == -signal.SIGKILL:
+            good = action < 0 and job.errors == ""
+        elif status == 0:
+            good = job.errors == ""  # it did without
+        else:
+            good = status in (1, 2, 126, 127, 137) and has_one_sentence(
+                job.errors, "chempirun")
+        return None if good else f"status {status}: {job.errors!r}"
+    return run_one
+
+
+def sweep_private(rig, calls):
+    sweeps = []
+    for layout in (["-n", "2"], ["--virtual", "2", "-n", "3"]):
+        sweep = Sweep(rig, run_private(rig, layout))
+        for call in calls or CALLS:
+            sweep.over(call)
+        sweep_interrupts(sweep, calls)
+        if not calls:
+            sweep.over("any", -signal.SIGKILL, 7)
+        sweeps.append(sweep)
+    return sweeps
+
+
+# ---- a daemon that starts ---------------------------------------------------
+
+
+def run_start(rig, key):
+    def run_one(action):
+        with tempfile.TemporaryDirectory(prefix="chempi-test-") as own:
+            env = dict(rig.env)
+            env[jobrun.MARK] = own
+            with open(f"{own}/log", "wb") as log:  # not a pipe: it is kept
+                done = subprocess.run(
+                    [Programs.chempid, "--name", "a1", "--dir", f"{own}/d",
+                     "--listen", "127.0.0.1", "--key", key, "--background"],
+                    env=env, stdin=subprocess.DEVNULL, stderr=log,
+                    check=False, timeout=LIMIT_S)
+            _, where = rig.result()
+            rig.stop()  # the rest goes well
+            serves = os.path.exists(f"{own}/d/a1.sock")
+            if done.returncode == 0 and serves:
+                subprocess.run([Programs.chempictl, "--dir", f"{own}/d",
+                                "stop"], check=True, timeout=LIMIT_S)
+            jobrun.wait_gone([pid for pid, _ in jobrun.marked(own)], LIMIT_S)
+            left = jobrun.end_marked(own, 0)
+            files = os.listdir(f"{own}/d") if os.path.isdir(f"{own}/d") else []
+            with open(f"{own}/log", encoding="utf-8") as log:
+                told = log.read()
+            check(not left and not files, "left:", left, files, done, told)
+            if action < 0:
+                return None
+            if done.returncode == 0:
+                good = serves and told == ""
+            else:
+                good = where and done.returncode in (1, 2) and re.fullmatch(
+                    r"([-0-9: ]+)?chempid[^\n]*: [^\n]+\n", told)
+            return None if good else f"{done.returncode} {told!r}"
+    return run_one
+
+
+def sweep_start(rig, calls):
+    with tempfile.TemporaryDirectory(prefix="chempi-test-") as own:
+        key = f"{own}/key"
+        subprocess.run([Programs.chempictl, "key", key], check=True)
+        sweep = Sweep(rig, run_start(rig, key))
+        for call in calls or CALLS:
+            sweep.over(call)
+        sweep_interrupts(sweep, calls)
+        if not calls:
+            sweep.over("any", -signal.SIGKILL)
+        return [sweep]
+
+
+# ---- daemons that have a job ------------------------------------------------
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def run_cluster(rig, cluster, pids):
+    """The faults are in the daemons and their supervisors."""
+    words = [RANK, "init", "region", "everyone", "final"]
+
+    def good_job():
+        job = cluster.job("-n", "4", *words)
+        return job.finish() == 0 and job.errors == "" or job.errors
+
+    def run_one(action):
+        job = cluster.job("-n", "4", *words)
+        status = job.finish()
+        _, where = rig.result()
+        rig.stop()
+        told = job.errors
+        if not where or action == errno.EINTR:
+            good = status == 0 and told == ""
+        else:
+            good = status == 0 or status in (1, 126, 127) and \
+                has_one_sentence(told, "chempirun")
+        check(good, f"status {status}: {told!r}")
+        # The daemons are as good as before.
+        again = good_job()
+        check(again is True, "the next job:", again)
+        now = settled_descriptors()
+        check(now == before, "descriptors:", before, now)
+        return None
+
+    def settled_descriptors():
+        """When the daemons have closed what the job and its questions had
+        opened: the fewest of many looks."""
+        looks = []
+        for _ in range(100):
+            cluster.ctl("status")
+            looks.append([descriptors(pid) for pid in pids])
+            if looks[-1] == before:
+                break
+        return min(looks)
+
+    check(good_job() is True, "no job runs")
+    before = None
+    before = settled_descriptors()
+    return run_one
+
+
+def sweep_cluster(rig, calls):
+    os.environ["CHEMPI_TEST_RIG"] = rig.file.name
+    with Cluster(["a1", "a2"]) as cluster:
+        pids = [cluster.pid(name) for name in ("a1", "a2")]
+        plain = dict(cluster.env)
+        del plain["CHEMPI_TEST_RIG"]
+        cluster.env = plain  # the launcher makes no faults
+        sweep = Sweep(rig, run_cluster(rig, cluster, pids))
+        for call in calls or CALLS:
+            sweep.over(call)
+        sweep_interrupts(sweep, calls)
+        rig.stop()
+        check(all(len(children(pid)) == 1 for pid in pids), "keepers")
+        return [sweep]
+
+
+def main():
+    global RANK
+    (group, Programs.chempirun, Programs.chempid, Programs.chempictl, RANK,
+     *calls) = sys.argv[1:]
+    os.environ.pop("CHEMPI_DIR", None)
+    sweeps = {"private": sweep_private, "start": sweep_start,
+              "cluster": sweep_cluster}[group](Rig(), calls)
+    for mark in MARKS:
+        jobrun.end_marked(mark, 0)
+    complaints = sum(sweep.complaints for sweep in sweeps)
+    print(sum(sweep.count for sweep in sweeps), "runs,", complaints, "failed")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

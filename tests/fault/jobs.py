@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Jobs and clusters of daemons, for the tests that let things fail."""
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import jobrun  # noqa: E402
+
+LIMIT_S = 60  # for anything: reached only when something hangs
+
+
+class Programs:
+    """Paths, set by the test."""
+    chempirun = chempid = chempictl = rank = ""
+    prefix = []  # options of every launch
+
+
+MARKS = []  # of jobs that may have left something behind
+
+
+def check(condition, *what):
+    if not condition:
+        raise AssertionError(" ".join(str(w) for w in what))
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def kill_and_wait(pid, others):
+    """Kill a process; returns when the others have ended with it."""
+    fds = [os.pidfd_open(p) for p in (pid, *others)]
+    os.kill(pid, signal.SIGKILL)
+    for fd in fds:
+        ready, _, _ = select.select([fd], [], [], LIMIT_S)
+        os.close(fd)
+        check(ready, "still there:", pid, others)
+
+
+def comm(pid):
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+class Job:
+    """A chempirun under way, whose every descendant carries a mark."""
+
+    def __init__(self, *args, env=None, stdin=subprocess.DEVNULL, **kwargs):
+        self.mark = uuid.uuid4().hex
+        MARKS.append(self.mark)
+        self.env = dict(os.environ if env is None else env)
+        self.env[jobrun.MARK] = self.mark
+        self.output = b""
+        self.process = subprocess.Popen(
+            [Programs.chempirun, *Programs.prefix, *args], env=self.env, stdin=stdin,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+
+    def await_lines(self, count):
+        """Read standard output up to so many lines."""
+        fd = self.process.stdout.fileno()
+        while self.output.count(b"\n") < count:
+            ready, _, _ = select.select([fd], [], [], LIMIT_S)
+            check(ready, "no output; so far:", self.output)
+            piece = os.read(fd, 65536)
+            if not piece:
+                raise AssertionError("output ended", self.output,
+                                     self.process.stderr.read())
+            self.output += piece
+        return self
+
+    def marked(self, word):
+        """Processes of the job whose name in /proc contains the word."""
+        found = []
+        for pid, _ in jobrun.marked(self.mark):
+            try:
+                with open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+                    if word in file.read():
+                        found.append(pid)
+            except OSError:
+                pass
+        return sorted(found)
+
+    def ranks(self):
+        """Not what they left behind: that is in other process groups."""
+        return [pid for pid in self.marked("fault-rank")
+                if os.getpgid(pid) == pid]
+
+    def finish(self):
+        """Wait for the end; nothing may be left. Returns the exit status."""
+        out, err = self.process.communicate(timeout=LIMIT_S)
+        self.output += out
+        self.errors = err.decode("utf-8", "replace")
+        left = jobrun.marked(self.mark)
+        if left:
+            jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
+            left = jobrun.end_marked(self.mark, 0)
+        check(not left, "left behind:", left, self.errors)
+        return self.process.returncode
+
+    def lines(self):
+        return sorted(self.output.decode("utf-8", "replace").splitlines())
+
+
+def run(*args, **kwargs):
+    job = Job(*args, **kwargs)
+    job.status = job.finish()
+    return job
+
+
+def expect(job, status, *patterns):
+    check(job.status == status, "status", job.status, "not", status,
+          job.output, job.errors)
+    for pattern in patterns:
+        check(re.search(pattern, job.errors), "no", pattern, "in", job.errors)
+
+
+ONE_SENTENCE = r"\Achempirun: [^\n]*; the job was ended\n\Z"
+LAYOUTS = (["-n", "4"], ["--virtual", "2", "-n", "4"],
+           ["--virtual", "a,b,c", "-n", "7", "--map", "cyclic"])
+
+
+class Cluster:
+    """Daemons with a directory of their own."""
+
+    def __init__(self, names, options=(), mode=0o700):
+        self.dir = tempfile.mkdtemp(prefix="chempi-test-")
+        os.chmod(self.dir, mode)
+        self.mark = uuid.uuid4().hex
+        self.env = dict(os.environ, CHEMPI_DIR=self.dir)
+        self.env[jobrun.MARK] = self.mark
+        self.key = f"{self.dir}/key"
+        self.log = f"{self.dir}/log"
+        with open(self.log, "wb"):
+            pass
+        subprocess.run([Programs.chempictl, "key", self.key], check=True)
+        for name in names:
+            self.start(name, *options)
+
+    def start(self, name, *options, key=None, check_it=True):
+        with open(self.log, "ab") as log:
+            return subprocess.run(
+                [Programs.chempid, "--name", name, "--dir", self.dir, "--listen",
+                 "127.0.0.1", "--key", key or self.key, "--slots", "2",
+                 "--background", "--verbose", *options],
+                env=self.env, stdin=subprocess.DEVNULL, stderr=log,
+                check=check_it, timeout=LIMIT_S)
+
+    def ctl(self, *args, status=0):
+        done = subprocess.run([Programs.chempictl, *args], env=self.env,
+                              capture_output=True, text=True, check=False,
+                              timeout=LIMIT_S)
+        check(done.returncode == status, args, done)
+        return done.stdout + done.stderr
+
+    def pid(self, name):
+        for line in self.ctl("--via", name, "status").splitlines()[1:]:
+            return int(line.split()[4])
+        raise AssertionError(name)
+
+    def address(self, name):
+        with open(f"{self.dir}/{name}.node", encoding="utf-8") as file:
+            host, port = file.read().split()[1].rsplit(":", 1)
+        return host, int(port)
+
+    def kill(self, name):
+        """Kill a daemon; returns when its keeper has ended, too."""
+        pid = self.pid(name)
+        keeper = [child for child in children(pid)
+                  if os.readlink(f"/proc/{child}/exe") ==
+                  os.path.realpath(Programs.chempid) and
+                  not comm(child).startswith("chempi-super")]
+        kill_and_wait(pid, keeper)
+
+    def job(self, *args, **kwargs):
+        return Job(*args, env=self.env, **kwargs)
+
+    def run(self, *args, **kwargs):
+        return run(*args, env=self.env, **kwargs)
+
+    def logged(self):
+        with open(self.log, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def names(self):
+        return sorted(n[:-5] for n in os.listdir(self.dir)
+                      if n.endswith(".sock"))
+
+    def stop(self):
+        """Stop all; nothing but key and log may be left."""
+        for name in self.names():
+            self.ctl("--via", name, "stop")
+        left = jobrun.marked(self.mark)
+        jobrun.wait_gone([pid for pid, _ in left], LIMIT_S)
+        left = jobrun.end_marked(self.mark, 0)
+        files = sorted(os.listdir(self.dir))
+        check(not left, "processes left:", left, self.logged())
+        check(set(files) <= {"key", "log"}, "files left:", files)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            if kind is None:
+                self.stop()
+            else:
+                print(self.logged(), file=sys.stderr)
+        finally:
+            jobrun.end_marked(self.mark, 0)
+            shutil.rmtree(self.dir)
