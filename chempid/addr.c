@@ -197,7 +197,7 @@ int chempi_addr_connect_unix(const char *path, struct chempi_err *err)
 }
 
 /* A socket file that refuses connections belonged to a daemon that is dead. */
-static int clear_path(const char *path, struct chempi_err *err)
+int chempi_addr_clear_unix(const char *path, struct chempi_err *err)
 {
     struct stat st;
     int fd;
@@ -225,8 +225,6 @@ int chempi_addr_listen_unix(const char *path, unsigned mode,
     int rc = unix_name(path, &name, err);
     int fd;
 
-    if (!rc)
-        rc = clear_path(path, err);
     if (rc)
         return rc;
     fd = new_socket(AF_UNIX);

@@ -35,8 +35,9 @@ int chempi_addr_connect(const struct chempi_addr *addr, struct chempi_err *err);
 /* 0 or -errno of a connection that was begun. */
 int chempi_addr_result(int fd);
 
-/* Unix sockets by path. A listener replaces a socket that nobody listens on;
+/* Unix sockets by path. clear_unix() removes a socket that nobody listens on;
  * -EADDRINUSE when somebody does. */
+int chempi_addr_clear_unix(const char *path, struct chempi_err *err);
 int chempi_addr_listen_unix(const char *path, unsigned mode,
                             struct chempi_err *err);
 int chempi_addr_connect_unix(const char *path, struct chempi_err *err);

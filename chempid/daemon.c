@@ -317,6 +317,8 @@ static void signalled(struct ev_loop *loop, ev_io *w, int events)
         chempi_daemon_stop(d);
 }
 
+enum { SOCKET_FILE, READY_FILE }; /* for the keeper */
+
 static int start_keeper(struct chempi_daemon *d, struct chempi_err *err);
 
 static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
@@ -326,20 +328,24 @@ static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
 
     (void)events;
     ev_io_stop(loop, w);
-    chempi_keeper_stop(&d->keeper);
+    chempi_keeper_reap(&d->keeper);
     if (start_keeper(d, &err))
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
 }
 
 static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
 {
-    const char *paths[] = {d->socket_path, d->ready_path, NULL};
-    int rc = chempi_keeper_start(&d->keeper, paths, err);
+    int rc;
 
-    if (!rc)
-        rc = chempi_brood_spare(&d->brood, d->keeper.pid);
+    d->keeper.paths[SOCKET_FILE] = d->socket_path;
+    d->keeper.paths[READY_FILE] = d->ready_path;
+    rc = chempi_keeper_start(&d->keeper, err);
     if (rc)
         return rc;
+    if (chempi_brood_spare(&d->brood, d->keeper.pid)) {
+        chempi_keeper_reap(&d->keeper);
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    }
     ev_io_init(&d->keeper_io, keeper_ended, d->keeper.fd, EV_READ);
     d->keeper_io.data = d;
     ev_io_start(d->loop, &d->keeper_io);
@@ -390,28 +396,28 @@ static int make_directory(const struct chempi_daemon *d, struct chempi_err *err)
 }
 
 /* Complete or not there: others read it at any time. */
-static int write_ready_file(const struct chempi_daemon *d,
-                            struct chempi_err *err)
+static int write_ready_file(struct chempi_daemon *d, struct chempi_err *err)
 {
-    char part[sizeof(d->ready_path) + 8];
+    char part[sizeof(d->ready_path) + 24];
     FILE *file;
     bool is_good;
+    int rc = chempi_keeper_name(d->ready_path, part, sizeof(part), err);
 
-    (void)snprintf(part, sizeof(part), "%s.new", d->ready_path);
-    file = fopen(part, "we");
+    file = rc ? NULL : fopen(part, "we");
     if (!file)
-        return chempi_err_set(err, -errno, "cannot write %s: %s", part,
-                              chempi_err_name(errno));
+        return rc ? rc
+                  : chempi_err_set(err, -errno, "cannot write %s: %s", part,
+                                   chempi_err_name(errno));
     is_good =
         fprintf(file, "%s %s %u\n", d->opt->name, d->address, d->slots) > 0;
-    if (fclose(file) != 0 || !is_good || rename(part, d->ready_path) < 0) {
-        const int code = -errno;
-
-        (void)unlink(part); /* of no use to anybody */
-        return chempi_err_set(err, code, "cannot write %s: %s", d->ready_path,
-                              chempi_err_name(code));
-    }
-    return 0;
+    if (fclose(file) != 0 || !is_good)
+        return chempi_err_set(err, -EIO, "cannot write %s: %s", part,
+                              chempi_err_name(errno));
+    rc = chempi_keeper_tell(&d->keeper, READY_FILE, part, err);
+    if (!rc && rename(part, d->ready_path) < 0)
+        rc = chempi_err_set(err, -errno, "cannot write %s: %s", d->ready_path,
+                            chempi_err_name(errno));
+    return rc;
 }
 
 /* --listen, or what the cluster file says of this node. */
@@ -455,7 +461,7 @@ static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
     return 0;
 }
 
-static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
+static int name_files(struct chempi_daemon *d, struct chempi_err *err)
 {
     int n = snprintf(d->socket_path, sizeof(d->socket_path),
                      "%s/%s" CHEMPI_SOCKET_SUFFIX, d->opt->dir, d->opt->name);
@@ -466,10 +472,44 @@ static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
         (size_t)m >= sizeof(d->ready_path))
         return chempi_err_set(err, -ENAMETOOLONG, "%s: too long a name",
                               d->opt->dir);
-    d->unix_fd = chempi_addr_listen_unix(d->socket_path,
-                                         geteuid() == 0 ? 0666 : 0600, err);
+    return 0;
+}
+
+/* From its passing name to its own; another daemon may have been faster. */
+static int give_name(const struct chempi_daemon *d, const char *part,
+                     struct chempi_err *err)
+{
+    if (link(part, d->socket_path) == 0) {
+        (void)unlink(part); /* else the keeper does */
+        return 0;
+    }
+    if (errno == EEXIST)
+        return chempi_err_set(err, -EADDRINUSE,
+                              "a daemon of this name is already running (%s)",
+                              d->socket_path);
+    if (rename(part, d->socket_path) == 0) /* no links there */
+        return 0;
+    return chempi_err_set(err, -errno, "%s: %s", d->socket_path,
+                          chempi_err_name(errno));
+}
+
+static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
+{
+    char part[sizeof(d->socket_path) + 24];
+    int rc = chempi_addr_clear_unix(d->socket_path, err);
+
+    if (!rc)
+        rc = chempi_keeper_name(d->socket_path, part, sizeof(part), err);
+    if (rc)
+        return rc;
+    d->unix_fd =
+        chempi_addr_listen_unix(part, geteuid() == 0 ? 0666 : 0600, err);
     if (d->unix_fd < 0)
         return d->unix_fd;
+    rc = chempi_keeper_tell(&d->keeper, SOCKET_FILE, part, err);
+    rc = rc ? rc : give_name(d, part, err);
+    if (rc)
+        return rc;
     ev_io_init(&d->unix_io, local_calls, d->unix_fd, EV_READ);
     d->unix_io.data = d;
     ev_io_start(d->loop, &d->unix_io);
@@ -528,10 +568,11 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     rc = rc ? rc : load_key(d, err);
     rc = rc ? rc : make_directory(d, err);
     rc = rc ? rc : read_cluster(d, err);
+    rc = rc ? rc : name_files(d, err);
+    rc = rc ? rc : start_keeper(d, err); /* before there are files */
     rc = rc ? rc : listen_unix(d, err);
     rc = rc ? rc : listen_tcp(d, err);
     rc = rc ? rc : write_ready_file(d, err);
-    rc = rc ? rc : start_keeper(d, err);
     if (rc)
         return rc;
     chempi_conns_init(&d->conns, d->loop, d->opt->name, d->key, &conn_ops, d);
@@ -551,10 +592,6 @@ static void tear_down(struct chempi_daemon *d)
     chempi_jobs_fini(d);
     if (d->conns.arg)
         chempi_conns_fini(&d->conns);
-    if (d->unix_fd >= 0 && !d->keeper.pid) { /* it did not come to a keeper */
-        (void)unlink(d->socket_path);
-        (void)unlink(d->ready_path);
-    }
     chempi_keeper_stop(&d->keeper); /* D4 */
     if (d->brood.nestlings.next)
         chempi_brood_fini(&d->brood);

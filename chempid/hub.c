@@ -46,6 +46,11 @@ uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
     return child;
 }
 
+void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes)
+{
+    hub->expected = nodes;
+}
+
 bool chempi_hub_is_over(const struct chempi_hub *hub)
 {
     return hub->has_gone;
@@ -83,6 +88,8 @@ static void settle_counts(struct chempi_hub *hub)
         done += hub->children[i].done;
         gone += hub->children[i].gone;
     }
+    if (nodes < hub->expected) /* children are still being added */
+        return;
     if (!hub->has_started && started == nodes) {
         hub->has_started = true;
         send_count(hub, CHEMPI_MSG_STARTED, nodes);

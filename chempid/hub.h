@@ -47,7 +47,8 @@ struct chempi_hub {
     struct chempi_hub_child *children;
     uint32_t child_count;
     uint32_t child_max;
-    uint64_t fence;                       /* the last one sent up */
+    uint32_t expected; /* nodes that children will have together */
+    uint64_t fence;    /* the last one sent up */
     bool has_started, has_done, has_gone; /* sent up (H2) */
 };
 
@@ -56,6 +57,10 @@ int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
                     uint32_t child_max, const struct chempi_hub_ops *ops,
                     void *arg);
 void chempi_hub_fini(struct chempi_hub *hub);
+
+/* So many nodes will be below: no count is complete before they are, also if
+ * the first children are lost at once. */
+void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes);
 
 /* Put nodes below a new child; returns its number. */
 uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,

@@ -94,12 +94,18 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
 /* D3 */
 static void settle(struct query *q)
 {
+    struct chempi_writer *w;
+
     for (uint32_t i = 0; i < q->piece_count; i++)
         if (q->pieces[i].conn)
             return;
-    if (q->from && !q->answer.error)
-        chempi_link_send(&q->from->link, CHEMPI_MSG_STATUS, q->asked,
-                         q->answer.data, q->answer.len);
+    if (q->from) {
+        w = chempi_link_begin(&q->from->link, CHEMPI_MSG_STATUS, q->asked);
+        chempi_wire_put_raw(w, q->answer.data, q->answer.len);
+        if (q->answer.error) /* breaks the connection: this is known there */
+            w->error = q->answer.error;
+        chempi_link_end(&q->from->link);
+    }
     destroy(q);
 }
 

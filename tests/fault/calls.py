@@ -71,9 +71,10 @@ def has_no_bytes(text):
 class Sweep:
     """Runs with one fault each; complaints are printed."""
 
-    def __init__(self, rig, run):
+    def __init__(self, rig, run, after=lambda: None):
         self.rig = rig
-        self.run = run  # returns a complaint, or None
+        self.run = run      # returns a complaint, or None
+        self.after = after  # the same, after all runs of a call
         self.complaints = 0
         self.count = 0
 
@@ -91,10 +92,16 @@ class Sweep:
                   f"{where or 'nobody'}: {words}", flush=True)
         return seen
 
-    def over(self, call, action=0, step=1):
+    def over(self, call, action=0, step=0):
+        """Not more than some 25 to 50 runs, unless there is a step."""
         seen = self.at(call, 0)
+        step = step or max(1, seen // 25)
         for nth in range(1, seen + 1, step):
             self.at(call, nth, action)
+        words = self.after()
+        if words:
+            self.complaints += 1
+            print(f"FAILED  after {call} {action}: {words}", flush=True)
 
 
 def sweep_interrupts(sweep, calls):
@@ -133,7 +140,7 @@ def sweep_private(rig, calls):
             sweep.over(call)
         sweep_interrupts(sweep, calls)
         if not calls:
-            sweep.over("any", -signal.SIGKILL, 7)
+            sweep.over("any", -signal.SIGKILL)
         sweeps.append(sweep)
     return sweeps
 
@@ -184,7 +191,7 @@ def sweep_start(rig, calls):
             sweep.over(call)
         sweep_interrupts(sweep, calls)
         if not calls:
-            sweep.over("any", -signal.SIGKILL)
+            sweep.over("any", -signal.SIGKILL, 1)
         return [sweep]
 
 
@@ -214,13 +221,15 @@ def run_cluster(rig, cluster, pids):
         else:
             good = status == 0 or status in (1, 126, 127) and \
                 has_one_sentence(told, "chempirun")
-        check(good, f"status {status}: {told!r}")
-        # The daemons are as good as before.
+        return None if good else f"status {status}: {told!r}"
+
+    def look_after():
+        """The daemons are as good as before."""
         again = good_job()
-        check(again is True, "the next job:", again)
+        if again is not True:
+            return f"the next job: {again}"
         now = settled_descriptors()
-        check(now == before, "descriptors:", before, now)
-        return None
+        return None if now == before else f"descriptors: {before} {now}"
 
     def settled_descriptors():
         """When the daemons have closed what the job and its questions had
@@ -236,7 +245,7 @@ def run_cluster(rig, cluster, pids):
     check(good_job() is True, "no job runs")
     before = None
     before = settled_descriptors()
-    return run_one
+    return run_one, look_after
 
 
 def sweep_cluster(rig, calls):
@@ -246,7 +255,7 @@ def sweep_cluster(rig, calls):
         plain = dict(cluster.env)
         del plain["CHEMPI_TEST_RIG"]
         cluster.env = plain  # the launcher makes no faults
-        sweep = Sweep(rig, run_cluster(rig, cluster, pids))
+        sweep = Sweep(rig, *run_cluster(rig, cluster, pids))
         for call in calls or CALLS:
             sweep.over(call)
         sweep_interrupts(sweep, calls)
