@@ -184,15 +184,17 @@ static void map(const int *nodes)
     int n = check_size();
     int dims[2] = {0, 0};
     int rank;
+    MPI_Comm split;
     MPI_Comm comms[2];
 
     MPI_Dims_create(n, 2, dims);
     MPI_Cart_map(MPI_COMM_WORLD, 2, dims, (int[]){0, 0}, &rank);
     MPI_Cart_create(MPI_COMM_WORLD, 2, dims, (int[]){0, 0}, 0, &comms[0]);
-    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &comms[1]);
-    MPI_Comm_rank(comms[1], &n);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &split);
+    MPI_Comm_rank(split, &n);
     CHECK(n == rank, "no permutation: %d is %d", rank, n);
-    MPI_Cart_create(comms[1], 2, dims, (int[]){0, 0}, 0, &comms[1]);
+    MPI_Cart_create(split, 2, dims, (int[]){0, 0}, 0, &comms[1]);
+    MPI_Comm_free(&split);
     compare("mapped", comms, nodes);
 }
 

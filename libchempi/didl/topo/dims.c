@@ -18,7 +18,7 @@
 #include "libchempi/didl/error.h"
 
 enum {
-    DIVISORS_MAX = 1536, /* no number below 2^31 has more */
+    DIVISORS_MAX = 1600, /* no number below 2^31 has more */
     FACTORS_MAX = 31     /* nor more prime factors; further ones are 1 */
 };
 
