@@ -26,6 +26,38 @@ static const struct chempi_words levels = {
       NULL, LOCAL, false, false,                                               \
       "How long a buffered send makes progress before it calls the buffer "    \
       "full, in nanoseconds.")                                                 \
+    X(COLL_ALLGATHER_BRUCK, "coll", "allgather_bruck_max", 32 << 10, 0,        \
+      1 << 30, NULL, ALL, true, false,                                         \
+      "Up to which size of the whole result an allgather takes few steps and " \
+      "sends data several times, in bytes.")                                   \
+    X(COLL_ALLTOALL_BRUCK, "coll", "alltoall_bruck_max", 256, 0, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "The same for the block of an all-to-all exchange, in bytes.")           \
+    X(COLL_ALLTOALL_RANKS, "coll", "alltoall_bruck_ranks", 8, 1, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "With how many processes at least it does so, a count.")                 \
+    X(COLL_BCAST_PARTS, "coll", "bcast_parts_min", 128 << 10, 0, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "From which size on a broadcast is cut into parts, in bytes.")           \
+    X(COLL_BCAST_RANKS, "coll", "bcast_parts_ranks", 4, 1, 1 << 30, NULL, ALL, \
+      true, false, "With how many processes at least it is, a count.")         \
+    X(COLL_GATHER_TREE, "coll", "gather_tree_max", 4 << 10, 0, 1 << 30, NULL,  \
+      ALL, true, false,                                                        \
+      "Up to which size of a block gather and scatter go by a tree, in "       \
+      "bytes.")                                                                \
+    X(COLL_GATHER_RANKS, "coll", "gather_tree_ranks", 6, 1, 1 << 30, NULL,     \
+      ALL, true, false, "With how many processes at least they do, a count.")  \
+    X(COLL_REDUCE_HALVING, "coll", "reduce_halving_min", 8 << 10, 0, 1 << 30,  \
+      NULL, ALL, true, false,                                                  \
+      "From which size on a reduction shares the work by halves, in bytes.")   \
+    X(COLL_REDUCE_SCATTER_PAIRWISE, "coll", "reduce_scatter_pairwise_min",     \
+      16 << 10, 0, 1 << 30, NULL, ALL, true, false,                            \
+      "From which size of the whole vector on a reduce-scatter exchanges "     \
+      "blocks in pairs, in bytes.")                                            \
+    X(COLL_NODE_SPINS, "coll", "node_spins", 200, 0, 1 << 30, NULL, LOCAL,     \
+      false, false,                                                            \
+      "How often a collective operation within a node looks at its word "      \
+      "before progress is made, a count.")                                     \
     X(CONN_EAGER_QUOTA, "conn", "eager_quota", 4 << 20, 4096, 1 << 30, NULL,   \
       ALL, true, false,                                                        \
       "Payload that one process may send to another before it is received, "   \

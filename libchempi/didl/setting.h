@@ -12,6 +12,16 @@ enum chempi_setting_id {
     CHEMPI_SET_CHECK_ARGUMENTS,
     CHEMPI_SET_LOG,
     CHEMPI_SET_BUFFER_PATIENCE,
+    CHEMPI_SET_COLL_ALLGATHER_BRUCK,
+    CHEMPI_SET_COLL_ALLTOALL_BRUCK,
+    CHEMPI_SET_COLL_ALLTOALL_RANKS,
+    CHEMPI_SET_COLL_BCAST_PARTS,
+    CHEMPI_SET_COLL_BCAST_RANKS,
+    CHEMPI_SET_COLL_GATHER_TREE,
+    CHEMPI_SET_COLL_GATHER_RANKS,
+    CHEMPI_SET_COLL_REDUCE_HALVING,
+    CHEMPI_SET_COLL_REDUCE_SCATTER_PAIRWISE,
+    CHEMPI_SET_COLL_NODE_SPINS,
     CHEMPI_SET_CONN_EAGER_QUOTA,
     CHEMPI_SET_DAEMON_SUSPECT,
     CHEMPI_SET_MATCH_POOL,
@@ -33,6 +43,12 @@ static inline uint64_t chempi_setting(enum chempi_setting_id id)
 {
     return atomic_load_explicit(&chempi_setting_values[id],
                                 memory_order_relaxed);
+}
+
+/* The same as a signed number, to compare with counts; all fit. */
+static inline int64_t chempi_setting_signed(enum chempi_setting_id id)
+{
+    return (int64_t)chempi_setting(id);
 }
 
 /* didl's table with its values. */

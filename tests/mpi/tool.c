@@ -83,6 +83,47 @@ static void before_init(void)
           "free");
 }
 
+/* How many categories have this variable? */
+static int homes(int index, bool is_cvar)
+{
+    int members[512];
+    int found = 0;
+    int count = 0;
+
+    MPI_T_category_get_num(&count);
+    for (int c = 0; c < count; c++) {
+        int cvars = 0;
+        int pvars = 0;
+        int n;
+
+        MPI_T_category_get_info(c, NULL, NULL, NULL, NULL, &cvars, &pvars,
+                                NULL);
+        n = is_cvar ? cvars : pvars;
+        CHECK_OR_DIE(n <= 512, "%d members", n);
+        if (is_cvar)
+            MPI_T_category_get_cvars(c, n, members);
+        else
+            MPI_T_category_get_pvars(c, n, members);
+        for (int i = 0; i < n; i++)
+            found += members[i] == index;
+    }
+    return found;
+}
+
+static void categories(void)
+{
+    int count = 0;
+
+    MPI_T_cvar_get_num(&count);
+    CHECK(count > 20, "%d control variables", count);
+    for (int i = 0; i < count; i++)
+        CHECK(homes(i, true) == 1, "cvar %d has %d", i, homes(i, true));
+    MPI_T_pvar_get_num(&count);
+    CHECK(count > 20, "%d performance variables", count);
+    for (int i = 0; i < count; i++)
+        CHECK(homes(i, false) == 1, "pvar %d has %d", i, homes(i, false));
+}
+
 static void while_up(void)
 {
     unsigned long long v = 5000;
@@ -346,6 +387,7 @@ int main(int argc, char **argv)
     check_need(2);
     events(&seen);
     while_up();
+    categories();
     unchecked();
     watch_messages(&watched);
     counters(&watched);

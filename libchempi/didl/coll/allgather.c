@@ -5,8 +5,7 @@
  * every block straight from and into the users' buffers.
  */
 #include "libchempi/didl/coll/sched.h"
-
-enum { BRUCK_UP_TO_BYTES = 32 * 1024 /* of the whole result */ };
+#include "libchempi/didl/setting.h"
 
 struct place {
     void *buf;
@@ -99,7 +98,8 @@ void chempi_coll_build_allgather(struct chempi_coll_sched *s,
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
                          c->rtype);
-    if (total <= BRUCK_UP_TO_BYTES && s->size > 2)
+    if (total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK) &&
+        s->size > 2)
         build_bruck(s, c, total);
     else
         build_ring(s, c);

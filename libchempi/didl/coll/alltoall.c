@@ -9,11 +9,7 @@
  *                  temporary memory
  */
 #include "libchempi/didl/coll/sched.h"
-
-enum {
-    BRUCK_UP_TO_BYTES = 256, /* per block */
-    BRUCK_FROM_RANKS = 8
-};
+#include "libchempi/didl/setting.h"
 
 /* One side's block for or from rank i. */
 struct place {
@@ -189,13 +185,15 @@ static void build_bruck(struct chempi_coll_sched *s,
 void chempi_coll_build_alltoall(struct chempi_coll_sched *s,
                                 const struct chempi_coll_call *c)
 {
-    MPI_Count len = BRUCK_UP_TO_BYTES + 1;
+    MPI_Count len_max = chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK);
+    MPI_Count len = len_max + 1;
 
     if (c->kind == CHEMPI_COLL_ALLTOALL && !c->comm->is_inter)
         len = c->rcount * c->rtype->size;
     if (len == 0)
         return;
-    if (len <= BRUCK_UP_TO_BYTES && s->size >= BRUCK_FROM_RANKS)
+    if (len <= len_max &&
+        s->size >= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_RANKS))
         build_bruck(s, c, len);
     else if (c->sbuf == MPI_IN_PLACE)
         build_in_place(s, c);

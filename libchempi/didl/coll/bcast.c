@@ -8,9 +8,9 @@
  *            that no process sends the whole more than about twice
  */
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/setting.h"
 
 /* From this size on, bytes, and for this many processes, parts pay. */
-enum { PARTS_FROM_BYTES = 128 * 1024, PARTS_FROM_RANKS = 4 };
 
 void chempi_coll_build_barrier(struct chempi_coll_sched *s,
                                const struct chempi_coll_call *c)
@@ -138,7 +138,8 @@ void chempi_coll_build_bcast(struct chempi_coll_sched *s,
 
     if (s->size == 1)
         return;
-    if (s->size < PARTS_FROM_RANKS || p.len < PARTS_FROM_BYTES) {
+    if (s->size < chempi_setting_signed(CHEMPI_SET_COLL_BCAST_RANKS) ||
+        p.len < chempi_setting_signed(CHEMPI_SET_COLL_BCAST_PARTS)) {
         build_tree(s, c);
         return;
     }

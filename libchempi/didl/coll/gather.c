@@ -7,11 +7,7 @@
  * (whose peers are the remote group) directly.
  */
 #include "libchempi/didl/coll/sched.h"
-
-enum {
-    TREE_UP_TO_BYTES = 4 * 1024, /* per block */
-    TREE_FROM_RANKS = 6
-};
+#include "libchempi/didl/setting.h"
 
 /* Where the root keeps rank i's block. */
 struct place {
@@ -128,7 +124,8 @@ static void scatter_tree(struct chempi_coll_sched *s,
 
 static bool is_tree_good(const struct chempi_coll_sched *s, MPI_Count block)
 {
-    return s->size >= TREE_FROM_RANKS && block <= TREE_UP_TO_BYTES;
+    return s->size >= chempi_setting_signed(CHEMPI_SET_COLL_GATHER_RANKS) &&
+           block <= chempi_setting_signed(CHEMPI_SET_COLL_GATHER_TREE);
 }
 
 /* Who the root deals with: itself included on an intracommunicator. */

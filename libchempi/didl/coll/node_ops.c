@@ -13,8 +13,7 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/progress.h"
-
-enum { SPINS_MAX = 200 /* looks at a word before progress takes over */ };
+#include "libchempi/didl/setting.h"
 
 /* One operation in its cell. */
 struct cell {
@@ -45,8 +44,8 @@ static int wait_for(const _Atomic uint32_t *word, uint32_t value)
 
     if (is_reached(&w))
         return MPI_SUCCESS;
-    if (spins > SPINS_MAX)
-        spins = SPINS_MAX;
+    if (spins > chempi_setting(CHEMPI_SET_COLL_NODE_SPINS))
+        spins = (uint32_t)chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     while (spins-- > 0) {
         CHEMPI_CPU_RELAX();
         if (is_reached(&w))

@@ -14,8 +14,9 @@
  * which bounds the temporary memory.
  */
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/setting.h"
 
-enum { HALVING_FROM_BYTES = 8 * 1024, SLICE_BYTES = 16 * 1024 * 1024 };
+enum { SLICE_BYTES = 16 * 1024 * 1024 };
 
 /* The vector that is being reduced. */
 struct vector {
@@ -179,7 +180,8 @@ static bool is_halving_good(const struct chempi_coll_sched *s,
                             const struct vector *v)
 {
     return s->op->is_commutative && v->count >= s->size &&
-           v->count * v->type->size >= HALVING_FROM_BYTES;
+           v->count * v->type->size >=
+               chempi_setting_signed(CHEMPI_SET_COLL_REDUCE_HALVING);
 }
 
 static void allreduce_slice(struct chempi_coll_sched *s, struct vector *v,

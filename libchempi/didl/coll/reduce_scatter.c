@@ -9,8 +9,7 @@
  *   combined in the order i-1, i-2, ... of its contributors
  */
 #include "libchempi/didl/coll/sched.h"
-
-enum { PAIRWISE_FROM_BYTES = 16 * 1024 /* of the whole vector */ };
+#include "libchempi/didl/setting.h"
 
 static MPI_Count count_of(const struct chempi_coll_call *c, int i)
 {
@@ -105,7 +104,9 @@ void chempi_coll_build_reduce_scatter(struct chempi_coll_sched *s,
     s->op = c->op;
     if (total == 0)
         return;
-    if (c->op->is_commutative && total * c->rtype->size >= PAIRWISE_FROM_BYTES)
+    if (c->op->is_commutative &&
+        total * c->rtype->size >=
+            chempi_setting_signed(CHEMPI_SET_COLL_REDUCE_SCATTER_PAIRWISE))
         build_pairwise(s, c, in);
     else
         build_by_root(s, c, in, total);

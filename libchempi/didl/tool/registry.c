@@ -126,6 +126,7 @@ static const struct chempi_tool_category categories[] = {
     {NULL, "Everything that CHEMPI lets tools see and set."},
     {"", "The library as a whole."},
     {"buffer", "Buffered sends."},
+    {"coll", "Collective operations: which algorithm when."},
     {"conn", "Connections: ways to other processes, order, quotas."},
     {"daemon", "The connection to the daemon."},
     {"match", "Matching of messages and receives."},
