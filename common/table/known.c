@@ -38,8 +38,8 @@ static const struct chempi_known_device devices[] = {
     {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols},
     {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols},
     {"scivia",
-     "is not part of this version; say `device: tcp` to have its "
-     "links served by TCP",
+     "emulates its adapters, between virtual nodes of one host; say "
+     "`device: tcp` for nodes on several hosts",
      CHEMPI_ARRAY_LEN(scivia_protocols), scivia_protocols},
 };
 

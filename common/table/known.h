@@ -30,7 +30,7 @@ struct chempi_known_protocol {
 
 struct chempi_known_device {
     const char *name;
-    const char *remark; /* NULL: part of this version; else what is not */
+    const char *remark; /* NULL: nothing; else what users must know of it */
     size_t protocol_count;
     const struct chempi_known_protocol *protocols;
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "libchempi/devices/scivia/scivia.h"
 #include "libchempi/devices/self/self.h"
 #include "libchempi/devices/shm/shm.h"
 #include "libchempi/devices/tcp/tcp.h"
@@ -13,6 +14,7 @@ static const struct chempi_dev_ops *const devices[] = {
     &chempi_self_ops,
     &chempi_shm_ops,
     &chempi_tcp_ops,
+    &chempi_scivia_ops,
 };
 
 const struct chempi_dev_ops *const *chempi_registry_all(size_t *count)

@@ -69,7 +69,8 @@ static bool make_setup(const char *device, uint32_t count)
     static const char *const names[] = {"n0", "n1", "n2", "n3", "n4", "n5"};
 
     setup.device = device;
-    setup.is_one_node = strcmp(device, "tcp") != 0;
+    setup.is_one_node =
+        strcmp(device, "tcp") != 0 && strcmp(device, "scivia") != 0;
     for (uint32_t i = 0; i < count; i++) {
         setup.node_of_proc[i] = setup.is_one_node ? 0 : i;
         setup.local_rank_of_proc[i] = setup.is_one_node ? i : 0;

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The scivia device's private state and the calls between its files.
+ *
+ *   D1  an endpoint stands in dev->opening while something of its connection
+ *       is awaited from the adapter or must be tried again
+ *   D2  it stands in dev->busy exactly if control or pumping is not empty or
+ *       wants_room is set, or its end must be reported
+ *   D3  no upcall is made but from progress() and from serving the adapter
+ */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
+
+#include <string.h>
+
+#include "libchempi/devices/scivia/adapter/sci.h"
+#include "libchempi/devices/scivia/adapter/via.h"
+#include "libchempi/devices/scivia/wire.h"
+
+#define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
+#define SCIVIA_DRAIN_BUDGET 64 /* lines per ring and progress */
+#define SCIVIA_TRIES 4096u     /* of one store, before the peer is given up */
+#define SCIVIA_BLOCK 512u      /* bytes repeated together */
+#define SCIVIA_WRITE_MAX                                                       \
+    (UINT64_C(1) << 20)  /* bytes of one RDMA descriptor                       \
+                          */
+#define SCIVIA_STAGES 8u /* registered buffers for what has no other */
+#define SCIVIA_REGIONS_MAX 256u
+
+enum scivia_protocol {
+    SCIVIA_PROTOCOL_SHARED_MEMORY,
+    SCIVIA_PROTOCOL_ONE_COPY,
+    SCIVIA_PROTOCOL_ZERO_COPY,
+    SCIVIA_PROTOCOL_COUNT
+};
+
+enum scivia_state {
+    SCIVIA_STATE_FREE,
+    SCIVIA_STATE_ASKED,   /* out: the receiver has the word */
+    SCIVIA_STATE_PUMPING, /* out: in ep->pumping, by way */
+    SCIVIA_STATE_ENDING,  /* out: in ep->control, owes DONE */
+    SCIVIA_STATE_LEFT,    /* in: waits for accept() or drop() */
+    SCIVIA_STATE_WAITING, /* in: the payload will come */
+    SCIVIA_STATE_CONTROL  /* in: in ep->control, owes `owed` */
+};
+
+/* A registered range in the cache. */
+struct scivia_region {
+    struct chempi_list link; /* latest used first */
+    uintptr_t start;
+    uintptr_t end;
+    uint32_t handle;
+    uint32_t enables;
+    uint32_t users;
+};
+
+/*
+ * A transfer that takes more than one line; of both directions. Its id on the
+ * wire is index and generation, checked whenever it comes back.
+ */
+struct scivia_xfer {
+    struct chempi_list link;
+    struct scivia_ep *ep;
+    uint32_t index;
+    uint32_t generation;
+    enum scivia_state state;
+    uint32_t owed; /* enum scivia_kind */
+    enum scivia_way way;
+    struct chempi_tx *tx; /* out */
+    struct chempi_rx *rx; /* in */
+    uint64_t len;         /* payload of the message, bytes */
+    uint64_t want;        /* of which the receiver takes */
+    uint64_t done;        /* out: handed on; in: stored */
+    uint64_t finished;    /* out: of which the card has finished */
+    uint64_t peer_id;
+    uint64_t addr; /* RDMA target */
+    uint32_t handle;
+    uint32_t posts;               /* out: descriptors the card has */
+    struct scivia_region *region; /* of the user's buffer, in use */
+    bool is_staged;               /* out: through registered buffers */
+    uint32_t protocol;
+};
+
+/* A descriptor, and a registered buffer that it may name. */
+struct scivia_stage {
+    struct chempi_list link;
+    struct chempi_via_descriptor descriptor;
+    struct scivia_xfer *xfer;
+    unsigned char *bytes;
+    uint64_t len;
+};
+
+struct scivia_ep {
+    struct chempi_ep base;
+    uint32_t tx_head; /* lines ever sent */
+    uint32_t tx_tail; /* last known told.lines; head - LINES when closed */
+    uint32_t data_head;
+    uint32_t data_tail;
+    struct chempi_sci_remote *out;  /* the peer's pair for us */
+    struct chempi_sci_remote *bell; /* the peer's inbox */
+    struct chempi_link *at;
+    struct chempi_sci_segment *segment;
+    struct scivia_pair *in; /* its memory: what the peer writes */
+    uint32_t rx_head;       /* lines ever taken */
+    uint32_t rx_told;       /* as last stored in the peer */
+    uint32_t rx_data;
+    uint32_t rx_data_told;
+    uint32_t rung; /* bells rung */
+    uint32_t heard;
+    bool is_hot;
+    bool is_mode_owed; /* the peer does not know yet that it is polled */
+    bool is_tx_open;
+    bool has_card;
+    bool is_gone; /* the peer's adapter is */
+    bool is_clean;
+    bool is_broken; /* nothing goes to the peer any more */
+    bool is_reported;
+    int broken_status;
+    const char *broken_why;
+    bool wants_room;
+    uint32_t wanted;
+    unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
+    struct chempi_list opening_link;
+    struct chempi_list busy_link;
+    struct chempi_list used_link; /* in dev->used */
+    struct chempi_list control;
+    struct chempi_list pumping;
+    /* VIA */
+    struct chempi_via_vi *tx_vi;
+    bool is_via_refused;
+    uint32_t vi_sent; /* descriptors used of told.posted */
+    struct chempi_via_vi *rx_vi;
+    unsigned char *rx_buffers;
+    uint32_t rx_handle;
+    uint32_t rx_posted;
+    uint32_t rx_posted_told;
+    struct chempi_via_descriptor receives[SCIVIA_RECEIVES];
+};
+
+struct scivia_dev {
+    struct chempi_dev base;
+    struct chempi_adapter *adapter;
+    struct chempi_adapter_attributes attributes;
+    struct chempi_poll_item item;  /* the adapter's descriptor */
+    struct chempi_poll_item timer; /* rings again what was not heard */
+    bool is_watched;
+    bool is_timed;
+    uint32_t timer_ms;
+    uint32_t tag; /* of SCI segments */
+    uint32_t ptag;
+    struct chempi_sci_segment *inbox_segment;
+    struct scivia_inbox *inbox;
+    struct scivia_ep **eps; /* [proc_count], NULL until used */
+    struct scivia_ep *hot[SCIVIA_HOT_MAX];
+    uint32_t hot_count;
+    bool has_work;
+    bool is_armed;
+    struct chempi_list opening;
+    struct chempi_list busy;
+    struct chempi_list used; /* all endpoints */
+    struct scivia_xfer **xfers;
+    uint32_t xfer_count;
+    uint32_t xfer_room;
+    uint32_t outgoing;
+    struct chempi_list xfer_free;
+    struct chempi_via_cq *cq;
+    struct chempi_list regions;
+    uint32_t region_count;
+    unsigned char *stage_memory;
+    uint32_t stage_handle;
+    struct scivia_stage stages[SCIVIA_STAGES];
+    struct chempi_list stage_free;
+    uint64_t cache_hits;
+    uint64_t cache_misses;
+    uint64_t cache_denied; /* degraded to staging or one-copy */
+    uint64_t bytes_copied; /* by this side's processor, out of a buffer */
+    struct chempi_err broken;
+};
+
+static inline struct scivia_dev *scivia_dev_of(const struct scivia_ep *ep)
+{
+    return (struct scivia_dev *)ep->base.dev;
+}
+
+/* --- pair.c: endpoints, their connection and their end --- */
+
+extern const struct chempi_adapter_events chempi_scivia_pair_events;
+int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
+                           struct scivia_ep **out, struct chempi_err *err);
+void chempi_scivia_pair_fini(struct scivia_dev *dev);
+/* Begin whatever is missing for sending. 0: nothing is; -EAGAIN; an error. */
+int chempi_scivia_pair_open(struct scivia_ep *ep);
+/* The same for VIA. 0: connected or never will be. */
+int chempi_scivia_pair_open_via(struct scivia_ep *ep);
+/* Go on with connections that are being opened. Returns events. */
+int chempi_scivia_pair_advance(struct scivia_dev *dev);
+void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
+/* Give up on a peer; reported from progress. */
+void chempi_scivia_pair_break(struct scivia_ep *ep, int status,
+                              const char *why);
+int chempi_scivia_pair_report(struct scivia_ep *ep);
+/* Something of this endpoint must be looked at by progress. */
+void chempi_scivia_pair_mark(struct scivia_ep *ep);
+
+/* --- line.c: lines and room --- */
+
+int chempi_scivia_line_inject(struct chempi_ep *ep,
+                              const struct chempi_envelope *env,
+                              const void *data, size_t len);
+int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
+                                   const struct chempi_envelope *env,
+                                   struct chempi_iter *iter, size_t len);
+/* Room for a line and a span of len bytes? Asks for room() if not. */
+int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len);
+int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len);
+/* Store a span; room is there. 0 or why the endpoint is broken. */
+int chempi_scivia_line_put_span(struct scivia_ep *ep, const void *src,
+                                uint32_t len, struct scivia_span *span);
+const unsigned char *
+chempi_scivia_line_take_span(struct scivia_ep *ep,
+                             const struct scivia_span *span);
+/* Number the line, store it, and call the peer. */
+int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line);
+int chempi_scivia_line_drain(struct scivia_ep *ep, int budget);
+/* Tell the peer what was taken; urgent: it may sleep until it has room. */
+void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent);
+int chempi_scivia_line_hear(struct scivia_dev *dev);
+int chempi_scivia_line_serve(struct scivia_dev *dev);
+bool chempi_scivia_line_can_serve(struct scivia_dev *dev);
+void chempi_scivia_line_wake(struct scivia_ep *ep);
+
+static inline bool scivia_has_line(const struct scivia_ep *ep)
+{
+    return atomic_load_explicit(&ep->in->lines[ep->rx_head % SCIVIA_LINES].seq,
+                                memory_order_acquire) ==
+           ep->rx_head + 1; /* partner: deliver */
+}
+
+/* --- rndv.c: transfers --- */
+
+int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx);
+int chempi_scivia_rndv_accept(struct scivia_ep *ep, uint64_t token,
+                              struct chempi_rx *rx);
+void chempi_scivia_rndv_drop(struct scivia_ep *ep, uint64_t token);
+const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
+                                     const struct scivia_line *line);
+const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
+                                  const struct scivia_line *line);
+const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
+                                    const struct scivia_line *line);
+const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
+                                     const struct scivia_line *line);
+/* Send owed lines and pieces while there is room. Return events. */
+int chempi_scivia_rndv_flush(struct scivia_ep *ep);
+int chempi_scivia_rndv_pump(struct scivia_ep *ep);
+bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep);
+/* Take what the card has finished. Returns events. */
+int chempi_scivia_rndv_complete(struct scivia_dev *dev);
+void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status);
+void chempi_scivia_rndv_fini(struct scivia_dev *dev);
+
+/* --- memory.c: registered memory --- */
+
+int chempi_scivia_memory_init(struct scivia_dev *dev);
+void chempi_scivia_memory_fini(struct scivia_dev *dev);
+/* A registration that covers the range; NULL: denied, which is counted. */
+struct scivia_region *chempi_scivia_memory_get(struct scivia_dev *dev,
+                                               const void *start, size_t len,
+                                               uint32_t enables);
+void chempi_scivia_memory_put(struct scivia_region *region);
+/* Register library memory, at the cost of user memory nobody uses. */
+int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
+                                  size_t len, uint32_t *handle);
+
+#endif

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lines and room: sending and taking messages of one line or one span,
+ * waiting for room, the bells.
+ *
+ *   W1  a sender that lacks room looks at `told` again after it has armed the
+ *       adapter, a receiver triggers after it has stored `told`: one of the
+ *       two sees the other
+ *   W2  `told` lags at most a quarter of the lines and of the data behind, and
+ *       a span is at most a quarter of the data, so a receiver that has taken
+ *       everything always leaves room for one
+ *   W3  before a receiver sleeps it tells all that it has taken: lines that
+ *       are not told for long were not heard of, and are rung again
+ */
+#include <errno.h>
+
+#include "libchempi/devices/scivia/internal.h"
+
+static_assert(SCIVIA_CHUNK <= SCIVIA_DATA_BYTES / 4 &&
+                  SCIVIA_EAGER_MAX <= SCIVIA_DATA_BYTES / 4,
+              "W2");
+
+static uint32_t round_up(uint32_t len)
+{
+    return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
+}
+
+/* --- room --- */
+
+static uint32_t span_start(const struct scivia_ep *ep, uint32_t len)
+{
+    uint32_t left =
+        SCIVIA_DATA_BYTES - (ep->data_head & (SCIVIA_DATA_BYTES - 1));
+
+    return round_up(len) <= left ? ep->data_head : ep->data_head + left;
+}
+
+static inline bool has_line(const struct scivia_ep *ep)
+{
+    return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
+}
+
+static inline bool has_room(const struct scivia_ep *ep, uint32_t len)
+{
+    return has_line(ep) &&
+           (len == 0 || span_start(ep, len) + round_up(len) - ep->data_tail <=
+                            SCIVIA_DATA_BYTES);
+}
+
+/* Read what the peer has taken; it may not be more than was sent, and what
+ * arrives late may not take anything back. */
+static void refresh(struct scivia_ep *ep)
+{
+    uint32_t lines =
+        atomic_load_explicit(&ep->in->told.lines, memory_order_acquire);
+    uint32_t data =
+        atomic_load_explicit(&ep->in->told.data, memory_order_acquire);
+
+    if (ep->tx_head - lines > SCIVIA_LINES ||
+        ep->data_head - data > SCIVIA_DATA_BYTES) {
+        chempi_scivia_pair_break(ep, -EPROTO,
+                                 "the peer took more than was sent");
+        return;
+    }
+    ep->tx_tail = lines;
+    ep->data_tail = data;
+}
+
+static int CHEMPI_NOINLINE find_room(struct scivia_ep *ep, uint32_t len)
+{
+    int rc;
+
+    if (ep->is_broken || ep->is_gone)
+        return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
+                              "rank %u cannot be reached any more",
+                              (unsigned)ep->base.proc);
+    rc = ep->is_tx_open ? 0 : chempi_scivia_pair_open(ep);
+    if (rc < 0)
+        return rc;
+    refresh(ep);
+    return has_room(ep, len) ? 0 : -EAGAIN;
+}
+
+int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len)
+{
+    return CHEMPI_LIKELY(has_room(ep, len)) ? 0 : find_room(ep, len);
+}
+
+int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len)
+{
+    int rc = chempi_scivia_line_try(ep, len);
+
+    if (rc == -EAGAIN) {
+        ep->wants_room = true;
+        ep->wanted = len;
+        chempi_scivia_pair_mark(ep);
+    }
+    return rc;
+}
+
+/* --- storing --- */
+
+/*
+ * Store, and do it again until the card says that all has arrived. A long
+ * store that failed is repeated in blocks: where packets are lost often, many
+ * in a row never succeed together.
+ */
+static int put(struct scivia_ep *ep, struct chempi_sci_remote *remote,
+               size_t offset, const void *src, size_t len)
+{
+    const char *from = src;
+    int rc = chempi_sci_copy_surely(remote, offset, from, len, 1);
+
+    if (CHEMPI_LIKELY(rc == 0))
+        return 0;
+    for (size_t at = 0; at < len && (rc == 0 || rc == -EIO);
+         at += SCIVIA_BLOCK) {
+        size_t size = len - at < SCIVIA_BLOCK ? len - at : SCIVIA_BLOCK;
+
+        rc = chempi_sci_copy_surely(remote, offset + at, from + at, size,
+                                    SCIVIA_TRIES);
+        if (rc < 0)
+            break;
+    }
+    if (rc == 0)
+        return 0;
+    scivia_dev_of(ep)->base.err =
+        *chempi_adapter_words(scivia_dev_of(ep)->adapter);
+    chempi_scivia_pair_break(ep, rc == -ENOTCONN ? -ECONNRESET : rc,
+                             rc == -ENOTCONN ? "its adapter is gone"
+                                             : "the card loses everything");
+    return -ECONNRESET;
+}
+
+static void ring(struct scivia_ep *ep)
+{
+    const uint32_t one = 1;
+    size_t offset = offsetof(struct scivia_inbox, bells) +
+                    ep->base.dev->params.services->proc * sizeof(uint32_t);
+
+    ep->rung++;
+    if (put(ep, ep->bell, offset, &ep->rung, sizeof(ep->rung)) == 0) /* R4 */
+        (void)put(ep, ep->bell, offsetof(struct scivia_inbox, exist), &one,
+                  sizeof(one));
+}
+
+void chempi_scivia_line_wake(struct scivia_ep *ep)
+{
+    if (ep->is_broken || ep->is_gone || !ep->is_tx_open)
+        return;
+    if (atomic_load_explicit(&ep->in->told.mode, memory_order_relaxed) !=
+        SCIVIA_MODE_POLLED)
+        ring(ep);
+    if (!ep->is_broken) /* a link that is down shows elsewhere */
+        (void)chempi_sci_interrupt_trigger(ep->at, 0);
+}
+
+int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line)
+{
+    size_t offset = offsetof(struct scivia_pair, lines) +
+                    ep->tx_head % SCIVIA_LINES * sizeof(*line);
+    int rc;
+
+    atomic_store_explicit(&line->seq, ep->tx_head + 1, memory_order_relaxed);
+    rc = put(ep, ep->out, offset, line, sizeof(*line));
+    if (CHEMPI_UNLIKELY(rc < 0))
+        return rc;
+    ep->tx_head++;
+    chempi_scivia_line_wake(ep);
+    return 0;
+}
+
+int chempi_scivia_line_put_span(struct scivia_ep *ep, const void *src,
+                                uint32_t len, struct scivia_span *span)
+{
+    span->pos = span_start(ep, len);
+    span->len = len;
+    ep->data_head = span->pos + round_up(len);
+    return put(ep, ep->out,
+               offsetof(struct scivia_pair, data) +
+                   (span->pos & (SCIVIA_DATA_BYTES - 1)),
+               src, len);
+}
+
+/* --- sending --- */
+
+static int send_short(struct scivia_ep *ep, const struct chempi_envelope *env,
+                      const void *data, struct chempi_iter *iter, size_t len)
+{
+    struct scivia_line line;
+    struct scivia_short *brief = &line.body.brief;
+
+    line.kind = SCIVIA_KIND_SHORT;
+    line.env_kind = env->kind;
+    line.len = (uint8_t)len;
+    line.lane = env->lane;
+    brief->context = env->context;
+    brief->source = env->source;
+    brief->tag = env->tag;
+    brief->serial = env->serial;
+    brief->credit = env->credit;
+    brief->flags = env->flags;
+    if (iter)
+        (void)chempi_iter_pack(iter, brief->bytes, len);
+    else if (data && len)
+        memcpy(brief->bytes, data, len);
+    memset(brief->bytes + len, 0, sizeof(brief->bytes) - len);
+    return chempi_scivia_line_send(ep, &line);
+}
+
+static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
+                      const void *data, size_t len)
+{
+    struct scivia_line line = {.kind = SCIVIA_KIND_EAGER};
+    int rc;
+
+    line.body.eager.env = *env;
+    rc = chempi_scivia_line_put_span(ep, data, (uint32_t)len,
+                                     &line.body.eager.span);
+    return rc ? rc : chempi_scivia_line_send(ep, &line);
+}
+
+int chempi_scivia_line_inject(struct chempi_ep *base,
+                              const struct chempi_envelope *env,
+                              const void *data, size_t len)
+{
+    struct scivia_ep *ep = (struct scivia_ep *)base;
+    bool is_short = len <= SCIVIA_INLINE_MAX;
+    int rc;
+
+    if (len > SCIVIA_EAGER_MAX)
+        return -EMSGSIZE;
+    rc = chempi_scivia_line_room(ep, is_short ? 0 : (uint32_t)len);
+    if (CHEMPI_UNLIKELY(rc < 0))
+        return rc;
+    return is_short ? send_short(ep, env, data, NULL, len)
+                    : send_eager(ep, env, data, len);
+}
+
+int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
+                                   const struct chempi_envelope *env,
+                                   struct chempi_iter *iter, size_t len)
+{
+    bool is_short = len <= SCIVIA_INLINE_MAX;
+    unsigned char packed[SCIVIA_EAGER_MAX];
+    int rc;
+
+    rc = chempi_scivia_line_room(ep, is_short ? 0 : (uint32_t)len);
+    if (rc < 0)
+        return rc;
+    if (is_short)
+        return send_short(ep, env, NULL, iter, len);
+    /* A store that is repeated needs its bytes once more. */
+    (void)chempi_iter_pack(iter, packed, len);
+    return send_eager(ep, env, packed, len);
+}
+
+/* --- taking --- */
+
+const unsigned char *
+chempi_scivia_line_take_span(struct scivia_ep *ep,
+                             const struct scivia_span *span)
+{
+    uint32_t offset = span->pos & (SCIVIA_DATA_BYTES - 1);
+
+    if (span->len == 0 || span->len > SCIVIA_DATA_BYTES / 4 ||
+        span->len > SCIVIA_DATA_BYTES - offset)
+        return NULL;
+    ep->rx_data = span->pos + round_up(span->len);
+    return ep->in->data + offset;
+}
+
+static const char *announce(struct scivia_ep *ep,
+                            struct chempi_arrival *arrival)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    struct chempi_rx *rx = NULL;
+
+    if ((uint8_t)(arrival->env.kind - CHEMPI_KIND_MESSAGE) >
+        CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE)
+        return "a message of unknown kind";
+    arrival->ep = &ep->base;
+    arrival->avail = arrival->env.len;
+    arrival->protocol = SCIVIA_PROTOCOL_SHARED_MEMORY;
+    scivia_dev_of(ep)->bytes_copied += arrival->env.len;
+    chempi_dev_count(ep->base.dev, arrival->protocol, arrival->env.len);
+    (void)params->sink->arrived(params->sink_arg, arrival, &rx); /* TAKEN */
+    return NULL;
+}
+
+static const char *take_short(struct scivia_ep *ep,
+                              const struct scivia_line *line)
+{
+    const struct scivia_short *brief = &line->body.brief;
+    struct chempi_arrival arrival = {
+        .env = {.len = line->len,
+                .context = brief->context,
+                .source = brief->source,
+                .tag = brief->tag,
+                .serial = brief->serial,
+                .credit = brief->credit,
+                .kind = line->env_kind,
+                .lane = line->lane,
+                .flags = brief->flags},
+        .data = brief->bytes,
+    };
+
+    if (line->len > SCIVIA_INLINE_MAX)
+        return "a short message that is too long";
+    return announce(ep, &arrival);
+}
+
+static const char *take_eager(struct scivia_ep *ep,
+                              const struct scivia_line *line)
+{
+    struct chempi_arrival arrival = {.env = line->body.eager.env};
+
+    arrival.data = chempi_scivia_line_take_span(ep, &line->body.eager.span);
+    if (!arrival.data || line->body.eager.span.len != arrival.env.len)
+        return "a span out of bounds";
+    return announce(ep, &arrival);
+}
+
+static const char *take(struct scivia_ep *ep, const struct scivia_line *line)
+{
+    switch (line->kind) {
+    case SCIVIA_KIND_SHORT:
+        return take_short(ep, line);
+    case SCIVIA_KIND_EAGER:
+        return take_eager(ep, line);
+    case SCIVIA_KIND_ASK:
+        return chempi_scivia_rndv_asked(ep, line);
+    case SCIVIA_KIND_GO:
+        return chempi_scivia_rndv_go(ep, line);
+    case SCIVIA_KIND_DATA:
+        return chempi_scivia_rndv_data(ep, line);
+    case SCIVIA_KIND_DONE:
+    case SCIVIA_KIND_FIN:
+        return chempi_scivia_rndv_ended(ep, line);
+    default:
+        return "a line of unknown kind";
+    }
+}
+
+void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent)
+{
+    struct scivia_told told = {0};
+
+    if (!ep->is_tx_open || ep->is_broken || ep->is_gone)
+        return; /* told when the connection is open */
+    atomic_init(&told.lines, ep->rx_head);
+    atomic_init(&told.data, ep->rx_data);
+    atomic_init(&told.posted, ep->rx_posted);
+    atomic_init(&told.mode, ep->is_hot ? SCIVIA_MODE_POLLED : SCIVIA_MODE_BELL);
+    if (put(ep, ep->out, offsetof(struct scivia_pair, told), &told,
+            sizeof(told)) < 0)
+        return;
+    ep->rx_told = ep->rx_head;
+    ep->rx_data_told = ep->rx_data;
+    ep->rx_posted_told = ep->rx_posted;
+    ep->is_mode_owed = false;
+    /* W1; a trigger that gets lost is made good by the sender's timer. */
+    if (is_urgent)
+        (void)chempi_sci_interrupt_trigger(ep->at, 0);
+}
+
+int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
+{
+    int events = 0;
+
+    while (events < budget && !ep->is_broken && scivia_has_line(ep)) {
+        struct scivia_line line; /* a private copy */
+        const char *why;
+
+        memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
+        atomic_signal_fence(memory_order_seq_cst); /* read once */
+        ep->rx_head++;
+        events++;
+        why = take(ep, &line);
+        if (CHEMPI_UNLIKELY(why != NULL)) {
+            chempi_scivia_pair_break(ep, -EPROTO, why);
+            break;
+        }
+        if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= SCIVIA_LINES / 4 ||
+                            ep->rx_data - ep->rx_data_told >=
+                                SCIVIA_DATA_BYTES / 4))
+            chempi_scivia_line_tell(ep, true);
+    }
+    return events;
+}
+
+/* --- bells --- */
+
+static void make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
+{
+    if (ep->is_hot || ep->is_broken || dev->hot_count == SCIVIA_HOT_MAX)
+        return;
+    dev->hot[dev->hot_count++] = ep;
+    ep->is_hot = true;
+    ep->is_mode_owed = true;
+    chempi_scivia_line_tell(ep, false);
+}
+
+/* Hear the bells: drain the rings of all that rang. */
+int chempi_scivia_line_hear(struct scivia_dev *dev)
+{
+    int events = 0;
+
+    /* Cleared before the bells are looked at: partner of R4. */
+    (void)atomic_exchange(&dev->inbox->exist, 0);
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+        uint32_t rung = atomic_load_explicit(&dev->inbox->bells[ep->base.proc],
+                                             memory_order_acquire);
+        int n;
+
+        if (rung == ep->heard || ep->is_broken || !ep->in)
+            continue;
+        n = chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET);
+        events += n;
+        if (n < SCIVIA_DRAIN_BUDGET)
+            ep->heard = rung;
+        else
+            atomic_store(&dev->inbox->exist, 1); /* there may be more */
+        make_hot(dev, ep);
+    }
+    return events;
+}
+
+/* --- endpoints that wait --- */
+
+static int serve(struct scivia_ep *ep)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    int events = 0;
+
+    if (ep->is_tx_open && !ep->is_broken && !ep->is_gone)
+        refresh(ep);
+    if (ep->is_broken || ep->is_gone)
+        return chempi_scivia_pair_report(ep);
+    if (!ep->is_tx_open)
+        return 0;
+    events += chempi_scivia_rndv_flush(ep);
+    events += chempi_scivia_rndv_pump(ep);
+    if (ep->wants_room && has_room(ep, ep->wanted) &&
+        chempi_list_is_empty(&ep->opening_link)) {
+        ep->wants_room = false;
+        params->sink->room(params->sink_arg, &ep->base);
+        events++;
+    }
+    if (chempi_list_is_empty(&ep->control) &&
+        chempi_list_is_empty(&ep->pumping) && !ep->wants_room && !ep->is_broken)
+        chempi_list_remove(&ep->busy_link);
+    return events;
+}
+
+int chempi_scivia_line_serve(struct scivia_dev *dev)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
+        events += serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link));
+    return events;
+}
+
+/* Would serve() get anywhere? */
+static bool can_serve(struct scivia_ep *ep)
+{
+    struct scivia_told *told;
+
+    if (ep->is_broken || ep->is_gone)
+        return true;
+    if (!ep->is_tx_open)
+        return false;
+    told = &ep->in->told;
+    return atomic_load_explicit(&told->lines, memory_order_acquire) !=
+               ep->tx_tail ||
+           atomic_load_explicit(&told->data, memory_order_acquire) !=
+               ep->data_tail ||
+           (!chempi_list_is_empty(&ep->control) && has_line(ep)) ||
+           chempi_scivia_rndv_can_pump(ep) ||
+           (ep->wants_room && has_room(ep, ep->wanted) &&
+            chempi_list_is_empty(&ep->opening_link));
+}
+
+bool chempi_scivia_line_can_serve(struct scivia_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->busy) {
+        if (can_serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link)))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Endpoints: how two processes connect, and how that ends.
+ *
+ *   first message or card or the other's link
+ *     -> our pair for the peer is exported, a link is asked for
+ *     -> link up: the peer's pair for us and its inbox are connected
+ *     -> open for sending; what was taken meanwhile is told
+ *
+ * The other side does the same as soon as our link has reached it, since what
+ * it takes must be told. Either side's end of a link ends both directions:
+ * what has arrived is still taken, then everything pending is reported.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/scivia/internal.h"
+
+#define PAGE 4096u
+
+void chempi_scivia_pair_mark(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    if (chempi_list_is_empty(&ep->busy_link))
+        chempi_list_append(&dev->busy, &ep->busy_link);
+    dev->has_work = true;
+}
+
+static void open_later(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    if (chempi_list_is_empty(&ep->opening_link))
+        chempi_list_append(&dev->opening, &ep->opening_link);
+    dev->has_work = true;
+}
+
+int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
+                           struct scivia_ep **out, struct chempi_err *err)
+{
+    struct scivia_ep *ep = dev->eps[proc];
+
+    if (ep) {
+        *out = ep;
+        return 0;
+    }
+    ep = chempi_sys->calloc(1, sizeof(*ep));
+    if (!ep)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    ep->base.dev = &dev->base;
+    ep->base.proc = proc;
+    ep->tx_tail = 0u - SCIVIA_LINES; /* closed */
+    chempi_list_init(&ep->opening_link);
+    chempi_list_init(&ep->busy_link);
+    chempi_list_init(&ep->used_link);
+    chempi_list_init(&ep->control);
+    chempi_list_init(&ep->pumping);
+    dev->eps[proc] = ep;
+    *out = ep;
+    return 0;
+}
+
+/* --- opening --- */
+
+/* Export what the peer will write. */
+static int export_pair(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    int rc;
+
+    if (ep->in)
+        return 0;
+    rc = chempi_sci_segment_create(
+        dev->adapter, SCIVIA_SEGMENT_PAIR(ep->base.proc),
+        sizeof(struct scivia_pair), dev->tag, &ep->segment);
+    if (rc == 0)
+        rc = chempi_sci_segment_prepare(ep->segment);
+    if (rc == 0)
+        rc = chempi_sci_segment_set_available(ep->segment);
+    if (rc < 0) {
+        dev->base.err = *chempi_adapter_words(dev->adapter);
+        chempi_sci_segment_remove(ep->segment);
+        ep->segment = NULL;
+        return chempi_err_prefix(&dev->base.err, "connecting to rank %u",
+                                 (unsigned)ep->base.proc);
+    }
+    ep->in = chempi_sci_segment_memory(ep->segment);
+    chempi_list_append(&dev->used, &ep->used_link);
+    return 0;
+}
+
+int chempi_scivia_pair_open(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    int rc = export_pair(ep);
+
+    if (rc < 0)
+        return rc;
+    open_later(ep);
+    if (!ep->has_card || ep->at)
+        return -EAGAIN;
+    rc = chempi_link_open(dev->adapter, ep->address, sizeof(ep->address), ep,
+                          &ep->at);
+    if (rc == 0 || rc == -EAGAIN)
+        return -EAGAIN;
+    dev->base.err = *chempi_adapter_words(dev->adapter);
+    return chempi_err_prefix(&dev->base.err, "connecting to rank %u",
+                             (unsigned)ep->base.proc);
+}
+
+/* The link is up: connect to what the peer exports. */
+static int import(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    uint32_t me = dev->base.params.services->proc;
+    int rc;
+
+    if (!ep->out) {
+        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_PAIR(me), dev->tag,
+                                &ep->out);
+        if (rc < 0)
+            return rc;
+        rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_INBOX, dev->tag,
+                                &ep->bell);
+        if (rc < 0)
+            return rc;
+    }
+    rc = chempi_sci_state(ep->out);
+    if (rc == 0)
+        rc = chempi_sci_state(ep->bell);
+    if (rc == 0 && (chempi_sci_len(ep->out) < sizeof(struct scivia_pair) ||
+                    chempi_sci_len(ep->bell) < sizeof(struct scivia_inbox) +
+                                                   (me + 1) * sizeof(uint32_t)))
+        rc = -EPROTO;
+    return rc;
+}
+
+/* Returns true when something has changed. */
+static bool advance(struct scivia_ep *ep)
+{
+    int rc = 0;
+
+    if (ep->is_broken || ep->is_gone) {
+        chempi_list_remove(&ep->opening_link);
+        return false;
+    }
+    if (!ep->at) {
+        rc = ep->has_card ? chempi_scivia_pair_open(ep) : -EAGAIN;
+        if (rc < 0 && rc != -EAGAIN)
+            chempi_scivia_pair_break(ep, rc, "it cannot be reached");
+        return ep->at != NULL || ep->is_broken;
+    }
+    if (chempi_link_state(ep->at) != 0)
+        return false; /* or its end will be told */
+    if (!ep->is_tx_open) {
+        rc = import(ep);
+        if (rc == -EINPROGRESS)
+            return false;
+        if (rc < 0) {
+            chempi_scivia_pair_break(ep, rc, "it exports nothing for us");
+            return true;
+        }
+        ep->is_tx_open = true;
+        ep->tx_tail = ep->tx_head;
+        if (ep->is_mode_owed || ep->rx_head || ep->rx_posted)
+            chempi_scivia_line_tell(ep, true);
+    }
+    if (ep->tx_vi && !ep->is_via_refused &&
+        chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING)
+        return false;
+    chempi_list_remove(&ep->opening_link);
+    if (!chempi_list_is_empty(&ep->control) || ep->wants_room)
+        chempi_scivia_pair_mark(ep);
+    return true;
+}
+
+int chempi_scivia_pair_advance(struct scivia_dev *dev)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &dev->opening)
+        events +=
+            advance(CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link));
+    return events;
+}
+
+/* --- VIA --- */
+
+int chempi_scivia_pair_open_via(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct chempi_via_attributes attributes = {
+        .ptag = dev->ptag,
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
+        .send_cq = dev->cq,
+        .user = ep,
+    };
+    int rc;
+
+    if (!dev->attributes.has_via || ep->is_via_refused)
+        return 0;
+    if (ep->tx_vi) {
+        rc = chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING ? -EAGAIN
+                                                                     : 0;
+    } else {
+        rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->tx_vi);
+        if (rc == 0)
+            rc = chempi_via_connect_request(ep->tx_vi, ep->at, 0);
+        if (rc < 0) {
+            ep->is_via_refused = true; /* the ring serves all */
+            return 0;
+        }
+        rc = -EAGAIN;
+    }
+    if (rc == -EAGAIN)
+        open_later(ep);
+    return rc;
+}
+
+/* Buffers for one-copy messages of this peer, posted. */
+static int post_receives(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    void *memory = NULL;
+    int rc;
+
+    if (chempi_sys->posix_memalign(&memory, PAGE,
+                                   SCIVIA_RECEIVES * SCIVIA_CHUNK) != 0)
+        return -ENOMEM;
+    rc = chempi_scivia_memory_register(
+        dev, memory, SCIVIA_RECEIVES * SCIVIA_CHUNK, &ep->rx_handle);
+    if (rc < 0) {
+        dev->cache_denied++;
+        free(memory);
+        return rc;
+    }
+    ep->rx_buffers = memory;
+    for (uint32_t i = 0; rc == 0 && i < SCIVIA_RECEIVES; i++) {
+        ep->receives[i] = (struct chempi_via_descriptor){
+            .op = CHEMPI_VIA_RECEIVE,
+            .segment_count = 1,
+            .segments = {{.addr = ep->rx_buffers + i * SCIVIA_CHUNK,
+                          .handle = ep->rx_handle,
+                          .len = SCIVIA_CHUNK}},
+        };
+        rc = chempi_via_post_recv(ep->rx_vi, &ep->receives[i]);
+        ep->rx_posted += rc == 0;
+    }
+    return rc;
+}
+
+static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct chempi_via_attributes attributes = {
+        .ptag = dev->ptag,
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
+        .recv_cq = dev->cq,
+        .user = ep,
+    };
+    int rc;
+
+    if (ep->rx_vi || !dev->attributes.has_via)
+        return -EISCONN;
+    rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->rx_vi);
+    if (rc < 0)
+        return rc;
+    /* Without buffers RDMA still works; nothing is posted then. */
+    (void)post_receives(ep);
+    rc = chempi_via_connect_accept(request, ep->rx_vi);
+    if (rc == 0)
+        chempi_scivia_line_tell(ep, true);
+    return rc;
+}
+
+void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
+{
+    struct chempi_via_request *request;
+
+    while ((request = chempi_via_connect_next(dev->adapter))) {
+        uint32_t proc = chempi_via_request_user(request);
+        struct scivia_ep *ep = proc < dev->base.params.services->proc_count
+                                   ? dev->eps[proc]
+                                   : NULL;
+
+        if (!ep || !ep->in || accept_vi(ep, request) < 0)
+            chempi_via_connect_reject(request);
+    }
+}
+
+/* --- what the adapter reports --- */
+
+static void reached(void *arg, uint32_t user, const void *address)
+{
+    struct scivia_dev *dev = arg;
+    const struct chempi_services *services = dev->base.params.services;
+    struct scivia_ep *ep = NULL;
+
+    if (user >= services->proc_count || user == services->proc ||
+        chempi_scivia_pair_get(dev, user, &ep, &dev->base.err) < 0)
+        return; /* it finds nothing exported for it */
+    if (!ep->has_card)
+        memcpy(ep->address, address, sizeof(ep->address));
+    ep->has_card = true;
+    if (!ep->is_tx_open && !ep->is_broken && !ep->is_gone)
+        (void)chempi_scivia_pair_open(ep); /* tried again by advance() */
+}
+
+static void end(struct scivia_ep *ep, bool is_clean)
+{
+    if (!ep->is_gone)
+        ep->is_clean = is_clean;
+    ep->is_gone = true;
+    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
+    chempi_scivia_pair_mark(ep);
+}
+
+static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
+{
+    (void)arg;
+    (void)status;
+    end(chempi_link_tag(link), is_clean);
+}
+
+static void left(void *arg, uint32_t user, bool is_clean)
+{
+    struct scivia_dev *dev = arg;
+
+    if (user < dev->base.params.services->proc_count && dev->eps[user])
+        end(dev->eps[user], is_clean);
+}
+
+static void error(void *arg, struct chempi_via_vi *vi, int status,
+                  const char *text)
+{
+    struct scivia_ep *ep = chempi_via_vi_user(vi);
+
+    (void)arg;
+    (void)status;
+    (void)text;
+    /* What was posted comes back with an error, if anything was. */
+    if (vi == ep->tx_vi)
+        ep->is_via_refused = true;
+}
+
+const struct chempi_adapter_events chempi_scivia_pair_events = {
+    .reached = reached,
+    .down = down,
+    .left = left,
+    .error = error,
+};
+
+/* --- the end --- */
+
+void chempi_scivia_pair_break(struct scivia_ep *ep, int status, const char *why)
+{
+    if (ep->is_broken)
+        return;
+    ep->is_broken = true;
+    ep->broken_status = status;
+    ep->broken_why = why;
+    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
+    chempi_scivia_pair_mark(ep);
+}
+
+static void cool(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (dev->hot[i] == ep)
+            dev->hot[i] = dev->hot[--dev->hot_count];
+    }
+    ep->is_hot = false;
+}
+
+int chempi_scivia_pair_report(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    const struct chempi_dev_params *params = &dev->base.params;
+    bool is_lost = !ep->is_gone || !ep->is_clean;
+    int status;
+
+    if (ep->is_reported) {
+        chempi_list_remove(&ep->busy_link);
+        return 0;
+    }
+    /* What has arrived counts, although nothing can be answered. */
+    (void)chempi_scivia_rndv_complete(dev);
+    if (ep->in && chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET) ==
+                      SCIVIA_DRAIN_BUDGET)
+        return SCIVIA_DRAIN_BUDGET;
+    ep->is_reported = true;
+    chempi_list_remove(&ep->busy_link);
+    chempi_list_remove(&ep->opening_link);
+    cool(ep);
+    status = ep->is_gone && ep->is_clean ? -ESHUTDOWN
+             : ep->is_broken             ? ep->broken_status
+                                         : -ECONNRESET;
+    if (!ep->is_broken)
+        chempi_scivia_pair_break(ep, status, "its process has ended");
+    chempi_list_remove(&ep->busy_link);
+    if (ep->tx_vi)
+        chempi_via_disconnect(ep->tx_vi); /* the card lets go of memory */
+    if (ep->rx_vi)
+        chempi_via_disconnect(ep->rx_vi);
+    (void)chempi_err_set(&dev->broken, status, "the SCI connection is gone: %s",
+                         ep->broken_why);
+    dev->base.err = dev->broken;
+    chempi_scivia_rndv_fail(ep, status);
+    if (is_lost)
+        params->sink->lost(params->sink_arg, ep->base.proc, status,
+                           dev->broken.text);
+    if (ep->wants_room) { /* whoever waits learns of it by trying */
+        ep->wants_room = false;
+        params->sink->room(params->sink_arg, &ep->base);
+    }
+    return 1;
+}
+
+void chempi_scivia_pair_fini(struct scivia_dev *dev)
+{
+    uint32_t count = dev->base.params.services->proc_count;
+
+    for (uint32_t i = 0; dev->eps && i < count; i++) {
+        struct scivia_ep *ep = dev->eps[i];
+
+        if (!ep)
+            continue;
+        if (ep->rx_handle)
+            (void)chempi_via_deregister(dev->adapter, ep->rx_handle);
+        chempi_via_vi_destroy(ep->tx_vi);
+        chempi_via_vi_destroy(ep->rx_vi);
+        free(ep->rx_buffers);
+        free(ep);
+    }
+    free(dev->eps);
+}

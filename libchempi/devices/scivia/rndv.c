@@ -1,0 +1,663 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Transfers of more than one line. The sender asks; the payload stays in its
+ * memory until the receiver has named a place and a way:
+ *
+ *   RING  pieces through the ring of bytes in the receiver's segment
+ *   SEND  one-copy VIA: pieces into receive descriptors that the receiver
+ *         keeps posted, as many as told.posted says
+ *   RDMA  zero-copy VIA: written into the receiver's registered buffer
+ *
+ *   outgoing: ASKED -> PUMPING -> sent            (RING, SEND)
+ *             ASKED -> PUMPING -> ENDING -> sent  (RDMA: DONE must go)
+ *             ASKED -> sent                       (FIN)
+ *   incoming: LEFT -> CONTROL(GO) -> WAITING -> delivered
+ *             LEFT -> CONTROL(FIN) -> free
+ *
+ *   X1  an id that comes back is looked up and checked against the endpoint,
+ *       the generation and the state before it is believed
+ *   X2  owed lines that find no room wait in ep->control, in the transfer
+ *       itself: answering needs no memory, so taking never waits for sending
+ *   X3  a region is in use from GO until the card has finished; a transfer
+ *       whose descriptors the card has is not freed before they come back,
+ *       except with its endpoint, when the stages forget it
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/scivia/internal.h"
+
+#define PUMP_BUDGET 8 /* pieces per endpoint and progress */
+#define POOL_START 16u
+#define XFERS_MAX 65536u /* an index fits half the immediate data */
+
+/* --- the pool --- */
+
+static bool grow_pool(struct scivia_dev *dev)
+{
+    uint32_t room = dev->xfer_room ? dev->xfer_room * 2 : POOL_START;
+    struct scivia_xfer **xfers;
+
+    if (dev->xfer_count < dev->xfer_room)
+        return true;
+    xfers = room <= XFERS_MAX
+                ? chempi_sys->realloc(dev->xfers,
+                                      room * sizeof(struct scivia_xfer *))
+                : NULL;
+    if (!xfers)
+        return false;
+    dev->xfers = xfers;
+    dev->xfer_room = room;
+    return true;
+}
+
+static struct scivia_xfer *xfer_create(struct scivia_dev *dev)
+{
+    struct scivia_xfer *xfer =
+        grow_pool(dev) ? chempi_sys->calloc(1, sizeof(*xfer)) : NULL;
+
+    if (!xfer)
+        return NULL;
+    chempi_list_init(&xfer->link);
+    xfer->index = dev->xfer_count;
+    dev->xfers[dev->xfer_count++] = xfer;
+    return xfer;
+}
+
+static struct scivia_xfer *xfer_get(struct scivia_ep *ep,
+                                    enum scivia_state state)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_xfer *xfer;
+    uint32_t generation;
+    uint32_t index;
+
+    if (chempi_list_is_empty(&dev->xfer_free)) {
+        xfer = xfer_create(dev);
+        if (!xfer)
+            return NULL;
+    } else {
+        xfer = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->xfer_free),
+                                   struct scivia_xfer, link);
+        chempi_list_remove(&xfer->link);
+    }
+    generation = xfer->generation + 1;
+    index = xfer->index;
+    *xfer = (struct scivia_xfer){
+        .ep = ep, .index = index, .generation = generation, .state = state};
+    chempi_list_init(&xfer->link);
+    return xfer;
+}
+
+static void xfer_put(struct scivia_xfer *xfer)
+{
+    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+
+    dev->outgoing -= xfer->tx != NULL;
+    chempi_scivia_memory_put(xfer->region);
+    xfer->region = NULL;
+    xfer->state = SCIVIA_STATE_FREE;
+    chempi_list_remove(&xfer->link);
+    chempi_list_prepend(&dev->xfer_free, &xfer->link);
+}
+
+static uint64_t id_of(const struct scivia_xfer *xfer)
+{
+    return (uint64_t)xfer->generation << 32 | xfer->index;
+}
+
+static struct scivia_xfer *find(struct scivia_ep *ep, uint64_t id,
+                                enum scivia_state state)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    uint32_t index = (uint32_t)id;
+    struct scivia_xfer *xfer;
+
+    if (index >= dev->xfer_count)
+        return NULL;
+    xfer = dev->xfers[index];
+    return xfer->generation == (uint32_t)(id >> 32) && xfer->ep == ep &&
+                   xfer->state == state
+               ? xfer
+               : NULL;
+}
+
+void chempi_scivia_rndv_fini(struct scivia_dev *dev)
+{
+    for (uint32_t i = 0; i < dev->xfer_count; i++)
+        free(dev->xfers[i]);
+    free(dev->xfers);
+}
+
+static void report_sent(struct scivia_xfer *xfer, int status)
+{
+    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
+    struct chempi_tx *tx = xfer->tx;
+
+    xfer_put(xfer);
+    params->sink->sent(params->sink_arg, tx, status);
+}
+
+static void report_delivered(struct scivia_xfer *xfer, int status)
+{
+    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
+    struct chempi_rx *rx = xfer->rx;
+
+    xfer_put(xfer);
+    params->sink->delivered(params->sink_arg, rx, status);
+}
+
+/* The card may still have descriptors of it: they are nobody's now (X3). */
+static void forget_stages(struct scivia_dev *dev,
+                          const struct scivia_xfer *xfer)
+{
+    for (uint32_t i = 0; i < SCIVIA_STAGES; i++) {
+        if (dev->stages[i].xfer == xfer)
+            dev->stages[i].xfer = NULL;
+    }
+}
+
+void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    for (uint32_t i = 0; i < dev->xfer_count; i++) {
+        struct scivia_xfer *xfer = dev->xfers[i];
+
+        if (xfer->ep != ep || xfer->state == SCIVIA_STATE_FREE ||
+            xfer->state == SCIVIA_STATE_LEFT)
+            continue; /* what was left is answered at accept() or drop() */
+        forget_stages(dev, xfer);
+        if (xfer->tx)
+            report_sent(xfer, status);
+        else if (xfer->rx)
+            report_delivered(xfer, status);
+        else
+            xfer_put(xfer);
+    }
+}
+
+/* --- lines that are owed --- */
+
+/* There is a line free; send what xfer owes. */
+static void send_owed(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+    struct scivia_line line = {.kind = (uint8_t)xfer->owed};
+
+    if (xfer->owed == SCIVIA_KIND_GO)
+        line.body.go = (struct scivia_go){
+            .id = xfer->peer_id,
+            .peer_id = id_of(xfer),
+            .want = xfer->want,
+            .addr = xfer->addr,
+            .handle = xfer->handle,
+            .way = xfer->way,
+        };
+    else
+        line.body.id = xfer->peer_id;
+    if (chempi_scivia_line_send(ep, &line) < 0)
+        return; /* broken: reported with the endpoint */
+    chempi_list_remove(&xfer->link);
+    if (xfer->owed == SCIVIA_KIND_GO)
+        xfer->state = SCIVIA_STATE_WAITING;
+    else if (xfer->owed == SCIVIA_KIND_DONE)
+        report_sent(xfer, 0);
+    else
+        xfer_put(xfer);
+}
+
+static void owe(struct scivia_xfer *xfer, enum scivia_kind kind)
+{
+    struct scivia_ep *ep = xfer->ep;
+
+    xfer->owed = kind;
+    xfer->state =
+        kind == SCIVIA_KIND_DONE ? SCIVIA_STATE_ENDING : SCIVIA_STATE_CONTROL;
+    chempi_list_remove(&xfer->link);
+    chempi_list_append(&ep->control, &xfer->link);
+    /* From progress: an upcall may follow, and the caller may be one. */
+    chempi_scivia_pair_mark(ep);
+}
+
+int chempi_scivia_rndv_flush(struct scivia_ep *ep)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&ep->control) && !ep->is_broken &&
+           ep->is_tx_open && ep->tx_head - ep->tx_tail < SCIVIA_LINES) {
+        send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
+                                      struct scivia_xfer, link));
+        events++;
+    }
+    return events;
+}
+
+/* --- sender --- */
+
+int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
+{
+    struct scivia_line line = {.kind = SCIVIA_KIND_ASK};
+    uint32_t protocol = tx->protocol;
+    struct scivia_xfer *xfer;
+    int rc;
+
+    rc = chempi_scivia_line_room(ep, 0);
+    if (rc < 0)
+        return rc;
+    if (protocol != SCIVIA_PROTOCOL_SHARED_MEMORY) {
+        rc = chempi_scivia_pair_open_via(ep);
+        if (rc < 0) {
+            ep->wants_room = true;
+            ep->wanted = 0;
+            chempi_scivia_pair_mark(ep);
+            return rc;
+        }
+        if (!ep->tx_vi || ep->is_via_refused)
+            protocol = SCIVIA_PROTOCOL_SHARED_MEMORY;
+        else if (tx->iter)
+            protocol = SCIVIA_PROTOCOL_ONE_COPY;
+    }
+    xfer = xfer_get(ep, SCIVIA_STATE_ASKED);
+    if (!xfer)
+        return chempi_err_set(&ep->base.dev->err, -ENOMEM,
+                              "out of memory for a message to rank %u",
+                              (unsigned)ep->base.proc);
+    xfer->tx = tx;
+    xfer->len = tx->env.len;
+    xfer->protocol = protocol;
+    scivia_dev_of(ep)->outgoing++;
+    tx->ep = &ep->base;
+    line.body.ask.env = tx->env;
+    line.body.ask.id = id_of(xfer);
+    line.body.ask.protocol = protocol;
+    rc = chempi_scivia_line_send(ep, &line);
+    if (rc < 0) {
+        xfer_put(xfer);
+        return rc;
+    }
+    return CHEMPI_PENDING;
+}
+
+const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
+                                  const struct scivia_line *line)
+{
+    const struct scivia_go *go = &line->body.go;
+    struct scivia_xfer *xfer = find(ep, go->id, SCIVIA_STATE_ASKED);
+
+    if (!xfer || go->want == 0 || go->want > xfer->len)
+        return "an answer to nothing that was asked";
+    if (go->way < SCIVIA_WAY_RING || go->way > SCIVIA_WAY_RDMA ||
+        (go->way != SCIVIA_WAY_RING && !ep->tx_vi))
+        return "a way that was not offered";
+    xfer->want = go->want;
+    xfer->peer_id = go->peer_id;
+    xfer->addr = go->addr;
+    xfer->handle = go->handle;
+    xfer->way = (enum scivia_way)go->way;
+    xfer->state = SCIVIA_STATE_PUMPING;
+    if (xfer->way != SCIVIA_WAY_RING) {
+        if (!xfer->tx->iter)
+            xfer->region = chempi_scivia_memory_get(
+                scivia_dev_of(ep), xfer->tx->buf, (size_t)xfer->want, 0);
+        xfer->is_staged = xfer->region == NULL;
+    }
+    chempi_list_append(&ep->pumping, &xfer->link);
+    chempi_scivia_pair_mark(ep);
+    return NULL;
+}
+
+/* The next len bytes: where they lie, or packed into `room`. */
+static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
+{
+    if (!xfer->tx->iter)
+        return (const char *)xfer->tx->buf + xfer->done;
+    (void)chempi_iter_pack(xfer->tx->iter, room, len);
+    return room;
+}
+
+/* False: it must wait. */
+static bool pump_ring(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+    struct scivia_line line = {.kind = SCIVIA_KIND_DATA};
+    unsigned char packed[SCIVIA_CHUNK];
+    uint64_t left = xfer->want - xfer->done;
+    uint32_t len = left < SCIVIA_CHUNK ? (uint32_t)left : SCIVIA_CHUNK;
+
+    if (chempi_scivia_line_try(ep, len) < 0)
+        return false;
+    line.body.data.id = xfer->peer_id;
+    if (chempi_scivia_line_put_span(ep, payload(xfer, packed, len), len,
+                                    &line.body.data.span) < 0)
+        return false;
+    xfer->done += len;
+    if (chempi_scivia_line_send(ep, &line) < 0)
+        return false;
+    if (xfer->done == xfer->want)
+        report_sent(xfer, 0);
+    return true;
+}
+
+static bool has_credit(const struct scivia_ep *ep)
+{
+    uint32_t posted =
+        atomic_load_explicit(&ep->in->told.posted, memory_order_acquire);
+
+    return posted - ep->vi_sent - 1 < SCIVIA_RECEIVES;
+}
+
+static bool pump_via(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    bool is_rdma = xfer->way == SCIVIA_WAY_RDMA;
+    uint64_t max =
+        is_rdma && !xfer->is_staged ? SCIVIA_WRITE_MAX : SCIVIA_CHUNK;
+    uint64_t len = xfer->want - xfer->done;
+    struct chempi_via_descriptor *d;
+    struct scivia_stage *stage;
+
+    if (chempi_list_is_empty(&dev->stage_free) || (!is_rdma && !has_credit(ep)))
+        return false;
+    stage = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->stage_free),
+                                struct scivia_stage, link);
+    len = len < max ? len : max;
+    d = &stage->descriptor;
+    *d = (struct chempi_via_descriptor){
+        .op = is_rdma ? CHEMPI_VIA_RDMA_WRITE : CHEMPI_VIA_SEND,
+        .segment_count = 1,
+        .segments = {{.addr = stage->bytes,
+                      .handle = dev->stage_handle,
+                      .len = (uint32_t)len}},
+        .remote_addr = xfer->addr + xfer->done,
+        .remote_handle = xfer->handle,
+        .has_immediate = !is_rdma,
+        .immediate = (uint32_t)(xfer->peer_id & 0xffff) |
+                     (uint32_t)(xfer->peer_id >> 32) << 16,
+    };
+    if (!xfer->is_staged) {
+        d->segments[0].addr = (char *)(uintptr_t)xfer->tx->buf + xfer->done;
+        d->segments[0].handle = xfer->region->handle;
+    } else {
+        const void *from = payload(xfer, stage->bytes, (uint32_t)len);
+
+        if (from != stage->bytes)
+            memcpy(stage->bytes, from, (size_t)len);
+    }
+    chempi_list_remove(&stage->link);
+    stage->xfer = xfer;
+    stage->len = len;
+    xfer->posts++;
+    xfer->done += len;
+    ep->vi_sent += !is_rdma;
+    if (xfer->done == xfer->want)
+        chempi_list_remove(&xfer->link); /* until the card has finished */
+    if (chempi_via_post_send(ep->tx_vi, d) == 0)
+        return true;
+    stage->xfer = NULL;
+    chempi_list_append(&dev->stage_free, &stage->link);
+    chempi_scivia_pair_break(ep, -ECONNRESET, "its VIA connection broke");
+    return false;
+}
+
+int chempi_scivia_rndv_pump(struct scivia_ep *ep)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &ep->pumping) {
+        struct scivia_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, link);
+        bool is_ring = xfer->way == SCIVIA_WAY_RING;
+
+        if (events >= PUMP_BUDGET || ep->is_broken)
+            break;
+        events += is_ring ? pump_ring(xfer) : pump_via(xfer);
+    }
+    return events;
+}
+
+bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    for (struct chempi_list *node = ep->pumping.next; node != &ep->pumping;
+         node = node->next) {
+        struct scivia_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, link);
+
+        switch (xfer->way) {
+        case SCIVIA_WAY_RING:
+            if (chempi_scivia_line_try(xfer->ep, SCIVIA_CHUNK) == 0)
+                return true;
+            break;
+        case SCIVIA_WAY_SEND:
+            if (has_credit(ep) && !chempi_list_is_empty(&dev->stage_free))
+                return true;
+            break;
+        case SCIVIA_WAY_RDMA:
+            if (!chempi_list_is_empty(&dev->stage_free))
+                return true;
+            break;
+        }
+    }
+    return false;
+}
+
+/* A descriptor of the send queue has come back. */
+static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
+                        struct chempi_via_descriptor *d)
+{
+    struct scivia_stage *stage =
+        CHEMPI_CONTAINER_OF(d, struct scivia_stage, descriptor);
+    struct scivia_xfer *xfer = stage->xfer;
+
+    stage->xfer = NULL;
+    chempi_list_append(&dev->stage_free, &stage->link);
+    if (!xfer)
+        return;
+    xfer->posts--;
+    if (d->status < 0) {
+        chempi_scivia_pair_break(ep, -ECONNRESET, "its VIA connection broke");
+        return;
+    }
+    xfer->finished += stage->len;
+    if (xfer->finished < xfer->want)
+        return;
+    if (xfer->way == SCIVIA_WAY_RDMA)
+        owe(xfer, SCIVIA_KIND_DONE);
+    else
+        report_sent(xfer, 0);
+}
+
+/* --- receiver --- */
+
+static enum scivia_way choose_way(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+    struct chempi_rx *rx = xfer->rx;
+
+    if (xfer->protocol == SCIVIA_PROTOCOL_SHARED_MEMORY || !ep->rx_vi)
+        return SCIVIA_WAY_RING;
+    if (xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY && !rx->iter) {
+        xfer->region = chempi_scivia_memory_get(scivia_dev_of(ep), rx->buf,
+                                                (size_t)xfer->want,
+                                                CHEMPI_VIA_ENABLE_WRITE);
+        if (xfer->region) {
+            xfer->addr = (uint64_t)(uintptr_t)rx->buf;
+            xfer->handle = xfer->region->handle;
+            return SCIVIA_WAY_RDMA;
+        }
+    }
+    return ep->rx_posted ? SCIVIA_WAY_SEND : SCIVIA_WAY_RING;
+}
+
+/* A receive is known. False: nothing is wanted, so it is finished. */
+static bool start(struct scivia_xfer *xfer, struct chempi_rx *rx)
+{
+    xfer->want = xfer->len < rx->cap ? xfer->len : rx->cap;
+    if (xfer->want == 0) {
+        owe(xfer, SCIVIA_KIND_FIN);
+        return false;
+    }
+    xfer->rx = rx;
+    xfer->way = choose_way(xfer);
+    owe(xfer, SCIVIA_KIND_GO);
+    return true;
+}
+
+const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
+                                     const struct scivia_line *line)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    const struct scivia_ask *ask = &line->body.ask;
+    struct chempi_arrival arrival = {.ep = &ep->base, .env = ask->env};
+    struct chempi_rx *rx = NULL;
+    struct scivia_xfer *xfer;
+
+    if (ask->env.len == 0 || ask->protocol >= SCIVIA_PROTOCOL_COUNT ||
+        (ask->env.kind != CHEMPI_KIND_MESSAGE &&
+         ask->env.kind != CHEMPI_KIND_SYNC))
+        return "an announcement of nothing";
+    xfer = xfer_get(ep, SCIVIA_STATE_LEFT);
+    if (!xfer)
+        return "more messages than memory can hold";
+    xfer->len = ask->env.len;
+    xfer->peer_id = ask->id;
+    xfer->protocol = ask->protocol;
+    arrival.token[0] = id_of(xfer);
+    arrival.protocol = ask->protocol;
+    chempi_dev_count(ep->base.dev, ask->protocol, ask->env.len);
+    if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
+            CHEMPI_ACCEPT &&
+        !start(xfer, rx))
+        params->sink->delivered(params->sink_arg, rx, 0);
+    return NULL;
+}
+
+int chempi_scivia_rndv_accept(struct scivia_ep *ep, uint64_t token,
+                              struct chempi_rx *rx)
+{
+    struct scivia_xfer *xfer = find(ep, token, SCIVIA_STATE_LEFT);
+
+    if (!xfer)
+        return -EINVAL;
+    if (ep->is_broken) {
+        xfer_put(xfer);
+        return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
+                              "rank %u cannot be reached any more",
+                              (unsigned)ep->base.proc);
+    }
+    return start(xfer, rx) ? CHEMPI_PENDING : CHEMPI_DONE;
+}
+
+void chempi_scivia_rndv_drop(struct scivia_ep *ep, uint64_t token)
+{
+    struct scivia_xfer *xfer = find(ep, token, SCIVIA_STATE_LEFT);
+
+    if (!xfer)
+        return;
+    if (ep->is_broken)
+        xfer_put(xfer);
+    else
+        owe(xfer, SCIVIA_KIND_FIN);
+}
+
+/* A piece for a transfer that waits; false: it is for none. */
+static bool store(struct scivia_xfer *xfer, enum scivia_way way,
+                  const unsigned char *src, uint64_t len)
+{
+    struct chempi_rx *rx;
+
+    if (!xfer || xfer->way != way || !src || len > xfer->want - xfer->done)
+        return false;
+    rx = xfer->rx;
+    if (rx->iter)
+        (void)chempi_iter_unpack(rx->iter, src, (size_t)len);
+    else
+        memcpy((char *)rx->buf + xfer->done, src, (size_t)len);
+    xfer->done += len;
+    scivia_dev_of(xfer->ep)->bytes_copied += len;
+    if (xfer->done == xfer->want)
+        report_delivered(xfer, 0);
+    return true;
+}
+
+const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
+                                    const struct scivia_line *line)
+{
+    const struct scivia_data *data = &line->body.data;
+    const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
+    struct scivia_xfer *xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
+
+    return store(xfer, SCIVIA_WAY_RING, src, data->span.len)
+               ? NULL
+               : "data that nobody asked for";
+}
+
+const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
+                                     const struct scivia_line *line)
+{
+    struct scivia_xfer *xfer;
+
+    if (line->kind == SCIVIA_KIND_FIN) {
+        xfer = find(ep, line->body.id, SCIVIA_STATE_ASKED);
+        if (!xfer)
+            return "an answer to nothing that was asked";
+        report_sent(xfer, 0);
+        return NULL;
+    }
+    xfer = find(ep, line->body.id, SCIVIA_STATE_WAITING);
+    if (!xfer || xfer->way != SCIVIA_WAY_RDMA)
+        return "an end of nothing that was awaited";
+    report_delivered(xfer, 0);
+    return NULL;
+}
+
+/* A receive descriptor has come back. */
+static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    uint32_t index = d->immediate & 0xffff;
+    struct scivia_xfer *xfer =
+        index < dev->xfer_count ? dev->xfers[index] : NULL;
+
+    if (d->status < 0)
+        return; /* the connection is broken */
+    if (!xfer || !d->has_immediate || xfer->ep != ep ||
+        (xfer->generation & 0xffff) != d->immediate >> 16 ||
+        xfer->state != SCIVIA_STATE_WAITING ||
+        !store(xfer, SCIVIA_WAY_SEND, d->segments[0].addr, d->length)) {
+        chempi_scivia_pair_break(ep, -EPROTO, "data that nobody asked for");
+        return;
+    }
+    if (ep->is_broken || chempi_via_post_recv(ep->rx_vi, d) < 0)
+        return;
+    ep->rx_posted++;
+    if (ep->rx_posted - ep->rx_posted_told >= SCIVIA_RECEIVES / 2)
+        chempi_scivia_line_tell(ep, true);
+}
+
+int chempi_scivia_rndv_complete(struct scivia_dev *dev)
+{
+    struct chempi_via_vi *vi;
+    bool is_recv;
+    int events = 0;
+
+    while (events < SCIVIA_DRAIN_BUDGET &&
+           (vi = chempi_via_cq_done(dev->cq, &is_recv)) != NULL) {
+        struct scivia_ep *ep = chempi_via_vi_user(vi);
+        struct chempi_via_descriptor *d =
+            is_recv ? chempi_via_recv_done(vi) : chempi_via_send_done(vi);
+
+        events++;
+        if (!d)
+            continue;
+        if (is_recv)
+            take_piece(ep, d);
+        else
+            finish_post(ep, dev, d);
+    }
+    return events;
+}

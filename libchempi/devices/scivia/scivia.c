@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The scivia device's table of operations; see doc/scivia.md. */
+#define _GNU_SOURCE /* timerfd */
+#include "libchempi/devices/scivia/scivia.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/scivia/internal.h"
+
+/* How long lines may stay untold before they are rung again, ms. */
+#define AGAIN_MIN_MS 2u
+#define AGAIN_MAX_MS 1000u
+
+static const char *const protocol_names[SCIVIA_PROTOCOL_COUNT] = {
+    [SCIVIA_PROTOCOL_SHARED_MEMORY] = "shared-memory",
+    [SCIVIA_PROTOCOL_ONE_COPY] = "one-copy",
+    [SCIVIA_PROTOCOL_ZERO_COPY] = "zero-copy",
+};
+static const uint64_t protocol_max[SCIVIA_PROTOCOL_COUNT] = {
+    [SCIVIA_PROTOCOL_SHARED_MEMORY] = SCIVIA_EAGER_MAX,
+    [SCIVIA_PROTOCOL_ONE_COPY] = 32768,
+    [SCIVIA_PROTOCOL_ZERO_COPY] = UINT64_MAX,
+};
+
+static const struct chempi_dev_caps caps = {
+    .protocols = protocol_names,
+    .protocol_count = SCIVIA_PROTOCOL_COUNT,
+    .flags = CHEMPI_DEV_NEEDS_CARD | CHEMPI_DEV_HAS_FDS,
+    .inject_max = SCIVIA_EAGER_MAX,
+    .protocol_max = protocol_max,
+    .eager_max = SCIVIA_EAGER_MAX,
+};
+
+static struct scivia_dev *to_scivia(struct chempi_dev *dev)
+{
+    return (struct scivia_dev *)dev;
+}
+
+/* --- what tools see --- */
+
+enum { SETTING_REGISTERED_MAX };
+
+static const struct chempi_setting settings[] = {
+    [SETTING_REGISTERED_MAX] =
+        {
+            .module = "scivia",
+            .name = "registered_max",
+            .text = "Memory that a process may have registered with its "
+                    "adapter, in bytes; RLIMIT_MEMLOCK bounds it as well.",
+            .initial = UINT64_C(256) << 20,
+            .min = 0,
+            .max = UINT64_C(1) << 40,
+            .is_fixed = true,
+        },
+};
+
+static const struct chempi_adapter_counters *counters(struct chempi_dev *dev)
+{
+    return chempi_adapter_counters(to_scivia(dev)->adapter);
+}
+
+static uint64_t read_packets(struct chempi_dev *dev)
+{
+    return counters(dev)->packets;
+}
+
+static uint64_t read_lost(struct chempi_dev *dev)
+{
+    return counters(dev)->packets_lost;
+}
+
+static uint64_t read_interrupts(struct chempi_dev *dev)
+{
+    return counters(dev)->interrupts;
+}
+
+static uint64_t read_moved(struct chempi_dev *dev)
+{
+    return counters(dev)->bytes_moved;
+}
+
+static uint64_t read_bounced(struct chempi_dev *dev)
+{
+    return counters(dev)->bytes_bounced;
+}
+
+static uint64_t read_copied(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->bytes_copied;
+}
+
+static uint64_t read_hits(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache_hits;
+}
+
+static uint64_t read_misses(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache_misses;
+}
+
+static uint64_t read_denied(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache_denied;
+}
+
+static uint64_t read_locked(struct chempi_dev *dev)
+{
+    return chempi_lmm_locked_bytes(chempi_adapter_lmm(to_scivia(dev)->adapter));
+}
+
+static const struct chempi_gauge gauges[] = {
+    {"packets", "SCI packets stored remotely", CHEMPI_GAUGE_COUNTER,
+     read_packets},
+    {"packets_lost", "packets for which the card raised its error counter",
+     CHEMPI_GAUGE_COUNTER, read_lost},
+    {"interrupts", "remote interrupts that woke somebody", CHEMPI_GAUGE_COUNTER,
+     read_interrupts},
+    {"bytes_moved", "bytes moved by VIA descriptors and DMA",
+     CHEMPI_GAUGE_COUNTER, read_moved},
+    {"bytes_bounced", "of these, bytes that were copied twice",
+     CHEMPI_GAUGE_COUNTER, read_bounced},
+    {"bytes_copied", "payload bytes that the receiver's processor copied",
+     CHEMPI_GAUGE_COUNTER, read_copied},
+    {"cache_hits", "registrations found in the cache", CHEMPI_GAUGE_COUNTER,
+     read_hits},
+    {"cache_misses", "registrations that were made", CHEMPI_GAUGE_COUNTER,
+     read_misses},
+    {"cache_denied", "registrations that table or budget denied",
+     CHEMPI_GAUGE_COUNTER, read_denied},
+    {"locked", "bytes of memory locked now", CHEMPI_GAUGE_LEVEL, read_locked},
+};
+
+static const struct chempi_dev_panel panel = {
+    .text = "messages over emulated SCI and VIA adapters",
+    .protocols = protocol_names,
+    .protocol_count = SCIVIA_PROTOCOL_COUNT,
+    .settings = settings,
+    .setting_count = CHEMPI_ARRAY_LEN(settings),
+    .gauges = gauges,
+    .gauge_count = CHEMPI_ARRAY_LEN(gauges),
+};
+
+/* --- open and close --- */
+
+static void scivia_close(struct chempi_dev *base)
+{
+    struct scivia_dev *dev = to_scivia(base);
+
+    if (!dev)
+        return;
+    if (dev->is_watched)
+        chempi_pollset_remove(dev->base.params.services->pollset, &dev->item);
+    if (dev->is_timed)
+        chempi_pollset_remove(dev->base.params.services->pollset, &dev->timer);
+    if (dev->timer.fd >= 0)
+        (void)close(dev->timer.fd); /* nothing is buffered */
+    chempi_scivia_pair_fini(dev);
+    chempi_scivia_rndv_fini(dev);
+    chempi_scivia_memory_fini(dev);
+    if (dev->cq)
+        (void)chempi_via_cq_destroy(dev->cq); /* its VIs are gone */
+    chempi_adapter_close(dev->adapter);
+    free(dev);
+}
+
+static void serve_adapter(struct scivia_dev *dev)
+{
+    (void)chempi_adapter_service(dev->adapter);
+    chempi_scivia_pair_accept_vis(dev);
+    dev->is_armed = false;
+    dev->has_work = true;
+}
+
+static void adapter_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    (void)events;
+    serve_adapter(CHEMPI_CONTAINER_OF(item, struct scivia_dev, item));
+}
+
+static bool is_untold(const struct scivia_ep *ep)
+{
+    return ep->is_tx_open && !ep->is_broken && !ep->is_gone &&
+           atomic_load_explicit(&ep->in->told.lines, memory_order_relaxed) !=
+               ep->tx_head;
+}
+
+/* Lines are still not told: perhaps an interrupt was lost. */
+static void timer_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct scivia_dev *dev =
+        CHEMPI_CONTAINER_OF(item, struct scivia_dev, timer);
+    bool is_any = false;
+    uint64_t count;
+
+    (void)events;
+    (void)chempi_sys->read(item->fd, &count, sizeof(count));
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+
+        if (!is_untold(ep))
+            continue;
+        is_any = true;
+        chempi_scivia_line_wake(ep);
+    }
+    dev->timer_ms = is_any ? dev->timer_ms * 2 : AGAIN_MIN_MS;
+    if (dev->timer_ms > AGAIN_MAX_MS)
+        dev->timer_ms = AGAIN_MAX_MS;
+}
+
+static int watch(struct scivia_dev *dev, struct chempi_err *err)
+{
+    struct chempi_pollset *set = dev->base.params.services->pollset;
+    int rc;
+
+    dev->item.fd = chempi_adapter_fd(dev->adapter);
+    dev->item.ready = adapter_ready;
+    dev->timer.ready = timer_ready;
+    dev->timer_ms = AGAIN_MIN_MS;
+    rc = chempi_pollset_add(set, &dev->item, EPOLLIN);
+    dev->is_watched = rc == 0;
+    if (rc == 0) {
+        dev->timer.fd =
+            timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+        rc = dev->timer.fd < 0 ? -errno
+                               : chempi_pollset_add(set, &dev->timer, EPOLLIN);
+        dev->is_timed = rc == 0;
+    }
+    return rc < 0 ? chempi_err_set(err, rc, "cannot watch the adapter: %s",
+                                   chempi_err_name(rc))
+                  : 0;
+}
+
+static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
+{
+    const struct chempi_services *services = dev->base.params.services;
+    const char *personality = getenv("CHEMPI_SCIVIA_PERSONALITY");
+    const char *mischief = getenv("CHEMPI_SCIVIA_MISCHIEF");
+    struct chempi_personality model;
+    struct chempi_adapter_params params = {
+        .user = services->proc,
+        .lock_budget_bytes =
+            chempi_dev_setting(&dev->base, SETTING_REGISTERED_MAX),
+        .events = &chempi_scivia_pair_events,
+        .arg = dev,
+    };
+    int rc = 0;
+
+    if (personality && *personality) {
+        rc = chempi_personality_load(personality, &model, err);
+        params.personality = &model;
+    }
+    if (rc == 0 && mischief)
+        rc = chempi_mischief_parse(mischief, &params.mischief, err);
+    if (rc == 0)
+        rc = chempi_adapter_open(&params, &dev->adapter, err);
+    if (rc < 0)
+        return rc;
+    chempi_adapter_attributes(dev->adapter, &dev->attributes);
+    if (!dev->attributes.has_sci)
+        return chempi_err_set(err, -ENOTSUP,
+                              "adapter %s has no shared-memory half, which "
+                              "this device needs for its message info; name "
+                              "another personality, or `device: tcp` for the "
+                              "network",
+                              dev->attributes.name);
+    return 0;
+}
+
+/* What the others connect to first, and the interrupt that wakes us. */
+static int export_inbox(struct scivia_dev *dev)
+{
+    const struct chempi_services *services = dev->base.params.services;
+    uint64_t len = sizeof(struct scivia_inbox) +
+                   (uint64_t)services->proc_count * sizeof(uint32_t);
+    int rc;
+
+    memcpy(&dev->tag, services->secret, sizeof(dev->tag));
+    rc = chempi_sci_segment_create(dev->adapter, SCIVIA_SEGMENT_INBOX, len,
+                                   dev->tag, &dev->inbox_segment);
+    if (rc == 0)
+        rc = chempi_sci_segment_prepare(dev->inbox_segment);
+    if (rc == 0)
+        rc = chempi_sci_segment_set_available(dev->inbox_segment);
+    if (rc == 0) {
+        dev->inbox = chempi_sci_segment_memory(dev->inbox_segment);
+        rc = chempi_sci_interrupt_create(dev->adapter, 0);
+    }
+    if (rc == 0 && dev->attributes.has_via)
+        rc = chempi_via_ptag_create(dev->adapter, &dev->ptag);
+    if (rc == 0)
+        rc = chempi_via_cq_create(dev->adapter, &dev->cq);
+    return rc;
+}
+
+static int scivia_open(const struct chempi_dev_params *params,
+                       struct chempi_dev **out, struct chempi_err *err)
+{
+    struct scivia_dev *dev = chempi_sys->calloc(1, sizeof(*dev));
+    int rc;
+
+    if (!dev)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    dev->base.ops = &chempi_scivia_ops;
+    dev->base.caps = &caps;
+    dev->base.params = *params;
+    dev->timer.fd = -1;
+    chempi_list_init(&dev->opening);
+    chempi_list_init(&dev->busy);
+    chempi_list_init(&dev->used);
+    chempi_list_init(&dev->xfer_free);
+    chempi_list_init(&dev->regions);
+    chempi_list_init(&dev->stage_free);
+    dev->eps = chempi_sys->calloc(params->services->proc_count,
+                                  sizeof(struct scivia_ep *));
+    rc = dev->eps ? open_adapter(dev, err)
+                  : chempi_err_set(err, -ENOMEM, "out of memory");
+    if (rc == 0) {
+        rc = export_inbox(dev);
+        if (rc == 0)
+            rc = chempi_scivia_memory_init(dev);
+        if (rc < 0 && err)
+            *err = *chempi_adapter_words(dev->adapter);
+    }
+    if (rc == 0)
+        rc = watch(dev, err);
+    if (rc < 0) {
+        scivia_close(&dev->base);
+        return rc;
+    }
+    *out = &dev->base;
+    return 0;
+}
+
+/* --- connections --- */
+
+static int scivia_card(struct chempi_dev *base, void *buf, size_t *len)
+{
+    if (*len < CHEMPI_ADAPTER_ADDRESS_BYTES)
+        return -ENOSPC;
+    chempi_adapter_address(to_scivia(base)->adapter, buf);
+    *len = CHEMPI_ADAPTER_ADDRESS_BYTES;
+    return 0;
+}
+
+static int scivia_connect(struct chempi_dev *base, uint32_t proc,
+                          struct chempi_ep **out, struct chempi_err *err)
+{
+    const struct chempi_services *services = base->params.services;
+    struct scivia_ep *ep;
+    int rc;
+
+    if (proc >= services->proc_count || proc == services->proc)
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "process %u is not another one of this job",
+                              (unsigned)proc);
+    rc = chempi_scivia_pair_get(to_scivia(base), proc, &ep, err);
+    if (rc == 0)
+        *out = &ep->base;
+    return rc;
+}
+
+static int scivia_card_arrived(struct chempi_ep *base, const void *card,
+                               size_t len, struct chempi_err *err)
+{
+    struct scivia_ep *ep = (struct scivia_ep *)base;
+
+    if (len != CHEMPI_ADAPTER_ADDRESS_BYTES)
+        return chempi_err_set(err, -EPROTO,
+                              "rank %u sent no address of an SCI adapter",
+                              (unsigned)base->proc);
+    if (ep->has_card)
+        return 0; /* its link was faster */
+    memcpy(ep->address, card, len);
+    ep->has_card = true;
+    /* Who waits for room is opened from progress. */
+    scivia_dev_of(ep)->has_work = true;
+    return 0;
+}
+
+/* --- messages --- */
+
+static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
+{
+    uint64_t len = tx->env.len;
+
+    if (len == 0 || (tx->protocol == SCIVIA_PROTOCOL_SHARED_MEMORY &&
+                     len <= SCIVIA_EAGER_MAX && !tx->needs_consent)) {
+        if (tx->iter && len > 0)
+            return chempi_scivia_line_inject_iter(
+                (struct scivia_ep *)base, &tx->env, tx->iter, (size_t)len);
+        return chempi_scivia_line_inject(base, &tx->env, tx->buf, (size_t)len);
+    }
+    return chempi_scivia_rndv_send((struct scivia_ep *)base, tx);
+}
+
+static int scivia_accept(struct chempi_ep *ep, const uint64_t token[2],
+                         struct chempi_rx *rx)
+{
+    return chempi_scivia_rndv_accept((struct scivia_ep *)ep, token[0], rx);
+}
+
+static void scivia_drop(struct chempi_ep *ep, const uint64_t token[2])
+{
+    chempi_scivia_rndv_drop((struct scivia_ep *)ep, token[0]);
+}
+
+/* --- progress --- */
+
+static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
+{
+    int events = chempi_scivia_pair_advance(dev);
+
+    events += chempi_scivia_line_serve(dev);
+    if (chempi_adapter_is_busy(dev->adapter))
+        serve_adapter(dev);
+    dev->has_work = !chempi_list_is_empty(&dev->busy) ||
+                    !chempi_list_is_empty(&dev->opening) ||
+                    chempi_adapter_is_busy(dev->adapter);
+    return events;
+}
+
+static int scivia_progress(struct chempi_dev *base)
+{
+    struct scivia_dev *dev = to_scivia(base);
+    int events = 0;
+
+    if (CHEMPI_UNLIKELY(dev->is_armed)) {
+        chempi_adapter_disarm(dev->adapter);
+        dev->is_armed = false;
+    }
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (scivia_has_line(dev->hot[i]))
+            events +=
+                chempi_scivia_line_drain(dev->hot[i], SCIVIA_DRAIN_BUDGET);
+    }
+    if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->exist,
+                                             memory_order_relaxed) != 0))
+        events += chempi_scivia_line_hear(dev);
+    events += chempi_scivia_rndv_complete(dev);
+    if (CHEMPI_UNLIKELY(dev->has_work))
+        events += work(dev);
+    return events;
+}
+
+/* Something is awaited for which a lost interrupt could have been: lines that
+ * were not heard of are rung again, and what was told is looked at again. */
+static void set_timer(struct scivia_dev *dev)
+{
+    struct itimerspec when = {0};
+
+    when.it_value.tv_sec = (time_t)(dev->timer_ms / 1000);
+    when.it_value.tv_nsec = (long)(dev->timer_ms % 1000) * 1000000;
+    (void)timerfd_settime(dev->timer.fd, 0, &when, NULL); /* cannot fail */
+}
+
+static bool is_retried(const struct scivia_dev *dev)
+{
+    for (struct chempi_list *node = dev->opening.next; node != &dev->opening;
+         node = node->next) {
+        const struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link);
+
+        if (ep->has_card && !ep->at)
+            return true;
+    }
+    return false;
+}
+
+static bool scivia_is_ready(struct chempi_dev *base)
+{
+    struct scivia_dev *dev = to_scivia(base);
+    bool is_awaiting = !chempi_list_is_empty(&dev->busy);
+    bool is_recv;
+
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+
+        if (ep->rx_told != ep->rx_head || ep->is_mode_owed)
+            chempi_scivia_line_tell(ep, false);
+        is_awaiting |= is_untold(ep);
+    }
+    dev->is_armed = true;
+    chempi_adapter_arm(dev->adapter);
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (scivia_has_line(dev->hot[i]))
+            return true;
+    }
+    if (atomic_load_explicit(&dev->inbox->exist, memory_order_acquire) ||
+        chempi_scivia_line_can_serve(dev) || is_retried(dev) ||
+        chempi_via_cq_done(dev->cq, &is_recv) ||
+        chempi_adapter_is_busy(dev->adapter))
+        return true;
+    if (is_awaiting)
+        set_timer(dev);
+    return false;
+}
+
+static bool scivia_is_drained(struct chempi_dev *base)
+{
+    struct scivia_dev *dev = to_scivia(base);
+
+    return dev->outgoing == 0 && chempi_list_is_empty(&dev->busy);
+}
+
+const struct chempi_dev_ops chempi_scivia_ops = {
+    .abi = CHEMPI_DEV_ABI,
+    .name = "scivia",
+    .panel = &panel,
+    .open = scivia_open,
+    .card = scivia_card,
+    .connect = scivia_connect,
+    .card_arrived = scivia_card_arrived,
+    .inject = chempi_scivia_line_inject,
+    .send = scivia_send,
+    .accept = scivia_accept,
+    .drop = scivia_drop,
+    .progress = scivia_progress,
+    .is_ready = scivia_is_ready,
+    .is_drained = scivia_is_drained,
+    .close = scivia_close,
+};

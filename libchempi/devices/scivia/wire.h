@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What lies in exported segments. Each process exports one inbox to all, and
+ * to each process that it talks with one pair, which that process alone
+ * writes. Everything is written by remote stores and read locally.
+ *
+ *   R1  a line (a message info struct) is one packet. What arrives last is its
+ *       seq, the free-running number of the line plus one: it differs from lap
+ *       to lap and from zero memory, so nothing is ever cleared
+ *   R2  a line is stored, checked and perhaps stored again before anything
+ *       else is stored in this pair, so what it names has arrived before it
+ *   R3  line i is written only while head - told.lines < SCIVIA_LINES; payload
+ *       in `data` is free again when told.data says so
+ *   R4  a sender rings after the line has arrived: its bell, then `exist`,
+ *       with a barrier between
+ */
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_WIRE_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_WIRE_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "libchempi/ddi.h"
+
+#define SCIVIA_LINES 256u
+#define SCIVIA_DATA_BYTES 65536u
+#define SCIVIA_INLINE_MAX 34u
+#define SCIVIA_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
+#define SCIVIA_CHUNK 16384u    /* bytes of a piece, likewise */
+#define SCIVIA_RECEIVES 8u     /* descriptors posted per connected VI */
+
+#define SCIVIA_SEGMENT_INBOX 0u
+#define SCIVIA_SEGMENT_PAIR(proc) ((proc) + 1u)
+
+enum scivia_kind {
+    SCIVIA_KIND_SHORT = 1, /* a message in one line */
+    SCIVIA_KIND_EAGER,     /* payload in data */
+    SCIVIA_KIND_ASK,       /* announces; payload stays with the sender */
+    SCIVIA_KIND_GO,        /* receiver: send the payload, this way */
+    SCIVIA_KIND_DATA,      /* a piece of payload in data */
+    SCIVIA_KIND_DONE,      /* sender: all is written by RDMA */
+    SCIVIA_KIND_FIN        /* receiver: the payload is not needed any more */
+};
+
+/* How payload travels once the receiver has named a place. */
+enum scivia_way {
+    SCIVIA_WAY_RING = 1, /* DATA lines */
+    SCIVIA_WAY_SEND,     /* VIA sends into posted descriptors */
+    SCIVIA_WAY_RDMA      /* VIA RDMA writes to addr */
+};
+
+struct scivia_span {
+    uint32_t pos; /* free-running position in data, bytes */
+    uint32_t len;
+};
+
+/* An envelope whose length stands in the line's tail. */
+struct scivia_short {
+    uint32_t context;
+    int32_t source;
+    int32_t tag;
+    uint32_t serial;
+    uint32_t credit;
+    uint16_t flags;
+    unsigned char bytes[SCIVIA_INLINE_MAX];
+};
+
+struct scivia_eager {
+    struct chempi_envelope env;
+    struct scivia_span span;
+};
+
+struct scivia_ask {
+    struct chempi_envelope env;
+    uint64_t id; /* the sender's transfer */
+    uint32_t protocol;
+};
+
+struct scivia_go {
+    uint64_t id;      /* the sender's transfer, as asked */
+    uint64_t peer_id; /* the receiver's */
+    uint64_t want;    /* bytes */
+    uint64_t addr;    /* RDMA: target and its handle */
+    uint32_t handle;
+    uint32_t way;
+};
+
+struct scivia_data {
+    uint64_t id; /* the receiver's transfer */
+    struct scivia_span span;
+};
+
+struct scivia_line {
+    union {
+        struct scivia_short brief;
+        struct scivia_eager eager;
+        struct scivia_ask ask;
+        struct scivia_go go;
+        struct scivia_data data;
+        uint64_t id; /* DONE: the receiver's transfer; FIN: the sender's */
+        unsigned char bytes[56];
+    } body;
+    uint8_t kind; /* enum scivia_kind */
+    uint8_t env_kind;
+    uint8_t len; /* SHORT */
+    uint8_t lane;
+    _Atomic uint32_t seq;
+};
+static_assert(sizeof(struct scivia_line) == 64, "a line is a packet");
+static_assert(offsetof(struct scivia_line, seq) == 60, "seq arrives last");
+
+/* What the receiver of the opposite direction has taken; one packet. */
+struct scivia_told {
+    _Atomic uint32_t lines;  /* free-running */
+    _Atomic uint32_t data;   /* free-running, bytes */
+    _Atomic uint32_t posted; /* receive descriptors, free-running */
+    _Atomic uint32_t mode;   /* enum scivia_mode */
+    uint32_t reserved[12];
+};
+static_assert(sizeof(struct scivia_told) == 64, "told is a packet");
+
+enum scivia_mode { SCIVIA_MODE_BELL = 0, SCIVIA_MODE_POLLED = 1 };
+
+struct scivia_pair {
+    struct scivia_told told;
+    struct scivia_line lines[SCIVIA_LINES];
+    unsigned char data[SCIVIA_DATA_BYTES];
+};
+
+/* One word per process behind the flag: the bells. */
+struct scivia_inbox {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t exist;
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t bells[];
+};
+
+#endif
