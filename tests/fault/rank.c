@@ -212,6 +212,7 @@ static char **act(char **a)
     } else if (strcmp(verb, "exit") == 0) {
         exit(atoi(*a));
     } else if (strcmp(verb, "raise") == 0) {
+        (void)signal(atoi(*a), SIG_DFL); /* a sanitizer has its own */
         (void)raise(atoi(*a++));
     } else if (strcmp(verb, "print") == 0) {
         printf("%s\n", *a++);
