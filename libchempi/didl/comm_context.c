@@ -10,10 +10,11 @@
  *
  * Two such threads could chase each other for ever. From the second round on,
  * a member therefore proposes only while its thread owns `turn`, which goes to
- * the agreement with the smallest key (parent's context, tag: the same at all
- * members); the others say "not now" and go another round. All members are
- * inside the agreement by then, so nobody holds the turn while a member stays
- * away, and the agreement with the smallest key of all gets through.
+ * the agreement with the smallest key (from the parent's context; then its
+ * tag: the same at all members); the others say "not now" and go another round.
+ * All members are inside the agreement by then, so nobody holds the turn while
+ * a member stays away, and the agreement with the smallest key of all gets
+ * through.
  *
  *   X1  a bit is set while its id is in use or proposed
  *   X2  proposals never fall from round to round
@@ -105,20 +106,42 @@ void chempi_comm_free_contexts(void)
 /* Is no agreement with a smaller key waiting here? */
 static bool is_first_locked(const struct chempi_comm_agreement *self)
 {
-    CHEMPI_LIST_FOR (link, &ids.waiting)
-        if (CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link)->key <
-            self->key)
+    CHEMPI_LIST_FOR (link, &ids.waiting) {
+        const struct chempi_comm_agreement *other =
+            CHEMPI_CONTAINER_OF(link, struct chempi_comm_agreement, link);
+
+        if (other->key < self->key ||
+            (other->key == self->key && other->tag < self->tag))
             return false;
+    }
     return true;
+}
+
+/*
+ * The sides of an intercommunicator receive in different contexts. The side
+ * whose first process has the smaller number gives the key: that process's
+ * number and context, which belong to one communicator there.
+ */
+static uint64_t key_of(const struct chempi_comm_channel *ch)
+{
+    const struct chempi_comm *comm = ch->inter ? ch->inter : ch->comm;
+    uint32_t first = chempi_group_proc(comm->local, 0);
+    uint32_t context = comm->recv_context;
+
+    if (ch->inter && chempi_group_proc(comm->remote, 0) < first) {
+        first = chempi_group_proc(comm->remote, 0);
+        context = comm->send_context;
+    }
+    return (uint64_t)context << 32 | first;
 }
 
 void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
                                 const struct chempi_comm_channel *ch)
 {
-    *ag = (struct chempi_comm_agreement){
-        .key = (uint64_t)ch->comm->recv_context << 32 | (uint32_t)ch->tag,
-        .from = FIRST_ID,
-        .is_first_round = true};
+    *ag = (struct chempi_comm_agreement){.key = key_of(ch),
+                                         .tag = (uint32_t)ch->tag,
+                                         .from = FIRST_ID,
+                                         .is_first_round = true};
     chempi_list_init(&ag->link);
 }
 

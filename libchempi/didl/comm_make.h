@@ -120,7 +120,8 @@ int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
 #define CHEMPI_COMM_VOTE_VALS 4
 struct chempi_comm_agreement {
     struct chempi_list link; /* waiting, from the second round on */
-    uint64_t key;
+    uint64_t key; /* with tag: the same at all members, on both sides */
+    uint32_t tag;
     uint32_t from;   /* the next proposal is at least this */
     uint32_t id;     /* proposed in this round; 0: none */
     uint32_t agreed; /* context, 0: not yet */
