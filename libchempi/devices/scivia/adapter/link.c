@@ -355,6 +355,11 @@ static int send_word(int fd, const struct word *word, const int *fds)
     return 0;
 }
 
+static bool is_closed(int rc)
+{
+    return rc == -EPIPE || rc == -ECONNRESET;
+}
+
 static void set_events(struct chempi_link *link, uint32_t events)
 {
     struct epoll_event event = {.events = events,
@@ -399,8 +404,9 @@ int chempi_link_say(struct chempi_link *link, const struct word *word, int fd0,
         rc = send_word(link->fd, word, fds);
     if (rc == -EAGAIN || rc == -EINTR)
         rc = queue_word(link, word, fds);
-    if (rc < 0)
-        chempi_link_fail(link, rc == -EPIPE ? -ECONNRESET : rc);
+    /* Of an end that is closed, the last words are still to be read. */
+    if (rc < 0 && !is_closed(rc))
+        chempi_link_fail(link, rc);
     return rc < 0 ? -ENOTCONN : 0;
 }
 
@@ -413,8 +419,12 @@ static void flush_out(struct chempi_link *link)
 
         if (rc == -EAGAIN || rc == -EINTR)
             return;
+        if (is_closed(rc)) {
+            drop_out(link);
+            break;
+        }
         if (rc < 0) {
-            chempi_link_fail(link, rc == -EPIPE ? -ECONNRESET : rc);
+            chempi_link_fail(link, rc);
             return;
         }
         for (unsigned i = 0; i < ADAPTER_FDS_MAX; i++) {
@@ -623,7 +633,10 @@ static int read_word(struct chempi_link *link)
     if (n < 0) {
         if (errno == EAGAIN || errno == EINTR)
             return 0;
-        chempi_link_fail(link, errno == EPIPE ? -ECONNRESET : -errno);
+        /* Said once when the other side had not read all; its own last words
+         * follow, and then its end. */
+        if (errno != ECONNRESET)
+            chempi_link_fail(link, -errno);
         return 1;
     }
     fd_count = take_fds(&msg, fds);

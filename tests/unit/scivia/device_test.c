@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two scivia devices in one process, driven in turn: who copies what, the
+ * registration cache, denied memory, and peers that break the rules.
+ */
+#define _GNU_SOURCE /* memfd_create */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libchempi/devices/scivia/internal.h"
+#include "libchempi/devices/scivia/scivia.h"
+
+#define LEN_MAX (1u << 20)
+
+struct end {
+    struct chempi_services services;
+    struct chempi_dev *dev;
+    struct chempi_ep *ep;
+    struct chempi_rx rx;
+    unsigned char *data;
+    uint32_t received;
+    uint32_t sent;
+    uint32_t failed;
+    uint32_t lost;
+    char why[CHEMPI_ERR_TEXT_MAX];
+};
+
+static const uint32_t node_of_proc[2] = {0, 1};
+static const uint32_t local_rank_of_proc[2] = {0, 0};
+static const char *const node_names[2] = {"a", "b"};
+static const uint8_t secret[32] = {1, 2, 3, 4};
+static const int no_fd = -1;
+static struct end ends[2];
+
+static enum chempi_verdict
+arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
+{
+    struct end *end = arg;
+
+    if (arrival->avail == arrival->env.len) {
+        memcpy(end->data, arrival->data, arrival->avail);
+        end->received++;
+        return CHEMPI_TAKEN;
+    }
+    end->rx = (struct chempi_rx){.buf = end->data, .cap = LEN_MAX};
+    *rx = &end->rx;
+    return CHEMPI_ACCEPT;
+}
+
+static void delivered(void *arg, struct chempi_rx *rx, int status)
+{
+    struct end *end = arg;
+
+    (void)rx;
+    end->received += status == 0;
+    end->failed += status != 0;
+}
+
+static void sent(void *arg, struct chempi_tx *tx, int status)
+{
+    struct end *end = arg;
+
+    (void)tx;
+    end->sent += status == 0;
+    end->failed += status != 0;
+}
+
+static void room(void *arg, struct chempi_ep *ep)
+{
+    (void)arg;
+    (void)ep;
+}
+
+static void lost(void *arg, uint32_t proc, int status, const char *why)
+{
+    struct end *end = arg;
+
+    cr_assert_eq(proc, 1 - end->services.proc);
+    cr_assert_lt(status, 0);
+    end->lost++;
+    (void)strncpy(end->why, why, sizeof(end->why) - 1);
+}
+
+static const struct chempi_sink sink = {
+    .arrived = arrived,
+    .delivered = delivered,
+    .sent = sent,
+    .room = room,
+    .lost = lost,
+};
+
+static void open_end(uint32_t i, const _Atomic uint64_t *settings)
+{
+    struct end *end = &ends[i];
+    struct chempi_dev_params params = {.services = &end->services,
+                                       .sink = &sink,
+                                       .sink_arg = end,
+                                       .settings = settings};
+    struct chempi_err err = {.text = ""};
+
+    end->data = calloc(1, LEN_MAX);
+    end->services = (struct chempi_services){
+        .job_id = "unit",
+        .secret = secret,
+        .proc = i,
+        .proc_count = 2,
+        .node = i,
+        .node_count = 2,
+        .local_size = 1,
+        .node_of_proc = node_of_proc,
+        .local_rank_of_proc = local_rank_of_proc,
+        .node_names = node_names,
+        .wake_fds = &no_fd,
+    };
+    cr_assert_eq(chempi_pollset_create(&end->services.pollset), 0);
+    cr_assert_eq(chempi_scivia_ops.open(&params, &end->dev, &err), 0, "%s",
+                 err.text);
+}
+
+static void open_ends(const _Atomic uint64_t *settings)
+{
+    unsigned char card[CHEMPI_ADAPTER_ADDRESS_BYTES];
+    struct chempi_err err = {.text = ""};
+    size_t len = sizeof(card);
+
+    memset(ends, 0, sizeof(ends));
+    open_end(0, settings);
+    open_end(1, settings);
+    for (uint32_t i = 0; i < 2; i++)
+        cr_assert_eq(
+            chempi_scivia_ops.connect(ends[i].dev, 1 - i, &ends[i].ep, &err),
+            0);
+    cr_assert_eq(chempi_scivia_ops.card(ends[1].dev, card, &len), 0);
+    cr_assert_eq(chempi_scivia_ops.card_arrived(ends[0].ep, card, len, &err),
+                 0);
+}
+
+static void close_ends(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        chempi_scivia_ops.close(ends[i].dev);
+        chempi_pollset_destroy(ends[i].services.pollset);
+        free(ends[i].data);
+    }
+}
+
+static void poll_ends(void)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        if (chempi_pollset_collect(ends[i].services.pollset, 0) > 0)
+            (void)chempi_pollset_dispatch(ends[i].services.pollset);
+        (void)ends[i].dev->ops->progress(ends[i].dev);
+    }
+}
+
+static uint64_t gauge(uint32_t i, const char *name)
+{
+    const struct chempi_dev_panel *panel = chempi_scivia_ops.panel;
+
+    for (uint32_t k = 0; k < panel->gauge_count; k++) {
+        if (strcmp(panel->gauges[k].name, name) == 0)
+            return panel->gauges[k].read(ends[i].dev);
+    }
+    cr_assert_fail("no gauge %s", name);
+    return 0;
+}
+
+/* A message of len bytes from 0 to 1, to its end. */
+static void transfer(const unsigned char *from, uint64_t len,
+                     enum scivia_protocol protocol)
+{
+    static uint32_t serial;
+    struct chempi_tx tx = {
+        .env = {.len = len,
+                .context = 1,
+                .serial = serial++,
+                .kind = CHEMPI_KIND_MESSAGE},
+        .buf = from,
+        .protocol = protocol,
+    };
+    uint32_t received = ends[1].received + 1;
+    uint32_t done = ends[0].sent + 1;
+    int rc = -EAGAIN;
+
+    memset(ends[1].data, 0, LEN_MAX);
+    for (int i = 0; rc == -EAGAIN && i < 1000; i++) {
+        rc = chempi_scivia_ops.send(ends[0].ep, &tx);
+        poll_ends();
+    }
+    cr_assert_geq(rc, 0);
+    ends[0].sent += rc == CHEMPI_DONE;
+    for (int i = 0;
+         (ends[1].received < received || ends[0].sent < done) && i < 100000;
+         i++)
+        poll_ends();
+    cr_assert_eq(ends[1].received, received);
+    cr_assert_eq(ends[0].sent, done);
+    cr_assert_arr_eq(ends[1].data, from, len);
+}
+
+static unsigned char *payload(void)
+{
+    unsigned char *bytes = malloc(LEN_MAX);
+
+    for (size_t i = 0; i < LEN_MAX; i++)
+        bytes[i] = (unsigned char)(i * 13 + (i >> 8));
+    return bytes;
+}
+
+Test(scivia, zero_copy_is_copied_by_nobody_and_the_others_once)
+{
+    unsigned char *from = payload();
+
+    open_ends(NULL);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 0);
+    cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX);
+    cr_expect_eq(gauge(0, "bytes_bounced"), 0);
+    transfer(from, 100000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 100000);
+    cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX + 100000);
+    transfer(from, 30000, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    transfer(from, 5000, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 135000);
+    cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX + 100000);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, a_short_message_is_one_packet)
+{
+    unsigned char *from = payload();
+    uint64_t before;
+
+    open_ends(NULL);
+    /* Until the peer has said that it polls, each line rings. */
+    for (int i = 0; i < 3; i++)
+        transfer(from, SCIVIA_INLINE_MAX, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    before = gauge(0, "packets");
+    for (uint64_t len = 0; len <= SCIVIA_INLINE_MAX; len++)
+        transfer(from, len, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    cr_expect_eq(gauge(0, "packets") - before, SCIVIA_INLINE_MAX + 1);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, a_buffer_is_registered_once)
+{
+    unsigned char *from = payload();
+
+    open_ends(NULL);
+    for (int i = 0; i < 10; i++)
+        transfer(from, 300000, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "cache_misses"), 1);
+    cr_expect_eq(gauge(0, "cache_hits"), 9);
+    cr_expect_eq(gauge(1, "cache_misses"), 1);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, buffers_that_nobody_uses_make_room_for_others)
+{
+    /* The library's buffers, and half a megabyte of the user's. */
+    static _Atomic uint64_t settings[] = {
+        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK + LEN_MAX / 2 + 4096};
+    unsigned char *from = payload();
+
+    open_ends(settings);
+    for (size_t at = 0; at + LEN_MAX / 4 <= LEN_MAX; at += LEN_MAX / 4)
+        transfer(from + at, LEN_MAX / 4, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "cache_misses"), 4);
+    cr_expect_eq(gauge(0, "cache_denied"), 0);
+    cr_expect_leq(gauge(0, "locked"), settings[0]);
+    cr_expect_eq(gauge(1, "bytes_copied"), 0);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, denied_memory_degrades_to_one_copy_and_is_counted)
+{
+    static _Atomic uint64_t settings[] = {(SCIVIA_STAGES + SCIVIA_RECEIVES) *
+                                          SCIVIA_CHUNK};
+    unsigned char *from = payload();
+
+    open_ends(settings);
+    transfer(from, 400000, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 400000);
+    cr_expect_eq(gauge(1, "cache_denied"), 1);
+    cr_expect_eq(gauge(0, "cache_denied"), 1); /* staged at the sender */
+    cr_expect_eq(gauge(0, "bytes_moved"), 400000);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, without_any_memory_the_ring_carries_all)
+{
+    static _Atomic uint64_t settings[] = {0};
+    unsigned char *from = payload();
+
+    open_ends(settings);
+    transfer(from, 400000, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 400000);
+    cr_expect_eq(gauge(0, "bytes_moved"), 0);
+    cr_expect_eq(gauge(0, "locked"), 0);
+    close_ends();
+    free(from);
+}
+
+/* --- peers that break the rules --- */
+
+/* What the peer would have stored as the next line. */
+static void forge(const struct scivia_line *line)
+{
+    struct scivia_ep *ep = (struct scivia_ep *)ends[1].ep;
+    struct scivia_line *slot = &ep->in->lines[ep->rx_head % SCIVIA_LINES];
+
+    memcpy(slot, line, offsetof(struct scivia_line, seq));
+    atomic_store(&slot->seq, ep->rx_head + 1);
+}
+
+static const struct {
+    struct scivia_line line;
+    const char *words;
+} forgeries[] = {
+    {{.kind = 0}, "a line of unknown kind"},
+    {{.kind = 99}, "a line of unknown kind"},
+    {{.kind = SCIVIA_KIND_SHORT, .env_kind = 1, .len = 35}, "too long"},
+    {{.kind = SCIVIA_KIND_SHORT, .env_kind = 0}, "unknown kind"},
+    {{.kind = SCIVIA_KIND_SHORT, .env_kind = 200}, "unknown kind"},
+    {{.kind = SCIVIA_KIND_EAGER,
+      .body.eager = {.env = {.len = 5, .kind = 1}, .span = {0, 6}}},
+     "a span out of bounds"},
+    {{.kind = SCIVIA_KIND_EAGER,
+      .body.eager = {.env = {.len = 500, .kind = 1}, .span = {65500, 500}}},
+     "a span out of bounds"},
+    {{.kind = SCIVIA_KIND_EAGER,
+      .body.eager = {.env = {.len = 99999, .kind = 1}, .span = {0, 99999}}},
+     "a span out of bounds"},
+    {{.kind = SCIVIA_KIND_ASK, .body.ask = {.env = {.len = 0, .kind = 1}}},
+     "an announcement of nothing"},
+    {{.kind = SCIVIA_KIND_ASK,
+      .body.ask = {.env = {.len = 9, .kind = 1}, .protocol = 3}},
+     "an announcement of nothing"},
+    {{.kind = SCIVIA_KIND_GO, .body.go = {.id = 1, .want = 1, .way = 1}},
+     "an answer to nothing that was asked"},
+    {{.kind = SCIVIA_KIND_GO, .body.go = {.id = UINT64_MAX, .want = 1}},
+     "an answer to nothing that was asked"},
+    {{.kind = SCIVIA_KIND_DATA, .body.data = {.id = 7, .span = {0, 64}}},
+     "data that nobody asked for"},
+    {{.kind = SCIVIA_KIND_DONE, .body.id = 3},
+     "an end of nothing that was awaited"},
+    {{.kind = SCIVIA_KIND_FIN, .body.id = 3},
+     "an answer to nothing that was asked"},
+};
+
+Test(scivia, a_peer_that_breaks_the_rules_is_given_up)
+{
+    unsigned char *from = payload();
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(forgeries); i++) {
+        open_ends(NULL);
+        transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+        forge(&forgeries[i].line);
+        for (int k = 0; k < 100; k++)
+            poll_ends();
+        cr_expect_eq(ends[1].lost, 1, "forgery %zu", i);
+        cr_expect_not_null(strstr(ends[1].why, forgeries[i].words), "%zu: %s",
+                           i, ends[1].why);
+        close_ends();
+    }
+    free(from);
+}
+
+Test(scivia, a_peer_that_takes_more_than_was_sent_is_given_up)
+{
+    unsigned char *from = payload();
+    struct scivia_ep *ep;
+
+    open_ends(NULL);
+    transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    ep = (struct scivia_ep *)ends[0].ep;
+    atomic_store(&ep->in->told.lines, ep->tx_head + 1);
+    chempi_scivia_pair_mark(ep);
+    for (int k = 0; k < 100; k++)
+        poll_ends();
+    cr_expect_eq(ends[0].lost, 1);
+    cr_expect_not_null(strstr(ends[0].why, "took more than was sent"));
+    close_ends();
+    free(from);
+}
+
+Test(scivia, a_peer_that_closes_is_not_lost)
+{
+    unsigned char *from = payload();
+
+    open_ends(NULL);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    chempi_scivia_ops.close(ends[1].dev);
+    chempi_pollset_destroy(ends[1].services.pollset);
+    for (int k = 0; k < 100; k++) {
+        if (chempi_pollset_collect(ends[0].services.pollset, 0) > 0)
+            (void)chempi_pollset_dispatch(ends[0].services.pollset);
+        (void)ends[0].dev->ops->progress(ends[0].dev);
+    }
+    cr_expect_eq(ends[0].lost, 0, "%s", ends[0].why);
+    cr_expect(chempi_scivia_ops.is_drained(ends[0].dev));
+    cr_expect_lt(chempi_scivia_ops.inject(
+                     ends[0].ep,
+                     &(struct chempi_envelope){.kind = CHEMPI_KIND_MESSAGE},
+                     NULL, 0),
+                 0);
+    chempi_scivia_ops.close(ends[0].dev);
+    chempi_pollset_destroy(ends[0].services.pollset);
+    free(ends[0].data);
+    free(ends[1].data);
+    free(from);
+}
