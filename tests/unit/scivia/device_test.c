@@ -14,6 +14,7 @@
 
 #include "libchempi/devices/scivia/internal.h"
 #include "libchempi/devices/scivia/scivia.h"
+#include "tests/unit/services/rig.h"
 
 #define LEN_MAX (1u << 20)
 
@@ -229,6 +230,22 @@ Test(scivia, zero_copy_is_copied_by_nobody_and_the_others_once)
     cr_expect_eq(gauge(1, "bytes_copied"), 135000);
     cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX + 100000);
     close_ends();
+    free(from);
+}
+
+Test(scivia, without_cross_memory_attach_bytes_are_copied_twice_and_counted)
+{
+    unsigned char *from = payload();
+
+    rig_fail(RIG_READV, 1, EPERM, 1);
+    rig_fail(RIG_WRITEV, 1, EPERM, 1);
+    open_ends(NULL);
+    transfer(from, 300000, SCIVIA_PROTOCOL_ZERO_COPY);
+    transfer(from, 70000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_eq(gauge(0, "bytes_moved"), 370000);
+    cr_expect_eq(gauge(0, "bytes_bounced"), 370000);
+    close_ends();
+    rig_reset();
     free(from);
 }
 

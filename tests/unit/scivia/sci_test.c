@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shared-memory half: export and import, stores, faults, interrupts. */
+#define _GNU_SOURCE /* clock_gettime */
 #include <errno.h>
 #include <string.h>
+
+#include "common/base/clock.h"
 
 #include "tests/unit/scivia/duo.h"
 
@@ -372,6 +375,46 @@ Test(interrupt, it_may_get_lost_without_a_word)
         seen += chempi_sci_interrupt_take(duo.b.adapter, 0);
     }
     cr_expect(seen > 240 && seen < 360);
+    duo_close(&duo);
+}
+
+/* --- time --- */
+
+/* Never too early; how much too late is the machine's business. */
+Test(pace, a_personality_takes_its_time)
+{
+    static unsigned char bytes[64 * 1024];
+    struct chempi_personality p = {.name = "slow",
+                                   .has_sci = true,
+                                   .has_via = true,
+                                   .latency_ns = 100000,
+                                   .full_ns = 1000,
+                                   .partial_ns = 2000,
+                                   .stream_buffers = 8,
+                                   .read_ns = 5000,
+                                   .dma_bytes_per_us = 100,
+                                   .dma_setup_ns = 30000,
+                                   .via_bytes_per_us = 100,
+                                   .table_regions = 8,
+                                   .table_pages = 100};
+    struct chempi_sci_segment *segment;
+    struct chempi_sci_remote *remote;
+    uint64_t start_ns;
+    struct duo duo;
+
+    duo_init(&duo);
+    duo.params.personality = &p;
+    duo_open(&duo);
+    remote = duo_segment(&duo, sizeof(bytes), &segment);
+    start_ns = chempi_clock_ns();
+    cr_assert_eq(chempi_sci_copy(remote, 0, bytes, sizeof(bytes)), 0);
+    cr_expect_geq(chempi_clock_ns() - start_ns, 1124000 - 1000);
+    start_ns = chempi_clock_ns();
+    cr_assert_eq(chempi_sci_copy(remote, 4, bytes, 44), 0); /* 3 pieces */
+    cr_expect_geq(chempi_clock_ns() - start_ns, 6000 - 1000);
+    start_ns = chempi_clock_ns();
+    cr_assert_eq(chempi_sci_read(remote, 0, bytes, 80), 0);
+    cr_expect_geq(chempi_clock_ns() - start_ns, 50000 - 1000);
     duo_close(&duo);
 }
 
