@@ -295,6 +295,7 @@ static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
     chempi_lane_lock(&chempi_lane_main);
     chempi_progress_add_hook(&d->hook);
     (void)poll_one(&d->hook);
+    chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
     return MPI_SUCCESS;
 }

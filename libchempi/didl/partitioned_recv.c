@@ -397,6 +397,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
         pr->hello = post_hello(pr, &rc);
     if (rc)
         destroy(&pr->req);
+    chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
     if (!rc)
         *request = chempi_request_handle(&pr->req);

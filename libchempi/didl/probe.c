@@ -180,6 +180,7 @@ static void start_mrecv(struct chempi_request *req, struct chempi_held *held,
     chempi_p2p_aim_recv(req);
     chempi_engine_deliver_held(held, req);
     chempi_engine_settle();
+    chempi_progress_nudge();
 }
 
 int chempi_pt2pt_mrecv(void *buf, MPI_Count count,

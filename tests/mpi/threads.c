@@ -11,12 +11,16 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define THREADS_MAX 16
 #define LEN_MAX 200000
 #define SHARED_TAG 500
 #define MATCHED_TAG 501
-#define HANDED_TAG 502
+#define ASLEEP_TAG 502
+#define AWAKE_TAG 503
+#define HANDED_TAG 504  /* and up */
+#define LARGE (4 << 20) /* bytes */
 
 static struct {
     int threads;
@@ -120,6 +124,49 @@ static void matched(int t)
     }
 }
 
+/* A thread sleeps in a receive while another takes a large message that was
+ * announced before: taking it must get the sleeper to work. */
+static void asleep(int t)
+{
+    MPI_Message message = MPI_MESSAGE_NULL;
+    MPI_Request request;
+    char *out;
+    char *in;
+    int found = 0;
+
+    if (t == 1)
+        MPI_Recv(NULL, 0, MPI_BYTE, test.peer_down, AWAKE_TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    if (t != 0)
+        return;
+    out = check_alloc(LARGE);
+    in = check_alloc(LARGE);
+    check_fill(out, LARGE, LARGE);
+    for (int i = 0; i < 2; i++) {
+        MPI_Isend(out, LARGE, MPI_BYTE, test.peer_up, ASLEEP_TAG,
+                  MPI_COMM_WORLD, &request);
+        for (found = 0; !found; usleep(1000))
+            MPI_Improbe(test.peer_down, ASLEEP_TAG, MPI_COMM_WORLD, &found,
+                        &message, MPI_STATUS_IGNORE);
+        usleep(200000); /* long enough to fall asleep again */
+        if (i == 0) {
+            MPI_Mrecv(in, LARGE, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+        } else {
+            MPI_Request taken;
+
+            MPI_Imrecv(in, LARGE, MPI_BYTE, &message, &taken);
+            MPI_Wait(&taken, MPI_STATUS_IGNORE);
+        }
+        CHECK(check_differs(in, LARGE, LARGE) == SIZE_MAX,
+              "large matched message %d is wrong", i);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    if (test.threads > 1)
+        MPI_Send(NULL, 0, MPI_BYTE, test.peer_up, AWAKE_TAG, MPI_COMM_WORLD);
+    free(in);
+    free(out);
+}
+
 /* Requests started by the first thread are waited for by all the others
  * while it goes on and sends what completes them. */
 static void handed(int t)
@@ -162,6 +209,8 @@ static void *run(void *arg)
     share(t);
     pthread_barrier_wait(&test.together);
     matched(t);
+    pthread_barrier_wait(&test.together);
+    asleep(t);
     pthread_barrier_wait(&test.together);
     handed(t);
     collectives(t);
