@@ -356,6 +356,7 @@ const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
     xfer->done = go.from;
     if (xfer->tx->iter)
         chempi_iter_seek(xfer->tx->iter, go.from);
+    chempi_list_remove(&xfer->link); /* dev->helping, perhaps */
     chempi_list_append(&ep->pumping, &xfer->link);
     (void)chempi_shm_rndv_pump(ep);
     return NULL;

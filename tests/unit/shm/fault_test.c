@@ -95,10 +95,10 @@ Test(shm_fault, no_memory_for_a_transfer_is_an_error)
     free(data);
 }
 
-/* One single copy of len bytes while calls fail; it must arrive all the same.
- */
-static uint32_t copy_with(enum rig_call call, unsigned nth, uint64_t len,
-                          int error)
+/* One single copy of len bytes while a call fails, or that and all later ones;
+ * it must arrive all the same. */
+static uint32_t copy_while(enum rig_call call, unsigned nth, uint64_t len,
+                           int error, bool is_lasting)
 {
     struct ends ends;
     struct chempi_tx tx[2];
@@ -106,7 +106,7 @@ static uint32_t copy_with(enum rig_call call, unsigned nth, uint64_t len,
     uint32_t protocol;
 
     ends_open(&ends, 2);
-    rig_fail(call, nth, error, 1);
+    rig_fail(call, nth, error, is_lasting);
     for (uint32_t i = 0; i < 2; i++) {
         memset(ends.end[1].data, 0, len);
         cr_assert_eq(
@@ -125,6 +125,12 @@ static uint32_t copy_with(enum rig_call call, unsigned nth, uint64_t len,
     ends_close(&ends);
     free(data);
     return protocol;
+}
+
+static uint32_t copy_with(enum rig_call call, unsigned nth, uint64_t len,
+                          int error)
+{
+    return copy_while(call, nth, len, error, true);
 }
 
 Test(shm_fault, single_copy_that_works_is_used)
@@ -148,6 +154,13 @@ Test(shm_fault, single_copy_refused_at_any_time_goes_through_the_ring)
                 cr_assert_eq(used, SHM_PROTOCOL_PIPELINE);
         }
     }
+}
+
+/* The sender may read, so it has begun to help when it is told not to. */
+Test(shm_fault, single_copy_refused_once_takes_back_the_call_for_help)
+{
+    for (unsigned nth = 1; nth <= 8; nth++)
+        (void)copy_while(RIG_READV, nth, ENDS_DATA_MAX, EPERM, false);
 }
 
 Test(shm_fault, a_bad_place_in_memory_does_not_end_single_copy)
