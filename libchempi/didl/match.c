@@ -242,15 +242,20 @@ struct chempi_request *chempi_match_take_posted(uint32_t context,
     return req;
 }
 
-/* Put a held message into the queue of one kind. */
+/* Put a held message into the queue of one kind. One that claims to come from
+ * anybody, or to have any tag, is garbage: its exact queue would be that of
+ * another kind, which is linked through another member. It stays unmatched. */
 static int index_held(struct chempi_held *held, int kind)
 {
     const struct chempi_envelope *env = &held->env;
-    struct chempi_queue *q =
-        get_queue(kind, env->context,
+    struct chempi_queue *q;
+
+    if (CHEMPI_UNLIKELY(env->source == MPI_ANY_SOURCE ||
+                        env->tag == MPI_ANY_TAG))
+        return 0;
+    q = get_queue(kind, env->context,
                   kind & KIND_ANY_SOURCE ? MPI_ANY_SOURCE : env->source,
                   kind & KIND_ANY_TAG ? MPI_ANY_TAG : env->tag);
-
     if (!q)
         return -ENOMEM;
     chempi_list_append(&q->held, &held->by[kind]);

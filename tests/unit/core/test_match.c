@@ -207,3 +207,30 @@ Test(match, takes_a_message_back_by_its_serial)
     chempi_match_held_destroy(held);
     (void)chempi_match_fini();
 }
+
+Test(match, leaves_a_message_unmatched_that_claims_to_come_from_anybody)
+{
+    static const struct chempi_envelope garbage[] = {
+        {.context = 4, .source = MPI_ANY_SOURCE, .tag = 5},
+        {.context = 4, .source = 0, .tag = MPI_ANY_TAG},
+        {.context = 4, .source = MPI_ANY_SOURCE, .tag = MPI_ANY_TAG},
+    };
+    int error;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(garbage); i++) {
+        struct chempi_held *held = chempi_match_held_create(0);
+
+        cr_assert(held != NULL);
+        held->env = garbage[i];
+        cr_assert(chempi_match_hold(held) == 0);
+    }
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(garbage); i++) {
+        struct chempi_request *req =
+            new_request(4, garbage[i].source, garbage[i].tag);
+
+        cr_assert(chempi_match_post(req, &error) == NULL && !error);
+        chempi_match_unpost(req);
+        free(req);
+    }
+    cr_assert(chempi_match_fini() == CHEMPI_ARRAY_LEN(garbage));
+}
