@@ -57,6 +57,7 @@ static struct {
     struct chempi_poll_item wake_item;
     struct chempi_list waiters;
     struct chempi_list hooks;
+    uint64_t hook_removals;
     bool has_news; /* events of the tool interface */
     struct chempi_progress_stats stats;
 } progress;
@@ -70,8 +71,11 @@ static int poll_fds(void)
     return chempi_pollset_dispatch(chempi_ctx.services.pollset);
 }
 
+/* A hook may let go of the lock, and another thread's poll may then remove
+ * the next one: the rest must wait for the next poll. */
 static int poll_hooks(void)
 {
+    uint64_t removals = progress.hook_removals;
     int events = 0;
 
     CHEMPI_LIST_FOR_SAFE (pos, &progress.hooks) {
@@ -79,6 +83,8 @@ static int poll_hooks(void)
             CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
 
         events += hook->poll(hook);
+        if (CHEMPI_UNLIKELY(removals != progress.hook_removals))
+            return events + 1;
     }
     return events;
 }
@@ -371,6 +377,7 @@ void chempi_progress_add_hook(struct chempi_progress_hook *hook)
 void chempi_progress_remove_hook(struct chempi_progress_hook *hook)
 {
     chempi_list_remove(&hook->link);
+    progress.hook_removals++;
 }
 
 static void wake_fd_ready(struct chempi_poll_item *item, uint32_t events)
