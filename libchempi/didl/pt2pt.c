@@ -455,19 +455,26 @@ int chempi_pt2pt_wait_all(struct chempi_request **reqs, int n)
     return first;
 }
 
-/* Both halves at once; `pair` has the receive first. */
+/* Both halves at once; `pair` has the receive first. After a failure nobody
+ * knows the requests any more. */
 static int start_pair(struct chempi_request pair[2])
 {
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
     rc = pair[0].ops->start(&pair[0]);
-    if (!rc)
+    if (rc)
+        pair[0].pending = 0;
+    else
         rc = pair[1].ops->start(&pair[1]);
-    if (rc && pair[0].is_queued)
+    if (rc && pair[0].is_queued) {
         chempi_match_unpost(&pair[0]);
+        pair[0].pending = 0;
+    }
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);
+    if (rc) /* a device may be filling the receive */
+        (void)chempi_request_await(&pair[0]);
     return rc;
 }
 
