@@ -150,6 +150,19 @@ static struct buffer *locked_find(const void *owner)
     return b;
 }
 
+/* Off the list if it is empty: then nobody finds it any more. */
+static bool take_off(struct buffer *b)
+{
+    bool is_empty;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_empty = is_flushed(b);
+    if (is_empty)
+        chempi_list_remove(&b->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_empty;
+}
+
 static int detach(const void *owner, void *user_addr, MPI_Count *size)
 {
     struct buffer *b = locked_find(owner);
@@ -162,14 +175,13 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
         *size = 0;
         return MPI_SUCCESS;
     }
-    rc = flush(b);
-    if (rc)
-        return rc;
+    do { /* until no other thread has sent in between */
+        rc = flush(b);
+        if (rc)
+            return rc;
+    } while (!take_off(b));
     memcpy(user_addr, &b->user, sizeof(b->user));
     *size = b->user_size;
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_list_remove(&b->link);
-    chempi_lane_unlock(&chempi_lane_main);
     free(b);
     return MPI_SUCCESS;
 }
@@ -443,6 +455,7 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
 static struct piece *make_piece_soon(struct buffer *b, size_t payload)
 {
     struct piece *piece = make_piece(b, payload);
+    const void *owner = b->owner;
     uint64_t deadline_ns;
 
     if (piece || chempi_list_is_empty(&b->pieces))
@@ -457,6 +470,9 @@ static struct piece *make_piece_soon(struct buffer *b, size_t payload)
         if (!events)
             (void)sched_yield();
         chempi_lane_lock(&chempi_lane_main);
+        b = find(owner);
+        if (!b)
+            return NULL; /* another thread has detached it */
         piece = make_piece(b, payload);
     }
     return piece;
