@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/sys.h"
 
 #include "tests/unit/scivia/duo.h"
 
@@ -454,6 +455,40 @@ Test(link, an_address_is_checked)
     cr_expect_eq(chempi_link_state(link), -ECONNRESET);
     cr_expect_eq(duo.a.down, 1);
     cr_expect_eq(duo.b.left, 0); /* it never was there */
+    duo_close(&duo);
+}
+
+static int no_descriptors(int fd, struct sockaddr *addr, socklen_t *len,
+                          int flags)
+{
+    static int calls;
+
+    if (calls++ == 0) {
+        errno = EMFILE;
+        return -1;
+    }
+    return chempi_sys_libc.accept4(fd, addr, len, flags);
+}
+
+Test(link, who_comes_when_descriptors_are_short_sees_an_end)
+{
+    static struct chempi_sys sys;
+    unsigned char address[CHEMPI_ADAPTER_ADDRESS_BYTES];
+    struct chempi_link *link;
+    struct duo duo;
+
+    duo_init(&duo);
+    duo_open(&duo);
+    sys = chempi_sys_libc;
+    sys.accept4 = no_descriptors;
+    chempi_sys = &sys;
+    chempi_adapter_address(duo.b.adapter, address);
+    cr_expect_eq(
+        chempi_link_open(duo.a.adapter, address, sizeof(address), NULL, &link),
+        0);
+    duo_pump(&duo); /* ends: the listener does not stay readable */
+    cr_expect_eq(chempi_link_state(link), -ECONNRESET);
+    chempi_sys = &chempi_sys_libc;
     duo_close(&duo);
 }
 

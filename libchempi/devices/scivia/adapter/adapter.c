@@ -228,7 +228,7 @@ int chempi_adapter_open(const struct chempi_adapter_params *params,
     if (!adapter)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     adapter->epoll_fd = adapter->listen_fd = adapter->event_fd =
-        adapter->page_fd = -1;
+        adapter->page_fd = adapter->reserve_fd = -1;
     chempi_list_init(&adapter->links);
     chempi_list_init(&adapter->downs);
     chempi_list_init(&adapter->segments);
@@ -277,6 +277,7 @@ void chempi_adapter_close(struct chempi_adapter *adapter)
     close_fd(adapter->event_fd);
     close_fd(adapter->epoll_fd);
     close_fd(adapter->page_fd);
+    close_fd(adapter->reserve_fd);
     if (adapter->page)
         (void)chempi_sys->munmap(adapter->page, adapter->page_len);
     chempi_lmm_destroy(adapter->lmm);

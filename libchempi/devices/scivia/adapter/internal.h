@@ -211,7 +211,7 @@ struct chempi_via_vi {
     struct chempi_link *at;
     uint64_t discriminator;
     bool is_waiting_peer; /* peer to peer, the other side asks */
-    int page_fd;
+    int page_fd;          /* until connected, then -1 */
     struct vi_page *page;
     struct vi_page *peer;        /* the other VI's */
     uint32_t taken;              /* the peer's slots used */
@@ -262,6 +262,7 @@ struct chempi_adapter {
     int listen_fd;
     int event_fd;
     int page_fd;
+    int reserve_fd; /* given up to answer when descriptors run out */
     struct source listen_source;
     struct source event_source;
     struct adapter_page *page;

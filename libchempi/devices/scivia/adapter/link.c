@@ -88,6 +88,11 @@ static socklen_t socket_name(const unsigned char name[NAME_BYTES],
     return (socklen_t)(at - (char *)out);
 }
 
+static int open_reserve(void)
+{
+    return chempi_sys->open("/dev/null", O_RDONLY | O_CLOEXEC, 0);
+}
+
 int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err)
 {
     struct address address = {.magic = ADAPTER_MAGIC,
@@ -112,6 +117,8 @@ int chempi_link_listen(struct chempi_adapter *adapter, struct chempi_err *err)
         chempi_sys->listen(adapter->listen_fd, BACKLOG) != 0)
         rc = chempi_err_set(err, -errno, "cannot listen for other adapters: %s",
                             chempi_err_name(errno));
+    if (rc == 0)
+        adapter->reserve_fd = open_reserve(); /* without, it is refused late */
     return rc;
 }
 
@@ -307,14 +314,30 @@ static int find_peer(struct chempi_link *link)
     return 0;
 }
 
+/* Descriptors are short: give the reserve up for a moment, so that whoever
+ * asks sees an end, and does not keep the listener readable for ever. */
+static void refuse(struct chempi_adapter *adapter)
+{
+    int fd;
+
+    if (adapter->reserve_fd >= 0)
+        (void)close(adapter->reserve_fd); /* nothing is in it */
+    fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0)
+        (void)close(fd); /* nothing was said */
+    adapter->reserve_fd = open_reserve();
+}
+
 void chempi_link_accept(struct chempi_adapter *adapter)
 {
     struct chempi_link *link;
     int fd = chempi_sys->accept4(adapter->listen_fd, NULL, NULL,
                                  SOCK_NONBLOCK | SOCK_CLOEXEC);
 
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        refuse(adapter);
     if (fd < 0)
-        return; /* it went away, or descriptors are short: it stays queued */
+        return;
     link = adapter->guest_count < ADAPTER_GUEST_MAX
                ? create(adapter, fd, LINK_GUEST)
                : NULL;

@@ -134,6 +134,14 @@ int chempi_via_vi_create(struct chempi_adapter *adapter,
     return 0;
 }
 
+/* Once sent, the peer has the file; its mapping keeps the memory. */
+static void drop_page_fd(struct chempi_via_vi *vi)
+{
+    if (vi->page_fd >= 0)
+        (void)close(vi->page_fd); /* nothing is buffered */
+    vi->page_fd = -1;
+}
+
 void chempi_via_vi_destroy(struct chempi_via_vi *vi)
 {
     if (!vi)
@@ -150,7 +158,7 @@ void chempi_via_vi_destroy(struct chempi_via_vi *vi)
     if (vi->peer)
         (void)chempi_sys->munmap(vi->peer, sizeof(*vi->peer));
     (void)chempi_sys->munmap(vi->page, sizeof(*vi->page));
-    (void)close(vi->page_fd); /* the peer keeps its mapping */
+    drop_page_fd(vi);
     free(vi);
 }
 
@@ -359,6 +367,7 @@ int chempi_via_connect_accept(struct chempi_via_request *request,
     vi->peer_token = request->word.token;
     vi->state = CHEMPI_VIA_CONNECTED;
     answer(vi->at, vi->peer_token, vi->token, 0, vi->page_fd);
+    drop_page_fd(vi);
     drop_request(request);
     return 0;
 }
@@ -385,6 +394,7 @@ void chempi_via_answered(struct chempi_link *link, const struct word *word,
         return;
     }
     vi->peer_token = word->id;
+    drop_page_fd(vi);
     if (map_peer(vi, fd) < 0)
         chempi_via_break(vi, -EPROTO, "the other VI cannot be mapped");
     else
