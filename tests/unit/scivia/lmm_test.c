@@ -293,17 +293,19 @@ Test(lmm, real_pages_are_locked)
     void *memory = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     unsigned char resident[4] = {0};
+    /* Sanitizers pretend that everything can be locked. */
+    bool is_real = mlock((const void *)PAGE, PAGE) != 0;
 
     cr_assert_neq(memory, MAP_FAILED);
     cr_assert_eq(chempi_lmm_create(NULL, UINT64_MAX, &lmm), 0);
     cr_assert_eq(chempi_lmm_lock_area(lmm, memory, 4 * PAGE), 0);
     cr_expect_eq(mincore(memory, 4 * PAGE, resident), 0);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; is_real && i < 4; i++)
         cr_expect(resident[i] & 1);
     (void)munmap(memory, 4 * PAGE);
     cr_expect_eq(chempi_lmm_unlock_area(lmm, memory, 4 * PAGE), 0);
-    /* What is not mapped cannot be locked; sanitizers pretend it can. */
-    if (mlock(memory, PAGE) != 0) {
+    /* What is not mapped cannot be locked. */
+    if (is_real) {
         cr_expect_lt(chempi_lmm_lock_area(lmm, memory, 4 * PAGE), 0);
         cr_expect_eq(chempi_lmm_locked_bytes(lmm), 0);
     }
