@@ -20,6 +20,8 @@
 #include "common/control/msg.h"
 
 #define NO_ADDRESS "-" /* in a ready file: no TCP */
+#define REST_S 0.2     /* without descriptors */
+#define COMPLAINT_S 60.0
 
 /* ---- nodes --------------------------------------------------------------- */
 
@@ -268,6 +270,36 @@ static const struct chempi_conn_ops conn_ops = {.on_frame = on_frame,
 
 /* ---- events -------------------------------------------------------------- */
 
+static void listen_again(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)events;
+    ev_io_start(loop, &d->unix_io);
+    if (d->tcp_fd >= 0)
+        ev_io_start(loop, &d->tcp_io);
+}
+
+/* A connection that cannot be taken keeps its listener readable: do not look
+ * at it for a while, and do not repeat the complaint. */
+static void rest(struct chempi_daemon *d, int code)
+{
+    if (!d->complained || ev_now(d->loop) - d->complained > COMPLAINT_S) {
+        d->complained = ev_now(d->loop);
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "cannot take a connection: %s; raise the limit of open "
+                   "files",
+                   chempi_err_name(code));
+    }
+    ev_io_stop(d->loop, &d->unix_io);
+    if (d->tcp_fd >= 0)
+        ev_io_stop(d->loop, &d->tcp_io);
+    ev_timer_stop(d->loop, &d->rest);
+    ev_timer_init(&d->rest, listen_again, REST_S, 0.0);
+    d->rest.data = d;
+    ev_timer_start(d->loop, &d->rest);
+}
+
 static void accept_all(struct chempi_daemon *d, int fd,
                        enum chempi_conn_kind kind)
 {
@@ -276,11 +308,9 @@ static void accept_all(struct chempi_daemon *d, int fd,
     while ((got = chempi_sys->accept4(fd, NULL, NULL,
                                       SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
         chempi_conns_accept(&d->conns, got, kind);
-    if (errno == EMFILE || errno == ENFILE)
-        chempi_log(CHEMPI_LOG_ERROR, "daemon",
-                   "cannot take a connection: %s; raise the limit of open "
-                   "files",
-                   chempi_err_name(errno));
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+        errno == ENOMEM)
+        rest(d, errno);
 }
 
 static void local_calls(struct ev_loop *loop, ev_io *w, int events)

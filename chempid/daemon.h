@@ -62,6 +62,8 @@ struct chempi_daemon {
     ev_io tcp_io;
     ev_io signal_io;
     ev_io keeper_io;
+    ev_timer rest; /* from listening, for lack of descriptors */
+    ev_tstamp complained;
     bool is_stopping;
 };
 
