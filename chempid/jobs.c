@@ -264,9 +264,10 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
     if (rc)
         return chempi_err_set(err, rc, "a malformed launch: %s",
                               chempi_err_name(rc));
-    if (from->kind == CHEMPI_CONN_LOCAL && j->spec.uid != from->uid)
+    if (from->kind == CHEMPI_CONN_LOCAL &&
+        (j->spec.uid != from->uid || j->spec.gid != from->gid))
         return chempi_err_set(err, -EPERM,
-                              "a launch in the name of another user");
+                              "a launch in the name of another user or group");
     if (find_job(j->daemon, j->spec.job))
         return chempi_err_set(err, -EEXIST, "a launch of a job that runs");
     return 0;

@@ -690,6 +690,74 @@ def a_daemon_of_root_runs_jobs_as_their_user():
         check(done.stdout == b"65534\n" * 4, done)
 
 
+def relay(listener, address, uid, gid):
+    """Hand what a client says to a daemon, as another user."""
+    with listener.accept()[0] as client, socket.socket(socket.AF_UNIX) as out:
+        os.setegid(gid)
+        os.seteuid(uid)
+        try:
+            out.connect(address)
+        finally:
+            os.seteuid(0)
+            os.setegid(0)
+        other = {client: out, out: client}
+        while True:
+            for sock in select.select([client, out], [], [], LIMIT_S)[0]:
+                data = sock.recv(65536)
+                if not data:
+                    return
+                other[sock].sendall(data)
+
+
+@case("cluster")
+def nobody_takes_the_group_of_another():
+    if os.geteuid() != 0:
+        return
+    with Cluster(["a1"], mode=0o755) as cluster, \
+            tempfile.TemporaryDirectory() as between, \
+            socket.socket(socket.AF_UNIX) as listener:
+        os.chmod(between, 0o755)
+        shutil.copy(f"{cluster.dir}/a1.node", between)
+        listener.bind(f"{between}/a1.sock")
+        os.chmod(f"{between}/a1.sock", 0o666)
+        listener.listen()
+        shutil.copy(Programs.chempirun, f"{between}/run")
+        os.chmod(f"{between}/run", 0o755)
+        job = subprocess.Popen(
+            [f"{between}/run", "--dir", between, "--via", "a1", "--wdir", "/",
+             "-n", "1", "id", "-g"], env=cluster.env, user=65534, group=65533,
+            extra_groups=[], cwd="/", stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        relay(listener, f"{cluster.dir}/a1.sock", 65534, 65534)
+        out, err = job.communicate(timeout=LIMIT_S)
+        check(job.returncode != 0 and not out and
+              b"another user or group" in err, out, err)
+
+
+@case("cluster")
+def a_daemon_without_descriptors_waits_for_some():
+    def limit():
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+    with Cluster([]) as cluster:
+        with open(cluster.log, "ab") as log:
+            subprocess.run(
+                [Programs.chempid, "--name", "a1", "--dir", cluster.dir,
+                 "--background"], env=cluster.env, stdin=subprocess.DEVNULL,
+                stderr=log, check=True, timeout=LIMIT_S, preexec_fn=limit)
+        clients = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+        for client in clients:
+            client.connect(f"{cluster.dir}/a1.sock")
+        while "cannot take a connection" not in cluster.logged():
+            select.select([], [], [], 0.05)
+        select.select([], [], [], 1)
+        for client in clients:
+            client.close()
+        cluster.ctl("nodes")
+        check(cluster.logged().count("cannot take a connection") == 1,
+              cluster.logged()[:2000])
+
+
 def main():
     global RANK
     (group, Programs.chempirun, Programs.chempid, Programs.chempictl, RANK,
