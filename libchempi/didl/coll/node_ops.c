@@ -333,9 +333,10 @@ static int put_raw(const struct cell *cell, int m, const void *buf,
                    uint64_t len)
 {
     int rc = MPI_SUCCESS;
-    void *room = room_for(cell, m, len, &rc);
+    void *room;
 
-    line_of(cell, m)->len = len;
+    line_of(cell, m)->len = len; /* before room_for(), which may say NO_ROOM */
+    room = room_for(cell, m, len, &rc);
     if (CHEMPI_LIKELY(room))
         memcpy(room, buf, (size_t)len);
     return rc;
