@@ -52,6 +52,7 @@ void chempi_conns_fini(struct chempi_conns *conns)
 /* N3 */
 static void lose(struct chempi_conn *c, const char *text)
 {
+    chempi_list_remove(&c->entry); /* nobody finds it for a new message */
     c->conns->ops->on_lost(c, text);
     destroy(c);
 }
