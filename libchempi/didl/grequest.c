@@ -103,18 +103,17 @@ int chempi_request_grequest_start(MPI_Grequest_query_function *query_fn,
 int chempi_request_grequest_complete(MPI_Request request)
 {
     struct chempi_request *req = chempi_request_lookup(request);
-    bool is_freed;
 
     if (!req || req->kind != CHEMPI_REQUEST_GENERAL ||
         chempi_request_is_complete(req))
         return chempi_error_set(MPI_ERR_REQUEST,
                                 "this is not a pending generalized request");
     chempi_lane_lock(&chempi_lane_main);
-    is_freed = req->is_freed;
-    chempi_lane_unlock(&chempi_lane_main);
-    if (is_freed)
+    if (req->is_freed) { /* if not, it cannot be before it is complete */
+        chempi_lane_unlock(&chempi_lane_main);
         (void)chempi_request_release_general(req);
-    chempi_lane_lock(&chempi_lane_main);
+        chempi_lane_lock(&chempi_lane_main);
+    }
     chempi_request_progress(req, MPI_SUCCESS);
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);

@@ -485,14 +485,17 @@ int chempi_request_free(MPI_Request *request)
 
     if (!req)
         return chempi_error_set(MPI_ERR_REQUEST, "this is not a request");
-    if (req->kind == CHEMPI_REQUEST_GENERAL && req->is_active &&
-        is_complete(req))
-        (void)chempi_request_release_general(req);
     chempi_lane_lock(&chempi_lane_main);
-    if (req->is_active && !chempi_request_is_complete(req))
+    if (req->is_active && !chempi_request_is_complete(req)) {
         chempi_request_orphan(req);
-    else
+    } else {
+        if (req->kind == CHEMPI_REQUEST_GENERAL) {
+            chempi_lane_unlock(&chempi_lane_main);
+            (void)chempi_request_release_general(req);
+            chempi_lane_lock(&chempi_lane_main);
+        }
         chempi_request_drop(req);
+    }
     chempi_lane_unlock(&chempi_lane_main);
     *request = MPI_REQUEST_NULL;
     return MPI_SUCCESS;
