@@ -284,7 +284,7 @@ static void listen_again(struct ev_loop *loop, ev_timer *w, int events)
  * at it for a while, and do not repeat the complaint. */
 static void rest(struct chempi_daemon *d, int code)
 {
-    if (!d->complained || ev_now(d->loop) - d->complained > COMPLAINT_S) {
+    if (ev_now(d->loop) - d->complained > COMPLAINT_S) {
         d->complained = ev_now(d->loop);
         chempi_log(CHEMPI_LOG_ERROR, "daemon",
                    "cannot take a connection: %s; raise the limit of open "
