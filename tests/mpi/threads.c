@@ -9,9 +9,10 @@
  */
 #include "check.h"
 
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
-#include <unistd.h>
 
 #define THREADS_MAX 16
 #define LEN_MAX 200000
@@ -145,10 +146,10 @@ static void asleep(int t)
     for (int i = 0; i < 2; i++) {
         MPI_Isend(out, LARGE, MPI_BYTE, test.peer_up, ASLEEP_TAG,
                   MPI_COMM_WORLD, &request);
-        for (found = 0; !found; usleep(1000))
+        for (found = 0; !found; sched_yield())
             MPI_Improbe(test.peer_down, ASLEEP_TAG, MPI_COMM_WORLD, &found,
                         &message, MPI_STATUS_IGNORE);
-        usleep(200000); /* long enough to fall asleep again */
+        poll(NULL, 0, 200); /* long enough to fall asleep again */
         if (i == 0) {
             MPI_Mrecv(in, LARGE, MPI_BYTE, &message, MPI_STATUS_IGNORE);
         } else {
