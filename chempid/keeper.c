@@ -121,6 +121,7 @@ int chempi_keeper_tell(struct chempi_keeper *k, int i, const char *where,
     struct news news;
     char byte;
     ssize_t n;
+    int code;
 
     memset(&news, 0, sizeof(news));
     news.index = i;
@@ -135,9 +136,11 @@ int chempi_keeper_tell(struct chempi_keeper *k, int i, const char *where,
         n = 1;
     if (n > 0)
         return 0;
-    return chempi_err_set(err, n < 0 ? -errno : -EPIPE,
-                          "the keeper cannot be told of %s: %s", where,
-                          n < 0 ? chempi_err_name(errno) : "it has ended");
+    code = n < 0 ? -errno : -EPIPE;
+    (void)unlink(where); /* a keeper that has ended early does not do it */
+    return chempi_err_set(err, code, "the keeper cannot be told of %s: %s",
+                          where,
+                          n < 0 ? chempi_err_name(-code) : "it has ended");
 }
 
 /* Returns whether it has done its work. */

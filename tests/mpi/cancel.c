@@ -107,6 +107,7 @@ static void cancel_send(int len, bool synchronous)
         MPI_Iprobe(0, TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         CHECK(!flag, "a cancelled send of %d bytes was delivered", len);
     }
+    MPI_Barrier(MPI_COMM_WORLD); /* the next message may not be probed here */
     free(data);
 }
 

@@ -6,8 +6,8 @@
 #include "check.h"
 
 #define TAG 2
-#define STEP 4093 /* bytes between two looks; prime, so all columns are seen   \
-                   */
+/* Bytes between two looks; prime, so all columns are seen. */
+#define STEP 4093
 
 static size_t available_bytes(void)
 {

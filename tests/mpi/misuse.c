@@ -83,13 +83,15 @@ static void columns(void)
     int n = check_size();
     int *pairs = check_alloc(sizeof(int) * 2 * (size_t)n);
     MPI_Datatype left;
+    MPI_Datatype second;
     MPI_Datatype right;
     int block = 1;
     int place = 1;
 
     MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &left);
-    MPI_Type_indexed(1, &block, &place, MPI_INT, &right);
-    MPI_Type_create_resized(right, 0, 2 * (MPI_Aint)sizeof(int), &right);
+    MPI_Type_indexed(1, &block, &place, MPI_INT, &second);
+    MPI_Type_create_resized(second, 0, 2 * (MPI_Aint)sizeof(int), &right);
+    MPI_Type_free(&second);
     MPI_Type_commit(&left);
     MPI_Type_commit(&right);
     for (int i = 0; i < n; i++) {
