@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -169,6 +171,20 @@ static int leave_streams(void)
     return 0;
 }
 
+/* No word has come that the child serves: mostly since it has failed and said
+ * why. It does not stay without a starter who knows of it. */
+static int end_child(pid_t pid)
+{
+    int status = 0;
+
+    (void)kill(pid, SIGTERM); /* it may be gone */
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (!WIFEXITED(status) || WEXITSTATUS(status) == 0)
+        (void)fail("the daemon was ended, as it could not be heard", "");
+    return 1;
+}
+
 /* The parent stays until the child serves (or has failed). */
 static int go_to_background(int *ready_fd)
 {
@@ -190,7 +206,7 @@ static int go_to_background(int *ready_fd)
     (void)close(fds[1]); /* the child's end */
     while ((n = read(fds[0], &byte, 1)) < 0 && errno == EINTR)
         ;
-    return n == 1 ? 0 : 1; /* it has said why, and ends without us */
+    return n == 1 ? 0 : end_child(pid);
 }
 
 int main(int argc, char **argv)

@@ -161,6 +161,11 @@ def run_start(rig, key):
                     check=False, timeout=LIMIT_S)
             _, where = rig.result()
             rig.stop()  # the rest goes well
+            if action == 0 and where == "chempi-keeper":
+                # Told that the daemon has gone, it has removed the files of
+                # one that runs: nothing can be asked of that.
+                jobrun.end_marked(own, 0)
+                return None
             serves = os.path.exists(f"{own}/d/a1.sock")
             if done.returncode == 0 and serves:
                 subprocess.run([Programs.chempictl, "--dir", f"{own}/d",
