@@ -7,7 +7,9 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -57,7 +59,8 @@ int chempi_addr_parse(const char *text, struct chempi_addr *out,
     int rc;
 
     if (split(text, host, sizeof(host), &port) || !*port ||
-        port[strspn(port, "0123456789")] || strlen(port) > 5)
+        port[strspn(port, "0123456789")] || strlen(port) > 5 ||
+        atol(port) > UINT16_MAX)
         return chempi_err_set(err, -EINVAL,
                               "'%s' is no address; expected host:port, "
                               "1.2.3.4:port or [ipv6]:port",

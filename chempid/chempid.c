@@ -16,6 +16,7 @@
 #include "chempid/local.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
+#include "common/table/load.h"
 
 static const char usage[] =
     "Usage: chempid [OPTION]...\n"
@@ -139,6 +140,22 @@ static int parse(struct chempi_daemon_options *opt,
     return -1;
 }
 
+/* Jobs would be refused one by one. */
+static int find_table(const struct chempi_daemon_options *opt)
+{
+    char path[4096];
+    const int n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                           opt->tables, opt->name);
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return fail("too long a path: ", opt->tables);
+    if (access(path, R_OK) < 0)
+        return fail("no connection table for this node (mdconfig compile "
+                    "makes them; --name says which node this is): ",
+                    path);
+    return 0;
+}
+
 static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
                    char *host, size_t host_size)
 {
@@ -155,7 +172,7 @@ static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
     }
     if (!chempi_members_is_name(opt->name))
         return fail("not a node name: ", opt->name);
-    return 0;
+    return opt->tables ? find_table(opt) : 0;
 }
 
 /* Who waits for the end of our input or output shall not wait for us; the log

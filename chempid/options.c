@@ -311,7 +311,7 @@ static int parse_env(struct parser *p, char *text)
         return fail_value(p, text, "a variable needs a name");
     if (eq)
         return add(p, &p->prog_env, text);
-    if (!p->argv[0])
+    if (!p->argv[0] || *text == '-')
         return fail_value(p, text, "expected NAME=VALUE");
     return join_pair(p, &p->prog_env, text, *p->argv++);
 }

@@ -98,7 +98,13 @@ static int find_table(const struct chempi_spec *spec, uint32_t node,
     if (n < 0 || (size_t)n >= sizeof(path))
         return chempi_err_set(err, -ENAMETOOLONG,
                               "the path of the tables is too long");
-    return chempi_table_load(path, data, len, err);
+    n = chempi_table_load(path, data, len, err);
+    if (n == -ENOENT || n == -ENOTDIR)
+        return chempi_err_set(err, -EINVAL,
+                              "%s is missing; compile a description that has "
+                              "node %s: mdconfig compile -o DIR FILE.yaml",
+                              path, spec->node_names[node]);
+    return n;
 }
 
 static int write_all(int fd, const char *data, size_t len)
