@@ -16,8 +16,8 @@ static const char *const seeds[] = {
     "via bandwidth: 95 MB/s\nregister: 5.3 us\nregister page: 1.42 us\n"
     "deregister: 3.1 us\nderegister page: 390 ns\ntable regions: 2048\n"
     "table pages: 32768\n",
-    "seed=99,reorder=200,lost-packet=3,lost-response=4,late=5,"
-    "lost-interrupt=1000",
+    ("seed=99,reorder=200,lost-packet=3,lost-response=4,late=5,"
+     "lost-interrupt=1000"),
 };
 
 static void read_mischief(const uint8_t *data, size_t size)
