@@ -292,6 +292,18 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
     return 0;
 }
 
+static int take_care(struct chempi_rank *rank, struct chempi_reader *r,
+                     struct chempi_err *err)
+{
+    const uint8_t cares = chempi_wire_get_u8(r);
+
+    if (!chempi_wire_is_done(r) || cares > 1)
+        return bad(err, "care");
+    rank->cares = cares != 0;
+    chempi_super_care(rank->super);
+    return 0;
+}
+
 static int take(struct chempi_link *link, const struct chempi_frame *frame,
                 struct chempi_err *err)
 {
@@ -323,6 +335,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_abort(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         return take_report(rank, &r, err);
+    case CHEMPI_MSG_CARE:
+        return take_care(rank, &r, err);
     default:
         return bad(err, "unknown type");
     }

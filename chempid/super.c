@@ -21,6 +21,7 @@
 #include "common/base/sys.h"
 
 #define UP_FD 3 /* where the link upwards sits */
+#define GRACE_S 0.5
 
 /* ---- keys and fences ----------------------------------------------------- */
 
@@ -236,6 +237,7 @@ static void child_ended(struct ev_loop *loop, ev_io *w, int events)
     while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         ;
     reap(s);
+    chempi_super_care(s);
 }
 
 static void exec_failed(struct ev_loop *loop, ev_io *w, int events)
@@ -316,6 +318,34 @@ static int take_signal(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
+static bool is_any_caring(const struct chempi_super *s)
+{
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].cares && s->ranks[i].pid > 0)
+            return true;
+    return false;
+}
+
+static void end_grace(struct chempi_super *s)
+{
+    ev_timer_stop(s->loop, &s->grace);
+    s->is_sweeping = true;
+    reap(s);
+}
+
+static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    end_grace(w->data);
+}
+
+void chempi_super_care(struct chempi_super *s)
+{
+    if (ev_is_active(&s->grace) && !is_any_caring(s))
+        end_grace(s);
+}
+
 /* Ends that happened before are still news: take them in first (P2). */
 static int take_kill(struct chempi_super *s, struct chempi_reader *r,
                      const struct chempi_frame *frame, struct chempi_err *err)
@@ -329,12 +359,14 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
         return 0;
     reap(s);
     s->is_ending = true;
-    s->is_sweeping = true;
     for (uint32_t i = 0; i < s->local_size; i++)
         if (culprit < s->spec->size && s->ranks[i].pid > 0)
             chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
                               frame->len);
-    reap(s);
+    if (culprit < s->spec->size && is_any_caring(s))
+        ev_timer_start(s->loop, &s->grace); /* P6 */
+    else
+        end_grace(s);
     return 0;
 }
 
@@ -491,6 +523,8 @@ static void watch(struct chempi_super *s)
     s->exec_report.data = s;
     ev_io_start(s->loop, &s->child_signal);
     ev_io_start(s->loop, &s->exec_report);
+    ev_timer_init(&s->grace, grace_is_over, GRACE_S, 0.0);
+    s->grace.data = s;
     chempi_streams_init(s);
 }
 

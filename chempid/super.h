@@ -11,6 +11,8 @@
  *       passed on
  *   P4  at most CHEMPI_OUTPUT_WINDOW bytes of output are on their way
  *   P5  when the link upwards is lost, every descendant is killed at once
+ *   P6  when the job is killed because of a lost process, ranks that care get
+ *       GRACE_S to act on it, or as long as any of them cares, if shorter
  *
  * No thread; no call into it but run(). super.c holds the job's part,
  * ranks.c one rank's life, streams.c the standard streams.
@@ -71,6 +73,7 @@ struct chempi_rank {
     int exec_errno; /* why it could not be started, 0: it could */
     uint64_t fence; /* last one entered */
     uint32_t keys;  /* published */
+    bool cares;     /* wants to act on a lost process (P6) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
 };
@@ -89,6 +92,7 @@ struct chempi_super {
     ev_io child_signal;
     ev_io exec_report;
     ev_timer line_timer;
+    ev_timer grace; /* runs: the ranks that care still may act (P6) */
     int signal_fd;
     int exec_fds[2]; /* children say why exec failed */
     int null_fd;
@@ -131,6 +135,8 @@ int chempi_super_put(struct chempi_rank *rank, const char *key,
 int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
                      struct chempi_err *err);
 void chempi_super_fence(struct chempi_super *s);
+/* A rank cares, or not any more. */
+void chempi_super_care(struct chempi_super *s);
 /* Send DONE if it is time (P3). */
 void chempi_super_settle(struct chempi_super *s);
 

@@ -406,6 +406,14 @@ int chempi_client_set_finalized(struct chempi_client *c)
     return push_empty(c, CHEMPI_MSG_FINAL);
 }
 
+int chempi_client_care(struct chempi_client *c, bool cares)
+{
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_CARE, 0);
+
+    chempi_wire_put_u8(w, cares);
+    return push(c);
+}
+
 int chempi_client_report(struct chempi_client *c, const char *text, size_t len)
 {
     struct chempi_writer *w;

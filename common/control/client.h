@@ -15,6 +15,7 @@
 #ifndef CHEMPI_COMMON_CONTROL_CLIENT_H
 #define CHEMPI_COMMON_CONTROL_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -110,6 +111,10 @@ int chempi_client_abort(struct chempi_client *client, int exit_code,
  * as needed. */
 int chempi_client_set_initialized(struct chempi_client *client);
 int chempi_client_set_finalized(struct chempi_client *client);
+
+/* Does this process want to act on the loss of another one before the job
+ * ends? At first not. 0 or -errno. */
+int chempi_client_care(struct chempi_client *client, bool cares);
 
 /* Hand in lines of traffic counters for chempirun --stats (text, one record
  * a line, see chempirun(1)). */

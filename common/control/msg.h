@@ -37,6 +37,8 @@ enum chempi_msg {
     CHEMPI_MSG_FINAL = 6,  /* - */
     CHEMPI_MSG_ABORT = 7,  /* u32 exit code, str text */
     CHEMPI_MSG_REPORT = 8, /* blob text */
+    CHEMPI_MSG_CARE = 12,  /* u8 1: tell it of a lost process and give it time
+                              to act before the job ends; 0: no more */
 
     /* supervisor -> rank */
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */

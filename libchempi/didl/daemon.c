@@ -16,6 +16,7 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/setting.h"
+#include "libchempi/didl/tool/event.h"
 
 static struct {
     uint64_t fence_entered;
@@ -25,6 +26,7 @@ static struct {
     char why[256];
     struct chempi_poll_item item;
     bool is_watched;
+    bool cares; /* what the supervisor knows */
     uint32_t zero;
     int no_fd;
     const char *name;
@@ -65,6 +67,9 @@ int chempi_daemon_open(struct chempi_err *err)
     if (rc)
         return rc;
     chempi_ctx.job = chempi_client_job(chempi_ctx.client);
+    self.cares = false;
+    if (chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST))
+        chempi_progress_announce();
     return 0;
 }
 
@@ -166,6 +171,15 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
     self.suspect_ns =
         chempi_clock_ns() +
         chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
+}
+
+void chempi_daemon_care(bool cares)
+{
+    if (cares == self.cares || !chempi_ctx.client)
+        return;
+    self.cares = cares;
+    (void)chempi_client_care(chempi_ctx.client, cares); /* the next call says
+                                                           what is wrong */
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)

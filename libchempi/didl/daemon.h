@@ -32,6 +32,10 @@ int chempi_daemon_deadline_ms(void);
  * this process ends the job with `why`. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 
+/* Tell the supervisor, if it does not know yet, whether this process wants to
+ * act on the loss of another one before the job is ended. */
+void chempi_daemon_care(bool cares);
+
 /* Publish a device's card; ask for another process's (the answer goes to
  * chempi_conn_card()). 0 or -errno. */
 int chempi_daemon_put(const char *key, const void *value, size_t len);

@@ -223,7 +223,7 @@ static inline void release_credit(struct chempi_peer *peer,
     if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
                         peer->quota / 4)) {
         peer->eager_told = peer->eager_released;
-        (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
     }
 }
 
@@ -262,8 +262,8 @@ static inline void begin_receive(struct chempi_request *req,
     else if (env->len < req->u.in.rx.cap)
         req->error = shortage_error(req, env->len);
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
-        (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
-                                 sizeof(env->serial));
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
+                             sizeof(env->serial));
 }
 
 /* Copy a payload that is here into the receive's buffer. */
@@ -374,6 +374,17 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
     return verdict_of(held, rx);
 }
 
+/* System messages come with their payload. */
+static CHEMPI_NOINLINE bool is_cut_off(const struct chempi_peer *peer,
+                                       const struct chempi_arrival *a)
+{
+    if (a->avail == a->env.len)
+        return false;
+    chempi_conn_set_lost(peer->proc,
+                         "it sent a system message without its payload");
+    return true;
+}
+
 /* Put an early message in its place, or drop a duplicate (N2). */
 static CHEMPI_NOINLINE enum chempi_verdict
 arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
@@ -384,6 +395,8 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
 
     if (ahead < 0 && a->avail == a->env.len)
         return CHEMPI_TAKEN; /* a duplicate */
+    if (a->env.kind == CHEMPI_KIND_SYSTEM && is_cut_off(peer, a))
+        return CHEMPI_TAKEN;
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
         chempi_conn_set_lost(peer->proc, "it sent a message twice");
     held = hold_arrived(peer, a);
@@ -416,6 +429,8 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
                         !chempi_list_is_empty(&peer->waiting)))
         mark_dirty(peer);
     if (CHEMPI_UNLIKELY(a->env.kind == CHEMPI_KIND_SYSTEM)) {
+        if (is_cut_off(peer, a))
+            return CHEMPI_TAKEN;
         chempi_sysmsg_arrived(peer, a->env.tag, a->data, a->env.len);
         return CHEMPI_TAKEN;
     }
@@ -433,6 +448,18 @@ void chempi_engine_drop_held(struct chempi_held *held)
     chempi_match_held_destroy(held);
 }
 
+/* The payload of a held message is here, or will never be whole. */
+static void finish_held(struct chempi_held *held, struct chempi_request *req)
+{
+    int status = held->status;
+
+    if (CHEMPI_LIKELY(status == 0))
+        fill_receive(req, held->data, held->env.len);
+    release_credit(held->peer, &held->env);
+    chempi_match_held_destroy(held);
+    chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
+}
+
 void chempi_engine_deliver_held(struct chempi_held *held,
                                 struct chempi_request *req)
 {
@@ -444,10 +471,7 @@ void chempi_engine_deliver_held(struct chempi_held *held,
         return;
     }
     if (held->state == CHEMPI_HELD_COMPLETE) {
-        fill_receive(req, held->data, held->env.len);
-        release_credit(held->peer, &held->env);
-        chempi_match_held_destroy(held);
-        chempi_request_progress(req, MPI_SUCCESS);
+        finish_held(held, req);
         return;
     }
     rc = held->ep->dev->ops->accept(held->ep, held->token, &req->u.in.rx);
@@ -487,14 +511,9 @@ static void delivered(void *arg, struct chempi_rx *rx, int status)
     }
     held = CHEMPI_CONTAINER_OF(in, struct chempi_held, in);
     held->state = CHEMPI_HELD_COMPLETE;
-    if (!held->claimed)
-        return;
-    if (status == 0)
-        fill_receive(held->claimed, held->data, held->env.len);
-    release_credit(held->peer, &held->env);
-    chempi_request_progress(held->claimed,
-                            status < 0 ? class_of(status) : MPI_SUCCESS);
-    chempi_match_held_destroy(held);
+    held->status = status;
+    if (held->claimed)
+        finish_held(held, held->claimed);
 }
 
 static void sent(void *arg, struct chempi_tx *tx, int status)
@@ -503,6 +522,11 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
         CHEMPI_CONTAINER_OF(tx, struct chempi_request, u.tx);
 
     (void)arg;
+    if (CHEMPI_UNLIKELY(status < 0 && req->is_queued)) {
+        chempi_list_remove(&req->match_link); /* nor will it be matched */
+        req->is_queued = false;
+        req->pending--;
+    }
     chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
 }
 
@@ -563,7 +587,10 @@ void chempi_engine_settle(void)
 
         chempi_list_remove(&peer->dirty);
         release_early(peer);
-        if (chempi_conn_resolve(peer) == MPI_SUCCESS)
-            chempi_engine_flush(peer);
+        if (chempi_list_is_empty(&peer->waiting))
+            continue;
+        if (chempi_conn_resolve(peer))
+            chempi_conn_set_lost(peer->proc, chempi_error_words());
+        chempi_engine_flush(peer);
     }
 }

@@ -415,6 +415,7 @@ struct chempi_held *chempi_match_held_create(uint64_t len)
         chempi_list_init(&held->by[k]);
     chempi_list_init(&held->all);
     held->claimed = NULL;
+    held->status = 0;
     held->comm = NULL;
     held->is_indexed = false;
     held->in.is_request = false;

@@ -47,6 +47,7 @@ struct chempi_held {
     struct chempi_request *claimed; /* receive that waits for the stream */
     struct chempi_comm *comm;       /* MPI_Message: held */
     uint8_t state;                  /* enum chempi_held_state */
+    int status;                     /* 0, or why its payload is not complete */
     bool is_indexed;                /* in the queues */
     uint64_t room;                  /* bytes at data */
     void *data;                     /* NULL when len is 0 or REMOTE */

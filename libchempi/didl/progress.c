@@ -119,6 +119,8 @@ static CHEMPI_COLD void tell_news(void)
     chempi_lane_unlock(&chempi_lane_main);
     chempi_tool_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
+    chempi_daemon_care(chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST) &&
+                       chempi_conn_lost_count() == 0);
 }
 
 int chempi_progress_poll(void)
@@ -194,7 +196,8 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
     chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
-    if (done(arg) || call_finished() || is_anything_ready()) {
+    if (done(arg) || call_finished() || progress.has_news ||
+        is_anything_ready()) {
         chempi_wake_cancel(progress.wake);
         return;
     }

@@ -6,6 +6,7 @@
 
 #include "common/base/log.h"
 #include "libchempi/didl/engine.h"
+#include "libchempi/didl/env.h"
 
 typedef void sysmsg_fn(struct chempi_peer *peer, const uint32_t *words);
 
@@ -18,6 +19,16 @@ int chempi_sysmsg_send(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
                        const void *data, size_t len)
 {
     return chempi_engine_queue_sysmsg(peer, (int32_t)tag, data, len);
+}
+
+void chempi_sysmsg_answer(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
+                          const void *data, size_t len)
+{
+    if (CHEMPI_UNLIKELY(chempi_sysmsg_send(peer, tag, data, len) != 0))
+        chempi_env_die(1,
+                       "out of memory for an answer to rank %u, which would "
+                       "wait for it for ever; use less memory",
+                       peer->proc);
 }
 
 /* The sync send with this number, or NULL. */
@@ -58,8 +69,8 @@ static void on_cancel(struct chempi_peer *peer, const uint32_t *words)
 
     if (held)
         chempi_engine_drop_held(held);
-    (void)chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CANCEL_ANSWER, answer,
-                             sizeof(answer));
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CANCEL_ANSWER, answer,
+                         sizeof(answer));
 }
 
 static void on_cancel_answer(struct chempi_peer *peer, const uint32_t *words)

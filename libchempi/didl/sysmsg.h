@@ -27,6 +27,11 @@ enum chempi_sysmsg_tag {
 int chempi_sysmsg_send(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
                        const void *data, size_t len);
 
+/* The same for what the peer waits for: without memory the job ends with a
+ * sentence instead of waiting for ever. */
+void chempi_sysmsg_answer(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
+                          const void *data, size_t len);
+
 /* Run the handler of an arrived one; a malformed one is ignored with a log
  * record. */
 void chempi_sysmsg_arrived(struct chempi_peer *peer, int32_t tag,

@@ -21,6 +21,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/tool/tool.h"
 
@@ -118,10 +119,15 @@ static void drop_locked(enum chempi_tool_event type)
     }
 }
 
+bool chempi_tool_event_is_wanted(enum chempi_tool_event type)
+{
+    return atomic_load_explicit(&event.wanted[type], memory_order_acquire) > 0;
+}
+
 void chempi_tool_event_raise(enum chempi_tool_event type,
                              const int32_t elements[CHEMPI_EVENT_ELEMENTS])
 {
-    if (atomic_load_explicit(&event.wanted[type], memory_order_acquire) == 0)
+    if (!chempi_tool_event_is_wanted(type))
         return;
     lock();
     if (event.count == QUEUE_MAX) {
@@ -319,6 +325,15 @@ int chempi_tool_event_get_index(const char *name, int *event_index)
 
 /* ---- registrations ---- */
 
+/* The next call that makes progress looks who wants what. */
+static void change_wanted(enum chempi_tool_event type, bool is_more)
+{
+    atomic_fetch_add(&event.wanted[type], is_more ? 1u : UINT32_MAX);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_progress_announce();
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 static struct registration *find_locked(MPI_T_event_registration handle)
 {
     CHEMPI_LIST_FOR (pos, &event.registrations) {
@@ -382,7 +397,7 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
     lock();
     chempi_list_append(&event.registrations, &r->link);
     unlock();
-    atomic_fetch_add(&event.wanted[event_index], 1);
+    change_wanted((enum chempi_tool_event)event_index, true);
     *registration = handle_of(r);
     return chempi_tool_leave(MPI_SUCCESS);
 }
@@ -391,6 +406,7 @@ int chempi_tool_event_handle_free(
     MPI_T_event_registration event_registration, void *user_data,
     MPI_T_event_free_cb_function *free_cb_function)
 {
+    enum chempi_tool_event type;
     struct registration *r;
     int rc = enter(event_registration, &r);
 
@@ -400,8 +416,9 @@ int chempi_tool_event_handle_free(
     event.freed++;
     r->free_callback = free_cb_function;
     r->free_data = user_data;
-    atomic_fetch_sub(&event.wanted[r->type], 1);
+    type = r->type;
     rc = leave(MPI_SUCCESS);
+    change_wanted(type, false);
     chempi_tool_event_deliver(); /* which reaps */
     return rc;
 }
