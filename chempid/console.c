@@ -31,14 +31,14 @@ static void send_credit(struct chempi_console *c, uint32_t least)
     }
 }
 
-static void break_outlet(struct chempi_outlet *o)
+static void break_outlet(struct chempi_outlet *o, int code)
 {
     struct chempi_console *c = o->console;
 
     o->is_broken = true;
     o->head = o->queue.len = 0;
     ev_io_stop(c->loop, &o->io);
-    c->ops->broken(c->arg, o->fd);
+    c->ops->broken(c->arg, o->fd, code);
 }
 
 static bool is_ready(const struct chempi_outlet *o)
@@ -63,7 +63,7 @@ static bool pump(struct chempi_outlet *o)
         } else if (n < 0 && errno == EAGAIN) {
             break;
         } else if (n < 0 && errno != EINTR) {
-            break_outlet(o);
+            break_outlet(o, -errno);
             return true;
         }
     }
@@ -143,7 +143,7 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
         chempi_wire_put_raw(&o->queue, data, len);
     if (o->queue.error) { /* out of memory: this stream is lost */
         chempi_wire_clear(&o->queue);
-        break_outlet(o);
+        break_outlet(o, -ENOMEM);
         return;
     }
     if (!ev_is_active(&o->io))

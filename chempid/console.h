@@ -25,8 +25,8 @@ struct chempi_console_ops {
     void (*credit)(void *arg, uint32_t node, uint32_t bytes);
     /* input; len 0: end of file */
     void (*input)(void *arg, const void *data, size_t len);
-    /* nobody reads this stream any more */
-    void (*broken)(void *arg, int number);
+    /* this stream takes no more; code: -EPIPE: nobody reads it, or why */
+    void (*broken)(void *arg, int number, int code);
     /* a queue has run empty */
     void (*empty)(void *arg);
 };

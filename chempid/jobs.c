@@ -387,6 +387,8 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
 
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
 {
+    int rc = -ESRCH;
+
     CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
         struct chempi_writer w;
@@ -394,15 +396,17 @@ int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
 
         if (strcmp(j->spec.id, id) != 0)
             continue;
-        if (uid != 0 && uid != j->spec.uid)
-            return -EPERM;
+        if (uid != 0 && uid != j->spec.uid) {
+            rc = -EPERM; /* one's own may have the same number */
+            continue;
+        }
         chempi_wire_fix(&w, text, sizeof(text));
         chempi_wire_put_u32(&w, j->nodes[0]);
         chempi_wire_put_str(&w, "ended by chempictl kill");
         send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
         return 0;
     }
-    return -ESRCH;
+    return rc;
 }
 
 static uint32_t local_size(const struct job *j)

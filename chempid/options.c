@@ -119,6 +119,7 @@ struct parser {
     struct strings env;      /* for all programs */
     struct strings prog_env; /* for the program at hand */
     uint32_t program_cap;
+    bool names_nodes; /* --nodes or --hostfile */
 };
 
 static int fail_value(struct parser *p, const char *text, const char *why)
@@ -363,8 +364,10 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     case OPT_VIRTUAL:
         return parse_virtual(p, words[0]);
     case OPT_NODES:
+        p->names_nodes = true;
         return parse_names(p, words[0]);
     case OPT_HOSTFILE:
+        p->names_nodes = true;
         return parse_hostfile(p, words[0]);
     case OPT_PPN:
         return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
@@ -566,6 +569,11 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
         rc = fail(&p,
                   "--virtual starts nodes of its own: it goes with "
                   "neither --dir nor --via",
+                  "", "");
+    if (!rc && opt->is_virtual && p.names_nodes)
+        rc = fail(&p,
+                  "--virtual names the nodes: say the names there, and leave "
+                  "out --nodes and --hostfile",
                   "", "");
     if (rc)
         chempi_options_fini(opt);

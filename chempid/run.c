@@ -267,10 +267,20 @@ static void pass_input(void *arg, const void *data, size_t len)
 }
 
 /* As for any program in a pipe whose reader has left. */
-static void output_broken(void *arg, int number)
+static void output_broken(void *arg, int number, int code)
 {
-    if (number == 1)
+    char text[128];
+
+    if (number != 1)
+        return; /* nothing could be said of it */
+    if (code == -EPIPE) {
         order_end(arg, CHEMPI_EXIT_SIGNAL + SIGPIPE, "");
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "cannot write standard output: %s; the job was ended",
+                   chempi_err_name(code));
+    order_end(arg, CHEMPI_EXIT_FAILURE, text);
 }
 
 static void output_empty(void *arg)

@@ -328,6 +328,17 @@ def a_reader_that_leaves_ends_the_job():
 
 
 @case("private")
+def output_that_cannot_be_written_is_said():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [Programs.chempirun, *Programs.prefix, "-n", "2", "yes"],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=LIMIT_S)
+    check(done.returncode == 1, done)
+    check(b"cannot write standard output: No space left" in done.stderr, done)
+
+
+@case("private")
 def few_descriptors_give_a_clear_error():
     def limit():
         import resource

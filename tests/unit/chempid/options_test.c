@@ -192,6 +192,7 @@ Test(options, mistakes_are_named)
         {"--nodes ../x p", "no node name"},
         {"--env =x p", "needs a name"},
         {"--virtual 2 --dir /x p", "neither --dir"},
+        {"--virtual 2 --nodes c p", "leave out --nodes"},
         {"p :", "no program"},
         {"--virtual 99999 p", "expected a number"},
     };
