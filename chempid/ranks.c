@@ -335,6 +335,12 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_abort(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         return take_report(rank, &r, err);
+    case CHEMPI_MSG_WORLD:
+        if (!chempi_wire_is_done(&r))
+            return bad(err, "world");
+        rank->needs_world = true;
+        chempi_super_miss(rank->super);
+        return 0;
     case CHEMPI_MSG_CARE:
         return take_care(rank, &r, err);
     default:
@@ -409,6 +415,8 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
                                    ? CHEMPI_END_EXIT
                                    : CHEMPI_END_LATE,
                                code, "");
+        else if (rank->phase == CHEMPI_PHASE_FRESH)
+            chempi_super_absent(rank);
     }
     rank->pid = 0;
     rank->super->alive--;

@@ -48,7 +48,9 @@ struct run {
     struct chempi_brood brood;
     const char *daemon_name;       /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
-    bool has_killed;               /* U2 */
+    bool has_killed;
+    bool has_absent;
+    /* some rank ended without initializing; all know */ /* U2 */
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
 
@@ -212,6 +214,11 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         (void)chempi_wire_get_u32(&in);
         order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
                   chempi_wire_get_str(&in, CHEMPI_TEXT_MAX));
+        break;
+    case CHEMPI_MSG_ABSENT:
+        if (!r->has_absent)
+            down(r, CHEMPI_MSG_ABSENT, data, len);
+        r->has_absent = true;
         break;
     case CHEMPI_MSG_DONE:
         chempi_console_stop_input(&r->console);

@@ -118,11 +118,36 @@ static void release(struct chempi_super *s, uint64_t fence)
         chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_FENCED, data, sizeof(data));
 }
 
+void chempi_super_absent(const struct chempi_rank *rank)
+{
+    struct chempi_super *s = rank->super;
+    struct chempi_writer *w;
+
+    if (s->has_absent || s->spec->size == 1)
+        return;
+    s->has_absent = true;
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_ABSENT, s->spec->job);
+    chempi_wire_put_u32(w, s->node);
+    chempi_wire_put_u32(w, rank->world);
+    chempi_link_end(&s->up);
+}
+
+/* With an absent rank a fence, or a message to it, would wait for ever. */
+void chempi_super_miss(struct chempi_super *s)
+{
+    for (uint32_t i = 0; s->absent && i < s->local_size; i++)
+        if (s->ranks[i].pid > 0 &&
+            (s->ranks[i].needs_world || s->ranks[i].fence > s->released))
+            chempi_ranks_judge(&s->ranks[i], CHEMPI_END_MISSED, s->absent - 1,
+                               "");
+}
+
 void chempi_super_fence(struct chempi_super *s)
 {
     uint64_t low = UINT64_MAX;
     struct chempi_writer *w;
 
+    chempi_super_miss(s);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (s->ranks[i].fence < low)
             low = s->ranks[i].fence;
@@ -346,6 +371,20 @@ void chempi_super_care(struct chempi_super *s)
         end_grace(s);
 }
 
+static int take_absent(struct chempi_super *s, struct chempi_reader *r,
+                       struct chempi_err *err)
+{
+    uint32_t rank;
+
+    (void)chempi_wire_get_u32(r);
+    rank = chempi_wire_get_u32(r);
+    if (!chempi_wire_is_done(r) || rank >= s->spec->size)
+        return bad(err, "absent");
+    s->absent = rank + 1;
+    chempi_super_miss(s);
+    return 0;
+}
+
 /* Ends that happened before are still news: take them in first (P2). */
 static int take_kill(struct chempi_super *s, struct chempi_reader *r,
                      const struct chempi_frame *frame, struct chempi_err *err)
@@ -403,6 +442,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_signal(s, &r, err);
     case CHEMPI_MSG_KILL:
         return take_kill(s, &r, frame, err);
+    case CHEMPI_MSG_ABSENT:
+        return take_absent(s, &r, err);
     case CHEMPI_MSG_RELEASE:
         number = chempi_wire_get_u64(&r);
         if (!chempi_wire_is_done(&r) || number != s->released + 1 ||

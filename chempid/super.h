@@ -69,11 +69,12 @@ struct chempi_rank {
     pid_t pid; /* 0: does not run */
     struct chempi_link link;
     enum chempi_phase phase;
-    bool is_judged; /* its bad end has been reported (P1) */
-    int exec_errno; /* why it could not be started, 0: it could */
-    uint64_t fence; /* last one entered */
-    uint32_t keys;  /* published */
-    bool cares;     /* wants to act on a lost process (P6) */
+    bool is_judged;   /* its bad end has been reported (P1) */
+    int exec_errno;   /* why it could not be started, 0: it could */
+    uint64_t fence;   /* last one entered */
+    uint32_t keys;    /* published */
+    bool needs_world; /* as a whole: a rank must not be absent */
+    bool cares;       /* wants to act on a lost process (P6) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
 };
@@ -99,6 +100,8 @@ struct chempi_super {
     struct rlimit files; /* the limit that ranks get */
     uint64_t fence;      /* last one entered by all local ranks */
     uint64_t released;   /* last one entered by the whole job */
+    uint32_t absent;     /* 1 + a rank that no fence can wait for, 0 */
+    bool has_absent;     /* and this node has told the root of one */
     uint32_t unshown;    /* bytes of output on their way (P4) */
     bool is_paused;      /* no reading of output */
     bool is_sweeping;    /* whatever is left gets killed */
@@ -135,6 +138,10 @@ int chempi_super_put(struct chempi_rank *rank, const char *key,
 int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
                      struct chempi_err *err);
 void chempi_super_fence(struct chempi_super *s);
+/* It ended well without initializing, so that no fence can pass any more. */
+void chempi_super_absent(const struct chempi_rank *rank);
+/* Is a rank absent that others need? */
+void chempi_super_miss(struct chempi_super *s);
 /* A rank cares, or not any more. */
 void chempi_super_care(struct chempi_super *s);
 /* Send DONE if it is time (P3). */

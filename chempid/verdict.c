@@ -46,6 +46,12 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
         (void)snprintf(text, size, " broke the control protocol%s%s", sep,
                        detail);
         return CHEMPI_EXIT_FAILURE;
+    case CHEMPI_END_MISSED:
+        (void)snprintf(text, size,
+                       " needs rank %u, which exited with code 0 without "
+                       "calling MPI_Init",
+                       code);
+        return CHEMPI_EXIT_FAILURE;
     default:
         (void)snprintf(text, size, " exited with code %u", code);
         return status ? status : CHEMPI_EXIT_FAILURE;

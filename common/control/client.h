@@ -112,6 +112,10 @@ int chempi_client_abort(struct chempi_client *client, int exit_code,
 int chempi_client_set_initialized(struct chempi_client *client);
 int chempi_client_set_finalized(struct chempi_client *client);
 
+/* This process needs all ranks of the job: one that ends without initializing
+ * shall end the job. 0 or -errno. */
+int chempi_client_need_world(struct chempi_client *client);
+
 /* Does this process want to act on the loss of another one before the job
  * ends? At first not. 0 or -errno. */
 int chempi_client_care(struct chempi_client *client, bool cares);

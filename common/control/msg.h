@@ -37,6 +37,7 @@ enum chempi_msg {
     CHEMPI_MSG_FINAL = 6,  /* - */
     CHEMPI_MSG_ABORT = 7,  /* u32 exit code, str text */
     CHEMPI_MSG_REPORT = 8, /* blob text */
+    CHEMPI_MSG_WORLD = 13, /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_CARE = 12,  /* u8 1: tell it of a lost process and give it time
                               to act before the job ends; 0: no more */
 
@@ -60,6 +61,9 @@ enum chempi_msg {
     CHEMPI_MSG_DONE = 39,      /* u32 nodes: all ranks there have ended */
     CHEMPI_MSG_GONE = 40,      /* u32 nodes: nothing is left there */
     CHEMPI_MSG_ORDERED = 41,   /* u32 node, str text: the job shall end */
+    CHEMPI_MSG_ABSENT = 42,    /* u32 node, u32 rank: it has ended well, and
+                                  without initializing; also away from the
+                                  root: all shall know */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -102,7 +106,9 @@ enum chempi_end {
     CHEMPI_END_ABORT = 4,    /* asked for the end of the job */
     CHEMPI_END_START = 5,    /* could not be started; code is the errno */
     CHEMPI_END_PROTOCOL = 6, /* sent a malformed message */
-    CHEMPI_END_LATE = 7      /* non-zero exit code after finalize */
+    CHEMPI_END_LATE = 7,     /* non-zero exit code after finalize */
+    CHEMPI_END_MISSED = 8    /* has not ended: needs rank `code`, which
+                                is ABSENT */
 };
 
 #endif

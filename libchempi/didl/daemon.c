@@ -173,6 +173,11 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
         chempi_setting(CHEMPI_SET_DAEMON_SUSPECT) * CHEMPI_NS_PER_MS;
 }
 
+int chempi_daemon_need_world(void)
+{
+    return chempi_ctx.client ? chempi_client_need_world(chempi_ctx.client) : 0;
+}
+
 void chempi_daemon_care(bool cares)
 {
     if (cares == self.cares || !chempi_ctx.client)

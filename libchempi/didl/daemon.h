@@ -32,6 +32,9 @@ int chempi_daemon_deadline_ms(void);
  * this process ends the job with `why`. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 
+/* The world model begins: all ranks of the job are needed. 0 or -errno. */
+int chempi_daemon_need_world(void);
+
 /* Tell the supervisor, if it does not know yet, whether this process wants to
  * act on the loss of another one before the job is ended. */
 void chempi_daemon_care(bool cares);

@@ -110,6 +110,8 @@ static int init(int required, int *provided)
                                  "again (MPI_Session_init can)"
                                : "MPI is initialized already");
     rc = chempi_core_enter(required, &level);
+    if (!rc)
+        (void)chempi_daemon_need_world(); /* the next call says what is wrong */
     /* The fence hands out the devices' cards. All processes take part or
      * none does, whatever devices each of them has. */
     if (!rc && chempi_ctx.job->node_count > 1) {
