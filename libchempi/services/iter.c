@@ -23,6 +23,18 @@
 /* Longer blocks are worth a call of memcpy. */
 #define STEPS_MAX 256
 
+/*
+ * Unpacking writes parts of lines, which must be fetched first, and the
+ * processor looks less far ahead for stores than for loads. Where each block
+ * has a line of its own, asking for it AHEAD blocks early helps; for the
+ * shortest blocks only where the list reaches beyond the caches (doubles 512
+ * bytes apart: a third less time over 256 MiB, 4 % more over 32 MiB).
+ */
+#define AHEAD 8
+#define AHEAD_STRIDE_MIN 128 /* bytes */
+#define AHEAD_LEN_MIN 16
+#define AHEAD_SPAN_MIN (UINT64_C(64) << 20)
+
 enum direction { PACK, UNPACK };
 
 /* mem may be null: absolute displacements from MPI_BOTTOM. */
@@ -87,6 +99,49 @@ CHEMPI_INLINE void strided_fixed(char *mem, int64_t stride, char *packed,
         packed += 4 * packed_stride;
     }
     strided_loop(mem, stride, packed, packed_stride, n, len, 0, dir);
+}
+
+CHEMPI_INLINE void unpack_ahead_loop(char *mem, int64_t stride,
+                                     const char *packed, int64_t packed_stride,
+                                     uint64_t n, size_t len)
+{
+    for (; n > AHEAD; n--) {
+        CHEMPI_PREFETCH_WRITE(mem + AHEAD * stride);
+        memcpy(mem, packed, len);
+        mem += stride;
+        packed += packed_stride;
+    }
+    for (; n > 0; n--) {
+        memcpy(mem, packed, len);
+        mem += stride;
+        packed += packed_stride;
+    }
+}
+
+/* len is 4, 8, 16, 32 or 64. */
+static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
+                                         const char *packed,
+                                         int64_t packed_stride, uint64_t n,
+                                         size_t len)
+{
+    if (len == 4)
+        unpack_ahead_loop(mem, stride, packed, packed_stride, n, 4);
+    else if (len == 8)
+        unpack_ahead_loop(mem, stride, packed, packed_stride, n, 8);
+    else if (len == 16)
+        unpack_ahead_loop(mem, stride, packed, packed_stride, n, 16);
+    else if (len == 32)
+        unpack_ahead_loop(mem, stride, packed, packed_stride, n, 32);
+    else
+        unpack_ahead_loop(mem, stride, packed, packed_stride, n, 64);
+}
+
+/* Is it, for blocks of len bytes in a list that covers span bytes in all? */
+CHEMPI_INLINE bool is_worth_asking(int64_t stride, size_t len, uint64_t span)
+{
+    return (stride >= AHEAD_STRIDE_MIN || stride <= -AHEAD_STRIDE_MIN) &&
+           (len & (len - 1)) == 0 && len >= 4 && len <= 64 &&
+           (len >= AHEAD_LEN_MIN || span >= AHEAD_SPAN_MIN);
 }
 
 CHEMPI_INLINE void strided(char *mem, int64_t stride, char *packed,
@@ -274,12 +329,15 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
 KERNELS(pack, PACK)
 KERNELS(unpack, UNPACK)
 
+/* The whole list, of which these n blocks are a part, covers span bytes. */
 static void do_strided(char *mem, int64_t stride, char *packed,
                        int64_t packed_stride, uint64_t n, size_t len,
-                       enum direction dir)
+                       uint64_t span, enum direction dir)
 {
     if (dir == PACK)
         strided_pack(mem, stride, packed, packed_stride, n, len);
+    else if (is_worth_asking(stride, len, span))
+        unpack_ahead(mem, stride, packed, packed_stride, n, len);
     else
         strided_unpack(mem, stride, packed, packed_stride, n, len);
 }
@@ -326,7 +384,7 @@ static void move_columns(const struct chempi_layout_node *node, char *mem,
             if (!is_runs)
                 offset += node->child->offset;
             do_strided(at(mem, offset), stride, packed + start,
-                       (int64_t)node->size, rows, len, dir);
+                       (int64_t)node->size, rows, len, 0, dir);
         }
         mem = at(mem, (int64_t)rows * stride);
         packed += rows * node->size;
@@ -344,14 +402,23 @@ static bool has_columns(const struct chempi_layout_node *node)
              node->child->kind == CHEMPI_LAYOUT_BLOCK));
 }
 
-/* n whole copies of node, stride bytes apart. */
-static void move_repeated(const struct chempi_layout_node *node, char *mem,
-                          int64_t stride, char *packed, uint64_t n,
-                          enum direction dir)
+/* Bytes from the first to the last child of a strided list. */
+static uint64_t span_of(const struct chempi_layout_node *list)
 {
+    return list->count *
+           (uint64_t)(list->stride < 0 ? -list->stride : list->stride);
+}
+
+/* n whole children of a strided list, the first one at mem. */
+static void move_repeated(const struct chempi_layout_node *list, char *mem,
+                          char *packed, uint64_t n, enum direction dir)
+{
+    const struct chempi_layout_node *node = list->child;
+    int64_t stride = list->stride;
+
     if (node->kind == CHEMPI_LAYOUT_BLOCK) {
         do_strided(at(mem, node->offset), stride, packed, (int64_t)node->size,
-                   n, node->size, dir);
+                   n, node->size, span_of(list), dir);
         return;
     }
     if (n >= 4 && has_columns(node)) {
@@ -374,8 +441,8 @@ static void move_children(const struct chempi_layout_node *node, char *mem,
     case CHEMPI_LAYOUT_BLOCK:
         break; /* has no children */
     case CHEMPI_LAYOUT_STRIDED:
-        move_repeated(node->child, at(mem, (int64_t)first * node->stride),
-                      node->stride, packed, n, dir);
+        move_repeated(node, at(mem, (int64_t)first * node->stride), packed, n,
+                      dir);
         break;
     case CHEMPI_LAYOUT_INDEXED:
         if (node->child->kind == CHEMPI_LAYOUT_BLOCK) {

@@ -223,12 +223,54 @@ Test(iter, copies_every_block_length)
         check(chempi_layout_repeat(chempi_layout_block(0, len), 9,
                                    (int64_t)len + 3),
               0, 1);
+        check(chempi_layout_repeat(chempi_layout_block(0, len), 30, 160), 0, 1);
+        check(chempi_layout_repeat(chempi_layout_block(0, len), 30, -160), 0,
+              1);
         for (int i = 0; i < 7; i++)
             offsets[i] = (int64_t)((uint64_t)((i * 4) % 7) * (len + 2));
         check(chempi_layout_indexed(chempi_layout_block(0, len), 7, offsets),
               (int64_t)(7 * (len + 2)), 3);
         check(chempi_layout_block(0, len), (int64_t)len + 1, 11);
     }
+}
+
+/* Far apart and reaching beyond the caches: another loop unpacks these. */
+static void unpack_far(uint64_t len)
+{
+    const uint64_t count = 140000;
+    const int64_t stride = 512;
+    char *mem = calloc(count, (size_t)stride);
+    char *from = malloc(count * len);
+    struct chempi_layout layout = {.extent = 0};
+    struct chempi_iter iter;
+
+    cr_assert(mem && from);
+    for (uint64_t i = 0; i < count * len; i++)
+        from[i] = (char)(i % 251 + 1);
+    layout.root =
+        chempi_layout_repeat(chempi_layout_block(0, len), count, stride);
+    layout.size = layout.root->size;
+    chempi_iter_init(&iter, mem, 1, &layout);
+    for (uint64_t done = 0; done < count * len;)
+        done += chempi_iter_unpack(
+            &iter, from + done,
+            count * len - done < 777777 ? count * len - done : 777777);
+    for (uint64_t i = 0; i < count; i++) {
+        const char *block = mem + (int64_t)i * stride;
+
+        if (memcmp(block, from + i * len, len) != 0 || block[len] != 0)
+            cr_assert_fail("block %d is wrong", (int)i);
+    }
+    chempi_layout_release(layout.root);
+    free(mem);
+    free(from);
+}
+
+Test(iter, unpacks_short_blocks_over_much_memory)
+{
+    unpack_far(4);
+    unpack_far(8);
+    unpack_far(7);
 }
 
 Test(iter, packs_columns_of_small_irregular_elements)
