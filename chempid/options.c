@@ -477,6 +477,21 @@ static int take_words(struct parser *p, char *equals, int count, char *words[2])
     return 0;
 }
 
+/* "--stats" alone stands for "--stats=traffic". */
+static int parse_stats(struct parser *p, const char *what)
+{
+    const bool wants_all = strcmp(what, "all") == 0;
+    const bool wants_calls = wants_all || strcmp(what, "calls") == 0;
+    const bool wants_traffic = wants_all || strcmp(what, "traffic") == 0;
+
+    if (!wants_calls && !wants_traffic)
+        return fail_value(p, what, "expected traffic, calls or all");
+    p->opt->has_stats |= wants_traffic;
+    p->opt->has_profile |= wants_calls;
+    p->argv++;
+    return 0;
+}
+
 /* One option with its words; p->argv stands behind them afterwards. */
 static int parse_option(struct parser *p, struct chempi_program *prog)
 {
@@ -493,6 +508,8 @@ static int parse_option(struct parser *p, struct chempi_program *prog)
             continue;
         (void)snprintf(p->spelled, sizeof(p->spelled), "%.*s",
                        (int)(name + len - spelled), spelled);
+        if (equals && table[i].id == OPT_STATS)
+            return parse_stats(p, equals + 1);
         rc = take_words(p, equals, table[i].words, words);
         return rc ? rc : take_option(p, prog, table[i].id, words);
     }

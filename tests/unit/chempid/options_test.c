@@ -48,6 +48,18 @@ Test(options, a_program_with_its_arguments)
     cr_assert_null(opt.programs[0].argv[4]);
 }
 
+Test(options, statistics_of_two_kinds)
+{
+    cr_assert_eq(parse("--stats p"), 0);
+    cr_assert(opt.has_stats && !opt.has_profile);
+    tear_down();
+    cr_assert_eq(parse("--stats=calls p"), 0);
+    cr_assert(!opt.has_stats && opt.has_profile);
+    tear_down();
+    cr_assert_eq(parse("--stats=all p"), 0);
+    cr_assert(opt.has_stats && opt.has_profile);
+}
+
 Test(options, several_programs_with_their_own_options)
 {
     cr_assert_eq(parse("-n 2 --wdir /x --env A=1 a : -np 3 -env B 2 b c"), 0);
@@ -193,6 +205,7 @@ Test(options, mistakes_are_named)
         {"--env =x p", "needs a name"},
         {"--virtual 2 --dir /x p", "neither --dir"},
         {"--virtual 2 --nodes c p", "leave out --nodes"},
+        {"--stats=some p", "expected traffic, calls or all"},
         {"p :", "no program"},
         {"--virtual 99999 p", "expected a number"},
     };
