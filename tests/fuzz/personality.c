@@ -50,8 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             (!made.has_sci && !made.has_via))
             abort();
         /* What is divided by may not be 0. */
-        if ((made.has_sci && !made.dma_bytes_per_us) ||
-            (made.has_via && !made.via_bytes_per_us))
+        if ((made.has_sci && !made.dma_bytes_per_ms) ||
+            (made.has_via && !made.via_bytes_per_ms))
             abort();
     } else if (err.code >= 0 || err.text[0] == '\0') {
         abort();

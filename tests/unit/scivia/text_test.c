@@ -12,7 +12,8 @@
 #include "libchempi/devices/scivia/adapter/personality.h"
 
 #define SCI                                                                    \
-    "packet latency: 1.5 us\nfull packet: 730 ns\npartial packet: 0.4 us\n"    \
+    "packet latency: 1.5 us\nfull latency: 2 us\nfull packet: 730 ns\n"        \
+    "partial packet: 0.4 us\n"                                                 \
     "stream buffers: 8\nremote read: 4.4 us\ndma setup: 30 us\n"               \
     "dma bandwidth: 0.2 GB/s\ninterrupt: 12 us\n"
 
@@ -34,7 +35,7 @@ Test(personality, figures_are_read_with_their_units)
     cr_expect(p.has_sci && !p.has_via);
     cr_expect_eq(p.latency_ns, 1500);
     cr_expect_eq(p.full_ns, 730);
-    cr_expect_eq(p.dma_bytes_per_us, 200);
+    cr_expect_eq(p.dma_bytes_per_ms, 200000);
     cr_expect_eq(p.stream_buffers, 8);
 }
 
@@ -65,9 +66,9 @@ static const struct bad bads[] = {
      "t:1: expected a rate such as \"87.7 MB/s\" (MB/s, GB/s), not 0 MB/s"},
     {"stream buffers: 2.5\n", "t:1: expected a whole number, not 2.5"},
     {"name: a\nhalves: sci\n" SCI "doorbell: 1 us\n",
-     "t:11: not a figure of these halves: doorbell"},
+     "t:12: not a figure of these halves: doorbell"},
     {"name: a\nhalves: sci and via\n" SCI,
-     "t:10: the file ends without doorbell"},
+     "t:11: the file ends without doorbell"},
     {"name: a123456789012345678901234567890123\n",
      "t:1: too long: a123456789012345678901234567890123"},
 };

@@ -287,8 +287,8 @@ Test(table, registration_beyond_it_fails_and_leaves_nothing_locked)
                                    .has_sci = true,
                                    .has_via = true,
                                    .stream_buffers = 8,
-                                   .dma_bytes_per_us = 1000,
-                                   .via_bytes_per_us = 1000,
+                                   .dma_bytes_per_ms = 1000000,
+                                   .via_bytes_per_ms = 1000000,
                                    .table_regions = 3,
                                    .table_pages = 20};
     struct duo duo;

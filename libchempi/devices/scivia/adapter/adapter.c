@@ -105,7 +105,8 @@ void chempi_adapter_notify(struct chempi_link *link)
         atomic_exchange(&link->page->armed, 0) == 0)
         return;
     adapter->counters.interrupts++;
-    chempi_pace_interrupt(&adapter->pace);
+    atomic_store_explicit(&link->page->notified_ns, chempi_clock_ns(),
+                          memory_order_relaxed);
     /* Cannot fill up: one is written for each arming. */
     (void)chempi_sys->write(link->event_fd, &one, sizeof(one));
 }
@@ -344,6 +345,15 @@ bool chempi_adapter_is_busy(const struct chempi_adapter *adapter)
     return !chempi_list_is_empty(&adapter->downs);
 }
 
+void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
+                              const void *src, size_t len)
+{
+    uint64_t since_ns = chempi_pace_begin(&adapter->pace);
+
+    memcpy(dst, src, len);
+    chempi_pace_host_copy(&adapter->pace, since_ns, len);
+}
+
 /* --- serving --- */
 
 static int serve_event(struct chempi_adapter *adapter, uint32_t events,
@@ -358,6 +368,9 @@ static int serve_event(struct chempi_adapter *adapter, uint32_t events,
     case SOURCE_EVENT:
         adapter->is_armed = false;
         (void)chempi_sys->read(adapter->event_fd, &count, sizeof(count));
+        chempi_pace_wake(&adapter->pace,
+                         atomic_load_explicit(&adapter->page->notified_ns,
+                                              memory_order_relaxed));
         return 1;
     case SOURCE_LINK:
         return chempi_link_ready(

@@ -141,6 +141,14 @@ int chempi_adapter_service(struct chempi_adapter *adapter);
 bool chempi_adapter_is_busy(const struct chempi_adapter *adapter);
 
 /*
+ * Copy len bytes within this process's memory. It is the processor's work and
+ * not the card's; a personality that describes the machine around its card,
+ * too, makes it take as long as there.
+ */
+void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
+                              const void *src, size_t len);
+
+/*
  * Ask to be interrupted: by the next remote interrupt and by the next
  * completion of a VIA operation that another adapter began, the descriptor
  * becomes readable, and nothing is armed any more. Includes a full fence:

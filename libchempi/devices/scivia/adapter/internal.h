@@ -24,7 +24,7 @@
 #include "libchempi/devices/scivia/adapter/via.h"
 
 #define ADAPTER_MAGIC UINT32_C(0x53434956) /* "SCIV" */
-#define ADAPTER_VERSION 1u
+#define ADAPTER_VERSION 2u
 #define ADAPTER_COOKIE_BYTES 16u
 #define ADAPTER_HOST_BYTES 16u
 #define ADAPTER_FDS_MAX 2u
@@ -46,6 +46,7 @@ struct adapter_page {
     uint32_t probe_value;
     uint32_t interrupts_made; /* bits */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t armed;
+    _Atomic uint64_t notified_ns; /* when it was waked last; monotonic clock */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t completions;
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t
         interrupts[CHEMPI_SCI_INTERRUPT_MAX];

@@ -9,12 +9,19 @@
 #define LINE 64u
 #define PIECE 16u
 #define TRIALS 1000u
-#define READ_WIDTH 8u
+#define READ_WIDTH 32u   /* bytes that one load brings: a processor's line */
+#define SMALL_COPY 2048u /* bytes copied at the rate of small copies */
+#define WAKE_MAX_NS CHEMPI_NS_PER_S
 
 static void wait_until(const struct chempi_pace *pace, uint64_t when_ns)
 {
     while (chempi_clock_ns() + pace->clock_cost_ns < when_ns)
         CHEMPI_CPU_RELAX();
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
 }
 
 void chempi_pace_init(struct chempi_pace *pace,
@@ -36,50 +43,122 @@ void chempi_pace_wait(const struct chempi_pace *pace, uint64_t ns)
         wait_until(pace, chempi_clock_ns() + ns);
 }
 
+/* --- remote stores --- */
+
+/* What a store is cut into: pieces of a line, lines, pieces of a line. */
+struct cuts {
+    uint64_t head;
+    uint64_t lines;
+    uint64_t tail;
+};
+
 static uint64_t pieces(size_t from, size_t to)
 {
     return (to + PIECE - 1) / PIECE - from / PIECE;
 }
 
-void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
-                         uint64_t *partial)
+static struct cuts cut(size_t offset, size_t len)
 {
     size_t end = offset + len;
     size_t first = (offset + LINE - 1) / LINE * LINE; /* whole lines from */
     size_t last = end / LINE * LINE;                  /* ... to here */
+    struct cuts cuts = {.head = 0};
 
-    *full = 0;
-    *partial = 0;
     if (len == 0)
-        return;
+        return cuts;
     if (first > last) { /* within one line */
-        *partial = pieces(offset, end);
-        return;
+        cuts.head = pieces(offset, end);
+        return cuts;
     }
-    *full = (last - first) / LINE;
+    cuts.lines = (last - first) / LINE;
     if (offset < first)
-        *partial += pieces(offset, first);
+        cuts.head = pieces(offset, first);
     if (last < end)
-        *partial += pieces(last, end);
+        cuts.tail = pieces(last, end);
+    return cuts;
 }
 
-/*
- * Packets leave one after the other; the first one after a pause takes the
- * latency as well. There is no card that would deliver while the processor
- * goes on, so it waits until the last packet has arrived.
- */
-void chempi_pace_store_slow(struct chempi_pace *pace, size_t offset, size_t len)
+void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
+                         uint64_t *partial)
+{
+    struct cuts cuts = cut(offset, len);
+
+    *full = cuts.lines;
+    *partial = cuts.head + cuts.tail;
+}
+
+/* Packets that end no burst and begin none. */
+static void send_pieces(struct chempi_pace *pace, uint64_t now_ns,
+                        uint64_t count)
 {
     const struct chempi_personality *p = pace->personality;
-    uint64_t now_ns = chempi_clock_ns();
-    uint64_t partial;
-    uint64_t full;
 
-    chempi_pace_packets(offset, len, &full, &partial);
-    if (pace->store_free_ns < now_ns)
-        pace->store_free_ns = now_ns + p->latency_ns;
-    pace->store_free_ns += full * p->full_ns + partial * p->partial_ns;
-    wait_until(pace, pace->store_free_ns);
+    if (count == 0)
+        return;
+    pace->store_arrival_ns =
+        later(now_ns + p->latency_ns, pace->store_arrival_ns + p->partial_ns) +
+        (count - 1) * p->partial_ns;
+    pace->burst_at = NULL;
+}
+
+/* From the arrival of a burst's first line to that of the one `index` lines
+ * behind it. */
+static uint64_t burst_span(const struct chempi_personality *p, uint64_t index)
+{
+    uint64_t stages = p->stream_buffers - 1; /* between the first and last */
+    uint64_t filled = (uint64_t)p->stream_buffers * p->full_ns;
+
+    filled = filled > p->full_latency_ns ? filled - p->full_latency_ns : 0;
+    if (index < stages)
+        return index * filled / stages;
+    return filled + (index - stages) * p->full_ns;
+}
+
+static void send_lines(struct chempi_pace *pace, uint64_t now_ns,
+                       bool is_going_on, uint64_t count)
+{
+    const struct chempi_personality *p = pace->personality;
+    uint64_t alone_ns = now_ns + p->full_latency_ns;
+
+    if (count == 0)
+        return;
+    if (!is_going_on ||
+        pace->burst_first_ns + burst_span(p, pace->burst_lines) < alone_ns) {
+        pace->burst_first_ns =
+            is_going_on
+                ? alone_ns
+                : later(alone_ns, pace->store_arrival_ns + p->partial_ns);
+        pace->burst_lines = 0;
+    }
+    pace->burst_lines += count;
+    pace->store_arrival_ns =
+        pace->burst_first_ns + burst_span(p, pace->burst_lines - 1);
+}
+
+uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
+                              const void *at, size_t offset, size_t len)
+{
+    const struct chempi_personality *p = pace->personality;
+    struct cuts cuts = cut(offset, len);
+    bool is_going_on = pace->burst_at == at && pace->burst_end == offset;
+
+    if (pace->is_store_posted &&
+        now_ns < pace->store_arrival_ns + p->latency_ns)
+        now_ns -= p->latency_ns;
+    send_pieces(pace, now_ns, cuts.head);
+    send_lines(pace, now_ns, is_going_on && cuts.head == 0, cuts.lines);
+    send_pieces(pace, now_ns, cuts.tail);
+    pace->burst_at = cuts.lines && !cuts.tail ? at : NULL;
+    pace->burst_end = offset + len;
+    pace->is_store_posted = true;
+    return pace->store_arrival_ns;
+}
+
+void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
+                            size_t offset, size_t len)
+{
+    wait_until(pace,
+               chempi_pace_store_at(pace, chempi_clock_ns(), at, offset, len));
 }
 
 void chempi_pace_read(struct chempi_pace *pace, size_t len)
@@ -94,45 +173,88 @@ void chempi_pace_dma(struct chempi_pace *pace, size_t len)
     const struct chempi_personality *p = pace->personality;
 
     if (p)
-        chempi_pace_wait(pace,
-                         p->dma_setup_ns + len * 1000 / p->dma_bytes_per_us);
+        chempi_pace_wait(pace, p->dma_setup_ns + len * UINT64_C(1000000) /
+                                                     p->dma_bytes_per_ms);
 }
 
-void chempi_pace_interrupt(struct chempi_pace *pace)
+/* since_ns comes from another process: not more than a second is believed. */
+void chempi_pace_wake(struct chempi_pace *pace, uint64_t since_ns)
 {
-    if (pace->personality)
-        chempi_pace_wait(pace, pace->personality->interrupt_ns);
-}
-
-/* Descriptors of one adapter follow each other on the link; the latency is
- * paid by the first one of a sequence. */
-void chempi_pace_descriptor(struct chempi_pace *pace, size_t len)
-{
-    const struct chempi_personality *p = pace->personality;
     uint64_t now_ns;
 
-    if (!p)
+    if (!pace->personality)
         return;
-    now_ns = chempi_clock_ns() + p->doorbell_ns;
-    if (pace->via_free_ns < now_ns)
-        pace->via_free_ns = now_ns + p->via_latency_ns;
-    pace->via_free_ns += len * 1000 / p->via_bytes_per_us;
-    wait_until(pace, pace->via_free_ns);
+    now_ns = chempi_clock_ns();
+    if (since_ns <= now_ns && now_ns - since_ns < WAKE_MAX_NS)
+        wait_until(pace, since_ns + pace->personality->interrupt_ns);
 }
 
-void chempi_pace_register(struct chempi_pace *pace, size_t pages)
+/* --- descriptors --- */
+
+/* The latency is paid by the first one of a sequence; the others follow on the
+ * link. A read travels both ways. */
+uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
+                                   bool is_read, size_t len)
+{
+    const struct chempi_personality *p = pace->personality;
+    uint64_t latency_ns = (uint64_t)p->via_latency_ns << is_read;
+
+    if (pace->is_via_posted &&
+        now_ns < pace->via_arrival_ns + p->via_latency_ns)
+        now_ns -= p->via_latency_ns;
+    pace->via_arrival_ns =
+        later(now_ns + p->doorbell_ns + latency_ns, pace->via_arrival_ns) +
+        len * UINT64_C(1000000) / p->via_bytes_per_ms;
+    pace->is_via_posted = true;
+    return pace->via_arrival_ns;
+}
+
+void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len)
+{
+    if (pace->personality)
+        wait_until(pace, chempi_pace_descriptor_at(pace, chempi_clock_ns(),
+                                                   is_read, len));
+}
+
+/* --- the processor's own work --- */
+
+uint64_t chempi_pace_begin(const struct chempi_pace *pace)
+{
+    return pace->personality ? chempi_clock_ns() : 0;
+}
+
+void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
+                          size_t pages)
 {
     const struct chempi_personality *p = pace->personality;
 
     if (p)
-        chempi_pace_wait(pace, p->register_ns + pages * p->register_page_ns);
+        wait_until(pace,
+                   since_ns + p->register_ns + pages * p->register_page_ns);
 }
 
-void chempi_pace_deregister(struct chempi_pace *pace, size_t pages)
+void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
+                            size_t pages)
 {
     const struct chempi_personality *p = pace->personality;
 
     if (p)
-        chempi_pace_wait(pace,
-                         p->deregister_ns + pages * p->deregister_page_ns);
+        wait_until(pace,
+                   since_ns + p->deregister_ns + pages * p->deregister_page_ns);
+}
+
+void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
+                           size_t len)
+{
+    const struct chempi_personality *p = pace->personality;
+    size_t small = len < SMALL_COPY ? len : SMALL_COPY;
+    uint32_t rate;
+
+    if (!p || p->host_bytes_per_ms == 0)
+        return;
+    rate = p->host_small_bytes_per_ms ? p->host_small_bytes_per_ms
+                                      : p->host_bytes_per_ms;
+    wait_until(pace,
+               since_ns + small * UINT64_C(1000000) / rate +
+                   (len - small) * UINT64_C(1000000) / p->host_bytes_per_ms);
 }

@@ -3,10 +3,25 @@
  * Imposing a personality's times by waiting. The process that starts an
  * operation waits on behalf of the card, before the data moves, so that the
  * other side cannot see it too early. A free clock costs one compare.
+ *
+ * A card works while its processor goes on; here the processor waits until
+ * the packet has arrived, and so is late by one latency, which the next
+ * operation forgives it: what follows at once is taken as begun that much
+ * earlier. Nobody can have answered meanwhile, for an answer takes a latency
+ * as well. A barrier, or the last descriptor taken back, ends that: a real
+ * processor would have waited there, too.
+ *
+ * Remote stores. One packet arrives a latency after its store. The lines of a
+ * burst (whole lines at consecutive addresses) follow each other through the
+ * stream buffers, which form a pipeline: the first of them faster, so that
+ * with as many lines as there are buffers the latency is hidden and the full
+ * bandwidth reached; all others at that rate. Any other packet arrives a
+ * partial packet's time after the one before it at the earliest.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,8 +30,16 @@
 struct chempi_pace {
     const struct chempi_personality *personality; /* NULL: free clock */
     uint64_t clock_cost_ns; /* of reading the clock once, calibrated */
-    uint64_t store_free_ns; /* when the last remote store has left */
-    uint64_t via_free_ns;   /* likewise of the VIA link */
+    /* remote stores */
+    const void *burst_at;    /* the segment of the burst, NULL: none */
+    size_t burst_end;        /* the offset at which it would go on */
+    uint64_t burst_first_ns; /* when its first line arrived */
+    uint64_t burst_lines;
+    uint64_t store_arrival_ns; /* of the last packet */
+    bool is_store_posted;      /* no barrier since */
+    /* descriptors */
+    uint64_t via_arrival_ns;
+    bool is_via_posted; /* not all were taken back since */
 };
 
 /* Takes about a tenth of a millisecond when there is a personality. */
@@ -31,26 +54,60 @@ void chempi_pace_wait(const struct chempi_pace *pace, uint64_t ns);
 void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
                          uint64_t *partial);
 
+/*
+ * When the last packet of a store arrives that is begun at now_ns, to
+ * [offset, offset + len) of segment `at` (any pointer that tells segments
+ * apart). Notes the packets, waits for nothing; there must be a personality.
+ */
+uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
+                              const void *at, size_t offset, size_t len);
+
 /* Stores to a remote segment, about to be delivered. */
-void chempi_pace_store_slow(struct chempi_pace *pace, size_t offset,
-                            size_t len);
-static inline void chempi_pace_store(struct chempi_pace *pace, size_t offset,
-                                     size_t len)
+void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
+                            size_t offset, size_t len);
+static inline void chempi_pace_store(struct chempi_pace *pace, const void *at,
+                                     size_t offset, size_t len)
 {
     if (pace->personality)
-        chempi_pace_store_slow(pace, offset, len);
+        chempi_pace_store_slow(pace, at, offset, len);
+}
+
+/* The processor has waited for all stores. */
+static inline void chempi_pace_barrier(struct chempi_pace *pace)
+{
+    pace->is_store_posted = false;
+    pace->burst_at = NULL;
 }
 
 /* Loads from a remote segment. */
 void chempi_pace_read(struct chempi_pace *pace, size_t len);
 /* A DMA transfer. */
 void chempi_pace_dma(struct chempi_pace *pace, size_t len);
-/* A remote interrupt. */
-void chempi_pace_interrupt(struct chempi_pace *pace);
-/* A descriptor of len bytes, about to be executed. */
-void chempi_pace_descriptor(struct chempi_pace *pace, size_t len);
+/* This process was waked by what another one did at since_ns. */
+void chempi_pace_wake(struct chempi_pace *pace, uint64_t since_ns);
+
+/* When the data of a descriptor of len bytes has arrived that is posted at
+ * now_ns; as chempi_pace_store_at(). */
+uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
+                                   bool is_read, size_t len);
+/* A descriptor, about to be executed. */
+void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len);
+/* The owner has taken back the last of its descriptors. */
+static inline void chempi_pace_collect(struct chempi_pace *pace)
+{
+    pace->is_via_posted = false;
+}
+
+/* What the machine has done itself since since_ns counts for these: they wait
+ * for the rest. 0 with a free clock. */
+uint64_t chempi_pace_begin(const struct chempi_pace *pace);
 /* (De)registering pages of memory. */
-void chempi_pace_register(struct chempi_pace *pace, size_t pages);
-void chempi_pace_deregister(struct chempi_pace *pace, size_t pages);
+void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
+                          size_t pages);
+void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
+                            size_t pages);
+/* The processor has copied len bytes from memory to memory. */
+void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
+                           size_t len);
 
 #endif

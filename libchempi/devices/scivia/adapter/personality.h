@@ -22,24 +22,30 @@ struct chempi_personality {
     bool has_sci;
     bool has_via;
     /* SCI: remote stores leave as packets; times in ns. */
-    uint32_t latency_ns;     /* from a store to its arrival, pipeline empty */
-    uint32_t full_ns;        /* each packet of 64 bytes */
-    uint32_t partial_ns;     /* each packet of 16 bytes */
-    uint32_t stream_buffers; /* packets under way before a store waits */
-    uint32_t read_ns;        /* remote read of up to 8 bytes */
+    uint32_t latency_ns;      /* from a store to its arrival: a partial packet
+                                 that finds nothing else under way */
+    uint32_t full_latency_ns; /* likewise a full one */
+    uint32_t full_ns;         /* between the lines of a burst */
+    uint32_t partial_ns;      /* between any other two packets */
+    uint32_t stream_buffers;  /* stages of the pipeline */
+    uint32_t read_ns;         /* remote read of up to 32 bytes */
     uint32_t dma_setup_ns;
-    uint32_t dma_bytes_per_us;
-    uint32_t interrupt_ns;
+    uint32_t dma_bytes_per_ms;
+    /* both halves */
+    uint32_t interrupt_ns; /* until a process that sleeps on it goes on */
     /* VIA */
     uint32_t doorbell_ns;
-    uint32_t via_latency_ns; /* from the doorbell to the other's completion */
-    uint32_t via_bytes_per_us;
+    uint32_t via_latency_ns; /* from the doorbell to the first byte */
+    uint32_t via_bytes_per_ms;
     uint32_t register_ns; /* a registration, and each page of it */
     uint32_t register_page_ns;
     uint32_t deregister_ns;
     uint32_t deregister_page_ns;
     uint32_t table_regions; /* translation and protection table */
     uint32_t table_pages;
+    /* The machine around the card, 0: as fast as this one. */
+    uint32_t host_bytes_per_ms;       /* copied from memory to memory */
+    uint32_t host_small_bytes_per_ms; /* likewise the first 2 KiB of a copy */
 };
 
 /*

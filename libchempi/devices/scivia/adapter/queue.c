@@ -302,7 +302,8 @@ static bool run_head(struct chempi_via_vi *vi, struct chempi_via_descriptor *d)
         return false;
     }
     if (vi->moved == 0)
-        chempi_pace_descriptor(&vi->adapter->pace, total_of(d));
+        chempi_pace_descriptor(&vi->adapter->pace,
+                               d->op == CHEMPI_VIA_RDMA_READ, total_of(d));
     rc = check_local(vi, d);
     if (rc == 0)
         rc = d->op == CHEMPI_VIA_SEND ? execute_send(vi, d)
@@ -417,9 +418,15 @@ static struct chempi_via_descriptor *take(struct chempi_list *list)
 
 struct chempi_via_descriptor *chempi_via_send_done(struct chempi_via_vi *vi)
 {
+    struct chempi_via_descriptor *d;
+
     if (chempi_list_is_empty(&vi->sent) && !chempi_list_is_empty(&vi->sends))
         (void)chempi_queue_run(vi);
-    return take(&vi->sent);
+    d = take(&vi->sent);
+    if (d && chempi_list_is_empty(&vi->sent) &&
+        chempi_list_is_empty(&vi->sends))
+        chempi_pace_collect(&vi->adapter->pace);
+    return d;
 }
 
 struct chempi_via_descriptor *chempi_via_recv_done(struct chempi_via_vi *vi)

@@ -485,7 +485,7 @@ int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
     chempi_pace_packets((size_t)offset, len, &full, &partial);
     adapter->counters.packets += full + partial;
     adapter->counters.bytes_stored += len;
-    chempi_pace_store(&adapter->pace, (size_t)offset, len);
+    chempi_pace_store(&adapter->pace, remote, (size_t)offset, len);
     if (CHEMPI_UNLIKELY(adapter->is_wicked))
         cut(remote, offset, src, len);
     else
@@ -497,6 +497,7 @@ void chempi_sci_store_barrier(struct chempi_sci_remote *remote)
 {
     while (remote->held_count)
         deliver_any(remote);
+    chempi_pace_barrier(&remote->at->adapter->pace);
     atomic_thread_fence(memory_order_seq_cst);
 }
 

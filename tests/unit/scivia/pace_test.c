@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The personalities that come along against the raw figures that the papers
+ * give for those cards. No clock is read: the times are asked for.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "libchempi/devices/scivia/adapter/pace.h"
+#include "libchempi/devices/scivia/adapter/personality.h"
+
+#define START UINT64_C(1000000000) /* when the tests begin, ns */
+
+static const char segment[1];
+#define HERE ((const void *)segment)
+
+static struct chempi_personality load(const char *name)
+{
+    struct chempi_personality p;
+    struct chempi_err err = {.text = ""};
+    const char *root = getenv("CHEMPI_SOURCE_ROOT");
+    char file[512];
+
+    cr_assert_not_null(root);
+    (void)snprintf(file, sizeof(file), "%s/etc/personalities/%s.yaml", root,
+                   name);
+    cr_assert_eq(chempi_personality_load(file, &p, &err), 0, "%s", err.text);
+    return p;
+}
+
+/* Time of one store of len bytes to a whole line, when nothing is under way. */
+static double store_us(const struct chempi_personality *p, size_t len)
+{
+    struct chempi_pace pace = {.personality = p};
+
+    return (double)(chempi_pace_store_at(&pace, START, HERE, 0, len) - START) /
+           1e3;
+}
+
+static void expect_near(const char *what, double ours, double theirs)
+{
+    cr_expect(ours > theirs * 0.9 && ours < theirs * 1.1,
+              "%s: %.2f, published %.2f", what, ours, theirs);
+}
+
+static double store_mb_per_s(const struct chempi_personality *p, size_t len)
+{
+    return (double)len / store_us(p, len);
+}
+
+Test(pace, d312_has_the_published_latencies_and_bandwidths)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+
+    expect_near("1 byte, us", store_us(&p, 1), 2.5);
+    expect_near("16 bytes, us", store_us(&p, 16), 2.5);
+    expect_near("512 bytes, MB/s", store_mb_per_s(&p, 512), 87.72);
+    expect_near("4 KiB, MB/s", store_mb_per_s(&p, 4096), 87.72);
+    expect_near("1 MiB, MB/s", store_mb_per_s(&p, 1 << 20), 87.72);
+    cr_expect_lt(store_mb_per_s(&p, 256), 87.72 * 0.9);
+}
+
+Test(pace, whole_lines_beat_what_is_a_little_shorter)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+
+    for (size_t len = 17; len < 64; len++)
+        cr_expect_gt(store_us(&p, len), store_us(&p, 64), "%zu", len);
+    for (size_t len = 66; len < 128; len++)
+        cr_expect_gt(store_us(&p, len), store_us(&p, 128), "%zu", len);
+    /* 60 bytes make four packets, 64 one. */
+    cr_expect_gt(store_us(&p, 60), store_us(&p, 48));
+    for (size_t len = 128; len <= 4096; len += 64)
+        cr_expect_gt(store_us(&p, len), store_us(&p, len - 64));
+}
+
+Test(pace, the_other_cards_have_their_published_figures)
+{
+    const struct chempi_personality d310 = load("dolphin-d310");
+    const struct chempi_personality d339 = load("dolphin-d339");
+    double dma_us =
+        d339.dma_setup_ns / 1e3 + (128 << 10) * 1e3 / d339.dma_bytes_per_ms;
+
+    expect_near("D310, 4 bytes, us", store_us(&d310, 4), 2.7);
+    expect_near("D310, 64 bytes, us", store_us(&d310, 64), 4.0);
+    expect_near("D310, MB/s", store_mb_per_s(&d310, 64 << 10), 76.3);
+    expect_near("D310, read, us", d310.read_ns / 1e3, 4.4);
+    expect_near("D339, MB/s", store_mb_per_s(&d339, 64 << 10), 190);
+    expect_near("D339, DMA, MB/s", (128 << 10) / dma_us, 213);
+}
+
+/* Time of one descriptor, and rate of many that are posted at once. */
+static void expect_via(const char *name, double latency_us, double mb_per_s)
+{
+    const struct chempi_personality p = load(name);
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t end_ns = chempi_pace_descriptor_at(&pace, START, false, 0);
+    uint64_t begin_ns = end_ns;
+
+    expect_near(name, (double)(end_ns - START) / 1e3, latency_us);
+    for (int i = 0; i < 100; i++)
+        end_ns = chempi_pace_descriptor_at(&pace, end_ns, false, 65536);
+    expect_near(name, 100 * 65536e3 / (double)(end_ns - begin_ns), mb_per_s);
+}
+
+Test(pace, descriptors_take_the_published_times)
+{
+    expect_via("giganet-clan", 7.5, 100);
+    expect_via("fast-ethernet", 25, 11.9);
+    expect_via("myrinet-gm", 11, 93.5);
+}
+
+Test(pace, registering_costs_what_the_table_says)
+{
+    static const struct {
+        size_t bytes;
+        double in_us;
+        double out_us;
+    } rows[] = {{4096, 6.7, 3.5},
+                {64 << 10, 27.8, 8.7},
+                {1 << 20, 366, 103},
+                {16 << 20, 5856, 1666}};
+    const struct chempi_personality p = load("giganet-clan");
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double pages = (double)rows[i].bytes / 4096;
+
+        expect_near("register, us",
+                    (p.register_ns + pages * p.register_page_ns) / 1e3,
+                    rows[i].in_us);
+        expect_near("deregister, us",
+                    (p.deregister_ns + pages * p.deregister_page_ns) / 1e3,
+                    rows[i].out_us);
+    }
+}
+
+/* --- what follows what --- */
+
+Test(pace, a_burst_in_pieces_takes_as_long_as_in_one)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t at_ns = START;
+
+    for (size_t offset = 0; offset < 65536; offset += 512)
+        at_ns = chempi_pace_store_at(&pace, at_ns, HERE, offset, 512);
+    expect_near("64 KiB in pieces, us", (double)(at_ns - START) / 1e3,
+                store_us(&p, 65536));
+}
+
+Test(pace, a_packet_elsewhere_comes_behind_and_a_barrier_is_waited_for)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t first_ns = chempi_pace_store_at(&pace, START, HERE, 0, 64);
+    uint64_t next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 640, 64);
+
+    cr_expect_eq(next_ns - first_ns, p.partial_ns);
+    chempi_pace_barrier(&pace);
+    first_ns = next_ns;
+    next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 704, 64);
+    cr_expect_eq(next_ns - first_ns, p.full_latency_ns);
+    /* After a pause long enough for an answer, too. */
+    first_ns = next_ns + p.latency_ns;
+    next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 0, 64);
+    cr_expect_eq(next_ns - first_ns, p.full_latency_ns);
+    /* And nothing arrives before it is stored. */
+    for (size_t i = 0; i < 100; i++) {
+        first_ns = next_ns + i * 50;
+        next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 64 * i, 64);
+        cr_expect_geq(next_ns + p.latency_ns, first_ns);
+    }
+}
+
+Test(pace, a_read_travels_both_ways)
+{
+    const struct chempi_personality p = load("giganet-clan");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t end_ns = chempi_pace_descriptor_at(&pace, START, true, 0);
+
+    cr_expect_eq(end_ns - START, p.doorbell_ns + 2 * p.via_latency_ns);
+    chempi_pace_collect(&pace);
+    cr_expect_eq(chempi_pace_descriptor_at(&pace, end_ns, false, 0) - end_ns,
+                 p.doorbell_ns + p.via_latency_ns);
+}
