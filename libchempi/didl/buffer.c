@@ -51,16 +51,22 @@ struct buffer {
     char *start; /* aligned; NULL when automatic */
     size_t size; /* bytes from start */
     struct chempi_list pieces;
-    struct chempi_list flushes; /* struct flush.link */
-    uint64_t ticket;            /* of the next piece */
+    struct chempi_list drains; /* struct drain.link; left > 0 */
+    uint64_t ticket;           /* of the next piece */
 };
 
-/* An MPI_Buffer_iflush that is not complete. */
+/* Somebody waits for the pieces that there are now (B4). */
+struct drain {
+    struct chempi_list link;
+    uint64_t ticket;            /* of the first piece that it is not for */
+    uint32_t left;              /* pieces to wait for */
+    struct chempi_request *req; /* to complete then, or NULL */
+};
+
+/* An MPI_Buffer_iflush. */
 struct flush {
     struct chempi_request req;
-    struct chempi_list link;
-    uint64_t ticket; /* of the first piece that it does not wait for */
-    uint32_t left;   /* pieces to wait for */
+    struct drain drain;
 };
 
 static struct chempi_list buffers;
@@ -106,7 +112,7 @@ static int attach(const void *owner, const struct chempi_session *session,
     b->user = user;
     b->user_size = size;
     chempi_list_init(&b->pieces);
-    chempi_list_init(&b->flushes);
+    chempi_list_init(&b->drains);
     if (user != MPI_BUFFER_AUTOMATIC) {
         skip = (PIECE_ALIGN - (uintptr_t)user % PIECE_ALIGN) % PIECE_ALIGN;
         b->start = (char *)user + skip;
@@ -116,16 +122,48 @@ static int attach(const void *owner, const struct chempi_session *session,
     return MPI_SUCCESS;
 }
 
-static bool is_flushed(void *arg)
+static uint32_t count_pieces(const struct buffer *b)
 {
-    const struct buffer *b = arg;
+    uint32_t count = 0;
 
-    return chempi_list_is_empty(&b->pieces);
+    CHEMPI_LIST_FOR (pos, &b->pieces)
+        count++;
+    return count;
 }
 
-static int flush(struct buffer *b)
+static void begin_drain(struct drain *d, struct buffer *b)
 {
-    return b ? chempi_progress_wait(is_flushed, b) : MPI_SUCCESS;
+    d->left = b ? count_pieces(b) : 0;
+    if (d->left == 0)
+        return;
+    d->ticket = b->ticket;
+    chempi_list_append(&b->drains, &d->link);
+}
+
+static bool is_drained(void *arg)
+{
+    const struct drain *d = arg;
+
+    return d->left == 0;
+}
+
+/* What others send meanwhile is not waited for. */
+static int flush(const void *owner)
+{
+    struct drain d = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    begin_drain(&d, find(owner));
+    chempi_lane_unlock(&chempi_lane_main);
+    rc = chempi_progress_wait(is_drained, &d);
+    if (rc) {
+        chempi_lane_lock(&chempi_lane_main);
+        if (d.left > 0)
+            chempi_list_remove(&d.link);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    return rc;
 }
 
 static int locked_attach(const void *owner,
@@ -156,7 +194,7 @@ static bool take_off(struct buffer *b)
     bool is_empty;
 
     chempi_lane_lock(&chempi_lane_main);
-    is_empty = is_flushed(b);
+    is_empty = chempi_list_is_empty(&b->pieces);
     if (is_empty)
         chempi_list_remove(&b->link);
     chempi_lane_unlock(&chempi_lane_main);
@@ -176,7 +214,7 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
         return MPI_SUCCESS;
     }
     do { /* until no other thread has sent in between */
-        rc = flush(b);
+        rc = flush(owner);
         if (rc)
             return rc;
     } while (!take_off(b));
@@ -222,17 +260,17 @@ int chempi_buffer_detach_session(struct chempi_session *session,
 
 int chempi_buffer_flush(void)
 {
-    return flush(locked_find(NULL));
+    return flush(NULL);
 }
 
 int chempi_buffer_flush_comm(struct chempi_comm *comm)
 {
-    return flush(locked_find(comm));
+    return flush(comm);
 }
 
 int chempi_buffer_flush_session(struct chempi_session *session)
 {
-    return flush(locked_find(session));
+    return flush(session);
 }
 
 /* ---- the end ---- */
@@ -240,7 +278,7 @@ int chempi_buffer_flush_session(struct chempi_session *session)
 /* Wait for a buffer's messages and forget it. */
 static void drop(struct buffer *b)
 {
-    (void)flush(b); /* fails only when the job is being ended */
+    (void)flush(b->owner); /* fails only when the job is being ended */
     chempi_lane_lock(&chempi_lane_main);
     chempi_list_remove(&b->link);
     chempi_lane_unlock(&chempi_lane_main);
@@ -327,47 +365,34 @@ static const struct chempi_request_ops flush_ops = {
     .destroy = flush_destroy,
 };
 
-static uint32_t count_pieces(const struct buffer *b)
-{
-    uint32_t count = 0;
-
-    CHEMPI_LIST_FOR (pos, &b->pieces)
-        count++;
-    return count;
-}
-
 static int iflush(const void *owner, MPI_Request *request)
 {
     struct flush *f = chempi_sys->calloc(1, sizeof(*f));
-    struct buffer *b;
 
     if (!f)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     chempi_request_init(&f->req, CHEMPI_REQUEST_FLUSH, &flush_ops, NULL, NULL);
     chempi_lane_lock(&chempi_lane_main);
-    b = find(owner);
-    f->left = b ? count_pieces(b) : 0;
-    if (f->left > 0) {
-        f->ticket = b->ticket;
-        chempi_list_append(&b->flushes, &f->link);
-    } else {
+    f->drain.req = &f->req;
+    begin_drain(&f->drain, find(owner));
+    if (f->drain.left == 0)
         chempi_request_progress(&f->req, MPI_SUCCESS);
-    }
     chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(&f->req);
     return MPI_SUCCESS;
 }
 
 /* A piece is gone. */
-static void advance_flushes(struct buffer *b, uint64_t ticket)
+static void advance_drains(struct buffer *b, uint64_t ticket)
 {
-    CHEMPI_LIST_FOR_SAFE (pos, &b->flushes) {
-        struct flush *f = CHEMPI_CONTAINER_OF(pos, struct flush, link);
+    CHEMPI_LIST_FOR_SAFE (pos, &b->drains) {
+        struct drain *d = CHEMPI_CONTAINER_OF(pos, struct drain, link);
 
-        if (ticket >= f->ticket || --f->left > 0)
+        if (ticket >= d->ticket || --d->left > 0)
             continue;
-        chempi_list_remove(&f->link);
-        chempi_request_progress(&f->req, MPI_SUCCESS);
+        chempi_list_remove(&d->link);
+        if (d->req)
+            chempi_request_progress(d->req, MPI_SUCCESS);
     }
 }
 
@@ -395,7 +420,7 @@ static void destroy_piece(struct chempi_request *req)
     bool is_own = piece->buffer->start == NULL;
 
     chempi_list_remove(&piece->link);
-    advance_flushes(piece->buffer, piece->ticket);
+    advance_drains(piece->buffer, piece->ticket);
     chempi_p2p_fini(req);
     chempi_request_recycle(req);
     if (is_own)

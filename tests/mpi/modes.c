@@ -167,6 +167,38 @@ static void buffered_is_local(void)
     }
 }
 
+/* A flush waits for the messages before it only: the one after it is received
+ * when the flush is known to be over. */
+static void flush_is_for_earlier_ones(void)
+{
+    enum { LEN = 1 << 20 };
+    int size = 2 * (LEN + MPI_BSEND_OVERHEAD);
+    char *data = check_alloc(LEN);
+    void *space = check_alloc((size_t)size);
+    MPI_Request flush;
+
+    if (check_rank() == 0) {
+        MPI_Buffer_attach(space, size);
+        MPI_Bsend(data, LEN, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
+        MPI_Buffer_iflush(&flush);
+        MPI_Bsend(data, LEN, MPI_BYTE, 1, TAG + 1, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, TAG + 2, MPI_COMM_WORLD);
+        MPI_Wait(&flush, MPI_STATUS_IGNORE);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, TAG + 3, MPI_COMM_WORLD);
+        MPI_Buffer_flush();
+        MPI_Buffer_detach(&space, &size);
+    } else if (check_rank() == 1) {
+        static const int lens[] = {0, LEN, 0, LEN};
+        static const int tags[] = {TAG + 2, TAG, TAG + 3, TAG + 1};
+
+        for (int i = 0; i < 4; i++)
+            MPI_Recv(data, lens[i], MPI_BYTE, 0, tags[i], MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+    }
+    free(space);
+    free(data);
+}
+
 /* Asking for more than the attached buffer holds is an error. */
 static void buffered_overflow(void)
 {
@@ -202,6 +234,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < SIZE_COUNT; i++)
         synchronous_waits(sizes[i]);
     buffered_is_local();
+    flush_is_for_earlier_ones();
     buffered_overflow();
     return check_finish();
 }
