@@ -6,6 +6,8 @@ import shutil
 
 LATENCY_SIZES = "0 1 8 64 256 1k 4k".split()
 BANDWIDTH_SIZES = "64k 256k 1M 4M".split()
+SCIVIA_SIZES = "0 1 8 32 64".split()
+SCIVIA_BANDWIDTH_SIZES = "1M".split()
 COLLECTIVE_SIZES = "8 1k 64k 1M".split()
 MATCHING_COUNTS = "10 100 1000 10000".split()
 CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
@@ -34,6 +36,7 @@ class Group:
     point_ms: float = 20.0
     quick: bool = True      # part of --quick
     peers: bool = True      # False: measured against itself or a fixed limit
+    against: str = ""       # "shm": compared with our own shared memory only
 
 
 def groups():
@@ -76,6 +79,21 @@ def groups():
               budget_s=60),
         Group("idle", "CPU of 16 ranks blocked in MPI_Recv", "idle", ["10"],
               ranks=16, rounds=1, quick_rounds=1, budget_s=60, peers=False),
+        Group("scivia", "latency, SCI adapters, two nodes (against our shm)",
+              "latency", SCIVIA_SIZES, transport="scivia", against="shm",
+              target=1.5),
+        Group("scivia-bandwidth",
+              "bandwidth, SCI adapters, two nodes (against our shm)",
+              "bandwidth", ["one", "16", *SCIVIA_BANDWIDTH_SIZES],
+              transport="scivia", against="shm", target=1 / 0.9),
+        Group("scivia-rate",
+              "message rate, SCI adapters, two nodes (against our shm)",
+              "bandwidth", ["rate", "64", "8"], transport="scivia",
+              against="shm", rounds=5, quick=False),
+        Group("scivia-curve",
+              "latency by size, SCI adapters (against our shm)", "latency",
+              CURVE_SIZES, transport="scivia", against="shm", rounds=3,
+              quick=False),
         Group("shm-both", "both ways at a time, shared memory", "bandwidth",
               ["both", "16", *BANDWIDTH_SIZES], rounds=5, quick=False),
         Group("shm-pairs", "two pairs, shared memory, 4 ranks", "bandwidth",
@@ -105,6 +123,7 @@ class Contender:
     tcp_words: list
     tcp_env: dict
     crowded_words: list  # for more ranks than cores
+    scivia_words: list = dataclasses.field(default_factory=list)
 
     def command(self, group, program):
         words = list(self.mpiexec)
@@ -112,6 +131,8 @@ class Contender:
             words += self.crowded_words
         if group.transport == "tcp":
             words += self.tcp_words
+        if group.transport == "scivia":
+            words += self.scivia_words
         return [*words, "-n", str(group.ranks), str(program), *group.args]
 
     def environment(self, group):
@@ -122,9 +143,16 @@ class Contender:
         return env
 
 
-def ours(mpicc, mpiexec):
+def ours(mpicc, mpiexec, tables=""):
+    """tables: folder with those of scivia.yaml, where they are needed."""
+    scivia = ["--virtual", "n0,n1", "--network", str(tables)] if tables else []
     return Contender("chempi", [str(mpicc)], [str(mpiexec)], {},
-                     ["--virtual", "2"], {}, [])
+                     ["--virtual", "2"], {}, [], scivia)
+
+
+def ourselves(mpicc, mpiexec):
+    """What groups "against" shm are compared with: us on one node."""
+    return Contender("shm", [str(mpicc)], [str(mpiexec)], {}, [], {}, [])
 
 
 def peers():

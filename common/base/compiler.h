@@ -31,6 +31,9 @@
 
 #define CHEMPI_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
+/* Fetch a cache line that will be read soon; a hint. */
+#define CHEMPI_PREFETCH(p) __builtin_prefetch(p)
+
 /* Fetch a cache line that will be written soon; a hint. On x86 the builtin
  * would not ask for ownership unless told the exact processor. */
 #if defined(__x86_64__)

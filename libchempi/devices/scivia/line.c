@@ -148,10 +148,15 @@ void chempi_scivia_line_wake(struct scivia_ep *ep)
 {
     if (ep->is_broken || ep->is_gone || !ep->is_tx_open)
         return;
-    if (atomic_load_explicit(&ep->in->told.mode, memory_order_relaxed) !=
-        SCIVIA_MODE_POLLED)
-        ring(ep);
-    if (!ep->is_broken) /* a link that is down shows elsewhere */
+    /* Its fence stands between the line and the look at the mode. */
+    (void)chempi_sci_interrupt_trigger(ep->at, 0); /* a link that is down
+                                                      shows elsewhere */
+    if (CHEMPI_LIKELY(
+            atomic_load_explicit(&ep->in->told.mode, memory_order_relaxed) ==
+            SCIVIA_MODE_POLLED))
+        return;
+    ring(ep);
+    if (!ep->is_broken)
         (void)chempi_sci_interrupt_trigger(ep->at, 0);
 }
 
@@ -180,6 +185,16 @@ int chempi_scivia_line_put_span(struct scivia_ep *ep, const void *src,
                offsetof(struct scivia_pair, data) +
                    (span->pos & (SCIVIA_DATA_BYTES - 1)),
                src, len);
+}
+
+/* Where the payload of the next message of this size will go. (The peer may be
+ * polling the next line, which had better stay with it.) */
+static void expect(const struct scivia_ep *ep, uint32_t len)
+{
+    chempi_sci_expect(ep->out,
+                      offsetof(struct scivia_pair, data) +
+                          (span_start(ep, len) & (SCIVIA_DATA_BYTES - 1)),
+                      len);
 }
 
 /* --- sending --- */
@@ -217,7 +232,11 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
     line.body.eager.env = *env;
     rc = chempi_scivia_line_put_span(ep, data, (uint32_t)len,
                                      &line.body.eager.span);
-    return rc ? rc : chempi_scivia_line_send(ep, &line);
+    if (rc == 0)
+        rc = chempi_scivia_line_send(ep, &line);
+    if (CHEMPI_LIKELY(rc == 0))
+        expect(ep, (uint32_t)len);
+    return rc;
 }
 
 int chempi_scivia_line_inject(struct chempi_ep *base,
@@ -372,6 +391,8 @@ int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
         struct scivia_line line; /* a private copy */
         const char *why;
 
+        /* Payload, if there is any, most likely begins here. */
+        CHEMPI_PREFETCH(ep->in->data + (ep->rx_data & (SCIVIA_DATA_BYTES - 1)));
         memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
         atomic_signal_fence(memory_order_seq_cst); /* read once */
         ep->rx_head++;

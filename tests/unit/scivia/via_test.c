@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/sys.h"
 #include "tests/unit/scivia/duo.h"
 #include "tests/unit/services/rig.h"
 
@@ -627,6 +628,113 @@ Test(completion, a_queue_joins_several_vis)
     for (unsigned i = 0; i < 3; i++)
         chempi_via_vi_destroy(vis[i]);
     cr_expect_eq(chempi_via_cq_destroy(cq), 0);
+    duo_close(&b.duo);
+}
+
+/* --- both engines --- */
+
+static struct chempi_sys real_sys;
+static struct chempi_via_cq *helper; /* of side b */
+static unsigned helped_after;        /* writes of a */
+
+/* Side b looks at its completion queue while a writes. */
+static ssize_t write_and_look(pid_t pid, const struct iovec *local,
+                              unsigned long local_count,
+                              const struct iovec *remote,
+                              unsigned long remote_count, unsigned long flags)
+{
+    bool is_recv;
+
+    if (helper && helped_after-- == 0)
+        (void)chempi_via_cq_done(helper, &is_recv);
+    return real_sys.process_vm_writev(pid, local, local_count, remote,
+                                      remote_count, flags);
+}
+
+/* A VI of b with a completion queue, connected from a. */
+static void connect_helped(struct bench *b, struct chempi_via_vi **client)
+{
+    struct chempi_via_attributes attributes = {
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION};
+    struct chempi_via_vi *server;
+
+    cr_assert_eq(chempi_via_cq_create(b->duo.b.adapter, &helper), 0);
+    attributes.ptag = b->pair.tag_a;
+    cr_assert_eq(chempi_via_vi_create(b->duo.a.adapter, &attributes, client),
+                 0);
+    attributes.ptag = b->pair.tag_b;
+    attributes.recv_cq = helper;
+    cr_assert_eq(chempi_via_vi_create(b->duo.b.adapter, &attributes, &server),
+                 0);
+    cr_assert_eq(chempi_via_connect_request(*client, b->duo.a.link, 1), 0);
+    duo_pump(&b->duo);
+    cr_assert_eq(chempi_via_connect_accept(
+                     chempi_via_connect_next(b->duo.b.adapter), server),
+                 0);
+    duo_pump(&b->duo);
+}
+
+static struct chempi_sys look_while_writing(void)
+{
+    struct chempi_sys sys = real_sys = *chempi_sys;
+
+    sys.process_vm_writev = write_and_look;
+    return sys;
+}
+
+Test(share, both_engines_move_a_large_write_once)
+{
+    const struct chempi_sys *before = chempi_sys;
+    struct chempi_sys sys = look_while_writing();
+    struct chempi_via_descriptor d;
+    struct chempi_via_vi *client;
+    struct bench b;
+    uint64_t moved_a;
+    uint64_t moved_b;
+
+    start(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
+    connect_helped(&b, &client);
+    for (unsigned round = 0; round < 3; round++) {
+        fill(from, LEN, round);
+        memset(to, 0, LEN);
+        helped_after = round;
+        d = write_to(&b);
+        d.segments[0].len = LEN;
+        chempi_sys = &sys;
+        cr_assert_eq(chempi_via_post_send(client, &d), 0);
+        chempi_sys = before;
+        cr_expect_eq(finish(&b, client)->status, 0);
+        cr_expect_arr_eq(to, from, LEN);
+    }
+    moved_a = chempi_adapter_counters(b.duo.a.adapter)->bytes_moved;
+    moved_b = chempi_adapter_counters(b.duo.b.adapter)->bytes_moved;
+    cr_expect_gt(moved_b, LEN);
+    cr_expect_eq(moved_a + moved_b, 3 * LEN);
+    cr_expect_eq(chempi_adapter_counters(b.duo.b.adapter)->refused, 0);
+    duo_close(&b.duo);
+}
+
+Test(share, what_the_other_engine_cannot_read_is_written)
+{
+    const struct chempi_sys *before = chempi_sys;
+    struct chempi_sys sys;
+    struct chempi_via_descriptor d;
+    struct chempi_via_vi *client;
+    struct bench b;
+
+    start(&b, CHEMPI_VIA_RELIABLE_RECEPTION);
+    connect_helped(&b, &client);
+    rig_fail(RIG_READV, 2, EFAULT, 0);
+    sys = look_while_writing();
+    helped_after = 0;
+    d = write_to(&b);
+    d.segments[0].len = LEN;
+    chempi_sys = &sys;
+    cr_assert_eq(chempi_via_post_send(client, &d), 0);
+    cr_expect_eq(finish(&b, client)->status, 0);
+    chempi_sys = before;
+    cr_expect_arr_eq(to, from, LEN);
+    rig_reset();
     duo_close(&b.duo);
 }
 

@@ -339,7 +339,7 @@ bool chempi_adapter_is_busy(const struct chempi_adapter *adapter)
         const struct chempi_via_vi *vi =
             CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link);
 
-        if (!vi->is_bouncing)
+        if (!vi->is_bouncing && !vi->share.is_waiting)
             return true; /* else the other side answers */
     }
     return !chempi_list_is_empty(&adapter->downs);

@@ -33,6 +33,7 @@
 #define ADAPTER_HELD_MAX 8u    /* packets held back: the stream buffers */
 #define ADAPTER_LATE_MAX 8u    /* services that a descriptor is late */
 #define ADAPTER_BOUNCE_BYTES 65536u
+#define ADAPTER_SHARE_MIN 65536u /* bytes that two engines move together */
 
 /* --- in shared memory --- */
 
@@ -48,6 +49,7 @@ struct adapter_page {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t armed;
     _Atomic uint64_t notified_ns; /* when it was waked last; monotonic clock */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t completions;
+    _Atomic uint32_t jobs; /* offered to any VI of this adapter; share.c */
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t
         interrupts[CHEMPI_SCI_INTERRUPT_MAX];
     _Alignas(CHEMPI_CACHE_LINE) struct chempi_tpt_entry table[];
@@ -75,6 +77,19 @@ struct vi_result {
     uint32_t reserved;
 };
 
+/* A large RDMA write by the peer, for both sides to move; see share.c. */
+struct vi_job {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t number; /* odd: open */
+    uint32_t from_handle;
+    uint64_t from;
+    uint64_t to;
+    uint64_t len;
+    uint32_t to_handle;
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t claim; /* number, chunk */
+    _Atomic uint32_t helped; /* chunks that the owner of the page moved */
+    _Atomic uint32_t failed; /* one that it could not, plus one */
+};
+
 /*
  * One per VI: its receive queue, consumed by the peer VI.
  *   V1  posted - done <= CHEMPI_VIA_DEPTH; free-running
@@ -88,6 +103,7 @@ struct vi_page {
     _Atomic uint32_t is_broken;
     _Alignas(CHEMPI_CACHE_LINE) struct vi_slot slots[CHEMPI_VIA_DEPTH];
     struct vi_result results[CHEMPI_VIA_DEPTH];
+    struct vi_job job;
 };
 
 /* --- words on a socket --- */
@@ -201,6 +217,17 @@ struct chempi_sci_remote {
     struct held_packet held[ADAPTER_HELD_MAX];
 };
 
+/* The active side's view of its job. */
+struct vi_share {
+    bool is_open;
+    bool is_claimed; /* all chunks are somebody's */
+    bool is_waiting; /* counted in adapter->share_waits */
+    uint32_t number;
+    uint32_t mine;
+    uint32_t theirs;
+    int status;
+};
+
 struct chempi_via_vi {
     struct chempi_list link;
     struct chempi_adapter *adapter;
@@ -228,6 +255,8 @@ struct chempi_via_vi {
     struct chempi_list active_link; /* in adapter->active */
     bool is_running;
     uint32_t cq_turn;
+    struct vi_share share;
+    uint32_t job_seen;
 };
 
 struct chempi_via_cq {
@@ -284,6 +313,8 @@ struct chempi_adapter {
     struct chempi_list active; /* VIs with sends to execute */
     struct chempi_list requests;
     bool is_serving;
+    uint32_t share_waits; /* VIs whose head waits for the other side */
+    uint32_t jobs_seen;
 };
 
 /* Store the error and its words. */
@@ -343,6 +374,20 @@ void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text);
 /* Execute what can be; returns events. */
 int chempi_queue_run(struct chempi_via_vi *vi);
 void chempi_queue_flush(struct chempi_via_vi *vi);
+
+/* May this descriptor be (or is it being) moved by both sides? */
+bool chempi_share_fits(const struct chempi_via_vi *vi,
+                       const struct chempi_via_descriptor *descriptor,
+                       uint64_t len);
+/* Begin or go on. -EINPROGRESS: the other side has chunks; or the result. */
+int chempi_share_run(struct chempi_via_vi *vi,
+                     const struct chempi_via_descriptor *descriptor,
+                     const struct vi_piece *remote, uint64_t len);
+bool chempi_share_is_settled(const struct chempi_via_vi *vi);
+void chempi_share_close(struct chempi_via_vi *vi);
+/* Move chunks of what others offer to VIs of this completion queue. */
+void chempi_share_help(struct chempi_adapter *adapter,
+                       const struct chempi_via_cq *cq);
 
 /* Begin or go on moving the head descriptor through the bounce area.
  * -EINPROGRESS, or the result. */

@@ -143,6 +143,12 @@ static int move(struct chempi_via_vi *vi, const struct chempi_via_descriptor *d,
 
     if (len == 0)
         return 0;
+    if (!vi->at->is_cma_refused && chempi_share_fits(vi, d, len)) {
+        rc = chempi_share_run(vi, d, pieces, len);
+        if (rc != -EPERM && rc != -ENOSYS)
+            return rc == -ESRCH ? -ECONNRESET : rc;
+        vi->at->is_cma_refused = true; /* from now on */
+    }
     if (!vi->at->is_cma_refused) {
         for (uint32_t i = 0; i < d->segment_count; i++) {
             local[i].iov_base = d->segments[i].addr;
@@ -266,6 +272,7 @@ static int execute_rdma(struct chempi_via_vi *vi,
 static void finish(struct chempi_via_vi *vi, struct chempi_via_descriptor *d,
                    int status)
 {
+    chempi_share_close(vi);
     chempi_list_remove(&d->link);
     d->status = status;
     chempi_list_append(&vi->sent, &d->link);
@@ -321,6 +328,9 @@ int chempi_queue_run(struct chempi_via_vi *vi)
     int events = 0;
 
     if (vi->is_running || vi->is_bouncing)
+        return 0;
+    if (vi->share.is_waiting && !chempi_share_is_settled(vi) &&
+        chempi_via_vi_state(vi) == CHEMPI_VIA_CONNECTED)
         return 0;
     vi->is_running = true;
     while (!chempi_list_is_empty(&vi->sends)) {
@@ -548,10 +558,28 @@ static bool has_received(const struct chempi_via_vi *vi)
             !chempi_list_is_empty(&vi->receives));
 }
 
+static void CHEMPI_NOINLINE run_shared(struct chempi_adapter *adapter)
+{
+    CHEMPI_LIST_FOR_SAFE (node, &adapter->active) {
+        struct chempi_via_vi *vi =
+            CHEMPI_CONTAINER_OF(node, struct chempi_via_vi, active_link);
+
+        if (vi->share.is_waiting)
+            (void)chempi_queue_run(vi);
+    }
+}
+
 struct chempi_via_vi *chempi_via_cq_done(struct chempi_via_cq *cq,
                                          bool *is_recv)
 {
     struct chempi_adapter *adapter = cq->adapter;
+
+    if (CHEMPI_UNLIKELY(
+            atomic_load_explicit(&adapter->page->jobs, memory_order_relaxed) !=
+            adapter->jobs_seen))
+        chempi_share_help(adapter, cq);
+    if (CHEMPI_UNLIKELY(adapter->share_waits))
+        run_shared(adapter);
     uint32_t now =
         atomic_load_explicit(&adapter->page->completions, memory_order_acquire);
 

@@ -493,11 +493,29 @@ int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
     return 0;
 }
 
-void chempi_sci_store_barrier(struct chempi_sci_remote *remote)
+/* The emulated link is a cache line that moves from core to core. It may as
+ * well begin to move early. */
+void chempi_sci_expect(const struct chempi_sci_remote *remote, uint64_t offset,
+                       size_t len)
 {
-    while (remote->held_count)
+    if (CHEMPI_UNLIKELY(!is_good(remote, offset, len)))
+        return;
+    for (size_t at = 0; at < len; at += LINE)
+        CHEMPI_PREFETCH_WRITE(remote->memory + offset + at);
+}
+
+/* What is stored from now on becomes visible after what was stored before. */
+static inline void flush(struct chempi_sci_remote *remote)
+{
+    while (CHEMPI_UNLIKELY(remote->held_count))
         deliver_any(remote);
     chempi_pace_barrier(&remote->at->adapter->pace);
+    atomic_thread_fence(memory_order_release);
+}
+
+void chempi_sci_store_barrier(struct chempi_sci_remote *remote)
+{
+    flush(remote);
     atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -511,7 +529,7 @@ int chempi_sci_sequence_start(struct chempi_sci_remote *remote)
 
 int chempi_sci_sequence_check(struct chempi_sci_remote *remote)
 {
-    chempi_sci_store_barrier(remote);
+    flush(remote);
     if (CHEMPI_UNLIKELY(remote->status < 0))
         return out_of_range(remote, 0, 0);
     if (CHEMPI_LIKELY(!remote->has_error))

@@ -77,10 +77,14 @@ int chempi_sci_sequence_start(struct chempi_sci_remote *remote);
  */
 int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
                     const void *src, size_t len);
+/* A hint: stores to [offset, offset + len) will follow. Changes nothing. */
+void chempi_sci_expect(const struct chempi_sci_remote *remote, uint64_t offset,
+                       size_t len);
 /* Wait until all packets have arrived or been lost: packets of later stores
  * come after them. Includes a full fence. */
 void chempi_sci_store_barrier(struct chempi_sci_remote *remote);
-/* A barrier; then 0: all packets since the start have arrived; -EAGAIN: do it
+/* Wait as a barrier does, but without its fence: later loads may come before
+ * the stores. Then 0: all packets since the start have arrived; -EAGAIN: do it
  * again; -ENOTCONN. */
 int chempi_sci_sequence_check(struct chempi_sci_remote *remote);
 /* start, copy and check until it is done, at most `tries` times. -EIO: errors
