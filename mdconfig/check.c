@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/compiler.h"
 #include "common/table/envelope.h"
 #include "common/table/known.h"
 #include "mdconfig/circle.h"
@@ -14,8 +15,9 @@
 
 #define SAME_KIND_MAX 8u /* findings of one kind before they are summed up */
 #define NAMES_LEN 160
-#define CIRCLE_LEN 512 /* bytes of a circle in words */
-#define JUMP_MAX 2.0   /* ratio of times on both sides of a limit */
+#define CIRCLE_LEN 512  /* bytes of a circle in words */
+#define SPREAD_MAX 0.25 /* of a figure; beyond it a note */
+#define JUMP_MAX 2.0    /* ratio of times on both sides of a limit */
 
 static void add(struct chempi_check *c, enum chempi_check_level level,
                 char *text)
@@ -109,6 +111,30 @@ static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
     }
 }
 
+/* Figures that a measurement has not told well. */
+static void check_spreads(struct chempi_check *c, const struct chempi_desc *d,
+                          const struct chempi_desc_network *n)
+{
+    for (size_t i = 0; i < n->protocol_count; i++) {
+        const struct chempi_desc_protocol *p = &n->protocols[i];
+        const double spreads[] = {p->latency_spread, p->bw_spread,
+                                  p->cost_spread};
+        static const char *const names[] = {"latency", "bandwidth", "cost"};
+
+        for (size_t k = 0; k < CHEMPI_ARRAY_LEN(spreads); k++) {
+            if (spreads[k] > SPREAD_MAX)
+                add(c, CHEMPI_CHECK_NOTE,
+                    chempi_arena_format(
+                        &c->arena,
+                        "%s:%zu:%zu: network %s: the %s of %s is known to "
+                        "%.0f %% only; measure it again when the nodes have "
+                        "less to do",
+                        d->file, n->line, n->column, n->name, names[k], p->name,
+                        spreads[k] * 100));
+        }
+    }
+}
+
 /* Figures that nobody has measured. */
 static void check_figures(struct chempi_check *c, const struct chempi_desc *d,
                           const struct chempi_desc_network *n)
@@ -168,6 +194,7 @@ static void check_networks(struct chempi_check *c, const struct chempi_graph *g)
         check_device(c, d, n);
         check_protocols(c, d, n);
         check_figures(c, d, n);
+        check_spreads(c, d, n);
     }
     free(members);
 }

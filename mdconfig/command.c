@@ -34,6 +34,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--local", &line->local},
         {"--strict", &line->strict},
         {"--dot", &line->dot},
+        {"--virtual", &line->is_virtual},
     };
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(flags); i++) {
@@ -55,6 +56,8 @@ static const char **value_of(struct chempi_command_line *line, const char *word)
         {"-o", &line->output},           {"--from", &line->from},
         {"--size", &line->size},         {"--hosts", &line->hosts},
         {"--scontrol", &line->scontrol}, {"--topology", &line->topology},
+        {"--network", &line->network},   {"--seconds", &line->seconds},
+        {"--pairs", &line->pairs},       {"--scratch", &line->scratch},
     };
     size_t i = 0;
 

@@ -36,6 +36,7 @@ chempi_command_fn chempi_command_diff;
 chempi_command_fn chempi_command_graph;
 chempi_command_fn chempi_command_plot;
 chempi_command_fn chempi_command_import;
+chempi_command_fn chempi_command_calibrate;
 
 #define CHEMPI_COMMAND_ARGUMENTS_MAX 4
 
@@ -49,6 +50,11 @@ struct chempi_command_line {
     const char *hosts;    /* --hosts */
     const char *scontrol; /* --scontrol */
     const char *topology; /* --topology */
+    const char *network;  /* --network */
+    const char *seconds;  /* --seconds */
+    const char *pairs;    /* --pairs */
+    const char *scratch;  /* --scratch */
+    bool is_virtual;
     bool local;
     bool dot;
     bool alone;

@@ -45,6 +45,9 @@ struct chempi_desc_protocol {
     double cost_us;
     uint64_t min_len;
     uint64_t max_len;
+    double latency_spread; /* of measurements, as a fraction; 0: unknown */
+    double bw_spread;
+    double cost_spread;
     bool is_default; /* a figure is missing and the default stands in */
 };
 

@@ -31,6 +31,11 @@ static const struct chempi_command commands[] = {
      "[-o FILE] [--local] [--hosts FILE] [--scontrol FILE] [--topology FILE]",
      "make a first description from this machine, a hosts file, or Slurm's",
      chempi_command_import},
+    {"calibrate",
+     "[-o FILE] [--network NAME] [--seconds S] [--pairs N] [--scratch DIR]\n"
+     "      [--virtual] FILE",
+     "measure the networks and put the figures into the description",
+     chempi_command_calibrate},
 };
 
 static void print_help(FILE *out)
@@ -48,11 +53,12 @@ static void print_help(FILE *out)
 
 static int usage_error(const char *word)
 {
-    (void)fprintf(stderr,
-                  "mdconfig: expected a command (compile, check, show, "
-                  "explain, diff, graph, plot, import), found %s%s%s; try "
-                  "mdconfig --help\n",
-                  word ? "'" : "", word ? word : "none", word ? "'" : "");
+    (void)fprintf(
+        stderr,
+        "mdconfig: expected a command (compile, check, show, "
+        "explain, diff, graph, plot, import, calibrate), found %s%s%s; try "
+        "mdconfig --help\n",
+        word ? "'" : "", word ? word : "none", word ? "'" : "");
     return CHEMPI_COMMAND_USAGE;
 }
 

@@ -44,7 +44,7 @@ static int read_forward_cost(struct chempi_reader *r, chempi_yaml_value value,
                              void *target)
 {
     (void)target;
-    return chempi_reader_time(r, value, false, &r->desc->forward_us);
+    return chempi_reader_time(r, value, false, &r->desc->forward_us, NULL);
 }
 
 static int read_chunk(struct chempi_reader *r, chempi_yaml_value value,
@@ -120,7 +120,7 @@ static int read_forward(struct chempi_reader *r, chempi_yaml_value value,
         return chempi_yaml_fail(r->yaml, value, r->err,
                                 "expected 'gateway: true' beside 'forward', "
                                 "found a node that is no gateway");
-    return chempi_reader_time(r, value, false, &node->forward_us);
+    return chempi_reader_time(r, value, false, &node->forward_us, NULL);
 }
 
 static int add_nodes(struct chempi_reader *r, chempi_yaml_value at,

@@ -168,13 +168,36 @@ int chempi_reader_size(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 #define TIME_MAX_US 1e9
+#define FIGURE_MAX 64 /* bytes of a figure without its spread */
+
+/* The text of a figure, and its spread unless NULL. */
+static int read_figure(struct chempi_reader *r, chempi_yaml_value value,
+                       const char *what, char text[FIGURE_MAX], double *spread)
+{
+    const char *whole = "";
+    double ignored = 0;
+    int rc = chempi_reader_text(r, value, what, &whole);
+
+    if (rc)
+        return rc;
+    rc = chempi_text_split_spread(whole, text, FIGURE_MAX, &ignored);
+    if (rc == -EINVAL)
+        return chempi_yaml_expected(r->yaml, value, r->err,
+                                    "a spread such as '± 4 %' behind the "
+                                    "figure");
+    if (rc || (ignored > 0 && !spread))
+        return chempi_yaml_expected(r->yaml, value, r->err, what);
+    if (spread)
+        *spread = ignored;
+    return 0;
+}
 
 int chempi_reader_time(struct chempi_reader *r, chempi_yaml_value value,
-                       bool positive, double *out)
+                       bool positive, double *out, double *spread)
 {
-    const char *text = "";
+    char text[FIGURE_MAX] = "";
     double us;
-    int rc = chempi_reader_text(r, value, "a time such as 12 us", &text);
+    int rc = read_figure(r, value, "a time such as 12 us", text, spread);
 
     if (rc)
         return rc;
@@ -197,12 +220,12 @@ int chempi_reader_time(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 int chempi_reader_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
-                            double *out)
+                            double *out, double *spread)
 {
-    const char *text = "";
+    char text[FIGURE_MAX] = "";
     double bw;
     int rc =
-        chempi_reader_text(r, value, "a bandwidth such as 87.7 MB/s", &text);
+        read_figure(r, value, "a bandwidth such as 87.7 MB/s", text, spread);
 
     if (rc)
         return rc;

@@ -41,11 +41,12 @@ int chempi_reader_pattern(struct chempi_reader *r, chempi_yaml_value value,
                           const char *what, struct chempi_pattern *out);
 int chempi_reader_size(struct chempi_reader *r, chempi_yaml_value value,
                        uint64_t *out);
-/* Times from 0, or above 0 when `positive`, to 1000 s. */
+/* Times from 0, or above 0 when `positive`, to 1000 s. With `spread` the
+ * figure may say how far measurements of it lay apart. */
 int chempi_reader_time(struct chempi_reader *r, chempi_yaml_value value,
-                       bool positive, double *out);
+                       bool positive, double *out, double *spread);
 int chempi_reader_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
-                            double *out);
+                            double *out, double *spread);
 /* One word of a list; *out is its index. */
 int chempi_reader_choice(struct chempi_reader *r, chempi_yaml_value value,
                          const char *what, const char *const *words,

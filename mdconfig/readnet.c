@@ -111,7 +111,8 @@ static int read_latency(struct chempi_reader *r, chempi_yaml_value value,
     struct figures *f = target;
 
     f->has_latency = true;
-    return chempi_reader_time(r, value, true, &f->protocol.latency_us);
+    return chempi_reader_time(r, value, true, &f->protocol.latency_us,
+                              &f->protocol.latency_spread);
 }
 
 static int read_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
@@ -120,7 +121,8 @@ static int read_bandwidth(struct chempi_reader *r, chempi_yaml_value value,
     struct figures *f = target;
 
     f->has_bandwidth = true;
-    return chempi_reader_bandwidth(r, value, &f->protocol.bw_bytes_per_us);
+    return chempi_reader_bandwidth(r, value, &f->protocol.bw_bytes_per_us,
+                                   &f->protocol.bw_spread);
 }
 
 static int read_cost(struct chempi_reader *r, chempi_yaml_value value,
@@ -128,7 +130,8 @@ static int read_cost(struct chempi_reader *r, chempi_yaml_value value,
 {
     struct figures *f = target;
 
-    return chempi_reader_time(r, value, false, &f->protocol.cost_us);
+    return chempi_reader_time(r, value, false, &f->protocol.cost_us,
+                              &f->protocol.cost_spread);
 }
 
 static int read_min(struct chempi_reader *r, chempi_yaml_value value,

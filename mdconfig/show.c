@@ -165,13 +165,18 @@ static void show_protocol(const struct chempi_desc_protocol *p, FILE *out)
     char low[CHEMPI_TEXT_QUANTITY_MAX];
     char high[CHEMPI_TEXT_QUANTITY_MAX];
 
-    (void)fprintf(out, "    %-14s %10s %12s, %s per message, %s .. %s%s\n",
+    (void)fprintf(out, "    %-14s %10s %12s, %s per message, %s .. %s%s",
                   p->name, chempi_text_put_time(latency, p->latency_us),
                   chempi_text_put_bandwidth(bandwidth, p->bw_bytes_per_us),
                   chempi_text_put_time(cost, p->cost_us),
                   chempi_text_put_size(low, p->min_len),
                   chempi_text_put_size(high, p->max_len),
                   p->is_default ? " (default figures)" : "");
+    if (p->latency_spread > 0 || p->bw_spread > 0 || p->cost_spread > 0)
+        (void)fprintf(out, " (measured to %.2g, %.2g and %.2g %%)",
+                      p->latency_spread * 100, p->bw_spread * 100,
+                      p->cost_spread * 100);
+    (void)fprintf(out, "\n");
 }
 
 /* Networks beyond this many are counted only. */

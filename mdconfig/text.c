@@ -151,6 +151,38 @@ int chempi_text_bandwidth(const char *text, double *bytes_per_us)
                          CHEMPI_ARRAY_LEN(bandwidth_units), bytes_per_us);
 }
 
+#define SPREAD_MAX 10.0 /* 1000 % */
+
+int chempi_text_split_spread(const char *text, char *figure, size_t size,
+                             double *spread)
+{
+    static const char *const signs[] = {"\xc2\xb1", "+-"};
+    const char *sign = NULL;
+    const char *rest = "";
+    size_t len = strlen(text);
+    double percent = 0;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(signs) && !sign; i++) {
+        sign = strstr(text, signs[i]);
+        rest = sign ? sign + strlen(signs[i]) : "";
+    }
+    if (sign) {
+        while (*rest == ' ')
+            rest++;
+        if (split_number(rest, &percent, &rest) != 0 || strcmp(rest, "%") != 0)
+            return -EINVAL;
+        len = (size_t)(sign - text);
+        while (len > 0 && text[len - 1] == ' ')
+            len--;
+    }
+    if (len >= size || percent / 100 > SPREAD_MAX)
+        return -ERANGE;
+    memcpy(figure, text, len);
+    figure[len] = '\0';
+    *spread = percent / 100;
+    return 0;
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
@@ -212,6 +244,49 @@ const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
         put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us, "MB/s");
     else
         put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us * 1e3, "kB/s");
+    return buf;
+}
+
+/* The unit of a quantity in words, or NULL when it is none. */
+static const struct unit *unit_of(const char *text, const struct unit *units,
+                                  size_t count)
+{
+    const char *rest;
+    double number;
+
+    if (split_number(text, &number, &rest) != 0 || !*rest)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rest, units[i].name) == 0)
+            return &units[i];
+    }
+    return NULL;
+}
+
+const char *chempi_text_put_time_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                      double us, const char *model)
+{
+    const struct unit *unit =
+        unit_of(model, time_units, CHEMPI_ARRAY_LEN(time_units));
+
+    /* Three decimals must be enough for it. */
+    if (!unit || us / unit->factor < 0.1)
+        return chempi_text_put_time(buf, us);
+    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / unit->factor, unit->name);
+    return buf;
+}
+
+const char *chempi_text_put_bandwidth_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                           double bytes_per_us,
+                                           const char *model)
+{
+    const struct unit *unit =
+        unit_of(model, bandwidth_units, CHEMPI_ARRAY_LEN(bandwidth_units));
+
+    if (!unit || bytes_per_us / unit->factor < 0.1)
+        return chempi_text_put_bandwidth(buf, bytes_per_us);
+    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us / unit->factor,
+               unit->name);
     return buf;
 }
 

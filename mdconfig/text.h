@@ -25,6 +25,15 @@ int chempi_text_time(const char *text, double *us);
  * Mbit/s, Gbit/s, Tbit/s. */
 int chempi_text_bandwidth(const char *text, double *bytes_per_us);
 
+/*
+ * A figure that was measured, with its spread: "31.2 us ± 4 %", or "+-"
+ * in place of the sign. Copies what stands before the sign; *spread is a
+ * fraction, 0 without any. 0, or -EINVAL: what follows the sign is no
+ * percentage; -ERANGE: too long, or beyond 1000 %.
+ */
+int chempi_text_split_spread(const char *text, char *figure, size_t size,
+                             double *spread);
+
 /* The units of each kind in words, for messages. */
 extern const char chempi_text_size_units[];
 extern const char chempi_text_time_units[];
@@ -38,6 +47,14 @@ const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX], double us);
 /* "87.7 MB/s" */
 const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
                                       double bytes_per_us);
+
+/* A time or a bandwidth in the unit that `model` uses, or, when that is no
+ * such quantity, in the one that the functions above choose. */
+const char *chempi_text_put_time_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                      double us, const char *model);
+const char *chempi_text_put_bandwidth_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                           double bytes_per_us,
+                                           const char *model);
 
 /* "s" unless the number is one. */
 const char *chempi_text_plural(uint64_t number);

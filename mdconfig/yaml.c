@@ -10,12 +10,17 @@
 #include <string.h>
 #include <yaml.h>
 
-#define FOUND_MAX 40 /* bytes of a scalar shown in a message */
+#define FOUND_MAX 40   /* bytes of a scalar shown in a message */
+#define MARK_STEP 512u /* characters */
 
 struct chempi_yaml {
     yaml_document_t *doc; /* &loaded, since libyaml wants it writable */
     yaml_document_t loaded;
     char *name;
+    size_t *marks; /* byte of every MARK_STEP-th character */
+    size_t mark_count;
+    char *text; /* a copy of what was parsed */
+    size_t len;
     bool has_doc;
 };
 
@@ -142,6 +147,31 @@ static int load(yaml_parser_t *parser, struct chempi_yaml *yaml,
     return check_scalars(yaml, err);
 }
 
+/* libyaml counts characters; a byte order mark is none. */
+static size_t next_character(const struct chempi_yaml *yaml, size_t at)
+{
+    at++;
+    while (at < yaml->len && ((unsigned char)yaml->text[at] & 0xc0) == 0x80)
+        at++;
+    return at;
+}
+
+static void find_marks(struct chempi_yaml *yaml)
+{
+    size_t at =
+        yaml->len >= 3 && memcmp(yaml->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t room = 0;
+
+    for (size_t i = 0; at <= yaml->len; i++) {
+        if (i % MARK_STEP == 0) {
+            yaml->marks = chempi_mem_grow(yaml->marks, yaml->mark_count, &room,
+                                          sizeof(*yaml->marks));
+            yaml->marks[yaml->mark_count++] = at;
+        }
+        at = next_character(yaml, at);
+    }
+}
+
 int chempi_yaml_parse(const char *name, const void *text, size_t len,
                       struct chempi_yaml **out, struct chempi_err *err)
 {
@@ -152,6 +182,9 @@ int chempi_yaml_parse(const char *name, const void *text, size_t len,
     yaml->doc = &yaml->loaded;
     yaml->name = chempi_mem_get(strlen(name) + 1, 1);
     memcpy(yaml->name, name, strlen(name) + 1);
+    yaml->text = chempi_mem_get(len + 1, 1);
+    memcpy(yaml->text, text, len);
+    yaml->len = len;
     if (!yaml_parser_initialize(&parser)) {
         chempi_yaml_close(yaml);
         return chempi_err_set(err, -ENOMEM, "%s: no memory to read it", name);
@@ -163,6 +196,7 @@ int chempi_yaml_parse(const char *name, const void *text, size_t len,
         chempi_yaml_close(yaml);
         return rc;
     }
+    find_marks(yaml);
     *out = yaml;
     return 0;
 }
@@ -219,6 +253,8 @@ void chempi_yaml_close(struct chempi_yaml *yaml)
     if (yaml->has_doc)
         yaml_document_delete(yaml->doc);
     free(yaml->name);
+    free(yaml->text);
+    free(yaml->marks);
     free(yaml);
 }
 
@@ -279,6 +315,36 @@ size_t chempi_yaml_column(const struct chempi_yaml *yaml,
     const yaml_node_t *node = node_of(yaml, value);
 
     return node ? node->start_mark.column + 1 : 1;
+}
+
+static size_t byte_of(const struct chempi_yaml *yaml, size_t character)
+{
+    size_t mark = character / MARK_STEP;
+    size_t at = mark < yaml->mark_count ? yaml->marks[mark] : yaml->len;
+
+    for (size_t i = mark * MARK_STEP; i < character && at < yaml->len; i++)
+        at = next_character(yaml, at);
+    return at < yaml->len ? at : yaml->len;
+}
+
+void chempi_yaml_span(const struct chempi_yaml *yaml, chempi_yaml_value value,
+                      size_t *from, size_t *to)
+{
+    const yaml_node_t *node = node_of(yaml, value);
+
+    *from = node ? byte_of(yaml, node->start_mark.index) : 0;
+    *to = node ? byte_of(yaml, node->end_mark.index) : 0;
+}
+
+bool chempi_yaml_is_flow(const struct chempi_yaml *yaml,
+                         chempi_yaml_value value)
+{
+    const yaml_node_t *node = node_of(yaml, value);
+
+    return node && ((node->type == YAML_MAPPING_NODE &&
+                     node->data.mapping.style == YAML_FLOW_MAPPING_STYLE) ||
+                    (node->type == YAML_SEQUENCE_NODE &&
+                     node->data.sequence.style == YAML_FLOW_SEQUENCE_STYLE));
 }
 
 size_t chempi_yaml_count(const struct chempi_yaml *yaml,

@@ -54,6 +54,17 @@ size_t chempi_yaml_line(const struct chempi_yaml *yaml,
 size_t chempi_yaml_column(const struct chempi_yaml *yaml,
                           chempi_yaml_value value); /* from 1 */
 
+/*
+ * Where a value stands in the text that was parsed: bytes [*from, *to). An
+ * empty value has from == to. Where a list or mapping in block style ends says
+ * nothing about its last line.
+ */
+void chempi_yaml_span(const struct chempi_yaml *yaml, chempi_yaml_value value,
+                      size_t *from, size_t *to);
+/* A list or mapping in brackets or braces. */
+bool chempi_yaml_is_flow(const struct chempi_yaml *yaml,
+                         chempi_yaml_value value);
+
 /* Items of a list or mapping. */
 size_t chempi_yaml_count(const struct chempi_yaml *yaml,
                          chempi_yaml_value value);

@@ -20,7 +20,7 @@ MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
-    (r'(gateway|probe)/', ['common/', 'libchempi/ddi.h',
+    (r'gateway/', ['common/', 'libchempi/ddi.h',
                            'libchempi/services/', 'libchempi/devices/'
                            'registry.h', '{top}/']),
     (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
@@ -36,12 +36,13 @@ MAY_INCLUDE = [
     (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
                          'libchempi/api/']),
     (r'wrappers/', ['{top}/']),
-    (r'(demo|bench|chempi-info)/', []),
+    (r'(demo|bench|chempi-info|chempi-probe)/', []),
     (r'libchempi-stats/', ['common/base/', '{top}/']),
     (r'tests/', ['']),
 ]
 MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
-                             r'libchempi-stats|chempi-info|man)/')
+                             r'libchempi-stats|chempi-info|chempi-probe|'
+                             r'man)/')
 
 FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')
 EXTENSION = re.compile(r'\b(__attribute__|__builtin_\w+|__asm__|__typeof__|'

@@ -10,6 +10,7 @@
 
 #include "mdconfig/check.h"
 #include "mdconfig/compile.h"
+#include "mdconfig/figures.h"
 #include "tests/fuzz/target.h"
 
 /* A larger description is slow, not wrong. */
@@ -37,6 +38,59 @@ static void compile(const struct chempi_desc *desc)
     chempi_blob_fini(&image);
 }
 
+#define FIGURES_MAX 64u
+
+/* Put the same figures for every protocol into the text. */
+static int put(const struct chempi_desc *desc, const void *text, size_t len,
+               char **out, size_t *out_len)
+{
+    const struct chempi_fit_figure figure = {12.34, 0.05, true};
+    struct chempi_figures list[FIGURES_MAX];
+    struct chempi_err err = {.code = 0};
+    size_t count = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < desc->network_count; i++) {
+        const struct chempi_desc_network *net = &desc->networks[i];
+
+        for (size_t k = 0; k < net->protocol_count; k++) {
+            if (i > 0 && net->line == net[-1].line &&
+                net->column == net[-1].column)
+                continue; /* of the key before */
+            if (count < FIGURES_MAX)
+                list[count++] = (struct chempi_figures){
+                    .network = i,
+                    .protocol = k,
+                    .fit = {.latency = figure, .bw = figure, .cost = figure}};
+        }
+    }
+    rc = chempi_figures_put(desc, text, len, list, count, out, out_len, &err);
+    if (rc && !err.text[0])
+        abort(); /* an error without words */
+    return rc;
+}
+
+/* Figures that were put in and are put in again change nothing. */
+static void calibrate(const struct chempi_desc *desc, const void *text,
+                      size_t len)
+{
+    struct chempi_desc measured;
+    size_t once_len;
+    size_t twice_len;
+    char *once;
+    char *twice;
+
+    if (put(desc, text, len, &once, &once_len) != 0)
+        return;
+    if (chempi_desc_parse("once", once, once_len, &measured, NULL) != 0 ||
+        put(&measured, once, once_len, &twice, &twice_len) != 0 ||
+        once_len != twice_len || memcmp(once, twice, once_len) != 0)
+        abort();
+    chempi_desc_fini(&measured);
+    free(twice);
+    free(once);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct chempi_desc desc;
@@ -49,6 +103,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (desc.node_count <= NODES_MAX && desc.network_count <= NETWORKS_MAX)
         compile(&desc);
+    if (desc.network_count <= NETWORKS_MAX)
+        calibrate(&desc, data, size);
     chempi_desc_fini(&desc);
     return 0;
 }
@@ -89,6 +145,18 @@ static const char *const seeds[] = {
 
     ("nodes: [a, b, \"c[0-2]\"]\n"
      "networks: {}\n"),
+
+    "nodes: { a: , b: }\r\n"
+    "networks:\r\n"
+    "    lan: { type: ethernet, attach: all, # all\r\n"
+    "           protocols: { eager: , rendezvous: { min: 1, } } }\r\n"
+    "    wan:\r\n"
+    "        type: ethernet\r\n"
+    "        protocols: &p\r\n"
+    "            eager:\r\n"
+    "                latency: 1 ms \xc2\xb1 3 %  # \xe2\x82\xac\r\n"
+    "        attach: all\r\n"
+    "    man: { type: via, attach: [ a, b ], protocols: { one-copy } }\r\n",
 };
 
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])

@@ -34,6 +34,7 @@ def run(mdconfig, *arguments, cwd):
     """Exit code and text of one command, in the order of the streams."""
     done = subprocess.run([mdconfig, *arguments], cwd=cwd, timeout=60,
                           stdin=subprocess.DEVNULL, text=True,
+                          env=dict(os.environ, CHEMPI_DIR="/nonexistent"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     text = "$ mdconfig " + " ".join(arguments) + "\n" + done.stdout
     text += "".join("! " + line + "\n" for line in done.stderr.splitlines())
@@ -166,6 +167,14 @@ USAGE = [
     (["import", "--scontrol", "/dev/null"], 1, "found no NodeName="),
     (["import", "--topology", "/dev/null"], 1, "expected switches"),
     (["import", "-o", "triangle.yaml"], 1, "expected a new file"),
+    (["calibrate"], 2, "too few arguments"),
+    (["calibrate", "absent.yaml"], 1, "absent.yaml: No such file"),
+    (["calibrate", "--seconds", "0", "triangle.yaml"], 2, "found 0"),
+    (["calibrate", "--pairs", "x", "triangle.yaml"], 2, "found x"),
+    (["calibrate", "-o", "-", "triangle.yaml"], 1,
+     "needs the daemons of the nodes to be running"),
+    (["calibrate", "--virtual", "--network", "nil", "triangle.yaml"], 1,
+     "no network 'nil'"),
 ]
 
 

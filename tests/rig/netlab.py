@@ -39,8 +39,8 @@ CLONE = {"mount": 0x00020000, "user": 0x10000000, "pid": 0x20000000,
          "net": 0x40000000}
 MS_REC, MS_PRIVATE, MS_NOSUID, MS_NODEV = 0x4000, 1 << 18, 2, 4
 PR_SET_PDEATHSIG = 1
-BURST_S = 0.001       # a shaped link may run ahead by this time ...
-BURST_MIN = 64 << 10  # ... but by a whole large packet at least
+BURST_S = 0.0002      # a shaped link may run ahead by this time ...
+BURST_MIN = 16 << 10  # ... but by some packets at least
 QUEUE_BYTES = 4 << 20  # before it drops packets
 UNITS = {"kbit": 1e3, "mbit": 1e6, "gbit": 1e9}
 

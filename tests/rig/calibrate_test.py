@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""mdconfig calibrate finds what links really carry.
+
+usage: calibrate_test.py BUILD
+
+On links that are shaped, so that the answer is known whatever else this
+machine does. Exit status 77 where namespaces cannot be had.
+"""
+import pathlib
+import re
+import shutil
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import netlab  # noqa: E402
+from rig_test import check  # noqa: E402
+
+SLACK = 0.35  # of a bandwidth
+RATES = {"left": "400mbit", "right": "80mbit"}
+# MB/s of what a link carries, less what Ethernet, IP and TCP need of it.
+WANTED = {"left": 50 * 0.94, "right": 10 * 0.94}
+DESCRIPTION = """\
+# Three nodes in a row.
+nodes: { a: , g: { gateway: true } , b: }   # g forwards
+
+networks:
+  left:      # the fast one
+    type: ethernet
+    protocols:
+        # nobody knows
+        eager: { latency: 1 s, bandwidth: 1 Gbit/s } # a guess
+        rendezvous:
+          max: none   # as large as you like
+    attach: { a: 10.1.1.1, g: 10.1.1.11 }
+  right: { type: ethernet, attach: { g: 10.1.2.11, b: 10.1.2.1 } }
+"""
+
+
+def figures(text, network):
+    """[(protocol, MB/s, us)] that `mdconfig show` says of a network."""
+    part = re.search(rf"^network {network}: .*\n((?:    .*\n)+)", text, re.M)
+    check(part, text)
+    return [(row[1], float(row[3]) * (1000 if row[4] == "GB/s" else 1),
+             float(row[2]))
+            for row in re.finditer(r"^    (\S+) +([\d.]+) us +([\d.]+) (..)/s",
+                                   part[1], re.M)]
+
+
+def shown(lab, path):
+    done = lab.run(lab.tool("mdconfig"), "show", path)
+    check(done.ok, done)
+    return done.output
+
+
+def bandwidths_are_those_of_the_links(lab, path):
+    for seconds in ("1", "5"):
+        done = lab.run(lab.tool("mdconfig"), "calibrate", "--seconds", seconds,
+                       path, limit_s=200)
+        check(done.ok, done)
+        print(done.output, end="")
+        if "not seen" not in re.sub("smp .*", "", done.output):
+            break
+    else:
+        raise netlab.Skipped("the machine is too busy to measure anything")
+    text = shown(lab, path)
+    check("default" not in text, text)
+    for network, wanted in WANTED.items():
+        rows = figures(text, network)
+        check([row[0] for row in rows] == ["eager", "rendezvous"], rows)
+        for protocol, found, latency in rows:
+            check(abs(found - wanted) < SLACK * wanted, network, protocol,
+                  found, "MB/s, not", wanted)
+            check(0.1 < latency < 20000, network, protocol, latency, "us")
+
+
+def what_a_person_wrote_stays(_lab, path):
+    new = path.read_text(encoding="utf-8")
+    found = re.sub(r" ± [\d.]+ %", "", new)
+    for line in DESCRIPTION.splitlines():
+        if "#" in line and "guess" not in line:
+            check(line in found.splitlines(), line, "is lost in", found)
+    check("} # a guess" in found, found)
+    check(re.search(r"bandwidth: [\d.]+ Gbit/s, cost: ", found) or
+          re.search(r"bandwidth: [\d.]+ Gbit/s", found), found)
+    check(found.index("smp:") < found.index("left:") < found.index("right:"),
+          found)
+    check(sorted(entry.name for entry in path.parent.iterdir()) ==
+          ["net.yaml"], list(path.parent.iterdir()))
+
+
+def nodes_without_daemons_are_named(lab, path):
+    before = path.read_text(encoding="utf-8")
+    lab.ctl("b", "stop")
+    done = lab.run(lab.tool("mdconfig"), "calibrate", "--network", "right",
+                   path)
+    check(done.status == 1, done)
+    check("right: not measured: fewer than two" in done.output, done)
+    check(path.read_text(encoding="utf-8") == before)
+    for node in ("a", "g"):
+        lab.ctl(node, "stop")
+    done = lab.run(lab.tool("mdconfig"), "calibrate", path)
+    check(done.status == 1 and "chempid(8)" in done.output, done)
+    check(path.read_text(encoding="utf-8") == before)
+
+
+def main():
+    build = str(pathlib.Path(sys.argv[1]).resolve())
+
+    def body():
+        with netlab.Lab(build, "triple.yaml", RATES) as lab:
+            folder = lab.dir / "calibrate"
+            folder.mkdir()
+            path = folder / "net.yaml"
+            path.write_text(DESCRIPTION, encoding="utf-8")
+            for case in (bandwidths_are_those_of_the_links,
+                         what_a_person_wrote_stays,
+                         nodes_without_daemons_are_named):
+                case(lab, path)
+                print("ok     ", case.__name__.replace("_", " "), flush=True)
+            shutil.rmtree(folder)
+    return netlab.inside(body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
