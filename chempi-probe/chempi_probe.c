@@ -25,9 +25,10 @@
 enum {
     ROUNDS = 9,
     SIZES_MAX = 24,
-    LARGEST = 4 << 20,  /* bytes: longer messages tell nothing new */
-    LARGE = 64 << 10,   /* bytes: up to here there is always time */
-    SMALLEST_STEP = 64, /* bytes: the size after 0 */
+    LARGEST = 4 << 20, /* bytes: longer messages tell nothing new */
+    LARGE = 64 << 10,  /* bytes: up to here there is always time */
+    SMALLEST = 8, /* bytes: without any a protocol may have nothing to do */
+    SMALLEST_STEP = 64, /* bytes: the size after that */
     TRIES = 5,          /* of one size, to see how long it takes */
     WINDOW = 64,        /* messages that follow each other */
     BATCHES_MIN = 3,
@@ -239,6 +240,7 @@ int main(int argc, char **argv)
     struct probe probe = {.rank = 0};
     int64_t least = argc > 1 ? atoll(argv[1]) : -1;
     int64_t most = argc > 2 ? atoll(argv[2]) : -1;
+    const int64_t smallest = most < SMALLEST ? most : SMALLEST;
     int size;
 
     MPI_Init(&argc, &argv);
@@ -257,7 +259,7 @@ int main(int argc, char **argv)
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (probe.rank == 0)
-        measure(&probe, least, most);
+        measure(&probe, least < smallest ? smallest : least, most);
     else
         take_part(&probe);
     free(probe.data);
