@@ -35,6 +35,7 @@
 #include "common/table/table.h"
 #include "libchempi/services/cma.h"
 #include "libchempi/services/iter.h"
+#include "libchempi/services/memory.h"
 #include "libchempi/services/pollset.h"
 #include "libchempi/services/region.h"
 #include "libchempi/services/setting.h"
@@ -175,6 +176,8 @@ struct chempi_services {
     const int *wake_fds;                /* [local_size]; -1: none */
     bool is_wake_registered;            /* for chempi_wake_peer() */
     struct chempi_pollset *pollset;     /* for devices with descriptors */
+    struct chempi_memory *memory;       /* for devices that register memory;
+                                           NULL: none of it is kept */
 };
 
 struct chempi_dev_params {

@@ -142,6 +142,9 @@ static int open_services(struct chempi_err *err)
     rc = chempi_pollset_create(&s->pollset);
     if (rc)
         return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
+    rc = chempi_memory_create(CHEMPI_MEMORY_UNLIMITED, &s->memory);
+    if (rc)
+        return chempi_err_set(err, rc, "out of memory");
     return 0;
 }
 
@@ -149,6 +152,8 @@ static void close_services(void)
 {
     struct chempi_services *s = &chempi_ctx.services;
 
+    chempi_memory_destroy(s->memory);
+    s->memory = NULL;
     chempi_pollset_destroy(s->pollset);
     s->pollset = NULL;
     chempi_region_close(s->region);

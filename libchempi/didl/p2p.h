@@ -22,6 +22,11 @@ void chempi_p2p_aim_recv(struct chempi_request *req);
 /* Start it. Under the lock. MPI error class. */
 int chempi_p2p_start(struct chempi_request *req);
 
+/* Tell the devices that the buffer of a request is that of a persistent one,
+ * or is no longer: they keep its registration. Under the lock. */
+void chempi_p2p_hold(const struct chempi_request *req);
+void chempi_p2p_unhold(const struct chempi_request *req);
+
 /* Drop what it holds, not the memory. */
 void chempi_p2p_fini(struct chempi_request *req);
 

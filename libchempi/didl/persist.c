@@ -7,6 +7,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/lane.h"
@@ -30,11 +31,44 @@ static struct chempi_request *alloc_request(void)
     return req;
 }
 
+/* Where the data lies, if it lies in one piece. */
+static size_t piece_of(const struct chempi_request *req, const char **start)
+{
+    const struct chempi_datatype *type = req->type;
+
+    if (!type || !type->is_contiguous || req->count <= 0 ||
+        req->kind == CHEMPI_REQUEST_NULL_PEER)
+        return 0;
+    *start = (const char *)req->buf + type->true_lb;
+    return (size_t)(req->count * type->size);
+}
+
+void chempi_p2p_hold(const struct chempi_request *req)
+{
+    const char *start = NULL;
+    size_t len = piece_of(req, &start);
+
+    if (len > 0)
+        chempi_memory_hold(chempi_ctx.services.memory, start, len);
+}
+
+void chempi_p2p_unhold(const struct chempi_request *req)
+{
+    const char *start = NULL;
+    size_t len = piece_of(req, &start);
+
+    if (len > 0)
+        chempi_memory_release(chempi_ctx.services.memory, start, len);
+}
+
 static void make_persistent(struct chempi_request *req, MPI_Request *request)
 {
     req->is_persistent = true;
     req->is_active = false;
     req->pending = 0;
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_p2p_hold(req);
+    chempi_lane_unlock(&chempi_lane_main);
     *request = chempi_request_handle(req);
 }
 

@@ -168,6 +168,8 @@ static int finish_null_recv(struct chempi_request *req, MPI_Status *status)
 
 static void destroy_p2p(struct chempi_request *req)
 {
+    if (CHEMPI_UNLIKELY(req->is_persistent))
+        chempi_p2p_unhold(req);
     chempi_p2p_fini(req);
     chempi_request_recycle(req);
 }

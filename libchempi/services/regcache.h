@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A cache of registrations of user memory, by ranges of pages. The mechanism
+ * is here; what registering is, is the device's.
+ *
+ *   R1  a region with users is never deregistered
+ *   R2  a region without users is kept only while its pages are watched
+ *       (memory.h), so no look-up finds a region whose pages were lost: a
+ *       stale one is found no more and ends with its last user
+ *   R3  to make room, regions without users go, the least probable reuse
+ *       first: ordinary memory before that of persistent requests, and within
+ *       a class the one whose next use is the farthest to expect. That is
+ *       judged by how often a region was used so far and by how long ago; one
+ *       that was used but once counts as used rarely
+ *
+ * Library memory, the third class, is registered for good and not in here.
+ * Under the lane lock; as blocking as registering is.
+ */
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_REGCACHE_H
+#define CHEMPI_LIBCHEMPI_SERVICES_REGCACHE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "libchempi/services/memory.h"
+
+#define CHEMPI_REGCACHE_HINTS 64u
+
+enum chempi_memory_class {
+    CHEMPI_MEMORY_USER,       /* ordinary */
+    CHEMPI_MEMORY_PERSISTENT, /* of a persistent request */
+    CHEMPI_MEMORY_LIBRARY
+};
+
+struct chempi_region {
+    struct chempi_list link; /* the cache's; latest used first */
+    uintptr_t start;         /* whole pages */
+    uintptr_t end;
+    uint32_t handle;
+    uint32_t access;
+    uint32_t users;
+    uint32_t uses; /* ever */
+    uint64_t born; /* in look-ups */
+    uint64_t last; /* likewise */
+    uint8_t class; /* enum chempi_memory_class */
+    bool is_stale; /* pages were lost */
+    bool is_watched;
+};
+
+struct chempi_regcache_ops {
+    /* Register whole pages. -ENOSPC, -EAGAIN, -ENOMEM: room must be made;
+     * other errors: it cannot be registered at all. */
+    int (*enter)(void *arg, uintptr_t start, size_t len, uint32_t access,
+                 uint32_t *handle);
+    /* Deregister. */
+    void (*leave)(void *arg, uint32_t handle);
+    /* Bytes that could be registered with nothing let go; a guess that is too
+     * high costs evictions for nothing. */
+    uint64_t (*room)(void *arg);
+    /* Pages of it were lost while it is in use; leave() comes later. */
+    void (*lost)(void *arg, uint32_t handle);
+};
+
+struct chempi_regcache_counters {
+    uint64_t hits;
+    uint64_t misses;        /* regions that were registered */
+    uint64_t denied;        /* refused, though all was evicted that could be */
+    uint64_t evictions;     /* to make room */
+    uint64_t invalidations; /* pages were lost */
+    uint64_t uncached;      /* could not be watched, so was not kept */
+};
+
+struct chempi_regcache {
+    const struct chempi_regcache_ops *ops;
+    void *arg;
+    struct chempi_memory *memory; /* NULL: nothing is kept */
+    uint32_t region_max;
+    bool is_off; /* keep nothing */
+    struct chempi_list regions;
+    uint32_t region_count;
+    uint64_t now; /* look-ups */
+    struct chempi_region *hints[CHEMPI_REGCACHE_HINTS];
+    uint64_t bytes[CHEMPI_MEMORY_LIBRARY]; /* registered, per class */
+    uint64_t idle;                         /* of these, without users */
+    struct chempi_regcache_counters counters;
+};
+
+/* memory may be NULL. */
+void chempi_regcache_init(struct chempi_regcache *cache,
+                          const struct chempi_regcache_ops *ops, void *arg,
+                          struct chempi_memory *memory, uint32_t region_max);
+/* Deregister everything, users or not. */
+void chempi_regcache_fini(struct chempi_regcache *cache);
+
+/* A region that covers [ptr, ptr + len) and grants `access`; it is in use
+ * until put. NULL: it cannot be registered (now). */
+struct chempi_region *chempi_regcache_get(struct chempi_regcache *cache,
+                                          const void *ptr, size_t len,
+                                          uint32_t access);
+/* Accepts NULL. */
+void chempi_regcache_put(struct chempi_regcache *cache,
+                         struct chempi_region *region);
+
+/* Let the region go whose reuse is least probable; false: all are in use. */
+bool chempi_regcache_evict(struct chempi_regcache *cache);
+
+/* Passed on from chempi_memory_events. */
+void chempi_regcache_gone(struct chempi_regcache *cache, uintptr_t start,
+                          uintptr_t end);
+void chempi_regcache_released(struct chempi_regcache *cache, uintptr_t start,
+                              uintptr_t end);
+
+#endif
