@@ -16,6 +16,7 @@
 #include "libchempi/devices/scivia/adapter/sci.h"
 #include "libchempi/devices/scivia/adapter/via.h"
 #include "libchempi/devices/scivia/wire.h"
+#include "libchempi/services/regcache.h"
 
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
 #define SCIVIA_DRAIN_BUDGET 64 /* lines per ring and progress */
@@ -26,6 +27,8 @@
                           */
 #define SCIVIA_STAGES 8u /* registered buffers for what has no other */
 #define SCIVIA_REGIONS_MAX 256u
+#define SCIVIA_WINDOW_MIN (UINT64_C(64) << 10) /* bytes registered at a time   \
+                                                */
 
 enum scivia_protocol {
     SCIVIA_PROTOCOL_SHARED_MEMORY,
@@ -34,24 +37,17 @@ enum scivia_protocol {
     SCIVIA_PROTOCOL_COUNT
 };
 
+enum scivia_setting { SCIVIA_SETTING_REGISTERED_MAX, SCIVIA_SETTING_CACHE };
+
 enum scivia_state {
     SCIVIA_STATE_FREE,
     SCIVIA_STATE_ASKED,   /* out: the receiver has the word */
     SCIVIA_STATE_PUMPING, /* out: in ep->pumping, by way */
     SCIVIA_STATE_ENDING,  /* out: in ep->control, owes DONE */
+    SCIVIA_STATE_BETWEEN, /* out: the next window will be named */
     SCIVIA_STATE_LEFT,    /* in: waits for accept() or drop() */
     SCIVIA_STATE_WAITING, /* in: the payload will come */
     SCIVIA_STATE_CONTROL  /* in: in ep->control, owes `owed` */
-};
-
-/* A registered range in the cache. */
-struct scivia_region {
-    struct chempi_list link; /* latest used first */
-    uintptr_t start;
-    uintptr_t end;
-    uint32_t handle;
-    uint32_t enables;
-    uint32_t users;
 };
 
 /*
@@ -72,12 +68,16 @@ struct scivia_xfer {
     uint64_t want;        /* of which the receiver takes */
     uint64_t done;        /* out: handed on; in: stored */
     uint64_t finished;    /* out: of which the card has finished */
+    uint64_t base;        /* where the window begins, in the message */
+    uint64_t end;         /* and where it ends: want, if all goes at once */
     uint64_t peer_id;
     uint64_t addr; /* RDMA target */
     uint32_t handle;
     uint32_t posts;               /* out: descriptors the card has */
-    struct scivia_region *region; /* of the user's buffer, in use */
+    struct chempi_region *region; /* of the user's buffer, in use */
     bool is_staged;               /* out: through registered buffers */
+    bool is_piecewise;            /* out: registered piece by piece */
+    bool is_windowed;             /* in: counted as such */
     uint32_t protocol;
 };
 
@@ -86,6 +86,7 @@ struct scivia_stage {
     struct chempi_list link;
     struct chempi_via_descriptor descriptor;
     struct scivia_xfer *xfer;
+    struct chempi_region *region; /* of this piece alone, or NULL */
     unsigned char *bytes;
     uint64_t len;
 };
@@ -164,15 +165,18 @@ struct scivia_dev {
     uint32_t outgoing;
     struct chempi_list xfer_free;
     struct chempi_via_cq *cq;
-    struct chempi_list regions;
-    uint32_t region_count;
+    struct chempi_regcache cache;
+    struct chempi_memory_user memory_user;
+    bool has_joined;
+    bool has_new_share;
+    bool is_over_share;     /* more is locked than may be */
+    uint64_t library_bytes; /* registered for good */
+    uint64_t library_denied;
+    uint64_t windowed; /* transfers in several windows */
     unsigned char *stage_memory;
     uint32_t stage_handle;
     struct scivia_stage stages[SCIVIA_STAGES];
     struct chempi_list stage_free;
-    uint64_t cache_hits;
-    uint64_t cache_misses;
-    uint64_t cache_denied; /* degraded to staging or one-copy */
     uint64_t bytes_copied; /* by this side's processor, out of a buffer */
     struct chempi_err broken;
 };
@@ -195,6 +199,8 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
+/* Post receives where memory for them was denied before. */
+void chempi_scivia_pair_post(struct scivia_dev *dev);
 /* Give up on a peer; reported from progress. */
 void chempi_scivia_pair_break(struct scivia_ep *ep, int status,
                               const char *why);
@@ -264,12 +270,22 @@ void chempi_scivia_rndv_fini(struct scivia_dev *dev);
 int chempi_scivia_memory_init(struct scivia_dev *dev);
 void chempi_scivia_memory_fini(struct scivia_dev *dev);
 /* A registration that covers the range; NULL: denied, which is counted. */
-struct scivia_region *chempi_scivia_memory_get(struct scivia_dev *dev,
+struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
                                                const void *start, size_t len,
                                                uint32_t enables);
-void chempi_scivia_memory_put(struct scivia_region *region);
+void chempi_scivia_memory_put(struct scivia_dev *dev,
+                              struct chempi_region *region);
+/* How much user memory could be registered now, bytes. */
+uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev);
+/* Give back what is above the share and out of use. */
+void chempi_scivia_memory_shrink(struct scivia_dev *dev);
 /* Register library memory, at the cost of user memory nobody uses. */
 int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
                                   size_t len, uint32_t *handle);
+/* handle 0: nothing. */
+void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
+                                     size_t len);
+/* Are there registered buffers for what has no other? Tries if not. */
+bool chempi_scivia_memory_stage(struct scivia_dev *dev);
 
 #endif

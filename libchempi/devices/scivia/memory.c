@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Registered memory: a cache of registrations of user memory, and the
- * library's own buffers.
- *
- *   C1  a region with users is never deregistered
- *   C2  when the card or the budget refuses, regions without users go, the
- *       one that was used longest ago first; library memory is no region here
- *       and never goes
+ * Registered memory: what the cache of the user's memory (regcache.h) does with
+ * this card, the share that it may use, and the library's own buffers, which
+ * never go.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,131 +12,211 @@
 
 #define PAGE ((uintptr_t)4096)
 
-static void drop(struct scivia_dev *dev, struct scivia_region *region)
+static struct chempi_memory *memory_of(const struct scivia_dev *dev)
 {
-    chempi_list_remove(&region->link);
-    dev->region_count--;
-    (void)chempi_via_deregister(dev->adapter, region->handle);
-    free(region);
+    return dev->base.params.services->memory;
 }
 
-/* Let the oldest region without users go; false: there is none. */
-static bool evict(struct scivia_dev *dev)
+static struct scivia_dev *dev_of(struct chempi_memory_user *user)
 {
-    for (struct chempi_list *node = dev->regions.prev; node != &dev->regions;
-         node = node->prev) {
-        struct scivia_region *region =
-            CHEMPI_CONTAINER_OF(node, struct scivia_region, link);
-
-        if (region->users == 0) {
-            drop(dev, region);
-            return true;
-        }
-    }
-    return false;
+    return CHEMPI_CONTAINER_OF(user, struct scivia_dev, memory_user);
 }
 
-static int enter(struct scivia_dev *dev, const void *start, size_t len,
-                 uint32_t enables, uint32_t *handle)
+/* Locked and not in the table alone: that is what memory can run out of. */
+static void count_used(struct scivia_dev *dev)
 {
-    int rc;
+    if (memory_of(dev))
+        chempi_memory_used(
+            memory_of(dev), &dev->memory_user,
+            chempi_lmm_locked_bytes(chempi_adapter_lmm(dev->adapter)));
+}
 
-    do
-        rc = chempi_via_register(dev->adapter, start, len, dev->ptag, enables,
-                                 handle);
-    while (rc < 0 && rc != -EINVAL && rc != -ENOTSUP && evict(dev));
+/* --- the cache and the card --- */
+
+static int enter(void *arg, uintptr_t start, size_t len, uint32_t access,
+                 uint32_t *handle)
+{
+    struct scivia_dev *dev = arg;
+    int rc = chempi_via_register(dev->adapter, (const void *)start, len,
+                                 dev->ptag, access, handle);
+
+    if (rc == 0)
+        count_used(dev);
     return rc;
 }
 
-static struct scivia_region *find(struct scivia_dev *dev, uintptr_t start,
-                                  uintptr_t end, uint32_t enables)
+static void leave(void *arg, uint32_t handle)
 {
-    CHEMPI_LIST_FOR (node, &dev->regions) {
-        struct scivia_region *region =
-            CHEMPI_CONTAINER_OF(node, struct scivia_region, link);
+    struct scivia_dev *dev = arg;
 
-        if (region->start <= start && end <= region->end &&
-            (region->enables & enables) == enables)
-            return region;
-    }
-    return NULL;
+    (void)chempi_via_deregister(dev->adapter, handle);
+    count_used(dev);
 }
 
-struct scivia_region *chempi_scivia_memory_get(struct scivia_dev *dev,
+static void lost(void *arg, uint32_t handle)
+{
+    struct scivia_dev *dev = arg;
+
+    (void)chempi_via_lost(dev->adapter, handle);
+    count_used(dev);
+}
+
+static uint64_t room(void *arg)
+{
+    const struct scivia_dev *dev = arg;
+    const struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
+    uint64_t budget = chempi_lmm_budget(lmm);
+    uint64_t locked = chempi_lmm_locked_bytes(lmm);
+
+    return locked < budget ? budget - locked : 0;
+}
+
+static const struct chempi_regcache_ops cache_ops = {
+    .enter = enter, .leave = leave, .lost = lost, .room = room};
+
+uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev)
+{
+    uint64_t free_bytes = room((void *)(uintptr_t)dev);
+
+    return free_bytes + dev->cache.idle;
+}
+
+struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
                                                const void *ptr, size_t len,
                                                uint32_t enables)
 {
-    uintptr_t start = (uintptr_t)ptr & ~(PAGE - 1);
-    uintptr_t end = ((uintptr_t)ptr + len + PAGE - 1) & ~(PAGE - 1);
-    struct scivia_region *region = find(dev, start, end, enables);
+    bool is_off = !chempi_dev_setting(&dev->base, SCIVIA_SETTING_CACHE);
 
-    if (region) {
-        dev->cache_hits++;
-        chempi_list_remove(&region->link);
-    } else {
-        region = chempi_sys->calloc(1, sizeof(*region));
-        if (region && dev->region_count >= SCIVIA_REGIONS_MAX)
-            (void)evict(dev);
-        if (!region || enter(dev, (const void *)start, end - start, enables,
-                             &region->handle) < 0) {
-            dev->cache_denied++;
-            free(region);
-            return NULL;
-        }
-        dev->cache_misses++;
-        region->start = start;
-        region->end = end;
-        region->enables = enables;
-        dev->region_count++;
-    }
-    chempi_list_prepend(&dev->regions, &region->link);
-    region->users++;
-    return region;
+    if (is_off && !dev->cache.is_off)
+        while (chempi_regcache_evict(&dev->cache))
+            ;
+    dev->cache.is_off = is_off;
+    return chempi_regcache_get(&dev->cache, ptr, len, enables);
 }
 
-void chempi_scivia_memory_put(struct scivia_region *region)
+void chempi_scivia_memory_put(struct scivia_dev *dev,
+                              struct chempi_region *region)
 {
-    if (region)
-        region->users--;
+    chempi_regcache_put(&dev->cache, region);
+    if (dev->is_over_share)
+        chempi_scivia_memory_shrink(dev);
 }
+
+/* --- what the process hears --- */
+
+static void gone(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
+{
+    chempi_regcache_gone(&dev_of(user)->cache, start, end);
+}
+
+static void released(struct chempi_memory_user *user, uintptr_t start,
+                     uintptr_t end)
+{
+    chempi_regcache_released(&dev_of(user)->cache, start, end);
+}
+
+void chempi_scivia_memory_shrink(struct scivia_dev *dev)
+{
+    struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
+
+    while (chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm) &&
+           chempi_regcache_evict(&dev->cache))
+        ;
+    dev->is_over_share = chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm);
+}
+
+static void share(struct chempi_memory_user *user)
+{
+    struct scivia_dev *dev = dev_of(user);
+    uint64_t bytes = user->share < user->wanted ? user->share : user->wanted;
+
+    chempi_lmm_set_budget(chempi_adapter_lmm(dev->adapter), bytes);
+    chempi_scivia_memory_shrink(dev);
+    dev->has_new_share = chempi_scivia_memory_stage(dev);
+    dev->has_work |= dev->has_new_share; /* receives that may be posted */
+}
+
+static const struct chempi_memory_events memory_events = {
+    .gone = gone, .released = released, .share = share};
+
+/* --- the library's memory --- */
 
 int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
                                   size_t len, uint32_t *handle)
 {
-    return enter(dev, start, len, 0, handle);
+    int rc;
+
+    do
+        rc =
+            chempi_via_register(dev->adapter, start, len, dev->ptag, 0, handle);
+    while (rc < 0 && rc != -EINVAL && rc != -ENOTSUP &&
+           chempi_regcache_evict(&dev->cache));
+    if (rc == 0) {
+        dev->library_bytes += len;
+        count_used(dev);
+    } else {
+        dev->library_denied++;
+    }
+    return rc;
+}
+
+void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
+                                     size_t len)
+{
+    if (!handle)
+        return;
+    (void)chempi_via_deregister(dev->adapter, handle);
+    dev->library_bytes -= len;
+    count_used(dev);
+}
+
+bool chempi_scivia_memory_stage(struct scivia_dev *dev)
+{
+    const size_t len = SCIVIA_STAGES * SCIVIA_CHUNK;
+    void *memory = NULL;
+
+    if (dev->stage_handle || !dev->attributes.has_via)
+        return dev->stage_handle != 0;
+    if (!dev->stage_memory) {
+        if (chempi_sys->posix_memalign(&memory, PAGE, len) != 0)
+            return false;
+        dev->stage_memory = memory;
+        for (uint32_t i = 0; i < SCIVIA_STAGES; i++) {
+            dev->stages[i].bytes = dev->stage_memory + i * SCIVIA_CHUNK;
+            chempi_list_append(&dev->stage_free, &dev->stages[i].link);
+        }
+    }
+    return chempi_scivia_memory_register(dev, dev->stage_memory, len,
+                                         &dev->stage_handle) == 0;
 }
 
 int chempi_scivia_memory_init(struct scivia_dev *dev)
 {
-    void *memory = NULL;
+    struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
 
-    chempi_list_init(&dev->regions);
     chempi_list_init(&dev->stage_free);
+    chempi_regcache_init(&dev->cache, &cache_ops, dev, memory_of(dev),
+                         SCIVIA_REGIONS_MAX);
     if (!dev->attributes.has_via)
         return 0;
-    if (chempi_sys->posix_memalign(&memory, PAGE,
-                                   SCIVIA_STAGES * SCIVIA_CHUNK) != 0)
-        return -ENOMEM;
-    dev->stage_memory = memory;
-    if (chempi_scivia_memory_register(dev, memory, SCIVIA_STAGES * SCIVIA_CHUNK,
-                                      &dev->stage_handle) < 0) {
-        dev->attributes.has_via = false; /* no budget: the ring serves all */
-        dev->cache_denied++;
-        return 0;
+    dev->memory_user.events = &memory_events;
+    dev->memory_user.wanted = chempi_lmm_budget(lmm);
+    if (memory_of(dev)) {
+        chempi_memory_join(memory_of(dev), &dev->memory_user);
+        dev->has_joined = true;
     }
-    for (uint32_t i = 0; i < SCIVIA_STAGES; i++) {
-        dev->stages[i].bytes = dev->stage_memory + i * SCIVIA_CHUNK;
-        chempi_list_append(&dev->stage_free, &dev->stages[i].link);
-    }
+    /* Denied, the ring serves all until the share grows. */
+    (void)chempi_scivia_memory_stage(dev);
     return 0;
 }
 
 void chempi_scivia_memory_fini(struct scivia_dev *dev)
 {
-    while (!chempi_list_is_empty(&dev->regions))
-        drop(dev, CHEMPI_CONTAINER_OF(chempi_list_first(&dev->regions),
-                                      struct scivia_region, link));
-    if (dev->stage_handle)
-        (void)chempi_via_deregister(dev->adapter, dev->stage_handle);
+    chempi_regcache_fini(&dev->cache);
+    chempi_scivia_memory_deregister(dev, dev->stage_handle,
+                                    SCIVIA_STAGES * SCIVIA_CHUNK);
+    if (dev->has_joined)
+        chempi_memory_leave(memory_of(dev), &dev->memory_user);
     free(dev->stage_memory);
 }

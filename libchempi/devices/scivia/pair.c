@@ -199,7 +199,7 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep)
     };
     int rc;
 
-    if (!dev->attributes.has_via || ep->is_via_refused)
+    if (!dev->attributes.has_via || ep->is_via_refused || !dev->stage_handle)
         return 0;
     if (ep->tx_vi) {
         rc = chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING ? -EAGAIN
@@ -232,7 +232,6 @@ static int post_receives(struct scivia_ep *ep)
     rc = chempi_scivia_memory_register(
         dev, memory, SCIVIA_RECEIVES * SCIVIA_CHUNK, &ep->rx_handle);
     if (rc < 0) {
-        dev->cache_denied++;
         free(memory);
         return rc;
     }
@@ -249,6 +248,18 @@ static int post_receives(struct scivia_ep *ep)
         ep->rx_posted += rc == 0;
     }
     return rc;
+}
+
+void chempi_scivia_pair_post(struct scivia_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+
+        if (ep->rx_vi && !ep->rx_buffers && !ep->is_broken && !ep->is_gone &&
+            post_receives(ep) == 0)
+            chempi_scivia_line_tell(ep, true);
+    }
 }
 
 static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
@@ -430,7 +441,8 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
         if (!ep)
             continue;
         if (ep->rx_handle)
-            (void)chempi_via_deregister(dev->adapter, ep->rx_handle);
+            chempi_scivia_memory_deregister(dev, ep->rx_handle,
+                                            SCIVIA_RECEIVES * SCIVIA_CHUNK);
         chempi_via_vi_destroy(ep->tx_vi);
         chempi_via_vi_destroy(ep->rx_vi);
         free(ep->rx_buffers);

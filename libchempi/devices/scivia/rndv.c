@@ -6,12 +6,15 @@
  *   RING  pieces through the ring of bytes in the receiver's segment
  *   SEND  one-copy VIA: pieces into receive descriptors that the receiver
  *         keeps posted, as many as told.posted says
- *   RDMA  zero-copy VIA: written into the receiver's registered buffer
+ *   RDMA  zero-copy VIA: written into the receiver's registered buffer; what
+ *         may not be registered at once goes in windows, each with GO and DONE
  *
  *   outgoing: ASKED -> PUMPING -> sent            (RING, SEND)
  *             ASKED -> PUMPING -> ENDING -> sent  (RDMA: DONE must go)
+ *             ENDING -> BETWEEN -> PUMPING        (there are more windows)
  *             ASKED -> sent                       (FIN)
  *   incoming: LEFT -> CONTROL(GO) -> WAITING -> delivered
+ *             WAITING -> CONTROL(GO) -> WAITING (the next window)
  *             LEFT -> CONTROL(FIN) -> free
  *
  *   X1  an id that comes back is looked up and checked against the endpoint,
@@ -90,13 +93,18 @@ static struct scivia_xfer *xfer_get(struct scivia_ep *ep,
     return xfer;
 }
 
+static void put_region(struct scivia_xfer *xfer)
+{
+    chempi_scivia_memory_put(scivia_dev_of(xfer->ep), xfer->region);
+    xfer->region = NULL;
+}
+
 static void xfer_put(struct scivia_xfer *xfer)
 {
     struct scivia_dev *dev = scivia_dev_of(xfer->ep);
 
     dev->outgoing -= xfer->tx != NULL;
-    chempi_scivia_memory_put(xfer->region);
-    xfer->region = NULL;
+    put_region(xfer);
     xfer->state = SCIVIA_STATE_FREE;
     chempi_list_remove(&xfer->link);
     chempi_list_prepend(&dev->xfer_free, &xfer->link);
@@ -191,6 +199,7 @@ static void send_owed(struct scivia_xfer *xfer)
             .id = xfer->peer_id,
             .peer_id = id_of(xfer),
             .want = xfer->want,
+            .window = xfer->end - xfer->done,
             .addr = xfer->addr,
             .handle = xfer->handle,
             .way = xfer->way,
@@ -202,6 +211,8 @@ static void send_owed(struct scivia_xfer *xfer)
     chempi_list_remove(&xfer->link);
     if (xfer->owed == SCIVIA_KIND_GO)
         xfer->state = SCIVIA_STATE_WAITING;
+    else if (xfer->owed == SCIVIA_KIND_DONE && xfer->end < xfer->want)
+        xfer->state = SCIVIA_STATE_BETWEEN;
     else if (xfer->owed == SCIVIA_KIND_DONE)
         report_sent(xfer, 0);
     else
@@ -254,10 +265,13 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
             chempi_scivia_pair_mark(ep);
             return rc;
         }
-        if (!ep->tx_vi || ep->is_via_refused)
+        if (!ep->tx_vi || ep->is_via_refused) {
+            scivia_dev_of(ep)->memory_user.degraded +=
+                !scivia_dev_of(ep)->stage_handle;
             protocol = SCIVIA_PROTOCOL_SHARED_MEMORY;
-        else if (tx->iter)
+        } else if (tx->iter) {
             protocol = SCIVIA_PROTOCOL_ONE_COPY;
+        }
     }
     xfer = xfer_get(ep, SCIVIA_STATE_ASKED);
     if (!xfer)
@@ -280,29 +294,66 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     return CHEMPI_PENDING;
 }
 
+/* Whether what GO names is a part of what was asked for. */
+static bool is_window(const struct scivia_xfer *xfer,
+                      const struct scivia_go *go)
+{
+    if (go->want == 0 || go->want > xfer->len || go->window == 0 ||
+        go->window > go->want - xfer->done)
+        return false;
+    if (go->way != SCIVIA_WAY_RDMA && go->window != go->want - xfer->done)
+        return false;
+    return xfer->state == SCIVIA_STATE_ASKED ||
+           (go->want == xfer->want && go->peer_id == xfer->peer_id);
+}
+
+/* Make the window's memory ready for the card: at once, or piece by piece
+ * where that is too much, or through the library's buffers. */
+static void prepare(struct scivia_xfer *xfer)
+{
+    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    const char *from = xfer->tx->buf;
+
+    if (xfer->way == SCIVIA_WAY_RING)
+        return;
+    if (!xfer->tx->iter)
+        xfer->region = chempi_scivia_memory_get(
+            dev, from + xfer->done, (size_t)(xfer->end - xfer->done), 0);
+    xfer->is_staged = xfer->region == NULL;
+    xfer->is_piecewise =
+        xfer->is_staged && !xfer->tx->iter && xfer->way == SCIVIA_WAY_RDMA;
+    if (!xfer->is_staged || xfer->tx->iter)
+        return;
+    if (xfer->is_piecewise)
+        dev->windowed++;
+    else
+        dev->memory_user.degraded++;
+}
+
 const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
                                   const struct scivia_line *line)
 {
     const struct scivia_go *go = &line->body.go;
     struct scivia_xfer *xfer = find(ep, go->id, SCIVIA_STATE_ASKED);
 
+    if (!xfer)
+        xfer = find(ep, go->id, SCIVIA_STATE_BETWEEN);
     if (!xfer || go->want == 0 || go->want > xfer->len)
         return "an answer to nothing that was asked";
+    if (!is_window(xfer, go))
+        return "a window out of bounds";
     if (go->way < SCIVIA_WAY_RING || go->way > SCIVIA_WAY_RDMA ||
         (go->way != SCIVIA_WAY_RING && !ep->tx_vi))
         return "a way that was not offered";
     xfer->want = go->want;
+    xfer->base = xfer->done;
+    xfer->end = xfer->done + go->window;
     xfer->peer_id = go->peer_id;
     xfer->addr = go->addr;
     xfer->handle = go->handle;
     xfer->way = (enum scivia_way)go->way;
     xfer->state = SCIVIA_STATE_PUMPING;
-    if (xfer->way != SCIVIA_WAY_RING) {
-        if (!xfer->tx->iter)
-            xfer->region = chempi_scivia_memory_get(
-                scivia_dev_of(ep), xfer->tx->buf, (size_t)xfer->want, 0);
-        xfer->is_staged = xfer->region == NULL;
-    }
+    prepare(xfer);
     chempi_list_append(&ep->pumping, &xfer->link);
     chempi_scivia_pair_mark(ep);
     return NULL;
@@ -348,15 +399,64 @@ static bool has_credit(const struct scivia_ep *ep)
     return posted - ep->vi_sent - 1 < SCIVIA_RECEIVES;
 }
 
+/* Where the card finds the next piece: registered as a whole, for itself, or
+ * copied. False: other pieces must come back first. */
+static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
+                        uint64_t *len)
+{
+    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    struct chempi_via_segment *segment = &stage->descriptor.segments[0];
+    char *from = (char *)(uintptr_t)xfer->tx->buf + xfer->done;
+    const void *packed;
+
+    if (xfer->is_piecewise) {
+        uint64_t max = chempi_scivia_memory_room(dev);
+        uint64_t piece = *len < max ? *len : max & ~UINT64_C(4095);
+
+        if (piece > 4096 && piece < *len)
+            piece -= 4096; /* it need not begin with a page */
+        stage->region =
+            piece ? chempi_scivia_memory_get(dev, from, (size_t)piece, 0)
+                  : NULL;
+        if (!stage->region && xfer->posts > 0)
+            return false;
+        if (stage->region)
+            *len = piece;
+    }
+    if (xfer->region || stage->region) {
+        *segment = (struct chempi_via_segment){
+            .addr = from,
+            .handle =
+                xfer->region ? xfer->region->handle : stage->region->handle,
+            .len = (uint32_t)*len};
+        return true;
+    }
+    *len = *len < SCIVIA_CHUNK ? *len : SCIVIA_CHUNK;
+    packed = payload(xfer, stage->bytes, (uint32_t)*len);
+    if (packed != stage->bytes)
+        memcpy(stage->bytes, packed, (size_t)*len);
+    *segment = (struct chempi_via_segment){.addr = stage->bytes,
+                                           .handle = dev->stage_handle,
+                                           .len = (uint32_t)*len};
+    return true;
+}
+
+static void free_stage(struct scivia_dev *dev, struct scivia_stage *stage)
+{
+    stage->xfer = NULL;
+    chempi_scivia_memory_put(dev, stage->region);
+    stage->region = NULL;
+    chempi_list_remove(&stage->link);
+    chempi_list_append(&dev->stage_free, &stage->link);
+}
+
 static bool pump_via(struct scivia_xfer *xfer)
 {
     struct scivia_ep *ep = xfer->ep;
     struct scivia_dev *dev = scivia_dev_of(ep);
     bool is_rdma = xfer->way == SCIVIA_WAY_RDMA;
-    uint64_t max =
-        is_rdma && !xfer->is_staged ? SCIVIA_WRITE_MAX : SCIVIA_CHUNK;
-    uint64_t len = xfer->want - xfer->done;
-    struct chempi_via_descriptor *d;
+    uint64_t max = is_rdma ? SCIVIA_WRITE_MAX : SCIVIA_CHUNK;
+    uint64_t len = xfer->end - xfer->done;
     struct scivia_stage *stage;
 
     if (chempi_list_is_empty(&dev->stage_free) || (!is_rdma && !has_credit(ep)))
@@ -364,40 +464,28 @@ static bool pump_via(struct scivia_xfer *xfer)
     stage = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->stage_free),
                                 struct scivia_stage, link);
     len = len < max ? len : max;
-    d = &stage->descriptor;
-    *d = (struct chempi_via_descriptor){
+    stage->descriptor = (struct chempi_via_descriptor){
         .op = is_rdma ? CHEMPI_VIA_RDMA_WRITE : CHEMPI_VIA_SEND,
         .segment_count = 1,
-        .segments = {{.addr = stage->bytes,
-                      .handle = dev->stage_handle,
-                      .len = (uint32_t)len}},
-        .remote_addr = xfer->addr + xfer->done,
+        .remote_addr = xfer->addr + (xfer->done - xfer->base),
         .remote_handle = xfer->handle,
         .has_immediate = !is_rdma,
         .immediate = (uint32_t)(xfer->peer_id & 0xffff) |
                      (uint32_t)(xfer->peer_id >> 32) << 16,
     };
-    if (!xfer->is_staged) {
-        d->segments[0].addr = (char *)(uintptr_t)xfer->tx->buf + xfer->done;
-        d->segments[0].handle = xfer->region->handle;
-    } else {
-        const void *from = payload(xfer, stage->bytes, (uint32_t)len);
-
-        if (from != stage->bytes)
-            memcpy(stage->bytes, from, (size_t)len);
-    }
+    if (!place_piece(xfer, stage, &len))
+        return false;
     chempi_list_remove(&stage->link);
     stage->xfer = xfer;
     stage->len = len;
     xfer->posts++;
     xfer->done += len;
     ep->vi_sent += !is_rdma;
-    if (xfer->done == xfer->want)
+    if (xfer->done == xfer->end)
         chempi_list_remove(&xfer->link); /* until the card has finished */
-    if (chempi_via_post_send(ep->tx_vi, d) == 0)
+    if (chempi_via_post_send(ep->tx_vi, &stage->descriptor) == 0)
         return true;
-    stage->xfer = NULL;
-    chempi_list_append(&dev->stage_free, &stage->link);
+    free_stage(dev, stage);
     chempi_scivia_pair_break(ep, -ECONNRESET, "its VIA connection broke");
     return false;
 }
@@ -437,7 +525,8 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
                 return true;
             break;
         case SCIVIA_WAY_RDMA:
-            if (!chempi_list_is_empty(&dev->stage_free))
+            if (!chempi_list_is_empty(&dev->stage_free) &&
+                !(xfer->is_piecewise && xfer->posts > 0))
                 return true;
             break;
         }
@@ -453,8 +542,7 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
         CHEMPI_CONTAINER_OF(d, struct scivia_stage, descriptor);
     struct scivia_xfer *xfer = stage->xfer;
 
-    stage->xfer = NULL;
-    chempi_list_append(&dev->stage_free, &stage->link);
+    free_stage(dev, stage);
     if (!xfer)
         return;
     xfer->posts--;
@@ -463,8 +551,12 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
         return;
     }
     xfer->finished += stage->len;
-    if (xfer->finished < xfer->want)
+    if (xfer->finished < xfer->end) {
+        if (xfer->is_piecewise)
+            chempi_scivia_pair_mark(ep); /* there is room again */
         return;
+    }
+    put_region(xfer);
     if (xfer->way == SCIVIA_WAY_RDMA)
         owe(xfer, SCIVIA_KIND_DONE);
     else
@@ -473,23 +565,62 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
 
 /* --- receiver --- */
 
+/* How much of len bytes to register at a time: all, or half of what there is
+ * room for, so that other transfers find some, too. 0: too little for any. */
+static uint64_t window_of(const struct scivia_dev *dev, uint64_t len)
+{
+    uint64_t room = chempi_scivia_memory_room(dev);
+    uint64_t window = room / 2 & ~UINT64_C(4095);
+
+    if (len + 2 * 4096 <= room) /* wherever its pages begin */
+        return len;
+    if (window < SCIVIA_WINDOW_MIN + 4096)
+        return 0;
+    window -= 4096;
+    return window < len ? window : len;
+}
+
+/* Register the whole rest, or a window of it. */
+static bool open_window(struct scivia_xfer *xfer)
+{
+    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    uint64_t left = xfer->want - xfer->done;
+    char *at = (char *)xfer->rx->buf + xfer->done;
+    uint64_t window;
+
+    xfer->region = chempi_scivia_memory_get(dev, at, (size_t)left,
+                                            CHEMPI_VIA_ENABLE_WRITE);
+    window = left;
+    if (!xfer->region) {
+        window = window_of(dev, left);
+        if (window)
+            xfer->region = chempi_scivia_memory_get(dev, at, (size_t)window,
+                                                    CHEMPI_VIA_ENABLE_WRITE);
+    }
+    if (!xfer->region)
+        return false;
+    xfer->end = xfer->done + window;
+    xfer->addr = (uint64_t)(uintptr_t)at;
+    xfer->handle = xfer->region->handle;
+    if (window < left && !xfer->is_windowed) {
+        xfer->is_windowed = true;
+        dev->windowed++;
+    }
+    return true;
+}
+
 static enum scivia_way choose_way(struct scivia_xfer *xfer)
 {
     struct scivia_ep *ep = xfer->ep;
-    struct chempi_rx *rx = xfer->rx;
+    bool is_zero = xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY;
 
+    xfer->end = xfer->want;
     if (xfer->protocol == SCIVIA_PROTOCOL_SHARED_MEMORY || !ep->rx_vi)
         return SCIVIA_WAY_RING;
-    if (xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY && !rx->iter) {
-        xfer->region = chempi_scivia_memory_get(scivia_dev_of(ep), rx->buf,
-                                                (size_t)xfer->want,
-                                                CHEMPI_VIA_ENABLE_WRITE);
-        if (xfer->region) {
-            xfer->addr = (uint64_t)(uintptr_t)rx->buf;
-            xfer->handle = xfer->region->handle;
-            return SCIVIA_WAY_RDMA;
-        }
-    }
+    if (is_zero && !xfer->rx->iter && open_window(xfer))
+        return SCIVIA_WAY_RDMA;
+    if ((is_zero && !xfer->rx->iter) || !ep->rx_posted)
+        scivia_dev_of(ep)->memory_user.degraded++;
     return ep->rx_posted ? SCIVIA_WAY_SEND : SCIVIA_WAY_RING;
 }
 
@@ -611,7 +742,14 @@ const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
     xfer = find(ep, line->body.id, SCIVIA_STATE_WAITING);
     if (!xfer || xfer->way != SCIVIA_WAY_RDMA)
         return "an end of nothing that was awaited";
-    report_delivered(xfer, 0);
+    put_region(xfer);
+    xfer->done = xfer->end;
+    if (xfer->done == xfer->want) {
+        report_delivered(xfer, 0);
+        return NULL;
+    }
+    xfer->way = choose_way(xfer);
+    owe(xfer, SCIVIA_KIND_GO);
     return NULL;
 }
 

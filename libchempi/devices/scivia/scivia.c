@@ -43,10 +43,8 @@ static struct scivia_dev *to_scivia(struct chempi_dev *dev)
 
 /* --- what tools see --- */
 
-enum { SETTING_REGISTERED_MAX };
-
 static const struct chempi_setting settings[] = {
-    [SETTING_REGISTERED_MAX] =
+    [SCIVIA_SETTING_REGISTERED_MAX] =
         {
             .module = "scivia",
             .name = "registered_max",
@@ -56,6 +54,17 @@ static const struct chempi_setting settings[] = {
             .min = 0,
             .max = UINT64_C(1) << 40,
             .is_fixed = true,
+        },
+    [SCIVIA_SETTING_CACHE] =
+        {
+            .module = "scivia",
+            .name = "cache",
+            .text = "Whether registrations of user memory are kept after use "
+                    "(on), or the memory is unlocked after each transfer.",
+            .initial = 1,
+            .min = 0,
+            .max = 1,
+            .words = &chempi_words_switch,
         },
 };
 
@@ -96,22 +105,79 @@ static uint64_t read_copied(struct chempi_dev *dev)
 
 static uint64_t read_hits(struct chempi_dev *dev)
 {
-    return to_scivia(dev)->cache_hits;
+    return to_scivia(dev)->cache.counters.hits;
 }
 
 static uint64_t read_misses(struct chempi_dev *dev)
 {
-    return to_scivia(dev)->cache_misses;
+    return to_scivia(dev)->cache.counters.misses;
 }
 
 static uint64_t read_denied(struct chempi_dev *dev)
 {
-    return to_scivia(dev)->cache_denied;
+    const struct scivia_dev *scivia = to_scivia(dev);
+
+    return scivia->cache.counters.denied + scivia->library_denied;
+}
+
+static uint64_t read_evictions(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache.counters.evictions;
+}
+
+static uint64_t read_invalidations(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache.counters.invalidations;
+}
+
+static uint64_t read_uncached(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache.counters.uncached;
+}
+
+static uint64_t read_registrations(struct chempi_dev *dev)
+{
+    return counters(dev)->registrations;
+}
+
+static uint64_t read_deregistrations(struct chempi_dev *dev)
+{
+    return counters(dev)->deregistrations;
+}
+
+static uint64_t read_degraded(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->memory_user.degraded;
+}
+
+static uint64_t read_windowed(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->windowed;
 }
 
 static uint64_t read_locked(struct chempi_dev *dev)
 {
     return chempi_lmm_locked_bytes(chempi_adapter_lmm(to_scivia(dev)->adapter));
+}
+
+static uint64_t read_budget(struct chempi_dev *dev)
+{
+    return chempi_lmm_budget(chempi_adapter_lmm(to_scivia(dev)->adapter));
+}
+
+static uint64_t read_user(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache.bytes[CHEMPI_MEMORY_USER];
+}
+
+static uint64_t read_persistent(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->cache.bytes[CHEMPI_MEMORY_PERSISTENT];
+}
+
+static uint64_t read_library(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->library_bytes;
 }
 
 static const struct chempi_gauge gauges[] = {
@@ -133,7 +199,33 @@ static const struct chempi_gauge gauges[] = {
      read_misses},
     {"cache_denied", "registrations that table or budget denied",
      CHEMPI_GAUGE_COUNTER, read_denied},
+    {"cache_evictions", "registrations that made room for others",
+     CHEMPI_GAUGE_COUNTER, read_evictions},
+    {"cache_invalidations",
+     "registrations dropped because the program unmapped or moved memory",
+     CHEMPI_GAUGE_COUNTER, read_invalidations},
+    {"cache_unwatched",
+     "registrations not kept because their memory cannot be watched",
+     CHEMPI_GAUGE_COUNTER, read_uncached},
+    {"registrations", "regions entered in the card's table",
+     CHEMPI_GAUGE_COUNTER, read_registrations},
+    {"deregistrations", "regions removed from the card's table",
+     CHEMPI_GAUGE_COUNTER, read_deregistrations},
+    {"degraded",
+     "transfers that took a slower way because memory was not granted",
+     CHEMPI_GAUGE_COUNTER, read_degraded},
+    {"windowed", "transfers whose memory was registered in several windows",
+     CHEMPI_GAUGE_COUNTER, read_windowed},
     {"locked", "bytes of memory locked now", CHEMPI_GAUGE_LEVEL, read_locked},
+    {"budget", "bytes of memory that may be locked", CHEMPI_GAUGE_LEVEL,
+     read_budget},
+    {"registered_user", "bytes of ordinary user memory registered",
+     CHEMPI_GAUGE_LEVEL, read_user},
+    {"registered_persistent",
+     "bytes of memory of persistent requests registered", CHEMPI_GAUGE_LEVEL,
+     read_persistent},
+    {"registered_library", "bytes of the library's memory registered",
+     CHEMPI_GAUGE_LEVEL, read_library},
 };
 
 static const struct chempi_dev_panel panel = {
@@ -246,7 +338,7 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     struct chempi_adapter_params params = {
         .user = services->proc,
         .lock_budget_bytes =
-            chempi_dev_setting(&dev->base, SETTING_REGISTERED_MAX),
+            chempi_dev_setting(&dev->base, SCIVIA_SETTING_REGISTERED_MAX),
         .events = &chempi_scivia_pair_events,
         .arg = dev,
     };
@@ -315,8 +407,6 @@ static int scivia_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->used);
     chempi_list_init(&dev->xfer_free);
-    chempi_list_init(&dev->regions);
-    chempi_list_init(&dev->stage_free);
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct scivia_ep *));
     rc = dev->eps ? open_adapter(dev, err)
@@ -417,6 +507,10 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
 {
     int events = chempi_scivia_pair_advance(dev);
 
+    if (dev->has_new_share) {
+        dev->has_new_share = false;
+        chempi_scivia_pair_post(dev);
+    }
     events += chempi_scivia_line_serve(dev);
     if (chempi_adapter_is_busy(dev->adapter))
         serve_adapter(dev);

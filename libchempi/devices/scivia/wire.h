@@ -38,7 +38,7 @@ enum scivia_kind {
     SCIVIA_KIND_ASK,       /* announces; payload stays with the sender */
     SCIVIA_KIND_GO,        /* receiver: send the payload, this way */
     SCIVIA_KIND_DATA,      /* a piece of payload in data */
-    SCIVIA_KIND_DONE,      /* sender: all is written by RDMA */
+    SCIVIA_KIND_DONE,      /* sender: the window is written by RDMA */
     SCIVIA_KIND_FIN        /* receiver: the payload is not needed any more */
 };
 
@@ -79,7 +79,8 @@ struct scivia_ask {
 struct scivia_go {
     uint64_t id;      /* the sender's transfer, as asked */
     uint64_t peer_id; /* the receiver's */
-    uint64_t want;    /* bytes */
+    uint64_t want;    /* bytes of the message */
+    uint64_t window;  /* of these, bytes that may be sent now */
     uint64_t addr;    /* RDMA: target and its handle */
     uint32_t handle;
     uint32_t way;

@@ -37,6 +37,7 @@ static const char *const node_names[2] = {"a", "b"};
 static const uint8_t secret[32] = {1, 2, 3, 4};
 static const int no_fd = -1;
 static struct end ends[2];
+static struct chempi_memory *memory; /* both ends are in one process */
 
 static enum chempi_verdict
 arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
@@ -117,19 +118,21 @@ static void open_end(uint32_t i, const _Atomic uint64_t *settings)
         .local_rank_of_proc = local_rank_of_proc,
         .node_names = node_names,
         .wake_fds = &no_fd,
+        .memory = memory,
     };
     cr_assert_eq(chempi_pollset_create(&end->services.pollset), 0);
     cr_assert_eq(chempi_scivia_ops.open(&params, &end->dev, &err), 0, "%s",
                  err.text);
 }
 
-static void open_ends(const _Atomic uint64_t *settings)
+static void open_ends_with(const _Atomic uint64_t *settings, uint64_t share)
 {
     unsigned char card[CHEMPI_ADAPTER_ADDRESS_BYTES];
     struct chempi_err err = {.text = ""};
     size_t len = sizeof(card);
 
     memset(ends, 0, sizeof(ends));
+    cr_assert_eq(chempi_memory_create(share, &memory), 0);
     open_end(0, settings);
     open_end(1, settings);
     for (uint32_t i = 0; i < 2; i++)
@@ -141,6 +144,11 @@ static void open_ends(const _Atomic uint64_t *settings)
                  0);
 }
 
+static void open_ends(const _Atomic uint64_t *settings)
+{
+    open_ends_with(settings, CHEMPI_MEMORY_UNLIMITED);
+}
+
 static void close_ends(void)
 {
     for (uint32_t i = 0; i < 2; i++) {
@@ -148,6 +156,7 @@ static void close_ends(void)
         chempi_pollset_destroy(ends[i].services.pollset);
         free(ends[i].data);
     }
+    chempi_memory_destroy(memory);
 }
 
 static void poll_ends(void)
@@ -284,7 +293,8 @@ Test(scivia, buffers_that_nobody_uses_make_room_for_others)
 {
     /* The library's buffers, and half a megabyte of the user's. */
     static _Atomic uint64_t settings[] = {
-        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK + LEN_MAX / 2 + 4096};
+        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK + LEN_MAX / 2 + 4096,
+        1};
     unsigned char *from = payload();
 
     open_ends(settings);
@@ -300,8 +310,8 @@ Test(scivia, buffers_that_nobody_uses_make_room_for_others)
 
 Test(scivia, denied_memory_degrades_to_one_copy_and_is_counted)
 {
-    static _Atomic uint64_t settings[] = {(SCIVIA_STAGES + SCIVIA_RECEIVES) *
-                                          SCIVIA_CHUNK};
+    static _Atomic uint64_t settings[] = {
+        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK, 1};
     unsigned char *from = payload();
 
     open_ends(settings);
@@ -316,7 +326,7 @@ Test(scivia, denied_memory_degrades_to_one_copy_and_is_counted)
 
 Test(scivia, without_any_memory_the_ring_carries_all)
 {
-    static _Atomic uint64_t settings[] = {0};
+    static _Atomic uint64_t settings[] = {0, 1};
     unsigned char *from = payload();
 
     open_ends(settings);
@@ -324,6 +334,200 @@ Test(scivia, without_any_memory_the_ring_carries_all)
     cr_expect_eq(gauge(1, "bytes_copied"), 400000);
     cr_expect_eq(gauge(0, "bytes_moved"), 0);
     cr_expect_eq(gauge(0, "locked"), 0);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, what_exceeds_the_budget_goes_in_windows_and_by_no_copy)
+{
+    /* The library's buffers, and a quarter of the message. */
+    static _Atomic uint64_t settings[] = {
+        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK + LEN_MAX / 4, 1};
+    unsigned char *from = payload();
+
+    open_ends(settings);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), 0);
+    cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX);
+    cr_expect_eq(gauge(1, "windowed"), 1);
+    cr_expect_eq(gauge(1, "degraded"), 0);
+    cr_expect_leq(gauge(0, "locked"), settings[0]);
+    cr_expect_leq(gauge(1, "locked"), settings[0]);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, a_share_that_shrinks_is_given_back_and_one_that_grows_is_used)
+{
+    unsigned char *from = payload();
+
+    open_ends(NULL);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_gt(gauge(1, "locked"), LEN_MAX);
+    chempi_memory_set_share(memory, 2 * LEN_MAX); /* of both together */
+    cr_expect_leq(gauge(0, "locked"), LEN_MAX);
+    cr_expect_leq(gauge(1, "locked"), LEN_MAX);
+    cr_expect_eq(gauge(1, "budget"), LEN_MAX);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "windowed"), 1);
+    chempi_memory_set_share(memory, 0);
+    transfer(from, LEN_MAX / 2, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX / 2);
+    cr_expect_eq(gauge(1, "degraded"), 1);
+    chempi_memory_set_share(memory, CHEMPI_MEMORY_UNLIMITED);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX / 2);
+    close_ends();
+    free(from);
+}
+
+Test(scivia, without_a_share_at_first_the_ring_serves_until_there_is_one)
+{
+    unsigned char *from = payload();
+
+    open_ends_with(NULL, 0);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "locked"), 0);
+    cr_expect_eq(gauge(0, "degraded"), 1);
+    cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX);
+    chempi_memory_set_share(memory, 8 * LEN_MAX);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX + 50000);
+    close_ends();
+    free(from);
+}
+
+/* --- memory that is not what it was --- */
+
+/* Does the kernel hold all of these pages? */
+static bool is_locked(const unsigned char *start, size_t len)
+{
+    for (size_t at = 0; at < len; at += 4096) {
+        if (msync((void *)(uintptr_t)(start + at), 4096, MS_INVALIDATE) == 0 ||
+            errno != EBUSY)
+            return false;
+    }
+    return true;
+}
+
+static unsigned char *map(void *where, size_t len)
+{
+    unsigned char *at =
+        mmap(where, len, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (where ? MAP_FIXED : 0), -1, 0);
+
+    cr_assert_neq(at, MAP_FAILED);
+    return at;
+}
+
+static void fill(unsigned char *bytes, size_t len, unsigned seed)
+{
+    for (size_t i = 0; i < len; i++)
+        bytes[i] = (unsigned char)(i * 31 + (i >> 9) + seed);
+}
+
+enum { REMAP_NOT, REMAP_FIXED, REMAP_UNMAP, REMAP_MOVE, REMAP_HALF, REMAPS };
+
+/* Give the addresses other pages; where the buffer is then. */
+static unsigned char *remap(unsigned char *from, size_t len, int how)
+{
+    unsigned char *away;
+
+    switch (how) {
+    case REMAP_FIXED:
+        return map(from, len);
+    case REMAP_UNMAP:
+        cr_assert_eq(munmap(from, len), 0);
+        return map(from, len);
+    case REMAP_MOVE:
+        away = mremap(from, len, 2 * len, MREMAP_MAYMOVE | MREMAP_FIXED,
+                      map(NULL, 2 * len));
+        cr_assert_neq(away, MAP_FAILED);
+        (void)map(from, len);
+        /* Nobody knows the pages there, so nothing may hold them. */
+        transfer(from, 4 * 4096, SCIVIA_PROTOCOL_ZERO_COPY);
+        cr_expect_not(is_locked(away, 4096));
+        cr_expect_not(is_locked(away + 2 * len - 4096, 4096));
+        cr_assert_eq(munmap(away, 2 * len), 0);
+        return from;
+    case REMAP_HALF:
+        (void)map(from + len / 2, len / 2);
+        return from;
+    default:
+        return from;
+    }
+}
+
+Test(scivia, registrations_of_memory_that_was_remapped_are_not_used_again)
+{
+    const size_t len = 64 * 4096;
+    unsigned char *from;
+
+    open_ends(NULL);
+    from = map(NULL, len);
+    for (int round = 0; round < 3 * REMAPS; round++) {
+        uint64_t hits = gauge(0, "cache_hits");
+        int how = round % REMAPS;
+
+        from = remap(from, len, how);
+        if (how == REMAP_MOVE)
+            hits = gauge(0, "cache_hits");
+        fill(from, len, (unsigned)round);
+        transfer(from, len, SCIVIA_PROTOCOL_ZERO_COPY);
+        cr_expect_eq(gauge(0, "cache_hits"), hits + (round && !how), "round %d",
+                     round);
+        cr_expect(is_locked(from, len), "round %d", round);
+        cr_expect_eq(gauge(1, "bytes_copied"), 0);
+    }
+    cr_expect_geq(gauge(0, "cache_invalidations"), 3 * (REMAPS - 1));
+    cr_expect_eq(gauge(0, "cache_unwatched"), 0);
+    cr_assert_eq(munmap(from, len), 0);
+    close_ends();
+}
+
+Test(scivia, nothing_is_kept_when_the_cache_is_off)
+{
+    static _Atomic uint64_t settings[] = {UINT64_C(64) << 20, 0};
+    unsigned char *from = payload();
+
+    open_ends(settings);
+    for (int i = 0; i < 3; i++)
+        transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "cache_hits"), 0);
+    cr_expect_eq(gauge(0, "cache_misses"), 3);
+    cr_expect_eq(gauge(0, "locked"), gauge(0, "registered_library"));
+    atomic_store(&settings[SCIVIA_SETTING_CACHE], 1);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "cache_hits"), 1);
+    atomic_store(&settings[SCIVIA_SETTING_CACHE], 0);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "locked"), gauge(0, "registered_library"));
+    close_ends();
+    free(from);
+}
+
+Test(scivia, memory_of_persistent_requests_stays_when_other_memory_comes)
+{
+    static _Atomic uint64_t settings[] = {
+        (SCIVIA_STAGES + SCIVIA_RECEIVES) * SCIVIA_CHUNK + LEN_MAX / 2, 1};
+    unsigned char *from = payload();
+    uint64_t misses;
+
+    open_ends(settings);
+    chempi_memory_hold(memory, from, LEN_MAX / 8);
+    transfer(from, LEN_MAX / 8, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_geq(gauge(0, "registered_persistent"), LEN_MAX / 8);
+    for (size_t at = LEN_MAX / 4; at < LEN_MAX; at += LEN_MAX / 8)
+        transfer(from + at, LEN_MAX / 8, SCIVIA_PROTOCOL_ZERO_COPY);
+    misses = gauge(0, "cache_misses");
+    cr_expect_gt(gauge(0, "cache_evictions"), 0);
+    transfer(from, LEN_MAX / 8, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "cache_misses"), misses);
+    chempi_memory_release(memory, from, LEN_MAX / 8);
+    cr_expect_eq(gauge(0, "registered_persistent"), 0);
     close_ends();
     free(from);
 }
@@ -435,5 +639,6 @@ Test(scivia, a_peer_that_closes_is_not_lost)
     chempi_pollset_destroy(ends[0].services.pollset);
     free(ends[0].data);
     free(ends[1].data);
+    chempi_memory_destroy(memory);
     free(from);
 }

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/maps.h"
 #include "common/base/sys.h"
 
 #define PAGE ((uintptr_t)4096)
@@ -469,7 +470,23 @@ int chempi_lmm_get_pages(const struct chempi_lmm *lmm, const void *ptr,
     return 0;
 }
 
-static const struct chempi_lmm_pager kernel = {mlock, munlock};
+static void unlock_part(void *arg, uintptr_t start, size_t len)
+{
+    (void)arg;
+    (void)munlock((const void *)start, len); /* cannot fail: it is mapped */
+}
+
+/* munlock(2) stops at the first page that is not mapped. */
+static int unlock_mapped(const void *start, size_t len)
+{
+    uintptr_t at = (uintptr_t)start;
+
+    if (munlock(start, len) == 0 || errno != ENOMEM)
+        return 0;
+    return chempi_maps_each(at, at + len, unlock_part, NULL) < 0 ? -1 : 0;
+}
+
+static const struct chempi_lmm_pager kernel = {mlock, unlock_mapped};
 
 /* What the kernel would allow; a privileged process is not limited. */
 static uint64_t limit_of_process(void)

@@ -15,6 +15,11 @@ static uint32_t handle_of(uint32_t slot, uint32_t state)
     return state << SLOT_BITS | slot;
 }
 
+static uint8_t bit_of(int slot)
+{
+    return (uint8_t)(1u << (slot % 8));
+}
+
 int chempi_tpt_enter(struct chempi_tpt *tpt, const void *start, size_t len,
                      uint32_t ptag, uint32_t enables, uint32_t *handle)
 {
@@ -60,8 +65,25 @@ static int find(const struct chempi_tpt_entry *entries, uint32_t count,
                                                            : -EINVAL;
 }
 
-int chempi_tpt_remove(struct chempi_tpt *tpt, uint32_t handle, void **start,
+int chempi_tpt_unlock(struct chempi_tpt *tpt, uint32_t handle, void **start,
                       size_t *len)
+{
+    int slot = find(tpt->entries, tpt->region_max, handle);
+    struct chempi_tpt_entry *entry;
+
+    if (slot < 0)
+        return -EINVAL;
+    entry = &tpt->entries[slot];
+    if (tpt->unlocked[slot / 8] & bit_of(slot))
+        return -EALREADY;
+    tpt->unlocked[slot / 8] |= bit_of(slot);
+    *start = (void *)(uintptr_t)entry->start;
+    *len = (size_t)entry->len;
+    return 0;
+}
+
+int chempi_tpt_remove(struct chempi_tpt *tpt, uint32_t handle, void **start,
+                      size_t *len, bool *is_locked)
 {
     int slot = find(tpt->entries, tpt->region_max, handle);
     struct chempi_tpt_entry *entry;
@@ -71,6 +93,8 @@ int chempi_tpt_remove(struct chempi_tpt *tpt, uint32_t handle, void **start,
     entry = &tpt->entries[slot];
     *start = (void *)(uintptr_t)entry->start;
     *len = (size_t)entry->len;
+    *is_locked = !(tpt->unlocked[slot / 8] & bit_of(slot));
+    tpt->unlocked[slot / 8] &= (uint8_t)~bit_of(slot);
     tpt->regions--;
     tpt->pages -= entry->pages;
     (void)atomic_fetch_add_explicit(&entry->state, 1,

@@ -15,6 +15,7 @@
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_TPT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,13 +39,18 @@ struct chempi_tpt {
     uint32_t regions;
     uint32_t pages;
     uint32_t hint; /* where to look for a free entry */
+    uint8_t unlocked[CHEMPI_TPT_REGION_MAX / 8]; /* bits: pages were lost */
 };
 
 /* 0; -ENOSPC: no entry, or too many pages. */
 int chempi_tpt_enter(struct chempi_tpt *tpt, const void *start, size_t len,
                      uint32_t ptag, uint32_t enables, uint32_t *handle);
-/* 0 with what was entered; -EINVAL: no such handle. */
+/* 0 with what was entered; -EINVAL: no such handle. *is_locked: not lost. */
 int chempi_tpt_remove(struct chempi_tpt *tpt, uint32_t handle, void **start,
+                      size_t *len, bool *is_locked);
+/* Note that the pages are not locked any more, once. 0 with what was entered;
+ * -EINVAL: no such handle; -EALREADY. */
+int chempi_tpt_unlock(struct chempi_tpt *tpt, uint32_t handle, void **start,
                       size_t *len);
 
 /*

@@ -80,15 +80,29 @@ int chempi_via_deregister(struct chempi_adapter *adapter, uint32_t handle)
     uint64_t since_ns = chempi_pace_begin(&adapter->pace);
     void *start;
     size_t len;
-    int rc = chempi_tpt_remove(&adapter->tpt, handle, &start, &len);
+    bool is_locked;
+    int rc = chempi_tpt_remove(&adapter->tpt, handle, &start, &len, &is_locked);
 
     if (rc < 0)
         return ADAPTER_FAIL(adapter, rc, "no region has handle %" PRIu32,
                             handle);
-    rc = chempi_lmm_unlock_area(adapter->lmm, start, len);
+    if (is_locked)
+        rc = chempi_lmm_unlock_area(adapter->lmm, start, len);
     adapter->counters.deregistrations++;
     chempi_pace_deregister(&adapter->pace, since_ns, pages_of(start, len));
     return rc;
+}
+
+int chempi_via_lost(struct chempi_adapter *adapter, uint32_t handle)
+{
+    void *start;
+    size_t len;
+    int rc = chempi_tpt_unlock(&adapter->tpt, handle, &start, &len);
+
+    if (rc < 0)
+        return ADAPTER_FAIL(adapter, rc, "no locked region has handle %" PRIu32,
+                            handle);
+    return chempi_lmm_unlock_area(adapter->lmm, start, len);
 }
 
 /* --- VIs --- */

@@ -53,6 +53,11 @@ int chempi_via_register(struct chempi_adapter *adapter, const void *start,
 /* No descriptor that names it may be pending. -EINVAL: no such handle. */
 int chempi_via_deregister(struct chempi_adapter *adapter, uint32_t handle);
 
+/* Pages of the region were unmapped or replaced while it is in use: they are
+ * not locked any more, and what comes to their addresses must not be taken
+ * for them. The region's locks end now; the rest at deregistration. -EINVAL. */
+int chempi_via_lost(struct chempi_adapter *adapter, uint32_t handle);
+
 /* --- VIs and connections --- */
 
 enum chempi_via_reliability {
