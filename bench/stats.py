@@ -60,6 +60,8 @@ def row_of(group, key, samples):
               for who, by_round in samples.items() if by_round}
     row = Row(group, name, x, unit, values,
               len(samples.get("chempi", {})), target=group.target)
+    if group.small_target and x <= 8:
+        row.target = group.small_target
     others = [who for who in values if who != "chempi"]
     if "chempi" not in values or not others or not group.peers:
         return row

@@ -252,6 +252,7 @@ static void yield_core(struct idling *state)
         set_spins(spins / 2);
     } else {
         set_spins(spins + spins / 16 + 1);
+        state->polls = 0; /* spin on; ask again after as many polls */
     }
     if (++state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0)
         chempi_daemon_poll();

@@ -6,8 +6,10 @@
  * member (rank 0) of the communicator that gets the area, those of a slot by
  * whoever writes it first.
  *
- *   B1  taken's bit is set before users is, and cleared by the member that
- *       takes users to 0, after which nobody touches the area
+ *   B1  taken's bit is set before users and owners are, and cleared by the
+ *       member that takes users to 0, after which nobody touches the area
+ *   B2  every member leaves an area once: when it releases its communicator,
+ *       or when it could not learn over messages which area it is
  */
 #include "libchempi/didl/coll/node.h"
 
@@ -31,6 +33,7 @@ enum {
 struct control {
     _Atomic uint32_t taken; /* bit per area */
     _Atomic uint32_t users[AREAS];
+    _Atomic uint64_t owners[AREAS]; /* owner_of() its communicator; 0: none */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
@@ -95,9 +98,16 @@ static unsigned char *area_at(int area)
     return node.areas + (size_t)area * node.area_len;
 }
 
+/* Names the communicator while it lives: its context, which no two
+ * communicators of its first member have at a time, and that member. */
+static uint64_t owner_of(const struct chempi_comm *comm)
+{
+    return ((uint64_t)comm->send_context << 32 | chempi_comm_proc(comm, 0)) + 1;
+}
+
 /* Take a free area for `size` members and make its pages; -1 when there is
  * none or no memory for it. */
-static int claim(int size)
+static int claim(const struct chempi_comm *comm, int size)
 {
     uint32_t taken;
     int area;
@@ -119,13 +129,28 @@ static int claim(int size)
     }
     memset(area_at(area), 0, head_len(size));
     atomic_store(&node.control->users[area], (uint32_t)size);
+    atomic_store(&node.control->owners[area], owner_of(comm));
     return area;
 }
 
 static void leave(int area)
 {
-    if (atomic_fetch_sub(&node.control->users[area], 1) == 1)
-        atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+    if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
+        return;
+    atomic_store(&node.control->owners[area], 0);
+    atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
+}
+
+/* The message that names the area did not come through. */
+static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
+{
+    uint64_t owner = owner_of(comm);
+
+    for (int area = 0; node.control && area < AREAS; area++)
+        if (atomic_load(&node.control->owners[area]) == owner) {
+            leave(area);
+            return;
+        }
 }
 
 void chempi_coll_release(struct chempi_comm *comm)
@@ -187,8 +212,9 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     struct chempi_coll_state *st;
     int32_t area = -1;
 
-    st = chempi_sys->calloc(1, sizeof(*st) + (2 * (size_t)comm->size + 1) *
-                                                 sizeof(st->local_ranks[0]));
+    st = chempi_sys->calloc(
+        1, sizeof(*st) + ((size_t)comm->size + 1) * sizeof(st->reserved[0]) +
+               (size_t)comm->size * sizeof(st->local_ranks[0]));
     if (!st) {
         *rc = chempi_error_set(MPI_ERR_NO_MEM,
                                "no memory for collective operations");
@@ -198,13 +224,15 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     comm->fini_coll = chempi_coll_release;
     st->size = (int)comm->size;
     st->rank = comm->rank;
-    st->reserved = st->local_ranks + comm->size; /* the other size + 1 */
+    st->local_ranks = (uint32_t *)(st->reserved + comm->size + 1);
     if (comm->is_inter || comm->size < 2 || comm->size > RANKS_MAX ||
         !are_all_here(comm))
         return st;
     if (comm->rank == 0)
-        area = claim(st->size);
+        area = claim(comm, st->size);
     *rc = agree(comm, &area);
+    if (*rc)
+        leave_unknown(comm);
     if (*rc || area < 0 || area >= AREAS || !node.control)
         return st;
     st->area = area;

@@ -31,7 +31,7 @@
 #include "libchempi/didl/coll/call.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 16,
+    CHEMPI_NODE_CELLS = 64, /* <= bits of a mask of reserved slots */
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_BULK_BYTES = 4096 /* a page, reserved when first used */
 };
@@ -59,9 +59,9 @@ struct chempi_coll_state {
     struct chempi_node_count *counts;     /* [CELLS] */
     struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
     unsigned char *bulk;            /* [size + 1][CELLS][BULK_BYTES] */
-    uint32_t *reserved;     /* [size + 1]: slots that this process reserved,
-                               a bit per cell */
-    uint32_t local_ranks[]; /* [size], then what reserved points to */
+    uint32_t *local_ranks;          /* [size] */
+    uint64_t reserved[]; /* [size + 1]: slots that this process reserved, a
+                            bit per cell; then what local_ranks points to */
 };
 
 /* The state of a communicator, made at its first collective operation (which

@@ -110,7 +110,7 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m)
 
     if (rc < 0)
         return chempi_error_from(rc, &err);
-    cell->st->reserved[m] |= 1u << cell->index;
+    cell->st->reserved[m] |= UINT64_C(1) << cell->index;
     return MPI_SUCCESS;
 }
 
