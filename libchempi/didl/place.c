@@ -28,6 +28,16 @@ static bool joins_nodes(uint32_t network)
     return !type || !type->inside_node;
 }
 
+uint32_t chempi_place_total(void)
+{
+    return table() ? chempi_table_network_count(table()) : 0;
+}
+
+bool chempi_place_is_joined(uint32_t network)
+{
+    return joins_nodes(network);
+}
+
 uint32_t chempi_place_find_network(const char *name)
 {
     uint32_t count = table() ? chempi_table_network_count(table()) : 0;
@@ -113,4 +123,81 @@ uint32_t chempi_place_fastest_network(void)
         }
     }
     return best;
+}
+
+/* ---- costs ---- */
+
+/* The range for a length, or NULL. */
+static const struct chempi_table_range *
+range_for(const struct chempi_table_range *ranges, uint32_t count, uint64_t len)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < count && ranges[i].max_len < len)
+        i++;
+    return count > 0 ? &ranges[i] : NULL;
+}
+
+static double upper_end(const struct chempi_table_range *range)
+{
+    return range->max_len == CHEMPI_TABLE_SIZE_MAX ? (double)(1 << 20)
+                                                   : (double)range->max_len;
+}
+
+/* The table has costs for the ends of its ranges; in between is a straight
+ * line. */
+static int64_t cost_in(const struct chempi_table_range *ranges,
+                       const struct chempi_table_range *range, uint64_t len)
+{
+    double us = range->cost_us;
+
+    if (range > ranges) {
+        double low = (double)range[-1].max_len;
+        double high = upper_end(range);
+        double part = high > low ? ((double)len - low) / (high - low) : 1;
+
+        us = range[-1].cost_us + part * (range->cost_us - range[-1].cost_us);
+    }
+    if (!(us > 0.001)) /* also what is no number */
+        return 1;
+    return us < 1e9 ? (int64_t)(us * 1000) : INT64_C(1000000000000);
+}
+
+static int64_t cost_to(uint32_t at, uint64_t len, uint32_t network)
+{
+    const struct chempi_table_range *ranges;
+    const struct chempi_table_range *range;
+    uint32_t count;
+
+    ranges = chempi_table_ranges(table(), at, &count);
+    range = range_for(ranges, count, len);
+    if (!range || (network != CHEMPI_PLACE_NONE &&
+                   (range->stage_count != 1 || range->network != network)))
+        return CHEMPI_PLACE_COST_UNKNOWN;
+    return cost_in(ranges, range, len);
+}
+
+int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
+{
+    uint32_t at = table_node(node);
+
+    return at == CHEMPI_TABLE_NONE ? CHEMPI_PLACE_COST_UNKNOWN
+                                   : cost_to(at, len, CHEMPI_PLACE_NONE);
+}
+
+int64_t chempi_place_network_cost_ns(uint32_t network, uint64_t len)
+{
+    uint32_t self = table_node(chempi_ctx.services.node);
+    int64_t least = CHEMPI_PLACE_COST_UNKNOWN;
+
+    for (uint32_t n = 0;
+         self != CHEMPI_TABLE_NONE && n < chempi_table_node_count(table());
+         n++) {
+        int64_t cost =
+            n == self ? CHEMPI_PLACE_COST_UNKNOWN : cost_to(n, len, network);
+
+        if (cost < least)
+            least = cost;
+    }
+    return least;
 }

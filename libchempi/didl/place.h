@@ -18,6 +18,17 @@
 uint32_t chempi_place_find_network(const char *name);
 const char *chempi_place_network_name(uint32_t network);
 
+uint32_t chempi_place_total(void); /* networks, also those inside nodes */
+bool chempi_place_is_joined(uint32_t network); /* does it join nodes? */
+
+/* Modelled time of a message of len bytes that goes from this node by that
+ * network alone, to wherever that is cheapest, in nanoseconds. */
+#define CHEMPI_PLACE_COST_UNKNOWN INT64_MAX
+int64_t chempi_place_network_cost_ns(uint32_t network, uint64_t len);
+
+/* The same to another node of the job, by whatever way the table has. */
+int64_t chempi_place_cost_ns(uint32_t node, uint64_t len);
+
 /* Is this node of the job attached to the network? */
 bool chempi_place_is_attached(uint32_t node, uint32_t network);
 

@@ -11,6 +11,13 @@ static const struct chempi_words levels = {
     .count = CHEMPI_ARRAY_LEN(level_list),
 };
 
+static const char *const hierarchy_list[] = {"none", "nodes", "networks"};
+static const struct chempi_words levels_of_coll = {
+    .name = "coll_hierarchy",
+    .list = hierarchy_list,
+    .count = CHEMPI_ARRAY_LEN(hierarchy_list),
+};
+
 /* id, module, name, initial, min, max, words, scope, is_fixed, is_basic,
  * text; in the order of their names. */
 #define SETTINGS(X)                                                            \
@@ -47,6 +54,23 @@ static const struct chempi_words levels = {
       "bytes.")                                                                \
     X(COLL_GATHER_RANKS, "coll", "gather_tree_ranks", 6, 1, 1 << 30, NULL,     \
       ALL, true, false, "With how many processes at least they do, a count.")  \
+    X(COLL_HIERARCHY, "coll", "hierarchy", 2, 0, 2, &levels_of_coll, ALL,      \
+      true, true,                                                              \
+      "Whether collective operations of processes on several nodes go step "   \
+      "by step: not at all, first within each node, or also within each "      \
+      "group of nodes that a fast network joins.")                             \
+    X(COLL_HIER_BYTES, "coll", "hierarchy_bytes", 8 << 10, 0, 1 << 30, NULL,   \
+      ALL, true, false,                                                        \
+      "The size of message whose cost tells which network is the faster one, " \
+      "in bytes.")                                                             \
+    X(COLL_HIER_SEGMENT, "coll", "hierarchy_segment", 128 << 10, 1, 1 << 30,   \
+      NULL, ALL, true, false,                                                  \
+      "From which size on data is handed from node to node in segments, and "  \
+      "how large these are, in bytes.")                                        \
+    X(COLL_HIER_SIMILAR, "coll", "hierarchy_similar", 50, 0, 1000, NULL, ALL,  \
+      true, false,                                                             \
+      "A network that costs at most so much more than another counts as "      \
+      "equally fast, in percent.")                                             \
     X(COLL_REDUCE_HALVING, "coll", "reduce_halving_min", 8 << 10, 0, 1 << 30,  \
       NULL, ALL, true, false,                                                  \
       "From which size on a reduction shares the work by halves, in bytes.")   \

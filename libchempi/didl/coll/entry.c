@@ -7,6 +7,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/coll/sched.h"
 
@@ -22,19 +23,23 @@ static int run_messages(const struct chempi_coll_call *c, int tag)
     return rc;
 }
 
+int chempi_coll_do(const struct chempi_coll_call *c)
+{
+    int tag = chempi_coll_next_tag(c->comm);
+    int rc;
+
+    if (chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
+        return rc;
+    return run_messages(c, tag);
+}
+
 static int run(const struct chempi_coll_call *c)
 {
     int rc = chempi_coll_check(c);
-    int tag;
 
-    if (CHEMPI_UNLIKELY(rc))
-        return rc;
     /* Only now: a call that failed here has not taken part in anything, and
      * may be made again while others wait in their first one. */
-    tag = chempi_coll_next_tag(c->comm);
-    if (chempi_coll_node_try(c, tag, &rc))
-        return rc;
-    return run_messages(c, tag);
+    return CHEMPI_LIKELY(!rc) ? chempi_coll_do(c) : rc;
 }
 
 #define BLOCKING(name, NAME)                                                   \

@@ -20,6 +20,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
@@ -161,6 +162,7 @@ void chempi_coll_release(struct chempi_comm *comm)
         return;
     if (st->is_on && node.control)
         leave(st->area);
+    chempi_hier_detach(st);
     free(st);
     comm->coll = NULL;
 }
@@ -225,8 +227,13 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     st->size = (int)comm->size;
     st->rank = comm->rank;
     st->local_ranks = (uint32_t *)(st->reserved + comm->size + 1);
-    if (comm->is_inter || comm->size < 2 || comm->size > RANKS_MAX ||
-        !are_all_here(comm))
+    if (comm->is_inter || comm->size < 2)
+        return st;
+    if (!are_all_here(comm)) {
+        *rc = chempi_hier_attach(comm, st);
+        return *rc ? NULL : st;
+    }
+    if (comm->size > RANKS_MAX)
         return st;
     if (comm->rank == 0)
         area = claim(comm, st->size);

@@ -49,7 +49,9 @@ struct chempi_node_count {
 
 /* comm->coll */
 struct chempi_coll_state {
-    bool is_on; /* false: no area; messages only */
+    struct chempi_hier *hier;      /* of members on several nodes, or NULL */
+    struct chempi_comm *node_comm; /* then: those on this node */
+    bool is_on;                    /* false: no area; messages only */
     int area;
     int size; /* members = ranks of the communicator */
     int rank;

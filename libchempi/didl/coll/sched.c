@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/pt2pt.h"
 
@@ -24,6 +25,7 @@ void chempi_coll_sched_init(struct chempi_coll_sched *s,
     s->size = (int)comm->size;
     s->tag = tag;
     s->error = MPI_SUCCESS;
+    s->failed = MPI_SUCCESS;
     s->open = 0;
     s->widest = 0;
     s->count = 0;
@@ -321,7 +323,7 @@ static uint32_t do_message(struct run *run, uint32_t i)
 int chempi_coll_run(struct chempi_coll_sched *s)
 {
     struct chempi_request *few[CHEMPI_COLL_WINDOW];
-    struct run run = {.s = s, .reqs = few};
+    struct run run = {.s = s, .reqs = few, .error = s->failed};
 
     if (s->error)
         return s->error;
@@ -380,6 +382,8 @@ void chempi_coll_build(struct chempi_coll_sched *s,
 
     if (c->comm->is_inter && c->root == MPI_PROC_NULL)
         return; /* in the root's group, but not the root: nothing to do */
+    if (!c->comm->is_inter && chempi_hier_build(s, c))
+        return;
     if (c->comm->is_inter && !is_both)
         chempi_coll_build_inter(s, c);
     else

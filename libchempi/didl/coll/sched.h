@@ -59,6 +59,7 @@ struct chempi_coll_sched {
     int size;           /* of the team */
     int tag;
     int error;  /* MPI error class of building (S4) */
+    int failed; /* error class of what ran before: sends are empty now */
     int open;   /* messages since the last fence */
     int widest; /* most messages between two fences */
     uint32_t count;
@@ -106,6 +107,9 @@ void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
 /* Run it to its end on this thread. All steps are tried; the first MPI error
  * class is returned. Takes the lane lock itself. */
 int chempi_coll_run(struct chempi_coll_sched *s);
+
+/* Do a call that has been checked to its end, by whatever way is best. */
+int chempi_coll_do(const struct chempi_coll_call *c);
 
 /* The type MPI_BYTE, for packed data. */
 static inline struct chempi_datatype *chempi_coll_byte(void)

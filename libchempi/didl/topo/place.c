@@ -21,6 +21,7 @@
 #include "libchempi/didl/datatype.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/op.h"
+#include "libchempi/didl/place.h"
 #include "libchempi/didl/topo/place_search.h"
 
 enum {
@@ -161,37 +162,11 @@ static int places_init(struct places *p, const struct chempi_comm *comm)
 
 /* ---- costs ---- */
 
-/* Modelled time of a message to a node: the table has it for the ends of size
- * ranges, in between is a straight line. */
 static uint64_t cost_ns(uint32_t job_node, uint64_t otherwise)
 {
-    const struct chempi_table *table = chempi_ctx.services.table;
-    const struct chempi_table_range *ranges;
-    uint32_t node = table_node(job_node);
-    uint32_t count = 0;
-    uint32_t i = 0;
-    double us;
+    int64_t cost = chempi_place_cost_ns(job_node, MESSAGE_BYTES);
 
-    if (node != CHEMPI_TABLE_NONE)
-        ranges = chempi_table_ranges(table, node, &count);
-    if (count == 0)
-        return otherwise;
-    while (i + 1 < count && ranges[i].max_len < MESSAGE_BYTES)
-        i++;
-    us = ranges[i].cost_us;
-    if (i > 0) {
-        double low = (double)ranges[i - 1].max_len;
-        double high = ranges[i].max_len == CHEMPI_TABLE_SIZE_MAX
-                          ? (double)(1 << 20)
-                          : (double)ranges[i].max_len;
-        double part = high > low ? (MESSAGE_BYTES - low) / (high - low) : 1;
-
-        us = ranges[i - 1].cost_us +
-             part * (ranges[i].cost_us - ranges[i - 1].cost_us);
-    }
-    if (!(us > 0.001)) /* also what is no number */
-        return 1;
-    return us < 1e9 ? (uint64_t)(us * 1000) : UINT64_C(1000000000000);
+    return cost == CHEMPI_PLACE_COST_UNKNOWN ? otherwise : (uint64_t)cost;
 }
 
 /* Another node of a class in the communicator than `node`, or -1. */

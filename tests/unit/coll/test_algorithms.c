@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libchempi/didl/coll/hier.h"
+#include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/op.h"
 #include "tests/unit/coll/fake_pt2pt.h"
 
@@ -109,17 +111,69 @@ static int differs(const struct affine *p, struct affine q)
     return p->a != q.a || p->b != q.b;
 }
 
+/* ---- where the ranks are ---- */
+
+struct layout {
+    const char *name;
+    uint32_t nodes[MAX_RANKS];
+    int networks;
+};
+
+static const struct layout layouts[] = {
+    {"one node", {0}, 0},
+    {"in blocks", {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5}, 0},
+    {"in turn", {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1}, 0},
+    {"unevenly", {7, 3, 3, 3, 0, 2, 2, 3, 4, 4, 4, 5, 6, 7, 7, 0, 2}, 3},
+    {"each alone",
+     {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16},
+     3},
+    {"in large blocks", {0, 0, 0, 0, 0, 0, 0, 6, 6, 6, 6, 6, 6, 7, 7, 7, 7}, 3},
+};
+enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
+
+static const struct layout *layout = &layouts[0];
+
+/* Two fast networks that overlap, as in the demo cluster, and a slow one. */
+static bool is_attached(const void *arg, uint32_t node, int network)
+{
+    (void)arg;
+    if (network == 0)
+        return node % 8 <= 4;
+    return network == 2 || (node % 8 >= 3 && node % 8 <= 6);
+}
+
+static struct chempi_hier *make_hier(const struct chempi_comm *comm)
+{
+    static const uint64_t costs[] = {100, 120, 900};
+    struct chempi_hier_plan plan = {
+        .size = (int)comm->size,
+        .rank = comm->rank,
+        .node_of = layout->nodes,
+        .node_limit = MAX_RANKS,
+        .network_count = layout->networks,
+        .costs = costs,
+        .is_attached = is_attached,
+        .similar_percent = 10,
+    };
+
+    return chempi_hier_create(&plan);
+}
+
 static int run_call(const struct chempi_coll_call *c)
 {
+    struct chempi_coll_state st = {.hier = make_hier(c->comm)};
     struct chempi_coll_sched s;
     int rc;
 
+    c->comm->coll = &st;
     chempi_coll_sched_init(&s, c->comm, chempi_coll_next_tag(c->comm));
     chempi_coll_build(&s, c);
     rc = chempi_coll_run(&s);
     if (rc == MPI_SUCCESS && c->kind == CHEMPI_COLL_BARRIER)
         rc = chempi_coll_run(&s); /* a schedule can be run again */
     chempi_coll_sched_fini(&s);
+    chempi_hier_destroy(st.hier);
+    c->comm->coll = NULL;
     return rc != MPI_SUCCESS;
 }
 
@@ -410,16 +464,25 @@ static int test_barrier(struct chempi_comm *comm, void *arg)
 
 /* ---- all cases ---- */
 
-static void check(int n, fake_rank_fn *fn, struct test_case *t)
+static void check_here(int n, fake_rank_fn *fn, struct test_case *t)
 {
     int wrong = fake_run(n, fn, t);
 
     cr_assert_eq(wrong, 0,
-                 "%d wrong: kind %d, %d ranks, count %d, root %d, %s%s", wrong,
-                 (int)t->kind, n, t->count, t->root,
+                 "%d wrong: kind %d, %d ranks %s, count %d, root %d, %s%s",
+                 wrong, (int)t->kind, n, layout->name, t->count, t->root,
                  t->op == &user_op ? "in order" : "sum",
                  t->is_in_place ? ", in place" : "");
     cr_assert_eq(fake_leftovers(), 0);
+}
+
+static void check(int n, fake_rank_fn *fn, struct test_case *t)
+{
+    for (int i = 0; i < LAYOUTS; i++) {
+        layout = &layouts[i];
+        if (i == 0 || n == 2 || n == 9 || n == MAX_RANKS)
+            check_here(n, fn, t);
+    }
 }
 
 static void check_roots(int n, fake_rank_fn *fn, struct test_case *t)
@@ -479,9 +542,9 @@ Test(algorithms, barrier_ends_for_every_number_of_ranks)
 
 Test(algorithms, bcast_hands_the_roots_data_to_all)
 {
-    const int counts[] = {0, 1, 100, 20000};
+    const int counts[] = {0, 1, 100, 20000, 50000};
 
-    check_kind(test_bcast, CHEMPI_COLL_BCAST, counts, 4);
+    check_kind(test_bcast, CHEMPI_COLL_BCAST, counts, 5);
 }
 
 Test(algorithms, reduce_combines_in_the_order_of_ranks)

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hierarchies and their trees; see hier.h. */
+#include "libchempi/didl/coll/hier.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+
+/* ---- nodes ---- */
+
+/* Number nodes by their first rank; by_node has node_limit places. */
+static void number_nodes(struct chempi_hier *h,
+                         const struct chempi_hier_plan *plan, int *by_node)
+{
+    for (uint32_t i = 0; i < plan->node_limit; i++)
+        by_node[i] = -1;
+    for (int r = 0; r < h->size; r++) {
+        int *number = &by_node[plan->node_of[r]];
+
+        if (*number < 0)
+            *number = h->node_count++;
+        h->node_of[r] = *number;
+        h->index[r] = h->first[*number + 1]++; /* counts, for the moment */
+    }
+    for (int n = 0; n < h->node_count; n++)
+        h->first[n + 1] += h->first[n];
+    for (int r = 0; r < h->size; r++)
+        h->members[h->first[h->node_of[r]] + h->index[r]] = r;
+}
+
+/* ---- teams ---- */
+
+struct joining {
+    struct chempi_hier *h;
+    const struct chempi_hier_plan *plan;
+    int *part;     /* [node_count] which part a node belongs to */
+    int *speaker;  /* [node_count] of a part: its node in the new team */
+    bool *is_used; /* [network_count] */
+    int parts;
+    int used_nodes; /* of team_nodes */
+};
+
+static bool reaches(const struct joining *j, int node, int network)
+{
+    int rank = j->h->members[j->h->first[node]];
+
+    return network < 0 ||
+           j->plan->is_attached(j->plan->arg, j->plan->node_of[rank], network);
+}
+
+/* How many parts a network reaches; the first node of each speaks for it. */
+static int find_speakers(struct joining *j, int network)
+{
+    int count = 0;
+
+    for (int p = 0; p < j->h->node_count; p++)
+        j->speaker[p] = -1;
+    for (int n = 0; n < j->h->node_count; n++) {
+        if (j->speaker[j->part[n]] >= 0 || !reaches(j, n, network))
+            continue;
+        j->speaker[j->part[n]] = n;
+        count++;
+    }
+    return count;
+}
+
+static void join(struct joining *j, int network)
+{
+    struct chempi_hier *h = j->h;
+    int count = find_speakers(j, network);
+    struct chempi_hier_team *team = &h->teams[h->team_count];
+    int into = -1;
+
+    if (count < 2)
+        return;
+    h->team_count++;
+    *team = (struct chempi_hier_team){.first = j->used_nodes};
+    for (int n = 0; n < h->node_count; n++) {
+        if (j->speaker[j->part[n]] != n)
+            continue;
+        h->team_nodes[team->first + team->count++] = n;
+        if (into < 0)
+            into = j->part[n];
+    }
+    for (int n = 0; n < h->node_count; n++)
+        if (j->speaker[j->part[n]] >= 0)
+            j->part[n] = into;
+    j->used_nodes += team->count;
+    j->parts -= count - 1;
+}
+
+static bool is_similar(const struct joining *j, uint64_t cost, uint64_t least)
+{
+    uint64_t percent = (uint64_t)j->plan->similar_percent;
+
+    if (least > UINT64_MAX / 1000)
+        return cost == least;
+    return cost - least <= least / 100 * percent + least % 100 * percent / 100;
+}
+
+/* The cheapest network left, or a similar one that joins more parts. */
+static int next_network(struct joining *j)
+{
+    const struct chempi_hier_plan *plan = j->plan;
+    uint64_t least = UINT64_MAX;
+    int best = -1;
+    int most = 0;
+
+    for (int i = 0; i < plan->network_count; i++)
+        if (!j->is_used[i] && plan->costs[i] < least)
+            least = plan->costs[i];
+    for (int i = 0; i < plan->network_count; i++) {
+        int joins;
+
+        if (j->is_used[i] || !is_similar(j, plan->costs[i], least))
+            continue;
+        joins = find_speakers(j, i);
+        if (best < 0 || joins > most ||
+            (joins == most && plan->costs[i] < plan->costs[best])) {
+            best = i;
+            most = joins;
+        }
+    }
+    return best;
+}
+
+static void join_all(struct joining *j)
+{
+    int network;
+
+    j->parts = j->h->node_count;
+    for (int n = 0; n < j->h->node_count; n++)
+        j->part[n] = n;
+    while (j->parts > 1 && (network = next_network(j)) >= 0) {
+        j->is_used[network] = true;
+        join(j, network);
+    }
+    if (j->parts > 1)
+        join(j, -1); /* through gateways, if at all */
+}
+
+/* ---- creation ---- */
+
+static void list_teams(struct chempi_hier *h)
+{
+    const struct chempi_hier_team *last = &h->teams[h->team_count - 1];
+    int total = last->first + last->count;
+
+    memset(h->node_first, 0, ((size_t)h->node_count + 1) * sizeof(int));
+    for (int i = 0; i < total; i++)
+        h->node_first[h->team_nodes[i] + 1]++;
+    for (int n = 0; n < h->node_count; n++)
+        h->node_first[n + 1] += h->node_first[n];
+    for (int t = h->team_count - 1; t >= 0; t--)
+        for (int i = 0; i < h->teams[t].count; i++) {
+            int node = h->team_nodes[h->teams[t].first + i];
+
+            h->node_teams[--h->node_first[node + 1]] = t;
+        }
+    /* Filled from behind, every entry has moved to the one before. */
+    memmove(h->node_first, h->node_first + 1,
+            (size_t)h->node_count * sizeof(int));
+    h->node_first[h->node_count] = total;
+}
+
+static void find_tops(struct chempi_hier *h)
+{
+    const struct chempi_hier_team *top = chempi_hier_top(h);
+
+    for (int i = 0; i < top->count; i++)
+        h->top_ranks[i] = h->members[h->first[h->team_nodes[top->first + i]]];
+}
+
+/* A tree of n nodes with teams for edges has at most n - 1 teams, and in all
+ * at most 2 (n - 1) places in them. */
+static struct chempi_hier *allocate(const struct chempi_hier_plan *plan)
+{
+    size_t n = (size_t)plan->size;
+    struct chempi_hier *h = chempi_sys->calloc(1, sizeof(*h));
+    int *p = chempi_sys->calloc(10 * n + 2, sizeof(int));
+
+    if (h)
+        h->teams = chempi_sys->calloc(n, sizeof(*h->teams));
+    if (!h || !p || !h->teams) {
+        free(p);
+        if (h)
+            free(h->teams);
+        free(h);
+        return NULL;
+    }
+    h->node_of = p;
+    h->members = p + n;
+    h->index = p + 2 * n;
+    h->top_ranks = p + 3 * n;
+    h->first = p + 4 * n;
+    h->node_first = p + 5 * n + 1;
+    h->team_nodes = p + 6 * n + 2;
+    h->node_teams = p + 8 * n + 2; /* to 10 n + 2 */
+    h->size = plan->size;
+    h->rank = plan->rank;
+    for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
+        h->trees[i].root = -1;
+    return h;
+}
+
+struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
+{
+    struct chempi_hier *h = allocate(plan);
+    size_t most = (size_t)plan->node_limit + (size_t)plan->size;
+    int *scratch = chempi_sys->calloc(2 * most, sizeof(int));
+    bool *is_used =
+        chempi_sys->calloc((size_t)plan->network_count + 1, sizeof(bool));
+    struct joining j = {
+        .h = h, .plan = plan, .part = scratch, .is_used = is_used};
+
+    if (h && scratch && is_used) {
+        j.speaker = scratch + most;
+        number_nodes(h, plan, scratch);
+        if (h->node_count > 1)
+            join_all(&j);
+    }
+    if (h && h->team_count > 0) {
+        list_teams(h);
+        find_tops(h);
+    } else {
+        chempi_hier_destroy(h);
+        h = NULL;
+    }
+    free(scratch);
+    free(is_used);
+    return h;
+}
+
+void chempi_hier_destroy(struct chempi_hier *h)
+{
+    if (!h)
+        return;
+    for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
+        free(h->trees[i].children);
+    free(h->teams);
+    free(h->node_of);
+    free(h);
+}
+
+/* ---- trees ---- */
+
+struct planting {
+    const struct chempi_hier *h;
+    struct chempi_hier_tree *t;
+    int count;  /* of order */
+    int closed; /* team whose edges are left out, or -1 */
+};
+
+static int leader_of(const struct planting *p, int node)
+{
+    int root = p->t->root;
+
+    if (root >= 0 && p->h->node_of[root] == node)
+        return root;
+    return p->h->members[p->h->first[node]];
+}
+
+/* Put a rank at the end of the order; parent is -1 for a root. */
+static void put(struct planting *p, int rank, int parent)
+{
+    struct chempi_hier_tree *t = p->t;
+
+    if (parent == p->h->rank) {
+        t->begin[t->child_count] = p->count;
+        t->children[t->child_count++] = rank;
+    }
+    if (rank == p->h->rank) {
+        t->parent = parent;
+        t->at = p->count;
+    }
+    t->place[rank] = p->count;
+    t->order[p->count++] = rank;
+}
+
+/* All below a rank have been put. */
+static void close(struct planting *p, int rank)
+{
+    if (rank != p->h->rank)
+        return;
+    p->t->begin[p->t->child_count] = p->count;
+    p->t->end = p->count;
+}
+
+/* The distances at which member rel of a ring of `count` has children end
+ * before this one. */
+static int reach_of(int rel, int count, bool is_chain)
+{
+    if (is_chain)
+        return 2;
+    return rel == 0 ? count : rel & -rel;
+}
+
+/* Below member rel of a node's ring, which begins with its leader. */
+static void plant_members(struct planting *p, int node, int rel)
+{
+    const int *members = chempi_hier_node_members(p->h, node);
+    int count = chempi_hier_node_size(p->h, node);
+    int start = p->h->index[leader_of(p, node)];
+    int parent = members[(start + rel) % count];
+    int reach = reach_of(rel, count, p->t->shape == CHEMPI_HIER_CHAIN);
+
+    for (int d = 1; d < reach && rel + d < count; d *= 2) {
+        put(p, members[(start + rel + d) % count], parent);
+        plant_members(p, node, rel + d);
+    }
+    if (rel > 0)
+        close(p, parent);
+}
+
+static void plant_node(struct planting *p, int node, int up, int start,
+                       int rel);
+
+/* Below the node at rel of a team's ring, which begins at start. */
+static void plant_team(struct planting *p, int node, int team, int start,
+                       int rel)
+{
+    const struct chempi_hier_team *t = &p->h->teams[team];
+    const int *nodes = p->h->team_nodes + t->first;
+    int reach = reach_of(rel, t->count, p->t->shape == CHEMPI_HIER_CHAIN);
+
+    for (int d = 1; d < reach && rel + d < t->count; d *= 2) {
+        int child = nodes[(start + rel + d) % t->count];
+
+        put(p, leader_of(p, child), leader_of(p, node));
+        plant_node(p, child, team, start, rel + d);
+    }
+}
+
+static int position(const struct chempi_hier *h, int team, int node)
+{
+    const int *nodes = h->team_nodes + h->teams[team].first;
+    int i = 0;
+
+    while (nodes[i] != node)
+        i++;
+    return i;
+}
+
+/* A node's leader has been put, by an edge of team `up` (-1: none). */
+static void plant_node(struct planting *p, int node, int up, int start, int rel)
+{
+    const struct chempi_hier *h = p->h;
+    int leader = leader_of(p, node);
+
+    plant_members(p, node, 0);
+    if (leader == h->rank)
+        p->t->local_count = p->t->child_count;
+    for (int i = h->node_first[node]; i < h->node_first[node + 1]; i++) {
+        int team = h->node_teams[i];
+
+        if (team == p->closed)
+            continue;
+        if (team == up)
+            plant_team(p, node, team, start, rel);
+        else
+            plant_team(p, node, team, position(h, team, node), 0);
+    }
+    close(p, leader);
+}
+
+static bool make_room(struct chempi_hier_tree *t, int size)
+{
+    size_t n = (size_t)size;
+
+    if (t->children)
+        return true;
+    t->children = chempi_sys->malloc((4 * n + 1) * sizeof(int));
+    if (!t->children)
+        return false;
+    t->begin = t->children + n;
+    t->order = t->children + 2 * n + 1;
+    t->place = t->children + 3 * n + 1;
+    return true;
+}
+
+static void plant(const struct chempi_hier *h, struct chempi_hier_tree *t,
+                  enum chempi_hier_kind kind)
+{
+    struct planting p = {.h = h, .t = t, .closed = -1};
+    const struct chempi_hier_team *top = chempi_hier_top(h);
+
+    t->child_count = 0;
+    t->local_count = 0;
+    t->leader = leader_of(&p, h->node_of[h->rank]);
+    if (kind != CHEMPI_HIER_TOPPED) {
+        put(&p, t->root, -1);
+        plant_node(&p, h->node_of[t->root], -1, 0, 0);
+    } else {
+        p.closed = h->team_count - 1;
+        for (int i = 0; i < top->count; i++) {
+            int node = h->team_nodes[top->first + i];
+
+            put(&p, leader_of(&p, node), -1);
+            plant_node(&p, node, -1, 0, 0);
+        }
+    }
+    if (t->leader != h->rank)
+        t->local_count = t->child_count;
+}
+
+const struct chempi_hier_tree *
+chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root)
+{
+    struct chempi_hier_tree *t = &h->trees[kind];
+    bool is_made = t->children != NULL;
+
+    if (!make_room(t, h->size))
+        return NULL;
+    if (is_made && (kind == CHEMPI_HIER_TOPPED || t->root == root))
+        return t;
+    t->root = kind == CHEMPI_HIER_TOPPED ? -1 : root;
+    t->shape =
+        kind == CHEMPI_HIER_ROOTED_CHAIN ? CHEMPI_HIER_CHAIN : CHEMPI_HIER_TREE;
+    plant(h, t, kind);
+    return t;
+}
