@@ -120,7 +120,7 @@ static int run_private(const struct chempi_options *opt)
         nodes[i].name = names[i];
         nodes[i].place.slots = slots_of(opt, names[i]);
     }
-    rc = chempi_plan_make(opt, nodes, count, &spec, &err);
+    rc = chempi_plan_make(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)
         return fail(&err, plan_status(rc));
@@ -189,10 +189,28 @@ static void order_nodes(const struct chempi_options *opt,
             }
 }
 
+/* Where the connection tables are: at the daemon that we speak to, which is on
+ * this host, else at another one, in the hope of a common file system. NULL:
+ * nowhere. */
+static const char *tables_of(const struct chempi_status *list, uint32_t count,
+                             const char *daemon)
+{
+    const char *other = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!list[i].tables || !*list[i].tables)
+            continue;
+        other = other ? other : list[i].tables;
+        if (strcmp(list[i].node, daemon) == 0)
+            return list[i].tables;
+    }
+    return other;
+}
+
 /* 0, or the exit status with words. */
 static int plan_remote(const struct chempi_options *opt,
-                       struct chempi_channel *ch, struct chempi_spec *spec,
-                       struct chempi_err *err)
+                       struct chempi_channel *ch, const char *daemon,
+                       struct chempi_spec *spec, struct chempi_err *err)
 {
     struct chempi_pool pool = {0};
     struct chempi_plan_node *nodes = NULL;
@@ -209,7 +227,8 @@ static int plan_remote(const struct chempi_options *opt,
     }
     if (!rc) {
         order_nodes(opt, nodes, chosen);
-        rc = chempi_plan_make(opt, nodes, chosen, spec, err);
+        rc = chempi_plan_make(opt, nodes, chosen,
+                              tables_of(list, count, daemon), spec, err);
         status = plan_status(rc);
     }
     chempi_pool_fini(&pool);
@@ -222,7 +241,7 @@ static int run_remote(const struct chempi_options *opt,
     struct chempi_spec spec;
     struct chempi_err err = {0};
     int fd = ch->fd;
-    int rc = plan_remote(opt, ch, &spec, &err);
+    int rc = plan_remote(opt, ch, daemon, &spec, &err);
 
     if (rc) {
         chempi_channel_fini(ch);

@@ -213,6 +213,7 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_STATS:
     case CHEMPI_MSG_ORDERED:
     case CHEMPI_MSG_ABSENT:
+    case CHEMPI_MSG_GATEWAY:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:
@@ -233,6 +234,7 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     case CHEMPI_MSG_RELEASE:
     case CHEMPI_MSG_END:
     case CHEMPI_MSG_ABSENT:
+    case CHEMPI_MSG_FALLEN:
         broadcast(hub, type, data, len);
         return 0;
     case CHEMPI_MSG_INPUT:

@@ -428,6 +428,7 @@ int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
         .load = chempi_status_load(),
         .pid = (uint32_t)getpid(),
         .version = CHEMPI_VERSION,
+        .tables = d->opt->tables ? d->opt->tables : "",
         .jobs = chempi_pool_array(pool, d->job_count, sizeof(*out->jobs)),
     };
     if (!out->jobs)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chempid/gateways.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -272,8 +273,10 @@ static int plan_places(const struct chempi_options *opt,
 
 int chempi_plan_make(const struct chempi_options *opt,
                      const struct chempi_plan_node *nodes, uint32_t count,
-                     struct chempi_spec *spec, struct chempi_err *err)
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err)
 {
+    const char *tables;
     int rc = chempi_spec_init(spec, err);
 
     if (rc)
@@ -281,7 +284,10 @@ int chempi_plan_make(const struct chempi_options *opt,
     rc = plan_programs(opt, spec, err);
     rc = rc ? rc : plan_environment(opt, spec, err);
     rc = rc ? rc : plan_directories(opt, spec, err);
+    tables = spec->tables ? spec->tables : daemon_tables;
     rc = rc ? rc : plan_places(opt, nodes, count, spec, err);
+    if (!rc && tables)
+        rc = chempi_gateways_plan(spec, tables, err);
     if (rc)
         chempi_spec_fini(spec);
     return rc;

@@ -17,11 +17,14 @@ struct chempi_plan_node {
 
 /*
  * Describe the job: programs, environment, places. Nodes without ranks are
- * left out of it. The description owns copies. -EINVAL, -ENOSPC, -ENOMEM with
+ * left out of it, except those that the job needs as gateways, by the
+ * connection tables of --network or else in daemon_tables (may be NULL). The
+ * description owns copies. -EINVAL, -ENOSPC, -ENOMEM with
  * words; on failure nothing is left.
  */
 int chempi_plan_make(const struct chempi_options *opt,
                      const struct chempi_plan_node *nodes, uint32_t count,
-                     struct chempi_spec *spec, struct chempi_err *err);
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err);
 
 #endif

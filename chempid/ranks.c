@@ -127,7 +127,7 @@ static void set_environment(const struct chempi_rank *rank,
     (void)setenv("CHEMPI_WDIR", app->wdir ? app->wdir : s->spec->cwd, 1);
 }
 
-static void reset_signals(void)
+void chempi_ranks_reset_signals(void)
 {
     sigset_t none;
 
@@ -171,7 +171,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
     set_environment(rank, app, w->control[1]);
-    reset_signals();
+    chempi_ranks_reset_signals();
     (void)execvp(app->argv[0], app->argv);
     give_up(rank, 2);
 }
@@ -182,6 +182,7 @@ static void write_welcome(const struct chempi_rank *rank,
     const struct chempi_super *s = rank->super;
     const struct chempi_spec *spec = s->spec;
     const struct chempi_app *app = chempi_spec_app(spec, rank->world);
+    const uint32_t local_size = s->local_size + (s->gateway != NULL);
 
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_str(w, spec->id);
@@ -194,13 +195,16 @@ static void write_welcome(const struct chempi_rank *rank,
         chempi_wire_put_str(w, spec->node_names[i]);
     for (uint32_t i = 0; i < spec->size; i++)
         chempi_wire_put_u32(w, spec->node_of_rank[i]);
-    chempi_wire_put_u32(w, s->local_size);
+    chempi_wire_put_u32(w, spec->gateway_count);
+    for (uint32_t i = spec->size; i < chempi_spec_procs(spec); i++)
+        chempi_wire_put_u32(w, spec->node_of_rank[i]);
+    chempi_wire_put_u32(w, local_size);
     chempi_wire_put_u32(w, (uint32_t)(app - spec->apps));
     chempi_wire_put_u32(w, spec->universe_size);
     chempi_wire_put_u32(w, spec->want_stats);
     chempi_wire_put_u32(w, (uint32_t)s->share.region_fd);
     chempi_wire_put_u32(w, (uint32_t)s->share.table_fd);
-    for (uint32_t i = 0; i < s->local_size; i++)
+    for (uint32_t i = 0; i < local_size; i++)
         chempi_wire_put_u32(w, (uint32_t)s->share.wake_fds[i]);
 }
 
@@ -246,7 +250,8 @@ static int take_get(struct chempi_rank *rank, struct chempi_reader *r,
     const uint32_t owner = chempi_wire_get_u32(r);
     const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
 
-    if (!chempi_wire_is_done(r) || !*key || owner >= rank->super->spec->size)
+    if (!chempi_wire_is_done(r) || !*key ||
+        owner >= chempi_spec_procs(rank->super->spec))
         return bad(err, "get");
     return chempi_super_get(rank, owner, key, err);
 }
@@ -311,6 +316,10 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
     struct chempi_reader r;
 
     chempi_wire_read(&r, frame->data, frame->len);
+    if (rank == rank->super->gateway &&
+        (frame->type == CHEMPI_MSG_FENCE || frame->type == CHEMPI_MSG_INIT ||
+         frame->type == CHEMPI_MSG_FINAL))
+        return bad(err, "a gateway's, as if it were a rank");
     switch (frame->type) {
     case CHEMPI_MSG_HELLO:
         if (chempi_wire_get_u32(&r) != CHEMPI_CONTROL_VERSION)
@@ -380,6 +389,10 @@ void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
     struct chempi_super *s = rank->super;
     struct chempi_writer *w;
 
+    if (rank == s->gateway) {
+        chempi_gateway_end(s, true, text);
+        return;
+    }
     if (rank->is_judged || s->is_ending)
         return;
     rank->is_judged = true; /* P1 */
@@ -430,27 +443,33 @@ void chempi_ranks_close(struct chempi_rank *rank)
     chempi_streams_close_feed(&rank->feed);
 }
 
-static void connect_wires(struct chempi_rank *rank, const struct wires *w)
+void chempi_ranks_connect(struct chempi_rank *rank, int fd)
 {
-    struct chempi_super *s = rank->super;
     struct chempi_writer *welcome;
 
-    close_fd(w->control[1]);
-    close_fd(w->out[0][1]);
-    close_fd(w->out[1][1]);
-    close_fd(w->in[0]);
-    chempi_link_open(&rank->link, s->loop, w->control[0], CHEMPI_RANK_IN_MAX,
+    chempi_link_open(&rank->link, rank->super->loop, fd, CHEMPI_RANK_IN_MAX,
                      CHEMPI_QUEUE_MAX);
     rank->link.on_frame = take;
     rank->link.on_lost = link_lost;
     rank->link.on_written = written;
     rank->link.arg = rank;
-    chempi_streams_open(s, &rank->streams[0], w->out[0][0], rank->world, 1);
-    chempi_streams_open(s, &rank->streams[1], w->out[1][0], rank->world, 2);
-    chempi_streams_open_feed(s, &rank->feed, w->in[1]);
     welcome = chempi_link_begin(&rank->link, CHEMPI_MSG_WELCOME, 0);
     write_welcome(rank, welcome);
     chempi_link_end(&rank->link);
+}
+
+static void connect_wires(struct chempi_rank *rank, const struct wires *w)
+{
+    struct chempi_super *s = rank->super;
+
+    close_fd(w->control[1]);
+    close_fd(w->out[0][1]);
+    close_fd(w->out[1][1]);
+    close_fd(w->in[0]);
+    chempi_streams_open(s, &rank->streams[0], w->out[0][0], rank->world, 1);
+    chempi_streams_open(s, &rank->streams[1], w->out[1][0], rank->world, 2);
+    chempi_streams_open_feed(s, &rank->feed, w->in[1]);
+    chempi_ranks_connect(rank, w->control[0]);
 }
 
 int chempi_ranks_start(struct chempi_super *s, struct chempi_rank *rank,

@@ -165,6 +165,34 @@ static void take_lost(struct run *r, struct chempi_reader *in)
     kill_job(r);
 }
 
+/* A gateway is gone. The ranks decide: one that has no other way ends the
+ * job. */
+static void take_gateway(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t proc = chempi_wire_get_u32(in);
+    const uint8_t is_fatal = chempi_wire_get_u8(in);
+    const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    char text[CHEMPI_TEXT_MAX];
+    struct chempi_writer w;
+
+    if (!chempi_wire_is_done(in) || r->has_killed || r->hub.has_done)
+        return;
+    (void)snprintf(text, sizeof(text), "the gateway on node %s is lost: %.800s",
+                   r->spec->node_names[node], why);
+    if (is_fatal) {
+        chempi_verdict_node(&r->verdict, text);
+        kill_job(r);
+        return;
+    }
+    say(text);
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, proc);
+    chempi_wire_put_str(&w, why);
+    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
+}
+
 static void take_eaten(struct run *r, struct chempi_reader *in)
 {
     const uint32_t node = chempi_wire_get_u32(in);
@@ -209,6 +237,9 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         break;
     case CHEMPI_MSG_STATS:
         take_stats(r, &in);
+        break;
+    case CHEMPI_MSG_GATEWAY:
+        take_gateway(r, &in);
         break;
     case CHEMPI_MSG_ORDERED:
         (void)chempi_wire_get_u32(&in);

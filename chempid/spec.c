@@ -54,6 +54,19 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node)
     return n;
 }
 
+uint32_t chempi_spec_procs(const struct chempi_spec *spec)
+{
+    return spec->size + spec->gateway_count;
+}
+
+uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node)
+{
+    for (uint32_t i = spec->size; i < chempi_spec_procs(spec); i++)
+        if (spec->node_of_rank[i] == node)
+            return i;
+    return CHEMPI_NODE_ANY;
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 static uint32_t count_strings(char *const *list)
@@ -95,6 +108,9 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
     }
     chempi_wire_put_u32(w, spec->size);
     for (uint32_t i = 0; i < spec->size; i++)
+        chempi_wire_put_u32(w, spec->node_of_rank[i]);
+    chempi_wire_put_u32(w, spec->gateway_count);
+    for (uint32_t i = spec->size; i < chempi_spec_procs(spec); i++)
         chempi_wire_put_u32(w, spec->node_of_rank[i]);
     chempi_wire_put_u32(w, spec->app_count);
     for (uint32_t i = 0; i < spec->app_count; i++) {
@@ -164,21 +180,38 @@ static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
     }
 }
 
+static bool read_places(struct chempi_spec *spec, const uint8_t *at,
+                        uint32_t first, uint32_t count)
+{
+    struct chempi_reader r;
+
+    chempi_wire_read(&r, at, (size_t)count * 4);
+    for (uint32_t i = first; i < first + count; i++) {
+        spec->node_of_rank[i] = chempi_wire_get_u32(&r);
+        if (spec->node_of_rank[i] >= spec->node_count)
+            return false;
+    }
+    return true;
+}
+
 static void read_ranks(struct chempi_spec *spec, struct chempi_reader *r)
 {
     const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_RANKS_MAX, 4);
+    const uint8_t *ranks = chempi_wire_get_raw(r, (size_t)n * 4);
+    const uint32_t more = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 4);
+    const uint8_t *gateways = chempi_wire_get_raw(r, (size_t)more * 4);
 
-    spec->node_of_rank = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
-    if (!spec->node_of_rank || n == 0) {
+    if (r->is_bad || n == 0 || more > spec->node_count) {
         r->is_bad = true;
         return;
     }
+    spec->node_of_rank =
+        chempi_pool_array(&spec->pool, (size_t)n + more, sizeof(uint32_t));
     spec->size = n;
-    for (uint32_t i = 0; i < n; i++) {
-        spec->node_of_rank[i] = chempi_wire_get_u32(r);
-        if (spec->node_of_rank[i] >= spec->node_count)
-            r->is_bad = true;
-    }
+    spec->gateway_count = more;
+    if (!spec->node_of_rank || !read_places(spec, ranks, 0, n) ||
+        !read_places(spec, gateways, n, more))
+        r->is_bad = true;
 }
 
 static void read_apps(struct chempi_spec *spec, struct chempi_reader *r)

@@ -45,8 +45,9 @@ struct chempi_spec {
     uint32_t size;
     uint32_t node_count;
     char **node_names;
-    uint32_t *node_of_rank;
-    uint32_t *bind_offset; /* per node: places used before it on its host */
+    uint32_t *node_of_rank; /* [size + gateway_count] */
+    uint32_t gateway_count; /* processes behind the ranks that forward */
+    uint32_t *bind_offset;  /* per node: places used before it on its host */
     struct chempi_app *apps;
     uint32_t app_count;
     char **env; /* of all ranks, ends with NULL */
@@ -64,6 +65,10 @@ void chempi_spec_fini(struct chempi_spec *spec);
 
 const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
                                          uint32_t rank);
+/* Ranks and gateways; a gateway's number is size or more. */
+uint32_t chempi_spec_procs(const struct chempi_spec *spec);
+/* The gateway on a node, or CHEMPI_NODE_ANY. */
+uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node);
 /* Ranks on a node. */
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 

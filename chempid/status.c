@@ -23,6 +23,7 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
     chempi_wire_put_u32(w, s->busy);
     chempi_wire_put_u32(w, s->pid);
     chempi_wire_put_str(w, s->version);
+    chempi_wire_put_str(w, s->tables ? s->tables : "");
     chempi_wire_put_u32(w, s->job_count);
     for (uint32_t i = 0; i < s->job_count; i++) {
         chempi_wire_put_str(w, s->jobs[i].id);
@@ -73,6 +74,7 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
     s->error = copy_str(r, pool, CHEMPI_TEXT_MAX);
     s->version = "";
+    s->tables = "";
     if (*s->error || r->is_bad)
         return;
     s->host = chempi_wire_get_u64(r);
@@ -81,6 +83,7 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->busy = chempi_wire_get_u32(r);
     s->pid = chempi_wire_get_u32(r);
     s->version = copy_str(r, pool, CHEMPI_STATUS_VERSION_MAX);
+    s->tables = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
     read_jobs(r, pool, s);
 }
 

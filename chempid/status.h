@@ -34,6 +34,7 @@ struct chempi_status {
     uint32_t busy; /* ranks that run there */
     uint32_t pid;  /* of the daemon */
     const char *version;
+    const char *tables; /* directory of its connection tables, or "" */
     uint32_t job_count;
     struct chempi_status_job *jobs;
 };

@@ -106,6 +106,15 @@ int chempi_super_get(struct chempi_rank *rank, uint32_t owner, const char *key,
                    (struct chempi_kvs_waiter){.index = rank->local}, err);
 }
 
+static void enter(struct chempi_super *s)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&s->up, CHEMPI_MSG_ENTERED, s->spec->job);
+
+    chempi_wire_put_u64(w, ++s->fence);
+    chempi_link_end(&s->up);
+}
+
 static void release(struct chempi_super *s, uint64_t fence)
 {
     uint8_t data[8];
@@ -116,6 +125,8 @@ static void release(struct chempi_super *s, uint64_t fence)
     chempi_kvs_forget(&s->kvs);
     for (uint32_t i = 0; i < s->local_size; i++)
         chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_FENCED, data, sizeof(data));
+    if (s->local_size == 0)
+        enter(s); /* nobody here keeps others waiting */
 }
 
 void chempi_super_absent(const struct chempi_rank *rank)
@@ -145,21 +156,16 @@ void chempi_super_miss(struct chempi_super *s)
 void chempi_super_fence(struct chempi_super *s)
 {
     uint64_t low = UINT64_MAX;
-    struct chempi_writer *w;
 
     chempi_super_miss(s);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (s->ranks[i].fence < low)
             low = s->ranks[i].fence;
     while (s->fence < low) {
-        s->fence++;
-        if (s->spec->node_count == 1) {
-            release(s, s->fence);
-            continue;
-        }
-        w = chempi_link_begin(&s->up, CHEMPI_MSG_ENTERED, s->spec->job);
-        chempi_wire_put_u64(w, s->fence);
-        chempi_link_end(&s->up);
+        if (s->spec->node_count == 1)
+            release(s, ++s->fence);
+        else
+            enter(s);
     }
 }
 
@@ -200,6 +206,8 @@ void chempi_super_settle(struct chempi_super *s)
 
 static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
 {
+    if (chempi_gateway_is_spared(s, pid))
+        return s->gateway;
     for (uint32_t i = 0; i < s->local_size; i++)
         if (s->ranks[i].pid == pid)
             return &s->ranks[i];
@@ -239,14 +247,18 @@ static void reap(struct chempi_super *s)
            (pid < 0 && errno == EINTR)) {
         struct chempi_rank *rank = pid > 0 ? find_rank(s, pid) : NULL;
 
-        if (rank)
+        if (rank && rank == s->gateway)
+            chempi_gateway_reap(s, status);
+        else if (rank)
             chempi_ranks_reap(rank, status);
     }
-    s->has_children = pid == 0;
     if (s->alive == 0)
         s->is_sweeping = true;
+    s->has_children =
+        pid == 0 && !(s->is_sweeping && chempi_gateway_is_alone(s)); /* P7 */
     if (s->is_sweeping && s->has_children)
-        (void)chempi_orphans_kill(NULL, NULL); /* its failure: P5 remains */
+        (void)chempi_orphans_kill(chempi_gateway_is_spared,
+                                  s); /* its failure: P5 remains */
     if (!s->has_children)
         chempi_streams_drain(s); /* no writer is left: P2 */
     chempi_super_settle(s);
@@ -303,7 +315,7 @@ static int take_ask(struct chempi_super *s, struct chempi_reader *r,
     const char *key = chempi_wire_get_str(r, CHEMPI_KVS_KEY_MAX);
 
     if (!chempi_wire_is_done(r) || to != s->node ||
-        from >= s->spec->node_count || rank >= s->spec->size ||
+        from >= s->spec->node_count || rank >= chempi_spec_procs(s->spec) ||
         s->spec->node_of_rank[rank] != s->node || !*key)
         return bad(err, "question");
     return look_up(s, rank, key,
@@ -321,7 +333,8 @@ static int take_answer(struct chempi_super *s, struct chempi_reader *r,
     const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
     struct chempi_kvs_entry *e;
 
-    if (!chempi_wire_is_done(r) || to != s->node || rank >= s->spec->size ||
+    if (!chempi_wire_is_done(r) || to != s->node ||
+        rank >= chempi_spec_procs(s->spec) ||
         s->spec->node_of_rank[rank] == s->node || !*key)
         return bad(err, "answer");
     e = chempi_kvs_entry(&s->kvs, rank, key, false);
@@ -403,9 +416,27 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
             chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
                               frame->len);
     if (culprit < s->spec->size && is_any_caring(s))
-        ev_timer_start(s->loop, &s->grace); /* P6 */
+        ev_timer_start(s->loop, &s->grace); /* P7 */
     else
         end_grace(s);
+    return 0;
+}
+
+/* A gateway is gone: each rank finds out what that means to it. */
+static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    const uint32_t proc = chempi_wire_get_u32(r);
+
+    (void)chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
+    if (!chempi_wire_is_done(r) || proc < s->spec->size ||
+        proc >= chempi_spec_procs(s->spec))
+        return bad(err, "end of a gateway");
+    for (uint32_t i = 0; i < s->local_size; i++)
+        chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
+                          frame->len);
+    if (s->gateway && s->gateway->world != proc)
+        chempi_ranks_send(s->gateway, CHEMPI_MSG_LOST, frame->data, frame->len);
     return 0;
 }
 
@@ -415,6 +446,8 @@ _Noreturn static void leave(struct chempi_super *s, int status)
     chempi_orphans_end(NULL, NULL);
     for (uint32_t i = 0; i < s->local_size; i++)
         chempi_ranks_close(&s->ranks[i]);
+    if (s->gateway)
+        chempi_ranks_close(s->gateway);
     chempi_share_fini(&s->share);
     chempi_bind_fini(&s->bind);
     _exit(status);
@@ -444,6 +477,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_kill(s, &r, frame, err);
     case CHEMPI_MSG_ABSENT:
         return take_absent(s, &r, err);
+    case CHEMPI_MSG_FALLEN:
+        return take_fallen(s, &r, frame, err);
     case CHEMPI_MSG_RELEASE:
         number = chempi_wire_get_u64(&r);
         if (!chempi_wire_is_done(&r) || number != s->released + 1 ||
@@ -538,21 +573,29 @@ static int number_ranks(struct chempi_super *s, struct chempi_err *err)
     const struct chempi_spec *spec = s->spec;
     uint32_t n = 0;
 
-    s->ranks = chempi_sys->calloc(chempi_spec_local_size(spec, s->node),
+    s->ranks = chempi_sys->calloc(chempi_spec_local_size(spec, s->node) + 1u,
                                   sizeof(*s->ranks));
     if (!s->ranks)
         return chempi_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i <= chempi_spec_local_size(spec, s->node); i++)
+        s->ranks[i].super = s;
     for (uint32_t i = 0; i < spec->size; i++) {
         struct chempi_rank *rank = &s->ranks[n];
 
         if (spec->node_of_rank[i] != s->node)
             continue;
-        rank->super = s;
         rank->world = i;
         rank->local = n++;
         rank->streams[0].fd = rank->streams[1].fd = rank->feed.fd = -1;
     }
     s->local_size = n;
+    if (chempi_spec_gateway(spec, s->node) != CHEMPI_NODE_ANY) {
+        s->gateway = &s->ranks[n];
+        s->gateway->world = chempi_spec_gateway(spec, s->node);
+        s->gateway->local = n;
+        s->gateway->streams[0].fd = s->gateway->streams[1].fd = -1;
+        s->gateway->feed.fd = -1;
+    }
     return 0;
 }
 
@@ -575,19 +618,27 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
     int rc = set_up_process(s, err);
 
     if (!rc)
-        rc = chempi_share_init(&s->share, s->spec, s->node, s->local_size, err);
+        rc = chempi_share_init(&s->share, s->spec, s->node,
+                               s->local_size + (s->gateway != NULL), err);
     if (!rc)
         rc = chempi_bind_init(&s->bind, (enum chempi_bind)s->spec->bind, err);
     if (rc)
         return rc;
     watch(s);
     s->has_children = true;
+    rc = chempi_gateway_start(s, err);
+    if (rc) {
+        chempi_gateway_end(s, true, err->text);
+        return 0;
+    }
     for (uint32_t i = 0; !rc && i < s->local_size; i++) {
         *culprit = &s->ranks[i];
         rc = chempi_ranks_start(s, &s->ranks[i], err);
     }
     if (!rc)
         send_count(s, CHEMPI_MSG_STARTED);
+    if (!rc && s->local_size == 0)
+        enter(s);
     return rc;
 }
 

@@ -13,9 +13,12 @@
  *   P5  when the link upwards is lost, every descendant is killed at once
  *   P6  when the job is killed because of a lost process, ranks that care get
  *       GRACE_S to act on it, or as long as any of them cares, if shorter
+ *   P7  the gateway is no rank: it outlives the ranks here, since others may
+ *       need it, and ends with the job
  *
  * No thread; no call into it but run(). super.c holds the job's part,
- * ranks.c one rank's life, streams.c the standard streams.
+ * ranks.c one rank's life, gateway.c the gateway's, streams.c the standard
+ * streams.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -87,7 +90,8 @@ struct chempi_super {
     struct chempi_share share;
     struct chempi_bind_map bind;
     struct chempi_kvs kvs;
-    struct chempi_rank *ranks; /* [local_size], by world rank */
+    struct chempi_rank *ranks;   /* [local_size] by world rank, gateway */
+    struct chempi_rank *gateway; /* behind the ranks; NULL: none here */
     uint32_t local_size;
     uint32_t alive;
     ev_io child_signal;
@@ -131,6 +135,22 @@ void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
 void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
                        const void *data, size_t len);
 void chempi_ranks_close(struct chempi_rank *rank);
+
+/* ranks.c: what the child of a fork does before it becomes a program. */
+void chempi_ranks_reset_signals(void);
+/* Watch our end of its control socket, and welcome it. */
+void chempi_ranks_connect(struct chempi_rank *rank, int fd);
+
+/* gateway.c: start this node's gateway, if it shall have one. */
+int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err);
+/* It has ended, or cannot go on; fatal: nor can the job. */
+void chempi_gateway_end(struct chempi_super *s, bool is_fatal,
+                        const char *text);
+void chempi_gateway_reap(struct chempi_super *s, int status);
+/* For chempi_orphans_kill(): all but the gateway. */
+bool chempi_gateway_is_spared(void *super, pid_t pid);
+/* Is it the only child that is left? */
+bool chempi_gateway_is_alone(struct chempi_super *s);
 
 /* super.c: what a rank asks of the job. */
 int chempi_super_put(struct chempi_rank *rank, const char *key,

@@ -4,9 +4,9 @@
  *
  * WELCOME, in order: u32 version, str job id, 32 bytes secret, u32 rank, u32
  * size, u32 node, u32 nodes, nodes x str name, size x u32 node of rank, u32
- * local size, u32 app number, u32 universe size, u32 want_stats, u32 region
- * descriptor, u32 table descriptor (all ones: none), local size x u32 wake
- * descriptor.
+ * gateways, gateways x u32 node of gateway, u32 local size (both kinds), u32
+ * app number, u32 universe size, u32 want_stats, u32 region descriptor, u32
+ * table descriptor (all ones: none), local size x u32 wake descriptor.
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"
@@ -128,7 +128,7 @@ static int number_locals(struct chempi_client *c)
 
     if (!used)
         return -ENOMEM;
-    for (uint32_t i = 0; i < c->job.size; i++)
+    for (uint32_t i = 0; i < c->job.size + c->job.gateways; i++)
         c->local_rank_of_rank[i] = used[c->node_of_rank[i]]++;
     c->job.local_rank = c->local_rank_of_rank[c->job.rank];
     c->job.local_size = used[c->job.node];
@@ -136,26 +136,39 @@ static int number_locals(struct chempi_client *c)
     return 0;
 }
 
-static int parse_places(struct chempi_client *c, struct chempi_reader *r)
+/* The nodes of `count` processes from `first` on, which lie at `at`. */
+static int take_places(struct chempi_client *c, const uint8_t *at, size_t first,
+                       size_t count)
 {
-    const size_t n = c->job.size;
-    const uint8_t *at = chempi_wire_get_raw(r, n * 4);
     struct chempi_reader places;
 
-    if (!at)
-        return -EBADMSG;
-    c->node_of_rank = chempi_sys->calloc(n, sizeof(uint32_t));
-    c->local_rank_of_rank = chempi_sys->calloc(n, sizeof(uint32_t));
-    if (!c->node_of_rank || !c->local_rank_of_rank)
-        return -ENOMEM;
-    c->job.node_of_rank = c->node_of_rank;
-    c->job.local_rank_of_rank = c->local_rank_of_rank;
-    chempi_wire_read(&places, at, n * 4);
-    for (size_t i = 0; i < n; i++) {
+    chempi_wire_read(&places, at, count * 4);
+    for (size_t i = first; i < first + count; i++) {
         c->node_of_rank[i] = chempi_wire_get_u32(&places);
         if (c->node_of_rank[i] >= c->job.node_count)
             return -EBADMSG;
     }
+    return 0;
+}
+
+static int parse_places(struct chempi_client *c, struct chempi_reader *r)
+{
+    const size_t n = c->job.size;
+    const uint8_t *ranks = chempi_wire_get_raw(r, n * 4);
+    const size_t more = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 4);
+    const uint8_t *gateways = chempi_wire_get_raw(r, more * 4);
+
+    if (!ranks || !gateways || r->is_bad || c->job.rank >= n + more)
+        return -EBADMSG;
+    c->job.gateways = (uint32_t)more;
+    c->node_of_rank = chempi_sys->calloc(n + more, sizeof(uint32_t));
+    c->local_rank_of_rank = chempi_sys->calloc(n + more, sizeof(uint32_t));
+    if (!c->node_of_rank || !c->local_rank_of_rank)
+        return -ENOMEM;
+    c->job.node_of_rank = c->node_of_rank;
+    c->job.local_rank_of_rank = c->local_rank_of_rank;
+    if (take_places(c, ranks, 0, n) || take_places(c, gateways, n, more))
+        return -EBADMSG;
     if (c->node_of_rank[c->job.rank] != c->job.node)
         return -EBADMSG;
     return number_locals(c);
@@ -193,7 +206,7 @@ static int parse_head(struct chempi_client *c, struct chempi_reader *r)
     job->node = chempi_wire_get_u32(r);
     job->node_count = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 5);
     if (r->is_bad || job->size == 0 || job->size > CHEMPI_JOB_RANKS_MAX ||
-        job->rank >= job->size || job->node >= job->node_count)
+        job->node >= job->node_count)
         return -EBADMSG;
     return 0;
 }
@@ -370,7 +383,7 @@ int chempi_client_get(struct chempi_client *c, uint32_t rank, const char *key)
 {
     struct chempi_writer *w;
 
-    if (!is_key(key) || rank >= c->job.size)
+    if (!is_key(key) || rank >= c->job.size + c->job.gateways)
         return -EINVAL;
     w = chempi_channel_begin(&c->ch, CHEMPI_MSG_GET, 0);
     chempi_wire_put_u32(w, rank);
@@ -471,7 +484,7 @@ static int dispatch_got(const struct chempi_client *c, struct chempi_reader *r,
     size_t len;
     const uint8_t *value = chempi_wire_get_blob(r, CHEMPI_KVS_VALUE_MAX, &len);
 
-    if (!chempi_wire_is_done(r) || rank >= c->job.size)
+    if (!chempi_wire_is_done(r) || rank >= c->job.size + c->job.gateways)
         return -EBADMSG;
     ev->got(arg, rank, key, value, len);
     return 0;
@@ -484,7 +497,7 @@ static int dispatch_lost(const struct chempi_client *c, struct chempi_reader *r,
     const char *text = chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
 
     if (!chempi_wire_is_done(r) ||
-        (rank >= c->job.size && rank != CHEMPI_NODE_ANY))
+        (rank >= c->job.size + c->job.gateways && rank != CHEMPI_NODE_ANY))
         return -EBADMSG;
     ev->rank_lost(arg, rank, text);
     return 0;

@@ -31,14 +31,15 @@
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {
     char id[CHEMPI_JOB_ID_MAX];
-    uint32_t rank; /* in MPI_COMM_WORLD */
+    uint32_t rank; /* in MPI_COMM_WORLD; a gateway's: size and up */
     uint32_t size;
+    uint32_t gateways;   /* processes that forward, numbered behind the ranks */
     uint32_t node;       /* index of this rank's node in node_names */
-    uint32_t node_count; /* nodes that have ranks of the job */
-    uint32_t local_rank; /* among the ranks of this node, by world rank */
+    uint32_t node_count; /* nodes that have ranks or gateways of the job */
+    uint32_t local_rank; /* among the processes of this node, by rank */
     uint32_t local_size;
-    const uint32_t *node_of_rank;       /* [size] */
-    const uint32_t *local_rank_of_rank; /* [size] */
+    const uint32_t *node_of_rank;       /* [size + gateways] */
+    const uint32_t *local_rank_of_rank; /* [size + gateways] */
     const char *const *node_names;      /* [node_count]; names in the table */
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
     uint32_t app_num;       /* MPI_APPNUM */
@@ -60,7 +61,8 @@ struct chempi_client_events {
     /* All ranks have entered fence number `fence`. */
     void (*fenced)(void *arg, uint64_t fence);
     /* A rank is gone (died or its node was lost). The job is about to be
-     * ended by the supervisor; text is the sentence for the user. */
+     * ended by the supervisor; text is the sentence for the user. Or a gateway
+     * is (rank >= size): the job goes on if it can. */
     void (*rank_lost)(void *arg, uint32_t rank, const char *text);
     /* This node's share of registrable memory changed (scivia). */
     void (*budget)(void *arg, uint64_t bytes, uint32_t deadline_ms);
@@ -85,8 +87,8 @@ int chempi_client_fd(const struct chempi_client *client);
 int chempi_client_put(struct chempi_client *client, const char *key,
                       const void *value, size_t len);
 
-/* Ask for another rank's value; events->got follows once it is published
- * (the question waits for a put). Never blocks. */
+/* Ask for another rank's (or gateway's) value; events->got follows once it is
+ * published (the question waits for a put). Never blocks. */
 int chempi_client_get(struct chempi_client *client, uint32_t rank,
                       const char *key);
 

@@ -45,7 +45,7 @@ enum chempi_msg {
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */
     CHEMPI_MSG_GOT = 17,     /* u32 rank, str key, blob value */
     CHEMPI_MSG_FENCED = 18,  /* u64 number */
-    CHEMPI_MSG_LOST = 19,    /* u32 rank, str text */
+    CHEMPI_MSG_LOST = 19,    /* u32 rank or gateway, str text */
     CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms */
 
     /* on the job's tree, towards the root (the launcher) */
@@ -64,6 +64,8 @@ enum chempi_msg {
     CHEMPI_MSG_ABSENT = 42,    /* u32 node, u32 rank: it has ended well, and
                                   without initializing; also away from the
                                   root: all shall know */
+    CHEMPI_MSG_GATEWAY = 43,   /* a gateway ended: u32 node, u32 process, u8
+                                  1: the job cannot go on, str text */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -73,6 +75,7 @@ enum chempi_msg {
     CHEMPI_MSG_KILL = 52,    /* u32 rank or ANY, str text */
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
+    CHEMPI_MSG_FALLEN = 55,  /* a gateway is gone: u32 process, str text */
 
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */

@@ -13,19 +13,30 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/gate/gate.h"
 #include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/tool/registry.h"
 
-enum { DEVICES_MAX = 16, CARD_MAX = CHEMPI_KVS_VALUE_MAX };
+enum {
+    DEVICES_MAX = 16,
+    CARD_MAX = CHEMPI_KVS_VALUE_MAX,
+    ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
+};
 
 static struct {
-    struct chempi_peer *peers; /* [proc_count] */
+    struct chempi_peer *peers; /* [rank_count()] */
     struct chempi_dev *devices[DEVICES_MAX];
     uint32_t device_count;
     bool has_fds;
     uint64_t resolved; /* peers with routes */
     uint64_t lost;
 } conn;
+
+/* Processes with peers; those behind are gateways. */
+static uint32_t rank_count(void)
+{
+    return chempi_ctx.job->size;
+}
 
 uint32_t chempi_conn_device_count(void)
 {
@@ -129,7 +140,7 @@ static int open_by_reach(const struct chempi_sink *sink, struct chempi_err *err)
     size_t count;
     int rc = 0;
 
-    for (uint32_t p = 0; p < s->proc_count; p++)
+    for (uint32_t p = 0; p < rank_count(); p++)
         if (p != s->proc)
             probes[s->node_of_proc[p] == s->node ? 1 : 2] = p;
     all = chempi_registry_all(&count);
@@ -191,10 +202,10 @@ static int make_peers(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
-    conn.peers = chempi_sys->calloc(s->proc_count, sizeof(*conn.peers));
+    conn.peers = chempi_sys->calloc(rank_count(), sizeof(*conn.peers));
     if (!conn.peers)
         return -ENOMEM;
-    for (uint32_t p = 0; p < s->proc_count; p++) {
+    for (uint32_t p = 0; p < rank_count(); p++) {
         struct chempi_peer *peer = &conn.peers[p];
 
         peer->proc = p;
@@ -209,6 +220,21 @@ static int make_peers(void)
     return 0;
 }
 
+/* Over the real devices, which it goes before when devices are closed. */
+static int open_gate(struct chempi_err *err)
+{
+    struct chempi_dev *dev = NULL;
+    int rc;
+
+    if (conn.device_count == DEVICES_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %d devices",
+                              DEVICES_MAX);
+    rc = chempi_gate_open(conn.devices, &conn.device_count, &dev, err);
+    if (!rc)
+        conn.devices[conn.device_count++] = dev;
+    return rc;
+}
+
 int chempi_conn_open(const struct chempi_sink *sink)
 {
     struct chempi_err err = {0};
@@ -217,8 +243,12 @@ int chempi_conn_open(const struct chempi_sink *sink)
     rc = make_peers();
     if (rc)
         return chempi_error_from(rc, NULL);
+    if (chempi_gate_is_needed())
+        sink = chempi_gate_sink(sink);
     rc = chempi_ctx.services.table ? open_by_table(sink, &err)
                                    : open_by_reach(sink, &err);
+    if (!rc && chempi_gate_is_needed())
+        rc = open_gate(&err);
     return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
 }
 
@@ -237,7 +267,7 @@ void chempi_conn_close(void)
     conn.device_count = 0;
     conn.has_fds = false;
     if (conn.peers)
-        for (uint32_t p = 0; p < chempi_ctx.services.proc_count; p++)
+        for (uint32_t p = 0; p < rank_count(); p++)
             free(conn.peers[p].routes);
     free(conn.peers);
     conn.peers = NULL;
@@ -248,7 +278,7 @@ void chempi_conn_close(void)
 /* ---- routes ---- */
 
 static int add_route(struct chempi_peer *peer, uint32_t device,
-                     uint32_t protocol, uint64_t max_len,
+                     uint32_t protocol, uint64_t max_len, uint32_t range,
                      struct chempi_err *err)
 {
     struct chempi_dev *dev = conn.devices[device];
@@ -264,6 +294,7 @@ static int add_route(struct chempi_peer *peer, uint32_t device,
     route->ops = dev->ops;
     route->protocol = protocol;
     route->device = device;
+    route->range = range;
     route->inject_max = is_eager ? caps->inject_max : 0;
     route->eager_max = is_eager ? caps->eager_max : 0;
     peer->route_count++;
@@ -278,22 +309,54 @@ static int find_protocol(const struct chempi_dev_caps *caps, const char *name)
     return -1;
 }
 
-static int add_table_route(struct chempi_peer *peer, uint32_t node,
+/* A range through gateways: its protocols are the gate's own. `from` is the
+ * least size that it takes. */
+static int add_gate_routes(struct chempi_peer *peer,
                            const struct chempi_table_range *range,
+                           uint64_t from, uint32_t index,
                            struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    int device = find_device(range->device);
-    int protocol;
+    const struct chempi_dev_caps *caps;
+    int device = find_device("gate");
+    int rc = 0;
 
-    if (range->hop_count > 0 && range->hops[0] != node)
+    if (device < 0)
         return chempi_err_set(
             err, -EHOSTUNREACH,
             "messages of up to %" PRIu64 " bytes from node %s to node %s go "
-            "over gateway %s, which this version cannot do yet; attach both "
-            "nodes to a common network in the description",
+            "over the gateway on node %s, which is not part of this job; "
+            "start the job with chempirun --network, or attach both nodes to "
+            "a common network in the description",
             range->max_len, s->node_names[s->node], s->node_names[peer->node],
             chempi_table_node_name(s->table, range->hops[0]));
+    caps = conn.devices[device]->caps;
+    for (uint32_t i = 0; i < caps->protocol_count && !rc; i++) {
+        uint64_t max_len = caps->protocol_max[i] < range->max_len
+                               ? caps->protocol_max[i]
+                               : range->max_len;
+
+        if (max_len >= from)
+            rc = add_route(peer, (uint32_t)device, i, max_len, index, err);
+        if (max_len == range->max_len)
+            break;
+        if (max_len >= from)
+            from = max_len + 1;
+    }
+    return rc;
+}
+
+static int add_table_route(struct chempi_peer *peer,
+                           const struct chempi_table_range *ranges,
+                           uint32_t index, struct chempi_err *err)
+{
+    const struct chempi_table_range *range = &ranges[index];
+    int device = find_device(range->device);
+    int protocol;
+
+    if (range->stage_count > 1)
+        return add_gate_routes(
+            peer, range, index ? ranges[index - 1].max_len + 1 : 0, index, err);
     protocol = find_protocol(conn.devices[device]->caps, range->protocol);
     if (protocol < 0)
         return chempi_err_set(err, -ENOPROTOOPT,
@@ -301,7 +364,7 @@ static int add_table_route(struct chempi_peer *peer, uint32_t node,
                               "which device %s does not have",
                               range->protocol, range->device);
     return add_route(peer, (uint32_t)device, (uint32_t)protocol, range->max_len,
-                     err);
+                     index, err);
 }
 
 static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
@@ -319,11 +382,12 @@ static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
                               "see mdconfig explain",
                               s->node_names[s->node],
                               s->node_names[peer->node]);
-    peer->routes = chempi_sys->calloc(count, sizeof(*peer->routes));
+    peer->routes = chempi_sys->calloc((size_t)count * ROUTES_PER_RANGE,
+                                      sizeof(*peer->routes));
     if (!peer->routes)
         return -ENOMEM;
     for (uint32_t i = 0; i < count && !rc; i++)
-        rc = add_table_route(peer, node, &ranges[i], err);
+        rc = add_table_route(peer, ranges, i, err);
     return rc;
 }
 
@@ -343,7 +407,7 @@ static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
         if (!peer->routes)
             return -ENOMEM;
         for (uint32_t i = 0; i < caps->protocol_count && !rc; i++)
-            rc = add_route(peer, d, i, caps->protocol_max[i], err);
+            rc = add_route(peer, d, i, caps->protocol_max[i], 0, err);
         return rc;
     }
     return chempi_err_set(err, -EHOSTUNREACH, "no device reaches rank %u",
@@ -416,8 +480,12 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 {
     struct chempi_peer *peer;
 
-    if (proc >= chempi_ctx.services.proc_count || !conn.peers)
+    if (!conn.peers)
         return;
+    if (proc >= rank_count()) {
+        chempi_gate_card(proc, key, card, len);
+        return;
+    }
     peer = &conn.peers[proc];
     for (uint32_t i = 0; i < peer->route_count; i++) {
         struct chempi_route *route = &peer->routes[i];
@@ -435,8 +503,12 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
 void chempi_conn_set_lost(uint32_t proc, const char *why)
 {
-    if (proc >= chempi_ctx.services.proc_count || !conn.peers)
+    if (!conn.peers)
         return;
+    if (proc >= rank_count()) {
+        chempi_gate_lost(proc, why);
+        return;
+    }
     if (!conn.peers[proc].is_lost) {
         conn.lost++;
         tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
@@ -461,7 +533,7 @@ struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)
 {
     struct chempi_dev_traffic sum = {0};
 
-    for (uint32_t p = 0; p < chempi_ctx.services.proc_count; p++) {
+    for (uint32_t p = 0; p < rank_count(); p++) {
         const struct chempi_peer *peer = &conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count; i++) {
@@ -489,9 +561,11 @@ static int append(char **text, size_t *len, const char *line)
     return 0;
 }
 
-/* Routes stand in the order of the table's ranges; "-" without a table. */
-static const char *network_of_route(const struct chempi_peer *peer, uint32_t i)
+/* Of its first stage; "-" without a table. */
+static const char *network_of_route(const struct chempi_peer *peer,
+                                    const struct chempi_route *route)
 {
+    uint32_t i = route->range;
     const struct chempi_services *s = &chempi_ctx.services;
     const struct chempi_table_range *ranges;
     uint32_t count;
@@ -513,7 +587,7 @@ int chempi_conn_report(char **text, size_t *len)
     const struct chempi_services *s = &chempi_ctx.services;
     int rc = 0;
 
-    for (uint32_t p = 0; p < s->proc_count; p++) {
+    for (uint32_t p = 0; p < rank_count(); p++) {
         struct chempi_peer *peer = &conn.peers[p];
 
         for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
@@ -525,7 +599,7 @@ int chempi_conn_report(char **text, size_t *len)
                 continue;
             (void)snprintf(line, sizeof(line),
                            "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
-                           s->node, peer->node, network_of_route(peer, i),
+                           s->node, peer->node, network_of_route(peer, route),
                            dev->ops->name,
                            dev->caps->protocols[route->protocol],
                            route->messages - route->told_messages,

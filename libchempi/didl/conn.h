@@ -37,6 +37,7 @@ struct chempi_route {
     const struct chempi_dev_ops *ops;
     uint32_t protocol;
     uint32_t device;     /* index among the open devices */
+    uint32_t range;      /* of the table, 0 without one */
     uint64_t inject_max; /* bytes; 0: send() only */
     uint64_t eager_max;  /* bytes */
     uint64_t messages;   /* counters: sent by this route */

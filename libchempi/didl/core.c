@@ -119,7 +119,7 @@ static int open_services(struct chempi_err *err)
         .job_id = job->id,
         .secret = job->secret,
         .proc = job->rank,
-        .proc_count = job->size,
+        .proc_count = job->size + job->gateways,
         .node = job->node,
         .node_count = job->node_count,
         .local_rank = job->local_rank,

@@ -113,7 +113,8 @@ static int unknown(const char *name)
 static int collect(const struct pset *set, uint32_t **procs, uint32_t *size)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    uint32_t *out = chempi_sys->malloc(s->proc_count * sizeof(*out));
+    const uint32_t ranks = chempi_ctx.job->size;
+    uint32_t *out = chempi_sys->malloc(ranks * sizeof(*out));
     bool *is_in = chempi_sys->malloc(s->node_count * sizeof(*is_in));
     uint32_t count = 0;
 
@@ -124,7 +125,7 @@ static int collect(const struct pset *set, uint32_t **procs, uint32_t *size)
     }
     for (uint32_t n = 0; n < s->node_count; n++)
         is_in[n] = has_node(set, n);
-    for (uint32_t p = 0; p < s->proc_count; p++)
+    for (uint32_t p = 0; p < ranks; p++)
         if (is_in[s->node_of_proc[p]])
             out[count++] = p;
     free(is_in);
@@ -163,7 +164,7 @@ int chempi_session_pset_find(const char *name, uint32_t **procs, uint32_t *size)
         return unknown(name); /* a network that no process of the job is on */
     }
     *procs = NULL;
-    *size = chempi_ctx.services.proc_count;
+    *size = chempi_ctx.job->size;
     return MPI_SUCCESS;
 }
 

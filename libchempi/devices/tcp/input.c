@@ -57,7 +57,7 @@ static void finish_frame(struct chempi_tcp_link *link)
     if (token && rx->priv[CHEMPI_TCP_RX_POS] < rx->priv[CHEMPI_TCP_RX_LIMIT])
         return; /* more pieces follow */
     if (token)
-        (void)chempi_tcp_slots_take(&link->cleared, token);
+        (void)chempi_slots_take(&link->cleared, token);
     deliver(link, rx, 0);
 }
 
@@ -144,7 +144,7 @@ int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
         chempi_tcp_input_drop(link, sender);
         return CHEMPI_DONE;
     }
-    rc = chempi_tcp_slots_put(&link->cleared, rx, &token);
+    rc = chempi_slots_put(&link->cleared, rx, &token);
     if (rc) {
         chempi_tcp_link_break(link, rc,
                               "out of memory for a receive from process %u",
@@ -179,13 +179,13 @@ static void take_announce(struct chempi_tcp_link *link,
 static void take_clear(struct chempi_tcp_link *link,
                        const struct chempi_tcp_frame *f)
 {
-    struct chempi_tx *tx = chempi_tcp_slots_get(&link->announced, f->sender);
+    struct chempi_tx *tx = chempi_slots_get(&link->announced, f->sender);
 
     if (!tx || f->take > tx->env.len) {
         violate(link, "a clearance for no message of ours");
         return;
     }
-    (void)chempi_tcp_slots_take(&link->announced, f->sender);
+    (void)chempi_slots_take(&link->announced, f->sender);
     tx->priv[CHEMPI_TCP_TX_END] = f->take;
     tx->priv[CHEMPI_TCP_TX_RECEIVER] = f->receiver;
     chempi_list_append(&link->bulk, &tx->link);
@@ -196,7 +196,7 @@ static void take_clear(struct chempi_tcp_link *link,
 static void take_drop(struct chempi_tcp_link *link,
                       const struct chempi_tcp_frame *f)
 {
-    struct chempi_tx *tx = chempi_tcp_slots_take(&link->announced, f->sender);
+    struct chempi_tx *tx = chempi_slots_take(&link->announced, f->sender);
 
     if (!tx)
         violate(link, "a refusal of no message of ours");
@@ -207,7 +207,7 @@ static void take_drop(struct chempi_tcp_link *link,
 static void take_data(struct chempi_tcp_link *link,
                       const struct chempi_tcp_frame *f)
 {
-    struct chempi_rx *rx = chempi_tcp_slots_get(&link->cleared, f->receiver);
+    struct chempi_rx *rx = chempi_slots_get(&link->cleared, f->receiver);
 
     if (!rx || f->offset != rx->priv[CHEMPI_TCP_RX_POS] ||
         f->len > rx->priv[CHEMPI_TCP_RX_LIMIT] - f->offset) {

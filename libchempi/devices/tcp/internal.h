@@ -23,7 +23,7 @@
 #include "libchempi/ddi.h"
 #include "libchempi/devices/tcp/card.h"
 #include "libchempi/devices/tcp/frame.h"
-#include "libchempi/devices/tcp/slots.h"
+#include "libchempi/services/slots.h"
 
 #define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
 #define CHEMPI_TCP_ROUTE_MAX 8         /* size ranges with different networks */
@@ -119,13 +119,13 @@ struct chempi_tcp_link {
     struct chempi_list eager; /* tx to be sent whole, in turn with */
     struct chempi_list bulk;  /* tx that are cleared, a piece each round */
     bool is_bulk_turn;
-    struct chempi_tcp_slots announced; /* tx that wait for CLEAR or DROP */
+    struct chempi_slots announced; /* tx that wait for CLEAR or DROP */
 
-    struct chempi_rx *rx; /* takes the frame that is being read */
-    uint64_t rx_left;     /* payload bytes of that frame still to come */
-    uint64_t rx_token;    /* of the slot; 0: an eager message */
-    struct chempi_tcp_slots cleared; /* rx that wait for DATA */
-    uint8_t *stash;                  /* the start of an incomplete frame */
+    struct chempi_rx *rx;        /* takes the frame that is being read */
+    uint64_t rx_left;            /* payload bytes of that frame still to come */
+    uint64_t rx_token;           /* of the slot; 0: an eager message */
+    struct chempi_slots cleared; /* rx that wait for DATA */
+    uint8_t *stash;              /* the start of an incomplete frame */
     size_t stash_len;
 };
 

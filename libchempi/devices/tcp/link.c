@@ -225,8 +225,8 @@ static void destroy_link(struct chempi_tcp_link *link)
 {
     chempi_tcp_dial_cancel(link);
     chempi_tcp_link_close_fd(link);
-    chempi_tcp_slots_fini(&link->announced);
-    chempi_tcp_slots_fini(&link->cleared);
+    chempi_slots_fini(&link->announced);
+    chempi_slots_fini(&link->cleared);
     free(link->out.data);
     free(link->stash);
     free(link);
@@ -416,13 +416,13 @@ static void reap_link(struct chempi_tcp_link *link, int status)
         chempi_list_remove(&tx->link);
         chempi_tcp_output_done(dev, tx, status);
     }
-    while ((ptr = chempi_tcp_slots_pop(&link->announced)) != NULL)
+    while ((ptr = chempi_slots_pop(&link->announced)) != NULL)
         chempi_tcp_output_done(dev, ptr, status);
     ptr = link->rx && !link->rx_token ? link->rx : NULL;
     link->rx = NULL;
     if (ptr)
         sink->delivered(dev->dev.params.sink_arg, ptr, status);
-    while ((ptr = chempi_tcp_slots_pop(&link->cleared)) != NULL)
+    while ((ptr = chempi_slots_pop(&link->cleared)) != NULL)
         sink->delivered(dev->dev.params.sink_arg, ptr, status);
 }
 

@@ -212,7 +212,7 @@ static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
     uint64_t token;
-    int rc = chempi_tcp_slots_put(&link->announced, tx, &token);
+    int rc = chempi_slots_put(&link->announced, tx, &token);
 
     if (rc)
         return rc;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libchempi/devices/registry.h"
 #include "libchempi/didl/conn.h"
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/lane.h"
@@ -128,16 +127,17 @@ static uint32_t shown_by(const struct chempi_dev_panel *panel)
 
 static void find_place(uint32_t i, struct place *out)
 {
-    size_t count;
-    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
+    const struct chempi_dev_ops *ops = chempi_tool_device_at(0);
     uint32_t traffic;
 
-    while (i >= shown_by((*all)->panel))
-        i -= shown_by((*all++)->panel);
-    traffic = TRAFFIC * (*all)->panel->protocol_count;
-    *out = (struct place){.ops = *all};
+    for (size_t d = 1; i >= shown_by(ops->panel); d++) {
+        i -= shown_by(ops->panel);
+        ops = chempi_tool_device_at(d);
+    }
+    traffic = TRAFFIC * ops->panel->protocol_count;
+    *out = (struct place){.ops = ops};
     if (i >= traffic) {
-        out->gauge = &(*all)->panel->gauges[i - traffic];
+        out->gauge = &ops->panel->gauges[i - traffic];
         return;
     }
     out->protocol = i / TRAFFIC;
@@ -198,11 +198,9 @@ static uint64_t read_place(const struct place *at)
 uint32_t chempi_tool_pvar_count(void)
 {
     uint32_t n = CHEMPI_ARRAY_LEN(own);
-    size_t count;
-    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
 
-    for (size_t i = 0; i < count; i++)
-        n += shown_by(all[i]->panel);
+    for (size_t i = 0; i < chempi_tool_device_count(); i++)
+        n += shown_by(chempi_tool_device_at(i)->panel);
     return n < PVARS_MAX ? n : PVARS_MAX;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libchempi/devices/registry.h"
+#include "libchempi/didl/gate/gate.h"
 #include "libchempi/didl/setting.h"
 
 enum { DEVICES_MAX = 16 };
@@ -20,24 +21,25 @@ static struct {
     _Atomic uint64_t values[DEVICES_MAX][CHEMPI_DEV_SETTINGS_MAX];
 } load = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static size_t device_count(void)
+size_t chempi_tool_device_count(void)
 {
     size_t count;
 
     (void)chempi_registry_all(&count);
-    return count < DEVICES_MAX ? count : DEVICES_MAX;
+    return count < DEVICES_MAX ? count + 1 : DEVICES_MAX;
 }
 
-static const struct chempi_dev_ops *device_at(size_t i)
+const struct chempi_dev_ops *chempi_tool_device_at(size_t i)
 {
     size_t count;
+    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
 
-    return chempi_registry_all(&count)[i];
+    return i < count ? all[i] : &chempi_gate_ops;
 }
 
 static struct chempi_settings device_table(size_t i)
 {
-    const struct chempi_dev_panel *panel = device_at(i)->panel;
+    const struct chempi_dev_panel *panel = chempi_tool_device_at(i)->panel;
 
     return (struct chempi_settings){
         .table = panel->settings,
@@ -60,7 +62,7 @@ static int load_all(void)
     struct chempi_settings own = chempi_setting_table();
     int rc = load_table(&own, 0);
 
-    for (size_t i = 0; i < device_count(); i++) {
+    for (size_t i = 0; i < chempi_tool_device_count(); i++) {
         struct chempi_settings table = device_table(i);
 
         for (uint32_t k = 0; k < table.count; k++)
@@ -89,8 +91,8 @@ int chempi_tool_load(struct chempi_err *err)
 const _Atomic uint64_t *
 chempi_tool_device_settings(const struct chempi_dev_ops *ops)
 {
-    for (size_t i = 0; i < device_count(); i++)
-        if (device_at(i) == ops)
+    for (size_t i = 0; i < chempi_tool_device_count(); i++)
+        if (chempi_tool_device_at(i) == ops)
             return load.values[i];
     return NULL;
 }
@@ -101,8 +103,8 @@ uint32_t chempi_tool_cvar_count(void)
 {
     uint32_t count = CHEMPI_SET_COUNT;
 
-    for (size_t i = 0; i < device_count(); i++)
-        count += device_at(i)->panel->setting_count;
+    for (size_t i = 0; i < chempi_tool_device_count(); i++)
+        count += chempi_tool_device_at(i)->panel->setting_count;
     return count;
 }
 
@@ -136,7 +138,8 @@ static const struct chempi_tool_category categories[] = {
 
 uint32_t chempi_tool_category_count(void)
 {
-    return (uint32_t)(CHEMPI_ARRAY_LEN(categories) + device_count());
+    return (uint32_t)(CHEMPI_ARRAY_LEN(categories) +
+                      chempi_tool_device_count());
 }
 
 struct chempi_tool_category chempi_tool_category_at(uint32_t i)
@@ -145,6 +148,6 @@ struct chempi_tool_category chempi_tool_category_at(uint32_t i)
 
     if (i < CHEMPI_ARRAY_LEN(categories))
         return categories[i];
-    ops = device_at(i - CHEMPI_ARRAY_LEN(categories));
+    ops = chempi_tool_device_at(i - CHEMPI_ARRAY_LEN(categories));
     return (struct chempi_tool_category){ops->name, ops->panel->text};
 }

@@ -23,6 +23,10 @@
  * 0, or -EINVAL with words. Thread-safe. */
 int chempi_tool_load(struct chempi_err *err);
 
+/* All devices: those of the registry, and the one that stands for gateways. */
+size_t chempi_tool_device_count(void);
+const struct chempi_dev_ops *chempi_tool_device_at(size_t i); /* i < count */
+
 /* The values of a device's settings, in the order of its panel. */
 const _Atomic uint64_t *
 chempi_tool_device_settings(const struct chempi_dev_ops *ops);

@@ -69,6 +69,7 @@ static void send_welcome(void)
         chempi_wire_put_str(w, i ? "a2" : "a1");
     for (uint32_t i = 0; i < welcome.size && i < 4; i++)
         chempi_wire_put_u32(w, welcome.bad_place ? 9 : i / 2);
+    chempi_wire_put_u32(w, 0); /* gateways */
     chempi_wire_put_u32(w, welcome.local_size);
     chempi_wire_put_u32(w, 0);  /* app number */
     chempi_wire_put_u32(w, 16); /* universe */

@@ -15,8 +15,8 @@
 
 #include "libchempi/devices/tcp/card.h"
 #include "libchempi/devices/tcp/internal.h"
-#include "libchempi/devices/tcp/slots.h"
 #include "libchempi/devices/tcp/tcp.h"
+#include "libchempi/services/slots.h"
 #include "tests/unit/tcp/ends.h"
 
 static struct ends ends;
@@ -142,27 +142,27 @@ Test(tcp_frame, what_breaks_the_rules_is_refused)
 
 Test(tcp_slots, a_token_finds_its_own_slot_once)
 {
-    struct chempi_tcp_slots slots = {0};
+    struct chempi_slots slots = {0};
     uint64_t tokens[100];
     uint64_t again;
     int things[100];
 
     for (int i = 0; i < 100; i++)
-        cr_assert_eq(chempi_tcp_slots_put(&slots, &things[i], &tokens[i]), 0);
+        cr_assert_eq(chempi_slots_put(&slots, &things[i], &tokens[i]), 0);
     cr_assert_eq(slots.used, 100u);
     for (int i = 0; i < 100; i++)
-        cr_assert_eq(chempi_tcp_slots_get(&slots, tokens[i]), &things[i]);
-    cr_assert_eq(chempi_tcp_slots_take(&slots, tokens[7]), &things[7]);
-    cr_assert_null(chempi_tcp_slots_take(&slots, tokens[7]));
-    cr_assert_eq(chempi_tcp_slots_put(&slots, &things[7], &again), 0);
+        cr_assert_eq(chempi_slots_get(&slots, tokens[i]), &things[i]);
+    cr_assert_eq(chempi_slots_take(&slots, tokens[7]), &things[7]);
+    cr_assert_null(chempi_slots_take(&slots, tokens[7]));
+    cr_assert_eq(chempi_slots_put(&slots, &things[7], &again), 0);
     cr_assert_neq(again, tokens[7]);
-    cr_assert_null(chempi_tcp_slots_get(&slots, tokens[7]));
-    cr_assert_null(chempi_tcp_slots_get(&slots, UINT64_MAX));
-    cr_assert_null(chempi_tcp_slots_get(&slots, 0));
+    cr_assert_null(chempi_slots_get(&slots, tokens[7]));
+    cr_assert_null(chempi_slots_get(&slots, UINT64_MAX));
+    cr_assert_null(chempi_slots_get(&slots, 0));
     for (int i = 0; i < 100; i++)
-        cr_assert_not_null(chempi_tcp_slots_pop(&slots));
-    cr_assert_null(chempi_tcp_slots_pop(&slots));
-    chempi_tcp_slots_fini(&slots);
+        cr_assert_not_null(chempi_slots_pop(&slots));
+    cr_assert_null(chempi_slots_pop(&slots));
+    chempi_slots_fini(&slots);
 }
 
 /* ---- cards ----------------------------------------------------------- */

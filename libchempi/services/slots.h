@@ -7,35 +7,33 @@
  *   L1  generation > 0, and changes whenever a slot is freed
  *   L2  a slot is free exactly when its ptr is NULL
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_SLOTS_H
-#define CHEMPI_LIBCHEMPI_DEVICES_TCP_SLOTS_H
+#ifndef CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
+#define CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
 
 #include <stdint.h>
 
-struct chempi_tcp_slot {
+struct chempi_slot {
     void *ptr;
     uint32_t generation;
     uint32_t next_free; /* number + 1; 0: none */
 };
 
 /* All zero is an empty set. */
-struct chempi_tcp_slots {
-    struct chempi_tcp_slot *at;
+struct chempi_slots {
+    struct chempi_slot *at;
     uint32_t count;
     uint32_t used;
     uint32_t free_slot; /* number + 1; 0: none */
 };
 
 /* Name ptr (not NULL); 0 or -ENOMEM. */
-int chempi_tcp_slots_put(struct chempi_tcp_slots *slots, void *ptr,
-                         uint64_t *token);
+int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token);
 /* What the token names, or NULL. */
-void *chempi_tcp_slots_get(const struct chempi_tcp_slots *slots,
-                           uint64_t token);
+void *chempi_slots_get(const struct chempi_slots *slots, uint64_t token);
 /* The same, and forget it. */
-void *chempi_tcp_slots_take(struct chempi_tcp_slots *slots, uint64_t token);
+void *chempi_slots_take(struct chempi_slots *slots, uint64_t token);
 /* Forget any one of them and return it; NULL when there is none. */
-void *chempi_tcp_slots_pop(struct chempi_tcp_slots *slots);
-void chempi_tcp_slots_fini(struct chempi_tcp_slots *slots);
+void *chempi_slots_pop(struct chempi_slots *slots);
+void chempi_slots_fini(struct chempi_slots *slots);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names that a peer may hold; see slots.h. */
-#include "libchempi/devices/tcp/slots.h"
+#include "libchempi/services/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,11 +10,11 @@
 #define SLOTS_MIN 8u
 #define SLOTS_MAX (1u << 28)
 
-static int grow(struct chempi_tcp_slots *slots)
+static int grow(struct chempi_slots *slots)
 {
     uint32_t old = slots->count;
     uint32_t count = old ? old * 2 : SLOTS_MIN;
-    struct chempi_tcp_slot *at;
+    struct chempi_slot *at;
 
     if (count > SLOTS_MAX)
         return -ENOMEM;
@@ -22,18 +22,17 @@ static int grow(struct chempi_tcp_slots *slots)
     if (!at)
         return -ENOMEM;
     for (uint32_t i = old; i < count; i++)
-        at[i] = (struct chempi_tcp_slot){
-            .generation = 1, .next_free = i + 1 < count ? i + 2 : 0};
+        at[i] = (struct chempi_slot){.generation = 1,
+                                     .next_free = i + 1 < count ? i + 2 : 0};
     slots->at = at;
     slots->count = count;
     slots->free_slot = old + 1;
     return 0;
 }
 
-int chempi_tcp_slots_put(struct chempi_tcp_slots *slots, void *ptr,
-                         uint64_t *token)
+int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token)
 {
-    struct chempi_tcp_slot *slot;
+    struct chempi_slot *slot;
     uint32_t index;
     int rc;
 
@@ -48,8 +47,8 @@ int chempi_tcp_slots_put(struct chempi_tcp_slots *slots, void *ptr,
     return 0;
 }
 
-static struct chempi_tcp_slot *find(const struct chempi_tcp_slots *slots,
-                                    uint64_t token)
+static struct chempi_slot *find(const struct chempi_slots *slots,
+                                uint64_t token)
 {
     uint32_t index = (uint32_t)(token & UINT32_MAX);
 
@@ -59,16 +58,16 @@ static struct chempi_tcp_slot *find(const struct chempi_tcp_slots *slots,
     return &slots->at[index];
 }
 
-void *chempi_tcp_slots_get(const struct chempi_tcp_slots *slots, uint64_t token)
+void *chempi_slots_get(const struct chempi_slots *slots, uint64_t token)
 {
-    const struct chempi_tcp_slot *slot = find(slots, token);
+    const struct chempi_slot *slot = find(slots, token);
 
     return slot ? slot->ptr : NULL;
 }
 
-void *chempi_tcp_slots_take(struct chempi_tcp_slots *slots, uint64_t token)
+void *chempi_slots_take(struct chempi_slots *slots, uint64_t token)
 {
-    struct chempi_tcp_slot *slot = find(slots, token);
+    struct chempi_slot *slot = find(slots, token);
     void *ptr;
 
     if (!slot)
@@ -83,18 +82,18 @@ void *chempi_tcp_slots_take(struct chempi_tcp_slots *slots, uint64_t token)
     return ptr;
 }
 
-void *chempi_tcp_slots_pop(struct chempi_tcp_slots *slots)
+void *chempi_slots_pop(struct chempi_slots *slots)
 {
     for (uint32_t i = 0; slots->used && i < slots->count; i++) {
         if (slots->at[i].ptr)
-            return chempi_tcp_slots_take(
+            return chempi_slots_take(
                 slots, (uint64_t)slots->at[i].generation << 32 | i);
     }
     return NULL;
 }
 
-void chempi_tcp_slots_fini(struct chempi_tcp_slots *slots)
+void chempi_slots_fini(struct chempi_slots *slots)
 {
     free(slots->at);
-    *slots = (struct chempi_tcp_slots){0};
+    *slots = (struct chempi_slots){0};
 }

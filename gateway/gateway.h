@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * chempi-gateway: one process per job and node that takes frames from one
+ * neighbour and hands them to the next; doc/gateways.md has the whole.
+ *
+ *   G1  a frame is held from its arrival until the next neighbour's device
+ *       has it; nothing of it is remembered afterwards
+ *   G2  a flow holds at most GATEWAY_FLOW_MAX bytes here: its sender's window
+ *       is smaller, so one that sends more breaks the rules, and ends the job
+ *   G3  nothing waits for anything else: each neighbour has a queue of its own
+ *
+ * One thread.
+ */
+#ifndef CHEMPI_GATEWAY_GATEWAY_H
+#define CHEMPI_GATEWAY_GATEWAY_H
+
+#include "common/control/client.h"
+#include "libchempi/hop/hop.h"
+
+#define GATEWAY_DEVICES_MAX 16
+/* The largest window (setting gate_window) with headers and buffers. */
+#define GATEWAY_FLOW_MAX (6u << 20)
+
+/* What passes from one rank to another. */
+struct gateway_flow {
+    uint32_t src;
+    uint32_t dst;
+    uint32_t slot; /* where it stands, plus one; 0: free */
+    uint64_t held; /* bytes here now (G2) */
+    uint64_t peak; /* the most that were */
+    uint64_t frames;
+    uint64_t bytes;
+};
+
+struct gateway_flows {
+    struct gateway_flow *at;
+    uint32_t count;
+    uint32_t room;
+    uint32_t *index; /* hash of the pair: number + 1 */
+    uint32_t index_len;
+};
+
+struct gateway {
+    struct chempi_client *client; /* NULL: the supervisor is gone */
+    const struct chempi_job *job;
+    struct chempi_services services;
+    struct chempi_dev *devices[GATEWAY_DEVICES_MAX];
+    uint32_t device_count;
+    struct chempi_hop hop;
+    struct gateway_flows flows;
+    struct chempi_table *table;
+    void *table_data;
+    size_t table_len;
+    struct chempi_poll_item control;
+    struct chempi_poll_item wake;
+    uint64_t dropped; /* frames that had nowhere to go */
+    bool is_over;
+};
+
+/* flows.c: find or make; NULL: no memory. Numbers stay valid. */
+struct gateway_flow *gateway_flows_get(struct gateway_flows *flows,
+                                       uint32_t src, uint32_t dst);
+void gateway_flows_fini(struct gateway_flows *flows);
+
+/* forward.c */
+extern const struct chempi_hop_ops gateway_hop_ops;
+extern const struct chempi_sink gateway_sink;
+
+/* start.c: services and devices as the tables say. 0 or -errno with words. */
+int gateway_start(struct gateway *g, struct chempi_err *err);
+void gateway_stop(struct gateway *g);
+
+/* main.c: end the job; the words say why. */
+void gateway_give_up(struct gateway *g, const char *fmt, ...)
+    CHEMPI_PRINTF(2, 3);
+
+#endif

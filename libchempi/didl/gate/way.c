@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ways: which gateways a flow's frames take. The table has sets of gateways;
+ * flows are spread over those that are equally good by a hash of the pair of
+ * processes, and go on over others when one is lost.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/env.h"
+#include "libchempi/didl/gate/internal.h"
+
+static uint32_t hash_pair(uint32_t src, uint32_t dst)
+{
+    uint64_t x = (uint64_t)src << 32 | dst;
+
+    x = (x ^ x >> 31) * UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ x >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint32_t)(x >> 32);
+}
+
+/* The job's living gateway process on a node of the table, or NONE. */
+static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    const char *name = chempi_table_node_name(s->table, node);
+
+    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
+        if (!gate->is_dead[p - gate->rank_count] &&
+            strcmp(s->node_names[s->node_of_proc[p]], name) == 0)
+            return p;
+    return CHEMPI_TABLE_NONE;
+}
+
+/* One of `count` nodes, beginning with the hash among the first `share`. */
+static uint32_t pick(const struct chempi_gate *gate, const uint32_t *nodes,
+                     uint32_t count, uint32_t share, uint32_t hash)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t k = i < share ? (i + hash) % share : i;
+        uint32_t proc = gateway_at(gate, nodes[k]);
+
+        if (proc != CHEMPI_TABLE_NONE)
+            return proc;
+    }
+    return CHEMPI_TABLE_NONE;
+}
+
+/* 0 or -EHOSTUNREACH: some stage has no gateway. */
+static int choose_gates(const struct chempi_gate_flow *flow,
+                        struct chempi_gate_way *way)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_table_range *range = way->range;
+    uint32_t hash = hash_pair(gate->dev.params.services->proc, flow->ep.proc);
+
+    way->gates = 0;
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
+        const struct chempi_table_stage *stage = &range->stages[i];
+        uint32_t proc = i == 0 ? pick(gate, range->hops, range->hop_count,
+                                      range->share_count, hash)
+                               : pick(gate, stage->hops, stage->hop_count,
+                                      stage->hop_count, hash);
+
+        if (proc == CHEMPI_TABLE_NONE) {
+            way->gates = 0;
+            return -EHOSTUNREACH;
+        }
+        way->gate[way->gates++] = proc;
+    }
+    return 0;
+}
+
+int chempi_gate_way_choose(struct chempi_gate_flow *flow)
+{
+    bool is_any = false;
+
+    for (uint32_t i = 0; i < flow->way_count; i++) {
+        struct chempi_gate_way *way = &flow->ways[i];
+
+        if (way->range)
+            (void)choose_gates(flow, way); /* gates == 0 says it */
+        is_any |= way->gates > 0;
+    }
+    return is_any ? 0 : -EHOSTUNREACH;
+}
+
+static uint32_t chunk_of(const struct chempi_table_range *range)
+{
+    if (range->switch_len < CHEMPI_GATE_CHUNK_MIN)
+        return CHEMPI_GATE_CHUNK_MIN;
+    return range->switch_len < CHEMPI_HOP_CHUNK_MAX ? range->switch_len
+                                                    : CHEMPI_HOP_CHUNK_MAX;
+}
+
+int chempi_gate_way_open(struct chempi_gate_flow *flow)
+{
+    const struct chempi_services *s = flow->ep.dev->params.services;
+    const struct chempi_table_range *ranges;
+    uint32_t count = 0;
+    uint32_t node;
+
+    if (!s->table)
+        return -EHOSTUNREACH;
+    node = chempi_table_find_node(
+        s->table, s->node_names[s->node_of_proc[flow->ep.proc]]);
+    if (node == CHEMPI_TABLE_NONE)
+        return -EHOSTUNREACH;
+    ranges = chempi_table_ranges(s->table, node, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (ranges[i].stage_count < 2 || flow->way_count == CHEMPI_GATE_WAYS)
+            continue;
+        flow->ways[flow->way_count++] = (struct chempi_gate_way){
+            .max_len = ranges[i].max_len,
+            .range = &ranges[i],
+            .chunk = chunk_of(&ranges[i]),
+        };
+    }
+    return chempi_gate_way_choose(flow);
+}
+
+void chempi_gate_way_learn(struct chempi_gate_flow *flow,
+                           const struct chempi_hop_frame *f)
+{
+    struct chempi_gate_way *way = &flow->ways[0];
+
+    flow->way_count = 1;
+    *way = (struct chempi_gate_way){
+        .max_len = UINT64_MAX,
+        .chunk = CHEMPI_HOP_CHUNK_MAX,
+        .gates = f->gates,
+    };
+    for (uint32_t i = 0; i < f->gates; i++)
+        way->gate[i] = f->gate[f->gates - 1 - i];
+}
+
+const struct chempi_gate_way *
+chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len)
+{
+    const struct chempi_gate_way *usable = NULL;
+
+    for (uint32_t i = 0; i < flow->way_count; i++) {
+        const struct chempi_gate_way *way = &flow->ways[i];
+
+        if (!way->gates)
+            continue;
+        usable = way;
+        if (len <= way->max_len)
+            break;
+    }
+    return usable;
+}
+
+/* ---- lost for good ------------------------------------------------------ */
+
+/* Nodes of this job, without this one, that some flow cannot reach. */
+static void list_cut(const struct chempi_gate *gate, char *text, size_t size)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (uint32_t n = 0; n < s->node_count; n++) {
+        bool is_cut = false;
+
+        for (uint32_t p = 0; p < gate->rank_count; p++)
+            is_cut |= gate->flows[p] && s->node_of_proc[p] == n &&
+                      !chempi_gate_way_find(gate->flows[p], 0);
+        if (!is_cut || len + CHEMPI_NODE_NAME_MAX + 8 > size)
+            continue;
+        len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
+                                s->node_names[n]);
+    }
+}
+
+void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
+                         const char *why)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    char nodes[512];
+
+    list_cut(gate, nodes, sizeof(nodes));
+    chempi_env_die(1,
+                   "the gateway on node %s is lost (%s), and no other way "
+                   "leads from node %s to %s; describe a second gateway, or "
+                   "use nodes with a common network",
+                   s->node_names[s->node_of_proc[proc]], why,
+                   s->node_names[s->node], nodes);
+}

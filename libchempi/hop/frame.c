@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames through gateways; see frame.h. */
+#define _DEFAULT_SOURCE /* endian.h */
+#include "libchempi/hop/frame.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+static_assert(CHEMPI_HOP_GATES_MAX <= 255, "a byte counts the gateways");
+
+/* ---- writing ------------------------------------------------------------ */
+
+static size_t put_u64(uint8_t *dst, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(dst, &value, sizeof(value));
+    return sizeof(value);
+}
+
+static size_t put_env(uint8_t *dst, const struct chempi_envelope *env)
+{
+    struct chempi_envelope wire = {
+        .len = htole64(env->len),
+        .context = htole32(env->context),
+        .source = (int32_t)htole32((uint32_t)env->source),
+        .tag = (int32_t)htole32((uint32_t)env->tag),
+        .serial = htole32(env->serial),
+        .credit = htole32(env->credit),
+        .kind = env->kind,
+        .lane = env->lane,
+        .flags = htole16(env->flags),
+    };
+
+    memcpy(dst, &wire, sizeof(wire));
+    return sizeof(wire);
+}
+
+static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
+{
+    size_t n = 0;
+
+    switch (f->kind) {
+    case CHEMPI_HOP_EAGER:
+        return put_env(dst, &f->env);
+    case CHEMPI_HOP_ANNOUNCE:
+        n = put_env(dst, &f->env);
+        return n + put_u64(dst + n, f->sender);
+    case CHEMPI_HOP_CLEAR:
+        n = put_u64(dst, f->sender);
+        n += put_u64(dst + n, f->receiver);
+        return n + put_u64(dst + n, f->number);
+    case CHEMPI_HOP_DROP:
+        return put_u64(dst, f->sender);
+    case CHEMPI_HOP_DATA:
+        n = put_u64(dst, f->receiver);
+        return n + put_u64(dst + n, f->number);
+    default:
+        return 0;
+    }
+}
+
+size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
+                            const struct chempi_hop_frame *f)
+{
+    const struct chempi_hop_wire wire = {
+        .mark = htole16(CHEMPI_HOP_MARK),
+        .version = CHEMPI_HOP_VERSION,
+        .kind = f->kind,
+        .gates = f->gates,
+        .at = f->at,
+        .flags = htole16(f->flags),
+        .src = htole32(f->src),
+        .dst = htole32(f->dst),
+        .seq = htole32(f->seq),
+        .ack = htole32(f->ack),
+    };
+    size_t n = sizeof(wire);
+
+    memcpy(dst, &wire, sizeof(wire));
+    for (uint32_t i = 0; i < f->gates; i++) {
+        uint32_t gate = htole32(f->gate[i]);
+
+        memcpy(dst + n, &gate, sizeof(gate));
+        n += sizeof(gate);
+    }
+    return n + put_fixed(dst + n, f);
+}
+
+void chempi_hop_frame_set_at(uint8_t *frame, uint8_t at)
+{
+    frame[offsetof(struct chempi_hop_wire, at)] = at;
+}
+
+void chempi_hop_frame_set_seq(uint8_t *frame, uint32_t seq)
+{
+    seq = htole32(seq);
+    memcpy(frame + offsetof(struct chempi_hop_wire, seq), &seq, sizeof(seq));
+}
+
+void chempi_hop_frame_set_ack(uint8_t *frame, uint32_t ack)
+{
+    ack = htole32(ack);
+    memcpy(frame + offsetof(struct chempi_hop_wire, ack), &ack, sizeof(ack));
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+int chempi_hop_frame_head(const uint8_t *src, size_t n,
+                          struct chempi_hop_frame *out, const char **why)
+{
+    struct chempi_hop_wire wire;
+    size_t at = sizeof(wire);
+
+    *why = "a frame that is too short";
+    if (n < sizeof(wire) || n > CHEMPI_HOP_FRAME_MAX)
+        return -EPROTO;
+    memcpy(&wire, src, sizeof(wire));
+    *why = "no frame of this version";
+    if (le16toh(wire.mark) != CHEMPI_HOP_MARK ||
+        wire.version != CHEMPI_HOP_VERSION)
+        return -EPROTO;
+    *why = "a frame with an impossible way";
+    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_GONE ||
+        wire.gates == 0 || wire.gates > CHEMPI_HOP_GATES_MAX ||
+        wire.at > wire.gates || n < at + 4u * wire.gates)
+        return -EPROTO;
+    memset(out, 0, sizeof(*out));
+    out->kind = wire.kind;
+    out->gates = wire.gates;
+    out->at = wire.at;
+    out->flags = le16toh(wire.flags);
+    out->src = le32toh(wire.src);
+    out->dst = le32toh(wire.dst);
+    out->seq = le32toh(wire.seq);
+    out->ack = le32toh(wire.ack);
+    for (uint32_t i = 0; i < wire.gates; i++) {
+        uint32_t gate;
+
+        memcpy(&gate, src + at, sizeof(gate));
+        out->gate[i] = le32toh(gate);
+        at += sizeof(gate);
+    }
+    return (int)at;
+}
+
+static uint64_t get_u64(const uint8_t **at)
+{
+    uint64_t value;
+
+    memcpy(&value, *at, sizeof(value));
+    *at += sizeof(value);
+    return le64toh(value);
+}
+
+static struct chempi_envelope get_env(const uint8_t **at)
+{
+    struct chempi_envelope wire;
+
+    memcpy(&wire, *at, sizeof(wire));
+    *at += sizeof(wire);
+    return (struct chempi_envelope){
+        .len = le64toh(wire.len),
+        .context = le32toh(wire.context),
+        .source = (int32_t)le32toh((uint32_t)wire.source),
+        .tag = (int32_t)le32toh((uint32_t)wire.tag),
+        .serial = le32toh(wire.serial),
+        .credit = le32toh(wire.credit),
+        .kind = wire.kind,
+        .lane = wire.lane,
+        .flags = le16toh(wire.flags),
+    };
+}
+
+/* Bytes of the fixed part of each kind. */
+static const uint8_t fixed_len[] = {
+    [CHEMPI_HOP_EAGER] = sizeof(struct chempi_envelope),
+    [CHEMPI_HOP_ANNOUNCE] = sizeof(struct chempi_envelope) + 8,
+    [CHEMPI_HOP_CLEAR] = 24,
+    [CHEMPI_HOP_DROP] = 8,
+    [CHEMPI_HOP_DATA] = 16,
+    [CHEMPI_HOP_ACK] = 0,
+    [CHEMPI_HOP_GONE] = 0,
+};
+
+static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
+{
+    switch (out->kind) {
+    case CHEMPI_HOP_EAGER:
+        out->env = get_env(&at);
+        break;
+    case CHEMPI_HOP_ANNOUNCE:
+        out->env = get_env(&at);
+        out->sender = get_u64(&at);
+        break;
+    case CHEMPI_HOP_CLEAR:
+        out->sender = get_u64(&at);
+        out->receiver = get_u64(&at);
+        out->number = get_u64(&at);
+        break;
+    case CHEMPI_HOP_DROP:
+        out->sender = get_u64(&at);
+        break;
+    case CHEMPI_HOP_DATA:
+        out->receiver = get_u64(&at);
+        out->number = get_u64(&at);
+        break;
+    default:
+        break;
+    }
+}
+
+/* What a frame says of its message; NULL or what is wrong. */
+static const char *check(const struct chempi_hop_frame *f)
+{
+    const bool has_env =
+        f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_ANNOUNCE;
+
+    if (has_env &&
+        (f->env.kind < CHEMPI_KIND_MESSAGE || f->env.kind > CHEMPI_KIND_SYSTEM))
+        return "an envelope of unknown kind";
+    if (f->kind == CHEMPI_HOP_EAGER && f->env.len != f->len)
+        return "an eager message with a wrong length";
+    if (f->kind == CHEMPI_HOP_ANNOUNCE &&
+        (f->env.len == 0 || f->env.len > CHEMPI_HOP_LEN_MAX ||
+         f->env.kind == CHEMPI_KIND_SYSTEM))
+        return "an impossible announcement";
+    if (f->kind == CHEMPI_HOP_CLEAR && f->number == 0)
+        return "an impossible clearance";
+    if (f->kind == CHEMPI_HOP_DATA && f->len == 0)
+        return "a piece of nothing";
+    if (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA && f->len)
+        return "payload where none belongs";
+    return f->len > CHEMPI_HOP_CHUNK_MAX ? "a piece that is too long" : NULL;
+}
+
+int chempi_hop_frame_get(const uint8_t *src, size_t n,
+                         struct chempi_hop_frame *out, const char **why)
+{
+    int at = chempi_hop_frame_head(src, n, out, why);
+    size_t fixed;
+
+    if (at < 0)
+        return at;
+    fixed = fixed_len[out->kind];
+    *why = "a frame that is too short";
+    if (n - (size_t)at < fixed)
+        return -EPROTO;
+    get_fixed(src + at, out);
+    out->data = src + at + fixed;
+    out->len = (uint32_t)(n - (size_t)at - fixed);
+    *why = check(out);
+    return *why ? -EPROTO : 0;
+}

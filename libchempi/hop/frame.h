@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What travels through gateways: frames of at most 64 KiB, each with a routing
+ * header that names the gateways on its way (source routing: the tables of
+ * different nodes need not agree) and how far it has come. The job is not
+ * named: connections between its processes are proven by the job's secret.
+ *
+ * Wire form, little-endian: struct chempi_hop_wire, `gates` numbers of gateway
+ * processes in the order of the way, the fixed part of the kind, payload.
+ *
+ *   EAGER     envelope; the whole payload
+ *   ANNOUNCE  envelope, the sender's token; the payload stays there until
+ *   CLEAR     the receiver names its own token and how many bytes it takes, or
+ *   DROP      says that it takes none
+ *   DATA      the receiver's token and an offset; a piece of the payload
+ *   ACK       nothing: the header says it
+ *   GONE      from a gateway: process `src` has finished and takes no more
+ *
+ * EAGER to DATA are numbered per flow (ordered pair of processes); `ack` is
+ * the number up to which the frames of the opposite flow have arrived.
+ */
+#ifndef CHEMPI_LIBCHEMPI_HOP_FRAME_H
+#define CHEMPI_LIBCHEMPI_HOP_FRAME_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libchempi/ddi.h"
+
+#define CHEMPI_HOP_MARK 0x4867u /* tells a frame's start from garbage */
+#define CHEMPI_HOP_VERSION 1u
+#define CHEMPI_HOP_GATES_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
+#define CHEMPI_HOP_CHUNK_MAX (64u * 1024u)     /* payload of a frame, bytes */
+#define CHEMPI_HOP_LEN_MAX (UINT64_C(1) << 56) /* of a message, bytes */
+
+enum chempi_hop_kind {
+    CHEMPI_HOP_EAGER = 1,
+    CHEMPI_HOP_ANNOUNCE = 2,
+    CHEMPI_HOP_CLEAR = 3,
+    CHEMPI_HOP_DROP = 4,
+    CHEMPI_HOP_DATA = 5,
+    CHEMPI_HOP_ACK = 6,
+    CHEMPI_HOP_GONE = 7
+};
+
+/* Flags of a frame. */
+#define CHEMPI_HOP_HURRY 1u /* the sender waits for the acknowledgement */
+
+struct chempi_hop_wire {
+    uint16_t mark; /* CHEMPI_HOP_MARK */
+    uint8_t version;
+    uint8_t kind;   /* enum chempi_hop_kind */
+    uint8_t gates;  /* on the way */
+    uint8_t at;     /* gateways that it has passed */
+    uint16_t flags; /* CHEMPI_HOP_HURRY */
+    uint32_t src;   /* rank that sends */
+    uint32_t dst;   /* rank that receives */
+    uint32_t seq;   /* number in the flow src -> dst, wraps */
+    uint32_t ack;   /* all of dst -> src before this number have come */
+};
+static_assert(sizeof(struct chempi_hop_wire) == 24, "header layout");
+static_assert(offsetof(struct chempi_hop_wire, src) == 8, "header layout");
+static_assert(offsetof(struct chempi_hop_wire, ack) == 20, "header layout");
+
+/* Header, gateways and the longest fixed part. */
+#define CHEMPI_HOP_FIXED_MAX                                                   \
+    (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATES_MAX +               \
+     sizeof(struct chempi_envelope) + 8)
+#define CHEMPI_HOP_FRAME_MAX (CHEMPI_HOP_FIXED_MAX + CHEMPI_HOP_CHUNK_MAX)
+
+/* A frame in host order. Members that a kind lacks are 0. */
+struct chempi_hop_frame {
+    uint8_t kind;
+    uint8_t gates;
+    uint8_t at;
+    uint16_t flags;
+    uint32_t src;
+    uint32_t dst;
+    uint32_t seq;
+    uint32_t ack;
+    uint32_t gate[CHEMPI_HOP_GATES_MAX];
+    struct chempi_envelope env;
+    uint64_t sender;     /* token */
+    uint64_t receiver;   /* token */
+    uint64_t number;     /* CLEAR: bytes wanted; DATA: offset, bytes */
+    const uint8_t *data; /* payload, in the bytes that were read */
+    uint32_t len;        /* of it, bytes */
+};
+
+/* Is it numbered, kept by its sender and acknowledged? */
+static inline bool chempi_hop_is_numbered(uint32_t kind)
+{
+    return kind <= CHEMPI_HOP_DATA;
+}
+
+/* Write everything but the payload; returns its length. */
+size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
+                            const struct chempi_hop_frame *f);
+
+/* Read header and gateways; returns their length, or -EPROTO with *why. What
+ * the numbers of processes mean is for the caller to check. */
+int chempi_hop_frame_head(const uint8_t *src, size_t n,
+                          struct chempi_hop_frame *out, const char **why);
+
+/* The same, and the rest; 0 or -EPROTO with *why. */
+int chempi_hop_frame_get(const uint8_t *src, size_t n,
+                         struct chempi_hop_frame *out, const char **why);
+
+/* Change single members of a frame that was written before. */
+void chempi_hop_frame_set_at(uint8_t *frame, uint8_t at);
+void chempi_hop_frame_set_seq(uint8_t *frame, uint32_t seq);
+void chempi_hop_frame_set_ack(uint8_t *frame, uint32_t ack);
+
+#endif

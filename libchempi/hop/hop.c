@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Neighbours and what waits for them; see hop.h. */
+#include "libchempi/hop/hop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "common/control/client.h"
+
+#define WAYS_MAX 8u /* devices or size ranges towards one neighbour */
+
+/* One size range towards a neighbour. */
+struct way {
+    uint64_t max_len; /* bytes, inclusive */
+    struct chempi_ep *ep;
+};
+
+struct chempi_hop_peer {
+    uint32_t proc;
+    int status; /* 0, or why nothing goes any more */
+    uint32_t way_count;
+    struct way ways[WAYS_MAX];
+    struct chempi_list waiting; /* buf.queue */
+    struct chempi_list dirty;
+};
+
+/* ---- buffers ------------------------------------------------------------ */
+
+struct chempi_hop_buf *chempi_hop_buf_create(size_t cap)
+{
+    struct chempi_hop_buf *buf = chempi_sys->malloc(sizeof(*buf) + cap);
+
+    if (!buf)
+        return NULL;
+    memset(buf, 0, sizeof(*buf));
+    chempi_list_init(&buf->link);
+    chempi_list_init(&buf->queue);
+    buf->refs = 1;
+    buf->len = (uint32_t)cap;
+    return buf;
+}
+
+void chempi_hop_buf_hold(struct chempi_hop_buf *buf)
+{
+    buf->refs++;
+}
+
+void chempi_hop_buf_drop(struct chempi_hop_buf *buf)
+{
+    if (!buf || --buf->refs > 0)
+        return;
+    chempi_list_remove(&buf->link);
+    chempi_list_remove(&buf->queue);
+    free(buf);
+}
+
+/* ---- neighbours --------------------------------------------------------- */
+
+int chempi_hop_open(struct chempi_hop *hop,
+                    const struct chempi_services *services,
+                    struct chempi_dev *const *devices,
+                    const uint32_t *device_count,
+                    const struct chempi_hop_ops *ops, void *arg)
+{
+    *hop = (struct chempi_hop){
+        .services = services,
+        .devices = devices,
+        .device_count = device_count,
+        .ops = ops,
+        .arg = arg,
+    };
+    chempi_list_init(&hop->dirty);
+    chempi_list_init(&hop->incoming);
+    chempi_list_init(&hop->sending);
+    hop->peers = chempi_sys->calloc(services->proc_count,
+                                    sizeof(struct chempi_hop_peer *));
+    return hop->peers ? 0 : -ENOMEM;
+}
+
+static void drop_waiting(struct chempi_hop *hop, struct chempi_hop_peer *peer)
+{
+    while (!chempi_list_is_empty(&peer->waiting)) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->waiting), struct chempi_hop_buf, queue);
+
+        chempi_list_remove(&buf->queue);
+        hop->queued--;
+        hop->ops->left(hop->arg, buf);
+        chempi_hop_buf_drop(buf);
+    }
+}
+
+static void drop_all(struct chempi_list *head)
+{
+    while (!chempi_list_is_empty(head)) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(head), struct chempi_hop_buf, queue);
+
+        chempi_list_remove(&buf->queue);
+        chempi_hop_buf_drop(buf);
+    }
+}
+
+void chempi_hop_close(struct chempi_hop *hop)
+{
+    if (!hop->peers)
+        return;
+    for (uint32_t p = 0; p < hop->services->proc_count; p++) {
+        if (!hop->peers[p])
+            continue;
+        drop_waiting(hop, hop->peers[p]);
+        free(hop->peers[p]);
+    }
+    drop_all(&hop->incoming);
+    drop_all(&hop->sending);
+    free(hop->peers);
+    hop->peers = NULL;
+}
+
+static void mark_dirty(struct chempi_hop *hop, struct chempi_hop_peer *peer)
+{
+    if (chempi_list_is_empty(&peer->dirty))
+        chempi_list_append(&hop->dirty, &peer->dirty);
+}
+
+static struct chempi_dev *find_device(const struct chempi_hop *hop,
+                                      const char *name)
+{
+    for (uint32_t i = 0; i < *hop->device_count; i++)
+        if (strcmp(hop->devices[i]->ops->name, name) == 0)
+            return hop->devices[i];
+    return NULL;
+}
+
+static void add_way(struct chempi_hop_peer *peer, struct chempi_dev *dev,
+                    uint64_t max_len, struct chempi_err *err)
+{
+    struct way *last =
+        peer->way_count ? &peer->ways[peer->way_count - 1] : NULL;
+    struct chempi_ep *ep;
+
+    if (dev->ops->connect(dev, peer->proc, &ep, err) != 0)
+        return;
+    if (last && (last->ep == ep || peer->way_count == WAYS_MAX))
+        last->max_len = max_len;
+    else
+        peer->ways[peer->way_count++] =
+            (struct way){.max_len = max_len, .ep = ep};
+}
+
+/* The direct ranges of the table; where it goes round, the next smaller or
+ * larger direct one serves. */
+static void ways_from_table(const struct chempi_hop *hop,
+                            struct chempi_hop_peer *peer,
+                            struct chempi_err *err)
+{
+    const struct chempi_services *s = hop->services;
+    const struct chempi_table_range *ranges;
+    uint32_t node = chempi_table_find_node(
+        s->table, s->node_names[s->node_of_proc[peer->proc]]);
+    uint32_t count = 0;
+
+    if (node == CHEMPI_TABLE_NONE)
+        return;
+    ranges = chempi_table_ranges(s->table, node, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct chempi_dev *dev = find_device(hop, ranges[i].device);
+
+        if (dev && ranges[i].stage_count <= 1)
+            add_way(peer, dev, ranges[i].max_len, err);
+    }
+}
+
+static void ways_by_reach(const struct chempi_hop *hop,
+                          struct chempi_hop_peer *peer, struct chempi_err *err)
+{
+    for (uint32_t i = 0; i < *hop->device_count && !peer->way_count; i++)
+        add_way(peer, hop->devices[i], UINT64_MAX, err);
+}
+
+static int key_of(const struct chempi_dev *dev, char key[CHEMPI_KVS_KEY_MAX])
+{
+    int n = snprintf(key, CHEMPI_KVS_KEY_MAX, "card.%s", dev->ops->name);
+
+    return n > 0 && n < CHEMPI_KVS_KEY_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int ask_cards(const struct chempi_hop *hop,
+                     const struct chempi_hop_peer *peer)
+{
+    for (uint32_t i = 0; i < peer->way_count; i++) {
+        const struct chempi_dev *dev = peer->ways[i].ep->dev;
+        char key[CHEMPI_KVS_KEY_MAX];
+        bool is_asked = false;
+        int rc;
+
+        for (uint32_t k = 0; k < i; k++)
+            is_asked |= peer->ways[k].ep->dev == dev;
+        if (is_asked || !(dev->caps->flags & CHEMPI_DEV_NEEDS_CARD))
+            continue;
+        rc = key_of(dev, key);
+        if (!rc)
+            rc = hop->ops->ask(hop->arg, peer->proc, key);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int find_peer(struct chempi_hop *hop, uint32_t proc,
+                     struct chempi_hop_peer **out, struct chempi_err *err)
+{
+    const struct chempi_services *s = hop->services;
+    struct chempi_hop_peer *peer;
+    int rc;
+
+    if (proc >= s->proc_count || proc == s->proc)
+        return chempi_err_set(err, -EINVAL, "no neighbour has number %u", proc);
+    *out = hop->peers[proc];
+    if (CHEMPI_LIKELY(*out != NULL))
+        return 0;
+    peer = chempi_sys->calloc(1, sizeof(*peer));
+    if (!peer)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    peer->proc = proc;
+    chempi_list_init(&peer->waiting);
+    chempi_list_init(&peer->dirty);
+    if (s->table)
+        ways_from_table(hop, peer, err);
+    if (!peer->way_count)
+        ways_by_reach(hop, peer, err);
+    rc = peer->way_count ? ask_cards(hop, peer) : -EHOSTUNREACH;
+    if (rc) {
+        free(peer);
+        return chempi_err_set(err, rc, "no device leads from node %s to %s",
+                              s->node_names[s->node],
+                              s->node_names[s->node_of_proc[proc]]);
+    }
+    peer->ways[peer->way_count - 1].max_len = UINT64_MAX;
+    hop->peers[proc] = peer;
+    *out = peer;
+    return 0;
+}
+
+int chempi_hop_reach(struct chempi_hop *hop, uint32_t proc,
+                     struct chempi_err *err)
+{
+    struct chempi_hop_peer *peer;
+
+    return find_peer(hop, proc, &peer, err);
+}
+
+void chempi_hop_card(struct chempi_hop *hop, uint32_t proc, const char *key,
+                     const void *card, size_t len)
+{
+    struct chempi_hop_peer *peer =
+        proc < hop->services->proc_count ? hop->peers[proc] : NULL;
+
+    for (uint32_t i = 0; peer && i < peer->way_count; i++) {
+        struct chempi_ep *ep = peer->ways[i].ep;
+        char own_key[CHEMPI_KVS_KEY_MAX];
+        struct chempi_err err = {0};
+
+        if (key_of(ep->dev, own_key) || strcmp(own_key, key) != 0)
+            continue;
+        if (ep->dev->ops->card_arrived(ep, card, len, &err))
+            hop->ops->lost(hop->arg, proc, err.text);
+        return;
+    }
+}
+
+/* ---- sending ------------------------------------------------------------ */
+
+int chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
+                     struct chempi_hop_buf *buf)
+{
+    struct chempi_hop_peer *peer;
+    int rc = find_peer(hop, proc, &peer, NULL);
+
+    if (rc)
+        return rc;
+    if (peer->status)
+        return peer->status;
+    buf->peer = peer;
+    chempi_list_append(&peer->waiting, &buf->queue);
+    hop->queued++;
+    mark_dirty(hop, peer);
+    return 0;
+}
+
+/* The eager protocol with the longest range, unless the frame is longer. */
+static uint32_t choose_protocol(const struct chempi_dev_caps *caps,
+                                uint64_t len)
+{
+    uint32_t best = 0;
+
+    for (uint32_t i = 0; i < caps->protocol_count; i++) {
+        if (len > caps->eager_max && len <= caps->protocol_max[i])
+            return i;
+        if (caps->protocol_max[i] <= caps->eager_max)
+            best = i;
+    }
+    return best;
+}
+
+/* DONE, PENDING, -EAGAIN, or an error. */
+static int hand_over(struct chempi_hop_peer *peer, struct chempi_hop_buf *buf)
+{
+    const struct way *way = peer->ways;
+    const struct chempi_envelope env = {
+        .len = buf->len,
+        .context = CHEMPI_HOP_CONTEXT,
+        .kind = CHEMPI_KIND_MESSAGE,
+    };
+    const struct chempi_dev_caps *caps;
+    int rc;
+
+    while (buf->len > way->max_len)
+        way++;
+    caps = way->ep->dev->caps;
+    if (buf->len <= caps->inject_max)
+        return way->ep->dev->ops->inject(way->ep, &env, buf->data, buf->len);
+    buf->u.tx = (struct chempi_tx){
+        .env = env,
+        .buf = buf->data,
+        .protocol = choose_protocol(caps, buf->len),
+    };
+    chempi_list_init(&buf->u.tx.link);
+    buf->is_sending = true;
+    rc = way->ep->dev->ops->send(way->ep, &buf->u.tx);
+    if (rc != CHEMPI_PENDING)
+        buf->is_sending = false;
+    return rc;
+}
+
+static void flush_peer(struct chempi_hop *hop, struct chempi_hop_peer *peer)
+{
+    while (!peer->status && !chempi_list_is_empty(&peer->waiting)) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->waiting), struct chempi_hop_buf, queue);
+        int rc = hand_over(peer, buf);
+
+        if (rc == -EAGAIN)
+            return;
+        chempi_list_remove(&buf->queue);
+        if (rc == CHEMPI_PENDING) {
+            chempi_list_append(&hop->sending, &buf->queue); /* until sent() */
+            continue;
+        }
+        hop->queued--;
+        hop->ops->left(hop->arg, buf);
+        chempi_hop_buf_drop(buf);
+        if (rc < 0)
+            peer->status = rc; /* its device says more by lost() */
+    }
+    if (peer->status)
+        drop_waiting(hop, peer);
+}
+
+void chempi_hop_flush(struct chempi_hop *hop)
+{
+    while (!chempi_list_is_empty(&hop->dirty)) {
+        struct chempi_hop_peer *peer = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&hop->dirty), struct chempi_hop_peer, dirty);
+
+        chempi_list_remove(&peer->dirty);
+        flush_peer(hop, peer);
+    }
+}
+
+void chempi_hop_forget(struct chempi_hop *hop, uint32_t proc)
+{
+    struct chempi_hop_peer *peer =
+        proc < hop->services->proc_count ? hop->peers[proc] : NULL;
+
+    if (!peer)
+        return;
+    peer->status = -EPIPE;
+    drop_waiting(hop, peer);
+}
+
+bool chempi_hop_sent(struct chempi_hop *hop, struct chempi_tx *tx, int status)
+{
+    struct chempi_hop_buf *buf;
+
+    if (CHEMPI_LIKELY(tx->env.context != CHEMPI_HOP_CONTEXT))
+        return false;
+    buf = CHEMPI_CONTAINER_OF(tx, struct chempi_hop_buf, u.tx);
+    buf->is_sending = false;
+    chempi_list_remove(&buf->queue);
+    if (status < 0)
+        buf->peer->status = status;
+    hop->queued--;
+    hop->ops->left(hop->arg, buf);
+    chempi_hop_buf_drop(buf);
+    return true;
+}
+
+void chempi_hop_room(struct chempi_hop *hop, const struct chempi_ep *ep)
+{
+    struct chempi_hop_peer *peer = hop->peers[ep->proc];
+
+    if (peer)
+        mark_dirty(hop, peer);
+}
+
+/* ---- receiving ---------------------------------------------------------- */
+
+bool chempi_hop_arrived(struct chempi_hop *hop, const struct chempi_arrival *a,
+                        enum chempi_verdict *verdict, struct chempi_rx **rx)
+{
+    struct chempi_hop_buf *buf;
+
+    if (CHEMPI_LIKELY(a->env.context != CHEMPI_HOP_CONTEXT))
+        return false;
+    *verdict = CHEMPI_TAKEN;
+    if (a->avail == a->env.len) {
+        hop->ops->frame(hop->arg, a->ep->proc, a->data, (size_t)a->env.len,
+                        NULL);
+        return true;
+    }
+    buf = a->env.len <= CHEMPI_HOP_FRAME_MAX
+              ? chempi_hop_buf_create((size_t)a->env.len)
+              : NULL;
+    if (!buf) {
+        hop->ops->lost(hop->arg, a->ep->proc,
+                       a->env.len <= CHEMPI_HOP_FRAME_MAX
+                           ? "out of memory for its frame"
+                           : "it sent a frame that is too long");
+        /* The bytes of a stream must go somewhere: nothing is kept. */
+        buf = chempi_hop_buf_create(0);
+        if (!buf)
+            abort();
+    }
+    buf->flow = a->ep->proc;
+    buf->u.rx = (struct chempi_rx){.buf = buf->data, .cap = buf->len};
+    chempi_list_init(&buf->u.rx.link);
+    chempi_list_append(&hop->incoming, &buf->queue);
+    *rx = &buf->u.rx;
+    *verdict = CHEMPI_ACCEPT;
+    return true;
+}
+
+bool chempi_hop_delivered(struct chempi_hop *hop, struct chempi_rx *rx,
+                          int status)
+{
+    CHEMPI_LIST_FOR (pos, &hop->incoming) {
+        struct chempi_hop_buf *buf =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_hop_buf, queue);
+
+        if (&buf->u.rx != rx)
+            continue;
+        chempi_list_remove(&buf->queue);
+        if (status == 0 && buf->len)
+            hop->ops->frame(hop->arg, buf->flow, buf->data, buf->len, buf);
+        chempi_hop_buf_drop(buf);
+        return true;
+    }
+    return false;
+}

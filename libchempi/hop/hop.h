@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Neighbours: the processes that frames are handed to directly, over ordinary
+ * devices. Used by ranks towards their gateways and by gateways towards ranks
+ * and other gateways.
+ *
+ *   B1  a buffer is freed with its last reference; a queue or device that has
+ *       it holds one
+ *   B2  is_sending: a device may read the bytes; nobody writes them then
+ *   B3  frames to one neighbour leave in the order of chempi_hop_queue(), as
+ *       far as its device keeps it
+ *   B4  upcalls never call down into a device: they queue, and
+ *       chempi_hop_flush() sends when the device has returned
+ *
+ * Under the lane lock (or in a process with one thread).
+ */
+#ifndef CHEMPI_LIBCHEMPI_HOP_HOP_H
+#define CHEMPI_LIBCHEMPI_HOP_HOP_H
+
+#include "libchempi/ddi.h"
+#include "libchempi/hop/frame.h"
+
+/* Tells frames from messages in an envelope: no communicator's context. */
+#define CHEMPI_HOP_CONTEXT UINT32_MAX
+
+struct chempi_hop_peer;
+
+struct chempi_hop_buf {
+    struct chempi_list link;  /* the holder's */
+    struct chempi_list queue; /* waits for room, or for its bytes */
+    union {
+        struct chempi_tx tx;
+        struct chempi_rx rx;
+    } u;
+    struct chempi_hop_peer *peer; /* of the queue or device it is in */
+    uint32_t refs;
+    uint32_t len;  /* of the frame, bytes */
+    uint32_t seq;  /* the holder's */
+    uint32_t flow; /* the holder's */
+    bool is_sending;
+    uint8_t data[];
+};
+
+struct chempi_hop_ops {
+    /* A frame has come from process `from`. The bytes are valid during the
+     * call; when buf is not NULL they are its, and may be kept by taking a
+     * reference. */
+    void (*frame)(void *arg, uint32_t from, const uint8_t *data, size_t len,
+                  struct chempi_hop_buf *buf);
+    /* A buffer has left the queue for good (sent, or thrown away). */
+    void (*left)(void *arg, struct chempi_hop_buf *buf);
+    /* Ask for a neighbour's card; chempi_hop_card() follows. 0 or -errno. */
+    int (*ask)(void *arg, uint32_t proc, const char *key);
+    /* A neighbour cannot be reached any more. */
+    void (*lost)(void *arg, uint32_t proc, const char *why);
+};
+
+struct chempi_hop {
+    const struct chempi_services *services;
+    struct chempi_dev *const *devices;
+    const uint32_t *device_count;
+    const struct chempi_hop_ops *ops;
+    void *arg;
+    struct chempi_hop_peer **peers; /* [proc_count], NULL until used */
+    struct chempi_list dirty;       /* chempi_hop_peer.dirty: may have room */
+    struct chempi_list incoming;    /* buf.queue: being filled by a device */
+    struct chempi_list sending;     /* buf.queue: being read by a device */
+    uint64_t queued; /* buffers in queues and devices (not incoming) */
+};
+
+/* devices[0 .. *device_count) are open, and may become more. 0 or -ENOMEM. */
+int chempi_hop_open(struct chempi_hop *hop,
+                    const struct chempi_services *services,
+                    struct chempi_dev *const *devices,
+                    const uint32_t *device_count,
+                    const struct chempi_hop_ops *ops, void *arg);
+/* After the devices have been closed: no upcall follows. */
+void chempi_hop_close(struct chempi_hop *hop);
+
+/* A buffer for `cap` bytes with one reference, or NULL. */
+struct chempi_hop_buf *chempi_hop_buf_create(size_t cap);
+void chempi_hop_buf_hold(struct chempi_hop_buf *buf);
+void chempi_hop_buf_drop(struct chempi_hop_buf *buf); /* accepts NULL */
+
+/* Find the way to a neighbour; idempotent. -EHOSTUNREACH with words. */
+int chempi_hop_reach(struct chempi_hop *hop, uint32_t proc,
+                     struct chempi_err *err);
+
+/* Queue a frame for a neighbour, which takes over the caller's reference;
+ * calls no device. 0, or -errno and nothing happened: no way, or lost. */
+int chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
+                     struct chempi_hop_buf *buf);
+/* Hand to the devices what they have room for. */
+void chempi_hop_flush(struct chempi_hop *hop);
+static inline bool chempi_hop_is_dirty(const struct chempi_hop *hop)
+{
+    return !chempi_list_is_empty(&hop->dirty);
+}
+
+/* The neighbour is gone: throw away what waits for it. */
+void chempi_hop_forget(struct chempi_hop *hop, uint32_t proc);
+
+/* What the devices' sink passes on. The first three say whether it was a
+ * frame's. */
+bool chempi_hop_arrived(struct chempi_hop *hop,
+                        const struct chempi_arrival *arrival,
+                        enum chempi_verdict *verdict, struct chempi_rx **rx);
+bool chempi_hop_delivered(struct chempi_hop *hop, struct chempi_rx *rx,
+                          int status);
+bool chempi_hop_sent(struct chempi_hop *hop, struct chempi_tx *tx, int status);
+void chempi_hop_room(struct chempi_hop *hop, const struct chempi_ep *ep);
+/* The card that was asked for (length 0: there is none). */
+void chempi_hop_card(struct chempi_hop *hop, uint32_t proc, const char *key,
+                     const void *card, size_t len);
+
+#endif
