@@ -11,6 +11,9 @@
 #define RUNS_MAX 64u /* local runs handed to the kernel at a time */
 #define REMOTE_RUNS_MAX 64u
 #define CALL_MAX_BYTES (UINT64_C(1) << 30) /* the kernel stops below 2 GiB */
+/* Shorter runs cost the kernel more than copying once more in the cache. */
+#define RUN_MIN_BYTES 1024u
+#define BOUNCE_BYTES 32768u /* on the stack; most of a first-level cache */
 
 /* Where the local side stands: contiguous memory or a layout's runs. */
 struct local {
@@ -96,6 +99,50 @@ static uint64_t slice_remote(const struct iovec *remote, size_t count,
     return bytes;
 }
 
+/* max bytes of short runs, packed or unpacked here; as call(). The iterator
+ * goes on by what was copied. */
+static int64_t call_bounced(bool is_write, pid_t pid, struct chempi_iter *iter,
+                            uint64_t max, const struct iovec *remote,
+                            size_t remote_count)
+{
+    char bounce[BOUNCE_BYTES];
+    struct iovec here = {.iov_base = bounce, .iov_len = max};
+    uint64_t start = iter->position;
+    int64_t n;
+
+    if (iter->size - start < max)
+        return -EINVAL;
+    if (is_write)
+        (void)chempi_iter_pack(iter, bounce, max);
+    n = call(is_write, pid, &here, 1, remote, remote_count);
+    if (is_write)
+        chempi_iter_seek(iter, start + (n > 0 ? (uint64_t)n : 0));
+    else if (n > 0)
+        (void)chempi_iter_unpack(iter, bounce, (size_t)n);
+    return n;
+}
+
+static int copy_bounced(bool is_write, pid_t pid, struct chempi_iter *iter,
+                        const struct iovec *remote, size_t remote_count,
+                        uint64_t len, uint64_t *done)
+{
+    while (*done < len) {
+        struct iovec there[REMOTE_RUNS_MAX];
+        size_t count;
+        uint64_t left = len - *done;
+        uint64_t max = left < BOUNCE_BYTES ? left : BOUNCE_BYTES;
+        int64_t n;
+
+        max = slice_remote(remote, remote_count, *done, max, there, &count);
+        n = max ? call_bounced(is_write, pid, iter, max, there, count)
+                : -EINVAL; /* the remote side is shorter than len */
+        if (n < 0)
+            return (int)n;
+        *done += (uint64_t)n;
+    }
+    return 0;
+}
+
 static int copy(bool is_write, pid_t pid, struct local *local,
                 const struct iovec *remote, size_t remote_count, uint64_t len,
                 uint64_t *done)
@@ -103,6 +150,9 @@ static int copy(bool is_write, pid_t pid, struct local *local,
     uint64_t start = local->iter ? local->iter->position : 0;
 
     *done = 0;
+    if (local->iter && chempi_iter_mean_run(local->iter) < RUN_MIN_BYTES)
+        return copy_bounced(is_write, pid, local->iter, remote, remote_count,
+                            len, done);
     while (*done < len) {
         struct iovec there[REMOTE_RUNS_MAX];
         struct iovec here[RUNS_MAX];

@@ -661,6 +661,16 @@ size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src, size_t len)
     return advance(iter, (char *)(uintptr_t)src, len, UNPACK);
 }
 
+uint64_t chempi_iter_mean_run(const struct chempi_iter *iter)
+{
+    const struct chempi_layout *layout = iter->layout;
+    uint64_t blocks = layout->root->blocks;
+
+    if (blocks == 1 && layout->extent == (int64_t)layout->size)
+        return iter->size ? iter->size : 1;
+    return layout->size > blocks ? layout->size / blocks : 1;
+}
+
 void chempi_iter_seek(struct chempi_iter *iter, uint64_t position)
 {
     iter->position = position < iter->size ? position : iter->size;

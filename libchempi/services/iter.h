@@ -39,6 +39,10 @@ size_t chempi_iter_unpack(struct chempi_iter *iter, const void *src,
 size_t chempi_iter_runs(struct chempi_iter *iter, struct iovec *runs,
                         size_t max_runs, uint64_t max_bytes);
 
+/* How long a run is on average, bytes, before neighbouring elements are
+ * joined; at least 1. */
+uint64_t chempi_iter_mean_run(const struct chempi_iter *iter);
+
 /* Go to any packed byte position (0 <= position <= size). */
 void chempi_iter_seek(struct chempi_iter *iter, uint64_t position);
 

@@ -55,28 +55,30 @@ Test(cma, contiguous_memory_is_copied_both_ways_in_partial_steps)
     free(dst);
 }
 
-/* 10-byte blocks, 16 bytes apart. */
+/* Blocks with gaps of 6 bytes between them. */
 static void scatter(struct chempi_iter *iter, struct chempi_layout *layout,
-                    void *base, uint64_t blocks)
+                    void *base, uint64_t blocks, uint64_t block)
 {
-    layout->root = chempi_layout_block(0, 10);
-    layout->size = 10;
-    layout->extent = 16;
+    layout->root = chempi_layout_block(0, block);
+    layout->size = block;
+    layout->extent = (int64_t)block + 6;
     chempi_iter_init(iter, base, blocks, layout);
 }
 
-Test(cma, scattered_memory_is_filled_in_partial_steps)
+/* Short blocks are copied in between, long ones handed to the kernel. */
+static void fill_scattered(uint64_t block)
 {
     static const unsigned long limits[] = {0, 3, 10, 641};
+    size_t step = block + 6;
 
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
         unsigned char *src = counted(LEN);
-        unsigned char *dst = calloc(LEN / 10, 16);
+        unsigned char *dst = calloc(LEN / block, step);
         struct chempi_layout layout;
         struct chempi_iter iter;
         uint64_t done;
 
-        scatter(&iter, &layout, dst, LEN / 10);
+        scatter(&iter, &layout, dst, LEN / block, block);
         rig_limit_copies(limits[l]);
         cr_assert_eq(chempi_cma_read(getpid(), NULL, &iter, (uintptr_t)src,
                                      LEN - 5, &done),
@@ -85,12 +87,56 @@ Test(cma, scattered_memory_is_filled_in_partial_steps)
         cr_assert_eq(done, LEN - 5);
         cr_assert_eq(iter.position, LEN - 5);
         for (size_t i = 0; i < LEN - 5; i++)
-            cr_assert_eq(dst[i / 10 * 16 + i % 10], src[i]);
-        cr_assert_eq(dst[(LEN - 1) / 10 * 16 + 9], 0);
+            cr_assert_eq(dst[i / block * step + i % block], src[i]);
+        cr_assert_eq(dst[(LEN - 1) / block * step + block - 1], 0);
         chempi_layout_release(layout.root);
         free(src);
         free(dst);
     }
+}
+
+Test(cma, scattered_memory_is_filled_in_partial_steps)
+{
+    fill_scattered(10);
+    fill_scattered(2000);
+}
+
+static void read_scattered(uint64_t block)
+{
+    static const unsigned long limits[] = {0, 7, 40000};
+    size_t step = block + 6;
+
+    for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+        unsigned char *src = counted(LEN / block * step);
+        unsigned char *dst = calloc(1, LEN);
+        struct chempi_layout layout;
+        struct chempi_iter iter;
+        uint64_t done;
+
+        scatter(&iter, &layout, src, LEN / block, block);
+        rig_limit_copies(limits[l]);
+        cr_assert_eq(chempi_cma_write(getpid(), NULL, &iter, (uintptr_t)dst,
+                                      LEN - 5, &done),
+                     0);
+        rig_reset();
+        cr_assert_eq(done, LEN - 5);
+        cr_assert_eq(iter.position, LEN - 5);
+        for (size_t i = 0; i < LEN - 5; i++)
+            cr_assert_eq(dst[i], src[i / block * step + i % block]);
+        cr_assert_eq(dst[LEN - 1], 0);
+        cr_assert_eq(
+            chempi_cma_write(getpid(), NULL, &iter, (uintptr_t)dst, 6, &done),
+            -EINVAL);
+        chempi_layout_release(layout.root);
+        free(src);
+        free(dst);
+    }
+}
+
+Test(cma, scattered_memory_is_read_in_partial_steps)
+{
+    read_scattered(10);
+    read_scattered(2000);
 }
 
 Test(cma, many_remote_runs_are_followed)
