@@ -7,7 +7,7 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-.PHONY: all build demo check bench install lint format fuzz status \
+.PHONY: all build demo check bench bench-papers install lint format fuzz status \
         conformance clean deps
 
 all: build
@@ -31,6 +31,9 @@ check: build
 
 bench: build
 	@bench/run $(BUILD)
+
+bench-papers: build
+	@bench/papers/run $(BUILD)
 
 install: deps
 	@tools/install "$(BUILD)" "$(PREFIX)"

@@ -38,6 +38,8 @@ MAY_INCLUDE = [
     (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
                          'libchempi/api/']),
     (r'wrappers/', ['{top}/']),
+    (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
+                        '{dir}/']),
     (r'(demo|bench|chempi-info|chempi-probe)/', []),
     (r'libchempi-stats/', ['common/base/', '{top}/']),
     (r'tests/', ['']),

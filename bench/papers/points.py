@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is measured: experiments of the program `papers`, by adapter and size."""
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LIMIT_S = 120
+KIB = 1024
+MIB = 1 << 20
+
+
+def powers(low, high):
+    sizes = []
+    while low <= high:
+        sizes.append(low)
+        low *= 2
+    return sizes
+
+
+def between(low, high):
+    """Powers of two, and the middle between each two of them."""
+    return sorted({*powers(low, high), *(size * 3 // 2 for size in
+                                         powers(low, high // 2))})
+
+
+SHORT = [0, 1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 62]
+# Overlapping, so that the crossings of two protocols can be seen.
+EXPERIMENTS = {
+    ("dolphin-d312", "store"): [*range(4, 257, 4), 1, 17, 63, 66, 127,
+                                *powers(512, MIB)],
+    ("dolphin-d312", "read"): [4, *range(32, 257, 32), *powers(512, 64 * KIB)],
+    ("dolphin-d312", "deck-1"): SHORT,
+    ("dolphin-d312", "deck-2"): [*range(64, 1024, 64),
+                                 *between(1 * KIB, 128 * KIB)],
+    ("dolphin-d312", "deck-3"): [*range(64, 1024, 64), *between(1 * KIB, 4 * MIB)],
+    ("dolphin-d310", "store"): [4, 8, 16, *powers(64, MIB)],
+    ("dolphin-d310", "read"): [4],
+    ("dolphin-d310", "copy"): [4, 16, 47, *powers(64, MIB)],
+    ("dolphin-d310", "scimpich-short"): [0, 8, 16, 32, 47],
+    ("dolphin-d310", "scimpich-eager"): between(64, 64 * KIB),
+    ("dolphin-d310", "scimpich-rdv"): between(1 * KIB, 2 * MIB),
+    ("dolphin-d339", "dma"): powers(64, MIB),
+    ("dolphin-d339", "gasnet-long"): powers(64, MIB),
+    ("dolphin-d339", "gasnet-stores"): powers(64, MIB),
+    ("giganet-clan", "send"): [0, 4, 64, KIB],
+    ("giganet-clan", "rdma-stream"): [64 * KIB],
+    ("giganet-clan", "register"): [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB,
+                                   4 * MIB],
+    ("giganet-clan", "deregister"): [4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB,
+                                     MIB, 4 * MIB],
+    ("giganet-clan", "mpipro-wait"): [0, 1, 4, 16, *between(64, 4 * KIB), 4160,
+                                      *between(6 * KIB, 2 * MIB)],
+    ("giganet-clan", "mpipro-poll"): [0, 1, *powers(64, 4 * KIB), 4160,
+                                      *powers(8 * KIB, 2 * MIB)],
+    ("fast-ethernet", "mpipro-wait"): [0, 1, 4, 16, *powers(64, 4 * KIB), 4160,
+                                       *powers(8 * KIB, 2 * MIB)],
+    ("fast-ethernet", "send"): [0],
+    ("fast-ethernet", "rdma-stream"): [16 * KIB],
+    ("myrinet-gm", "send"): [0],
+    ("myrinet-gm", "rdma-stream"): [64 * KIB],
+}
+
+
+@dataclasses.dataclass
+class Points:
+    """us by (personality, experiment) and size."""
+    us: dict = dataclasses.field(default_factory=dict)
+
+    def at(self, personality, experiment, size):
+        return self.us[personality, experiment][size]
+
+    def rate(self, personality, experiment, size):
+        """MB/s, of 10^6 bytes."""
+        return size / self.at(personality, experiment, size)
+
+    def peak(self, personality, experiment):
+        """The largest rate in MB/s, and the size where it is."""
+        return max((size / us, size) for size, us in
+                   self.us[personality, experiment].items() if size)
+
+
+def run_one(program, personality, experiment, sizes, time_ms, trips=20):
+    """us by size of one experiment, and the share of its time for which it
+    had to wait for processors; ends the program when it fails."""
+    file = ROOT / "etc" / "personalities" / f"{personality}.yaml"
+    done = subprocess.run(
+        [str(program), "-t", f"{time_ms:g}", "-b", str(trips), str(file),
+         experiment, *(str(size) for size in sizes)],
+        text=True, check=False, timeout=LIMIT_S, stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    found = {int(size): float(us) for size, us in
+             re.findall(r"^point \S+ (\d+) (\S+) us$", done.stdout, re.M)}
+    disturbed = re.search(r"^disturbed (\S+)$", done.stdout, re.M)
+    if done.returncode != 0 or set(found) != set(sizes) or not disturbed:
+        sys.exit(f"papers: {experiment} on {personality} failed: "
+                 f"{done.stderr.strip() or done.returncode}")
+    return found, float(disturbed[1])
+
+
+def run_all(program, time_ms, passes):
+    """The least of all passes: the adapter imposes times by waiting, so that
+    whatever disturbs a run can only lengthen it."""
+    points = Points()
+    for turn in range(passes):
+        shares = []
+        for (personality, experiment), sizes in EXPERIMENTS.items():
+            found, share = run_one(program, personality, experiment, sizes,
+                                   time_ms)
+            shares.append(share)
+            points.us[personality, experiment] = lower_envelope(
+                points.us.get((personality, experiment), {}), found)
+        print(f"  pass {turn + 1} of {passes}: waited for processors for "
+              f"{sum(shares) / len(shares):.0%} of the time", file=sys.stderr)
+    return points
+
+
+def crossing(first, second):
+    """Where the second of two curves (us by size) becomes the faster one for
+    good: the interpolated size, or None."""
+    sizes = sorted(set(first) & set(second))
+    for low, high in reversed(list(zip(sizes, sizes[1:]))):
+        before = first[low] - second[low]
+        after = first[high] - second[high]
+        if before < 0 <= after:
+            return low + (high - low) * before / (before - after)
+    return None
+
+
+def lower_envelope(*curves):
+    """The fastest of several curves at each size."""
+    result = {}
+    for curve in curves:
+        for size, us in curve.items():
+            result[size] = min(us, result.get(size, us))
+    return result

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The published figures, and ours beside them."""
+import dataclasses
+
+import model
+import points
+
+D312, D310, D339 = "dolphin-d312", "dolphin-d310", "dolphin-d339"
+CLAN, ETHERNET, GM = "giganet-clan", "fast-ethernet", "myrinet-gm"
+KIB, MIB = points.KIB, points.MIB
+BINARY = 1.048576   # P123 and DECK count MB/s in 2^20 bytes
+TOLERANCE = 0.10
+
+# What a row is: the adapter's raw figure, a result of the papers' protocols on
+# it, or somebody's whole software, which is shown but not aimed at.
+RAW, RESULT, OTHER = "raw", "result", "other"
+
+
+@dataclasses.dataclass
+class Row:
+    what: str
+    kind: str
+    unit: str
+    theirs: float        # 0: no single number
+    ours: float          # 0: not reproduced
+    source: str
+    note: str = ""
+    bound: str = ""      # "most": ours may be below theirs
+
+    @property
+    def deviation(self):
+        if not self.theirs or not self.ours:
+            return None
+        return self.ours / self.theirs - 1
+
+    @property
+    def mark(self):
+        if self.kind == OTHER:
+            return ""
+        if self.deviation is None:
+            return "not reproduced"
+        if self.bound == "most" and self.deviation <= 0:
+            return "ok"
+        return "ok" if abs(self.deviation) <= TOLERANCE else "OFF"
+
+
+def raw_rows(p):
+    store = p.us[D312, "store"]
+    read_us = p.at(D312, "read", 64 * KIB)
+    return [
+        Row("D312: store of 1 byte", RAW, "us", 2.5, store[1], "DECK"),
+        Row("D312: store of 16 bytes", RAW, "us", 2.5, store[16], "DECK"),
+        Row("D312: 512 bytes, wide stores", RAW, "MiB/s", 87.72,
+            512 / store[512] / BINARY, "P123 fig. 2"),
+        Row("D312: 1 MiB, wide stores", RAW, "MiB/s", 87.72,
+            MIB / store[MIB] / BINARY, "P123 fig. 2"),
+        Row("D312: packets of 60 bytes, of 64", RAW, "", 4,
+            round((store[60] - store[16]) / (store[48] - store[32])) + 1,
+            "P123", "from the steps of the sawtooth"),
+        Row("D312: sizes 20..60 slower than 64", RAW, "%", 100,
+            100 * sum(store[n] > store[64] for n in range(20, 64, 4)) / 11,
+            "DECK"),
+        Row("D312: writes against reads, 64 KiB", RAW, "times", 10,
+            read_us / store[64 * KIB], "P123", "approximately ten"),
+        Row("D312: stores by memcpy", RAW, "MiB/s", 49.94, 0, "P123 fig. 2",
+            "stores have one width here"),
+        Row("D310: store of 4 bytes", RAW, "us", 2.7, p.at(D310, "store", 4),
+            "SCIMPICH tab. 1"),
+        Row("D310: store of 64 bytes", RAW, "us", 4,
+            p.at(D310, "store", 64), "SCIMPICH III.B", "about 4"),
+        Row("D310: copy to remote memory", RAW, "MB/s", 76.3,
+            p.peak(D310, "store")[0], "SCIMPICH tab. 1"),
+        Row("D310: remote read", RAW, "us", 4.4, p.at(D310, "read", 4),
+            "SCIMPICH tab. 1"),
+        Row("D310: copy in local memory", RAW, "MB/s", 334,
+            p.rate(D310, "copy", 8 * KIB), "SCIMPICH tab. 1"),
+        Row("cLAN: descriptor", RAW, "us", 7.5, p.at(CLAN, "send", 0), "CMP",
+            "7 to 8"),
+        Row("cLAN: bandwidth", RAW, "MB/s", 100,
+            p.rate(CLAN, "rdma-stream", 64 * KIB), "CMP", "about 100"),
+        *registration_rows(p),
+    ]
+
+
+def registration_rows(p):
+    table = ((4 * KIB, 6.7, 3.5), (64 * KIB, 27.8, 8.7), (MIB, 366, 103))
+    rows = []
+    for size, register, deregister in table:
+        rows.append(Row(f"registering {size // KIB} KiB", RAW, "us", register,
+                        p.at(CLAN, "register", size), "LMM tab. 1"))
+        rows.append(Row(f"deregistering {size // KIB} KiB", RAW, "us",
+                        deregister, p.at(CLAN, "deregister", size),
+                        "LMM tab. 1"))
+    return rows
+
+
+def deck_rows(p):
+    one = p.us[D312, "deck-1"]
+    link = p.peak(D312, "store")[0]
+    peak2, where2 = p.peak(D312, "deck-2")
+    peak3, where3 = p.peak(D312, "deck-3")
+    meet = points.crossing(p.us[D312, "deck-2"], p.us[D312, "deck-3"])
+    return [
+        Row("protocol 1, 0 bytes", RESULT, "us", 4.66, one[0], "P123"),
+        Row("protocol 1, 62 bytes", RESULT, "us", 4.66, one[62], "P123"),
+        Row("protocol 1, longest / shortest, 0..62", RESULT, "times", 1,
+            max(one.values()) / min(one.values()), "P123 fig. 6", "flat"),
+        Row("protocol 1, 62 bytes", RESULT, "MiB/s", 12.63,
+            62 / one[62] / BINARY, "DECK"),
+        Row("protocol 2, 64 bytes", RESULT, "us", 8.56,
+            p.at(D312, "deck-2", 64), "P123"),
+        Row("protocol 2, 32 KiB", RESULT, "MiB/s", 62.54,
+            p.rate(D312, "deck-2", 32 * KIB) / BINARY, "P123"),
+        Row("protocol 2, size of the peak", RESULT, "KiB", 32,
+            0 if where2 > 32 * KIB else where2 / KIB, "DECK",
+            f"ours goes on rising, to {peak2 / BINARY:.1f} MiB/s: no caches "
+            "are emulated"),
+        Row("protocol 3, 64 bytes", RESULT, "us", 9.82,
+            p.at(D312, "deck-3", 64), "P123"),
+        Row("protocol 3, peak", RESULT, "MiB/s", 84.12, peak3 / BINARY, "P123",
+            f"at {where3 // KIB} KiB"),
+        Row("protocol 3, peak of the link", RESULT, "%", 95.9,
+            100 * peak3 / link, "P123"),
+        Row("protocol 3 overtakes protocol 2", RESULT, "bytes", 1024,
+            meet or 0, "P123"),
+    ]
+
+
+def scimpich_rows(p):
+    made = model.Model(p.us[D310, "store"], p.us[D310, "copy"])
+    short = p.us[D310, "scimpich-short"]
+    peak, where = p.peak(D310, "scimpich-rdv")
+    return [
+        Row("short protocol, 0 bytes, without MPI", RESULT, "us",
+            made.short(0), short[0], "formula 1", "theirs: the model"),
+        Row("eager protocol, 16 KiB, without MPI", RESULT, "us",
+            made.eager(16 * KIB), p.at(D310, "scimpich-eager", 16 * KIB),
+            "formula 3", "theirs: the model"),
+        Row("rendez-vous, 1 MiB, without MPI", RESULT, "us", made.rdv(MIB),
+            p.at(D310, "scimpich-rdv", MIB), "formula 5",
+            "theirs: the model"),
+        Row("SCI-MPICH, own cluster", OTHER, "us", 6.6, short[0],
+            "SCIMPICH tab. 2", "2.5 us of theirs are MPICH's layers"),
+        Row("SCI-MPICH, own cluster", OTHER, "MB/s", 73.8, peak,
+            "SCIMPICH tab. 2", f"at {where // KIB} KiB"),
+    ]
+
+
+def network_rows(p):
+    sci = best_sci(p)
+    via = p.us[CLAN, "mpipro-wait"]
+    via_peak = p.peak(CLAN, "mpipro-wait")[0]
+    ethernet = p.us[ETHERNET, "mpipro-wait"]
+    meet = points.crossing(sci, via)
+    ratios = [via[n] / us for n, us in sci.items() if 0 < n and n in via]
+    return [
+        Row("crossover of SCI and VIA", RESULT, "KiB", 16, (meet or 0) / KIB,
+            "CMP fig. 3", "D310 by SCI-MPICH's protocols, cLAN asleep"),
+        Row("SCI faster than VIA, up to", OTHER, "times", 8, max(ratios),
+            "CMP fig. 3", "theirs with the 3 us of ScaMPI itself"),
+        Row("ScaMPI on D310", OTHER, "us", 8, sci[0], "CMP",
+            "ours without MPI"),
+        Row("ScaMPI on D310", OTHER, "MB/s", 76,
+            max(n / us for n, us in sci.items()), "CMP"),
+        Row("MPI/Pro on cLAN, asleep", OTHER, "us", 65, via[0], "CMP",
+            "waking was fitted to this"),
+        Row("MPI/Pro on cLAN", OTHER, "MB/s", 93.5, via_peak, "CMP"),
+        Row("MPI/Pro on cLAN, polling", OTHER, "us", 20,
+            p.at(CLAN, "mpipro-poll", 0), "CMP", "theirs: below 20"),
+        Row("MPI/Pro on Fast Ethernet (TCP)", OTHER, "us", 125, ethernet[0],
+            "CMP", "ours is M-VIA, not TCP"),
+        Row("MPI/Pro on Fast Ethernet (TCP)", OTHER, "MB/s", 10.3,
+            p.peak(ETHERNET, "mpipro-wait")[0], "CMP"),
+    ]
+
+
+def best_sci(p):
+    return points.lower_envelope(p.us[D310, "scimpich-short"],
+                                 p.us[D310, "scimpich-eager"],
+                                 p.us[D310, "scimpich-rdv"])
+
+
+def gasnet_rows(p):
+    return [
+        Row("GASNet long messages, by DMA", RESULT, "MB/s", 213,
+            p.rate(D339, "gasnet-long", 128 * KIB), "GASNET", "at 128 KiB"),
+        Row("GASNet long messages, by stores", RESULT, "MB/s", 190,
+            p.rate(D339, "gasnet-stores", 128 * KIB), "GASNET",
+            "over ScaMPI there"),
+    ]
+
+
+# Software of others with no counterpart among these programs.
+OTHERS = [
+    Row("ScaMPI on the cluster of P123", OTHER, "us", 6.63, 0, "P123"),
+    Row("ScaMPI on the cluster of P123", OTHER, "MiB/s", 78.35, 0, "P123"),
+    Row("SCI-MPICH on the cluster of P123", OTHER, "us", 7.26, 0, "P123"),
+    Row("SCI-MPICH on the cluster of P123", OTHER, "MiB/s", 73.80, 0, "P123"),
+    Row("MPICH lfshmem, one node", OTHER, "us", 1.6, 0, "SCIMPICH tab. 2"),
+    Row("MPICH lfshmem, one node", OTHER, "MB/s", 141.9, 0,
+        "SCIMPICH tab. 2"),
+    Row("MPICH shmem, one node", OTHER, "us", 4.6, 0, "SCIMPICH tab. 2"),
+    Row("MPICH shmem, one node", OTHER, "MB/s", 110.4, 0, "SCIMPICH tab. 2"),
+]
+
+
+def sections(p):
+    return [
+        ("the adapters (inputs: section 1 and 2 of their papers)", raw_rows(p)),
+        ("protocols 1 to 3 of P123 on dolphin-d312", deck_rows(p)),
+        ("SCI-MPICH's protocols and model on dolphin-d310", scimpich_rows(p)),
+        ("SCI, VIA and Fast Ethernet", network_rows(p)),
+        ("GASNet on dolphin-d339", gasnet_rows(p)),
+    ]
