@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Gateways that are killed, flooded or missing.
+
+    gateways.py BUILD [CASE]...
+
+Cases wait for events: lines of output, ends of processes, files. After every
+case nothing may be left.
+"""
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import chempi_tree  # noqa: E402
+from jobs import LIMIT_S, Cluster, Job, Programs, check, expect  # noqa: E402
+
+MPI = HERE.parent / "mpi"
+CASES = []
+FLOW_MAX_MIB = 4  # what one pair of ranks may hold in a gateway
+
+# Networks in a row, each with the nodes that are on it.
+PLANS = {
+    "meet": [["a0", "a1", "g0"], ["g0", "b0", "b1"]],
+    "two": [["a0", "a1", "g0", "g1"], ["g0", "g1", "b0", "b1"]],
+    "row": [["a0", "g0", "g1"], ["g0", "g1", "h0", "h1"], ["h0", "h1", "b0"]],
+}
+
+
+class Files:
+    """What all cases share: tables and programs."""
+    folder = None
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def describe(plan):
+    nodes = sorted({node for network in plan for node in network})
+    text = "nodes:\n"
+    for node in nodes:
+        text += f"  {node}: {{ gateway: {str(node[0] in 'gh').lower()} }}\n"
+    text += "networks:\n"
+    for i, network in enumerate(plan):
+        text += f"  net{i}:\n    type: ethernet\n    attach:\n"
+        for node in network:
+            text += f"      {node}: 127.0.{i + 1}.{nodes.index(node) + 1}\n"
+    return text
+
+
+def prepare(build):
+    Programs.chempirun = str(chempi_tree.need(build, "chempirun"))
+    Programs.chempid = str(chempi_tree.need(build, "chempid"))
+    Programs.chempictl = str(chempi_tree.need(build, "chempictl"))
+    for name, plan in PLANS.items():
+        text = Files.folder / f"{name}.yaml"
+        text.write_text(describe(plan), encoding="utf-8")
+        subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
+                        "-o", str(Files.folder / name), str(text)], check=True,
+                       capture_output=True, timeout=LIMIT_S)
+    for name in ("relay", "hose", "order"):
+        subprocess.run([str(chempi_tree.need(build, "mpicc")), "-O2",
+                        "-D_GNU_SOURCE", "-o", str(Files.folder / name),
+                        str(MPI / f"{name}.c"), str(MPI / "check.c"),
+                        "-lpthread", "-lm"], check=True, timeout=LIMIT_S)
+
+
+def program(name):
+    return str(Files.folder / name)
+
+
+def virtual(plan, nodes, ranks):
+    return ["--virtual", nodes, "--map", "cyclic", "--network",
+            str(Files.folder / plan), "-n", str(ranks)]
+
+
+def gateways(job):
+    return job.marked("chempi-gateway")
+
+
+def await_error(job, word):
+    """Read standard error up to a line that holds the word."""
+    fd = job.process.stderr.fileno()
+    text = b""
+    while word.encode() not in text:
+        ready, _, _ = select.select([fd], [], [], LIMIT_S)
+        check(ready, "no", word, "in", text)
+        piece = os.read(fd, 65536)
+        check(piece, "standard error ended:", text)
+        text += piece
+    return text.decode()
+
+
+def lines(job):
+    return job.output.count(b"\n")
+
+
+def stop_file(name):
+    path = Files.folder / f"stop.{name}"
+    if path.exists():
+        path.unlink()
+    return path
+
+
+def peak_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        return int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1))
+
+
+def killed_in_the_middle(plan, nodes, ranks, victims):
+    """Kill so many gateways one after the other; the job must go on."""
+    for first in range(victims + 1):
+        stop = stop_file("kill")
+        job = Job(*virtual(plan, nodes, ranks), program("relay"), str(stop))
+        job.await_lines(2)
+        pids = gateways(job)
+        check(len(pids) > victims, pids)
+        for pid in pids[first:first + victims]:
+            os.kill(pid, signal.SIGKILL)
+            await_error(job, "is lost: killed by signal 9")
+            job.await_lines(lines(job) + 3)
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0)
+        check(job.output.endswith(b"ok\n"), job.output)
+
+
+@case
+def another_gateway_takes_over():
+    killed_in_the_middle("two", "a0,b0", 2, 1)
+
+
+@case
+def many_ranks_go_on_by_another_gateway():
+    killed_in_the_middle("two", "a0,a1,b0,b1", 8, 1)
+
+
+@case
+def a_way_of_two_gateways_is_mended_at_either():
+    stop = stop_file("row")
+    for turn in range(2):
+        job = Job(*virtual("row", "a0,b0", 4), program("relay"), str(stop))
+        job.await_lines(2)
+        pids = gateways(job)
+        check(len(pids) == 4, pids)
+        os.kill(pids[turn], signal.SIGKILL)
+        await_error(job, "is lost: killed by signal 9")
+        job.await_lines(lines(job) + 3)
+        stop.touch()
+        job.status = job.finish()
+        stop.unlink()
+        expect(job, 0)
+
+
+@case
+def without_another_way_a_sentence_says_so():
+    stop = stop_file("alone")
+    job = Job(*virtual("meet", "a0,b0,b1", 3), program("relay"), str(stop))
+    job.await_lines(2)
+    pids = gateways(job)
+    check(len(pids) == 1, pids)
+    os.kill(pids[0], signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, 1, r"the gateway on node g0 is lost",
+           r"no other way leads from node [ab]\d to [ab]\d",
+           r"the job was ended")
+
+
+@case
+def a_gateway_that_stands_still_holds_up_nothing_for_ever():
+    """SIGSTOP and SIGCONT: all goes on as if nothing had been."""
+    stop = stop_file("still")
+    job = Job(*virtual("meet", "a0,b0", 2), program("relay"), str(stop))
+    job.await_lines(2)
+    (pid,) = gateways(job)
+    os.kill(pid, signal.SIGSTOP)
+    while " (chempi-gateway) T " not in pathlib.Path(
+            f"/proc/{pid}/stat").read_text(encoding="utf-8"):
+        pass
+    os.kill(pid, signal.SIGCONT)
+    job.await_lines(lines(job) + 2)
+    stop.touch()
+    job.status = job.finish()
+    expect(job, 0)
+
+
+@case
+def a_flood_stays_within_the_window():
+    for size, count in ((8 << 20, 8), (60000, 1000), (100, 20000)):
+        stop = stop_file("hose")
+        job = Job(*virtual("meet", "a0,b0,b1", 3), program("hose"),
+                  str(stop), str(size), str(count))
+        job.await_lines(1)
+        (pid,) = gateways(job)
+        grown = peak_kib(pid)
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0)
+        print(f"  {count} x {size} bytes: gateway at most {grown} KiB")
+        # Three pairs, and the program itself.
+        check(grown < (3 * FLOW_MAX_MIB + 12) * 1024, size, grown)
+
+
+@case
+def a_killed_job_leaves_no_gateway():
+    for victim in ("chempi-super", "relay"):
+        stop = stop_file("none")
+        job = Job(*virtual("two", "a0,b0", 2), program("relay"), str(stop))
+        job.await_lines(2)
+        os.kill(job.marked(victim)[0], signal.SIGKILL)
+        job.status = job.finish()
+        check(job.status != 0, job.status)
+
+
+@case
+def gateways_run_under_daemons_too():
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        stop = stop_file("daemons")
+        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
+                          program("relay"), str(stop))
+        job.await_lines(2)
+        pids = gateways(job)
+        check(len(pids) == 2, pids)
+        os.kill(pids[0], signal.SIGKILL)
+        await_error(job, "is lost: killed by signal 9")
+        job.await_lines(lines(job) + 3)
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0)
+
+
+@case
+def without_a_daemon_at_the_gateway_there_is_no_job():
+    with Cluster(["a0", "b0"],
+                 ("--tables", str(Files.folder / "meet"))) as cluster:
+        job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"),
+                          "none", "1")
+        check(job.status != 0)
+        check("g0" in job.errors, job.errors)
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="chempi-gateways-") as folder:
+        Files.folder = pathlib.Path(folder)
+        prepare(sys.argv[1])
+        for fn in CASES:
+            if sys.argv[2:] and fn.__name__ not in sys.argv[2:]:
+                continue
+            try:
+                fn()
+                print(f"pass  {fn.__name__}", flush=True)
+            except Exception:
+                failed += 1
+                traceback.print_exc()
+                print(f"FAIL  {fn.__name__}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

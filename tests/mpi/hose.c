@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Rank 0 sends rank 1 more than any window while rank 1 does not look; rank 2,
+ * if there is one, exchanges messages with rank 0 meanwhile, which must not
+ * suffer. Rank 1 looks when a file appears. For what bounds the memory of
+ * gateways (tests/fault/gateways.py).
+ *
+ * usage: hose FILE BYTES MESSAGES
+ */
+#include <poll.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define ROUNDS 2000
+#define TAG 3
+
+static void chat(int peer, int rounds)
+{
+    for (int i = 0; i < rounds; i++) {
+        int sent = i;
+        int got = -1;
+
+        MPI_Sendrecv(&sent, 1, MPI_INT, peer, TAG + 1, &got, 1, MPI_INT, peer,
+                     TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK(got == i, "%d instead of %d", got, i);
+    }
+}
+
+static void send_all(size_t len, int count)
+{
+    MPI_Request *requests = check_alloc((size_t)count * sizeof(*requests));
+    char *data = check_alloc(len * (size_t)count);
+
+    for (int i = 0; i < count; i++) {
+        check_fill(data + (size_t)i * len, len, (uint64_t)i);
+        MPI_Isend(data + (size_t)i * len, (int)len, MPI_BYTE, 1, TAG,
+                  MPI_COMM_WORLD, &requests[i]);
+    }
+    if (check_size() > 2)
+        chat(2, ROUNDS);
+    for (int i = 0; i < ROUNDS; i++) {
+        int done;
+
+        MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+    }
+    printf("pushed\n");
+    fflush(stdout);
+    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    free(requests);
+    free(data);
+}
+
+static void receive_all(const char *file, size_t len, int count)
+{
+    char *data = check_alloc(len);
+
+    while (access(file, F_OK) != 0)
+        (void)poll(NULL, 0, 5); /* without MPI */
+    for (int i = 0; i < count; i++) {
+        MPI_Recv(data, (int)len, MPI_BYTE, 0, TAG, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        CHECK(check_differs(data, len, (uint64_t)i) == SIZE_MAX,
+              "message %d is not what was sent", i);
+    }
+    free(data);
+}
+
+int main(int argc, char **argv)
+{
+    size_t len;
+    int count;
+
+    check_start(&argc, &argv);
+    check_need(2);
+    CHECK_OR_DIE(argc == 4, "usage: hose FILE BYTES MESSAGES");
+    len = (size_t)atol(argv[2]);
+    count = atoi(argv[3]);
+    if (check_rank() == 0)
+        send_all(len, count);
+    else if (check_rank() == 1)
+        receive_all(argv[1], len, count);
+    else if (check_rank() == 2)
+        chat(0, ROUNDS);
+    return check_finish();
+}
