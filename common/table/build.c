@@ -2,7 +2,9 @@
 /* Builders of the parts of a table; see build.h and format.h. */
 #include "common/table/build.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
@@ -61,6 +63,8 @@ static int join_part(const unsigned char *head, size_t head_len,
 struct chempi_dir_builder {
     struct chempi_bytes nodes;
     struct chempi_bytes order;
+    struct chempi_bytes kinds;
+    struct chempi_strings kind_keys; /* of KIND_KEY_LEN bytes, in order */
     struct chempi_bytes attachments;
     struct chempi_bytes networks;
     struct chempi_strings strings;
@@ -87,6 +91,8 @@ void chempi_dir_builder_destroy(struct chempi_dir_builder *b)
         return;
     chempi_bytes_fini(&b->nodes);
     chempi_bytes_fini(&b->order);
+    chempi_bytes_fini(&b->kinds);
+    chempi_strings_fini(&b->kind_keys);
     chempi_bytes_fini(&b->attachments);
     chempi_bytes_fini(&b->networks);
     chempi_strings_fini(&b->strings);
@@ -144,9 +150,46 @@ static uint32_t string_or_none(struct chempi_dir_builder *b, const char *text)
     return text ? chempi_strings_add(&b->strings, text) : CHEMPI_TABLE_NONE;
 }
 
+#define KIND_KEY_LEN 25u /* three numbers of eight digits, the zero */
+
+/* The number of a kind, which is new or has been met before. */
+static uint32_t kind_of(struct chempi_dir_builder *b, uint32_t network,
+                        uint32_t interface, uint32_t form)
+{
+    uint32_t known = b->kind_keys.used;
+    char key[KIND_KEY_LEN];
+    uint32_t off;
+    unsigned char *k;
+
+    (void)snprintf(key, sizeof(key), "%08x%08x%08x", (unsigned)network,
+                   (unsigned)interface, (unsigned)form);
+    off = chempi_strings_add(&b->kind_keys, key);
+    if (b->kind_keys.used > known) {
+        k = chempi_bytes_add(&b->kinds, CHEMPI_KIND_LEN);
+        if (k) {
+            chempi_put_le32(k + CHEMPI_KIND_NETWORK, network);
+            chempi_put_le32(k + CHEMPI_KIND_INTERFACE, interface);
+            chempi_put_le32(k + CHEMPI_KIND_FORM, form);
+        }
+    }
+    return off / KIND_KEY_LEN;
+}
+
+/* An IPv4 address that is written in the only way in which it is read back. */
+static bool is_ipv4(const char *text, unsigned char bytes[4])
+{
+    char again[CHEMPI_TABLE_IPV4_MAX];
+
+    return text && inet_pton(AF_INET, text, bytes) == 1 &&
+           inet_ntop(AF_INET, bytes, again, sizeof(again)) &&
+           strcmp(text, again) == 0;
+}
+
 void chempi_dir_builder_attach(struct chempi_dir_builder *b, uint32_t network,
                                const char *address, const char *interface)
 {
+    unsigned char ipv4[4];
+    bool is_short = is_ipv4(address, ipv4);
     unsigned char *a;
 
     if (network >= b->network_count || b->node_count == 0) {
@@ -156,9 +199,13 @@ void chempi_dir_builder_attach(struct chempi_dir_builder *b, uint32_t network,
     a = chempi_bytes_add(&b->attachments, CHEMPI_ATT_LEN);
     if (!a)
         return;
-    chempi_put_le32(a + CHEMPI_ATT_NETWORK, network);
-    chempi_put_le32(a + CHEMPI_ATT_ADDRESS, string_or_none(b, address));
-    chempi_put_le32(a + CHEMPI_ATT_INTERFACE, string_or_none(b, interface));
+    chempi_put_le32(a + CHEMPI_ATT_KIND,
+                    kind_of(b, network, string_or_none(b, interface),
+                            is_short ? CHEMPI_FORM_IPV4 : CHEMPI_FORM_TEXT));
+    if (is_short)
+        memcpy(a + CHEMPI_ATT_ADDRESS, ipv4, sizeof(ipv4));
+    else
+        chempi_put_le32(a + CHEMPI_ATT_ADDRESS, string_or_none(b, address));
     b->attachment_count++;
 }
 
@@ -209,6 +256,7 @@ static int dir_status(const struct chempi_dir_builder *b)
 {
     /* A call after a failed one may seem wrong: its status comes last. */
     const int all[] = {b->nodes.status,         b->order.status,
+                       b->kinds.status,         b->kind_keys.bytes.status,
                        b->attachments.status,   b->networks.status,
                        b->strings.bytes.status, b->status};
 
@@ -229,7 +277,8 @@ int chempi_dir_builder_finish(struct chempi_dir_builder *b,
                               struct chempi_blob *out, struct chempi_err *err)
 {
     const struct chempi_bytes *const sections[] = {
-        &b->nodes, &b->order, &b->attachments, &b->networks, &b->strings.bytes};
+        &b->nodes,       &b->order,    &b->kinds,
+        &b->attachments, &b->networks, &b->strings.bytes};
     unsigned char head[CHEMPI_DIR_HEAD] = {0};
     int rc = dir_status(b);
 
@@ -246,6 +295,8 @@ int chempi_dir_builder_finish(struct chempi_dir_builder *b,
     chempi_put_le32(head + CHEMPI_DIR_NETWORKS, b->network_count);
     chempi_put_le32(head + CHEMPI_DIR_ATTACHMENTS, b->attachment_count);
     chempi_put_le32(head + CHEMPI_DIR_CLASSES, b->class_count);
+    chempi_put_le32(head + CHEMPI_DIR_KINDS,
+                    (uint32_t)(b->kinds.len / CHEMPI_KIND_LEN));
     chempi_put_le32(head + CHEMPI_DIR_STRINGS, (uint32_t)b->strings.bytes.len);
     chempi_put_le32(head + CHEMPI_DIR_CLUSTER, b->cluster);
     rc = join_part(head, sizeof(head), sections, CHEMPI_ARRAY_LEN(sections),

@@ -83,8 +83,9 @@ enum {
     CHEMPI_STAGE_LEN = 20
 };
 
-/* DIRECTORY: head, nodes, order (node indices by name), attachments, networks,
- * strings. A node's attachments end where the next node's begin. */
+/* DIRECTORY: head, nodes, order (node indices by name), kinds, attachments,
+ * networks, strings. A node's attachments end where the next node's begin. A
+ * kind is what many attachments have in common. */
 enum {
     CHEMPI_DIR_NODES = 32,
     CHEMPI_DIR_NETWORKS = 36,
@@ -92,7 +93,8 @@ enum {
     CHEMPI_DIR_CLASSES = 44,
     CHEMPI_DIR_STRINGS = 48, /* bytes */
     CHEMPI_DIR_CLUSTER = 52, /* string */
-    CHEMPI_DIR_HEAD = 56,
+    CHEMPI_DIR_KINDS = 56,
+    CHEMPI_DIR_HEAD = 60,
 
     CHEMPI_ENTRY_NAME = 0,  /* string */
     CHEMPI_ENTRY_FIRST = 4, /* u32, attachment */
@@ -102,10 +104,16 @@ enum {
     CHEMPI_ENTRY_LEN = 16,
     CHEMPI_ENTRY_GATEWAY = 1, /* flag */
 
-    CHEMPI_ATT_NETWORK = 0,
-    CHEMPI_ATT_ADDRESS = 4,   /* string or NONE */
-    CHEMPI_ATT_INTERFACE = 8, /* string or NONE */
-    CHEMPI_ATT_LEN = 12,
+    CHEMPI_KIND_NETWORK = 0,
+    CHEMPI_KIND_INTERFACE = 4, /* string or NONE */
+    CHEMPI_KIND_FORM = 8,      /* of the addresses */
+    CHEMPI_KIND_LEN = 12,
+    CHEMPI_FORM_TEXT = 0, /* string or NONE */
+    CHEMPI_FORM_IPV4 = 1, /* the first byte of it is the lowest */
+
+    CHEMPI_ATT_KIND = 0,
+    CHEMPI_ATT_ADDRESS = 4, /* in the form of the kind */
+    CHEMPI_ATT_LEN = 8,
 
     CHEMPI_NET_NAME = 0,   /* string */
     CHEMPI_NET_TYPE = 4,   /* string */

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
@@ -330,10 +331,21 @@ void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
     const unsigned char *a =
         table->l.attachments +
         (size_t)(first_attachment(table, node) + i) * CHEMPI_ATT_LEN;
+    const unsigned char *k =
+        table->l.kinds +
+        (size_t)chempi_le32(a + CHEMPI_ATT_KIND) * CHEMPI_KIND_LEN;
 
     *out = (struct chempi_table_attachment){
-        .network = chempi_le32(a + CHEMPI_ATT_NETWORK),
-        .address = dir_string(table, chempi_le32(a + CHEMPI_ATT_ADDRESS)),
-        .interface = dir_string(table, chempi_le32(a + CHEMPI_ATT_INTERFACE)),
+        .network = chempi_le32(k + CHEMPI_KIND_NETWORK),
+        .interface = dir_string(table, chempi_le32(k + CHEMPI_KIND_INTERFACE)),
     };
+    a += CHEMPI_ATT_ADDRESS;
+    if (chempi_le32(k + CHEMPI_KIND_FORM) == CHEMPI_FORM_IPV4) {
+        (void)snprintf(out->ipv4, sizeof(out->ipv4), "%u.%u.%u.%u",
+                       (unsigned)a[0], (unsigned)a[1], (unsigned)a[2],
+                       (unsigned)a[3]);
+        out->address = out->ipv4;
+    } else {
+        out->address = dir_string(table, chempi_le32(a));
+    }
 }

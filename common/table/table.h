@@ -19,11 +19,12 @@
 
 #include "common/base/err.h"
 
-#define CHEMPI_TABLE_VERSION 1
+#define CHEMPI_TABLE_VERSION 2
 #define CHEMPI_TABLE_SIZE_MAX UINT64_MAX /* "up to any size" */
 #define CHEMPI_TABLE_NONE UINT32_MAX
 #define CHEMPI_TABLE_RANGES_MAX 64 /* size ranges of one destination */
 #define CHEMPI_TABLE_STAGES_MAX 16 /* stages of one way */
+#define CHEMPI_TABLE_IPV4_MAX 16   /* bytes of an address with the zero */
 
 struct chempi_table; /* opaque view */
 
@@ -65,11 +66,13 @@ struct chempi_table_network {
     const char *device;
 };
 
-/* How this or another node is attached to a network; any may be NULL. */
+/* How this or another node is attached to a network; either text may be NULL.
+ * The address may lie in this very struct, so a copy of it is no good. */
 struct chempi_table_attachment {
     uint32_t network;
     const char *address;   /* "10.0.0.7", "fe80::1%eth0", ... */
     const char *interface; /* "eth0" */
+    char ipv4[CHEMPI_TABLE_IPV4_MAX];
 };
 
 /* Validate `len` bytes at `data` (which must outlive the view) and make a

@@ -153,12 +153,17 @@ static int locate_directory(const unsigned char *part, size_t len,
     l->network_count = chempi_le32(part + CHEMPI_DIR_NETWORKS);
     l->attachment_count = chempi_le32(part + CHEMPI_DIR_ATTACHMENTS);
     l->class_count = chempi_le32(part + CHEMPI_DIR_CLASSES);
+    l->kind_count = chempi_le32(part + CHEMPI_DIR_KINDS);
     l->dir_strings_len = chempi_le32(part + CHEMPI_DIR_STRINGS);
     l->cluster = chempi_le32(part + CHEMPI_DIR_CLUSTER);
     l->nodes = take(&c, l->node_count, CHEMPI_ENTRY_LEN);
     l->order = l->nodes ? take(&c, l->node_count, 4) : NULL;
     if (!l->order || l->node_count == 0)
         return damaged(err, kind, CHEMPI_DIR_NODES, "wrong number of nodes");
+    l->kinds = take(&c, l->kind_count, CHEMPI_KIND_LEN);
+    if (!l->kinds)
+        return damaged(err, kind, CHEMPI_DIR_KINDS,
+                       "too many kinds of attachments");
     l->attachments = take(&c, l->attachment_count, CHEMPI_ATT_LEN);
     if (!l->attachments)
         return damaged(err, kind, CHEMPI_DIR_ATTACHMENTS,
@@ -200,20 +205,45 @@ static bool is_string_or_none(uint32_t off, uint32_t strings_len)
     return off == CHEMPI_TABLE_NONE || off < strings_len;
 }
 
+static int verify_kinds(const struct chempi_table_layout *l,
+                        struct chempi_err *err)
+{
+    for (uint32_t i = 0; i < l->kind_count; i++) {
+        const unsigned char *k = l->kinds + (size_t)i * CHEMPI_KIND_LEN;
+
+        if (chempi_le32(k + CHEMPI_KIND_NETWORK) >= l->network_count ||
+            chempi_le32(k + CHEMPI_KIND_FORM) > CHEMPI_FORM_IPV4 ||
+            !is_string_or_none(chempi_le32(k + CHEMPI_KIND_INTERFACE),
+                               l->dir_strings_len))
+            return chempi_err_set(err, -EBADMSG,
+                                  "damaged connection table: kind %u of "
+                                  "attachments has no valid network, form or "
+                                  "interface",
+                                  i);
+    }
+    return 0;
+}
+
+static bool is_attachment(const struct chempi_table_layout *l,
+                          const unsigned char *a)
+{
+    uint32_t kind = chempi_le32(a + CHEMPI_ATT_KIND);
+    const unsigned char *k = l->kinds + (size_t)kind * CHEMPI_KIND_LEN;
+
+    return kind < l->kind_count &&
+           (chempi_le32(k + CHEMPI_KIND_FORM) == CHEMPI_FORM_IPV4 ||
+            is_string_or_none(chempi_le32(a + CHEMPI_ATT_ADDRESS),
+                              l->dir_strings_len));
+}
+
 static int verify_attachments(const struct chempi_table_layout *l,
                               struct chempi_err *err)
 {
     for (uint32_t i = 0; i < l->attachment_count; i++) {
-        const unsigned char *a = l->attachments + (size_t)i * CHEMPI_ATT_LEN;
-
-        if (chempi_le32(a + CHEMPI_ATT_NETWORK) >= l->network_count ||
-            !is_string_or_none(chempi_le32(a + CHEMPI_ATT_ADDRESS),
-                               l->dir_strings_len) ||
-            !is_string_or_none(chempi_le32(a + CHEMPI_ATT_INTERFACE),
-                               l->dir_strings_len))
+        if (!is_attachment(l, l->attachments + (size_t)i * CHEMPI_ATT_LEN))
             return chempi_err_set(err, -EBADMSG,
                                   "damaged connection table: attachment %u "
-                                  "has no valid network or address",
+                                  "has no valid kind or address",
                                   i);
     }
     return 0;
@@ -431,6 +461,8 @@ int chempi_table_verify(const unsigned char *data, size_t len,
         rc = locate_routes(data + at[1], lens[1], &l, err);
     if (!rc)
         rc = verify_networks(&l, err);
+    if (!rc)
+        rc = verify_kinds(&l, err);
     if (!rc)
         rc = verify_attachments(&l, err);
     if (!rc)

@@ -18,6 +18,7 @@ struct chempi_table_layout {
     uint32_t self_class;
     uint32_t node_count;
     uint32_t network_count;
+    uint32_t kind_count;
     uint32_t attachment_count;
     uint32_t class_count;
     uint32_t range_count;
@@ -33,6 +34,7 @@ struct chempi_table_layout {
     const char *routes_strings;
     const unsigned char *nodes;
     const unsigned char *order;
+    const unsigned char *kinds;
     const unsigned char *attachments;
     const unsigned char *networks;
     const char *dir_strings;

@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LIMIT_S = 10.0  # processor time; a loaded machine shows in the wall time only
 LIMIT_BYTES = 1 << 30
 LIMIT_TABLE = 1 << 20
-SHAPES = ("flat", "racks", "figures")
+SHAPES = ("flat", "full", "racks", "figures")
 
 
 def describe(path, shape, racks, nodes):

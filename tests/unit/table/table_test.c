@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "common/table/build.h"
 #include "common/table/crc32c.h"
@@ -196,12 +197,55 @@ Test(table, gives_back_attachments)
     cr_expect_str_eq(a.interface, "eth0");
     chempi_table_attachment(t, 3, 0, &a);
     cr_expect_str_eq(a.address, "::1");
+    cr_expect_str_eq(a.interface, "lo");
+    chempi_table_attachment(t, 0, 0, &a);
+    cr_expect_str_eq(a.address, "127.0.0.2");
+    cr_expect_null(a.interface);
     cr_expect_eq(chempi_table_node_slots(t, 3), 65535);
     cr_expect(chempi_table_node_is_gateway(t, 2));
     cr_expect_eq(chempi_table_class_count(t), 3);
     cr_expect_eq(chempi_table_node_class(t, 2), 1);
     chempi_table_close(t);
     chempi_blob_fini(&image);
+}
+
+Test(table, gives_back_addresses_as_they_were_written)
+{
+    static const char *const addresses[] = {
+        "0.0.0.0", "255.255.255.255", "10.0.0.1",   "10.0.0.1 ", "010.0.0.1",
+        "10.1",    "fe80::1%eth0",    "host.other", "",          NULL};
+    struct chempi_dir_builder *d = chempi_dir_builder_create();
+    struct chempi_routes_builder *r = chempi_routes_builder_create(0, 1);
+    struct chempi_table_attachment a;
+    struct chempi_blob dir;
+    struct chempi_blob routes;
+    struct chempi_blob image;
+    struct chempi_table *t;
+
+    cr_assert(d && r);
+    chempi_dir_builder_add_node(d, "a", 0, 1, false);
+    for (uint32_t i = 0; i < CHEMPI_ARRAY_LEN(addresses); i++) {
+        chempi_dir_builder_add_network(d, "lan", "ethernet", "tcp");
+        chempi_dir_builder_attach(d, i, addresses[i], i % 2 ? "eth0" : NULL);
+    }
+    cr_assert_eq(chempi_dir_builder_finish(d, &dir, NULL), 0);
+    cr_assert_eq(chempi_routes_builder_finish(r, &routes, NULL), 0);
+    cr_assert_eq(chempi_table_build_image(0, 0, &routes, &dir, &image), 0);
+    cr_assert_eq(chempi_table_open(image.data, image.len, &t, NULL), 0);
+    for (uint32_t i = 0; i < CHEMPI_ARRAY_LEN(addresses); i++) {
+        chempi_table_attachment(t, 0, i, &a);
+        cr_expect_eq(a.network, i);
+        cr_expect(addresses[i] ? a.address && !strcmp(a.address, addresses[i])
+                               : !a.address,
+                  "%u", i);
+        cr_expect_eq(a.interface != NULL, i % 2 == 1);
+    }
+    chempi_table_close(t);
+    chempi_blob_fini(&image);
+    chempi_blob_fini(&dir);
+    chempi_blob_fini(&routes);
+    chempi_dir_builder_destroy(d);
+    chempi_routes_builder_destroy(r);
 }
 
 /* ---- damage ------------------------------------------------------------- */
