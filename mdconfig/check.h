@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Checks that need the routes: pairs that cannot reach each other, gateways
- * whose loss splits the cluster, gateways that could wait for each other in a
- * circle, figures that make no sense.
+ * whose loss splits the cluster, ways in a circle, figures that make no sense.
  */
 #ifndef CHEMPI_MDCONFIG_CHECK_H
 #define CHEMPI_MDCONFIG_CHECK_H
@@ -30,9 +29,10 @@ struct chempi_check {
     struct chempi_arena arena;
 };
 
-/* Run all checks; findings are in the order of the checks. */
+/* Run the checks whose findings may be of a level or above; findings are in
+ * the order of the checks, lesser ones among them. */
 void chempi_check_run(const struct chempi_graph *graph,
-                      struct chempi_check *out);
+                      enum chempi_check_level from, struct chempi_check *out);
 void chempi_check_fini(struct chempi_check *check);
 
 #endif

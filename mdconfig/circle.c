@@ -168,8 +168,7 @@ static void name_circle(const struct waits *w, const uint32_t *waiting,
     do {
         const struct buffer *b = &w->buffers[at];
         int n = snprintf(
-            text + used, len - used, "%s%s (from %s)",
-            used ? " waits for " : "",
+            text + used, len - used, "%s%s (from %s)", used ? " hands to " : "",
             chempi_show_members(w->graph, b->node_class, names, sizeof(names)),
             w->graph->desc->networks[b->network].name);
 
@@ -178,7 +177,7 @@ static void name_circle(const struct waits *w, const uint32_t *waiting,
         used += (size_t)n;
         at = next_in_circle(w, waiting, at);
     } while (at != start);
-    (void)snprintf(text + used, len - used, " waits for the first");
+    (void)snprintf(text + used, len - used, " hands to the first");
 }
 
 bool chempi_circle_find(const struct chempi_graph *graph, char *text,

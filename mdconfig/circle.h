@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Can gateways wait for each other's buffers in a circle? A message that has
- * come over network n to gateways G holds a buffer there while it waits for
- * one at the next gateways H behind network m: (n, G) waits for (m, H). If
- * these waits, taken over all ways of all tables with all gateways that share
- * the load or are alternates, form no circle, no set of messages can block each
- * other; destinations always drain.
+ * Do ways lead through gateways in a circle? A message that has come over
+ * network n to gateways G goes on to the next gateways H behind network m:
+ * (n, G) hands to (m, H). A gateway that waited for room at the next one could
+ * then wait for itself, were ours of that kind (doc/routing.md says why they
+ * are not). All ways of all tables count, with all gateways that share the
+ * load or are alternates.
  */
 #ifndef CHEMPI_MDCONFIG_CIRCLE_H
 #define CHEMPI_MDCONFIG_CIRCLE_H

@@ -156,7 +156,7 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, &desc);
-    chempi_check_run(&graph, &check);
+    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, &check);
     print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
@@ -180,7 +180,7 @@ static bool may_compile(const struct chempi_graph *graph,
     struct chempi_check check;
     size_t errors;
 
-    chempi_check_run(graph, &check);
+    chempi_check_run(graph, CHEMPI_CHECK_WARNING, &check);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, !allow_unreachable);
     print_findings(&check, CHEMPI_CHECK_WARNING, stderr);
     if (errors > 0)
