@@ -78,6 +78,15 @@ static const struct chempi_words levels_of_coll = {
       16 << 10, 0, 1 << 30, NULL, ALL, true, false,                            \
       "From which size of the whole vector on a reduce-scatter exchanges "     \
       "blocks in pairs, in bytes.")                                            \
+    X(COLL_NODE_COPY, "coll", "node_copy", 1, 0, 1, &chempi_words_switch, ALL, \
+      true, false,                                                             \
+      "Whether collective operations within a node copy large data straight "  \
+      "from and to the memory of other processes, where the kernel lets "      \
+      "them.")                                                                 \
+    X(COLL_NODE_SHARE, "coll", "node_share", 16 << 10, 64, 1 << 30, NULL, ALL, \
+      true, false,                                                             \
+      "For how much of the data of a reduction within a node one more "        \
+      "process takes part in combining it, in bytes.")                         \
     X(COLL_NODE_SPINS, "coll", "node_spins", 200, 0, 1 << 30, NULL, LOCAL,     \
       false, false,                                                            \
       "How often a collective operation within a node looks at its word "      \

@@ -20,16 +20,13 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 
-enum {
-    AREAS = 32,
-    PAGE = 4096,
-    RANKS_MAX = 256 /* of a communicator that gets an area */
-};
+enum { AREAS = 32, PAGE = 4096 };
 
 struct control {
     _Atomic uint32_t taken; /* bit per area */
@@ -39,7 +36,7 @@ struct control {
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
 static struct {
-    struct control *control; /* NULL: no areas */
+    struct control *control; /* NULL: no areas; then what direct.c shares */
     unsigned char *areas;
     size_t area_len; /* bytes, whole pages */
 } node;
@@ -68,29 +65,34 @@ int chempi_coll_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_err err;
-    int most = s->local_size < RANKS_MAX ? (int)s->local_size : RANKS_MAX;
+    int most = s->local_size < CHEMPI_NODE_RANKS_MAX ? (int)s->local_size
+                                                     : CHEMPI_NODE_RANKS_MAX;
     void *start;
+    size_t front = PAGE + pages(chempi_coll_direct_len(s->local_size));
     int rc;
 
     chempi_coll_async_init();
     if (s->local_size < 2)
         return MPI_SUCCESS;
     node.area_len = area_len(most);
-    rc = chempi_region_extend(s->region, PAGE + AREAS * node.area_len, &start,
+    rc = chempi_region_extend(s->region, front + AREAS * node.area_len, &start,
                               &err);
     if (rc < 0)
         return chempi_error_from(rc, &err);
-    rc = chempi_region_reserve(s->region, start, PAGE, &err);
+    rc = chempi_region_reserve(s->region, start, front, &err);
     if (rc < 0)
         return chempi_error_from(rc, &err);
     node.control = start;
-    node.areas = (unsigned char *)start + PAGE;
+    node.areas = (unsigned char *)start + front;
+    chempi_coll_direct_init((unsigned char *)start + PAGE, s->local_size,
+                            s->local_rank);
     return MPI_SUCCESS;
 }
 
 void chempi_coll_fini(void)
 {
     chempi_coll_async_fini();
+    chempi_coll_direct_fini();
     node.control = NULL;
 }
 
@@ -163,6 +165,7 @@ void chempi_coll_release(struct chempi_comm *comm)
     if (st->is_on && node.control)
         leave(st->area);
     chempi_hier_detach(st);
+    free(st->scratch);
     free(st);
     comm->coll = NULL;
 }
@@ -233,7 +236,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
         *rc = chempi_hier_attach(comm, st);
         return *rc ? NULL : st;
     }
-    if (comm->size > RANKS_MAX)
+    if (comm->size > CHEMPI_NODE_RANKS_MAX)
         return st;
     if (comm->rank == 0)
         area = claim(comm, st->size);

@@ -19,10 +19,13 @@
  *       scatter
  *   A4  seq is stored last, with release; readers load it with acquire first
  *   A5  what other members wrote is data: lengths are compared, never trusted
+ *   A6  a member whose memory others copy from or to (place) stays in the
+ *       operation until they have said that they are done
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,18 +36,39 @@
 enum {
     CHEMPI_NODE_CELLS = 64, /* <= bits of a mask of reserved slots */
     CHEMPI_NODE_LINE_BYTES = 48,
+    CHEMPI_NODE_RANKS_MAX = 256,  /* of a communicator that gets an area */
     CHEMPI_NODE_BULK_BYTES = 4096 /* a page, reserved when first used */
+};
+
+/* Where a member's data lies in its own memory, for others to read or write
+ * (direct.h). */
+struct chempi_node_place {
+    uint64_t in;
+    uint64_t out;
+    uint64_t seal; /* of an offer */
+    uint64_t spare[2];
+    uint32_t reply;         /* 0, or in which phase a copy of its own failed */
+    _Atomic uint32_t ready; /* of a scan: its number, once the sum is there */
 };
 
 struct chempi_node_line {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq; /* of the operation */
     uint32_t mark; /* meaning depends on the operation */
     uint64_t len;  /* bytes */
-    unsigned char data[CHEMPI_NODE_LINE_BYTES];
+    union {
+        unsigned char data[CHEMPI_NODE_LINE_BYTES];
+        struct chempi_node_place place;
+    };
 };
+static_assert(sizeof(struct chempi_node_line) == CHEMPI_CACHE_LINE,
+              "a line is a cache line");
 
 struct chempi_node_count {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t arrived; /* ever; wraps */
+    _Atomic uint32_t met;      /* arrived, when all met once more */
+    _Atomic uint32_t finished; /* copies from or to the root's memory */
+    _Atomic uint32_t goal;     /* of finished; the one that reaches it rouses
+                                  the root, which sets both */
 };
 
 /* comm->coll */
@@ -52,11 +76,17 @@ struct chempi_coll_state {
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
     struct chempi_comm *node_comm; /* then: those on this node */
     bool is_on;                    /* false: no area; messages only */
+    /* The kernel has refused a copy of which all members know, or one of
+     * which this member knows as the root. */
+    bool is_refused;
+    bool is_refused_root;
     int area;
     int size; /* members = ranks of the communicator */
     int rank;
-    uint32_t seq;                         /* of the last operation */
-    uint32_t last_sync;                   /* the last one that synchronised */
+    unsigned char *scratch; /* for parts of operations; NULL: none yet */
+    uint64_t scratch_len;   /* bytes */
+    uint32_t seq;           /* of the last operation */
+    uint32_t last_sync;     /* the last one that synchronised */
     uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
     struct chempi_node_count *counts;     /* [CELLS] */
     struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One operation in its cell; see cell.h. */
+#include "libchempi/didl/coll/cell.h"
+
+#include <string.h>
+
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
+
+/* ---- waiting and waking ---- */
+
+struct wait {
+    const _Atomic uint32_t *word;
+    uint32_t value;
+};
+
+static bool is_reached(void *arg)
+{
+    const struct wait *w = arg;
+
+    return atomic_load_explicit(w->word, memory_order_acquire) == w->value;
+}
+
+uint32_t chempi_coll_cell_spins(void)
+{
+    uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
+    uint32_t spins = chempi_progress_spins();
+
+    return spins < most ? spins : (uint32_t)most;
+}
+
+int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value)
+{
+    struct wait w = {word, value};
+    uint32_t spins;
+
+    if (is_reached(&w))
+        return MPI_SUCCESS;
+    spins = chempi_coll_cell_spins();
+    while (spins-- > 0) {
+        CHEMPI_CPU_RELAX();
+        if (is_reached(&w))
+            return MPI_SUCCESS;
+    }
+    return chempi_progress_wait(is_reached, &w);
+}
+
+void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
+{
+    for (int i = 0; i < st->size; i++)
+        if (i != st->rank)
+            cell_rouse(st, i);
+}
+
+/* ---- rooms ---- */
+
+static CHEMPI_COLD int reserve(const struct cell *cell, int m)
+{
+    struct chempi_err err;
+    int rc =
+        chempi_region_reserve(chempi_ctx.services.region, cell_slot(cell, m),
+                              CHEMPI_NODE_BULK_BYTES, &err);
+
+    if (rc < 0)
+        return chempi_error_from(rc, &err);
+    cell->st->reserved[m] |= UINT64_C(1) << cell->index;
+    return MPI_SUCCESS;
+}
+
+unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
+                                     uint64_t len, int *rc)
+{
+    int code;
+
+    if (len <= CHEMPI_NODE_LINE_BYTES)
+        return cell_line(cell, m)->data;
+    if (CHEMPI_UNLIKELY(!(cell->st->reserved[m] >> cell->index & 1u))) {
+        code = reserve(cell, m);
+        if (code) {
+            cell_line(cell, m)->len = CELL_NO_ROOM;
+            *rc = code;
+            return NULL;
+        }
+    }
+    return cell_slot(cell, m);
+}
+
+/* ---- meeting ---- */
+
+/*
+ * Synchronise, two members: each sees the other's line. Both have published
+ * their data before, so that no third party is needed.
+ */
+static int meet_other(const struct cell *cell)
+{
+    int other = 1 - cell->st->rank;
+
+    cell_publish(cell_mine(cell), cell->seq);
+    cell_rouse(cell->st, other);
+    return chempi_coll_cell_wait(&cell_line(cell, other)->seq, cell->seq);
+}
+
+int chempi_coll_cell_meet(const struct cell *cell)
+{
+    if (cell->st->size == 2)
+        return meet_other(cell);
+    *cell_expected(cell) += (uint32_t)cell->st->size;
+    if (!cell_arrive(cell))
+        return chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
+    cell_publish(cell_common(cell), cell->seq);
+    chempi_coll_cell_rouse_others(cell->st);
+    return MPI_SUCCESS;
+}
+
+int chempi_coll_cell_meet_again(const struct cell *cell)
+{
+    struct chempi_node_count *count = cell_count(cell);
+
+    *cell_expected(cell) += (uint32_t)cell->st->size;
+    if (!cell_arrive(cell))
+        return chempi_coll_cell_wait(&count->met, *cell_expected(cell));
+    /* Orders what all did before they arrived; partner: as in publish. */
+    atomic_store_explicit(&count->met, *cell_expected(cell),
+                          memory_order_release);
+    chempi_coll_cell_rouse_others(cell->st);
+    return MPI_SUCCESS;
+}
+
+bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase)
+{
+    for (int i = 0; i < cell->st->size; i++) {
+        uint32_t reply = cell_line(cell, i)->place.reply;
+
+        if (CHEMPI_UNLIKELY(reply != 0 && reply <= phase))
+            return true;
+    }
+    return false;
+}
+
+int chempi_coll_cell_end_copies(const struct cell *cell, uint32_t phase,
+                                int code, bool *is_void)
+{
+    struct chempi_node_line *line = cell_mine(cell);
+    int rc;
+
+    if (code && line->place.reply == 0)
+        line->place.reply = phase;
+    rc = chempi_coll_cell_meet_again(cell);
+    *is_void = chempi_coll_cell_has_failed(cell, phase);
+    if (*is_void)
+        cell->st->is_refused = true;
+    return rc;
+}
+
+int chempi_coll_cell_barrier(struct chempi_coll_state *st)
+{
+    struct cell cell;
+
+    cell_open_sync(st, &cell);
+    return chempi_coll_cell_meet(&cell);
+}
+
+int chempi_coll_cell_open(struct chempi_coll_state *st, struct cell *cell)
+{
+    int rc = MPI_SUCCESS;
+
+    if (st->seq + 1 - st->last_sync >= CHEMPI_NODE_CELLS - 1)
+        rc = chempi_coll_cell_barrier(st);
+    cell_open_next(st, cell);
+    return rc;
+}
+
+/* ---- users' data in and out ---- */
+
+int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
+                         MPI_Count count, struct chempi_datatype *type,
+                         uint64_t len)
+{
+    int rc = MPI_SUCCESS;
+    unsigned char *slot = chempi_coll_cell_room(cell, m, len, &rc);
+
+    if (CHEMPI_UNLIKELY(!slot))
+        return rc;
+    if (CHEMPI_LIKELY(type->is_contiguous)) {
+        memcpy(slot, chempi_coll_plus(buf, type->true_lb), (size_t)len);
+        return MPI_SUCCESS;
+    }
+    return chempi_datatype_copy(buf, count, type, slot, (MPI_Count)len,
+                                chempi_coll_byte());
+}
+
+int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
+                         MPI_Count count, struct chempi_datatype *type)
+{
+    uint64_t room = (uint64_t)(count * type->size);
+
+    if (CHEMPI_UNLIKELY(len > room))
+        return chempi_error_set(
+            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
+            (unsigned long long)len, (unsigned long long)room);
+    if (CHEMPI_LIKELY(type->is_contiguous)) {
+        memcpy(chempi_coll_plus(buf, type->true_lb), slot, (size_t)len);
+        return MPI_SUCCESS;
+    }
+    return chempi_datatype_copy(slot, (MPI_Count)len, chempi_coll_byte(), buf,
+                                count, type);
+}
+
+int chempi_coll_cell_mismatch(const struct cell *cell, int member)
+{
+    if (cell_line(cell, member)->len == CELL_NO_ROOM)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "another rank ran out of shared memory");
+    return chempi_error_set(MPI_ERR_COUNT,
+                            "the ranks take part with different amounts of "
+                            "data");
+}
+
+int chempi_coll_cell_check(const struct cell *cell, uint64_t len)
+{
+    for (int i = 0; i < cell->st->size; i++)
+        if (CHEMPI_UNLIKELY(cell_line(cell, i)->len != len))
+            return chempi_coll_cell_mismatch(cell, i);
+    return MPI_SUCCESS;
+}

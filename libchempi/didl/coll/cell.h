@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One operation in its cell of a node's area: opening it, publishing, meeting,
+ * and users' data in and out of slots. See node.h for the rules.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
+
+#include "libchempi/didl/coll/node.h"
+#include "libchempi/didl/progress.h"
+
+struct cell {
+    struct chempi_coll_state *st;
+    uint32_t seq;
+    uint32_t index;
+    struct chempi_node_line *lines; /* of member 0; see cell_line() */
+};
+
+/* A line's len when its writer could not get the pages of the slot. */
+#define CELL_NO_ROOM UINT64_MAX
+
+/* ---- waiting and waking ---- */
+
+/* Until *word == value, which whoever stores it rouses this process for. */
+int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value);
+
+/* How often to look before progress is made, at most. */
+uint32_t chempi_coll_cell_spins(void);
+
+static inline void cell_rouse(const struct chempi_coll_state *st, int member)
+{
+    chempi_progress_rouse_local(st->local_ranks[member]);
+}
+
+void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st);
+
+/* ---- parts of a cell; member st->size is the common one ---- */
+
+static inline struct chempi_node_line *cell_line(const struct cell *cell, int m)
+{
+    return cell->lines + (size_t)m * CHEMPI_NODE_CELLS;
+}
+
+static inline struct chempi_node_line *cell_common(const struct cell *cell)
+{
+    return cell_line(cell, cell->st->size);
+}
+
+static inline struct chempi_node_line *cell_mine(const struct cell *cell)
+{
+    return cell_line(cell, cell->st->rank);
+}
+
+static inline unsigned char *cell_slot(const struct cell *cell, int m)
+{
+    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_CELLS + cell->index) *
+                                CHEMPI_NODE_BULK_BYTES;
+}
+
+/* Where member m's data is when it has len bytes, len <= BULK_BYTES. */
+static inline const unsigned char *cell_data(const struct cell *cell, int m,
+                                             uint64_t len)
+{
+    if (len <= CHEMPI_NODE_LINE_BYTES)
+        return cell_line(cell, m)->data;
+    return cell_slot(cell, m);
+}
+
+/* The same for writing, once the line's len is set. NULL when out of shared
+ * memory: then *rc is set, and len is what no reader takes for a length. */
+unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
+                                     uint64_t len, int *rc);
+
+static inline struct chempi_node_count *cell_count(const struct cell *cell)
+{
+    return &cell->st->counts[cell->index];
+}
+
+static inline uint32_t *cell_expected(const struct cell *cell)
+{
+    return &cell->st->expected[cell->index];
+}
+
+/* ---- the operation ---- */
+
+/* One in which some may leave before others have come (A2). */
+int chempi_coll_cell_open(struct chempi_coll_state *st, struct cell *cell);
+
+static inline void cell_open_next(struct chempi_coll_state *st,
+                                  struct cell *cell)
+{
+    cell->st = st;
+    cell->seq = ++st->seq;
+    cell->index = cell->seq % CHEMPI_NODE_CELLS;
+    cell->lines = st->lines + cell->index;
+}
+
+/* One in which all meet. */
+static inline void cell_open_sync(struct chempi_coll_state *st,
+                                  struct cell *cell)
+{
+    cell_open_next(st, cell);
+    st->last_sync = cell->seq;
+}
+
+static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
+{
+    /* Orders the line's data before its number; partner: the acquire load in
+     * chempi_coll_cell_wait(). */
+    atomic_store_explicit(&line->seq, seq, memory_order_release);
+}
+
+/* One more has arrived in this cell; true: it is the last. */
+static inline bool cell_arrive(const struct cell *cell)
+{
+    uint32_t before = atomic_fetch_add_explicit(&cell_count(cell)->arrived, 1,
+                                                memory_order_acq_rel);
+
+    return before + 1 == *cell_expected(cell);
+}
+
+/* All meet, the first time in an operation. */
+int chempi_coll_cell_meet(const struct cell *cell);
+
+/* All meet once more, as often as they like. */
+int chempi_coll_cell_meet_again(const struct cell *cell);
+
+/*
+ * All meet once more, after a phase in which they have copied from or to each
+ * other's memory; code is the first failure among this member's copies, or 0.
+ * *is_void: somebody's has failed in this phase or an earlier one, which all
+ * learn. Phases are numbered from 1; place.reply was 0 when all met before.
+ */
+int chempi_coll_cell_end_copies(const struct cell *cell, uint32_t phase,
+                                int code, bool *is_void);
+
+/* Has a member told before the phase that it cannot take part? */
+bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase);
+
+int chempi_coll_cell_barrier(struct chempi_coll_state *st);
+
+/* ---- users' data in and out ---- */
+
+/* Into member m's room. */
+int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
+                         MPI_Count count, struct chempi_datatype *type,
+                         uint64_t len);
+
+/* len: what the sender says, at most BULK_BYTES. */
+int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
+                         MPI_Count count, struct chempi_datatype *type);
+
+static inline int cell_first_error(int a, int b)
+{
+    return a ? a : b;
+}
+
+/* What member `member` did, when its line's len is not what it should be. */
+int chempi_coll_cell_mismatch(const struct cell *cell, int member);
+
+/* Do all lines have this length? */
+int chempi_coll_cell_check(const struct cell *cell, uint64_t len);
+
+/* Elements of a reduce-scatter's part i. */
+static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
+                                               int i)
+{
+    return c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK
+               ? c->rcount
+               : chempi_bigs_get(c->rcounts, (size_t)i);
+}
+
+/* ---- the operations, by file ---- */
+
+typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
+                                 const struct chempi_coll_call *c, int tag,
+                                 int *rc);
+
+/* node_root.c */
+chempi_coll_node_fn chempi_coll_node_bcast;
+chempi_coll_node_fn chempi_coll_node_gather;
+chempi_coll_node_fn chempi_coll_node_scatter;
+/* node_all.c */
+chempi_coll_node_fn chempi_coll_node_allgather;
+chempi_coll_node_fn chempi_coll_node_alltoall;
+/* node_reduce.c */
+chempi_coll_node_fn chempi_coll_node_reduction;
+/* node_fold.c: reductions of more than fits a slot, len bytes of each member */
+bool chempi_coll_node_fold(struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c, uint64_t len,
+                           int *rc);
+
+#endif

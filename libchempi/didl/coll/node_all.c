@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Allgather and alltoall in a node's shared memory. What fits a slot goes
+ * through it. Otherwise everyone says where its data lies, all meet, copy what
+ * they need from each other's memory, and meet again before anybody leaves.
+ * Data that others cannot copy goes by messages.
+ */
+#include <string.h>
+
+#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error.h"
+
+/* One side's block for or from a member. */
+struct block {
+    void *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+static uint64_t block_len(const struct block *b)
+{
+    return b->count > 0 ? (uint64_t)(b->count * b->type->size) : 0;
+}
+
+static uint64_t block_address(const struct block *b)
+{
+    return (uint64_t)(uintptr_t)chempi_coll_plus(b->buf, b->type->true_lb);
+}
+
+static int copy_block(const struct block *from, const struct block *to)
+{
+    if (block_len(from) == 0)
+        return MPI_SUCCESS;
+    return chempi_datatype_copy(from->buf, from->count, from->type, to->buf,
+                                to->count, to->type);
+}
+
+static CHEMPI_COLD int truncated(uint64_t len, const struct block *to)
+{
+    return chempi_error_set(
+        MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
+        (unsigned long long)len, (unsigned long long)block_len(to));
+}
+
+static int get_remote(const struct cell *cell, int i, uint64_t from,
+                      uint64_t len, const struct block *to, int *code)
+{
+    if (CHEMPI_UNLIKELY(len > block_len(to)))
+        return truncated(len, to);
+    if (len > 0 && !*code)
+        *code = chempi_coll_direct_get(cell->st->local_ranks[i], from, len,
+                                       to->buf, to->count, to->type);
+    return MPI_SUCCESS;
+}
+
+/* ---- allgather ---- */
+
+/* How a member shows its block in an allgather, or a block of its row. */
+enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
+
+static struct block gather_place(const struct chempi_coll_call *c, int i)
+{
+    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
+    MPI_Count at =
+        is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount;
+
+    return (struct block){
+        .buf = chempi_coll_at(c->rbuf, at, c->rtype),
+        .count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount,
+        .type = c->rtype,
+    };
+}
+
+/* All know all lengths. */
+static bool is_small(const struct chempi_coll_call *c, int size)
+{
+    int count = c->kind == CHEMPI_COLL_ALLGATHERV ? size : 1;
+
+    for (int i = 0; i < count; i++) {
+        struct block b = gather_place(c, i);
+
+        if (block_len(&b) > CHEMPI_NODE_BULK_BYTES)
+            return false;
+    }
+    return true;
+}
+
+static int allgather_small(const struct cell *cell,
+                           const struct chempi_coll_call *c,
+                           const struct block *own)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint64_t len = block_len(own);
+    int rc = MPI_SUCCESS;
+
+    cell_mine(cell)->len = len;
+    if (len <= CHEMPI_NODE_BULK_BYTES)
+        rc = chempi_coll_cell_put(cell, st->rank, own->buf, own->count,
+                                  own->type, len);
+    rc = cell_first_error(chempi_coll_cell_meet(cell), rc);
+    for (int i = 0; i < st->size; i++) {
+        struct block to = gather_place(c, i);
+
+        len = cell_line(cell, i)->len;
+        if (i == st->rank && c->sbuf == MPI_IN_PLACE)
+            continue;
+        if (len > CHEMPI_NODE_BULK_BYTES)
+            rc = cell_first_error(rc, chempi_coll_cell_mismatch(cell, i));
+        else
+            rc = cell_first_error(
+                rc, chempi_coll_cell_get(cell_data(cell, i, len), len, to.buf,
+                                         to.count, to.type));
+    }
+    return rc;
+}
+
+/* Append what goes by messages: from those who say so, and from this member
+ * to all if it is one. */
+static void allgather_messages(const struct cell *cell,
+                               struct chempi_coll_sched *s,
+                               const struct chempi_coll_call *c,
+                               const struct block *own)
+{
+    struct chempi_coll_state *st = cell->st;
+
+    for (int i = 0; i < st->size; i++) {
+        struct block to = gather_place(c, i);
+
+        if (i == st->rank)
+            continue;
+        if (cell_line(cell, i)->mark == BLOCK_BY_MESSAGE)
+            chempi_coll_recv(s, to.buf, to.count, to.type, i);
+        if (cell_mine(cell)->mark == BLOCK_BY_MESSAGE)
+            chempi_coll_send(s, own->buf, own->count, own->type, i);
+        chempi_coll_throttle(s);
+    }
+}
+
+/* The blocks of others, beginning with the neighbour's, so that not all read
+ * the same memory at a time. */
+static int allgather_copies(const struct cell *cell,
+                            const struct chempi_coll_call *c, int *code)
+{
+    struct chempi_coll_state *st = cell->st;
+    int rc = MPI_SUCCESS;
+
+    for (int k = 1; k < st->size; k++) {
+        int i = (st->rank + k) % st->size;
+        const struct chempi_node_line *line = cell_line(cell, i);
+        struct block to = gather_place(c, i);
+
+        if (line->mark == BLOCK_DIRECT)
+            rc = cell_first_error(
+                rc, get_remote(cell, i, line->place.in, line->len, &to, code));
+    }
+    return rc;
+}
+
+static bool allgather_large(const struct cell *cell,
+                            const struct chempi_coll_call *c,
+                            const struct block *own, int tag, int *rc)
+{
+    struct chempi_node_line *line = cell_mine(cell);
+    struct block to = gather_place(c, cell->st->rank);
+    struct chempi_coll_sched s;
+    bool is_void;
+    int code = 0;
+
+    line->len = block_len(own);
+    line->mark = own->type->is_contiguous ? BLOCK_DIRECT : BLOCK_BY_MESSAGE;
+    line->place.in = block_address(own);
+    line->place.reply = 0;
+    *rc = chempi_coll_cell_meet(cell);
+    if (c->sbuf != MPI_IN_PLACE)
+        *rc = cell_first_error(*rc, copy_block(own, &to));
+    *rc = cell_first_error(*rc, allgather_copies(cell, c, &code));
+    chempi_coll_sched_init(&s, c->comm, tag);
+    allgather_messages(cell, &s, c, own);
+    *rc = cell_first_error(*rc, chempi_coll_run(&s));
+    chempi_coll_sched_fini(&s);
+    *rc = cell_first_error(
+        *rc, chempi_coll_cell_end_copies(cell, 1, code, &is_void));
+    return !is_void;
+}
+
+bool chempi_coll_node_allgather(struct chempi_coll_state *st,
+                                const struct chempi_coll_call *c, int tag,
+                                int *rc)
+{
+    struct block own = {.buf = (void *)(uintptr_t)c->sbuf,
+                        .count = c->scount,
+                        .type = c->stype};
+    struct cell cell;
+
+    if (c->sbuf == MPI_IN_PLACE)
+        own = gather_place(c, st->rank);
+    if (is_small(c, st->size)) {
+        cell_open_sync(st, &cell);
+        *rc = allgather_small(&cell, c, &own);
+        return true;
+    }
+    if (st->is_refused || !chempi_coll_direct_is_on())
+        return false;
+    cell_open_sync(st, &cell);
+    return allgather_large(&cell, c, &own, tag, rc);
+}
+
+/* ---- alltoall ---- */
+
+/*
+ * A member's row in its slot: an entry per member, then the blocks that are
+ * HERE. In a line's mark: whether there is an entry that is DIRECT.
+ */
+struct entry {
+    uint64_t at;   /* HERE: bytes from the row's start; DIRECT: address */
+    uint64_t what; /* length << 2 | enum mark */
+};
+static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
+                  CHEMPI_NODE_BULK_BYTES,
+              "a row of entries fits a slot");
+
+enum { HERE_MAX = 1024 /* bytes of a block in a row */ };
+
+static struct block recv_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct block){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
+                              c->rcount, c->rtype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct block){
+            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, u), c->rtype),
+            chempi_bigs_get(c->rcounts, u), c->rtype};
+    return (struct block){
+        chempi_coll_plus(c->rbuf, chempi_bigs_get(c->rdispls, u)),
+        chempi_bigs_get(c->rcounts, u), chempi_datatype_lookup(c->rtypes[i])};
+}
+
+static struct block send_block(const struct chempi_coll_call *c, int i)
+{
+    size_t u = (size_t)i;
+
+    if (c->kind == CHEMPI_COLL_ALLTOALL)
+        return (struct block){chempi_coll_at(c->sbuf, i * c->scount, c->stype),
+                              c->scount, c->stype};
+    if (c->kind == CHEMPI_COLL_ALLTOALLV)
+        return (struct block){
+            chempi_coll_at(c->sbuf, chempi_bigs_get(c->sdispls, u), c->stype),
+            chempi_bigs_get(c->scounts, u), c->stype};
+    return (struct block){
+        chempi_coll_plus(c->sbuf, chempi_bigs_get(c->sdispls, u)),
+        chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
+}
+
+/* Fill the row in; returns its length, 0 when there is no slot. */
+static uint64_t write_row(const struct cell *cell,
+                          const struct chempi_coll_call *c, bool can_copy,
+                          int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint64_t used = (uint64_t)st->size * sizeof(struct entry);
+    unsigned char *row =
+        chempi_coll_cell_room(cell, st->rank, CHEMPI_NODE_BULK_BYTES, rc);
+    struct entry *entries = (void *)row;
+
+    if (!row)
+        return 0;
+    for (int i = 0; i < st->size; i++) {
+        struct block from = send_block(c, i);
+        uint64_t len = block_len(&from);
+        struct entry entry = {.at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
+
+        if (i == st->rank || len == 0) {
+            entry.what = 0;
+        } else if (len <= HERE_MAX && len <= CHEMPI_NODE_BULK_BYTES - used) {
+            struct block to = {row + used, (MPI_Count)len, chempi_coll_byte()};
+
+            entry.what = len << 2 | BLOCK_HERE;
+            (void)copy_block(&from, &to);
+            used += len;
+        } else if (can_copy && from.type->is_contiguous) {
+            entry.at = block_address(&from);
+            entry.what = len << 2 | BLOCK_DIRECT;
+            cell_mine(cell)->mark = BLOCK_DIRECT;
+        }
+        entries[i] = entry;
+    }
+    return used;
+}
+
+/* What member i has for this one. */
+static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
+                      const struct chempi_coll_call *c, int i, int *code)
+{
+    const unsigned char *row = cell_slot(cell, i);
+    struct block to = recv_block(c, i);
+    struct entry entry;
+    uint64_t len;
+
+    if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
+        return chempi_coll_cell_mismatch(cell, i);
+    memcpy(&entry, row + (size_t)cell->st->rank * sizeof(entry), sizeof(entry));
+    len = entry.what >> 2;
+    if (len == 0)
+        return MPI_SUCCESS;
+    if ((entry.what & 3) == BLOCK_BY_MESSAGE) {
+        chempi_coll_recv(s, to.buf, to.count,
+                         to.type ? to.type : chempi_coll_byte(), i);
+        return MPI_SUCCESS;
+    }
+    if (CHEMPI_UNLIKELY(len > block_len(&to)))
+        return truncated(len, &to);
+    if ((entry.what & 3) == BLOCK_DIRECT)
+        return get_remote(cell, i, entry.at, len, &to, code);
+    if (len > HERE_MAX || entry.at > CHEMPI_NODE_BULK_BYTES - len)
+        return chempi_coll_cell_mismatch(cell, i);
+    return chempi_coll_cell_get(row + entry.at, len, to.buf, to.count, to.type);
+}
+
+/* What this member said would come by message. */
+static void send_rest(const struct cell *cell, struct chempi_coll_sched *s,
+                      const struct chempi_coll_call *c, int i)
+{
+    const struct entry *entries = (const void *)cell_slot(cell, cell->st->rank);
+    struct block from = send_block(c, i);
+
+    if ((entries[i].what & 3) == BLOCK_BY_MESSAGE)
+        chempi_coll_send(s, from.buf, from.count, from.type, i);
+}
+
+static bool alltoall_rows(const struct cell *cell,
+                          const struct chempi_coll_call *c, int tag, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct block from = send_block(c, st->rank);
+    struct block to = recv_block(c, st->rank);
+    bool is_any_direct = false;
+    bool is_void = false;
+    struct chempi_coll_sched s;
+    bool has_row;
+    int code = 0;
+
+    cell_mine(cell)->mark = BLOCK_HERE;
+    cell_mine(cell)->len = 0;
+    cell_mine(cell)->place.reply = 0;
+    has_row = write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(),
+                        rc) > 0;
+    *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
+    chempi_coll_sched_init(&s, c->comm, tag);
+    *rc = cell_first_error(*rc, copy_block(&from, &to));
+    for (int i = 0; i < st->size; i++)
+        is_any_direct |= cell_line(cell, i)->mark == BLOCK_DIRECT;
+    for (int k = 1; k < st->size; k++) {
+        int i = (st->rank + k) % st->size;
+
+        *rc = cell_first_error(*rc, take_entry(cell, &s, c, i, &code));
+        if (has_row)
+            send_rest(cell, &s, c, (st->rank + st->size - k) % st->size);
+        chempi_coll_throttle(&s);
+    }
+    *rc = cell_first_error(*rc, chempi_coll_run(&s));
+    chempi_coll_sched_fini(&s);
+    if (is_any_direct)
+        *rc = cell_first_error(
+            *rc, chempi_coll_cell_end_copies(cell, 1, code, &is_void));
+    return !is_void;
+}
+
+/* Regular alltoall whose row (all blocks of a member) fits a slot. */
+static int alltoall_small(const struct cell *cell,
+                          const struct chempi_coll_call *c, uint64_t block)
+{
+    struct chempi_coll_state *st = cell->st;
+    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    const void *from = is_in_place ? c->rbuf : c->sbuf;
+    MPI_Count count = is_in_place ? c->rcount : c->scount;
+    struct chempi_datatype *type = is_in_place ? c->rtype : c->stype;
+    uint64_t row = block * (uint64_t)st->size;
+    int rc = MPI_SUCCESS;
+
+    cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
+    if (cell_mine(cell)->len == row)
+        rc = chempi_coll_cell_put(cell, st->rank, from, count * st->size, type,
+                                  row);
+    rc = cell_first_error(chempi_coll_cell_meet(cell), rc);
+    rc = cell_first_error(chempi_coll_cell_check(cell, row), rc);
+    for (int i = 0; !rc && i < st->size; i++)
+        rc = chempi_coll_cell_get(
+            cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
+            chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
+            c->rtype);
+    return rc;
+}
+
+bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c, int tag,
+                               int *rc)
+{
+    struct cell cell;
+    MPI_Count block;
+
+    *rc = MPI_SUCCESS;
+    if (c->kind == CHEMPI_COLL_ALLTOALL) {
+        block = c->rcount * c->rtype->size;
+        if (block <= CHEMPI_NODE_BULK_BYTES / st->size) {
+            cell_open_sync(st, &cell);
+            *rc = alltoall_small(&cell, c, (uint64_t)block);
+            return true;
+        }
+    }
+    if (c->sbuf == MPI_IN_PLACE)
+        return false;
+    cell_open_sync(st, &cell);
+    return alltoall_rows(&cell, c, tag, rc);
+}

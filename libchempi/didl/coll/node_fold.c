@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reductions within a node of more data than fits a slot. Everyone says where
+ * its input lies, all meet; then the vector is shared out among workers, each
+ * of whom reads its part from all inputs, chunk by chunk, and combines it
+ * while it is in the cache. How many workers there are depends on the size
+ * alone, so that results are the same again.
+ *
+ *   F1  before all have met again nobody changes what others may read: with
+ *       MPI_IN_PLACE results go to memory of their own, or the input has been
+ *       copied before
+ *   F2  when a copy fails somewhere, all learn it at the next meeting, and all
+ *       begin again by messages; the input is as it was
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
+
+enum {
+    CHUNK = 32 << 10,      /* bytes */
+    SCRATCH_KEPT = 1 << 20 /* bytes; more is given back after each use */
+};
+
+struct job {
+    const struct cell *cell;
+    const struct chempi_coll_call *c;
+    uint64_t len;            /* bytes of the vector */
+    MPI_Count count;         /* elements of it */
+    const unsigned char *in; /* this member's input */
+    unsigned char *out;      /* its result, where the vector would begin */
+    unsigned char *temp[2];  /* CHUNK bytes each */
+    unsigned char *extra;    /* copy of the input, or of the result */
+    int workers;
+    int me;   /* this worker's number, < 0: none */
+    int code; /* first failure of a copy */
+};
+
+/* ---- chunks ---- */
+
+struct range {
+    MPI_Count first;
+    MPI_Count count;
+};
+
+static int member_of(const struct job *j, int worker)
+{
+    int root = j->c->kind == CHEMPI_COLL_REDUCE ? j->c->root : 0;
+
+    return (worker + root) % j->cell->st->size;
+}
+
+static uint64_t bytes(const struct job *j, MPI_Count count)
+{
+    return (uint64_t)(count * j->c->rtype->extent);
+}
+
+/* The part of a worker. */
+static struct range part_of(const struct job *j, int worker)
+{
+    MPI_Count first = 0;
+
+    if (j->c->kind == CHEMPI_COLL_REDUCE_SCATTER ||
+        j->c->kind == CHEMPI_COLL_REDUCE_SCATTER_BLOCK) {
+        for (int i = 0; i < worker; i++)
+            first += chempi_coll_part_count(j->c, i);
+        return (struct range){first, chempi_coll_part_count(j->c, worker)};
+    }
+    first = chempi_coll_cut(j->count, j->workers, worker);
+    return (struct range){
+        first, chempi_coll_cut(j->count, j->workers, worker + 1) - first};
+}
+
+/* Cut the next chunk from a range; false at its end. */
+static bool next_chunk(const struct job *j, struct range *rest,
+                       struct range *chunk)
+{
+    MPI_Count most = CHUNK / j->c->rtype->extent;
+
+    if (rest->count <= 0 || j->code)
+        return false;
+    chunk->first = rest->first;
+    chunk->count = rest->count < most ? rest->count : most;
+    rest->first += chunk->count;
+    rest->count -= chunk->count;
+    return true;
+}
+
+static void note(struct job *j, int code)
+{
+    if (CHEMPI_UNLIKELY(code) && !j->code)
+        j->code = code;
+}
+
+/* A piece of member i's input. */
+static void fetch(struct job *j, int i, struct range r, void *dst)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t at = bytes(j, r.first);
+
+    if (i == st->rank)
+        memcpy(dst, j->in + at, bytes(j, r.count));
+    else if (!j->code)
+        note(j, chempi_coll_direct_read(st->local_ranks[i],
+                                        cell_line(j->cell, i)->place.in + at,
+                                        dst, bytes(j, r.count)));
+}
+
+/* A piece of member i's result. */
+static void store(struct job *j, int i, struct range r, const void *src)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t at = bytes(j, r.first);
+
+    if (j->code)
+        return;
+    if (i != st->rank)
+        note(j, chempi_coll_direct_write(st->local_ranks[i],
+                                         cell_line(j->cell, i)->place.out + at,
+                                         src, bytes(j, r.count)));
+    else if (src != j->out + at)
+        memcpy(j->out + at, src, bytes(j, r.count));
+}
+
+static void combine(const struct job *j, const void *in, void *inout,
+                    struct range r)
+{
+    if (!j->code)
+        chempi_op_apply(j->c->op, in, inout, r.count, j->c->rtype);
+}
+
+/* dst = the inputs of all, combined: from the last rank down to the first, or,
+ * where the order does not matter, with this member's own at the end. */
+static void fold_chunk(struct job *j, struct range r, void *dst)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+
+    for (int k = 1; k <= st->size; k++) {
+        int i =
+            j->c->op->is_commutative ? (st->rank + k) % st->size : st->size - k;
+
+        if (k == 1)
+            fetch(j, i, r, dst);
+        else if (i == st->rank)
+            combine(j, j->in + bytes(j, r.first), dst, r);
+        else {
+            fetch(j, i, r, j->temp[0]);
+            combine(j, j->temp[0], dst, r);
+        }
+    }
+}
+
+/* ---- beginning and end ---- */
+
+/* Scratch memory of the communicator: chunks, then `extra` bytes. */
+static bool get_scratch(struct job *j, uint64_t extra)
+{
+    struct chempi_coll_state *st = j->cell->st;
+    uint64_t need = 2 * (uint64_t)CHUNK + extra;
+
+    if (st->scratch_len < need) {
+        free(st->scratch);
+        st->scratch = chempi_sys->malloc(need);
+        st->scratch_len = st->scratch ? need : 0;
+    }
+    if (!st->scratch)
+        return false;
+    j->temp[0] = st->scratch;
+    j->temp[1] = st->scratch + CHUNK;
+    j->extra = st->scratch + 2 * (size_t)CHUNK;
+    return true;
+}
+
+static void give_scratch(struct chempi_coll_state *st)
+{
+    if (st->scratch_len <= SCRATCH_KEPT)
+        return;
+    free(st->scratch);
+    st->scratch = NULL;
+    st->scratch_len = 0;
+}
+
+/* Say where input and result are, and meet. */
+static int show(struct job *j)
+{
+    struct chempi_node_line *line = cell_mine(j->cell);
+    int rc;
+
+    line->len = j->len;
+    line->place.in = (uint64_t)(uintptr_t)j->in;
+    line->place.out = (uint64_t)(uintptr_t)j->out;
+    line->place.reply = j->code ? 1 : 0;
+    rc = chempi_coll_cell_meet(j->cell);
+    if (chempi_coll_cell_has_failed(j->cell, 1))
+        note(j, -ENOMEM);
+    return cell_first_error(rc, chempi_coll_cell_check(j->cell, j->len));
+}
+
+/* Meet again at the end of a phase; true: the operation is void (F2). */
+static bool meet_again(const struct job *j, uint32_t phase, int *rc)
+{
+    bool is_void;
+
+    *rc = cell_first_error(
+        *rc, chempi_coll_cell_end_copies(j->cell, phase, j->code, &is_void));
+    return is_void;
+}
+
+/* ---- the operations ---- */
+
+static bool reduce(struct job *j, int *rc)
+{
+    bool is_root = j->cell->st->rank == j->c->root;
+    bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE;
+    bool is_void;
+    struct range chunk;
+
+    if (!get_scratch(j, is_in_place ? j->len : 0)) {
+        j->code = -ENOMEM;
+    } else if (is_in_place) {
+        memcpy(j->extra, j->c->rbuf, j->len);
+        j->in = j->extra;
+    }
+    j->out = is_root ? j->c->rbuf : NULL;
+    *rc = show(j);
+    if (!*rc && j->me >= 0) {
+        struct range rest = part_of(j, j->me);
+
+        while (next_chunk(j, &rest, &chunk)) {
+            unsigned char *dst =
+                is_root ? j->out + bytes(j, chunk.first) : j->temp[1];
+
+            fold_chunk(j, chunk, dst);
+            store(j, j->c->root, chunk, dst);
+        }
+    }
+    is_void = meet_again(j, 2, rc);
+    if (is_void && is_in_place && j->in == j->extra)
+        memcpy(j->c->rbuf, j->extra, j->len);
+    return !is_void;
+}
+
+/* The workers have their parts of the result; fetch those of the others. */
+static void spread(struct job *j)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    unsigned char *to = j->c->rbuf;
+
+    for (int k = 0; k < j->workers && !j->code; k++) {
+        int w =
+            j->me >= 0 ? (j->me + k) % j->workers : (st->rank + k) % j->workers;
+        struct range r = part_of(j, w);
+        uint64_t at = bytes(j, r.first);
+
+        if (w != j->me)
+            note(j, chempi_coll_direct_read(
+                        st->local_ranks[member_of(j, w)],
+                        cell_line(j->cell, member_of(j, w))->place.out + at,
+                        to + at, bytes(j, r.count)));
+        else if (j->out != to)
+            memcpy(to + at, j->out + at, bytes(j, r.count));
+    }
+}
+
+static bool allreduce(struct job *j, int *rc)
+{
+    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
+    struct range rest = {0, 0};
+    struct range chunk;
+    bool is_void;
+
+    if (j->me >= 0)
+        rest = part_of(j, j->me);
+    j->out = j->c->rbuf;
+    if (!get_scratch(j, is_in_place ? bytes(j, rest.count) : 0))
+        j->code = -ENOMEM;
+    else if (is_in_place)
+        j->out = chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, rest.first));
+    *rc = show(j);
+    while (!*rc && next_chunk(j, &rest, &chunk))
+        fold_chunk(j, chunk, j->out + bytes(j, chunk.first));
+    if (meet_again(j, 2, rc))
+        return false;
+    if (!*rc)
+        spread(j);
+    is_void = meet_again(j, 3, rc);
+    if (is_void && is_in_place) {
+        /* The input is gone; but own memory of others is always readable. */
+        *rc = chempi_error_set(MPI_ERR_OTHER, "the system refuses to copy "
+                                              "from another process");
+        return true;
+    }
+    return !is_void;
+}
+
+static bool reduce_scatter(struct job *j, int *rc)
+{
+    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
+    struct range own = part_of(j, j->cell->st->rank);
+    struct range rest = own;
+    unsigned char *result = j->c->rbuf;
+    struct range chunk;
+    bool is_void;
+
+    if (!get_scratch(j, is_in_place ? bytes(j, own.count) : 0))
+        j->code = -ENOMEM;
+    else if (is_in_place)
+        result = j->extra;
+    *rc = show(j);
+    while (!*rc && next_chunk(j, &rest, &chunk))
+        fold_chunk(j, chunk, result + bytes(j, chunk.first - own.first));
+    is_void = meet_again(j, 2, rc);
+    if (!is_void && !*rc && result != j->c->rbuf)
+        memcpy(j->c->rbuf, result, bytes(j, own.count));
+    return !is_void;
+}
+
+/* One chunk of the sums, rank after rank. */
+static void scan_chunk(struct job *j, struct range r)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    bool is_ex = j->c->kind == CHEMPI_COLL_EXSCAN;
+    uint64_t at = bytes(j, r.first);
+    unsigned char *sum = j->temp[0];
+    unsigned char *next = j->temp[1];
+    const unsigned char *acc = sum;
+
+    if (st->rank == 0) {
+        acc = j->in + at;
+    } else {
+        /* What the second rank of an exscan wants is just this. */
+        if (is_ex && st->rank == 1)
+            sum = j->out + at;
+        fetch(j, 0, r, sum);
+        acc = sum;
+    }
+    if (!is_ex)
+        store(j, 0, r, acc);
+    for (int i = 1; i < st->size && !j->code; i++) {
+        unsigned char *to = i == st->rank && !is_ex ? j->out + at : next;
+
+        if (is_ex)
+            store(j, i, r, acc);
+        if (is_ex && i == st->size - 1)
+            break;
+        fetch(j, i, r, to);
+        combine(j, acc, to, r);
+        acc = to;
+        if (!is_ex)
+            store(j, i, r, acc);
+        if (to == next)
+            next = next == j->temp[0] ? j->temp[1] : j->temp[0];
+    }
+}
+
+static bool scan(struct job *j, int *rc)
+{
+    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
+    struct range chunk;
+    bool is_void;
+
+    if (!get_scratch(j, is_in_place ? j->len : 0)) {
+        j->code = -ENOMEM;
+    } else if (is_in_place) {
+        memcpy(j->extra, j->c->rbuf, j->len);
+        j->in = j->extra;
+    }
+    j->out = j->c->rbuf;
+    *rc = show(j);
+    if (!*rc && j->me >= 0) {
+        struct range rest = part_of(j, j->me);
+
+        while (next_chunk(j, &rest, &chunk))
+            scan_chunk(j, chunk);
+    }
+    is_void = meet_again(j, 2, rc);
+    if (is_void && is_in_place && j->in == j->extra)
+        memcpy(j->c->rbuf, j->extra, j->len);
+    return !is_void;
+}
+
+/* ---- which ---- */
+
+/* One more for every so many bytes. */
+static int worker_count(uint64_t len, int size)
+{
+    uint64_t n = len / chempi_setting(CHEMPI_SET_COLL_NODE_SHARE);
+
+    if (n < 1)
+        return 1;
+    return n < (uint64_t)size ? (int)n : size;
+}
+
+bool chempi_coll_node_fold(struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c, uint64_t len,
+                           int *rc)
+{
+    struct cell cell;
+    struct job j = {
+        .cell = &cell,
+        .c = c,
+        .len = len,
+        .count = (MPI_Count)len / c->rtype->extent,
+        .in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
+        .workers = worker_count(len, st->size),
+        .me = -1,
+    };
+    bool is_done;
+
+    if (st->is_refused || !chempi_coll_direct_is_on() ||
+        c->rtype->extent > CHUNK)
+        return false;
+    cell_open_sync(st, &cell);
+    for (int w = 0; w < j.workers; w++)
+        if (member_of(&j, w) == st->rank)
+            j.me = w;
+    switch (c->kind) {
+    case CHEMPI_COLL_REDUCE:
+        is_done = reduce(&j, rc);
+        break;
+    case CHEMPI_COLL_ALLREDUCE:
+        is_done = allreduce(&j, rc);
+        break;
+    case CHEMPI_COLL_SCAN:
+    case CHEMPI_COLL_EXSCAN:
+        is_done = scan(&j, rc);
+        break;
+    default:
+        is_done = reduce_scatter(&j, rc);
+        break;
+    }
+    give_scratch(st);
+    return is_done;
+}

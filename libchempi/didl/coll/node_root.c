@@ -1,0 +1,516 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Operations with a root in a node's shared memory: broadcast, gather,
+ * scatter. Blocks that fit a slot go through it. For larger ones the root says
+ * where they lie in its memory, the others copy from or to there, all at the
+ * same time, and say so; who is not allowed to gets a message.
+ */
+#include <string.h>
+
+#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/error.h"
+
+enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
+
+/* ---- copies from and to the root's memory ---- */
+
+/* May others be told to copy a block of the root's? */
+static bool is_open(const struct chempi_coll_state *st,
+                    const struct chempi_datatype *type)
+{
+    return type->is_contiguous && !st->is_refused && !st->is_refused_root &&
+           chempi_coll_direct_is_on();
+}
+
+static uint64_t address(const void *buf, const struct chempi_datatype *type)
+{
+    return (uint64_t)(uintptr_t)chempi_coll_plus(buf, type->true_lb);
+}
+
+/* Root: before it publishes where its memory is. */
+static void expect_copies(const struct cell *cell)
+{
+    struct chempi_node_count *count = cell_count(cell);
+
+    atomic_store_explicit(&count->finished, 0, memory_order_relaxed);
+    atomic_store_explicit(&count->goal, UINT32_MAX, memory_order_relaxed);
+}
+
+/* Root: wait until so many have copied. */
+static int await_copies(const struct cell *cell, uint32_t goal)
+{
+    struct chempi_node_count *count = cell_count(cell);
+
+    /* Sequentially consistent, as in say_copied(): either the last to finish
+     * sees the goal or the root sees that it is reached. */
+    atomic_store(&count->goal, goal);
+    return chempi_coll_cell_wait(&count->finished, goal);
+}
+
+static void say_copied(const struct cell *cell, int root, int code)
+{
+    struct chempi_node_count *count = cell_count(cell);
+
+    cell_mine(cell)->place.reply = code != 0;
+    if (code)
+        cell->st->is_refused_root = true;
+    if (atomic_fetch_add(&count->finished, 1) + 1 == atomic_load(&count->goal))
+        cell_rouse(cell->st, root);
+}
+
+/* Root, after await_copies(): must member i get a message after all? */
+static bool has_refused(const struct cell *cell, int i)
+{
+    if (CHEMPI_LIKELY(cell_line(cell, i)->place.reply == 0))
+        return false;
+    cell->st->is_refused_root = true;
+    return true;
+}
+
+/* ---- broadcast ---- */
+
+static int bcast_copied(const struct cell *cell,
+                        const struct chempi_coll_call *c, int tag)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_coll_sched s;
+    int rc = await_copies(cell, (uint32_t)st->size - 1);
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    for (int i = 0; i < st->size; i++)
+        if (i != st->rank && has_refused(cell, i)) {
+            chempi_coll_send(&s, c->rbuf, c->rcount, c->rtype, i);
+            chempi_coll_throttle(&s);
+        }
+    rc = cell_first_error(rc, chempi_coll_run(&s));
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
+/* Returns whether it is done; otherwise all go by messages. */
+static bool bcast_root(const struct cell *cell,
+                       const struct chempi_coll_call *c, int tag, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_node_line *line = cell_common(cell);
+    uint64_t len = (uint64_t)(c->rcount * c->rtype->size);
+    uint32_t mark = BLOCK_BY_MESSAGE;
+
+    line->len = len;
+    if (len <= CHEMPI_NODE_BULK_BYTES) {
+        mark = BLOCK_HERE;
+        *rc = cell_first_error(*rc,
+                               chempi_coll_cell_put(cell, st->size, c->rbuf,
+                                                    c->rcount, c->rtype, len));
+    } else if (st->size > 2 && is_open(st, c->rtype)) {
+        /* Of two members the device lets both copy. */
+        mark = BLOCK_DIRECT;
+        line->place.in = address(c->rbuf, c->rtype);
+        expect_copies(cell);
+    }
+    line->mark = mark;
+    cell_publish(line, cell->seq);
+    chempi_coll_cell_rouse_others(st);
+    if (mark == BLOCK_DIRECT)
+        *rc = cell_first_error(*rc, bcast_copied(cell, c, tag));
+    return mark != BLOCK_BY_MESSAGE;
+}
+
+static int recv_block(const struct chempi_coll_call *c, int tag)
+{
+    struct chempi_coll_sched s;
+    int rc;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    chempi_coll_recv(&s, c->rbuf, c->rcount, c->rtype, c->root);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
+/* Fetch the len bytes that the line offers; bcast and scatter. */
+static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
+                 uint64_t from, uint64_t len, int tag)
+{
+    uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
+    int code;
+
+    if (CHEMPI_UNLIKELY(len > room)) {
+        say_copied(cell, c->root, 0);
+        return chempi_error_set(
+            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
+            (unsigned long long)len, (unsigned long long)room);
+    }
+    code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
+                                  c->rbuf, c->rcount, c->rtype);
+    say_copied(cell, c->root, code);
+    return CHEMPI_UNLIKELY(code) ? recv_block(c, tag) : MPI_SUCCESS;
+}
+
+bool chempi_coll_node_bcast(struct chempi_coll_state *st,
+                            const struct chempi_coll_call *c, int tag, int *rc)
+{
+    struct chempi_node_line *line;
+    struct cell cell;
+    uint64_t len;
+    uint32_t mark;
+
+    *rc = chempi_coll_cell_open(st, &cell);
+    if (c->root == st->rank)
+        return bcast_root(&cell, c, tag, rc);
+    line = cell_common(&cell);
+    *rc = cell_first_error(*rc, chempi_coll_cell_wait(&line->seq, cell.seq));
+    mark = line->mark;
+    len = line->len;
+    if (mark == BLOCK_BY_MESSAGE)
+        return false;
+    if (mark == BLOCK_DIRECT) {
+        *rc = cell_first_error(fetch(&cell, c, line->place.in, len, tag), *rc);
+    } else if (len <= CHEMPI_NODE_BULK_BYTES) {
+        *rc = cell_first_error(
+            *rc, chempi_coll_cell_get(cell_data(&cell, st->size, len), len,
+                                      c->rbuf, c->rcount, c->rtype));
+    }
+    if (!*rc && (len < (uint64_t)(c->rcount * c->rtype->size) ||
+                 (mark == BLOCK_HERE && len > CHEMPI_NODE_BULK_BYTES)))
+        *rc = chempi_coll_cell_mismatch(&cell, st->size);
+    return true;
+}
+
+/* ---- gather ---- */
+
+/* Where the root keeps member i's block. */
+static void *gather_place(const struct chempi_coll_call *c, int i,
+                          MPI_Count *count)
+{
+    bool is_v = c->kind == CHEMPI_COLL_GATHERV;
+
+    *count = is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount;
+    return chempi_coll_at(
+        c->rbuf, is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount,
+        c->rtype);
+}
+
+/* Tells an offer from what was in its place before, also in a program whose
+ * ranks do not agree on which blocks are large. */
+static uint64_t seal(const struct cell *cell, uint64_t in, uint64_t len)
+{
+    return (in ^ UINT64_C(0x9e3779b97f4a7c15) * (len + cell->seq)) *
+           UINT64_C(0xd6e8feb86659fd93);
+}
+
+static void end_offer(const struct cell *cell, enum mark mark)
+{
+    cell_common(cell)->mark = mark;
+    cell_publish(cell_common(cell), cell->seq);
+    chempi_coll_cell_rouse_others(cell->st);
+}
+
+/* Root: tell the members with large blocks where to put them. They write
+ * other words of their lines. */
+static void offer(const struct cell *cell, const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *st = cell->st;
+
+    expect_copies(cell);
+    for (int i = 0; i < st->size; i++) {
+        MPI_Count count;
+        const void *place = gather_place(c, i, &count);
+        uint64_t len = (uint64_t)(count * c->rtype->size);
+
+        if (i == st->rank || len <= CHEMPI_NODE_BULK_BYTES)
+            continue;
+        cell_line(cell, i)->place.in = address(place, c->rtype);
+        cell_line(cell, i)->place.out = len;
+        cell_line(cell, i)->place.seal =
+            seal(cell, address(place, c->rtype), len);
+    }
+    end_offer(cell, BLOCK_DIRECT);
+}
+
+static bool has_large(const struct chempi_coll_call *c, int size)
+{
+    MPI_Count count;
+
+    if (c->kind == CHEMPI_COLL_GATHER)
+        return c->rcount * c->rtype->size > CHEMPI_NODE_BULK_BYTES;
+    for (int i = 0; i < size; i++) {
+        (void)gather_place(c, i, &count);
+        if (count * c->rtype->size > CHEMPI_NODE_BULK_BYTES)
+            return true;
+    }
+    return false;
+}
+
+static int copy_own_block(const struct chempi_coll_call *c, int rank)
+{
+    MPI_Count count;
+    void *place = gather_place(c, rank, &count);
+
+    if (c->sbuf == MPI_IN_PLACE || c->scount * c->stype->size == 0)
+        return MPI_SUCCESS;
+    return chempi_datatype_copy(c->sbuf, c->scount, c->stype, place, count,
+                                c->rtype);
+}
+
+/* Take member i's block, or append its receive; *is_direct: not yet. */
+static int get_block(const struct cell *cell, struct chempi_coll_sched *s,
+                     const struct chempi_coll_call *c, int i, bool *is_direct)
+{
+    MPI_Count count;
+    void *place = gather_place(c, i, &count);
+    uint64_t len = cell_line(cell, i)->len;
+    uint32_t mark = cell_line(cell, i)->mark;
+
+    *is_direct = mark == BLOCK_DIRECT;
+    if (*is_direct)
+        return MPI_SUCCESS;
+    if (mark == BLOCK_BY_MESSAGE) {
+        chempi_coll_recv(s, place, count, c->rtype, i);
+        chempi_coll_throttle(s);
+        return MPI_SUCCESS;
+    }
+    if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
+        return chempi_coll_cell_mismatch(cell, i);
+    return chempi_coll_cell_get(cell_data(cell, i, len), len, place, count,
+                                c->rtype);
+}
+
+/* The members that were told to copy themselves: wait for them, and append
+ * the receives from those that could not. */
+static int end_copies(const struct cell *cell, struct chempi_coll_sched *s,
+                      const struct chempi_coll_call *c, uint32_t copies)
+{
+    int rc = await_copies(cell, copies);
+
+    for (int i = 0; i < cell->st->size; i++) {
+        MPI_Count count;
+        void *place = gather_place(c, i, &count);
+
+        if (i == cell->st->rank || cell_line(cell, i)->mark != BLOCK_DIRECT ||
+            !has_refused(cell, i))
+            continue;
+        chempi_coll_recv(s, place, count, c->rtype, i);
+        chempi_coll_throttle(s);
+    }
+    return rc;
+}
+
+static int collect_blocks(const struct cell *cell, struct chempi_coll_sched *s,
+                          const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *st = cell->st;
+    bool is_offered = is_open(st, c->rtype) && has_large(c, st->size);
+    uint32_t copies = 0;
+    bool is_direct;
+    int rc;
+
+    if (is_offered)
+        offer(cell, c);
+    rc = copy_own_block(c, st->rank);
+    rc = cell_first_error(rc, chempi_coll_cell_wait(&cell_count(cell)->arrived,
+                                                    *cell_expected(cell)));
+    for (int i = 0; i < st->size; i++) {
+        if (i == st->rank)
+            continue;
+        rc = cell_first_error(rc, get_block(cell, s, c, i, &is_direct));
+        copies += is_direct;
+    }
+    if (CHEMPI_UNLIKELY(copies > 0 && !is_offered)) {
+        expect_copies(cell);
+        end_offer(cell, BLOCK_BY_MESSAGE);
+    }
+    if (copies > 0)
+        rc = cell_first_error(rc, end_copies(cell, s, c, copies));
+    return cell_first_error(chempi_coll_run(s), rc);
+}
+
+static int send_block(struct chempi_coll_sched *s,
+                      const struct chempi_coll_call *c)
+{
+    chempi_coll_send(s, c->sbuf, c->scount, c->stype, c->root);
+    return chempi_coll_run(s);
+}
+
+/* A large block: to where the root says, or by a message. */
+static int deliver(const struct cell *cell, struct chempi_coll_sched *s,
+                   const struct chempi_coll_call *c, uint64_t len)
+{
+    int rc = chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
+    struct chempi_node_place place = cell_mine(cell)->place;
+    int code = -1;
+
+    if (cell_common(cell)->mark == BLOCK_DIRECT && len <= place.out &&
+        place.seal == seal(cell, place.in, place.out))
+        code = chempi_coll_direct_put(cell->st->local_ranks[c->root], place.in,
+                                      len, c->sbuf, c->scount, c->stype);
+    say_copied(cell, c->root, code);
+    return cell_first_error(rc, code ? send_block(s, c) : MPI_SUCCESS);
+}
+
+/* A member's side. Its line is not published: arriving orders it. */
+static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
+                   const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_node_line *line = cell_mine(cell);
+    uint64_t len = (uint64_t)(c->scount * c->stype->size);
+    uint32_t mark = BLOCK_HERE;
+    int rc = MPI_SUCCESS;
+
+    line->len = len;
+    if (len <= CHEMPI_NODE_BULK_BYTES)
+        rc = chempi_coll_cell_put(cell, st->rank, c->sbuf, c->scount, c->stype,
+                                  len);
+    else if (chempi_coll_direct_is_on() && !st->is_refused &&
+             !st->is_refused_root)
+        mark = BLOCK_DIRECT;
+    else
+        mark = BLOCK_BY_MESSAGE;
+    line->mark = mark;
+    if (cell_arrive(cell))
+        cell_rouse(st, c->root);
+    if (mark == BLOCK_DIRECT)
+        return deliver(cell, s, c, len);
+    return mark == BLOCK_BY_MESSAGE ? send_block(s, c) : rc;
+}
+
+bool chempi_coll_node_gather(struct chempi_coll_state *st,
+                             const struct chempi_coll_call *c, int tag, int *rc)
+{
+    struct chempi_coll_sched s;
+    struct cell cell;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    *rc = chempi_coll_cell_open(st, &cell);
+    *cell_expected(&cell) += (uint32_t)st->size - 1;
+    *rc = cell_first_error(st->rank == c->root ? collect_blocks(&cell, &s, c)
+                                               : hand_in(&cell, &s, c),
+                           *rc);
+    chempi_coll_sched_fini(&s);
+    return true;
+}
+
+/* ---- scatter ---- */
+
+static const void *scatter_place(const struct chempi_coll_call *c, int i,
+                                 MPI_Count *count)
+{
+    bool is_v = c->kind == CHEMPI_COLL_SCATTERV;
+
+    *count = is_v ? chempi_bigs_get(c->scounts, (size_t)i) : c->scount;
+    return chempi_coll_at(
+        c->sbuf, is_v ? chempi_bigs_get(c->sdispls, (size_t)i) : i * c->scount,
+        c->stype);
+}
+
+/* Member i's block, into its line or slot, or by message, or from where it
+ * lies; returns how. */
+static enum mark deal_block(const struct cell *cell,
+                            struct chempi_coll_sched *s,
+                            const struct chempi_coll_call *c, int i, int *rc)
+{
+    struct chempi_node_line *line = cell_line(cell, i);
+    enum mark mark = BLOCK_HERE;
+    MPI_Count count;
+    const void *place = scatter_place(c, i, &count);
+    uint64_t len = (uint64_t)(count * c->stype->size);
+
+    line->len = len;
+    if (len <= CHEMPI_NODE_BULK_BYTES) {
+        *rc = cell_first_error(
+            *rc, chempi_coll_cell_put(cell, i, place, count, c->stype, len));
+    } else if (is_open(cell->st, c->stype)) {
+        mark = BLOCK_DIRECT;
+        line->place.in = address(place, c->stype);
+    } else {
+        mark = BLOCK_BY_MESSAGE;
+        chempi_coll_send(s, place, count, c->stype, i);
+        chempi_coll_throttle(s);
+    }
+    line->mark = mark;
+    cell_publish(line, cell->seq);
+    cell_rouse(cell->st, i);
+    return mark;
+}
+
+static int deal_own(const struct chempi_coll_call *c, int rank)
+{
+    MPI_Count count;
+    const void *place = scatter_place(c, rank, &count);
+
+    if (c->rbuf == MPI_IN_PLACE || count * c->stype->size == 0)
+        return MPI_SUCCESS;
+    return chempi_datatype_copy(place, count, c->stype, c->rbuf, c->rcount,
+                                c->rtype);
+}
+
+/* The root writes into the members' lines and slots, which they do not use
+ * in this operation but for their reply. */
+static int deal_blocks(const struct cell *cell, struct chempi_coll_sched *s,
+                       const struct chempi_coll_call *c)
+{
+    struct chempi_coll_state *st = cell->st;
+    uint32_t copies = 0;
+    int rc = MPI_SUCCESS;
+
+    expect_copies(cell);
+    for (int i = 0; i < st->size; i++)
+        if (i != st->rank)
+            copies += deal_block(cell, s, c, i, &rc) == BLOCK_DIRECT;
+    rc = cell_first_error(rc, deal_own(c, st->rank));
+    if (copies > 0)
+        rc = cell_first_error(rc, await_copies(cell, copies));
+    for (int i = 0; copies > 0 && i < st->size; i++) {
+        MPI_Count count;
+        const void *place = scatter_place(c, i, &count);
+
+        if (i == st->rank || cell_line(cell, i)->mark != BLOCK_DIRECT ||
+            !has_refused(cell, i))
+            continue;
+        chempi_coll_send(s, place, count, c->stype, i);
+        chempi_coll_throttle(s);
+    }
+    return cell_first_error(chempi_coll_run(s), rc);
+}
+
+/* A member's side. */
+static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
+                      int tag)
+{
+    const struct chempi_node_line *line = cell_mine(cell);
+    int rc = chempi_coll_cell_wait(&line->seq, cell->seq);
+    uint32_t mark = line->mark;
+    uint64_t len = line->len;
+
+    if (mark == BLOCK_BY_MESSAGE)
+        return cell_first_error(recv_block(c, tag), rc);
+    if (mark == BLOCK_DIRECT)
+        return cell_first_error(fetch(cell, c, line->place.in, len, tag), rc);
+    if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
+        return chempi_coll_cell_mismatch(cell, cell->st->rank);
+    return cell_first_error(
+        chempi_coll_cell_get(cell_data(cell, cell->st->rank, len), len, c->rbuf,
+                             c->rcount, c->rtype),
+        rc);
+}
+
+bool chempi_coll_node_scatter(struct chempi_coll_state *st,
+                              const struct chempi_coll_call *c, int tag,
+                              int *rc)
+{
+    struct chempi_coll_sched s;
+    struct cell cell;
+
+    *rc = chempi_coll_cell_open(st, &cell);
+    if (st->rank != c->root) {
+        *rc = cell_first_error(take_block(&cell, c, tag), *rc);
+        return true;
+    }
+    chempi_coll_sched_init(&s, c->comm, tag);
+    *rc = cell_first_error(deal_blocks(&cell, &s, c), *rc);
+    chempi_coll_sched_fini(&s);
+    return true;
+}
