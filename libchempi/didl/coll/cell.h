@@ -119,6 +119,31 @@ static inline bool cell_arrive(const struct cell *cell)
     return before + 1 == *cell_expected(cell);
 }
 
+/* Towards a root: this member's line is complete, or: wait until those of all
+ * others are. */
+static inline void cell_hand_in(const struct cell *cell, int root)
+{
+    if (cell->st->size == 2) {
+        /* Its line's number says it all; no word that both write. */
+        cell_publish(cell_mine(cell), cell->seq);
+        cell_rouse(cell->st, root);
+        return;
+    }
+    *cell_expected(cell) += (uint32_t)cell->st->size - 1;
+    if (cell_arrive(cell))
+        cell_rouse(cell->st, root);
+}
+
+static inline int cell_collect(const struct cell *cell)
+{
+    if (cell->st->size == 2)
+        return chempi_coll_cell_wait(&cell_line(cell, 1 - cell->st->rank)->seq,
+                                     cell->seq);
+    *cell_expected(cell) += (uint32_t)cell->st->size - 1;
+    return chempi_coll_cell_wait(&cell_count(cell)->arrived,
+                                 *cell_expected(cell));
+}
+
 /* All meet, the first time in an operation. */
 int chempi_coll_cell_meet(const struct cell *cell);
 

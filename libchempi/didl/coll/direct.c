@@ -35,7 +35,7 @@ enum state { UNKNOWN, WORKS, REFUSED };
 
 struct peer {
     _Atomic int state; /* enum state */
-    int32_t pid;
+    _Atomic int32_t pid;
 };
 
 static struct {
@@ -91,7 +91,7 @@ static CHEMPI_COLD enum state probe(uint32_t local)
                         &done) == 0 &&
         found == card.number)
         state = WORKS;
-    peer->pid = card.pid;
+    atomic_store_explicit(&peer->pid, card.pid, memory_order_relaxed);
     atomic_store_explicit(&peer->state, state, memory_order_release);
     return state;
 }
@@ -107,7 +107,9 @@ static pid_t pid_of(uint32_t local)
         atomic_load_explicit(&direct.peers[local].state, memory_order_acquire);
     if (CHEMPI_UNLIKELY(state == UNKNOWN))
         state = (int)probe(local);
-    return state == WORKS ? direct.peers[local].pid : 0;
+    return state == WORKS ? atomic_load_explicit(&direct.peers[local].pid,
+                                                 memory_order_relaxed)
+                          : 0;
 }
 
 typedef int copy_fn(pid_t pid, void *buf, struct chempi_iter *iter,

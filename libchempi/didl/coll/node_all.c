@@ -11,6 +11,7 @@
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
 
 /* One side's block for or from a member. */
 struct block {
@@ -221,7 +222,10 @@ static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
                   CHEMPI_NODE_BULK_BYTES,
               "a row of entries fits a slot");
 
-enum { HERE_MAX = 1024 /* bytes of a block in a row */ };
+enum {
+    HERE_MAX = 1024, /* bytes of a block in a row */
+    COPIES_MAX = 64  /* members; with more, a message carries many blocks */
+};
 
 static struct block recv_block(const struct chempi_coll_call *c, int i)
 {
@@ -410,6 +414,9 @@ bool chempi_coll_node_alltoall(struct chempi_coll_state *st,
             *rc = alltoall_small(&cell, c, (uint64_t)block);
             return true;
         }
+        if (st->size > COPIES_MAX &&
+            block <= chempi_setting_signed(CHEMPI_SET_COLL_ALLTOALL_BRUCK))
+            return false;
     }
     if (c->sbuf == MPI_IN_PLACE)
         return false;

@@ -24,6 +24,7 @@
 
 enum {
     CHUNK = 32 << 10,      /* bytes */
+    CHUNKS_BUSY = 128,     /* before others' progress is looked after */
     SCRATCH_KEPT = 1 << 20 /* bytes; more is given back after each use */
 };
 
@@ -37,8 +38,9 @@ struct job {
     unsigned char *temp[2];  /* CHUNK bytes each */
     unsigned char *extra;    /* copy of the input, or of the result */
     int workers;
-    int me;   /* this worker's number, < 0: none */
-    int code; /* first failure of a copy */
+    int me;          /* this worker's number, < 0: none */
+    int code;        /* first failure of a copy */
+    uint32_t chunks; /* done */
 };
 
 /* ---- chunks ---- */
@@ -77,13 +79,14 @@ static struct range part_of(const struct job *j, int worker)
 }
 
 /* Cut the next chunk from a range; false at its end. */
-static bool next_chunk(const struct job *j, struct range *rest,
-                       struct range *chunk)
+static bool next_chunk(struct job *j, struct range *rest, struct range *chunk)
 {
     MPI_Count most = CHUNK / j->c->rtype->extent;
 
     if (rest->count <= 0 || j->code)
         return false;
+    if (++j->chunks % CHUNKS_BUSY == 0)
+        (void)chempi_progress_poll();
     chunk->first = rest->first;
     chunk->count = rest->count < most ? rest->count : most;
     rest->first += chunk->count;

@@ -51,14 +51,11 @@ static int reduce(struct chempi_coll_state *st,
     int rc = chempi_coll_cell_open(st, &cell);
 
     rc = cell_first_error(rc, put(&cell, st->rank, input(c), len));
-    *cell_expected(&cell) += (uint32_t)st->size - 1;
     if (st->rank != c->root) {
-        if (cell_arrive(&cell))
-            cell_rouse(st, c->root);
+        cell_hand_in(&cell, c->root);
         return rc;
     }
-    rc = cell_first_error(rc, chempi_coll_cell_wait(&cell_count(&cell)->arrived,
-                                                    *cell_expected(&cell)));
+    rc = cell_first_error(rc, cell_collect(&cell));
     rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
     if (!rc && len > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);

@@ -310,8 +310,7 @@ static int collect_blocks(const struct cell *cell, struct chempi_coll_sched *s,
     if (is_offered)
         offer(cell, c);
     rc = copy_own_block(c, st->rank);
-    rc = cell_first_error(rc, chempi_coll_cell_wait(&cell_count(cell)->arrived,
-                                                    *cell_expected(cell)));
+    rc = cell_first_error(rc, cell_collect(cell));
     for (int i = 0; i < st->size; i++) {
         if (i == st->rank)
             continue;
@@ -350,7 +349,7 @@ static int deliver(const struct cell *cell, struct chempi_coll_sched *s,
     return cell_first_error(rc, code ? send_block(s, c) : MPI_SUCCESS);
 }
 
-/* A member's side. Its line is not published: arriving orders it. */
+/* A member's side. */
 static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
                    const struct chempi_coll_call *c)
 {
@@ -370,8 +369,7 @@ static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
     else
         mark = BLOCK_BY_MESSAGE;
     line->mark = mark;
-    if (cell_arrive(cell))
-        cell_rouse(st, c->root);
+    cell_hand_in(cell, c->root);
     if (mark == BLOCK_DIRECT)
         return deliver(cell, s, c, len);
     return mark == BLOCK_BY_MESSAGE ? send_block(s, c) : rc;
@@ -385,7 +383,6 @@ bool chempi_coll_node_gather(struct chempi_coll_state *st,
 
     chempi_coll_sched_init(&s, c->comm, tag);
     *rc = chempi_coll_cell_open(st, &cell);
-    *cell_expected(&cell) += (uint32_t)st->size - 1;
     *rc = cell_first_error(st->rank == c->root ? collect_blocks(&cell, &s, c)
                                                : hand_in(&cell, &s, c),
                            *rc);
