@@ -108,19 +108,26 @@ class Panel:
             dash = ' stroke-dasharray="6 4"' if style == "dash" else ""
             drawing.parts.append(
                 f'<polyline points="{path}" fill="none" stroke='
-                f'"{COLOURS[number]}" stroke-width="1.8"{dash}/>')
+                f'"{self.colour(number)}" stroke-width="1.8"{dash}/>')
         for x, y, number in self.rings:
             px = x_axis.at(x) if x > 0 else x0
             drawing.parts.append(
                 f'<circle cx="{px:.1f}" cy="{y_axis.at(y):.1f}" r="5" '
                 f'fill="none" stroke="{COLOURS[number]}" stroke-width="2"/>')
 
+    def colour(self, number):
+        """Dashed curves have the colours of the lines before them."""
+        lines = sum(style == "line" for _, _, style in self.curves)
+        return COLOURS[number % lines]
+
     def legend(self, drawing, x, y):
         for number, (name, _, style) in enumerate(self.curves):
-            drawing.line(x, y - 4, x + 18, y - 4, COLOURS[number], 2,
+            if not name:
+                continue
+            drawing.line(x, y - 4, x + 18, y - 4, self.colour(number), 2,
                          "6 4" if style == "dash" else "")
             drawing.text(x + 22, y, name, 10)
-            x += 34 + 5.9 * len(name)
+            x += 34 + 5.7 * len(name)
 
 
 def rates(curve, unit=1.0):
@@ -170,7 +177,8 @@ def scimpich_panels(p):
         c = p.us[rows.D310, f"scimpich-{name}"]
         curves.append((name, c, {n: formula(n) for n in c}))
     lines = [(name, c, "line") for name, c, _ in curves]
-    dashes = [(f"{name}, model", m, "dash") for name, _, m in curves]
+    dashes = [("model" if name == "short" else "", m, "dash")
+              for name, _, m in curves]
     return [
         Panel("SCI-MPICH's protocols and model, D310", "SCIMPICH fig. 8", "us",
               [(name, within(c, 0, 4096), style)

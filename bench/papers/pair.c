@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two processes with connected adapters; see pair.h. */
-#define _GNU_SOURCE /* MAP_ANONYMOUS, sched_yield */
+#define _GNU_SOURCE /* MAP_ANONYMOUS, sched_setaffinity */
 #include "bench/papers/pair.h"
 
 #include <errno.h>
@@ -78,6 +78,26 @@ void pair_barrier(struct pair *pair)
         serve(pair);
 }
 
+/* A processor for each, where there are two: else they may share one while
+ * the other does nothing. */
+static void settle(const struct pair *pair)
+{
+    int wanted = pair->rank;
+    cpu_set_t all;
+    cpu_set_t one;
+
+    if (sched_getaffinity(0, sizeof(all), &all) != 0 || CPU_COUNT(&all) < 2)
+        return;
+    CPU_ZERO(&one);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE && wanted >= 0; cpu++) {
+        if (!CPU_ISSET(cpu, &all))
+            continue;
+        if (wanted-- == 0)
+            CPU_SET(cpu, &one);
+    }
+    (void)sched_setaffinity(0, sizeof(one), &one); /* else: where it likes */
+}
+
 static void fork_other(struct pair *pair)
 {
     pid_t parent = getpid();
@@ -111,6 +131,7 @@ void pair_open(struct pair *pair, const struct chempi_personality *personality)
         pair_die(pair, "out of memory");
     (void)alarm(LIMIT_S);
     fork_other(pair);
+    settle(pair);
     params.user = (uint32_t)pair->rank;
     if (chempi_adapter_open(&params, &pair->adapter, &err) < 0)
         pair_die(pair, err.text);

@@ -39,7 +39,7 @@ EXPERIMENTS = {
     ("dolphin-d310", "store"): [4, 8, 16, *powers(64, MIB)],
     ("dolphin-d310", "read"): [4],
     ("dolphin-d310", "copy"): [4, 16, 47, *powers(64, MIB)],
-    ("dolphin-d310", "scimpich-short"): [0, 8, 16, 32, 47],
+    ("dolphin-d310", "scimpich-short"): [0, 1, 4, 8, 16, 32, 47],
     ("dolphin-d310", "scimpich-eager"): between(64, 64 * KIB),
     ("dolphin-d310", "scimpich-rdv"): between(1 * KIB, 2 * MIB),
     ("dolphin-d339", "dma"): powers(64, MIB),
@@ -100,10 +100,9 @@ def run_one(program, personality, experiment, sizes, time_ms, trips=20):
     return found, float(disturbed[1])
 
 
-def run_all(program, time_ms, passes):
-    """The least of all passes: the adapter imposes times by waiting, so that
+def run_all(points, program, time_ms, passes):
+    """Add the least of all passes to what is known: the adapter imposes times by waiting, so that
     whatever disturbs a run can only lengthen it."""
-    points = Points()
     for turn in range(passes):
         shares = []
         for (personality, experiment), sizes in EXPERIMENTS.items():
@@ -114,18 +113,17 @@ def run_all(program, time_ms, passes):
                 points.us.get((personality, experiment), {}), found)
         print(f"  pass {turn + 1} of {passes}: waited for processors for "
               f"{sum(shares) / len(shares):.0%} of the time", file=sys.stderr)
-    return points
 
 
 def crossing(first, second):
-    """Where the second of two curves (us by size) becomes the faster one for
-    good: the interpolated size, or None."""
+    """Where the second of two curves (us by size) becomes the faster one and
+    is so for three sizes: the interpolated size, or None."""
     sizes = sorted(set(first) & set(second))
-    for low, high in reversed(list(zip(sizes, sizes[1:]))):
-        before = first[low] - second[low]
-        after = first[high] - second[high]
-        if before < 0 <= after:
-            return low + (high - low) * before / (before - after)
+    gains = [first[size] - second[size] for size in sizes]
+    for i in range(1, len(sizes) - 2):
+        if gains[i - 1] < 0 <= min(gains[i:i + 3]):
+            share = gains[i - 1] / (gains[i - 1] - gains[i])
+            return sizes[i - 1] + (sizes[i] - sizes[i - 1]) * share
     return None
 
 
