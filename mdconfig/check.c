@@ -30,17 +30,30 @@ static void add(struct chempi_check *c, enum chempi_check_level level,
 
 /* ---- networks ----------------------------------------------------------- */
 
+/* Once for all networks of a device: the first one is named. */
 static void check_device(struct chempi_check *c, const struct chempi_desc *d,
                          const struct chempi_desc_network *n)
 {
     const struct chempi_known_device *device =
         chempi_known_device_find(n->device);
+    char more[48] = "";
+    uint32_t others = 0;
 
-    if (device->remark)
-        add(c, CHEMPI_CHECK_WARNING,
-            chempi_arena_format(
-                &c->arena, "%s:%zu:%zu: network %s: device %s %s", d->file,
-                n->line, n->column, n->name, n->device, device->remark));
+    if (!device->remark)
+        return;
+    for (uint32_t i = 0; i < d->network_count; i++) {
+        if (strcmp(d->networks[i].device, n->device) != 0)
+            continue;
+        if (&d->networks[i] < n)
+            return; /* said already */
+        others += &d->networks[i] > n;
+    }
+    if (others > 0)
+        (void)snprintf(more, sizeof(more), " and %u more", (unsigned)others);
+    add(c, CHEMPI_CHECK_WARNING,
+        chempi_arena_format(&c->arena, "%s:%zu:%zu: network %s%s: device %s %s",
+                            d->file, n->line, n->column, n->name, more,
+                            n->device, device->remark));
 }
 
 /* The time jumps where a protocol's limit, and not its speed, ends its use:

@@ -114,6 +114,36 @@ static struct chempi_line line_of(const struct chempi_graph *g,
     return line;
 }
 
+static bool is_same_label(const struct chempi_search_label *a,
+                          const struct chempi_search_label *b)
+{
+    while (a && b && a->network == b->network && a->protocol == b->protocol &&
+           a->from_class == b->from_class) {
+        a = a->before;
+        b = b->before;
+    }
+    return !a && !b;
+}
+
+/* A way that was good in the interval before goes on: limits of networks that
+ * it does not touch are no reason for a line of its own. */
+static bool goes_on(struct candidates *c, const struct chempi_line *line,
+                    const struct chempi_search_label *label)
+{
+    for (size_t i = c->count; i-- > 0 && c->list[i].label;) {
+        struct chempi_line *before = &c->lines[i];
+
+        if (before->max_len + 1 == line->min_len &&
+            before->base_us == line->base_us &&
+            before->slope_us == line->slope_us &&
+            is_same_label(c->list[i].label, label)) {
+            before->max_len = line->max_len;
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Ways through gateways, in one interval, to every class that wants them. */
 static void add_found(const struct finding *f,
                       const struct chempi_search *search,
@@ -129,7 +159,8 @@ static void add_found(const struct finding *f,
             if (candidate.label->stages < 2)
                 continue;
             line = line_of(f->graph, candidate.label, interval);
-            add_candidate(&all[c], &line, &candidate);
+            if (!goes_on(&all[c], &line, candidate.label))
+                add_candidate(&all[c], &line, &candidate);
         }
     }
 }

@@ -13,6 +13,7 @@ Every rack has two gateways. Shapes:
             fifths of the racks each, so that ways have up to five stages
   figures   like racks with one spine, but the networks of all racks differ in
             their figures, so that no two envelopes are alike
+  limits    like figures, and each rack has a limit of its own, too
 """
 import argparse
 import random
@@ -85,10 +86,16 @@ def racks(r):
         r.network(number, f"spine{number}", kind, first, to, plain=False)
 
 
-def figures(r):
+def limits(r):
+    figures(r, limit=400)
+
+
+def figures(r, limit=0):
     chance = random.Random(1)
     for rack in range(r.racks):
         print(f"  rack{rack}:\n    type: sci\n    protocols:")
+        if limit:
+            print(f"      shared-memory: {{ max: {limit + 37 * rack} }}")
         for name, latency, bandwidth in (("one-copy", 10, 60),
                                          ("zero-copy", 30, 80)):
             print(f"      {name}: {{ latency: "
@@ -99,7 +106,8 @@ def figures(r):
     r.network(0, "spine", "myrinet", 0, r.racks - 1, plain=False)
 
 
-SHAPES = {shape.__name__: shape for shape in (flat, full, racks, figures)}
+SHAPES = {shape.__name__: shape
+          for shape in (flat, full, racks, figures, limits)}
 
 
 def main():

@@ -79,7 +79,7 @@ def curve(mdconfig):
     print("mdconfig compile: growth with the number of classes, then with "
           "the number of nodes")
     print(HEAD)
-    for shape in ("racks", "figures"):
+    for shape in ("racks", "figures", "limits"):
         for racks in (50, 100, 200, 250):
             row(mdconfig, shape, racks, 10000)
     for nodes in (64, 640, 2500, 4800):
