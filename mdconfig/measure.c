@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,10 @@
 
 #define PATH_LEN_MAX 4096
 #define WORD_MAX 64
-#define SHARE_MIN 0.3 /* commands between the messages go as they like */
-#define FAST_US 1e-3  /* no other way may seem faster ... */
-#define SLOW_US 1e8   /* ... than the one that is wanted */
+#define TIME_MAX_US 1e12 /* of one message: nobody has waited that long */
+#define SHARE_MIN 0.3    /* commands between the messages go as they like */
+#define FAST_US 1e-3     /* no other way may seem faster ... */
+#define SLOW_US 1e8      /* ... than the one that is wanted */
 
 /* ---- reading ------------------------------------------------------------ */
 
@@ -46,7 +46,7 @@ static int read_times(const char *text, double us[CHEMPI_FIT_ROUNDS_MAX],
         if (n == CHEMPI_FIT_ROUNDS_MAX)
             return -EBADMSG;
         us[n] = strtod(text, &end);
-        if (end == text || !isfinite(us[n]) || us[n] <= 0)
+        if (end == text || !(us[n] > 0) || us[n] > TIME_MAX_US)
             return -EBADMSG;
         n++;
         for (text = end; *text == ' '; text++)
