@@ -90,11 +90,49 @@ static uint64_t distance(const struct chempi_regcache *cache,
                          const struct chempi_region *region)
 {
     uint64_t age = cache->now - region->last;
-    uint64_t usual = region->uses > 1
-                         ? (region->last - region->born) / (region->uses - 1)
-                         : RARE;
+    uint64_t usual = region->usual ? region->usual : RARE;
 
-    return age > usual ? age : usual;
+    return age < usual ? usual - age : age; /* overdue: who knows? */
+}
+
+static struct chempi_regcache_ghost *ghost_of(struct chempi_regcache *cache,
+                                              uintptr_t start)
+{
+    uintptr_t page = start / PAGE;
+
+    return &cache->ghosts[(page ^ page >> 8) % CHEMPI_REGCACHE_GHOSTS];
+}
+
+static void remember(struct chempi_regcache *cache,
+                     const struct chempi_region *region)
+{
+    *ghost_of(cache, region->start) =
+        (struct chempi_regcache_ghost){.start = region->start,
+                                       .end = region->end,
+                                       .last = region->last,
+                                       .usual = region->usual};
+}
+
+static void recall(struct chempi_regcache *cache, struct chempi_region *region)
+{
+    struct chempi_regcache_ghost *ghost = ghost_of(cache, region->start);
+
+    if (ghost->start != region->start || ghost->end != region->end)
+        return;
+    region->last = ghost->last;
+    region->usual = ghost->usual;
+    ghost->end = 0;
+}
+
+/* A use now: learn from the interval. */
+static void learn(struct chempi_regcache *cache, struct chempi_region *region)
+{
+    uint64_t interval = cache->now - region->last;
+
+    if (region->last != 0)
+        region->usual =
+            region->usual ? (3 * region->usual + interval + 3) / 4 : interval;
+    region->last = cache->now;
 }
 
 static bool goes_before(const struct chempi_regcache *cache,
@@ -125,6 +163,7 @@ bool chempi_regcache_evict(struct chempi_regcache *cache)
     }
     if (!least)
         return false;
+    remember(cache, least);
     drop(cache, least);
     cache->counters.evictions++;
     return true;
@@ -198,7 +237,6 @@ static struct chempi_region *create(struct chempi_regcache *cache,
     *region = (struct chempi_region){.start = start,
                                      .end = end,
                                      .access = access,
-                                     .born = cache->now,
                                      .class = CHEMPI_MEMORY_USER};
     if (cache->region_count >= cache->region_max &&
         !chempi_regcache_evict(cache)) {
@@ -215,6 +253,7 @@ static struct chempi_region *create(struct chempi_regcache *cache,
         free(region);
         return NULL;
     }
+    recall(cache, region);
     cache->region_count++;
     cache->bytes[CHEMPI_MEMORY_USER] += size_of(region);
     cache->idle += size_of(region); /* get() makes it used */
@@ -249,8 +288,7 @@ struct chempi_region *chempi_regcache_get(struct chempi_regcache *cache,
         cache->counters.misses++;
         cache->counters.uncached += !region->is_watched;
     }
-    region->last = cache->now;
-    region->uses++;
+    learn(cache, region);
     if (region->users++ == 0)
         cache->idle -= size_of(region);
     return region;

@@ -9,9 +9,10 @@
  *       stale one is found no more and ends with its last user
  *   R3  to make room, regions without users go, the least probable reuse
  *       first: ordinary memory before that of persistent requests, and within
- *       a class the one whose next use is the farthest to expect. That is
- *       judged by how often a region was used so far and by how long ago; one
- *       that was used but once counts as used rarely
+ *       a class the one whose next use is the farthest to expect. A region is
+ *       expected after its usual interval between uses, and the less, the
+ *       longer it is overdue; the intervals of those that went are remembered
+ *       for a while. One that was used but once is expected late
  *
  * Library memory, the third class, is registered for good and not in here.
  * Under the lane lock; as blocking as registering is.
@@ -27,6 +28,7 @@
 #include "libchempi/services/memory.h"
 
 #define CHEMPI_REGCACHE_HINTS 64u
+#define CHEMPI_REGCACHE_GHOSTS 256u
 
 enum chempi_memory_class {
     CHEMPI_MEMORY_USER,       /* ordinary */
@@ -41,11 +43,10 @@ struct chempi_region {
     uint32_t handle;
     uint32_t access;
     uint32_t users;
-    uint32_t uses; /* ever */
-    uint64_t born; /* in look-ups */
-    uint64_t last; /* likewise */
-    uint8_t class; /* enum chempi_memory_class */
-    bool is_stale; /* pages were lost */
+    uint64_t last;  /* use, in look-ups */
+    uint64_t usual; /* interval between uses, in look-ups; 0: not known */
+    uint8_t class;  /* enum chempi_memory_class */
+    bool is_stale;  /* pages were lost */
     bool is_watched;
 };
 
@@ -72,6 +73,14 @@ struct chempi_regcache_counters {
     uint64_t uncached;      /* could not be watched, so was not kept */
 };
 
+/* What is remembered of a region that has gone. */
+struct chempi_regcache_ghost {
+    uintptr_t start;
+    uintptr_t end; /* 0: nobody */
+    uint64_t last;
+    uint64_t usual;
+};
+
 struct chempi_regcache {
     const struct chempi_regcache_ops *ops;
     void *arg;
@@ -82,6 +91,7 @@ struct chempi_regcache {
     uint32_t region_count;
     uint64_t now; /* look-ups */
     struct chempi_region *hints[CHEMPI_REGCACHE_HINTS];
+    struct chempi_regcache_ghost ghosts[CHEMPI_REGCACHE_GHOSTS];
     uint64_t bytes[CHEMPI_MEMORY_LIBRARY]; /* registered, per class */
     uint64_t idle;                         /* of these, without users */
     struct chempi_regcache_counters counters;

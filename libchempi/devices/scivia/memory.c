@@ -147,6 +147,9 @@ int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
 {
     int rc;
 
+    /* What was lost at these addresses must not pass for them. */
+    if (memory_of(dev))
+        chempi_memory_hear(memory_of(dev));
     do
         rc =
             chempi_via_register(dev->adapter, start, len, dev->ptag, 0, handle);
@@ -176,7 +179,8 @@ bool chempi_scivia_memory_stage(struct scivia_dev *dev)
     const size_t len = SCIVIA_STAGES * SCIVIA_CHUNK;
     void *memory = NULL;
 
-    if (dev->stage_handle || !dev->attributes.has_via)
+    if (dev->stage_handle || !dev->attributes.has_via ||
+        chempi_scivia_memory_room(dev) < len)
         return dev->stage_handle != 0;
     if (!dev->stage_memory) {
         if (chempi_sys->posix_memalign(&memory, PAGE, len) != 0)

@@ -333,7 +333,7 @@ Test(memory, without_a_watch_nothing_is_kept)
 
 Test(memory, what_is_used_rarely_goes_first)
 {
-    char *at = map(NULL, 32);
+    char *at = map(NULL, 48);
 
     set_up(12 * PAGE);
     for (int i = 0; i < 4; i++) {
@@ -348,12 +348,31 @@ Test(memory, what_is_used_rarely_goes_first)
     /* What was used often, but long ago, goes in the end. */
     for (int i = 0; i < 1000; i++)
         (void)use(at, 0, 4);
-    cr_expect_not(use(at, 8, 4));
-    cr_expect_not(use(at, 12, 4));
+    cr_expect_not(use(at, 32, 4));
+    cr_expect_not(use(at, 36, 4));
     cr_expect_not(use(at, 4, 4));
     cr_expect(use(at, 0, 4));
     tear_down();
-    cr_assert_eq(munmap(at, 32 * PAGE), 0);
+    cr_assert_eq(munmap(at, 48 * PAGE), 0);
+}
+
+Test(memory, of_more_buffers_in_turn_than_fit_some_stay)
+{
+    char *at = map(NULL, 64);
+    unsigned found = 0;
+
+    set_up(8 * PAGE);
+    for (unsigned i = 0; i < 12 * 20; i++)
+        found += use(at, i % 12, 1);
+    /* Keeping those used last would find none. */
+    cr_expect_gt(found, 12 * 20 / 3, "%u", found);
+    /* Others come for good: they take the place. */
+    for (unsigned i = 0; i < 6 * 100; i++)
+        (void)use(at, 40 + i % 6, 1);
+    for (unsigned i = 0; i < 6; i++)
+        cr_expect(use(at, 40 + i, 1));
+    tear_down();
+    cr_assert_eq(munmap(at, 64 * PAGE), 0);
 }
 
 Test(memory, memory_of_persistent_requests_goes_last)
