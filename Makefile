@@ -7,8 +7,8 @@ BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
-.PHONY: all build demo check bench bench-papers install lint format fuzz status \
-        conformance clean deps
+.PHONY: all build demo check bench bench-papers bench-registration install \
+        lint format fuzz status conformance clean deps
 
 all: build
 
@@ -34,6 +34,9 @@ bench: build
 
 bench-papers: build
 	@bench/papers/run $(BUILD)
+
+bench-registration: build
+	@$(BUILD)/bench/bench-registration etc/personalities/giganet-clan.yaml
 
 install: deps
 	@tools/install "$(BUILD)" "$(PREFIX)"

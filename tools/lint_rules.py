@@ -40,6 +40,8 @@ MAY_INCLUDE = [
     (r'wrappers/', ['{top}/']),
     (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
                         '{dir}/']),
+    (r'bench/card/', ['common/base/', 'libchempi/services/',
+                      'libchempi/devices/scivia/adapter/']),
     (r'(demo|bench|chempi-info|chempi-probe)/', []),
     (r'libchempi-stats/', ['common/base/', '{top}/']),
     (r'tests/', ['']),
