@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chempid/budgets.h"
 #include "chempid/local.h"
 #include "chempid/version.h"
 #include "common/auth/auth.h"
@@ -21,17 +22,21 @@ static const char usage[] =
     "  nodes [NODE]...    nodes with slots, running ranks, load\n"
     "  jobs [NODE]...     jobs that run\n"
     "  status             the daemon that answers\n"
+    "  budgets [NODE]...  registrable memory of nodes and ranks\n"
     "  kill JOB           end a job\n"
     "  stop [NODE]        end a daemon (the one that answers)\n"
     "  key FILE           make a cluster key in a new file\n"
     "\n"
     "  --dir DIR          where the daemons' sockets are\n"
     "  --via NAME         ask this daemon\n"
+    "  --json             budgets as JSON\n"
     "  --help, --version\n";
 
 struct ctl {
     const char *dir;
     const char *via;
+    bool is_json;
+    bool with_memory;
     char dir_text[4096];
     char node[CHEMPI_NODE_NAME_MAX]; /* of the daemon that answers */
     struct chempi_channel ch;
@@ -71,8 +76,8 @@ static int ask(struct ctl *c, char **names, bool is_self,
         return rc;
     if (is_self)
         names = self;
-    rc = chempi_local_query(&c->ch, names && *names ? names : NULL, &c->pool,
-                            list, count, &c->err);
+    rc = chempi_local_query(&c->ch, names && *names ? names : NULL,
+                            c->with_memory, &c->pool, list, count, &c->err);
     if (!rc && *count)
         qsort(*list, *count, sizeof(**list), compare_nodes);
     return rc;
@@ -100,6 +105,17 @@ static int show_nodes(struct ctl *c, char **names, bool is_self)
                s->load / 100.0, s->pid, s->version);
     }
     return status;
+}
+
+static int show_budgets(struct ctl *c, char **names)
+{
+    struct chempi_status *list;
+    uint32_t count;
+
+    c->with_memory = true;
+    if (ask(c, names, false, &list, &count))
+        return fail(c);
+    return chempi_budgets_print(stdout, list, count, c->is_json);
 }
 
 static bool was_shown(const struct chempi_status *list, uint32_t node,
@@ -175,7 +191,7 @@ static int kill_job(struct ctl *c, const char *id)
 
     if (strlen(id) >= CHEMPI_JOB_ID_MAX)
         return misuse("too long a job name");
-    if (ask(c, NULL, false, &list, &count))
+    if (ask(c, NULL, c->with_memory, &list, &count))
         return fail(c);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
@@ -220,6 +236,10 @@ static int run(struct ctl *c, char **words)
 {
     const char *what = words[0];
 
+    if (strcmp(what, "budgets") == 0)
+        return show_budgets(c, words + 1);
+    if (c->is_json)
+        return misuse("--json is for budgets");
     if (strcmp(what, "nodes") == 0)
         return show_nodes(c, words + 1, false);
     if (strcmp(what, "jobs") == 0)
@@ -243,6 +263,7 @@ int main(int argc, char **argv)
     static const struct option options[] = {
         {"dir", required_argument, NULL, 'd'},
         {"via", required_argument, NULL, 'v'},
+        {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -263,6 +284,7 @@ int main(int argc, char **argv)
             return misuse("unknown option");
         c.dir = o == 'd' ? optarg : c.dir;
         c.via = o == 'v' ? optarg : c.via;
+        c.is_json |= o == 'j';
     }
     if (optind == argc)
         return misuse("no command");

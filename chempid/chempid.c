@@ -30,6 +30,8 @@ static const char usage[] =
     "  --join ADDR        learn the nodes from this daemon\n"
     "  --tables DIR       directory of connection tables (mdconfig)\n"
     "  --slots N          ranks that this node takes well (processors)\n"
+    "  --registrable SIZE memory that the ranks of this node may register,\n"
+    "                     bytes, or with K, M, G (half of the memory)\n"
     "  --background       return when the daemon serves\n"
     "  --verbose          log what is done, too\n"
     "  --help, --version\n";
@@ -43,6 +45,7 @@ enum {
     OPT_JOIN,
     OPT_TABLES,
     OPT_SLOTS,
+    OPT_REGISTRABLE,
     OPT_BACKGROUND,
     OPT_VERBOSE,
     OPT_HELP,
@@ -58,6 +61,7 @@ static const struct option options[] = {
     {"join", required_argument, NULL, OPT_JOIN},
     {"tables", required_argument, NULL, OPT_TABLES},
     {"slots", required_argument, NULL, OPT_SLOTS},
+    {"registrable", required_argument, NULL, OPT_REGISTRABLE},
     {"background", no_argument, NULL, OPT_BACKGROUND},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
@@ -101,6 +105,31 @@ static int parse_slots(const char *text, uint32_t *out)
     return 0;
 }
 
+/* Not 0: that would be no daemon's wish. */
+static int parse_size(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMG";
+    const char *unit;
+    char *end;
+    unsigned long long v;
+    unsigned shift = 0;
+
+    errno = 0;
+    v = strtoull(text, &end, 10);
+    unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (errno || end == text || *end || *text == '-' || v == 0 ||
+        v > UINT64_MAX >> 1 >> shift)
+        return fail("--registrable: expected bytes, perhaps with K, M or G, "
+                    "not ",
+                    text);
+    *out = v << shift;
+    return 0;
+}
+
 static void take_option(struct chempi_daemon_options *opt, int c,
                         const char *text, enum chempi_log_level *level)
 {
@@ -132,6 +161,8 @@ static int parse(struct chempi_daemon_options *opt,
         if (c == '?')
             return fail("see chempid --help", "");
         if (c == OPT_SLOTS && parse_slots(optarg, &opt->slots))
+            return 2;
+        if (c == OPT_REGISTRABLE && parse_size(optarg, &opt->registrable))
             return 2;
         take_option(opt, c, optarg, level);
     }

@@ -218,7 +218,8 @@ static int plan_remote(const struct chempi_options *opt,
     uint32_t count = 0;
     uint32_t chosen = 0;
     int status = CHEMPI_EXIT_FAILURE;
-    int rc = chempi_local_query(ch, opt->names, &pool, &list, &count, err);
+    int rc =
+        chempi_local_query(ch, opt->names, false, &pool, &list, &count, err);
 
     if (!rc) {
         nodes = chempi_pool_array(&pool, count, sizeof(*nodes));

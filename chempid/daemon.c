@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/grants.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -594,6 +595,8 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     d->loop = rc ? NULL : ev_loop_new(EVFLAG_AUTO);
     if (!rc && !d->loop)
         rc = chempi_err_set(err, -ENOMEM, "no event loop");
+    if (!rc)
+        chempi_grants_init(d);
     rc = rc ? rc : watch_signals(d, err);
     rc = rc ? rc : load_key(d, err);
     rc = rc ? rc : make_directory(d, err);
@@ -620,6 +623,7 @@ static void tear_down(struct chempi_daemon *d)
     d->is_stopping = true;
     chempi_query_fini(d);
     chempi_jobs_fini(d);
+    chempi_grants_fini(d);
     if (d->conns.arg)
         chempi_conns_fini(&d->conns);
     chempi_keeper_stop(&d->keeper); /* D4 */

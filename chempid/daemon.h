@@ -17,6 +17,7 @@
 #include <ev.h>
 
 #include "chempid/brood.h"
+#include "chempid/budget.h"
 #include "chempid/conn.h"
 #include "chempid/keeper.h"
 #include "chempid/members.h"
@@ -29,12 +30,13 @@
 struct chempi_daemon_options {
     const char *name;
     const char *dir;
-    const char *tables;  /* directory of connection tables, or NULL */
-    const char *listen;  /* address, or NULL: no TCP */
-    const char *key;     /* file, or NULL */
-    const char *cluster; /* file, or NULL */
-    const char *join;    /* address of a daemon, or NULL */
-    uint32_t slots;      /* 0: processors of the host */
+    const char *tables;   /* directory of connection tables, or NULL */
+    const char *listen;   /* address, or NULL: no TCP */
+    const char *key;      /* file, or NULL */
+    const char *cluster;  /* file, or NULL */
+    const char *join;     /* address of a daemon, or NULL */
+    uint32_t slots;       /* 0: processors of the host */
+    uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
     bool is_background;
 };
 
@@ -44,6 +46,8 @@ struct chempi_daemon {
     struct chempi_conns conns;
     struct chempi_brood brood;
     struct chempi_keeper keeper;
+    struct chempi_budget budget; /* registrable memory; grants.h */
+    ev_timer budget_timer;
     struct chempi_list jobs;
     uint32_t job_count;
     struct chempi_list queries;
@@ -96,9 +100,10 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
 /* End a job by order of a user. 0, -ESRCH, -EPERM. */
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
                           uint32_t uid);
-/* This node's record; what it points to is in the pool or the daemon. */
-int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
-                       struct chempi_status *out);
+/* This node's record, if asked for with shares of memory; what it points to is
+ * in the pool or the daemon. */
+int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
+                       struct chempi_pool *pool, struct chempi_status *out);
 void chempi_jobs_fini(struct chempi_daemon *d);
 
 /* query.c */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/daemon.h"
+#include "chempid/grants.h"
 #include "chempid/hub.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
@@ -30,6 +31,7 @@ struct limb {
     struct chempi_nestling nestling; /* used when conn is NULL and it runs */
     struct chempi_conn *conn;        /* a daemon */
     bool is_supervisor;
+    struct chempi_grant grant; /* of the ranks here */
 };
 
 struct job {
@@ -82,6 +84,8 @@ static const struct chempi_hub_ops hub_ops = {.up = send_up, .down = send_down};
 
 static void destroy(struct job *j)
 {
+    for (uint32_t i = 0; i < LIMBS_MAX; i++)
+        chempi_grants_close(&j->limbs[i].grant);
     chempi_list_remove(&j->entry);
     j->daemon->job_count--;
     chempi_hub_fini(&j->hub);
@@ -110,6 +114,8 @@ static int take_nestling(void *arg, const struct chempi_frame *frame,
 {
     struct limb *limb = arg;
 
+    if (frame->type == CHEMPI_MSG_HOLDS)
+        return chempi_grants_take(&limb->grant, frame, err);
     if (frame->type == CHEMPI_MSG_GONE) /* ours to say */
         return chempi_err_set(err, -EBADMSG, "a message out of place");
     return chempi_hub_take(&limb->job->hub, child_of(limb), frame, err);
@@ -121,6 +127,7 @@ static void nestling_ended(void *arg, const char *text)
     struct job *j = limb->job;
 
     limb->is_supervisor = false;
+    chempi_grants_close(&limb->grant); /* B1: no rank is left */
     if (j->hub.children[child_of(limb)].done)
         chempi_hub_leave(&j->hub, child_of(limb));
     else
@@ -156,12 +163,17 @@ static void start_here(struct job *j, uint32_t node)
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
     if (!rc)
+        j->spec.memory_share = chempi_grants_open(d, &limb->grant, &j->spec,
+                                                  node, &limb->nestling.link);
+    if (!rc)
         rc = chempi_brood_start(&d->brood, &limb->nestling, d->loop, &j->spec,
                                 node, &err);
-    if (rc)
+    if (rc) {
+        chempi_grants_close(&limb->grant);
         chempi_hub_lose(&j->hub, child, err.text);
-    else
+    } else {
         limb->is_supervisor = true;
+    }
 }
 
 /* ---- daemons below ------------------------------------------------------- */
@@ -417,8 +429,8 @@ static uint32_t local_size(const struct job *j)
     return 0;
 }
 
-int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
-                       struct chempi_status *out)
+int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
+                       struct chempi_pool *pool, struct chempi_status *out)
 {
     *out = (struct chempi_status){
         .node = d->opt->name,
@@ -445,7 +457,7 @@ int chempi_jobs_status(struct chempi_daemon *d, struct chempi_pool *pool,
         };
         out->busy += local_size(j);
     }
-    return 0;
+    return chempi_grants_status(d, with_memory, pool, out);
 }
 
 void chempi_jobs_fini(struct chempi_daemon *d)

@@ -217,7 +217,7 @@ int chempi_local_open(struct chempi_channel *ch, const char *dir,
 }
 
 static int send_query(struct chempi_channel *ch, char *const *names,
-                      struct chempi_err *err)
+                      bool with_memory, struct chempi_err *err)
 {
     struct chempi_writer *w = chempi_channel_begin(ch, CHEMPI_MSG_QUERY, 1);
     uint32_t n = 0;
@@ -228,20 +228,22 @@ static int send_query(struct chempi_channel *ch, char *const *names,
     chempi_wire_put_u32(w, n);
     for (uint32_t i = 0; i < n; i++)
         chempi_wire_put_str(w, names[i]);
+    chempi_wire_put_u32(w, with_memory);
     rc = chempi_channel_end(ch);
     return rc ? fail(err, rc) : 0;
 }
 
 int chempi_local_query(struct chempi_channel *ch, char *const *names,
-                       struct chempi_pool *pool, struct chempi_status **out,
-                       uint32_t *count, struct chempi_err *err)
+                       bool with_memory, struct chempi_pool *pool,
+                       struct chempi_status **out, uint32_t *count,
+                       struct chempi_err *err)
 {
     struct chempi_status *list = NULL;
     struct chempi_frame frame;
     struct chempi_reader r;
     uint32_t n = 0;
     uint32_t cap = 0;
-    int rc = send_query(ch, names, err);
+    int rc = send_query(ch, names, with_memory, err);
 
     rc = rc ? rc : chempi_local_await(ch, CHEMPI_MSG_STATUS, &frame, err);
     if (rc)

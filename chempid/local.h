@@ -6,6 +6,7 @@
 #ifndef CHEMPI_CHEMPID_LOCAL_H
 #define CHEMPI_CHEMPID_LOCAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "chempid/pool.h"
@@ -32,11 +33,12 @@ int chempi_local_open(struct chempi_channel *ch, const char *dir,
 int chempi_local_await(struct chempi_channel *ch, uint16_t type,
                        struct chempi_frame *out, struct chempi_err *err);
 
-/* Ask for the state of nodes (names ends with NULL; NULL: all). The answers
- * are in the pool. */
+/* Ask for the state of nodes (names ends with NULL; NULL: all), perhaps with
+ * shares of memory. The answers are in the pool. */
 int chempi_local_query(struct chempi_channel *ch, char *const *names,
-                       struct chempi_pool *pool, struct chempi_status **out,
-                       uint32_t *count, struct chempi_err *err);
+                       bool with_memory, struct chempi_pool *pool,
+                       struct chempi_status **out, uint32_t *count,
+                       struct chempi_err *err);
 
 /* Send what is queued. */
 int chempi_local_flush(struct chempi_channel *ch, struct chempi_err *err);

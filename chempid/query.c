@@ -35,6 +35,7 @@ struct query {
     struct piece pieces[CHEMPI_DAEMON_FANOUT];
     uint32_t piece_count;
     struct chempi_writer answer;
+    bool with_memory;
 };
 
 static void destroy(struct query *q)
@@ -59,7 +60,7 @@ static void add_self(struct query *q)
 {
     struct chempi_status s;
 
-    if (chempi_jobs_status(q->daemon, &q->pool, &s))
+    if (chempi_jobs_status(q->daemon, q->with_memory, &q->pool, &s))
         add_error(q, q->daemon->opt->name, "out of memory");
     else
         chempi_status_write(&q->answer, &s);
@@ -86,6 +87,7 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
         chempi_wire_put_u32(w, p->end - p->first);
         for (uint32_t i = p->first; i < p->end; i++)
             chempi_wire_put_str(w, q->names[i]);
+        chempi_wire_put_u32(w, q->with_memory);
         chempi_link_end(&conn->link);
         return;
     }
@@ -128,6 +130,7 @@ static int read_names(struct query *q, const struct chempi_members *known,
         if (!q->names[q->name_count++])
             return -ENOMEM;
     }
+    q->with_memory = chempi_wire_get_u32(&r) != 0;
     if (!chempi_wire_is_done(&r))
         return -EBADMSG;
     if (n)

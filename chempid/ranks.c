@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/budget.h"
 #include "common/base/sys.h"
 
 /* The ends of what connects a rank and its supervisor. */
@@ -206,6 +207,7 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, (uint32_t)s->share.table_fd);
     for (uint32_t i = 0; i < local_size; i++)
         chempi_wire_put_u32(w, (uint32_t)s->share.wake_fds[i]);
+    chempi_wire_put_u64(w, spec->memory_share);
 }
 
 /* ---- messages ------------------------------------------------------------ */
@@ -284,6 +286,24 @@ static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
     return 0;
 }
 
+/* For the daemon, which divides the node's memory; it judges the numbers. */
+static int take_memory(struct chempi_rank *rank,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct chempi_super *s = rank->super;
+    struct chempi_writer *w;
+
+    if (frame->len != CHEMPI_MEMORY_BYTES)
+        return bad(err, "report of memory");
+    if (s->spec->memory_share == CHEMPI_BUDGET_NONE)
+        return 0;
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_HOLDS, s->spec->job);
+    chempi_wire_put_u32(w, rank->local);
+    chempi_wire_put_raw(w, frame->data, frame->len);
+    chempi_link_end(&s->up);
+    return 0;
+}
+
 /* In turns, and as often as the process likes (sessions). */
 static int take_phase(struct chempi_rank *rank, uint16_t type,
                       const struct chempi_reader *r, struct chempi_err *err)
@@ -344,6 +364,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_abort(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         return take_report(rank, &r, err);
+    case CHEMPI_MSG_MEMORY:
+        return take_memory(rank, frame, err);
     case CHEMPI_MSG_WORLD:
         if (!chempi_wire_is_done(&r))
             return bad(err, "world");

@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "chempid/budget.h"
 #include "common/control/msg.h"
 
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
@@ -17,6 +18,7 @@ int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
     uint8_t bytes[sizeof(spec->job) + sizeof(spec->secret)];
 
     memset(spec, 0, sizeof(*spec));
+    spec->memory_share = CHEMPI_BUDGET_NONE;
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         return chempi_err_set(err, -EIO, "the kernel gives no random bytes");
     memcpy(&spec->job, bytes, sizeof(spec->job));
@@ -262,6 +264,7 @@ static void read_head(struct chempi_spec *spec, struct chempi_reader *r)
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
 {
     memset(spec, 0, sizeof(*spec));
+    spec->memory_share = CHEMPI_BUDGET_NONE;
     read_head(spec, r);
     if (!r->is_bad)
         read_nodes(spec, r);

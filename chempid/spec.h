@@ -57,6 +57,8 @@ struct chempi_spec {
     uint32_t stdin_rank; /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;       /* enum chempi_bind */
     bool want_stats;
+    uint64_t memory_share; /* of each rank here, bytes (budget.h); each
+                              daemon's own, not sent with the others */
 };
 
 /* An empty description with a fresh random job number, id and secret. */

@@ -11,6 +11,26 @@
 #include "chempid/spec.h"
 #include "common/control/msg.h"
 
+static void write_memory(struct chempi_writer *w, const struct chempi_status *s)
+{
+    chempi_wire_put_u64(w, s->memory);
+    chempi_wire_put_u64(w, s->memory_granted);
+    chempi_wire_put_u32(w, s->grant_count);
+    for (uint32_t i = 0; i < s->grant_count; i++) {
+        const struct chempi_status_grant *g = &s->grants[i];
+
+        chempi_wire_put_str(w, g->job);
+        chempi_wire_put_u32(w, g->rank);
+        chempi_wire_put_u64(w, g->granted);
+        chempi_wire_put_u64(w, g->ordered);
+        chempi_wire_put_u64(w, g->used);
+        chempi_wire_put_u64(w, g->wanted);
+        chempi_wire_put_u64(w, g->degraded);
+        chempi_wire_put_u32(w, g->due_ms);
+        chempi_wire_put_u8(w, g->is_late);
+    }
+}
+
 void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
 {
     chempi_wire_put_str(w, s->node);
@@ -32,6 +52,7 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
         chempi_wire_put_u32(w, s->jobs[i].local);
         chempi_wire_put_str(w, s->jobs[i].program);
     }
+    write_memory(w, s);
 }
 
 static const char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
@@ -67,6 +88,35 @@ static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
     }
 }
 
+static void read_memory(struct chempi_reader *r, struct chempi_pool *pool,
+                        struct chempi_status *s)
+{
+    uint32_t n;
+
+    s->memory = chempi_wire_get_u64(r);
+    s->memory_granted = chempi_wire_get_u64(r);
+    n = chempi_wire_get_count(r, CHEMPI_JOB_RANKS_MAX, 54);
+    s->grants = chempi_pool_array(pool, n, sizeof(*s->grants));
+    if (!s->grants) {
+        r->is_bad = true;
+        return;
+    }
+    s->grant_count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        struct chempi_status_grant *g = &s->grants[i];
+
+        g->job = copy_str(r, pool, CHEMPI_JOB_ID_MAX);
+        g->rank = chempi_wire_get_u32(r);
+        g->granted = chempi_wire_get_u64(r);
+        g->ordered = chempi_wire_get_u64(r);
+        g->used = chempi_wire_get_u64(r);
+        g->wanted = chempi_wire_get_u64(r);
+        g->degraded = chempi_wire_get_u64(r);
+        g->due_ms = chempi_wire_get_u32(r);
+        g->is_late = chempi_wire_get_u8(r) != 0;
+    }
+}
+
 void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
                         struct chempi_status *s)
 {
@@ -85,6 +135,8 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->version = copy_str(r, pool, CHEMPI_STATUS_VERSION_MAX);
     s->tables = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
     read_jobs(r, pool, s);
+    if (!r->is_bad)
+        read_memory(r, pool, s);
 }
 
 uint64_t chempi_status_host(void)

@@ -3,11 +3,15 @@
  * What daemons say of their nodes, in STATUS: records, one after the other.
  *   str node, str error; when error is "": u64 host, u32 slots, u32 load in
  *   hundredths, u32 busy, u32 pid, str version, count jobs, jobs x (str id,
- *   u32 uid, u32 size, u32 local, str program)
+ *   u32 uid, u32 size, u32 local, str program), u64 registrable memory, u64
+ *   granted, count grants (0 if not asked for), grants x (str job, u32 rank,
+ *   u64 granted, u64 ordered, u64 used, u64 wanted, u64 degraded, u32 due_ms,
+ *   u8 is late)
  */
 #ifndef CHEMPI_CHEMPID_STATUS_H
 #define CHEMPI_CHEMPID_STATUS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "chempid/pool.h"
@@ -25,6 +29,19 @@ struct chempi_status_job {
     const char *program;
 };
 
+/* What a rank may register (budget.h). */
+struct chempi_status_grant {
+    const char *job;
+    uint32_t rank;
+    uint64_t granted;
+    uint64_t ordered; /* < granted: that much it shall keep */
+    uint64_t used;
+    uint64_t wanted;
+    uint64_t degraded; /* transfers */
+    uint32_t due_ms;
+    bool is_late;
+};
+
 struct chempi_status {
     const char *node;
     const char *error; /* "" or why nothing else is known */
@@ -37,6 +54,10 @@ struct chempi_status {
     const char *tables; /* directory of its connection tables, or "" */
     uint32_t job_count;
     struct chempi_status_job *jobs;
+    uint64_t memory; /* registrable, bytes; UINT64_MAX: not divided */
+    uint64_t memory_granted;
+    uint32_t grant_count;
+    struct chempi_status_grant *grants;
 };
 
 void chempi_status_write(struct chempi_writer *w,

@@ -343,6 +343,23 @@ static int take_answer(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
+/* To the rank or gateway as it is, but for the first field. */
+static int take_share(struct chempi_super *s, const struct chempi_frame *frame,
+                      struct chempi_err *err)
+{
+    struct chempi_reader r;
+    uint32_t local;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    local = chempi_wire_get_u32(&r);
+    if (frame->len != 4 + 16 ||
+        local >= s->local_size + (s->gateway != NULL))
+        return bad(err, "share of memory");
+    chempi_ranks_send(&s->ranks[local], CHEMPI_MSG_BUDGET, frame->data + 4,
+                      frame->len - 4);
+    return 0;
+}
+
 static int take_signal(struct chempi_super *s, struct chempi_reader *r,
                        struct chempi_err *err)
 {
@@ -471,6 +488,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
             return bad(err, "credit");
         chempi_streams_credit(s, (uint32_t)number);
         return 0;
+    case CHEMPI_MSG_SHARE:
+        return take_share(s, frame, err);
     case CHEMPI_MSG_SIGNAL:
         return take_signal(s, &r, err);
     case CHEMPI_MSG_KILL:

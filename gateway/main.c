@@ -61,9 +61,10 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
 
 static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
 {
-    (void)arg;
-    (void)bytes;
-    (void)deadline_ms;
+    struct gateway *g = arg;
+
+    (void)deadline_ms; /* what is not in use goes at once */
+    chempi_memory_set_share(g->services.memory, bytes);
 }
 
 static const struct chempi_client_events events = {

@@ -33,6 +33,17 @@ static int open_table(struct gateway *g, struct chempi_err *err)
     return chempi_table_open(g->table_data, g->table_len, &g->table, err);
 }
 
+/* A lost supervisor is noticed when its notices are read. */
+static void tell_memory(void *arg)
+{
+    struct gateway *g = arg;
+    struct chempi_memory_state state;
+
+    chempi_memory_state(g->services.memory, &state);
+    (void)chempi_client_memory(g->client, state.held, state.used, state.wanted,
+                               state.degraded);
+}
+
 static int open_services(struct gateway *g, struct chempi_err *err)
 {
     const struct chempi_job *job = g->job;
@@ -64,7 +75,13 @@ static int open_services(struct gateway *g, struct chempi_err *err)
     s->is_wake_registered =
         !chempi_region_is_fenced(s->region) && chempi_wake_register();
     rc = chempi_pollset_create(&s->pollset);
-    return rc ? chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc)) : 0;
+    if (rc)
+        return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
+    rc = chempi_memory_create(job->memory_share, &s->memory);
+    if (rc)
+        return chempi_err_set(err, rc, "out of memory");
+    chempi_memory_on_change(s->memory, tell_memory, g);
+    return 0;
 }
 
 /* ---- devices ------------------------------------------------------------ */
@@ -151,7 +168,10 @@ int gateway_start(struct gateway *g, struct chempi_err *err)
     if (!rc && chempi_hop_open(&g->hop, &g->services, g->devices,
                                &g->device_count, &gateway_hop_ops, g))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
-    return rc ? rc : open_devices(g, err);
+    rc = rc ? rc : open_devices(g, err);
+    if (!rc)
+        tell_memory(g);
+    return rc;
 }
 
 void gateway_stop(struct gateway *g)
@@ -161,6 +181,7 @@ void gateway_stop(struct gateway *g)
     g->device_count = 0;
     chempi_hop_close(&g->hop);
     gateway_flows_fini(&g->flows);
+    chempi_memory_destroy(g->services.memory);
     chempi_pollset_destroy(g->services.pollset);
     chempi_region_close(g->services.region);
     chempi_table_close(g->table);

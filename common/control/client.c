@@ -35,7 +35,8 @@ struct chempi_client {
     uint32_t *local_rank_of_rank;
     char **node_names; /* one block: pointers, then the names */
     int *wake_fds;
-    uint64_t fences; /* number of the last fence entered */
+    uint64_t fences;       /* number of the last fence entered */
+    uint32_t share_serial; /* of the last BUDGET delivered */
 };
 
 static int number_in_env(const char *text, int *out)
@@ -186,6 +187,7 @@ static int parse_wake(struct chempi_client *c, struct chempi_reader *r)
     for (uint32_t i = 0; i < n; i++)
         c->wake_fds[i] = (int)chempi_wire_get_u32(r);
     c->job.wake_fds = c->wake_fds;
+    c->job.memory_share = chempi_wire_get_u64(r);
     return 0;
 }
 
@@ -432,6 +434,22 @@ int chempi_client_care(struct chempi_client *c, bool cares)
     return push(c);
 }
 
+int chempi_client_memory(struct chempi_client *c, uint64_t held, uint64_t used,
+                         uint64_t wanted, uint64_t degraded)
+{
+    struct chempi_writer *w;
+
+    if (c->job.memory_share == UINT64_MAX)
+        return 0;
+    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_MEMORY, 0);
+    chempi_wire_put_u32(w, c->share_serial);
+    chempi_wire_put_u64(w, held);
+    chempi_wire_put_u64(w, used);
+    chempi_wire_put_u64(w, wanted);
+    chempi_wire_put_u64(w, degraded);
+    return push(c);
+}
+
 int chempi_client_report(struct chempi_client *c, const char *text, size_t len)
 {
     struct chempi_writer *w;
@@ -503,13 +521,13 @@ static int dispatch_lost(const struct chempi_client *c, struct chempi_reader *r,
     return 0;
 }
 
-static int dispatch(const struct chempi_client *c,
-                    const struct chempi_frame *frame,
+static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
                     const struct chempi_client_events *ev, void *arg)
 {
     struct chempi_reader r;
     uint64_t number;
     uint32_t limit_ms;
+    uint32_t serial;
 
     chempi_wire_read(&r, frame->data, frame->len);
     switch (frame->type) {
@@ -526,8 +544,10 @@ static int dispatch(const struct chempi_client *c,
     case CHEMPI_MSG_BUDGET:
         number = chempi_wire_get_u64(&r);
         limit_ms = chempi_wire_get_u32(&r);
+        serial = chempi_wire_get_u32(&r);
         if (!chempi_wire_is_done(&r))
             return -EBADMSG;
+        c->share_serial = serial;
         ev->budget(arg, number, limit_ms);
         return 0;
     default:

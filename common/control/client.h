@@ -49,6 +49,8 @@ struct chempi_job {
                                header and wake lines are set up and reserved */
     int table_fd;           /* sealed connection table; -1: none */
     const int *wake_fds;    /* [local_size] eventfds, inherited, nonblocking */
+    uint64_t memory_share;  /* bytes that this rank may register before it has
+                               asked; UINT64_MAX: nobody divides them */
 };
 
 struct chempi_client;
@@ -64,7 +66,9 @@ struct chempi_client_events {
      * ended by the supervisor; text is the sentence for the user. Or a gateway
      * is (rank >= size): the job goes on if it can. */
     void (*rank_lost)(void *arg, uint32_t rank, const char *text);
-    /* This node's share of registrable memory changed (scivia). */
+    /* This rank's share of registrable memory is now so many bytes. What
+     * is held beyond should be given back in deadline_ms (0: nothing is due);
+     * answered by chempi_client_memory(). */
     void (*budget)(void *arg, uint64_t bytes, uint32_t deadline_ms);
 };
 
@@ -121,6 +125,13 @@ int chempi_client_need_world(struct chempi_client *client);
 /* Does this process want to act on the loss of another one before the job
  * ends? At first not. 0 or -errno. */
 int chempi_client_care(struct chempi_client *client, bool cares);
+
+/* Say how much memory is registered here. held: bytes that still count as
+ * this rank's, at least what is used; wanted: bytes it would use at most;
+ * degraded: transfers that took a slower way for lack of them. Refers to the
+ * last share that was delivered. Nothing is sent when nobody divides. */
+int chempi_client_memory(struct chempi_client *client, uint64_t held,
+                         uint64_t used, uint64_t wanted, uint64_t degraded);
 
 /* Hand in lines of traffic counters for chempirun --stats (text, one record
  * a line, see chempirun(1)). */

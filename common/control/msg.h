@@ -25,28 +25,33 @@
 #define CHEMPI_RANK_IN_MAX (2u << 20)     /* payload: rank to supervisor */
 #define CHEMPI_RANK_OUT_MAX (32u << 20)   /* payload: supervisor to rank */
 #define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
+#define CHEMPI_MEMORY_BYTES 36u           /* payload of MEMORY */
 #define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
 
 enum chempi_msg {
     /* rank -> supervisor */
-    CHEMPI_MSG_HELLO = 1,  /* u32 version, u32 pid */
-    CHEMPI_MSG_PUT = 2,    /* str key, blob value */
-    CHEMPI_MSG_GET = 3,    /* u32 rank, str key */
-    CHEMPI_MSG_FENCE = 4,  /* u64 number, from 1 */
-    CHEMPI_MSG_INIT = 5,   /* - */
-    CHEMPI_MSG_FINAL = 6,  /* - */
-    CHEMPI_MSG_ABORT = 7,  /* u32 exit code, str text */
-    CHEMPI_MSG_REPORT = 8, /* blob text */
-    CHEMPI_MSG_WORLD = 13, /* - ; it needs all ranks: MPI_Init */
-    CHEMPI_MSG_CARE = 12,  /* u8 1: tell it of a lost process and give it time
-                              to act before the job ends; 0: no more */
+    CHEMPI_MSG_HELLO = 1,   /* u32 version, u32 pid */
+    CHEMPI_MSG_PUT = 2,     /* str key, blob value */
+    CHEMPI_MSG_GET = 3,     /* u32 rank, str key */
+    CHEMPI_MSG_FENCE = 4,   /* u64 number, from 1 */
+    CHEMPI_MSG_INIT = 5,    /* - */
+    CHEMPI_MSG_FINAL = 6,   /* - */
+    CHEMPI_MSG_ABORT = 7,   /* u32 exit code, str text */
+    CHEMPI_MSG_REPORT = 8,  /* blob text */
+    CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
+    CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
+                               to act before the job ends; 0: no more */
+    CHEMPI_MSG_MEMORY = 14, /* u32 serial of the last BUDGET, u64 held, u64
+                               used, u64 wanted, u64 degraded: registered
+                               memory in bytes, and transfers (chempid/
+                               budget.h) */
 
     /* supervisor -> rank */
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */
     CHEMPI_MSG_GOT = 17,     /* u32 rank, str key, blob value */
     CHEMPI_MSG_FENCED = 18,  /* u64 number */
     CHEMPI_MSG_LOST = 19,    /* u32 rank or gateway, str text */
-    CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms */
+    CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms, u32 serial */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
@@ -77,6 +82,10 @@ enum chempi_msg {
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* a gateway is gone: u32 process, str text */
 
+    /* between a daemon and its node's supervisor of a job */
+    CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */
+    CHEMPI_MSG_HOLDS = 71, /* supervisor: u32 local rank, then as MEMORY */
+
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */
     CHEMPI_MSG_ANSWER = 61, /* u32 to node, u32 rank, str key, blob value */
@@ -84,7 +93,8 @@ enum chempi_msg {
     /* between daemons and their clients */
     CHEMPI_MSG_GREET = 80,   /* u32 version, str node or "" */
     CHEMPI_MSG_QUERY = 81,   /* frame.job: the question's number; count n,
-                                n x str node; none: all that are known */
+                                n x str node; none: all that are known;
+                                u32 1: with shares of memory, or 0 */
     CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
                                 chempid/status.h */
     CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */

@@ -142,7 +142,7 @@ static int open_services(struct chempi_err *err)
     rc = chempi_pollset_create(&s->pollset);
     if (rc)
         return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
-    rc = chempi_memory_create(CHEMPI_MEMORY_UNLIMITED, &s->memory);
+    rc = chempi_memory_create(job->memory_share, &s->memory);
     if (rc)
         return chempi_err_set(err, rc, "out of memory");
     return 0;
@@ -182,7 +182,11 @@ static int open_watch(struct chempi_err *err)
 
 static int open_conn(void)
 {
-    return chempi_conn_open(&chempi_engine_sink);
+    int rc = chempi_conn_open(&chempi_engine_sink);
+
+    if (rc == MPI_SUCCESS)
+        chempi_daemon_tell_memory();
+    return rc;
 }
 
 static int open_comm(void)

@@ -26,7 +26,8 @@ static struct {
     char why[256];
     struct chempi_poll_item item;
     bool is_watched;
-    bool cares; /* what the supervisor knows */
+    struct chempi_memory_state memory; /* as told last */
+    bool cares;                        /* what the supervisor knows */
     uint32_t zero;
     int no_fd;
     const char *name;
@@ -53,6 +54,7 @@ static int open_alone(void)
         .region_fd = -1,
         .table_fd = -1,
         .wake_fds = &self.no_fd,
+        .memory_share = CHEMPI_MEMORY_UNLIMITED,
     };
     chempi_ctx.job = &self.alone;
     return 0;
@@ -89,12 +91,45 @@ static void notice_ready(struct chempi_poll_item *item, uint32_t events)
     chempi_daemon_poll();
 }
 
+/* A lost supervisor is noticed when its notices are read. */
+static void report_memory(void *arg)
+{
+    struct chempi_memory_state state;
+
+    (void)arg;
+    if (!chempi_ctx.client)
+        return;
+    chempi_memory_state(chempi_ctx.services.memory, &state);
+    self.memory = state;
+    (void)chempi_client_memory(chempi_ctx.client, state.held, state.used,
+                               state.wanted, state.degraded);
+}
+
+/* Before this process sleeps: small changes are told, too. */
+static void tell_memory(void)
+{
+    struct chempi_memory_state state;
+
+    if (!self.is_watched)
+        return;
+    chempi_memory_state(chempi_ctx.services.memory, &state);
+    if (state.used != self.memory.used ||
+        state.degraded != self.memory.degraded)
+        report_memory(NULL);
+}
+
+void chempi_daemon_tell_memory(void)
+{
+    report_memory(NULL);
+}
+
 int chempi_daemon_watch(void)
 {
     int rc;
 
     if (!chempi_ctx.client)
         return 0;
+    chempi_memory_on_change(chempi_ctx.services.memory, report_memory, NULL);
     self.item.fd = chempi_client_fd(chempi_ctx.client);
     self.item.ready = notice_ready;
     rc = chempi_pollset_add(chempi_ctx.services.pollset, &self.item, EPOLLIN);
@@ -123,9 +158,9 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
 
 static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
 {
-    (void)arg; /* no open device registers memory */
-    (void)bytes;
-    (void)deadline_ms;
+    (void)arg;
+    (void)deadline_ms; /* what is not in use goes at once */
+    chempi_memory_set_share(chempi_ctx.services.memory, bytes);
 }
 
 static const struct chempi_client_events events = {
@@ -139,6 +174,7 @@ void chempi_daemon_poll(void)
 {
     struct chempi_err err = {0};
 
+    tell_memory();
     if (chempi_ctx.client &&
         chempi_client_progress(chempi_ctx.client, &events, NULL, &err) < 0) {
         chempi_client_close(chempi_ctx.client);

@@ -14,6 +14,11 @@
  *   child              leave a process behind in a session of its own
  *   report T           hand in a line of counters
  *   stop FILE          create FILE, then hang
+ *   memory W U         say: W bytes are wanted, U used (at most the share)
+ *   share B            wait until the share is B bytes
+ *   obey               from now on keep to the share, and print it as it comes
+ *   deaf               hear no more
+ *   misreport          say something malformed of memory
  */
 #define _GNU_SOURCE /* setsid and friends */
 #include <errno.h>
@@ -28,7 +33,9 @@
 #include <unistd.h>
 
 #include "common/base/wake.h"
+#include "common/control/channel.h"
 #include "common/control/client.h"
+#include "common/control/msg.h"
 
 static struct chempi_client *client;
 static struct {
@@ -37,6 +44,10 @@ static struct {
     char value[CHEMPI_KVS_VALUE_MAX + 1];
     size_t len;
     int has_value;
+    uint64_t share;
+    uint64_t used;
+    uint64_t wanted;
+    int obeys;
 } seen;
 
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
@@ -64,11 +75,27 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
     (void)fflush(stdout);
 }
 
+static void tell_memory(void)
+{
+    uint64_t held = seen.share < seen.wanted ? seen.share : seen.wanted;
+
+    seen.share = held;
+    if (chempi_client_memory(client, held > seen.used ? held : seen.used,
+                             seen.used, seen.wanted, 0) < 0)
+        exit(9);
+}
+
 static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
 {
     (void)arg;
-    (void)bytes;
-    (void)deadline_ms;
+    seen.share = bytes;
+    if (!seen.obeys)
+        return;
+    seen.used = bytes < seen.wanted ? bytes : seen.wanted;
+    printf("share %llu%s\n", (unsigned long long)bytes,
+           deadline_ms ? " soon" : "");
+    (void)fflush(stdout);
+    tell_memory();
 }
 
 static const struct chempi_client_events events = {
@@ -132,6 +159,22 @@ static void garbage(void)
     static const char bytes[] = "GET / HTTP/1.0\r\nHost: somewhere\r\n\r\n";
 
     if (write(chempi_client_fd(client), bytes, sizeof(bytes)) < 0)
+        check(-errno, "write");
+}
+
+static void misreport(void)
+{
+    /* A frame of type MEMORY with nothing in it. */
+    static const uint8_t frame[16] = {0,
+                                      0,
+                                      0,
+                                      0,
+                                      CHEMPI_MSG_MEMORY,
+                                      0,
+                                      CHEMPI_FRAME_MAGIC & 0xff,
+                                      CHEMPI_FRAME_MAGIC >> 8};
+
+    if (write(chempi_client_fd(client), frame, sizeof(frame)) < 0)
         check(-errno, "write");
 }
 
@@ -220,6 +263,24 @@ static char **act(char **a)
     } else if (strcmp(verb, "report") == 0) {
         check(chempi_client_report(client, a[0], strlen(a[0])), verb);
         a++;
+    } else if (strcmp(verb, "memory") == 0) {
+        seen.wanted = strtoull(a[0], NULL, 10);
+        seen.used = strtoull(a[1], NULL, 10);
+        if (seen.used > seen.share)
+            seen.used = seen.share;
+        tell_memory();
+        a += 2;
+    } else if (strcmp(verb, "share") == 0) {
+        while (seen.share != strtoull(*a, NULL, 10))
+            wait_for_news();
+        a++;
+    } else if (strcmp(verb, "obey") == 0) {
+        seen.obeys = 1;
+    } else if (strcmp(verb, "misreport") == 0) {
+        misreport();
+    } else if (strcmp(verb, "deaf") == 0) {
+        for (;;)
+            (void)pause();
     } else if (strcmp(verb, "stop") == 0) {
         create(*a++);
         for (;;)
@@ -246,6 +307,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "rank: %s\n", err.text);
         return 9;
     }
+    seen.share = chempi_client_job(client)->memory_share;
     for (char **a = argv + 1; *a;)
         a = act(a);
     check(chempi_client_flush(client, 5000), "flush");

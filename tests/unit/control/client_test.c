@@ -78,6 +78,7 @@ static void send_welcome(void)
     chempi_wire_put_u32(w, UINT32_MAX);
     for (uint32_t i = 0; i < welcome.local_size; i++)
         chempi_wire_put_u32(w, fd);
+    chempi_wire_put_u64(w, 1u << 20); /* memory */
     w->len -= welcome.cut;
     cr_assert_eq(chempi_channel_end(&super), 0);
     cr_assert_eq(chempi_channel_flush(&super), 0);
@@ -283,9 +284,20 @@ Test(client, questions_and_answers_pass)
     chempi_wire_clear(&w);
     chempi_wire_put_u64(&w, 4096);
     chempi_wire_put_u32(&w, 7);
+    chempi_wire_put_u32(&w, 3); /* serial */
     cr_assert_eq(answer(CHEMPI_MSG_BUDGET, &w), 1);
     cr_assert_eq(seen.number, 4096);
     chempi_wire_clear(&w);
+    /* What is said of memory refers to that share. */
+    cr_assert_eq(chempi_client_memory(client, 4096, 100, 8192, 2), 0);
+    f = take(CHEMPI_MSG_MEMORY);
+    cr_assert_eq(f.len, CHEMPI_MEMORY_BYTES);
+    chempi_wire_read(&r, f.data, f.len);
+    cr_assert_eq(chempi_wire_get_u32(&r), 3);
+    cr_assert_eq(chempi_wire_get_u64(&r), 4096);
+    cr_assert_eq(chempi_wire_get_u64(&r), 100);
+    cr_assert_eq(chempi_wire_get_u64(&r), 8192);
+    cr_assert_eq(chempi_wire_get_u64(&r), 2);
 }
 
 Test(client, a_malformed_notice_is_a_lost_supervisor)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The registrable memory of a node, divided among the ranks of the jobs on it.
+ * Jobs have equal parts, and ranks of a job; who asks for less leaves the rest
+ * to the others.
+ *
+ *   M1  what is granted to all ranks together never exceeds the total: a rank
+ *       gets only what is free, so a new job gets what others have given back
+ *   M2  a grant counts until its rank has reported, in answer to the last
+ *       order, that it holds no more than the smaller amount
+ *   M3  at most one shrinking order is open per rank, with one deadline
+ *
+ * A rank that has not given back by its deadline keeps what it holds, and is
+ * named in the log once: registered memory that a transfer uses cannot be
+ * taken, and a rank that computes does not hear. The others go on with what is
+ * free (their library then copies more), and get the rest when it comes.
+ *
+ * No input or output in here: orders leave through a callback. See
+ * doc/daemon.md.
+ */
+#ifndef CHEMPI_CHEMPID_BUDGET_H
+#define CHEMPI_CHEMPID_BUDGET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+
+#define CHEMPI_BUDGET_NONE UINT64_MAX /* not divided by anybody */
+#define CHEMPI_BUDGET_DEADLINE_MS 1000u
+
+/* What a rank says of itself, and the daemon of a rank (MEMORY, HOLDS). */
+struct chempi_budget_report {
+    uint32_t serial;   /* of the last order it has obeyed or is obeying */
+    uint64_t held;     /* bytes that count as its */
+    uint64_t used;     /* bytes registered */
+    uint64_t wanted;   /* bytes it would register at most */
+    uint64_t degraded; /* transfers that took a slower way for lack of them */
+};
+
+struct chempi_budget_rank {
+    uint32_t world;
+    uint64_t granted; /* bytes that it may hold: M1 */
+    uint64_t ordered; /* bytes it was told; < granted: to be given back */
+    uint64_t limit;   /* bytes that the kernel lets it lock */
+    uint64_t due_ms;  /* when that should be; 0: nothing is due */
+    bool is_late;
+    struct chempi_budget_report last; /* serial: of the last order */
+};
+
+/* A job on this node. */
+struct chempi_budget_job {
+    struct chempi_list entry;
+    struct chempi_budget_rank *ranks;
+    uint32_t rank_count; /* 0: not in the budget */
+    /* Tell local rank `local` its share. */
+    void (*send)(void *arg, uint32_t local, uint64_t bytes,
+                 uint32_t deadline_ms, uint32_t serial);
+    void (*late)(void *arg, const struct chempi_budget_rank *rank);
+    void *arg;
+};
+
+struct chempi_budget {
+    uint64_t total; /* bytes, or CHEMPI_BUDGET_NONE */
+    struct chempi_list jobs;
+};
+
+void chempi_budget_init(struct chempi_budget *budget, uint64_t total);
+
+/* What a node may register when nobody says: half of its memory, bytes. */
+uint64_t chempi_budget_default(void);
+/* What the kernel lets a process of this user lock, bytes. */
+uint64_t chempi_budget_limit(uint32_t uid);
+
+/*
+ * A job comes: worlds[i] is the process that local rank i is in the world.
+ * send, late and arg are set by the caller. Nobody has anything before it asks
+ * (chempi_budget_take()). 0 or -ENOMEM.
+ */
+int chempi_budget_add(struct chempi_budget *budget,
+                      struct chempi_budget_job *job, const uint32_t *worlds,
+                      uint32_t count, uint64_t limit);
+/* It has ended; its ranks are gone. Harmless when it was not added. */
+void chempi_budget_remove(struct chempi_budget *budget,
+                          struct chempi_budget_job *job, uint64_t now_ms);
+
+/* A rank has reported. Nothing in it is believed that breaks M1. -EINVAL: no
+ * such rank. */
+int chempi_budget_take(struct chempi_budget *budget,
+                       struct chempi_budget_job *job, uint32_t local,
+                       const struct chempi_budget_report *report,
+                       uint64_t now_ms);
+
+/* Look at deadlines. Returns when to look next, 0: no need. */
+uint64_t chempi_budget_tick(struct chempi_budget *budget, uint64_t now_ms);
+
+uint64_t chempi_budget_granted(const struct chempi_budget *budget);
+
+#endif

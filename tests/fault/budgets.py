@@ -1,0 +1,323 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registrable memory shared out among jobs that come, go and die.
+
+    budgets.py CHEMPIRUN CHEMPID CHEMPICTL RANK MDCONFIG REGISTERS [CASE]...
+
+Cases wait for events: a line of output, a word of chempictl, never for a time.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+sys.path.insert(0, os.path.dirname(__file__))
+from jobs import (  # noqa: E402
+    LIMIT_S, MARKS, Cluster, Programs, check, children, comm, expect, jobrun)
+
+CASES = []
+MDCONFIG = REGISTERS = ""
+MIB = 1 << 20
+TOTAL = 64 * MIB
+HUNGRY = ["init", "obey", "memory", str(1 << 40), str(1 << 40)]  # takes all
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def cluster():
+    return Cluster(["n1"], ["--registrable", "64M"])
+
+
+def budgets(c, *args):
+    return json.loads(c.ctl("--json", "budgets", *args))
+
+
+def ranks(c):
+    """What is granted to the ranks of the only node, as chempictl says."""
+    node, = budgets(c)
+    check(node["total"] == TOTAL, node)
+    check(sum(r["granted"] for r in node["ranks"]) == node["granted"], node)
+    check(node["granted"] <= TOTAL, "over-committed:", node)
+    return node["ranks"]
+
+
+def await_ranks(c, is_so, what):
+    end = time.monotonic() + LIMIT_S
+    while True:
+        found = ranks(c)
+        if is_so(found):
+            return found
+        check(time.monotonic() < end, "not seen:", what, found)
+
+
+def is_shared(*parts):
+    """Each has its part and uses it, and nothing is due any more."""
+    def check_it(found):
+        return (sorted(r["granted"] for r in found) == sorted(parts) and
+                all(r["used"] == r["granted"] and r["due_ms"] is None
+                    for r in found))
+    return check_it
+
+
+@case
+def a_job_alone_has_all_and_leaves_it():
+    with cluster() as c:
+        job = c.job("-n", "2", Programs.rank, *HUNGRY, "hang")
+        found = await_ranks(c, is_shared(TOTAL // 2, TOTAL // 2), "halves")
+        check([r["rank"] for r in found] == [0, 1], found)
+        text = c.ctl("budgets")
+        check("64.0M of 64.0M" in text and "32.0M" in text, text)
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+        await_ranks(c, lambda found: not found, "nobody")
+
+
+@case
+def two_jobs_share_and_the_second_gets_what_the_first_gives_back():
+    with cluster() as c:
+        first = c.job("-n", "2", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL // 2, TOTAL // 2), "halves")
+        second = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL // 4, TOTAL // 4, TOTAL // 2),
+                    "new shares")
+        second.await_lines(1)
+        second.process.send_signal(signal.SIGTERM)
+        second.finish()
+        await_ranks(c, is_shared(TOTAL // 2, TOTAL // 2), "halves again")
+        first.process.send_signal(signal.SIGTERM)
+        first.finish()
+
+
+@case
+def what_a_killed_job_had_comes_back():
+    with cluster() as c:
+        first = c.job("-n", "2", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL // 2, TOTAL // 2), "halves")
+        second = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL // 4, TOTAL // 4, TOTAL // 2),
+                    "new shares")
+        for pid in first.ranks():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # the first one's end ended it
+        first.finish()
+        await_ranks(c, is_shared(TOTAL), "all for the second")
+        supervisor, = [pid for pid in children(c.pid("n1"))
+                       if comm(pid).startswith("chempi-super")]
+        os.kill(supervisor, signal.SIGKILL)
+        second.finish()
+        await_ranks(c, lambda found: not found, "nobody")
+
+
+@case
+def who_does_not_give_back_is_named_and_keeps_it():
+    with cluster() as c:
+        first = c.job("-n", "1", Programs.rank, *HUNGRY, "share", str(TOTAL),
+                      "print", "deaf", "deaf")
+        first.await_lines(1)
+        await_ranks(c, is_shared(TOTAL), "all")
+        second = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        found = await_ranks(
+            c, lambda found: any(r["due_ms"] is not None for r in found),
+            "a deadline")
+        late = await_ranks(
+            c, lambda found: any(r["late"] for r in found), "a late rank")
+        check(sorted(r["granted"] for r in late) == [0, TOTAL], late, found)
+        check("late" in c.ctl("budgets"), c.ctl("budgets"))
+        check(c.logged().count("has not given back") == 1, c.logged())
+        first.process.send_signal(signal.SIGTERM)
+        first.finish()
+        await_ranks(c, is_shared(TOTAL), "all for the second")
+        second.process.send_signal(signal.SIGTERM)
+        second.finish()
+
+
+@case
+def who_wants_nothing_has_nothing():
+    with cluster() as c:
+        first = c.job("-n", "1", Programs.rank, "init", "obey", "memory", "0",
+                      "0", "hang")
+        await_ranks(c, is_shared(0), "nothing")
+        second = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(0, TOTAL), "all for the second")
+        for job in (first, second):
+            job.process.send_signal(signal.SIGTERM)
+            job.finish()
+
+
+@case
+def a_daemon_that_starts_again_begins_anew():
+    with cluster() as c:
+        job = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL), "all")
+        c.kill("n1")
+        job.finish()  # a job does not outlive the daemon it was ordered from
+        c.start("n1", "--registrable", "64M")
+        check(not ranks(c), ranks(c))
+        job = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL), "all")
+        job.process.send_signal(signal.SIGTERM)
+        job.finish()
+
+
+@case
+def malformed_reports_end_their_job_only():
+    with cluster() as c:
+        first = c.job("-n", "1", Programs.rank, *HUNGRY, "hang")
+        await_ranks(c, is_shared(TOTAL), "all")
+        bad = c.run("-n", "1", Programs.rank, "init", "obey", "misreport",
+                    "hang")
+        check(bad.status != 0, bad.output)
+        expect(bad, bad.status, "malformed message")
+        await_ranks(c, is_shared(TOTAL), "all")
+        first.process.send_signal(signal.SIGTERM)
+        first.finish()
+
+
+@case
+def a_private_job_has_no_shares():
+    with cluster() as c:
+        expect(c.run("--private", "-n", "2", Programs.rank, "init", "memory",
+                     "4096", "4096", "final"), 0)
+
+
+@case
+def options_that_make_no_sense_are_refused():
+    with cluster() as c:
+        for text in ("0", "x", "-1", "1T", "99999999999999G", ""):
+            done = c.start("n2", "--registrable", text, check_it=False)
+            check(done.returncode == 2, text, done)
+        check("budgets" in c.ctl("--json", "nodes", status=2))
+
+
+# ---- MPI programs over the scivia device --------------------------------------
+
+NETWORK = """
+nodes: [ 'n[1-2]' ]
+networks:
+  sci:
+    type: sci
+    attach: all
+"""
+
+
+class SciCluster(Cluster):
+    """Two virtual nodes with SCI adapters that may register 16 MiB each."""
+
+    def __init__(self):
+        self.tables = tempfile.mkdtemp(prefix="chempi-test-")
+        path = f"{self.tables}/network.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(NETWORK)
+        subprocess.run([MDCONFIG, "compile", "-o", self.tables, path],
+                       check=True, capture_output=True, timeout=LIMIT_S)
+        super().__init__(["n1", "n2"], ["--registrable", "16M", "--tables",
+                                        self.tables])
+
+    def __exit__(self, kind, value, trace):
+        try:
+            super().__exit__(kind, value, trace)
+        finally:
+            shutil.rmtree(self.tables)
+
+    def start_pair(self, name, count, size):
+        """A rank on each node; both exchange `count` buffers of `size` bytes
+        until end_pair()."""
+        job = self.job("--nodes", "n1,n2", "--ppn", "1", "-n", "2", REGISTERS,
+                       f"{self.tables}/{name}", str(count), str(size))
+        return job.await_lines(1)
+
+    def end_pair(self, job, name):
+        with open(f"{self.tables}/{name}", "wb"):
+            pass
+        job.status = job.finish()
+        expect(job, 0)
+        check(job.output.count(b"good") == 2, job.output, job.errors)
+        return job.output.decode()
+
+    def grants(self):
+        """Per node, what each rank has been granted, ascending."""
+        found = {}
+        for node in budgets(self):
+            check(node["granted"] <= 16 * MIB, "over-committed:", node)
+            for r in node["ranks"]:
+                check(r["used"] <= r["granted"], "more used than granted:", r)
+            found[node["node"]] = sorted(r["granted"] for r in node["ranks"])
+        return found
+
+    def await_grants(self, *parts):
+        end = time.monotonic() + LIMIT_S
+        wanted = {"n1": sorted(parts), "n2": sorted(parts)}
+        while self.grants() != wanted:
+            check(time.monotonic() < end, "not seen:", wanted, self.grants())
+
+
+@case
+def two_mpi_jobs_share_and_a_killed_one_leaves_all_to_the_other():
+    with SciCluster() as c:
+        first = c.start_pair("first", 4, 4 * MIB)
+        c.await_grants(16 * MIB)
+        second = c.start_pair("second", 4, 4 * MIB)
+        c.await_grants(8 * MIB, 8 * MIB)
+        for pid in first.marked("fault-registers")[:1]:
+            os.kill(pid, signal.SIGKILL)
+        first.finish()
+        c.await_grants(16 * MIB)
+        text = c.end_pair(second, "second")
+        check("budget 16777216 " in text, text)
+        c.await_grants()
+
+
+@case
+def an_mpi_job_alone_is_served_from_its_first_message_on():
+    with SciCluster() as c:
+        job = c.start_pair("alone", 1, MIB)
+        text = c.end_pair(job, "alone")
+        check(text.count("degraded 0 windowed 0") == 2, text)
+
+
+@case
+def mpi_jobs_that_find_no_memory_go_on_without():
+    with SciCluster() as c:
+        jobs = []
+        for i in range(6):
+            jobs.append(c.start_pair(f"job{i}", 2, 3 * MIB))
+            c.grants()
+        for i, job in enumerate(jobs):
+            c.grants()
+            c.end_pair(job, f"job{i}")
+
+
+def main():
+    global MDCONFIG, REGISTERS
+    (Programs.chempirun, Programs.chempid, Programs.chempictl, Programs.rank,
+     MDCONFIG, REGISTERS, *wanted) = sys.argv[1:]
+    os.environ.pop("CHEMPI_DIR", None)
+    failed = 0
+    for fn in CASES:
+        if wanted and fn.__name__ not in wanted:
+            continue
+        name = fn.__name__.replace("_", " ")
+        try:
+            fn()
+            print(f"ok      {name}", flush=True)
+        except Exception:  # the next case may still tell something
+            failed += 1
+            traceback.print_exc()
+            print(f"FAILED  {name}", flush=True)
+        while MARKS:
+            jobrun.end_marked(MARKS.pop(), 0)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Registrable memory divided among ranks: never more than there is. */
+#define _GNU_SOURCE /* random */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chempid/budget.h"
+
+#define PAGE UINT64_C(4096)
+#define RANKS_MAX 8u
+#define JOBS 4u
+
+/* A rank at the other end: what it was told and what it says. */
+struct end {
+    uint64_t share;
+    uint64_t used;
+    uint64_t wanted;
+    uint32_t serial;
+    uint32_t deadline_ms;
+    uint32_t orders;
+    bool is_deaf; /* does not hear of orders */
+};
+
+struct fake_job {
+    struct chempi_budget_job job;
+    struct end ends[RANKS_MAX];
+    uint32_t count;
+    uint32_t late;
+};
+
+static struct chempi_budget budget;
+static struct fake_job jobs[JOBS];
+static uint64_t now_ms;
+
+static void send(void *arg, uint32_t local, uint64_t bytes,
+                 uint32_t deadline_ms, uint32_t serial)
+{
+    struct end *end = &((struct fake_job *)arg)->ends[local];
+
+    end->orders++;
+    if (end->is_deaf)
+        return;
+    end->share = bytes;
+    end->deadline_ms = deadline_ms;
+    end->serial = serial;
+}
+
+static void late(void *arg, const struct chempi_budget_rank *rank)
+{
+    cr_assert(rank->is_late);
+    ((struct fake_job *)arg)->late++;
+}
+
+static void set_up(void)
+{
+    chempi_budget_init(&budget, 1000 * PAGE + 17);
+    memset(jobs, 0, sizeof(jobs));
+    now_ms = 5;
+}
+
+TestSuite(budget, .init = set_up);
+
+static void check_sum(void)
+{
+    uint64_t held = 0;
+
+    for (uint32_t k = 0; k < JOBS; k++) {
+        for (uint32_t i = 0; i < jobs[k].count; i++) {
+            const struct end *end = &jobs[k].ends[i];
+
+            held += end->used > end->share ? end->used : end->share;
+        }
+    }
+    cr_assert_leq(held, 1000 * PAGE);
+    cr_assert_leq(chempi_budget_granted(&budget), 1000 * PAGE);
+    /* What ranks may use is not more than what they were granted. */
+    cr_assert_leq(held, chempi_budget_granted(&budget));
+}
+
+static void add(uint32_t k, uint32_t count)
+{
+    static const uint32_t worlds[RANKS_MAX] = {0, 2, 4, 6, 8, 10, 12, 14};
+    jobs[k] = (struct fake_job){
+        .job = {.send = send, .late = late, .arg = &jobs[k]}, .count = count};
+    cr_assert_eq(chempi_budget_add(&budget, &jobs[k].job, worlds, count,
+                                   CHEMPI_BUDGET_NONE),
+                 0);
+    check_sum();
+}
+
+static void report(uint32_t k, uint32_t i)
+{
+    struct end *end = &jobs[k].ends[i];
+    uint64_t held = end->share < end->wanted ? end->share : end->wanted;
+    struct chempi_budget_report r = {
+        .serial = end->serial,
+        .held = held > end->used ? held : end->used,
+        .used = end->used,
+        .wanted = end->wanted,
+    };
+
+    if (!end->is_deaf)
+        end->share = held;
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[k].job, i, &r, now_ms), 0);
+    check_sum();
+}
+
+static void want(uint32_t k, uint64_t pages)
+{
+    for (uint32_t i = 0; i < jobs[k].count; i++) {
+        jobs[k].ends[i].wanted = pages * PAGE;
+        report(k, i);
+    }
+}
+
+/* All answer what they were told. */
+static void settle(void)
+{
+    for (uint32_t k = 0; k < JOBS; k++) {
+        for (uint32_t i = 0; i < jobs[k].count; i++)
+            report(k, i);
+    }
+}
+
+static void leave(uint32_t k)
+{
+    jobs[k].count = 0;
+    chempi_budget_remove(&budget, &jobs[k].job, now_ms);
+    check_sum();
+}
+
+Test(budget, a_job_alone_has_what_it_asks_for)
+{
+    add(0, 2);
+    cr_expect_eq(jobs[0].ends[0].share, 0);
+    want(0, 100);
+    cr_expect_eq(jobs[0].ends[1].share, 100 * PAGE);
+    cr_expect_eq(chempi_budget_granted(&budget), 200 * PAGE);
+    want(0, 800);
+    settle();
+    cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
+    cr_expect_eq(jobs[0].ends[1].share, 500 * PAGE);
+    leave(0);
+    cr_expect_eq(chempi_budget_granted(&budget), 0);
+}
+
+Test(budget, a_new_job_gets_what_is_given_back_and_no_more)
+{
+    add(0, 2);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = jobs[0].ends[0].share;
+    jobs[0].ends[1].used = jobs[0].ends[1].share;
+    add(1, 1);
+    cr_expect_eq(jobs[1].ends[0].share, 0);
+    want(1, 1000); /* it wants half: the others are asked */
+    cr_expect_eq(jobs[0].ends[0].share, 250 * PAGE);
+    cr_expect_eq(jobs[0].ends[0].deadline_ms, CHEMPI_BUDGET_DEADLINE_MS);
+    cr_expect_eq(jobs[1].ends[0].share, 0);
+    jobs[0].ends[0].used = 400 * PAGE; /* on its way */
+    report(0, 0);
+    cr_expect_eq(jobs[1].ends[0].share, 100 * PAGE);
+    jobs[0].ends[0].used = 250 * PAGE;
+    report(0, 0);
+    cr_expect_eq(jobs[1].ends[0].share, 250 * PAGE);
+    jobs[0].ends[1].used = 0;
+    report(0, 1);
+    cr_expect_eq(jobs[1].ends[0].share, 500 * PAGE);
+    leave(1); /* and back */
+    cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
+    cr_expect_eq(jobs[0].ends[1].share, 500 * PAGE);
+}
+
+Test(budget, a_rank_that_does_not_give_back_is_named_once_and_keeps_it)
+{
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 1000 * PAGE;
+    jobs[0].ends[0].is_deaf = true;
+    add(1, 1);
+    want(1, 600);
+    cr_expect_eq(chempi_budget_tick(&budget, now_ms),
+                 now_ms + CHEMPI_BUDGET_DEADLINE_MS);
+    now_ms += CHEMPI_BUDGET_DEADLINE_MS + 1;
+    cr_expect_eq(chempi_budget_tick(&budget, now_ms), 0);
+    cr_expect_eq(jobs[0].late, 1);
+    cr_expect_eq(jobs[1].ends[0].share, 0);
+    add(2, 1);
+    want(2, 600); /* asked again for more, but late already */
+    (void)chempi_budget_tick(&budget, now_ms);
+    cr_expect_eq(jobs[0].late, 1);
+    /* It wakes up. */
+    jobs[0].ends[0].is_deaf = false;
+    jobs[0].ends[0].serial = jobs[0].ends[0].orders;
+    jobs[0].ends[0].share = jobs[0].job.ranks[0].ordered;
+    jobs[0].ends[0].used = 0;
+    report(0, 0);
+    cr_expect_not(jobs[0].job.ranks[0].is_late);
+    cr_expect_eq(chempi_budget_granted(&budget), 999 * PAGE);
+    cr_expect_eq(jobs[1].ends[0].share, 333 * PAGE);
+    cr_expect_eq(jobs[2].ends[0].share, 333 * PAGE);
+}
+
+Test(budget, a_report_that_crosses_an_order_frees_nothing)
+{
+    struct chempi_budget_report old = {.serial = 0, .wanted = 1000 * PAGE};
+    uint64_t granted;
+
+    add(0, 1);
+    want(0, 100);
+    want(0, 1000); /* grows: order 1 */
+    granted = chempi_budget_granted(&budget);
+    cr_expect_eq(granted, 1000 * PAGE);
+    cr_expect_gt(jobs[0].ends[0].orders, 0);
+    /* Sent before that order came: it may use all by now. */
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &old, now_ms), 0);
+    cr_expect_eq(chempi_budget_granted(&budget), granted);
+}
+
+Test(budget, a_rank_that_lies_gets_no_more)
+{
+    struct chempi_budget_report lie = {
+        .held = UINT64_MAX, .used = UINT64_MAX, .wanted = UINT64_MAX};
+
+    add(0, 2);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &lie, now_ms), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 1, &lie, now_ms), 0);
+    cr_expect_leq(chempi_budget_granted(&budget), 1000 * PAGE);
+    cr_expect_eq(chempi_budget_take(&budget, &jobs[0].job, 2, &lie, now_ms),
+                 -EINVAL);
+}
+
+Test(budget, who_asks_for_little_leaves_the_rest_to_the_others)
+{
+    add(0, 1);
+    want(0, 10);
+    add(1, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        jobs[1].ends[i].wanted = (i == 0 ? 90 : 1000) * PAGE;
+        report(1, i);
+    }
+    settle();
+    cr_expect_eq(jobs[0].ends[0].share, 10 * PAGE);
+    cr_expect_eq(jobs[1].ends[0].share, 90 * PAGE);
+    for (uint32_t i = 1; i < 4; i++)
+        cr_expect_eq(jobs[1].ends[i].share, 300 * PAGE, "rank %u", i);
+}
+
+Test(budget, without_a_total_nothing_is_divided)
+{
+    const uint32_t world = 0;
+
+    chempi_budget_init(&budget, CHEMPI_BUDGET_NONE);
+    jobs[0].job =
+        (struct chempi_budget_job){.send = send, .late = late, .arg = &jobs[0]};
+    cr_assert_eq(
+        chempi_budget_add(&budget, &jobs[0].job, &world, 1, CHEMPI_BUDGET_NONE),
+        0);
+    cr_expect_eq(jobs[0].job.rank_count, 0);
+    chempi_budget_remove(&budget, &jobs[0].job, now_ms);
+}
+
+/* Jobs come and go, ranks register and give back in any order. */
+Test(budget, at_no_time_is_more_granted_than_there_is)
+{
+    srandom(7);
+    for (int step = 0; step < 20000; step++) {
+        uint32_t k = (uint32_t)random() % JOBS;
+        uint32_t i;
+        struct end *end;
+
+        now_ms += (uint64_t)random() % 50;
+        (void)chempi_budget_tick(&budget, now_ms);
+        if (jobs[k].count == 0) {
+            add(k, 1 + (uint32_t)random() % RANKS_MAX);
+            continue;
+        }
+        if (random() % 40 == 0) {
+            leave(k);
+            continue;
+        }
+        i = (uint32_t)random() % jobs[k].count;
+        end = &jobs[k].ends[i];
+        if (random() % 4 == 0)
+            end->wanted = (uint64_t)random() % 1200 * PAGE;
+        if (end->used > end->share)
+            end->used -= (uint64_t)random() % (end->used - end->share + 1);
+        else if (end->share)
+            end->used = (uint64_t)random() % (end->share + 1);
+        report(k, i);
+    }
+}
