@@ -303,7 +303,8 @@ struct chempi_rma_ops {
     void (*detach)(struct chempi_rma_target *target);
 
     /* DONE; PENDING; -EAGAIN: nothing was taken, ask again after progress();
-     * -ERANGE; -EACCES (not exposed for this); -ECONNRESET. */
+     * -ERANGE; -EACCES (not exposed for this); -ENOSPC (the local memory
+     * cannot be registered now); -ECONNRESET. */
     int (*put)(struct chempi_rma *rma);
     int (*get)(struct chempi_rma *rma);
     /* As put(); offset, local and len do not count. */

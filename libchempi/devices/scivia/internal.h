@@ -27,8 +27,9 @@
                           */
 #define SCIVIA_STAGES 8u /* registered buffers for what has no other */
 #define SCIVIA_REGIONS_MAX 256u
-#define SCIVIA_WINDOW_MIN (UINT64_C(64) << 10) /* bytes registered at a time   \
-                                                */
+#define SCIVIA_WINDOW_MIN                                                      \
+    (UINT64_C(64) << 10) /* bytes registered at a time                         \
+                          */
 
 enum scivia_protocol {
     SCIVIA_PROTOCOL_SHARED_MEMORY,
@@ -177,7 +178,8 @@ struct scivia_dev {
     uint32_t stage_handle;
     struct scivia_stage stages[SCIVIA_STAGES];
     struct chempi_list stage_free;
-    uint64_t bytes_copied; /* by this side's processor, out of a buffer */
+    struct scivia_rma *rma; /* rma.c; NULL until used */
+    uint64_t bytes_copied;  /* by this side's processor, out of a buffer */
     struct chempi_err broken;
 };
 
@@ -264,6 +266,17 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep);
 int chempi_scivia_rndv_complete(struct scivia_dev *dev);
 void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status);
 void chempi_scivia_rndv_fini(struct scivia_dev *dev);
+
+/* --- rma.c: one-sided access --- */
+
+extern const struct chempi_rma_ops chempi_scivia_rma_ops;
+/* A descriptor of the send queue: is it one of rma.c's? Then finish it. */
+bool chempi_scivia_rma_is_post(const struct scivia_dev *dev,
+                               const struct chempi_via_descriptor *d);
+void chempi_scivia_rma_finish(struct scivia_dev *dev,
+                              struct chempi_via_descriptor *d);
+void chempi_scivia_rma_fail(struct scivia_ep *ep, int status);
+void chempi_scivia_rma_fini(struct scivia_dev *dev);
 
 /* --- memory.c: registered memory --- */
 

@@ -421,6 +421,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
                          ep->broken_why);
     dev->base.err = dev->broken;
     chempi_scivia_rndv_fail(ep, status);
+    chempi_scivia_rma_fail(ep, status);
     if (is_lost)
         params->sink->lost(params->sink_arg, ep->base.proc, status,
                            dev->broken.text);

@@ -794,6 +794,8 @@ int chempi_scivia_rndv_complete(struct scivia_dev *dev)
             continue;
         if (is_recv)
             take_piece(ep, d);
+        else if (chempi_scivia_rma_is_post(dev, d))
+            chempi_scivia_rma_finish(dev, d);
         else
             finish_post(ep, dev, d);
     }

@@ -254,6 +254,7 @@ static void scivia_close(struct chempi_dev *base)
         (void)close(dev->timer.fd); /* nothing is buffered */
     chempi_scivia_pair_fini(dev);
     chempi_scivia_rndv_fini(dev);
+    chempi_scivia_rma_fini(dev);
     chempi_scivia_memory_fini(dev);
     if (dev->cq)
         (void)chempi_via_cq_destroy(dev->cq); /* its VIs are gone */
@@ -620,4 +621,5 @@ const struct chempi_dev_ops chempi_scivia_ops = {
     .is_ready = scivia_is_ready,
     .is_drained = scivia_is_drained,
     .close = scivia_close,
+    .rma = &chempi_scivia_rma_ops,
 };

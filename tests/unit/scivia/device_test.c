@@ -642,3 +642,159 @@ Test(scivia, a_peer_that_closes_is_not_lost)
     chempi_memory_destroy(memory);
     free(from);
 }
+
+/* --- one-sided access --- */
+
+struct window {
+    void *base;
+    struct chempi_rma_memory *memory;
+    unsigned char key[CHEMPI_RMA_KEY_BYTES];
+};
+
+/* Process 1 exposes len bytes of the device's own. */
+static void expose(struct window *window, uint64_t len, uint32_t access)
+{
+    struct chempi_err err = {.text = ""};
+
+    window->base = NULL;
+    cr_assert_eq(chempi_scivia_ops.rma->expose(ends[1].dev, &window->base, len,
+                                               access, &window->memory,
+                                               window->key, &err),
+                 0, "%s", err.text);
+    cr_assert_not_null(window->base);
+}
+
+/* Process 0 attaches to it. */
+static int attach(const struct window *window,
+                  struct chempi_rma_target **target)
+{
+    int rc = -EAGAIN;
+
+    for (int i = 0; rc == -EAGAIN && i < 1000; i++) {
+        rc = chempi_scivia_ops.rma->attach(ends[0].ep, window->key, target,
+                                           NULL);
+        poll_ends();
+    }
+    return rc;
+}
+
+static void rma_done(struct chempi_rma *rma, int status)
+{
+    *(int *)rma->arg = status;
+}
+
+/* Until it is over; its status. */
+static int rma_wait(int rc, const int *status)
+{
+    if (rc != CHEMPI_PENDING)
+        return rc;
+    for (int i = 0; *status == 1 && i < 100000; i++)
+        poll_ends();
+    return *status;
+}
+
+Test(rma, what_is_put_can_be_seen_after_a_flush_and_got_back)
+{
+    const struct chempi_rma_ops *rma = chempi_scivia_ops.rma;
+    const uint64_t len = 3 * SCIVIA_WRITE_MAX + 4097;
+    unsigned char *from = malloc(len);
+    unsigned char *to = calloc(1, len);
+    struct chempi_rma_target *target = NULL;
+    int statuses[3] = {1, 1, 1};
+    struct chempi_rma put = {.done = rma_done, .arg = &statuses[0]};
+    struct chempi_rma flush = {.done = rma_done, .arg = &statuses[1]};
+    struct chempi_rma get = {.done = rma_done, .arg = &statuses[2]};
+    struct window window;
+    int rc;
+
+    for (uint64_t i = 0; i < len; i++)
+        from[i] = (unsigned char)(i * 11 + (i >> 9));
+    open_ends(NULL);
+    expose(&window, len + 100, CHEMPI_RMA_PUT | CHEMPI_RMA_GET);
+    cr_assert_eq(attach(&window, &target), 0);
+    put.target = flush.target = get.target = target;
+    put.local = from;
+    put.len = get.len = len;
+    put.offset = get.offset = 100;
+    get.local = to;
+    rc = rma->put(&put);
+    cr_expect_eq(rma_wait(rma->flush(&flush), &statuses[1]), 0);
+    cr_expect_eq(rc == CHEMPI_PENDING ? statuses[0] : rc, 0);
+    cr_expect_eq(memcmp((char *)window.base + 100, from, len), 0);
+    cr_expect_eq(*(char *)window.base, 0);
+    cr_expect_eq(rma_wait(rma->get(&get), &statuses[2]), 0);
+    cr_expect_eq(memcmp(to, from, len), 0);
+    cr_expect_eq(rma->flush(&flush), CHEMPI_DONE);
+    rma->detach(target);
+    rma->withdraw(ends[1].dev, window.memory);
+    close_ends();
+    free(from);
+    free(to);
+}
+
+Test(rma, what_was_not_exposed_is_refused)
+{
+    const struct chempi_rma_ops *rma = chempi_scivia_ops.rma;
+    struct chempi_rma_target *target = NULL;
+    char byte = 1;
+    int status = 1;
+    struct chempi_rma op = {
+        .done = rma_done, .arg = &status, .local = &byte, .len = 1};
+    struct window window;
+
+    open_ends(NULL);
+    expose(&window, 4096, CHEMPI_RMA_PUT);
+    cr_assert_eq(attach(&window, &target), 0);
+    op.target = target;
+    op.offset = 4096;
+    cr_expect_eq(rma->put(&op), -ERANGE);
+    op.offset = 4095;
+    cr_expect_eq(rma->get(&op), -EACCES);
+    cr_expect_eq(rma_wait(rma->put(&op), &status), 0);
+    cr_expect_eq(((char *)window.base)[4095], 1);
+    rma->detach(target);
+    window.key[4] ^= 1; /* another process's */
+    cr_expect_eq(attach(&window, &target), -EINVAL);
+    window.key[4] ^= 1;
+    window.key[0] ^= 1;
+    cr_expect_eq(attach(&window, &target), -EINVAL);
+    rma->withdraw(ends[1].dev, window.memory);
+    rma->withdraw(ends[1].dev, NULL);
+    close_ends();
+}
+
+Test(rma, after_the_peers_end_nothing_is_taken)
+{
+    const struct chempi_rma_ops *rma = chempi_scivia_ops.rma;
+    struct chempi_rma_target *target = NULL;
+    char byte = 1;
+    int status = 1;
+    struct chempi_rma op = {
+        .done = rma_done, .arg = &status, .local = &byte, .len = 1};
+    struct window window;
+    int rc;
+
+    open_ends(NULL);
+    expose(&window, 4096, CHEMPI_RMA_PUT);
+    cr_assert_eq(attach(&window, &target), 0);
+    op.target = target;
+    rc = rma->put(&op);
+    cr_assert_geq(rc, 0);
+    rma->withdraw(ends[1].dev, window.memory);
+    chempi_scivia_ops.close(ends[1].dev);
+    chempi_pollset_destroy(ends[1].services.pollset);
+    for (int k = 0; k < 100; k++) {
+        if (chempi_pollset_collect(ends[0].services.pollset, 0) > 0)
+            (void)chempi_pollset_dispatch(ends[0].services.pollset);
+        (void)ends[0].dev->ops->progress(ends[0].dev);
+    }
+    cr_expect(rc == CHEMPI_DONE || status <= 0); /* it was told, somehow */
+    cr_expect_eq(rma->put(&op), -ECONNRESET);
+    cr_expect_eq(rma->flush(&op), -ECONNRESET);
+    rma->detach(target);
+    chempi_scivia_ops.close(ends[0].dev);
+    chempi_pollset_destroy(ends[0].services.pollset);
+    free(ends[0].data);
+    free(ends[1].data);
+    chempi_memory_destroy(memory);
+}
