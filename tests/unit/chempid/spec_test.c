@@ -128,6 +128,15 @@ Test(spec, contradictions_are_refused)
 Test(status, records_survive_the_wire)
 {
     struct chempi_status_job job = {"id", 7, 4, 2, "./a"};
+    struct chempi_status_grant grant = {.job = "id",
+                                        .rank = 3,
+                                        .granted = 9,
+                                        .ordered = 8,
+                                        .used = 7,
+                                        .wanted = 6,
+                                        .degraded = 5,
+                                        .due_ms = 4,
+                                        .is_late = true};
     const struct chempi_status good = {.node = "a1",
                                        .error = "",
                                        .host = 42,
@@ -135,7 +144,11 @@ Test(status, records_survive_the_wire)
                                        .load = 150,
                                        .version = "1",
                                        .job_count = 1,
-                                       .jobs = &job};
+                                       .jobs = &job,
+                                       .memory = 12,
+                                       .memory_granted = 9,
+                                       .grant_count = 1,
+                                       .grants = &grant};
     const struct chempi_status bad = {.node = "a2", .error = "refused"};
     struct chempi_writer w = {0};
     struct chempi_pool pool = {0};
@@ -149,6 +162,18 @@ Test(status, records_survive_the_wire)
     cr_assert_eq(s.host, 42);
     cr_assert_eq(s.job_count, 1);
     cr_assert_str_eq(s.jobs[0].program, "./a");
+    cr_assert_eq(s.memory, 12);
+    cr_assert_eq(s.memory_granted, 9);
+    cr_assert_eq(s.grant_count, 1);
+    cr_assert_str_eq(s.grants[0].job, "id");
+    cr_assert_eq(s.grants[0].rank, 3);
+    cr_assert_eq(s.grants[0].granted, 9);
+    cr_assert_eq(s.grants[0].ordered, 8);
+    cr_assert_eq(s.grants[0].used, 7);
+    cr_assert_eq(s.grants[0].wanted, 6);
+    cr_assert_eq(s.grants[0].degraded, 5);
+    cr_assert_eq(s.grants[0].due_ms, 4);
+    cr_assert(s.grants[0].is_late);
     chempi_status_read(&r, &pool, &s);
     cr_assert_str_eq(s.error, "refused");
     cr_assert(chempi_wire_is_done(&r));

@@ -535,13 +535,18 @@ Test(scivia, memory_of_persistent_requests_stays_when_other_memory_comes)
 /* --- peers that break the rules --- */
 
 /* What the peer would have stored as the next line. */
-static void forge(const struct scivia_line *line)
+static void forge_to(uint32_t i, const struct scivia_line *line)
 {
-    struct scivia_ep *ep = (struct scivia_ep *)ends[1].ep;
+    struct scivia_ep *ep = (struct scivia_ep *)ends[i].ep;
     struct scivia_line *slot = &ep->in->lines[ep->rx_head % SCIVIA_LINES];
 
     memcpy(slot, line, offsetof(struct scivia_line, seq));
     atomic_store(&slot->seq, ep->rx_head + 1);
+}
+
+static void forge(const struct scivia_line *line)
+{
+    forge_to(1, line);
 }
 
 static const struct {
@@ -592,6 +597,46 @@ Test(scivia, a_peer_that_breaks_the_rules_is_given_up)
         cr_expect_eq(ends[1].lost, 1, "forgery %zu", i);
         cr_expect_not_null(strstr(ends[1].why, forgeries[i].words), "%zu: %s",
                            i, ends[1].why);
+        close_ends();
+    }
+    free(from);
+}
+
+/* A transfer is asked for; the answer names a part that makes no sense. */
+Test(scivia, a_window_out_of_bounds_is_refused)
+{
+    static const struct scivia_go windows[] = {
+        {.want = 100000, .window = 0, .way = SCIVIA_WAY_RDMA},
+        {.want = 100000, .window = 100001, .way = SCIVIA_WAY_RDMA},
+        {.want = 100000, .window = 99999, .way = SCIVIA_WAY_RING},
+        {.want = 100000, .window = 99999, .way = SCIVIA_WAY_SEND},
+        {.want = 100000, .window = UINT64_MAX, .way = SCIVIA_WAY_RDMA},
+    };
+    unsigned char *from = payload();
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(windows); i++) {
+        struct chempi_tx tx = {
+            .env = {.len = 100000, .context = 1, .kind = CHEMPI_KIND_MESSAGE},
+            .buf = from,
+            .protocol = SCIVIA_PROTOCOL_ZERO_COPY};
+        struct scivia_line line = {.kind = SCIVIA_KIND_GO,
+                                   .body.go = windows[i]};
+        const struct scivia_xfer *xfer;
+        struct scivia_dev *dev;
+
+        open_ends(NULL);
+        transfer(from, 100000, SCIVIA_PROTOCOL_ZERO_COPY);
+        cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), CHEMPI_PENDING);
+        dev = (struct scivia_dev *)ends[0].dev;
+        xfer = dev->xfers[0];
+        line.body.go.id = (uint64_t)xfer->generation << 32 | xfer->index;
+        forge_to(0, &line);
+        (void)ends[0].dev->ops->progress(ends[0].dev);
+        for (int k = 0; k < 100; k++)
+            poll_ends();
+        cr_expect_eq(ends[0].lost, 1, "window %zu", i);
+        cr_expect_not_null(strstr(ends[0].why, "a window out of bounds"),
+                           "%zu: %s", i, ends[0].why);
         close_ends();
     }
     free(from);
