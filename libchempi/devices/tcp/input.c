@@ -3,7 +3,9 @@
  * Reading. An ordinary read fills the device's buffer, and all frames in it
  * are delivered; the start of an incomplete one is stashed. While a frame's
  * payload has a receive to go to, reads go straight into the user's memory,
- * with a little room behind for the next frames.
+ * with a little room behind for the next frames. After a long payload another
+ * is expected: then an ordinary read takes little more than its frame's head,
+ * so that hardly any of it is copied twice.
  */
 #define _GNU_SOURCE /* MSG_DONTWAIT */
 #include <errno.h>
@@ -15,8 +17,9 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
-#define BEHIND 4096u /* room for frames behind a direct read, bytes */
-#define RUNS_MAX 16  /* runs of user memory in one read */
+#define BEHIND 4096u        /* room for frames behind a direct read, bytes */
+#define BULKY (16u * 1024u) /* a payload from here on is long, bytes */
+#define RUNS_MAX 16         /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
@@ -101,6 +104,7 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
     struct chempi_rx *rx = NULL;
     enum chempi_verdict verdict;
 
+    link->is_bulky = f->len >= BULKY;
     if (have >= f->len) {
         arrival.data = p;
         arrival.avail = f->len;
@@ -151,6 +155,7 @@ int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
                               (unsigned)link->ep->ep.proc);
         return rc;
     }
+    link->is_bulky = rx->priv[CHEMPI_TCP_RX_LIMIT] >= BULKY;
     chempi_tcp_output_control(
         link, frame,
         chempi_tcp_frame_put_clear(frame, sender, token,
@@ -214,6 +219,7 @@ static void take_data(struct chempi_tcp_link *link,
         violate(link, "data for no message that was cleared");
         return;
     }
+    link->is_bulky = f->len >= BULKY;
     link->rx = rx;
     link->rx_left = f->len;
     link->rx_token = f->receiver;
@@ -357,7 +363,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
     struct iovec iov[RUNS_MAX + 1];
     size_t held = link->stash_len;
     size_t direct = 0;
-    size_t room = sizeof(dev->rbuf) - held;
+    size_t room = link->is_bulky ? BEHIND : sizeof(dev->rbuf) - held;
     size_t count = 0;
     size_t got;
     ssize_t n;

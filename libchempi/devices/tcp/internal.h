@@ -121,9 +121,10 @@ struct chempi_tcp_link {
     bool is_bulk_turn;
     struct chempi_slots announced; /* tx that wait for CLEAR or DROP */
 
-    struct chempi_rx *rx;        /* takes the frame that is being read */
-    uint64_t rx_left;            /* payload bytes of that frame still to come */
-    uint64_t rx_token;           /* of the slot; 0: an eager message */
+    struct chempi_rx *rx; /* takes the frame that is being read */
+    uint64_t rx_left;     /* payload bytes of that frame still to come */
+    uint64_t rx_token;    /* of the slot; 0: an eager message */
+    bool is_bulky;        /* the last payload was long: the next may be, too */
     struct chempi_slots cleared; /* rx that wait for DATA */
     uint8_t *stash;              /* the start of an incomplete frame */
     size_t stash_len;

@@ -15,7 +15,7 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define OUT_MIN 4096u            /* first allocation */
-#define ON_STACK 512u            /* a message up to here is copied once */
+#define ON_STACK 2048u           /* a message up to here is copied once */
 #define RUNS_MAX 16              /* runs of user memory in one write */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 

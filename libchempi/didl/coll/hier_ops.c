@@ -85,12 +85,14 @@ void chempi_hier_in_node(struct chempi_hier_run *r,
     const struct chempi_hier *h = r->h;
     int rc;
 
+    if (CHEMPI_UNLIKELY(r->s->error)) /* S4 */
+        return;
     if (!r->node_comm || r->node_comm->size == 1) {
         append_in_node(r, &local);
         return;
     }
     chempi_hier_flush(r);
-    if (CHEMPI_UNLIKELY(r->s->error || r->s->failed))
+    if (CHEMPI_UNLIKELY(r->s->failed))
         empty(&local, h->index[h->rank] == local.root);
     local.comm = r->node_comm;
     rc = chempi_coll_do(&local);
@@ -105,6 +107,13 @@ bool chempi_hier_phases(struct chempi_hier_run *r)
         [CHEMPI_COLL_BCAST] = chempi_hier_bcast,
         [CHEMPI_COLL_REDUCE] = chempi_hier_reduce,
         [CHEMPI_COLL_ALLREDUCE] = chempi_hier_allreduce,
+        [CHEMPI_COLL_GATHER] = chempi_hier_gather,
+        [CHEMPI_COLL_SCATTER] = chempi_hier_scatter,
+        [CHEMPI_COLL_ALLGATHER] = chempi_hier_allgather,
+        [CHEMPI_COLL_ALLGATHERV] = chempi_hier_allgather,
+        [CHEMPI_COLL_ALLTOALL] = chempi_hier_alltoall,
+        [CHEMPI_COLL_REDUCE_SCATTER] = chempi_hier_reduce_scatter,
+        [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = chempi_hier_reduce_scatter,
     };
     chempi_hier_phases_fn *fn = phases[r->c->kind];
 
@@ -146,9 +155,8 @@ bool chempi_hier_try(const struct chempi_coll_call *c, int tag, int *rc)
 
 /* ---- ways ---- */
 
-/* The tree, or S4. */
-static const struct chempi_hier_tree *way(struct chempi_hier_run *r,
-                                          enum chempi_hier_kind kind, int root)
+const struct chempi_hier_tree *
+chempi_hier_way(struct chempi_hier_run *r, enum chempi_hier_kind kind, int root)
 {
     const struct chempi_hier_tree *t = chempi_hier_tree(r->h, kind, root);
 
@@ -252,11 +260,11 @@ bool chempi_hier_bcast(struct chempi_hier_run *r)
         .rtype = c->rtype,
     };
 
-    t = way(r,
-            is_long && r->h->node_count <= CHAIN_NODES_MAX
-                ? CHEMPI_HIER_ROOTED_CHAIN
-                : CHEMPI_HIER_ROOTED,
-            c->root);
+    t = chempi_hier_way(r,
+                        is_long && r->h->node_count <= CHAIN_NODES_MAX
+                            ? CHEMPI_HIER_ROOTED_CHAIN
+                            : CHEMPI_HIER_ROOTED,
+                        c->root);
     if (!t)
         return true;
     if (is_leader(r, t)) {
@@ -404,7 +412,8 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
     int top = c->op->is_commutative ? c->root : 0;
-    const struct chempi_hier_tree *t = way(r, CHEMPI_HIER_ROOTED, top);
+    const struct chempi_hier_tree *t =
+        chempi_hier_way(r, CHEMPI_HIER_ROOTED, top);
     MPI_Count slice = slice_count(c);
     bool is_root = r->h->rank == c->root;
     void *own = NULL;
@@ -484,7 +493,8 @@ static void allreduce_piece(struct chempi_hier_run *r,
 bool chempi_hier_allreduce(struct chempi_hier_run *r)
 {
     const struct chempi_coll_call *c = r->c;
-    const struct chempi_hier_tree *t = way(r, CHEMPI_HIER_TOPPED, -1);
+    const struct chempi_hier_tree *t =
+        chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
     MPI_Count slice = slice_count(c);
 
     if (!t)

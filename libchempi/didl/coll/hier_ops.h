@@ -42,6 +42,11 @@ void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
                        int rank, int size, chempi_coll_build_fn *build,
                        const struct chempi_coll_call *c);
 
+/* The tree, or NULL and S4. */
+const struct chempi_hier_tree *chempi_hier_way(struct chempi_hier_run *r,
+                                               enum chempi_hier_kind kind,
+                                               int root);
+
 /* Run what has been appended so far, if phases are run one by one. */
 void chempi_hier_flush(struct chempi_hier_run *r);
 
@@ -51,6 +56,11 @@ chempi_hier_phases_fn chempi_hier_bcast;
 chempi_hier_phases_fn chempi_hier_reduce;
 chempi_hier_phases_fn chempi_hier_allreduce;
 chempi_hier_phases_fn chempi_hier_barrier;
+chempi_hier_phases_fn chempi_hier_gather;
+chempi_hier_phases_fn chempi_hier_scatter;
+chempi_hier_phases_fn chempi_hier_allgather; /* and allgatherv */
+chempi_hier_phases_fn chempi_hier_alltoall;
+chempi_hier_phases_fn chempi_hier_reduce_scatter; /* and _block */
 
 /* ---- the life of a communicator's hierarchy ---- */
 
