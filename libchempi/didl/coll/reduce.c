@@ -25,6 +25,7 @@ struct vector {
     const void *in; /* this process's contribution; not written */
     void *acc;      /* the result so far */
     void *tmp;      /* as much room again */
+    bool has_acc;   /* acc has something; until then `in` stands for it */
 };
 
 /* A power of two of the processes takes part in halving and doubling; the
@@ -74,6 +75,23 @@ static void take_in(struct chempi_coll_sched *s, struct vector *v, int peer)
     swap(v);
 }
 
+/* Let acc begin with this process's contribution. */
+static void fill_acc(struct chempi_coll_sched *s, struct vector *v)
+{
+    if (!v->has_acc)
+        chempi_coll_copy(s, v->in, v->count, v->type, v->acc, v->count,
+                         v->type);
+    v->has_acc = true;
+}
+
+/* May the first operand that comes be received into acc, and combined with
+ * `in` there? That saves a copy. */
+static bool is_direct(const struct chempi_coll_sched *s, const struct vector *v,
+                      int peer)
+{
+    return !v->has_acc && (peer > s->rank || s->op->is_commutative);
+}
+
 /* Even ranks below 2 * rest give to their right neighbour. */
 static void build_fold(struct chempi_coll_sched *s, const struct fold *f,
                        struct vector *v)
@@ -81,11 +99,14 @@ static void build_fold(struct chempi_coll_sched *s, const struct fold *f,
     if (s->rank >= 2 * f->rest)
         return;
     if (f->rank < 0) {
-        chempi_coll_send(s, v->acc, v->count, v->type, s->rank + 1);
+        chempi_coll_send(s, v->has_acc ? v->acc : v->in, v->count, v->type,
+                         s->rank + 1);
         chempi_coll_fence(s);
+        v->has_acc = true; /* build_unfold() brings it */
         return;
     }
     chempi_coll_recv(s, v->tmp, v->count, v->type, s->rank - 1);
+    fill_acc(s, v);
     chempi_coll_fence(s);
     take_in(s, v, s->rank - 1);
 }
@@ -111,6 +132,15 @@ static void build_doubling(struct chempi_coll_sched *s, const struct fold *f,
     for (int mask = 1; mask < f->pow2; mask *= 2) {
         int peer = unfold(f, f->rank ^ mask);
 
+        if (is_direct(s, v, peer)) {
+            chempi_coll_recv(s, v->acc, v->count, v->type, peer);
+            chempi_coll_send(s, v->in, v->count, v->type, peer);
+            chempi_coll_fence(s);
+            chempi_coll_combine(s, v->in, v->acc, v->count, v->type);
+            v->has_acc = true;
+            continue;
+        }
+        fill_acc(s, v);
         chempi_coll_recv(s, v->tmp, v->count, v->type, peer);
         chempi_coll_send(s, v->acc, v->count, v->type, peer);
         chempi_coll_fence(s);
@@ -123,8 +153,8 @@ static MPI_Count part_at(const struct fold *f, const struct vector *v, int i)
     return chempi_coll_cut(v->count, f->pow2, i);
 }
 
-static void *part_of(const struct fold *f, const struct vector *v, void *buf,
-                     int i)
+static void *part_of(const struct fold *f, const struct vector *v,
+                     const void *buf, int i)
 {
     return chempi_coll_at(buf, part_at(f, v, i), v->type);
 }
@@ -145,14 +175,17 @@ static void build_halving(struct chempi_coll_sched *s, const struct fold *f,
         int keep = is_low ? first : middle;
         int give = is_low ? middle : first;
         MPI_Count n = part_at(f, v, keep + mask) - part_at(f, v, keep);
+        const void *from = v->has_acc ? v->acc : v->in;
+        void *to = v->has_acc ? v->tmp : v->acc;
 
-        chempi_coll_recv(s, part_of(f, v, v->tmp, keep), n, v->type, peer);
-        chempi_coll_send(s, part_of(f, v, v->acc, give),
+        chempi_coll_recv(s, part_of(f, v, to, keep), n, v->type, peer);
+        chempi_coll_send(s, part_of(f, v, from, give),
                          part_at(f, v, give + mask) - part_at(f, v, give),
                          v->type, peer);
         chempi_coll_fence(s);
-        chempi_coll_combine(s, part_of(f, v, v->tmp, keep),
+        chempi_coll_combine(s, part_of(f, v, v->has_acc ? v->tmp : v->in, keep),
                             part_of(f, v, v->acc, keep), n, v->type);
+        v->has_acc = true; /* of what is kept */
         first = keep;
     }
 }
@@ -190,9 +223,9 @@ static void allreduce_slice(struct chempi_coll_sched *s, struct vector *v,
     struct fold f = fold_of(s);
 
     v->acc = result;
-    if (v->in != result)
-        chempi_coll_copy(s, v->in, v->count, v->type, v->acc, v->count,
-                         v->type);
+    v->has_acc = v->in == result;
+    if (s->size == 1)
+        fill_acc(s, v);
     build_fold(s, &f, v);
     if (is_halving_good(s, v)) {
         if (f.rank >= 0) {
@@ -245,14 +278,13 @@ static void build_reduce_tree(struct chempi_coll_sched *s, struct vector *v,
                               int top)
 {
     int me = (s->rank - top + s->size) % s->size;
-    bool is_copied = false;
 
     for (int mask = 1; mask < s->size; mask *= 2) {
         int peer;
 
         if (me & mask) {
             peer = (me - mask + top) % s->size;
-            chempi_coll_send(s, is_copied ? v->acc : v->in, v->count, v->type,
+            chempi_coll_send(s, v->has_acc ? v->acc : v->in, v->count, v->type,
                              peer);
             chempi_coll_fence(s);
             return;
@@ -260,11 +292,15 @@ static void build_reduce_tree(struct chempi_coll_sched *s, struct vector *v,
         if (me + mask >= s->size)
             continue;
         peer = (me + mask + top) % s->size;
+        if (is_direct(s, v, peer)) {
+            chempi_coll_recv(s, v->acc, v->count, v->type, peer);
+            chempi_coll_fence(s);
+            chempi_coll_combine(s, v->in, v->acc, v->count, v->type);
+            v->has_acc = true;
+            continue;
+        }
         chempi_coll_recv(s, v->tmp, v->count, v->type, peer);
-        if (!is_copied && v->in != v->acc)
-            chempi_coll_copy(s, v->in, v->count, v->type, v->acc, v->count,
-                             v->type);
-        is_copied = true;
+        fill_acc(s, v);
         chempi_coll_fence(s);
         take_in(s, v, peer);
     }
@@ -303,19 +339,16 @@ static void reduce_slice(struct chempi_coll_sched *s, struct vector *v,
     struct fold f = fold_of(s);
     int top = s->op->is_commutative ? root : 0;
 
+    v->has_acc = v->in == v->acc;
     if (s->size >= 4 && is_halving_good(s, v)) {
-        if (v->in != v->acc)
-            chempi_coll_copy(s, v->in, v->count, v->type, v->acc, v->count,
-                             v->type);
         build_fold(s, &f, v);
         if (f.rank >= 0)
             build_halving(s, &f, v);
         build_parts_to_root(s, &f, v, root);
         return;
     }
-    if (s->size == 1 && v->in != v->acc)
-        chempi_coll_copy(s, v->in, v->count, v->type, v->acc, v->count,
-                         v->type);
+    if (s->size == 1)
+        fill_acc(s, v);
     build_reduce_tree(s, v, top);
     if (s->rank == top && top != root) {
         chempi_coll_send(s, v->acc, v->count, v->type, root);
