@@ -9,7 +9,10 @@ machine does. Exit status 77 where namespaces cannot be had.
 """
 import pathlib
 import re
+import select
 import shutil
+import signal
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -106,6 +109,24 @@ def nodes_without_daemons_are_named(lab, path):
     check(path.read_text(encoding="utf-8") == before)
 
 
+def an_interrupted_calibration_changes_nothing(lab, path):
+    path.write_text("nodes: [ a, b ]\nnetworks: { lan: { type: ethernet, "
+                    "attach: all } }\n", encoding="utf-8")
+    before = path.read_text(encoding="utf-8")
+    process = subprocess.Popen(
+        [str(lab.tool("mdconfig")), "calibrate", "--virtual", "--seconds",
+         "1000", str(path)], stderr=subprocess.PIPE, text=True)
+    while not list(path.parent.glob("chempi-calibrate-*/b.chempi")):
+        check(process.poll() is None, process.returncode)
+        select.select([], [], [], 0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    check(process.returncode == 1 and "interrupted" in said,
+          process.returncode, said)
+    check(path.read_text(encoding="utf-8") == before)
+    check(len(list(path.parent.iterdir())) == 1, list(path.parent.iterdir()))
+
+
 def main():
     build = str(pathlib.Path(sys.argv[1]).resolve())
 
@@ -117,7 +138,8 @@ def main():
             path.write_text(DESCRIPTION, encoding="utf-8")
             for case in (bandwidths_are_those_of_the_links,
                          what_a_person_wrote_stays,
-                         nodes_without_daemons_are_named):
+                         nodes_without_daemons_are_named,
+                         an_interrupted_calibration_changes_nothing):
                 case(lab, path)
                 print("ok     ", case.__name__.replace("_", " "), flush=True)
             shutil.rmtree(folder)
