@@ -244,16 +244,37 @@ static void alltoallv(int base, bool in_place)
     free_parts(&parts);
 }
 
+/* Blocking, non-blocking or persistent: the later ones find what the first
+ * blocking one has made. */
+static void meet(int how)
+{
+    MPI_Request request;
+
+    if (how == 0) {
+        MPI_Barrier(on.comm);
+    } else if (how == 1) {
+        MPI_Ibarrier(on.comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Barrier_init(on.comm, MPI_INFO_NULL, &request);
+        for (int i = 0; i < 2; i++) {
+            MPI_Start(&request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        MPI_Request_free(&request);
+    }
+}
+
 /* Nobody leaves a barrier before the last one came: the count of arrivals,
  * collected by rank 0 over point-to-point, is whole after it. */
-static void barrier(void)
+static void barrier(int how)
 {
     int sum = 0;
     int one = 1;
     MPI_Request request;
 
     MPI_Isend(&one, 1, MPI_INT, 0, 777, on.comm, &request);
-    MPI_Barrier(on.comm);
+    meet(how);
     for (int r = 0; on.rank == 0 && r < on.size; r++) {
         int got = 0;
         int flag = 0;
@@ -276,7 +297,7 @@ static void all_on(MPI_Comm comm)
     MPI_Comm_size(comm, &on.size);
     for (int i = 0; i < COUNTS; i++) {
         int count = counts[i];
-        barrier();
+        barrier(i % 3);
         for (int root = 0; root < on.size; root++) {
             bcast(count * 5, root);
             for (int in_place = 0; in_place < 2; in_place++) {

@@ -109,7 +109,9 @@ static void begin_message(struct async *a, const struct chempi_coll_step *step)
 /* True: the lock was let go in between (E3). */
 static bool do_local(struct async *a, const struct chempi_coll_step *step)
 {
-    bool is_user = step->kind == CHEMPI_COLL_COMBINE && !a->op->is_predefined;
+    /* Not a->op: a barrier has none, and yet may combine something. */
+    struct chempi_op *op = a->sched.op;
+    bool is_user = step->kind == CHEMPI_COLL_COMBINE && !op->is_predefined;
 
     if (step->kind == CHEMPI_COLL_COPY) {
         note(a,
@@ -121,7 +123,7 @@ static bool do_local(struct async *a, const struct chempi_coll_step *step)
         a->is_busy = true;
         chempi_lane_unlock(&chempi_lane_main);
     }
-    chempi_op_apply(a->op, step->src, step->dst, step->count, step->type);
+    chempi_op_apply(op, step->src, step->dst, step->count, step->type);
     if (is_user) {
         chempi_lane_lock(&chempi_lane_main);
         a->is_busy = false;
