@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What gateways and ranks read of each other: frames. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "libchempi/hop/frame.h"
+#include "tests/fuzz/target.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t again[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_frame head;
+    struct chempi_hop_frame frame;
+    const char *why;
+    int n = chempi_hop_frame_head(data, size, &head, &why);
+    int rc = chempi_hop_frame_get(data, size, &frame, &why);
+    size_t len;
+
+    if (n < 0 && rc == 0)
+        abort(); /* a frame whose head is none */
+    if (rc)
+        return 0;
+    len = chempi_hop_frame_put(again, &frame);
+    if (len + frame.len != size || frame.data != data + len)
+        abort(); /* it has lost bytes, or found some */
+    if (head.gates == 0 || head.gates > CHEMPI_HOP_GATES_MAX ||
+        head.at > head.gates)
+        abort();
+    return 0;
+}
+
+size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
+{
+    struct chempi_hop_frame frame = {
+        .kind = (uint8_t)(i + 1),
+        .gates = (uint8_t)(i % 3 + 1),
+        .src = 1,
+        .dst = 2,
+        .seq = 77,
+        .ack = 66,
+        .gate = {8, 9, 10},
+        .env = {.len = 10, .context = 4, .kind = CHEMPI_KIND_MESSAGE},
+        .sender = 1,
+        .receiver = 2,
+        .number = 10,
+    };
+    size_t len;
+
+    if (i + 1 > CHEMPI_HOP_GONE)
+        return 0;
+    len = chempi_hop_frame_put(out, &frame);
+    if (frame.kind != CHEMPI_HOP_EAGER && frame.kind != CHEMPI_HOP_DATA)
+        return len;
+    memset(out + len, 'x', 10);
+    return len + 10;
+}
