@@ -11,6 +11,7 @@
 
 #include "chempid/budgets.h"
 #include "chempid/local.h"
+#include "chempid/route.h"
 #include "chempid/version.h"
 #include "common/auth/auth.h"
 #include "common/control/msg.h"
@@ -24,6 +25,8 @@ static const char usage[] =
     "  status             the daemon that answers\n"
     "  budgets [NODE]...  registrable memory of nodes and ranks\n"
     "  kill JOB           end a job\n"
+    "  route A B SIZE     which way a message of this size goes\n"
+    "  drain NODE [JOB]   spare the gateways of jobs there\n"
     "  stop [NODE]        end a daemon (the one that answers)\n"
     "  key FILE           make a cluster key in a new file\n"
     "\n"
@@ -210,6 +213,30 @@ static int stop(struct ctl *c, const char *node)
     return send_request(c, CHEMPI_REQUEST_STOP, node ? node : "", "");
 }
 
+static int drain(struct ctl *c, const char *node, const char *job)
+{
+    if (strlen(node) >= CHEMPI_NODE_NAME_MAX)
+        return misuse("too long a node name");
+    if (job && strlen(job) >= CHEMPI_JOB_ID_MAX)
+        return misuse("too long a job name");
+    if (chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err))
+        return fail(c);
+    return send_request(c, CHEMPI_REQUEST_DRAIN, node, job ? job : "");
+}
+
+static int show_route(struct ctl *c, char **words)
+{
+    struct chempi_status *list;
+    uint32_t count;
+    int rc;
+
+    if (ask(c, NULL, false, &list, &count))
+        return fail(c);
+    rc = chempi_route_show(stdout, list, count, words[0], words[1], words[2],
+                           &c->err);
+    return rc ? fail(c) : 0;
+}
+
 static int make_key(struct ctl *c, const char *path)
 {
     uint8_t key[CHEMPI_AUTH_KEY_BYTES];
@@ -252,6 +279,14 @@ static int run(struct ctl *c, char **words)
                                      : misuse("kill takes a job");
     if (strcmp(what, "stop") == 0)
         return stop(c, words[1]);
+    if (strcmp(what, "drain") == 0)
+        return words[1] && (!words[2] || !words[3])
+                   ? drain(c, words[1], words[2])
+                   : misuse("drain takes a node and perhaps a job");
+    if (strcmp(what, "route") == 0)
+        return words[1] && words[2] && words[3] && !words[4]
+                   ? show_route(c, words + 1)
+                   : misuse("route takes two nodes and a size");
     if (strcmp(what, "key") == 0)
         return words[1] && !words[2] ? make_key(c, words[1])
                                      : misuse("key takes a file");

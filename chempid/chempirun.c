@@ -38,6 +38,7 @@ static const char usage[] =
     "  --timeout SECONDS    end the job after this time\n"
     "  --stats[=WHAT]       traffic: which way how many messages went;\n"
     "                       calls: as --profile; all\n"
+    "  --trace-routes       which way messages of which size went, by node\n"
     "  --profile            count MPI calls by operation and size\n"
     "  --dir DIR            where the daemons' sockets are\n"
     "  --via NAME           speak to this daemon\n"

@@ -169,12 +169,21 @@ static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
 {
     if (what == CHEMPI_REQUEST_KILL)
         return chempi_jobs_order_end(d, job, uid);
+    if (what == CHEMPI_REQUEST_DRAIN)
+        return chempi_jobs_drain(d, job, uid);
     if (what != CHEMPI_REQUEST_STOP)
         return -ENOSYS;
     if (uid != 0 && uid != geteuid())
         return -EPERM;
     chempi_daemon_stop(d);
     return 0;
+}
+
+static const char *refusal(uint32_t what, int rc)
+{
+    if (rc == -ESRCH && what == CHEMPI_REQUEST_DRAIN)
+        return "no gateway of such a job runs there";
+    return rc ? chempi_err_name(rc) : "";
 }
 
 /* For this node, or for another: then it is passed on, and the answer is that
@@ -206,7 +215,7 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
     if (strcmp(node, d->opt->name) == 0 || !*node) {
         rc = obey(d, what, job, uid);
         if (from->kind == CHEMPI_CONN_LOCAL)
-            reply(from, rc, rc ? chempi_err_name(rc) : "");
+            reply(from, rc, refusal(what, rc));
         return 0;
     }
     if (from->kind != CHEMPI_CONN_LOCAL)

@@ -97,6 +97,9 @@ int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err);
 void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                       const char *text);
+/* Spare the gateways here, of one job or ("") of all that the user may order
+ * about. 0, -ESRCH: there is none, -EPERM. */
+int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid);
 /* End a job by order of a user. 0, -ESRCH, -EPERM. */
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
                           uint32_t uid);

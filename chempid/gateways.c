@@ -25,6 +25,8 @@ static int add(struct found *f, const char *name)
     for (uint32_t i = 0; i < f->count; i++)
         if (strcmp(f->names[i], name) == 0)
             return 0;
+    if (f->count == CHEMPI_SPEC_GATEWAYS_MAX)
+        return 0; /* more would not help any pair */
     if (f->count == f->room) {
         uint32_t room = f->room ? 2 * f->room : 16;
         char **names = chempi_sys->realloc(f->names, room * sizeof(char *));

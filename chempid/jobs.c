@@ -45,6 +45,7 @@ struct job {
     uint32_t node_count;
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
+    uint8_t *falls; /* [gateways]: 0, or enum chempi_fall + 1 */
 };
 
 static struct job *find_job(struct chempi_daemon *d, uint64_t number)
@@ -329,6 +330,8 @@ static struct limb *find_limb(struct job *j, const struct chempi_conn *conn)
     return NULL;
 }
 
+static void note_fall(struct job *j, const struct chempi_frame *frame);
+
 /* D2: tell those below, forget those beside. */
 static void drop(struct job *j)
 {
@@ -365,6 +368,8 @@ int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
         drop(j);
         return 0;
     } else {
+        if (frame->type == CHEMPI_MSG_FALLEN)
+            note_fall(j, frame);
         rc =
             chempi_hub_down(&j->hub, frame->type, frame->data, frame->len, err);
     }
@@ -395,6 +400,60 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
             settle(j);
         }
     }
+}
+
+/* What the root tells all is noted on its way. */
+static void note_fall(struct job *j, const struct chempi_frame *frame)
+{
+    struct chempi_reader r;
+    uint32_t proc;
+    uint8_t how;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    proc = chempi_wire_get_u32(&r);
+    how = chempi_wire_get_u8(&r);
+    if (!j->falls)
+        j->falls = chempi_pool_array(&j->spec.pool, j->spec.gateway_count, 1);
+    if (r.is_bad || !j->falls || proc < j->spec.size ||
+        proc >= chempi_spec_procs(&j->spec))
+        return;
+    j->falls[proc - j->spec.size] = (uint8_t)(how + 1u);
+}
+
+static uint32_t own_node(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->spec.node_count; i++)
+        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
+            return i;
+    return CHEMPI_NODE_ANY;
+}
+
+int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid)
+{
+    int rc = -ESRCH;
+
+    CHEMPI_LIST_FOR (e, &d->jobs) {
+        struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
+        const uint32_t node = own_node(j);
+        const uint32_t proc = chempi_spec_gateway(&j->spec, node);
+        struct chempi_writer w;
+        uint8_t text[64];
+
+        if ((*id && strcmp(j->spec.id, id) != 0) || proc == CHEMPI_NODE_ANY)
+            continue;
+        if (uid != 0 && uid != j->spec.uid) {
+            rc = rc == 0 ? 0 : -EPERM;
+            continue;
+        }
+        chempi_wire_fix(&w, text, sizeof(text));
+        chempi_wire_put_u32(&w, node);
+        chempi_wire_put_u32(&w, proc);
+        chempi_wire_put_u8(&w, CHEMPI_FALL_DRAINED);
+        chempi_wire_put_str(&w, "by chempictl drain");
+        send_up(j, CHEMPI_MSG_GATEWAY, w.data, w.len);
+        rc = 0;
+    }
+    return rc;
 }
 
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
@@ -429,6 +488,22 @@ static uint32_t local_size(const struct job *j)
     return 0;
 }
 
+static int add_gateways(const struct job *j, struct chempi_pool *pool,
+                        struct chempi_status_job *out)
+{
+    out->gateways =
+        chempi_pool_array(pool, j->spec.gateway_count, sizeof(*out->gateways));
+    if (!out->gateways)
+        return -ENOMEM;
+    out->gateway_count = j->spec.gateway_count;
+    for (uint32_t i = 0; i < out->gateway_count; i++)
+        out->gateways[i] = (struct chempi_status_gateway){
+            .node = j->spec.node_names[j->spec.node_of_rank[j->spec.size + i]],
+            .fall = j->falls ? j->falls[i] : 0,
+        };
+    return 0;
+}
+
 int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
                        struct chempi_pool *pool, struct chempi_status *out)
 {
@@ -448,13 +523,15 @@ int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
     CHEMPI_LIST_FOR (e, &d->jobs) {
         const struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
-        out->jobs[out->job_count++] = (struct chempi_status_job){
+        out->jobs[out->job_count] = (struct chempi_status_job){
             .id = j->spec.id,
             .uid = j->spec.uid,
             .size = j->spec.size,
             .local = local_size(j),
             .program = j->spec.apps[0].argv[0],
         };
+        if (add_gateways(j, pool, &out->jobs[out->job_count++]))
+            return -ENOMEM;
         out->busy += local_size(j);
     }
     return chempi_grants_status(d, with_memory, pool, out);

@@ -28,6 +28,7 @@ enum id {
     OPT_LABEL,
     OPT_TIMEOUT,
     OPT_STATS,
+    OPT_ROUTES,
     OPT_PROFILE,
     OPT_STDIN,
     OPT_PASS,
@@ -77,6 +78,7 @@ static const struct {
     {"tag-output", OPT_LABEL, 0},
     {"timeout", OPT_TIMEOUT, 1},
     {"stats", OPT_STATS, 0},
+    {"trace-routes", OPT_ROUTES, 0},
     {"profile", OPT_PROFILE, 0},
     {"stdin", OPT_STDIN, 1},
     {"s", OPT_STDIN, 1},
@@ -398,6 +400,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     prog->wdir = id == OPT_WDIR ? words[0] : prog->wdir;
     opt->has_label |= id == OPT_LABEL;
     opt->has_stats |= id == OPT_STATS;
+    opt->has_routes |= id == OPT_ROUTES;
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
     opt->has_clean_env |= id == OPT_ENV_NONE;

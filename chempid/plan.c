@@ -265,7 +265,8 @@ static int plan_places(const struct chempi_options *opt,
         return rc;
     spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
     spec->bind = opt->bind;
-    spec->want_stats = opt->has_stats;
+    spec->want_stats = (opt->has_stats ? CHEMPI_STATS_TRAFFIC : 0) |
+                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0);
     if (number_nodes(nodes, count, numbers, numbers + count, spec))
         return out_of_memory(err);
     return 0;

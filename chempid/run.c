@@ -15,6 +15,7 @@
 #include "chempid/console.h"
 #include "chempid/hub.h"
 #include "chempid/link.h"
+#include "chempid/trace.h"
 #include "chempid/traffic.h"
 #include "chempid/verdict.h"
 #include "common/base/sys.h"
@@ -165,13 +166,13 @@ static void take_lost(struct run *r, struct chempi_reader *in)
     kill_job(r);
 }
 
-/* A gateway is gone. The ranks decide: one that has no other way ends the
- * job. */
+/* A gateway is gone or drained. The ranks decide: one that has no other way
+ * ends the job. */
 static void take_gateway(struct run *r, struct chempi_reader *in)
 {
     const uint32_t node = chempi_wire_get_u32(in);
     const uint32_t proc = chempi_wire_get_u32(in);
-    const uint8_t is_fatal = chempi_wire_get_u8(in);
+    const uint8_t how = chempi_wire_get_u8(in);
     const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
     uint8_t data[CHEMPI_TEXT_MAX + 16];
     char text[CHEMPI_TEXT_MAX];
@@ -179,9 +180,10 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
 
     if (!chempi_wire_is_done(in) || r->has_killed || r->hub.has_done)
         return;
-    (void)snprintf(text, sizeof(text), "the gateway on node %s is lost: %.800s",
-                   r->spec->node_names[node], why);
-    if (is_fatal) {
+    (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.800s",
+                   r->spec->node_names[node],
+                   how == CHEMPI_FALL_DRAINED ? "drained" : "lost", why);
+    if (how == CHEMPI_FALL_FATAL) {
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
         return;
@@ -189,6 +191,7 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
     say(text);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, proc);
+    chempi_wire_put_u8(&w, how);
     chempi_wire_put_str(&w, why);
     down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
 }
@@ -533,6 +536,9 @@ static int conclude(struct run *r)
     if (r->opt->has_stats && r->stats.len)
         chempi_traffic_print(stderr, r->stats.data, r->stats.len,
                              r->spec->node_names, r->spec->node_count);
+    if (r->opt->has_routes)
+        chempi_trace_print(stderr, r->stats.data, r->stats.len,
+                           r->spec->node_names, r->spec->node_count);
     say(r->verdict.text);
     return chempi_verdict_status(&r->verdict);
 }

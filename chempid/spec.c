@@ -127,7 +127,7 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
     chempi_wire_put_u32(w, spec->universe_size);
     chempi_wire_put_u32(w, spec->stdin_rank);
     chempi_wire_put_u32(w, spec->bind);
-    chempi_wire_put_u8(w, spec->want_stats);
+    chempi_wire_put_u32(w, spec->want_stats);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -203,7 +203,8 @@ static void read_ranks(struct chempi_spec *spec, struct chempi_reader *r)
     const uint32_t more = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 4);
     const uint8_t *gateways = chempi_wire_get_raw(r, (size_t)more * 4);
 
-    if (r->is_bad || n == 0 || more > spec->node_count) {
+    if (r->is_bad || n == 0 || more > spec->node_count ||
+        more > CHEMPI_SPEC_GATEWAYS_MAX) {
         r->is_bad = true;
         return;
     }
@@ -279,7 +280,7 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
     spec->universe_size = chempi_wire_get_u32(r);
     spec->stdin_rank = chempi_wire_get_u32(r);
     spec->bind = chempi_wire_get_u32(r);
-    spec->want_stats = chempi_wire_get_u8(r) != 0;
+    spec->want_stats = chempi_wire_get_u32(r);
     if (!r->is_bad && spec->job && spec->bind <= CHEMPI_BIND_SOCKET &&
         (spec->stdin_rank < spec->size ||
          spec->stdin_rank >= CHEMPI_STDIN_NONE))

@@ -20,6 +20,7 @@
 #define CHEMPI_SPEC_STRINGS_MAX (1u << 16)  /* arguments or variables */
 #define CHEMPI_SPEC_STRING_MAX (128u << 10) /* bytes, as the kernel's */
 #define CHEMPI_SPEC_APPS_MAX 1024u
+#define CHEMPI_SPEC_GATEWAYS_MAX (1u << 12)
 
 #define CHEMPI_STDIN_ALL UINT32_MAX
 #define CHEMPI_STDIN_NONE (UINT32_MAX - 1)
@@ -56,7 +57,7 @@ struct chempi_spec {
     uint32_t universe_size;
     uint32_t stdin_rank; /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;       /* enum chempi_bind */
-    bool want_stats;
+    uint32_t want_stats; /* CHEMPI_STATS_* (common/control/client.h) */
     uint64_t memory_share; /* of each rank here, bytes (budget.h); each
                               daemon's own, not sent with the others */
 };

@@ -51,6 +51,11 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
         chempi_wire_put_u32(w, s->jobs[i].size);
         chempi_wire_put_u32(w, s->jobs[i].local);
         chempi_wire_put_str(w, s->jobs[i].program);
+        chempi_wire_put_u32(w, s->jobs[i].gateway_count);
+        for (uint32_t k = 0; k < s->jobs[i].gateway_count; k++) {
+            chempi_wire_put_str(w, s->jobs[i].gateways[k].node);
+            chempi_wire_put_u8(w, s->jobs[i].gateways[k].fall);
+        }
     }
     write_memory(w, s);
 }
@@ -68,10 +73,27 @@ static const char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
     return copy;
 }
 
+static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
+                          struct chempi_status_job *job)
+{
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_GATEWAYS_MAX, 6);
+
+    job->gateways = chempi_pool_array(pool, n, sizeof(*job->gateways));
+    if (!job->gateways) {
+        r->is_bad = true;
+        return;
+    }
+    job->gateway_count = n;
+    for (uint32_t i = 0; i < n; i++) {
+        job->gateways[i].node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
+        job->gateways[i].fall = chempi_wire_get_u8(r);
+    }
+}
+
 static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
                       struct chempi_status *s)
 {
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_JOBS_MAX, 22);
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_JOBS_MAX, 26);
 
     s->jobs = chempi_pool_array(pool, n, sizeof(*s->jobs));
     if (!s->jobs) {
@@ -85,6 +107,7 @@ static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
         s->jobs[i].size = chempi_wire_get_u32(r);
         s->jobs[i].local = chempi_wire_get_u32(r);
         s->jobs[i].program = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
+        read_gateways(r, pool, &s->jobs[i]);
     }
 }
 

@@ -20,6 +20,12 @@
 
 #define CHEMPI_STATUS_JOBS_MAX (1u << 16)
 #define CHEMPI_STATUS_VERSION_MAX 64u
+#define CHEMPI_STATUS_GATEWAYS_MAX (1u << 12) /* of a job */
+
+struct chempi_status_gateway {
+    const char *node;
+    uint8_t fall; /* 0: it runs; else enum chempi_fall + 1 */
+};
 
 struct chempi_status_job {
     const char *id;
@@ -27,6 +33,8 @@ struct chempi_status_job {
     uint32_t size;  /* ranks in all */
     uint32_t local; /* ranks on this node */
     const char *program;
+    uint32_t gateway_count;
+    struct chempi_status_gateway *gateways;
 };
 
 /* What a rank may register (budget.h). */

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "chempid/orphans.h"
+#include "chempid/trace.h"
 #include "chempid/traffic.h"
 #include "common/base/sys.h"
 
@@ -187,6 +188,7 @@ static void send_stats(struct chempi_super *s)
     if (s->report.len == 0)
         return;
     chempi_traffic_merge(s->report.data, s->report.len, &merged);
+    chempi_trace_merge(s->report.data, s->report.len, &merged);
     w = chempi_link_begin(&s->up, CHEMPI_MSG_STATS, s->spec->job);
     chempi_wire_put_u32(w, s->node);
     chempi_wire_put_blob(w, merged.data, merged.len);
@@ -439,21 +441,31 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
-/* A gateway is gone: each rank finds out what that means to it. */
+/* A gateway is gone, or shall be spared: each rank finds out what that means
+ * to it. */
 static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
-                       const struct chempi_frame *frame, struct chempi_err *err)
+                       struct chempi_err *err)
 {
     const uint32_t proc = chempi_wire_get_u32(r);
+    const uint8_t how = chempi_wire_get_u8(r);
+    const char *text = chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+    uint16_t type = CHEMPI_MSG_DRAINED;
 
-    (void)chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
     if (!chempi_wire_is_done(r) || proc < s->spec->size ||
         proc >= chempi_spec_procs(s->spec))
         return bad(err, "end of a gateway");
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, proc);
+    if (how != CHEMPI_FALL_DRAINED) {
+        type = CHEMPI_MSG_LOST;
+        chempi_wire_put_str(&w, text);
+    }
     for (uint32_t i = 0; i < s->local_size; i++)
-        chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
-                          frame->len);
+        chempi_ranks_send(&s->ranks[i], type, w.data, w.len);
     if (s->gateway && s->gateway->world != proc)
-        chempi_ranks_send(s->gateway, CHEMPI_MSG_LOST, frame->data, frame->len);
+        chempi_ranks_send(s->gateway, type, w.data, w.len);
     return 0;
 }
 
@@ -497,7 +509,7 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
     case CHEMPI_MSG_ABSENT:
         return take_absent(s, &r, err);
     case CHEMPI_MSG_FALLEN:
-        return take_fallen(s, &r, frame, err);
+        return take_fallen(s, &r, err);
     case CHEMPI_MSG_RELEASE:
         number = chempi_wire_get_u64(&r);
         if (!chempi_wire_is_done(&r) || number != s->released + 1 ||

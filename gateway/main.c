@@ -67,11 +67,18 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     chempi_memory_set_share(g->services.memory, bytes);
 }
 
+static void drained(void *arg, uint32_t gateway)
+{
+    (void)arg; /* whoever sends by it has a reason */
+    (void)gateway;
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
     .rank_lost = rank_lost,
     .budget = budget,
+    .drained = drained,
 };
 
 static void control_ready(struct chempi_poll_item *item, uint32_t ready)

@@ -521,6 +521,19 @@ static int dispatch_lost(const struct chempi_client *c, struct chempi_reader *r,
     return 0;
 }
 
+static int dispatch_drained(const struct chempi_client *c,
+                            struct chempi_reader *r,
+                            const struct chempi_client_events *ev, void *arg)
+{
+    uint32_t gateway = chempi_wire_get_u32(r);
+
+    if (!chempi_wire_is_done(r) || gateway < c->job.size ||
+        gateway >= c->job.size + c->job.gateways)
+        return -EBADMSG;
+    ev->drained(arg, gateway);
+    return 0;
+}
+
 static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
                     const struct chempi_client_events *ev, void *arg)
 {
@@ -535,6 +548,8 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         return dispatch_got(c, &r, ev, arg);
     case CHEMPI_MSG_LOST:
         return dispatch_lost(c, &r, ev, arg);
+    case CHEMPI_MSG_DRAINED:
+        return dispatch_drained(c, &r, ev, arg);
     case CHEMPI_MSG_FENCED:
         number = chempi_wire_get_u64(&r);
         if (!chempi_wire_is_done(&r) || number > c->fences)

@@ -28,6 +28,10 @@
 #define CHEMPI_KVS_KEY_MAX 64     /* bytes with the terminating zero */
 #define CHEMPI_KVS_VALUE_MAX 4096 /* bytes */
 
+/* What a rank shall report. */
+#define CHEMPI_STATS_TRAFFIC 1u
+#define CHEMPI_STATS_ROUTES 2u
+
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {
     char id[CHEMPI_JOB_ID_MAX];
@@ -44,7 +48,7 @@ struct chempi_job {
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
     uint32_t app_num;       /* MPI_APPNUM */
     uint32_t universe_size; /* MPI_UNIVERSE_SIZE */
-    uint32_t want_stats;    /* 1: report traffic counters at the end */
+    uint32_t want_stats;    /* CHEMPI_STATS_*: what to report at the end */
     int region_fd;          /* memory file shared by this node's ranks; the
                                header and wake lines are set up and reserved */
     int table_fd;           /* sealed connection table; -1: none */
@@ -70,6 +74,8 @@ struct chempi_client_events {
      * is held beyond should be given back in deadline_ms (0: nothing is due);
      * answered by chempi_client_memory(). */
     void (*budget)(void *arg, uint64_t bytes, uint32_t deadline_ms);
+    /* A gateway shall be used no more where there is another way. */
+    void (*drained)(void *arg, uint32_t gateway);
 };
 
 /*

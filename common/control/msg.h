@@ -52,6 +52,7 @@ enum chempi_msg {
     CHEMPI_MSG_FENCED = 18,  /* u64 number */
     CHEMPI_MSG_LOST = 19,    /* u32 rank or gateway, str text */
     CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms, u32 serial */
+    CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
@@ -69,8 +70,8 @@ enum chempi_msg {
     CHEMPI_MSG_ABSENT = 42,    /* u32 node, u32 rank: it has ended well, and
                                   without initializing; also away from the
                                   root: all shall know */
-    CHEMPI_MSG_GATEWAY = 43,   /* a gateway ended: u32 node, u32 process, u8
-                                  1: the job cannot go on, str text */
+    CHEMPI_MSG_GATEWAY = 43,   /* u32 node, u32 process, u8 enum
+                                  chempi_fall, str text */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -80,7 +81,7 @@ enum chempi_msg {
     CHEMPI_MSG_KILL = 52,    /* u32 rank or ANY, str text */
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
-    CHEMPI_MSG_FALLEN = 55,  /* a gateway is gone: u32 process, str text */
+    CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
 
     /* between a daemon and its node's supervisor of a job */
     CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */
@@ -108,7 +109,15 @@ enum chempi_msg {
 /* What a client asks of a daemon in REQUEST. */
 enum chempi_request {
     CHEMPI_REQUEST_KILL = 1, /* end a job, which has part at the node */
-    CHEMPI_REQUEST_STOP = 2  /* end the daemon of the node */
+    CHEMPI_REQUEST_STOP = 2, /* end the daemon of the node */
+    CHEMPI_REQUEST_DRAIN = 3 /* use the gateways of jobs there no more */
+};
+
+/* What has become of a gateway, in GATEWAY and FALLEN. */
+enum chempi_fall {
+    CHEMPI_FALL_LOST = 0,  /* it has ended */
+    CHEMPI_FALL_FATAL = 1, /* the job cannot go on; never in FALLEN */
+    CHEMPI_FALL_DRAINED = 2
 };
 
 /* How a rank ended, in ENDED. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 #include "libchempi/devices/registry.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
@@ -517,6 +518,11 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
     chempi_daemon_suspect(proc, why);
 }
 
+void chempi_conn_drained(uint32_t gateway)
+{
+    chempi_gate_drained(gateway);
+}
+
 /* ---- counters ---- */
 
 uint64_t chempi_conn_resolved_count(void)
@@ -582,9 +588,39 @@ static const char *network_of_route(const struct chempi_peer *peer,
     return chempi_table_network(s->table, ranges[i].network)->name;
 }
 
-int chempi_conn_report(char **text, size_t *len)
+static int report_route(uint32_t what, const struct chempi_peer *peer,
+                        const struct chempi_route *route, char **text,
+                        size_t *len)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_dev *dev = conn.devices[route->device];
+    const uint32_t node = chempi_ctx.services.node;
+    const char *protocol = dev->caps->protocols[route->protocol];
+    const char *network = network_of_route(peer, route);
+    uint64_t messages = route->messages - route->told_messages;
+    uint64_t bytes = route->bytes - route->told_bytes;
+    char via[192] = "-";
+    char line[768];
+    int rc = 0;
+
+    (void)snprintf(
+        line, sizeof(line), "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
+        node, peer->node, network, dev->ops->name, protocol, messages, bytes);
+    if (what & CHEMPI_STATS_TRAFFIC)
+        rc = append(text, len, line);
+    if (rc || !(what & CHEMPI_STATS_ROUTES))
+        return rc;
+    chempi_gate_describe(route->ep, route->max_len, via, sizeof(via));
+    (void)snprintf(line, sizeof(line),
+                   "route %u %u %" PRIu64 " %s %s %s %s %" PRIu64 " %" PRIu64
+                   " %" PRIu64 "\n",
+                   node, peer->node, route->max_len, network, dev->ops->name,
+                   protocol, via, messages, bytes,
+                   route->waits - route->told_waits);
+    return append(text, len, line);
+}
+
+int chempi_conn_report(uint32_t what, char **text, size_t *len)
+{
     int rc = 0;
 
     for (uint32_t p = 0; p < rank_count(); p++) {
@@ -592,23 +628,16 @@ int chempi_conn_report(char **text, size_t *len)
 
         for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
             struct chempi_route *route = &peer->routes[i];
-            const struct chempi_dev *dev = conn.devices[route->device];
-            char line[512];
 
             if (route->messages == route->told_messages)
                 continue;
-            (void)snprintf(line, sizeof(line),
-                           "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
-                           s->node, peer->node, network_of_route(peer, route),
-                           dev->ops->name,
-                           dev->caps->protocols[route->protocol],
-                           route->messages - route->told_messages,
-                           route->bytes - route->told_bytes);
-            rc = append(text, len, line);
+            route->waits += chempi_gate_waits(route->ep, route->protocol);
+            rc = report_route(what, peer, route, text, len);
             if (rc)
                 break;
             route->told_messages = route->messages;
             route->told_bytes = route->bytes;
+            route->told_waits = route->waits;
         }
     }
     return rc;

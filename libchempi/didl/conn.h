@@ -44,6 +44,8 @@ struct chempi_route {
     uint64_t bytes;
     uint64_t told_messages; /* of these, reported already */
     uint64_t told_bytes;
+    uint64_t waits; /* messages that had to wait for room */
+    uint64_t told_waits;
 };
 
 struct chempi_peer {
@@ -105,6 +107,9 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
 
+/* Use a gateway only where there is no other way from now on. */
+void chempi_conn_drained(uint32_t gateway);
+
 /* Processes whose routes were looked up, and those that are lost. */
 uint64_t chempi_conn_resolved_count(void);
 uint64_t chempi_conn_lost_count(void);
@@ -112,9 +117,9 @@ uint64_t chempi_conn_lost_count(void);
 /* What was sent by a protocol of an open device. */
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
 
-/* Append "traffic ..." lines (chempirun(1)) for what this rank has sent since
- * the last report to *text, which is malloc'ed and may be NULL before. 0 or
- * -ENOMEM. */
-int chempi_conn_report(char **text, size_t *len);
+/* Append "traffic ..." and "route ..." lines (chempirun(1)), as `what` says
+ * (CHEMPI_STATS_*), for what this rank has sent since the last report to *text,
+ * which is malloc'ed and may be NULL before. 0 or -ENOMEM. */
+int chempi_conn_report(uint32_t what, char **text, size_t *len);
 
 #endif

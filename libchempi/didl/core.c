@@ -332,7 +332,7 @@ static void report_traffic(void)
 
     if (!chempi_ctx.client || !chempi_ctx.job->want_stats)
         return;
-    if (chempi_conn_report(&text, &len) == 0 && len)
+    if (chempi_conn_report(chempi_ctx.job->want_stats, &text, &len) == 0 && len)
         (void)chempi_client_report(chempi_ctx.client, text, len);
     free(text);
 }

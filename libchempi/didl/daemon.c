@@ -163,11 +163,18 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     chempi_memory_set_share(chempi_ctx.services.memory, bytes);
 }
 
+static void drained(void *arg, uint32_t gateway)
+{
+    (void)arg;
+    chempi_conn_drained(gateway);
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
     .rank_lost = rank_lost,
     .budget = budget,
+    .drained = drained,
 };
 
 void chempi_daemon_poll(void)

@@ -122,6 +122,7 @@ int chempi_engine_send(struct chempi_request *req)
     rc = chempi_list_is_empty(&peer->waiting) ? try_send(peer, req) : -EAGAIN;
     if (rc == -EAGAIN) {
         req->outgoing.is_system = false;
+        chempi_conn_route(peer, req->u.tx.env.len)->waits++;
         chempi_list_append(&peer->waiting, &req->outgoing.link);
         engine.waiting++;
         return 0;

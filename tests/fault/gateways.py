@@ -240,6 +240,31 @@ def gateways_run_under_daemons_too():
 
 
 @case
+def a_drained_gateway_is_spared():
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        stop = stop_file("drain")
+        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
+                          "--trace-routes", program("relay"), str(stop))
+        job.await_lines(2)
+        said = cluster.ctl("route", "a0", "b0", "64KiB")
+        check("to g0 or g1, then" in said, said)
+        cluster.ctl("drain", "g0")
+        await_error(job, "the gateway on node g0 is drained")
+        job.await_lines(lines(job) + 3)
+        said = cluster.ctl("route", "a0", "b0", "4M")
+        check("to g1, then" in said and "g0 is drained" in said, said)
+        cluster.ctl("drain", "g1")  # the last one stays in use
+        job.await_lines(lines(job) + 3)
+        check(len(gateways(job)) == 2)
+        check("no gateway" in cluster.ctl("--via", "a0", "drain", "a0",
+                                          status=1))
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0, r"a0 +b0 .*over g\d")
+
+
+@case
 def without_a_daemon_at_the_gateway_there_is_no_job():
     with Cluster(["a0", "b0"],
                  ("--tables", str(Files.folder / "meet"))) as cluster:

@@ -98,8 +98,17 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     tell_memory();
 }
 
-static const struct chempi_client_events events = {
-    .got = got, .fenced = fenced, .rank_lost = rank_lost, .budget = budget};
+static void drained(void *arg, uint32_t gateway)
+{
+    (void)arg;
+    (void)gateway;
+}
+
+static const struct chempi_client_events events = {.got = got,
+                                                   .fenced = fenced,
+                                                   .rank_lost = rank_lost,
+                                                   .budget = budget,
+                                                   .drained = drained};
 
 static void check(int rc, const char *what)
 {

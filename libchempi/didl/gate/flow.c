@@ -347,6 +347,7 @@ int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
 
     while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
         events++;
+    flow->waits += !chempi_list_is_empty(&flow->bulk);
     if (flow->is_starved &&
         (flow->is_gone ||
          chempi_gate_flow_has_room(flow, CHEMPI_HOP_CHUNK_MAX))) {

@@ -6,6 +6,7 @@
 #include "libchempi/didl/gate/gate.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -146,15 +147,29 @@ void chempi_gate_lost(uint32_t proc, const char *why)
 
     if (!gate || proc < gate->rank_count ||
         proc >= gate->dev.params.services->proc_count ||
-        gate->is_dead[proc - gate->rank_count])
+        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
         return;
-    gate->is_dead[proc - gate->rank_count] = true;
+    gate->gateways[proc - gate->rank_count] = CHEMPI_GATE_DEAD;
     chempi_hop_forget(&gate->hop, proc);
     for (uint32_t p = 0; p < gate->rank_count; p++)
         if (gate->flows[p])
             is_cut |= chempi_gate_flow_reroute(gate->flows[p], proc) != 0;
     if (is_cut)
         chempi_gate_way_cut(gate, proc, why);
+}
+
+void chempi_gate_drained(uint32_t proc)
+{
+    struct chempi_gate *gate = self.gate;
+
+    if (!gate || proc < gate->rank_count ||
+        proc >= gate->dev.params.services->proc_count ||
+        gate->gateways[proc - gate->rank_count] != CHEMPI_GATE_UP)
+        return;
+    gate->gateways[proc - gate->rank_count] = CHEMPI_GATE_DRAINED;
+    for (uint32_t p = 0; p < gate->rank_count; p++)
+        if (gate->flows[p]) /* there is a way as long as it lives */
+            (void)chempi_gate_way_choose(gate->flows[p]);
 }
 
 /* ---- opening and closing ------------------------------------------------ */
@@ -241,9 +256,9 @@ int chempi_gate_open(struct chempi_dev *const *devices,
     chempi_list_init(&gate->owing);
     gate->flows =
         chempi_sys->calloc(gate->rank_count, sizeof(struct chempi_gate_flow *));
-    gate->is_dead = chempi_sys->calloc(s->proc_count - gate->rank_count,
-                                       sizeof(*gate->is_dead));
-    if (gate->flows && gate->is_dead)
+    gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
+                                        sizeof(*gate->gateways));
+    if (gate->flows && gate->gateways)
         rc = chempi_hop_open(&gate->hop, s, devices, device_count, &hop_ops,
                              gate);
     if (rc) {
@@ -282,7 +297,7 @@ static void gate_close(struct chempi_dev *dev)
         chempi_gate_flow_destroy(gate->flows[p]);
     chempi_hop_close(&gate->hop);
     free(gate->flows);
-    free(gate->is_dead);
+    free(gate->gateways);
     free(gate);
     self.gate = NULL;
 }
@@ -412,6 +427,36 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
 
     /* Without memory the sender waits on; it is told nothing worse. */
     (void)chempi_gate_flow_control(flow_of(ep), &f);
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+void chempi_gate_describe(const struct chempi_ep *ep, uint64_t len, char *text,
+                          size_t size)
+{
+    const struct chempi_services *s = ep->dev->params.services;
+    const struct chempi_gate_way *way;
+    size_t at = 0;
+
+    if (ep->dev->ops != &chempi_gate_ops)
+        return;
+    way = chempi_gate_way_find(
+        (const struct chempi_gate_flow *)(const void *)ep, len);
+    for (uint32_t i = 0; way && i < way->gates && at + 12 < size; i++)
+        at += (size_t)snprintf(text + at, size - at, "%s%u", i ? "," : "",
+                               s->node_of_proc[way->gate[i]]);
+}
+
+uint64_t chempi_gate_waits(struct chempi_ep *ep, uint32_t protocol)
+{
+    struct chempi_gate_flow *flow = flow_of(ep);
+    uint64_t waits;
+
+    if (ep->dev->ops != &chempi_gate_ops || protocol != CHEMPI_GATE_RENDEZVOUS)
+        return 0;
+    waits = flow->waits;
+    flow->waits = 0;
+    return waits;
 }
 
 /* ---- progress ----------------------------------------------------------- */

@@ -26,9 +26,19 @@ int chempi_gate_open(struct chempi_dev *const *devices,
                      const uint32_t *device_count, struct chempi_dev **out,
                      struct chempi_err *err);
 
+/* For reports: the nodes of the gateways that messages of len bytes go by, as
+ * "2,5"; text stays as it is for an endpoint of another device. */
+void chempi_gate_describe(const struct chempi_ep *ep, uint64_t len, char *text,
+                          size_t size);
+/* How often pieces of messages of this protocol had to wait for the window,
+ * since it was asked last; 0 for an endpoint of another device. */
+uint64_t chempi_gate_waits(struct chempi_ep *ep, uint32_t protocol);
+
 /* What conn hears of a gateway (proc >= ranks): its card, its end. */
 void chempi_gate_card(uint32_t proc, const char *key, const void *card,
                       size_t len);
 void chempi_gate_lost(uint32_t proc, const char *why);
+/* Or that it shall be spared. */
+void chempi_gate_drained(uint32_t proc);
 
 #endif

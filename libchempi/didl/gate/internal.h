@@ -57,6 +57,7 @@ struct chempi_gate_flow {
     struct chempi_list owing; /* in gate.owing */
     bool is_starved;          /* was told -EAGAIN; room() is owed */
     bool is_gone;             /* the process has finished */
+    uint64_t waits;           /* times that large messages had to wait */
     bool is_asked;            /* drain has asked for acknowledgement */
 
     /* sending */
@@ -83,13 +84,19 @@ struct chempi_gate {
     struct chempi_hop hop;
     struct chempi_gate_flow **flows; /* [rank_count], NULL until used */
     uint32_t rank_count;
-    bool *is_dead; /* [gateways] */
+    uint8_t *gateways; /* [gateways], enum chempi_gate_state */
     struct chempi_list work;
     struct chempi_list owing;
     bool is_sleepy;    /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns; /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
     uint64_t resent; /* frames */
+};
+
+enum chempi_gate_state {
+    CHEMPI_GATE_UP,
+    CHEMPI_GATE_DRAINED, /* taken only when there is no other */
+    CHEMPI_GATE_DEAD
 };
 
 /* Places in the panel's table of settings. */

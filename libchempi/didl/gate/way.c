@@ -21,14 +21,16 @@ static uint32_t hash_pair(uint32_t src, uint32_t dst)
     return (uint32_t)(x >> 32);
 }
 
-/* The job's living gateway process on a node of the table, or NONE. */
-static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node)
+/* The job's gateway process on a node of the table, in this state at worst,
+ * or NONE. */
+static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node,
+                           enum chempi_gate_state worst)
 {
     const struct chempi_services *s = gate->dev.params.services;
     const char *name = chempi_table_node_name(s->table, node);
 
     for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
-        if (!gate->is_dead[p - gate->rank_count] &&
+        if (gate->gateways[p - gate->rank_count] <= worst &&
             strcmp(s->node_names[s->node_of_proc[p]], name) == 0)
             return p;
     return CHEMPI_TABLE_NONE;
@@ -38,13 +40,17 @@ static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node)
 static uint32_t pick(const struct chempi_gate *gate, const uint32_t *nodes,
                      uint32_t count, uint32_t share, uint32_t hash)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t k = i < share ? (i + hash) % share : i;
-        uint32_t proc = gateway_at(gate, nodes[k]);
+    static const enum chempi_gate_state turns[] = {CHEMPI_GATE_UP,
+                                                   CHEMPI_GATE_DRAINED};
 
-        if (proc != CHEMPI_TABLE_NONE)
-            return proc;
-    }
+    for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns); t++)
+        for (uint32_t i = 0; i < count; i++) {
+            uint32_t k = i < share ? (i + hash) % share : i;
+            uint32_t proc = gateway_at(gate, nodes[k], turns[t]);
+
+            if (proc != CHEMPI_TABLE_NONE)
+                return proc;
+        }
     return CHEMPI_TABLE_NONE;
 }
 

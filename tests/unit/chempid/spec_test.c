@@ -33,7 +33,7 @@ static void describe(struct chempi_spec *s)
     s->env = env;
     s->cwd = "/tmp";
     s->universe_size = 8;
-    s->want_stats = true;
+    s->want_stats = CHEMPI_STATS_ROUTES;
 }
 
 static int there_and_back(const struct chempi_spec *s, struct chempi_spec *out,
@@ -72,7 +72,7 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_eq(t.apps[1].first_rank, 2);
     cr_assert_str_eq(t.env[1], "B=");
     cr_assert_null(t.tables);
-    cr_assert(t.want_stats);
+    cr_assert_eq(t.want_stats, CHEMPI_STATS_ROUTES);
     cr_assert_eq(chempi_spec_app(&t, 1), &t.apps[0]);
     cr_assert_eq(chempi_spec_app(&t, 2), &t.apps[1]);
     cr_assert_eq(chempi_spec_local_size(&t, 1), 2);
@@ -127,7 +127,8 @@ Test(spec, contradictions_are_refused)
 
 Test(status, records_survive_the_wire)
 {
-    struct chempi_status_job job = {"id", 7, 4, 2, "./a"};
+    struct chempi_status_gateway gateways[] = {{"g0", 0}, {"g1", 1}};
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 2, gateways};
     struct chempi_status_grant grant = {.job = "id",
                                         .rank = 3,
                                         .granted = 9,
@@ -143,6 +144,7 @@ Test(status, records_survive_the_wire)
                                        .slots = 3,
                                        .load = 150,
                                        .version = "1",
+                                       .tables = "/tables",
                                        .job_count = 1,
                                        .jobs = &job,
                                        .memory = 12,
@@ -161,6 +163,10 @@ Test(status, records_survive_the_wire)
     chempi_status_read(&r, &pool, &s);
     cr_assert_eq(s.host, 42);
     cr_assert_eq(s.job_count, 1);
+    cr_assert_str_eq(s.tables, "/tables");
+    cr_assert_eq(s.jobs[0].gateway_count, 2);
+    cr_assert_str_eq(s.jobs[0].gateways[1].node, "g1");
+    cr_assert_eq(s.jobs[0].gateways[1].fall, 1);
     cr_assert_str_eq(s.jobs[0].program, "./a");
     cr_assert_eq(s.memory, 12);
     cr_assert_eq(s.memory_granted, 9);

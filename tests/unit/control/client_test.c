@@ -231,8 +231,17 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     seen.rank = deadline_ms;
 }
 
-static const struct chempi_client_events events = {
-    .got = got, .fenced = fenced, .rank_lost = rank_lost, .budget = budget};
+static void drained(void *arg, uint32_t gateway)
+{
+    (void)arg;
+    (void)gateway;
+}
+
+static const struct chempi_client_events events = {.got = got,
+                                                   .fenced = fenced,
+                                                   .rank_lost = rank_lost,
+                                                   .budget = budget,
+                                                   .drained = drained};
 
 static void open_client(void)
 {
