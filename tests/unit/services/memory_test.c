@@ -9,6 +9,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -325,6 +326,26 @@ Test(memory, without_a_watch_nothing_is_kept)
     region = chempi_regcache_get(&card.cache, at, 8 * PAGE, 0);
     cr_expect(use(at, 0, 8)); /* while it is in use, it is shared */
     chempi_regcache_put(&card.cache, region);
+    cr_expect_eq(card.left, 2);
+    cr_expect_eq(card.cache.counters.uncached, 2);
+    tear_down();
+    cr_assert_eq(munmap(at, 8 * PAGE), 0);
+}
+
+Test(memory, where_memory_cannot_be_watched_nothing_is_kept)
+{
+    char *at = map(NULL, 8);
+    struct rlimit files;
+    struct rlimit none;
+
+    set_up(1 << 20);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    none = files;
+    none.rlim_cur = 0;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+    cr_expect_not(use(at, 0, 8));
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &files), 0);
+    cr_expect_not(use(at, 0, 8)); /* it is not tried again */
     cr_expect_eq(card.left, 2);
     cr_expect_eq(card.cache.counters.uncached, 2);
     tear_down();
