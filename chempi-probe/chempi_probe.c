@@ -43,7 +43,7 @@ enum {
 enum work { ECHO, RATE, END };
 
 struct command { /* what rank 1 is to take part in */
-    int work;
+    enum work work;
     int len;
     int repeats;
 };
