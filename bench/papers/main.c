@@ -12,6 +12,7 @@
  * noise of the machine. Up to TRIPS round trips are taken together; few of them
  * suit a busy machine.
  */
+#define _GNU_SOURCE /* clock_gettime */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The smaller promises of the adapter's headers. */
+#define _GNU_SOURCE /* clock_gettime */
 #include <errno.h>
 #include <string.h>
 
