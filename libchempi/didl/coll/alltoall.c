@@ -85,8 +85,10 @@ static void build_direct(struct chempi_coll_sched *s,
             chempi_coll_send(s, out.buf, out.count, out.type, dest);
         chempi_coll_throttle(s);
     }
-    if (!is_inter)
-        copy_own(s, c);
+    if (is_inter)
+        return;
+    chempi_coll_fence(s); /* who waits for us should not wait for a copy */
+    copy_own(s, c);
 }
 
 /* All exchange with partner 0, then 1, ...: nobody waits for a process that

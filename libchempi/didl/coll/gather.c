@@ -169,6 +169,7 @@ static void gather_direct(struct chempi_coll_sched *s,
     }
     if (sides.self < 0)
         return;
+    chempi_coll_fence(s); /* who waits for us should not wait for a copy */
     own = recv_place(c, s->rank);
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
