@@ -111,7 +111,13 @@ def groups():
               budget_s=120, target=1.0),
         Group("coll-2-tcp", "collectives, TCP, two nodes", "collective",
               ["all", *COLLECTIVE_SIZES], transport="tcp", rounds=5,
-              quick=False, budget_s=120),
+              quick=False, budget_s=120, target=1.15, mean_target=1.0),
+        # The peers cannot be told that four ranks each share a node: all of
+        # theirs meet over TCP.
+        Group("coll-8-tcp", "collectives, TCP, 8 ranks on two nodes",
+              "collective", ["all", *COLLECTIVE_SIZES], ranks=8,
+              transport="tcp", rounds=3, quick=False, budget_s=120,
+              target=1.0),
         Group("shm-curve", "latency by size, shared memory", "latency",
               CURVE_SIZES, rounds=3, quick=False),
         Group("tcp-curve", "latency by size, TCP", "latency", CURVE_SIZES,
