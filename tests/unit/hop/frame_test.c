@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <string.h>
+
+#include <criterion/criterion.h>
+
+#include "libchempi/hop/frame.h"
+
+static struct chempi_hop_frame sample(uint8_t kind)
+{
+    return (struct chempi_hop_frame){
+        .kind = kind,
+        .gates = 2,
+        .at = 1,
+        .flags = CHEMPI_HOP_HURRY,
+        .src = 3,
+        .dst = 4,
+        .seq = UINT32_MAX,
+        .ack = 7,
+        .gate = {8, 9},
+        .env = {.len = 5,
+                .context = 6,
+                .source = 1,
+                .tag = -3,
+                .serial = 2,
+                .credit = 1,
+                .kind = CHEMPI_KIND_MESSAGE,
+                .flags = 1},
+        .sender = UINT64_C(1) << 40,
+        .receiver = 12,
+        .number = 5,
+    };
+}
+
+static size_t write_frame(uint8_t *out, uint8_t kind)
+{
+    const struct chempi_hop_frame f = sample(kind);
+    size_t len = chempi_hop_frame_put(out, &f);
+
+    if (kind != CHEMPI_HOP_EAGER && kind != CHEMPI_HOP_DATA)
+        return len;
+    memcpy(out + len, "hello", 5);
+    return len + 5;
+}
+
+static int read_frame(const uint8_t *bytes, size_t len,
+                      struct chempi_hop_frame *f)
+{
+    const char *why;
+
+    return chempi_hop_frame_get(bytes, len, f, &why);
+}
+
+Test(hop_frame, every_kind_survives_the_wire)
+{
+    for (uint8_t k = CHEMPI_HOP_EAGER; k <= CHEMPI_HOP_GONE; k++) {
+        uint8_t bytes[CHEMPI_HOP_FIXED_MAX + 5];
+        const struct chempi_hop_frame want = sample(k);
+        struct chempi_hop_frame f;
+        size_t len = write_frame(bytes, k);
+
+        cr_assert_eq(read_frame(bytes, len, &f), 0, "kind %u", k);
+        cr_assert_eq(f.kind, k);
+        cr_assert_eq(f.seq, want.seq);
+        cr_assert_eq(f.ack, want.ack);
+        cr_assert_eq(f.gate[1], want.gate[1]);
+        if (k <= CHEMPI_HOP_ANNOUNCE)
+            cr_assert_eq(memcmp(&f.env, &want.env, sizeof(f.env)), 0);
+        if (k == CHEMPI_HOP_DATA)
+            cr_assert_eq(memcmp(f.data, "hello", f.len), 0);
+    }
+}
+
+Test(hop_frame, a_frame_that_is_cut_is_refused)
+{
+    uint8_t bytes[CHEMPI_HOP_FIXED_MAX + 5];
+    struct chempi_hop_frame f;
+    size_t len = write_frame(bytes, CHEMPI_HOP_EAGER);
+
+    for (size_t n = 0; n < len; n++)
+        cr_assert_eq(read_frame(bytes, n, &f), -EPROTO, "%zu bytes", n);
+}
+
+Test(hop_frame, impossible_ways_are_refused)
+{
+    uint8_t bytes[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_frame f;
+    size_t len = write_frame(bytes, CHEMPI_HOP_ACK);
+    uint8_t *gates = bytes + offsetof(struct chempi_hop_wire, gates);
+
+    *gates = 0;
+    cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
+    *gates = CHEMPI_HOP_GATES_MAX + 1;
+    cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
+    *gates = 2;
+    chempi_hop_frame_set_at(bytes, 3);
+    cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
+    chempi_hop_frame_set_at(bytes, 2);
+    cr_assert_eq(read_frame(bytes, len, &f), 0);
+    bytes[0]++;
+    cr_assert_eq(read_frame(bytes, len, &f), -EPROTO);
+}
+
+Test(hop_frame, numbers_can_be_set_afterwards)
+{
+    uint8_t bytes[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_frame f;
+    size_t len = write_frame(bytes, CHEMPI_HOP_DROP);
+
+    chempi_hop_frame_set_seq(bytes, 41);
+    chempi_hop_frame_set_ack(bytes, 42);
+    cr_assert_eq(read_frame(bytes, len, &f), 0);
+    cr_assert_eq(f.seq, 41);
+    cr_assert_eq(f.ack, 42);
+}
