@@ -463,6 +463,8 @@ static unsigned char *remap(unsigned char *from, size_t len, int how)
 Test(scivia, registrations_of_memory_that_was_remapped_are_not_used_again)
 {
     const size_t len = 64 * 4096;
+    /* Sanitizers pretend that everything can be locked. */
+    bool is_real = mlock((const void *)4096, 4096) != 0;
     unsigned char *from;
 
     open_ends(NULL);
@@ -478,7 +480,7 @@ Test(scivia, registrations_of_memory_that_was_remapped_are_not_used_again)
         transfer(from, len, SCIVIA_PROTOCOL_ZERO_COPY);
         cr_expect_eq(gauge(0, "cache_hits"), hits + (round && !how), "round %d",
                      round);
-        cr_expect(is_locked(from, len), "round %d", round);
+        cr_expect(!is_real || is_locked(from, len), "round %d", round);
         cr_expect_eq(gauge(1, "bytes_copied"), 0);
     }
     cr_expect_geq(gauge(0, "cache_invalidations"), 3 * (REMAPS - 1));
