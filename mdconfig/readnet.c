@@ -261,7 +261,7 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
 {
     struct making *m = target;
     const struct chempi_known_device *device =
-        chempi_known_device_find(m->model.device);
+        chempi_known_serving(m->model.type, m->model.device);
     struct chempi_yaml_pair *pairs;
     size_t count;
     int rc = chempi_yaml_pairs(r->yaml, value, "protocols with their figures",
@@ -287,7 +287,7 @@ static void use_default_protocols(struct chempi_desc *desc,
                                   struct chempi_desc_network *net)
 {
     const struct chempi_known_device *device =
-        chempi_known_device_find(net->device);
+        chempi_known_serving(net->type, net->device);
 
     net->protocol_count = device->protocol_count;
     net->protocols = chempi_arena_get(&desc->arena, net->protocol_count,

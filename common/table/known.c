@@ -34,14 +34,27 @@ static const struct chempi_known_protocol scivia_protocols[] = {
     {"zero-copy", 40, 84, 4, 0, UINT64_MAX},
 };
 
+/* Cards with the VIA half only: what the first protocol of SCI does by remote
+ * stores is done by a send. */
+static const struct chempi_known_protocol via_protocols[] = {
+    {"send", 17, 70, 1, 0, 8 * KIB},
+    {"one-copy", 22, 70, 2, 0, UINT64_MAX},
+    {"zero-copy", 60, 93.5, 4, 0, UINT64_MAX},
+};
+
+#define SCIVIA_REMARK                                                          \
+    "emulates its adapters, between virtual nodes of one host; say "           \
+    "`device: tcp` for nodes on several hosts"
+
 static const struct chempi_known_device devices[] = {
     {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols},
     {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols},
-    {"scivia",
-     "emulates its adapters, between virtual nodes of one host; say "
-     "`device: tcp` for nodes on several hosts",
-     CHEMPI_ARRAY_LEN(scivia_protocols), scivia_protocols},
+    {"scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(scivia_protocols),
+     scivia_protocols},
 };
+
+static const struct chempi_known_device via_only = {
+    "scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(via_protocols), via_protocols};
 
 static const struct chempi_known_type types[] = {
     {"smp", "shm", true},        {"ethernet", "tcp", false},
@@ -76,6 +89,15 @@ const struct chempi_known_device *chempi_known_device_find(const char *name)
             return &devices[i];
     }
     return NULL;
+}
+
+const struct chempi_known_device *chempi_known_serving(const char *type,
+                                                       const char *device)
+{
+    if (strcmp(device, via_only.name) == 0 &&
+        (strcmp(type, "myrinet") == 0 || strcmp(type, "via") == 0))
+        return &via_only;
+    return chempi_known_device_find(device);
 }
 
 const struct chempi_known_protocol *

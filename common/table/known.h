@@ -42,6 +42,10 @@ const struct chempi_known_device *chempi_known_device_at(size_t i);
 /* By name; NULL when unknown. */
 const struct chempi_known_type *chempi_known_type_find(const char *name);
 const struct chempi_known_device *chempi_known_device_find(const char *name);
+/* The device with the protocols that it has on networks of this type: not all
+ * cards of one device can do all of them. NULL when the device is unknown. */
+const struct chempi_known_device *chempi_known_serving(const char *type,
+                                                       const char *device);
 const struct chempi_known_protocol *
 chempi_known_protocol_find(const struct chempi_known_device *device,
                            const char *name);

@@ -19,6 +19,8 @@
 #include "libchempi/services/regcache.h"
 
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
+#define SCIVIA_HOT_RINGS 4u    /* bells after which a ring may become hot */
+#define SCIVIA_COLD_LINES 64u  /* heard elsewhere since a hot one was used */
 #define SCIVIA_DRAIN_BUDGET 64 /* lines per ring and progress */
 #define SCIVIA_TRIES 4096u     /* of one store, before the peer is given up */
 #define SCIVIA_BLOCK 512u      /* bytes repeated together */
@@ -28,11 +30,19 @@
 #define SCIVIA_STAGES 8u /* registered buffers for what has no other */
 #define SCIVIA_REGIONS_MAX 256u
 #define SCIVIA_WINDOW_MIN                                                      \
-    (UINT64_C(64) << 10) /* bytes registered at a time                         \
-                          */
+    (UINT64_C(64) << 10)      /* bytes registered at a time                    \
+                               */
+#define SCIVIA_BREAKS_MAX 64u /* of a connection, without progress between */
+
+/* Which of a pair's connections a VI is for. */
+enum scivia_discriminator {
+    SCIVIA_DISCRIMINATOR_PAYLOAD,
+    SCIVIA_DISCRIMINATOR_FRAMES
+};
 
 enum scivia_protocol {
-    SCIVIA_PROTOCOL_SHARED_MEMORY,
+    SCIVIA_PROTOCOL_SHARED_MEMORY, /* on cards with an SCI half */
+    SCIVIA_PROTOCOL_SEND,          /* the same on cards without */
     SCIVIA_PROTOCOL_ONE_COPY,
     SCIVIA_PROTOCOL_ZERO_COPY,
     SCIVIA_PROTOCOL_COUNT
@@ -82,6 +92,29 @@ struct scivia_xfer {
     uint32_t protocol;
 };
 
+/* A frame on its way, in registered memory. */
+struct scivia_slot {
+    struct chempi_list link; /* dev->slot_free, or an endpoint's */
+    struct chempi_via_descriptor descriptor;
+    struct scivia_frame *frame;
+};
+
+/* What an endpoint has instead of segments where there is no SCI half. */
+struct scivia_framed {
+    struct chempi_via_vi *tx;
+    struct chempi_via_vi *rx;
+    struct scivia_frame *memory; /* [SCIVIA_FRAMES], for receiving */
+    uint32_t handle;
+    uint32_t lines; /* told by the peer, as in struct scivia_told */
+    uint32_t posted;
+    bool is_tell_owed;
+    struct chempi_list sending; /* slots that the card has */
+    struct chempi_list unsent;  /* slots that must be sent again */
+    const unsigned char *bytes; /* payload of the frame being taken */
+    uint32_t len;
+    struct chempi_via_descriptor receives[SCIVIA_FRAMES];
+};
+
 /* A descriptor, and a registered buffer that it may name. */
 struct scivia_stage {
     struct chempi_list link;
@@ -102,16 +135,26 @@ struct scivia_ep {
     struct chempi_sci_remote *bell; /* the peer's inbox */
     struct chempi_link *at;
     struct chempi_sci_segment *segment;
-    struct scivia_pair *in; /* its memory: what the peer writes */
-    uint32_t rx_head;       /* lines ever taken */
-    uint32_t rx_told;       /* as last stored in the peer */
+    struct scivia_pair *in;       /* its memory: what the peer writes */
+    struct scivia_framed *framed; /* instead of the above; NULL: SCI half */
+    uint32_t rx_head;             /* lines ever taken */
+    uint32_t rx_told;             /* as last stored in the peer */
     uint32_t rx_data;
     uint32_t rx_data_told;
     uint32_t rung; /* bells rung */
     uint32_t heard;
+    uint32_t rings;     /* times heard while not hot */
+    uint64_t last_heat; /* dev->heat when a line was last taken while hot */
     bool is_hot;
     bool is_mode_owed; /* the peer does not know yet that it is polled */
     bool is_tx_open;
+    bool was_up;       /* lines could be sent before */
+    bool was_reached;  /* the peer's adapter is known to have been there */
+    bool has_unsent;   /* a line that must be stored again */
+    bool is_vi_broken; /* tx_vi: replace it */
+    bool is_frame_broken;
+    uint32_t breaks; /* connections broken since something went through */
+    struct scivia_line unsent;
     bool has_card;
     bool is_gone; /* the peer's adapter is */
     bool is_clean;
@@ -152,9 +195,11 @@ struct scivia_dev {
     uint32_t ptag;
     struct chempi_sci_segment *inbox_segment;
     struct scivia_inbox *inbox;
-    struct scivia_ep **eps; /* [proc_count], NULL until used */
+    struct scivia_inbox *own_inbox; /* where there is no SCI half */
+    struct scivia_ep **eps;         /* [proc_count], NULL until used */
     struct scivia_ep *hot[SCIVIA_HOT_MAX];
     uint32_t hot_count;
+    uint64_t heat; /* lines heard of by bells */
     bool has_work;
     bool is_armed;
     struct chempi_list opening;
@@ -179,7 +224,13 @@ struct scivia_dev {
     struct scivia_stage stages[SCIVIA_STAGES];
     struct chempi_list stage_free;
     struct scivia_rma *rma; /* rma.c; NULL until used */
-    uint64_t bytes_copied;  /* by this side's processor, out of a buffer */
+    struct scivia_frame *slot_memory;
+    uint32_t slot_handle;
+    struct scivia_slot slots[SCIVIA_FRAMES];
+    struct chempi_list slot_free;
+    uint32_t unsent; /* lines and frames that have not left */
+    uint64_t reconnects;
+    uint64_t bytes_copied; /* by this side's processor, out of a buffer */
     struct chempi_err broken;
 };
 
@@ -188,16 +239,31 @@ static inline struct scivia_dev *scivia_dev_of(const struct scivia_ep *ep)
     return (struct scivia_dev *)ep->base.dev;
 }
 
+/* What messages without a transfer take on this connection. */
+static inline uint32_t scivia_line_protocol(const struct scivia_ep *ep)
+{
+    return ep->framed ? SCIVIA_PROTOCOL_SEND : SCIVIA_PROTOCOL_SHARED_MEMORY;
+}
+
 /* --- pair.c: endpoints, their connection and their end --- */
 
 extern const struct chempi_adapter_events chempi_scivia_pair_events;
 int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
                            struct scivia_ep **out, struct chempi_err *err);
 void chempi_scivia_pair_fini(struct scivia_dev *dev);
+/* Do two nodes have cards with an SCI half on a common network? */
+bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
+                                const char *node, const char *other);
 /* Begin whatever is missing for sending. 0: nothing is; -EAGAIN; an error. */
 int chempi_scivia_pair_open(struct scivia_ep *ep);
 /* The same for VIA. 0: connected or never will be. */
 int chempi_scivia_pair_open_via(struct scivia_ep *ep);
+/* The link to the peer is gone, perhaps not its process. */
+void chempi_scivia_pair_unlink(struct scivia_ep *ep);
+/* Something of its connections must be mended by advance(). */
+void chempi_scivia_pair_mend(struct scivia_ep *ep);
+/* Count a connection that broke; true: once too often. */
+bool chempi_scivia_pair_is_hopeless(struct scivia_ep *ep);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
@@ -221,9 +287,22 @@ int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
 /* Room for a line and a span of len bytes? Asks for room() if not. */
 int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len);
 int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len);
-/* Store a span; room is there. 0 or why the endpoint is broken. */
-int chempi_scivia_line_put_span(struct scivia_ep *ep, const void *src,
-                                uint32_t len, struct scivia_span *span);
+/* Send a line that names a span (in itself) of len > 0 bytes; room is there.
+ * 0; -EAGAIN: the link has just gone, nothing was taken; an error. */
+int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
+                                 struct scivia_span *span, const void *src,
+                                 uint32_t len);
+/* Is there a line (or a frame) for what is owed? */
+bool chempi_scivia_line_is_free(const struct scivia_ep *ep);
+/* What the peer has posted. */
+uint32_t chempi_scivia_line_posted(const struct scivia_ep *ep);
+/* The connection is there again: store what was not, tell, ring. */
+void chempi_scivia_line_reopen(struct scivia_ep *ep);
+/* Nothing can be sent until then. */
+void chempi_scivia_line_close(struct scivia_ep *ep);
+/* Handle one line of the peer; NULL, or why it breaks the rules. */
+const char *chempi_scivia_line_take(struct scivia_ep *ep,
+                                    const struct scivia_line *line);
 const unsigned char *
 chempi_scivia_line_take_span(struct scivia_ep *ep,
                              const struct scivia_span *span);
@@ -243,6 +322,35 @@ static inline bool scivia_has_line(const struct scivia_ep *ep)
                                 memory_order_acquire) ==
            ep->rx_head + 1; /* partner: deliver */
 }
+
+/* --- frame.c: lines in VIA sends --- */
+
+/* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied. */
+int chempi_scivia_frame_init(struct scivia_ep *ep);
+void chempi_scivia_frame_fini(struct scivia_ep *ep);
+void chempi_scivia_frame_free(struct scivia_dev *dev);
+/* Begin or go on connecting. 0: frames can be sent; -EAGAIN; an error. */
+int chempi_scivia_frame_open(struct scivia_ep *ep);
+/* The peer asks for its direction. 0 or -errno. */
+int chempi_scivia_frame_accept(struct scivia_ep *ep,
+                               struct chempi_via_request *request);
+/* Send; room is there. The payload may be NULL. */
+int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
+                             const void *payload, uint32_t len);
+void chempi_scivia_frame_tell(struct scivia_ep *ep);
+/* Send again what had not arrived; the connection is new. */
+void chempi_scivia_frame_resend(struct scivia_ep *ep);
+/* Take back what the card has finished. Returns events: whoever waits for the
+ * device to be drained must look again. */
+int chempi_scivia_frame_reap(struct scivia_ep *ep);
+/* Forget a broken connection of this direction. */
+void chempi_scivia_frame_drop_tx(struct scivia_ep *ep);
+void chempi_scivia_frame_drop_rx(struct scivia_ep *ep);
+/* The peer is gone: what was not sent never will be. */
+void chempi_scivia_frame_fail(struct scivia_ep *ep);
+/* A receive descriptor of framed->rx has come back. */
+void chempi_scivia_frame_taken(struct scivia_ep *ep,
+                               struct chempi_via_descriptor *descriptor);
 
 /* --- rndv.c: transfers --- */
 
@@ -264,6 +372,9 @@ int chempi_scivia_rndv_pump(struct scivia_ep *ep);
 bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep);
 /* Take what the card has finished. Returns events. */
 int chempi_scivia_rndv_complete(struct scivia_dev *dev);
+/* Forget a broken VI; what it had not moved is moved again. */
+void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep);
+void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep);
 void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status);
 void chempi_scivia_rndv_fini(struct scivia_dev *dev);
 

@@ -37,25 +37,37 @@ static uint32_t span_start(const struct scivia_ep *ep, uint32_t len)
 
 static inline bool has_line(const struct scivia_ep *ep)
 {
+    if (CHEMPI_UNLIKELY(ep->framed != NULL))
+        return ep->tx_head - ep->tx_tail <
+                   SCIVIA_FRAMES - SCIVIA_FRAME_RESERVE &&
+               !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free);
     return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
+}
+
+bool chempi_scivia_line_is_free(const struct scivia_ep *ep)
+{
+    return has_line(ep);
 }
 
 static inline bool has_room(const struct scivia_ep *ep, uint32_t len)
 {
     return has_line(ep) &&
-           (len == 0 || span_start(ep, len) + round_up(len) - ep->data_tail <=
-                            SCIVIA_DATA_BYTES);
+           (len == 0 || ep->framed ||
+            span_start(ep, len) + round_up(len) - ep->data_tail <=
+                SCIVIA_DATA_BYTES);
 }
 
 /* Read what the peer has taken; it may not be more than was sent, and what
  * arrives late may not take anything back. */
 static void refresh(struct scivia_ep *ep)
 {
-    uint32_t lines =
-        atomic_load_explicit(&ep->in->told.lines, memory_order_acquire);
-    uint32_t data =
-        atomic_load_explicit(&ep->in->told.data, memory_order_acquire);
+    uint32_t lines;
+    uint32_t data;
 
+    if (ep->framed)
+        return; /* frames tell when they come */
+    lines = atomic_load_explicit(&ep->in->told.lines, memory_order_acquire);
+    data = atomic_load_explicit(&ep->in->told.data, memory_order_acquire);
     if (ep->tx_head - lines > SCIVIA_LINES ||
         ep->data_head - data > SCIVIA_DATA_BYTES) {
         chempi_scivia_pair_break(ep, -EPROTO,
@@ -86,15 +98,19 @@ int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len)
     return CHEMPI_LIKELY(has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
+static void want_room(struct scivia_ep *ep, uint32_t len)
+{
+    ep->wants_room = true;
+    ep->wanted = len;
+    chempi_scivia_pair_mark(ep);
+}
+
 int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len)
 {
     int rc = chempi_scivia_line_try(ep, len);
 
-    if (rc == -EAGAIN) {
-        ep->wants_room = true;
-        ep->wanted = len;
-        chempi_scivia_pair_mark(ep);
-    }
+    if (rc == -EAGAIN)
+        want_room(ep, len);
     return rc;
 }
 
@@ -124,11 +140,13 @@ static int put(struct scivia_ep *ep, struct chempi_sci_remote *remote,
     }
     if (rc == 0)
         return 0;
+    if (rc == -ENOTCONN) { /* until the link's end is told and mended */
+        chempi_scivia_line_close(ep);
+        return rc;
+    }
     scivia_dev_of(ep)->base.err =
         *chempi_adapter_words(scivia_dev_of(ep)->adapter);
-    chempi_scivia_pair_break(ep, rc == -ENOTCONN ? -ECONNRESET : rc,
-                             rc == -ENOTCONN ? "its adapter is gone"
-                                             : "the card loses everything");
+    chempi_scivia_pair_break(ep, rc, "the card loses everything");
     return -ECONNRESET;
 }
 
@@ -146,7 +164,7 @@ static void ring(struct scivia_ep *ep)
 
 void chempi_scivia_line_wake(struct scivia_ep *ep)
 {
-    if (ep->is_broken || ep->is_gone || !ep->is_tx_open)
+    if (ep->is_broken || ep->is_gone || !ep->is_tx_open || ep->framed)
         return;
     /* Its fence stands between the line and the look at the mode. */
     (void)chempi_sci_interrupt_trigger(ep->at, 0); /* a link that is down
@@ -156,41 +174,120 @@ void chempi_scivia_line_wake(struct scivia_ep *ep)
             SCIVIA_MODE_POLLED))
         return;
     ring(ep);
-    if (!ep->is_broken)
+    if (ep->is_tx_open && !ep->is_broken)
         (void)chempi_sci_interrupt_trigger(ep->at, 0);
+}
+
+static int put_line(struct scivia_ep *ep, const struct scivia_line *line,
+                    uint32_t number)
+{
+    return put(ep, ep->out,
+               offsetof(struct scivia_pair, lines) +
+                   number % SCIVIA_LINES * sizeof(*line),
+               line, sizeof(*line));
+}
+
+/* A line on whose way the link broke may have arrived: it is kept, and stored
+ * once more as it is. */
+static void CHEMPI_NOINLINE keep(struct scivia_ep *ep,
+                                 const struct scivia_line *line)
+{
+    memcpy(&ep->unsent, line, sizeof(*line));
+    ep->has_unsent = true;
+    scivia_dev_of(ep)->unsent++;
 }
 
 int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line)
 {
-    size_t offset = offsetof(struct scivia_pair, lines) +
-                    ep->tx_head % SCIVIA_LINES * sizeof(*line);
     int rc;
 
+    if (CHEMPI_UNLIKELY(ep->framed != NULL))
+        return chempi_scivia_frame_send(ep, line, NULL, 0);
     atomic_store_explicit(&line->seq, ep->tx_head + 1, memory_order_relaxed);
-    rc = put(ep, ep->out, offset, line, sizeof(*line));
-    if (CHEMPI_UNLIKELY(rc < 0))
-        return rc;
+    rc = put_line(ep, line, ep->tx_head);
+    if (CHEMPI_UNLIKELY(rc < 0)) {
+        if (rc != -ENOTCONN)
+            return rc;
+        keep(ep, line);
+    }
     ep->tx_head++;
-    chempi_scivia_line_wake(ep);
+    if (CHEMPI_UNLIKELY(rc < 0))
+        chempi_scivia_line_close(ep);
+    else
+        chempi_scivia_line_wake(ep);
     return 0;
 }
 
-int chempi_scivia_line_put_span(struct scivia_ep *ep, const void *src,
-                                uint32_t len, struct scivia_span *span)
+int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
+                                 struct scivia_span *span, const void *src,
+                                 uint32_t len)
 {
-    span->pos = span_start(ep, len);
+    uint32_t before = ep->data_head;
+    int rc;
+
+    span->pos = ep->framed ? 0 : span_start(ep, len);
     span->len = len;
+    if (ep->framed)
+        return chempi_scivia_frame_send(ep, line, src, len);
     ep->data_head = span->pos + round_up(len);
-    return put(ep, ep->out,
-               offsetof(struct scivia_pair, data) +
-                   (span->pos & (SCIVIA_DATA_BYTES - 1)),
-               src, len);
+    rc = put(ep, ep->out,
+             offsetof(struct scivia_pair, data) +
+                 (span->pos & (SCIVIA_DATA_BYTES - 1)),
+             src, len);
+    if (CHEMPI_LIKELY(rc == 0))
+        return chempi_scivia_line_send(ep, line);
+    ep->data_head = before;
+    return rc == -ENOTCONN ? -EAGAIN : rc;
+}
+
+void chempi_scivia_line_close(struct scivia_ep *ep)
+{
+    ep->is_tx_open = false;
+    ep->tx_tail = ep->tx_head - SCIVIA_LINES;
+    chempi_scivia_pair_mend(ep);
+}
+
+void chempi_scivia_line_reopen(struct scivia_ep *ep)
+{
+    bool is_first = !ep->was_up;
+
+    ep->was_up = true;
+    ep->is_tx_open = true;
+    if (ep->framed) {
+        ep->tx_tail = ep->framed->lines;
+        chempi_scivia_frame_resend(ep);
+        if (ep->rx_head != ep->rx_told || ep->rx_posted != ep->rx_posted_told)
+            chempi_scivia_frame_tell(ep);
+        return;
+    }
+    refresh(ep);
+    if (ep->has_unsent && !ep->is_broken &&
+        put_line(ep, &ep->unsent, ep->tx_head - 1) == 0) {
+        ep->has_unsent = false;
+        scivia_dev_of(ep)->unsent--;
+    }
+    if (!is_first || ep->is_mode_owed || ep->rx_head || ep->rx_posted)
+        chempi_scivia_line_tell(ep, true);
+    if (is_first || !ep->is_tx_open)
+        return;
+    chempi_scivia_line_wake(ep); /* the last ring may have been lost */
+    if (!ep->is_hot) /* and it may not have known that it must ring */
+        atomic_store(&scivia_dev_of(ep)->inbox->exist, 1);
+}
+
+uint32_t chempi_scivia_line_posted(const struct scivia_ep *ep)
+{
+    return ep->framed ? ep->framed->posted
+                      : atomic_load_explicit(&ep->in->told.posted,
+                                             memory_order_acquire);
 }
 
 /* Where the payload of the next message of this size will go. (The peer may be
  * polling the next line, which had better stay with it.) */
 static void expect(const struct scivia_ep *ep, uint32_t len)
 {
+    if (!ep->is_tx_open || ep->framed)
+        return;
     chempi_sci_expect(ep->out,
                       offsetof(struct scivia_pair, data) +
                           (span_start(ep, len) & (SCIVIA_DATA_BYTES - 1)),
@@ -230,12 +327,12 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
     int rc;
 
     line.body.eager.env = *env;
-    rc = chempi_scivia_line_put_span(ep, data, (uint32_t)len,
-                                     &line.body.eager.span);
-    if (rc == 0)
-        rc = chempi_scivia_line_send(ep, &line);
+    rc = chempi_scivia_line_send_span(ep, &line, &line.body.eager.span, data,
+                                      (uint32_t)len);
     if (CHEMPI_LIKELY(rc == 0))
         expect(ep, (uint32_t)len);
+    else if (rc == -EAGAIN)
+        want_room(ep, (uint32_t)len);
     return rc;
 }
 
@@ -271,7 +368,10 @@ int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
         return send_short(ep, env, NULL, iter, len);
     /* A store that is repeated needs its bytes once more. */
     (void)chempi_iter_pack(iter, packed, len);
-    return send_eager(ep, env, packed, len);
+    rc = send_eager(ep, env, packed, len);
+    if (rc == -EAGAIN)
+        chempi_iter_seek(iter, 0); /* all of it is to be sent again */
+    return rc;
 }
 
 /* --- taking --- */
@@ -282,6 +382,9 @@ chempi_scivia_line_take_span(struct scivia_ep *ep,
 {
     uint32_t offset = span->pos & (SCIVIA_DATA_BYTES - 1);
 
+    if (ep->framed)
+        return span->len > 0 && span->len == ep->framed->len ? ep->framed->bytes
+                                                             : NULL;
     if (span->len == 0 || span->len > SCIVIA_DATA_BYTES / 4 ||
         span->len > SCIVIA_DATA_BYTES - offset)
         return NULL;
@@ -300,7 +403,7 @@ static const char *announce(struct scivia_ep *ep,
         return "a message of unknown kind";
     arrival->ep = &ep->base;
     arrival->avail = arrival->env.len;
-    arrival->protocol = SCIVIA_PROTOCOL_SHARED_MEMORY;
+    arrival->protocol = scivia_line_protocol(ep);
     scivia_dev_of(ep)->bytes_copied += arrival->env.len;
     chempi_dev_count(ep->base.dev, arrival->protocol, arrival->env.len);
     (void)params->sink->arrived(params->sink_arg, arrival, &rx); /* TAKEN */
@@ -340,7 +443,8 @@ static const char *take_eager(struct scivia_ep *ep,
     return announce(ep, &arrival);
 }
 
-static const char *take(struct scivia_ep *ep, const struct scivia_line *line)
+const char *chempi_scivia_line_take(struct scivia_ep *ep,
+                                    const struct scivia_line *line)
 {
     switch (line->kind) {
     case SCIVIA_KIND_SHORT:
@@ -365,6 +469,10 @@ void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent)
 {
     struct scivia_told told = {0};
 
+    if (ep->framed) {
+        chempi_scivia_frame_tell(ep);
+        return;
+    }
     if (!ep->is_tx_open || ep->is_broken || ep->is_gone)
         return; /* told when the connection is open */
     atomic_init(&told.lines, ep->rx_head);
@@ -387,6 +495,8 @@ int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
 {
     int events = 0;
 
+    if (ep->framed)
+        return 0; /* frames come by the completion queue */
     while (events < budget && !ep->is_broken && scivia_has_line(ep)) {
         struct scivia_line line; /* a private copy */
         const char *why;
@@ -397,7 +507,7 @@ int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
         atomic_signal_fence(memory_order_seq_cst); /* read once */
         ep->rx_head++;
         events++;
-        why = take(ep, &line);
+        why = chempi_scivia_line_take(ep, &line);
         if (CHEMPI_UNLIKELY(why != NULL)) {
             chempi_scivia_pair_break(ep, -EPROTO, why);
             break;
@@ -407,19 +517,72 @@ int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
                                 SCIVIA_DATA_BYTES / 4))
             chempi_scivia_line_tell(ep, true);
     }
+    if (events > 0)
+        ep->last_heat = scivia_dev_of(ep)->heat;
     return events;
 }
 
 /* --- bells --- */
 
-static void make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
+/*
+ * A ring that has rung often takes the place of the hot one that was quiet for
+ * longest. Its sender may not have seen yet that it must ring again, so the
+ * ring is looked at once more after the mode was stored: with a full fence on
+ * either side, either we see the line or the sender the mode.
+ */
+static struct scivia_ep *find_cold(const struct scivia_dev *dev)
 {
-    if (ep->is_hot || ep->is_broken || dev->hot_count == SCIVIA_HOT_MAX)
-        return;
+    struct scivia_ep *cold = dev->hot[0];
+
+    for (uint32_t i = 1; i < dev->hot_count; i++) {
+        if (dev->hot[i]->last_heat < cold->last_heat)
+            cold = dev->hot[i];
+    }
+    return cold->is_tx_open && /* else it could not be told */
+                   dev->heat - cold->last_heat >= SCIVIA_COLD_LINES
+               ? cold
+               : NULL;
+}
+
+/* Stop polling a ring; returns events. */
+static int cool(struct scivia_dev *dev, struct scivia_ep *ep)
+{
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (dev->hot[i] == ep)
+            dev->hot[i] = dev->hot[--dev->hot_count];
+    }
+    ep->is_hot = false;
+    ep->is_mode_owed = true;
+    ep->rings = 0;
+    chempi_scivia_line_tell(ep, false);
+    atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
+    return chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET);
+}
+
+/* Returns events. */
+static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
+{
+    int events = 0;
+
+    if (ep->is_hot || ep->is_broken || ep->framed)
+        return 0;
+    ep->rings++;
+    if (dev->hot_count == SCIVIA_HOT_MAX) {
+        struct scivia_ep *cold =
+            ep->rings < SCIVIA_HOT_RINGS ? NULL : find_cold(dev);
+
+        if (!cold)
+            return 0;
+        events = cool(dev, cold);
+        if (events == SCIVIA_DRAIN_BUDGET)
+            atomic_store(&dev->inbox->exist, 1); /* see `hear` */
+    }
     dev->hot[dev->hot_count++] = ep;
     ep->is_hot = true;
     ep->is_mode_owed = true;
+    ep->last_heat = dev->heat;
     chempi_scivia_line_tell(ep, false);
+    return events;
 }
 
 /* Hear the bells: drain the rings of all that rang. */
@@ -436,20 +599,29 @@ int chempi_scivia_line_hear(struct scivia_dev *dev)
                                              memory_order_acquire);
         int n;
 
-        if (rung == ep->heard || ep->is_broken || !ep->in)
+        if (ep->is_broken || !ep->in ||
+            (rung == ep->heard && (ep->is_hot || !scivia_has_line(ep))))
             continue;
         n = chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET);
         events += n;
+        dev->heat += (uint64_t)n;
         if (n < SCIVIA_DRAIN_BUDGET)
             ep->heard = rung;
         else
             atomic_store(&dev->inbox->exist, 1); /* there may be more */
-        make_hot(dev, ep);
+        events += make_hot(dev, ep);
     }
     return events;
 }
 
 /* --- endpoints that wait --- */
+
+/* Frames that the card has, or one that waits for room to tell. */
+static bool is_sending(const struct scivia_ep *ep)
+{
+    return ep->framed && (ep->framed->is_tell_owed ||
+                          !chempi_list_is_empty(&ep->framed->sending));
+}
 
 static int serve(struct scivia_ep *ep)
 {
@@ -460,8 +632,12 @@ static int serve(struct scivia_ep *ep)
         refresh(ep);
     if (ep->is_broken || ep->is_gone)
         return chempi_scivia_pair_report(ep);
+    if (ep->framed)
+        events += chempi_scivia_frame_reap(ep);
     if (!ep->is_tx_open)
         return 0;
+    if (ep->framed && ep->framed->is_tell_owed)
+        chempi_scivia_frame_tell(ep);
     events += chempi_scivia_rndv_flush(ep);
     events += chempi_scivia_rndv_pump(ep);
     if (ep->wants_room && has_room(ep, ep->wanted) &&
@@ -471,7 +647,8 @@ static int serve(struct scivia_ep *ep)
         events++;
     }
     if (chempi_list_is_empty(&ep->control) &&
-        chempi_list_is_empty(&ep->pumping) && !ep->wants_room && !ep->is_broken)
+        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
+        !ep->is_broken && !is_sending(ep))
         chempi_list_remove(&ep->busy_link);
     return events;
 }
@@ -494,11 +671,11 @@ static bool can_serve(struct scivia_ep *ep)
         return true;
     if (!ep->is_tx_open)
         return false;
-    told = &ep->in->told;
-    return atomic_load_explicit(&told->lines, memory_order_acquire) !=
-               ep->tx_tail ||
-           atomic_load_explicit(&told->data, memory_order_acquire) !=
-               ep->data_tail ||
+    told = ep->framed ? NULL : &ep->in->told;
+    return (told && (atomic_load_explicit(&told->lines, memory_order_acquire) !=
+                         ep->tx_tail ||
+                     atomic_load_explicit(&told->data, memory_order_acquire) !=
+                         ep->data_tail)) ||
            (!chempi_list_is_empty(&ep->control) && has_line(ep)) ||
            chempi_scivia_rndv_can_pump(ep) ||
            (ep->wants_room && has_room(ep, ep->wanted) &&

@@ -8,8 +8,21 @@
  *     -> open for sending; what was taken meanwhile is told
  *
  * The other side does the same as soon as our link has reached it, since what
- * it takes must be told. Either side's end of a link ends both directions:
- * what has arrived is still taken, then everything pending is reported.
+ * it takes must be told. Where one of the two has no SCI half, lines travel in
+ * frames (frame.c), and a VI is connected instead of segments.
+ *
+ * A link or a VI that breaks is replaced, and nothing is lost or doubled:
+ *
+ *   P1  each side mends what it has asked for: its link, its VIs, its
+ *       connections to segments. It answers "no room" meanwhile
+ *   P2  what the peer writes lies in our memory, so a ring goes on where it
+ *       was. A line that may or may not have arrived is stored again as it was
+ *   P3  of VIs, what had arrived is taken before they are dropped; the sender
+ *       moves again what came back with an error, and the receiver knows by
+ *       numbers and offsets what it had already
+ *   P4  who cannot be dialled any more (its adapter listens no longer), or
+ *       breaks again and again, is lost: what has arrived is still taken, then
+ *       everything pending is reported
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -37,6 +50,66 @@ static void open_later(struct scivia_ep *ep)
     dev->has_work = true;
 }
 
+/* --- who has which half --- */
+
+/* Is the node attached to a network of this device, and of type sci? */
+static bool is_attached(const struct chempi_table *table, const char *name,
+                        uint32_t network)
+{
+    uint32_t node = chempi_table_find_node(table, name);
+
+    if (node == CHEMPI_TABLE_NONE)
+        return false;
+    for (uint32_t i = 0; i < chempi_table_attachment_count(table, node); i++) {
+        struct chempi_table_attachment attachment;
+
+        chempi_table_attachment(table, node, i, &attachment);
+        if (attachment.network == network)
+            return true;
+    }
+    return false;
+}
+
+/* Networks of type sci have cards with both halves, others of this device
+ * (myrinet, via) the VIA half only. Without a table the card itself says. */
+bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
+                                const char *node, const char *other)
+{
+    const struct chempi_table *table = services->table;
+    bool is_any = false;
+
+    for (uint32_t i = 0; table && i < chempi_table_network_count(table); i++) {
+        const struct chempi_table_network *network =
+            chempi_table_network(table, i);
+
+        if (strcmp(network->device, "scivia") != 0 ||
+            !is_attached(table, node, i) || !is_attached(table, other, i))
+            continue;
+        is_any = true;
+        if (strcmp(network->type, "sci") == 0)
+            return true;
+    }
+    return !is_any;
+}
+
+static int get_framed(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    const struct chempi_services *services = dev->base.params.services;
+
+    if (dev->attributes.has_sci &&
+        chempi_scivia_pair_has_sci(
+            services, services->node_names[services->node],
+            services->node_names[services->node_of_proc[ep->base.proc]]))
+        return 0;
+    ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
+    if (!ep->framed)
+        return -ENOMEM;
+    chempi_list_init(&ep->framed->sending);
+    chempi_list_init(&ep->framed->unsent);
+    return 0;
+}
+
 int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
                            struct scivia_ep **out, struct chempi_err *err)
 {
@@ -57,9 +130,23 @@ int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
     chempi_list_init(&ep->used_link);
     chempi_list_init(&ep->control);
     chempi_list_init(&ep->pumping);
+    if (get_framed(ep) < 0) {
+        free(ep);
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    }
     dev->eps[proc] = ep;
     *out = ep;
     return 0;
+}
+
+static void end(struct scivia_ep *ep, bool is_clean)
+{
+    if (!ep->is_gone)
+        ep->is_clean = is_clean;
+    ep->is_gone = true;
+    ep->is_tx_open = false;
+    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
+    chempi_scivia_pair_mark(ep);
 }
 
 /* --- opening --- */
@@ -70,6 +157,13 @@ static int export_pair(struct scivia_ep *ep)
     struct scivia_dev *dev = scivia_dev_of(ep);
     int rc;
 
+    if (ep->framed) {
+        rc = chempi_scivia_frame_init(ep);
+        return rc < 0
+                   ? chempi_err_prefix(&dev->base.err, "connecting to rank %u",
+                                       (unsigned)ep->base.proc)
+                   : 0;
+    }
     if (ep->in)
         return 0;
     rc = chempi_sci_segment_create(
@@ -106,6 +200,8 @@ int chempi_scivia_pair_open(struct scivia_ep *ep)
     if (rc == 0 || rc == -EAGAIN)
         return -EAGAIN;
     dev->base.err = *chempi_adapter_words(dev->adapter);
+    if (ep->was_reached)
+        end(ep, false); /* P4 */
     return chempi_err_prefix(&dev->base.err, "connecting to rank %u",
                              (unsigned)ep->base.proc);
 }
@@ -137,9 +233,83 @@ static int import(struct scivia_ep *ep)
     return rc;
 }
 
+void chempi_scivia_pair_mend(struct scivia_ep *ep)
+{
+    open_later(ep);
+}
+
+bool chempi_scivia_pair_is_hopeless(struct scivia_ep *ep)
+{
+    scivia_dev_of(ep)->reconnects++;
+    return ++ep->breaks > SCIVIA_BREAKS_MAX;
+}
+
+void chempi_scivia_pair_unlink(struct scivia_ep *ep)
+{
+    chempi_scivia_line_close(ep);
+    chempi_sci_disconnect(ep->out);
+    chempi_sci_disconnect(ep->bell);
+    ep->out = NULL;
+    ep->bell = NULL;
+    chempi_scivia_rndv_drop_tx(ep);
+    chempi_scivia_frame_drop_tx(ep);
+    ep->at = NULL;
+}
+
+/* Replace VIs of ours that broke. */
+static void mend_vis(struct scivia_ep *ep)
+{
+    if (ep->is_vi_broken) {
+        chempi_scivia_rndv_drop_tx(ep);
+        if (chempi_scivia_pair_is_hopeless(ep))
+            ep->is_via_refused = true; /* the ring serves all */
+    }
+    if (ep->is_frame_broken) {
+        chempi_scivia_line_close(ep);
+        chempi_scivia_frame_drop_tx(ep);
+        if (chempi_scivia_pair_is_hopeless(ep))
+            chempi_scivia_pair_break(ep, -ECONNRESET,
+                                     "its VIA connection breaks every time");
+    }
+}
+
+/* Returns true when something has changed, with *is_done when nothing is
+ * missing any more. */
+static bool open_lines(struct scivia_ep *ep, bool *is_done)
+{
+    int rc;
+
+    *is_done = ep->is_tx_open;
+    if (ep->is_tx_open)
+        return false;
+    rc = ep->framed ? chempi_scivia_frame_open(ep) : import(ep);
+    if (rc == -EINPROGRESS || rc == -EAGAIN)
+        return false;
+    if (rc == -ENOTCONN)
+        return false; /* the link's end will be told */
+    if (rc < 0) {
+        chempi_scivia_pair_break(ep, rc, "it exports nothing for us");
+        return true;
+    }
+    chempi_scivia_line_reopen(ep);
+    *is_done = ep->is_tx_open;
+    return true;
+}
+
+/* The VI for payload, if somebody waits for it. True: nothing is missing. */
+static bool open_payload(struct scivia_ep *ep)
+{
+    if (!ep->tx_vi && !chempi_list_is_empty(&ep->pumping))
+        (void)chempi_scivia_pair_open_via(ep); /* or the ring serves all */
+    return !ep->tx_vi || ep->is_via_refused ||
+           chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTING;
+}
+
 /* Returns true when something has changed. */
 static bool advance(struct scivia_ep *ep)
 {
+    bool has_changed;
+    bool is_done;
     int rc = 0;
 
     if (ep->is_broken || ep->is_gone) {
@@ -148,30 +318,22 @@ static bool advance(struct scivia_ep *ep)
     }
     if (!ep->at) {
         rc = ep->has_card ? chempi_scivia_pair_open(ep) : -EAGAIN;
-        if (rc < 0 && rc != -EAGAIN)
+        if (rc < 0 && rc != -EAGAIN && !ep->is_gone)
             chempi_scivia_pair_break(ep, rc, "it cannot be reached");
-        return ep->at != NULL || ep->is_broken;
+        return ep->at != NULL || ep->is_broken || ep->is_gone;
     }
     if (chempi_link_state(ep->at) != 0)
         return false; /* or its end will be told */
-    if (!ep->is_tx_open) {
-        rc = import(ep);
-        if (rc == -EINPROGRESS)
-            return false;
-        if (rc < 0) {
-            chempi_scivia_pair_break(ep, rc, "it exports nothing for us");
-            return true;
-        }
-        ep->is_tx_open = true;
-        ep->tx_tail = ep->tx_head;
-        if (ep->is_mode_owed || ep->rx_head || ep->rx_posted)
-            chempi_scivia_line_tell(ep, true);
-    }
-    if (ep->tx_vi && !ep->is_via_refused &&
-        chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING)
-        return false;
+    ep->was_reached = true;
+    mend_vis(ep);
+    has_changed = open_lines(ep, &is_done);
+    if (ep->is_broken || !is_done || !open_payload(ep))
+        return has_changed;
+    if (ep->is_vi_broken || ep->is_frame_broken)
+        return true; /* again, at once */
     chempi_list_remove(&ep->opening_link);
-    if (!chempi_list_is_empty(&ep->control) || ep->wants_room)
+    if (!chempi_list_is_empty(&ep->control) ||
+        !chempi_list_is_empty(&ep->pumping) || ep->wants_room)
         chempi_scivia_pair_mark(ep);
     return true;
 }
@@ -201,14 +363,17 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep)
 
     if (!dev->attributes.has_via || ep->is_via_refused || !dev->stage_handle)
         return 0;
-    if (ep->tx_vi) {
+    if (ep->is_vi_broken || !ep->at) {
+        rc = -EAGAIN; /* replaced first */
+    } else if (ep->tx_vi) {
         rc = chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING ? -EAGAIN
                                                                      : 0;
     } else {
         rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->tx_vi);
         if (rc == 0)
-            rc = chempi_via_connect_request(ep->tx_vi, ep->at, 0);
-        if (rc < 0) {
+            rc = chempi_via_connect_request(ep->tx_vi, ep->at,
+                                            SCIVIA_DISCRIMINATOR_PAYLOAD);
+        if (rc < 0 && rc != -ENOTCONN) {
             ep->is_via_refused = true; /* the ring serves all */
             return 0;
         }
@@ -223,19 +388,21 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep)
 static int post_receives(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
-    void *memory = NULL;
-    int rc;
+    void *memory = ep->rx_buffers;
+    int rc = 0;
 
-    if (chempi_sys->posix_memalign(&memory, PAGE,
-                                   SCIVIA_RECEIVES * SCIVIA_CHUNK) != 0)
+    if (!memory && chempi_sys->posix_memalign(
+                       &memory, PAGE, SCIVIA_RECEIVES * SCIVIA_CHUNK) != 0)
         return -ENOMEM;
-    rc = chempi_scivia_memory_register(
-        dev, memory, SCIVIA_RECEIVES * SCIVIA_CHUNK, &ep->rx_handle);
+    if (!ep->rx_buffers)
+        rc = chempi_scivia_memory_register(
+            dev, memory, SCIVIA_RECEIVES * SCIVIA_CHUNK, &ep->rx_handle);
     if (rc < 0) {
         free(memory);
         return rc;
     }
     ep->rx_buffers = memory;
+    ep->rx_posted = 0; /* counted from the connection on */
     for (uint32_t i = 0; rc == 0 && i < SCIVIA_RECEIVES; i++) {
         ep->receives[i] = (struct chempi_via_descriptor){
             .op = CHEMPI_VIA_RECEIVE,
@@ -273,8 +440,9 @@ static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
     };
     int rc;
 
-    if (ep->rx_vi || !dev->attributes.has_via)
-        return -EISCONN;
+    if (!dev->attributes.has_via)
+        return -ENOTSUP;
+    chempi_scivia_rndv_drop_rx(ep); /* the peer has given it up */
     rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->rx_vi);
     if (rc < 0)
         return rc;
@@ -284,6 +452,17 @@ static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
     if (rc == 0)
         chempi_scivia_line_tell(ep, true);
     return rc;
+}
+
+static int accept_request(struct scivia_ep *ep,
+                          struct chempi_via_request *request)
+{
+    if (ep->is_broken || ep->is_gone || (!ep->in && !ep->framed))
+        return -ECONNREFUSED;
+    if (chempi_via_request_discriminator(request) ==
+        SCIVIA_DISCRIMINATOR_FRAMES)
+        return chempi_scivia_frame_accept(ep, request);
+    return accept_vi(ep, request);
 }
 
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
@@ -296,7 +475,7 @@ void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
                                    ? dev->eps[proc]
                                    : NULL;
 
-        if (!ep || !ep->in || accept_vi(ep, request) < 0)
+        if (!ep || accept_request(ep, request) < 0)
             chempi_via_connect_reject(request);
     }
 }
@@ -315,32 +494,43 @@ static void reached(void *arg, uint32_t user, const void *address)
     if (!ep->has_card)
         memcpy(ep->address, address, sizeof(ep->address));
     ep->has_card = true;
+    ep->was_reached = true;
     if (!ep->is_tx_open && !ep->is_broken && !ep->is_gone)
         (void)chempi_scivia_pair_open(ep); /* tried again by advance() */
 }
 
-static void end(struct scivia_ep *ep, bool is_clean)
-{
-    if (!ep->is_gone)
-        ep->is_clean = is_clean;
-    ep->is_gone = true;
-    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
-    chempi_scivia_pair_mark(ep);
-}
-
 static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
 {
+    struct scivia_ep *ep = chempi_link_tag(link);
+
     (void)arg;
     (void)status;
-    end(chempi_link_tag(link), is_clean);
+    if (is_clean) {
+        end(ep, true);
+        return;
+    }
+    chempi_scivia_pair_unlink(ep);
+    chempi_link_close(link);
+    if (chempi_scivia_pair_is_hopeless(ep))
+        end(ep, false);
 }
 
+/* The peer mends its link. Whether there is still a peer is found out by
+ * dialling it, if we have no link of our own that would tell. */
 static void left(void *arg, uint32_t user, bool is_clean)
 {
     struct scivia_dev *dev = arg;
+    struct scivia_ep *ep =
+        user < dev->base.params.services->proc_count ? dev->eps[user] : NULL;
 
-    if (user < dev->base.params.services->proc_count && dev->eps[user])
-        end(dev->eps[user], is_clean);
+    if (!ep)
+        return;
+    chempi_scivia_rndv_drop_rx(ep);
+    chempi_scivia_frame_drop_rx(ep);
+    if (is_clean)
+        end(ep, true);
+    else if (!ep->at && !ep->is_broken && !ep->is_gone)
+        open_later(ep);
 }
 
 static void error(void *arg, struct chempi_via_vi *vi, int status,
@@ -349,11 +539,14 @@ static void error(void *arg, struct chempi_via_vi *vi, int status,
     struct scivia_ep *ep = chempi_via_vi_user(vi);
 
     (void)arg;
-    (void)status;
     (void)text;
-    /* What was posted comes back with an error, if anything was. */
-    if (vi == ep->tx_vi)
-        ep->is_via_refused = true;
+    if (vi == ep->tx_vi && status == -ECONNREFUSED)
+        ep->is_via_refused = true; /* the ring serves all */
+    else if (vi == ep->tx_vi)
+        ep->is_vi_broken = true;
+    else if (ep->framed && vi == ep->framed->tx)
+        ep->is_frame_broken = true;
+    open_later(ep);
 }
 
 const struct chempi_adapter_events chempi_scivia_pair_events = {
@@ -370,13 +563,14 @@ void chempi_scivia_pair_break(struct scivia_ep *ep, int status, const char *why)
     if (ep->is_broken)
         return;
     ep->is_broken = true;
+    ep->is_tx_open = false;
     ep->broken_status = status;
     ep->broken_why = why;
     ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
     chempi_scivia_pair_mark(ep);
 }
 
-static void cool(struct scivia_ep *ep)
+static void forget_hot(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
 
@@ -406,7 +600,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
     ep->is_reported = true;
     chempi_list_remove(&ep->busy_link);
     chempi_list_remove(&ep->opening_link);
-    cool(ep);
+    forget_hot(ep);
     status = ep->is_gone && ep->is_clean ? -ESHUTDOWN
              : ep->is_broken             ? ep->broken_status
                                          : -ECONNRESET;
@@ -417,6 +611,10 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
         chempi_via_disconnect(ep->tx_vi); /* the card lets go of memory */
     if (ep->rx_vi)
         chempi_via_disconnect(ep->rx_vi);
+    if (ep->framed)
+        chempi_scivia_frame_fail(ep);
+    dev->unsent -= ep->has_unsent;
+    ep->has_unsent = false;
     (void)chempi_err_set(&dev->broken, status, "the SCI connection is gone: %s",
                          ep->broken_why);
     dev->base.err = dev->broken;
@@ -446,6 +644,7 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
                                             SCIVIA_RECEIVES * SCIVIA_CHUNK);
         chempi_via_vi_destroy(ep->tx_vi);
         chempi_via_vi_destroy(ep->rx_vi);
+        chempi_scivia_frame_fini(ep);
         free(ep->rx_buffers);
         free(ep);
     }

@@ -241,7 +241,8 @@ static int post_piece(struct chempi_rma *rma)
     char *local = (char *)rma->local + at;
     struct post *post;
 
-    if (chempi_list_is_empty(&dev->rma->free))
+    /* A connection that broke is being replaced. */
+    if (!target->ep->tx_vi || chempi_list_is_empty(&dev->rma->free))
         return -EAGAIN;
     post = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->rma->free), struct post,
                                link);

@@ -131,6 +131,19 @@ static struct scivia_xfer *find(struct scivia_ep *ep, uint64_t id,
                : NULL;
 }
 
+/* Was this a transfer from the peer, and is it over? */
+static bool is_past(const struct scivia_ep *ep, uint64_t id)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    uint32_t index = (uint32_t)id;
+    uint32_t generation = (uint32_t)(id >> 32);
+    const struct scivia_xfer *xfer =
+        index < dev->xfer_count ? dev->xfers[index] : NULL;
+
+    return xfer && (int32_t)(xfer->generation - generation) >= 0 &&
+           (xfer->generation != generation || xfer->state == SCIVIA_STATE_FREE);
+}
+
 void chempi_scivia_rndv_fini(struct scivia_dev *dev)
 {
     for (uint32_t i = 0; i < dev->xfer_count; i++)
@@ -237,7 +250,7 @@ int chempi_scivia_rndv_flush(struct scivia_ep *ep)
     int events = 0;
 
     while (!chempi_list_is_empty(&ep->control) && !ep->is_broken &&
-           ep->is_tx_open && ep->tx_head - ep->tx_tail < SCIVIA_LINES) {
+           ep->is_tx_open && chempi_scivia_line_is_free(ep)) {
         send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
                                       struct scivia_xfer, link));
         events++;
@@ -257,7 +270,7 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     rc = chempi_scivia_line_room(ep, 0);
     if (rc < 0)
         return rc;
-    if (protocol != SCIVIA_PROTOCOL_SHARED_MEMORY) {
+    if (protocol > SCIVIA_PROTOCOL_SEND) {
         rc = chempi_scivia_pair_open_via(ep);
         if (rc < 0) {
             ep->wants_room = true;
@@ -268,11 +281,13 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
         if (!ep->tx_vi || ep->is_via_refused) {
             scivia_dev_of(ep)->memory_user.degraded +=
                 !scivia_dev_of(ep)->stage_handle;
-            protocol = SCIVIA_PROTOCOL_SHARED_MEMORY;
+            protocol = SCIVIA_PROTOCOL_SEND;
         } else if (tx->iter) {
             protocol = SCIVIA_PROTOCOL_ONE_COPY;
         }
     }
+    if (protocol <= SCIVIA_PROTOCOL_SEND)
+        protocol = scivia_line_protocol(ep);
     xfer = xfer_get(ep, SCIVIA_STATE_ASKED);
     if (!xfer)
         return chempi_err_set(&ep->base.dev->err, -ENOMEM,
@@ -343,7 +358,7 @@ const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
     if (!is_window(xfer, go))
         return "a window out of bounds";
     if (go->way < SCIVIA_WAY_RING || go->way > SCIVIA_WAY_RDMA ||
-        (go->way != SCIVIA_WAY_RING && !ep->tx_vi))
+        (go->way != SCIVIA_WAY_RING && xfer->protocol <= SCIVIA_PROTOCOL_SEND))
         return "a way that was not offered";
     xfer->want = go->want;
     xfer->base = xfer->done;
@@ -359,6 +374,19 @@ const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
     return NULL;
 }
 
+/* Move again what did not arrive by a connection that broke. */
+static void rewind_xfer(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+
+    xfer->done = xfer->finished;
+    if (xfer->tx->iter)
+        chempi_iter_seek(xfer->tx->iter, xfer->done);
+    if (chempi_list_is_empty(&xfer->link))
+        chempi_list_append(&ep->pumping, &xfer->link);
+    chempi_scivia_pair_mark(ep);
+}
+
 /* The next len bytes: where they lie, or packed into `room`. */
 static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
 {
@@ -368,6 +396,11 @@ static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
     return room;
 }
 
+static uint32_t ring_piece(const struct scivia_ep *ep)
+{
+    return ep->framed ? SCIVIA_EAGER_MAX : SCIVIA_CHUNK;
+}
+
 /* False: it must wait. */
 static bool pump_ring(struct scivia_xfer *xfer)
 {
@@ -375,28 +408,62 @@ static bool pump_ring(struct scivia_xfer *xfer)
     struct scivia_line line = {.kind = SCIVIA_KIND_DATA};
     unsigned char packed[SCIVIA_CHUNK];
     uint64_t left = xfer->want - xfer->done;
-    uint32_t len = left < SCIVIA_CHUNK ? (uint32_t)left : SCIVIA_CHUNK;
+    uint32_t max = ring_piece(ep);
+    uint32_t len = left < max ? (uint32_t)left : max;
 
     if (chempi_scivia_line_try(ep, len) < 0)
         return false;
     line.body.data.id = xfer->peer_id;
-    if (chempi_scivia_line_put_span(ep, payload(xfer, packed, len), len,
-                                    &line.body.data.span) < 0)
+    line.body.data.offset = xfer->done;
+    xfer->finished = xfer->done; /* should nothing be taken */
+    if (chempi_scivia_line_send_span(ep, &line, &line.body.data.span,
+                                     payload(xfer, packed, len), len) < 0) {
+        rewind_xfer(xfer);
         return false;
+    }
     xfer->done += len;
-    if (chempi_scivia_line_send(ep, &line) < 0)
-        return false;
     if (xfer->done == xfer->want)
         report_sent(xfer, 0);
     return true;
 }
 
+/* Is there a connection for pieces? If there never will be, they take the
+ * ring, from where they are. */
+static bool has_vi(struct scivia_xfer *xfer)
+{
+    struct scivia_ep *ep = xfer->ep;
+
+    if (ep->tx_vi && !ep->is_vi_broken &&
+        chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTED)
+        return true;
+    if (ep->is_via_refused && xfer->posts == 0) {
+        rewind_xfer(xfer);
+        put_region(xfer);
+        xfer->end = xfer->want;
+        xfer->way = SCIVIA_WAY_RING;
+    } else {
+        chempi_scivia_pair_mend(ep);
+    }
+    return false;
+}
+
 static bool has_credit(const struct scivia_ep *ep)
 {
-    uint32_t posted =
-        atomic_load_explicit(&ep->in->told.posted, memory_order_acquire);
+    return chempi_scivia_line_posted(ep) - ep->vi_sent - 1 < SCIVIA_RECEIVES;
+}
 
-    return posted - ep->vi_sent - 1 < SCIVIA_RECEIVES;
+/* A piece says what it is a piece of. */
+static void put_head(struct scivia_xfer *xfer, struct scivia_stage *stage)
+{
+    struct chempi_via_descriptor *d = &stage->descriptor;
+    struct scivia_piece *head = (struct scivia_piece *)(void *)stage->bytes;
+
+    *head = (struct scivia_piece){.id = xfer->peer_id, .offset = xfer->done};
+    d->segments[d->segment_count++] = (struct chempi_via_segment){
+        .addr = head,
+        .handle = scivia_dev_of(xfer->ep)->stage_handle,
+        .len = SCIVIA_PIECE_HEAD,
+    };
 }
 
 /* Where the card finds the next piece: registered as a whole, for itself, or
@@ -405,7 +472,9 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
                         uint64_t *len)
 {
     struct scivia_dev *dev = scivia_dev_of(xfer->ep);
-    struct chempi_via_segment *segment = &stage->descriptor.segments[0];
+    struct chempi_via_descriptor *d = &stage->descriptor;
+    struct chempi_via_segment *segment = &d->segments[d->segment_count];
+    unsigned char *room = stage->bytes + SCIVIA_PIECE_HEAD;
     char *from = (char *)(uintptr_t)xfer->tx->buf + xfer->done;
     const void *packed;
 
@@ -423,6 +492,7 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
         if (stage->region)
             *len = piece;
     }
+    d->segment_count++;
     if (xfer->region || stage->region) {
         *segment = (struct chempi_via_segment){
             .addr = from,
@@ -431,13 +501,12 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
             .len = (uint32_t)*len};
         return true;
     }
-    *len = *len < SCIVIA_CHUNK ? *len : SCIVIA_CHUNK;
-    packed = payload(xfer, stage->bytes, (uint32_t)*len);
-    if (packed != stage->bytes)
-        memcpy(stage->bytes, packed, (size_t)*len);
-    *segment = (struct chempi_via_segment){.addr = stage->bytes,
-                                           .handle = dev->stage_handle,
-                                           .len = (uint32_t)*len};
+    *len = *len < SCIVIA_PIECE ? *len : SCIVIA_PIECE;
+    packed = payload(xfer, room, (uint32_t)*len);
+    if (packed != room)
+        memcpy(room, packed, (size_t)*len);
+    *segment = (struct chempi_via_segment){
+        .addr = room, .handle = dev->stage_handle, .len = (uint32_t)*len};
     return true;
 }
 
@@ -455,24 +524,23 @@ static bool pump_via(struct scivia_xfer *xfer)
     struct scivia_ep *ep = xfer->ep;
     struct scivia_dev *dev = scivia_dev_of(ep);
     bool is_rdma = xfer->way == SCIVIA_WAY_RDMA;
-    uint64_t max = is_rdma ? SCIVIA_WRITE_MAX : SCIVIA_CHUNK;
+    uint64_t max = is_rdma ? SCIVIA_WRITE_MAX : SCIVIA_PIECE;
     uint64_t len = xfer->end - xfer->done;
     struct scivia_stage *stage;
 
-    if (chempi_list_is_empty(&dev->stage_free) || (!is_rdma && !has_credit(ep)))
+    if (!has_vi(xfer) || chempi_list_is_empty(&dev->stage_free) ||
+        (!is_rdma && !has_credit(ep)))
         return false;
     stage = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->stage_free),
                                 struct scivia_stage, link);
     len = len < max ? len : max;
     stage->descriptor = (struct chempi_via_descriptor){
         .op = is_rdma ? CHEMPI_VIA_RDMA_WRITE : CHEMPI_VIA_SEND,
-        .segment_count = 1,
         .remote_addr = xfer->addr + (xfer->done - xfer->base),
         .remote_handle = xfer->handle,
-        .has_immediate = !is_rdma,
-        .immediate = (uint32_t)(xfer->peer_id & 0xffff) |
-                     (uint32_t)(xfer->peer_id >> 32) << 16,
     };
+    if (!is_rdma)
+        put_head(xfer, stage);
     if (!place_piece(xfer, stage, &len))
         return false;
     chempi_list_remove(&stage->link);
@@ -486,7 +554,10 @@ static bool pump_via(struct scivia_xfer *xfer)
     if (chempi_via_post_send(ep->tx_vi, &stage->descriptor) == 0)
         return true;
     free_stage(dev, stage);
-    chempi_scivia_pair_break(ep, -ECONNRESET, "its VIA connection broke");
+    xfer->posts--;
+    rewind_xfer(xfer);
+    ep->is_vi_broken = true;
+    chempi_scivia_pair_mend(ep);
     return false;
 }
 
@@ -515,10 +586,19 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
         struct scivia_xfer *xfer =
             CHEMPI_CONTAINER_OF(node, struct scivia_xfer, link);
 
+        if (xfer->way == SCIVIA_WAY_RING) {
+            if (chempi_scivia_line_try(xfer->ep, ring_piece(ep)) == 0)
+                return true;
+            continue;
+        }
+        if (!ep->tx_vi ||
+            chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTED) {
+            if (ep->is_via_refused && xfer->posts == 0)
+                return true;
+            continue;
+        }
         switch (xfer->way) {
         case SCIVIA_WAY_RING:
-            if (chempi_scivia_line_try(xfer->ep, SCIVIA_CHUNK) == 0)
-                return true;
             break;
         case SCIVIA_WAY_SEND:
             if (has_credit(ep) && !chempi_list_is_empty(&dev->stage_free))
@@ -547,9 +627,12 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
         return;
     xfer->posts--;
     if (d->status < 0) {
-        chempi_scivia_pair_break(ep, -ECONNRESET, "its VIA connection broke");
+        rewind_xfer(xfer);
+        ep->is_vi_broken = true;
+        chempi_scivia_pair_mend(ep);
         return;
     }
+    ep->breaks = 0;
     xfer->finished += stage->len;
     if (xfer->finished < xfer->end) {
         if (xfer->is_piecewise)
@@ -615,7 +698,7 @@ static enum scivia_way choose_way(struct scivia_xfer *xfer)
     bool is_zero = xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY;
 
     xfer->end = xfer->want;
-    if (xfer->protocol == SCIVIA_PROTOCOL_SHARED_MEMORY || !ep->rx_vi)
+    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND || !ep->rx_vi)
         return SCIVIA_WAY_RING;
     if (is_zero && !xfer->rx->iter && open_window(xfer))
         return SCIVIA_WAY_RDMA;
@@ -695,19 +778,29 @@ void chempi_scivia_rndv_drop(struct scivia_ep *ep, uint64_t token)
         owe(xfer, SCIVIA_KIND_FIN);
 }
 
-/* A piece for a transfer that waits; false: it is for none. */
-static bool store(struct scivia_xfer *xfer, enum scivia_way way,
+/*
+ * A piece for a transfer that waits; false: it is for none. Of a piece that is
+ * sent again nothing is stored twice; after RDMA writes the rest may come in
+ * pieces, when no VIA connection is left.
+ */
+static bool store(struct scivia_xfer *xfer, uint64_t offset,
                   const unsigned char *src, uint64_t len)
 {
     struct chempi_rx *rx;
 
-    if (!xfer || xfer->way != way || !src || len > xfer->want - xfer->done)
+    if (!xfer || !src || offset > xfer->want || len > xfer->want - offset)
         return false;
     rx = xfer->rx;
+    if (offset < xfer->done)
+        return offset + len <= xfer->done;
+    if (offset > xfer->done && xfer->way != SCIVIA_WAY_RDMA)
+        return false;
+    xfer->done = offset;
     if (rx->iter)
         (void)chempi_iter_unpack(rx->iter, src, (size_t)len);
     else
-        memcpy((char *)rx->buf + xfer->done, src, (size_t)len);
+        chempi_adapter_host_copy(scivia_dev_of(xfer->ep)->adapter,
+                                 (char *)rx->buf + offset, src, (size_t)len);
     xfer->done += len;
     scivia_dev_of(xfer->ep)->bytes_copied += len;
     if (xfer->done == xfer->want)
@@ -722,7 +815,7 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
     const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
     struct scivia_xfer *xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
 
-    return store(xfer, SCIVIA_WAY_RING, src, data->span.len)
+    return store(xfer, data->offset, src, data->span.len)
                ? NULL
                : "data that nobody asked for";
 }
@@ -753,20 +846,26 @@ const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
     return NULL;
 }
 
-/* A receive descriptor has come back. */
+/*
+ * A receive descriptor has come back. A piece whose transfer is over had
+ * arrived before the connection broke, and is sent again.
+ */
 static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    uint32_t index = d->immediate & 0xffff;
-    struct scivia_xfer *xfer =
-        index < dev->xfer_count ? dev->xfers[index] : NULL;
+    const unsigned char *bytes = d->segments[0].addr;
+    struct scivia_piece head;
+    struct scivia_xfer *xfer;
+    bool is_good;
 
     if (d->status < 0)
         return; /* the connection is broken */
-    if (!xfer || !d->has_immediate || xfer->ep != ep ||
-        (xfer->generation & 0xffff) != d->immediate >> 16 ||
-        xfer->state != SCIVIA_STATE_WAITING ||
-        !store(xfer, SCIVIA_WAY_SEND, d->segments[0].addr, d->length)) {
+    memcpy(&head, bytes, sizeof(head));
+    xfer = find(ep, head.id, SCIVIA_STATE_WAITING);
+    is_good = d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
+              (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
+                            d->length - SCIVIA_PIECE_HEAD)
+                    : is_past(ep, head.id));
+    if (!is_good) {
         chempi_scivia_pair_break(ep, -EPROTO, "data that nobody asked for");
         return;
     }
@@ -777,6 +876,58 @@ static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
         chempi_scivia_line_tell(ep, true);
 }
 
+static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
+                      bool is_recv)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct chempi_via_descriptor *d =
+        is_recv ? chempi_via_recv_done(vi) : chempi_via_send_done(vi);
+
+    if (!d)
+        return;
+    if (!is_recv && chempi_scivia_rma_is_post(dev, d))
+        chempi_scivia_rma_finish(dev, d);
+    else if (!is_recv)
+        finish_post(ep, dev, d);
+    else if (vi == ep->rx_vi)
+        take_piece(ep, d);
+    else
+        chempi_scivia_frame_taken(ep, d);
+}
+
+void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep)
+{
+    struct chempi_via_descriptor *d;
+
+    ep->is_vi_broken = false;
+    ep->vi_sent = 0;
+    if (!ep->tx_vi)
+        return;
+    chempi_via_disconnect(ep->tx_vi); /* all comes back */
+    while ((d = chempi_via_send_done(ep->tx_vi))) {
+        if (chempi_scivia_rma_is_post(scivia_dev_of(ep), d))
+            chempi_scivia_rma_finish(scivia_dev_of(ep), d);
+        else
+            finish_post(ep, scivia_dev_of(ep), d);
+    }
+    chempi_via_vi_destroy(ep->tx_vi);
+    ep->tx_vi = NULL;
+    ep->is_vi_broken = false;
+}
+
+void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep)
+{
+    struct chempi_via_descriptor *d;
+
+    if (!ep->rx_vi)
+        return;
+    chempi_via_disconnect(ep->rx_vi); /* what had arrived comes first */
+    while ((d = chempi_via_recv_done(ep->rx_vi)))
+        take_piece(ep, d);
+    chempi_via_vi_destroy(ep->rx_vi);
+    ep->rx_vi = NULL;
+}
+
 int chempi_scivia_rndv_complete(struct scivia_dev *dev)
 {
     struct chempi_via_vi *vi;
@@ -785,19 +936,8 @@ int chempi_scivia_rndv_complete(struct scivia_dev *dev)
 
     while (events < SCIVIA_DRAIN_BUDGET &&
            (vi = chempi_via_cq_done(dev->cq, &is_recv)) != NULL) {
-        struct scivia_ep *ep = chempi_via_vi_user(vi);
-        struct chempi_via_descriptor *d =
-            is_recv ? chempi_via_recv_done(vi) : chempi_via_send_done(vi);
-
         events++;
-        if (!d)
-            continue;
-        if (is_recv)
-            take_piece(ep, d);
-        else if (chempi_scivia_rma_is_post(dev, d))
-            chempi_scivia_rma_finish(dev, d);
-        else
-            finish_post(ep, dev, d);
+        completed(chempi_via_vi_user(vi), vi, is_recv);
     }
     return events;
 }

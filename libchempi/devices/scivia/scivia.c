@@ -18,11 +18,13 @@
 
 static const char *const protocol_names[SCIVIA_PROTOCOL_COUNT] = {
     [SCIVIA_PROTOCOL_SHARED_MEMORY] = "shared-memory",
+    [SCIVIA_PROTOCOL_SEND] = "send",
     [SCIVIA_PROTOCOL_ONE_COPY] = "one-copy",
     [SCIVIA_PROTOCOL_ZERO_COPY] = "zero-copy",
 };
 static const uint64_t protocol_max[SCIVIA_PROTOCOL_COUNT] = {
     [SCIVIA_PROTOCOL_SHARED_MEMORY] = SCIVIA_EAGER_MAX,
+    [SCIVIA_PROTOCOL_SEND] = SCIVIA_EAGER_MAX,
     [SCIVIA_PROTOCOL_ONE_COPY] = 32768,
     [SCIVIA_PROTOCOL_ZERO_COPY] = UINT64_MAX,
 };
@@ -101,6 +103,11 @@ static uint64_t read_bounced(struct chempi_dev *dev)
 static uint64_t read_copied(struct chempi_dev *dev)
 {
     return to_scivia(dev)->bytes_copied;
+}
+
+static uint64_t read_reconnects(struct chempi_dev *dev)
+{
+    return to_scivia(dev)->reconnects;
 }
 
 static uint64_t read_hits(struct chempi_dev *dev)
@@ -193,6 +200,8 @@ static const struct chempi_gauge gauges[] = {
      CHEMPI_GAUGE_COUNTER, read_bounced},
     {"bytes_copied", "payload bytes that the receiver's processor copied",
      CHEMPI_GAUGE_COUNTER, read_copied},
+    {"reconnects", "links and VIA connections that broke and were replaced",
+     CHEMPI_GAUGE_COUNTER, read_reconnects},
     {"cache_hits", "registrations found in the cache", CHEMPI_GAUGE_COUNTER,
      read_hits},
     {"cache_misses", "registrations that were made", CHEMPI_GAUGE_COUNTER,
@@ -255,10 +264,12 @@ static void scivia_close(struct chempi_dev *base)
     chempi_scivia_pair_fini(dev);
     chempi_scivia_rndv_fini(dev);
     chempi_scivia_rma_fini(dev);
+    chempi_scivia_frame_free(dev);
     chempi_scivia_memory_fini(dev);
     if (dev->cq)
         (void)chempi_via_cq_destroy(dev->cq); /* its VIs are gone */
     chempi_adapter_close(dev->adapter);
+    free(dev->own_inbox);
     free(dev);
 }
 
@@ -278,7 +289,7 @@ static void adapter_ready(struct chempi_poll_item *item, uint32_t events)
 
 static bool is_untold(const struct scivia_ep *ep)
 {
-    return ep->is_tx_open && !ep->is_broken && !ep->is_gone &&
+    return ep->in && ep->is_tx_open && !ep->is_broken && !ep->is_gone &&
            atomic_load_explicit(&ep->in->told.lines, memory_order_relaxed) !=
                ep->tx_head;
 }
@@ -338,6 +349,9 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     struct chempi_personality model;
     struct chempi_adapter_params params = {
         .user = services->proc,
+        .without_sci = !chempi_scivia_pair_has_sci(
+            services, services->node_names[services->node],
+            services->node_names[services->node]),
         .lock_budget_bytes =
             chempi_dev_setting(&dev->base, SCIVIA_SETTING_REGISTERED_MAX),
         .events = &chempi_scivia_pair_events,
@@ -356,12 +370,8 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     if (rc < 0)
         return rc;
     chempi_adapter_attributes(dev->adapter, &dev->attributes);
-    if (!dev->attributes.has_sci)
-        return chempi_err_set(err, -ENOTSUP,
-                              "adapter %s has no shared-memory half, which "
-                              "this device needs for its message info; name "
-                              "another personality, or `device: tcp` for the "
-                              "network",
+    if (!dev->attributes.has_sci && !dev->attributes.has_via)
+        return chempi_err_set(err, -ENOTSUP, "adapter %s has neither half",
                               dev->attributes.name);
     return 0;
 }
@@ -384,6 +394,26 @@ static int export_inbox(struct scivia_dev *dev)
     if (rc == 0) {
         dev->inbox = chempi_sci_segment_memory(dev->inbox_segment);
         rc = chempi_sci_interrupt_create(dev->adapter, 0);
+    }
+    return rc;
+}
+
+/* Without an SCI half nobody rings, but the bells are looked at. */
+static int make_inbox(struct scivia_dev *dev)
+{
+    size_t len = sizeof(struct scivia_inbox) +
+                 dev->base.params.services->proc_count * sizeof(uint32_t);
+    void *memory = NULL;
+    int rc = 0;
+
+    if (dev->attributes.has_sci) {
+        rc = export_inbox(dev);
+    } else if (chempi_sys->posix_memalign(&memory, CHEMPI_CACHE_LINE, len) ==
+               0) {
+        memset(memory, 0, len);
+        dev->inbox = dev->own_inbox = memory;
+    } else {
+        rc = -ENOMEM;
     }
     if (rc == 0 && dev->attributes.has_via)
         rc = chempi_via_ptag_create(dev->adapter, &dev->ptag);
@@ -408,12 +438,13 @@ static int scivia_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->used);
     chempi_list_init(&dev->xfer_free);
+    chempi_list_init(&dev->slot_free);
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct scivia_ep *));
     rc = dev->eps ? open_adapter(dev, err)
                   : chempi_err_set(err, -ENOMEM, "out of memory");
     if (rc == 0) {
-        rc = export_inbox(dev);
+        rc = make_inbox(dev);
         if (rc == 0)
             rc = chempi_scivia_memory_init(dev);
         if (rc < 0 && err)
@@ -481,7 +512,7 @@ static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
 {
     uint64_t len = tx->env.len;
 
-    if (len == 0 || (tx->protocol == SCIVIA_PROTOCOL_SHARED_MEMORY &&
+    if (len == 0 || (tx->protocol <= SCIVIA_PROTOCOL_SEND &&
                      len <= SCIVIA_EAGER_MAX && !tx->needs_consent)) {
         if (tx->iter && len > 0)
             return chempi_scivia_line_inject_iter(
@@ -506,15 +537,18 @@ static void scivia_drop(struct chempi_ep *ep, const uint64_t token[2])
 
 static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
 {
-    int events = chempi_scivia_pair_advance(dev);
+    int events;
 
     if (dev->has_new_share) {
         dev->has_new_share = false;
         chempi_scivia_pair_post(dev);
     }
-    events += chempi_scivia_line_serve(dev);
+    /* First, so that what the card finishes now is taken back below: who
+     * sleeps after this finds the card idle and nothing left with it. */
     if (chempi_adapter_is_busy(dev->adapter))
         serve_adapter(dev);
+    events = chempi_scivia_pair_advance(dev);
+    events += chempi_scivia_line_serve(dev);
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
                     !chempi_list_is_empty(&dev->opening) ||
                     chempi_adapter_is_busy(dev->adapter);
@@ -578,7 +612,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
         struct scivia_ep *ep =
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
 
-        if (ep->rx_told != ep->rx_head || ep->is_mode_owed)
+        if (ep->in && (ep->rx_told != ep->rx_head || ep->is_mode_owed))
             chempi_scivia_line_tell(ep, false);
         is_awaiting |= is_untold(ep);
     }
@@ -602,7 +636,8 @@ static bool scivia_is_drained(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
 
-    return dev->outgoing == 0 && chempi_list_is_empty(&dev->busy);
+    return dev->outgoing == 0 && dev->unsent == 0 &&
+           chempi_list_is_empty(&dev->busy);
 }
 
 const struct chempi_dev_ops chempi_scivia_ops = {

@@ -13,6 +13,17 @@
  *       in `data` is free again when told.data says so
  *   R4  a sender rings after the line has arrived: its bell, then `exist`,
  *       with a barrier between
+ *
+ * Cards with the VIA half only have no segments. There a line travels in a VIA
+ * send, a frame, together with its payload and with what would stand in
+ * `told`; the receiver keeps receive descriptors posted.
+ *
+ *   R5  frame i is sent only while head - lines told < SCIVIA_FRAMES, so there
+ *       is a descriptor for it. The last SCIVIA_FRAME_RESERVE are for frames
+ *       that only tell; as each of them tells of a quarter of the descriptors,
+ *       the reserve lasts until the other side looks
+ *   R6  a frame whose connection broke is sent again on the next one; seq says
+ *       whether it had arrived
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_WIRE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_WIRE_H
@@ -28,6 +39,10 @@
 #define SCIVIA_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
 #define SCIVIA_CHUNK 16384u    /* bytes of a piece, likewise */
 #define SCIVIA_RECEIVES 8u     /* descriptors posted per connected VI */
+#define SCIVIA_PIECE_HEAD 64u  /* bytes before the payload of a VIA piece */
+#define SCIVIA_PIECE (SCIVIA_CHUNK - SCIVIA_PIECE_HEAD)
+#define SCIVIA_FRAMES 30u /* receive descriptors for frames */
+#define SCIVIA_FRAME_RESERVE 6u
 
 #define SCIVIA_SEGMENT_INBOX 0u
 #define SCIVIA_SEGMENT_PAIR(proc) ((proc) + 1u)
@@ -39,7 +54,8 @@ enum scivia_kind {
     SCIVIA_KIND_GO,        /* receiver: send the payload, this way */
     SCIVIA_KIND_DATA,      /* a piece of payload in data */
     SCIVIA_KIND_DONE,      /* sender: the window is written by RDMA */
-    SCIVIA_KIND_FIN        /* receiver: the payload is not needed any more */
+    SCIVIA_KIND_FIN,       /* receiver: the payload is not needed any more */
+    SCIVIA_KIND_TOLD       /* frames: nothing but what was taken */
 };
 
 /* How payload travels once the receiver has named a place. */
@@ -87,9 +103,19 @@ struct scivia_go {
 };
 
 struct scivia_data {
-    uint64_t id; /* the receiver's transfer */
+    uint64_t id;     /* the receiver's transfer */
+    uint64_t offset; /* in its payload */
     struct scivia_span span;
 };
+
+/* What precedes a piece in a VIA send; the payload begins behind
+ * SCIVIA_PIECE_HEAD in the receiver's buffer, too. */
+struct scivia_piece {
+    uint64_t id; /* the receiver's transfer */
+    uint64_t offset;
+    unsigned char reserved[SCIVIA_PIECE_HEAD - 2 * sizeof(uint64_t)];
+};
+static_assert(sizeof(struct scivia_piece) == SCIVIA_PIECE_HEAD, "piece");
 
 struct scivia_line {
     union {
@@ -109,6 +135,18 @@ struct scivia_line {
 };
 static_assert(sizeof(struct scivia_line) == 64, "a line is a packet");
 static_assert(offsetof(struct scivia_line, seq) == 60, "seq arrives last");
+
+/* A VIA send with message info; payload follows at once. */
+struct scivia_frame {
+    struct scivia_line line; /* a span's pos is 0 */
+    uint32_t lines;          /* what the sender has taken, as in told */
+    uint32_t posted;
+    uint32_t reserved[2];
+    unsigned char bytes[SCIVIA_EAGER_MAX];
+};
+#define SCIVIA_FRAME_HEAD offsetof(struct scivia_frame, bytes)
+static_assert(SCIVIA_FRAME_HEAD == 80, "frame layout");
+static_assert(sizeof(struct scivia_frame) % 16 == 0, "frames in a row");
 
 /* What the receiver of the opposite direction has taken; one packet. */
 struct scivia_told {

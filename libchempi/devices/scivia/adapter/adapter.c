@@ -197,7 +197,9 @@ static int take_params(struct chempi_adapter *adapter,
         m->lost_packet > CHEMPI_MISCHIEF_MAX ||
         m->lost_response > CHEMPI_MISCHIEF_MAX ||
         m->late > CHEMPI_MISCHIEF_MAX ||
-        m->lost_interrupt > CHEMPI_MISCHIEF_MAX)
+        m->lost_interrupt > CHEMPI_MISCHIEF_MAX ||
+        m->broken_vi > CHEMPI_MISCHIEF_MAX ||
+        m->broken_link > CHEMPI_MISCHIEF_MAX)
         return chempi_err_set(err, -EINVAL,
                               "a rate of mischief is above %u thousandths",
                               CHEMPI_MISCHIEF_MAX);
@@ -215,6 +217,7 @@ static int take_params(struct chempi_adapter *adapter,
         adapter->has_sci = params->personality->has_sci;
         adapter->has_via = params->personality->has_via;
     }
+    adapter->has_sci &= !params->without_sci;
     chempi_pace_init(&adapter->pace,
                      adapter->has_personality ? &adapter->personality : NULL);
     return 0;

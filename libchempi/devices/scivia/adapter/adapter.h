@@ -70,6 +70,7 @@ struct chempi_adapter_params {
     uint32_t user; /* told to the adapters that this one reaches */
     const struct chempi_personality *personality; /* copied; NULL: both
                                                      halves, free clock */
+    bool without_sci; /* a card with the VIA half only, whatever else */
     struct chempi_mischief mischief;
     uint64_t lock_budget_bytes; /* memory that may be registered */
     const struct chempi_adapter_events *events; /* NULL: none */
@@ -168,5 +169,9 @@ int chempi_link_open(struct chempi_adapter *adapter, const void *address,
 void *chempi_link_tag(const struct chempi_link *link);
 /* 0: up; -EINPROGRESS; what events->down was told. */
 int chempi_link_state(const struct chempi_link *link);
+/* Free a link of which events->down has told; otherwise it stays until the
+ * adapter is closed. Nothing made from it may be used any more: remotes are
+ * disconnected before, VIs may stay. */
+void chempi_link_close(struct chempi_link *link);
 
 #endif

@@ -290,6 +290,12 @@ int chempi_link_open(struct chempi_adapter *adapter, const void *bytes,
     return 0;
 }
 
+void chempi_link_close(struct chempi_link *link)
+{
+    assert(link->role == LINK_DIALLED && link->fd < 0);
+    chempi_link_destroy(link);
+}
+
 void *chempi_link_tag(const struct chempi_link *link)
 {
     return link->tag;

@@ -43,6 +43,8 @@ static const struct item items[] = {
     {"lost-response", offsetof(struct chempi_mischief, lost_response)},
     {"late", offsetof(struct chempi_mischief, late)},
     {"lost-interrupt", offsetof(struct chempi_mischief, lost_interrupt)},
+    {"broken-vi", offsetof(struct chempi_mischief, broken_vi)},
+    {"broken-link", offsetof(struct chempi_mischief, broken_link)},
 };
 
 /* One "name=number" of len bytes. */
@@ -82,8 +84,8 @@ static int take_item(const char *text, size_t len, struct chempi_mischief *m,
     }
     return chempi_err_set(err, -EINVAL,
                           "mischief \"%.*s\": expected seed, reorder, "
-                          "lost-packet, lost-response, late or "
-                          "lost-interrupt",
+                          "lost-packet, lost-response, late, "
+                          "lost-interrupt, broken-vi or broken-link",
                           (int)len, text);
 }
 

@@ -21,6 +21,9 @@ struct chempi_mischief {
     uint32_t lost_response; /* arrived, the error counter is raised */
     uint32_t late;          /* descriptors that complete late */
     uint32_t lost_interrupt;
+    uint32_t broken_vi;   /* descriptors at which their connection breaks: not
+                             executed, or executed and told as failed */
+    uint32_t broken_link; /* descriptors and triggers at which the link does */
 };
 
 /* The generator's state; start it with chempi_mischief_start(). */
@@ -44,8 +47,8 @@ static inline bool chempi_mischief_strikes(struct chempi_dice *dice,
 
 /*
  * "seed=7,reorder=200,lost-packet=10,lost-response=10,late=100,
- * lost-interrupt=50" in any order, each at most once. 0; -EINVAL with words
- * that name the item. *out is written on success only.
+ * lost-interrupt=50,broken-vi=1,broken-link=1" in any order, each at most once.
+ * 0; -EINVAL with words that name the item. *out is written on success only.
  */
 int chempi_mischief_parse(const char *text, struct chempi_mischief *out,
                           struct chempi_err *err);

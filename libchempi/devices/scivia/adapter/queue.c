@@ -298,6 +298,7 @@ static const char *words_for(int status)
 /* Execute the head; false: it waits. */
 static bool run_head(struct chempi_via_vi *vi, struct chempi_via_descriptor *d)
 {
+    bool is_broken;
     int rc;
 
     if (chempi_via_vi_state(vi) == CHEMPI_VIA_ERROR) {
@@ -311,13 +312,19 @@ static bool run_head(struct chempi_via_vi *vi, struct chempi_via_descriptor *d)
     if (vi->moved == 0)
         chempi_pace_descriptor(&vi->adapter->pace,
                                d->op == CHEMPI_VIA_RDMA_READ, total_of(d));
+    is_broken = vi->moved == 0 && !vi->share.is_open &&
+                chempi_mischief_strikes(&vi->adapter->dice,
+                                        vi->adapter->mischief.broken_vi);
     rc = check_local(vi, d);
+    if (is_broken && chempi_mischief_roll(&vi->adapter->dice) % 2)
+        rc = -ECONNRESET; /* before anything has moved */
     if (rc == 0)
         rc = d->op == CHEMPI_VIA_SEND ? execute_send(vi, d)
                                       : execute_rdma(vi, d);
     if (rc == -EINPROGRESS)
         return false;
-    finish(vi, d, rc);
+    finish(vi, d, is_broken ? -ECONNRESET : rc);
+    rc = d->status;
     if (rc < 0 && (is_reliable(vi) || rc == -ECONNRESET))
         chempi_via_break(vi, rc, words_for(rc));
     return true;
@@ -375,6 +382,9 @@ int chempi_via_post_send(struct chempi_via_vi *vi,
     if (chempi_mischief_strikes(&adapter->dice, adapter->mischief.late))
         d->delay = 1 + chempi_mischief_roll(&adapter->dice) % ADAPTER_LATE_MAX;
     chempi_list_append(&vi->sends, &d->link);
+    if (vi->at &&
+        chempi_mischief_strikes(&adapter->dice, adapter->mischief.broken_link))
+        chempi_link_fail(vi->at, -ECONNRESET);
     (void)chempi_queue_run(vi);
     return 0;
 }

@@ -649,6 +649,11 @@ int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number)
         return ADAPTER_FAIL(adapter, -ENOENT,
                             "interrupt %" PRIu32 " was not made there", number);
     if (chempi_mischief_strikes(&adapter->dice,
+                                adapter->mischief.broken_link)) {
+        chempi_link_fail(link, -ECONNRESET);
+        return ADAPTER_FAIL(adapter, -ENOTCONN, "the link broke");
+    }
+    if (chempi_mischief_strikes(&adapter->dice,
                                 adapter->mischief.lost_interrupt))
         return 0;
     (void)atomic_fetch_add_explicit(&link->page->interrupts[number], 1,

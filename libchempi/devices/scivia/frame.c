@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Lines in VIA sends, for cards with the VIA half only. Each direction has a
+ * VI of its own, which the sender connects; the receiver posts its descriptors
+ * before it accepts and each again as soon as its frame is handled, and only
+ * then counts it as taken. What was taken travels back in every frame of the
+ * opposite direction, or in a frame of its own after a quarter.
+ *
+ *   F1  frames sent and not known to be taken: at most SCIVIA_FRAMES - RESERVE
+ *       before a line, SCIVIA_FRAMES before a frame that only tells (R5)
+ *   F2  a slot stands in dev->slot_free, or in the endpoint's `sending` until
+ *       the card gives it back, then in `unsent` if the connection broke; both
+ *       are in the order of seq, and count in dev->unsent
+ *   F3  a frame is handled once: seq is the next one, or it had arrived (R6)
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/scivia/internal.h"
+
+#define PAGE 4096u
+#define MEMORY_BYTES (SCIVIA_FRAMES * sizeof(struct scivia_frame))
+#define DISCRIMINATOR SCIVIA_DISCRIMINATOR_FRAMES
+
+/* --- memory --- */
+
+static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
+                      uint32_t *handle)
+{
+    const size_t len = MEMORY_BYTES;
+    void *memory = NULL;
+    int rc;
+
+    if (chempi_sys->posix_memalign(&memory, PAGE, len) != 0)
+        return chempi_err_set(&dev->base.err, -ENOMEM, "out of memory");
+    memset(memory, 0, len);
+    rc = chempi_scivia_memory_register(dev, memory, len, handle);
+    if (rc < 0) {
+        dev->base.err = *chempi_adapter_words(dev->adapter);
+        free(memory);
+        return chempi_err_prefix(&dev->base.err,
+                                 "cards with the VIA half only need "
+                                 "registered memory for every message");
+    }
+    *out = memory;
+    return 0;
+}
+
+static int get_slots(struct scivia_dev *dev)
+{
+    int rc = dev->slot_memory
+                 ? 0
+                 : get_frames(dev, &dev->slot_memory, &dev->slot_handle);
+
+    if (rc < 0 || dev->slots[0].frame)
+        return rc;
+    for (uint32_t i = 0; i < SCIVIA_FRAMES; i++) {
+        dev->slots[i].frame = &dev->slot_memory[i];
+        chempi_list_append(&dev->slot_free, &dev->slots[i].link);
+    }
+    return 0;
+}
+
+int chempi_scivia_frame_init(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+    int rc;
+
+    if (framed->memory)
+        return 0;
+    rc = get_slots(dev);
+    if (rc == 0)
+        rc = get_frames(dev, &framed->memory, &framed->handle);
+    if (rc == 0)
+        chempi_list_append(&dev->used, &ep->used_link);
+    return rc;
+}
+
+void chempi_scivia_frame_fini(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+
+    if (!framed)
+        return;
+    if (framed->handle)
+        chempi_scivia_memory_deregister(dev, framed->handle, MEMORY_BYTES);
+    chempi_via_vi_destroy(framed->tx);
+    chempi_via_vi_destroy(framed->rx);
+    free(framed->memory);
+    free(framed);
+}
+
+void chempi_scivia_frame_free(struct scivia_dev *dev)
+{
+    if (dev->slot_handle)
+        chempi_scivia_memory_deregister(dev, dev->slot_handle, MEMORY_BYTES);
+    free(dev->slot_memory);
+}
+
+/* --- connecting --- */
+
+int chempi_scivia_frame_open(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+    struct chempi_via_attributes attributes = {
+        .ptag = dev->ptag,
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
+        .user = ep,
+    };
+    int rc;
+
+    if (!framed->tx) {
+        rc = chempi_via_vi_create(dev->adapter, &attributes, &framed->tx);
+        if (rc == 0)
+            rc = chempi_via_connect_request(framed->tx, ep->at, DISCRIMINATOR);
+        return rc < 0 ? rc : -EAGAIN;
+    }
+    return chempi_via_vi_state(framed->tx) == CHEMPI_VIA_CONNECTED ? 0
+                                                                   : -EAGAIN;
+}
+
+int chempi_scivia_frame_accept(struct scivia_ep *ep,
+                               struct chempi_via_request *request)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+    struct chempi_via_attributes attributes = {
+        .ptag = dev->ptag,
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
+        .recv_cq = dev->cq,
+        .user = ep,
+    };
+    int rc = framed ? chempi_scivia_frame_init(ep) : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    chempi_scivia_frame_drop_rx(ep);
+    rc = chempi_via_vi_create(dev->adapter, &attributes, &framed->rx);
+    for (uint32_t i = 0; rc == 0 && i < SCIVIA_FRAMES; i++) {
+        framed->receives[i] = (struct chempi_via_descriptor){
+            .op = CHEMPI_VIA_RECEIVE,
+            .segment_count = 1,
+            .segments = {{.addr = &framed->memory[i],
+                          .handle = framed->handle,
+                          .len = sizeof(struct scivia_frame)}},
+        };
+        rc = chempi_via_post_recv(framed->rx, &framed->receives[i]);
+    }
+    return rc < 0 ? rc : chempi_via_connect_accept(request, framed->rx);
+}
+
+/* --- sending --- */
+
+static void post(struct scivia_ep *ep, struct scivia_slot *slot)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_frame *frame = slot->frame;
+    uint32_t len = slot->descriptor.segments[0].len;
+
+    frame->lines = ep->rx_told = ep->rx_head;
+    frame->posted = ep->rx_posted_told = ep->rx_posted;
+    slot->descriptor = (struct chempi_via_descriptor){
+        .op = CHEMPI_VIA_SEND,
+        .segment_count = 1,
+        .segments = {{.addr = frame, .handle = dev->slot_handle, .len = len}},
+    };
+    chempi_list_append(&ep->framed->sending, &slot->link);
+    if (chempi_via_post_send(ep->framed->tx, &slot->descriptor) < 0) {
+        chempi_list_remove(&slot->link);
+        chempi_list_append(&ep->framed->unsent, &slot->link);
+        ep->is_frame_broken = true;
+        chempi_scivia_pair_mend(ep);
+    }
+}
+
+int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
+                             const void *payload, uint32_t len)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_slot *slot = CHEMPI_CONTAINER_OF(
+        chempi_list_first(&dev->slot_free), struct scivia_slot, link);
+
+    chempi_list_remove(&slot->link);
+    dev->unsent++;
+    atomic_store_explicit(&line->seq, ep->tx_head + 1, memory_order_relaxed);
+    memcpy(&slot->frame->line, line, sizeof(*line));
+    if (len > 0)
+        memcpy(slot->frame->bytes, payload, len);
+    slot->descriptor.segments[0].len = (uint32_t)SCIVIA_FRAME_HEAD + len;
+    ep->tx_head++;
+    post(ep, slot);
+    (void)chempi_scivia_frame_reap(ep);
+    return 0;
+}
+
+int chempi_scivia_frame_reap(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_framed *framed = ep->framed;
+    struct chempi_via_descriptor *d;
+    int events = 0;
+
+    while (framed->tx && (d = chempi_via_send_done(framed->tx))) {
+        struct scivia_slot *slot =
+            CHEMPI_CONTAINER_OF(d, struct scivia_slot, descriptor);
+
+        events++;
+        chempi_list_remove(&slot->link);
+        if (d->status == 0) {
+            chempi_list_append(&dev->slot_free, &slot->link);
+            dev->unsent--;
+            ep->breaks = 0;
+            continue;
+        }
+        chempi_list_append(&framed->unsent, &slot->link);
+        ep->is_frame_broken = true;
+        chempi_scivia_pair_mend(ep);
+    }
+    if (!chempi_list_is_empty(&framed->sending))
+        chempi_scivia_pair_mark(ep);
+    return events;
+}
+
+void chempi_scivia_frame_tell(struct scivia_ep *ep)
+{
+    struct scivia_line line = {.kind = SCIVIA_KIND_TOLD};
+
+    ep->framed->is_tell_owed = false;
+    if (!ep->is_tx_open || ep->is_broken || ep->is_gone)
+        return; /* the first frame of the next connection tells */
+    if (ep->tx_head - ep->tx_tail < SCIVIA_FRAMES &&
+        !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free)) {
+        (void)chempi_scivia_frame_send(ep, &line, NULL, 0);
+        return;
+    }
+    ep->framed->is_tell_owed = true;
+    chempi_scivia_pair_mark(ep);
+}
+
+void chempi_scivia_frame_resend(struct scivia_ep *ep)
+{
+    struct chempi_list again;
+
+    chempi_list_init(&again);
+    while (!chempi_list_is_empty(&ep->framed->unsent)) {
+        struct chempi_list *node = chempi_list_first(&ep->framed->unsent);
+
+        chempi_list_remove(node);
+        chempi_list_append(&again, node);
+    }
+    while (!chempi_list_is_empty(&again)) {
+        struct chempi_list *node = chempi_list_first(&again);
+
+        chempi_list_remove(node);
+        post(ep, CHEMPI_CONTAINER_OF(node, struct scivia_slot, link));
+    }
+    (void)chempi_scivia_frame_reap(ep);
+}
+
+void chempi_scivia_frame_drop_tx(struct scivia_ep *ep)
+{
+    struct scivia_framed *framed = ep->framed;
+
+    if (!framed || !framed->tx)
+        return;
+    chempi_via_disconnect(framed->tx); /* all comes back */
+    (void)chempi_scivia_frame_reap(ep);
+    chempi_via_vi_destroy(framed->tx);
+    framed->tx = NULL;
+    ep->is_frame_broken = false;
+}
+
+void chempi_scivia_frame_fail(struct scivia_ep *ep)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+
+    chempi_scivia_frame_drop_tx(ep);
+    while (!chempi_list_is_empty(&ep->framed->unsent)) {
+        struct chempi_list *node = chempi_list_first(&ep->framed->unsent);
+
+        chempi_list_remove(node);
+        chempi_list_append(&dev->slot_free, node);
+        dev->unsent--;
+    }
+}
+
+/* --- taking --- */
+
+/* What the peer has taken; it may not be more than was sent, and what was
+ * told late takes nothing back. */
+static bool hear_told(struct scivia_ep *ep, uint32_t lines, uint32_t posted)
+{
+    struct scivia_framed *framed = ep->framed;
+
+    if (ep->tx_head - lines > ep->tx_head - framed->lines)
+        return ep->tx_head - lines <= SCIVIA_LINES; /* older */
+    framed->lines = lines;
+    framed->posted = posted;
+    if (ep->is_tx_open)
+        ep->tx_tail = lines;
+    return true;
+}
+
+/* NULL, or why the peer breaks the rules. */
+static const char *take(struct scivia_ep *ep,
+                        const struct chempi_via_descriptor *d, bool *is_new)
+{
+    const struct scivia_frame *frame = d->segments[0].addr;
+    struct scivia_framed *framed = ep->framed;
+    struct scivia_line line; /* a private copy */
+    const char *why;
+    uint32_t seq;
+
+    if (d->length < SCIVIA_FRAME_HEAD || d->length > sizeof(*frame))
+        return "a frame of wrong length";
+    memcpy(&line, &frame->line, sizeof(line));
+    seq = atomic_load_explicit(&line.seq, memory_order_relaxed);
+    if (!hear_told(ep, frame->lines, frame->posted))
+        return "it took more than was sent";
+    if (ep->rx_head - seq < SCIVIA_FRAMES)
+        return NULL; /* sent again, but it had arrived (F3) */
+    if (seq != ep->rx_head + 1)
+        return "a frame out of order";
+    *is_new = true;
+    framed->bytes = frame->bytes;
+    framed->len = (uint32_t)(d->length - SCIVIA_FRAME_HEAD);
+    why = line.kind == SCIVIA_KIND_TOLD ? NULL
+                                        : chempi_scivia_line_take(ep, &line);
+    framed->bytes = NULL;
+    framed->len = 0;
+    return why;
+}
+
+void chempi_scivia_frame_taken(struct scivia_ep *ep,
+                               struct chempi_via_descriptor *d)
+{
+    struct scivia_framed *framed = ep->framed;
+    bool is_new = false;
+    const char *why;
+
+    if (d->status < 0 || ep->is_broken)
+        return; /* the connection is broken: drop_rx follows */
+    why = take(ep, d, &is_new);
+    if (why) {
+        chempi_scivia_pair_break(ep, -EPROTO, why);
+        return;
+    }
+    ep->breaks = 0;
+    if (framed->rx)
+        (void)chempi_via_post_recv(framed->rx, d); /* as it was before */
+    ep->rx_head += is_new;
+    if (ep->rx_head - ep->rx_told >= SCIVIA_FRAMES / 4)
+        chempi_scivia_frame_tell(ep);
+}
+
+void chempi_scivia_frame_drop_rx(struct scivia_ep *ep)
+{
+    struct scivia_framed *framed = ep->framed;
+    struct chempi_via_descriptor *d;
+
+    if (!framed || !framed->rx)
+        return;
+    chempi_via_disconnect(framed->rx); /* what had arrived comes first */
+    while ((d = chempi_via_recv_done(framed->rx)))
+        chempi_scivia_frame_taken(ep, d);
+    chempi_via_vi_destroy(framed->rx);
+    framed->rx = NULL;
+}
