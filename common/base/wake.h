@@ -77,19 +77,32 @@ bool chempi_wake_register(void);
  * the owner's, -1 when there is none. Thread-safe. Never blocks. */
 void chempi_wake_rouse(struct chempi_wake *wake, int eventfd);
 
-/* Wake the owner if it sleeps; call after the work is published. */
-static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
-                                    bool is_registered)
+/* Order the work that was published before the looks at whether its owners
+ * sleep; once for as many of chempi_wake_look() as follow. */
+static inline void chempi_wake_order_looks(bool is_registered)
 {
     if (CHEMPI_LIKELY(is_registered))
         atomic_signal_fence(memory_order_seq_cst); /* partner: membarrier */
     else
         atomic_thread_fence(memory_order_seq_cst); /* partner: the sleeper's
                                                       store of its state */
+}
+
+/* Wake the owner if it sleeps. */
+static inline void chempi_wake_look(struct chempi_wake *wake, int eventfd)
+{
     if (CHEMPI_UNLIKELY(
             atomic_load_explicit(&wake->state, memory_order_relaxed) !=
             CHEMPI_WAKE_AWAKE))
         chempi_wake_rouse(wake, eventfd);
+}
+
+/* Wake the owner if it sleeps; call after the work is published. */
+static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
+                                    bool is_registered)
+{
+    chempi_wake_order_looks(is_registered);
+    chempi_wake_look(wake, eventfd);
 }
 
 /* Order this thread's earlier stores before its later loads, and against the

@@ -47,6 +47,19 @@ static inline void chempi_progress_rouse_local(uint32_t local_rank)
                      s->is_wake_registered);
 }
 
+/* The same for several: order once, then look at each. */
+static inline void chempi_progress_order_looks(void)
+{
+    chempi_wake_order_looks(chempi_ctx.services.is_wake_registered);
+}
+
+static inline void chempi_progress_look_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_look(&s->wakes[local_rank], s->wake_fds[local_rank]);
+}
+
 /* Something completed: wake threads whose wait is over. Under the lock. */
 void chempi_progress_notify(void);
 

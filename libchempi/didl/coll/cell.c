@@ -2,12 +2,15 @@
 /* One operation in its cell; see cell.h. */
 #include "libchempi/didl/coll/cell.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/setting.h"
+
+enum { YIELDS = 2 }; /* before progress is made */
 
 /* ---- waiting and waking ---- */
 
@@ -23,35 +26,43 @@ static bool is_reached(void *arg)
     return atomic_load_explicit(w->word, memory_order_acquire) == w->value;
 }
 
-uint32_t chempi_coll_cell_spins(void)
+int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value)
+{
+    struct wait w = {word, value};
+
+    return chempi_coll_cell_await(is_reached, &w);
+}
+
+int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg)
 {
     uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     uint32_t spins = chempi_progress_spins();
 
-    return spins < most ? spins : (uint32_t)most;
-}
-
-int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value)
-{
-    struct wait w = {word, value};
-    uint32_t spins;
-
-    if (is_reached(&w))
+    if (done(arg))
         return MPI_SUCCESS;
-    spins = chempi_coll_cell_spins();
+    if (spins == 0) {
+        /* More ranks than cores: most often the one waited for comes next. */
+        for (int i = 0; i < YIELDS; i++) {
+            (void)sched_yield();
+            if (done(arg))
+                return MPI_SUCCESS;
+        }
+    }
+    spins = spins < most ? spins : (uint32_t)most;
     while (spins-- > 0) {
         CHEMPI_CPU_RELAX();
-        if (is_reached(&w))
+        if (done(arg))
             return MPI_SUCCESS;
     }
-    return chempi_progress_wait(is_reached, &w);
+    return chempi_progress_wait(done, arg);
 }
 
 void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
 {
+    chempi_progress_order_looks();
     for (int i = 0; i < st->size; i++)
         if (i != st->rank)
-            cell_rouse(st, i);
+            chempi_progress_look_local(st->local_ranks[i]);
 }
 
 /* ---- rooms ---- */
@@ -88,6 +99,32 @@ unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
 }
 
 /* ---- meeting ---- */
+
+/* Members' lines, one after the other. */
+struct lines {
+    const struct cell *cell;
+    int next; /* those before it are there */
+};
+
+static bool are_lines_there(void *arg)
+{
+    struct lines *l = arg;
+    const struct cell *cell = l->cell;
+
+    for (; l->next < cell->st->size; l->next++)
+        if (l->next != cell->st->rank &&
+            atomic_load_explicit(&cell_line(cell, l->next)->seq,
+                                 memory_order_acquire) != cell->seq)
+            return false;
+    return true;
+}
+
+int chempi_coll_cell_collect(const struct cell *cell)
+{
+    struct lines l = {.cell = cell};
+
+    return chempi_coll_cell_await(are_lines_there, &l);
+}
 
 /*
  * Synchronise, two members: each sees the other's line. Both have published

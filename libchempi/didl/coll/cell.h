@@ -24,8 +24,8 @@ struct cell {
 /* Until *word == value, which whoever stores it rouses this process for. */
 int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value);
 
-/* How often to look before progress is made, at most. */
-uint32_t chempi_coll_cell_spins(void);
+/* The same for any condition; see chempi_progress_wait(). */
+int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg);
 
 static inline void cell_rouse(const struct chempi_coll_state *st, int member)
 {
@@ -119,30 +119,16 @@ static inline bool cell_arrive(const struct cell *cell)
     return before + 1 == *cell_expected(cell);
 }
 
-/* Towards a root: this member's line is complete, or: wait until those of all
- * others are. */
+/* Towards a root: this member's line is complete. No word that several write:
+ * that would cost more than looking at all lines costs the root. */
 static inline void cell_hand_in(const struct cell *cell, int root)
 {
-    if (cell->st->size == 2) {
-        /* Its line's number says it all; no word that both write. */
-        cell_publish(cell_mine(cell), cell->seq);
-        cell_rouse(cell->st, root);
-        return;
-    }
-    *cell_expected(cell) += (uint32_t)cell->st->size - 1;
-    if (cell_arrive(cell))
-        cell_rouse(cell->st, root);
+    cell_publish(cell_mine(cell), cell->seq);
+    cell_rouse(cell->st, root);
 }
 
-static inline int cell_collect(const struct cell *cell)
-{
-    if (cell->st->size == 2)
-        return chempi_coll_cell_wait(&cell_line(cell, 1 - cell->st->rank)->seq,
-                                     cell->seq);
-    *cell_expected(cell) += (uint32_t)cell->st->size - 1;
-    return chempi_coll_cell_wait(&cell_count(cell)->arrived,
-                                 *cell_expected(cell));
-}
+/* The root: wait until the lines of all others are complete. */
+int chempi_coll_cell_collect(const struct cell *cell);
 
 /* All meet, the first time in an operation. */
 int chempi_coll_cell_meet(const struct cell *cell);

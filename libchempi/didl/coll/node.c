@@ -54,11 +54,16 @@ static size_t head_len(int size)
             (size_t)(size + 1) * sizeof(struct chempi_node_line));
 }
 
+static size_t bulk_len(int size)
+{
+    return (size_t)CHEMPI_NODE_CELLS * (size_t)(size + 1) *
+           CHEMPI_NODE_BULK_BYTES;
+}
+
 static size_t area_len(int size)
 {
-    return pages(head_len(size)) +
-           pages((size_t)CHEMPI_NODE_CELLS * (size_t)(size + 1) *
-                 CHEMPI_NODE_BULK_BYTES);
+    return pages(head_len(size)) + bulk_len(size) +
+           (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
 }
 
 int chempi_coll_init(void)
@@ -208,6 +213,7 @@ static void set_places(struct chempi_coll_state *st)
     st->lines =
         (void *)(start + CHEMPI_NODE_CELLS * sizeof(struct chempi_node_count));
     st->bulk = start + pages(head_len(st->size));
+    st->boards = st->bulk + bulk_len(st->size);
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,

@@ -21,6 +21,8 @@
  *   A5  what other members wrote is data: lengths are compared, never trusted
  *   A6  a member whose memory others copy from or to (place) stays in the
  *       operation until they have said that they are done
+ *   A7  a board is used in operations that synchronise, every other one of
+ *       those that may use it; thus all have read it when it comes up again
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
@@ -36,8 +38,10 @@
 enum {
     CHEMPI_NODE_CELLS = 64, /* <= bits of a mask of reserved slots */
     CHEMPI_NODE_LINE_BYTES = 48,
-    CHEMPI_NODE_RANKS_MAX = 256,  /* of a communicator that gets an area */
-    CHEMPI_NODE_BULK_BYTES = 4096 /* a page, reserved when first used */
+    CHEMPI_NODE_RANKS_MAX = 256,   /* of a communicator that gets an area */
+    CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
+    CHEMPI_NODE_BOARDS = 2,        /* of a member, used in turn */
+    CHEMPI_NODE_BOARD_BYTES = 32 << 10
 };
 
 /* Where a member's data lies in its own memory, for others to read or write
@@ -91,7 +95,10 @@ struct chempi_coll_state {
     struct chempi_node_count *counts;     /* [CELLS] */
     struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
     unsigned char *bulk;            /* [size + 1][CELLS][BULK_BYTES] */
-    uint32_t *local_ranks;          /* [size] */
+    unsigned char *boards;          /* [size][BOARDS][BOARD_BYTES] */
+    uint32_t rows;                  /* operations that may use a board */
+    bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
+    uint32_t *local_ranks;                /* [size] */
     uint64_t reserved[]; /* [size + 1]: slots that this process reserved, a
                             bit per cell; then what local_ranks points to */
 };

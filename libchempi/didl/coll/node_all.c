@@ -10,6 +10,7 @@
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/setting.h"
 
@@ -58,7 +59,7 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
 
 /* ---- allgather ---- */
 
-/* How a member shows its block in an allgather, or a block of its row. */
+/* How a member shows its block in an allgather, or a block in its row. */
 enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
 
 static struct block gather_place(const struct chempi_coll_call *c, int i)
@@ -211,8 +212,8 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
 /* ---- alltoall ---- */
 
 /*
- * A member's row in its slot: an entry per member, then the blocks that are
- * HERE. In a line's mark: whether there is an entry that is DIRECT.
+ * A member's row in its slot, or on its board if it is longer: an entry per
+ * member, then the blocks that are HERE.
  */
 struct entry {
     uint64_t at;   /* HERE: bytes from the row's start; DIRECT: address */
@@ -222,8 +223,16 @@ static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
                   CHEMPI_NODE_BULK_BYTES,
               "a row of entries fits a slot");
 
+/* In the mark of a row's line. */
+enum { HAS_DIRECT = 1, ON_BOARD = 2 };
+
+struct row {
+    unsigned char *start;
+    uint64_t room; /* bytes */
+};
+
 enum {
-    HERE_MAX = 1024, /* bytes of a block in a row */
+    HERE_MAX = 4096, /* bytes of a block in a row */
     COPIES_MAX = 64  /* members; with more, a message carries many blocks */
 };
 
@@ -259,28 +268,73 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
         chempi_bigs_get(c->scounts, u), chempi_datatype_lookup(c->stypes[i])};
 }
 
-/* Fill the row in; returns its length, 0 when there is no slot. */
-static uint64_t write_row(const struct cell *cell,
-                          const struct chempi_coll_call *c, bool can_copy,
-                          int *rc)
+static unsigned char *board_of(const struct chempi_coll_state *st, int m)
+{
+    size_t i = (size_t)m * CHEMPI_NODE_BOARDS + st->rows % CHEMPI_NODE_BOARDS;
+
+    return st->boards + i * CHEMPI_NODE_BOARD_BYTES;
+}
+
+/* False: there is no memory for it, a slot must do. */
+static bool has_board(struct chempi_coll_state *st)
+{
+    bool *is_reserved = &st->is_reserved[st->rows % CHEMPI_NODE_BOARDS];
+
+    if (CHEMPI_UNLIKELY(!*is_reserved))
+        *is_reserved = chempi_region_reserve(
+                           chempi_ctx.services.region, board_of(st, st->rank),
+                           CHEMPI_NODE_BOARD_BYTES, NULL) == 0;
+    return *is_reserved;
+}
+
+static struct row row_of(const struct cell *cell, int m)
+{
+    if (cell_line(cell, m)->mark & ON_BOARD)
+        return (struct row){board_of(cell->st, m), CHEMPI_NODE_BOARD_BYTES};
+    return (struct row){cell_slot(cell, m), CHEMPI_NODE_BULK_BYTES};
+}
+
+/* Where this member's row goes; start is NULL when there is no slot. */
+static struct row begin_row(const struct cell *cell,
+                            const struct chempi_coll_call *c, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
-    uint64_t used = (uint64_t)st->size * sizeof(struct entry);
-    unsigned char *row =
-        chempi_coll_cell_room(cell, st->rank, CHEMPI_NODE_BULK_BYTES, rc);
-    struct entry *entries = (void *)row;
+    uint64_t len = (uint64_t)st->size * sizeof(struct entry);
 
-    if (!row)
-        return 0;
     for (int i = 0; i < st->size; i++) {
+        struct block from = send_block(c, i);
+
+        if (i != st->rank && block_len(&from) <= HERE_MAX)
+            len += block_len(&from);
+    }
+    if (len > CHEMPI_NODE_BULK_BYTES && has_board(st)) {
+        cell_mine(cell)->mark = ON_BOARD;
+        return row_of(cell, st->rank);
+    }
+    return (struct row){
+        chempi_coll_cell_room(cell, st->rank, CHEMPI_NODE_BULK_BYTES, rc),
+        CHEMPI_NODE_BULK_BYTES};
+}
+
+/* Fill the row in; false when there is no slot. */
+static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
+                      bool can_copy, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct row row = begin_row(cell, c, rc);
+    struct entry *entries = (void *)row.start;
+    uint64_t used = (uint64_t)st->size * sizeof(struct entry);
+
+    for (int i = 0; row.start && i < st->size; i++) {
         struct block from = send_block(c, i);
         uint64_t len = block_len(&from);
         struct entry entry = {.at = used, .what = len << 2 | BLOCK_BY_MESSAGE};
 
         if (i == st->rank || len == 0) {
             entry.what = 0;
-        } else if (len <= HERE_MAX && len <= CHEMPI_NODE_BULK_BYTES - used) {
-            struct block to = {row + used, (MPI_Count)len, chempi_coll_byte()};
+        } else if (len <= HERE_MAX && len <= row.room - used) {
+            struct block to = {row.start + used, (MPI_Count)len,
+                               chempi_coll_byte()};
 
             entry.what = len << 2 | BLOCK_HERE;
             (void)copy_block(&from, &to);
@@ -288,25 +342,26 @@ static uint64_t write_row(const struct cell *cell,
         } else if (can_copy && from.type->is_contiguous) {
             entry.at = block_address(&from);
             entry.what = len << 2 | BLOCK_DIRECT;
-            cell_mine(cell)->mark = BLOCK_DIRECT;
+            cell_mine(cell)->mark |= HAS_DIRECT;
         }
         entries[i] = entry;
     }
-    return used;
+    return row.start != NULL;
 }
 
 /* What member i has for this one. */
 static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
                       const struct chempi_coll_call *c, int i, int *code)
 {
-    const unsigned char *row = cell_slot(cell, i);
+    struct row row = row_of(cell, i);
     struct block to = recv_block(c, i);
     struct entry entry;
     uint64_t len;
 
     if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
         return chempi_coll_cell_mismatch(cell, i);
-    memcpy(&entry, row + (size_t)cell->st->rank * sizeof(entry), sizeof(entry));
+    memcpy(&entry, row.start + (size_t)cell->st->rank * sizeof(entry),
+           sizeof(entry));
     len = entry.what >> 2;
     if (len == 0)
         return MPI_SUCCESS;
@@ -319,16 +374,18 @@ static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
         return truncated(len, &to);
     if ((entry.what & 3) == BLOCK_DIRECT)
         return get_remote(cell, i, entry.at, len, &to, code);
-    if (len > HERE_MAX || entry.at > CHEMPI_NODE_BULK_BYTES - len)
+    if (len > HERE_MAX || entry.at > row.room - len)
         return chempi_coll_cell_mismatch(cell, i);
-    return chempi_coll_cell_get(row + entry.at, len, to.buf, to.count, to.type);
+    return chempi_coll_cell_get(row.start + entry.at, len, to.buf, to.count,
+                                to.type);
 }
 
 /* What this member said would come by message. */
 static void send_rest(const struct cell *cell, struct chempi_coll_sched *s,
                       const struct chempi_coll_call *c, int i)
 {
-    const struct entry *entries = (const void *)cell_slot(cell, cell->st->rank);
+    const struct entry *entries =
+        (const void *)row_of(cell, cell->st->rank).start;
     struct block from = send_block(c, i);
 
     if ((entries[i].what & 3) == BLOCK_BY_MESSAGE)
@@ -347,16 +404,17 @@ static bool alltoall_rows(const struct cell *cell,
     bool has_row;
     int code = 0;
 
-    cell_mine(cell)->mark = BLOCK_HERE;
+    cell_mine(cell)->mark = 0;
     cell_mine(cell)->len = 0;
     cell_mine(cell)->place.reply = 0;
-    has_row = write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(),
-                        rc) > 0;
+    st->rows++;
+    has_row =
+        write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
     chempi_coll_sched_init(&s, c->comm, tag);
     *rc = cell_first_error(*rc, copy_block(&from, &to));
     for (int i = 0; i < st->size; i++)
-        is_any_direct |= cell_line(cell, i)->mark == BLOCK_DIRECT;
+        is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
     for (int k = 1; k < st->size; k++) {
         int i = (st->rank + k) % st->size;
 

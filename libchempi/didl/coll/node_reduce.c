@@ -55,7 +55,7 @@ static int reduce(struct chempi_coll_state *st,
         cell_hand_in(&cell, c->root);
         return rc;
     }
-    rc = cell_first_error(rc, cell_collect(&cell));
+    rc = cell_first_error(rc, chempi_coll_cell_collect(&cell));
     rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
     if (!rc && len > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
@@ -166,19 +166,6 @@ static bool is_chain_complete(void *arg)
     return true; /* the first member's data is its sum */
 }
 
-static int wait_chain(struct look_back *look)
-{
-    uint32_t spins = chempi_coll_cell_spins();
-
-    for (;;) {
-        if (is_chain_complete(look))
-            return MPI_SUCCESS;
-        if (spins-- == 0)
-            return chempi_progress_wait(is_chain_complete, look);
-        CHEMPI_CPU_RELAX();
-    }
-}
-
 /* sum = all before this member, from the left. */
 static int add_before(const struct look_back *look,
                       const struct chempi_coll_call *c, uint64_t len, void *sum)
@@ -219,19 +206,22 @@ static int scan_short(struct chempi_coll_state *st,
     atomic_store_explicit(&line->place.ready, cell.seq - 1,
                           memory_order_relaxed);
     cell_publish(line, cell.seq);
-    for (int i = st->rank + 1; i < st->size; i++)
-        cell_rouse(st, i);
     if (!is_first) {
-        rc = cell_first_error(rc, wait_chain(&look));
+        rc = cell_first_error(rc,
+                              chempi_coll_cell_await(is_chain_complete, &look));
         rc = cell_first_error(rc, add_before(&look, c, len, before));
-        if (rc)
-            return rc;
-        chempi_op_apply(c->op, before, sum, c->rcount, c->rtype);
+        if (!rc)
+            chempi_op_apply(c->op, before, sum, c->rcount, c->rtype);
         memcpy(line->data + SUM_AT, sum, (size_t)len);
         /* Orders the sum before its word; partner: has_sum(). */
         atomic_store_explicit(&line->place.ready, cell.seq,
                               memory_order_release);
     }
+    /* Nobody else is called: who sleeps waits for the next before it. */
+    if (st->rank + 1 < st->size)
+        cell_rouse(st, st->rank + 1);
+    if (rc)
+        return rc;
     if (c->kind == CHEMPI_COLL_SCAN)
         memcpy(c->rbuf, sum, (size_t)len);
     else if (!is_first)

@@ -310,7 +310,7 @@ static int collect_blocks(const struct cell *cell, struct chempi_coll_sched *s,
     if (is_offered)
         offer(cell, c);
     rc = copy_own_block(c, st->rank);
-    rc = cell_first_error(rc, cell_collect(cell));
+    rc = cell_first_error(rc, chempi_coll_cell_collect(cell));
     for (int i = 0; i < st->size; i++) {
         if (i == st->rank)
             continue;
@@ -429,7 +429,6 @@ static enum mark deal_block(const struct cell *cell,
     }
     line->mark = mark;
     cell_publish(line, cell->seq);
-    cell_rouse(cell->st, i);
     return mark;
 }
 
@@ -457,6 +456,7 @@ static int deal_blocks(const struct cell *cell, struct chempi_coll_sched *s,
     for (int i = 0; i < st->size; i++)
         if (i != st->rank)
             copies += deal_block(cell, s, c, i, &rc) == BLOCK_DIRECT;
+    chempi_coll_cell_rouse_others(st);
     rc = cell_first_error(rc, deal_own(c, st->rank));
     if (copies > 0)
         rc = cell_first_error(rc, await_copies(cell, copies));
