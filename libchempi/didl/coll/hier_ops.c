@@ -287,6 +287,13 @@ struct piece {
     MPI_Count count;
 };
 
+/* The next piece makes do with the same temporary memory. */
+static void end_piece(struct chempi_hier_run *r, struct chempi_coll_block *kept)
+{
+    chempi_hier_flush(r);
+    chempi_coll_reuse(r->s, kept);
+}
+
 /* The contributions of this node, at its leader. */
 static void reduce_in_node(struct chempi_hier_run *r,
                            const struct chempi_hier_tree *t,
@@ -416,6 +423,7 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
         chempi_hier_way(r, CHEMPI_HIER_ROOTED, top);
     MPI_Count slice = slice_count(c);
     bool is_root = r->h->rank == c->root;
+    struct chempi_coll_block *kept;
     void *own = NULL;
 
     if (!t)
@@ -426,6 +434,7 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
         return true;
     if (is_leader(r, t) && !is_root)
         own = chempi_coll_temp(r->s, slice, c->rtype);
+    kept = r->s->blocks;
     for (MPI_Count at = 0; at < c->rcount; at += slice) {
         struct piece p = {
             .in = chempi_coll_at(input(c), at, c->rtype),
@@ -438,6 +447,7 @@ bool chempi_hier_reduce(struct chempi_hier_run *r)
             reduce_up(r, t, &p);
         if (top != c->root)
             hand_to_root(r, &p);
+        end_piece(r, kept);
     }
     return true;
 }
@@ -495,6 +505,7 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
     const struct chempi_coll_call *c = r->c;
     const struct chempi_hier_tree *t =
         chempi_hier_way(r, CHEMPI_HIER_TOPPED, -1);
+    struct chempi_coll_block *kept = r->s->blocks;
     MPI_Count slice = slice_count(c);
 
     if (!t)
@@ -509,6 +520,7 @@ bool chempi_hier_allreduce(struct chempi_hier_run *r)
         };
 
         allreduce_piece(r, t, &p);
+        end_piece(r, kept);
     }
     return true;
 }

@@ -12,6 +12,7 @@
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;
+    size_t len; /* bytes of data */
     _Alignas(64) unsigned char data[];
 };
 
@@ -33,16 +34,25 @@ void chempi_coll_sched_init(struct chempi_coll_sched *s,
     s->inline_used = 0;
     s->steps = s->inline_steps;
     s->blocks = NULL;
+    s->spare = NULL;
+}
+
+static void free_blocks(struct chempi_coll_block *block)
+{
+    while (block) {
+        struct chempi_coll_block *next = block->next;
+
+        free(block);
+        block = next;
+    }
 }
 
 void chempi_coll_sched_fini(struct chempi_coll_sched *s)
 {
-    while (s->blocks) {
-        struct chempi_coll_block *block = s->blocks;
-
-        s->blocks = block->next;
-        free(block);
-    }
+    free_blocks(s->blocks);
+    free_blocks(s->spare);
+    s->blocks = NULL;
+    s->spare = NULL;
     if (s->steps != s->inline_steps)
         free(s->steps);
     s->steps = s->inline_steps;
@@ -174,6 +184,26 @@ void chempi_coll_throttle(struct chempi_coll_sched *s)
         chempi_coll_fence(s);
 }
 
+/* A block that may be used again, or a new one, or NULL. */
+static struct chempi_coll_block *get_block(struct chempi_coll_sched *s,
+                                           size_t len)
+{
+    struct chempi_coll_block **at = &s->spare;
+    struct chempi_coll_block *block;
+
+    while (*at && (*at)->len < len)
+        at = &(*at)->next;
+    block = *at;
+    if (block) {
+        *at = block->next;
+        return block;
+    }
+    block = chempi_sys->malloc(sizeof(*block) + len);
+    if (block)
+        block->len = len;
+    return block;
+}
+
 void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
 {
     struct chempi_coll_block *block;
@@ -187,7 +217,7 @@ void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
         s->inline_used += (uint32_t)need;
         return p;
     }
-    block = chempi_sys->malloc(sizeof(*block) + need);
+    block = get_block(s, need);
     if (!block) {
         fail(s, "temporary data");
         return NULL;
@@ -195,6 +225,18 @@ void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len)
     block->next = s->blocks;
     s->blocks = block;
     return block->data;
+}
+
+void chempi_coll_reuse(struct chempi_coll_sched *s,
+                       struct chempi_coll_block *kept)
+{
+    while (s->blocks && s->blocks != kept) {
+        struct chempi_coll_block *block = s->blocks;
+
+        s->blocks = block->next;
+        block->next = s->spare;
+        s->spare = block;
+    }
 }
 
 void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,

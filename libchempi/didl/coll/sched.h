@@ -66,7 +66,8 @@ struct chempi_coll_sched {
     uint32_t room;
     uint32_t inline_used; /* bytes of inline_bytes */
     struct chempi_coll_step *steps;
-    struct chempi_coll_block *blocks;
+    struct chempi_coll_block *blocks; /* the last one first */
+    struct chempi_coll_block *spare;  /* may be used again */
     struct chempi_coll_step inline_steps[CHEMPI_COLL_INLINE_STEPS];
     _Alignas(16) unsigned char inline_bytes[CHEMPI_COLL_INLINE_BYTES];
 };
@@ -103,6 +104,11 @@ void *chempi_coll_bytes(struct chempi_coll_sched *s, MPI_Count len);
  * in the sense of a user's buffer (lower bounds may be negative). */
 void *chempi_coll_temp(struct chempi_coll_sched *s, MPI_Count count,
                        struct chempi_datatype *type);
+
+/* What was temporary memory after `kept` had been the last block (s->blocks)
+ * may be used again by what is appended from now on: a fence comes before. */
+void chempi_coll_reuse(struct chempi_coll_sched *s,
+                       struct chempi_coll_block *kept);
 
 /* Run it to its end on this thread. All steps are tried; the first MPI error
  * class is returned. Takes the lane lock itself. */
