@@ -483,10 +483,9 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
     if (!conn.peers)
         return;
-    if (proc >= rank_count()) {
-        chempi_gate_card(proc, key, card, len);
+    chempi_gate_card(proc, key, card, len);
+    if (proc >= rank_count())
         return;
-    }
     peer = &conn.peers[proc];
     for (uint32_t i = 0; i < peer->route_count; i++) {
         struct chempi_route *route = &peer->routes[i];

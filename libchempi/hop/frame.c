@@ -122,8 +122,8 @@ int chempi_hop_frame_head(const uint8_t *src, size_t n,
         return -EPROTO;
     *why = "a frame with an impossible way";
     if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_GONE ||
-        wire.gates == 0 || wire.gates > CHEMPI_HOP_GATES_MAX ||
-        wire.at > wire.gates || n < at + 4u * wire.gates)
+        wire.gates > CHEMPI_HOP_GATES_MAX || wire.at > wire.gates ||
+        n < at + 4u * wire.gates)
         return -EPROTO;
     memset(out, 0, sizeof(*out));
     out->kind = wire.kind;

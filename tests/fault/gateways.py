@@ -44,6 +44,28 @@ def case(fn):
     return fn
 
 
+# A direct network that is worth it for small messages only.
+SLOW = """
+nodes: { a0: {}, b0: {}, g0: { gateway: true } }
+networks:
+  lan:
+    type: ethernet
+    protocols:
+      eager: { latency: 20 us, bandwidth: 10 MB/s }
+    attach: { a0: 127.0.3.1, b0: 127.0.3.2 }
+  left:
+    type: ethernet
+    protocols:
+      eager: { latency: 20 us, bandwidth: 1000 MB/s }
+    attach: { a0: 127.0.1.1, g0: 127.0.1.3 }
+  right:
+    type: ethernet
+    protocols:
+      eager: { latency: 20 us, bandwidth: 1000 MB/s }
+    attach: { b0: 127.0.2.2, g0: 127.0.2.3 }
+"""
+
+
 def describe(plan):
     nodes = sorted({node for network in plan for node in network})
     text = "nodes:\n"
@@ -61,9 +83,11 @@ def prepare(build):
     Programs.chempirun = str(chempi_tree.need(build, "chempirun"))
     Programs.chempid = str(chempi_tree.need(build, "chempid"))
     Programs.chempictl = str(chempi_tree.need(build, "chempictl"))
-    for name, plan in PLANS.items():
+    texts = {name: describe(plan) for name, plan in PLANS.items()}
+    texts["slow"] = SLOW
+    for name, content in texts.items():
         text = Files.folder / f"{name}.yaml"
-        text.write_text(describe(plan), encoding="utf-8")
+        text.write_text(content, encoding="utf-8")
         subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
                         "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
@@ -159,6 +183,22 @@ def a_way_of_two_gateways_is_mended_at_either():
         job.status = job.finish()
         stop.unlink()
         expect(job, 0)
+
+
+@case
+def a_slow_direct_way_takes_over():
+    stop = stop_file("slow")
+    job = Job(*virtual("slow", "a0,b0", 2), "--trace-routes",
+              program("relay"), str(stop))
+    job.await_lines(2)
+    pids = gateways(job)
+    check(len(pids) == 1, pids)
+    os.kill(pids[0], signal.SIGKILL)
+    await_error(job, "is lost: killed by signal 9")
+    job.await_lines(lines(job) + 3)
+    stop.touch()
+    job.status = job.finish()
+    expect(job, 0, r"gate rendezvous")
 
 
 @case

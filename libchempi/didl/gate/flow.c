@@ -161,7 +161,7 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
     else if (n)
         memcpy(payload, data, n);
     buf->seq = f->seq;
-    launch(flow, buf, way->gate[0]);
+    launch(flow, buf, chempi_gate_way_next(flow, way));
     return CHEMPI_DONE;
 }
 
@@ -184,7 +184,7 @@ int chempi_gate_flow_control(struct chempi_gate_flow *flow,
     buf->seq = f->seq;
     if (chempi_list_is_empty(&flow->held) &&
         flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
-        launch(flow, buf, way->gate[0]);
+        launch(flow, buf, chempi_gate_way_next(flow, way));
     } else {
         chempi_list_append(&flow->held, &buf->link); /* F4 */
         chempi_gate_flow_work(flow);
@@ -206,7 +206,8 @@ void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
     f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
     buf = encode(&f, 0, &payload);
     /* A lost one is said again with the next. */
-    if (buf && chempi_hop_queue(&chempi_gate_of(flow)->hop, way->gate[0], buf))
+    if (buf && chempi_hop_queue(&chempi_gate_of(flow)->hop,
+                                chempi_gate_way_next(flow, way), buf))
         chempi_hop_buf_drop(buf);
 }
 
@@ -296,7 +297,7 @@ static int pump_held(struct chempi_gate_flow *flow)
         buf->seq = flow->seq_out;
         chempi_hop_frame_set_seq(buf->data, buf->seq);
         chempi_hop_frame_set_ack(buf->data, flow->seq_in);
-        launch(flow, buf, way->gate[0]);
+        launch(flow, buf, chempi_gate_way_next(flow, way));
         events++;
     }
     return events;
@@ -430,7 +431,7 @@ static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
     if (is_launched) {
         flow->unacked_bytes += (uint64_t)buf->len - old->len;
         chempi_hop_buf_hold(buf);
-        if (chempi_hop_queue(&gate->hop, way->gate[0], buf))
+        if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))
             chempi_hop_buf_drop(buf);
         gate->resent++;
     }

@@ -80,16 +80,19 @@ static void room(void *arg, struct chempi_ep *ep)
 {
     if (ep->proc < chempi_ctx.job->size)
         self.above->room(arg, ep);
-    else if (self.gate)
+    if (self.gate) /* frames go to ranks when no gateway is left */
         chempi_hop_room(&self.gate->hop, ep);
 }
 
 static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
-    if (proc < chempi_ctx.job->size)
-        self.above->lost(arg, proc, status, why);
-    else
+    if (proc >= chempi_ctx.job->size) {
         chempi_gate_lost(proc, why);
+        return;
+    }
+    if (self.gate)
+        chempi_hop_forget(&self.gate->hop, proc);
+    self.above->lost(arg, proc, status, why);
 }
 
 static const struct chempi_sink gate_sink = {
@@ -338,7 +341,7 @@ static int gate_connect(struct chempi_dev *dev, uint32_t proc,
             err, -EHOSTUNREACH,
             "no gateway between node %s and node %s runs; see mdconfig explain",
             s->node_names[s->node], s->node_names[s->node_of_proc[proc]]);
-    rc = chempi_hop_reach(&gate->hop, way->gate[0], err);
+    rc = chempi_hop_reach(&gate->hop, chempi_gate_way_next(flow, way), err);
     if (rc)
         return rc;
     *out = &flow->ep;

@@ -118,12 +118,13 @@ static const char *take(struct chempi_gate_flow *flow,
     }
 }
 
-/* The last gateway of its way has sent it, and it is for us. */
+/* The last gateway of its way has sent it (or its source, when no gateway is
+ * left), and it is for us. */
 static bool is_placed(const struct chempi_gate *gate, uint32_t from,
                       const struct chempi_hop_frame *f)
 {
     return f->dst == gate->dev.params.services->proc && f->at == f->gates &&
-           f->gate[f->gates - 1] == from;
+           from == (f->gates ? f->gate[f->gates - 1] : f->src);
 }
 
 void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,

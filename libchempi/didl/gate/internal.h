@@ -45,6 +45,7 @@ struct chempi_gate_way {
     uint64_t max_len; /* bytes, inclusive */
     const struct chempi_table_range *range;
     uint32_t chunk; /* payload of one frame, bytes */
+    bool is_direct; /* no gateway is left, and none is needed */
     uint8_t gates;  /* 0: none of the range's ways is left */
     uint32_t gate[CHEMPI_HOP_GATES_MAX];
 };
@@ -56,6 +57,7 @@ struct chempi_gate_flow {
     struct chempi_list work;  /* in gate.work */
     struct chempi_list owing; /* in gate.owing */
     bool is_starved;          /* was told -EAGAIN; room() is owed */
+    bool has_direct;          /* the table has a way without gateways, too */
     bool is_gone;             /* the process has finished */
     uint64_t waits;           /* times that large messages had to wait */
     bool is_asked;            /* drain has asked for acknowledgement */
@@ -161,6 +163,12 @@ int chempi_gate_way_choose(struct chempi_gate_flow *flow);
 /* Answer by the gateways that this frame has come by. */
 void chempi_gate_way_learn(struct chempi_gate_flow *flow,
                            const struct chempi_hop_frame *f);
+/* The neighbour that a way begins with. */
+static inline uint32_t chempi_gate_way_next(const struct chempi_gate_flow *flow,
+                                            const struct chempi_gate_way *way)
+{
+    return way->gates ? way->gate[0] : flow->ep.proc;
+}
 /* The way for a message of len bytes, or NULL. */
 const struct chempi_gate_way *
 chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len);

@@ -86,11 +86,16 @@ int chempi_gate_way_choose(struct chempi_gate_flow *flow)
     for (uint32_t i = 0; i < flow->way_count; i++) {
         struct chempi_gate_way *way = &flow->ways[i];
 
-        if (way->range)
+        if (way->range) {
             (void)choose_gates(flow, way); /* gates == 0 says it */
-        is_any |= way->gates > 0;
+            way->is_direct = false;
+        }
+        is_any |= way->gates > 0 || way->is_direct;
     }
-    return is_any ? 0 : -EHOSTUNREACH;
+    if (is_any || !flow->has_direct)
+        return is_any ? 0 : -EHOSTUNREACH;
+    flow->ways[0].is_direct = true;
+    return 0;
 }
 
 static uint32_t chunk_of(const struct chempi_table_range *range)
@@ -116,6 +121,7 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
         return -EHOSTUNREACH;
     ranges = chempi_table_ranges(s->table, node, &count);
     for (uint32_t i = 0; i < count; i++) {
+        flow->has_direct |= ranges[i].stage_count == 1;
         if (ranges[i].stage_count < 2 || flow->way_count == CHEMPI_GATE_WAYS)
             continue;
         flow->ways[flow->way_count++] = (struct chempi_gate_way){
@@ -124,7 +130,7 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
             .chunk = chunk_of(&ranges[i]),
         };
     }
-    return chempi_gate_way_choose(flow);
+    return flow->way_count ? chempi_gate_way_choose(flow) : -EHOSTUNREACH;
 }
 
 void chempi_gate_way_learn(struct chempi_gate_flow *flow,
@@ -136,6 +142,7 @@ void chempi_gate_way_learn(struct chempi_gate_flow *flow,
     *way = (struct chempi_gate_way){
         .max_len = UINT64_MAX,
         .chunk = CHEMPI_HOP_CHUNK_MAX,
+        .is_direct = f->gates == 0,
         .gates = f->gates,
     };
     for (uint32_t i = 0; i < f->gates; i++)
@@ -150,7 +157,7 @@ chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len)
     for (uint32_t i = 0; i < flow->way_count; i++) {
         const struct chempi_gate_way *way = &flow->ways[i];
 
-        if (!way->gates)
+        if (!way->gates && !way->is_direct)
             continue;
         usable = way;
         if (len <= way->max_len)
