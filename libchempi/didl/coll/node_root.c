@@ -14,6 +14,13 @@
 
 enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
 
+/* What a member says of its copy. */
+enum reply {
+    REPLY_COPIED,
+    REPLY_REFUSED, /* and will be the next time */
+    REPLY_PASSED   /* the root has not offered a place for it */
+};
+
 /* ---- copies from and to the root's memory ---- */
 
 /* May others be told to copy a block of the root's? */
@@ -49,12 +56,12 @@ static int await_copies(const struct cell *cell, uint32_t goal)
     return chempi_coll_cell_wait(&count->finished, goal);
 }
 
-static void say_copied(const struct cell *cell, int root, int code)
+static void say_copied(const struct cell *cell, int root, enum reply reply)
 {
     struct chempi_node_count *count = cell_count(cell);
 
-    cell_mine(cell)->place.reply = code != 0;
-    if (code)
+    cell_mine(cell)->place.reply = (uint32_t)reply;
+    if (reply == REPLY_REFUSED)
         cell->st->is_refused_root = true;
     if (atomic_fetch_add(&count->finished, 1) + 1 == atomic_load(&count->goal))
         cell_rouse(cell->st, root);
@@ -63,10 +70,11 @@ static void say_copied(const struct cell *cell, int root, int code)
 /* Root, after await_copies(): must member i get a message after all? */
 static bool has_refused(const struct cell *cell, int i)
 {
-    if (CHEMPI_LIKELY(cell_line(cell, i)->place.reply == 0))
-        return false;
-    cell->st->is_refused_root = true;
-    return true;
+    uint32_t reply = cell_line(cell, i)->place.reply;
+
+    if (reply == REPLY_REFUSED)
+        cell->st->is_refused_root = true;
+    return reply != REPLY_COPIED;
 }
 
 /* ---- broadcast ---- */
@@ -138,14 +146,14 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
     int code;
 
     if (CHEMPI_UNLIKELY(len > room)) {
-        say_copied(cell, c->root, 0);
+        say_copied(cell, c->root, REPLY_COPIED);
         return chempi_error_set(
             MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
             (unsigned long long)len, (unsigned long long)room);
     }
     code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
                                   c->rbuf, c->rcount, c->rtype);
-    say_copied(cell, c->root, code);
+    say_copied(cell, c->root, code ? REPLY_REFUSED : REPLY_COPIED);
     return CHEMPI_UNLIKELY(code) ? recv_block(c, tag) : MPI_SUCCESS;
 }
 
@@ -339,14 +347,17 @@ static int deliver(const struct cell *cell, struct chempi_coll_sched *s,
 {
     int rc = chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
     struct chempi_node_place place = cell_mine(cell)->place;
-    int code = -1;
+    enum reply reply = REPLY_PASSED;
 
     if (cell_common(cell)->mark == BLOCK_DIRECT && len <= place.out &&
         place.seal == seal(cell, place.in, place.out))
-        code = chempi_coll_direct_put(cell->st->local_ranks[c->root], place.in,
-                                      len, c->sbuf, c->scount, c->stype);
-    say_copied(cell, c->root, code);
-    return cell_first_error(rc, code ? send_block(s, c) : MPI_SUCCESS);
+        reply = chempi_coll_direct_put(cell->st->local_ranks[c->root], place.in,
+                                       len, c->sbuf, c->scount, c->stype)
+                    ? REPLY_REFUSED
+                    : REPLY_COPIED;
+    say_copied(cell, c->root, reply);
+    return cell_first_error(rc, reply == REPLY_COPIED ? MPI_SUCCESS
+                                                      : send_block(s, c));
 }
 
 /* A member's side. */
