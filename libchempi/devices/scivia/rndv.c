@@ -33,7 +33,7 @@
 
 #define PUMP_BUDGET 8 /* pieces per endpoint and progress */
 #define POOL_START 16u
-#define XFERS_MAX 65536u /* an index fits half the immediate data */
+#define XFERS_MAX (1u << 30) /* what is announced is bounded by memory only */
 
 /* --- the pool --- */
 
