@@ -69,13 +69,13 @@ static void print_sizes(FILE *file, uint32_t bin)
 
 static void print_lines(FILE *file, const struct stats_lines *lines)
 {
-    (void)fprintf(file, "%-28s %-26s %12s %16s %12s %10s\n", "operation",
+    (void)fprintf(file, "%-32s %-26s %12s %16s %12s %10s\n", "operation",
                   "bytes of a message", "calls", "bytes", "seconds",
                   "us a call");
     for (size_t i = 0; i < lines->count; i++) {
         const struct stats_line *l = &lines->list[i];
 
-        (void)fprintf(file, "%-28s ", stats_names[l->id]);
+        (void)fprintf(file, "%-32s ", stats_names[l->id]);
         print_sizes(file, l->bin);
         (void)fprintf(file, " %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f\n",
                       l->calls, l->bytes, seconds(l->time_ns),
