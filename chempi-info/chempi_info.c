@@ -235,6 +235,9 @@ int main(int argc, char **argv)
         } else {
             bool is_help = strcmp(argv[i], "--help") == 0;
 
+            if (!is_help)
+                (void)fprintf(stderr, "chempi-info: unknown option %s\n",
+                              argv[i]);
             (void)fputs(usage, is_help ? stdout : stderr);
             return is_help ? 0 : 2;
         }

@@ -290,7 +290,8 @@ static int run(struct ctl *c, char **words)
     if (strcmp(what, "key") == 0)
         return words[1] && !words[2] ? make_key(c, words[1])
                                      : misuse("key takes a file");
-    return misuse("unknown command");
+    (void)chempi_err_set(&c->err, -EINVAL, "unknown command %s", what);
+    return misuse(c->err.text);
 }
 
 int main(int argc, char **argv)
