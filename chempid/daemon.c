@@ -182,7 +182,7 @@ static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
 static const char *refusal(uint32_t what, int rc)
 {
     if (rc == -ESRCH && what == CHEMPI_REQUEST_DRAIN)
-        return "no gateway of such a job runs there";
+        return "no gateway runs there, or none of the job that was named";
     return rc ? chempi_err_name(rc) : "";
 }
 

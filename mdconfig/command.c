@@ -376,7 +376,7 @@ int chempi_command_explain(int argc, char **argv, struct chempi_err *err)
 
     if (rc)
         return rc;
-    if (chempi_text_size(line.arguments[3], &len) != 0)
+    if (chempi_text_typed_size(line.arguments[3], &len) != 0)
         return chempi_command_usage(
             err, "expected a size such as 64KiB, found ", line.arguments[3]);
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)

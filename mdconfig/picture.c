@@ -127,7 +127,7 @@ int chempi_command_graph(int argc, char **argv, struct chempi_err *err)
         return rc;
     if (!line.from != !line.size)
         return chempi_command_usage(err, "expected both --from and --size", "");
-    if (line.size && chempi_text_size(line.size, &len) != 0)
+    if (line.size && chempi_text_typed_size(line.size, &len) != 0)
         return chempi_command_usage(
             err, "expected a size such as 64KiB, found ", line.size);
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)

@@ -140,6 +140,18 @@ int chempi_text_size(const char *text, uint64_t *bytes)
     return 0;
 }
 
+int chempi_text_typed_size(const char *text, uint64_t *bytes)
+{
+    size_t len = strlen(text);
+    char longer[CHEMPI_TEXT_QUANTITY_MAX];
+
+    if (len < 2 || len + 3 > sizeof(longer) || !strchr("KMGT", text[len - 1]))
+        return chempi_text_size(text, bytes);
+    memcpy(longer, text, len);
+    memcpy(longer + len, "iB", 3);
+    return chempi_text_size(longer, bytes);
+}
+
 int chempi_text_time(const char *text, double *us)
 {
     return read_quantity(text, time_units, CHEMPI_ARRAY_LEN(time_units), us);

@@ -19,6 +19,8 @@
 
 /* B (or none), kB, MB, GB, TB, KiB, MiB, GiB, TiB. */
 int chempi_text_size(const char *text, uint64_t *bytes);
+/* The same as people type it: K, M, G and T are KiB, MiB, GiB and TiB. */
+int chempi_text_typed_size(const char *text, uint64_t *bytes);
 /* ns, us (or none), ms, s. */
 int chempi_text_time(const char *text, double *us);
 /* B/s, kB/s, MB/s (or none), GB/s, KiB/s, MiB/s, GiB/s, bit/s, kbit/s,

@@ -100,5 +100,7 @@ int main(int argc, char **argv)
            read_pvar("chempi_scivia_windowed"));
     MPI_T_finalize();
     MPI_Finalize();
+    for (int i = 0; i < 2 * count; i++)
+        free(buffers[i]);
     return good ? 0 : 3;
 }

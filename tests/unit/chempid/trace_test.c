@@ -7,14 +7,21 @@
 
 #include "chempid/trace.h"
 
-static char *merged(const char *text)
-{
-    struct chempi_writer w = {0};
+static struct chempi_writer w;
 
+static const char *merged(const char *text)
+{
     chempi_trace_merge(text, strlen(text), &w);
     chempi_wire_put_u8(&w, 0);
-    return (char *)w.data;
+    return (const char *)w.data;
 }
+
+static void clear(void)
+{
+    chempi_wire_clear(&w);
+}
+
+TestSuite(trace, .fini = clear);
 
 Test(trace, equal_routes_are_summed)
 {
