@@ -9,6 +9,18 @@
 #include "mdconfig/pattern.h"
 #include "mdconfig/text.h"
 
+Test(size, sizes_as_people_type_them)
+{
+    uint64_t bytes = 0;
+
+    cr_assert_eq(chempi_text_typed_size("4M", &bytes), 0);
+    cr_assert_eq(bytes, 4u << 20);
+    cr_assert_eq(chempi_text_typed_size("64KiB", &bytes), 0);
+    cr_assert_eq(bytes, 64u << 10);
+    cr_assert_neq(chempi_text_typed_size("M", &bytes), 0);
+    cr_assert_neq(chempi_text_size("4M", &bytes), 0);
+}
+
 Test(size, takes_units_and_whole_bytes_only)
 {
     static const struct {
