@@ -421,6 +421,44 @@ static void reduce_with(const struct on *on, enum reduction kind, int n,
     free(out);
 }
 
+/* Short scans, one after the other, so that the first ranks run ahead of the
+ * last; now and then something else. */
+static void many_scans(const struct on *on, MPI_Comm comm, int rounds, int seed)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < rounds; i++) {
+        struct affine mine = element(on->rank, seed + i);
+        struct affine found = mine;
+        int end = i % 3 == 0 ? on->rank : on->rank + 1;
+        struct affine right = composed(end, seed + i);
+
+        if (i % 3 == 0)
+            MPI_Exscan(&mine, &found, 1, on->pair, on->compose, comm);
+        else
+            MPI_Scan(i % 3 == 1 ? MPI_IN_PLACE : &mine, &found, 1, on->pair,
+                     on->compose, comm);
+        wrong += end > 0 && (found.a != right.a || found.b != right.b);
+        if (i % 97 == 0)
+            MPI_Bcast(&mine, 1, on->pair, 0, comm);
+        if (i == 1300)
+            MPI_Barrier(comm);
+    }
+    CHECK(wrong == 0, "%d of %d short scans are wrong", wrong, rounds);
+}
+
+/* The memory of one communicator is that of the next. */
+static void scans_in_turn(const struct on *on)
+{
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm comm;
+
+        MPI_Comm_dup(on->comm, &comm);
+        many_scans(on, comm, i == 1 ? 1700 : 100, 1000 * i);
+        MPI_Comm_free(&comm);
+    }
+}
+
 /* A predefined operation that commutes takes another order. */
 static void sums(const struct on *on, int n, bool is_in_place)
 {
@@ -475,6 +513,7 @@ static void run_all(const struct on *on)
         sums(on, n, false);
         sums(on, n, true);
     }
+    scans_in_turn(on);
 }
 
 static void *run_on(void *arg)

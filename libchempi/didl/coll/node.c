@@ -60,10 +60,15 @@ static size_t bulk_len(int size)
            CHEMPI_NODE_BULK_BYTES;
 }
 
+static size_t boards_len(int size)
+{
+    return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
+}
+
 static size_t area_len(int size)
 {
-    return pages(head_len(size)) + bulk_len(size) +
-           (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
+    return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
+           (size_t)size * CHEMPI_NODE_RING * sizeof(struct chempi_node_line);
 }
 
 int chempi_coll_init(void)
@@ -214,6 +219,7 @@ static void set_places(struct chempi_coll_state *st)
         (void *)(start + CHEMPI_NODE_CELLS * sizeof(struct chempi_node_count));
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
+    st->rings = (void *)(st->boards + boards_len(st->size));
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,

@@ -23,6 +23,11 @@
  *       operation until they have said that they are done
  *   A7  a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
+ *   A8  short scans use no cell but a ring of lines of their own, longer than
+ *       the row of cells: the first members run ahead of the last, and how far
+ *       decides how many scans one change of contexts serves. Of RING
+ *       scans in a row one meets first; so line s of a ring is free when scan
+ *       s + RING starts
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
@@ -41,7 +46,8 @@ enum {
     CHEMPI_NODE_RANKS_MAX = 256,   /* of a communicator that gets an area */
     CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
     CHEMPI_NODE_BOARDS = 2,        /* of a member, used in turn */
-    CHEMPI_NODE_BOARD_BYTES = 32 << 10
+    CHEMPI_NODE_BOARD_BYTES = 32 << 10,
+    CHEMPI_NODE_RING = 512 /* lines of a member for short scans */
 };
 
 /* Where a member's data lies in its own memory, for others to read or write
@@ -99,6 +105,10 @@ struct chempi_coll_state {
     uint32_t rows;                  /* operations that may use a board */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
     uint32_t *local_ranks;                /* [size] */
+    struct chempi_node_line *rings;       /* [size][RING] */
+    int ring_use;                         /* enum in node_scan.c */
+    uint32_t scans;                       /* short scans, ever; wraps */
+    uint32_t scans_sync; /* those before the last that synchronised */
     uint64_t reserved[]; /* [size + 1]: slots that this process reserved, a
                             bit per cell; then what local_ranks points to */
 };

@@ -128,107 +128,6 @@ static int reduce_scatter(struct chempi_coll_state *st,
     return rc;
 }
 
-/* ---- scan and exscan ---- */
-
-/*
- * Up to SCAN_MAX bytes: a member shows its own data, waits for those before
- * it, looks back for the nearest that has already shown the sum up to itself,
- * adds what lies between, and shows its own sum: the last of many ranks need
- * not add everything again, and nobody waits for those after it.
- */
-enum { SCAN_MAX = 16, SUM_AT = SCAN_MAX };
-static_assert(offsetof(struct chempi_node_place, ready) >= SUM_AT + SCAN_MAX,
-              "both fit a line before its word");
-
-struct look_back {
-    const struct cell *cell;
-    int from; /* the nearest member whose sum is there */
-};
-
-static bool has_sum(const struct cell *cell, int m)
-{
-    return atomic_load_explicit(&cell_line(cell, m)->place.ready,
-                                memory_order_acquire) == cell->seq;
-}
-
-static bool is_chain_complete(void *arg)
-{
-    struct look_back *look = arg;
-
-    for (int i = look->cell->st->rank - 1; i >= 0; i--) {
-        if (atomic_load_explicit(&cell_line(look->cell, i)->seq,
-                                 memory_order_acquire) != look->cell->seq)
-            return false;
-        look->from = i;
-        if (has_sum(look->cell, i))
-            return true;
-    }
-    return true; /* the first member's data is its sum */
-}
-
-/* sum = all before this member, from the left. */
-static int add_before(const struct look_back *look,
-                      const struct chempi_coll_call *c, uint64_t len, void *sum)
-{
-    const struct cell *cell = look->cell;
-    _Alignas(16) unsigned char next[SCAN_MAX];
-    int i = look->from;
-    const unsigned char *data = cell_line(cell, i)->data;
-
-    memcpy(sum, has_sum(cell, i) ? data + SUM_AT : data, (size_t)len);
-    for (;;) {
-        if (CHEMPI_UNLIKELY(cell_line(cell, i)->len != len))
-            return chempi_coll_cell_mismatch(cell, i);
-        if (++i == cell->st->rank)
-            return MPI_SUCCESS;
-        memcpy(next, cell_line(cell, i)->data, (size_t)len);
-        chempi_op_apply(c->op, sum, next, c->rcount, c->rtype);
-        memcpy(sum, next, (size_t)len);
-    }
-}
-
-static int scan_short(struct chempi_coll_state *st,
-                      const struct chempi_coll_call *c, uint64_t len)
-{
-    _Alignas(16) unsigned char before[SCAN_MAX];
-    _Alignas(16) unsigned char sum[SCAN_MAX];
-    bool is_first = st->rank == 0;
-    struct chempi_node_line *line;
-    struct look_back look;
-    struct cell cell;
-    int rc = chempi_coll_cell_open(st, &cell);
-
-    line = cell_mine(&cell);
-    look = (struct look_back){.cell = &cell};
-    line->len = len;
-    memcpy(sum, input(c), (size_t)len);
-    memcpy(line->data, sum, (size_t)len);
-    atomic_store_explicit(&line->place.ready, cell.seq - 1,
-                          memory_order_relaxed);
-    cell_publish(line, cell.seq);
-    if (!is_first) {
-        rc = cell_first_error(rc,
-                              chempi_coll_cell_await(is_chain_complete, &look));
-        rc = cell_first_error(rc, add_before(&look, c, len, before));
-        if (!rc)
-            chempi_op_apply(c->op, before, sum, c->rcount, c->rtype);
-        memcpy(line->data + SUM_AT, sum, (size_t)len);
-        /* Orders the sum before its word; partner: has_sum(). */
-        atomic_store_explicit(&line->place.ready, cell.seq,
-                              memory_order_release);
-    }
-    /* Nobody else is called: who sleeps waits for the next before it. */
-    if (st->rank + 1 < st->size)
-        cell_rouse(st, st->rank + 1);
-    if (rc)
-        return rc;
-    if (c->kind == CHEMPI_COLL_SCAN)
-        memcpy(c->rbuf, sum, (size_t)len);
-    else if (!is_first)
-        memcpy(c->rbuf, before, (size_t)len);
-    return rc;
-}
-
 static int scan(struct chempi_coll_state *st, const struct chempi_coll_call *c,
                 uint64_t len)
 {
@@ -236,8 +135,9 @@ static int scan(struct chempi_coll_state *st, const struct chempi_coll_call *c,
     struct cell cell;
     int rc;
 
-    if (len <= SCAN_MAX && len > 0)
-        return scan_short(st, c, len);
+    if (len <= CHEMPI_NODE_SHORT_SCAN_MAX && len > 0 &&
+        chempi_coll_node_short_scan(st, c, len, &rc))
+        return rc;
     cell_open_sync(st, &cell);
     rc = put(&cell, st->rank, input(c), len);
     rc = cell_first_error(rc, chempi_coll_cell_meet(&cell));
