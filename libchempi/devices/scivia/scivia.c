@@ -551,6 +551,7 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
     events += chempi_scivia_line_serve(dev);
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
                     !chempi_list_is_empty(&dev->opening) ||
+                    chempi_adapter_has_posts(dev->adapter) ||
                     chempi_adapter_is_busy(dev->adapter);
     return events;
 }

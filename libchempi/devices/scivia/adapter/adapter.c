@@ -348,6 +348,11 @@ bool chempi_adapter_is_busy(const struct chempi_adapter *adapter)
     return !chempi_list_is_empty(&adapter->downs);
 }
 
+bool chempi_adapter_has_posts(const struct chempi_adapter *adapter)
+{
+    return !chempi_list_is_empty(&adapter->active);
+}
+
 void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
                               const void *src, size_t len)
 {

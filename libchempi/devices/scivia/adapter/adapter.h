@@ -141,6 +141,10 @@ int chempi_adapter_service(struct chempi_adapter *adapter);
  * descriptor may not be readable (a descriptor that completes late)? */
 bool chempi_adapter_is_busy(const struct chempi_adapter *adapter);
 
+/* Has it descriptors that are not finished? It may become busy at any call
+ * that looks for completions, when the other side has done its part. */
+bool chempi_adapter_has_posts(const struct chempi_adapter *adapter);
+
 /*
  * Copy len bytes within this process's memory. It is the processor's work and
  * not the card's; a personality that describes the machine around its card,
