@@ -153,7 +153,9 @@ struct scivia_ep {
     bool has_unsent;   /* a line that must be stored again */
     bool is_vi_broken; /* tx_vi: replace it */
     bool is_frame_broken;
-    uint32_t breaks; /* connections broken since something went through */
+    uint32_t breaks;    /* connections broken since something went through */
+    uint32_t vi_breaks; /* the same of tx_vi, where payload is something */
+    uint32_t went;      /* lines both ways when a connection last broke */
     struct scivia_line unsent;
     bool has_card;
     bool is_gone; /* the peer's adapter is */
@@ -262,8 +264,6 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep);
 void chempi_scivia_pair_unlink(struct scivia_ep *ep);
 /* Something of its connections must be mended by advance(). */
 void chempi_scivia_pair_mend(struct scivia_ep *ep);
-/* Count a connection that broke; true: once too often. */
-bool chempi_scivia_pair_is_hopeless(struct scivia_ep *ep);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);

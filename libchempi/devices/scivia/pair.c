@@ -238,8 +238,16 @@ void chempi_scivia_pair_mend(struct scivia_ep *ep)
     open_later(ep);
 }
 
-bool chempi_scivia_pair_is_hopeless(struct scivia_ep *ep)
+/* Count a connection that broke; true: once too often. Frames say themselves
+ * when one went through; a line that is stored counts as gone, as the next one
+ * that may be kept follows only when this one has arrived. */
+static bool is_hopeless(struct scivia_ep *ep)
 {
+    uint32_t went = ep->tx_head + ep->rx_head;
+
+    if (!ep->framed && went != ep->went)
+        ep->breaks = 0;
+    ep->went = went;
     scivia_dev_of(ep)->reconnects++;
     return ++ep->breaks > SCIVIA_BREAKS_MAX;
 }
@@ -261,13 +269,14 @@ static void mend_vis(struct scivia_ep *ep)
 {
     if (ep->is_vi_broken) {
         chempi_scivia_rndv_drop_tx(ep);
-        if (chempi_scivia_pair_is_hopeless(ep))
+        scivia_dev_of(ep)->reconnects++;
+        if (++ep->vi_breaks > SCIVIA_BREAKS_MAX)
             ep->is_via_refused = true; /* the ring serves all */
     }
     if (ep->is_frame_broken) {
         chempi_scivia_line_close(ep);
         chempi_scivia_frame_drop_tx(ep);
-        if (chempi_scivia_pair_is_hopeless(ep))
+        if (is_hopeless(ep))
             chempi_scivia_pair_break(ep, -ECONNRESET,
                                      "its VIA connection breaks every time");
     }
@@ -511,7 +520,7 @@ static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
     }
     chempi_scivia_pair_unlink(ep);
     chempi_link_close(link);
-    if (chempi_scivia_pair_is_hopeless(ep))
+    if (is_hopeless(ep))
         end(ep, false);
 }
 

@@ -632,7 +632,7 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
         chempi_scivia_pair_mend(ep);
         return;
     }
-    ep->breaks = 0;
+    ep->vi_breaks = 0;
     xfer->finished += stage->len;
     if (xfer->finished < xfer->end) {
         if (xfer->is_piecewise)
@@ -791,8 +791,15 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
     if (!xfer || !src || offset > xfer->want || len > xfer->want - offset)
         return false;
     rx = xfer->rx;
-    if (offset < xfer->done)
-        return offset + len <= xfer->done;
+    if (offset < xfer->done) { /* other ways cut other pieces */
+        uint64_t had = xfer->done - offset;
+
+        if (len <= had)
+            return true;
+        src += had;
+        len -= had;
+        offset = xfer->done;
+    }
     if (offset > xfer->done && xfer->way != SCIVIA_WAY_RDMA)
         return false;
     xfer->done = offset;
@@ -806,44 +813,6 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
     if (xfer->done == xfer->want)
         report_delivered(xfer, 0);
     return true;
-}
-
-const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
-                                    const struct scivia_line *line)
-{
-    const struct scivia_data *data = &line->body.data;
-    const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
-    struct scivia_xfer *xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
-
-    return store(xfer, data->offset, src, data->span.len)
-               ? NULL
-               : "data that nobody asked for";
-}
-
-const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
-                                     const struct scivia_line *line)
-{
-    struct scivia_xfer *xfer;
-
-    if (line->kind == SCIVIA_KIND_FIN) {
-        xfer = find(ep, line->body.id, SCIVIA_STATE_ASKED);
-        if (!xfer)
-            return "an answer to nothing that was asked";
-        report_sent(xfer, 0);
-        return NULL;
-    }
-    xfer = find(ep, line->body.id, SCIVIA_STATE_WAITING);
-    if (!xfer || xfer->way != SCIVIA_WAY_RDMA)
-        return "an end of nothing that was awaited";
-    put_region(xfer);
-    xfer->done = xfer->end;
-    if (xfer->done == xfer->want) {
-        report_delivered(xfer, 0);
-        return NULL;
-    }
-    xfer->way = choose_way(xfer);
-    owe(xfer, SCIVIA_KIND_GO);
-    return NULL;
 }
 
 /*
@@ -874,6 +843,58 @@ static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
     ep->rx_posted++;
     if (ep->rx_posted - ep->rx_posted_told >= SCIVIA_RECEIVES / 2)
         chempi_scivia_line_tell(ep, true);
+}
+
+/* What has arrived at the VI for payload. */
+static void take_pieces(struct scivia_ep *ep)
+{
+    struct chempi_via_descriptor *d;
+
+    while (ep->rx_vi && (d = chempi_via_recv_done(ep->rx_vi)))
+        take_piece(ep, d);
+}
+
+const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
+                                    const struct scivia_line *line)
+{
+    const struct scivia_data *data = &line->body.data;
+    const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
+    struct scivia_xfer *xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
+    bool is_good;
+
+    if (xfer && xfer->way == SCIVIA_WAY_SEND) {
+        take_pieces(ep); /* the ring has taken over from a VI */
+        xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
+    }
+    is_good = xfer ? store(xfer, data->offset, src, data->span.len)
+                   : src && is_past(ep, data->id);
+    return is_good ? NULL : "data that nobody asked for";
+}
+
+const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
+                                     const struct scivia_line *line)
+{
+    struct scivia_xfer *xfer;
+
+    if (line->kind == SCIVIA_KIND_FIN) {
+        xfer = find(ep, line->body.id, SCIVIA_STATE_ASKED);
+        if (!xfer)
+            return "an answer to nothing that was asked";
+        report_sent(xfer, 0);
+        return NULL;
+    }
+    xfer = find(ep, line->body.id, SCIVIA_STATE_WAITING);
+    if (!xfer || xfer->way != SCIVIA_WAY_RDMA)
+        return "an end of nothing that was awaited";
+    put_region(xfer);
+    xfer->done = xfer->end;
+    if (xfer->done == xfer->want) {
+        report_delivered(xfer, 0);
+        return NULL;
+    }
+    xfer->way = choose_way(xfer);
+    owe(xfer, SCIVIA_KIND_GO);
+    return NULL;
 }
 
 static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
@@ -917,13 +938,10 @@ void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep)
 
 void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep)
 {
-    struct chempi_via_descriptor *d;
-
     if (!ep->rx_vi)
         return;
     chempi_via_disconnect(ep->rx_vi); /* what had arrived comes first */
-    while ((d = chempi_via_recv_done(ep->rx_vi)))
-        take_piece(ep, d);
+    take_pieces(ep);
     chempi_via_vi_destroy(ep->rx_vi);
     ep->rx_vi = NULL;
 }

@@ -669,6 +669,51 @@ Test(scivia, a_peer_that_takes_more_than_was_sent_is_given_up)
     free(from);
 }
 
+static void open_wicked_ends(const char *mischief)
+{
+    cr_assert_eq(setenv("CHEMPI_SCIVIA_MISCHIEF", mischief, 1), 0);
+    open_ends(NULL);
+    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_MISCHIEF"), 0);
+}
+
+/* However often it breaks: as long as lines go through, it is replaced. */
+Test(scivia, a_link_that_breaks_for_ever_is_replaced_while_lines_go_through)
+{
+    unsigned char *from = payload();
+
+    open_wicked_ends("seed=3,broken-link=200");
+    for (uint64_t i = 0; i < 2 * SCIVIA_BREAKS_MAX * 10; i++)
+        transfer(from, i % 200, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    cr_expect_gt(gauge(0, "reconnects"), 2 * SCIVIA_BREAKS_MAX);
+    cr_expect_eq(ends[0].lost + ends[1].lost, 0);
+    close_ends();
+    free(from);
+}
+
+/*
+ * Half of the descriptors have moved their piece and are told as failed. When
+ * the ring takes over, it cuts other pieces, and a transfer may be over at the
+ * receiver.
+ */
+Test(scivia, where_every_vi_breaks_the_ring_takes_over)
+{
+    static const uint64_t lens[] = {9000, SCIVIA_PIECE, 100000, LEN_MAX};
+    unsigned char *from = payload();
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(lens); i++) {
+        for (enum scivia_protocol protocol = SCIVIA_PROTOCOL_ONE_COPY;
+             protocol <= SCIVIA_PROTOCOL_ZERO_COPY; protocol++) {
+            open_wicked_ends("seed=3,broken-vi=1000");
+            transfer(from, lens[i], protocol);
+            transfer(from, lens[i], protocol);
+            cr_expect_eq(gauge(0, "reconnects"), SCIVIA_BREAKS_MAX + 1);
+            cr_expect_eq(ends[0].lost + ends[1].lost, 0);
+            close_ends();
+        }
+    }
+    free(from);
+}
+
 Test(scivia, a_peer_that_closes_is_not_lost)
 {
     unsigned char *from = payload();
