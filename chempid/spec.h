@@ -55,9 +55,9 @@ struct chempi_spec {
     char *cwd;
     char *tables; /* directory of connection tables, or NULL */
     uint32_t universe_size;
-    uint32_t stdin_rank; /* a rank, CHEMPI_STDIN_ALL or _NONE */
-    uint32_t bind;       /* enum chempi_bind */
-    uint32_t want_stats; /* CHEMPI_STATS_* (common/control/client.h) */
+    uint32_t stdin_rank;   /* a rank, CHEMPI_STDIN_ALL or _NONE */
+    uint32_t bind;         /* enum chempi_bind */
+    uint32_t want_stats;   /* CHEMPI_STATS_* (common/control/client.h) */
     uint64_t memory_share; /* of each rank here, bytes (budget.h); each
                               daemon's own, not sent with the others */
 };

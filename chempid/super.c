@@ -354,8 +354,7 @@ static int take_share(struct chempi_super *s, const struct chempi_frame *frame,
 
     chempi_wire_read(&r, frame->data, frame->len);
     local = chempi_wire_get_u32(&r);
-    if (frame->len != 4 + 16 ||
-        local >= s->local_size + (s->gateway != NULL))
+    if (frame->len != 4 + 16 || local >= s->local_size + (s->gateway != NULL))
         return bad(err, "share of memory");
     chempi_ranks_send(&s->ranks[local], CHEMPI_MSG_BUDGET, frame->data + 4,
                       frame->len - 4);
