@@ -607,6 +607,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
     bool is_awaiting = !chempi_list_is_empty(&dev->busy);
+    uint32_t went = 0;
     bool is_recv;
 
     CHEMPI_LIST_FOR (node, &dev->used) {
@@ -616,7 +617,14 @@ static bool scivia_is_ready(struct chempi_dev *base)
         if (ep->in && (ep->rx_told != ep->rx_head || ep->is_mode_owed))
             chempi_scivia_line_tell(ep, false);
         is_awaiting |= is_untold(ep);
+        went +=
+            ep->rx_head + (ep->in ? atomic_load_explicit(&ep->in->told.lines,
+                                                         memory_order_relaxed)
+                                  : 0);
     }
+    if (went != dev->went)
+        dev->timer_ms = AGAIN_MIN_MS; /* a new wait, not a longer one */
+    dev->went = went;
     dev->is_armed = true;
     chempi_adapter_arm(dev->adapter);
     for (uint32_t i = 0; i < dev->hot_count; i++) {
