@@ -5,8 +5,9 @@
  *
  *   small totals, or an operation that does not commute: reduce to rank 0,
  *   then scatter
- *   otherwise: pairwise exchange, one block of temporary memory; block i is
- *   combined in the order i-1, i-2, ... of its contributors
+ *   otherwise, and always with two members: pairwise exchange, one block of
+ * temporary memory; block i is combined in the order i-1, i-2, ... of its
+ * contributors
  */
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/setting.h"
@@ -105,8 +106,9 @@ void chempi_coll_build_reduce_scatter(struct chempi_coll_sched *s,
     if (total == 0)
         return;
     if (c->op->is_commutative &&
-        total * c->rtype->size >=
-            chempi_setting_signed(CHEMPI_SET_COLL_REDUCE_SCATTER_PAIRWISE))
+        (s->size == 2 ||
+         total * c->rtype->size >=
+             chempi_setting_signed(CHEMPI_SET_COLL_REDUCE_SCATTER_PAIRWISE)))
         build_pairwise(s, c, in);
     else
         build_by_root(s, c, in, total);

@@ -2,7 +2,8 @@
 /*
  * Scan and exscan over messages (MPI 5.0, section 6.11): recursive doubling.
  * Every process carries the combination of a group of ranks that ends with its
- * own, and the prefix of its own; operands stay in the order of ranks.
+ * own, and the prefix of its own; operands stay in the order of ranks. In the
+ * last round nobody's group is wanted any more: only prefixes are completed.
  */
 #include "libchempi/didl/coll/sched.h"
 
@@ -23,6 +24,16 @@ static void copy(struct chempi_coll_sched *s, const struct prefix *p,
     chempi_coll_copy(s, src, p->count, p->type, dst, p->count, p->type);
 }
 
+/* tmp holds what the group of a lower peer came to. */
+static void extend_result(struct chempi_coll_sched *s, struct prefix *p)
+{
+    if (p->has_result)
+        chempi_coll_combine(s, p->tmp, p->result, p->count, p->type);
+    else
+        copy(s, p, p->tmp, p->result);
+    p->has_result = true;
+}
+
 /* tmp holds what the peer's whole group came to. */
 static void take_in(struct chempi_coll_sched *s, struct prefix *p, int peer)
 {
@@ -39,22 +50,41 @@ static void take_in(struct chempi_coll_sched *s, struct prefix *p, int peer)
         p->tmp = t;
         return;
     }
-    if (p->has_result)
-        chempi_coll_combine(s, p->tmp, p->result, p->count, p->type);
-    else
-        copy(s, p, p->tmp, p->result);
-    p->has_result = true;
+    extend_result(s, p);
     chempi_coll_combine(s, p->tmp, p->group, p->count, p->type);
+}
+
+static void last_round(struct chempi_coll_sched *s, struct prefix *p,
+                       const void *group, int peer)
+{
+    if (peer >= s->size)
+        return;
+    if (peer > s->rank) {
+        chempi_coll_send(s, group, p->count, p->type, peer);
+        return;
+    }
+    chempi_coll_recv(s, p->has_result ? p->tmp : p->result, p->count, p->type,
+                     peer);
+    if (!p->has_result)
+        return;
+    chempi_coll_fence(s);
+    extend_result(s, p);
 }
 
 static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
                         const void *in, bool is_inclusive)
 {
-    copy(s, p, in, p->group);
+    int mask = 1;
+
     p->has_result = is_inclusive;
     if (is_inclusive && in != p->result)
         copy(s, p, in, p->result);
-    for (int mask = 1; mask < s->size; mask *= 2) {
+    if (s->size == 2) {
+        last_round(s, p, in, s->rank ^ 1);
+        return;
+    }
+    copy(s, p, in, p->group);
+    for (; 2 * mask < s->size; mask *= 2) {
         int peer = s->rank ^ mask;
 
         if (peer >= s->size)
@@ -64,6 +94,8 @@ static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
         chempi_coll_fence(s);
         take_in(s, p, peer);
     }
+    if (s->size > 1)
+        last_round(s, p, p->group, s->rank ^ mask);
 }
 
 void chempi_coll_build_scan(struct chempi_coll_sched *s,
