@@ -108,8 +108,10 @@ void chempi_coll_build_scan(struct chempi_coll_sched *s,
     s->op = c->op;
     if (c->rtype->size > 0 && slice > SLICE_BYTES / c->rtype->size)
         slice = SLICE_BYTES / c->rtype->size + 1;
-    p.group = chempi_coll_temp(s, slice, c->rtype);
-    p.tmp = chempi_coll_temp(s, slice, c->rtype);
+    if (s->size > 2)
+        p.group = chempi_coll_temp(s, slice, c->rtype);
+    if (s->size > 2 || (c->kind == CHEMPI_COLL_SCAN && s->rank > 0))
+        p.tmp = chempi_coll_temp(s, slice, c->rtype);
     for (MPI_Count at = 0; at < c->rcount; at += slice) {
         p.count = c->rcount - at < slice ? c->rcount - at : slice;
         p.result = chempi_coll_at(c->rbuf, at, c->rtype);
