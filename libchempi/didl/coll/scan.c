@@ -79,7 +79,7 @@ static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
     p->has_result = is_inclusive;
     if (is_inclusive && in != p->result)
         copy(s, p, in, p->result);
-    if (s->size == 2) {
+    if (s->size <= 2) { /* no group is ever made up */
         last_round(s, p, in, s->rank ^ 1);
         return;
     }
@@ -94,8 +94,7 @@ static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
         chempi_coll_fence(s);
         take_in(s, p, peer);
     }
-    if (s->size > 1)
-        last_round(s, p, p->group, s->rank ^ mask);
+    last_round(s, p, p->group, s->rank ^ mask);
 }
 
 void chempi_coll_build_scan(struct chempi_coll_sched *s,
