@@ -83,15 +83,19 @@ struct chempi_peer *chempi_conn_peer(uint32_t proc);
 /* Find the routes of a peer; idempotent. MPI error class with words. */
 int chempi_conn_resolve(struct chempi_peer *peer);
 
-/* The route for a payload of len bytes; routes are resolved. A compare and
- * a load for small messages. */
+/* The route for a payload of len bytes; routes are resolved, and the last one
+ * has no upper size. A compare and a load for small messages; two ranges a
+ * turn for others. */
 static inline struct chempi_route *
 chempi_conn_route(const struct chempi_peer *peer, uint64_t len)
 {
     struct chempi_route *route = peer->routes;
 
-    while (CHEMPI_UNLIKELY(len > route->max_len))
-        route++;
+    while (CHEMPI_UNLIKELY(len > route->max_len)) {
+        if (len <= route[1].max_len)
+            return &route[1];
+        route += 2;
+    }
     return route;
 }
 
