@@ -2,7 +2,8 @@
 # The front door; Meson does the building. Variables:
 #   BUILD=build        build folder       PREFIX=/usr/local  where to install
 #   MESON_ARGS=        for meson setup    TEST_ARGS=         for meson test
-#   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only
+#   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
+#                                         also scivia, see doc/conformance.md
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
