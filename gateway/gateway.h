@@ -15,6 +15,7 @@
 #define CHEMPI_GATEWAY_GATEWAY_H
 
 #include "common/control/client.h"
+#include "libchempi/devices/host.h"
 #include "libchempi/hop/hop.h"
 
 #define GATEWAY_DEVICES_MAX 16
@@ -48,9 +49,7 @@ struct gateway {
     uint32_t device_count;
     struct chempi_hop hop;
     struct gateway_flows flows;
-    struct chempi_table *table;
-    void *table_data;
-    size_t table_len;
+    struct chempi_host host;
     struct chempi_poll_item control;
     struct chempi_poll_item wake;
     uint64_t dropped; /* frames that had nowhere to go */

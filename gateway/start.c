@@ -1,37 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a gateway needs before it can forward; see gateway.h. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/base/sys.h"
 #include "gateway/gateway.h"
 #include "libchempi/devices/registry.h"
-
-static int open_table(struct gateway *g, struct chempi_err *err)
-{
-    struct stat st;
-
-    if (g->job->table_fd < 0)
-        return chempi_err_set(err, -ENOENT,
-                              "a gateway needs a connection table");
-    if (fstat(g->job->table_fd, &st) != 0)
-        return chempi_err_set(err, -errno, "connection table: %s",
-                              chempi_err_name(errno));
-    g->table_len = (size_t)st.st_size;
-    g->table_data = chempi_sys->mmap(NULL, g->table_len, PROT_READ, MAP_SHARED,
-                                     g->job->table_fd, 0);
-    (void)close(g->job->table_fd);
-    if (g->table_data == MAP_FAILED) {
-        g->table_data = NULL;
-        return chempi_err_set(err, -errno, "connection table: %s",
-                              chempi_err_name(errno));
-    }
-    return chempi_table_open(g->table_data, g->table_len, &g->table, err);
-}
 
 /* A lost supervisor is noticed when its notices are read. */
 static void tell_memory(void *arg)
@@ -46,42 +18,15 @@ static void tell_memory(void *arg)
 
 static int open_services(struct gateway *g, struct chempi_err *err)
 {
-    const struct chempi_job *job = g->job;
-    struct chempi_services *s = &g->services;
     int rc;
 
-    *s = (struct chempi_services){
-        .job_id = job->id,
-        .secret = job->secret,
-        .proc = job->rank,
-        .proc_count = job->size + job->gateways,
-        .node = job->node,
-        .node_count = job->node_count,
-        .local_rank = job->local_rank,
-        .local_size = job->local_size,
-        .node_of_proc = job->node_of_rank,
-        .local_rank_of_proc = job->local_rank_of_rank,
-        .node_names = job->node_names,
-        .wake_fds = job->wake_fds,
-    };
-    rc = open_table(g, err);
-    if (rc)
-        return rc;
-    s->table = g->table;
-    rc = chempi_region_open(job->region_fd, job->local_size, &s->region, err);
-    if (rc)
-        return rc;
-    s->wakes = chempi_region_wakes(s->region);
-    s->is_wake_registered =
-        !chempi_region_is_fenced(s->region) && chempi_wake_register();
-    rc = chempi_pollset_create(&s->pollset);
-    if (rc)
-        return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
-    rc = chempi_memory_create(job->memory_share, &s->memory);
-    if (rc)
-        return chempi_err_set(err, rc, "out of memory");
-    chempi_memory_on_change(s->memory, tell_memory, g);
-    return 0;
+    if (g->job->table_fd < 0)
+        return chempi_err_set(err, -ENOENT,
+                              "a gateway needs a connection table");
+    rc = chempi_host_open(&g->host, g->job, &g->services, err);
+    if (!rc)
+        chempi_memory_on_change(g->services.memory, tell_memory, g);
+    return rc;
 }
 
 /* ---- devices ------------------------------------------------------------ */
@@ -103,8 +48,8 @@ static int publish(const struct gateway *g, struct chempi_dev *dev)
 
     if (rc || len == 0)
         return rc;
-    (void)snprintf(key, sizeof(key), "card.%s", dev->ops->name);
-    return chempi_client_put(g->client, key, card, len);
+    rc = chempi_host_card_key(dev, key);
+    return rc ? rc : chempi_client_put(g->client, key, card, len);
 }
 
 static int open_device(struct gateway *g, const char *name,
@@ -148,12 +93,13 @@ static int open_devices(struct gateway *g, struct chempi_err *err)
 
     for (uint32_t n = 0; n < g->job->node_count && !rc; n++) {
         const struct chempi_table_range *ranges;
-        uint32_t node = chempi_table_find_node(g->table, g->job->node_names[n]);
+        uint32_t node =
+            chempi_table_find_node(g->services.table, g->job->node_names[n]);
         uint32_t count = 0;
 
         if (n == g->job->node || node == CHEMPI_TABLE_NONE)
             continue;
-        ranges = chempi_table_ranges(g->table, node, &count);
+        ranges = chempi_table_ranges(g->services.table, node, &count);
         for (uint32_t i = 0; i < count && !rc; i++)
             if (ranges[i].stage_count <= 1)
                 rc = open_device(g, ranges[i].device, err);
@@ -181,10 +127,5 @@ void gateway_stop(struct gateway *g)
     g->device_count = 0;
     chempi_hop_close(&g->hop);
     gateway_flows_fini(&g->flows);
-    chempi_memory_destroy(g->services.memory);
-    chempi_pollset_destroy(g->services.pollset);
-    chempi_region_close(g->services.region);
-    chempi_table_close(g->table);
-    if (g->table_data)
-        (void)chempi_sys->munmap(g->table_data, g->table_len);
+    chempi_host_close(&g->host, &g->services);
 }

@@ -6,7 +6,8 @@
  * size, u32 node, u32 nodes, nodes x str name, size x u32 node of rank, u32
  * gateways, gateways x u32 node of gateway, u32 local size (both kinds), u32
  * app number, u32 universe size, u32 want_stats, u32 region descriptor, u32
- * table descriptor (all ones: none), local size x u32 wake descriptor.
+ * table descriptor (all ones: none), local size x u32 wake descriptor, u64
+ * share of registrable memory (all ones: nobody divides it).
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/sys.h"
-#include "common/control/client.h"
+#include "libchempi/devices/host.h"
 #include "libchempi/devices/registry.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
@@ -61,13 +61,6 @@ struct chempi_peer *chempi_conn_peer(uint32_t proc)
 
 /* ---- devices ---- */
 
-static int card_key(const struct chempi_dev *dev, char key[CHEMPI_KVS_KEY_MAX])
-{
-    int n = snprintf(key, CHEMPI_KVS_KEY_MAX, "card.%s", dev->ops->name);
-
-    return n > 0 && n < CHEMPI_KVS_KEY_MAX ? 0 : -ENAMETOOLONG;
-}
-
 static int publish_card(struct chempi_dev *dev)
 {
     char key[CHEMPI_KVS_KEY_MAX];
@@ -78,7 +71,7 @@ static int publish_card(struct chempi_dev *dev)
     rc = dev->ops->card(dev, card, &len);
     if (rc || len == 0)
         return rc;
-    rc = card_key(dev, key);
+    rc = chempi_host_card_key(dev, key);
     return rc ? rc : chempi_daemon_put(key, card, len);
 }
 
@@ -430,7 +423,7 @@ static int ask_cards(const struct chempi_peer *peer)
             (asked & 1u << route->device))
             continue;
         asked |= 1u << route->device;
-        rc = card_key(dev, key);
+        rc = chempi_host_card_key(dev, key);
         if (!rc)
             rc = chempi_daemon_get(peer->proc, key);
         if (rc)
@@ -493,7 +486,7 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
         char own_key[CHEMPI_KVS_KEY_MAX];
         struct chempi_err err = {0};
 
-        if (card_key(dev, own_key) || strcmp(own_key, key) != 0)
+        if (chempi_host_card_key(dev, own_key) || strcmp(own_key, key) != 0)
             continue;
         if (route->ops->card_arrived(route->ep, card, len, &err))
             chempi_conn_set_lost(proc, err.text);

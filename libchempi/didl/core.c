@@ -16,7 +16,7 @@
  *   K5  `lock` guards all of it, and is held while the core opens or parks;
  *       neither waits for another process to call anything
  */
-#define _GNU_SOURCE /* getpid, fstat */
+#define _GNU_SOURCE /* getpid */
 #include "libchempi/didl/core.h"
 
 #include <errno.h>
@@ -24,12 +24,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/base/sys.h"
+#include "libchempi/devices/host.h"
 #include "libchempi/didl/buffer.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm.h"
@@ -56,9 +55,7 @@ static struct {
     bool is_broken; /* K4 */
     pid_t pid;      /* of the process that opened it */
     pthread_t opener;
-    void *table_data; /* mapped connection table */
-    size_t table_len; /* bytes */
-    struct chempi_table *table;
+    struct chempi_host host;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- opening and closing ---- */
@@ -86,84 +83,15 @@ static void keep_settings(void)
 {
 }
 
-static int open_table(int fd, struct chempi_err *err)
-{
-    struct stat st;
-    int rc;
-
-    if (fd < 0)
-        return 0;
-    if (fstat(fd, &st) != 0)
-        return chempi_err_set(err, -errno, "connection table: %s",
-                              chempi_err_name(errno));
-    core.table_len = (size_t)st.st_size;
-    core.table_data =
-        chempi_sys->mmap(NULL, core.table_len, PROT_READ, MAP_SHARED, fd, 0);
-    (void)close(fd);
-    if (core.table_data == MAP_FAILED) {
-        core.table_data = NULL;
-        return chempi_err_set(err, -errno, "connection table: %s",
-                              chempi_err_name(errno));
-    }
-    rc = chempi_table_open(core.table_data, core.table_len, &core.table, err);
-    return rc ? rc : 0;
-}
-
 static int open_services(struct chempi_err *err)
 {
-    const struct chempi_job *job = chempi_ctx.job;
-    struct chempi_services *s = &chempi_ctx.services;
-    int rc;
-
-    *s = (struct chempi_services){
-        .job_id = job->id,
-        .secret = job->secret,
-        .proc = job->rank,
-        .proc_count = job->size + job->gateways,
-        .node = job->node,
-        .node_count = job->node_count,
-        .local_rank = job->local_rank,
-        .local_size = job->local_size,
-        .node_of_proc = job->node_of_rank,
-        .local_rank_of_proc = job->local_rank_of_rank,
-        .node_names = job->node_names,
-        .wake_fds = job->wake_fds,
-    };
-    rc = open_table(job->table_fd, err);
-    if (rc)
-        return rc;
-    s->table = core.table;
-    rc = chempi_region_open(job->region_fd, job->local_size, &s->region, err);
-    if (rc)
-        return rc;
-    s->wakes = chempi_region_wakes(s->region);
-    s->is_wake_registered =
-        !chempi_region_is_fenced(s->region) && chempi_wake_register();
-    rc = chempi_pollset_create(&s->pollset);
-    if (rc)
-        return chempi_err_set(err, rc, "epoll: %s", chempi_err_name(rc));
-    rc = chempi_memory_create(job->memory_share, &s->memory);
-    if (rc)
-        return chempi_err_set(err, rc, "out of memory");
-    return 0;
+    return chempi_host_open(&core.host, chempi_ctx.job, &chempi_ctx.services,
+                            err);
 }
 
 static void close_services(void)
 {
-    struct chempi_services *s = &chempi_ctx.services;
-
-    chempi_memory_destroy(s->memory);
-    s->memory = NULL;
-    chempi_pollset_destroy(s->pollset);
-    s->pollset = NULL;
-    chempi_region_close(s->region);
-    s->region = NULL;
-    chempi_table_close(core.table);
-    core.table = NULL;
-    s->table = NULL;
-    if (core.table_data)
-        (void)chempi_sys->munmap(core.table_data, core.table_len);
-    core.table_data = NULL;
+    chempi_host_close(&core.host, &chempi_ctx.services);
 }
 
 /* ---- the steps ---- */

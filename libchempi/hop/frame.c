@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libchempi/devices/envelope.h"
+
 static_assert(CHEMPI_HOP_GATES_MAX <= 255, "a byte counts the gateways");
 
 /* ---- writing ------------------------------------------------------------ */
@@ -20,17 +22,7 @@ static size_t put_u64(uint8_t *dst, uint64_t value)
 
 static size_t put_env(uint8_t *dst, const struct chempi_envelope *env)
 {
-    struct chempi_envelope wire = {
-        .len = htole64(env->len),
-        .context = htole32(env->context),
-        .source = (int32_t)htole32((uint32_t)env->source),
-        .tag = (int32_t)htole32((uint32_t)env->tag),
-        .serial = htole32(env->serial),
-        .credit = htole32(env->credit),
-        .kind = env->kind,
-        .lane = env->lane,
-        .flags = htole16(env->flags),
-    };
+    struct chempi_envelope wire = chempi_envelope_to_wire(env);
 
     memcpy(dst, &wire, sizeof(wire));
     return sizeof(wire);
@@ -159,17 +151,7 @@ static struct chempi_envelope get_env(const uint8_t **at)
 
     memcpy(&wire, *at, sizeof(wire));
     *at += sizeof(wire);
-    return (struct chempi_envelope){
-        .len = le64toh(wire.len),
-        .context = le32toh(wire.context),
-        .source = (int32_t)le32toh((uint32_t)wire.source),
-        .tag = (int32_t)le32toh((uint32_t)wire.tag),
-        .serial = le32toh(wire.serial),
-        .credit = le32toh(wire.credit),
-        .kind = wire.kind,
-        .lane = wire.lane,
-        .flags = le16toh(wire.flags),
-    };
+    return chempi_envelope_to_host(&wire);
 }
 
 /* Bytes of the fixed part of each kind. */

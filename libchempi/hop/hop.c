@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
+#include "libchempi/devices/host.h"
 
 #define WAYS_MAX 8u /* devices or size ranges towards one neighbour */
 
@@ -182,13 +183,6 @@ static void ways_by_reach(const struct chempi_hop *hop,
         add_way(peer, hop->devices[i], UINT64_MAX, err);
 }
 
-static int key_of(const struct chempi_dev *dev, char key[CHEMPI_KVS_KEY_MAX])
-{
-    int n = snprintf(key, CHEMPI_KVS_KEY_MAX, "card.%s", dev->ops->name);
-
-    return n > 0 && n < CHEMPI_KVS_KEY_MAX ? 0 : -ENAMETOOLONG;
-}
-
 static int ask_cards(const struct chempi_hop *hop,
                      const struct chempi_hop_peer *peer)
 {
@@ -202,7 +196,7 @@ static int ask_cards(const struct chempi_hop *hop,
             is_asked |= peer->ways[k].ep->dev == dev;
         if (is_asked || !(dev->caps->flags & CHEMPI_DEV_NEEDS_CARD))
             continue;
-        rc = key_of(dev, key);
+        rc = chempi_host_card_key(dev, key);
         if (!rc)
             rc = hop->ops->ask(hop->arg, peer->proc, key);
         if (rc)
@@ -265,7 +259,7 @@ void chempi_hop_card(struct chempi_hop *hop, uint32_t proc, const char *key,
         char own_key[CHEMPI_KVS_KEY_MAX];
         struct chempi_err err = {0};
 
-        if (key_of(ep->dev, own_key) || strcmp(own_key, key) != 0)
+        if (chempi_host_card_key(ep->dev, own_key) || strcmp(own_key, key) != 0)
             continue;
         if (ep->dev->ops->card_arrived(ep, card, len, &err))
             hop->ops->lost(hop->arg, proc, err.text);

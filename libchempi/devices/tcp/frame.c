@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libchempi/devices/envelope.h"
+
 static struct chempi_tcp_head head(enum chempi_tcp_kind kind, uint32_t len)
 {
     return (struct chempi_tcp_head){.len = htole32(len),
@@ -14,41 +16,11 @@ static struct chempi_tcp_head head(enum chempi_tcp_kind kind, uint32_t len)
                                     .mark = htole16(CHEMPI_TCP_MARK)};
 }
 
-static struct chempi_envelope env_to_wire(const struct chempi_envelope *env)
-{
-    return (struct chempi_envelope){
-        .len = htole64(env->len),
-        .context = htole32(env->context),
-        .source = (int32_t)htole32((uint32_t)env->source),
-        .tag = (int32_t)htole32((uint32_t)env->tag),
-        .serial = htole32(env->serial),
-        .credit = htole32(env->credit),
-        .kind = env->kind,
-        .lane = env->lane,
-        .flags = htole16(env->flags),
-    };
-}
-
-static struct chempi_envelope env_to_host(const struct chempi_envelope *env)
-{
-    return (struct chempi_envelope){
-        .len = le64toh(env->len),
-        .context = le32toh(env->context),
-        .source = (int32_t)le32toh((uint32_t)env->source),
-        .tag = (int32_t)le32toh((uint32_t)env->tag),
-        .serial = le32toh(env->serial),
-        .credit = le32toh(env->credit),
-        .kind = env->kind,
-        .lane = env->lane,
-        .flags = le16toh(env->flags),
-    };
-}
-
 size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env)
 {
     struct chempi_tcp_eager f = {.head =
                                      head(CHEMPI_TCP_EAGER, (uint32_t)env->len),
-                                 .env = env_to_wire(env)};
+                                 .env = chempi_envelope_to_wire(env)};
 
     memcpy(dst, &f, sizeof(f));
     return sizeof(f);
@@ -59,7 +31,7 @@ size_t chempi_tcp_frame_put_announce(void *dst,
                                      uint64_t sender)
 {
     struct chempi_tcp_announce f = {.head = head(CHEMPI_TCP_ANNOUNCE, 0),
-                                    .env = env_to_wire(env),
+                                    .env = chempi_envelope_to_wire(env),
                                     .sender = htole64(sender)};
 
     memcpy(dst, &f, sizeof(f));
@@ -122,7 +94,7 @@ static const char *get_eager(const void *src, struct chempi_tcp_frame *out)
     struct chempi_tcp_eager f;
 
     memcpy(&f, src, sizeof(f));
-    out->env = env_to_host(&f.env);
+    out->env = chempi_envelope_to_host(&f.env);
     if (out->len > CHEMPI_TCP_EAGER_MAX || out->len != out->env.len)
         return "an eager message with a wrong length";
     return check_env(&out->env);
@@ -133,7 +105,7 @@ static const char *get_announce(const void *src, struct chempi_tcp_frame *out)
     struct chempi_tcp_announce f;
 
     memcpy(&f, src, sizeof(f));
-    out->env = env_to_host(&f.env);
+    out->env = chempi_envelope_to_host(&f.env);
     out->sender = le64toh(f.sender);
     if (out->len)
         return "an announcement with payload";
