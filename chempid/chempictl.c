@@ -121,16 +121,6 @@ static int show_budgets(struct ctl *c, char **names)
     return chempi_budgets_print(stdout, list, count, c->is_json);
 }
 
-static bool was_shown(const struct chempi_status *list, uint32_t node,
-                      const char *id)
-{
-    for (uint32_t i = 0; i < node; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, id) == 0)
-                return true;
-    return false;
-}
-
 /* Once per job, with its nodes. */
 static void show_job(const struct chempi_status *list, uint32_t count,
                      const struct chempi_status_job *job)
@@ -155,7 +145,7 @@ static int show_jobs(struct ctl *c, char **names)
            "nodes");
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (!was_shown(list, i, list[i].jobs[k].id))
+            if (!chempi_status_has_job(list, i, list[i].jobs[k].id))
                 show_job(list, count, &list[i].jobs[k]);
     return 0;
 }

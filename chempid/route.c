@@ -114,16 +114,6 @@ static bool has_changed(const struct chempi_status_job *job)
     return false;
 }
 
-static bool was_shown(const struct chempi_status *list, uint32_t node,
-                      const char *id)
-{
-    for (uint32_t i = 0; i < node; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, id) == 0)
-                return true;
-    return false;
-}
-
 static void print_jobs(const struct question *q,
                        const struct chempi_table_range *range,
                        const struct chempi_status *list, uint32_t count)
@@ -132,7 +122,7 @@ static void print_jobs(const struct question *q,
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             const struct chempi_status_job *job = &list[i].jobs[k];
 
-            if (!has_changed(job) || was_shown(list, i, job->id))
+            if (!has_changed(job) || chempi_status_has_job(list, i, job->id))
                 continue;
             (void)fprintf(q->file, "job %s: ", job->id);
             print_way(q, range, job);

@@ -162,6 +162,16 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
         read_memory(r, pool, s);
 }
 
+bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,
+                           const char *id)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].jobs[k].id, id) == 0)
+                return true;
+    return false;
+}
+
 uint64_t chempi_status_host(void)
 {
     uint64_t h = UINT64_C(14695981039346656037);

@@ -75,6 +75,10 @@ void chempi_status_write(struct chempi_writer *w,
 void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
                         struct chempi_status *s);
 
+/* Does a job run on one of the first `count` nodes of the list? */
+bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,
+                           const char *id);
+
 /* Of this host: a number for it, and its load. */
 uint64_t chempi_status_host(void);
 uint32_t chempi_status_load(void);

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which way messages went; see trace.h. */
-#define _GNU_SOURCE /* strtok_r */
 #include "chempid/trace.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sys.h"
+#include "chempid/lines.h"
 #include "common/control/client.h"
 
-#define FIELDS 11
 #define VIA_MAX 192
-#define LINE_MAX_LEN 768
 #define TEXT_MAX_LEN 1536 /* of the gateways' names */
 
 struct line {
@@ -29,75 +24,22 @@ struct line {
     uint64_t waits;
 };
 
-struct lines {
-    struct line *list;
-    size_t count;
-    size_t cap;
-};
-
-static bool get_number(const char *text, uint64_t max, uint64_t *out)
+static bool parse(char *const *words, void *line)
 {
-    char *end;
-
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return isdigit((unsigned char)text[0]) && !*end && !errno && *out <= max;
-}
-
-static bool get_word(const char *text, char *out, size_t size)
-{
-    if (strlen(text) >= size)
-        return false;
-    memcpy(out, text, strlen(text) + 1);
-    return true;
-}
-
-/* Cuts the text into words. */
-static bool parse_words(char *text, struct line *l)
-{
-    char *words[FIELDS + 1] = {NULL};
-    char *next = NULL;
+    struct line *l = line;
     bool is_good = true;
-    int n = 0;
 
-    for (char *w = strtok_r(text, " ", &next); w && n <= FIELDS;
-         w = strtok_r(NULL, " ", &next))
-        words[n++] = w;
-    if (n != FIELDS || strcmp(words[0], "route") != 0)
-        return false;
-    is_good &= get_number(words[1], UINT32_MAX, &l->from);
-    is_good &= get_number(words[2], UINT32_MAX, &l->to);
-    is_good &= get_number(words[3], UINT64_MAX, &l->size);
+    is_good &= chempi_lines_number(words[1], UINT32_MAX, &l->from);
+    is_good &= chempi_lines_number(words[2], UINT32_MAX, &l->to);
+    is_good &= chempi_lines_number(words[3], UINT64_MAX, &l->size);
     for (int i = 0; i < 3; i++)
-        is_good &= get_word(words[4 + i], l->names[i], sizeof(l->names[i]));
-    is_good &= get_word(words[7], l->via, sizeof(l->via));
-    is_good &= get_number(words[8], UINT64_MAX, &l->messages);
-    is_good &= get_number(words[9], UINT64_MAX, &l->bytes);
-    is_good &= get_number(words[10], UINT64_MAX, &l->waits);
+        is_good &=
+            chempi_lines_word(words[4 + i], l->names[i], sizeof(l->names[i]));
+    is_good &= chempi_lines_word(words[7], l->via, sizeof(l->via));
+    is_good &= chempi_lines_number(words[8], UINT64_MAX, &l->messages);
+    is_good &= chempi_lines_number(words[9], UINT64_MAX, &l->bytes);
+    is_good &= chempi_lines_number(words[10], UINT64_MAX, &l->waits);
     return is_good;
-}
-
-static void parse_line(struct lines *all, const char *text, size_t len)
-{
-    char copy[LINE_MAX_LEN];
-    struct line l = {0};
-
-    if (len >= sizeof(copy))
-        return;
-    memcpy(copy, text, len);
-    copy[len] = '\0';
-    if (!parse_words(copy, &l))
-        return;
-    if (all->count == all->cap) {
-        const size_t cap = all->cap ? 2 * all->cap : 64;
-        struct line *list = chempi_sys->realloc(all->list, cap * sizeof(*list));
-
-        if (!list)
-            return; /* statistics are worth no failure */
-        all->list = list;
-        all->cap = cap;
-    }
-    all->list[all->count++] = l;
 }
 
 static int compare_numbers(uint64_t a, uint64_t b)
@@ -118,44 +60,31 @@ static int compare(const void *a, const void *b)
     return c ? c : strcmp(x->via, y->via);
 }
 
-static struct lines sum(const char *text, size_t len)
+static void add(void *line, const void *other)
 {
-    struct lines all = {0};
-    size_t kept = 0;
+    struct line *l = line;
+    const struct line *o = other;
 
-    while (len) {
-        const char *nl = memchr(text, '\n', len);
-        const size_t n = nl ? (size_t)(nl - text) : len;
-
-        parse_line(&all, text, n);
-        text += n + (nl != NULL);
-        len -= n + (nl != NULL);
-    }
-    if (all.count == 0)
-        return all;
-    qsort(all.list, all.count, sizeof(*all.list), compare);
-    for (size_t i = 1; i < all.count; i++) {
-        struct line *last = &all.list[kept];
-
-        if (compare(last, &all.list[i]) != 0) {
-            all.list[++kept] = all.list[i];
-            continue;
-        }
-        last->messages += all.list[i].messages;
-        last->bytes += all.list[i].bytes;
-        last->waits += all.list[i].waits;
-    }
-    all.count = kept + 1;
-    return all;
+    l->messages += o->messages;
+    l->bytes += o->bytes;
+    l->waits += o->waits;
 }
+
+static const struct chempi_lines_kind kind = {.word = "route",
+                                              .words = 11,
+                                              .size = sizeof(struct line),
+                                              .parse = parse,
+                                              .compare = compare,
+                                              .add = add};
 
 void chempi_trace_merge(const void *text, size_t len, struct chempi_writer *out)
 {
-    struct lines all = sum(text, len);
+    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
+    const struct line *list = all.list;
 
     for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &all.list[i];
-        char copy[LINE_MAX_LEN];
+        const struct line *l = &list[i];
+        char copy[CHEMPI_LINES_LEN_MAX];
         int n = snprintf(copy, sizeof(copy),
                          "route %" PRIu64 " %" PRIu64 " %" PRIu64
                          " %s %s %s %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
@@ -204,7 +133,8 @@ static const char *via_text(const struct line *l, char *const *names,
 void chempi_trace_print(FILE *file, const void *text, size_t len,
                         char *const *node_names, uint32_t node_count)
 {
-    struct lines all = sum(text, len);
+    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
+    const struct line *list = all.list;
 
     /* Nothing can be done about a failing standard error. */
     if (all.count)
@@ -212,7 +142,7 @@ void chempi_trace_print(FILE *file, const void *text, size_t len,
                       "from", "to", "up to bytes", "first by", "way",
                       "messages", "bytes", "waits");
     for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &all.list[i];
+        const struct line *l = &list[i];
         char via[TEXT_MAX_LEN];
         char size[32];
         char by[3 * CHEMPI_NODE_NAME_MAX];

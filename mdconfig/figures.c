@@ -144,16 +144,6 @@ static int pairs_of(struct putting *p, chempi_yaml_value value,
                              count, p->err);
 }
 
-static const struct chempi_yaml_pair *
-find_pair(const struct chempi_yaml_pair *pairs, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(pairs[i].name, name) == 0)
-            return &pairs[i];
-    }
-    return NULL;
-}
-
 /* Add to a mapping behind the pair that ends last; its value is no block. */
 static void add_behind(struct putting *p, chempi_yaml_value mapping,
                        const struct chempi_yaml_pair *pairs, size_t count,
@@ -224,7 +214,7 @@ static int edit_protocol(struct putting *p, const struct chempi_yaml_pair *pair,
     }
     for (int i = 0; i < FIGURES; i++) {
         const struct chempi_yaml_pair *figure =
-            find_pair(pairs, count, figure_names[i]);
+            chempi_yaml_find(pairs, count, figure_names[i]);
         char text[FIGURE_MAX];
 
         missing[i] = !figure;
@@ -320,7 +310,7 @@ static int edit_network(struct putting *p, const struct chempi_yaml_pair *pair,
 
     if (rc)
         return rc;
-    protocols = find_pair(pairs, count, "protocols");
+    protocols = chempi_yaml_find(pairs, count, "protocols");
     if (!protocols) {
         add_protocols(p, pair->value, pairs, count, network);
         return 0;
@@ -332,7 +322,7 @@ static int edit_network(struct putting *p, const struct chempi_yaml_pair *pair,
 
         if (f->network != network)
             continue;
-        at = find_pair(pairs, count, net->protocols[f->protocol].name);
+        at = chempi_yaml_find(pairs, count, net->protocols[f->protocol].name);
         rc = at ? edit_protocol(p, at, f)
                 : chempi_yaml_fail(p->yaml, protocols->key, p->err,
                                    "expected protocol '%s', found it nowhere",
@@ -415,7 +405,7 @@ static int edit_all(struct putting *p)
 
     if (rc)
         return rc;
-    networks = find_pair(pairs, count, "networks");
+    networks = chempi_yaml_find(pairs, count, "networks");
     rc = pairs_of(p, networks ? networks->value : 0, &pairs, &count);
     for (size_t i = 0; i < p->count && !rc; i++) {
         uint32_t network = p->figures[i].network;

@@ -47,16 +47,6 @@ static bool is_field(const struct chempi_reader_field *fields, size_t count,
     return false;
 }
 
-static const struct chempi_yaml_pair *
-find_pair(const struct chempi_yaml_pair *pairs, size_t count, const char *name)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(pairs[i].name, name) == 0)
-            return &pairs[i];
-    }
-    return NULL;
-}
-
 int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
                          const char *what,
                          const struct chempi_reader_field *fields, size_t count,
@@ -76,7 +66,7 @@ int chempi_reader_fields(struct chempi_reader *r, chempi_yaml_value value,
     }
     for (size_t i = 0; i < count; i++) {
         const struct chempi_yaml_pair *pair =
-            find_pair(pairs, n, fields[i].name);
+            chempi_yaml_find(pairs, n, fields[i].name);
 
         if (!pair && fields[i].required)
             return chempi_yaml_fail(r->yaml, value, r->err,

@@ -32,6 +32,17 @@ static yaml_node_t *node_of(const struct chempi_yaml *yaml,
 
 /* ---- errors ------------------------------------------------------------- */
 
+const struct chempi_yaml_pair *
+chempi_yaml_find(const struct chempi_yaml_pair *pairs, size_t count,
+                 const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(pairs[i].name, name) == 0)
+            return &pairs[i];
+    }
+    return NULL;
+}
+
 int chempi_yaml_fail(const struct chempi_yaml *yaml, chempi_yaml_value value,
                      struct chempi_err *err, const char *fmt, ...)
 {

@@ -81,6 +81,11 @@ int chempi_yaml_pairs(const struct chempi_yaml *yaml, chempi_yaml_value value,
                       struct chempi_yaml_pair **out, size_t *count,
                       struct chempi_err *err);
 
+/* The pair with this name, or NULL. */
+const struct chempi_yaml_pair *
+chempi_yaml_find(const struct chempi_yaml_pair *pairs, size_t count,
+                 const char *name);
+
 /* err = "file:line:column: " and the words; returns -EINVAL. */
 int chempi_yaml_fail(const struct chempi_yaml *yaml, chempi_yaml_value value,
                      struct chempi_err *err, const char *fmt, ...)

@@ -57,11 +57,5 @@ static const char *const seeds[] = {
 
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
-    size_t len;
-
-    if (i >= sizeof(seeds) / sizeof(seeds[0]))
-        return 0;
-    len = strlen(seeds[i]);
-    memcpy(out, seeds[i], len);
-    return len;
+    return fuzz_text(seeds, sizeof(seeds) / sizeof(seeds[0]), i, out);
 }

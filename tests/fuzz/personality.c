@@ -62,11 +62,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
 {
-    size_t len;
-
-    if (i >= sizeof(seeds) / sizeof(seeds[0]))
-        return 0;
-    len = strlen(seeds[i]);
-    memcpy(out, seeds[i], len);
-    return len;
+    return fuzz_text(seeds, sizeof(seeds) / sizeof(seeds[0]), i, out);
 }

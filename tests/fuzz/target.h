@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define FUZZ_INPUT_MAX 65536u /* bytes of one input */
 
@@ -18,5 +19,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Write valid input number i to out; its length, 0 when there are no more. */
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX]);
+
+/* For fuzz_seed() of a target that reads text. */
+static inline size_t fuzz_text(const char *const *seeds, size_t count,
+                               unsigned i, uint8_t out[FUZZ_INPUT_MAX])
+{
+    size_t len = i < count ? strlen(seeds[i]) : 0;
+
+    memcpy(out, len ? seeds[i] : "", len);
+    return len;
+}
 
 #endif

@@ -88,6 +88,21 @@ int check_finish(void)
     return all == 0 ? 0 : 1;
 }
 
+size_t check_available_bytes(void)
+{
+    FILE *file = fopen("/proc/meminfo", "r");
+    char line[128];
+    size_t kib = 0;
+
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, "MemAvailable:", 13) == 0)
+            kib = (size_t)strtoull(line + 13, NULL, 10);
+    fclose(file);
+    return kib * 1024;
+}
+
 void *check_alloc(size_t len)
 {
     void *data = calloc(1, len > 0 ? len : 1);

@@ -54,6 +54,8 @@ int check_finish(void);
 
 /* Memory or the end of the job; zeroed; at least one byte. */
 void *check_alloc(size_t len);
+/* Memory that can be had without swapping, as far as the kernel tells. */
+size_t check_available_bytes(void);
 
 /* Numbers that look random and are the same everywhere. */
 uint64_t check_random(uint64_t *state);

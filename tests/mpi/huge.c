@@ -9,21 +9,6 @@
 /* Bytes between two looks; prime, so all columns are seen. */
 #define STEP 4093
 
-static size_t available_bytes(void)
-{
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[128];
-    size_t kib = 0;
-
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof(line), file) != NULL)
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            kib = (size_t)strtoull(line + 13, NULL, 10);
-    fclose(file);
-    return kib * 1024;
-}
-
 static unsigned char byte_at(size_t at)
 {
     return (unsigned char)(at * 31 + (at >> 20) + (at >> 31));
@@ -60,7 +45,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     check_need(2);
-    enough = available_bytes() > ((size_t)5 << 30);
+    enough = check_available_bytes() > ((size_t)5 << 30);
     MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (!enough)
         check_skip("needs 5 GiB of free memory");

@@ -21,24 +21,9 @@
 
 /* ---- memory ---- */
 
-static size_t available_bytes(void)
-{
-    FILE *file = fopen("/proc/meminfo", "r");
-    char line[128];
-    size_t kib = 0;
-
-    if (file == NULL)
-        return 0;
-    while (fgets(line, sizeof(line), file) != NULL)
-        if (strncmp(line, "MemAvailable:", 13) == 0)
-            kib = (size_t)strtoull(line + 13, NULL, 10);
-    fclose(file);
-    return kib * 1024;
-}
-
 static void need_bytes(size_t bytes)
 {
-    int enough = available_bytes() > bytes;
+    int enough = check_available_bytes() > bytes;
 
     MPI_Bcast(&enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
     if (!enough)

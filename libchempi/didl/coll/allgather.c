@@ -7,23 +7,6 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/setting.h"
 
-struct place {
-    void *buf;
-    MPI_Count count;
-};
-
-static struct place place_of(const struct chempi_coll_call *c, int i)
-{
-    if (c->kind == CHEMPI_COLL_ALLGATHERV)
-        return (struct place){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, (size_t)i),
-                           c->rtype),
-            chempi_bigs_get(c->rcounts, (size_t)i),
-        };
-    return (struct place){chempi_coll_at(c->rbuf, i * c->rcount, c->rtype),
-                          c->rcount};
-}
-
 /* Bytes of the blocks of n processes from `first` on, around the end. */
 static MPI_Count bytes_of(const struct chempi_coll_sched *s,
                           const struct chempi_coll_call *c, int first, int n)
@@ -42,7 +25,7 @@ static void build_bruck(struct chempi_coll_sched *s,
                         const struct chempi_coll_call *c, MPI_Count total)
 {
     struct chempi_datatype *byte = chempi_coll_byte();
-    struct place own = place_of(c, s->rank);
+    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
     char *packed = chempi_coll_bytes(s, total);
     MPI_Count at = 0;
 
@@ -62,7 +45,7 @@ static void build_bruck(struct chempi_coll_sched *s,
     at = bytes_of(s, c, s->rank, 1);
     for (int i = 1; i < s->size; i++) {
         int rank = (s->rank + i) % s->size;
-        struct place p = place_of(c, rank);
+        struct chempi_coll_place p = chempi_coll_result_of(c, rank);
         MPI_Count len = p.count * c->rtype->size;
 
         chempi_coll_copy(s, chempi_coll_plus(packed, at), len, byte, p.buf,
@@ -78,8 +61,10 @@ static void build_ring(struct chempi_coll_sched *s,
     int left = (s->rank + s->size - 1) % s->size;
 
     for (int i = 0; i < s->size - 1; i++) {
-        struct place out = place_of(c, (s->rank + s->size - i) % s->size);
-        struct place in = place_of(c, (left + s->size - i) % s->size);
+        struct chempi_coll_place out =
+            chempi_coll_result_of(c, (s->rank + s->size - i) % s->size);
+        struct chempi_coll_place in =
+            chempi_coll_result_of(c, (left + s->size - i) % s->size);
 
         chempi_coll_recv(s, in.buf, in.count, c->rtype, left);
         chempi_coll_send(s, out.buf, out.count, c->rtype, right);
@@ -90,7 +75,7 @@ static void build_ring(struct chempi_coll_sched *s,
 void chempi_coll_build_allgather(struct chempi_coll_sched *s,
                                  const struct chempi_coll_call *c)
 {
-    struct place own = place_of(c, s->rank);
+    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
     MPI_Count total = bytes_of(s, c, 0, s->size);
 
     if (total == 0)

@@ -68,6 +68,24 @@ static inline void *chempi_coll_plus(const void *buf, MPI_Count bytes)
     return (void *)((uintptr_t)buf + (uintptr_t)bytes);
 }
 
+struct chempi_coll_place {
+    void *buf; /* of its first element */
+    MPI_Count count;
+};
+
+/* Where rank i's block of an allgather(v) lies. */
+static inline struct chempi_coll_place
+chempi_coll_result_of(const struct chempi_coll_call *c, int i)
+{
+    bool is_v = c->kind == CHEMPI_COLL_ALLGATHERV;
+    MPI_Count at =
+        is_v ? chempi_bigs_get(c->rdispls, (size_t)i) : i * c->rcount;
+
+    return (struct chempi_coll_place){
+        chempi_coll_at(c->rbuf, at, c->rtype),
+        is_v ? chempi_bigs_get(c->rcounts, (size_t)i) : c->rcount};
+}
+
 /* count elements of total cut into `parts` nearly equal parts: where part i
  * starts (part `parts` starts at the end). */
 static inline MPI_Count chempi_coll_cut(MPI_Count total, int parts, int i)

@@ -208,37 +208,23 @@ bool chempi_hier_scatter(struct chempi_hier_run *r)
 
 /* ---- allgather ---- */
 
-struct place {
-    void *buf;
-    MPI_Count count;
-};
-
-static struct place place_of(const struct chempi_coll_call *c, int i)
-{
-    if (c->kind == CHEMPI_COLL_ALLGATHERV)
-        return (struct place){
-            chempi_coll_at(c->rbuf, chempi_bigs_get(c->rdispls, (size_t)i),
-                           c->rtype),
-            chempi_bigs_get(c->rcounts, (size_t)i),
-        };
-    return (struct place){block_of(c->rbuf, i, c->rcount, c->rtype), c->rcount};
-}
-
 /* Once around all ranks in the order of the tree: neighbours are near, and a
  * link between two parts of the cluster is crossed once each way. */
 static void build_ring(struct chempi_hier_run *r,
                        const struct chempi_hier_tree *t)
 {
     const struct chempi_coll_call *c = r->c;
-    struct place own = place_of(c, r->h->rank);
+    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
     int n = r->h->size;
 
     if (c->sbuf != MPI_IN_PLACE)
         chempi_coll_copy(r->s, c->sbuf, c->scount, c->stype, own.buf, own.count,
                          c->rtype);
     for (int i = 0; i < n - 1; i++) {
-        struct place out = place_of(c, t->order[(t->at + n - i) % n]);
-        struct place in = place_of(c, t->order[(t->at + 2 * n - 1 - i) % n]);
+        struct chempi_coll_place out =
+            chempi_coll_result_of(c, t->order[(t->at + n - i) % n]);
+        struct chempi_coll_place in =
+            chempi_coll_result_of(c, t->order[(t->at + 2 * n - 1 - i) % n]);
 
         chempi_coll_recv(r->s, in.buf, in.count, c->rtype,
                          t->order[(t->at + n - 1) % n]);
@@ -289,7 +275,7 @@ static void allgather_packed(struct chempi_hier_run *r,
 {
     const struct chempi_coll_call *c = r->c;
     MPI_Count whole = r->h->size * p->len;
-    struct place own = place_of(c, r->h->rank);
+    struct chempi_coll_place own = chempi_coll_result_of(c, r->h->rank);
     struct chempi_coll_call local = {
         .sbuf = c->sbuf, .scount = c->scount, .stype = c->stype};
     struct chempi_coll_call down = {
@@ -351,7 +337,8 @@ bool chempi_hier_allgather(struct chempi_hier_run *r)
     allgather_packed(r, t, &p);
     for (int i = 0; i < r->h->size; i++)
         chempi_coll_copy(r->s, block_at(&p, i), p.len, chempi_coll_byte(),
-                         place_of(c, t->order[i]).buf, c->rcount, c->rtype);
+                         chempi_coll_result_of(c, t->order[i]).buf, c->rcount,
+                         c->rtype);
     return true;
 }
 
