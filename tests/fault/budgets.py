@@ -14,11 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(__file__))
 from jobs import (  # noqa: E402
-    LIMIT_S, MARKS, Cluster, Programs, check, children, comm, expect, jobrun)
+    LIMIT_S, Cluster, Programs, check, children, comm, expect, run_cases)
 
 CASES = []
 MDCONFIG = REGISTERS = ""
@@ -302,21 +301,7 @@ def main():
     (Programs.chempirun, Programs.chempid, Programs.chempictl, Programs.rank,
      MDCONFIG, REGISTERS, *wanted) = sys.argv[1:]
     os.environ.pop("CHEMPI_DIR", None)
-    failed = 0
-    for fn in CASES:
-        if wanted and fn.__name__ not in wanted:
-            continue
-        name = fn.__name__.replace("_", " ")
-        try:
-            fn()
-            print(f"ok      {name}", flush=True)
-        except Exception:  # the next case may still tell something
-            failed += 1
-            traceback.print_exc()
-            print(f"FAILED  {name}", flush=True)
-        while MARKS:
-            jobrun.end_marked(MARKS.pop(), 0)
-    return 1 if failed else 0
+    return run_cases(CASES, wanted)
 
 
 if __name__ == "__main__":

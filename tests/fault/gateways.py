@@ -15,12 +15,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import chempi_tree  # noqa: E402
-from jobs import LIMIT_S, Cluster, Job, Programs, check, expect  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Job, Programs, check, expect, run_cases)
 
 MPI = HERE.parent / "mpi"
 CASES = []
@@ -316,21 +316,10 @@ def without_a_daemon_at_the_gateway_there_is_no_job():
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="chempi-gateways-") as folder:
         Files.folder = pathlib.Path(folder)
         prepare(sys.argv[1])
-        for fn in CASES:
-            if sys.argv[2:] and fn.__name__ not in sys.argv[2:]:
-                continue
-            try:
-                fn()
-                print(f"pass  {fn.__name__}", flush=True)
-            except Exception:
-                failed += 1
-                traceback.print_exc()
-                print(f"FAIL  {fn.__name__}", flush=True)
-    return 1 if failed else 0
+        return run_cases(CASES, sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
@@ -28,6 +29,25 @@ MARKS = []  # of jobs that may have left something behind
 def check(condition, *what):
     if not condition:
         raise AssertionError(" ".join(str(w) for w in what))
+
+
+def run_cases(cases, wanted=()):
+    """Run the functions, or those whose names are wanted; the exit status."""
+    failed = 0
+    for fn in cases:
+        if wanted and fn.__name__ not in wanted:
+            continue
+        name = fn.__name__.replace("_", " ")
+        try:
+            fn()
+            print(f"ok      {name}", flush=True)
+        except Exception:  # the next case may still tell something
+            failed += 1
+            traceback.print_exc()
+            print(f"FAILED  {name}", flush=True)
+        while MARKS:
+            jobrun.end_marked(MARKS.pop(), 0)
+    return 1 if failed else 0
 
 
 def children(pid):
