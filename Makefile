@@ -3,7 +3,8 @@
 #   BUILD=build        build folder       PREFIX=/usr/local  where to install
 #   MESON_ARGS=        for meson setup    TEST_ARGS=         for meson test
 #   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
-#                                         also scivia, see doc/conformance.md
+#                                         also scivia and gateways, see
+#                                         doc/conformance.md
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30

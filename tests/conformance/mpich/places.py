@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where the ranks of a test run, and by which device they meet.
 
-A place is "shm", "tcp", a number of virtual nodes, or
+A place is "shm", "tcp", "gateways" (gateways.py has these), a number of
+virtual nodes, or
 
     scivia[-PROTOCOL][-wicked][:NODES]
 
@@ -45,7 +46,7 @@ class Place:
         self.protocol = None
         self.tables = None
         self.virtual = 0
-        if name in ("shm", "default", "tcp"):
+        if name in ("shm", "default", "tcp", "gateways"):
             return
         if name.isdigit():
             self.virtual = int(name)
@@ -53,7 +54,7 @@ class Place:
         match = re.fullmatch(r"scivia(?:-(\w+?))??(-wicked)?(?::(\d+))?", name)
         if not match or (match[1] or "") not in NETWORKS:
             raise PlaceError(
-                f"{name}: shm, tcp, a number of virtual nodes, or "
+                f"{name}: shm, tcp, gateways, a number of virtual nodes, or "
                 "scivia[-shmem|-onecopy|-zerocopy|-via][-wicked][:NODES]")
         self.protocol = match[1] or ""
         self.virtual = int(match[3] or 2)
