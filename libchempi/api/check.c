@@ -3,6 +3,8 @@
 #include "libchempi/api/check.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 int chempi_api_bad_phase(const char *func)
 {
@@ -20,15 +22,35 @@ int chempi_api_bad_phase(const char *func)
     return chempi_error_raise(NULL, MPI_ERR_OTHER, func);
 }
 
-static const char *handle_words(uintptr_t value)
+/* The name of a predefined handle, or NULL. */
+static const char *handle_name(uintptr_t value)
 {
+    static const struct {
+        uint16_t value;
+        char name[30];
+    } names[] = {
+#include "libchempi/api/handle_names.inc"
+    };
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(names); i++)
+        if (names[i].value == value)
+            return names[i].name;
+    return NULL;
+}
+
+static const char *handle_words(uintptr_t value, const char *name)
+{
+    const char *end = name ? strrchr(name, '_') : NULL;
+
     if (!chempi_ctx_has_world() && (value == (uintptr_t)MPI_COMM_WORLD ||
                                     value == (uintptr_t)MPI_COMM_SELF))
         return "exists between MPI_Init and MPI_Finalize only";
     if (value == 0)
         return "is 0, which is never a valid handle";
+    if (end && strcmp(end, "_NULL") == 0)
+        return "is a null handle";
     if (value < CHEMPI_HANDLE_PREDEFINED_END)
-        return "is a null handle or a handle of another kind";
+        return "is a handle of another kind";
     return "names no live object: it was freed, or never set";
 }
 
@@ -36,9 +58,12 @@ int chempi_api_bad_handle(struct chempi_comm *comm, const char *func,
                           const char *arg, int errclass, const void *handle)
 {
     uintptr_t value = (uintptr_t)handle;
+    const char *name = handle_name(value);
+    char number[32];
 
-    (void)chempi_error_set(errclass, "argument %s (0x%" PRIxPTR ") %s", arg,
-                           value, handle_words(value));
+    (void)snprintf(number, sizeof(number), "0x%" PRIxPTR, value);
+    (void)chempi_error_set(errclass, "argument %s (%s) %s", arg,
+                           name ? name : number, handle_words(value, name));
     return chempi_error_raise(comm, errclass, func);
 }
 

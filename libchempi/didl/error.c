@@ -102,10 +102,11 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
     char text[2 * CHEMPI_ERR_TEXT_MAX];
     const char *name = chempi_error_name(code);
 
-    (void)snprintf(text, sizeof(text),
-                   "%s: %s%s%s (on %s, whose error handler is %s)", func,
-                   name ? name : "an error that was added",
-                   words[0] != '\0' ? ": " : "", words, object, why);
+    (void)snprintf(
+        text, sizeof(text), "%s: %s%s%s (%s%s%s error handler is %s)", func,
+        name ? name : "an error that was added", words[0] != '\0' ? ": " : "",
+        words, object ? "on " : "", object ? object : "the initial",
+        object ? ", whose" : "", why);
     (void)fflush(stdout); /* what the program printed before comes first */
     chempi_lane_lock(&chempi_lane_main); /* guards the supervisor's socket */
     chempi_env_end(code, text);
@@ -164,11 +165,8 @@ static int raise_initial(int code, const char *func)
 {
     MPI_Comm self = MPI_COMM_SELF;
 
-    return chempi_error_raise_on(chempi_errhandler_get(NULL), &self,
-                                 chempi_ctx_is_up()
-                                     ? "no object, and without MPI_COMM_SELF"
-                                     : "no object: MPI is not running",
-                                 code, func);
+    return chempi_error_raise_on(chempi_errhandler_get(NULL), &self, NULL, code,
+                                 func);
 }
 
 static int raise_on_comm(struct chempi_comm *comm, int code, const char *func)
