@@ -25,8 +25,13 @@ static void number_nodes(struct chempi_hier *h,
     }
     for (int n = 0; n < h->node_count; n++)
         h->first[n + 1] += h->first[n];
-    for (int r = 0; r < h->size; r++)
-        h->members[h->first[h->node_of[r]] + h->index[r]] = r;
+    h->is_in_blocks = true;
+    for (int r = 0; r < h->size; r++) {
+        int place = h->first[h->node_of[r]] + h->index[r];
+
+        h->members[place] = r;
+        h->is_in_blocks = h->is_in_blocks && place == r;
+    }
 }
 
 /* ---- teams ---- */

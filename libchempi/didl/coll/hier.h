@@ -61,12 +61,14 @@ enum chempi_hier_kind {
 struct chempi_hier {
     int size;
     int rank;
-    int node_count; /* at least 2 */
-    int team_count; /* at least 1 */
-    int *node_of;   /* [size] */
-    int *first;     /* [node_count + 1] in members */
-    int *members;   /* [size] ranks by node, ascending */
-    int *index;     /* [size] of a rank among the members of its node */
+    int node_count;    /* at least 2 */
+    int team_count;    /* at least 1 */
+    bool is_in_blocks; /* the ranks of each node follow each other; then rank
+                          r stands at members[r] */
+    int *node_of;      /* [size] */
+    int *first;        /* [node_count + 1] in members */
+    int *members;      /* [size] ranks by node, ascending */
+    int *index;        /* [size] of a rank among the members of its node */
     struct chempi_hier_team *teams;
     int *team_nodes;
     int *node_first; /* [node_count + 1] in node_teams */

@@ -58,6 +58,8 @@ static void append_in_node(struct chempi_hier_run *r,
         [CHEMPI_COLL_GATHERV] = chempi_coll_build_gather,
         [CHEMPI_COLL_SCATTER] = chempi_coll_build_scatter,
         [CHEMPI_COLL_SCATTERV] = chempi_coll_build_scatter,
+        [CHEMPI_COLL_SCAN] = chempi_coll_build_scan,
+        [CHEMPI_COLL_EXSCAN] = chempi_coll_build_scan,
     };
     const struct chempi_hier *h = r->h;
     int node = h->node_of[h->rank];
@@ -114,6 +116,8 @@ bool chempi_hier_phases(struct chempi_hier_run *r)
         [CHEMPI_COLL_ALLTOALL] = chempi_hier_alltoall,
         [CHEMPI_COLL_REDUCE_SCATTER] = chempi_hier_reduce_scatter,
         [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = chempi_hier_reduce_scatter,
+        [CHEMPI_COLL_SCAN] = chempi_hier_scan,
+        [CHEMPI_COLL_EXSCAN] = chempi_hier_scan,
     };
     chempi_hier_phases_fn *fn = phases[r->c->kind];
 

@@ -61,6 +61,7 @@ chempi_hier_phases_fn chempi_hier_scatter;
 chempi_hier_phases_fn chempi_hier_allgather; /* and allgatherv */
 chempi_hier_phases_fn chempi_hier_alltoall;
 chempi_hier_phases_fn chempi_hier_reduce_scatter; /* and _block */
+chempi_hier_phases_fn chempi_hier_scan;           /* and exscan */
 
 /* ---- the life of a communicator's hierarchy ---- */
 

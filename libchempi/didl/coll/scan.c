@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scan and exscan over messages (MPI 5.0, section 6.11): recursive doubling.
- * Every process carries the combination of a group of ranks that ends with its
- * own, and the prefix of its own; operands stay in the order of ranks. In the
- * last round nobody's group is wanted any more: only prefixes are completed.
+ * Scan and exscan over messages (MPI 5.0, section 6.11).
+ *
+ * Short data: recursive doubling. Every process carries the combination of a
+ * group of ranks that ends with its own, and the prefix of its own; operands
+ * stay in the order of ranks. In the last round nobody's group is wanted any
+ * more: only prefixes are completed.
+ *
+ * Long data: a chain. Every process adds its own to what the one before it
+ * sends and hands that on, segment behind segment, so that all are at work
+ * and everything is sent and combined once.
  */
 #include "libchempi/didl/coll/sched.h"
 
-enum { SLICE_BYTES = 16 * 1024 * 1024 };
+enum {
+    SLICE_BYTES = 16 * 1024 * 1024,
+    SEGMENT_BYTES = 32 * 1024,
+    CHAIN_MIN_BYTES = 2 * SEGMENT_BYTES
+};
 
 struct prefix {
     MPI_Count count;
@@ -97,14 +107,13 @@ static void build_slice(struct chempi_coll_sched *s, struct prefix *p,
     last_round(s, p, p->group, s->rank ^ mask);
 }
 
-void chempi_coll_build_scan(struct chempi_coll_sched *s,
-                            const struct chempi_coll_call *c)
+static void build_doubling(struct chempi_coll_sched *s,
+                           const struct chempi_coll_call *c)
 {
     const void *in = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
     MPI_Count slice = c->rcount;
     struct prefix p = {.type = c->rtype};
 
-    s->op = c->op;
     if (c->rtype->size > 0 && slice > SLICE_BYTES / c->rtype->size)
         slice = SLICE_BYTES / c->rtype->size + 1;
     if (s->size > 2)
@@ -117,4 +126,129 @@ void chempi_coll_build_scan(struct chempi_coll_sched *s,
         build_slice(s, &p, chempi_coll_at(in, at, c->rtype),
                     c->kind == CHEMPI_COLL_SCAN);
     }
+}
+
+/* ---- the chain ---- */
+
+struct chain {
+    const struct chempi_coll_call *c;
+    const void *in;
+    bool is_ex;
+    bool is_direct;  /* what comes is the result: received where it belongs */
+    bool is_last;    /* nothing is handed on */
+    MPI_Count step;  /* elements of a segment */
+    void *before[2]; /* what comes, in turn; unless is_direct */
+    void *own;       /* exscan: what is handed on */
+};
+
+static MPI_Count count_at(const struct chain *h, MPI_Count at)
+{
+    MPI_Count left = h->c->rcount - at;
+
+    return left < h->step ? left : h->step;
+}
+
+static void *before_at(const struct chain *h, MPI_Count at)
+{
+    return h->is_direct ? chempi_coll_at(h->c->rbuf, at, h->c->rtype)
+                        : h->before[at / h->step % 2];
+}
+
+static void begin_chain(struct chempi_coll_sched *s, const struct chain *h)
+{
+    const struct chempi_coll_call *c = h->c;
+
+    if (!h->is_ex && h->in != c->rbuf)
+        chempi_coll_copy(s, h->in, c->rcount, c->rtype, c->rbuf, c->rcount,
+                         c->rtype);
+    for (MPI_Count at = 0; at < c->rcount; at += h->step) {
+        chempi_coll_send(s, chempi_coll_at(h->in, at, c->rtype),
+                         count_at(h, at), c->rtype, s->rank + 1);
+        chempi_coll_throttle(s);
+    }
+}
+
+static void receive_before(struct chempi_coll_sched *s, const struct chain *h,
+                           MPI_Count at)
+{
+    if (at < h->c->rcount)
+        chempi_coll_recv(s, before_at(h, at), count_at(h, at), h->c->rtype,
+                         s->rank - 1);
+}
+
+/* What came is there: the sum is made and handed on. */
+static void extend_chain(struct chempi_coll_sched *s, const struct chain *h,
+                         MPI_Count at)
+{
+    struct chempi_datatype *type = h->c->rtype;
+    const void *in = chempi_coll_at(h->in, at, type);
+    void *out = chempi_coll_at(h->c->rbuf, at, type);
+    void *sum = h->is_ex ? h->own : out;
+    MPI_Count n = count_at(h, at);
+
+    if (!h->is_ex || !h->is_last) {
+        if (in != sum)
+            chempi_coll_copy(s, in, n, type, sum, n, type);
+        chempi_coll_combine(s, before_at(h, at), sum, n, type);
+    }
+    if (!h->is_last)
+        chempi_coll_send(s, sum, n, type, s->rank + 1);
+    if (h->is_ex && !h->is_direct)
+        chempi_coll_copy(s, before_at(h, at), n, type, out, n, type);
+}
+
+static void build_chain(struct chempi_coll_sched *s,
+                        const struct chempi_coll_call *c, MPI_Count step)
+{
+    bool is_in_place = c->sbuf == MPI_IN_PLACE;
+    struct chain h = {
+        .c = c,
+        .in = is_in_place ? c->rbuf : c->sbuf,
+        .is_ex = c->kind == CHEMPI_COLL_EXSCAN,
+        .is_last = s->rank == s->size - 1,
+        .step = step,
+    };
+
+    if (s->rank == 0) {
+        begin_chain(s, &h);
+        return;
+    }
+    h.is_direct = h.is_ex && (!is_in_place || h.is_last);
+    for (int i = 0; i < 2 && !h.is_direct; i++)
+        h.before[i] = chempi_coll_temp(s, step, c->rtype);
+    if (h.is_ex && !h.is_last)
+        h.own = chempi_coll_temp(s, step, c->rtype);
+    receive_before(s, &h, 0);
+    chempi_coll_fence(s);
+    for (MPI_Count at = 0; at < c->rcount; at += step) {
+        receive_before(s, &h, at + step);
+        extend_chain(s, &h, at);
+        chempi_coll_fence(s);
+    }
+}
+
+/* Elements of a chain's segments, or 0: it would take too long to fill. */
+static MPI_Count chain_step(const struct chempi_coll_sched *s,
+                            const struct chempi_coll_call *c)
+{
+    MPI_Count len = c->rcount * c->rtype->size;
+    MPI_Count step;
+
+    if (s->size <= 2 || len < CHAIN_MIN_BYTES ||
+        (s->size - 2) * (MPI_Count)SEGMENT_BYTES > 4 * len)
+        return 0;
+    step = SEGMENT_BYTES / c->rtype->size;
+    return step > 0 ? step : 1;
+}
+
+void chempi_coll_build_scan(struct chempi_coll_sched *s,
+                            const struct chempi_coll_call *c)
+{
+    MPI_Count step = chain_step(s, c);
+
+    s->op = c->op;
+    if (step)
+        build_chain(s, c, step);
+    else
+        build_doubling(s, c);
 }

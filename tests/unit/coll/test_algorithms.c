@@ -565,6 +565,21 @@ Test(algorithms, scan_and_exscan_combine_the_ranks_before)
     check_ops(test_reduction, CHEMPI_COLL_EXSCAN, counts, 3);
 }
 
+Test(algorithms, long_scans_go_along_the_ranks_in_segments)
+{
+    const int ranks[] = {3, 8, MAX_RANKS};
+
+    for (int k = 0; k < 24; k++) {
+        struct test_case t = {
+            .kind = k % 2 ? CHEMPI_COLL_SCAN : CHEMPI_COLL_EXSCAN,
+            .count = 9000,
+            .op = k / 2 % 2 ? chempi_op_lookup(MPI_SUM) : &user_op,
+            .is_in_place = k / 4 % 2};
+
+        check(ranks[k / 8], test_reduction, &t);
+    }
+}
+
 Test(algorithms, reduce_scatter_keeps_every_rank_its_part)
 {
     const int counts[] = {0, 1, 400};
