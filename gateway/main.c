@@ -122,6 +122,8 @@ static int poll_all(struct gateway *g, int timeout_ms)
 
     for (uint32_t i = 0; i < g->device_count; i++)
         n += g->devices[i]->ops->progress(g->devices[i]);
+    if (chempi_hop_is_dirty(&g->hop)) /* before asking who else has come */
+        chempi_hop_flush(&g->hop);
     if (chempi_pollset_collect(g->services.pollset, timeout_ms) > 0)
         n += chempi_pollset_dispatch(g->services.pollset);
     if (chempi_hop_is_dirty(&g->hop)) {
