@@ -25,6 +25,7 @@ from jobs import (  # noqa: E402
 MPI = HERE.parent / "mpi"
 CASES = []
 FLOW_MAX_MIB = 4  # what one pair of ranks may hold in a gateway
+FRAME_MAX = 66 << 10  # bytes of the longest frame
 
 # Networks in a row, each with the nodes that are on it.
 PLANS = {
@@ -91,7 +92,7 @@ def prepare(build):
         subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
                         "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
-    for name in ("relay", "hose", "order"):
+    for name in ("relay", "hose", "fan", "order"):
         subprocess.run([str(chempi_tree.need(build, "mpicc")), "-O2",
                         "-D_GNU_SOURCE", "-o", str(Files.folder / name),
                         str(MPI / f"{name}.c"), str(MPI / "check.c"),
@@ -248,6 +249,25 @@ def a_flood_stays_within_the_window():
         print(f"  {count} x {size} bytes: gateway at most {grown} KiB")
         # Three pairs, and the program itself.
         check(grown < (3 * FLOW_MAX_MIB + 12) * 1024, size, grown)
+
+
+@case
+def all_flows_of_a_rank_stay_within_their_sum():
+    total, receivers = 1 << 20, 8
+    for size, count in ((30000, 40), (4 << 20, 2)):
+        stop = stop_file("fan")
+        job = Job("-x", f"CHEMPI_GATE_TOTAL={total}", "--virtual",
+                  "a0:1,b0:4,b1:4", "--network", str(Files.folder / "meet"),
+                  "-n", str(receivers + 1), program("fan"), str(stop),
+                  str(size), str(count))
+        job.await_lines(1)
+        found = re.search(rb"unconfirmed (\d+)", job.output)
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0)
+        # Without the limit the eight windows hold four times as much.
+        check(found and int(found[1]) <= total + receivers * FRAME_MAX,
+              size, job.output)
 
 
 @case

@@ -27,6 +27,7 @@ int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
     flow->ep = (struct chempi_ep){.dev = &gate->dev, .proc = proc};
     chempi_list_init(&flow->work);
     chempi_list_init(&flow->owing);
+    chempi_list_init(&flow->pressed);
     chempi_list_init(&flow->unacked);
     chempi_list_init(&flow->held);
     chempi_list_init(&flow->bulk);
@@ -51,6 +52,7 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
 {
     if (!flow)
         return;
+    chempi_list_remove(&flow->pressed);
     drop_list(&flow->unacked);
     drop_list(&flow->held);
     chempi_slots_fini(&flow->announced);
@@ -71,11 +73,59 @@ static uint64_t window(const struct chempi_gate_flow *flow)
     return chempi_dev_setting(flow->ep.dev, CHEMPI_GATE_SET_WINDOW);
 }
 
-bool chempi_gate_flow_has_room(const struct chempi_gate_flow *flow, size_t n)
+static uint64_t total(const struct chempi_gate *gate)
 {
-    return flow->unacked_count < CHEMPI_GATE_FRAMES - 1 &&
-           (flow->unacked_bytes == 0 ||
-            flow->unacked_bytes + n + CHEMPI_HOP_FIXED_MAX <= window(flow));
+    return chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_TOTAL);
+}
+
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+
+    if (flow->unacked_count >= CHEMPI_GATE_FRAMES - 1)
+        return false;
+    if (flow->unacked_bytes == 0)
+        return true;
+    n += CHEMPI_HOP_FIXED_MAX;
+    if (flow->unacked_bytes + n > window(flow))
+        return false;
+    if (gate->unacked_bytes + n <= total(gate))
+        return true;
+    if (chempi_list_is_empty(&flow->pressed))
+        chempi_list_append(&gate->pressed, &flow->pressed);
+    return false;
+}
+
+/* Does the sender wait, or soon, for what the receiver owes it? */
+static bool is_in_hurry(const struct chempi_gate_flow *flow)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+
+    return flow->unacked_bytes > window(flow) / 2 ||
+           flow->unacked_count > CHEMPI_GATE_FRAMES / 2 ||
+           gate->unacked_bytes > total(gate) / 2;
+}
+
+/* More, or less (negative), of a flow is on its way. */
+static void count_unacked(struct chempi_gate_flow *flow, int64_t bytes)
+{
+    flow->unacked_bytes += (uint64_t)bytes;
+    chempi_gate_of(flow)->unacked_bytes += (uint64_t)bytes;
+}
+
+/* F8 */
+static void relieve(struct chempi_gate *gate)
+{
+    if (gate->unacked_bytes > total(gate) / 4 * 3)
+        return;
+    while (!chempi_list_is_empty(&gate->pressed)) {
+        struct chempi_gate_flow *flow =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&gate->pressed),
+                                struct chempi_gate_flow, pressed);
+
+        chempi_list_remove(&flow->pressed);
+        chempi_gate_flow_work(flow);
+    }
 }
 
 /* Header and way of a frame; the caller gives it a number. */
@@ -122,7 +172,7 @@ static void launch(struct chempi_gate_flow *flow, struct chempi_hop_buf *buf,
 {
     chempi_list_append(&flow->unacked, &buf->link);
     flow->unacked_count++;
-    flow->unacked_bytes += buf->len;
+    count_unacked(flow, buf->len);
     flow->seq_out++;
     flow->is_asked = false;
     chempi_hop_buf_hold(buf);
@@ -149,10 +199,7 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
         return -EAGAIN;
     address(flow, way, f);
     f->seq = flow->seq_out;
-    f->flags = flow->unacked_bytes > window(flow) / 2 ||
-                       flow->unacked_count > CHEMPI_GATE_FRAMES / 2
-                   ? CHEMPI_HOP_HURRY
-                   : 0;
+    f->flags = is_in_hurry(flow) ? CHEMPI_HOP_HURRY : 0;
     buf = encode(f, n, &payload);
     if (!buf)
         return -ENOMEM;
@@ -220,7 +267,7 @@ static void release_first(struct chempi_gate_flow *flow)
 
     chempi_list_remove(&buf->link);
     flow->unacked_count--;
-    flow->unacked_bytes -= buf->len;
+    count_unacked(flow, -(int64_t)buf->len);
     chempi_hop_buf_drop(buf);
 }
 
@@ -233,6 +280,7 @@ void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
         return; /* an old one */
     while (n--)
         release_first(flow);
+    relieve(chempi_gate_of(flow));
     if (flow->is_starved || !chempi_list_is_empty(&flow->held) ||
         !chempi_list_is_empty(&flow->bulk))
         chempi_gate_flow_work(flow);
@@ -368,6 +416,7 @@ void chempi_gate_flow_end(struct chempi_gate_flow *flow)
     flow->is_gone = true;
     while (flow->unacked_count)
         release_first(flow);
+    relieve(gate);
     drop_list(&flow->held);
     while ((tx = chempi_slots_pop(&flow->announced)) != NULL)
         chempi_list_append(&flow->bulk, &tx->link);
@@ -429,7 +478,7 @@ static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
     chempi_list_insert_between(&buf->link, &old->link, old->link.next);
     chempi_list_remove(&old->link);
     if (is_launched) {
-        flow->unacked_bytes += (uint64_t)buf->len - old->len;
+        count_unacked(flow, (int64_t)buf->len - old->len);
         chempi_hop_buf_hold(buf);
         if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))
             chempi_hop_buf_drop(buf);

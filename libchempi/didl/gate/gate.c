@@ -200,6 +200,12 @@ static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
          "bytes.",
          512u << 10, 128u << 10, 4u << 20, NULL, CHEMPI_SETTING_LOCAL, false,
          false},
+    [CHEMPI_GATE_SET_TOTAL] =
+        {"gate", "total",
+         "How much may be on its way through gateways to all processes "
+         "together, in bytes; one frame to each may be in any case.",
+         16u << 20, 512u << 10, 1u << 30, NULL, CHEMPI_SETTING_LOCAL, false,
+         false},
 };
 
 static uint64_t read_resent(struct chempi_dev *dev)
@@ -209,12 +215,7 @@ static uint64_t read_resent(struct chempi_dev *dev)
 
 static uint64_t read_unacked(struct chempi_dev *dev)
 {
-    const struct chempi_gate *gate = gate_of(dev);
-    uint64_t sum = 0;
-
-    for (uint32_t p = 0; p < gate->rank_count; p++)
-        sum += gate->flows[p] ? gate->flows[p]->unacked_bytes : 0;
-    return sum;
+    return gate_of(dev)->unacked_bytes;
 }
 
 static const struct chempi_gauge gauges[] = {
@@ -257,6 +258,7 @@ int chempi_gate_open(struct chempi_dev *const *devices,
     gate->timer.fd = -1;
     chempi_list_init(&gate->work);
     chempi_list_init(&gate->owing);
+    chempi_list_init(&gate->pressed);
     gate->flows =
         chempi_sys->calloc(gate->rank_count, sizeof(struct chempi_gate_flow *));
     gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,

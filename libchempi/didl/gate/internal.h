@@ -6,7 +6,9 @@
  *   F1  every numbered frame stands in `unacked` from its number until the
  *       receiver has acknowledged it: a lost gateway loses nothing
  *   F2  unacked_bytes <= window + one frame, and less than CHEMPI_GATE_FRAMES
- *       frames are unacknowledged: so much of a flow can lie in gateways
+ *       frames are unacknowledged: so much of a flow can lie in gateways. All
+ *       flows together: gate.unacked_bytes <= total, but for one frame of each
+ *       flow that has nothing else on its way
  *   F3  a frame is taken once: seq_in is the next expected number, `seen` says
  *       which of the following ones have come already
  *   F4  what must not be refused (CLEAR, DROP) waits in `held` for a number,
@@ -18,6 +20,9 @@
  *       is in frames; a receive that was cleared has a slot in `cleared` until
  *       all its bytes have come
  *   F7  upcalls are made from progress only, by the gate or by a real device
+ *   F8  a flow that the sum of all has stopped stands in gate.pressed until
+ *       three quarters of that sum are left: while any stands there, more than
+ *       that is unacknowledged, so acknowledgements come
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
@@ -54,13 +59,14 @@ struct chempi_gate_flow {
     struct chempi_ep ep;
     uint32_t way_count;
     struct chempi_gate_way ways[CHEMPI_GATE_WAYS];
-    struct chempi_list work;  /* in gate.work */
-    struct chempi_list owing; /* in gate.owing */
-    bool is_starved;          /* was told -EAGAIN; room() is owed */
-    bool has_direct;          /* the table has a way without gateways, too */
-    bool is_gone;             /* the process has finished */
-    uint64_t waits;           /* times that large messages had to wait */
-    bool is_asked;            /* drain has asked for acknowledgement */
+    struct chempi_list work;    /* in gate.work */
+    struct chempi_list owing;   /* in gate.owing */
+    struct chempi_list pressed; /* in gate.pressed */
+    bool is_starved;            /* was told -EAGAIN; room() is owed */
+    bool has_direct;            /* the table has a way without gateways, too */
+    bool is_gone;               /* the process has finished */
+    uint64_t waits;             /* times that large messages had to wait */
+    bool is_asked;              /* drain has asked for acknowledgement */
 
     /* sending */
     uint32_t seq_out; /* of the next frame */
@@ -89,6 +95,8 @@ struct chempi_gate {
     uint8_t *gateways; /* [gateways], enum chempi_gate_state */
     struct chempi_list work;
     struct chempi_list owing;
+    struct chempi_list pressed; /* flow.pressed (F8) */
+    uint64_t unacked_bytes;     /* of all flows (F2) */
     bool is_sleepy;    /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns; /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
@@ -105,6 +113,7 @@ enum chempi_gate_state {
 enum chempi_gate_setting {
     CHEMPI_GATE_SET_LINGER,
     CHEMPI_GATE_SET_WINDOW,
+    CHEMPI_GATE_SET_TOTAL,
     CHEMPI_GATE_SET_COUNT
 };
 
@@ -135,8 +144,9 @@ int chempi_gate_flow_control(struct chempi_gate_flow *flow,
                              struct chempi_hop_frame *frame);
 /* Acknowledge; hurry asks for an acknowledgement in return. */
 void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry);
-/* May a frame with n bytes of payload go (F2)? */
-bool chempi_gate_flow_has_room(const struct chempi_gate_flow *flow, size_t n);
+/* May a frame with n bytes of payload go (F2)? Else the flow gets to work when
+ * there is room again. */
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n);
 /* The peer has all before `ack`. */
 void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack);
 /* A frame with this number has come: true if it is new. -EPROTO: it cannot
