@@ -118,29 +118,32 @@ static size_t pairs_of_key(const struct calibration *c, uint32_t first,
 
 /* ---- measuring ---------------------------------------------------------- */
 
-/* The median over the pairs. Its spread: that of a pair, or that among the
- * pairs if it is greater. */
+/* The median over the pairs. Its spread: how far what any pair has seen lies
+ * from it. */
 static struct chempi_fit_figure
 middle(const struct chempi_fit_figure figures[LIKE_MAX * PAIRS_MAX],
        size_t count)
 {
     struct chempi_fit_figure out = {.value = figures[0].value};
     double values[LIKE_MAX * PAIRS_MAX];
-    double spreads[LIKE_MAX * PAIRS_MAX];
-    double among;
     size_t n = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (!figures[i].is_known)
-            continue;
-        values[n] = figures[i].value;
-        spreads[n++] = figures[i].spread;
+        if (figures[i].is_known)
+            values[n++] = figures[i].value;
     }
     if (n == 0)
         return out;
-    out.value = chempi_fit_robust(values, n, &among);
-    out.spread = fmax(chempi_fit_median(spreads, n), among);
+    out.value = chempi_fit_median(values, n);
     out.is_known = true;
+    for (size_t i = 0; i < count && out.value > 0; i++) {
+        const double away = fabs(figures[i].value - out.value);
+
+        if (figures[i].is_known)
+            out.spread =
+                fmax(out.spread,
+                     (away + figures[i].spread * figures[i].value) / out.value);
+    }
     return out;
 }
 

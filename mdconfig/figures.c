@@ -244,21 +244,32 @@ static int edit_protocol(struct putting *p, const struct chempi_yaml_pair *pair,
 
 /* ---- networks ----------------------------------------------------------- */
 
-/* All figures of a network: "NAME: { ... }" with something in between. */
+/* The new figures of a protocol, or those that it had, as nothing known. */
+static struct chempi_figures figures_of(const struct putting *p,
+                                        uint32_t network, size_t protocol)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (p->figures[i].network == network &&
+            p->figures[i].protocol == protocol)
+            return p->figures[i];
+    }
+    return (struct chempi_figures){.network = network, .protocol = protocol};
+}
+
+/* All protocols of a network, since a list of some would take the others away:
+ * "NAME: { ... }" with something in between. */
 static char *put_protocols(struct putting *p, uint32_t network,
                            const char *between)
 {
+    const struct chempi_desc_network *net = &p->desc->networks[network];
     char *list = chempi_arena_text(&p->scratch, "");
 
-    for (size_t i = 0; i < p->count; i++) {
-        const struct chempi_figures *f = &p->figures[i];
+    for (size_t i = 0; i < net->protocol_count; i++) {
+        const struct chempi_figures f = figures_of(p, network, i);
 
-        if (f->network != network)
-            continue;
-        list = chempi_arena_format(
-            &p->scratch, "%s%s%s: { %s }", list, *list ? between : "",
-            p->desc->networks[network].protocols[f->protocol].name,
-            put_list(p, f, NULL, ", "));
+        list = chempi_arena_format(&p->scratch, "%s%s%s: { %s }", list,
+                                   *list ? between : "", net->protocols[i].name,
+                                   put_list(p, &f, NULL, ", "));
     }
     return list;
 }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIGMA_OF_MAD 1.4826 /* standard deviation of normal noise */
-#define OUTLIER_SIGMAS 3.0
-#define LEAST_SIGMA 0.005   /* of the median: a clock is not better */
-#define BW_SPREAD_MAX 0.5   /* beyond it a slope says nothing */
+#define GROUPS 4u           /* of rounds */
+#define BASE_SPREAD_MAX 0.5 /* of the time of the shortest message */
+#define BW_SPREAD_MAX 0.25  /* where the bytes take most of a time */
+#define BW_GUESS_MAX 0.5    /* elsewhere: beyond it a slope says nothing */
 #define LEAST_TIME_US 0.001 /* no latency is less */
 #define BYTES_LITTLE 0.25   /* of the time of the shortest message */
 #define PAIRS_MAX (CHEMPI_FIT_SIZES_MAX * (CHEMPI_FIT_SIZES_MAX - 1) / 2)
@@ -30,42 +30,11 @@ double chempi_fit_median(double *values, size_t count)
     return (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Standard deviation as the median of absolute deviations suggests. */
-static double sigma_of(const double *values, size_t count, double median)
-{
-    double away[CHEMPI_FIT_ROUNDS_MAX];
-
-    for (size_t i = 0; i < count; i++)
-        away[i] = fabs(values[i] - median);
-    return SIGMA_OF_MAD * chempi_fit_median(away, count);
-}
-
-double chempi_fit_robust(double *values, size_t count, double *spread)
-{
-    double median = chempi_fit_median(values, count);
-    double limit = OUTLIER_SIGMAS * fmax(sigma_of(values, count, median),
-                                         LEAST_SIGMA * fabs(median));
-    size_t kept = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        if (fabs(values[i] - median) <= limit)
-            values[kept++] = values[i];
-    }
-    median = chempi_fit_median(values, kept); /* the median itself is kept */
-    *spread = median != 0 ? sigma_of(values, kept, median) / fabs(median) : 0;
-    return median;
-}
-
 /* ---- lines -------------------------------------------------------------- */
 
 struct slope {
     double us_per_byte;
     double weight;
-};
-
-struct line {
-    double base_us;
-    double us_per_byte;
 };
 
 static int order_slopes(const void *a, const void *b)
@@ -124,83 +93,197 @@ static double base_of(const struct chempi_fit_samples *s, const double *us,
     return fmax(chempi_fit_median(left, count), LEAST_TIME_US);
 }
 
-static void fit_rounds(const struct chempi_fit_samples *s,
-                       struct line lines[CHEMPI_FIT_ROUNDS_MAX],
-                       const double *us_per_byte)
-{
-    for (size_t r = 0; r < s->round_count; r++) {
-        double us[CHEMPI_FIT_SIZES_MAX];
+/* ---- groups of rounds ---------------------------------------------------- */
 
-        for (size_t i = 0; i < s->point_count; i++)
-            us[i] = s->points[i].us[r];
-        lines[r].us_per_byte = us_per_byte ? *us_per_byte : slope_of(s, us);
-        lines[r].base_us = base_of(s, us, lines[r].us_per_byte);
+/* The least times that the rounds of a group have. */
+struct group {
+    double us[CHEMPI_FIT_SIZES_MAX];
+    double rate_us;
+};
+
+/* The least undisturbed time of each group, 0 where there is none; returns how
+ * many have one. */
+static size_t least_by_group(const double *us, size_t round_count,
+                             double out[GROUPS])
+{
+    const size_t count = round_count < GROUPS ? round_count : GROUPS;
+    size_t seen = 0;
+
+    for (size_t g = 0; g < GROUPS; g++)
+        out[g] = 0;
+    for (size_t g = 0; g < count; g++) {
+        const size_t end = (g + 1) * round_count / count;
+
+        for (size_t r = g * round_count / count; r < end; r++) {
+            if (us[r] > 0 && (out[g] <= 0 || us[r] < out[g]))
+                out[g] = us[r];
+        }
+        seen += out[g] > 0;
     }
+    return seen;
 }
 
-/* Spread of one member of the lines about a value. */
-static double spread_of(const struct line *lines, size_t count, bool base,
-                        double value)
+static bool is_seen_twice(const double *us, size_t round_count)
 {
-    double values[CHEMPI_FIT_ROUNDS_MAX];
+    double ignored[GROUPS];
 
-    for (size_t r = 0; r < count; r++)
-        values[r] = base ? lines[r].base_us : lines[r].us_per_byte;
-    return sigma_of(values, count, value) / fabs(value);
+    return least_by_group(us, round_count, ignored) > (round_count > 1);
+}
+
+/* The second least time of the groups, which takes the place of what a group
+ * has not seen, too. */
+static double join(const double *us, size_t round_count, double out[GROUPS])
+{
+    double sorted[GROUPS];
+    size_t seen = least_by_group(us, round_count, out);
+    size_t n = 0;
+
+    for (size_t g = 0; g < GROUPS; g++) {
+        if (out[g] > 0)
+            sorted[n++] = out[g];
+    }
+    qsort(sorted, n, sizeof(*sorted), order_doubles);
+    for (size_t g = 0; g < GROUPS; g++) {
+        if (out[g] <= 0)
+            out[g] = sorted[seen > 1];
+    }
+    return sorted[seen > 1];
+}
+
+/* All of it was seen twice. */
+static void join_groups(const struct chempi_fit_samples *s,
+                        struct group groups[GROUPS], struct group *all)
+{
+    double us[GROUPS];
+
+    for (size_t i = 0; i < s->point_count; i++) {
+        all->us[i] = join(s->points[i].us, s->round_count, us);
+        for (size_t g = 0; g < GROUPS; g++)
+            groups[g].us[i] = us[g];
+    }
+    all->rate_us = join(s->rate_us, s->round_count, us);
+    for (size_t g = 0; g < GROUPS; g++)
+        groups[g].rate_us = us[g];
+}
+
+/* Leave out sizes that were hardly seen undisturbed. False: it is one that
+ * cannot be spared, the least for the latency, the greatest for a bandwidth,
+ * which is often less over a while than for the first bytes. */
+static bool leave_out_disturbed(const struct chempi_fit_samples *s,
+                                struct chempi_fit_samples *out)
+{
+    *out = *s;
+    out->point_count = 0;
+    for (size_t i = 0; i < s->point_count; i++) {
+        if (is_seen_twice(s->points[i].us, s->round_count))
+            out->points[out->point_count++] = s->points[i];
+    }
+    return is_seen_twice(s->points[0].us, s->round_count) &&
+           is_seen_twice(s->points[s->point_count - 1].us, s->round_count) &&
+           is_seen_twice(s->rate_us, s->round_count);
+}
+
+static void take_all(const struct chempi_fit_samples *s,
+                     struct chempi_fit_samples *out)
+{
+    *out = *s;
+    for (size_t r = 0; r < s->round_count; r++) {
+        for (size_t i = 0; i < s->point_count; i++)
+            out->points[i].us[r] = fabs(s->points[i].us[r]);
+        out->rate_us[r] = fabs(s->rate_us[r]);
+    }
 }
 
 /* ---- figures ------------------------------------------------------------ */
 
-static bool fit_bandwidth(const struct chempi_fit_samples *s,
-                          const double *medians, struct chempi_fit_figure *out)
+struct figures {
+    double base_us; /* latency and cost of a message */
+    double cost_us;
+    double bw;
+};
+
+static struct figures figures_of(const struct chempi_fit_samples *s,
+                                 const struct group *group, double bw)
 {
-    struct line lines[CHEMPI_FIT_ROUNDS_MAX];
-    double slope;
+    struct figures f = {.bw = bw};
+
+    f.base_us = base_of(s, group->us, 1 / bw);
+    f.cost_us = group->rate_us - (double)s->rate_len / bw;
+    /* It is part of the time of one message, beside the latency. */
+    f.cost_us = fmin(fmax(f.cost_us, 0), f.base_us / 2);
+    return f;
+}
+
+/* A slope's bandwidth; without any slope, a very high one. */
+static double bw_of(const struct chempi_fit_samples *s, const double *us)
+{
+    return 1 / fmax(slope_of(s, us), 1e-9);
+}
+
+static void widen(struct chempi_fit_figure *f, double value)
+{
+    if (f->value > 0)
+        f->spread = fmax(f->spread, fabs(value - f->value) / f->value);
+}
+
+/* False: the sizes do not tell a bandwidth. Groups may differ about one that
+ * hardly shows, but not where the bytes take most of the time. */
+static bool fit_bandwidth(const struct chempi_fit_samples *s,
+                          const struct group groups[GROUPS],
+                          const struct group *all, struct chempi_fit *out)
+{
+    double bytes_us;
 
     if (s->point_count < 3)
         return false;
-    slope = slope_of(s, medians);
+    out->bw = (struct chempi_fit_figure){.value = bw_of(s, all->us)};
     /* The bytes of the largest message must show in its time. */
-    if (slope * (double)s->points[s->point_count - 1].len < 0.1 * medians[0])
+    bytes_us = (double)s->points[s->point_count - 1].len / out->bw.value;
+    if (bytes_us < 0.1 * all->us[0])
         return false;
-    fit_rounds(s, lines, NULL);
-    *out = (struct chempi_fit_figure){
-        .value = 1 / slope,
-        .spread = spread_of(lines, s->round_count, false, slope),
-        .is_known = true};
-    return out->spread <= BW_SPREAD_MAX;
+    for (size_t g = 0; g < GROUPS; g++)
+        widen(&out->bw, bw_of(s, groups[g].us));
+    if (bytes_us > all->us[0])
+        out->disagreement = out->bw.spread / BW_SPREAD_MAX;
+    out->bw.is_known = bytes_us > all->us[0] || out->bw.spread <= BW_GUESS_MAX;
+    return out->bw.is_known;
 }
 
 void chempi_fit_figures(const struct chempi_fit_samples *samples,
                         double bw_bytes_per_us, struct chempi_fit *out)
 {
-    struct line lines[CHEMPI_FIT_ROUNDS_MAX];
-    double medians[CHEMPI_FIT_SIZES_MAX];
-    double rates[CHEMPI_FIT_ROUNDS_MAX];
-    double us_per_byte;
-    double base;
-    double spread;
+    struct chempi_fit_figure base = {.value = 0};
+    struct chempi_fit_samples kept;
+    struct group groups[GROUPS];
+    struct group all;
+    struct figures f;
 
     memset(out, 0, sizeof(*out));
-    for (size_t i = 0; i < samples->point_count; i++) {
-        double us[CHEMPI_FIT_ROUNDS_MAX];
-
-        memcpy(us, samples->points[i].us, sizeof(us));
-        medians[i] = chempi_fit_robust(us, samples->round_count, &spread);
+    if (!leave_out_disturbed(samples, &kept)) {
+        out->is_disturbed = true;
+        take_all(samples, &kept);
     }
-    if (!fit_bandwidth(samples, medians, &out->bw))
+    join_groups(&kept, groups, &all);
+    if (!fit_bandwidth(&kept, groups, &all, out)) {
         out->bw = (struct chempi_fit_figure){.value = bw_bytes_per_us};
-    us_per_byte = 1 / out->bw.value;
-    base = base_of(samples, medians, us_per_byte);
-    fit_rounds(samples, lines, &us_per_byte);
-    out->latency.spread = spread_of(lines, samples->round_count, true, base);
-    out->latency.is_known = true;
-    memcpy(rates, samples->rate_us, sizeof(rates));
-    out->cost.value =
-        chempi_fit_robust(rates, samples->round_count, &out->cost.spread) -
-        (double)samples->rate_len * us_per_byte;
-    /* It is part of the time of one message, beside the latency. */
-    out->cost.value = fmin(fmax(out->cost.value, 0), base / 2);
-    out->cost.is_known = true;
-    out->latency.value = base - out->cost.value;
+        /* Those that were left out might have told. */
+        out->is_disturbed |= kept.point_count < samples->point_count;
+    }
+    f = figures_of(&kept, &all, out->bw.value);
+    base.value = f.base_us;
+    out->cost = (struct chempi_fit_figure){f.cost_us, 0, true};
+    out->latency = (struct chempi_fit_figure){f.base_us - f.cost_us, 0, true};
+    for (size_t g = 0; g < GROUPS; g++) {
+        struct figures one = figures_of(&kept, &groups[g], out->bw.value);
+
+        widen(&base, one.base_us);
+        widen(&out->cost, one.cost_us);
+        widen(&out->latency, one.base_us - one.cost_us);
+    }
+    out->disagreement = fmax(out->disagreement, base.spread / BASE_SPREAD_MAX);
+}
+
+bool chempi_fit_is_steady(const struct chempi_fit *fit)
+{
+    return !fit->is_disturbed && fit->disagreement <= 1;
 }

@@ -4,14 +4,18 @@
  * the figures of a protocol.
  *
  * A probe goes through all sizes again and again, in rounds, so that a
- * disturbance hits all sizes and not one. Of each size the outliers among the
- * rounds are dropped (beyond three deviations of the median, the deviation
- * taken from the median of absolute deviations), and the median of the rest
- * stands for it. A line through these points is Theil and Sen's: the median
- * of the slopes of all pairs of points, weighted by the difference in size,
- * which a few wrong points do not move. Its height comes from the sizes where
- * the bytes matter least. The spread of a figure is how far the same figure,
- * computed from single rounds, lies from the median of all rounds.
+ * disturbance hits all sizes and not one. What disturbs a message only ever
+ * adds to its time. So the rounds are cut into groups, early ones, later ones;
+ * of each group and size the least undisturbed time counts, and of the groups
+ * the second least: a time that was seen twice, at different times of the
+ * measurement. A size without any is left out. A line through these points is
+ * Theil and Sen's: the median of the slopes of all pairs of points, weighted by
+ * the difference in size, which a few wrong points do not move. Its height
+ * comes from the sizes where the bytes matter least.
+ *
+ * The spread of a figure is how far the same figure, computed from each single
+ * group, lies from it, at most. Where the groups tell stories too different,
+ * nothing was undisturbed for long enough, and the figures are not steady.
  */
 #ifndef CHEMPI_MDCONFIG_FIT_H
 #define CHEMPI_MDCONFIG_FIT_H
@@ -23,6 +27,8 @@
 #define CHEMPI_FIT_SIZES_MAX 32u
 #define CHEMPI_FIT_ROUNDS_MAX 64u
 
+/* Times are negative where other processes are known to have disturbed all
+ * messages of a round. */
 struct chempi_fit_point {
     uint64_t len; /* bytes of a message */
     double us[CHEMPI_FIT_ROUNDS_MAX];
@@ -47,21 +53,23 @@ struct chempi_fit {
     struct chempi_fit_figure latency; /* us */
     struct chempi_fit_figure bw;      /* bytes/us */
     struct chempi_fit_figure cost;    /* us */
+    double disagreement; /* of the groups, as a share of what is bearable */
+    bool is_disturbed;   /* hardly anything was seen undisturbed */
 };
 
 /* Median of values, which are reordered. */
 double chempi_fit_median(double *values, size_t count);
 
-/* Median after outliers are dropped; *spread is the standard deviation that
- * the rest suggests, as a fraction of the median. Values are reordered. */
-double chempi_fit_robust(double *values, size_t count, double *spread);
-
 /*
  * The figures. Where the sizes do not tell a bandwidth, since they are too
- * few, too close together or too uncertain, `bw_bytes_per_us` is taken to
- * be it. At least one point and one round; latency is always known.
+ * few, too close together or make too little of a message's time,
+ * `bw_bytes_per_us` is taken to be it. At least one point and one round;
+ * latency is always known.
  */
 void chempi_fit_figures(const struct chempi_fit_samples *samples,
                         double bw_bytes_per_us, struct chempi_fit *out);
+
+/* Was enough seen undisturbed, and do the groups of rounds agree? */
+bool chempi_fit_is_steady(const struct chempi_fit *fit);
 
 #endif

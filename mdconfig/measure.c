@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define SHARE_MIN 0.3    /* commands between the messages go as they like */
 #define FAST_US 1e-3     /* no other way may seem faster ... */
 #define SLOW_US 1e8      /* ... than the one that is wanted */
+#define ATTEMPTS 3u      /* each takes twice as long as the one before */
 
 /* ---- reading ------------------------------------------------------------ */
 
@@ -46,7 +48,7 @@ static int read_times(const char *text, double us[CHEMPI_FIT_ROUNDS_MAX],
         if (n == CHEMPI_FIT_ROUNDS_MAX)
             return -EBADMSG;
         us[n] = strtod(text, &end);
-        if (end == text || !(us[n] > 0) || us[n] > TIME_MAX_US)
+        if (end == text || !(fabs(us[n]) > 0) || fabs(us[n]) > TIME_MAX_US)
             return -EBADMSG;
         n++;
         for (text = end; *text == ' '; text++)
@@ -97,7 +99,7 @@ int chempi_measure_read(const char *text, struct chempi_fit_samples *out,
             return bad_answer(err, line);
         line = next + 1;
     }
-    if (!*line || s.point_count == 0 || s.rate_us[0] <= 0)
+    if (!*line || s.point_count == 0 || s.rate_us[0] == 0)
         return bad_answer(err, *line ? line : "too little");
     *out = s;
     return 0;
@@ -236,7 +238,7 @@ static const char *last_words(char *text)
 
 static int run_probe(const struct chempi_measure *m,
                      const struct chempi_desc_protocol *protocol,
-                     const uint32_t nodes[2], const char *dir,
+                     const uint32_t nodes[2], double for_s, const char *dir,
                      struct chempi_job *job, struct chempi_err *err)
 {
     const bool is_one = nodes[0] == nodes[1];
@@ -256,7 +258,7 @@ static int run_probe(const struct chempi_measure *m,
     (void)snprintf(most, sizeof(most), "%" PRIu64,
                    protocol->max_len < INT64_MAX ? protocol->max_len
                                                  : (uint64_t)INT64_MAX);
-    (void)snprintf(seconds, sizeof(seconds), "%.3f", m->seconds);
+    (void)snprintf(seconds, sizeof(seconds), "%.3f", for_s);
     (void)snprintf(names, sizeof(names), "%s%s%s",
                    m->desc->nodes[nodes[0]].name, is_one ? "" : ",",
                    is_one ? "" : m->desc->nodes[nodes[1]].name);
@@ -315,14 +317,46 @@ static int judge(const struct chempi_job *job,
     return rc;
 }
 
+/* Run the probe, and again for longer while its figures are not steady. */
+static int run_until_steady(const struct chempi_measure *m, uint32_t network,
+                            size_t protocol, const uint32_t nodes[2],
+                            const char *dir, struct chempi_fit *out,
+                            struct chempi_err *err)
+{
+    const struct chempi_desc_network *net = &m->desc->networks[network];
+    const struct chempi_desc_protocol *p = &net->protocols[protocol];
+    double for_s = m->seconds;
+    struct chempi_job job;
+    int rc;
+
+    for (unsigned i = 0; i < ATTEMPTS; i++, for_s *= 2) {
+        rc = run_probe(m, p, nodes, for_s, dir, &job, err);
+        if (rc)
+            return rc;
+        rc = judge(&job, net, p, out, err);
+        chempi_job_fini(&job);
+        if (rc || chempi_fit_is_steady(out))
+            return rc;
+    }
+    if (out->is_disturbed)
+        return chempi_err_set(err, -EBUSY,
+                              "the machine is too busy: in %.3g s other "
+                              "processes disturbed nearly all messages; give "
+                              "more --seconds, or measure when less runs",
+                              for_s / 2);
+    return chempi_err_set(
+        err, -EBUSY,
+        "the machine is too busy: in %.3g s the latency varied by %.0f %%, the "
+        "bandwidth by %.0f %%; give more --seconds, or measure when less runs",
+        for_s / 2, out->latency.spread * 100, out->bw.spread * 100);
+}
+
 int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,
                         size_t protocol, uint32_t from, uint32_t to,
                         struct chempi_fit *out, struct chempi_err *err)
 {
-    const struct chempi_desc_network *net = &measure->desc->networks[network];
     const uint32_t nodes[2] = {from, to};
     char dir[PATH_LEN_MAX];
-    struct chempi_job job;
     int rc;
 
     (void)snprintf(dir, sizeof(dir), "%.3900s/chempi-calibrate-XXXXXX",
@@ -336,13 +370,8 @@ int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,
     }
     rc = make_tables(measure, network, protocol, nodes, dir, err);
     if (!rc)
-        rc = run_probe(measure, &net->protocols[protocol], nodes, dir, &job,
-                       err);
+        rc = run_until_steady(measure, network, protocol, nodes, dir, out, err);
     remove_tables(measure, nodes, dir);
-    if (rc)
-        return rc;
-    rc = judge(&job, net, &net->protocols[protocol], out, err);
-    chempi_job_fini(&job);
     return rc;
 }
 

@@ -14,14 +14,16 @@
 struct chempi_measure {
     const struct chempi_desc *desc;
     const char *scratch; /* a directory that all nodes see */
-    double seconds;      /* of measuring, per protocol and pair */
+    double seconds;      /* of measuring, per protocol and pair; up to seven
+                          * times that where the figures are not steady */
     bool is_virtual;     /* nodes are virtual ones of this host, no daemons */
 };
 
 /*
  * Between two nodes, which are the same for a network inside nodes. Errors:
  * -errno with words; -EINTR when the user wants it to end; -ENOTSUP when the
- * messages took another way than the one that was asked for.
+ * messages took another way than the one that was asked for; -EBUSY when the
+ * figures did not become steady.
  */
 int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,
                         size_t protocol, uint32_t from, uint32_t to,

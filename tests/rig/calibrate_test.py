@@ -22,9 +22,11 @@ import netlab  # noqa: E402
 from rig_test import check  # noqa: E402
 
 SLACK = 0.35  # of a bandwidth
+LIMIT_S = 500  # a busy machine makes it measure three times, for longer
 RATES = {"left": "400mbit", "right": "80mbit"}
 # MB/s of what a link carries, less what Ethernet, IP and TCP need of it.
 WANTED = {"left": 50 * 0.94, "right": 10 * 0.94}
+UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}  # in us
 DESCRIPTION = """\
 # Three nodes in a row.
 nodes: { a: , g: { gateway: true } , b: }   # g forwards
@@ -46,10 +48,10 @@ def figures(text, network):
     """[(protocol, MB/s, us)] that `mdconfig show` says of a network."""
     part = re.search(rf"^network {network}: .*\n((?:    .*\n)+)", text, re.M)
     check(part, text)
-    return [(row[1], float(row[3]) * (1000 if row[4] == "GB/s" else 1),
-             float(row[2]))
-            for row in re.finditer(r"^    (\S+) +([\d.]+) us +([\d.]+) (..)/s",
-                                   part[1], re.M)]
+    return [(row[1], float(row[4]) * (1000 if row[5] == "GB" else 1),
+             float(row[2]) * UNITS[row[3]])
+            for row in re.finditer(r"^    (\S+) +([\d.]+) (\w+) +([\d.]+) "
+                                   r"(..)/s", part[1], re.M)]
 
 
 def shown(lab, path):
@@ -58,25 +60,36 @@ def shown(lab, path):
     return done.output
 
 
+def refused(text):
+    """{(network, protocol)} that calibrate found no steady figures of."""
+    for line in text.splitlines():
+        check("not measured" not in line or "machine is too busy" in line,
+              line)
+    return set(re.findall(r"^(\S+) (\S+): not measured: the machine is too "
+                          r"busy", text, re.M))
+
+
 def bandwidths_are_those_of_the_links(lab, path):
-    for seconds in ("1", "5"):
-        done = lab.run(lab.tool("mdconfig"), "calibrate", "--seconds", seconds,
-                       path, limit_s=200)
-        check(done.ok, done)
-        print(done.output, end="")
-        if "not seen" not in re.sub("smp .*", "", done.output):
-            break
-    else:
-        raise netlab.Skipped("the machine is too busy to measure anything")
+    """Whatever else runs here, a figure is right or is not written. True if
+    none was."""
+    done = lab.run(lab.tool("mdconfig"), "calibrate", "--seconds", "1", path,
+                   limit_s=LIMIT_S)
+    print(done.output, end="")
+    left_out = refused(done.output)
+    check(done.ok if not left_out else done.status == 1, done)
     text = shown(lab, path)
-    check("default" not in text, text)
+    check(left_out or "default" not in text, text)
     for network, wanted in WANTED.items():
         rows = figures(text, network)
         check([row[0] for row in rows] == ["eager", "rendezvous"], rows)
         for protocol, found, latency in rows:
+            if (network, protocol) in left_out:
+                continue
             check(abs(found - wanted) < SLACK * wanted, network, protocol,
                   found, "MB/s, not", wanted)
             check(0.1 < latency < 20000, network, protocol, latency, "us")
+    return left_out >= {(network, protocol) for network in WANTED
+                        for protocol in ("eager", "rendezvous")}
 
 
 def what_a_person_wrote_stays(_lab, path):
@@ -88,7 +101,8 @@ def what_a_person_wrote_stays(_lab, path):
     check("} # a guess" in found, found)
     check(re.search(r"bandwidth: [\d.]+ Gbit/s, cost: ", found) or
           re.search(r"bandwidth: [\d.]+ Gbit/s", found), found)
-    check(found.index("smp:") < found.index("left:") < found.index("right:"),
+    check(found.index("left:") < found.index("right:"), found)
+    check("smp:" not in found or found.index("smp:") < found.index("left:"),
           found)
     check(sorted(entry.name for entry in path.parent.iterdir()) ==
           ["net.yaml"], list(path.parent.iterdir()))
@@ -113,11 +127,12 @@ def an_interrupted_calibration_changes_nothing(lab, path):
     path.write_text("nodes: [ a, b ]\nnetworks: { lan: { type: ethernet, "
                     "attach: all } }\n", encoding="utf-8")
     before = path.read_text(encoding="utf-8")
-    process = subprocess.Popen(
-        [str(lab.tool("mdconfig")), "calibrate", "--virtual", "--seconds",
-         "1000", str(path)], stderr=subprocess.PIPE, text=True)
+    command = lab.at("a", lab.tool("mdconfig"), "calibrate", "--virtual",
+                     "--network", "lan", "--seconds", "1000", path)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while not list(path.parent.glob("chempi-calibrate-*/b.chempi")):
-        check(process.poll() is None, process.returncode)
+        if process.poll() is not None:
+            check(False, process.returncode, process.stderr.read())
         select.select([], [], [], 0.02)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -136,13 +151,17 @@ def main():
             folder.mkdir()
             path = folder / "net.yaml"
             path.write_text(DESCRIPTION, encoding="utf-8")
+            is_busy = False
             for case in (bandwidths_are_those_of_the_links,
                          what_a_person_wrote_stays,
                          nodes_without_daemons_are_named,
                          an_interrupted_calibration_changes_nothing):
-                case(lab, path)
+                is_busy |= bool(case(lab, path))
                 print("ok     ", case.__name__.replace("_", " "), flush=True)
             shutil.rmtree(folder)
+            if is_busy:
+                raise netlab.Skipped("the machine is too busy to measure "
+                                     "anything; the other cases held")
     return netlab.inside(body)
 
 

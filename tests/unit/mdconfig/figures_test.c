@@ -205,6 +205,27 @@ Test(figures, of_networks_without_protocols_get_them_all)
     "      eager: { " ALL " }\n      pipeline: { " ALL " }\n"                  \
     "      single-copy: { " ALL " }\n"
 
+Test(figures, of_some_protocols_do_not_take_the_others_away)
+{
+    static const char text[] = "nodes: [ a, b ]\nnetworks:\n"
+                               "  lan: { type: ethernet, attach: all }\n";
+    struct chempi_err err = {.code = 0};
+    struct chempi_figures one = {.protocol = 1, .fit = fit};
+    struct chempi_desc desc;
+    char *out;
+    size_t len;
+
+    cr_assert_eq(chempi_desc_parse("t", text, strlen(text), &desc, &err), 0);
+    one.network = chempi_names_find(&desc.network_names, "lan");
+    cr_assert_eq(chempi_figures_put(&desc, text, strlen(text), &one, 1, &out,
+                                    &len, &err),
+                 0, "%s", err.text);
+    cr_expect(strstr(out, "eager: { latency: "), "%s", out);
+    cr_expect(strstr(out, "rendezvous: { " ALL " }"), "%s", out);
+    free(out);
+    chempi_desc_fini(&desc);
+}
+
 Test(figures, of_a_network_that_is_implied_make_it_a_network)
 {
     expect_put("nodes: [ a ]\n", true,

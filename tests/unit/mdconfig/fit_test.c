@@ -10,7 +10,7 @@
 #include "mdconfig/fit.h"
 #include "mdconfig/measure.h"
 
-#define ROUNDS 9
+#define ROUNDS 16
 
 static const uint64_t sizes[] = {0,     64,    256,    1024,    4096,
                                  16384, 65536, 262144, 1048576, 4194304};
@@ -79,6 +79,7 @@ Test(fit, is_not_moved_by_a_tenth_of_wrong_times)
         expect_near(f.cost.value, 2, 0.05);
         cr_expect(f.latency.spread > 0 && f.latency.spread < 0.5, "%g",
                   f.latency.spread);
+        cr_expect(chempi_fit_is_steady(&f));
     }
 }
 
@@ -115,14 +116,85 @@ Test(fit, divides_the_time_of_a_message_into_latency_and_cost)
     expect_near(f.latency.value, 9, 1e-6);
 }
 
-Test(robust, drops_what_lies_far_away)
+/* Rounds [first, last) of all sizes take longer by a factor. */
+static void disturb(struct chempi_fit_samples *s, size_t first, size_t last,
+                    double factor)
 {
-    double values[] = {10, 11, 9, 10, 500, 10.5, 9.5, 0.1, 10};
-    double spread;
+    for (size_t r = first; r < last; r++) {
+        for (size_t i = 0; i < s->point_count; i++)
+            s->points[i].us[r] *= factor;
+        s->rate_us[r] *= factor;
+    }
+}
 
-    expect_near(chempi_fit_robust(values, CHEMPI_ARRAY_LEN(values), &spread),
-                10, 1e-9);
-    cr_expect(spread > 0.01 && spread < 0.1, "%g", spread);
+Test(fit, takes_what_was_seen_twice_and_states_what_else_was)
+{
+    struct chempi_fit_samples s;
+    struct chempi_fit f;
+
+    make(&s, 30, 100, 2, 0);
+    disturb(&s, 0, ROUNDS / 4, 1.2); /* all of the first group */
+    chempi_fit_figures(&s, 1, &f);
+    expect_near(f.latency.value, 28, 1e-6);
+    expect_near(f.bw.value, 100, 1e-6);
+    cr_expect(f.latency.spread > 0.19, "%g", f.latency.spread);
+    cr_expect(f.bw.spread > 0.16, "%g", f.bw.spread);
+    cr_expect(chempi_fit_is_steady(&f));
+    make(&s, 30, 100, 2, 0);
+    s.points[0].us[3] = 1; /* never seen again */
+    chempi_fit_figures(&s, 1, &f);
+    expect_near(f.latency.value, 28, 1e-6);
+}
+
+Test(fit, is_not_steady_where_times_of_the_measurement_differ)
+{
+    struct chempi_fit_samples s;
+    struct chempi_fit f;
+
+    make(&s, 30, 100, 2, 0);
+    disturb(&s, ROUNDS / 2, ROUNDS, 3);
+    chempi_fit_figures(&s, 1, &f);
+    cr_expect_not(chempi_fit_is_steady(&f));
+    cr_expect(f.latency.spread > 1.9, "%g", f.latency.spread);
+    make(&s, 30, 100, 2, 0);
+    s.point_count = 2; /* no bandwidth, latency alone */
+    disturb(&s, 0, ROUNDS / 4, 2);
+    chempi_fit_figures(&s, 100, &f);
+    cr_expect_not(chempi_fit_is_steady(&f));
+    make(&s, 30, 100, 2, 0);
+    for (size_t r = ROUNDS / 2; r < ROUNDS; r++)
+        s.points[s.point_count - 1].us[r] *= 2; /* the largest size alone */
+    chempi_fit_figures(&s, 100, &f);
+    cr_expect_not(chempi_fit_is_steady(&f));
+}
+
+Test(fit, leaves_out_what_is_known_to_be_disturbed)
+{
+    struct chempi_fit_samples s;
+    struct chempi_fit f;
+
+    make(&s, 30, 100, 2, 0);
+    for (size_t r = ROUNDS / 2; r < ROUNDS; r++)
+        s.points[4].us[r] *= -10;
+    chempi_fit_figures(&s, 1, &f);
+    cr_expect(chempi_fit_is_steady(&f));
+    expect_near(f.latency.value, 28, 1e-6);
+    expect_near(f.bw.value, 100, 1e-6);
+    for (size_t r = 0; r < ROUNDS; r++)
+        s.points[4].us[r] = -1; /* this size is not needed */
+    chempi_fit_figures(&s, 1, &f);
+    cr_expect(chempi_fit_is_steady(&f));
+    expect_near(f.bw.value, 100, 1e-6);
+    for (size_t r = 0; r < ROUNDS; r++)
+        s.points[s.point_count - 1].us[r] = -1; /* this one is */
+    chempi_fit_figures(&s, 1, &f);
+    cr_expect_not(chempi_fit_is_steady(&f));
+    make(&s, 30, 100, 2, 0);
+    for (size_t r = 0; r < ROUNDS; r++)
+        s.rate_us[r] = -2;
+    chempi_fit_figures(&s, 1, &f);
+    cr_expect_not(chempi_fit_is_steady(&f));
+    cr_expect(f.is_disturbed);
 }
 
 /* ---- what the probe says ------------------------------------------------ */
@@ -156,7 +228,8 @@ Test(probe, is_not_trusted)
         "echo 0 1 2\nrate 0 1\nend\n",
         "echo 8 1\necho 8 1\nrate 0 1\nend\n",
         "echo 8 1\necho 4 1\nrate 0 1\nend\n",
-        "echo 0 -1\nrate 0 1\nend\n",
+        "echo 0 0\nrate 0 1\nend\n",
+        "echo 0 -1e99\nrate 0 1\nend\n",
         "echo 0 nan\nrate 0 1\nend\n",
         "echo 0 inf\nrate 0 1\nend\n",
         "echo -1 1\nrate 0 1\nend\n",
