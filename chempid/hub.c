@@ -20,7 +20,7 @@ int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
         chempi_hub_fini(hub);
         return -ENOMEM;
     }
-    hub->node_count = node_count;
+    hub->node_count = hub->spare = node_count;
     hub->child_max = child_max;
     return 0;
 }
@@ -49,6 +49,11 @@ uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
 void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes)
 {
     hub->expected = nodes;
+}
+
+void chempi_hub_spare(struct chempi_hub *hub, uint32_t first)
+{
+    hub->spare = first;
 }
 
 bool chempi_hub_is_over(const struct chempi_hub *hub)
@@ -104,15 +109,23 @@ static void settle_counts(struct chempi_hub *hub)
     }
 }
 
+static bool is_spare(const struct chempi_hub *hub, uint32_t child)
+{
+    return hub->children[child].first_node >= hub->spare;
+}
+
 /* H4 */
 static void settle_fence(struct chempi_hub *hub)
 {
     uint64_t low = UINT64_MAX;
 
-    for (uint32_t i = 0; i < hub->child_count; i++)
-        if (hub->children[i].fence < low)
-            low = hub->children[i].fence;
-    while (hub->child_count && hub->fence < low)
+    for (uint32_t i = 0; i < hub->child_count; i++) {
+        const struct chempi_hub_child *c = &hub->children[i];
+
+        if (c->fence < low && !(is_spare(hub, i) && c->gone == c->nodes))
+            low = c->fence;
+    }
+    while (low < UINT64_MAX && hub->fence < low)
         send_fence(hub, ++hub->fence);
 }
 
@@ -135,6 +148,7 @@ static int take_count(struct chempi_hub *hub, uint32_t child,
         return bad(err, "count of nodes");
     *sum += n;
     settle_counts(hub);
+    settle_fence(hub);
     return 0;
 }
 
@@ -253,23 +267,33 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     }
 }
 
+static void say_lost(struct chempi_hub *hub, uint32_t node, const char *text)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_str(&w, text);
+    hub->ops->up(hub->arg, CHEMPI_MSG_NODE_LOST, w.data, w.len);
+}
+
 void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text)
 {
     struct chempi_hub_child *c = &hub->children[child];
-    uint8_t data[CHEMPI_TEXT_MAX + 16];
-    struct chempi_writer w;
 
     if (c->is_lost)
         return;
     c->is_lost = true;
-    if (c->gone < c->nodes) {
-        chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
-        chempi_wire_put_u32(&w, c->first_node);
-        chempi_wire_put_str(&w, text);
-        hub->ops->up(hub->arg, CHEMPI_MSG_NODE_LOST, w.data, w.len);
-    }
+    if (c->gone < c->nodes && !is_spare(hub, child))
+        say_lost(hub, c->first_node, text);
+    for (uint32_t i = hub->spare;
+         c->gone < c->nodes && is_spare(hub, child) && i < hub->node_count; i++)
+        if (hub->next[i] == child + 1)
+            say_lost(hub, i, text);
     c->started = c->done = c->gone = c->nodes; /* H3 */
     settle_counts(hub);
+    settle_fence(hub);
 }
 
 void chempi_hub_leave(struct chempi_hub *hub, uint32_t child)

@@ -7,8 +7,13 @@
  *
  *   H1  a node belongs to one child or to none; what is not below is above
  *   H2  counts of STARTED, DONE and GONE go up once, when they are complete
- *   H3  a lost child counts as done and gone, after one NODE_LOST
- *   H4  fence n goes up when every child has entered it
+ *   H3  a lost child counts as done and gone, after one NODE_LOST, or, where
+ *       it has spare nodes only, one for each of them
+ *   H4  fence n goes up when every child has entered it, without those whose
+ *       nodes are all spare and gone
+ *
+ * Spare nodes have no ranks, and the job may go on without them. They are the
+ * last ones by number; so a daemon on one has none but spare nodes behind it.
  *
  * Does no input or output itself; never blocks.
  */
@@ -48,6 +53,7 @@ struct chempi_hub {
     uint32_t child_count;
     uint32_t child_max;
     uint32_t expected; /* nodes that children will have together */
+    uint32_t spare;    /* the first spare node; node_count: none */
     uint64_t fence;    /* the last one sent up */
     bool has_started, has_done, has_gone; /* sent up (H2) */
 };
@@ -61,6 +67,9 @@ void chempi_hub_fini(struct chempi_hub *hub);
 /* So many nodes will be below: no count is complete before they are, also if
  * the first children are lost at once. */
 void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes);
+
+/* The nodes from this one on are spare. */
+void chempi_hub_spare(struct chempi_hub *hub, uint32_t first);
 
 /* Put nodes below a new child; returns its number. */
 uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,

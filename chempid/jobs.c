@@ -310,6 +310,7 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
         return rc;
     }
     chempi_hub_expect(&j->hub, j->node_count);
+    chempi_hub_spare(&j->hub, chempi_spec_first_spare(&j->spec));
     j->up = from;
     chempi_list_append(&d->jobs, &j->entry);
     chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,

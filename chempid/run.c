@@ -152,33 +152,16 @@ static void take_output(struct run *r, struct chempi_reader *in)
         chempi_console_show(&r->console, node, rank, number, data, len);
 }
 
-static void take_lost(struct run *r, struct chempi_reader *in)
-{
-    uint32_t rank = 0;
-    const uint32_t node = chempi_wire_get_u32(in);
-    const char *text = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
-
-    while (rank < r->spec->size && r->spec->node_of_rank[rank] != node)
-        rank++;
-    chempi_verdict_node(&r->verdict, text);
-    if (r->verdict.rank == CHEMPI_NODE_ANY && rank < r->spec->size)
-        r->verdict.rank = rank; /* some rank of it: its peers want one */
-    kill_job(r);
-}
-
 /* A gateway is gone or drained. The ranks decide: one that has no other way
  * ends the job. */
-static void take_gateway(struct run *r, struct chempi_reader *in)
+static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
+                      const char *why)
 {
-    const uint32_t node = chempi_wire_get_u32(in);
-    const uint32_t proc = chempi_wire_get_u32(in);
-    const uint8_t how = chempi_wire_get_u8(in);
-    const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
     uint8_t data[CHEMPI_TEXT_MAX + 16];
     char text[CHEMPI_TEXT_MAX];
     struct chempi_writer w;
 
-    if (!chempi_wire_is_done(in) || r->has_killed || r->hub.has_done)
+    if (r->has_killed || r->hub.has_done)
         return;
     (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.800s",
                    r->spec->node_names[node],
@@ -194,6 +177,37 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
     chempi_wire_put_u8(&w, how);
     chempi_wire_put_str(&w, why);
     down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
+}
+
+static void take_gateway(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t proc = chempi_wire_get_u32(in);
+    const uint8_t how = chempi_wire_get_u8(in);
+    const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+
+    if (chempi_wire_is_done(in))
+        tell_fall(r, node, proc, how, why);
+}
+
+/* A node without ranks is lost as a gateway only. */
+static void take_lost(struct run *r, struct chempi_reader *in)
+{
+    uint32_t rank = 0;
+    const uint32_t node = chempi_wire_get_u32(in);
+    const char *text = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+
+    if (node >= r->hub.spare) {
+        tell_fall(r, node, chempi_spec_gateway(r->spec, node), CHEMPI_FALL_LOST,
+                  text);
+        return;
+    }
+    while (rank < r->spec->size && r->spec->node_of_rank[rank] != node)
+        rank++;
+    chempi_verdict_node(&r->verdict, text);
+    if (r->verdict.rank == CHEMPI_NODE_ANY && rank < r->spec->size)
+        r->verdict.rank = rank; /* some rank of it: its peers want one */
+    kill_job(r);
 }
 
 static void take_eaten(struct run *r, struct chempi_reader *in)
@@ -508,6 +522,7 @@ static int set_up(struct run *r, struct chempi_err *err)
                             count_targets(spec), r->opt->has_label,
                             &console_ops, r))
         return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
+    chempi_hub_spare(&r->hub, chempi_spec_first_spare(spec));
     start_timers(r);
     return watch_signals(r, err);
 }

@@ -69,6 +69,20 @@ uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node)
     return CHEMPI_NODE_ANY;
 }
 
+uint32_t chempi_spec_first_spare(const struct chempi_spec *spec)
+{
+    uint32_t first = spec->node_count;
+    uint32_t with_ranks = 0;
+
+    for (uint32_t i = 0; i < spec->size; i++)
+        if (spec->node_of_rank[i] >= with_ranks)
+            with_ranks = spec->node_of_rank[i] + 1;
+    while (first > with_ranks &&
+           chempi_spec_gateway(spec, first - 1) != CHEMPI_NODE_ANY)
+        first--;
+    return first;
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 static uint32_t count_strings(char *const *list)

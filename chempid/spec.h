@@ -72,6 +72,8 @@ const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
 uint32_t chempi_spec_procs(const struct chempi_spec *spec);
 /* The gateway on a node, or CHEMPI_NODE_ANY. */
 uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node);
+/* The nodes from this one on have a gateway and no rank; node_count: none. */
+uint32_t chempi_spec_first_spare(const struct chempi_spec *spec);
 /* Ranks on a node. */
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 

@@ -281,6 +281,67 @@ def a_killed_job_leaves_no_gateway():
         check(job.status != 0, job.status)
 
 
+def parent(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return int(file.read().rsplit(")", 1)[1].split()[1])
+
+
+@case
+def a_lost_supervisor_without_ranks_is_a_lost_gateway():
+    stop = stop_file("supervisor")
+    job = Job(*virtual("two", "a0,b0", 4), program("relay"), str(stop))
+    job.await_lines(2)
+    os.kill(parent(gateways(job)[0]), signal.SIGKILL)
+    await_error(job, "the gateway on node g")
+    job.await_lines(lines(job) + 3)
+    stop.touch()
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.output.endswith(b"ok\n"), job.output)
+    stop.unlink()
+    job = Job(*virtual("meet", "a0,b0,b1", 3), program("relay"), str(stop))
+    job.await_lines(2)
+    os.kill(parent(gateways(job)[0]), signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, 1, r"the gateway on node g0 is lost",
+           r"no other way leads from node [ab]\d to [ab]\d",
+           r"the job was ended")
+
+
+@case
+def a_lost_daemon_without_ranks_is_a_lost_gateway():
+    names = ["a0", "b0", "g0", "g1"]
+    for victims in (["g0"], ["g1"], ["g0", "g1"]):
+        with Cluster(names,
+                     ("--tables", str(Files.folder / "two"))) as cluster:
+            stop = stop_file("daemon")
+            job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map",
+                              "cyclic", program("relay"), str(stop))
+            job.await_lines(2)
+            cluster.kill(victims[0])
+            await_error(job, f"the gateway on node {victims[0]} is lost")
+            job.await_lines(lines(job) + 3)
+            if len(victims) == 1:
+                stop.touch()
+            else:
+                cluster.kill(victims[1])
+            job.status = job.finish()
+            if len(victims) == 1:
+                expect(job, 0)
+                check(job.output.endswith(b"ok\n"), job.output)
+            else:
+                expect(job, 1, r"no other way leads from node [ab]0 to [ab]0")
+
+
+@case
+def a_gateway_without_a_daemon_is_not_waited_for():
+    with Cluster(["a0", "b0", "g1"],
+                 ("--tables", str(Files.folder / "two"))) as cluster:
+        job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"), "none", "2")
+        expect(job, 0, r"the gateway on node g0 is lost")
+
+
 @case
 def gateways_run_under_daemons_too():
     names = ["a0", "b0", "g0", "g1"]

@@ -174,3 +174,36 @@ Test(hub, unknown_messages_are_refused)
     cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_OUTPUT, NULL, 0, NULL),
                  -EBADMSG);
 }
+
+/* Of nodes 0..4, 2 and 3 without ranks, both below child 1. */
+Test(hub, a_lost_child_without_ranks_is_told_by_node_and_holds_up_no_fence)
+{
+    chempi_hub_spare(&hub, 2);
+    cr_assert_eq(take_fence(0, 1), 0);
+    cr_assert_eq(take_fence(0, 2), 0);
+    chempi_hub_lose(&hub, 1, "gone");
+    cr_expect_str_eq(trace, "up0:36/13 up0:36/13 up0:37/8 up0:37/8 ");
+    cr_expect_eq(hub.fence, 2);
+    trace[0] = '\0';
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_STARTED, 1), 0);
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_DONE, 1), 0);
+    cr_expect_str_eq(trace, "up0:32/4 up0:39/4 ");
+}
+
+Test(hub, a_child_without_ranks_may_go_in_parts)
+{
+    chempi_hub_spare(&hub, 2);
+    cr_assert_eq(take_fence(0, 1), 0);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_GONE, 1), 0);
+    cr_expect_str_eq(trace, "");
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_GONE, 1), 0);
+    cr_expect_str_eq(trace, "up0:37/8 ");
+}
+
+Test(hub, a_lost_child_with_ranks_lets_no_fence_pass)
+{
+    chempi_hub_spare(&hub, 3);
+    cr_assert_eq(take_fence(0, 1), 0);
+    chempi_hub_lose(&hub, 1, "gone");
+    cr_expect_str_eq(trace, "up0:36/13 ");
+}
