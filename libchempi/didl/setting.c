@@ -83,6 +83,11 @@ static const struct chempi_words levels_of_coll = {
       "Whether collective operations within a node copy large data straight "  \
       "from and to the memory of other processes, where the kernel lets "      \
       "them.")                                                                 \
+    X(COLL_NODE_PAST, "coll", "node_past_caches_min", 32 << 20, 0, 1L << 40,   \
+      NULL, LOCAL, false, false,                                               \
+      "From how much on the results of a collective operation within a node, " \
+      "those of all processes together, are written past the caches, in "      \
+      "bytes.")                                                                \
     X(COLL_NODE_SHARE, "coll", "node_share", 16 << 10, 64, 1 << 30, NULL, ALL, \
       true, false,                                                             \
       "For how much of the data of a reduction within a node one more "        \
@@ -91,6 +96,11 @@ static const struct chempi_words levels_of_coll = {
       false, false,                                                            \
       "How often a collective operation within a node looks at its word "      \
       "before progress is made, a count.")                                     \
+    X(COLL_NODE_STREAM, "coll", "node_stream", 1, 0, 1, &chempi_words_switch,  \
+      ALL, true, false,                                                        \
+      "Whether collective operations of three and more processes within a "    \
+      "node pass large data through shared memory in chunks where that is "    \
+      "faster than copying from process to process.")                          \
     X(CONN_EAGER_QUOTA, "conn", "eager_quota", 4 << 20, 4096, 1 << 30, NULL,   \
       ALL, true, false,                                                        \
       "Payload that one process may send to another before it is received, "   \

@@ -192,6 +192,14 @@ typedef bool chempi_coll_node_fn(struct chempi_coll_state *st,
 chempi_coll_node_fn chempi_coll_node_bcast;
 chempi_coll_node_fn chempi_coll_node_gather;
 chempi_coll_node_fn chempi_coll_node_scatter;
+/* node_pipe.c: broadcasts of more than fits a slot. Can this process send? The
+ * len bytes of a message are those of its type or, for a receiver, what the
+ * root has said. */
+bool chempi_coll_pipe_is_open(struct chempi_coll_state *st);
+int chempi_coll_pipe_send(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, uint64_t len);
+int chempi_coll_pipe_recv(struct chempi_coll_state *st,
+                          const struct chempi_coll_call *c, uint64_t len);
 /* node_all.c */
 chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;

@@ -46,12 +46,13 @@ static size_t pages(size_t len)
     return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-/* Counts and lines of all cells. */
+/* The pipe's places, counts and lines of all cells. */
 static size_t head_len(int size)
 {
-    return CHEMPI_NODE_CELLS *
-           (sizeof(struct chempi_node_count) +
-            (size_t)(size + 1) * sizeof(struct chempi_node_line));
+    return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
+           CHEMPI_NODE_CELLS *
+               (sizeof(struct chempi_node_count) +
+                (size_t)(size + 1) * sizeof(struct chempi_node_line));
 }
 
 static size_t bulk_len(int size)
@@ -65,10 +66,25 @@ static size_t boards_len(int size)
     return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
 }
 
+static size_t rings_len(int size)
+{
+    return (size_t)size * CHEMPI_NODE_RING * sizeof(struct chempi_node_line);
+}
+
+/* Whole pages. */
+static size_t stream_len(int size)
+{
+    size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;
+
+    return (len < CHEMPI_NODE_STREAM_MAX ? len : CHEMPI_NODE_STREAM_MAX) &
+           ~(size_t)(PAGE - 1);
+}
+
 static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
-           (size_t)size * CHEMPI_NODE_RING * sizeof(struct chempi_node_line);
+           rings_len(size) + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
+           2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
 }
 
 int chempi_coll_init(void)
@@ -214,12 +230,15 @@ static void set_places(struct chempi_coll_state *st)
 {
     unsigned char *start = area_at(st->area);
 
-    st->counts = (void *)start;
-    st->lines =
-        (void *)(start + CHEMPI_NODE_CELLS * sizeof(struct chempi_node_count));
+    st->pipe = (void *)start;
+    st->counts = (void *)(st->pipe + CHEMPI_NODE_PIECES);
+    st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
     st->rings = (void *)(st->boards + boards_len(st->size));
+    st->pieces = (unsigned char *)st->rings + rings_len(st->size);
+    st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
+    st->stream_len = stream_len(st->size);
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,

@@ -28,6 +28,13 @@
  *       decides how many scans one change of contexts serves. Of RING
  *       scans in a row one meets first; so line s of a ring is free when scan
  *       s + RING starts
+ *   A9  a member has two stream boards, for chunks of large blocks, which all
+ *       use in turn: one for each round ever, and between a round and the one
+ *       after the next all meet; thus all have read a board when it comes up
+ *   A10 a pipe of PIECES is for broadcasts: piece number p of all that were
+ *       ever sent goes to place p mod PIECES, once all others have counted
+ *       themselves there as readers of the piece before it. The root says how
+ *       many pieces there are, so all members count alike
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
@@ -47,7 +54,11 @@ enum {
     CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
     CHEMPI_NODE_BOARDS = 2,        /* of a member, used in turn */
     CHEMPI_NODE_BOARD_BYTES = 32 << 10,
-    CHEMPI_NODE_RING = 512 /* lines of a member for short scans */
+    CHEMPI_NODE_RING = 512,             /* lines of a member for short scans */
+    CHEMPI_NODE_STREAM_BYTES = 1 << 20, /* one stream board of every member */
+    CHEMPI_NODE_STREAM_MAX = 256 << 10, /* .. and of one */
+    CHEMPI_NODE_PIECES = 16,            /* of the pipe */
+    CHEMPI_NODE_PIECE_BYTES = 32 << 10
 };
 
 /* Where a member's data lies in its own memory, for others to read or write
@@ -81,6 +92,12 @@ struct chempi_node_count {
                                   the root, which sets both */
 };
 
+/* A place of the pipe. */
+struct chempi_node_piece {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t seq;   /* 1 + its number */
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
+};
+
 /* comm->coll */
 struct chempi_coll_state {
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
@@ -106,6 +123,14 @@ struct chempi_coll_state {
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
     uint32_t *local_ranks;                /* [size] */
     struct chempi_node_line *rings;       /* [size][RING] */
+    struct chempi_node_piece *pipe;       /* [PIECES] */
+    unsigned char *pieces;                /* [PIECES][PIECE_BYTES] */
+    uint64_t pieces_sent;                 /* ever */
+    bool is_pipe_reserved;                /* by this process */
+    unsigned char *streams;               /* [2][size][stream_len] */
+    uint64_t stream_len;                  /* bytes of one board */
+    uint32_t streamed;                    /* rounds, ever; wraps */
+    bool is_stream_reserved;              /* this member's boards */
     int ring_use;                         /* enum in node_scan.c */
     uint32_t scans;                       /* short scans, ever; wraps */
     uint32_t scans_sync; /* those before the last that synchronised */

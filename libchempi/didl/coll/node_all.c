@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Allgather and alltoall in a node's shared memory. What fits a slot goes
- * through it. Otherwise everyone says where its data lies, all meet, copy what
- * they need from each other's memory, and meet again before anybody leaves.
- * Data that others cannot copy goes by messages.
+ * through it. With three and more members, large blocks go through boards, a
+ * chunk of each in a round, and all meet once a round. Otherwise everyone says
+ * where its data lies, all meet, copy what they need from each other's memory,
+ * and meet again before anybody leaves. Data that others cannot copy goes by
+ * messages.
  */
 #include <string.h>
 
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/coll/stream.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/setting.h"
@@ -57,10 +60,89 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
     return MPI_SUCCESS;
 }
 
-/* ---- allgather ---- */
+/* How a member shows its block in an allgather, or a block in its row (not as
+ * STREAM). */
+enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_STREAM };
 
-/* How a member shows its block in an allgather, or a block in its row. */
-enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
+/* ---- rounds of chunks (A9) ---- */
+
+/* The same answer everywhere. */
+static bool are_streams_on(const struct chempi_coll_state *st)
+{
+    return st->size > 2 && chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+}
+
+/* Member m's board in this round. */
+static unsigned char *stream_of(const struct chempi_coll_state *st, int m)
+{
+    size_t i = (st->streamed % 2) * (size_t)st->size + (size_t)m;
+
+    return st->streams + i * st->stream_len;
+}
+
+/* Has this member its boards? */
+static bool has_stream(struct chempi_coll_state *st)
+{
+    struct chempi_region *region = chempi_ctx.services.region;
+    size_t len = (size_t)st->stream_len;
+    unsigned char *first = st->streams + (size_t)st->rank * len;
+    unsigned char *second = first + (size_t)st->size * len;
+
+    if (!are_streams_on(st))
+        return false;
+    if (CHEMPI_UNLIKELY(!st->is_stream_reserved))
+        st->is_stream_reserved =
+            chempi_region_reserve(region, first, len, NULL) == 0 &&
+            chempi_region_reserve(region, second, len, NULL) == 0;
+    return st->is_stream_reserved;
+}
+
+/* Chunks of what is left are at most `most` bytes. */
+static uint64_t chunk_len(uint64_t len, uint64_t at, uint64_t most)
+{
+    uint64_t left = at < len ? len - at : 0;
+
+    return left < most ? left : most;
+}
+
+static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
+                      unsigned char *chunk)
+{
+    uint64_t len = chunk_len(block_len(from), at, most);
+
+    if (len > 0)
+        chempi_coll_stream_pack(from->buf, from->count, from->type, at, chunk,
+                                len);
+}
+
+/* len: of the whole block, as its sender says. */
+static int get_chunk(const unsigned char *chunk, uint64_t at, uint64_t most,
+                     uint64_t len, const struct block *to, bool is_long)
+{
+    uint64_t n = chunk_len(len, at, most);
+
+    if (CHEMPI_UNLIKELY(len > block_len(to)))
+        return truncated(len, to);
+    if (n > 0)
+        chempi_coll_stream_unpack(to->buf, to->count, to->type, at, chunk, n,
+                                  is_long);
+    return MPI_SUCCESS;
+}
+
+/* What a member keeps for itself. */
+static int copy_own(const struct block *from, const struct block *to,
+                    bool is_long)
+{
+    if (!is_long || !from->type->is_contiguous || !to->type->is_contiguous ||
+        block_len(from) > block_len(to))
+        return copy_block(from, to);
+    chempi_coll_stream_past((void *)(uintptr_t)block_address(to),
+                            (const void *)(uintptr_t)block_address(from),
+                            (size_t)block_len(from));
+    return MPI_SUCCESS;
+}
+
+/* ---- allgather ---- */
 
 static struct block gather_place(const struct chempi_coll_call *c, int i)
 {
@@ -160,23 +242,84 @@ static int allgather_copies(const struct cell *cell,
     return rc;
 }
 
-static bool allgather_large(const struct cell *cell,
-                            const struct chempi_coll_call *c,
-                            const struct block *own, int tag, int *rc)
+/* How this member shows its block. */
+static enum mark allgather_mark(struct chempi_coll_state *st,
+                                const struct block *own)
 {
-    struct chempi_node_line *line = cell_mine(cell);
-    struct block to = gather_place(c, cell->st->rank);
+    if (has_stream(st))
+        return BLOCK_STREAM;
+    return own->type->is_contiguous && !st->is_refused &&
+                   chempi_coll_direct_is_on()
+               ? BLOCK_DIRECT
+               : BLOCK_BY_MESSAGE;
+}
+
+/* What the lines of all say, which is the same for all. */
+struct shown {
+    uint64_t longest;  /* bytes of a block in chunks */
+    uint64_t all;      /* bytes of these blocks together */
+    bool is_all_there; /* all blocks go in chunks */
+};
+
+static struct shown allgather_shown(const struct cell *cell)
+{
+    struct shown s = {.is_all_there = true};
+
+    for (int i = 0; i < cell->st->size; i++) {
+        const struct chempi_node_line *line = cell_line(cell, i);
+
+        if (line->mark != BLOCK_STREAM) {
+            s.is_all_there = false;
+            continue;
+        }
+        s.longest = line->len > s.longest ? line->len : s.longest;
+        s.all += line->len;
+    }
+    return s;
+}
+
+/* The blocks that go in chunks; the first ones lie there since all met. Those
+ * who run at the same time read the same board: it is in a cache then. */
+static int allgather_rounds(const struct cell *cell,
+                            const struct chempi_coll_call *c,
+                            const struct block *own, const struct shown *shown,
+                            bool is_long)
+{
+    struct chempi_coll_state *st = cell->st;
+    bool is_mine = cell_mine(cell)->mark == BLOCK_STREAM;
+    int rc = MPI_SUCCESS;
+
+    for (uint64_t at = 0; at < shown->longest; at += st->stream_len) {
+        if (at > 0) {
+            if (is_mine)
+                put_chunk(own, at, st->stream_len, stream_of(st, st->rank));
+            rc = cell_first_error(rc, chempi_coll_cell_meet_again(cell));
+        }
+        for (int k = 1; k < st->size; k++) {
+            int i = (st->rank + k) % st->size;
+            const struct chempi_node_line *line = cell_line(cell, i);
+            struct block to = gather_place(c, i);
+
+            if (line->mark == BLOCK_STREAM)
+                rc = cell_first_error(rc, get_chunk(stream_of(st, i), at,
+                                                    st->stream_len, line->len,
+                                                    &to, is_long));
+        }
+        st->streamed++;
+    }
+    return rc;
+}
+
+/* The blocks that go another way, and the meeting that ends it; false: all do
+ * the operation again by messages. */
+static bool allgather_rest(const struct cell *cell,
+                           const struct chempi_coll_call *c,
+                           const struct block *own, int tag, int *rc)
+{
     struct chempi_coll_sched s;
     bool is_void;
     int code = 0;
 
-    line->len = block_len(own);
-    line->mark = own->type->is_contiguous ? BLOCK_DIRECT : BLOCK_BY_MESSAGE;
-    line->place.in = block_address(own);
-    line->place.reply = 0;
-    *rc = chempi_coll_cell_meet(cell);
-    if (c->sbuf != MPI_IN_PLACE)
-        *rc = cell_first_error(*rc, copy_block(own, &to));
     *rc = cell_first_error(*rc, allgather_copies(cell, c, &code));
     chempi_coll_sched_init(&s, c->comm, tag);
     allgather_messages(cell, &s, c, own);
@@ -185,6 +328,32 @@ static bool allgather_large(const struct cell *cell,
     *rc = cell_first_error(
         *rc, chempi_coll_cell_end_copies(cell, 1, code, &is_void));
     return !is_void;
+}
+
+static bool allgather_large(const struct cell *cell,
+                            const struct chempi_coll_call *c,
+                            const struct block *own, int tag, int *rc)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct chempi_node_line *line = cell_mine(cell);
+    struct block to = gather_place(c, st->rank);
+    struct shown shown;
+    bool is_long;
+
+    line->len = block_len(own);
+    line->mark = allgather_mark(st, own);
+    line->place.in = block_address(own);
+    line->place.reply = 0;
+    if (line->mark == BLOCK_STREAM)
+        put_chunk(own, 0, st->stream_len, stream_of(st, st->rank));
+    *rc = chempi_coll_cell_meet(cell);
+    shown = allgather_shown(cell);
+    is_long = chempi_coll_stream_is_long(shown.all * (uint64_t)st->size);
+    if (c->sbuf != MPI_IN_PLACE)
+        *rc = cell_first_error(*rc, copy_own(own, &to, is_long));
+    *rc =
+        cell_first_error(*rc, allgather_rounds(cell, c, own, &shown, is_long));
+    return shown.is_all_there || allgather_rest(cell, c, own, tag, rc);
 }
 
 bool chempi_coll_node_allgather(struct chempi_coll_state *st,
@@ -203,7 +372,7 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
         *rc = allgather_small(&cell, c, &own);
         return true;
     }
-    if (st->is_refused || !chempi_coll_direct_is_on())
+    if ((st->is_refused || !chempi_coll_direct_is_on()) && !are_streams_on(st))
         return false;
     cell_open_sync(st, &cell);
     return allgather_large(&cell, c, &own, tag, rc);
@@ -398,6 +567,7 @@ static bool alltoall_rows(const struct cell *cell,
     struct chempi_coll_state *st = cell->st;
     struct block from = send_block(c, st->rank);
     struct block to = recv_block(c, st->rank);
+    uint64_t all = block_len(&to) * (uint64_t)st->size * (uint64_t)st->size;
     bool is_any_direct = false;
     bool is_void = false;
     struct chempi_coll_sched s;
@@ -412,7 +582,8 @@ static bool alltoall_rows(const struct cell *cell,
         write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
     chempi_coll_sched_init(&s, c->comm, tag);
-    *rc = cell_first_error(*rc, copy_block(&from, &to));
+    *rc = cell_first_error(
+        *rc, copy_own(&from, &to, chempi_coll_stream_is_long(all)));
     for (int i = 0; i < st->size; i++)
         is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
     for (int k = 1; k < st->size; k++) {

@@ -12,7 +12,7 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/error.h"
 
-enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT };
+enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_PIECES };
 
 /* What a member says of its copy. */
 enum reply {
@@ -112,6 +112,8 @@ static bool bcast_root(const struct cell *cell,
         *rc = cell_first_error(*rc,
                                chempi_coll_cell_put(cell, st->size, c->rbuf,
                                                     c->rcount, c->rtype, len));
+    } else if (chempi_coll_pipe_is_open(st)) {
+        mark = BLOCK_PIECES;
     } else if (st->size > 2 && is_open(st, c->rtype)) {
         /* Of two members the device lets both copy. */
         mark = BLOCK_DIRECT;
@@ -123,6 +125,8 @@ static bool bcast_root(const struct cell *cell,
     chempi_coll_cell_rouse_others(st);
     if (mark == BLOCK_DIRECT)
         *rc = cell_first_error(*rc, bcast_copied(cell, c, tag));
+    else if (mark == BLOCK_PIECES)
+        *rc = cell_first_error(*rc, chempi_coll_pipe_send(st, c, len));
     return mark != BLOCK_BY_MESSAGE;
 }
 
@@ -176,6 +180,8 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
         return false;
     if (mark == BLOCK_DIRECT) {
         *rc = cell_first_error(fetch(&cell, c, line->place.in, len, tag), *rc);
+    } else if (mark == BLOCK_PIECES) {
+        *rc = cell_first_error(chempi_coll_pipe_recv(st, c, len), *rc);
     } else if (len <= CHEMPI_NODE_BULK_BYTES) {
         *rc = cell_first_error(
             *rc, chempi_coll_cell_get(cell_data(&cell, st->size, len), len,
