@@ -420,11 +420,11 @@ static const void *scatter_place(const struct chempi_coll_call *c, int i,
         c->stype);
 }
 
-/* Member i's block, into its line or slot, or by message, or from where it
- * lies; returns how. */
+/* Member i's block, into its line or slot, or from where it lies, or by a
+ * message later on; returns how. */
 static enum mark deal_block(const struct cell *cell,
-                            struct chempi_coll_sched *s,
-                            const struct chempi_coll_call *c, int i, int *rc)
+                            const struct chempi_coll_call *c, int i,
+                            bool is_first_copy, int *rc)
 {
     struct chempi_node_line *line = cell_line(cell, i);
     enum mark mark = BLOCK_HERE;
@@ -433,16 +433,16 @@ static enum mark deal_block(const struct cell *cell,
     uint64_t len = (uint64_t)(count * c->stype->size);
 
     line->len = len;
-    if (len <= CHEMPI_NODE_BULK_BYTES) {
+    if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES)) {
         *rc = cell_first_error(
             *rc, chempi_coll_cell_put(cell, i, place, count, c->stype, len));
     } else if (is_open(cell->st, c->stype)) {
         mark = BLOCK_DIRECT;
         line->place.in = address(place, c->stype);
+        if (is_first_copy)
+            expect_copies(cell);
     } else {
         mark = BLOCK_BY_MESSAGE;
-        chempi_coll_send(s, place, count, c->stype, i);
-        chempi_coll_throttle(s);
     }
     line->mark = mark;
     cell_publish(line, cell->seq);
@@ -460,34 +460,55 @@ static int deal_own(const struct chempi_coll_call *c, int rank)
                                 c->rtype);
 }
 
+/* The blocks that go by message, and those that have to after all, once the
+ * members that copy theirs have said so. */
+static int end_deal(const struct cell *cell, const struct chempi_coll_call *c,
+                    int tag, uint32_t copies)
+{
+    struct chempi_coll_sched s;
+    int rc = copies > 0 ? await_copies(cell, copies) : MPI_SUCCESS;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    for (int i = 0; i < cell->st->size; i++) {
+        MPI_Count count;
+        const void *place = scatter_place(c, i, &count);
+        uint32_t mark = cell_line(cell, i)->mark;
+
+        if (i == cell->st->rank || mark == BLOCK_HERE ||
+            (mark == BLOCK_DIRECT && !has_refused(cell, i)))
+            continue;
+        chempi_coll_send(&s, place, count, c->stype, i);
+        chempi_coll_throttle(&s);
+    }
+    rc = cell_first_error(chempi_coll_run(&s), rc);
+    chempi_coll_sched_fini(&s);
+    return rc;
+}
+
 /* The root writes into the members' lines and slots, which they do not use
  * in this operation but for their reply. */
-static int deal_blocks(const struct cell *cell, struct chempi_coll_sched *s,
-                       const struct chempi_coll_call *c)
+static int deal_blocks(const struct cell *cell,
+                       const struct chempi_coll_call *c, int tag)
 {
     struct chempi_coll_state *st = cell->st;
     uint32_t copies = 0;
+    uint32_t messages = 0;
     int rc = MPI_SUCCESS;
 
-    expect_copies(cell);
-    for (int i = 0; i < st->size; i++)
-        if (i != st->rank)
-            copies += deal_block(cell, s, c, i, &rc) == BLOCK_DIRECT;
+    for (int i = 0; i < st->size; i++) {
+        enum mark mark;
+
+        if (i == st->rank)
+            continue;
+        mark = deal_block(cell, c, i, copies == 0, &rc);
+        copies += mark == BLOCK_DIRECT;
+        messages += mark == BLOCK_BY_MESSAGE;
+    }
     chempi_coll_cell_rouse_others(st);
     rc = cell_first_error(rc, deal_own(c, st->rank));
-    if (copies > 0)
-        rc = cell_first_error(rc, await_copies(cell, copies));
-    for (int i = 0; copies > 0 && i < st->size; i++) {
-        MPI_Count count;
-        const void *place = scatter_place(c, i, &count);
-
-        if (i == st->rank || cell_line(cell, i)->mark != BLOCK_DIRECT ||
-            !has_refused(cell, i))
-            continue;
-        chempi_coll_send(s, place, count, c->stype, i);
-        chempi_coll_throttle(s);
-    }
-    return cell_first_error(chempi_coll_run(s), rc);
+    if (copies + messages > 0)
+        rc = cell_first_error(end_deal(cell, c, tag, copies), rc);
+    return rc;
 }
 
 /* A member's side. */
@@ -515,16 +536,11 @@ bool chempi_coll_node_scatter(struct chempi_coll_state *st,
                               const struct chempi_coll_call *c, int tag,
                               int *rc)
 {
-    struct chempi_coll_sched s;
     struct cell cell;
 
     *rc = chempi_coll_cell_open(st, &cell);
-    if (st->rank != c->root) {
-        *rc = cell_first_error(take_block(&cell, c, tag), *rc);
-        return true;
-    }
-    chempi_coll_sched_init(&s, c->comm, tag);
-    *rc = cell_first_error(deal_blocks(&cell, &s, c), *rc);
-    chempi_coll_sched_fini(&s);
+    *rc = cell_first_error(st->rank == c->root ? deal_blocks(&cell, c, tag)
+                                               : take_block(&cell, c, tag),
+                           *rc);
     return true;
 }
