@@ -19,6 +19,8 @@ struct cell {
 /* A line's len when its writer could not get the pages of the slot. */
 #define CELL_NO_ROOM UINT64_MAX
 
+enum { CELL_AHEAD = 2 }; /* operations */
+
 /* ---- waiting and waking ---- */
 
 /* Until *word == value, which whoever stores it rouses this process for. */
@@ -109,6 +111,9 @@ static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
     /* Orders the line's data before its number; partner: the acquire load in
      * chempi_coll_cell_wait(). */
     atomic_store_explicit(&line->seq, seq, memory_order_release);
+    /* Its readers still have the lines of the next operations: ask for them
+     * before the stores stand in a queue for them, one after the other. */
+    CHEMPI_PREFETCH_WRITE(line + CELL_AHEAD);
 }
 
 /* One more has arrived in this cell; true: it is the last. */
