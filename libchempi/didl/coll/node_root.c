@@ -77,6 +77,16 @@ static bool has_refused(const struct cell *cell, int i)
     return reply != REPLY_COPIED;
 }
 
+/* Root, at the end: does member i's block go by a message, as was said before
+ * or after all? */
+static bool is_by_message(const struct cell *cell, int i)
+{
+    uint32_t mark = cell_line(cell, i)->mark;
+
+    return mark == BLOCK_BY_MESSAGE ||
+           (mark == BLOCK_DIRECT && has_refused(cell, i));
+}
+
 /* ---- broadcast ---- */
 
 static int bcast_copied(const struct cell *cell,
@@ -269,56 +279,56 @@ static int copy_own_block(const struct chempi_coll_call *c, int rank)
                                 c->rtype);
 }
 
-/* Take member i's block, or append its receive; *is_direct: not yet. */
-static int get_block(const struct cell *cell, struct chempi_coll_sched *s,
-                     const struct chempi_coll_call *c, int i, bool *is_direct)
+/* Take member i's block if it is here. */
+static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
+                     int i)
 {
     MPI_Count count;
     void *place = gather_place(c, i, &count);
     uint64_t len = cell_line(cell, i)->len;
-    uint32_t mark = cell_line(cell, i)->mark;
 
-    *is_direct = mark == BLOCK_DIRECT;
-    if (*is_direct)
-        return MPI_SUCCESS;
-    if (mark == BLOCK_BY_MESSAGE) {
-        chempi_coll_recv(s, place, count, c->rtype, i);
-        chempi_coll_throttle(s);
-        return MPI_SUCCESS;
-    }
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_cell_mismatch(cell, i);
     return chempi_coll_cell_get(cell_data(cell, i, len), len, place, count,
                                 c->rtype);
 }
 
-/* The members that were told to copy themselves: wait for them, and append
- * the receives from those that could not. */
-static int end_copies(const struct cell *cell, struct chempi_coll_sched *s,
-                      const struct chempi_coll_call *c, uint32_t copies)
+/* The blocks that are not here: wait for the members that copy theirs
+ * themselves, and receive those of the others, and of whom could not. */
+static int end_gather(const struct cell *cell, const struct chempi_coll_call *c,
+                      int tag, uint32_t copies, bool is_offered)
 {
-    int rc = await_copies(cell, copies);
+    struct chempi_coll_sched s;
+    int rc = MPI_SUCCESS;
 
+    if (CHEMPI_UNLIKELY(copies > 0 && !is_offered)) {
+        expect_copies(cell);
+        end_offer(cell, BLOCK_BY_MESSAGE);
+    }
+    if (copies > 0)
+        rc = await_copies(cell, copies);
+    chempi_coll_sched_init(&s, c->comm, tag);
     for (int i = 0; i < cell->st->size; i++) {
         MPI_Count count;
         void *place = gather_place(c, i, &count);
 
-        if (i == cell->st->rank || cell_line(cell, i)->mark != BLOCK_DIRECT ||
-            !has_refused(cell, i))
+        if (i == cell->st->rank || !is_by_message(cell, i))
             continue;
-        chempi_coll_recv(s, place, count, c->rtype, i);
-        chempi_coll_throttle(s);
+        chempi_coll_recv(&s, place, count, c->rtype, i);
+        chempi_coll_throttle(&s);
     }
+    rc = cell_first_error(chempi_coll_run(&s), rc);
+    chempi_coll_sched_fini(&s);
     return rc;
 }
 
-static int collect_blocks(const struct cell *cell, struct chempi_coll_sched *s,
-                          const struct chempi_coll_call *c)
+static int collect_blocks(const struct cell *cell,
+                          const struct chempi_coll_call *c, int tag)
 {
     struct chempi_coll_state *st = cell->st;
     bool is_offered = is_open(st, c->rtype) && has_large(c, st->size);
     uint32_t copies = 0;
-    bool is_direct;
+    uint32_t messages = 0;
     int rc;
 
     if (is_offered)
@@ -326,30 +336,37 @@ static int collect_blocks(const struct cell *cell, struct chempi_coll_sched *s,
     rc = copy_own_block(c, st->rank);
     rc = cell_first_error(rc, chempi_coll_cell_collect(cell));
     for (int i = 0; i < st->size; i++) {
+        uint32_t mark = cell_line(cell, i)->mark;
+
         if (i == st->rank)
             continue;
-        rc = cell_first_error(rc, get_block(cell, s, c, i, &is_direct));
-        copies += is_direct;
+        if (mark == BLOCK_DIRECT)
+            copies++;
+        else if (mark == BLOCK_BY_MESSAGE)
+            messages++;
+        else
+            rc = cell_first_error(rc, get_block(cell, c, i));
     }
-    if (CHEMPI_UNLIKELY(copies > 0 && !is_offered)) {
-        expect_copies(cell);
-        end_offer(cell, BLOCK_BY_MESSAGE);
-    }
-    if (copies > 0)
-        rc = cell_first_error(rc, end_copies(cell, s, c, copies));
-    return cell_first_error(chempi_coll_run(s), rc);
+    if (copies + messages > 0)
+        rc = cell_first_error(end_gather(cell, c, tag, copies, is_offered), rc);
+    return rc;
 }
 
-static int send_block(struct chempi_coll_sched *s,
-                      const struct chempi_coll_call *c)
+static int send_block(const struct chempi_coll_call *c, int tag)
 {
-    chempi_coll_send(s, c->sbuf, c->scount, c->stype, c->root);
-    return chempi_coll_run(s);
+    struct chempi_coll_sched s;
+    int rc;
+
+    chempi_coll_sched_init(&s, c->comm, tag);
+    chempi_coll_send(&s, c->sbuf, c->scount, c->stype, c->root);
+    rc = chempi_coll_run(&s);
+    chempi_coll_sched_fini(&s);
+    return rc;
 }
 
 /* A large block: to where the root says, or by a message. */
-static int deliver(const struct cell *cell, struct chempi_coll_sched *s,
-                   const struct chempi_coll_call *c, uint64_t len)
+static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
+                   int tag, uint64_t len)
 {
     int rc = chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
     struct chempi_node_place place = cell_mine(cell)->place;
@@ -363,12 +380,12 @@ static int deliver(const struct cell *cell, struct chempi_coll_sched *s,
                     : REPLY_COPIED;
     say_copied(cell, c->root, reply);
     return cell_first_error(rc, reply == REPLY_COPIED ? MPI_SUCCESS
-                                                      : send_block(s, c));
+                                                      : send_block(c, tag));
 }
 
 /* A member's side. */
-static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
-                   const struct chempi_coll_call *c)
+static int hand_in(const struct cell *cell, const struct chempi_coll_call *c,
+                   int tag)
 {
     struct chempi_coll_state *st = cell->st;
     struct chempi_node_line *line = cell_mine(cell);
@@ -377,7 +394,7 @@ static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
     int rc = MPI_SUCCESS;
 
     line->len = len;
-    if (len <= CHEMPI_NODE_BULK_BYTES)
+    if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES))
         rc = chempi_coll_cell_put(cell, st->rank, c->sbuf, c->scount, c->stype,
                                   len);
     else if (chempi_coll_direct_is_on() && !st->is_refused &&
@@ -388,22 +405,19 @@ static int hand_in(const struct cell *cell, struct chempi_coll_sched *s,
     line->mark = mark;
     cell_hand_in(cell, c->root);
     if (mark == BLOCK_DIRECT)
-        return deliver(cell, s, c, len);
-    return mark == BLOCK_BY_MESSAGE ? send_block(s, c) : rc;
+        return deliver(cell, c, tag, len);
+    return mark == BLOCK_BY_MESSAGE ? send_block(c, tag) : rc;
 }
 
 bool chempi_coll_node_gather(struct chempi_coll_state *st,
                              const struct chempi_coll_call *c, int tag, int *rc)
 {
-    struct chempi_coll_sched s;
     struct cell cell;
 
-    chempi_coll_sched_init(&s, c->comm, tag);
     *rc = chempi_coll_cell_open(st, &cell);
-    *rc = cell_first_error(st->rank == c->root ? collect_blocks(&cell, &s, c)
-                                               : hand_in(&cell, &s, c),
+    *rc = cell_first_error(st->rank == c->root ? collect_blocks(&cell, c, tag)
+                                               : hand_in(&cell, c, tag),
                            *rc);
-    chempi_coll_sched_fini(&s);
     return true;
 }
 
@@ -472,10 +486,8 @@ static int end_deal(const struct cell *cell, const struct chempi_coll_call *c,
     for (int i = 0; i < cell->st->size; i++) {
         MPI_Count count;
         const void *place = scatter_place(c, i, &count);
-        uint32_t mark = cell_line(cell, i)->mark;
 
-        if (i == cell->st->rank || mark == BLOCK_HERE ||
-            (mark == BLOCK_DIRECT && !has_refused(cell, i)))
+        if (i == cell->st->rank || !is_by_message(cell, i))
             continue;
         chempi_coll_send(&s, place, count, c->stype, i);
         chempi_coll_throttle(&s);
