@@ -9,12 +9,15 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/internal.h"
 
 /* How long lines may stay untold before they are rung again, ms. */
 #define AGAIN_MIN_MS 2u
 #define AGAIN_MAX_MS 1000u
+/* Every how many polls in vain that is looked at; a power of two. */
+#define AGAIN_POLLS 64u
 
 static const char *const protocol_names[SCIVIA_PROTOCOL_COUNT] = {
     [SCIVIA_PROTOCOL_SHARED_MEMORY] = "shared-memory",
@@ -294,16 +297,12 @@ static bool is_untold(const struct scivia_ep *ep)
                ep->tx_head;
 }
 
-/* Lines are still not told: perhaps an interrupt was lost. */
-static void timer_ready(struct chempi_poll_item *item, uint32_t events)
+/* Lines are still not told: perhaps an interrupt was lost. (Who sleeps has told
+ * all that it has taken, so nobody is waked for nothing.) Were there any? */
+static bool ring_again(struct scivia_dev *dev)
 {
-    struct scivia_dev *dev =
-        CHEMPI_CONTAINER_OF(item, struct scivia_dev, timer);
     bool is_any = false;
-    uint64_t count;
 
-    (void)events;
-    (void)chempi_sys->read(item->fd, &count, sizeof(count));
     CHEMPI_LIST_FOR (node, &dev->used) {
         struct scivia_ep *ep =
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
@@ -313,7 +312,18 @@ static void timer_ready(struct chempi_poll_item *item, uint32_t events)
         is_any = true;
         chempi_scivia_line_wake(ep);
     }
-    dev->timer_ms = is_any ? dev->timer_ms * 2 : AGAIN_MIN_MS;
+    return is_any;
+}
+
+static void timer_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct scivia_dev *dev =
+        CHEMPI_CONTAINER_OF(item, struct scivia_dev, timer);
+    uint64_t count;
+
+    (void)events;
+    (void)chempi_sys->read(item->fd, &count, sizeof(count));
+    dev->timer_ms = ring_again(dev) ? dev->timer_ms * 2 : AGAIN_MIN_MS;
     if (dev->timer_ms > AGAIN_MAX_MS)
         dev->timer_ms = AGAIN_MAX_MS;
 }
@@ -556,6 +566,17 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
     return events;
 }
 
+/* Who only polls sets no timer, and waits for those that sleep as well. */
+static void CHEMPI_NOINLINE look_again(struct scivia_dev *dev)
+{
+    uint64_t now_ns = chempi_clock_ns();
+
+    if (now_ns - dev->again_ns < AGAIN_MIN_MS * UINT64_C(1000000))
+        return;
+    dev->again_ns = now_ns;
+    (void)ring_again(dev);
+}
+
 static int scivia_progress(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
@@ -576,6 +597,8 @@ static int scivia_progress(struct chempi_dev *base)
     events += chempi_scivia_rndv_complete(dev);
     if (CHEMPI_UNLIKELY(dev->has_work))
         events += work(dev);
+    if (events == 0 && CHEMPI_UNLIKELY(++dev->polls % AGAIN_POLLS == 0))
+        look_again(dev);
     return events;
 }
 
