@@ -19,6 +19,8 @@ struct question {
     const char *from;
     const char *to;
     uint64_t len; /* bytes */
+    const struct chempi_table_range *ranges;
+    uint32_t range_count;
 };
 
 /* "100", "64KiB", "64K", "4 MiB" as one word. */
@@ -62,48 +64,152 @@ static uint8_t fall_of(const struct chempi_status_job *job, const char *node)
     return 0;
 }
 
+static bool is_left(const struct question *q,
+                    const struct chempi_status_job *job, uint32_t node,
+                    uint8_t fall)
+{
+    return fall_of(job, chempi_table_node_name(q->table, node)) == fall;
+}
+
 /* The gateways of a stage that are used: the first `share` of those that run,
  * else the first alternate, else drained ones. Returns their number. */
-static uint32_t print_stage(const struct question *q,
-                            const struct chempi_status_job *job,
-                            const uint32_t *hops, uint32_t count,
-                            uint32_t share)
+static uint32_t used_of(const struct question *q,
+                        const struct chempi_status_job *job,
+                        const uint32_t *hops, uint32_t count, uint32_t share,
+                        bool is_said)
 {
     const uint8_t turns[] = {0, CHEMPI_FALL_DRAINED + 1};
     uint32_t used = 0;
 
     for (size_t t = 0; t < sizeof(turns) && !used; t++)
         for (uint32_t i = 0; i < count && (i < share || !used); i++) {
-            const char *name = chempi_table_node_name(q->table, hops[i]);
-
-            if (fall_of(job, name) != turns[t])
+            if (!is_left(q, job, hops[i], turns[t]))
                 continue;
-            (void)fprintf(q->file, "%s%s", used ? " or " : " to ", name);
+            if (is_said)
+                (void)fprintf(q->file, "%s%s", used ? " or " : " to ",
+                              chempi_table_node_name(q->table, hops[i]));
             used++;
         }
     return used;
+}
+
+static uint32_t used_at(const struct question *q,
+                        const struct chempi_status_job *job,
+                        const struct chempi_table_range *range, uint32_t i,
+                        bool is_said)
+{
+    const struct chempi_table_stage *stage = &range->stages[i];
+
+    if (i == 0)
+        return used_of(q, job, range->hops, range->hop_count,
+                       range->share_count, is_said);
+    return used_of(q, job, stage->hops, stage->hop_count, stage->hop_count,
+                   is_said);
+}
+
+static bool is_usable(const struct question *q,
+                      const struct chempi_status_job *job,
+                      const struct chempi_table_range *range)
+{
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++)
+        if (used_at(q, job, range, i, false) == 0)
+            return false;
+    return true;
+}
+
+static void print_time(const struct question *q, const char *before, double us,
+                       const char *after)
+{
+    static const char *const units[] = {"us", "ms", "s"};
+    size_t unit = 0;
+
+    for (; us >= 1000 && unit < 2; unit++)
+        us /= 1000;
+    (void)fprintf(q->file, "%s%.*f %s%s", before,
+                  us < 10    ? 2
+                  : us < 100 ? 1
+                             : 0,
+                  us, units[unit], after);
 }
 
 static void print_way(const struct question *q,
                       const struct chempi_table_range *range,
                       const struct chempi_status_job *job)
 {
+    const double us = chempi_table_time(range, q->len);
+
     for (uint32_t i = 0; i < range->stage_count; i++) {
         const struct chempi_table_stage *stage = &range->stages[i];
-        bool is_last = i + 1 == range->stage_count;
-        bool is_first = i == 0;
 
-        (void)fprintf(q->file, "%s%s %s on %s", is_first ? "" : ", then ",
+        (void)fprintf(q->file, "%s%s %s on %s", i == 0 ? "" : ", then ",
                       stage->device, stage->protocol,
                       chempi_table_network(q->table, stage->network)->name);
-        if (is_last)
-            continue;
-        if (print_stage(q, job, is_first ? range->hops : stage->hops,
-                        is_first ? range->hop_count : stage->hop_count,
-                        is_first ? range->share_count : stage->hop_count) == 0)
-            (void)fprintf(q->file, " to nobody: all its gateways are lost");
+        if (i + 1 < range->stage_count)
+            (void)used_at(q, job, range, i, true);
     }
+    if (us >= 0)
+        print_time(q, "; ", us, "");
     (void)fprintf(q->file, "\n");
+}
+
+/* What the time is made of, as `mdconfig explain` says it. */
+static void print_parts(const struct question *q,
+                        const struct chempi_table_range *range)
+{
+    const bool is_cut = range->stage_count > 1 && q->len > range->switch_len;
+    const uint64_t first = is_cut ? range->switch_len : q->len;
+    const struct chempi_table_stage *slow = &range->stages[0];
+
+    if (chempi_table_time(range, q->len) < 0)
+        return;
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        const struct chempi_table_stage *s = &range->stages[i];
+        const char *name = chempi_table_network(q->table, s->network)->name;
+
+        if (i > 0)
+            print_time(q, "  ", s->times.forward_us, "  forwarding\n");
+        print_time(q, "  ", s->times.latency_us, "  latency of ");
+        (void)fprintf(q->file, "%s\n", name);
+        if (s->times.cost_us > 0) {
+            print_time(q, "  ", s->times.cost_us, "  per-message cost of ");
+            (void)fprintf(q->file, "%s\n", name);
+        }
+        print_time(q, "  ", (double)first / s->times.bw_bytes_per_us,
+                   is_cut ? "  the first chunk over " : "  the bytes over ");
+        (void)fprintf(q->file, "%s\n", name);
+        if (s->times.bw_bytes_per_us < slow->times.bw_bytes_per_us)
+            slow = s;
+    }
+    if (!is_cut)
+        return;
+    print_time(q, "  ", (double)(q->len - first) / slow->times.bw_bytes_per_us,
+               "  the rest at the speed of ");
+    (void)fprintf(q->file, "%s\n",
+                  chempi_table_network(q->table, slow->network)->name);
+}
+
+/* What a job uses for this size where gateways of it have fallen, by the rules
+ * of libchempi/didl/gate/way.c. NULL: nothing is left. */
+static const struct chempi_table_range *
+range_of_job(const struct question *q, const struct chempi_status_job *job,
+             const struct chempi_table_range *range)
+{
+    const struct chempi_table_range *usable = NULL;
+    const struct chempi_table_range *direct = NULL;
+
+    if (range->stage_count == 1 || is_usable(q, job, range))
+        return range;
+    for (uint32_t i = 0; i < q->range_count; i++) {
+        const struct chempi_table_range *other = &q->ranges[i];
+
+        if (other->stage_count == 1) {
+            direct = other;
+        } else if (is_usable(q, job, other) &&
+                   (!usable || usable->max_len < q->len)) {
+            usable = other;
+        }
+    }
+    return usable ? usable : direct;
 }
 
 static bool has_changed(const struct chempi_status_job *job)
@@ -121,11 +227,17 @@ static void print_jobs(const struct question *q,
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             const struct chempi_status_job *job = &list[i].jobs[k];
+            const struct chempi_table_range *now;
 
             if (!has_changed(job) || chempi_status_has_job(list, i, job->id))
                 continue;
             (void)fprintf(q->file, "job %s: ", job->id);
-            print_way(q, range, job);
+            now = range_of_job(q, job, range);
+            if (now)
+                print_way(q, now, job);
+            else
+                (void)fprintf(q->file,
+                              "no way is left: the gateways are lost\n");
             for (uint32_t g = 0; g < job->gateway_count; g++)
                 if (job->gateways[g].fall)
                     (void)fprintf(q->file, "  the gateway on %s is %s\n",
@@ -134,7 +246,7 @@ static void print_jobs(const struct question *q,
         }
 }
 
-static int answer(const struct question *q, const struct chempi_status *list,
+static int answer(struct question *q, const struct chempi_status *list,
                   uint32_t count, struct chempi_err *err)
 {
     const struct chempi_table_range *range;
@@ -150,11 +262,14 @@ static int answer(const struct question *q, const struct chempi_status *list,
         return chempi_err_set(err, -EHOSTUNREACH,
                               "no way leads from node %s to node %s", q->from,
                               q->to);
+    q->ranges = range;
+    q->range_count = ranges;
     while (q->len > range->max_len)
         range++;
     (void)fprintf(q->file, "%" PRIu64 " bytes from %s to %s: ", q->len, q->from,
                   q->to);
     print_way(q, range, NULL);
+    print_parts(q, range);
     print_jobs(q, range, list, count);
     return 0;
 }

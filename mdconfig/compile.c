@@ -55,7 +55,7 @@ static void add_range(struct chempi_routes_builder *b,
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
         const struct chempi_desc_network *net = &d->networks[s->network];
-        const char *protocol = net->protocols[s->protocol].name;
+        const struct chempi_desc_protocol *p = &net->protocols[s->protocol];
 
         if (i + 1 == r->stage_count)
             hops.count = 0; /* the destination */
@@ -63,9 +63,17 @@ static void add_range(struct chempi_routes_builder *b,
             chempi_hops_find(g, source, r->stages, r->stage_count, i, &hops);
             hops.count = hops.share_count; /* alternates of the first only */
         }
-        chempi_routes_builder_add_stage(b, s->network, net->device, protocol,
+        chempi_routes_builder_add_stage(b, s->network, net->device, p->name,
                                         hops.count ? hops.nodes : NULL,
                                         hops.count);
+        chempi_routes_builder_set_times(
+            b,
+            &(struct chempi_table_times){
+                .forward_us =
+                    i ? chempi_graph_model(g, s[-1].end_class)->forward_us : 0,
+                .latency_us = p->latency_us,
+                .cost_us = p->cost_us,
+                .bw_bytes_per_us = p->bw_bytes_per_us});
     }
 }
 

@@ -444,6 +444,19 @@ static int routes_status(const struct chempi_routes_builder *b)
     return 0;
 }
 
+void chempi_routes_builder_set_times(struct chempi_routes_builder *b,
+                                     const struct chempi_table_times *times)
+{
+    unsigned char *s = b->stages.data + b->stages.len - CHEMPI_STAGE_LEN;
+
+    if (b->status || b->stages.len == 0)
+        return;
+    chempi_put_le_float(s + CHEMPI_STAGE_FORWARD, times->forward_us);
+    chempi_put_le_float(s + CHEMPI_STAGE_LATENCY, times->latency_us);
+    chempi_put_le_float(s + CHEMPI_STAGE_COST, times->cost_us);
+    chempi_put_le_float(s + CHEMPI_STAGE_BW, times->bw_bytes_per_us);
+}
+
 int chempi_routes_builder_finish(struct chempi_routes_builder *b,
                                  struct chempi_blob *out,
                                  struct chempi_err *err)

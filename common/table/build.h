@@ -78,6 +78,10 @@ void chempi_routes_builder_add_stage(struct chempi_routes_builder *b,
                                      const char *protocol, const uint32_t *hops,
                                      uint32_t hop_count);
 
+/* What the stage added last costs; without, nobody knows. */
+void chempi_routes_builder_set_times(struct chempi_routes_builder *b,
+                                     const struct chempi_table_times *times);
+
 /* Errors: -ENOMEM, -EINVAL. */
 int chempi_routes_builder_finish(struct chempi_routes_builder *b,
                                  struct chempi_blob *out,

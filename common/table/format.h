@@ -80,7 +80,11 @@ enum {
     CHEMPI_STAGE_PROTOCOL = 8, /* string */
     CHEMPI_STAGE_FIRST = 12,   /* u32, hop */
     CHEMPI_STAGE_COUNT = 16,   /* u32, hops */
-    CHEMPI_STAGE_LEN = 20
+    CHEMPI_STAGE_FORWARD = 20, /* IEEE floats: us before it begins, ... */
+    CHEMPI_STAGE_LATENCY = 24, /* ... us, */
+    CHEMPI_STAGE_COST = 28,    /* ... us per message, */
+    CHEMPI_STAGE_BW = 32,      /* ... bytes per us; 0: unknown, all of them */
+    CHEMPI_STAGE_LEN = 36
 };
 
 /* DIRECTORY: head, nodes, order (node indices by name), kinds, attachments,
@@ -136,6 +140,15 @@ static inline uint64_t chempi_le64(const unsigned char *p)
     return chempi_le32(p) | (uint64_t)chempi_le32(p + 4) << 32;
 }
 
+static inline double chempi_le_float(const unsigned char *p)
+{
+    uint32_t bits = chempi_le32(p);
+    float value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return (double)value;
+}
+
 static inline double chempi_le_double(const unsigned char *p)
 {
     uint64_t bits = chempi_le64(p);
@@ -161,6 +174,15 @@ static inline void chempi_put_le64(unsigned char *p, uint64_t v)
 {
     chempi_put_le32(p, (uint32_t)(v & UINT32_MAX));
     chempi_put_le32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline void chempi_put_le_float(unsigned char *p, double v)
+{
+    const float value = (float)v;
+    uint32_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    chempi_put_le32(p, bits);
 }
 
 static inline void chempi_put_le_double(unsigned char *p, double value)

@@ -83,6 +83,10 @@ static void make_stages(struct chempi_table *t)
             .hop_count = count,
             .hops =
                 count ? t->hops + chempi_le32(s + CHEMPI_STAGE_FIRST) : NULL,
+            .times = {.forward_us = chempi_le_float(s + CHEMPI_STAGE_FORWARD),
+                      .latency_us = chempi_le_float(s + CHEMPI_STAGE_LATENCY),
+                      .cost_us = chempi_le_float(s + CHEMPI_STAGE_COST),
+                      .bw_bytes_per_us = chempi_le_float(s + CHEMPI_STAGE_BW)},
         };
     }
 }
@@ -348,4 +352,25 @@ void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
     } else {
         out->address = dir_string(table, chempi_le32(a));
     }
+}
+
+double chempi_table_time(const struct chempi_table_range *range, uint64_t len)
+{
+    uint64_t first = range->stage_count > 1 && range->switch_len < len
+                         ? range->switch_len
+                         : len;
+    double slowest = 0;
+    double us = 0;
+
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        const struct chempi_table_times *t = &range->stages[i].times;
+
+        if (t->bw_bytes_per_us <= 0)
+            return -1;
+        us += t->forward_us + t->latency_us + t->cost_us +
+              (double)first / t->bw_bytes_per_us;
+        if (i == 0 || t->bw_bytes_per_us < slowest)
+            slowest = t->bw_bytes_per_us;
+    }
+    return us + (double)(len - first) / slowest;
 }

@@ -19,7 +19,7 @@
 
 #include "common/base/err.h"
 
-#define CHEMPI_TABLE_VERSION 2
+#define CHEMPI_TABLE_VERSION 3
 #define CHEMPI_TABLE_SIZE_MAX UINT64_MAX /* "up to any size" */
 #define CHEMPI_TABLE_NONE UINT32_MAX
 #define CHEMPI_TABLE_RANGES_MAX 64 /* size ranges of one destination */
@@ -27,6 +27,14 @@
 #define CHEMPI_TABLE_IPV4_MAX 16   /* bytes of an address with the zero */
 
 struct chempi_table; /* opaque view */
+
+/* What a stage costs; bw_bytes_per_us is 0 where nobody knows. */
+struct chempi_table_times {
+    double forward_us; /* of the gateway at its beginning */
+    double latency_us;
+    double cost_us; /* per message */
+    double bw_bytes_per_us;
+};
 
 /*
  * One stage of a way: how a message gets from one node to the next one. The
@@ -40,6 +48,7 @@ struct chempi_table_stage {
     uint32_t network;     /* index into the table's networks */
     uint32_t hop_count;   /* gateways at the end of this stage */
     const uint32_t *hops; /* their node indices */
+    struct chempi_table_times times;
 };
 
 /* One size range of a destination. */
@@ -108,6 +117,10 @@ uint32_t chempi_table_find_node(const struct chempi_table *table,
 const struct chempi_table_range *
 chempi_table_ranges(const struct chempi_table *table, uint32_t node,
                     uint32_t *count);
+
+/* Modelled time of a way at a size, by the formula of the architecture's
+ * section 8; negative where the table does not know its stages' times. */
+double chempi_table_time(const struct chempi_table_range *range, uint64_t len);
 
 uint32_t chempi_table_network_count(const struct chempi_table *table);
 const struct chempi_table_network *

@@ -3,9 +3,11 @@
 #include "common/table/verify.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 
+#include "common/base/compiler.h"
 #include "common/table/crc32c.h"
 #include "common/table/format.h"
 #include "common/table/table.h"
@@ -293,6 +295,21 @@ static int verify_nodes(const struct chempi_table_layout *l,
     return 0;
 }
 
+/* Finite and not negative. */
+static bool are_times(const unsigned char *stage)
+{
+    static const int places[] = {CHEMPI_STAGE_FORWARD, CHEMPI_STAGE_LATENCY,
+                                 CHEMPI_STAGE_COST, CHEMPI_STAGE_BW};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
+        const double value = chempi_le_float(stage + places[i]);
+
+        if (!(value >= 0 && value <= FLT_MAX))
+            return false;
+    }
+    return true;
+}
+
 static int verify_stages(const struct chempi_table_layout *l,
                          struct chempi_err *err)
 {
@@ -311,7 +328,8 @@ static int verify_stages(const struct chempi_table_layout *l,
         if (chempi_le32(s + CHEMPI_STAGE_NETWORK) >= l->network_count ||
             chempi_le32(s + CHEMPI_STAGE_DEVICE) >= l->routes_strings_len ||
             chempi_le32(s + CHEMPI_STAGE_PROTOCOL) >= l->routes_strings_len ||
-            first > l->hop_count || count > l->hop_count - first)
+            first > l->hop_count || count > l->hop_count - first ||
+            !are_times(s))
             return chempi_err_set(err, -EBADMSG,
                                   "damaged connection table: stage %u is not "
                                   "valid",

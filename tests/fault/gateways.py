@@ -375,6 +375,8 @@ def a_drained_gateway_is_spared():
         job.await_lines(lines(job) + 3)
         said = cluster.ctl("route", "a0", "b0", "4M")
         check("to g1, then" in said and "g0 is drained" in said, said)
+        check(re.search(r"^  [\d.]+ us  latency of net0$", said, re.M), said)
+        check(re.search(r"^job .*; [\d.]+ ms$", said, re.M), said)
         cluster.ctl("drain", "g1")  # the last one stays in use
         job.await_lines(lines(job) + 3)
         check(len(gateways(job)) == 2)

@@ -137,7 +137,11 @@ static void build_gateway_table(struct chempi_blob *image)
     chempi_routes_builder_add_stage(r, 1, "tcp", "eager", NULL, 0);
     chempi_routes_builder_add_range(r, UINT64_MAX, 9, 65536, 1);
     chempi_routes_builder_add_stage(r, 0, "scivia", "zero-copy", gateways, 2);
+    chempi_routes_builder_set_times(
+        r, &(struct chempi_table_times){0, 2, 0, 1024});
     chempi_routes_builder_add_stage(r, 1, "tcp", "eager", NULL, 0);
+    chempi_routes_builder_set_times(r,
+                                    &(struct chempi_table_times){5, 30, 1, 64});
     chempi_routes_builder_repeat(r, 3, 1);
     cr_assert_eq(chempi_routes_builder_finish(r, &routes, NULL), 0);
     cr_assert_eq(chempi_table_build_image(0, 0, &routes, &dir, image), 0);
@@ -357,6 +361,61 @@ Test(table, survives_every_changed_byte_with_right_sums)
         }
     }
     chempi_blob_fini(&image);
+}
+
+Test(table, tells_the_time_of_a_way_at_any_size)
+{
+    const struct chempi_table_range *ranges;
+    struct chempi_blob image;
+    struct chempi_table *t;
+    uint32_t count;
+
+    build_gateway_table(&image);
+    cr_assert_eq(chempi_table_open(image.data, image.len, &t, NULL), 0);
+    ranges = chempi_table_ranges(t, chempi_table_find_node(t, "r"), &count);
+    cr_assert_eq(count, 2);
+    cr_expect_lt(chempi_table_time(&ranges[0], 8), 0); /* nobody knows */
+    cr_expect_float_eq(chempi_table_time(&ranges[1], 0), 38, 1e-9);
+    cr_expect_float_eq(chempi_table_time(&ranges[1], 1024), 38 + 1 + 16, 1e-9);
+    cr_expect_float_eq(chempi_table_time(&ranges[1], 1 << 20),
+                       38 + 64 + 1024 + (1048576 - 65536) / 64, 1e-9);
+    chempi_table_close(t);
+    chempi_blob_fini(&image);
+}
+
+Test(table, with_impossible_times_is_damaged)
+{
+    struct chempi_blob routes;
+    struct chempi_routes_builder *r = chempi_routes_builder_create(0, 1);
+
+    chempi_routes_builder_begin(r, 0);
+    chempi_routes_builder_add_range(r, UINT64_MAX, 5, 0, 1);
+    chempi_routes_builder_add_stage(r, 0, "tcp", "eager", NULL, 0);
+    chempi_routes_builder_set_times(
+        r,
+        &(struct chempi_table_times){.latency_us = -1, .bw_bytes_per_us = 1});
+    chempi_routes_builder_repeat(r, 1, 0);
+    cr_assert_eq(chempi_routes_builder_finish(r, &routes, NULL), 0);
+    chempi_routes_builder_destroy(r);
+    {
+        struct chempi_dir_builder *d = chempi_dir_builder_create();
+        struct chempi_blob dir;
+        struct chempi_blob image;
+        struct chempi_table *t;
+        struct chempi_err err;
+
+        chempi_dir_builder_add_network(d, "lan", "ethernet", "tcp");
+        chempi_dir_builder_add_node(d, "a", 0, 1, false);
+        cr_assert_eq(chempi_dir_builder_finish(d, &dir, NULL), 0);
+        cr_assert_eq(chempi_table_build_image(0, 0, &routes, &dir, &image), 0);
+        cr_expect_eq(chempi_table_open(image.data, image.len, &t, &err),
+                     -EBADMSG);
+        cr_expect(strstr(err.text, "stage 0 is not valid"), "%s", err.text);
+        chempi_dir_builder_destroy(d);
+        chempi_blob_fini(&dir);
+        chempi_blob_fini(&image);
+    }
+    chempi_blob_fini(&routes);
 }
 
 Test(table, of_another_version_says_so)
