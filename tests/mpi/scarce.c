@@ -2,7 +2,8 @@
 /*
  * Collective operations while one rank finds no more shared memory: whoever
  * needs its data gets an error, never a wrong result, and the communicator
- * goes on.
+ * goes on. A scan finds another way: by messages, if the memory is missing
+ * from the beginning, or in the little that is there.
  */
 #include "check.h"
 
@@ -12,7 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { COUNT = 100 }; /* doubles: more than a line holds */
+enum {
+    COUNT = 100, /* doubles: more than a line holds */
+    LONG = 20000
+};
 
 static bool is_scarce;
 
@@ -44,11 +48,66 @@ static int call(int which, const double *in, double *out)
     case 1:
         return MPI_Reduce(in, out, COUNT, MPI_DOUBLE, MPI_SUM, 0,
                           MPI_COMM_WORLD);
-    case 2:
-        return MPI_Scan(in, out, COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     default:
         return MPI_Reduce_scatter(in, out, counts, MPI_DOUBLE, MPI_SUM,
                                   MPI_COMM_WORLD);
+    }
+}
+
+/* Scans of many sizes: more than one belt's least memory holds at a time. */
+static void scan(MPI_Comm comm, const char *what)
+{
+    static double in[LONG];
+    static double out[LONG];
+    int wrong = 0;
+
+    for (int count = 1; count <= LONG; count = 3 * count / 2 + 1)
+        for (int again = 0; again < 8; again++) {
+            double right = 0;
+
+            for (int i = 0; i < count; i++)
+                in[i] = check_rank() + i + again;
+            MPI_Scan(in, out, count, MPI_DOUBLE, MPI_SUM, comm);
+            for (int i = 0; i < count; i++) {
+                right = (check_rank() + 1) * (check_rank() / 2.0 + i + again);
+                wrong += out[i] != right;
+            }
+        }
+    CHECK(wrong == 0, "scans %s: %d numbers are wrong", what, wrong);
+}
+
+static void scan_one(MPI_Comm comm, bool is_blocking)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    double one = 1;
+    double sum = 0;
+
+    if (is_blocking)
+        MPI_Scan(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm);
+    else
+        MPI_Iscan(&one, &sum, 1, MPI_DOUBLE, MPI_SUM, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(sum == check_rank() + 1, "a scan of one number: %g", sum);
+}
+
+/* No memory for the beginning of belts; none for more of them. */
+static void scan_scarcely(void)
+{
+    MPI_Comm comm;
+
+    for (int k = 0; k < 2; k++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Barrier(comm);
+        scan_one(comm, false); /* what messages need is there */
+        if (k == 0)
+            is_scarce = check_rank() < 2;
+        scan_one(comm, true);
+        is_scarce = k == 1 && check_rank() < 2;
+        scan(comm, k == 0 ? "without belts" : "in short belts");
+        is_scarce = false;
+        MPI_Barrier(comm);
+        scan(comm, "later");
+        MPI_Comm_free(&comm);
     }
 }
 
@@ -63,7 +122,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < COUNT; i++)
         in[i] = check_rank() + 1;
     MPI_Barrier(MPI_COMM_WORLD); /* what this communicator needs is there */
-    for (int which = 0; which < 4; which++) {
+    for (int which = 0; which < 3; which++) {
         bool needs = which != 1 || check_rank() < 2;
         int rc;
 
@@ -76,5 +135,6 @@ int main(int argc, char **argv)
     CHECK(call(0, in, out) == MPI_SUCCESS &&
               out[0] == check_size() * (check_size() + 1) / 2,
           "the communicator is of no use any more: %g", out[0]);
+    scan_scarcely();
     return check_finish();
 }

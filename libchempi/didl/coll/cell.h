@@ -103,7 +103,6 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
 {
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
-    st->scans_sync = st->scans;
 }
 
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
@@ -210,12 +209,8 @@ chempi_coll_node_fn chempi_coll_node_allgather;
 chempi_coll_node_fn chempi_coll_node_alltoall;
 /* node_reduce.c */
 chempi_coll_node_fn chempi_coll_node_reduction;
-/* node_scan.c: scans of at most SHORT_SCAN_MAX bytes, and not 0; false: do it
- * another way, all alike */
-enum { CHEMPI_NODE_SHORT_SCAN_MAX = 16 };
-bool chempi_coll_node_short_scan(struct chempi_coll_state *st,
-                                 const struct chempi_coll_call *c, uint64_t len,
-                                 int *rc);
+/* node_scan.c */
+chempi_coll_node_fn chempi_coll_node_scan;
 /* node_fold.c: reductions of more than fits a slot, len bytes of each member */
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
                            const struct chempi_coll_call *c, uint64_t len,

@@ -66,11 +66,6 @@ static size_t boards_len(int size)
     return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
 }
 
-static size_t rings_len(int size)
-{
-    return (size_t)size * CHEMPI_NODE_RING * sizeof(struct chempi_node_line);
-}
-
 /* Whole pages. */
 static size_t stream_len(int size)
 {
@@ -83,7 +78,8 @@ static size_t stream_len(int size)
 static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
-           rings_len(size) + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
+           (size_t)size * CHEMPI_BELT_STRIDE +
+           CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
            2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
 }
 
@@ -235,8 +231,8 @@ static void set_places(struct chempi_coll_state *st)
     st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
-    st->rings = (void *)(st->boards + boards_len(st->size));
-    st->pieces = (unsigned char *)st->rings + rings_len(st->size);
+    st->belt_memory = st->boards + boards_len(st->size);
+    st->pieces = st->belt_memory + (size_t)st->size * CHEMPI_BELT_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
 }

@@ -23,11 +23,8 @@
  *       operation until they have said that they are done
  *   A7  a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
- *   A8  short scans use no cell but a ring of lines of their own, longer than
- *       the row of cells: the first members run ahead of the last, and how far
- *       decides how many scans one change of contexts serves. Of RING
- *       scans in a row one meets first; so line s of a ring is free when scan
- *       s + RING starts
+ *   A8  scans use no cell but belts from each member to the next (belt.h), in
+ *       which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks, which all
  *       use in turn: one for each round ever, and between a round and the one
  *       after the next all meet; thus all have read a board when it comes up
@@ -45,6 +42,7 @@
 #include <stdint.h>
 
 #include "common/base/compiler.h"
+#include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/call.h"
 
 enum {
@@ -54,7 +52,6 @@ enum {
     CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
     CHEMPI_NODE_BOARDS = 2,        /* of a member, used in turn */
     CHEMPI_NODE_BOARD_BYTES = 32 << 10,
-    CHEMPI_NODE_RING = 512,             /* lines of a member for short scans */
     CHEMPI_NODE_STREAM_BYTES = 1 << 20, /* one stream board of every member */
     CHEMPI_NODE_STREAM_MAX = 256 << 10, /* .. and of one */
     CHEMPI_NODE_PIECES = 16,            /* of the pipe */
@@ -68,8 +65,7 @@ struct chempi_node_place {
     uint64_t out;
     uint64_t seal; /* of an offer */
     uint64_t spare[2];
-    uint32_t reply;         /* 0, or in which phase a copy of its own failed */
-    _Atomic uint32_t ready; /* of a scan: its number, once the sum is there */
+    uint32_t reply; /* 0, or in which phase a copy of its own failed */
 };
 
 struct chempi_node_line {
@@ -98,6 +94,15 @@ struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
 };
 
+/* A member's ends of the belts of scans (node_scan.c). */
+struct chempi_node_belts {
+    bool is_made;                  /* by all */
+    bool is_off;                   /* some member got no memory */
+    bool is_broken;                /* X2 */
+    struct chempi_belt_writer out; /* not of the last member */
+    struct chempi_belt_reader in;  /* not of the first */
+};
+
 /* comm->coll */
 struct chempi_coll_state {
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
@@ -122,7 +127,6 @@ struct chempi_coll_state {
     uint32_t rows;                  /* operations that may use a board */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
     uint32_t *local_ranks;                /* [size] */
-    struct chempi_node_line *rings;       /* [size][RING] */
     struct chempi_node_piece *pipe;       /* [PIECES] */
     unsigned char *pieces;                /* [PIECES][PIECE_BYTES] */
     uint64_t pieces_sent;                 /* ever */
@@ -131,9 +135,8 @@ struct chempi_coll_state {
     uint64_t stream_len;                  /* bytes of one board */
     uint32_t streamed;                    /* rounds, ever; wraps */
     bool is_stream_reserved;              /* this member's boards */
-    int ring_use;                         /* enum in node_scan.c */
-    uint32_t scans;                       /* short scans, ever; wraps */
-    uint32_t scans_sync; /* those before the last that synchronised */
+    unsigned char *belt_memory;           /* [size][CHEMPI_BELT_STRIDE] */
+    struct chempi_node_belts belts;
     uint64_t reserved[]; /* [size + 1]: slots that this process reserved, a
                             bit per cell; then what local_ranks points to */
 };

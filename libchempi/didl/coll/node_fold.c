@@ -323,70 +323,6 @@ static bool reduce_scatter(struct job *j, int *rc)
     return !is_void;
 }
 
-/* One chunk of the sums, rank after rank. */
-static void scan_chunk(struct job *j, struct range r)
-{
-    const struct chempi_coll_state *st = j->cell->st;
-    bool is_ex = j->c->kind == CHEMPI_COLL_EXSCAN;
-    uint64_t at = bytes(j, r.first);
-    unsigned char *sum = j->temp[0];
-    unsigned char *next = j->temp[1];
-    const unsigned char *acc = sum;
-
-    if (st->rank == 0) {
-        acc = j->in + at;
-    } else {
-        /* What the second rank of an exscan wants is just this. */
-        if (is_ex && st->rank == 1)
-            sum = j->out + at;
-        fetch(j, 0, r, sum);
-        acc = sum;
-    }
-    if (!is_ex)
-        store(j, 0, r, acc);
-    for (int i = 1; i < st->size && !j->code; i++) {
-        unsigned char *to = i == st->rank && !is_ex ? j->out + at : next;
-
-        if (is_ex)
-            store(j, i, r, acc);
-        if (is_ex && i == st->size - 1)
-            break;
-        fetch(j, i, r, to);
-        combine(j, acc, to, r);
-        acc = to;
-        if (!is_ex)
-            store(j, i, r, acc);
-        if (to == next)
-            next = next == j->temp[0] ? j->temp[1] : j->temp[0];
-    }
-}
-
-static bool scan(struct job *j, int *rc)
-{
-    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
-    struct range chunk;
-    bool is_void;
-
-    if (!get_scratch(j, is_in_place ? j->len : 0)) {
-        j->code = -ENOMEM;
-    } else if (is_in_place) {
-        memcpy(j->extra, j->c->rbuf, j->len);
-        j->in = j->extra;
-    }
-    j->out = j->c->rbuf;
-    *rc = show(j);
-    if (!*rc && j->me >= 0) {
-        struct range rest = part_of(j, j->me);
-
-        while (next_chunk(j, &rest, &chunk))
-            scan_chunk(j, chunk);
-    }
-    is_void = meet_again(j, 2, rc);
-    if (is_void && is_in_place && j->in == j->extra)
-        memcpy(j->c->rbuf, j->extra, j->len);
-    return !is_void;
-}
-
 /* ---- which ---- */
 
 /* One more for every so many bytes. */
@@ -428,10 +364,6 @@ bool chempi_coll_node_fold(struct chempi_coll_state *st,
         break;
     case CHEMPI_COLL_ALLREDUCE:
         is_done = allreduce(&j, rc);
-        break;
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-        is_done = scan(&j, rc);
         break;
     default:
         is_done = reduce_scatter(&j, rc);

@@ -20,8 +20,8 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
         [CHEMPI_COLL_ALLTOALLW] = chempi_coll_node_alltoall,
         [CHEMPI_COLL_REDUCE_SCATTER] = chempi_coll_node_reduction,
         [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = chempi_coll_node_reduction,
-        [CHEMPI_COLL_SCAN] = chempi_coll_node_reduction,
-        [CHEMPI_COLL_EXSCAN] = chempi_coll_node_reduction,
+        [CHEMPI_COLL_SCAN] = chempi_coll_node_scan,
+        [CHEMPI_COLL_EXSCAN] = chempi_coll_node_scan,
     };
 
     if (c->kind == CHEMPI_COLL_BARRIER) {

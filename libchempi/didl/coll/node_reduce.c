@@ -128,25 +128,6 @@ static int reduce_scatter(struct chempi_coll_state *st,
     return rc;
 }
 
-static int scan(struct chempi_coll_state *st, const struct chempi_coll_call *c,
-                uint64_t len)
-{
-    int last = c->kind == CHEMPI_COLL_SCAN ? st->rank : st->rank - 1;
-    struct cell cell;
-    int rc;
-
-    if (len <= CHEMPI_NODE_SHORT_SCAN_MAX && len > 0 &&
-        chempi_coll_node_short_scan(st, c, len, &rc))
-        return rc;
-    cell_open_sync(st, &cell);
-    rc = put(&cell, st->rank, input(c), len);
-    rc = cell_first_error(rc, chempi_coll_cell_meet(&cell));
-    rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
-    if (!rc && len > 0 && last >= 0)
-        fold(&cell, c, len, 0, last, c->rbuf, 0, c->rcount);
-    return rc;
-}
-
 /* ---- which ---- */
 
 /* Elements that every member brings. */
@@ -180,10 +161,6 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
         break;
     case CHEMPI_COLL_ALLREDUCE:
         *rc = allreduce(st, c, len);
-        break;
-    case CHEMPI_COLL_SCAN:
-    case CHEMPI_COLL_EXSCAN:
-        *rc = scan(st, c, len);
         break;
     default:
         *rc = reduce_scatter(st, c, len);

@@ -1,185 +1,303 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scans of a few bytes in a node's shared memory. A member shows its own data,
- * waits for those before it, looks back for the nearest that has already shown
- * the sum up to itself, adds what lies between, and shows its own sum: the
- * last of many ranks need not add everything again, and nobody waits for those
- * after it until its ring of lines is full (A8 in node.h).
+ * Scans in a node's shared memory: a chain. Each member takes the sum of those
+ * before it out of a belt, adds its own, and puts that into the belt to the
+ * next; long data in pieces that stay in the cache on their way. Nobody waits
+ * for those after it until the belt is full.
+ *
+ *   X1  all pieces of an operation carry its amount of data, so a member with
+ *       another amount finds out; it reads on to the last piece and tells those
+ *       after it with VOID
+ *   X2  a member that has found its belt damaged takes part in no more scans
+ *       of this communicator
  */
 #include <string.h>
 
+#include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/cell.h"
-#include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
 
 enum {
-    RING = CHEMPI_NODE_RING,
-    RING_BYTES = RING * sizeof(struct chempi_node_line),
-    MOST = CHEMPI_NODE_SHORT_SCAN_MAX,
-    SUM_AT = MOST
-};
-static_assert(offsetof(struct chempi_node_place, ready) >= SUM_AT + MOST,
-              "both fit a line before its word");
-static_assert(RING_BYTES % 4096 == 0, "rings are whole pages");
-
-enum { RING_NONE_YET, RING_ON, RING_OFF };
-
-/* One scan at one member. */
-struct step {
-    struct chempi_node_line *lines; /* of member 0; see line_of() */
-    int rank;
-    int from; /* the nearest member whose sum is there */
-    uint32_t number;
+    MOST_EXTENT = CHEMPI_BELT_LEAST / 4 - CHEMPI_BELT_GRAIN,
+    MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
+    PIECES_BUSY = 512         /* before others' progress is looked after */
 };
 
-static inline struct chempi_node_line *line_of(const struct step *step, int m)
+#define VOID UINT32_MAX
+
+struct job {
+    struct chempi_belt_writer *out; /* NULL: the last member */
+    struct chempi_belt_reader *in;
+    const struct chempi_coll_call *c;
+    const unsigned char *input;
+    uint64_t len; /* bytes of the vector */
+    uint32_t mark;
+    uint32_t pieces;
+    bool is_ex;
+};
+
+/* ---- belts ---- */
+
+static inline struct chempi_belt *belt_after(const struct chempi_coll_state *st,
+                                             int m)
 {
-    return step->lines + (size_t)m * RING;
+    return (void *)(st->belt_memory + (size_t)m * CHEMPI_BELT_STRIDE);
 }
 
-/* ---- the ring ---- */
-
-/* Every member gets the memory of its own ring; all learn whether all have. */
-static CHEMPI_COLD int make_rings(struct chempi_coll_state *st)
+/* Every member makes its own; all learn whether all have. */
+static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
 {
-    struct chempi_node_line *mine = st->rings + (size_t)st->rank * RING;
+    struct chempi_node_belts *p = &st->belts;
+    bool is_last = st->rank + 1 == st->size;
     struct cell cell;
     int rc;
 
     cell_open_sync(st, &cell);
-    cell_mine(&cell)->len = CELL_NO_ROOM;
-    if (chempi_region_reserve(chempi_ctx.services.region, mine, RING_BYTES,
-                              NULL) == 0) {
-        memset(mine, 0, RING_BYTES);
-        cell_mine(&cell)->len = 0;
-    }
+    cell_mine(&cell)->len = 0;
+    if (!is_last && chempi_belt_create(belt_after(st, st->rank)) < 0)
+        cell_mine(&cell)->len = CELL_NO_ROOM;
     rc = chempi_coll_cell_meet(&cell);
-    st->ring_use = RING_ON;
     for (int i = 0; i < st->size; i++)
         if (cell_line(&cell, i)->len != 0)
-            st->ring_use = RING_OFF;
+            p->is_off = true;
+    if (!is_last)
+        chempi_belt_open_writer(&p->out, belt_after(st, st->rank),
+                                st->local_ranks[st->rank + 1]);
+    if (st->rank > 0)
+        chempi_belt_open_reader(&p->in, belt_after(st, st->rank - 1),
+                                st->local_ranks[st->rank - 1]);
+    p->is_made = true;
     return rc;
 }
 
-static int open_step(struct chempi_coll_state *st, struct step *step)
+/* ---- pieces ---- */
+
+static inline void *result_at(const struct job *j, uint64_t at)
 {
+    return (unsigned char *)j->c->rbuf + at;
+}
+
+static inline void copy(void *to, const void *from, uint64_t len)
+{
+    if (CHEMPI_LIKELY(len == sizeof(uint64_t)))
+        memcpy(to, from, sizeof(uint64_t));
+    else
+        chempi_belt_copy(to, from, len);
+}
+
+static void combine(const struct job *j, const void *before, void *inout,
+                    uint64_t len)
+{
+    MPI_Count count =
+        len == j->len ? j->c->rcount : (MPI_Count)len / j->c->rtype->extent;
+
+    chempi_op_apply(j->c->op, before, inout, count, j->c->rtype);
+}
+
+/* How much of the rest goes into one piece. */
+static uint64_t cut(const struct job *j, uint64_t rest)
+{
+    uint64_t most = belt_most(j->out);
+
+    if (CHEMPI_LIKELY(rest <= most))
+        return rest;
+    return most - most % (uint64_t)j->c->rtype->extent;
+}
+
+static void push(struct job *j, uint64_t len, bool is_last)
+{
+    belt_push(j->out, (uint32_t)len, is_last, j->mark);
+    chempi_progress_rouse_local(j->out->reader);
+    if (CHEMPI_UNLIKELY(++j->pieces % PIECES_BUSY == 0))
+        (void)chempi_progress_poll();
+}
+
+/* ---- the members ---- */
+
+static int run_first(struct job *j)
+{
+    bool is_copied = !j->is_ex && j->c->sbuf != MPI_IN_PLACE;
+    unsigned char *to;
+    uint64_t at = 0;
+    uint64_t len;
+    int rc;
+
+    do {
+        len = cut(j, j->len - at);
+        rc = belt_room(j->out, len, &to);
+        if (CHEMPI_UNLIKELY(rc))
+            return rc;
+        copy(to, j->input + at, len);
+        push(j, len, at + len == j->len);
+        if (is_copied)
+            copy(result_at(j, at), j->input + at, len);
+        at += len;
+    } while (at < j->len);
+    return MPI_SUCCESS;
+}
+
+/* The last member, with what comes before its bytes [at, at + len). */
+static void end_with(struct job *j, const unsigned char *before, uint64_t at,
+                     uint64_t len)
+{
+    if (j->is_ex) {
+        copy(result_at(j, at), before, len);
+        return;
+    }
+    if (j->c->sbuf != MPI_IN_PLACE)
+        copy(result_at(j, at), j->input + at, len);
+    combine(j, before, result_at(j, at), len);
+}
+
+/* Another member. */
+static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
+                   uint64_t len)
+{
+    uint64_t end = at + len;
+    unsigned char *to;
+    int rc;
+
+    do {
+        len = cut(j, end - at);
+        rc = belt_room(j->out, len, &to);
+        if (CHEMPI_UNLIKELY(rc))
+            return rc;
+        copy(to, j->input + at, len);
+        combine(j, before, to, len);
+        push(j, len, at + len == j->len);
+        copy(result_at(j, at), j->is_ex ? before : to, len);
+        before += len;
+        at += len;
+    } while (at < end);
+    return MPI_SUCCESS;
+}
+
+/* X1 */
+static CHEMPI_COLD int void_rest(struct job *j, struct chempi_belt_piece *piece)
+{
+    unsigned char *to;
     int rc = MPI_SUCCESS;
 
-    if (CHEMPI_UNLIKELY(st->scans + 1 - st->scans_sync > RING))
-        rc = chempi_coll_cell_barrier(st);
-    step->number = ++st->scans;
-    step->lines = st->rings + step->number % RING;
-    step->rank = st->rank;
-    step->from = 0;
+    while (!piece->is_last) {
+        belt_drop(j->in, piece->len);
+        rc = belt_next(j->in, piece);
+        if (rc)
+            return rc;
+    }
+    belt_drop(j->in, piece->len);
+    if (j->out) {
+        rc = belt_room(j->out, 0, &to);
+        if (rc)
+            return rc;
+        j->mark = VOID;
+        push(j, 0, true);
+    }
     return rc;
 }
 
-/* ---- looking back ---- */
-
-static inline bool has_data(const struct step *step, int m)
+static bool is_expected(const struct job *j,
+                        const struct chempi_belt_piece *piece, uint64_t at)
 {
-    return atomic_load_explicit(&line_of(step, m)->seq, memory_order_acquire) ==
-           step->number;
+    uint64_t rest = j->len - at;
+
+    return piece->mark == j->mark && piece->len <= rest &&
+           piece->is_last == (piece->len == rest) &&
+           (piece->is_last || piece->len % (uint64_t)j->c->rtype->extent == 0);
 }
 
-static inline bool has_sum(const struct step *step, int m)
+static int run_after(struct job *j, bool *is_void)
 {
-    return atomic_load_explicit(&line_of(step, m)->place.ready,
-                                memory_order_acquire) == step->number;
-}
+    struct chempi_belt_piece piece;
+    uint64_t at = 0;
+    int rc;
 
-static bool is_chain_complete(void *arg)
-{
-    struct step *step = arg;
-
-    for (int i = step->rank - 1; i >= 0; i--) {
-        if (!has_data(step, i))
-            return false;
-        step->from = i;
-        if (has_sum(step, i))
-            return true;
-    }
-    return true; /* the first member's data is its sum */
-}
-
-/* What member m did, whose line has another length. */
-static CHEMPI_COLD int mismatch(void)
-{
-    return chempi_error_set(MPI_ERR_COUNT,
-                            "the ranks take part with different amounts of "
-                            "data");
-}
-
-/* sum = all before this member, from the left. */
-static int add_before(const struct step *step, const struct chempi_coll_call *c,
-                      uint64_t len, void *sum)
-{
-    _Alignas(16) unsigned char next[MOST];
-    int i = step->from;
-    const unsigned char *data = line_of(step, i)->data;
-
-    memcpy(sum, has_sum(step, i) ? data + SUM_AT : data, (size_t)len);
-    for (;;) {
-        if (CHEMPI_UNLIKELY(line_of(step, i)->len != len))
-            return mismatch();
-        if (++i == step->rank)
-            return MPI_SUCCESS;
-        memcpy(next, line_of(step, i)->data, (size_t)len);
-        chempi_op_apply(c->op, sum, next, c->rcount, c->rtype);
-        memcpy(sum, next, (size_t)len);
-    }
+    do {
+        rc = belt_next(j->in, &piece);
+        if (CHEMPI_UNLIKELY(rc))
+            return rc;
+        if (CHEMPI_UNLIKELY(!is_expected(j, &piece, at))) {
+            *is_void = true;
+            return void_rest(j, &piece);
+        }
+        if (j->out)
+            rc = pass_on(j, piece.data, at, piece.len);
+        else
+            end_with(j, piece.data, at, piece.len);
+        belt_drop(j->in, piece.len);
+        at += piece.len;
+    } while (!rc && !piece.is_last);
+    return rc;
 }
 
 /* ---- the operation ---- */
 
+static uint32_t mark_of(const struct chempi_coll_call *c, uint64_t len)
+{
+    uint32_t folded = (uint32_t)(len ^ len >> 31);
+
+    return (folded & 0x3fffffff) << 1 | (c->kind == CHEMPI_COLL_EXSCAN);
+}
+
 static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
                uint64_t len)
 {
-    const void *input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf;
-    _Alignas(16) unsigned char before[MOST];
-    _Alignas(16) unsigned char sum[MOST];
-    bool is_first = st->rank == 0;
-    struct chempi_node_line *line;
-    struct step step;
-    int rc = open_step(st, &step);
+    struct chempi_node_belts *p = &st->belts;
+    bool is_void = false;
+    struct job j = {
+        .out = st->rank + 1 < st->size ? &p->out : NULL,
+        .in = &p->in,
+        .c = c,
+        .input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
+        .len = len,
+        .mark = mark_of(c, len),
+        .is_ex = c->kind == CHEMPI_COLL_EXSCAN,
+    };
+    int rc;
 
-    line = line_of(&step, st->rank);
-    line->len = len;
-    memcpy(sum, input, (size_t)len);
-    memcpy(line->data, sum, (size_t)len);
-    cell_publish(line, step.number);
-    if (!is_first) {
-        rc = cell_first_error(rc,
-                              chempi_coll_cell_await(is_chain_complete, &step));
-        rc = cell_first_error(rc, add_before(&step, c, len, before));
-        if (!rc)
-            chempi_op_apply(c->op, before, sum, c->rcount, c->rtype);
-        memcpy(line->data + SUM_AT, sum, (size_t)len);
-        /* Orders the sum before its word; partner: has_sum(). */
-        atomic_store_explicit(&line->place.ready, step.number,
-                              memory_order_release);
-    }
-    /* Nobody else is called: who sleeps waits for the next before it. */
-    if (st->rank + 1 < st->size)
-        cell_rouse(st, st->rank + 1);
-    if (rc)
-        return rc;
-    if (c->kind == CHEMPI_COLL_SCAN)
-        memcpy(c->rbuf, sum, (size_t)len);
-    else if (!is_first)
-        memcpy(c->rbuf, before, (size_t)len);
+    if (j.out && CHEMPI_UNLIKELY(len > belt_most(j.out)))
+        chempi_belt_widen(j.out);
+    rc = st->rank == 0 ? run_first(&j) : run_after(&j, &is_void);
+
+    if (CHEMPI_UNLIKELY(rc))
+        p->is_broken = true;
+    else if (CHEMPI_UNLIKELY(is_void))
+        rc = chempi_error_set(MPI_ERR_COUNT,
+                              "the ranks take part with different amounts of "
+                              "data");
     return rc;
 }
 
-bool chempi_coll_node_short_scan(struct chempi_coll_state *st,
-                                 const struct chempi_coll_call *c, uint64_t len,
-                                 int *rc)
+/* Must it go by messages? All members get the same answer. */
+static inline bool is_unsuited(const struct chempi_coll_state *st,
+                               const struct chempi_coll_call *c)
 {
-    *rc = MPI_SUCCESS;
-    if (CHEMPI_UNLIKELY(st->ring_use == RING_NONE_YET))
-        *rc = make_rings(st);
-    if (CHEMPI_UNLIKELY(st->ring_use == RING_OFF))
+    const struct chempi_datatype *type = c->rtype;
+
+    if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
+        return true;
+    if (CHEMPI_UNLIKELY(type->extent > MOST_EXTENT))
+        return true;
+    /* An exscan of two just moves data: one copy instead of two. */
+    return st->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
+           c->rcount * type->extent > MESSAGE_ABOVE;
+}
+
+bool chempi_coll_node_scan(struct chempi_coll_state *st,
+                           const struct chempi_coll_call *c, int tag, int *rc)
+{
+    (void)tag;
+    if (is_unsuited(st, c))
         return false;
-    *rc = cell_first_error(*rc, run(st, c, len));
+    *rc = MPI_SUCCESS;
+    if (CHEMPI_UNLIKELY(!st->belts.is_made))
+        *rc = make_belts(st);
+    if (CHEMPI_UNLIKELY(st->belts.is_off))
+        return false;
+    if (CHEMPI_UNLIKELY(st->belts.is_broken))
+        *rc = chempi_error_set(MPI_ERR_INTERN,
+                               "an earlier scan on this communicator has "
+                               "found shared memory damaged");
+    if (CHEMPI_LIKELY(!*rc))
+        *rc = run(st, c, (uint64_t)(c->rcount * c->rtype->extent));
     return true;
 }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What takes longer in a belt: growing, waiting, checking; see belt.h. */
+#include "libchempi/didl/coll/belt.h"
+
+#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/error.h"
+
+/* ---- beginning ---- */
+
+static int reserve(struct chempi_belt *belt, uint64_t limit)
+{
+    return chempi_region_reserve(chempi_ctx.services.region, belt,
+                                 sizeof(*belt) + limit, NULL);
+}
+
+int chempi_belt_create(struct chempi_belt *belt)
+{
+    int rc = reserve(belt, CHEMPI_BELT_LEAST);
+
+    if (rc < 0)
+        return rc;
+    atomic_store_explicit(&belt->head, 0, memory_order_relaxed);
+    atomic_store_explicit(&belt->tail, 0, memory_order_relaxed);
+    return 0;
+}
+
+void chempi_belt_open_writer(struct chempi_belt_writer *w,
+                             struct chempi_belt *belt, uint32_t reader)
+{
+    *w = (struct chempi_belt_writer){
+        .belt = belt,
+        .limit = CHEMPI_BELT_LEAST,
+        .reader = reader,
+    };
+}
+
+void chempi_belt_open_reader(struct chempi_belt_reader *r,
+                             struct chempi_belt *belt, uint32_t writer)
+{
+    *r = (struct chempi_belt_reader){.belt = belt, .writer = writer};
+}
+
+static CHEMPI_COLD int damaged(void)
+{
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "another rank has damaged the memory that the "
+                            "ranks of this node share");
+}
+
+void chempi_belt_copy(void *to, const void *from, uint64_t len)
+{
+    if (len > 0)
+        memcpy(to, from, (size_t)len);
+}
+
+/* ---- writing ---- */
+
+/* False: the belt stays as long as it is. */
+static bool grow(struct chempi_belt_writer *w)
+{
+    if (w->limit >= CHEMPI_BELT_RING_BYTES || w->is_grown)
+        return false;
+    if (reserve(w->belt, 2 * w->limit) < 0)
+        w->is_grown = true;
+    else
+        w->limit *= 2;
+    return !w->is_grown;
+}
+
+void chempi_belt_widen(struct chempi_belt_writer *w)
+{
+    while (w->limit < CHEMPI_BELT_WIDE && grow(w))
+        ;
+}
+
+struct room {
+    struct chempi_belt_writer *w;
+    uint64_t goal; /* to this count the piece may go at most .. */
+    uint64_t most; /* .. and so much be unread */
+    bool is_damaged;
+};
+
+static bool is_room(void *arg)
+{
+    struct room *room = arg;
+    struct chempi_belt_writer *w = room->w;
+
+    w->tail = atomic_load_explicit(&w->belt->tail, memory_order_acquire);
+    room->is_damaged = w->head - w->tail > CHEMPI_BELT_RING_BYTES;
+    return room->is_damaged ||
+           (room->goal - w->tail <= CHEMPI_BELT_RING_BYTES &&
+            w->head - w->tail <= room->most);
+}
+
+/* Is there room, no matter how much is unread? */
+static bool is_some_room(struct room *room)
+{
+    room->most = CHEMPI_BELT_RING_BYTES;
+    return is_room(room);
+}
+
+static void wrap(struct chempi_belt_writer *w)
+{
+    static const struct chempi_belt_header header = {.len = CHEMPI_BELT_WRAP};
+
+    memcpy(belt_header(w->belt, w->head), &header, sizeof(header));
+    w->head = belt_next_lap(w->head);
+}
+
+int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
+{
+    bool is_at_end;
+    struct room room;
+    int rc = MPI_SUCCESS;
+
+    do {
+        is_at_end = belt_place(w->head) + size + CHEMPI_BELT_GRAIN > w->limit;
+        room = (struct room){
+            .w = w,
+            .goal = (is_at_end ? belt_next_lap(w->head) : w->head) + size,
+        };
+    } while (!is_some_room(&room) && grow(w));
+    if (!is_some_room(&room)) {
+        /* Once it waits, then for as much as makes it worth while. */
+        room.most = w->limit / 2;
+        chempi_progress_rouse_local(w->reader);
+        rc = chempi_coll_cell_await(is_room, &room);
+    }
+    if (CHEMPI_UNLIKELY(room.is_damaged))
+        return damaged();
+    if (!rc && is_at_end)
+        wrap(w);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static bool has_more(void *arg)
+{
+    return belt_has_more(arg);
+}
+
+int chempi_belt_await_more(struct chempi_belt_reader *r)
+{
+    return chempi_coll_cell_await(has_more, r);
+}
+
+int chempi_belt_look(struct chempi_belt_reader *r,
+                     struct chempi_belt_piece *piece)
+{
+    struct chempi_belt_header header;
+    uint64_t unread;
+    uint64_t place;
+
+    memcpy(&header, belt_header(r->belt, r->tail), sizeof(header));
+    if (header.len == CHEMPI_BELT_WRAP) {
+        r->tail = belt_next_lap(r->tail);
+        memcpy(&header, belt_header(r->belt, r->tail), sizeof(header));
+    }
+    unread = r->head - r->tail;
+    place = belt_place(r->tail);
+    piece->data = belt_data(r->belt, r->tail);
+    piece->len = header.len & ~CHEMPI_BELT_LAST;
+    piece->mark = header.mark;
+    piece->is_last = header.len & CHEMPI_BELT_LAST;
+    if (CHEMPI_UNLIKELY(unread > CHEMPI_BELT_RING_BYTES ||
+                        piece->len > CHEMPI_BELT_PIECE ||
+                        belt_size(piece->len) > unread ||
+                        place + belt_size(piece->len) + CHEMPI_BELT_GRAIN >
+                            CHEMPI_BELT_RING_BYTES))
+        return damaged();
+    return MPI_SUCCESS;
+}
+
+void chempi_belt_tell(struct chempi_belt_reader *r)
+{
+    r->told = r->tail;
+    /* Orders the reading before the count; partner: is_room(). */
+    atomic_store_explicit(&r->belt->tail, r->tail, memory_order_release);
+    chempi_progress_rouse_local(r->writer);
+}

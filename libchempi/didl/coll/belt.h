@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Belts in a node's shared memory: what one member of a communicator tells the
+ * next. The writer runs ahead of the reader as far as there is room, so that
+ * with more ranks than cores one change of contexts serves many operations,
+ * and one call into the kernel wakes for all of them.
+ *
+ *   Q1  one process writes head and data, one reads them and writes tail; each
+ *       by one thread at a time, since operations of a communicator are
+ *   Q2  head and tail count bytes, ever, in whole GRAINs; a count modulo
+ *       RING_BYTES is its place; tail <= head <= tail + RING_BYTES
+ *   Q3  a piece lies in one stretch: a header of 8 bytes that ends on a GRAIN,
+ *       then the data. A header that says WRAP stands for the rest of the
+ *       ring: the next piece is at the start
+ *   Q4  the writer touches the first `limit` bytes only, which it has
+ *       reserved. It goes back to the start as soon as the reader has left
+ *       it, has more reserved rather than wait, and waits when there is none
+ *   Q5  a piece takes at most a quarter of limit, and the reader keeps the
+ *       room of less than LATE bytes to itself, no more than a quarter of the
+ *       least limit; thus a writer never waits when all has been read
+ *   Q6  headers, head and tail are data of another process: each is read once
+ *       and then checked, and no place beyond RING_BYTES follows from any
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_BELT_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_BELT_H
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+
+enum {
+    CHEMPI_BELT_RING_BYTES = 256 << 10, /* a power of two */
+    CHEMPI_BELT_LEAST = 16 << 10,       /* limit at the beginning */
+    CHEMPI_BELT_WIDE = 64 << 10,        /* limit for pieces of full length */
+    CHEMPI_BELT_PIECE = 8 << 10,        /* most data of a piece, bytes */
+    CHEMPI_BELT_LATE = 4 << 10,         /* Q5 */
+    CHEMPI_BELT_GRAIN = 16,
+    CHEMPI_BELT_HEADER = 8
+};
+static_assert(CHEMPI_BELT_LATE <= CHEMPI_BELT_LEAST / 4, "Q5");
+
+/* In shared memory, at the start of a page; zeros when new. */
+struct chempi_belt {
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t head;
+    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t tail;
+    _Alignas(CHEMPI_CACHE_LINE) unsigned char ring[];
+};
+
+/* From one belt to the next, whole pages. */
+#define CHEMPI_BELT_STRIDE ((size_t)CHEMPI_BELT_RING_BYTES + 4096)
+
+struct chempi_belt_header {
+    uint32_t len;  /* bytes of data, and LAST; or WRAP */
+    uint32_t mark; /* the same in all pieces of an operation */
+};
+static_assert(sizeof(struct chempi_belt_header) == CHEMPI_BELT_HEADER, "Q3");
+
+#define CHEMPI_BELT_LAST (UINT32_C(1) << 31) /* of the operation */
+#define CHEMPI_BELT_WRAP UINT32_MAX
+
+struct chempi_belt_writer {
+    struct chempi_belt *belt;
+    uint64_t head;
+    uint64_t tail; /* as last seen */
+    uint64_t limit;
+    uint32_t reader; /* local rank */
+    bool is_grown;   /* limit stays as it is */
+};
+
+struct chempi_belt_reader {
+    struct chempi_belt *belt;
+    uint64_t tail;
+    uint64_t told; /* what the writer knows of it */
+    uint64_t head; /* as last seen */
+    uint32_t writer;
+};
+
+struct chempi_belt_piece {
+    const unsigned char *data; /* CHEMPI_BELT_GRAIN aligned */
+    uint32_t len;
+    uint32_t mark;
+    bool is_last;
+};
+
+/* The writer's part of making a belt: its first pages, and zeros there. 0 or
+ * -errno when out of shared memory. */
+int chempi_belt_create(struct chempi_belt *belt);
+
+void chempi_belt_open_writer(struct chempi_belt_writer *w,
+                             struct chempi_belt *belt, uint32_t reader);
+void chempi_belt_open_reader(struct chempi_belt_reader *r,
+                             struct chempi_belt *belt, uint32_t writer);
+
+/* ---- places ---- */
+
+/* What a piece of so much data takes of the ring. */
+static inline uint64_t belt_size(uint64_t len)
+{
+    return (CHEMPI_BELT_HEADER + len + CHEMPI_BELT_GRAIN - 1) &
+           ~(uint64_t)(CHEMPI_BELT_GRAIN - 1);
+}
+
+static inline uint64_t belt_place(uint64_t count)
+{
+    return count % CHEMPI_BELT_RING_BYTES;
+}
+
+/* The count at which the ring starts again after `count`. */
+static inline uint64_t belt_next_lap(uint64_t count)
+{
+    return count - belt_place(count) + CHEMPI_BELT_RING_BYTES;
+}
+
+static inline unsigned char *belt_data(struct chempi_belt *belt, uint64_t count)
+{
+    return belt->ring + belt_place(count) + CHEMPI_BELT_GRAIN;
+}
+
+static inline unsigned char *belt_header(struct chempi_belt *belt,
+                                         uint64_t count)
+{
+    return belt_data(belt, count) - CHEMPI_BELT_HEADER;
+}
+
+/* memcpy(), by the C library: a compiler that can tell how long a piece is at
+ * most writes code that is slow for the short ones. */
+void chempi_belt_copy(void *to, const void *from, uint64_t len);
+
+/* ---- writing ---- */
+
+/* Most data of a piece just now, at least LEAST / 4 - GRAIN bytes. */
+static inline uint64_t belt_most(const struct chempi_belt_writer *w)
+{
+    uint64_t most = w->limit / 4 - CHEMPI_BELT_GRAIN;
+
+    return most < CHEMPI_BELT_PIECE ? most : CHEMPI_BELT_PIECE;
+}
+
+/* Does a piece of this size fit behind the last, and a header after it? */
+static inline bool belt_fits(const struct chempi_belt_writer *w, uint64_t size)
+{
+    return belt_place(w->head) + size + CHEMPI_BELT_GRAIN <= w->limit &&
+           w->head + size - w->tail <= CHEMPI_BELT_RING_BYTES;
+}
+
+/* Long data is about to come: have more reserved if need be. */
+void chempi_belt_widen(struct chempi_belt_writer *w);
+
+/* Makes room some other way; 0 or an error class. */
+int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size);
+
+/* Where the next piece's data goes, len <= belt_most(); waits for room. */
+static inline int belt_room(struct chempi_belt_writer *w, uint64_t len,
+                            unsigned char **data)
+{
+    int rc = 0;
+
+    if (CHEMPI_UNLIKELY(!belt_fits(w, belt_size(len))))
+        rc = chempi_belt_make_room(w, belt_size(len));
+    *data = belt_data(w->belt, w->head);
+    return rc;
+}
+
+/* The data is there: let the reader have it. Whoever does this looks after it
+ * whether the reader sleeps. */
+static inline void belt_push(struct chempi_belt_writer *w, uint32_t len,
+                             bool is_last, uint32_t mark)
+{
+    struct chempi_belt_header header = {
+        .len = is_last ? len | CHEMPI_BELT_LAST : len,
+        .mark = mark,
+    };
+
+    memcpy(belt_header(w->belt, w->head), &header, sizeof(header));
+    w->head += belt_size(len);
+    /* Orders the piece before its count; partner: belt_has_more(). */
+    atomic_store_explicit(&w->belt->head, w->head, memory_order_release);
+}
+
+/* ---- reading ---- */
+
+static inline bool belt_has_more(struct chempi_belt_reader *r)
+{
+    if (r->head == r->tail)
+        r->head = atomic_load_explicit(&r->belt->head, memory_order_acquire);
+    return r->head != r->tail;
+}
+
+int chempi_belt_await_more(struct chempi_belt_reader *r);
+
+/* The next piece of a belt that has more. 0 or an error class: what is there
+ * makes no sense. */
+int chempi_belt_look(struct chempi_belt_reader *r,
+                     struct chempi_belt_piece *piece);
+
+/* The next piece; waits for it. */
+static inline int belt_next(struct chempi_belt_reader *r,
+                            struct chempi_belt_piece *piece)
+{
+    if (CHEMPI_UNLIKELY(!belt_has_more(r))) {
+        int rc = chempi_belt_await_more(r);
+
+        if (rc)
+            return rc;
+    }
+    return chempi_belt_look(r, piece);
+}
+
+void chempi_belt_tell(struct chempi_belt_reader *r);
+
+/* Done with the piece that was looked at. */
+static inline void belt_drop(struct chempi_belt_reader *r, uint32_t len)
+{
+    r->tail += belt_size(len);
+    if (r->tail - r->told >= CHEMPI_BELT_LATE)
+        chempi_belt_tell(r);
+}
+
+#endif
