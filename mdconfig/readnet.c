@@ -184,12 +184,13 @@ static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
                                n ? ", " : "", words[n]);
     }
     near = chempi_text_suggest(name, words, n);
-    return chempi_yaml_fail(r->yaml, value, r->err,
-                            "expected a protocol of device %s (%s), found "
-                            "'%.40s'%s%s%s",
-                            device->name, list, name,
-                            near ? "; did you mean '" : "", near ? near : "",
-                            near ? "'?" : "");
+    return chempi_yaml_fail(
+        r->yaml, value, r->err,
+        "expected a protocol of device %s%s%s (%s), found "
+        "'%.40s'%s%s%s",
+        device->name, device->types ? " on networks of type " : "",
+        device->types ? device->types : "", list, name,
+        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int read_protocol(struct chempi_reader *r,

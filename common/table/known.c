@@ -47,14 +47,15 @@ static const struct chempi_known_protocol via_protocols[] = {
     "`device: tcp` for nodes on several hosts"
 
 static const struct chempi_known_device devices[] = {
-    {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols},
-    {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols},
+    {"shm", NULL, CHEMPI_ARRAY_LEN(shm_protocols), shm_protocols, NULL},
+    {"tcp", NULL, CHEMPI_ARRAY_LEN(tcp_protocols), tcp_protocols, NULL},
     {"scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(scivia_protocols),
-     scivia_protocols},
+     scivia_protocols, "sci"},
 };
 
 static const struct chempi_known_device via_only = {
-    "scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(via_protocols), via_protocols};
+    "scivia", SCIVIA_REMARK, CHEMPI_ARRAY_LEN(via_protocols), via_protocols,
+    "myrinet or via"};
 
 static const struct chempi_known_type types[] = {
     {"smp", "shm", true},        {"ethernet", "tcp", false},

@@ -33,6 +33,7 @@ struct chempi_known_device {
     const char *remark; /* NULL: nothing; else what users must know of it */
     size_t protocol_count;
     const struct chempi_known_protocol *protocols;
+    const char *types; /* of networks with these protocols; NULL: all */
 };
 
 /* Entries in a fixed order; NULL beyond the last one. */

@@ -129,6 +129,14 @@ static const struct {
     {NET "    attach: all\n    protocols: { eagre: }\n",
      "t:6:18: expected a protocol of device tcp (eager, rendezvous), "
      "found 'eagre'; did you mean 'eager'?"},
+    {"nodes: a\nnetworks: { n: { type: sci, attach: all,\n"
+     "    protocols: { send: } } }",
+     "t:3:18: expected a protocol of device scivia on networks of type sci "
+     "(shared-memory, one-copy, zero-copy), found 'send'"},
+    {"nodes: a\nnetworks: { n: { type: via, attach: all,\n"
+     "    protocols: { shared-memory: } } }",
+     "t:3:18: expected a protocol of device scivia on networks of type "
+     "myrinet or via (send, one-copy, zero-copy), found 'shared-memory'"},
     {NET "    attach: all\n    protocols: { eager: { latency: 0 us } }\n",
      "expected a time above 0"},
     {NET "    attach: all\n    protocols: { eager: { bandwidth: 9 Mb/s } }\n",
