@@ -114,12 +114,12 @@ static void gone(struct chempi_memory_user *user, uintptr_t start,
     chempi_regcache_gone(&b->cache, start, end);
 }
 
-static void released(struct chempi_memory_user *user, uintptr_t start,
-                     uintptr_t end)
+static void held(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
 {
     struct bench *b = CHEMPI_CONTAINER_OF(user, struct bench, user);
 
-    chempi_regcache_released(&b->cache, start, end);
+    chempi_regcache_held(&b->cache, start, end);
 }
 
 static void share(struct chempi_memory_user *user)
@@ -128,7 +128,7 @@ static void share(struct chempi_memory_user *user)
 }
 
 static const struct chempi_memory_events events = {
-    .gone = gone, .released = released, .share = share};
+    .gone = gone, .held = held, .share = share};
 
 static void open_bench(struct bench *b, const struct chempi_personality *model,
                        uint64_t budget)

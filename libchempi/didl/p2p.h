@@ -26,6 +26,12 @@ int chempi_p2p_start(struct chempi_request *req);
  * or is no longer: they keep its registration. Under the lock. */
 void chempi_p2p_hold(const struct chempi_request *req);
 void chempi_p2p_unhold(const struct chempi_request *req);
+/* The same for a buffer that is in one piece (nothing happens if it is not),
+ * for requests that are persistent and consist of others. */
+void chempi_p2p_hold_piece(const void *buf, MPI_Count count,
+                           const struct chempi_datatype *type);
+void chempi_p2p_unhold_piece(const void *buf, MPI_Count count,
+                             const struct chempi_datatype *type);
 
 /* Drop what it holds, not the memory. */
 void chempi_p2p_fini(struct chempi_request *req);

@@ -214,10 +214,19 @@ static int finish(struct chempi_request *req, MPI_Status *status)
     return req->error;
 }
 
+/* Elements of the buffer that messages may name; 0: none. */
+static MPI_Count elements_of(const struct psend *ps)
+{
+    return ps->dest == MPI_PROC_NULL || ps->len == 0
+               ? 0
+               : ps->partitions * ps->count;
+}
+
 static void destroy(struct chempi_request *req)
 {
     struct psend *ps = of_request(req);
 
+    chempi_p2p_unhold_piece(ps->buf, elements_of(ps), req->type);
     chempi_list_remove(&ps->link);
     chempi_p2p_fini(req);
     free(ps);
@@ -263,6 +272,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
     ps->dest = dest;
     chempi_list_init(&ps->link);
     chempi_lane_lock(&chempi_lane_main);
+    chempi_p2p_hold_piece(buf, elements_of(ps), datatype);
     if (dest != MPI_PROC_NULL) {
         rc = reserve(ps);
         if (!rc)

@@ -339,10 +339,19 @@ static int finish(struct chempi_request *req, MPI_Status *status)
     return error;
 }
 
+/* Elements of the buffer that messages may name; 0: none. */
+static MPI_Count elements_of(const struct precv *pr)
+{
+    return pr->source == MPI_PROC_NULL || pr->total == 0
+               ? 0
+               : pr->total / pr->req.type->size;
+}
+
 static void destroy(struct chempi_request *req)
 {
     struct precv *pr = of_request(req);
 
+    chempi_p2p_unhold_piece(pr->buf, elements_of(pr), req->type);
     chempi_list_remove(&pr->link);
     if (!is_known(pr))
         chempi_list_append(&recvs.abandoned, &pr->hello->link);
@@ -393,6 +402,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
     chempi_list_init(&pr->link);
     chempi_lane_lock(&chempi_lane_main);
     clear_abandoned();
+    chempi_p2p_hold_piece(buf, elements_of(pr), datatype);
     if (dest != MPI_PROC_NULL)
         pr->hello = post_hello(pr, &rc);
     if (rc)

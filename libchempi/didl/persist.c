@@ -31,34 +31,46 @@ static struct chempi_request *alloc_request(void)
     return req;
 }
 
-/* Where the data lies, if it lies in one piece. */
-static size_t piece_of(const struct chempi_request *req, const char **start)
+/* Where the data lies, if it lies in one piece: its bytes, or 0. */
+static size_t piece_of(const void *buf, MPI_Count count,
+                       const struct chempi_datatype *type, const char **start)
 {
-    const struct chempi_datatype *type = req->type;
-
-    if (!type || !type->is_contiguous || req->count <= 0 ||
-        req->kind == CHEMPI_REQUEST_NULL_PEER)
+    if (!type || !type->is_contiguous || count <= 0)
         return 0;
-    *start = (const char *)req->buf + type->true_lb;
-    return (size_t)(req->count * type->size);
+    *start = (const char *)buf + type->true_lb;
+    return (size_t)(count * type->size);
 }
 
-void chempi_p2p_hold(const struct chempi_request *req)
+void chempi_p2p_hold_piece(const void *buf, MPI_Count count,
+                           const struct chempi_datatype *type)
 {
     const char *start = NULL;
-    size_t len = piece_of(req, &start);
+    size_t len = piece_of(buf, count, type, &start);
 
     if (len > 0)
         chempi_memory_hold(chempi_ctx.services.memory, start, len);
 }
 
-void chempi_p2p_unhold(const struct chempi_request *req)
+void chempi_p2p_unhold_piece(const void *buf, MPI_Count count,
+                             const struct chempi_datatype *type)
 {
     const char *start = NULL;
-    size_t len = piece_of(req, &start);
+    size_t len = piece_of(buf, count, type, &start);
 
     if (len > 0)
         chempi_memory_release(chempi_ctx.services.memory, start, len);
+}
+
+void chempi_p2p_hold(const struct chempi_request *req)
+{
+    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
+        chempi_p2p_hold_piece(req->buf, req->count, req->type);
+}
+
+void chempi_p2p_unhold(const struct chempi_request *req)
+{
+    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
+        chempi_p2p_unhold_piece(req->buf, req->count, req->type);
 }
 
 static void make_persistent(struct chempi_request *req, MPI_Request *request)

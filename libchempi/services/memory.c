@@ -287,6 +287,16 @@ static struct hold *find_hold(struct chempi_memory *memory, uintptr_t start,
     return NULL;
 }
 
+static void tell_held(struct chempi_memory *memory, uintptr_t start,
+                      uintptr_t end)
+{
+    CHEMPI_LIST_FOR_SAFE (node, &memory->users) {
+        struct chempi_memory_user *user = user_of(node);
+
+        user->events->held(user, start, end);
+    }
+}
+
 void chempi_memory_hold(struct chempi_memory *memory, const void *ptr,
                         size_t len)
 {
@@ -303,6 +313,7 @@ void chempi_memory_hold(struct chempi_memory *memory, const void *ptr,
         hold->start = start;
         hold->end = start + len;
         chempi_list_prepend(bucket_of(memory, start), &hold->link);
+        tell_held(memory, start, start + len); /* registered before, perhaps */
     }
     hold->count++;
 }
@@ -317,11 +328,7 @@ void chempi_memory_release(struct chempi_memory *memory, const void *ptr,
         return;
     chempi_list_remove(&hold->link);
     free(hold);
-    CHEMPI_LIST_FOR_SAFE (node, &memory->users) {
-        struct chempi_memory_user *user = user_of(node);
-
-        user->events->released(user, start, start + len);
-    }
+    tell_held(memory, start, start + len);
 }
 
 static bool meets(const struct chempi_list *bucket, uintptr_t start,

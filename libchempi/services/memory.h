@@ -33,9 +33,10 @@ struct chempi_memory_events {
     /* Pages [start, end) are not what they were. */
     void (*gone)(struct chempi_memory_user *user, uintptr_t start,
                  uintptr_t end);
-    /* No persistent request has anything in [start, end) any more. */
-    void (*released)(struct chempi_memory_user *user, uintptr_t start,
-                     uintptr_t end);
+    /* A persistent request has its buffer in [start, end) from now on, or not
+     * any more: chempi_memory_is_held() tells. */
+    void (*held)(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end);
     /* The share is now user->share bytes. */
     void (*share)(struct chempi_memory_user *user);
 };

@@ -329,8 +329,8 @@ void chempi_regcache_gone(struct chempi_regcache *cache, uintptr_t start,
     }
 }
 
-void chempi_regcache_released(struct chempi_regcache *cache, uintptr_t start,
-                              uintptr_t end)
+void chempi_regcache_held(struct chempi_regcache *cache, uintptr_t start,
+                          uintptr_t end)
 {
     CHEMPI_LIST_FOR (node, &cache->regions) {
         struct chempi_region *region = region_of(node);

@@ -119,7 +119,7 @@ bool chempi_regcache_evict(struct chempi_regcache *cache);
 /* Passed on from chempi_memory_events. */
 void chempi_regcache_gone(struct chempi_regcache *cache, uintptr_t start,
                           uintptr_t end);
-void chempi_regcache_released(struct chempi_regcache *cache, uintptr_t start,
-                              uintptr_t end);
+void chempi_regcache_held(struct chempi_regcache *cache, uintptr_t start,
+                          uintptr_t end);
 
 #endif

@@ -110,10 +110,10 @@ static void gone(struct chempi_memory_user *user, uintptr_t start,
     chempi_regcache_gone(&dev_of(user)->cache, start, end);
 }
 
-static void released(struct chempi_memory_user *user, uintptr_t start,
-                     uintptr_t end)
+static void held(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
 {
-    chempi_regcache_released(&dev_of(user)->cache, start, end);
+    chempi_regcache_held(&dev_of(user)->cache, start, end);
 }
 
 void chempi_scivia_memory_shrink(struct scivia_dev *dev)
@@ -138,7 +138,7 @@ static void share(struct chempi_memory_user *user)
 }
 
 static const struct chempi_memory_events memory_events = {
-    .gone = gone, .released = released, .share = share};
+    .gone = gone, .held = held, .share = share};
 
 /* --- the library's memory --- */
 

@@ -267,10 +267,32 @@ static void release_all(struct async *a)
     }
 }
 
+/* The buffers of a persistent operation's messages are those of persistent
+ * requests. Under the lock. */
+static void hold_buffers(const struct async *a, bool is_held)
+{
+    const struct chempi_coll_sched *s = &a->sched;
+
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct chempi_coll_step *step = &s->steps[i];
+        const void *buf =
+            step->kind == CHEMPI_COLL_SEND ? step->src : step->dst;
+
+        if (step->kind > CHEMPI_COLL_RECV)
+            continue;
+        if (is_held)
+            chempi_p2p_hold_piece(buf, step->count, step->type);
+        else
+            chempi_p2p_unhold_piece(buf, step->count, step->type);
+    }
+}
+
 static void destroy(struct chempi_request *req)
 {
     struct async *a = of_request(req);
 
+    if (a->has_held && req->is_persistent)
+        hold_buffers(a, false);
     if (a->has_held)
         release_all(a);
     chempi_coll_sched_fini(&a->sched);
@@ -356,6 +378,8 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
         destroy(&a->req);
     else if (!is_persistent)
         rc = start(&a->req);
+    else
+        hold_buffers(a, true);
     chempi_lane_unlock(&chempi_lane_main);
     if (!rc)
         *request = chempi_request_handle(&a->req);

@@ -83,10 +83,10 @@ static void gone(struct chempi_memory_user *user, uintptr_t start,
     chempi_regcache_gone(&card_of(user)->cache, start, end);
 }
 
-static void released(struct chempi_memory_user *user, uintptr_t start,
-                     uintptr_t end)
+static void held(struct chempi_memory_user *user, uintptr_t start,
+                 uintptr_t end)
 {
-    chempi_regcache_released(&card_of(user)->cache, start, end);
+    chempi_regcache_held(&card_of(user)->cache, start, end);
 }
 
 static void share(struct chempi_memory_user *user)
@@ -95,7 +95,7 @@ static void share(struct chempi_memory_user *user)
 }
 
 static const struct chempi_memory_events events = {
-    .gone = gone, .released = released, .share = share};
+    .gone = gone, .held = held, .share = share};
 
 static struct chempi_memory *memory;
 static struct card card;
@@ -396,6 +396,22 @@ Test(memory, of_more_buffers_in_turn_than_fit_some_stay)
         cr_expect(use(at, 40 + i, 1));
     tear_down();
     cr_assert_eq(munmap(at, 64 * PAGE), 0);
+}
+
+Test(memory, what_was_registered_before_a_persistent_request_is_its_memory)
+{
+    char *at = map(NULL, 4);
+
+    set_up(8 * PAGE);
+    (void)use(at, 0, 4);
+    cr_expect_eq(card.cache.bytes[CHEMPI_MEMORY_USER], 4 * PAGE);
+    chempi_memory_hold(memory, at + 100, PAGE);
+    cr_expect_eq(card.cache.bytes[CHEMPI_MEMORY_PERSISTENT], 4 * PAGE);
+    chempi_memory_release(memory, at + 100, PAGE);
+    cr_expect_eq(card.cache.bytes[CHEMPI_MEMORY_PERSISTENT], 0);
+    cr_expect_eq(card.cache.bytes[CHEMPI_MEMORY_USER], 4 * PAGE);
+    tear_down();
+    cr_assert_eq(munmap(at, 4 * PAGE), 0);
 }
 
 Test(memory, memory_of_persistent_requests_goes_last)
