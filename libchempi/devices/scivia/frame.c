@@ -35,13 +35,14 @@ static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
     if (chempi_sys->posix_memalign(&memory, PAGE, len) != 0)
         return chempi_err_set(&dev->base.err, -ENOMEM, "out of memory");
     memset(memory, 0, len);
-    rc = chempi_scivia_memory_register(dev, memory, len, handle);
+    rc = chempi_scivia_memory_need(dev, memory, len, handle);
     if (rc < 0) {
         dev->base.err = *chempi_adapter_words(dev->adapter);
         free(memory);
         return chempi_err_prefix(&dev->base.err,
-                                 "cards with the VIA half only need "
-                                 "registered memory for every message");
+                                 "cards with the VIA half only move nothing "
+                                 "but registered memory (without any, join the "
+                                 "nodes by another network)");
     }
     *out = memory;
     return 0;
@@ -86,7 +87,7 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
     if (!framed)
         return;
     if (framed->handle)
-        chempi_scivia_memory_deregister(dev, framed->handle, MEMORY_BYTES);
+        chempi_scivia_memory_unneed(dev, framed->handle, MEMORY_BYTES);
     chempi_via_vi_destroy(framed->tx);
     chempi_via_vi_destroy(framed->rx);
     free(framed->memory);
@@ -96,7 +97,7 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
 void chempi_scivia_frame_free(struct scivia_dev *dev)
 {
     if (dev->slot_handle)
-        chempi_scivia_memory_deregister(dev, dev->slot_handle, MEMORY_BYTES);
+        chempi_scivia_memory_unneed(dev, dev->slot_handle, MEMORY_BYTES);
     free(dev->slot_memory);
 }
 

@@ -153,6 +153,7 @@ struct scivia_ep {
     bool has_unsent;   /* a line that must be stored again */
     bool is_vi_broken; /* tx_vi: replace it */
     bool is_frame_broken;
+    bool is_frame_refused;
     uint32_t breaks;    /* connections broken since something went through */
     uint32_t vi_breaks; /* the same of tx_vi, where payload is something */
     uint32_t went;      /* lines both ways when a connection last broke */
@@ -221,6 +222,8 @@ struct scivia_dev {
     bool has_joined;
     bool has_new_share;
     bool is_over_share;     /* more is locked than may be */
+    uint64_t granted;       /* bytes by share, setting and RLIMIT_MEMLOCK */
+    uint64_t needed_bytes;  /* of library_bytes, what no message goes without */
     uint64_t library_bytes; /* registered for good */
     uint64_t library_denied;
     uint64_t windowed; /* transfers in several windows */
@@ -237,6 +240,7 @@ struct scivia_dev {
     uint64_t reconnects;
     uint64_t bytes_copied; /* by this side's processor, out of a buffer */
     struct chempi_err broken;
+    struct chempi_err refusal; /* why frames could not be received */
 };
 
 static inline struct scivia_dev *scivia_dev_of(const struct scivia_ep *ep)
@@ -409,6 +413,15 @@ void chempi_scivia_memory_shrink(struct scivia_dev *dev);
 /* Register library memory, at the cost of user memory nobody uses. */
 int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
                                   size_t len, uint32_t *handle);
+/*
+ * The same for memory without which no message goes: it has the first right to
+ * the share, and where that is too small, more is registered than it. Whoever
+ * has user memory then gives it back with its last use.
+ */
+int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
+                              size_t len, uint32_t *handle);
+void chempi_scivia_memory_unneed(struct scivia_dev *dev, uint32_t handle,
+                                 size_t len);
 /* handle 0: nothing. */
 void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
                                      size_t len);

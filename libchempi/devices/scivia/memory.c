@@ -126,13 +126,21 @@ void chempi_scivia_memory_shrink(struct scivia_dev *dev)
     dev->is_over_share = chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm);
 }
 
+/* What is needed comes first: user memory has what it leaves of the share. */
+static void set_budget(struct scivia_dev *dev)
+{
+    chempi_lmm_set_budget(chempi_adapter_lmm(dev->adapter),
+                          dev->granted > dev->needed_bytes ? dev->granted
+                                                           : dev->needed_bytes);
+    chempi_scivia_memory_shrink(dev);
+}
+
 static void share(struct chempi_memory_user *user)
 {
     struct scivia_dev *dev = dev_of(user);
-    uint64_t bytes = user->share < user->wanted ? user->share : user->wanted;
 
-    chempi_lmm_set_budget(chempi_adapter_lmm(dev->adapter), bytes);
-    chempi_scivia_memory_shrink(dev);
+    dev->granted = user->share < user->wanted ? user->share : user->wanted;
+    set_budget(dev);
     dev->has_new_share = chempi_scivia_memory_stage(dev);
     dev->has_work |= dev->has_new_share; /* receives that may be posted */
 }
@@ -162,6 +170,38 @@ int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
         dev->library_denied++;
     }
     return rc;
+}
+
+static uint64_t whole_pages(size_t len)
+{
+    return (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
+                              size_t len, uint32_t *handle)
+{
+    struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
+    uint64_t bytes = whole_pages(len);
+    int rc = chempi_scivia_memory_register(dev, start, len, handle);
+
+    if (rc == -ENOSPC &&
+        chempi_lmm_locked_bytes(lmm) + bytes > chempi_lmm_budget(lmm)) {
+        chempi_lmm_set_budget(lmm, chempi_lmm_locked_bytes(lmm) + bytes);
+        rc = chempi_scivia_memory_register(dev, start, len, handle);
+    }
+    dev->needed_bytes += rc == 0 ? bytes : 0;
+    set_budget(dev);
+    return rc;
+}
+
+void chempi_scivia_memory_unneed(struct scivia_dev *dev, uint32_t handle,
+                                 size_t len)
+{
+    if (!handle)
+        return;
+    chempi_scivia_memory_deregister(dev, handle, len);
+    dev->needed_bytes -= whole_pages(len);
+    set_budget(dev);
 }
 
 void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
@@ -202,6 +242,7 @@ int chempi_scivia_memory_init(struct scivia_dev *dev)
     chempi_list_init(&dev->stage_free);
     chempi_regcache_init(&dev->cache, &cache_ops, dev, memory_of(dev),
                          SCIVIA_REGIONS_MAX);
+    dev->granted = chempi_lmm_budget(lmm);
     if (!dev->attributes.has_via)
         return 0;
     dev->memory_user.events = &memory_events;

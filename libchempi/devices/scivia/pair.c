@@ -277,8 +277,13 @@ static void mend_vis(struct scivia_ep *ep)
         chempi_scivia_line_close(ep);
         chempi_scivia_frame_drop_tx(ep);
         if (is_hopeless(ep))
-            chempi_scivia_pair_break(ep, -ECONNRESET,
-                                     "its VIA connection breaks every time");
+            chempi_scivia_pair_break(
+                ep, -ECONNRESET,
+                ep->is_frame_refused
+                    ? "it refuses VIA connections, probably for lack of "
+                      "memory that it may register (raise \"ulimit -l\" there, "
+                      "or join the nodes by another network)"
+                    : "its VIA connection breaks every time");
     }
 }
 
@@ -463,6 +468,20 @@ static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
     return rc;
 }
 
+/* Without memory for frames nothing can be received from the peer, ever. */
+static int accept_frames(struct scivia_ep *ep,
+                         struct chempi_via_request *request)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    int rc = chempi_scivia_frame_init(ep);
+
+    if (rc == 0)
+        return chempi_scivia_frame_accept(ep, request);
+    dev->refusal = dev->base.err;
+    chempi_scivia_pair_break(ep, rc, dev->refusal.text);
+    return rc;
+}
+
 static int accept_request(struct scivia_ep *ep,
                           struct chempi_via_request *request)
 {
@@ -470,7 +489,7 @@ static int accept_request(struct scivia_ep *ep,
         return -ECONNREFUSED;
     if (chempi_via_request_discriminator(request) ==
         SCIVIA_DISCRIMINATOR_FRAMES)
-        return chempi_scivia_frame_accept(ep, request);
+        return accept_frames(ep, request);
     return accept_vi(ep, request);
 }
 
@@ -553,8 +572,10 @@ static void error(void *arg, struct chempi_via_vi *vi, int status,
         ep->is_via_refused = true; /* the ring serves all */
     else if (vi == ep->tx_vi)
         ep->is_vi_broken = true;
-    else if (ep->framed && vi == ep->framed->tx)
+    else if (ep->framed && vi == ep->framed->tx) {
         ep->is_frame_broken = true;
+        ep->is_frame_refused = status == -ECONNREFUSED;
+    }
     open_later(ep);
 }
 

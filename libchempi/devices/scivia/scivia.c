@@ -190,6 +190,15 @@ static uint64_t read_library(struct chempi_dev *dev)
     return to_scivia(dev)->library_bytes;
 }
 
+static uint64_t read_over_share(struct chempi_dev *dev)
+{
+    const struct scivia_dev *scivia = to_scivia(dev);
+
+    return scivia->needed_bytes > scivia->granted
+               ? scivia->needed_bytes - scivia->granted
+               : 0;
+}
+
 static const struct chempi_gauge gauges[] = {
     {"packets", "SCI packets stored remotely", CHEMPI_GAUGE_COUNTER,
      read_packets},
@@ -224,7 +233,8 @@ static const struct chempi_gauge gauges[] = {
     {"deregistrations", "regions removed from the card's table",
      CHEMPI_GAUGE_COUNTER, read_deregistrations},
     {"degraded",
-     "transfers that took a slower way because memory was not granted",
+     "transfers that took a slower way because memory (or, for want of it, a "
+     "VIA connection) was not granted",
      CHEMPI_GAUGE_COUNTER, read_degraded},
     {"windowed", "transfers whose memory was registered in several windows",
      CHEMPI_GAUGE_COUNTER, read_windowed},
@@ -238,6 +248,10 @@ static const struct chempi_gauge gauges[] = {
      read_persistent},
     {"registered_library", "bytes of the library's memory registered",
      CHEMPI_GAUGE_LEVEL, read_library},
+    {"over_share",
+     "bytes that the library has registered beyond its share, since cards "
+     "with the VIA half only move nothing without them",
+     CHEMPI_GAUGE_LEVEL, read_over_share},
 };
 
 static const struct chempi_dev_panel panel = {
