@@ -190,7 +190,7 @@ def scimpich_panels(p):
 
 
 def network_panels(p):
-    sci = rows.best_sci(p)
+    sci = rows.scampi(p)
     via = p.us[rows.CLAN, "mpipro-wait"]
     poll = p.us[rows.CLAN, "mpipro-poll"]
     ethernet = p.us[rows.ETHERNET, "mpipro-wait"]

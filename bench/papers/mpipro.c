@@ -4,8 +4,14 @@
  * up to 4 KiB eagerly, by Send and Receive through buffers of the library, so
  * that both sides copy. Above, the sender waits until the receive operation
  * is started: the receiver registers its buffer and sends the address, the
- * sender registers its own and writes by RDMA with immediate data. Completions
- * are waited for asleep ("wait"), as that version did, or by polling ("poll").
+ * sender, which has registered its own meanwhile, writes by RDMA with immediate
+ * data. Completions "of send and receive descriptors" are waited for asleep
+ * ("wait"), as that version did, or by polling ("poll"). So who has sent a long
+ * message is waked when that is done, and can name its next receive only then:
+ * the address is on the way of every long message, and is waited for asleep.
+ *
+ * "eager" and "long" wait asleep and take one protocol for all sizes, to see
+ * where the second overtakes the first.
  *
  * The receive descriptors posted suffice for one message under way in each
  * direction, which is all that a ping-pong asks for.
@@ -17,6 +23,7 @@
 #include "bench/papers/vi.h"
 
 #define EAGER_MAX 4096u
+#define PACKET_MAX (VI_RECEIVE_BYTES - sizeof(struct header))
 #define LONG_MAX (UINT64_C(2) << 20)
 #define OUT_SLOTS 4u /* buffers to send from, used in turn */
 
@@ -33,10 +40,11 @@ struct mpipro {
     uint32_t turn;
     uint32_t sent;
     uint32_t taken;
+    size_t eager_max;
     bool does_sleep;
 };
 
-static void open(struct pair *pair, bool does_sleep)
+static void open(struct pair *pair, bool does_sleep, size_t eager_max)
 {
     struct mpipro *m = calloc(1, sizeof(*m));
 
@@ -44,17 +52,28 @@ static void open(struct pair *pair, bool does_sleep)
         pair_die(pair, "out of memory");
     m->vi = vi_open(pair, 1, OUT_SLOTS * VI_RECEIVE_BYTES);
     m->does_sleep = does_sleep;
+    m->eager_max = eager_max;
     pair->state = m;
 }
 
 static void open_wait(struct pair *pair)
 {
-    open(pair, true);
+    open(pair, true, EAGER_MAX);
 }
 
 static void open_poll(struct pair *pair)
 {
-    open(pair, false);
+    open(pair, false, EAGER_MAX);
+}
+
+static void open_eager(struct pair *pair)
+{
+    open(pair, true, PACKET_MAX);
+}
+
+static void open_long(struct pair *pair)
+{
+    open(pair, true, 0);
 }
 
 /* Send a header and what follows it from a buffer of the library. */
@@ -90,45 +109,43 @@ static struct chempi_via_descriptor *take_packet(struct pair *pair,
     return d;
 }
 
-static void send_long(struct pair *pair, const struct header *answer,
-                      const void *message, size_t len)
+static void send_long(struct pair *pair, const void *message, size_t len)
 {
     struct mpipro *m = pair->state;
     struct vi *vi = m->vi;
     /* It is read from; VIPL's descriptors take plain pointers. */
     void *start = (void *)(uintptr_t)message;
     uint32_t handle = vi_register(pair, vi, start, len);
-    struct chempi_via_descriptor *d = vi_descriptor(pair, vi);
+    struct header answer;
+    struct chempi_via_descriptor *d = take_packet(pair, &answer);
 
+    if (answer.len != len || answer.number != m->sent)
+        pair_die(pair, "an address for another message");
+    vi_repost(pair, vi, d);
+    d = vi_descriptor(pair, vi);
     *d = (struct chempi_via_descriptor){
         .op = CHEMPI_VIA_RDMA_WRITE,
         .segment_count = 1,
         .segments = {{.addr = start, .handle = handle, .len = (uint32_t)len}},
-        .remote_addr = answer->addr,
-        .remote_handle = answer->handle,
+        .remote_addr = answer.addr,
+        .remote_handle = answer.handle,
         .has_immediate = true,
         .immediate = m->sent,
     };
     vi_post_descriptor(pair, vi, d);
-    vi_finish(pair, vi);
+    vi_finish(pair, vi, m->does_sleep);
     pair_check(pair, chempi_via_deregister(pair->adapter, handle));
 }
 
 static void send(struct pair *pair, const void *message, size_t len)
 {
     struct mpipro *m = pair->state;
-    struct header header = {.len = len, .number = m->sent};
+    const struct header header = {.len = len, .number = m->sent};
 
-    if (len <= EAGER_MAX) {
+    if (len <= m->eager_max)
         send_packet(pair, &header, message, len);
-    } else {
-        struct chempi_via_descriptor *d = take_packet(pair, &header);
-
-        if (header.len != len || header.number != m->sent)
-            pair_die(pair, "an address for another message");
-        vi_repost(pair, m->vi, d);
-        send_long(pair, &header, message, len);
-    }
+    else
+        send_long(pair, message, len);
     m->sent++;
 }
 
@@ -169,7 +186,7 @@ static void recv(struct pair *pair, void *message, size_t len)
 {
     struct mpipro *m = pair->state;
 
-    if (len <= EAGER_MAX)
+    if (len <= m->eager_max)
         recv_eager(pair, message, len);
     else
         recv_long(pair, message, len);
@@ -187,4 +204,16 @@ static const struct experiment polling = {.name = "mpipro-poll",
                                           .send = send,
                                           .recv = recv};
 
-const struct experiment *const papers_mpipro[] = {&waiting, &polling, NULL};
+static const struct experiment eager = {.name = "mpipro-eager",
+                                        .len_max = PACKET_MAX,
+                                        .open = open_eager,
+                                        .send = send,
+                                        .recv = recv};
+static const struct experiment longs = {.name = "mpipro-long",
+                                        .len_max = LONG_MAX,
+                                        .open = open_long,
+                                        .send = send,
+                                        .recv = recv};
+
+const struct experiment *const papers_mpipro[] = {&waiting, &polling, &eager,
+                                                  &longs, NULL};

@@ -153,7 +153,7 @@ static void rdma_stream(struct pair *pair, size_t len)
 
     for (unsigned i = 0; i < STREAM; i++)
         vi_post(pair, vi, CHEMPI_VIA_RDMA_WRITE, len);
-    vi_finish(pair, vi);
+    vi_finish(pair, vi, false);
 }
 
 #define SINGLE(tag, text, most, open_fn, ready_fn, act_fn, count)              \

@@ -24,7 +24,7 @@
 #define SLOTS 64u
 #define SHORT_MAX 47u
 #define EAGER_BUFFERS 4u
-#define EAGER_MAX (UINT64_C(64) << 10)
+#define EAGER_MAX (UINT64_C(128) << 10)
 #define BLOCK (UINT64_C(16) << 10)
 #define PART (UINT64_C(256) << 10) /* the transfer buffer */
 #define LONG_MAX (UINT64_C(2) << 20)

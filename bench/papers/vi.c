@@ -2,6 +2,7 @@
 /* A connected VI at each of the two processes; see vi.h. */
 #include "bench/papers/vi.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 
@@ -60,21 +61,26 @@ struct vi *vi_open(struct pair *pair, uint64_t discriminator, size_t bytes)
 
 /* --- sending --- */
 
-static void take_sent(struct pair *pair, struct vi *vi)
+static void take_sent(struct pair *pair, struct vi *vi, bool does_sleep)
 {
     struct chempi_via_descriptor *d = NULL;
     uint32_t looks = 0;
 
-    while (!(d = chempi_via_send_done(vi->vi)))
-        pair_relax(&looks);
-    pair_check(pair, d->status);
+    if (does_sleep) {
+        d = chempi_via_send_wait(vi->vi, -1);
+    } else {
+        while (!(d = chempi_via_send_done(vi->vi)))
+            pair_relax(&looks);
+    }
+    pair_check(pair, d ? d->status : -EIO);
     vi->pending--;
 }
 
 struct chempi_via_descriptor *vi_descriptor(struct pair *pair, struct vi *vi)
 {
     if (vi->pending == VI_RECEIVES)
-        take_sent(pair, vi); /* queues complete in order: it is the oldest */
+        take_sent(pair, vi,
+                  false); /* queues complete in order: it is the oldest */
     return &vi->sends[vi->next_send++ % VI_RECEIVES];
 }
 
@@ -102,10 +108,10 @@ void vi_post(struct pair *pair, struct vi *vi, enum chempi_via_op op,
     vi_post_descriptor(pair, vi, d);
 }
 
-void vi_finish(struct pair *pair, struct vi *vi)
+void vi_finish(struct pair *pair, struct vi *vi, bool does_sleep)
 {
     while (vi->pending > 0)
-        take_sent(pair, vi);
+        take_sent(pair, vi, does_sleep);
 }
 
 /* --- receiving --- */

@@ -38,8 +38,8 @@ void vi_post(struct pair *pair, struct vi *vi, enum chempi_via_op op,
 /* Post a descriptor that the caller has filled. */
 void vi_post_descriptor(struct pair *pair, struct vi *vi,
                         struct chempi_via_descriptor *d);
-/* Take back all sends. */
-void vi_finish(struct pair *pair, struct vi *vi);
+/* Take back all sends; does_sleep: by sleeping until they complete. */
+void vi_finish(struct pair *pair, struct vi *vi, bool does_sleep);
 
 /* The next message; does_sleep: by sleeping until it completes. */
 struct chempi_via_descriptor *vi_take(struct pair *pair, struct vi *vi,

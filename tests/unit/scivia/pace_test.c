@@ -112,6 +112,23 @@ Test(pace, descriptors_take_the_published_times)
     expect_via("myrinet-gm", 11, 93.5);
 }
 
+Test(pace, who_sleeps_until_its_descriptor_is_done_must_be_waked)
+{
+    const struct chempi_personality p = load("giganet-clan");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t end_ns;
+
+    cr_expect_eq(chempi_pace_sleep_at(&pace, START), 0, "nothing is posted");
+    end_ns = chempi_pace_descriptor_at(&pace, START, false, 4096);
+    chempi_pace_posted(&pace, end_ns + 9000); /* the emulation's own work */
+    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns + 9000),
+                 end_ns + 9000 + p.interrupt_ns);
+    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns + 9000 + end_ns - START), 0,
+                 "by then it was done, and nobody slept");
+    chempi_pace_collect(&pace);
+    cr_expect_eq(chempi_pace_sleep_at(&pace, end_ns), 0);
+}
+
 Test(pace, registering_costs_what_the_table_says)
 {
     static const struct {

@@ -213,6 +213,7 @@ uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
     pace->via_arrival_ns =
         later(now_ns + p->doorbell_ns + latency_ns, pace->via_arrival_ns) +
         len * UINT64_C(1000000) / p->via_bytes_per_ms;
+    pace->via_flight_ns = pace->via_arrival_ns - now_ns;
     pace->is_via_posted = true;
     return pace->via_arrival_ns;
 }
@@ -222,6 +223,22 @@ void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len)
     if (pace->personality)
         wait_until(pace, chempi_pace_descriptor_at(pace, chempi_clock_ns(),
                                                    is_read, len));
+}
+
+uint64_t chempi_pace_sleep_at(const struct chempi_pace *pace, uint64_t now_ns)
+{
+    const struct chempi_personality *p = pace->personality;
+
+    if (!p || !pace->is_via_posted ||
+        now_ns >= pace->via_back_ns + pace->via_flight_ns)
+        return 0;
+    /* Not the arrival: the receiver is told when the data is in place, too. */
+    return pace->via_back_ns + p->interrupt_ns;
+}
+
+void chempi_pace_sleep(const struct chempi_pace *pace, uint64_t now_ns)
+{
+    wait_until(pace, chempi_pace_sleep_at(pace, now_ns));
 }
 
 /* --- the processor's own work --- */

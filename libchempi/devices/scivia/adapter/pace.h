@@ -39,7 +39,9 @@ struct chempi_pace {
     bool is_store_posted;      /* no barrier since */
     /* descriptors */
     uint64_t via_arrival_ns;
-    bool is_via_posted; /* not all were taken back since */
+    uint64_t via_flight_ns; /* from the last post to that */
+    uint64_t via_back_ns;   /* when the processor went on */
+    bool is_via_posted;     /* not all were taken back since */
 };
 
 /* Takes about a tenth of a millisecond when there is a personality. */
@@ -92,6 +94,19 @@ uint64_t chempi_pace_descriptor_at(struct chempi_pace *pace, uint64_t now_ns,
                                    bool is_read, size_t len);
 /* A descriptor, about to be executed. */
 void chempi_pace_descriptor(struct chempi_pace *pace, bool is_read, size_t len);
+/*
+ * The process goes on after a post, at now_ns. A card works while its processor
+ * goes on or sleeps; here the processor has waited on the card's behalf.
+ */
+static inline void chempi_pace_posted(struct chempi_pace *pace, uint64_t now_ns)
+{
+    pace->via_back_ns = now_ns;
+}
+/* When a process goes on that waits asleep, from now_ns on, for what it has
+ * posted; 0: it has worked for so long that this is done, or nothing is. */
+uint64_t chempi_pace_sleep_at(const struct chempi_pace *pace, uint64_t now_ns);
+/* It has waited so. */
+void chempi_pace_sleep(const struct chempi_pace *pace, uint64_t now_ns);
 /* The owner has taken back the last of its descriptors. */
 static inline void chempi_pace_collect(struct chempi_pace *pace)
 {

@@ -386,6 +386,7 @@ int chempi_via_post_send(struct chempi_via_vi *vi,
         chempi_mischief_strikes(&adapter->dice, adapter->mischief.broken_link))
         chempi_link_fail(vi->at, -ECONNRESET);
     (void)chempi_queue_run(vi);
+    chempi_pace_posted(&adapter->pace, chempi_pace_begin(&adapter->pace));
     return 0;
 }
 
@@ -526,7 +527,14 @@ static struct chempi_via_descriptor *wait_for(struct chempi_via_vi *vi,
 struct chempi_via_descriptor *chempi_via_send_wait(struct chempi_via_vi *vi,
                                                    int timeout_ms)
 {
-    return wait_for(vi, chempi_via_send_done, timeout_ms);
+    const struct chempi_pace before = vi->adapter->pace;
+    uint64_t now_ns = chempi_pace_begin(&before);
+    struct chempi_via_descriptor *d =
+        wait_for(vi, chempi_via_send_done, timeout_ms);
+
+    if (d && before.personality)
+        chempi_pace_sleep(&before, now_ns);
+    return d;
 }
 
 struct chempi_via_descriptor *chempi_via_recv_wait(struct chempi_via_vi *vi,
