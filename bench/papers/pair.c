@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
+
 #define LIMIT_S 120 /* of the whole program */
 #define PAGE 4096u
 #define LOOKS 2000u
@@ -124,7 +126,7 @@ void pair_open(struct pair *pair, const struct chempi_personality *personality)
     };
     struct chempi_err err = {.text = ""};
 
-    *pair = (struct pair){.rank = 0};
+    *pair = (struct pair){.has_clock = personality != NULL};
     pair->board = mmap(NULL, sizeof(*pair->board), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (pair->board == MAP_FAILED)
@@ -191,6 +193,14 @@ void pair_segment(struct pair *pair, size_t len)
         serve(pair);
     pair_check(pair, chempi_sci_state(pair->remote));
     pair_barrier(pair);
+}
+
+void pair_work(const struct pair *pair, uint64_t ns)
+{
+    uint64_t end_ns = chempi_clock_ns() + ns;
+
+    while (pair->has_clock && chempi_clock_ns() < end_ns)
+        ;
 }
 
 void pair_store(struct pair *pair, uint64_t offset, const void *src, size_t len)

@@ -39,6 +39,7 @@ struct pair {
     struct chempi_sci_remote *remote;
     unsigned char *local; /* our segment's memory */
     void *state;          /* the protocol's */
+    bool has_clock;       /* a personality's */
 };
 
 /* End both processes with words on stderr. */
@@ -55,6 +56,9 @@ int pair_close(struct pair *pair);
 
 /* Memory of len bytes, aligned to a page, filled with something; never NULL. */
 void *pair_memory(const struct pair *pair, size_t len);
+
+/* The processor works for that long; nothing with a free clock. */
+void pair_work(const struct pair *pair, uint64_t ns);
 
 /* Both processes reach this point. */
 void pair_barrier(struct pair *pair);

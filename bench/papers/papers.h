@@ -22,6 +22,9 @@ struct experiment {
     /* A protocol: one process sends, the other receives. */
     void (*send)(struct pair *pair, const void *message, size_t len);
     void (*recv)(struct pair *pair, void *message, size_t len);
+    /* It sleeps, and so may be waked too late to have to sleep again: noise
+     * shortens it, too, and the median counts. */
+    bool does_sleep;
     /* Or a single operation, by process 0 alone. */
     void (*act)(struct pair *pair, size_t len);
     /* What must be done before each one, and is not measured. NULL: nothing */

@@ -20,8 +20,11 @@
 #include <sys/uio.h>
 
 #include "common/base/clock.h"
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
+
+#define LOOK_NS CHEMPI_NS_PER_MS
 
 /* --- checking --- */
 
@@ -486,6 +489,19 @@ struct chempi_via_descriptor *chempi_via_recv_done(struct chempi_via_vi *vi)
 
 typedef struct chempi_via_descriptor *done_fn(struct chempi_via_vi *vi);
 
+/* Look for a while before sleeping: with a personality, being waked takes the
+ * time that is imposed, not what this machine needs beside. */
+static void look(const struct chempi_adapter *adapter, struct pollfd *item)
+{
+    uint64_t end_ns;
+
+    if (!adapter->pace.personality)
+        return;
+    end_ns = chempi_clock_ns() + LOOK_NS;
+    while (poll(item, 1, 0) == 0 && chempi_clock_ns() < end_ns)
+        CHEMPI_CPU_RELAX();
+}
+
 /* Sleep until something may have happened; false: the time is up. */
 static bool sleep_on(struct chempi_adapter *adapter, uint64_t end_ns,
                      bool has_end)
@@ -500,6 +516,8 @@ static bool sleep_on(struct chempi_adapter *adapter, uint64_t end_ns,
         left_ms = (int)((end_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
     if (chempi_adapter_is_busy(adapter))
         left_ms = 0;
+    if (left_ms != 0)
+        look(adapter, &item);
     (void)poll(&item, 1, left_ms); /* interrupted or not: look again */
     (void)chempi_adapter_service(adapter);
     return true;
