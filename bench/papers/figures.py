@@ -3,6 +3,7 @@
 import math
 
 import model
+import mpi
 import points
 import rows
 import svg
@@ -209,6 +210,41 @@ def network_panels(p):
     ]
 
 
+def mpi_panels(p):
+    """MPI of ours on the cards; rings: theirs."""
+    us = {name: p.us[name, mpi.EXPERIMENT]
+          for name in (rows.D312, rows.D310, rows.CHEMNITZ, rows.CLAN,
+                       rows.ETHERNET)}
+    made = model.Model(p.us[rows.D310, "store"], p.us[rows.D310, "copy"])
+    formula = {n: min(made.short(n) if n <= 47 else math.inf, made.eager(n),
+                      made.rdv(n)) for n in us[rows.D310]}
+    return [
+        Panel("MPI on the D312: latency", "P123 fig. 7", "us",
+              [("MPI", within(us[rows.D312], 0, 2048), "line"),
+               ("protocol 1", p.us[rows.D312, "deck-1"], "line"),
+               ("protocol 2", within(p.us[rows.D312, "deck-2"], 0, 2048),
+                "line")],
+              [(0, 6.63, 0), (0, 7.26, 0)], log_x=False),
+        Panel("MPI on the D312: bandwidth", "P123 fig. 8", "MiB/s",
+              [("MPI", rates(us[rows.D312], rows.BINARY), "line"),
+               ("protocol 3", rates(p.us[rows.D312, "deck-3"], rows.BINARY),
+                "line")],
+              levels=[(78.35, "ScaMPI"), (73.8, "SCI-MPICH")]),
+        Panel("MPI on the D310 and SCI-MPICH's model", "SCIMPICH fig. 8",
+              "MB/s",
+              [("MPI", rates(us[rows.D310]), "line"),
+               ("model of SCI-MPICH", rates(formula), "dash")],
+              [(points.MIB, 73.8, 0)], levels=[(76.3, "link")]),
+        Panel("MPI over SCI, VIA and Fast Ethernet", "CMP fig. 1", "Mbit/s",
+              [(name, {n: 8 * n / t for n, t in us[card].items() if n > 0},
+                "line")
+               for name, card in (("SCI", rows.CHEMNITZ), ("VIA", rows.CLAN),
+                                  ("Fast Ethernet", rows.ETHERNET))],
+              [(points.MIB, 608, 0), (points.MIB, 748, 1),
+               (points.MIB, 82.4, 2)], log_y=True),
+    ]
+
+
 def other_panels(p):
     return [
         Panel("long active messages, D339", "GASNET fig. 8", "MB/s",
@@ -231,7 +267,7 @@ def draw(p):
     drawing.text(40, 50, "rings: published; lines: ours; dashes: the model "
                  "of SCI-MPICH", 12, colour="#555")
     panels = [*deck_panels(p), *scimpich_panels(p), *network_panels(p),
-              *other_panels(p)]
+              *other_panels(p), *(mpi_panels(p) if rows.has_mpi(p) else [])]
     for number, panel in enumerate(panels):
         panel.draw(drawing, 30 + number % 2 * (PANEL_W + 40),
                    76 + number // 2 * (PANEL_H + 24))

@@ -3,6 +3,7 @@
 import dataclasses
 
 import model
+import mpi
 import points
 
 D312, D310, D339 = "dolphin-d312", "dolphin-d310", "dolphin-d339"
@@ -199,18 +200,44 @@ def gasnet_rows(p):
     ]
 
 
-# Software of others with no counterpart among these programs.
-OTHERS = [
-    Row("ScaMPI on the cluster of P123", OTHER, "us", 6.63, 0, "P123"),
-    Row("ScaMPI on the cluster of P123", OTHER, "MiB/s", 78.35, 0, "P123"),
-    Row("SCI-MPICH on the cluster of P123", OTHER, "us", 7.26, 0, "P123"),
-    Row("SCI-MPICH on the cluster of P123", OTHER, "MiB/s", 73.80, 0, "P123"),
-    Row("MPICH lfshmem, one node", OTHER, "us", 1.6, 0, "SCIMPICH tab. 2"),
-    Row("MPICH lfshmem, one node", OTHER, "MB/s", 141.9, 0,
-        "SCIMPICH tab. 2"),
-    Row("MPICH shmem, one node", OTHER, "us", 4.6, 0, "SCIMPICH tab. 2"),
-    Row("MPICH shmem, one node", OTHER, "MB/s", 110.4, 0, "SCIMPICH tab. 2"),
+# MPI of others: whose, on which card, us, MB/s, source; units of 2^20 bytes
+# where they count so.
+MPIS = [
+    ("ScaMPI", D312, 6.63, 78.35, BINARY, "P123"),
+    ("SCI-MPICH", D312, 7.26, 73.80, BINARY, "P123"),
+    ("SCI-MPICH", D310, 6.6, 73.8, 1, "SCIMPICH tab. 2"),
+    ("ScaMPI", CHEMNITZ, 8, 76, 1, "CMP"),
+    ("MPI/Pro, asleep", CLAN, 65, 93.5, 1, "CMP"),
+    ("MPI/Pro, polling", CLAN, 20, 0, 1, "CMP"),
+    ("MPI/Pro, TCP", ETHERNET, 125, 10.3, 1, "CMP"),
+    ("MPICH lfshmem", mpi.HOST, 1.6, 141.9, 1, "SCIMPICH tab. 2"),
+    ("MPICH shmem", mpi.HOST, 4.6, 110.4, 1, "SCIMPICH tab. 2"),
 ]
+
+
+def mpi_rows(p):
+    """MPI of ours beside that of others on the same card."""
+    found = []
+    for whose, card, us, rate, unit, source in MPIS:
+        where = "one node of today" if card == mpi.HOST else card
+        found.append(Row(f"{whose}: {where}", OTHER, "us", us,
+                         p.at(card, mpi.EXPERIMENT, 0), source))
+        if rate:
+            found.append(Row(f"{whose}: {where}", OTHER,
+                             "MiB/s" if unit == BINARY else "MB/s", rate,
+                             p.peak(card, mpi.EXPERIMENT)[0] / unit, source))
+    found.append(Row(f"GASNet over ScaMPI: {D339}", OTHER, "MB/s", 190,
+                     p.rate(D339, mpi.EXPERIMENT, 128 * KIB), "GASNET",
+                     "at 128 KiB"))
+    meet = points.crossing(p.us[CHEMNITZ, mpi.EXPERIMENT],
+                           p.us[CLAN, mpi.EXPERIMENT])
+    found.append(Row("MPI: crossover of SCI and VIA", OTHER, "KiB", 16,
+                     (meet or 0) / KIB, "CMP fig. 3", "ours polls"))
+    return found
+
+
+def has_mpi(p):
+    return (D312, mpi.EXPERIMENT) in p.us
 
 
 def sections(p):
@@ -220,4 +247,6 @@ def sections(p):
         ("SCI-MPICH's protocols and model on dolphin-d310", scimpich_rows(p)),
         ("SCI, VIA and Fast Ethernet", network_rows(p)),
         ("GASNet on dolphin-d339", gasnet_rows(p)),
+        *([("MPI itself: theirs, and libchempi over device scivia",
+            mpi_rows(p))] if has_mpi(p) else []),
     ]
