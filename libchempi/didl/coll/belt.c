@@ -20,7 +20,7 @@ int chempi_belt_create(struct chempi_belt *belt)
 
     if (rc < 0)
         return rc;
-    atomic_store_explicit(&belt->head, 0, memory_order_relaxed);
+    atomic_store_explicit(belt_header(belt, 0), 0, memory_order_relaxed);
     atomic_store_explicit(&belt->tail, 0, memory_order_relaxed);
     return 0;
 }
@@ -41,7 +41,7 @@ void chempi_belt_open_reader(struct chempi_belt_reader *r,
     *r = (struct chempi_belt_reader){.belt = belt, .writer = writer};
 }
 
-static CHEMPI_COLD int damaged(void)
+CHEMPI_COLD int chempi_belt_damaged(void)
 {
     return chempi_error_set(MPI_ERR_INTERN,
                             "another rank has damaged the memory that the "
@@ -102,10 +102,13 @@ static bool is_some_room(struct room *room)
 
 static void wrap(struct chempi_belt_writer *w)
 {
-    static const struct chempi_belt_header header = {.len = CHEMPI_BELT_WRAP};
+    _Atomic uint64_t *header = belt_header(w->belt, w->head);
 
-    memcpy(belt_header(w->belt, w->head), &header, sizeof(header));
     w->head = belt_next_lap(w->head);
+    atomic_store_explicit(belt_header(w->belt, w->head), 0,
+                          memory_order_relaxed);
+    /* Orders as in belt_push(). */
+    atomic_store_explicit(header, CHEMPI_BELT_WRAP, memory_order_release);
 }
 
 int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
@@ -118,7 +121,8 @@ int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
         is_at_end = belt_place(w->head) + size + CHEMPI_BELT_GRAIN > w->limit;
         room = (struct room){
             .w = w,
-            .goal = (is_at_end ? belt_next_lap(w->head) : w->head) + size,
+            .goal = (is_at_end ? belt_next_lap(w->head) : w->head) + size +
+                    CHEMPI_BELT_GRAIN,
         };
     } while (!is_some_room(&room) && grow(w));
     if (!is_some_room(&room)) {
@@ -128,7 +132,7 @@ int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
         rc = chempi_coll_cell_await(is_room, &room);
     }
     if (CHEMPI_UNLIKELY(room.is_damaged))
-        return damaged();
+        return chempi_belt_damaged();
     if (!rc && is_at_end)
         wrap(w);
     return rc;
@@ -144,33 +148,6 @@ static bool has_more(void *arg)
 int chempi_belt_await_more(struct chempi_belt_reader *r)
 {
     return chempi_coll_cell_await(has_more, r);
-}
-
-int chempi_belt_look(struct chempi_belt_reader *r,
-                     struct chempi_belt_piece *piece)
-{
-    struct chempi_belt_header header;
-    uint64_t unread;
-    uint64_t place;
-
-    memcpy(&header, belt_header(r->belt, r->tail), sizeof(header));
-    if (header.len == CHEMPI_BELT_WRAP) {
-        r->tail = belt_next_lap(r->tail);
-        memcpy(&header, belt_header(r->belt, r->tail), sizeof(header));
-    }
-    unread = r->head - r->tail;
-    place = belt_place(r->tail);
-    piece->data = belt_data(r->belt, r->tail);
-    piece->len = header.len & ~CHEMPI_BELT_LAST;
-    piece->mark = header.mark;
-    piece->is_last = header.len & CHEMPI_BELT_LAST;
-    if (CHEMPI_UNLIKELY(unread > CHEMPI_BELT_RING_BYTES ||
-                        piece->len > CHEMPI_BELT_PIECE ||
-                        belt_size(piece->len) > unread ||
-                        place + belt_size(piece->len) + CHEMPI_BELT_GRAIN >
-                            CHEMPI_BELT_RING_BYTES))
-        return damaged();
-    return MPI_SUCCESS;
 }
 
 void chempi_belt_tell(struct chempi_belt_reader *r)

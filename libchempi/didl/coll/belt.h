@@ -5,20 +5,23 @@
  * with more ranks than cores one change of contexts serves many operations,
  * and one call into the kernel wakes for all of them.
  *
- *   Q1  one process writes head and data, one reads them and writes tail; each
- *       by one thread at a time, since operations of a communicator are
- *   Q2  head and tail count bytes, ever, in whole GRAINs; a count modulo
- *       RING_BYTES is its place; tail <= head <= tail + RING_BYTES
+ *   Q1  one process writes pieces, one reads them and writes tail; each by one
+ *       thread at a time, since operations of a communicator are
+ *   Q2  head, which the writer alone knows, and tail count bytes, ever, in
+ *       whole GRAINs; a count modulo RING_BYTES is its place;
+ *       tail <= head < tail + RING_BYTES
  *   Q3  a piece lies in one stretch: a header of 8 bytes that ends on a GRAIN,
  *       then the data. A header that says WRAP stands for the rest of the
  *       ring: the next piece is at the start
- *   Q4  the writer touches the first `limit` bytes only, which it has
+ *   Q4  the header at head is 0 before the one ahead of it is stored; a
+ *       header is stored last, with release, and says that its piece is there
+ *   Q5  the writer touches the first `limit` bytes only, which it has
  *       reserved. It goes back to the start as soon as the reader has left
  *       it, has more reserved rather than wait, and waits when there is none
- *   Q5  a piece takes at most a quarter of limit, and the reader keeps the
+ *   Q6  a piece takes at most a quarter of limit, and the reader keeps the
  *       room of less than LATE bytes to itself, no more than a quarter of the
  *       least limit; thus a writer never waits when all has been read
- *   Q6  headers, head and tail are data of another process: each is read once
+ *   Q7  headers and tail are data of another process: each is read once
  *       and then checked, and no place beyond RING_BYTES follows from any
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_BELT_H
@@ -37,15 +40,14 @@ enum {
     CHEMPI_BELT_LEAST = 16 << 10,       /* limit at the beginning */
     CHEMPI_BELT_WIDE = 64 << 10,        /* limit for pieces of full length */
     CHEMPI_BELT_PIECE = 8 << 10,        /* most data of a piece, bytes */
-    CHEMPI_BELT_LATE = 4 << 10,         /* Q5 */
+    CHEMPI_BELT_LATE = 4 << 10,         /* Q6 */
     CHEMPI_BELT_GRAIN = 16,
     CHEMPI_BELT_HEADER = 8
 };
-static_assert(CHEMPI_BELT_LATE <= CHEMPI_BELT_LEAST / 4, "Q5");
+static_assert(CHEMPI_BELT_LATE <= CHEMPI_BELT_LEAST / 4, "Q6");
 
 /* In shared memory, at the start of a page; zeros when new. */
 struct chempi_belt {
-    _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t head;
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t tail;
     _Alignas(CHEMPI_CACHE_LINE) unsigned char ring[];
 };
@@ -53,14 +55,12 @@ struct chempi_belt {
 /* From one belt to the next, whole pages. */
 #define CHEMPI_BELT_STRIDE ((size_t)CHEMPI_BELT_RING_BYTES + 4096)
 
-struct chempi_belt_header {
-    uint32_t len;  /* bytes of data, and LAST; or WRAP */
-    uint32_t mark; /* the same in all pieces of an operation */
-};
-static_assert(sizeof(struct chempi_belt_header) == CHEMPI_BELT_HEADER, "Q3");
-
-#define CHEMPI_BELT_LAST (UINT32_C(1) << 31) /* of the operation */
-#define CHEMPI_BELT_WRAP UINT32_MAX
+/* A header: bytes of data in the low half, with flags; in the high half a mark
+ * that is the same in all pieces of an operation. */
+#define CHEMPI_BELT_LEN UINT64_C(0xffff)
+#define CHEMPI_BELT_FULL (UINT64_C(1) << 16) /* a piece, if of no bytes */
+#define CHEMPI_BELT_LAST (UINT64_C(1) << 17) /* of the operation */
+#define CHEMPI_BELT_WRAP (UINT64_C(1) << 18)
 
 struct chempi_belt_writer {
     struct chempi_belt *belt;
@@ -74,8 +74,8 @@ struct chempi_belt_writer {
 struct chempi_belt_reader {
     struct chempi_belt *belt;
     uint64_t tail;
-    uint64_t told; /* what the writer knows of it */
-    uint64_t head; /* as last seen */
+    uint64_t told;   /* what the writer knows of it */
+    uint64_t header; /* at tail, once it is there */
     uint32_t writer;
 };
 
@@ -120,10 +120,10 @@ static inline unsigned char *belt_data(struct chempi_belt *belt, uint64_t count)
     return belt->ring + belt_place(count) + CHEMPI_BELT_GRAIN;
 }
 
-static inline unsigned char *belt_header(struct chempi_belt *belt,
-                                         uint64_t count)
+static inline _Atomic uint64_t *belt_header(struct chempi_belt *belt,
+                                            uint64_t count)
 {
-    return belt_data(belt, count) - CHEMPI_BELT_HEADER;
+    return (void *)(belt_data(belt, count) - CHEMPI_BELT_HEADER);
 }
 
 /* memcpy(), by the C library: a compiler that can tell how long a piece is at
@@ -144,7 +144,8 @@ static inline uint64_t belt_most(const struct chempi_belt_writer *w)
 static inline bool belt_fits(const struct chempi_belt_writer *w, uint64_t size)
 {
     return belt_place(w->head) + size + CHEMPI_BELT_GRAIN <= w->limit &&
-           w->head + size - w->tail <= CHEMPI_BELT_RING_BYTES;
+           w->head + size + CHEMPI_BELT_GRAIN - w->tail <=
+               CHEMPI_BELT_RING_BYTES;
 }
 
 /* Long data is about to come: have more reserved if need be. */
@@ -167,47 +168,63 @@ static inline int belt_room(struct chempi_belt_writer *w, uint64_t len,
 
 /* The data is there: let the reader have it. Whoever does this looks after it
  * whether the reader sleeps. */
-static inline void belt_push(struct chempi_belt_writer *w, uint32_t len,
+static inline void belt_push(struct chempi_belt_writer *w, uint64_t len,
                              bool is_last, uint32_t mark)
 {
-    struct chempi_belt_header header = {
-        .len = is_last ? len | CHEMPI_BELT_LAST : len,
-        .mark = mark,
-    };
+    _Atomic uint64_t *header = belt_header(w->belt, w->head);
 
-    memcpy(belt_header(w->belt, w->head), &header, sizeof(header));
     w->head += belt_size(len);
-    /* Orders the piece before its count; partner: belt_has_more(). */
-    atomic_store_explicit(&w->belt->head, w->head, memory_order_release);
+    atomic_store_explicit(belt_header(w->belt, w->head), 0,
+                          memory_order_relaxed);
+    /* Orders the data, and that there is no more, before the header; partner:
+     * belt_has_more(). */
+    atomic_store_explicit(header,
+                          (uint64_t)mark << 32 | CHEMPI_BELT_FULL |
+                              (is_last ? CHEMPI_BELT_LAST : 0) | len,
+                          memory_order_release);
 }
 
 /* ---- reading ---- */
 
 static inline bool belt_has_more(struct chempi_belt_reader *r)
 {
-    if (r->head == r->tail)
-        r->head = atomic_load_explicit(&r->belt->head, memory_order_acquire);
-    return r->head != r->tail;
+    r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
+                                     memory_order_acquire);
+    if (CHEMPI_UNLIKELY(r->header & CHEMPI_BELT_WRAP)) {
+        r->tail = belt_next_lap(r->tail);
+        r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
+                                         memory_order_acquire);
+    }
+    return r->header != 0;
 }
 
 int chempi_belt_await_more(struct chempi_belt_reader *r);
+int chempi_belt_damaged(void);
 
-/* The next piece of a belt that has more. 0 or an error class: what is there
- * makes no sense. */
-int chempi_belt_look(struct chempi_belt_reader *r,
-                     struct chempi_belt_piece *piece);
-
-/* The next piece; waits for it. */
+/* The next piece; waits for it. 0 or an error class: what is there makes no
+ * sense. */
 static inline int belt_next(struct chempi_belt_reader *r,
                             struct chempi_belt_piece *piece)
 {
+    uint64_t len;
+
     if (CHEMPI_UNLIKELY(!belt_has_more(r))) {
         int rc = chempi_belt_await_more(r);
 
         if (rc)
             return rc;
     }
-    return chempi_belt_look(r, piece);
+    len = r->header & CHEMPI_BELT_LEN;
+    if (CHEMPI_UNLIKELY(!(r->header & CHEMPI_BELT_FULL) ||
+                        len > CHEMPI_BELT_PIECE ||
+                        belt_place(r->tail) + belt_size(len) >
+                            CHEMPI_BELT_RING_BYTES - CHEMPI_BELT_GRAIN))
+        return chempi_belt_damaged();
+    piece->data = belt_data(r->belt, r->tail);
+    piece->len = (uint32_t)len;
+    piece->mark = (uint32_t)(r->header >> 32);
+    piece->is_last = r->header & CHEMPI_BELT_LAST;
+    return 0;
 }
 
 void chempi_belt_tell(struct chempi_belt_reader *r);

@@ -106,7 +106,7 @@ static uint64_t cut(const struct job *j, uint64_t rest)
 
 static void push(struct job *j, uint64_t len, bool is_last)
 {
-    belt_push(j->out, (uint32_t)len, is_last, j->mark);
+    belt_push(j->out, len, is_last, j->mark);
     chempi_progress_rouse_local(j->out->reader);
     if (CHEMPI_UNLIKELY(++j->pieces % PIECES_BUSY == 0))
         (void)chempi_progress_poll();
