@@ -18,6 +18,7 @@
 #define ON_STACK 2048u           /* a message up to here is copied once */
 #define RUNS_MAX 16              /* runs of user memory in one write */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
+#define ALONE 4u                 /* pieces in one while nobody else waits */
 
 bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link)
 {
@@ -252,6 +253,19 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return CHEMPI_DONE;
 }
 
+/* Payload of a DATA frame at most, bytes. Every frame costs both sides a short
+ * packet at its end and the receiver a read of a head. */
+static uint64_t piece_max(struct chempi_tcp_link *link)
+{
+    uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
+
+    if (!chempi_list_is_empty(&link->bulk) ||
+        !chempi_list_is_empty(&link->eager))
+        return chunk;
+    return chunk * ALONE < CHEMPI_TCP_CHUNK_MAX ? chunk * ALONE
+                                                : CHEMPI_TCP_CHUNK_MAX;
+}
+
 /* Choose the next message with payload and make its frame's head. */
 static void start_current(struct chempi_tcp_link *link)
 {
@@ -259,8 +273,8 @@ static void start_current(struct chempi_tcp_link *link)
     bool is_bulk = chempi_list_is_empty(&link->eager) ||
                    (link->is_bulk_turn && !chempi_list_is_empty(&link->bulk));
     struct chempi_list *from = is_bulk ? &link->bulk : &link->eager;
-    uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
     struct chempi_tx *tx;
+    uint64_t chunk;
     uint64_t left;
 
     if (chempi_list_is_empty(from))
@@ -269,6 +283,7 @@ static void start_current(struct chempi_tcp_link *link)
     chempi_list_remove(&tx->link);
     left = tx->priv[CHEMPI_TCP_TX_END] - tx->priv[CHEMPI_TCP_TX_POS];
     if (is_bulk) {
+        chunk = piece_max(link);
         if (left > chunk)
             left = chunk;
         c->head_len = (uint32_t)chempi_tcp_frame_put_data(

@@ -21,7 +21,7 @@ static const struct chempi_setting settings[CHEMPI_TCP_SET_COUNT] = {
     [CHEMPI_TCP_SET_CHUNK] =
         {"tcp", "chunk",
          "How much of a large message is sent before others have their turn, "
-         "in bytes.",
+         "in bytes; four times as much while none waits.",
          256u << 10, 4096, CHEMPI_TCP_CHUNK_MAX, NULL, CHEMPI_SETTING_LOCAL,
          false, false},
     [CHEMPI_TCP_SET_QUEUE] =
