@@ -5,7 +5,10 @@
  * payload has a receive to go to, reads go straight into the user's memory,
  * with a little room behind for the next frames. After a long payload another
  * is expected: then an ordinary read takes little more than its frame's head,
- * so that hardly any of it is copied twice.
+ * so that hardly any of it is copied twice. At the end of a long message
+ * nothing behind it is read and the poll ends: whoever waited for it may be
+ * about to post the receive of the next, which would else be kept in memory of
+ * our own and copied.
  */
 #define _GNU_SOURCE /* MSG_DONTWAIT */
 #include <errno.h>
@@ -19,6 +22,7 @@
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
 #define BEHIND 4096u        /* room for frames behind a direct read, bytes */
 #define BULKY (16u * 1024u) /* a payload from here on is long, bytes */
+#define LONG (64u * 1024u)  /* a message after which a poll ends, bytes */
 #define RUNS_MAX 16         /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
@@ -355,6 +359,15 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     return n;
 }
 
+/* Do the next `direct` bytes end a long message? */
+static bool ends_long(const struct chempi_tcp_link *link, size_t direct)
+{
+    const uint64_t *priv = link->rx->priv;
+
+    return direct == link->rx_left && priv[CHEMPI_TCP_RX_LIMIT] >= LONG &&
+           priv[CHEMPI_TCP_RX_POS] + direct >= priv[CHEMPI_TCP_RX_LIMIT];
+}
+
 /* One read and what follows from it. Returns the bytes read, 0 when there is
  * nothing more for now; *events counts. */
 static size_t read_once(struct chempi_tcp_link *link, int *events)
@@ -365,13 +378,15 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
     size_t direct = 0;
     size_t room = link->is_bulky ? BEHIND : sizeof(dev->rbuf) - held;
     size_t count = 0;
+    bool is_end;
     size_t got;
     ssize_t n;
 
     if (link->rx)
         count = direct_runs(link, iov, &direct);
+    is_end = direct && ends_long(link, direct);
     if (direct)
-        room = direct == link->rx_left ? BEHIND : 0;
+        room = direct == link->rx_left && !is_end ? BEHIND : 0;
     if (room)
         iov[count++] =
             (struct iovec){.iov_base = dev->rbuf + held, .iov_len = room};
@@ -400,7 +415,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
     }
     if (got)
         *events += chempi_tcp_input_parse(link, dev->rbuf, held + got);
-    return (size_t)n < direct + room ? 0 : (size_t)n;
+    return is_end || (size_t)n < direct + room ? 0 : (size_t)n;
 }
 
 int chempi_tcp_input_poll(struct chempi_tcp_link *link)

@@ -397,6 +397,33 @@ Test(tcp, a_small_message_overtakes_a_long_one)
     close_all();
 }
 
+/* Whoever waited for it may post the next receive first. */
+Test(tcp, a_poll_ends_where_a_long_message_ends)
+{
+    enum { MESSAGES = 30, LEN = 100 * 1000 };
+    static struct chempi_tx txs[MESSAGES];
+    static uint8_t data[LEN];
+    const struct end *to = &ends.end[1];
+
+    open_two();
+    fill(data, LEN, 3);
+    for (int i = 0; i < MESSAGES; i++)
+        cr_assert_geq(ends_send(&ends, 0, 1, &txs[i], data, LEN, i, 0), 0);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1));
+    for (size_t before = end_complete(to); before < MESSAGES;
+         before = end_complete(to)) {
+        (void)end_poll(&ends.end[0]);
+        (void)chempi_tcp_ops.progress(to->dev); /* and no look at epoll */
+        if (end_complete(to) == before)
+            continue;
+        cr_assert_eq(end_complete(to), before + 1);
+        cr_assert_eq(to->arrival_count, before + 1, "the next has come, too");
+    }
+    cr_assert(is_filled(to->arrivals[MESSAGES - 1]->data, LEN, 3));
+    cr_assert(ends_wait_sent(&ends, 0, MESSAGES));
+    close_all();
+}
+
 Test(tcp, many_messages_both_ways_at_once_keep_their_bytes)
 {
     static struct chempi_tx txs[2][40];
