@@ -15,7 +15,7 @@
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
-    SEGMENT_BYTES = 32 * 1024,
+    SEGMENT_BYTES = 64 * 1024,
     CHAIN_MIN_BYTES = 2 * SEGMENT_BYTES
 };
 
@@ -134,7 +134,7 @@ struct chain {
     const struct chempi_coll_call *c;
     const void *in;
     bool is_ex;
-    bool is_direct;  /* what comes is the result: received where it belongs */
+    bool is_direct;  /* what comes is received where the result belongs */
     bool is_last;    /* nothing is handed on */
     MPI_Count step;  /* elements of a segment */
     void *before[2]; /* what comes, in turn; unless is_direct */
@@ -158,14 +158,14 @@ static void begin_chain(struct chempi_coll_sched *s, const struct chain *h)
 {
     const struct chempi_coll_call *c = h->c;
 
-    if (!h->is_ex && h->in != c->rbuf)
-        chempi_coll_copy(s, h->in, c->rcount, c->rtype, c->rbuf, c->rcount,
-                         c->rtype);
     for (MPI_Count at = 0; at < c->rcount; at += h->step) {
         chempi_coll_send(s, chempi_coll_at(h->in, at, c->rtype),
                          count_at(h, at), c->rtype, s->rank + 1);
         chempi_coll_throttle(s);
     }
+    if (!h->is_ex && h->in != c->rbuf)
+        chempi_coll_copy(s, h->in, c->rcount, c->rtype, c->rbuf, c->rcount,
+                         c->rtype);
 }
 
 static void receive_before(struct chempi_coll_sched *s, const struct chain *h,
@@ -186,7 +186,9 @@ static void extend_chain(struct chempi_coll_sched *s, const struct chain *h,
     void *sum = h->is_ex ? h->own : out;
     MPI_Count n = count_at(h, at);
 
-    if (!h->is_ex || !h->is_last) {
+    if (!h->is_ex && h->is_direct) {
+        chempi_coll_combine(s, in, sum, n, type); /* commutes */
+    } else if (!h->is_ex || !h->is_last) {
         if (in != sum)
             chempi_coll_copy(s, in, n, type, sum, n, type);
         chempi_coll_combine(s, before_at(h, at), sum, n, type);
@@ -213,7 +215,10 @@ static void build_chain(struct chempi_coll_sched *s,
         begin_chain(s, &h);
         return;
     }
-    h.is_direct = h.is_ex && (!is_in_place || h.is_last);
+    if (h.is_ex)
+        h.is_direct = !is_in_place || h.is_last;
+    else
+        h.is_direct = !is_in_place && c->op->is_commutative;
     for (int i = 0; i < 2 && !h.is_direct; i++)
         h.before[i] = chempi_coll_temp(s, step, c->rtype);
     if (h.is_ex && !h.is_last)
@@ -234,7 +239,8 @@ static MPI_Count chain_step(const struct chempi_coll_sched *s,
     MPI_Count len = c->rcount * c->rtype->size;
     MPI_Count step;
 
-    if (s->size <= 2 || len < CHAIN_MIN_BYTES ||
+    if (s->size < 2 || (s->size == 2 && c->kind == CHEMPI_COLL_EXSCAN) ||
+        len < CHAIN_MIN_BYTES ||
         (s->size - 2) * (MPI_Count)SEGMENT_BYTES > 4 * len)
         return 0;
     step = SEGMENT_BYTES / c->rtype->size;

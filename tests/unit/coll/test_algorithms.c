@@ -572,7 +572,7 @@ Test(algorithms, long_scans_go_along_the_ranks_in_segments)
     for (int k = 0; k < 24; k++) {
         struct test_case t = {
             .kind = k % 2 ? CHEMPI_COLL_SCAN : CHEMPI_COLL_EXSCAN,
-            .count = 9000,
+            .count = 18000,
             .op = k / 2 % 2 ? chempi_op_lookup(MPI_SUM) : &user_op,
             .is_in_place = k / 4 % 2};
 
