@@ -40,21 +40,34 @@ static const char *due_text(const struct chempi_status_grant *g, char text[24])
     return text;
 }
 
-static void print_grant(FILE *to, const char *node,
+/* The gateway of a job is numbered behind its ranks. */
+static bool is_gateway(const struct chempi_status *s,
+                       const struct chempi_status_grant *g)
+{
+    for (uint32_t i = 0; i < s->job_count; i++)
+        if (strcmp(s->jobs[i].id, g->job) == 0)
+            return g->rank >= s->jobs[i].size;
+    return false;
+}
+
+static void print_grant(FILE *to, const struct chempi_status *s,
                         const struct chempi_status_grant *g)
 {
+    char rank[SIZE_TEXT];
     char granted[SIZE_TEXT];
     char used[SIZE_TEXT];
     char wanted[SIZE_TEXT];
     char ordered[SIZE_TEXT];
     char due[24];
 
-    (void)fprintf(
-        to, "%-20s %-18s %6" PRIu32 " %8s %8s %8s %8s %8" PRIu64 "  %s\n", node,
-        g->job, g->rank, size_text(g->granted, granted),
-        size_text(g->used, used), size_text(g->wanted, wanted),
-        g->ordered < g->granted ? size_text(g->ordered, ordered) : "-",
-        g->degraded, due_text(g, due));
+    (void)snprintf(rank, sizeof(rank), "%" PRIu32, g->rank);
+    (void)fprintf(to, "%-20s %-18s %6s %8s %8s %8s %8s %8" PRIu64 "  %s\n",
+                  s->node, g->job, is_gateway(s, g) ? "gate" : rank,
+                  size_text(g->granted, granted), size_text(g->used, used),
+                  size_text(g->wanted, wanted),
+                  g->ordered < g->granted ? size_text(g->ordered, ordered)
+                                          : "-",
+                  g->degraded, due_text(g, due));
 }
 
 static int print_table(FILE *to, const struct chempi_status *list,
@@ -79,7 +92,7 @@ static int print_table(FILE *to, const struct chempi_status *list,
                       size_text(s->memory_granted, granted),
                       size_text(s->memory, total));
         for (uint32_t k = 0; k < s->grant_count; k++)
-            print_grant(to, s->node, &s->grants[k]);
+            print_grant(to, s, &s->grants[k]);
     }
     return status;
 }
@@ -102,7 +115,8 @@ static void print_string(FILE *to, const char *text)
     (void)fputc('"', to);
 }
 
-static void print_grant_json(FILE *to, const struct chempi_status_grant *g)
+static void print_grant_json(FILE *to, const struct chempi_status *s,
+                             const struct chempi_status_grant *g)
 {
     (void)fputs("{\"job\": ", to);
     print_string(to, g->job);
@@ -116,7 +130,9 @@ static void print_grant_json(FILE *to, const struct chempi_status_grant *g)
         (void)fprintf(to, "%" PRIu32, g->due_ms);
     else
         (void)fputs("null", to);
-    (void)fprintf(to, ", \"late\": %s}", g->is_late ? "true" : "false");
+    (void)fprintf(to, ", \"late\": %s, \"gateway\": %s}",
+                  g->is_late ? "true" : "false",
+                  is_gateway(s, g) ? "true" : "false");
 }
 
 static void print_node_json(FILE *to, const struct chempi_status *s)
@@ -135,7 +151,7 @@ static void print_node_json(FILE *to, const struct chempi_status *s)
                       s->memory_granted);
         for (uint32_t i = 0; i < s->grant_count; i++) {
             (void)fputs(i ? ",\n    " : "\n    ", to);
-            print_grant_json(to, &s->grants[i]);
+            print_grant_json(to, s, &s->grants[i]);
         }
         (void)fputs("]", to);
     }

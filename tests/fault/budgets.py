@@ -203,24 +203,24 @@ def options_that_make_no_sense_are_refused():
 NETWORK = """
 nodes: [ 'n[1-2]' ]
 networks:
-  sci:
-    type: sci
+  net:
+    type: {type}
     attach: all
 """
 
 
 class SciCluster(Cluster):
-    """Two virtual nodes with SCI adapters that may register 16 MiB each."""
+    """Two virtual nodes with adapters; each may register 16 MiB."""
 
-    def __init__(self):
+    def __init__(self, kind="sci", registrable="16M"):
         self.tables = tempfile.mkdtemp(prefix="chempi-test-")
         path = f"{self.tables}/network.yaml"
         with open(path, "w", encoding="utf-8") as file:
-            file.write(NETWORK)
+            file.write(NETWORK.format(type=kind))
         subprocess.run([MDCONFIG, "compile", "-o", self.tables, path],
                        check=True, capture_output=True, timeout=LIMIT_S)
-        super().__init__(["n1", "n2"], ["--registrable", "16M", "--tables",
-                                        self.tables])
+        super().__init__(["n1", "n2"], ["--registrable", registrable,
+                                        "--tables", self.tables])
 
     def __exit__(self, kind, value, trace):
         try:
@@ -294,6 +294,25 @@ def mpi_jobs_that_find_no_memory_go_on_without():
         for i, job in enumerate(jobs):
             c.grants()
             c.end_pair(job, f"job{i}")
+
+
+@case
+def jobs_on_via_only_cards_go_on_when_their_memory_is_taken_back():
+    with SciCluster("via", "1M") as c:
+        first = c.start_pair("first", 2, 3 * MIB)
+        second = c.start_pair("second", 2, 3 * MIB)
+        third = c.start_pair("third", 2, 3 * MIB)
+        for job, name in (first, "first"), (second, "second"), (third, "third"):
+            text = c.end_pair(job, name)
+            check(text.count("degraded 0 ") < 2, text)
+
+
+@case
+def a_job_on_via_only_cards_needs_no_share():
+    with SciCluster("via", "4K") as c:
+        job = c.start_pair("poor", 2, 3 * MIB)
+        text = c.end_pair(job, "poor")
+        check("degraded 0 " not in text, text)
 
 
 def main():

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define BUFFERS_MAX 64
+#define PVARS 5
 
 static int rank;
 
@@ -32,22 +33,28 @@ static int is_filled(const unsigned char *at, size_t len, int round, int from)
     return 1;
 }
 
-static unsigned long long read_pvar(const char *name)
+static MPI_T_pvar_session session;
+
+/* From now on: counters begin when they are started. */
+static MPI_T_pvar_handle watch(const char *name)
 {
+    MPI_T_pvar_handle handle;
     int index;
     int count;
-    MPI_T_pvar_session session;
-    MPI_T_pvar_handle handle;
-    unsigned long long value = 0;
 
     if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != 0 &&
         MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_LEVEL, &index) != 0)
-        return 0;
-    MPI_T_pvar_session_create(&session);
+        MPI_Abort(MPI_COMM_WORLD, 2);
     MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+    (void)MPI_T_pvar_start(session, handle); /* levels are, always */
+    return handle;
+}
+
+static unsigned long long value_of(MPI_T_pvar_handle handle)
+{
+    unsigned long long value = 0;
+
     MPI_T_pvar_read(session, handle, &value);
-    MPI_T_pvar_handle_free(session, &handle);
-    MPI_T_pvar_session_free(&session);
     return value;
 }
 
@@ -63,6 +70,11 @@ static int exchange(unsigned char *out, unsigned char *in, int len, int round)
 
 int main(int argc, char **argv)
 {
+    static const char *const names[PVARS] = {
+        "chempi_scivia_budget", "chempi_scivia_locked",
+        "chempi_scivia_cache_evictions", "chempi_scivia_degraded",
+        "chempi_scivia_windowed"};
+    MPI_T_pvar_handle pvars[PVARS];
     unsigned char *buffers[2 * BUFFERS_MAX];
     int provided;
     int count = argc > 3 ? atoi(argv[2]) : 0;
@@ -72,6 +84,9 @@ int main(int argc, char **argv)
 
     MPI_Init(&argc, &argv);
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < PVARS; i++)
+        pvars[i] = watch(names[i]);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (count < 1 || count > BUFFERS_MAX || len < 1)
         MPI_Abort(MPI_COMM_WORLD, 2);
@@ -93,11 +108,9 @@ int main(int argc, char **argv)
     }
     printf("%s %d budget %llu locked %llu evictions %llu degraded %llu "
            "windowed %llu\n",
-           good ? "good" : "BAD", rank, read_pvar("chempi_scivia_budget"),
-           read_pvar("chempi_scivia_locked"),
-           read_pvar("chempi_scivia_cache_evictions"),
-           read_pvar("chempi_scivia_degraded"),
-           read_pvar("chempi_scivia_windowed"));
+           good ? "good" : "BAD", rank, value_of(pvars[0]), value_of(pvars[1]),
+           value_of(pvars[2]), value_of(pvars[3]), value_of(pvars[4]));
+    MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
     MPI_Finalize();
     for (int i = 0; i < 2 * count; i++)
