@@ -7,6 +7,7 @@
 Cases wait for events: lines of output, ends of processes, files. After every
 case nothing may be left.
 """
+import json
 import os
 import pathlib
 import re
@@ -368,6 +369,12 @@ def a_drained_gateway_is_spared():
         job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
                           "--trace-routes", program("relay"), str(stop))
         job.await_lines(2)
+        for node in json.loads(cluster.ctl("--json", "budgets")):
+            are = [r["gateway"] for r in node["ranks"]]
+            check(are == ([True] if node["node"][0] == "g" else
+                          [False, False]), node)
+        said = cluster.ctl("budgets")
+        check(re.search(r"^g0 +\w+ +gate ", said, re.M), said)
         said = cluster.ctl("route", "a0", "b0", "64KiB")
         check("to g0 or g1, then" in said, said)
         cluster.ctl("drain", "g0")
