@@ -67,6 +67,13 @@ void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
 
 /* ---- rooms ---- */
 
+/* Where this cell's bit of member m's slots is. */
+static uint64_t *reserved_mask(const struct cell *cell, int m)
+{
+    return &cell->st
+                ->reserved[(size_t)m * CHEMPI_NODE_MASKS + cell->index / 64];
+}
+
 static CHEMPI_COLD int reserve(const struct cell *cell, int m)
 {
     struct chempi_err err;
@@ -76,7 +83,7 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m)
 
     if (rc < 0)
         return chempi_error_from(rc, &err);
-    cell->st->reserved[m] |= UINT64_C(1) << cell->index;
+    *reserved_mask(cell, m) |= UINT64_C(1) << cell->index % 64;
     return MPI_SUCCESS;
 }
 
@@ -87,7 +94,7 @@ unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
-    if (CHEMPI_UNLIKELY(!(cell->st->reserved[m] >> cell->index & 1u))) {
+    if (CHEMPI_UNLIKELY(!(*reserved_mask(cell, m) >> cell->index % 64 & 1u))) {
         code = reserve(cell, m);
         if (code) {
             cell_line(cell, m)->len = CELL_NO_ROOM;

@@ -242,11 +242,12 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 {
     const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_coll_state *st;
+    size_t masks = ((size_t)comm->size + 1) * CHEMPI_NODE_MASKS;
     int32_t area = -1;
 
-    st = chempi_sys->calloc(
-        1, sizeof(*st) + ((size_t)comm->size + 1) * sizeof(st->reserved[0]) +
-               (size_t)comm->size * sizeof(st->local_ranks[0]));
+    st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
+                                   (size_t)comm->size *
+                                       sizeof(st->local_ranks[0]));
     if (!st) {
         *rc = chempi_error_set(MPI_ERR_NO_MEM,
                                "no memory for collective operations");
@@ -256,7 +257,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     comm->fini_coll = chempi_coll_release;
     st->size = (int)comm->size;
     st->rank = comm->rank;
-    st->local_ranks = (uint32_t *)(st->reserved + comm->size + 1);
+    st->local_ranks = (uint32_t *)(st->reserved + masks);
     if (comm->is_inter || comm->size < 2)
         return st;
     if (!are_all_here(comm)) {

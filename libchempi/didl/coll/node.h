@@ -46,7 +46,8 @@
 #include "libchempi/didl/coll/call.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 64, /* <= bits of a mask of reserved slots */
+    CHEMPI_NODE_CELLS = 128, /* a multiple of the bits of a mask */
+    CHEMPI_NODE_MASKS = CHEMPI_NODE_CELLS / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_RANKS_MAX = 256,   /* of a communicator that gets an area */
     CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
@@ -137,8 +138,9 @@ struct chempi_coll_state {
     bool is_stream_reserved;              /* this member's boards */
     unsigned char *belt_memory;           /* [size][CHEMPI_BELT_STRIDE] */
     struct chempi_node_belts belts;
-    uint64_t reserved[]; /* [size + 1]: slots that this process reserved, a
-                            bit per cell; then what local_ranks points to */
+    uint64_t reserved[]; /* [size + 1][MASKS]: slots that this process
+                            reserved, a bit per cell; then what local_ranks
+                            points to */
 };
 
 /* The state of a communicator, made at its first collective operation (which
