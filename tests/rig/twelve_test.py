@@ -27,11 +27,14 @@ UNDER_WAY = 8 << 20  # bytes through a gateway: a part of what there will be
 FREE = {"a": "none", "b": "none", "c": "none"}
 
 
+def on_every_node(lab, program, *args):
+    """The command of a job with a rank on every node."""
+    return [lab.tool("chempirun"), "-n", str(RANKS), "--ppn", "1",
+            build_program(lab, program), *args]
+
+
 def torture(lab, rounds):
-    """The command of the test: a rank on every node."""
-    program = build_program(lab, "order")
-    return [lab.tool("chempirun"), "-n", str(RANKS), "--ppn", "1", program,
-            "4", str(rounds), "400000"]
+    return on_every_node(lab, "order", "4", str(rounds), "400000")
 
 
 def passed_through(lab):
@@ -48,21 +51,29 @@ def both_gateways_share_the_load(lab):
         check(count - before[node] > UNDER_WAY, node, count - before[node])
 
 
-def a_gateway_may_be_killed_in_the_middle(lab):
-    command = torture(lab, 120)
-    before = passed_through(lab)["g1"]
+def finishes_without_one(lab, command, node, under_way):
+    """Kill a gateway when so many bytes have passed it."""
+    before = passed_through(lab)[node]
     job = subprocess.Popen(lab.at(lab.nodes[0], *command), env=lab.env,
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True)
-    while passed_through(lab)["g1"] - before < UNDER_WAY:
+    while passed_through(lab)[node] - before < under_way:
         check(job.poll() is None, "over too early", job.returncode)
         select.select([], [], [], 0.01)
-    victims = lab.pids("g1", GATEWAY)
+    victims = lab.pids(node, GATEWAY)
     check(len(victims) == 1, victims)
     check(job.poll() is None, "over too early", job.returncode)
     os.kill(victims[0], signal.SIGKILL)
     said, _ = job.communicate(timeout=LIMIT_S)
     check(job.returncode == 0 and "ok\n" in said, job.returncode, said)
+
+
+def a_gateway_may_be_killed_in_the_middle(lab):
+    finishes_without_one(lab, torture(lab, 120), "g1", UNDER_WAY)
+
+
+def so_it_may_under_collectives(lab):
+    finishes_without_one(lab, on_every_node(lab, "colls"), "g0", UNDER_WAY)
 
 
 def without_any_gateway_the_job_says_who_is_cut_off(lab):
@@ -83,6 +94,7 @@ def without_any_gateway_the_job_says_who_is_cut_off(lab):
 
 
 CASES = (both_gateways_share_the_load, a_gateway_may_be_killed_in_the_middle,
+         so_it_may_under_collectives,
          without_any_gateway_the_job_says_who_is_cut_off)
 
 
