@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "chempid/version.h"
 #include "common/auth/auth.h"
 #include "common/control/msg.h"
+
+#define USER_TEXT 64 /* bytes */
 
 static const char usage[] =
     "Usage: chempictl [--dir DIR] [--via NAME] COMMAND [ARG]...\n"
@@ -121,11 +124,26 @@ static int show_budgets(struct ctl *c, char **names)
     return chempi_budgets_print(stdout, list, count, c->is_json);
 }
 
+/* The user's name; where this host knows none, the number. */
+static const char *user_name(uint32_t uid, char text[USER_TEXT])
+{
+    const struct passwd *pw = getpwuid(uid);
+
+    if (pw)
+        (void)snprintf(text, USER_TEXT, "%s", pw->pw_name);
+    else
+        (void)snprintf(text, USER_TEXT, "%u", uid);
+    return text;
+}
+
 /* Once per job, with its nodes. */
 static void show_job(const struct chempi_status *list, uint32_t count,
                      const struct chempi_status_job *job)
 {
-    printf("%-18s %8u %6u  %s  ", job->id, job->uid, job->size, job->program);
+    char user[USER_TEXT];
+
+    printf("%-18s %-8s %6u  %s  ", job->id, user_name(job->uid, user),
+           job->size, job->program);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
             if (strcmp(list[i].jobs[k].id, job->id) == 0 &&
@@ -141,7 +159,7 @@ static int show_jobs(struct ctl *c, char **names)
 
     if (ask(c, names, false, &list, &count))
         return fail(c);
-    printf("%-18s %8s %6s  %s   %s\n", "job", "user", "ranks", "program",
+    printf("%-18s %-8s %6s  %s   %s\n", "job", "user", "ranks", "program",
            "nodes");
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)

@@ -310,12 +310,36 @@ static bool find_credentials(struct chempi_conn *c)
     return geteuid() == 0 || cred.uid == geteuid() || cred.uid == 0;
 }
 
+/* Local clients of this one's user, itself included. */
+static uint32_t count_alike(const struct chempi_conn *c)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (e, &c->conns->all) {
+        const struct chempi_conn *other =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+
+        count += other->kind == CHEMPI_CONN_LOCAL && other->uid == c->uid;
+    }
+    return count;
+}
+
 static void accept_local(struct chempi_conn *c)
 {
-    if (find_credentials(c))
-        stand(c);
-    else
+    char text[128];
+
+    if (!find_credentials(c)) {
         refuse(c, "this daemon serves its own user only");
+        return;
+    }
+    stand(c);
+    if (count_alike(c) <= CHEMPI_CONN_LOCAL_MAX)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "user %ld has too many jobs and questions under way at a "
+                   "time (limit: %u)",
+                   (long)c->uid, CHEMPI_CONN_LOCAL_MAX);
+    refuse(c, text);
 }
 
 static void accept_daemon(struct chempi_conn *c)

@@ -24,6 +24,7 @@
 
 #define CHEMPI_CONN_PROOF_S 10.0
 #define CHEMPI_CONN_UNPROVEN_MAX 64u /* strangers at a time */
+#define CHEMPI_CONN_LOCAL_MAX 256u   /* local clients of a user at a time */
 
 enum chempi_conn_kind {
     CHEMPI_CONN_LOCAL,   /* a client on this host */

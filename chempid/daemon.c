@@ -150,6 +150,7 @@ static int join(struct chempi_daemon *d, struct chempi_err *err)
     if (!c)
         return err->code;
     tell_all(d, c);
+    d->joining = c;
     return 0;
 }
 
@@ -235,11 +236,46 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
     return 0;
 }
 
+/* Whoever has started the daemon waits; without them it does not stay. */
+static int tell_ready(struct chempi_daemon *d)
+{
+    ssize_t n;
+
+    if (d->ready_fd < 0)
+        return 0;
+    while ((n = write(d->ready_fd, "r", 1)) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "whoever started this daemon is gone");
+    (void)close(d->ready_fd); /* the byte is there, or nobody */
+    d->ready_fd = -1;
+    return n < 0 ? -EPIPE : 0;
+}
+
+static void fail(struct chempi_daemon *d)
+{
+    d->status = 1;
+    ev_break(d->loop, EVBREAK_ALL);
+}
+
+/* The daemon that we are to join has told us all, or is lost before. */
+static void end_join(struct chempi_daemon *d, const char *why)
+{
+    d->joining = NULL;
+    if (why)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "cannot join %s: %s",
+                   d->opt->join, why);
+    if (why || tell_ready(d))
+        fail(d);
+}
+
 static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
                     struct chempi_err *err)
 {
     struct chempi_daemon *d = conn->conns->arg;
     const bool is_below = conn->kind == CHEMPI_CONN_OUTBOUND;
+    int rc;
 
     switch (frame->type) {
     case CHEMPI_MSG_LAUNCH:
@@ -252,9 +288,12 @@ static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
     case CHEMPI_MSG_REQUEST:
         return take_request(d, conn, frame, err);
     case CHEMPI_MSG_NEWS:
-        return conn->kind == CHEMPI_CONN_LOCAL
-                   ? chempi_err_set(err, -EBADMSG, "out of place")
-                   : take_news(d, conn, frame, err);
+        if (conn->kind == CHEMPI_CONN_LOCAL)
+            return chempi_err_set(err, -EBADMSG, "out of place");
+        rc = take_news(d, conn, frame, err);
+        if (!rc && conn == d->joining)
+            end_join(d, NULL);
+        return rc;
     default:
         return chempi_jobs_take(d, conn, frame, err);
     }
@@ -266,6 +305,10 @@ static void on_lost(struct chempi_conn *conn, const char *text)
 
     if (d->is_stopping)
         return;
+    if (conn == d->joining) {
+        end_join(d, text);
+        return;
+    }
     if (conn->kind != CHEMPI_CONN_LOCAL)
         chempi_log(conn->kind == CHEMPI_CONN_OUTBOUND ? CHEMPI_LOG_WARNING
                                                       : CHEMPI_LOG_INFO,
@@ -648,30 +691,17 @@ static void tear_down(struct chempi_daemon *d)
         ev_loop_destroy(d->loop);
 }
 
-/* Whoever has started the daemon waits; without them it does not stay. */
-static int tell_ready(int fd)
-{
-    ssize_t n;
-
-    if (fd < 0)
-        return 0;
-    while ((n = write(fd, "r", 1)) < 0 && errno == EINTR)
-        ;
-    if (n < 0)
-        chempi_log(CHEMPI_LOG_ERROR, "daemon",
-                   "whoever started this daemon is gone");
-    close_fd(fd);
-    return n < 0 ? -EPIPE : 0;
-}
-
 int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
 {
     static struct chempi_daemon d; /* one per process */
     struct chempi_err err = {0};
     int rc;
 
-    d = (struct chempi_daemon){
-        .opt = opt, .unix_fd = -1, .tcp_fd = -1, .signal_fd = -1};
+    d = (struct chempi_daemon){.opt = opt,
+                               .unix_fd = -1,
+                               .tcp_fd = -1,
+                               .signal_fd = -1,
+                               .ready_fd = ready_fd};
     chempi_list_init(&d.jobs);
     chempi_list_init(&d.queries);
     rc = set_up(&d, &err);
@@ -680,10 +710,10 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
     } else {
         chempi_log(CHEMPI_LOG_INFO, "daemon", "node %s serves at %s and %s",
                    opt->name, d.socket_path, d.address);
-        rc = tell_ready(ready_fd);
+        rc = d.joining ? 0 : tell_ready(&d);
         if (!rc)
             ev_run(d.loop, 0);
     }
     tear_down(&d);
-    return rc ? 1 : 0;
+    return rc ? 1 : d.status;
 }

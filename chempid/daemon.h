@@ -69,10 +69,13 @@ struct chempi_daemon {
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;
     bool is_stopping;
+    struct chempi_conn *joining; /* --join: until there is an answer */
+    int ready_fd;                /* who waits for us to serve, or -1 */
+    int status;                  /* of the exit */
 };
 
 /* Run until told to stop; returns the exit status. ready_fd gets a byte when
- * the daemon serves (-1: nobody waits). */
+ * the daemon serves and has joined those that it shall (-1: nobody waits). */
 int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd);
 
 /* ---- between the daemon's files ------------------------------------------ */

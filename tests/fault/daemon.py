@@ -439,6 +439,52 @@ def daemons_join():
             os.rmdir(own)
 
 
+@case("cluster")
+def who_cannot_join_does_not_stay():
+    with Cluster(["a1"]) as cluster:
+        host, port = cluster.address("a1")
+        other = f"{cluster.dir}/other"
+        subprocess.run([Programs.chempictl, "key", other], check=True)
+        listener = socket.create_server(("127.0.0.1", 0))
+        free = listener.getsockname()[1]
+        listener.close()
+        for address, key, how in ((f"{host}:{port}", other, "background"),
+                                  (f"{host}:{port}", other, None),
+                                  (f"127.0.0.1:{free}", cluster.key,
+                                   "background")):
+            with tempfile.TemporaryDirectory() as own:
+                os.chmod(own, 0o700)
+                done = subprocess.run(
+                    [Programs.chempid, "--name", "j1", "--dir", own,
+                     "--listen", "127.0.0.1:0", "--key", key, "--join",
+                     address, *(["--background"] if how else [])],
+                    env=cluster.env, check=False, timeout=LIMIT_S,
+                    capture_output=True, text=True)
+                check(done.returncode == 1, address, done)
+                check(f"cannot join {address}" in done.stderr, done)
+                while os.listdir(own):
+                    pass
+        os.unlink(other)
+
+
+@case("cluster")
+def a_user_cannot_take_all_connections():
+    with Cluster(["a1"]) as cluster:
+        held = []
+        while len(held) < 256:
+            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            s.connect(f"{cluster.dir}/a1.sock")
+            s.recv(1)  # it is taken
+            held.append(s)
+        said = cluster.ctl("nodes", status=1)
+        check("too many jobs and questions" in said, said)
+        held.pop().close()
+        while "a1 " not in cluster.ctl("nodes", status=None):
+            pass
+        for s in held:
+            s.close()
+
+
 def hanging_cluster_job(cluster, count=14):
     return cluster.job("-n", str(count), RANK, "init", "child", "print", "up",
                        "hang").await_lines(count)
