@@ -186,6 +186,21 @@ static int parse_count(struct parser *p, const char *text, uint32_t max,
     return 0;
 }
 
+/* Of one program; two numbers that differ cannot both be meant. */
+static int parse_ranks(struct parser *p, const char *text,
+                       struct chempi_program *prog)
+{
+    const uint32_t before = prog->count;
+    char twice[64];
+    int rc = parse_count(p, text, CHEMPI_JOB_RANKS_MAX, &prog->count);
+
+    if (rc || !before || before == prog->count)
+        return rc;
+    (void)snprintf(twice, sizeof(twice), "%u and -n %u", before, prog->count);
+    return fail(p, "there are two numbers of ranks, -n ", twice,
+                "; programs are separated by ':'");
+}
+
 static int parse_choice(struct parser *p, const char *text,
                         const char *const *choices, uint32_t *out)
 {
@@ -362,7 +377,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
 
     switch (id) {
     case OPT_N:
-        return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &prog->count);
+        return parse_ranks(p, words[0], prog);
     case OPT_VIRTUAL:
         return parse_virtual(p, words[0]);
     case OPT_NODES:

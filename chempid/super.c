@@ -23,6 +23,7 @@
 
 #define UP_FD 3 /* where the link upwards sits */
 #define GRACE_S 0.5
+#define STEP_EXECUTE 2u /* of what children report */
 
 /* ---- keys and fences ----------------------------------------------------- */
 
@@ -216,6 +217,29 @@ static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
     return NULL;
 }
 
+/* A program without a path is sought in PATH; many mean the one that is in
+ * the working directory. */
+static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
+{
+    const struct chempi_spec *spec = rank->super->spec;
+    const struct chempi_app *app = chempi_spec_app(spec, rank->world);
+    const char *dir = app->wdir ? app->wdir : spec->cwd;
+    char path[4096];
+
+    if (rank->exec_errno != ENOENT || strchr(app->argv[0], '/') || !dir)
+        return;
+    if (snprintf(path, sizeof(path), "%s/%s", dir, app->argv[0]) >=
+        (int)sizeof(path))
+        return;
+    if (access(path, F_OK) == 0)
+        (void)snprintf(text, size,
+                       " in PATH; say ./%.200s for the one in the working "
+                       "directory",
+                       app->argv[0]);
+    else
+        (void)snprintf(text, size, " in PATH");
+}
+
 /* What children said before they ended because exec failed. */
 static void read_exec_reports(struct chempi_super *s)
 {
@@ -228,13 +252,16 @@ static void read_exec_reports(struct chempi_super *s)
            (ssize_t)sizeof(report)) {
         struct chempi_rank *rank;
         char text[CHEMPI_TEXT_MAX];
+        char hint[CHEMPI_TEXT_MAX / 2] = "";
 
         if (report[0] >= s->local_size || report[2] >= CHEMPI_ARRAY_LEN(steps))
             continue;
         rank = &s->ranks[report[0]];
         rank->exec_errno = (int)report[1];
-        (void)snprintf(text, sizeof(text), "%s: %s", steps[report[2]],
-                       chempi_err_name(rank->exec_errno));
+        if (report[2] == STEP_EXECUTE)
+            find_hint(rank, hint, sizeof(hint));
+        (void)snprintf(text, sizeof(text), "%s: %s%s", steps[report[2]],
+                       chempi_err_name(rank->exec_errno), hint);
         chempi_ranks_judge(rank, CHEMPI_END_START, report[1], text);
     }
 }

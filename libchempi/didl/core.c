@@ -184,6 +184,8 @@ static int open_all(void)
     }
     core.pid = getpid();
     core.opener = pthread_self();
+    if (chempi_ctx.services.proc == 0) /* one of a job is enough */
+        chempi_tool_warn_of_strays();
     return MPI_SUCCESS;
 }
 

@@ -23,6 +23,20 @@
  * 0, or -EINVAL with words. Thread-safe. */
 int chempi_tool_load(struct chempi_err *err);
 
+/* A variable of the environment. */
+enum chempi_stray {
+    CHEMPI_STRAY_FOREIGN, /* nothing of ours, or of another part of CHEMPI */
+    CHEMPI_STRAY_KNOWN,   /* a setting */
+    CHEMPI_STRAY_WRONG    /* like a setting, but none has this name */
+};
+
+/* What a name is; of a wrong one the setting that is nearest, or "". */
+enum chempi_stray
+chempi_tool_judge_stray(const char *name,
+                        char nearest[CHEMPI_SETTING_NAME_MAX]);
+/* Log a warning for each wrong one. */
+void chempi_tool_warn_of_strays(void);
+
 /* All devices: those of the registry, and the one that stands for gateways. */
 size_t chempi_tool_device_count(void);
 const struct chempi_dev_ops *chempi_tool_device_at(size_t i); /* i < count */

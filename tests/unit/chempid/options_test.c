@@ -183,6 +183,8 @@ Test(options, mistakes_are_named)
         {"-n 0 p", "expected a number"},
         {"-n -3 p", "expected a number"},
         {"-n 4x p", "expected a number"},
+        {"-n 2 -n 3 p", "two numbers of ranks, -n 2 and -n 3"},
+        {"-n 2 p : -n 3 -np 4 q", "two numbers of ranks, -n 3 and -n 4"},
         {"-n 99999999999 p", "expected a number"},
         {"--frob p", "unknown option --frob"},
         {"--lable p", "did you mean --label?"},
