@@ -97,9 +97,28 @@ int chempi_yaml_expected(const struct chempi_yaml *yaml,
 
 /* ---- reading ------------------------------------------------------------ */
 
-static int parser_failed(const yaml_parser_t *parser, const char *name,
-                         struct chempi_err *err)
+/* The column of a tab before the first word of a line, counted from 1; 0:
+ * there is none. Lines count from 0. */
+static size_t find_tab(const struct chempi_yaml *yaml, size_t line)
 {
+    const char *end = yaml->text + yaml->len;
+    const char *at = yaml->text;
+    const char *start;
+
+    for (; line > 0 && at < end; at++)
+        line -= *at == '\n';
+    for (start = at; at < end && (*at == ' ' || *at == '\t'); at++) {
+        if (*at == '\t')
+            return (size_t)(at - start) + 1;
+    }
+    return 0;
+}
+
+static int parser_failed(const yaml_parser_t *parser,
+                         const struct chempi_yaml *yaml, struct chempi_err *err)
+{
+    const size_t line = parser->problem_mark.line;
+    const char *name = yaml->name;
     const char *problem = parser->problem ? parser->problem : "not YAML";
     const char *context = parser->context ? parser->context : "";
 
@@ -110,10 +129,19 @@ static int parser_failed(const yaml_parser_t *parser, const char *name,
                               "%s: byte %zu: expected UTF-8 text, found bytes "
                               "that are none (%s)",
                               name, parser->problem_offset, problem);
+    for (size_t i = line > 0 ? line - 1 : 0; i <= line; i++) {
+        const size_t column = find_tab(yaml, i);
+
+        if (column)
+            return chempi_err_set(err, -EINVAL,
+                                  "%s:%zu:%zu: expected spaces before the "
+                                  "first word, found a tab, which YAML does "
+                                  "not let indent",
+                                  name, i + 1, column);
+    }
     return chempi_err_set(err, -EINVAL, "%s:%zu:%zu: not valid YAML: %s%s%s",
-                          name, parser->problem_mark.line + 1,
-                          parser->problem_mark.column + 1, context,
-                          *context ? ", " : "", problem);
+                          name, line + 1, parser->problem_mark.column + 1,
+                          context, *context ? ", " : "", problem);
 }
 
 /* A text with an embedded zero would look shorter than it is. */
@@ -138,12 +166,12 @@ static int load(yaml_parser_t *parser, struct chempi_yaml *yaml,
     bool more;
 
     if (!yaml_parser_load(parser, yaml->doc))
-        return parser_failed(parser, yaml->name, err);
+        return parser_failed(parser, yaml, err);
     yaml->has_doc = true;
     if (!yaml_document_get_root_node(yaml->doc))
         return 0;
     if (!yaml_parser_load(parser, &second))
-        return parser_failed(parser, yaml->name, err);
+        return parser_failed(parser, yaml, err);
     more = yaml_document_get_root_node(&second) != NULL;
     if (more) {
         size_t line = second.start_mark.line + 1;
