@@ -213,6 +213,21 @@ static void exchange_cards(struct world *world)
     }
 }
 
+/* As a process of MPI has them: what is said in the environment. */
+static void load_settings(struct world *world, const struct chempi_dev_ops *ops)
+{
+    const struct chempi_settings settings = {.table = ops->panel->settings,
+                                             .values = world->settings,
+                                             .count =
+                                                 ops->panel->setting_count};
+    struct chempi_err err = {.text = ""};
+
+    WORLD_CHECK(settings.count <= WORLD_SETTINGS_MAX);
+    for (uint32_t i = 0; i < settings.count; i++)
+        world->settings[i] = settings.table[i].initial;
+    WORLD_CHECK(chempi_setting_load(&settings, &err) == 0);
+}
+
 void world_open(struct world *world, const struct chempi_sink *sink,
                 void *sink_arg)
 {
@@ -221,12 +236,14 @@ void world_open(struct world *world, const struct chempi_sink *sink,
         .services = &world->services,
         .sink = sink,
         .sink_arg = sink_arg,
+        .settings = world->settings,
     };
     struct chempi_err err = {.text = ""};
     uint32_t flags;
     int rc;
 
     WORLD_CHECK(ops != NULL);
+    load_settings(world, ops);
     open_pollset(world);
     rc = ops->open(&params, &world->dev, &err);
     if (rc < 0)

@@ -11,6 +11,7 @@
 
 #define WORLD_MAX 64u        /* processes */
 #define WORLD_CARD_MAX 1024u /* bytes */
+#define WORLD_SETTINGS_MAX 16u
 
 /* One process of the world. */
 struct world {
@@ -23,6 +24,7 @@ struct world {
     struct world_shared *shared;
     struct chempi_poll_item wake_item;
     bool has_fds;
+    _Atomic uint64_t settings[WORLD_SETTINGS_MAX]; /* the device's */
     void *arg;
 };
 
