@@ -138,6 +138,16 @@ int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
     return rc;
 }
 
+void chempi_belt_ask_early(const struct chempi_belt_writer *w, uint64_t len)
+{
+    const unsigned char *next = belt_data(w->belt, w->head);
+
+    if (chempi_progress_spins() == 0 || !belt_fits(w, belt_size(len)))
+        return;
+    for (uint64_t at = 0; at < len; at += CHEMPI_CACHE_LINE)
+        CHEMPI_PREFETCH_WRITE(next + at);
+}
+
 /* ---- reading ---- */
 
 static bool has_more(void *arg)

@@ -184,6 +184,10 @@ static inline void belt_push(struct chempi_belt_writer *w, uint64_t len,
                           memory_order_release);
 }
 
+/* Ask for the memory of the next piece, most likely of the same length, while
+ * there is something else to do: the reader's core has it. */
+void chempi_belt_ask_early(const struct chempi_belt_writer *w, uint64_t len);
+
 /* ---- reading ---- */
 
 static inline bool belt_has_more(struct chempi_belt_reader *r)

@@ -20,6 +20,7 @@
 enum {
     MOST_EXTENT = CHEMPI_BELT_LEAST / 4 - CHEMPI_BELT_GRAIN,
     MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
+    LONG = 1024,              /* bytes of a piece */
     PIECES_BUSY = 512         /* before others' progress is looked after */
 };
 
@@ -108,6 +109,8 @@ static void push(struct job *j, uint64_t len, bool is_last)
 {
     belt_push(j->out, len, is_last, j->mark);
     chempi_progress_rouse_local(j->out->reader);
+    if (CHEMPI_UNLIKELY(len >= LONG))
+        chempi_belt_ask_early(j->out, len);
     if (CHEMPI_UNLIKELY(++j->pieces % PIECES_BUSY == 0))
         (void)chempi_progress_poll();
 }
