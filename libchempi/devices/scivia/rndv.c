@@ -698,12 +698,8 @@ static enum scivia_way choose_way(struct scivia_xfer *xfer)
     bool is_zero = xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY;
 
     xfer->end = xfer->want;
-    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND)
+    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND || !ep->rx_vi)
         return SCIVIA_WAY_RING;
-    if (!ep->rx_vi) { /* the sender has no stages, or gave VIA up */
-        scivia_dev_of(ep)->memory_user.degraded++;
-        return SCIVIA_WAY_RING;
-    }
     if (is_zero && !xfer->rx->iter && open_window(xfer))
         return SCIVIA_WAY_RDMA;
     if ((is_zero && !xfer->rx->iter) || !ep->rx_posted)

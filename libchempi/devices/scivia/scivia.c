@@ -233,8 +233,7 @@ static const struct chempi_gauge gauges[] = {
     {"deregistrations", "regions removed from the card's table",
      CHEMPI_GAUGE_COUNTER, read_deregistrations},
     {"degraded",
-     "transfers that took a slower way because memory (or, for want of it, a "
-     "VIA connection) was not granted",
+     "transfers that took a slower way because memory was not granted",
      CHEMPI_GAUGE_COUNTER, read_degraded},
     {"windowed", "transfers whose memory was registered in several windows",
      CHEMPI_GAUGE_COUNTER, read_windowed},
