@@ -180,6 +180,7 @@ static int allgather_small(const struct cell *cell,
     int rc = MPI_SUCCESS;
 
     cell_mine(cell)->len = len;
+    cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
     if (len <= CHEMPI_NODE_BULK_BYTES)
         rc = chempi_coll_cell_put(cell, st->rank, own->buf, own->count,
                                   own->type, len);
