@@ -33,7 +33,7 @@
 
 enum {
     ROUNDS = 16,
-    ROUNDS_LEAST = 8, /* however long they take */
+    ROUNDS_LEAST = 4, /* however long they take */
     LIMIT_SHARE = 24, /* of the time: the largest message, four times */
     SIZES_MAX = 24,
     LARGEST = 4 << 20, /* bytes: longer messages tell nothing new */
