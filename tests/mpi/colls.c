@@ -6,7 +6,7 @@
  */
 #include "check.h"
 
-static const int counts[] = {0, 1, 7, 500, 20000};
+static const int counts[] = {0, 1, 7, 500, 40000};
 #define COUNTS ((int)(sizeof(counts) / sizeof(counts[0])))
 #define GAP (-1)
 

@@ -54,12 +54,27 @@ static void build_bruck(struct chempi_coll_sched *s,
     }
 }
 
+/* This process's block to where it belongs. */
+static void keep_own(struct chempi_coll_sched *s,
+                     const struct chempi_coll_call *c)
+{
+    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
+
+    if (c->sbuf != MPI_IN_PLACE)
+        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
+                         c->rtype);
+}
+
+/* The own block leaves from where the user has it, and is copied while it is
+ * under way. */
 static void build_ring(struct chempi_coll_sched *s,
                        const struct chempi_coll_call *c)
 {
     int right = (s->rank + 1) % s->size;
     int left = (s->rank + s->size - 1) % s->size;
 
+    if (s->size == 1)
+        keep_own(s, c);
     for (int i = 0; i < s->size - 1; i++) {
         struct chempi_coll_place out =
             chempi_coll_result_of(c, (s->rank + s->size - i) % s->size);
@@ -67,7 +82,12 @@ static void build_ring(struct chempi_coll_sched *s,
             chempi_coll_result_of(c, (left + s->size - i) % s->size);
 
         chempi_coll_recv(s, in.buf, in.count, c->rtype, left);
-        chempi_coll_send(s, out.buf, out.count, c->rtype, right);
+        if (i == 0 && c->sbuf != MPI_IN_PLACE)
+            chempi_coll_send(s, c->sbuf, c->scount, c->stype, right);
+        else
+            chempi_coll_send(s, out.buf, out.count, c->rtype, right);
+        if (i == 0)
+            keep_own(s, c);
         chempi_coll_fence(s);
     }
 }
@@ -75,17 +95,15 @@ static void build_ring(struct chempi_coll_sched *s,
 void chempi_coll_build_allgather(struct chempi_coll_sched *s,
                                  const struct chempi_coll_call *c)
 {
-    struct chempi_coll_place own = chempi_coll_result_of(c, s->rank);
     MPI_Count total = bytes_of(s, c, 0, s->size);
 
     if (total == 0)
         return;
-    if (c->sbuf != MPI_IN_PLACE)
-        chempi_coll_copy(s, c->sbuf, c->scount, c->stype, own.buf, own.count,
-                         c->rtype);
     if (total <= chempi_setting_signed(CHEMPI_SET_COLL_ALLGATHER_BRUCK) &&
-        s->size > 2)
+        s->size > 2) {
+        keep_own(s, c);
         build_bruck(s, c, total);
-    else
+    } else {
         build_ring(s, c);
+    }
 }

@@ -3,7 +3,8 @@
  * Reduce and allreduce over messages (MPI 5.0, sections 6.9.1 and 6.9.6).
  *
  *   reduce     binomial tree; large data and a commutative operation: halving
- *              (below), then every process hands its part to the root
+ *              (below), then every process hands its part to the root; large
+ *              data of two processes: segment behind segment
  *   allreduce  recursive doubling; large data and a commutative operation:
  *              Rabenseifner's algorithm, recursive halving of the vector and
  *              doubling back
@@ -16,7 +17,10 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/setting.h"
 
-enum { SLICE_BYTES = 16 * 1024 * 1024 };
+enum {
+    SLICE_BYTES = 16 * 1024 * 1024,
+    SEGMENT_BYTES = 64 * 1024 /* of what one of two gives to the other */
+};
 
 /* The vector that is being reduced. */
 struct vector {
@@ -306,6 +310,54 @@ static void build_reduce_tree(struct chempi_coll_sched *s, struct vector *v,
     }
 }
 
+/*
+ * Two processes: one gives, the other combines a segment, which the caches
+ * still have, while the next one arrives. The giver does not know whether the
+ * taker reduces in place, so both go by segments always.
+ */
+static void build_pair(struct chempi_coll_sched *s, struct vector *v, int top)
+{
+    MPI_Count step = SEGMENT_BYTES / v->type->size + 1;
+    bool is_taken = s->rank == top && is_direct(s, v, 1 - top);
+    MPI_Count n = 0;
+
+    for (MPI_Count at = 0; at < v->count; at += n) {
+        MPI_Count last = at - n;
+        MPI_Count had = n;
+
+        n = v->count - at < step ? v->count - at : step;
+        if (s->rank != top) {
+            chempi_coll_send(
+                s, chempi_coll_at(v->has_acc ? v->acc : v->in, at, v->type), n,
+                v->type, top);
+            chempi_coll_throttle(s);
+            continue;
+        }
+        chempi_coll_recv(
+            s, chempi_coll_at(is_taken ? v->acc : v->tmp, at, v->type), n,
+            v->type, 1 - top);
+        if (!is_taken) {
+            chempi_coll_throttle(s);
+            continue;
+        }
+        chempi_coll_combine(s, chempi_coll_at(v->in, last, v->type),
+                            chempi_coll_at(v->acc, last, v->type), had,
+                            v->type);
+        chempi_coll_fence(s);
+    }
+    chempi_coll_fence(s);
+    if (s->rank != top)
+        return;
+    if (!is_taken) {
+        take_in(s, v, 1 - top);
+        return;
+    }
+    chempi_coll_combine(s, chempi_coll_at(v->in, v->count - n, v->type),
+                        chempi_coll_at(v->acc, v->count - n, v->type), n,
+                        v->type);
+    v->has_acc = true;
+}
+
 /* Parts of the fold's members to the root. */
 static void build_parts_to_root(struct chempi_coll_sched *s,
                                 const struct fold *f, const struct vector *v,
@@ -349,7 +401,10 @@ static void reduce_slice(struct chempi_coll_sched *s, struct vector *v,
     }
     if (s->size == 1)
         fill_acc(s, v);
-    build_reduce_tree(s, v, top);
+    if (s->size == 2 && v->count * v->type->size >= 2 * SEGMENT_BYTES)
+        build_pair(s, v, top);
+    else
+        build_reduce_tree(s, v, top);
     if (s->rank == top && top != root) {
         chempi_coll_send(s, v->acc, v->count, v->type, root);
     } else if (s->rank == root && top != root) {
