@@ -252,7 +252,7 @@ static double slice(struct probe *p, enum work work, int len, double seconds)
 
     if (repeats > 1000)
         repeats = 1000;
-    if (repeats > 1) /* the first one was too short */
+    if (work == ECHO && repeats > 1) /* the first one was too short */
         b = one_batch(p, len, repeats);
     while (s.all + 1 < least || MPI_Wtime() < end) {
         struct batch next =
