@@ -114,6 +114,14 @@ static size_t find_tab(const struct chempi_yaml *yaml, size_t line)
     return 0;
 }
 
+/* What libyaml says where it finds a tab that indents; others are legal, as
+ * between braces. */
+static bool is_about_tabs(const char *problem)
+{
+    return strstr(problem, "cannot start any token") ||
+           strstr(problem, "tab character");
+}
+
 static int parser_failed(const yaml_parser_t *parser,
                          const struct chempi_yaml *yaml, struct chempi_err *err)
 {
@@ -121,6 +129,7 @@ static int parser_failed(const yaml_parser_t *parser,
     const char *name = yaml->name;
     const char *problem = parser->problem ? parser->problem : "not YAML";
     const char *context = parser->context ? parser->context : "";
+    const size_t column = parser->problem_mark.column + 1;
 
     if (parser->error == YAML_MEMORY_ERROR)
         return chempi_err_set(err, -ENOMEM, "%s: no memory to read it", name);
@@ -129,19 +138,15 @@ static int parser_failed(const yaml_parser_t *parser,
                               "%s: byte %zu: expected UTF-8 text, found bytes "
                               "that are none (%s)",
                               name, parser->problem_offset, problem);
-    for (size_t i = line > 0 ? line - 1 : 0; i <= line; i++) {
-        const size_t column = find_tab(yaml, i);
-
-        if (column)
-            return chempi_err_set(err, -EINVAL,
-                                  "%s:%zu:%zu: expected spaces before the "
-                                  "first word, found a tab, which YAML does "
-                                  "not let indent",
-                                  name, i + 1, column);
-    }
+    if (find_tab(yaml, line) == column && is_about_tabs(problem))
+        return chempi_err_set(err, -EINVAL,
+                              "%s:%zu:%zu: expected spaces before the first "
+                              "word, found a tab, which YAML does not let "
+                              "indent",
+                              name, line + 1, column);
     return chempi_err_set(err, -EINVAL, "%s:%zu:%zu: not valid YAML: %s%s%s",
-                          name, line + 1, parser->problem_mark.column + 1,
-                          context, *context ? ", " : "", problem);
+                          name, line + 1, column, context, *context ? ", " : "",
+                          problem);
 }
 
 /* A text with an embedded zero would look shorter than it is. */
