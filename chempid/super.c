@@ -217,21 +217,59 @@ static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
     return NULL;
 }
 
+/* Is there such a file in a directory (the first len bytes of dir)? */
+static bool has_file(const char *dir, size_t len, const char *name)
+{
+    char path[4096];
+
+    if (snprintf(path, sizeof(path), "%.*s/%s", (int)len, dir, name) >=
+        (int)sizeof(path))
+        return false;
+    return access(path, F_OK) == 0;
+}
+
+/* The PATH that the rank has; what is set last holds. */
+static const char *path_of(const struct chempi_spec *spec,
+                           const struct chempi_app *app)
+{
+    char **const lists[] = {spec->env, app->env};
+    const char *found = NULL;
+
+    for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lists); k++)
+        for (size_t i = 0; lists[k] && lists[k][i]; i++)
+            if (strncmp(lists[k][i], "PATH=", 5) == 0)
+                found = lists[k][i] + 5;
+    return found ? found : "/bin:/usr/bin";
+}
+
+static bool is_in_path(const char *list, const char *name)
+{
+    for (const char *at = list;; at++) {
+        const size_t len = strcspn(at, ":");
+
+        if (len > 0 && has_file(at, len, name))
+            return true;
+        at += len;
+        if (!*at)
+            return false;
+    }
+}
+
 /* A program without a path is sought in PATH; many mean the one that is in
- * the working directory. */
+ * the working directory. One that is there has no interpreter. */
 static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
 {
     const struct chempi_spec *spec = rank->super->spec;
     const struct chempi_app *app = chempi_spec_app(spec, rank->world);
     const char *dir = app->wdir ? app->wdir : spec->cwd;
-    char path[4096];
 
     if (rank->exec_errno != ENOENT || strchr(app->argv[0], '/') || !dir)
         return;
-    if (snprintf(path, sizeof(path), "%s/%s", dir, app->argv[0]) >=
-        (int)sizeof(path))
-        return;
-    if (access(path, F_OK) == 0)
+    if (is_in_path(path_of(spec, app), app->argv[0]))
+        (void)snprintf(text, size,
+                       "; the file is in PATH, but not the interpreter that "
+                       "it needs");
+    else if (has_file(dir, strlen(dir), app->argv[0]))
         (void)snprintf(text, size,
                        " in PATH; say ./%.200s for the one in the working "
                        "directory",
