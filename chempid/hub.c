@@ -249,6 +249,7 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     case CHEMPI_MSG_END:
     case CHEMPI_MSG_ABSENT:
     case CHEMPI_MSG_FALLEN:
+        hub->has_ended |= type == CHEMPI_MSG_END;
         broadcast(hub, type, data, len);
         return 0;
     case CHEMPI_MSG_INPUT:
@@ -303,4 +304,5 @@ void chempi_hub_leave(struct chempi_hub *hub, uint32_t child)
     c->is_lost = true; /* nothing more goes down to it */
     c->gone = c->nodes;
     settle_counts(hub);
+    settle_fence(hub);
 }

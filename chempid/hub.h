@@ -13,7 +13,8 @@
  *       nodes are all spare and gone
  *
  * Spare nodes have no ranks, and the job may go on without them. They are the
- * last ones by number; so a daemon on one has none but spare nodes behind it.
+ * last ones by number; where daemons order a job, each is a child of its own of
+ * the first of them (jobs.c), so that none goes with another.
  *
  * Does no input or output itself; never blocks.
  */
@@ -56,6 +57,7 @@ struct chempi_hub {
     uint32_t spare;    /* the first spare node; node_count: none */
     uint64_t fence;    /* the last one sent up */
     bool has_started, has_done, has_gone; /* sent up (H2) */
+    bool has_ended;                       /* END has passed down */
 };
 
 /* 0 or -ENOMEM. At most child_max children. */
@@ -84,7 +86,9 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
 /* The child is no more; text says how. Idempotent. */
 void chempi_hub_lose(struct chempi_hub *hub, uint32_t child, const char *text);
 
-/* The child has left as it should: its nodes are gone. */
+/* The child has left as it should, which is after END: its nodes are gone.
+ * One that goes before is lost, also when it was done: a gateway's supervisor
+ * is done from the start, and still needed. */
 void chempi_hub_leave(struct chempi_hub *hub, uint32_t child);
 
 /* All nodes below are gone. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The jobs of a daemon; see daemon.h. A job's knot (hub.h) has as children
- * this node's supervisor, if the job has ranks here, and up to
- * CHEMPI_DAEMON_FANOUT daemons that pass the job on to the other nodes.
+ * this node's supervisor, if the job has ranks or a gateway here, up to
+ * CHEMPI_DAEMON_FANOUT daemons that pass the job on to the other nodes, and
+ * the daemon of each spare node by itself, so that nothing takes a gateway
+ * along with another one.
  *
  * LAUNCH: count n, n x u32 node (those below), then the description (spec.h).
  */
@@ -21,8 +23,6 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-#define LIMBS_MAX (CHEMPI_DAEMON_FANOUT + 1)
-
 struct job;
 
 /* One child of the hub. */
@@ -40,8 +40,8 @@ struct job {
     struct chempi_spec spec;
     struct chempi_hub hub;
     struct chempi_conn *up; /* NULL: gone (D2) */
-    struct limb limbs[LIMBS_MAX];
-    uint32_t *nodes; /* below, in the order of LAUNCH */
+    struct limb *limbs;     /* [hub.child_max] */
+    uint32_t *nodes;        /* below, in the order of LAUNCH */
     uint32_t node_count;
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
@@ -85,12 +85,13 @@ static const struct chempi_hub_ops hub_ops = {.up = send_up, .down = send_down};
 
 static void destroy(struct job *j)
 {
-    for (uint32_t i = 0; i < LIMBS_MAX; i++)
+    for (uint32_t i = 0; i < j->hub.child_count; i++)
         chempi_grants_close(&j->limbs[i].grant);
     chempi_list_remove(&j->entry);
     j->daemon->job_count--;
     chempi_hub_fini(&j->hub);
     chempi_spec_fini(&j->spec);
+    free(j->limbs);
     free(j->nodes);
     free(j);
 }
@@ -129,7 +130,7 @@ static void nestling_ended(void *arg, const char *text)
 
     limb->is_supervisor = false;
     chempi_grants_close(&limb->grant); /* B1: no rank is left */
-    if (j->hub.children[child_of(limb)].done)
+    if (j->hub.has_ended)
         chempi_hub_leave(&j->hub, child_of(limb));
     else
         chempi_hub_lose(&j->hub, child_of(limb), text);
@@ -203,7 +204,13 @@ static void pass_on(struct job *j, const struct chempi_members *known,
     chempi_link_end(&limb->conn->link);
 }
 
-/* This node's part here, the others in pieces to the first node of each. */
+static bool is_spare(const struct job *j, uint32_t node)
+{
+    return node >= j->hub.spare;
+}
+
+/* This node's part here, spare nodes one by one, the others in pieces to the
+ * first node of each. */
 static void spread(struct job *j)
 {
     struct chempi_members known;
@@ -216,6 +223,8 @@ static void spread(struct job *j)
 
         if (strcmp(j->spec.node_names[node], j->daemon->opt->name) == 0)
             start_here(j, node);
+        else if (is_spare(j, node))
+            pass_on(j, &known, &node, 1);
         else
             j->nodes[rest++] = node;
     }
@@ -286,6 +295,25 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
     return 0;
 }
 
+static int make_limbs(struct job *j)
+{
+    const uint32_t spare = chempi_spec_first_spare(&j->spec);
+    uint32_t count = CHEMPI_DAEMON_FANOUT + 1;
+    int rc;
+
+    for (uint32_t i = 0; i < j->node_count; i++)
+        count += j->nodes[i] >= spare;
+    j->limbs = chempi_sys->calloc(count, sizeof(*j->limbs));
+    rc = j->limbs
+             ? chempi_hub_init(&j->hub, j->spec.node_count, count, &hub_ops, j)
+             : -ENOMEM;
+    if (rc)
+        return rc;
+    chempi_hub_expect(&j->hub, j->node_count);
+    chempi_hub_spare(&j->hub, spare);
+    return 0;
+}
+
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
                        const struct chempi_frame *frame, struct chempi_err *err)
 {
@@ -302,15 +330,12 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_list_init(&j->entry);
     d->job_count++;
     rc = parse_launch(j, from, frame, err);
-    if (!rc &&
-        chempi_hub_init(&j->hub, j->spec.node_count, LIMBS_MAX, &hub_ops, j))
+    if (!rc && make_limbs(j))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
     if (rc) {
         destroy(j);
         return rc;
     }
-    chempi_hub_expect(&j->hub, j->node_count);
-    chempi_hub_spare(&j->hub, chempi_spec_first_spare(&j->spec));
     j->up = from;
     chempi_list_append(&d->jobs, &j->entry);
     chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,
@@ -543,7 +568,7 @@ void chempi_jobs_fini(struct chempi_daemon *d)
     CHEMPI_LIST_FOR_SAFE (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
-        for (uint32_t i = 0; i < LIMBS_MAX; i++)
+        for (uint32_t i = 0; i < j->hub.child_count; i++)
             if (j->limbs[i].is_supervisor)
                 chempi_link_close(&j->limbs[i].nestling.link);
         destroy(j);

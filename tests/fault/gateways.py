@@ -28,8 +28,12 @@ CASES = []
 FLOW_MAX_MIB = 4  # what one pair of ranks may hold in a gateway
 FRAME_MAX = 66 << 10  # bytes of the longest frame
 
+WIDE_A = [f"a{i}" for i in range(5)]
+WIDE_B = [f"b{i}" for i in range(5)]
+
 # Networks in a row, each with the nodes that are on it.
 PLANS = {
+    "wide": [WIDE_A + ["g0", "g1"], ["g0", "g1"] + WIDE_B],
     "meet": [["a0", "a1", "g0"], ["g0", "b0", "b1"]],
     "two": [["a0", "a1", "g0", "g1"], ["g0", "g1", "b0", "b1"]],
     "row": [["a0", "g0", "g1"], ["g0", "g1", "h0", "h1"], ["h0", "h1", "b0"]],
@@ -309,6 +313,47 @@ def a_lost_supervisor_without_ranks_is_a_lost_gateway():
            r"the job was ended")
 
 
+def held_job(cluster, nodes, ranks, *args):
+    """Its ranks run, but initialize MPI when they are let go."""
+    job = cluster.job("--nodes", ",".join(nodes), "-n", str(ranks), "--map",
+                      "cyclic", "--stdin", "all", "sh", "-c",
+                      'echo here; read line; exec "$@"', "sh",
+                      program("relay"), *args, stdin=subprocess.PIPE)
+    return job.await_lines(ranks)
+
+
+def let_go(job):
+    job.process.stdin.write(b"\n")
+    job.process.stdin.flush()
+
+
+def kill_and_go_on(cluster, victim, is_early):
+    """Kill a gateway's supervisor, also before a rank has asked for it."""
+    stop = stop_file("below")
+    job = held_job(cluster, ["a0", "b0"], 4, str(stop))
+    if not is_early:
+        let_go(job)
+        job.await_lines(6)
+    os.kill(parent(gateways(job)[victim]), signal.SIGKILL)
+    await_error(job, "the gateway on node g")
+    if is_early:
+        let_go(job)
+    job.await_lines(lines(job) + 3)
+    stop.touch()
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.output.endswith(b"ok\n"), job.output)
+
+
+@case
+def a_lost_supervisor_below_a_daemon_is_a_lost_gateway():
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        for victim in (0, 1):
+            for is_early in (True, False):
+                kill_and_go_on(cluster, victim, is_early)
+
+
 @case
 def a_lost_daemon_without_ranks_is_a_lost_gateway():
     names = ["a0", "b0", "g0", "g1"]
@@ -341,6 +386,28 @@ def a_gateway_without_a_daemon_is_not_waited_for():
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
                           program("relay"), "none", "2")
         expect(job, 0, r"the gateway on node g0 is lost")
+
+
+@case
+def a_gateway_takes_no_other_one_along():
+    """So many nodes that daemons pass the job on for others."""
+    ranks = WIDE_A + WIDE_B
+    options = ("--tables", str(Files.folder / "wide"))
+    with Cluster(ranks + ["g1"], options) as cluster:
+        job = held_job(cluster, ranks, len(ranks), "none", "2")
+        said = await_error(job, "the gateway on node g0 is lost")
+        let_go(job)
+        job.status = job.finish()
+        expect(job, 0)
+        check("node g1" not in said + job.errors, said, job.errors)
+        cluster.start("g0", *options)
+        job = held_job(cluster, ranks, len(ranks), "none", "2")
+        cluster.kill("g0")
+        said = await_error(job, "the gateway on node g0 is lost")
+        let_go(job)
+        job.status = job.finish()
+        expect(job, 0)
+        check("node g1" not in said + job.errors, said, job.errors)
 
 
 @case

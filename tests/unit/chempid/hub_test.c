@@ -200,6 +200,34 @@ Test(hub, a_child_without_ranks_may_go_in_parts)
     cr_expect_str_eq(trace, "up0:37/8 ");
 }
 
+/* It may go before the fences of the others have come up. */
+Test(hub, a_child_without_ranks_that_has_left_holds_up_no_fence)
+{
+    chempi_hub_spare(&hub, 2);
+    cr_assert_eq(take_fence(0, 1), 0);
+    chempi_hub_leave(&hub, 1);
+    cr_expect_str_eq(trace, "up0:37/8 ");
+}
+
+Test(hub, the_end_is_noted_on_its_way)
+{
+    cr_assert_not(hub.has_ended);
+    cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_KILL, NULL, 0, NULL), 0);
+    cr_assert_not(hub.has_ended);
+    cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_END, NULL, 0, NULL), 0);
+    cr_assert(hub.has_ended);
+}
+
+/* Done, but not over: others may need its gateway. */
+Test(hub, a_child_without_ranks_that_is_done_can_still_be_lost)
+{
+    chempi_hub_spare(&hub, 2);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_STARTED, 2), 0);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_DONE, 2), 0);
+    chempi_hub_lose(&hub, 1, "gone");
+    cr_expect_str_eq(trace, "up0:36/13 up0:36/13 ");
+}
+
 Test(hub, a_lost_child_with_ranks_lets_no_fence_pass)
 {
     chempi_hub_spare(&hub, 3);
