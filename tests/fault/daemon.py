@@ -189,6 +189,16 @@ def programs_that_cannot_be_started_are_named():
     expect(run("-n", "2", "/etc/passwd"), 126, ONE_SENTENCE, "Permission")
     expect(run("--wdir", "/nonexistent", "true"), 127, ONE_SENTENCE,
            "cannot enter its working directory")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/lost-script"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/nonexistent/shell\n")
+        os.chmod(path, 0o755)
+        expect(run("--wdir", folder, "lost-script"), 127, ONE_SENTENCE,
+               r"in PATH; say \./lost-script for the one in the working")
+        expect(run("--wdir", folder, "--env", f"PATH=/nonexistent:{folder}",
+                   "lost-script"), 127, ONE_SENTENCE,
+               "is in PATH, but not the interpreter")
 
 
 @case("private")
