@@ -473,8 +473,11 @@ static int accept_frames(struct scivia_ep *ep,
                          struct chempi_via_request *request)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
-    int rc = chempi_scivia_frame_init(ep);
+    int rc;
 
+    if (!ep->framed)
+        return -EINVAL; /* its lines come by remote stores */
+    rc = chempi_scivia_frame_init(ep);
     if (rc == 0)
         return chempi_scivia_frame_accept(ep, request);
     dev->refusal = dev->base.err;

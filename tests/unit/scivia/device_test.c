@@ -714,6 +714,38 @@ Test(scivia, where_every_vi_breaks_the_ring_takes_over)
     free(from);
 }
 
+/* Lines between these two come by remote stores; frames were never agreed. */
+Test(scivia, a_request_for_frames_between_cards_with_an_sci_half_is_refused)
+{
+    struct scivia_ep *ep;
+    struct scivia_dev *dev;
+    struct chempi_via_attributes attributes;
+    struct chempi_via_vi *vi;
+    unsigned char *from = payload();
+
+    open_ends(NULL);
+    transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
+    ep = (struct scivia_ep *)ends[0].ep;
+    dev = (struct scivia_dev *)ends[0].dev;
+    attributes = (struct chempi_via_attributes){
+        .ptag = dev->ptag,
+        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
+        .user = ep,
+    };
+    cr_assert_eq(chempi_via_vi_create(dev->adapter, &attributes, &vi), 0);
+    cr_assert_eq(
+        chempi_via_connect_request(vi, ep->at, SCIVIA_DISCRIMINATOR_FRAMES), 0);
+    for (int k = 0; k < 100; k++)
+        poll_ends();
+    cr_expect_eq(chempi_via_vi_state(vi), CHEMPI_VIA_ERROR);
+    cr_expect_eq(chempi_via_vi_status(vi), -ECONNREFUSED);
+    chempi_via_vi_destroy(vi);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(ends[0].lost + ends[1].lost, 0);
+    close_ends();
+    free(from);
+}
+
 Test(scivia, a_peer_that_closes_is_not_lost)
 {
     unsigned char *from = payload();
