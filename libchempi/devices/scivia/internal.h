@@ -196,8 +196,10 @@ struct scivia_dev {
     uint32_t timer_ms;
     uint32_t polls;    /* in vain */
     uint64_t again_ns; /* when they last rang again */
-    uint32_t went;     /* lines told and taken before the last sleep */
-    uint32_t tag;      /* of SCI segments */
+    uint32_t again_ms; /* and when they will next, doubled like timer_ms */
+    uint32_t again_went;
+    uint32_t went; /* lines told and taken before the last sleep */
+    uint32_t tag;  /* of SCI segments */
     uint32_t ptag;
     struct chempi_sci_segment *inbox_segment;
     struct scivia_inbox *inbox;

@@ -16,6 +16,8 @@
 /* How long lines may stay untold before they are rung again, ms. */
 #define AGAIN_MIN_MS 2u
 #define AGAIN_MAX_MS 1000u
+/* How long who sleeps may miss what it was not called for, ms. */
+#define LOOK_MAX_MS 100u
 /* Every how many polls in vain that is looked at; a power of two. */
 #define AGAIN_POLLS 64u
 
@@ -328,6 +330,11 @@ static bool ring_again(struct scivia_dev *dev)
     return is_any;
 }
 
+static uint32_t twice(uint32_t ms, uint32_t max_ms)
+{
+    return ms < max_ms / 2 ? ms * 2 : max_ms;
+}
+
 static void timer_ready(struct chempi_poll_item *item, uint32_t events)
 {
     struct scivia_dev *dev =
@@ -336,9 +343,12 @@ static void timer_ready(struct chempi_poll_item *item, uint32_t events)
 
     (void)events;
     (void)chempi_sys->read(item->fd, &count, sizeof(count));
-    dev->timer_ms = ring_again(dev) ? dev->timer_ms * 2 : AGAIN_MIN_MS;
-    if (dev->timer_ms > AGAIN_MAX_MS)
-        dev->timer_ms = AGAIN_MAX_MS;
+    if (ring_again(dev))
+        dev->timer_ms = twice(dev->timer_ms, AGAIN_MAX_MS);
+    else if (dev->attributes.loses_interrupts)
+        dev->timer_ms = twice(dev->timer_ms, LOOK_MAX_MS);
+    else
+        dev->timer_ms = AGAIN_MIN_MS;
 }
 
 static int watch(struct scivia_dev *dev, struct chempi_err *err)
@@ -350,6 +360,7 @@ static int watch(struct scivia_dev *dev, struct chempi_err *err)
     dev->item.ready = adapter_ready;
     dev->timer.ready = timer_ready;
     dev->timer_ms = AGAIN_MIN_MS;
+    dev->again_ms = AGAIN_MIN_MS;
     rc = chempi_pollset_add(set, &dev->item, EPOLLIN);
     dev->is_watched = rc == 0;
     if (rc == 0) {
@@ -579,15 +590,31 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
     return events;
 }
 
-/* Who only polls sets no timer, and waits for those that sleep as well. */
+/* Lines told and taken, by this endpoint. */
+static uint32_t went_by(const struct scivia_ep *ep)
+{
+    return ep->rx_head + (ep->in ? atomic_load_explicit(&ep->in->told.lines,
+                                                        memory_order_relaxed)
+                                 : 0);
+}
+
+/* Who only polls sets no timer, and waits for those that sleep as well. Whoever
+ * computes is rung ever more rarely. */
 static void CHEMPI_NOINLINE look_again(struct scivia_dev *dev)
 {
     uint64_t now_ns = chempi_clock_ns();
+    uint32_t went = 0;
 
-    if (now_ns - dev->again_ns < AGAIN_MIN_MS * UINT64_C(1000000))
+    if (now_ns - dev->again_ns < dev->again_ms * UINT64_C(1000000))
         return;
+    CHEMPI_LIST_FOR (node, &dev->used)
+        went += went_by(CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link));
+    if (went != dev->again_went)
+        dev->again_ms = AGAIN_MIN_MS; /* a new wait, not a longer one */
+    dev->again_went = went;
     dev->again_ns = now_ns;
-    (void)ring_again(dev);
+    dev->again_ms =
+        ring_again(dev) ? twice(dev->again_ms, AGAIN_MAX_MS) : AGAIN_MIN_MS;
 }
 
 static int scivia_progress(struct chempi_dev *base)
@@ -616,7 +643,8 @@ static int scivia_progress(struct chempi_dev *base)
 }
 
 /* Something is awaited for which a lost interrupt could have been: lines that
- * were not heard of are rung again, and what was told is looked at again. */
+ * were not heard of are rung again, and what has come or was told is looked at
+ * again. */
 static void set_timer(struct scivia_dev *dev)
 {
     struct itimerspec when = {0};
@@ -642,7 +670,10 @@ static bool is_retried(const struct scivia_dev *dev)
 static bool scivia_is_ready(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
-    bool is_awaiting = !chempi_list_is_empty(&dev->busy);
+    /* Where interrupts get lost, who sleeps may have been called in vain, by
+     * somebody who does not call MPI again before it has got an answer. */
+    bool is_awaiting =
+        dev->attributes.loses_interrupts || !chempi_list_is_empty(&dev->busy);
     uint32_t went = 0;
     bool is_recv;
 
@@ -653,10 +684,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
         if (ep->in && (ep->rx_told != ep->rx_head || ep->is_mode_owed))
             chempi_scivia_line_tell(ep, false);
         is_awaiting |= is_untold(ep);
-        went +=
-            ep->rx_head + (ep->in ? atomic_load_explicit(&ep->in->told.lines,
-                                                         memory_order_relaxed)
-                                  : 0);
+        went += went_by(ep);
     }
     if (went != dev->went)
         dev->timer_ms = AGAIN_MIN_MS; /* a new wait, not a longer one */

@@ -314,6 +314,7 @@ void chempi_adapter_attributes(const struct chempi_adapter *adapter,
         .segment_max = CHEMPI_VIA_SEGMENT_MAX,
         .descriptor_max = CHEMPI_VIA_DEPTH,
         .interrupt_max = adapter->has_sci ? CHEMPI_SCI_INTERRUPT_MAX : 0,
+        .loses_interrupts = adapter->mischief.lost_interrupt > 0,
     };
     (void)snprintf(out->name, sizeof(out->name), "%s",
                    adapter->has_personality ? adapter->personality.name

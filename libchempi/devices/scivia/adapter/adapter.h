@@ -88,6 +88,7 @@ struct chempi_adapter_attributes {
     uint32_t segment_max;    /* data segments of one descriptor */
     uint32_t descriptor_max; /* receive descriptors posted to one VI */
     uint32_t interrupt_max;  /* SCI interrupts */
+    bool loses_interrupts;   /* those it triggers may not arrive */
 };
 
 /* Counted since the adapter was opened. */
