@@ -65,8 +65,8 @@ static void keep_own(struct chempi_coll_sched *s,
                          c->rtype);
 }
 
-/* The own block leaves from where the user has it, and is copied while it is
- * under way. */
+/* The own block leaves from where the user has it; who waits for it should not
+ * wait for the copy. */
 static void build_ring(struct chempi_coll_sched *s,
                        const struct chempi_coll_call *c)
 {
@@ -86,9 +86,9 @@ static void build_ring(struct chempi_coll_sched *s,
             chempi_coll_send(s, c->sbuf, c->scount, c->stype, right);
         else
             chempi_coll_send(s, out.buf, out.count, c->rtype, right);
+        chempi_coll_fence(s);
         if (i == 0)
             keep_own(s, c);
-        chempi_coll_fence(s);
     }
 }
 

@@ -19,7 +19,7 @@
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,
-    SEGMENT_BYTES = 64 * 1024 /* of what one of two gives to the other */
+    SEGMENT_BYTES = 384 * 1024 /* of what one of two gives to the other */
 };
 
 /* The vector that is being reduced. */
@@ -401,7 +401,7 @@ static void reduce_slice(struct chempi_coll_sched *s, struct vector *v,
     }
     if (s->size == 1)
         fill_acc(s, v);
-    if (s->size == 2 && v->count * v->type->size >= 2 * SEGMENT_BYTES)
+    if (s->size == 2 && v->count * v->type->size > SEGMENT_BYTES)
         build_pair(s, v, top);
     else
         build_reduce_tree(s, v, top);
