@@ -83,8 +83,8 @@ static const struct chempi_words levels_of_coll = {
       "Whether collective operations within a node copy large data straight "  \
       "from and to the memory of other processes, where the kernel lets "      \
       "them.")                                                                 \
-    X(COLL_NODE_PAST, "coll", "node_past_caches_min", 32 << 20, 0, 1L << 40,   \
-      NULL, LOCAL, false, false,                                               \
+    X(COLL_NODE_PAST, "coll", "node_past_caches_min", 32 << 20, 0,             \
+      UINT64_C(1) << 40, NULL, LOCAL, false, false,                            \
       "From how much on the results of a collective operation within a node, " \
       "those of all processes together, are written past the caches, in "      \
       "bytes.")                                                                \

@@ -110,7 +110,7 @@ enum chempi_stray chempi_tool_judge_stray(const char *name,
 
 void chempi_tool_warn_of_strays(void)
 {
-    for (char **e = environ; *e; e++) {
+    for (char **e = environ; e && *e; e++) {
         char name[CHEMPI_SETTING_NAME_MAX + FAR];
         char nearest[CHEMPI_SETTING_NAME_MAX];
         const size_t len = strcspn(*e, "=");
