@@ -23,6 +23,8 @@ bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
     return st->is_pipe_reserved;
 }
 
+enum { PIECES_BUSY = 128 }; /* before others' progress is looked after */
+
 /* The next piece's place; *uses: how often it has been used before. */
 static struct chempi_node_piece *next_place(struct chempi_coll_state *st,
                                             unsigned char **data,
@@ -33,6 +35,8 @@ static struct chempi_node_piece *next_place(struct chempi_coll_state *st,
     *uses = (uint32_t)(st->pieces_sent / CHEMPI_NODE_PIECES);
     *seq = (uint32_t)++st->pieces_sent;
     *data = st->pieces + i * CHEMPI_NODE_PIECE_BYTES;
+    if (CHEMPI_UNLIKELY(*seq % PIECES_BUSY == 0))
+        (void)chempi_progress_poll();
     return &st->pipe[i];
 }
 
