@@ -211,6 +211,43 @@ static void different_amounts(const struct on *on)
         }
 }
 
+/* Over nodes: all from the one that differs on are told, whichever phase of
+ * the operation finds out, and all goes on as before. Every amount of a pair
+ * goes the same way. */
+static void differ_far(const struct on *on, int odd, int count, int other)
+{
+    struct affine *in = check_alloc(sizeof(*in) * MOST);
+    struct affine *out = check_alloc(sizeof(*out) * MOST);
+    int own = on->rank == odd ? other : count;
+    int from = odd == 0 ? 1 : odd;
+
+    memset(in, 0, sizeof(*in) * MOST);
+    for (int is_ex = 0; is_ex < 2; is_ex++) {
+        int error =
+            is_ex ? MPI_Exscan(in, out, own, on->pair, on->compose, on->comm)
+                  : MPI_Scan(in, out, own, on->pair, on->compose, on->comm);
+
+        CHECK(on->rank < from || error != MPI_SUCCESS,
+              "%s of %d, %d on rank %d: no error", is_ex ? "exscan" : "scan",
+              count, other, odd);
+    }
+    free(in);
+    free(out);
+}
+
+static void different_amounts_far(const struct on *on)
+{
+    static const int pairs[][2] = {{1, 2}, {10, 20}, {100, 99}, {5000, 4999}};
+
+    MPI_Comm_set_errhandler(on->comm, MPI_ERRORS_RETURN);
+    for (int odd = 0; odd < check_size(); odd++)
+        for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++) {
+            differ_far(on, odd, pairs[k][0], pairs[k][1]);
+            differ_far(on, odd, pairs[k][1], pairs[k][0]);
+            scan(on, 1000, (int)k);
+        }
+}
+
 int main(int argc, char **argv)
 {
     static const int lens[] = {3, 24, 1000, 4000, 4079, 4080, 4081, 9000};
@@ -236,6 +273,8 @@ int main(int argc, char **argv)
     }
     if (is_near)
         different_amounts(&ons[0]);
+    if (argc > 1 && strcmp(argv[1], "far") == 0)
+        different_amounts_far(&ons[0]);
     for (int i = 0; i < COMMS; i++)
         MPI_Comm_free(&ons[i].comm);
     MPI_Type_free(&on.pair);

@@ -167,3 +167,10 @@ void chempi_belt_tell(struct chempi_belt_reader *r)
     atomic_store_explicit(&r->belt->tail, r->tail, memory_order_release);
     chempi_progress_rouse_local(r->writer);
 }
+
+CHEMPI_COLD void chempi_belt_spoil(struct chempi_belt_reader *r)
+{
+    /* Ahead of any head, which Q2 forbids. */
+    r->tail += UINT64_C(1) << 62;
+    chempi_belt_tell(r);
+}

@@ -233,6 +233,10 @@ static inline int belt_next(struct chempi_belt_reader *r,
 
 void chempi_belt_tell(struct chempi_belt_reader *r);
 
+/* The reader gives up: whoever waits for room, or will, finds the belt
+ * damaged. */
+void chempi_belt_spoil(struct chempi_belt_reader *r);
+
 /* Done with the piece that was looked at. */
 static inline void belt_drop(struct chempi_belt_reader *r, uint32_t len)
 {

@@ -8,6 +8,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_CALL_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
 #include "libchempi/didl/bigs.h"
 #include "libchempi/didl/comm.h"
@@ -52,6 +53,7 @@ struct chempi_coll_call {
     struct chempi_bigs rdispls;
     const MPI_Datatype *stypes;
     const MPI_Datatype *rtypes;
+    bool is_void; /* this member only goes through the motions (K2) */
 };
 
 /* Address of element `index` of a typed buffer. Arithmetic on integers, since

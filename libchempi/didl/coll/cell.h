@@ -18,6 +18,8 @@ struct cell {
 
 /* A line's len when its writer could not get the pages of the slot. */
 #define CELL_NO_ROOM UINT64_MAX
+/* Of a member that takes part without data. */
+#define CELL_VOID (UINT64_MAX - 1)
 
 enum { CELL_AHEAD = 2 }; /* operations */
 
@@ -161,6 +163,9 @@ int chempi_coll_cell_barrier(struct chempi_coll_state *st);
 int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                          MPI_Count count, struct chempi_datatype *type,
                          uint64_t len);
+
+/* What it means that len bytes have come where `room` were expected. */
+int chempi_coll_cell_wrong_amount(uint64_t len, uint64_t room);
 
 /* len: what the sender says, at most BULK_BYTES. */
 int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,

@@ -447,8 +447,6 @@ bool chempi_hier_alltoall(struct chempi_hier_run *r)
     if (is_first) {
         rows.out = chempi_coll_bytes(r->s, row * node_size(r));
         rows.in = chempi_coll_bytes(r->s, row * node_size(r));
-        if (!rows.in)
-            return true;
     }
     local.rbuf = rows.out;
     chempi_hier_in_node(r, local);
@@ -525,15 +523,13 @@ static void deal_parts_in_node(struct chempi_hier_run *r,
         .sbuf = buf,
         .stype = c->rtype,
         .scounts = {counts, true},
-        .sdispls = {counts + n, true},
+        .sdispls = {counts ? counts + n : NULL, true},
         .rbuf = c->rbuf,
         .rcount = part_count(c, r->h->rank),
         .rtype = c->rtype,
     };
 
-    if (!counts)
-        return;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; counts && i < n; i++) {
         int rank = members(r)[i];
 
         counts[i] = part_count(c, rank);
@@ -549,8 +545,10 @@ static void deal_parts(struct chempi_hier_run *r,
     MPI_Count *sums = sum_parts(r, t);
     void *buf = NULL;
 
-    if (!sums)
+    if (!sums) {
+        deal_parts_in_node(r, t, NULL, NULL); /* S4 and K2 */
         return;
+    }
     if (is_leader(r, t))
         buf = chempi_coll_temp(r->s, sums[t->end] - sums[t->at], type);
     if (t->parent < 0) {

@@ -70,36 +70,22 @@ static void append_in_node(struct chempi_hier_run *r,
                       local);
 }
 
-/* After a failure this process contributes nothing (K2). */
-static void empty(struct chempi_coll_call *local, bool is_root)
-{
-    if (local->kind == CHEMPI_COLL_BCAST
-            ? is_root
-            : local->kind == CHEMPI_COLL_REDUCE && !is_root)
-        local->rcount = 0;
-    else if (!is_root)
-        local->scount = 0;
-}
-
 void chempi_hier_in_node(struct chempi_hier_run *r,
                          struct chempi_coll_call local)
 {
-    const struct chempi_hier *h = r->h;
-    int rc;
+    struct chempi_coll_sched *s = r->s;
 
-    if (CHEMPI_UNLIKELY(r->s->error)) /* S4 */
-        return;
     if (!r->node_comm || r->node_comm->size == 1) {
-        append_in_node(r, &local);
+        if (CHEMPI_LIKELY(!s->error)) /* S4 */
+            append_in_node(r, &local);
         return;
     }
     chempi_hier_flush(r);
-    if (CHEMPI_UNLIKELY(r->s->failed))
-        empty(&local, h->index[h->rank] == local.root);
     local.comm = r->node_comm;
-    rc = chempi_coll_do(&local);
-    if (CHEMPI_UNLIKELY(rc) && !r->s->failed)
-        r->s->failed = rc;
+    if (CHEMPI_LIKELY(!s->failed))
+        s->failed = chempi_coll_do(&local);
+    else
+        chempi_coll_do_void(&local, !s->error); /* K2 */
 }
 
 bool chempi_hier_phases(struct chempi_hier_run *r)

@@ -10,7 +10,8 @@
  *
  *   K1  all members choose the same phases, by facts that all know
  *   K2  after a failure a member goes on through all phases, with empty
- *       messages, so that nobody waits for it for ever
+ *       messages, so that nobody waits for it for ever. One that has no
+ *       memory for a phase's data goes through those in shared memory
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_OPS_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_HIER_OPS_H

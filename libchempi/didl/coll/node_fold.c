@@ -194,7 +194,7 @@ static int show(struct job *j)
     struct chempi_node_line *line = cell_mine(j->cell);
     int rc;
 
-    line->len = j->len;
+    line->len = CHEMPI_LIKELY(!j->c->is_void) ? j->len : CELL_VOID;
     line->place.in = (uint64_t)(uintptr_t)j->in;
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
@@ -219,7 +219,7 @@ static bool meet_again(const struct job *j, uint32_t phase, int *rc)
 static bool reduce(struct job *j, int *rc)
 {
     bool is_root = j->cell->st->rank == j->c->root;
-    bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE;
+    bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE && !j->c->is_void;
     bool is_void;
     struct range chunk;
 

@@ -50,7 +50,10 @@ static int reduce(struct chempi_coll_state *st,
     struct cell cell;
     int rc = chempi_coll_cell_open(st, &cell);
 
-    rc = cell_first_error(rc, put(&cell, st->rank, input(c), len));
+    if (CHEMPI_UNLIKELY(c->is_void))
+        cell_mine(&cell)->len = CELL_VOID;
+    else
+        rc = cell_first_error(rc, put(&cell, st->rank, input(c), len));
     if (st->rank != c->root) {
         cell_hand_in(&cell, c->root);
         return rc;

@@ -8,8 +8,9 @@
  *   X1  all pieces of an operation carry its amount of data, so a member with
  *       another amount finds out; it reads on to the last piece and tells those
  *       after it with VOID
- *   X2  a member that has found its belt damaged takes part in no more scans
- *       of this communicator
+ *   X2  a member that has found a belt damaged reads no more of them, makes
+ *       the one before it useless, so that nobody waits for room there, and
+ *       tells those after it with VOID, in every scan of this communicator
  */
 #include <string.h>
 
@@ -175,27 +176,45 @@ static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
     return MPI_SUCCESS;
 }
 
-/* X1 */
-static CHEMPI_COLD int void_rest(struct job *j, struct chempi_belt_piece *piece)
+/* X1: the operation's last piece, for those after this member. */
+static CHEMPI_COLD int push_void(struct job *j)
 {
     unsigned char *to;
+    int rc;
+
+    if (!j->out)
+        return MPI_SUCCESS;
+    rc = belt_room(j->out, 0, &to);
+    if (rc)
+        return rc;
+    j->mark = VOID;
+    push(j, 0, true);
+    return MPI_SUCCESS;
+}
+
+/* From this piece on; the first failure. */
+static CHEMPI_COLD int void_rest(struct job *j, struct chempi_belt_piece *piece)
+{
     int rc = MPI_SUCCESS;
 
-    while (!piece->is_last) {
+    while (!rc && !piece->is_last) {
         belt_drop(j->in, piece->len);
         rc = belt_next(j->in, piece);
-        if (rc)
-            return rc;
     }
-    belt_drop(j->in, piece->len);
-    if (j->out) {
-        rc = belt_room(j->out, 0, &to);
-        if (rc)
-            return rc;
-        j->mark = VOID;
-        push(j, 0, true);
-    }
-    return rc;
+    if (!rc)
+        belt_drop(j->in, piece->len);
+    return cell_first_error(rc, push_void(j));
+}
+
+/* A member that brings nothing. */
+static CHEMPI_COLD int run_void(struct job *j, bool is_first)
+{
+    struct chempi_belt_piece piece;
+    int rc = is_first ? MPI_SUCCESS : belt_next(j->in, &piece);
+
+    if (is_first || rc)
+        return cell_first_error(rc, push_void(j));
+    return void_rest(j, &piece);
 }
 
 static bool is_expected(const struct job *j,
@@ -217,7 +236,7 @@ static int run_after(struct job *j, bool *is_void)
     do {
         rc = belt_next(j->in, &piece);
         if (CHEMPI_UNLIKELY(rc))
-            return rc;
+            return cell_first_error(rc, push_void(j)); /* X2 */
         if (CHEMPI_UNLIKELY(!is_expected(j, &piece, at))) {
             *is_void = true;
             return void_rest(j, &piece);
@@ -241,10 +260,27 @@ static uint32_t mark_of(const struct chempi_coll_call *c, uint64_t len)
     return (folded & 0x3fffffff) << 1 | (c->kind == CHEMPI_COLL_EXSCAN);
 }
 
+/* X2 */
+static CHEMPI_COLD void give_up(struct chempi_node_belts *p, bool is_first)
+{
+    p->is_broken = true;
+    if (!is_first)
+        chempi_belt_spoil(&p->in);
+}
+
+static CHEMPI_COLD int run_broken(struct job *j)
+{
+    (void)push_void(j);
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "an earlier scan on this communicator has found "
+                            "shared memory damaged");
+}
+
 static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
                uint64_t len)
 {
     struct chempi_node_belts *p = &st->belts;
+    bool is_first = st->rank == 0;
     bool is_void = false;
     struct job j = {
         .out = st->rank + 1 < st->size ? &p->out : NULL,
@@ -257,12 +293,17 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
     };
     int rc;
 
+    if (CHEMPI_UNLIKELY(p->is_broken))
+        return run_broken(&j);
     if (j.out && CHEMPI_UNLIKELY(len > belt_most(j.out)))
         chempi_belt_widen(j.out);
-    rc = st->rank == 0 ? run_first(&j) : run_after(&j, &is_void);
+    if (CHEMPI_UNLIKELY(c->is_void))
+        rc = run_void(&j, is_first);
+    else
+        rc = is_first ? run_first(&j) : run_after(&j, &is_void);
 
     if (CHEMPI_UNLIKELY(rc))
-        p->is_broken = true;
+        give_up(p, is_first);
     else if (CHEMPI_UNLIKELY(is_void))
         rc = chempi_error_set(MPI_ERR_COUNT,
                               "the ranks take part with different amounts of "
@@ -296,10 +337,6 @@ bool chempi_coll_node_scan(struct chempi_coll_state *st,
         *rc = make_belts(st);
     if (CHEMPI_UNLIKELY(st->belts.is_off))
         return false;
-    if (CHEMPI_UNLIKELY(st->belts.is_broken))
-        *rc = chempi_error_set(MPI_ERR_INTERN,
-                               "an earlier scan on this communicator has "
-                               "found shared memory damaged");
     if (CHEMPI_LIKELY(!*rc))
         *rc = run(st, c, (uint64_t)(c->rcount * c->rtype->extent));
     return true;

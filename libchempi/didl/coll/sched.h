@@ -117,6 +117,13 @@ int chempi_coll_run(struct chempi_coll_sched *s);
 /* Do a call that has been checked to its end, by whatever way is best. */
 int chempi_coll_do(const struct chempi_coll_call *c);
 
+/* The same of a member that has failed before: it takes part, so that nobody
+ * waits for it, and brings nothing; whoever needs its data learns that. Kinds:
+ * bcast, reduce, gather(v), scatter(v), scan, exscan. Without buffers nothing
+ * is read or written, and the operation is left alone where it goes by
+ * messages. */
+void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers);
+
 /* The type MPI_BYTE, for packed data. */
 static inline struct chempi_datatype *chempi_coll_byte(void)
 {

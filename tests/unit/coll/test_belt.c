@@ -230,3 +230,21 @@ Test(belt, believes_no_tail_before_its_head)
     }
     cr_assert_eq(rc, MPI_ERR_INTERN);
 }
+
+/* Q7: whoever waits for room learns that nobody reads any more. */
+Test(belt, that_was_given_up_has_no_room)
+{
+    unsigned char *data;
+    int rc = 0;
+
+    open_belt(sizeof(*t.belt) + CHEMPI_BELT_LEAST);
+    write_piece(8);
+    read_piece();
+    chempi_belt_spoil(&t.r);
+    for (int i = 0; i < CHEMPI_BELT_LEAST && !rc; i++) {
+        rc = belt_room(&t.w, 8, &data);
+        if (!rc)
+            belt_push(&t.w, 8, true, 0);
+    }
+    cr_assert_eq(rc, MPI_ERR_INTERN);
+}
