@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-enum { N = 5 };
+enum { N = 5, LONG = 30000 };
 
 static void expect(int error, int class, const char *what)
 {
@@ -125,6 +125,89 @@ static void different_amounts(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static bool is_one_node(void)
+{
+    MPI_Comm node;
+    int size;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+                        &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size == check_size();
+}
+
+/* Rank 0 has `less` of a block of n; whoever waits for its data is told. */
+static void less(int *from, int *to, int n, int less)
+{
+    bool is_zero = check_rank() == 0;
+    int count = is_zero ? less : n;
+    int error;
+
+    error = MPI_Allgather(from, count, MPI_INT, to, n, MPI_INT, MPI_COMM_WORLD);
+    if (!is_zero)
+        expect(error, MPI_ERR_COUNT, "allgather of less");
+    error =
+        MPI_Allgather(from, count, MPI_INT, to, count, MPI_INT, MPI_COMM_WORLD);
+    if (!is_zero)
+        expect(error, MPI_ERR_COUNT, "allgather of less everywhere");
+    error = MPI_Gather(from, count, MPI_INT, to, n, MPI_INT, 1, MPI_COMM_WORLD);
+    if (check_rank() == 1)
+        expect(error, MPI_ERR_COUNT, "gather of less");
+    error =
+        MPI_Scatter(from, less, MPI_INT, to, count, MPI_INT, 0, MPI_COMM_WORLD);
+    if (!is_zero)
+        expect(error, MPI_ERR_COUNT, "scatter of less");
+    error =
+        MPI_Alltoall(from, count, MPI_INT, to, count, MPI_INT, MPI_COMM_WORLD);
+    if (!is_zero)
+        expect(error, MPI_ERR_COUNT, "alltoall of less");
+}
+
+/* All goes on as before. */
+static void exchange(int *from, int *to, int n)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < n * check_size(); i++)
+        from[i] = 1000 * check_rank() + i;
+    for (int k = 0; k < 3; k++) {
+        expect(MPI_Alltoall(from, n, MPI_INT, to, n, MPI_INT, MPI_COMM_WORLD),
+               MPI_SUCCESS, "alltoall of the same");
+        for (int i = 0; i < n * check_size(); i++)
+            wrong += to[i] != 1000 * (i / n) + check_rank() * n + i % n;
+    }
+    expect(MPI_Allgather(from, n, MPI_INT, to, n, MPI_INT, MPI_COMM_WORLD),
+           MPI_SUCCESS, "allgather of the same");
+    for (int i = 0; i < n * check_size(); i++)
+        wrong += to[i] != 1000 * (i / n) + i % n;
+    CHECK(wrong == 0, "blocks of %d: %d are wrong", n, wrong);
+}
+
+/* In the memory of a node. */
+static void less_than_all_expect(void)
+{
+    static const int pairs[][2] = {{N, 1},     {N, 0},       {700, 1},
+                                   {700, 600}, {3000, 1},    {3000, 2999},
+                                   {LONG, 2},  {LONG, 20000}};
+    size_t len = sizeof(int) * LONG * (size_t)check_size();
+    int *from;
+    int *to;
+
+    if (!is_one_node())
+        return;
+    from = check_alloc(len);
+    to = check_alloc(len);
+    memset(from, 0, len);
+    for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++) {
+        less(from, to, pairs[k][0], pairs[k][1]);
+        exchange(from, to, 300);
+        exchange(from, to, pairs[k][0]);
+    }
+    free(from);
+    free(to);
+}
+
 /* Three chars for whole ints. */
 static void cut_element(void)
 {
@@ -191,6 +274,7 @@ int main(int argc, char **argv)
     one_buffer_twice();
     columns();
     different_amounts();
+    less_than_all_expect();
     cut_element();
     return check_finish();
 }

@@ -218,6 +218,13 @@ int chempi_coll_cell_open(struct chempi_coll_state *st, struct cell *cell)
 
 /* ---- users' data in and out ---- */
 
+static CHEMPI_COLD int different_amounts(void)
+{
+    return chempi_error_set(MPI_ERR_COUNT,
+                            "the ranks take part with different amounts of "
+                            "data");
+}
+
 int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                          MPI_Count count, struct chempi_datatype *type,
                          uint64_t len)
@@ -235,15 +242,22 @@ int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                                 chempi_coll_byte());
 }
 
+CHEMPI_COLD int chempi_coll_cell_wrong_amount(uint64_t len, uint64_t room)
+{
+    if (len > room)
+        return chempi_error_set(
+            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
+            (unsigned long long)len, (unsigned long long)room);
+    return different_amounts();
+}
+
 int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
                          MPI_Count count, struct chempi_datatype *type)
 {
     uint64_t room = (uint64_t)(count * type->size);
 
-    if (CHEMPI_UNLIKELY(len > room))
-        return chempi_error_set(
-            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
-            (unsigned long long)len, (unsigned long long)room);
+    if (CHEMPI_UNLIKELY(len != room))
+        return chempi_coll_cell_wrong_amount(len, room);
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         memcpy(chempi_coll_plus(buf, type->true_lb), slot, (size_t)len);
         return MPI_SUCCESS;
@@ -257,9 +271,7 @@ int chempi_coll_cell_mismatch(const struct cell *cell, int member)
     if (cell_line(cell, member)->len == CELL_NO_ROOM)
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "another rank ran out of shared memory");
-    return chempi_error_set(MPI_ERR_COUNT,
-                            "the ranks take part with different amounts of "
-                            "data");
+    return different_amounts();
 }
 
 int chempi_coll_cell_check(const struct cell *cell, uint64_t len)

@@ -42,18 +42,11 @@ static int copy_block(const struct block *from, const struct block *to)
                                 to->count, to->type);
 }
 
-static CHEMPI_COLD int truncated(uint64_t len, const struct block *to)
-{
-    return chempi_error_set(
-        MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
-        (unsigned long long)len, (unsigned long long)block_len(to));
-}
-
 static int get_remote(const struct cell *cell, int i, uint64_t from,
                       uint64_t len, const struct block *to, int *code)
 {
-    if (CHEMPI_UNLIKELY(len > block_len(to)))
-        return truncated(len, to);
+    if (CHEMPI_UNLIKELY(len != block_len(to)))
+        return chempi_coll_cell_wrong_amount(len, block_len(to));
     if (len > 0 && !*code)
         *code = chempi_coll_direct_get(cell->st->local_ranks[i], from, len,
                                        to->buf, to->count, to->type);
@@ -65,6 +58,8 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
 enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_STREAM };
 
 /* ---- rounds of chunks (A9) ---- */
+
+enum { ROUNDS_BUSY = 4 }; /* before others' progress is looked after */
 
 /* The same answer everywhere. */
 static bool are_streams_on(const struct chempi_coll_state *st)
@@ -121,8 +116,8 @@ static int get_chunk(const unsigned char *chunk, uint64_t at, uint64_t most,
 {
     uint64_t n = chunk_len(len, at, most);
 
-    if (CHEMPI_UNLIKELY(len > block_len(to)))
-        return truncated(len, to);
+    if (CHEMPI_UNLIKELY(len != block_len(to)))
+        return chempi_coll_cell_wrong_amount(len, block_len(to));
     if (n > 0)
         chempi_coll_stream_unpack(to->buf, to->count, to->type, at, chunk, n,
                                   is_long);
@@ -133,6 +128,8 @@ static int get_chunk(const unsigned char *chunk, uint64_t at, uint64_t most,
 static int copy_own(const struct block *from, const struct block *to,
                     bool is_long)
 {
+    if (block_len(from) == 0)
+        return MPI_SUCCESS;
     if (!is_long || !from->type->is_contiguous || !to->type->is_contiguous ||
         block_len(from) > block_len(to))
         return copy_block(from, to);
@@ -260,6 +257,7 @@ struct shown {
     uint64_t longest;  /* bytes of a block in chunks */
     uint64_t all;      /* bytes of these blocks together */
     bool is_all_there; /* all blocks go in chunks */
+    bool is_mixed;     /* a member takes all blocks for small ones */
 };
 
 static struct shown allgather_shown(const struct cell *cell)
@@ -271,6 +269,7 @@ static struct shown allgather_shown(const struct cell *cell)
 
         if (line->mark != BLOCK_STREAM) {
             s.is_all_there = false;
+            s.is_mixed |= line->mark == BLOCK_HERE;
             continue;
         }
         s.longest = line->len > s.longest ? line->len : s.longest;
@@ -306,7 +305,8 @@ static int allgather_rounds(const struct cell *cell,
                                                     st->stream_len, line->len,
                                                     &to, is_long));
         }
-        st->streamed++;
+        if (++st->streamed % ROUNDS_BUSY == 0)
+            (void)chempi_progress_poll();
     }
     return rc;
 }
@@ -349,6 +349,11 @@ static bool allgather_large(const struct cell *cell,
         put_chunk(own, 0, st->stream_len, stream_of(st, st->rank));
     *rc = chempi_coll_cell_meet(cell);
     shown = allgather_shown(cell);
+    if (CHEMPI_UNLIKELY(shown.is_mixed)) {
+        /* Those have met once and left. */
+        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(0, 1));
+        return true;
+    }
     is_long = chempi_coll_stream_is_long(shown.all * (uint64_t)st->size);
     if (c->sbuf != MPI_IN_PLACE)
         *rc = cell_first_error(*rc, copy_own(own, &to, is_long));
@@ -394,7 +399,11 @@ static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
               "a row of entries fits a slot");
 
 /* In the mark of a row's line. */
-enum { HAS_DIRECT = 1, ON_BOARD = 2 };
+enum {
+    HAS_DIRECT = 1,
+    ON_BOARD = 2,
+    NO_ROW = 4 /* the member takes all blocks for small ones */
+};
 
 struct row {
     unsigned char *start;
@@ -533,15 +542,15 @@ static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
     memcpy(&entry, row.start + (size_t)cell->st->rank * sizeof(entry),
            sizeof(entry));
     len = entry.what >> 2;
-    if (len == 0)
-        return MPI_SUCCESS;
     if ((entry.what & 3) == BLOCK_BY_MESSAGE) {
         chempi_coll_recv(s, to.buf, to.count,
                          to.type ? to.type : chempi_coll_byte(), i);
         return MPI_SUCCESS;
     }
-    if (CHEMPI_UNLIKELY(len > block_len(&to)))
-        return truncated(len, &to);
+    if (CHEMPI_UNLIKELY(len != block_len(&to)))
+        return chempi_coll_cell_wrong_amount(len, block_len(&to));
+    if (len == 0)
+        return MPI_SUCCESS;
     if ((entry.what & 3) == BLOCK_DIRECT)
         return get_remote(cell, i, entry.at, len, &to, code);
     if (len > HERE_MAX || entry.at > row.room - len)
@@ -560,6 +569,18 @@ static void send_rest(const struct cell *cell, struct chempi_coll_sched *s,
 
     if ((entries[i].what & 3) == BLOCK_BY_MESSAGE)
         chempi_coll_send(s, from.buf, from.count, from.type, i);
+}
+
+/* Have some members made rows and others not? The same answer for all; then
+ * all end after the first meeting. */
+static bool is_mixed(const struct cell *cell)
+{
+    uint32_t own = cell_mine(cell)->mark & NO_ROW;
+
+    for (int i = 0; i < cell->st->size; i++)
+        if ((cell_line(cell, i)->mark & NO_ROW) != own)
+            return true;
+    return false;
 }
 
 static bool alltoall_rows(const struct cell *cell,
@@ -582,6 +603,10 @@ static bool alltoall_rows(const struct cell *cell,
     has_row =
         write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
+    if (CHEMPI_UNLIKELY(is_mixed(cell))) {
+        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(0, 1));
+        return true;
+    }
     chempi_coll_sched_init(&s, c->comm, tag);
     *rc = cell_first_error(
         *rc, copy_own(&from, &to, chempi_coll_stream_is_long(all)));
@@ -615,12 +640,15 @@ static int alltoall_small(const struct cell *cell,
     uint64_t row = block * (uint64_t)st->size;
     int rc = MPI_SUCCESS;
 
+    cell_mine(cell)->mark = NO_ROW;
     cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
     if (cell_mine(cell)->len == row)
         rc = chempi_coll_cell_put(cell, st->rank, from, count * st->size, type,
                                   row);
     rc = cell_first_error(chempi_coll_cell_meet(cell), rc);
     rc = cell_first_error(chempi_coll_cell_check(cell, row), rc);
+    if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
+        st->rows++; /* as whoever has made a row */
     for (int i = 0; !rc && i < st->size; i++)
         rc = chempi_coll_cell_get(
             cell_data(cell, i, row) + (uint64_t)st->rank * block, block,

@@ -159,11 +159,9 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
     uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
     int code;
 
-    if (CHEMPI_UNLIKELY(len > room)) {
+    if (CHEMPI_UNLIKELY(len != room)) {
         say_copied(cell, c->root, REPLY_COPIED);
-        return chempi_error_set(
-            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
-            (unsigned long long)len, (unsigned long long)room);
+        return chempi_coll_cell_wrong_amount(len, room);
     }
     code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
                                   c->rbuf, c->rcount, c->rtype);
@@ -372,7 +370,7 @@ static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
     struct chempi_node_place place = cell_mine(cell)->place;
     enum reply reply = REPLY_PASSED;
 
-    if (cell_common(cell)->mark == BLOCK_DIRECT && len <= place.out &&
+    if (cell_common(cell)->mark == BLOCK_DIRECT && len == place.out &&
         place.seal == seal(cell, place.in, place.out))
         reply = chempi_coll_direct_put(cell->st->local_ranks[c->root], place.in,
                                        len, c->sbuf, c->scount, c->stype)
