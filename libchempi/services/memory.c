@@ -99,6 +99,21 @@ static void divide(struct chempi_memory *memory)
     }
 }
 
+/* What devices need beyond their shares: nobody can have it back. */
+static uint64_t beyond_shares(const struct chempi_memory *memory)
+{
+    uint64_t beyond = 0;
+
+    for (struct chempi_list *node = memory->users.next; node != &memory->users;
+         node = node->next) {
+        const struct chempi_memory_user *user = user_of(node);
+        uint64_t needed = user->needed < user->used ? user->needed : user->used;
+
+        beyond += needed > user->share ? needed - user->share : 0;
+    }
+    return beyond;
+}
+
 static void tell(struct chempi_memory *memory)
 {
     memory->told = used_by_all(memory);
@@ -140,7 +155,9 @@ void chempi_memory_used(struct chempi_memory *memory,
     far = used > memory->told ? used - memory->told : memory->told - used;
     if (memory->share == CHEMPI_MEMORY_UNLIMITED || step < STEP_MIN)
         step = STEP_MIN;
-    if (far >= step || (bytes < before && memory->told > memory->share))
+    if (far >= step ||
+        (bytes < before && memory->share != CHEMPI_MEMORY_UNLIMITED &&
+         memory->told > memory->share + beyond_shares(memory)))
         tell(memory);
 }
 
@@ -165,8 +182,9 @@ void chempi_memory_state(const struct chempi_memory *memory,
     }
     /* M3; who wants less than the share leaves the rest. */
     out->held = out->share < out->wanted ? out->share : out->wanted;
-    if (out->held < out->used)
-        out->held = out->used;
+    out->beyond = beyond_shares(memory);
+    if (out->held < out->used - out->beyond)
+        out->held = out->used - out->beyond;
 }
 
 void chempi_memory_on_change(struct chempi_memory *memory, void (*fn)(void *),

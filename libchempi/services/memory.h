@@ -10,7 +10,8 @@
  *   M2  the shares of all devices together are the process's share; a share
  *       that shrinks binds new registrations at once, and `used` falls as soon
  *       as memory is out of use
- *   M3  what is reported upward as held is never less than what is registered
+ *   M3  what is reported upward as held is never less than what is registered,
+ *       but for what a device needs beyond its share and can never give back
  *
  * Under the lane lock; never blocks.
  */
@@ -45,9 +46,10 @@ struct chempi_memory_events {
 struct chempi_memory_user {
     struct chempi_list link; /* the service's */
     const struct chempi_memory_events *events;
-    uint64_t wanted;   /* bytes it would register at most; set before joining */
-    uint64_t share;    /* bytes it may register; the service's */
-    uint64_t used;     /* bytes it has registered; chempi_memory_used() */
+    uint64_t wanted; /* bytes it would register at most; set before joining */
+    uint64_t share;  /* bytes it may register; the service's */
+    uint64_t used;   /* bytes it has registered; chempi_memory_used() */
+    uint64_t needed; /* of these, bytes it keeps whatever its share; its own */
     uint64_t degraded; /* transfers that took a slower way for lack of it */
 };
 
@@ -55,6 +57,7 @@ struct chempi_memory_user {
 struct chempi_memory_state {
     uint64_t share;  /* bytes, or CHEMPI_MEMORY_UNLIMITED */
     uint64_t held;   /* bytes that count as the process's: M3 */
+    uint64_t beyond; /* of used, bytes needed beyond the share, not in held */
     uint64_t used;   /* bytes */
     uint64_t wanted; /* bytes */
     uint64_t degraded;

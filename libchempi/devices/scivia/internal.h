@@ -223,7 +223,7 @@ struct scivia_dev {
     struct chempi_memory_user memory_user;
     bool has_joined;
     bool has_new_share;
-    bool is_over_share;     /* more is locked than may be */
+    bool is_over_share;     /* and some of it can be given back after use */
     uint64_t granted;       /* bytes by share, setting and RLIMIT_MEMLOCK */
     uint64_t needed_bytes;  /* of library_bytes, what no message goes without */
     uint64_t library_bytes; /* registered for good */
@@ -410,15 +410,16 @@ void chempi_scivia_memory_put(struct scivia_dev *dev,
                               struct chempi_region *region);
 /* How much user memory could be registered now, bytes. */
 uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev);
-/* Give back what is above the share and out of use. */
+/* Give back what is above the share and out of use, stages last. */
 void chempi_scivia_memory_shrink(struct scivia_dev *dev);
 /* Register library memory, at the cost of user memory nobody uses. */
 int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
                                   size_t len, uint32_t *handle);
 /*
  * The same for memory without which no message goes: it has the first right to
- * the share, and where that is too small, more is registered than it. Whoever
- * has user memory then gives it back with its last use.
+ * the share: what is idle makes room for it, stages too, and where the share is
+ * too small even so, more is registered than it. Whoever has user memory then
+ * gives it back with its last use.
  */
 int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
                               size_t len, uint32_t *handle);

@@ -11,6 +11,7 @@
 #include "libchempi/devices/scivia/internal.h"
 
 #define PAGE ((uintptr_t)4096)
+#define STAGE_BYTES ((size_t)SCIVIA_STAGES * SCIVIA_CHUNK)
 
 static struct chempi_memory *memory_of(const struct scivia_dev *dev)
 {
@@ -116,19 +117,44 @@ static void held(struct chempi_memory_user *user, uintptr_t start,
     chempi_regcache_held(&dev_of(user)->cache, start, end);
 }
 
+static bool is_over(const struct scivia_dev *dev)
+{
+    const struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
+
+    return chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm);
+}
+
+/* Give the stages back, if nobody uses any. True: something was. */
+static bool unstage(struct scivia_dev *dev)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (node, &dev->stage_free)
+        count++;
+    if (!dev->stage_handle || count < SCIVIA_STAGES)
+        return false;
+    chempi_scivia_memory_deregister(dev, dev->stage_handle, STAGE_BYTES);
+    dev->stage_handle = 0;
+    return true;
+}
+
 void chempi_scivia_memory_shrink(struct scivia_dev *dev)
 {
-    struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
-
-    while (chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm) &&
-           chempi_regcache_evict(&dev->cache))
+    while (is_over(dev) && chempi_regcache_evict(&dev->cache))
         ;
-    dev->is_over_share = chempi_lmm_locked_bytes(lmm) > chempi_lmm_budget(lmm);
+    if (is_over(dev))
+        (void)unstage(dev);
+    /* Only what is in use can still be given back. */
+    dev->is_over_share =
+        is_over(dev) &&
+        (dev->cache.bytes[CHEMPI_MEMORY_USER] ||
+         dev->cache.bytes[CHEMPI_MEMORY_PERSISTENT] || dev->stage_handle);
 }
 
 /* What is needed comes first: user memory has what it leaves of the share. */
 static void set_budget(struct scivia_dev *dev)
 {
+    dev->memory_user.needed = dev->needed_bytes;
     chempi_lmm_set_budget(chempi_adapter_lmm(dev->adapter),
                           dev->granted > dev->needed_bytes ? dev->granted
                                                            : dev->needed_bytes);
@@ -182,8 +208,12 @@ int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
 {
     struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
     uint64_t bytes = whole_pages(len);
-    int rc = chempi_scivia_memory_register(dev, start, len, handle);
+    int rc;
 
+    dev->memory_user.needed += bytes; /* before it is told as used */
+    rc = chempi_scivia_memory_register(dev, start, len, handle);
+    if (rc == -ENOSPC && unstage(dev))
+        rc = chempi_scivia_memory_register(dev, start, len, handle);
     if (rc == -ENOSPC &&
         chempi_lmm_locked_bytes(lmm) + bytes > chempi_lmm_budget(lmm)) {
         chempi_lmm_set_budget(lmm, chempi_lmm_locked_bytes(lmm) + bytes);
@@ -216,7 +246,7 @@ void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
 
 bool chempi_scivia_memory_stage(struct scivia_dev *dev)
 {
-    const size_t len = SCIVIA_STAGES * SCIVIA_CHUNK;
+    const size_t len = STAGE_BYTES;
     void *memory = NULL;
 
     if (dev->stage_handle || !dev->attributes.has_via ||
@@ -258,9 +288,10 @@ int chempi_scivia_memory_init(struct scivia_dev *dev)
 
 void chempi_scivia_memory_fini(struct scivia_dev *dev)
 {
+    if (!dev->stage_free.next)
+        return; /* the adapter could not be opened */
     chempi_regcache_fini(&dev->cache);
-    chempi_scivia_memory_deregister(dev, dev->stage_handle,
-                                    SCIVIA_STAGES * SCIVIA_CHUNK);
+    chempi_scivia_memory_deregister(dev, dev->stage_handle, STAGE_BYTES);
     if (dev->has_joined)
         chempi_memory_leave(memory_of(dev), &dev->memory_user);
     free(dev->stage_memory);

@@ -375,7 +375,8 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep)
     };
     int rc;
 
-    if (!dev->attributes.has_via || ep->is_via_refused || !dev->stage_handle)
+    if (!dev->attributes.has_via || ep->is_via_refused ||
+        (!dev->stage_handle && !chempi_scivia_memory_stage(dev)))
         return 0;
     if (ep->is_vi_broken || !ep->at) {
         rc = -EAGAIN; /* replaced first */

@@ -427,6 +427,30 @@ static bool pump_ring(struct scivia_xfer *xfer)
     return true;
 }
 
+/* The rest takes the ring, from where it is; nothing is with the card. */
+static void take_ring(struct scivia_xfer *xfer)
+{
+    rewind_xfer(xfer);
+    put_region(xfer);
+    xfer->end = xfer->want;
+    xfer->way = SCIVIA_WAY_RING;
+}
+
+/* Are there stages, now or again? Otherwise the ring is taken. (They are given
+ * back only when no descriptor is with the card.) */
+static bool has_stages(struct scivia_xfer *xfer)
+{
+    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+
+    if (chempi_scivia_memory_stage(dev))
+        return true;
+    if (xfer->posts == 0) {
+        dev->memory_user.degraded++;
+        take_ring(xfer);
+    }
+    return false;
+}
+
 /* Is there a connection for pieces? If there never will be, they take the
  * ring, from where they are. */
 static bool has_vi(struct scivia_xfer *xfer)
@@ -437,10 +461,7 @@ static bool has_vi(struct scivia_xfer *xfer)
         chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTED)
         return true;
     if (ep->is_via_refused && xfer->posts == 0) {
-        rewind_xfer(xfer);
-        put_region(xfer);
-        xfer->end = xfer->want;
-        xfer->way = SCIVIA_WAY_RING;
+        take_ring(xfer);
     } else {
         chempi_scivia_pair_mend(ep);
     }
@@ -501,6 +522,8 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
             .len = (uint32_t)*len};
         return true;
     }
+    if (!has_stages(xfer))
+        return false;
     *len = *len < SCIVIA_PIECE ? *len : SCIVIA_PIECE;
     packed = payload(xfer, room, (uint32_t)*len);
     if (packed != room)
@@ -512,11 +535,13 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
 
 static void free_stage(struct scivia_dev *dev, struct scivia_stage *stage)
 {
+    struct chempi_region *region = stage->region;
+
     stage->xfer = NULL;
-    chempi_scivia_memory_put(dev, stage->region);
     stage->region = NULL;
     chempi_list_remove(&stage->link);
     chempi_list_append(&dev->stage_free, &stage->link);
+    chempi_scivia_memory_put(dev, region); /* and what is above the share */
 }
 
 static bool pump_via(struct scivia_xfer *xfer)
@@ -529,7 +554,7 @@ static bool pump_via(struct scivia_xfer *xfer)
     struct scivia_stage *stage;
 
     if (!has_vi(xfer) || chempi_list_is_empty(&dev->stage_free) ||
-        (!is_rdma && !has_credit(ep)))
+        (!is_rdma && (!has_credit(ep) || !has_stages(xfer))))
         return false;
     stage = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->stage_free),
                                 struct scivia_stage, link);

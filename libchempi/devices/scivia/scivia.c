@@ -194,11 +194,10 @@ static uint64_t read_library(struct chempi_dev *dev)
 
 static uint64_t read_over_share(struct chempi_dev *dev)
 {
-    const struct scivia_dev *scivia = to_scivia(dev);
+    uint64_t locked = read_locked(dev);
+    uint64_t granted = to_scivia(dev)->granted;
 
-    return scivia->needed_bytes > scivia->granted
-               ? scivia->needed_bytes - scivia->granted
-               : 0;
+    return locked > granted ? locked - granted : 0;
 }
 
 static const struct chempi_gauge gauges[] = {
@@ -250,8 +249,8 @@ static const struct chempi_gauge gauges[] = {
     {"registered_library", "bytes of the library's memory registered",
      CHEMPI_GAUGE_LEVEL, read_library},
     {"over_share",
-     "bytes that the library has registered beyond its share, since cards "
-     "with the VIA half only move nothing without them",
+     "bytes registered beyond the share: in use when it shrank, or needed, as "
+     "cards with the VIA half only move nothing without them",
      CHEMPI_GAUGE_LEVEL, read_over_share},
 };
 

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -401,6 +402,100 @@ Test(scivia, without_a_share_at_first_the_ring_serves_until_there_is_one)
     cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX);
     transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
     cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX + in_pieces(50000));
+    close_ends();
+    free(from);
+}
+
+/* Cards with the VIA half only; the file is read when they are opened. */
+static void open_via_ends(const _Atomic uint64_t *settings)
+{
+    static const char text[] = "name: scivia-via\n"
+                               "halves: via\n"
+                               "interrupt: 0 ns\n"
+                               "doorbell: 0 ns\n"
+                               "via latency: 0 ns\n"
+                               "via bandwidth: 1000 GB/s\n"
+                               "register: 0 ns\n"
+                               "register page: 0 ns\n"
+                               "deregister: 0 ns\n"
+                               "deregister page: 0 ns\n"
+                               "table regions: 1024\n"
+                               "table pages: 65536\n";
+    char path[64];
+    int fd = memfd_create("personality", MFD_CLOEXEC);
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    cr_assert_eq(setenv("CHEMPI_SCIVIA_PERSONALITY", path, 1), 0);
+    open_ends(settings);
+    cr_assert_eq(unsetenv("CHEMPI_SCIVIA_PERSONALITY"), 0);
+    cr_assert_eq(close(fd), 0);
+}
+
+Test(scivia, a_personality_that_is_not_one_opens_nothing)
+{
+    struct chempi_dev_params params = {.services = &ends[0].services};
+    struct chempi_err err = {.text = ""};
+    struct chempi_dev *dev;
+
+    ends[0].services = (struct chempi_services){
+        .secret = secret,
+        .proc_count = 2,
+        .node_of_proc = node_of_proc,
+        .node_names = node_names,
+    };
+    cr_assert_eq(setenv("CHEMPI_SCIVIA_PERSONALITY", "/dev/null/none", 1), 0);
+    cr_expect_lt(chempi_scivia_ops.open(&params, &dev, &err), 0);
+    cr_expect_neq(err.text[0], '\0');
+}
+
+/* The share holds what is needed, but not the stages as well, which came
+ * first. */
+Test(scivia, stages_make_room_for_what_is_needed)
+{
+    _Atomic uint64_t settings[] = {560 << 10, 1};
+    unsigned char *from = payload();
+
+    open_via_ends(settings);
+    cr_expect_gt(gauge(0, "locked"), 0);
+    transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct scivia_dev *dev = (struct scivia_dev *)ends[i].dev;
+
+        cr_expect_eq(gauge(i, "over_share"), 0);
+        cr_expect_leq(gauge(i, "locked"), settings[0]);
+        cr_expect_geq(gauge(i, "locked"), dev->needed_bytes);
+        cr_expect_not(dev->is_over_share);
+    }
+    close_ends();
+    free(from);
+}
+
+Test(scivia, idle_stages_go_when_the_share_shrinks_and_come_back)
+{
+    unsigned char *from = payload();
+    const struct scivia_dev *dev;
+    struct chempi_memory_state state;
+
+    open_via_ends(NULL);
+    dev = (struct scivia_dev *)ends[0].dev;
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_gt(gauge(0, "locked"), dev->needed_bytes);
+    chempi_memory_set_share(memory, 0);
+    cr_expect_eq(gauge(0, "locked"), dev->needed_bytes);
+    cr_expect_eq(gauge(0, "over_share"), dev->needed_bytes);
+    cr_expect_not(dev->is_over_share);
+    chempi_memory_state(memory, &state);
+    cr_expect_geq(state.beyond, 2 * dev->needed_bytes);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ONE_COPY);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "locked"), dev->needed_bytes);
+    chempi_memory_set_share(memory, CHEMPI_MEMORY_UNLIMITED);
+    cr_expect_gt(gauge(0, "locked"), dev->needed_bytes);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_eq(gauge(0, "over_share"), 0);
     close_ends();
     free(from);
 }

@@ -500,6 +500,31 @@ Test(memory, changes_that_matter_are_told)
     tear_down();
 }
 
+/* Nobody can have back what nothing goes without. */
+Test(memory, what_is_needed_beyond_the_share_is_not_held)
+{
+    struct chempi_memory_state state;
+
+    set_up(16 << 20);
+    card.user.needed = 1 << 20;
+    chempi_memory_used(memory, &card.user, 2 << 20);
+    chempi_memory_state(memory, &state);
+    cr_expect_eq(state.beyond, 0);
+    chempi_memory_set_share(memory, 256 << 10);
+    chempi_memory_state(memory, &state);
+    cr_expect_eq(state.beyond, 768 << 10);
+    cr_expect_eq(state.held, (2 << 20) - (768 << 10));
+    chempi_memory_used(memory, &card.user, 1 << 20);
+    chempi_memory_state(memory, &state);
+    cr_expect_eq(state.held, 256 << 10); /* nothing is late */
+    cr_expect_eq(state.used, 1 << 20);
+    chempi_memory_used(memory, &card.user, 512 << 10); /* not all of it yet */
+    chempi_memory_state(memory, &state);
+    cr_expect_eq(state.held, 256 << 10);
+    cr_expect_eq(state.beyond, 256 << 10);
+    tear_down();
+}
+
 Test(memory, two_devices_have_half_each)
 {
     struct card other = {.user = {.events = &events}};
