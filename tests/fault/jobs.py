@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import uuid
 
@@ -29,6 +30,13 @@ MARKS = []  # of jobs that may have left something behind
 def check(condition, *what):
     if not condition:
         raise AssertionError(" ".join(str(w) for w in what))
+
+
+def await_that(is_so, *what):
+    """Ask until it is so, where nobody tells."""
+    end = time.monotonic() + LIMIT_S
+    while not is_so():
+        check(time.monotonic() < end, "in vain awaited:", *what)
 
 
 def run_cases(cases, wanted=()):

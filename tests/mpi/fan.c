@@ -2,10 +2,11 @@
 /*
  * Rank 0 sends every other rank more than may be on its way to all of them
  * through gateways, while none of them looks; it says what is unconfirmed.
- * They look when a file appears. For what bounds the sum over all flows
+ * They look when a file appears. Rank 0 says nothing before so many bytes are
+ * unconfirmed as are expected at least. For what bounds the sum over all flows
  * (tests/fault/gateways.py).
  *
- * usage: fan FILE BYTES MESSAGES
+ * usage: fan FILE BYTES MESSAGES LEAST
  */
 #include <poll.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@ static unsigned long long unconfirmed(void)
     return value;
 }
 
-static void send_all(size_t len, int count)
+static void send_all(size_t len, int count, unsigned long long least)
 {
     int others = check_size() - 1;
     size_t all = (size_t)count * (size_t)others;
@@ -49,7 +50,7 @@ static void send_all(size_t len, int count)
             MPI_Isend(data + (size_t)i * len, (int)len, MPI_BYTE, k + 1, TAG,
                       MPI_COMM_WORLD, &requests[i * others + k]);
     }
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS; i += most >= least) {
         unsigned long long now = unconfirmed();
         int done;
 
@@ -86,12 +87,12 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     check_need(2);
-    CHECK_OR_DIE(argc == 4, "usage: fan FILE BYTES MESSAGES");
+    CHECK_OR_DIE(argc == 5, "usage: fan FILE BYTES MESSAGES LEAST");
     len = (size_t)atol(argv[2]);
     count = atoi(argv[3]);
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     if (check_rank() == 0)
-        send_all(len, count);
+        send_all(len, count, strtoull(argv[4], NULL, 10));
     else
         receive_all(argv[1], len, count);
     MPI_T_finalize();
