@@ -17,6 +17,7 @@
 #include "common/control/msg.h"
 
 #define PURPOSE "chempid" /* the context of the proof */
+#define COMPLAINT_S 60.0
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const uint8_t *key,
@@ -70,15 +71,31 @@ static void tell_client(struct chempi_conn *c, const char *why)
     chempi_link_end(&c->link);
 }
 
-static void refuse(struct chempi_conn *c, const char *why)
+static void refuse_and_log(struct chempi_conn *c, const char *why, bool is_said)
 {
     char text[CHEMPI_TEXT_MAX];
 
     tell_client(c, why);
     (void)snprintf(text, sizeof(text), "%.400s: %.500s", c->where, why);
-    if (c->kind != CHEMPI_CONN_OUTBOUND)
+    if (c->kind != CHEMPI_CONN_OUTBOUND && is_said)
         chempi_log(CHEMPI_LOG_WARNING, "conn", "refused %s", text);
     lose(c, text);
+}
+
+static void refuse(struct chempi_conn *c, const char *why)
+{
+    refuse_and_log(c, why, true);
+}
+
+/* For too many clients: such users try again and again. */
+static void refuse_crowd(struct chempi_conn *c, const char *why)
+{
+    struct chempi_conns *conns = c->conns;
+    const bool is_said = ev_now(conns->loop) - conns->complained > COMPLAINT_S;
+
+    if (is_said)
+        conns->complained = ev_now(conns->loop);
+    refuse_and_log(c, why, is_said);
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -110,7 +127,7 @@ static int take_greeting(struct chempi_conn *c,
                               c->peer);
     memcpy(c->peer, name, strlen(name) + 1);
     c->is_greeted = true;
-    return 0;
+    return c->conns->ops->on_greet(c, err);
 }
 
 static int take(struct chempi_link *link, const struct chempi_frame *frame,
@@ -130,6 +147,8 @@ static void link_lost(struct chempi_link *link, int code,
 
     if (code == -EPIPE)
         lose(c, "the connection was closed");
+    else if (code == -EDQUOT)
+        refuse_crowd(c, err->text);
     else
         refuse(c, err->text);
 }
@@ -324,22 +343,37 @@ static uint32_t count_alike(const struct chempi_conn *c)
     return count;
 }
 
+static int check_crowd(const struct chempi_conn *c, uint32_t limit,
+                       struct chempi_err *err)
+{
+    if (count_alike(c) <= limit)
+        return 0;
+    return chempi_err_set(err, -EDQUOT,
+                          "user %ld has too many jobs and questions under way "
+                          "with this daemon (limit: %u); wait until some have "
+                          "ended, or end some with 'chempictl kill'",
+                          (long)c->uid, limit);
+}
+
+int chempi_conns_admit_job(const struct chempi_conn *conn,
+                           struct chempi_err *err)
+{
+    return conn->kind == CHEMPI_CONN_LOCAL
+               ? check_crowd(conn, CHEMPI_CONN_LAUNCH_MAX, err)
+               : 0;
+}
+
 static void accept_local(struct chempi_conn *c)
 {
-    char text[128];
+    struct chempi_err err;
 
     if (!find_credentials(c)) {
         refuse(c, "this daemon serves its own user only");
         return;
     }
     stand(c);
-    if (count_alike(c) <= CHEMPI_CONN_LOCAL_MAX)
-        return;
-    (void)snprintf(text, sizeof(text),
-                   "user %ld has too many jobs and questions under way at a "
-                   "time (limit: %u)",
-                   (long)c->uid, CHEMPI_CONN_LOCAL_MAX);
-    refuse(c, text);
+    if (check_crowd(c, CHEMPI_CONN_LOCAL_MAX, &err))
+        refuse_crowd(c, err.text);
 }
 
 static void accept_daemon(struct chempi_conn *c)
@@ -420,4 +454,21 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
     start_limit(c);
     watch(c, EV_WRITE, connected);
     return c;
+}
+
+/* Then both ends have the random numbers of the same proof. */
+bool chempi_conns_is_own(const struct chempi_conn *conn)
+{
+    CHEMPI_LIST_FOR (e, &conn->conns->all) {
+        const struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+
+        if (c->kind == CHEMPI_CONN_INBOUND && c->is_proven &&
+            memcmp(c->auth.client_nonce, conn->auth.client_nonce,
+                   sizeof(c->auth.client_nonce)) == 0 &&
+            memcmp(c->auth.server_nonce, conn->auth.server_nonce,
+                   sizeof(c->auth.server_nonce)) == 0)
+            return true;
+    }
+    return false;
 }

@@ -25,6 +25,7 @@
 #define CHEMPI_CONN_PROOF_S 10.0
 #define CHEMPI_CONN_UNPROVEN_MAX 64u /* strangers at a time */
 #define CHEMPI_CONN_LOCAL_MAX 256u   /* local clients of a user at a time */
+#define CHEMPI_CONN_LAUNCH_MAX 240u  /* beyond so many, they only ask */
 
 enum chempi_conn_kind {
     CHEMPI_CONN_LOCAL,   /* a client on this host */
@@ -35,6 +36,8 @@ enum chempi_conn_kind {
 struct chempi_conn;
 
 struct chempi_conn_ops {
+    /* Its peer is known now. An error with words refuses it. */
+    int (*on_greet)(struct chempi_conn *conn, struct chempi_err *err);
     int (*on_frame)(struct chempi_conn *conn, const struct chempi_frame *frame,
                     struct chempi_err *err);
     void (*on_lost)(struct chempi_conn *conn, const char *text);
@@ -45,8 +48,9 @@ struct chempi_conns {
     struct ev_loop *loop;
     struct chempi_list all;
     uint32_t unproven;
-    const char *name;   /* this node's, for GREET */
-    const uint8_t *key; /* NULL: no TCP */
+    ev_tstamp complained; /* of a user's many clients */
+    const char *name;     /* this node's, for GREET */
+    const uint8_t *key;   /* NULL: no TCP */
     const struct chempi_conn_ops *ops;
     void *arg;
 };
@@ -84,5 +88,11 @@ void chempi_conns_accept(struct chempi_conns *conns, int fd,
 struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
                                       const char *name, const char *address,
                                       struct chempi_err *err);
+/* May a local client start a job? The last connections of a user are kept for
+ * questions and orders, chempictl kill above all. -EDQUOT with words. */
+int chempi_conns_admit_job(const struct chempi_conn *conn,
+                           struct chempi_err *err);
+/* Has an outbound connection, once proven, come back to this daemon? */
+bool chempi_conns_is_own(const struct chempi_conn *conn);
 
 #endif

@@ -23,6 +23,7 @@
 #define NO_ADDRESS "-" /* in a ready file: no TCP */
 #define REST_S 0.2     /* without descriptors */
 #define COMPLAINT_S 60.0
+#define JOIN_S 15 /* with the proof */
 
 /* ---- nodes --------------------------------------------------------------- */
 
@@ -136,24 +137,6 @@ static int take_news(struct chempi_daemon *d, struct chempi_conn *from,
                : chempi_err_set(err, -EBADMSG, "malformed news");
 }
 
-static int join(struct chempi_daemon *d, struct chempi_err *err)
-{
-    struct chempi_conn *c;
-
-    if (!d->opt->join)
-        return 0;
-    if (d->tcp_fd < 0)
-        return chempi_err_set(err, -EINVAL,
-                              "--join needs --listen: the others must reach "
-                              "this daemon");
-    c = chempi_conns_call(&d->conns, "", d->opt->join, err);
-    if (!c)
-        return err->code;
-    tell_all(d, c);
-    d->joining = c;
-    return 0;
-}
-
 /* ---- requests ------------------------------------------------------------ */
 
 static void reply(struct chempi_conn *to, int code, const char *text)
@@ -236,6 +219,8 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
     return 0;
 }
 
+/* ---- joining ------------------------------------------------------------- */
+
 /* Whoever has started the daemon waits; without them it does not stay. */
 static int tell_ready(struct chempi_daemon *d)
 {
@@ -263,12 +248,64 @@ static void fail(struct chempi_daemon *d)
 static void end_join(struct chempi_daemon *d, const char *why)
 {
     d->joining = NULL;
+    ev_timer_stop(d->loop, &d->join_timer);
     if (why)
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "cannot join %s: %s",
                    d->opt->join, why);
     if (why || tell_ready(d))
         fail(d);
 }
+
+static void join_is_late(struct ev_loop *loop, ev_timer *w, int events)
+{
+    char text[96];
+
+    (void)loop;
+    (void)events;
+    (void)snprintf(text, sizeof(text),
+                   "the daemon there has not answered within %d seconds",
+                   JOIN_S);
+    end_join(w->data, text);
+}
+
+static int join(struct chempi_daemon *d, struct chempi_err *err)
+{
+    struct chempi_conn *c;
+
+    if (!d->opt->join)
+        return 0;
+    if (d->tcp_fd < 0)
+        return chempi_err_set(err, -EINVAL,
+                              "--join needs --listen: the others must reach "
+                              "this daemon");
+    c = chempi_conns_call(&d->conns, "", d->opt->join, err);
+    if (!c)
+        return err->code;
+    tell_all(d, c);
+    d->joining = c;
+    ev_timer_init(&d->join_timer, join_is_late, JOIN_S, 0.0);
+    d->join_timer.data = d;
+    ev_timer_start(d->loop, &d->join_timer);
+    return 0;
+}
+
+/* One command line for all nodes tells the first one to join itself. */
+static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+
+    if (conn != d->joining || strcmp(conn->peer, d->opt->name) != 0)
+        return 0;
+    if (!chempi_conns_is_own(conn))
+        return chempi_err_set(err, -EEXIST,
+                              "the daemon there has the same name (%s); say "
+                              "another --name",
+                              d->opt->name);
+    end_join(d, NULL);
+    return 0;
+}
+
+/* ---- frames -------------------------------------------------------------- */
 
 static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
                     struct chempi_err *err)
@@ -305,11 +342,9 @@ static void on_lost(struct chempi_conn *conn, const char *text)
 
     if (d->is_stopping)
         return;
-    if (conn == d->joining) {
+    if (conn == d->joining)
         end_join(d, text);
-        return;
-    }
-    if (conn->kind != CHEMPI_CONN_LOCAL)
+    else if (conn->kind != CHEMPI_CONN_LOCAL)
         chempi_log(conn->kind == CHEMPI_CONN_OUTBOUND ? CHEMPI_LOG_WARNING
                                                       : CHEMPI_LOG_INFO,
                    "daemon", "connection with node %s: %s",
@@ -318,8 +353,8 @@ static void on_lost(struct chempi_conn *conn, const char *text)
     chempi_jobs_lose(d, conn, text);
 }
 
-static const struct chempi_conn_ops conn_ops = {.on_frame = on_frame,
-                                                .on_lost = on_lost};
+static const struct chempi_conn_ops conn_ops = {
+    .on_greet = on_greet, .on_frame = on_frame, .on_lost = on_lost};
 
 /* ---- events -------------------------------------------------------------- */
 

@@ -70,8 +70,9 @@ struct chempi_daemon {
     ev_tstamp complained;
     bool is_stopping;
     struct chempi_conn *joining; /* --join: until there is an answer */
-    int ready_fd;                /* who waits for us to serve, or -1 */
-    int status;                  /* of the exit */
+    ev_timer join_timer;
+    int ready_fd; /* who waits for us to serve, or -1 */
+    int status;   /* of the exit */
 };
 
 /* Run until told to stop; returns the exit status. ready_fd gets a byte when

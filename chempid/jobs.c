@@ -318,8 +318,10 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
                        const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct job *j;
-    int rc;
+    int rc = chempi_conns_admit_job(from, err);
 
+    if (rc)
+        return rc;
     if (d->job_count >= CHEMPI_DAEMON_JOBS_MAX)
         return chempi_err_set(err, -ENOBUFS, "too many jobs (limit: %u)",
                               CHEMPI_DAEMON_JOBS_MAX);

@@ -24,8 +24,8 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LAYOUTS, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, check, children,
-    comm, expect, kill_and_wait, run, run_cases)
+    LAYOUTS, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
+    children, comm, expect, kill_and_wait, run, run_cases)
 
 RANK = ""
 COMPLAINT_S = 60  # as in chempid/daemon.c
@@ -434,13 +434,12 @@ def daemons_join():
                             "--background"],
                            env=cluster.env, check=True, timeout=LIMIT_S)
             # Its news has arrived when a1 can start ranks there.
-            while name not in cluster.ctl("nodes"):
-                pass
+            await_that(lambda n=name: n in cluster.ctl("nodes"), name)
         job = cluster.run("--nodes", "j1,j2,j3,a1", "-n", "4", "--ppn", "1",
                           RANK, "init", "everyone", "final")
         expect(job, 0)
-        while cluster.ctl("--dir", dirs[0], "nodes").count("\n") < 5:
-            pass
+        await_that(lambda: cluster.ctl("--dir", dirs[0], "nodes").count(
+            "\n") >= 5, "all nodes")
         for own in dirs:
             cluster.ctl("--dir", own, "stop")
         jobrun.wait_gone([p for p, w in jobrun.marked(cluster.mark)
@@ -449,48 +448,102 @@ def daemons_join():
             os.rmdir(own)
 
 
+def expect_no_join(cluster, address, word, *options, name="j1", key=None,
+                   meanwhile=lambda: None):
+    """A daemon that cannot join says why, and nothing of it stays."""
+    with tempfile.TemporaryDirectory() as own:
+        os.chmod(own, 0o700)
+        daemon = subprocess.Popen(
+            [Programs.chempid, "--name", name, "--dir", own, "--listen",
+             "127.0.0.1:0", "--key", key or cluster.key, "--join", address,
+             *options], env=cluster.env, stderr=subprocess.PIPE, text=True)
+        meanwhile()
+        _, said = daemon.communicate(timeout=LIMIT_S)
+        check(daemon.returncode == 1, address, daemon.returncode, said)
+        check(f"cannot join {address}: " in said and word in said, said)
+        jobrun.wait_gone([p for p, w in jobrun.marked(cluster.mark)
+                          if own in w], LIMIT_S)
+        check(not os.listdir(own), os.listdir(own))
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
 @case("cluster")
 def who_cannot_join_does_not_stay():
     with Cluster(["a1"]) as cluster:
-        host, port = cluster.address("a1")
+        address = "{}:{}".format(*cluster.address("a1"))
         other = f"{cluster.dir}/other"
         subprocess.run([Programs.chempictl, "key", other], check=True)
-        listener = socket.create_server(("127.0.0.1", 0))
-        free = listener.getsockname()[1]
-        listener.close()
-        for address, key, how in ((f"{host}:{port}", other, "background"),
-                                  (f"{host}:{port}", other, None),
-                                  (f"127.0.0.1:{free}", cluster.key,
-                                   "background")):
-            with tempfile.TemporaryDirectory() as own:
-                os.chmod(own, 0o700)
-                done = subprocess.run(
-                    [Programs.chempid, "--name", "j1", "--dir", own,
-                     "--listen", "127.0.0.1:0", "--key", key, "--join",
-                     address, *(["--background"] if how else [])],
-                    env=cluster.env, check=False, timeout=LIMIT_S,
-                    capture_output=True, text=True)
-                check(done.returncode == 1, address, done)
-                check(f"cannot join {address}" in done.stderr, done)
-                while os.listdir(own):
-                    pass
+        expect_no_join(cluster, address, "secret", "--background", key=other)
+        expect_no_join(cluster, address, "secret", key=other)
+        expect_no_join(cluster, free_address(), "refused", "--background")
+        expect_no_join(cluster, address, "the same name (a1)", name="a1")
         os.unlink(other)
+
+
+@case("cluster")
+def a_silent_daemon_is_not_joined():
+    """It proves the key, and says no more."""
+    with Cluster([]) as cluster, \
+            socket.create_server(("127.0.0.1", 0)) as listener:
+        held = []
+
+        def prove():
+            listener.settimeout(LIMIT_S)
+            sock = listener.accept()[0]
+            held.append(sock)
+            client = receive(sock, 40)[8:]
+            server = secrets.token_bytes(32)
+            sock.sendall(server + proof(read_key(cluster), b"S", client,
+                                        server))
+            receive(sock, 32)
+        expect_no_join(cluster, "127.0.0.1:{}".format(
+            listener.getsockname()[1]), "has not answered", meanwhile=prove)
+        held.pop().close()
+
+
+@case("cluster")
+def all_daemons_may_be_told_to_join_the_same_one():
+    with Cluster([]) as cluster:
+        address = free_address()
+        cluster.start("a1", "--listen", address, "--join", address)
+        cluster.start("a2", "--join", address)
+        expect(cluster.run("-n", "4", RANK, "init", "everyone", "final"), 0)
 
 
 @case("cluster")
 def a_user_cannot_take_all_connections():
     with Cluster(["a1"]) as cluster:
         held = []
-        while len(held) < 256:
-            s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            s.connect(f"{cluster.dir}/a1.sock")
-            s.recv(1)  # it is taken
-            held.append(s)
+        start = time.monotonic()
+
+        def hold(count):
+            while len(held) < count:
+                s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+                s.settimeout(LIMIT_S)
+                s.connect(f"{cluster.dir}/a1.sock")
+                s.recv(1)  # it is taken
+                held.append(s)
+
+        many = "too many jobs and questions.*chempictl kill"
+        hold(239)
+        expect(cluster.run("-n", "1", "true"), 0)
+        hold(240)
+        for _ in range(2):
+            expect(cluster.run("-n", "1", "true"), 1, many)
+        check("a1 " in cluster.ctl("nodes"))  # orders are still taken
+        hold(260)  # some may come before an older one is seen to be gone
         said = cluster.ctl("nodes", status=1)
-        check("too many jobs and questions" in said, said)
-        held.pop().close()
-        while "a1 " not in cluster.ctl("nodes", status=None):
-            pass
+        check(re.search(many, said), said)
+        count = len(re.findall(many, cluster.logged()))
+        check(1 <= count <= 1 + (time.monotonic() - start) // COMPLAINT_S,
+              count, cluster.logged())
+        held.pop(0).close()
+        await_that(lambda: "a1 " in cluster.ctl("nodes", status=None),
+                   "an answer")
         for s in held:
             s.close()
 
@@ -644,10 +697,14 @@ def receive(sock, count):
     return data
 
 
+def read_key(cluster):
+    with open(cluster.key, encoding="utf-8") as file:
+        return bytes.fromhex(file.read().strip())
+
+
 def proven(cluster, name):
     """A connection that knows the key."""
-    with open(cluster.key, encoding="utf-8") as file:
-        key = bytes.fromhex(file.read().strip())
+    key = read_key(cluster)
     sock = socket.create_connection(cluster.address(name), LIMIT_S)
     client = secrets.token_bytes(32)
     sock.sendall(b"CHEMPIa1" + client)
