@@ -95,6 +95,35 @@ static void crowd(char *buffers)
                      MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Nothing is kept where memory cannot be watched. */
+static void need_watch(char *buffers)
+{
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    unsigned long long value = 0;
+    int is_unwatched;
+    int is_any = 0;
+    int count = 0;
+    int i = -1;
+
+    CHECK_OR_DIE(MPI_T_pvar_get_index("chempi_scivia_cache_unwatched",
+                                      MPI_T_PVAR_CLASS_COUNTER,
+                                      &i) == MPI_SUCCESS,
+                 "nobody counts what is not watched");
+    MPI_T_pvar_session_create(&session);
+    MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &count);
+    MPI_T_pvar_start(session, handle);
+    crowd(buffers);
+    MPI_T_pvar_read(session, handle, &value);
+    MPI_T_pvar_handle_free(session, &handle);
+    MPI_T_pvar_session_free(&session);
+    is_unwatched = value > 0;
+    MPI_Allreduce(&is_unwatched, &is_any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (is_any)
+        check_skip("memory cannot be watched here (userfaultfd is forbidden, "
+                   "or the kernel too old), so no registration is kept");
+}
+
 static void keep(int kind, MPI_Comm ring, char *buffers)
 {
     unsigned long long least = kind == BCAST ? LEN : 2 * LEN;
@@ -137,6 +166,7 @@ int main(int argc, char **argv)
                                    &other, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
                                    &ring);
     buffers = check_alloc((size_t)OTHERS * LEN);
+    need_watch(buffers);
     for (int kind = 0; kind < KINDS; kind++)
         keep(kind, ring, buffers);
     CHECK(gauge("chempi_scivia_locked") >
