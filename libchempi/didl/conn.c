@@ -504,6 +504,7 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
     }
     if (!conn.peers[proc].is_lost) {
         conn.lost++;
+        chempi_error_note_loss(proc, why);
         tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
     }
     conn.peers[proc].is_lost = true;

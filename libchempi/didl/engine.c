@@ -541,9 +541,6 @@ static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     (void)arg;
     (void)status;
-    /* For the calls that fail by it. */
-    (void)chempi_error_set(MPI_ERR_PROC_ABORTED, "rank %u is lost: %s",
-                           (unsigned)proc, why);
     chempi_conn_set_lost(proc, why);
 }
 

@@ -18,6 +18,7 @@
 
 /* Words of the latest error on this thread. */
 static _Thread_local char words[CHEMPI_ERR_TEXT_MAX];
+static _Thread_local int words_class;               /* what they are for */
 static _Thread_local struct chempi_object *culprit; /* whom to blame */
 
 /* The error that this thread raised last: chempi_error_detail(). */
@@ -25,6 +26,12 @@ static _Thread_local struct {
     int code;
     const char *func;
 } raised;
+
+/* The first peer that was lost; by whoever has the lane, once. */
+static struct {
+    _Atomic bool is_known; /* stored last */
+    char words[CHEMPI_ERR_TEXT_MAX];
+} loss;
 
 static struct chempi_errhandler *_Atomic initial = &chempi_errhandler_fatal;
 
@@ -35,7 +42,25 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(words, sizeof(words), fmt, args); /* cut is fine */
     va_end(args);
+    words_class = errclass;
     return errclass;
+}
+
+void chempi_error_note_loss(uint32_t proc, const char *why)
+{
+    if (atomic_load_explicit(&loss.is_known, memory_order_relaxed))
+        return;
+    (void)snprintf(loss.words, sizeof(loss.words), "rank %u is lost: %s",
+                   (unsigned)proc, why); /* cut is fine */
+    /* Orders the words before; partner: chempi_error_explain(). */
+    atomic_store_explicit(&loss.is_known, true, memory_order_release);
+}
+
+void chempi_error_explain(int code)
+{
+    if (code == MPI_ERR_PROC_ABORTED && words_class != code &&
+        atomic_load_explicit(&loss.is_known, memory_order_acquire))
+        (void)chempi_error_set(code, "%s", loss.words);
 }
 
 const char *chempi_error_words(void)
@@ -208,6 +233,7 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
     culprit = NULL;
     if (code == MPI_SUCCESS)
         return code;
+    chempi_error_explain(code);
     if (object && object->magic == CHEMPI_MAGIC_ERRHANDLER)
         return raise_on_handler(
             CHEMPI_CONTAINER_OF(object, struct chempi_errhandler, obj), code,

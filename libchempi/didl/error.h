@@ -72,6 +72,14 @@ bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
 
+/* A peer is lost, which is nobody's error yet: keep the sentence (the first
+ * one) for the calls that fail by it. For whoever has the lane. */
+void chempi_error_note_loss(uint32_t proc, const char *why);
+
+/* A call is about to report this class for an operation that failed in the
+ * background: note the words of a loss if it is one and there are no others. */
+void chempi_error_explain(int code);
+
 /* Note the communicator that the error about to be returned belongs to, when
  * the call has no such argument (MPI_Wait and friends): chempi_error_raise()
  * with comm NULL then uses its handler. Thread-local; cleared by raise. */

@@ -195,8 +195,10 @@ static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
             chempi_status_set_empty(status);
         if (status)
             status->MPI_ERROR = error;
-        if (error)
+        if (error) {
+            chempi_error_explain(error);
             result = MPI_ERR_IN_STATUS;
+        }
     }
     return result;
 }
@@ -358,8 +360,10 @@ static int harvest_some(int incount, MPI_Request requests[], int *outcount,
         error = harvest(&requests[i], req, status);
         if (status)
             status->MPI_ERROR = error;
-        if (error)
+        if (error) {
+            chempi_error_explain(error);
             result = MPI_ERR_IN_STATUS;
+        }
         indices[n++] = i;
     }
     *outcount = n;
