@@ -111,6 +111,46 @@ static void scan_scarcely(void)
     }
 }
 
+static void bcast(MPI_Comm comm, int root, double *data)
+{
+    int wrong = 0;
+
+    for (int i = 0; i < LONG; i++)
+        data[i] = check_rank() == root ? root + i : -1;
+    CHECK(MPI_Bcast(data, LONG, MPI_DOUBLE, root, comm) == MPI_SUCCESS,
+          "bcast from %d has failed", root);
+    for (int i = 0; i < LONG; i++)
+        wrong += data[i] != root + i;
+    CHECK(wrong == 0, "bcast from %d: %d numbers are wrong", root, wrong);
+}
+
+/* One rank gets no boards and no pipe; its data finds another way. */
+static void move_scarcely(void)
+{
+    double *all = check_alloc(sizeof(*all) * LONG * (size_t)check_size());
+    double *own = check_alloc(sizeof(*own) * LONG);
+    int wrong = 0;
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+    is_scarce = check_rank() == 1;
+    for (int i = 0; i < LONG; i++)
+        own[i] = check_rank() + i;
+    CHECK(MPI_Allgather(own, LONG, MPI_DOUBLE, all, LONG, MPI_DOUBLE, comm) ==
+              MPI_SUCCESS,
+          "allgather has failed");
+    for (int i = 0; i < LONG * check_size(); i++)
+        wrong += all[i] != i / LONG + i % LONG;
+    CHECK(wrong == 0, "allgather: %d numbers are wrong", wrong);
+    for (int k = 0; k < 4; k++)
+        bcast(comm, 1 - k % 2, own);
+    is_scarce = false;
+    MPI_Comm_free(&comm);
+    free(own);
+    free(all);
+}
+
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -136,5 +176,6 @@ int main(int argc, char **argv)
               out[0] == check_size() * (check_size() + 1) / 2,
           "the communicator is of no use any more: %g", out[0]);
     scan_scarcely();
+    move_scarcely();
     return check_finish();
 }
