@@ -5,6 +5,7 @@
 #define CHEMPI_TESTS_UNIT_SCIVIA_ENDS_H
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
