@@ -28,7 +28,7 @@ from jobs import (  # noqa: E402
     children, comm, expect, kill_and_wait, run, run_cases)
 
 RANK = ""
-COMPLAINT_S = 60  # as in chempid/daemon.c
+COMPLAINT_S = 60  # as in chempid/conn.h
 CASES = {"private": [], "cluster": []}
 
 

@@ -146,6 +146,14 @@ def peak_kib(pid):
         return int(re.search(r"VmHWM:\s+(\d+)", file.read()).group(1))
 
 
+def ends_well(job, stop):
+    """Let a relay come to its end, which must be a good one."""
+    stop.touch()
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.output.endswith(b"ok\n"), job.output)
+
+
 def killed_in_the_middle(plan, nodes, ranks, victims):
     """Kill so many gateways one after the other; the job must go on."""
     for first in range(victims + 1):
@@ -158,10 +166,7 @@ def killed_in_the_middle(plan, nodes, ranks, victims):
             os.kill(pid, signal.SIGKILL)
             await_error(job, "is lost: killed by signal 9")
             job.await_lines(lines(job) + 3)
-        stop.touch()
-        job.status = job.finish()
-        expect(job, 0)
-        check(job.output.endswith(b"ok\n"), job.output)
+        ends_well(job, stop)
 
 
 @case
@@ -300,10 +305,7 @@ def a_lost_supervisor_without_ranks_is_a_lost_gateway():
     os.kill(parent(gateways(job)[0]), signal.SIGKILL)
     await_error(job, "the gateway on node g")
     job.await_lines(lines(job) + 3)
-    stop.touch()
-    job.status = job.finish()
-    expect(job, 0)
-    check(job.output.endswith(b"ok\n"), job.output)
+    ends_well(job, stop)
     stop.unlink()
     job = Job(*virtual("meet", "a0,b0,b1", 3), program("relay"), str(stop))
     job.await_lines(2)
@@ -340,10 +342,7 @@ def kill_and_go_on(cluster, victim, is_early):
     if is_early:
         let_go(job)
     job.await_lines(lines(job) + 3)
-    stop.touch()
-    job.status = job.finish()
-    expect(job, 0)
-    check(job.output.endswith(b"ok\n"), job.output)
+    ends_well(job, stop)
 
 
 @case

@@ -298,51 +298,32 @@ static void alltoallv(const struct on *on, int n, bool gaps_in, bool gaps_out,
 
 /* ---- reductions ---- */
 
-/* x -> a x + b: composing such functions is associative only. */
-struct affine {
-    unsigned a;
-    unsigned b;
-};
-
-static void compose(void *in, void *inout, int *len, MPI_Datatype *type)
+static struct check_affine element(int rank, int i)
 {
-    const struct affine *f = in;
-    struct affine *g = inout;
-
-    (void)type;
-    for (int i = 0; i < *len; i++) {
-        struct affine h = {f[i].a * g[i].a, f[i].b * g[i].a + g[i].b};
-
-        g[i] = h;
-    }
-}
-
-static struct affine element(int rank, int i)
-{
-    return (struct affine){(unsigned)value(rank, 3, i) | 1,
-                           (unsigned)value(rank, 4, i)};
+    return (struct check_affine){(unsigned)value(rank, 3, i) | 1,
+                                 (unsigned)value(rank, 4, i)};
 }
 
 /* Ranks [0, end) composed. */
-static struct affine composed(int end, int i)
+static struct check_affine composed(int end, int i)
 {
-    struct affine sum = element(0, i);
+    struct check_affine sum = element(0, i);
 
     for (int r = 1; r < end; r++) {
-        struct affine next = element(r, i);
+        struct check_affine next = element(r, i);
         int one = 1;
 
-        compose(&sum, &next, &one, NULL);
+        check_compose(&sum, &next, &one, NULL);
         sum = next;
     }
     return sum;
 }
 
-static void expect_affine(const struct affine *found, int first, int n, int end,
-                          const char *what)
+static void expect_affine(const struct check_affine *found, int first, int n,
+                          int end, const char *what)
 {
     for (int i = 0; i < n; i++) {
-        struct affine right = composed(end, first + i);
+        struct check_affine right = composed(end, first + i);
 
         if (found[i].a != right.a || found[i].b != right.b) {
             CHECK(false, "%s of %d: wrong at %d", what, n, i);
@@ -368,8 +349,8 @@ static void reduce_with(const struct on *on, enum reduction kind, int n,
         "reduce", "allreduce",      "scan",
         "exscan", "reduce_scatter", "reduce_scatter_block"};
     int total = kind == SCATTER_BLOCK ? n / on->size * on->size : n;
-    struct affine *in = check_alloc(sizeof(*in) * (size_t)(n + 1));
-    struct affine *out = check_alloc(sizeof(*out) * (size_t)(n + 1));
+    struct check_affine *in = check_alloc(sizeof(*in) * (size_t)(n + 1));
+    struct check_affine *out = check_alloc(sizeof(*out) * (size_t)(n + 1));
     int counts[64];
     int first = 0;
     const void *from;
@@ -428,10 +409,10 @@ static void many_scans(const struct on *on, MPI_Comm comm, int rounds, int seed)
     int wrong = 0;
 
     for (int i = 0; i < rounds; i++) {
-        struct affine mine = element(on->rank, seed + i);
-        struct affine found = mine;
+        struct check_affine mine = element(on->rank, seed + i);
+        struct check_affine found = mine;
         int end = i % 3 == 0 ? on->rank : on->rank + 1;
-        struct affine right = composed(end, seed + i);
+        struct check_affine right = composed(end, seed + i);
 
         if (i % 3 == 0)
             MPI_Exscan(&mine, &found, 1, on->pair, on->compose, comm);
@@ -526,7 +507,7 @@ static void *run_on(void *arg)
     MPI_Type_commit(&on.gaps);
     MPI_Type_contiguous(2, MPI_UNSIGNED, &on.pair);
     MPI_Type_commit(&on.pair);
-    MPI_Op_create(compose, 0, &on.compose);
+    MPI_Op_create(check_compose, 0, &on.compose);
     run_all(&on);
     MPI_Type_free(&on.gaps);
     MPI_Type_free(&on.pair);

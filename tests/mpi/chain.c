@@ -22,39 +22,23 @@ static const int counts[] = {1,   1,    2,    1, 509,  510,  511,  512, 3,
                              257, MOST, 1,    1, 2044, 2046, 7,    64,  1};
 #define COUNTS ((int)(sizeof(counts) / sizeof(counts[0])))
 
-/* x -> a x + b: composing such functions is associative only. */
-struct affine {
-    unsigned a;
-    unsigned b;
-};
-
-static void compose(void *in, void *inout, int *len, MPI_Datatype *type)
-{
-    const struct affine *f = in;
-    struct affine *g = inout;
-
-    (void)type;
-    for (int i = 0; i < *len; i++)
-        g[i] = (struct affine){f[i].a * g[i].a, f[i].b * g[i].a + g[i].b};
-}
-
-static struct affine element(int rank, int seed, int i)
+static struct check_affine element(int rank, int seed, int i)
 {
     uint64_t mixed = check_mix((uint64_t)(rank * 1000003 + seed), (uint64_t)i);
 
-    return (struct affine){(unsigned)mixed | 1, (unsigned)(mixed >> 32)};
+    return (struct check_affine){(unsigned)mixed | 1, (unsigned)(mixed >> 32)};
 }
 
 /* Those of ranks [0, end) composed. */
-static struct affine composed(int end, int seed, int i)
+static struct check_affine composed(int end, int seed, int i)
 {
-    struct affine sum = element(0, seed, i);
+    struct check_affine sum = element(0, seed, i);
     int one = 1;
 
     for (int r = 1; r < end; r++) {
-        struct affine next = element(r, seed, i);
+        struct check_affine next = element(r, seed, i);
 
-        compose(&sum, &next, &one, NULL);
+        check_compose(&sum, &next, &one, NULL);
         sum = next;
     }
     return sum;
@@ -69,8 +53,8 @@ struct on {
 
 static void scan(const struct on *on, int count, int seed)
 {
-    static struct affine in[MOST];
-    static struct affine out[MOST];
+    static struct check_affine in[MOST];
+    static struct check_affine out[MOST];
     bool is_ex = seed % 3 == 0;
     bool is_in_place = seed % 5 < 2;
     const void *from = is_in_place ? MPI_IN_PLACE : in;
@@ -85,7 +69,7 @@ static void scan(const struct on *on, int count, int seed)
         MPI_Scan(from, out, count, on->pair, on->compose, on->comm);
     /* Long ones are looked at here and there. */
     for (int i = 0; end > 0 && i < count; i += 1 + count / 600) {
-        struct affine right = composed(end, seed, i);
+        struct check_affine right = composed(end, seed, i);
 
         wrong += out[i].a != right.a || out[i].b != right.b;
     }
@@ -95,7 +79,7 @@ static void scan(const struct on *on, int count, int seed)
 /* Something else on the same communicator. */
 static void intervene(const struct on *on, int seed)
 {
-    struct affine data = element(on->rank, seed, 0);
+    struct check_affine data = element(on->rank, seed, 0);
     int root = seed % 2;
     int size;
 
@@ -179,8 +163,8 @@ static void expect_error(int found, bool is_wrong, const char *what)
 /* Whoever comes after the one that differs is told; all goes on as before. */
 static void differ(const struct on *on, int odd, int count, int other)
 {
-    struct affine *in = check_alloc(sizeof(*in) * MOST);
-    struct affine *out = check_alloc(sizeof(*out) * MOST);
+    struct check_affine *in = check_alloc(sizeof(*in) * MOST);
+    struct check_affine *out = check_alloc(sizeof(*out) * MOST);
     int from = odd == 0 ? 1 : odd;
     int error;
 
@@ -217,8 +201,8 @@ static void different_amounts(const struct on *on)
  * goes the same way. */
 static void differ_far(const struct on *on, int odd, int count, int other)
 {
-    struct affine *in = check_alloc(sizeof(*in) * MOST);
-    struct affine *out = check_alloc(sizeof(*out) * MOST);
+    struct check_affine *in = check_alloc(sizeof(*in) * MOST);
+    struct check_affine *out = check_alloc(sizeof(*out) * MOST);
     int own = on->rank == odd ? other : count;
     int from = odd == 0 ? 1 : odd;
 
@@ -259,7 +243,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     MPI_Type_contiguous(2, MPI_UNSIGNED, &on.pair);
     MPI_Type_commit(&on.pair);
-    MPI_Op_create(compose, 0, &on.compose);
+    MPI_Op_create(check_compose, 0, &on.compose);
     for (int i = 0; i < COMMS; i++) {
         ons[i] = on;
         MPI_Comm_split(MPI_COMM_WORLD, i == 1 ? check_rank() % 2 : 0,

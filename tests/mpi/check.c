@@ -2,8 +2,10 @@
 /* The MPI test programs' common part; see check.h. */
 #include "check.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define PRINTED_MAX 10
 
@@ -158,4 +160,29 @@ size_t check_differs(const void *data, size_t len, uint64_t seed)
 long check_arg(int argc, char **argv, int i, long otherwise)
 {
     return i < argc ? strtol(argv[i], NULL, 0) : otherwise;
+}
+
+void check_compose(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+    const struct check_affine *f = in;
+    struct check_affine *g = inout;
+
+    (void)type;
+    for (int i = 0; i < *len; i++)
+        g[i] = (struct check_affine){f[i].a * g[i].a, f[i].b * g[i].a + g[i].b};
+}
+
+void check_receive_late(const char *file, size_t len, int count, int tag)
+{
+    char *data = check_alloc(len);
+
+    while (access(file, F_OK) != 0)
+        (void)poll(NULL, 0, 5); /* without MPI */
+    for (int i = 0; i < count; i++) {
+        MPI_Recv(data, (int)len, MPI_BYTE, 0, tag, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        CHECK(check_differs(data, len, (uint64_t)i) == SIZE_MAX,
+              "message %d is not what was sent", i);
+    }
+    free(data);
 }

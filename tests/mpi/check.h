@@ -67,6 +67,18 @@ uint64_t check_mix(uint64_t a, uint64_t b);
 void check_fill(void *data, size_t len, uint64_t seed);
 size_t check_differs(const void *data, size_t len, uint64_t seed);
 
+/* x -> a x + b modulo 2^32: composing such functions is associative only. An
+ * operation on pairs of unsigned. */
+struct check_affine {
+    unsigned a;
+    unsigned b;
+};
+void check_compose(void *in, void *inout, int *len, MPI_Datatype *type);
+
+/* Stay out of MPI until the file appears; then receive from rank 0 what
+ * check_fill() gave it, message i with seed i. */
+void check_receive_late(const char *file, size_t len, int count, int tag);
+
 /* argv[i] as a number, or `otherwise`. */
 long check_arg(int argc, char **argv, int i, long otherwise);
 

@@ -8,9 +8,6 @@
  *
  * usage: fan FILE BYTES MESSAGES LEAST
  */
-#include <poll.h>
-#include <unistd.h>
-
 #include "check.h"
 
 #define ROUNDS 2000
@@ -64,21 +61,6 @@ static void send_all(size_t len, int count, unsigned long long least)
     free(data);
 }
 
-static void receive_all(const char *file, size_t len, int count)
-{
-    char *data = check_alloc(len);
-
-    while (access(file, F_OK) != 0)
-        (void)poll(NULL, 0, 5); /* without MPI */
-    for (int i = 0; i < count; i++) {
-        MPI_Recv(data, (int)len, MPI_BYTE, 0, TAG, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-        CHECK(check_differs(data, len, (uint64_t)i) == SIZE_MAX,
-              "message %d is not what was sent", i);
-    }
-    free(data);
-}
-
 int main(int argc, char **argv)
 {
     int provided;
@@ -94,7 +76,7 @@ int main(int argc, char **argv)
     if (check_rank() == 0)
         send_all(len, count, strtoull(argv[4], NULL, 10));
     else
-        receive_all(argv[1], len, count);
+        check_receive_late(argv[1], len, count, TAG);
     MPI_T_finalize();
     return check_finish();
 }

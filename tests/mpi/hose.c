@@ -7,9 +7,6 @@
  *
  * usage: hose FILE BYTES MESSAGES
  */
-#include <poll.h>
-#include <unistd.h>
-
 #include "check.h"
 
 #define ROUNDS 2000
@@ -51,21 +48,6 @@ static void send_all(size_t len, int count)
     free(data);
 }
 
-static void receive_all(const char *file, size_t len, int count)
-{
-    char *data = check_alloc(len);
-
-    while (access(file, F_OK) != 0)
-        (void)poll(NULL, 0, 5); /* without MPI */
-    for (int i = 0; i < count; i++) {
-        MPI_Recv(data, (int)len, MPI_BYTE, 0, TAG, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
-        CHECK(check_differs(data, len, (uint64_t)i) == SIZE_MAX,
-              "message %d is not what was sent", i);
-    }
-    free(data);
-}
-
 int main(int argc, char **argv)
 {
     size_t len;
@@ -79,7 +61,7 @@ int main(int argc, char **argv)
     if (check_rank() == 0)
         send_all(len, count);
     else if (check_rank() == 1)
-        receive_all(argv[1], len, count);
+        check_receive_late(argv[1], len, count, TAG);
     else if (check_rank() == 2)
         chat(0, ROUNDS);
     return check_finish();

@@ -10,15 +10,9 @@ static const int counts[] = {0, 1, 2, 60, 3000, 40000, 70000};
 #define COUNTS ((int)(sizeof(counts) / sizeof(counts[0])))
 #define GAP 0xA5A5A5A5u
 
-/* x -> a x + b modulo 2^32: composition does not commute. */
-struct map {
-    unsigned a;
-    unsigned b;
-};
-
-/* The same with a gap behind it that nobody may touch. */
+/* With a gap behind it that nobody may touch. */
 struct wide {
-    struct map map;
+    struct check_affine map;
     unsigned gap;
 };
 
@@ -35,20 +29,11 @@ static struct {
     MPI_Op compose_wide;
 } on;
 
-static struct map compose(struct map first, struct map second)
+static struct check_affine compose(struct check_affine first,
+                                   struct check_affine second)
 {
-    return (struct map){.a = first.a * second.a,
-                        .b = first.b * second.a + second.b};
-}
-
-static void compose_maps(void *in, void *inout, int *count, MPI_Datatype *type)
-{
-    struct map *first = in;
-    struct map *second = inout;
-
-    (void)type;
-    for (int i = 0; i < *count; i++)
-        second[i] = compose(first[i], second[i]);
+    return (struct check_affine){.a = first.a * second.a,
+                                 .b = first.b * second.a + second.b};
 }
 
 static void compose_wides(void *in, void *inout, int *count, MPI_Datatype *type)
@@ -61,11 +46,12 @@ static void compose_wides(void *in, void *inout, int *count, MPI_Datatype *type)
         second[i].map = compose(first[i].map, second[i].map);
 }
 
-static struct map map_of(int r, int i)
+static struct check_affine map_of(int r, int i)
 {
     uint64_t mixed = check_mix((uint64_t)r + 1, (uint64_t)i);
 
-    return (struct map){.a = (unsigned)mixed | 1, .b = (unsigned)(mixed >> 32)};
+    return (struct check_affine){.a = (unsigned)mixed | 1,
+                                 .b = (unsigned)(mixed >> 32)};
 }
 
 static uint64_t number_of(int r, int i)
@@ -133,9 +119,9 @@ static void numbers(enum form form, bool is_ex, bool is_in_place, int n)
     free(in);
 }
 
-static struct map wanted_map(int many, int i)
+static struct check_affine wanted_map(int many, int i)
 {
-    struct map want = map_of(0, i);
+    struct check_affine want = map_of(0, i);
 
     for (int r = 1; r < many; r++)
         want = compose(want, map_of(r, i));
@@ -144,8 +130,8 @@ static struct map wanted_map(int many, int i)
 
 static void maps(enum form form, bool is_ex, bool is_in_place, int n)
 {
-    struct map *in = check_alloc(sizeof(*in) * (size_t)n);
-    struct map *out = check_alloc(sizeof(*out) * (size_t)n);
+    struct check_affine *in = check_alloc(sizeof(*in) * (size_t)n);
+    struct check_affine *out = check_alloc(sizeof(*out) * (size_t)n);
     bool is_right = true;
 
     for (int i = 0; i < n; i++)
@@ -153,7 +139,7 @@ static void maps(enum form form, bool is_ex, bool is_in_place, int n)
     call(form, is_ex, is_in_place ? MPI_IN_PLACE : in, out, n, on.map,
          on.compose_map);
     for (int i = 0; operands(is_ex) > 0 && i < n; i++) {
-        struct map want = wanted_map(operands(is_ex), i);
+        struct check_affine want = wanted_map(operands(is_ex), i);
 
         is_right = is_right && memcmp(&out[i], &want, sizeof(want)) == 0;
     }
@@ -173,7 +159,7 @@ static void wides(enum form form, bool is_ex, bool is_in_place, int n)
     call(form, is_ex, is_in_place ? MPI_IN_PLACE : in, out, n, on.wide,
          on.compose_wide);
     for (int i = 0; operands(is_ex) > 0 && i < n; i++) {
-        struct map want = wanted_map(operands(is_ex), i);
+        struct check_affine want = wanted_map(operands(is_ex), i);
 
         is_right = is_right && out[i].gap == GAP &&
                    memcmp(&out[i].map, &want, sizeof(want)) == 0;
@@ -189,9 +175,9 @@ static void many(bool is_ex)
     int wrong = 0;
 
     for (int i = 0; i < 100; i++) {
-        struct map mine = map_of(on.rank, i);
-        struct map found = mine;
-        struct map want;
+        struct check_affine mine = map_of(on.rank, i);
+        struct check_affine found = mine;
+        struct check_affine want;
 
         call(BLOCKING, is_ex, &mine, &found, 1, on.map, on.compose_map);
         if (operands(is_ex) == 0)
@@ -232,7 +218,7 @@ static void make_types(void)
     MPI_Type_create_resized(pair, 0, sizeof(struct wide), &on.wide);
     MPI_Type_commit(&on.wide);
     MPI_Type_free(&pair);
-    MPI_Op_create(compose_maps, 0, &on.compose_map);
+    MPI_Op_create(check_compose, 0, &on.compose_map);
     MPI_Op_create(compose_wides, 0, &on.compose_wide);
 }
 
