@@ -17,7 +17,6 @@
 #include "common/control/msg.h"
 
 #define PURPOSE "chempid" /* the context of the proof */
-#define COMPLAINT_S 60.0
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const uint8_t *key,
@@ -91,7 +90,8 @@ static void refuse(struct chempi_conn *c, const char *why)
 static void refuse_crowd(struct chempi_conn *c, const char *why)
 {
     struct chempi_conns *conns = c->conns;
-    const bool is_said = ev_now(conns->loop) - conns->complained > COMPLAINT_S;
+    const bool is_said =
+        ev_now(conns->loop) - conns->complained > CHEMPI_CONN_COMPLAINT_S;
 
     if (is_said)
         conns->complained = ev_now(conns->loop);

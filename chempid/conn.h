@@ -23,6 +23,7 @@
 #include "common/control/client.h"
 
 #define CHEMPI_CONN_PROOF_S 10.0
+#define CHEMPI_CONN_COMPLAINT_S 60.0 /* not again before */
 #define CHEMPI_CONN_UNPROVEN_MAX 64u /* strangers at a time */
 #define CHEMPI_CONN_LOCAL_MAX 256u   /* local clients of a user at a time */
 #define CHEMPI_CONN_LAUNCH_MAX 240u  /* beyond so many, they only ask */

@@ -22,8 +22,7 @@
 
 #define NO_ADDRESS "-" /* in a ready file: no TCP */
 #define REST_S 0.2     /* without descriptors */
-#define COMPLAINT_S 60.0
-#define JOIN_S 15 /* with the proof */
+#define JOIN_S 15      /* with the proof */
 
 /* ---- nodes --------------------------------------------------------------- */
 
@@ -372,7 +371,7 @@ static void listen_again(struct ev_loop *loop, ev_timer *w, int events)
  * at it for a while, and do not repeat the complaint. */
 static void rest(struct chempi_daemon *d, int code)
 {
-    if (ev_now(d->loop) - d->complained > COMPLAINT_S) {
+    if (ev_now(d->loop) - d->complained > CHEMPI_CONN_COMPLAINT_S) {
         d->complained = ev_now(d->loop);
         chempi_log(CHEMPI_LOG_ERROR, "daemon",
                    "cannot take a connection: %s; raise the limit of open "
