@@ -153,4 +153,6 @@ def main(paths):
 
 
 if __name__ == '__main__':
+    if len(sys.argv) < 2:
+        sys.exit('usage: lint_rules.py FILE ...')  # nothing checked is no pass
     sys.exit(main(sys.argv[1:]))
