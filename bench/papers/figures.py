@@ -143,6 +143,7 @@ def within(curve, low, high):
 def deck_panels(p):
     one, two, three = (p.us[rows.D312, f"deck-{k}"] for k in (1, 2, 3))
     store, read = p.us[rows.D312, "store"], p.us[rows.D312, "read"]
+    narrow = p.us[rows.D312, "store-memcpy"]
     names = ("protocol 1", "protocol 2", "protocol 3")
     return [
         Panel("D312: remote stores and reads", "P123 fig. 1", "us",
@@ -152,8 +153,9 @@ def deck_panels(p):
         Panel("D312: bandwidth of remote stores", "P123 fig. 2", "MiB/s",
               [("store", rates({n: us for n, us in store.items()
                                 if n % 64 == 0}, rows.BINARY), "line"),
+               ("store by memcpy", rates(narrow, rows.BINARY), "line"),
                ("read", rates(read, rows.BINARY), "line")],
-              [(512, 87.72, 0)]),
+              [(512, 87.72, 0), (512, 49.94, 1)]),
         Panel("protocol 1 and bare stores", "DECK fig. 7.1", "us",
               [("protocol 1", one, "line"),
                ("store", within(store, 1, 64), "line")],

@@ -31,6 +31,7 @@ SHORT = [0, 1, 2, 4, 8, 12, 16, 24, 32, 40, 48, 56, 62]
 EXPERIMENTS = {
     ("dolphin-d312", "store"): [*range(4, 257, 4), 1, 17, 63, 66, 127,
                                 *powers(512, MIB)],
+    ("dolphin-d312", "store-memcpy"): [4, 16, *powers(64, MIB)],
     ("dolphin-d312", "read"): [4, *range(32, 257, 32), *powers(512, 64 * KIB)],
     ("dolphin-d312", "deck-1"): SHORT,
     ("dolphin-d312", "deck-2"): [*range(64, 1024, 64),
@@ -90,6 +91,16 @@ class Points:
         """The largest rate in MB/s, and the size where it is."""
         return max((size / us, size) for size, us in
                    self.us[personality, experiment].items() if size)
+
+
+    def end_of_peak(self, personality, experiment):
+        """The last size before the rate falls by more than 1 %; None where it
+        never does. Neighbours of the largest rate differ by less than noise."""
+        curve = self.us[personality, experiment]
+        peak = self.peak(personality, experiment)[0]
+        last = max(size for size, us in curve.items()
+                   if size and size / us >= 0.99 * peak)
+        return last if last < max(curve) else None
 
 
 def run_one(program, personality, experiment, sizes, time_ms, trips=20):

@@ -47,6 +47,14 @@ static void store(struct pair *pair, size_t len)
     chempi_sci_store_barrier(pair->remote);
 }
 
+static void store_narrow(struct pair *pair, size_t len)
+{
+    const struct raw *raw = pair->state;
+
+    pair_check(pair, chempi_sci_copy_narrow(pair->remote, 0, raw->bytes, len));
+    chempi_sci_store_barrier(pair->remote);
+}
+
 static void stream(struct pair *pair, size_t len)
 {
     const struct raw *raw = pair->state;
@@ -164,6 +172,7 @@ static void rdma_stream(struct pair *pair, size_t len)
                                           .act = (act_fn),                     \
                                           .acts = (count)}
 SINGLE(raw_store, "store", 1 << 20, open_sci, NULL, store, 1);
+SINGLE(raw_memcpy, "store-memcpy", 1 << 20, open_sci, NULL, store_narrow, 1);
 SINGLE(raw_stream, "store-stream", 16 << 10, open_sci, NULL, stream, STREAM);
 SINGLE(raw_read, "read", 1 << 16, open_sci, NULL, read_there, 1);
 SINGLE(raw_dma, "dma", 1 << 20, open_sci, NULL, dma, 1);
@@ -179,5 +188,5 @@ static const struct experiment raw_send = {.name = "send",
                                            .recv = recv_one};
 
 const struct experiment *const papers_raw[] = {
-    &raw_store, &raw_stream,   &raw_read,       &raw_dma,  &raw_copy,
+    &raw_store, &raw_memcpy,   &raw_stream,     &raw_read, &raw_dma, &raw_copy,
     &raw_send,  &raw_register, &raw_deregister, &raw_rdma, NULL};

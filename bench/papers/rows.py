@@ -49,6 +49,7 @@ class Row:
 
 def raw_rows(p):
     store = p.us[D312, "store"]
+    narrow = p.us[D312, "store-memcpy"]
     read_us = p.at(D312, "read", 64 * KIB)
     return [
         Row("D312: store of 1 byte", RAW, "us", 2.5, store[1], "DECK"),
@@ -65,8 +66,10 @@ def raw_rows(p):
             "DECK"),
         Row("D312: writes against reads, 64 KiB", RAW, "times", 10,
             read_us / store[64 * KIB], "P123", "approximately ten"),
-        Row("D312: stores by memcpy", RAW, "MiB/s", 49.94, 0, "P123 fig. 2",
-            "stores have one width here"),
+        Row("D312: 512 bytes, memcpy", RAW, "MiB/s", 49.94,
+            512 / narrow[512] / BINARY, "P123 fig. 2"),
+        Row("D312: 1 MiB, memcpy", RAW, "MiB/s", 49.94,
+            MIB / narrow[MIB] / BINARY, "P123 fig. 2"),
         Row("D310: store of 4 bytes", RAW, "us", 2.7, p.at(D310, "store", 4),
             "SCIMPICH tab. 1"),
         Row("D310: store of 64 bytes", RAW, "us", 4,
@@ -102,8 +105,8 @@ def registration_rows(p):
 def deck_rows(p):
     one = p.us[D312, "deck-1"]
     link = p.peak(D312, "store")[0]
-    peak2, where2 = p.peak(D312, "deck-2")
     peak3, where3 = p.peak(D312, "deck-3")
+    falls = p.rate(D312, "deck-2", 128 * KIB) / BINARY
     meet = points.crossing(p.us[D312, "deck-2"], p.us[D312, "deck-3"])
     return [
         Row("protocol 1, 0 bytes", RESULT, "us", 4.66, one[0], "P123"),
@@ -117,9 +120,8 @@ def deck_rows(p):
         Row("protocol 2, 32 KiB", RESULT, "MiB/s", 62.54,
             p.rate(D312, "deck-2", 32 * KIB) / BINARY, "P123"),
         Row("protocol 2, size of the peak", RESULT, "KiB", 32,
-            0 if where2 > 32 * KIB else where2 / KIB, "DECK",
-            f"ours goes on rising, to {peak2 / BINARY:.1f} MiB/s: no caches "
-            "are emulated"),
+            (p.end_of_peak(D312, "deck-2") or 0) / KIB, "DECK",
+            f"then it falls: {falls:.1f} MiB/s at 128 KiB"),
         Row("protocol 3, 64 bytes", RESULT, "us", 9.82,
             p.at(D312, "deck-3", 64), "P123"),
         Row("protocol 3, peak", RESULT, "MiB/s", 84.12, peak3 / BINARY, "P123",

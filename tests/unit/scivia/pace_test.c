@@ -30,13 +30,29 @@ static struct chempi_personality load(const char *name)
     return p;
 }
 
-/* Time of one store of len bytes to a whole line, when nothing is under way. */
-static double store_us(const struct chempi_personality *p, size_t len)
+/* When the last packet of wide stores arrives, as chempi_pace_store_at(). */
+static uint64_t store_at(struct chempi_pace *pace, uint64_t now_ns,
+                         size_t offset, size_t len)
+{
+    return chempi_pace_store_at(pace, now_ns, HERE, offset, len,
+                                CHEMPI_PACE_WIDE);
+}
+
+/* Time of one store of len bytes at `offset`, when nothing is under way. */
+static double alone_us(const struct chempi_personality *p, size_t offset,
+                       size_t len, enum chempi_pace_width width)
 {
     struct chempi_pace pace = {.personality = p};
 
-    return (double)(chempi_pace_store_at(&pace, START, HERE, 0, len) - START) /
+    return (double)(chempi_pace_store_at(&pace, START, HERE, offset, len,
+                                         width) -
+                    START) /
            1e3;
+}
+
+static double store_us(const struct chempi_personality *p, size_t len)
+{
+    return alone_us(p, 0, len, CHEMPI_PACE_WIDE);
 }
 
 static void expect_near(const char *what, double ours, double theirs)
@@ -74,6 +90,85 @@ Test(pace, whole_lines_beat_what_is_a_little_shorter)
     cr_expect_gt(store_us(&p, 60), store_us(&p, 48));
     for (size_t len = 128; len <= 4096; len += 64)
         cr_expect_gt(store_us(&p, len), store_us(&p, len - 64));
+}
+
+static double narrow_us(const struct chempi_personality *p, size_t offset,
+                        size_t len)
+{
+    return alone_us(p, offset, len, CHEMPI_PACE_NARROW);
+}
+
+Test(pace, stores_by_memcpy_reach_their_published_bandwidth_and_no_more)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+    const double theirs = 49.94 * 1.048576;
+
+    expect_near("512 bytes, MB/s", 512 / narrow_us(&p, 0, 512), theirs);
+    expect_near("4 KiB, MB/s", 4096 / narrow_us(&p, 0, 4096), theirs);
+    expect_near("1 MiB, MB/s", (1 << 20) / narrow_us(&p, 0, 1 << 20), theirs);
+    cr_expect_lt(256 / narrow_us(&p, 0, 256), theirs * 0.95);
+    /* What is one store is so either way, and a line is waited for. */
+    expect_near("4 bytes, us", narrow_us(&p, 0, 4), 2.5);
+    cr_expect_eq(narrow_us(&p, 0, 4), store_us(&p, 4));
+    cr_expect_gt(narrow_us(&p, 0, 64), store_us(&p, 64));
+    cr_expect_lt(narrow_us(&p, 0, 64), narrow_us(&p, 0, 60));
+    for (size_t len = 1; len <= 2048; len++)
+        cr_expect_geq(narrow_us(&p, 0, len), store_us(&p, len), "%zu", len);
+}
+
+Test(pace, narrow_stores_count_as_memcpy_makes_them)
+{
+    struct chempi_personality p = load("dolphin-d312");
+
+    /* So fast a link that only the bus counts. */
+    p.partial_ns = p.full_ns = p.latency_ns = p.full_latency_ns = 0;
+    p.narrow_ns = 1000;
+    cr_expect_eq(narrow_us(&p, 0, 16), 3);  /* the first one goes at once */
+    cr_expect_eq(narrow_us(&p, 1, 14), 7);  /* 3 bytes, 2 words, 3 bytes */
+    cr_expect_eq(narrow_us(&p, 2, 3), 2);   /* 3 bytes, no word */
+    cr_expect_eq(narrow_us(&p, 0, 64), 16); /* a line goes with its last one */
+    cr_expect_eq(narrow_us(&p, 0, 640), 160);
+    cr_expect_eq(narrow_us(&p, 60, 128), 31);
+    p.store_bytes = 8;
+    cr_expect_eq(narrow_us(&p, 0, 640), 80);
+    p.store_bytes = 0; /* it has no such figure */
+    cr_expect_eq(narrow_us(&p, 0, 640), store_us(&p, 640));
+}
+
+Test(pace, narrow_and_wide_stores_may_take_turns)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t end_ns = START;
+
+    for (size_t i = 0; i < 100; i++) {
+        uint64_t begin_ns = end_ns;
+
+        end_ns =
+            chempi_pace_store_at(&pace, begin_ns, HERE, 512 * i, 512,
+                                 i % 2 ? CHEMPI_PACE_NARROW : CHEMPI_PACE_WIDE);
+        cr_expect_gt(end_ns, begin_ns);
+        cr_expect_leq(end_ns - begin_ns,
+                      p.partial_ns + 8 * 16 * (uint64_t)p.narrow_ns);
+    }
+}
+
+Test(pace, copies_beyond_the_cache_are_slower)
+{
+    const struct chempi_personality p = load("dolphin-d312");
+    double before_us = 0;
+
+    cr_assert_eq(p.host_cache_bytes, 32u << 10);
+    for (size_t len = 4 << 10; len <= 1 << 20; len *= 2) {
+        double us = (double)chempi_pace_copy_ns(&p, len) / 1e3;
+
+        expect_near("rate of what was added, MB/s",
+                    (double)len / 2 / (us - before_us),
+                    len == 4 << 10   ? (double)len / 2 / us
+                    : len > 32 << 10 ? p.host_memory_bytes_per_ms / 1e3
+                                     : p.host_bytes_per_ms / 1e3);
+        before_us = us;
+    }
 }
 
 Test(pace, the_other_cards_have_their_published_figures)
@@ -162,7 +257,7 @@ Test(pace, a_burst_in_pieces_takes_as_long_as_in_one)
     uint64_t at_ns = START;
 
     for (size_t offset = 0; offset < 65536; offset += 512)
-        at_ns = chempi_pace_store_at(&pace, at_ns, HERE, offset, 512);
+        at_ns = store_at(&pace, at_ns, offset, 512);
     expect_near("64 KiB in pieces, us", (double)(at_ns - START) / 1e3,
                 store_us(&p, 65536));
 }
@@ -171,22 +266,22 @@ Test(pace, a_packet_elsewhere_comes_behind_and_a_barrier_is_waited_for)
 {
     const struct chempi_personality p = load("dolphin-d312");
     struct chempi_pace pace = {.personality = &p};
-    uint64_t first_ns = chempi_pace_store_at(&pace, START, HERE, 0, 64);
-    uint64_t next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 640, 64);
+    uint64_t first_ns = store_at(&pace, START, 0, 64);
+    uint64_t next_ns = store_at(&pace, first_ns, 640, 64);
 
     cr_expect_eq(next_ns - first_ns, p.partial_ns);
     chempi_pace_barrier(&pace);
     first_ns = next_ns;
-    next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 704, 64);
+    next_ns = store_at(&pace, first_ns, 704, 64);
     cr_expect_eq(next_ns - first_ns, p.full_latency_ns);
     /* After a pause long enough for an answer, too. */
     first_ns = next_ns + p.latency_ns;
-    next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 0, 64);
+    next_ns = store_at(&pace, first_ns, 0, 64);
     cr_expect_eq(next_ns - first_ns, p.full_latency_ns);
     /* And nothing arrives before it is stored. */
     for (size_t i = 0; i < 100; i++) {
         first_ns = next_ns + i * 50;
-        next_ns = chempi_pace_store_at(&pace, first_ns, HERE, 64 * i, 64);
+        next_ns = store_at(&pace, first_ns, 64 * i, 64);
         cr_expect_geq(next_ns + p.latency_ns, first_ns);
     }
 }

@@ -42,6 +42,40 @@ Test(sci, what_is_stored_at_one_side_is_there_at_the_other)
     duo_close(&duo);
 }
 
+Test(sci, narrow_stores_make_the_same_packets)
+{
+    static unsigned char bytes[5000];
+    struct chempi_sci_segment *segment;
+    struct chempi_sci_remote *remote;
+    unsigned char *memory;
+    const struct chempi_adapter_counters *counters;
+    uint64_t packets;
+    uint64_t before;
+    struct duo duo;
+
+    duo_init(&duo);
+    duo_open(&duo);
+    counters = chempi_adapter_counters(duo.a.adapter);
+    remote = duo_segment(&duo, 8192, &segment);
+    memory = chempi_sci_segment_memory(segment);
+    for (size_t offset = 0; offset < 70; offset += 7) {
+        fill(bytes, sizeof(bytes), (unsigned)offset);
+        packets = counters->packets;
+        cr_assert_eq(chempi_sci_copy(remote, offset, bytes, sizeof(bytes)), 0);
+        chempi_sci_store_barrier(remote);
+        packets = counters->packets - packets;
+        before = counters->packets;
+        memset(memory, 0x55, 8192);
+        cr_assert_eq(
+            chempi_sci_copy_narrow(remote, offset, bytes, sizeof(bytes)), 0);
+        chempi_sci_store_barrier(remote);
+        cr_expect_arr_eq(memory + offset, bytes, sizeof(bytes));
+        cr_expect_eq(memory[offset + sizeof(bytes)], 0x55);
+        cr_expect_eq(counters->packets - before, packets);
+    }
+    duo_close(&duo);
+}
+
 Test(sci, a_segment_is_connected_only_when_exported_and_under_its_tag)
 {
     struct chempi_sci_segment *segment;
@@ -90,6 +124,7 @@ Test(sci, stores_beyond_the_segment_are_refused)
     cr_expect_eq(chempi_sci_copy(remote, 4095, &byte, 1), 0);
     cr_expect_eq(chempi_sci_copy(remote, 4095, &byte, 2), -ERANGE);
     cr_expect_eq(chempi_sci_copy(remote, UINT64_MAX, &byte, 1), -ERANGE);
+    cr_expect_eq(chempi_sci_copy_narrow(remote, 4095, &byte, 2), -ERANGE);
     cr_expect_eq(chempi_sci_read(remote, 4096, &byte, 1), -ERANGE);
     cr_expect_eq(chempi_sci_read(remote, 4095, &byte, 1), 0);
     cr_expect_eq(chempi_adapter_counters(duo.a.adapter)->bytes_read, 1);
@@ -393,6 +428,8 @@ Test(pace, a_personality_takes_its_time)
                                    .full_ns = 1000,
                                    .partial_ns = 2000,
                                    .stream_buffers = 8,
+                                   .store_bytes = 4,
+                                   .narrow_ns = 100,
                                    .read_ns = 5000,
                                    .dma_bytes_per_ms = 100000,
                                    .dma_setup_ns = 30000,
@@ -411,6 +448,10 @@ Test(pace, a_personality_takes_its_time)
     start_ns = chempi_clock_ns();
     cr_assert_eq(chempi_sci_copy(remote, 0, bytes, sizeof(bytes)), 0);
     cr_expect_geq(chempi_clock_ns() - start_ns, 1116000 - 1000);
+    chempi_sci_store_barrier(remote);
+    start_ns = chempi_clock_ns();
+    cr_assert_eq(chempi_sci_copy_narrow(remote, 0, bytes, sizeof(bytes)), 0);
+    cr_expect_geq(chempi_clock_ns() - start_ns, 16384 * 100 - 1000);
     chempi_sci_store_barrier(remote);
     start_ns = chempi_clock_ns();
     cr_assert_eq(chempi_sci_copy(remote, 4, bytes, 44), 0); /* 3 pieces */

@@ -17,6 +17,12 @@
     "stream buffers: 8\nremote read: 4.4 us\ndma setup: 30 us\n"               \
     "dma bandwidth: 0.2 GB/s\ninterrupt: 12 us\n"
 
+#define VIA                                                                    \
+    "interrupt: 12 us\ndoorbell: 1 us\nvia latency: 7 us\n"                    \
+    "via bandwidth: 100 MB/s\nregister: 1 us\nregister page: 1 us\n"           \
+    "deregister: 1 us\nderegister page: 1 us\ntable regions: 8\n"              \
+    "table pages: 64\n"
+
 static int parse(const char *text, struct chempi_personality *p,
                  struct chempi_err *err)
 {
@@ -37,6 +43,24 @@ Test(personality, figures_are_read_with_their_units)
     cr_expect_eq(p.full_ns, 730);
     cr_expect_eq(p.dma_bytes_per_ms, 200000);
     cr_expect_eq(p.stream_buffers, 8);
+}
+
+Test(personality, the_machine_may_be_described_too)
+{
+    struct chempi_personality p = {.full_ns = 1};
+    struct chempi_err err = {.text = ""};
+
+    cr_assert_eq(parse("name: d312\nhalves: sci\n" SCI
+                       "store width: 4\nnarrow store: 76 ns\n"
+                       "host copy: 226 MB/s\nhost cache: 1.5 MiB\n"
+                       "host memory copy: 142.9 MB/s\n",
+                       &p, &err),
+                 0, "%s", err.text);
+    cr_expect_eq(p.store_bytes, 4);
+    cr_expect_eq(p.narrow_ns, 76);
+    cr_expect_eq(p.host_cache_bytes, 1536u << 10);
+    cr_expect_eq(p.host_memory_bytes_per_ms, 142900);
+    cr_expect_eq(p.host_small_bytes_per_ms, 0);
 }
 
 struct bad {
@@ -69,6 +93,42 @@ static const struct bad bads[] = {
      "t:12: not a figure of these halves: doorbell"},
     {"name: a\nhalves: sci and via\n" SCI,
      "t:11: the file ends without doorbell"},
+    {"store width: 3\n",
+     "t:1: expected 1, 2, 4, 8, 16, 32 or 64 (bytes), not 3"},
+    {"store width: 128\n",
+     "t:1: expected 1, 2, 4, 8, 16, 32 or 64 (bytes), not 128"},
+    {"store width: 4 KiB\n",
+     "t:1: expected 1, 2, 4, 8, 16, 32 or 64 (bytes), not 4 KiB"},
+    {"narrow store: 0 ns\n",
+     "t:1: expected a time such as \"2.5 us\" (ns, us, ms; at most 1000 ms), "
+     "not 0 ns"},
+    {"\nhost cache: 32768\n",
+     "t:2: expected a size such as \"32 KiB\" (B, KiB, MiB; 2 KiB to 1 GiB), "
+     "not 32768"},
+    {"host cache: 1 KiB\n",
+     "t:1: expected a size such as \"32 KiB\" (B, KiB, MiB; 2 KiB to 1 GiB), "
+     "not 1 KiB"},
+    {"host cache: 2000 MiB\n",
+     "t:1: expected a size such as \"32 KiB\" (B, KiB, MiB; 2 KiB to 1 GiB), "
+     "not 2000 MiB"},
+    {"host memory copy: 32 KiB\n",
+     "t:1: expected a rate such as \"87.7 MB/s\" (MB/s, GB/s), not 32 KiB"},
+    {"name: a\nhalves: sci\n" SCI "store width: 4\n",
+     "t:12: the file ends without narrow store"},
+    {"name: a\nhalves: sci\n" SCI "narrow store: 76 ns\n",
+     "t:12: the file ends without store width"},
+    {"name: a\nhalves: via\n" VIA "store width: 4\nnarrow store: 76 ns\n",
+     "t:14: not a figure of these halves: store width"},
+    {"name: a\nhalves: via\n" VIA "host small copy: 1 GB/s\n",
+     "t:13: the file ends without host copy"},
+    {"name: a\nhalves: via\n" VIA "host copy: 1 GB/s\nhost cache: 1 MiB\n",
+     "t:14: the file ends without host memory copy"},
+    {"name: a\nhalves: via\n" VIA
+     "host cache: 1 MiB\nhost memory copy: 1 MB/s\n",
+     "t:14: the file ends without host copy"},
+    {"name: a\nhalves: via\n" VIA
+     "host copy: 1 GB/s\nhost memory copy: 1 MB/s\n",
+     "t:14: the file ends without host cache"},
     {"name: a123456789012345678901234567890123\n",
      "t:1: too long: a123456789012345678901234567890123"},
 };

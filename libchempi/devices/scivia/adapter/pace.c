@@ -73,6 +73,8 @@ struct cuts {
     uint64_t head;
     uint64_t lines;
     uint64_t tail;
+    size_t first; /* the lines are [first, last) */
+    size_t last;
 };
 
 static uint64_t pieces(size_t from, size_t to)
@@ -83,14 +85,15 @@ static uint64_t pieces(size_t from, size_t to)
 static struct cuts cut(size_t offset, size_t len)
 {
     size_t end = offset + len;
-    size_t first = (offset + LINE - 1) / LINE * LINE; /* whole lines from */
-    size_t last = end / LINE * LINE;                  /* ... to here */
-    struct cuts cuts = {.head = 0};
+    size_t first = (offset + LINE - 1) / LINE * LINE;
+    size_t last = end / LINE * LINE;
+    struct cuts cuts = {.first = first, .last = last};
 
     if (len == 0)
         return cuts;
     if (first > last) { /* within one line */
         cuts.head = pieces(offset, end);
+        cuts.first = cuts.last = end;
         return cuts;
     }
     cuts.lines = (last - first) / LINE;
@@ -110,67 +113,109 @@ void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
     *partial = cuts.head + cuts.tail;
 }
 
-/* Packets that end no burst and begin none. */
+/* Narrow stores that memcpy makes to [from, to): single bytes up to a word's
+ * begin, words, and single bytes again. */
+static uint64_t narrow_stores(const struct chempi_personality *p, size_t from,
+                              size_t to)
+{
+    size_t word = p->store_bytes;
+    size_t first = (from + word - 1) / word * word;
+    size_t last = to / word * word;
+
+    if (first >= last)
+        return to - from;
+    return first - from + (last - first) / word + to - last;
+}
+
+/* How long the bus is taken by the stores to [from, to); 0: it keeps nobody
+ * waiting. */
+static uint64_t bus_ns(const struct chempi_personality *p,
+                       enum chempi_pace_width width, size_t from, size_t to)
+{
+    if (width == CHEMPI_PACE_WIDE || p->store_bytes == 0)
+        return 0;
+    return narrow_stores(p, from, to) * p->narrow_ns;
+}
+
+/* Packets that end no burst and begin none, of stores that had the bus for
+ * that long: the first of them went at once. */
 static void send_pieces(struct chempi_pace *pace, uint64_t now_ns,
-                        uint64_t count)
+                        uint64_t stores_ns, uint64_t count)
 {
     const struct chempi_personality *p = pace->personality;
+    uint64_t alone_ns = now_ns + p->latency_ns;
+    uint64_t bus_ns = stores_ns > p->narrow_ns ? stores_ns - p->narrow_ns : 0;
 
     if (count == 0)
         return;
     pace->store_arrival_ns =
-        later(now_ns + p->latency_ns, pace->store_arrival_ns + p->partial_ns) +
-        (count - 1) * p->partial_ns;
+        later(alone_ns + bus_ns,
+              later(alone_ns, pace->store_arrival_ns + p->partial_ns) +
+                  (count - 1) * p->partial_ns);
     pace->burst_at = NULL;
 }
 
 /* From the arrival of a burst's first line to that of the one `index` lines
  * behind it. */
-static uint64_t burst_span(const struct chempi_personality *p, uint64_t index)
+static uint64_t burst_span(const struct chempi_pace *pace, uint64_t index)
 {
-    uint64_t stages = p->stream_buffers - 1; /* between the first and last */
-    uint64_t filled = (uint64_t)p->stream_buffers * p->full_ns;
+    uint64_t buffers = pace->personality->stream_buffers;
+    uint64_t stages = buffers - 1; /* between the first and last */
+    uint64_t filled = buffers * pace->burst_line_ns;
 
-    filled = filled > p->full_latency_ns ? filled - p->full_latency_ns : 0;
+    filled =
+        filled > pace->burst_latency_ns ? filled - pace->burst_latency_ns : 0;
     if (index < stages)
         return index * filled / stages;
-    return filled + (index - stages) * p->full_ns;
+    return filled + (index - stages) * pace->burst_line_ns;
 }
 
+/* Lines that follow each other by line_ns. A longer time than the card's is the
+ * processor's, and the first line waits for its last store, too. */
 static void send_lines(struct chempi_pace *pace, uint64_t now_ns,
-                       bool is_going_on, uint64_t count)
+                       bool is_going_on, uint64_t line_ns, uint64_t count)
 {
     const struct chempi_personality *p = pace->personality;
-    uint64_t alone_ns = now_ns + p->full_latency_ns;
+    uint64_t latency_ns = p->full_latency_ns + line_ns - p->full_ns;
+    uint64_t alone_ns = now_ns + latency_ns;
 
     if (count == 0)
         return;
+    is_going_on = is_going_on && pace->burst_line_ns == line_ns;
     if (!is_going_on ||
-        pace->burst_first_ns + burst_span(p, pace->burst_lines) < alone_ns) {
+        pace->burst_first_ns + burst_span(pace, pace->burst_lines) < alone_ns) {
         pace->burst_first_ns =
             is_going_on
                 ? alone_ns
                 : later(alone_ns, pace->store_arrival_ns + p->partial_ns);
+        pace->burst_latency_ns = latency_ns;
+        pace->burst_line_ns = line_ns;
         pace->burst_lines = 0;
     }
     pace->burst_lines += count;
     pace->store_arrival_ns =
-        pace->burst_first_ns + burst_span(p, pace->burst_lines - 1);
+        pace->burst_first_ns + burst_span(pace, pace->burst_lines - 1);
 }
 
 uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
-                              const void *at, size_t offset, size_t len)
+                              const void *at, size_t offset, size_t len,
+                              enum chempi_pace_width width)
 {
     const struct chempi_personality *p = pace->personality;
     struct cuts cuts = cut(offset, len);
+    uint64_t head_ns = bus_ns(p, width, offset, cuts.first);
+    uint64_t line_ns = later(p->full_ns, bus_ns(p, width, 0, LINE));
+    uint64_t lines_ns = bus_ns(p, width, cuts.first, cuts.last);
+    uint64_t tail_ns = bus_ns(p, width, cuts.last, offset + len);
     bool is_going_on = pace->burst_at == at && pace->burst_end == offset;
 
     if (pace->is_store_posted &&
         now_ns < pace->store_arrival_ns + p->latency_ns)
         now_ns -= p->latency_ns;
-    send_pieces(pace, now_ns, cuts.head);
-    send_lines(pace, now_ns, is_going_on && cuts.head == 0, cuts.lines);
-    send_pieces(pace, now_ns, cuts.tail);
+    send_pieces(pace, now_ns, head_ns, cuts.head);
+    send_lines(pace, now_ns + head_ns, is_going_on && cuts.head == 0, line_ns,
+               cuts.lines);
+    send_pieces(pace, now_ns + head_ns + lines_ns, tail_ns, cuts.tail);
     pace->burst_at = cuts.lines && !cuts.tail ? at : NULL;
     pace->burst_end = offset + len;
     pace->is_store_posted = true;
@@ -178,10 +223,11 @@ uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
 }
 
 void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
-                            size_t offset, size_t len)
+                            size_t offset, size_t len,
+                            enum chempi_pace_width width)
 {
-    wait_until(pace,
-               chempi_pace_store_at(pace, chempi_clock_ns(), at, offset, len));
+    wait_until(pace, chempi_pace_store_at(pace, chempi_clock_ns(), at, offset,
+                                          len, width));
 }
 
 void chempi_pace_read(struct chempi_pace *pace, size_t len)
@@ -283,18 +329,30 @@ void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
                    since_ns + p->deregister_ns + pages * p->deregister_page_ns);
 }
 
+/* Where the personality says so, the first bytes faster and those that the
+ * cache does not take slower. */
+uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len)
+{
+    uint64_t near = p->host_bytes_per_ms;
+    uint64_t small =
+        p->host_small_bytes_per_ms ? p->host_small_bytes_per_ms : near;
+    size_t head = len < SMALL_COPY ? len : SMALL_COPY;
+    size_t cached = len;
+
+    if (p->host_cache_bytes && len > p->host_cache_bytes)
+        cached = p->host_cache_bytes;
+    return head * UINT64_C(1000000) / small +
+           (cached - head) * UINT64_C(1000000) / near +
+           (len > cached ? (len - cached) * UINT64_C(1000000) /
+                               p->host_memory_bytes_per_ms
+                         : 0);
+}
+
 void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
                            size_t len)
 {
     const struct chempi_personality *p = pace->personality;
-    size_t small = len < SMALL_COPY ? len : SMALL_COPY;
-    uint32_t rate;
 
-    if (!p || p->host_bytes_per_ms == 0)
-        return;
-    rate = p->host_small_bytes_per_ms ? p->host_small_bytes_per_ms
-                                      : p->host_bytes_per_ms;
-    wait_until(pace,
-               since_ns + small * UINT64_C(1000000) / rate +
-                   (len - small) * UINT64_C(1000000) / p->host_bytes_per_ms);
+    if (p && p->host_bytes_per_ms)
+        wait_until(pace, since_ns + chempi_pace_copy_ns(p, len));
 }

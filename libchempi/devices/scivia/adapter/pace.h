@@ -17,6 +17,12 @@
  * with as many lines as there are buffers the latency is hidden and the full
  * bandwidth reached; all others at that rate. Any other packet arrives a
  * partial packet's time after the one before it at the earliest.
+ *
+ * Wide stores reach the card in bursts of the bus, so the card sets the pace.
+ * A narrow one, as a plain memcpy makes them, has the bus for itself and has it
+ * for longer than its bytes need. The stream buffers gather narrow stores, too,
+ * and send the same packets; but a line is on its way only after as many stores
+ * as it has words, and the next takes as long again.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_ADAPTER_PACE_H
@@ -31,9 +37,11 @@ struct chempi_pace {
     const struct chempi_personality *personality; /* NULL: free clock */
     uint64_t clock_cost_ns; /* of reading the clock once, calibrated */
     /* remote stores */
-    const void *burst_at;    /* the segment of the burst, NULL: none */
-    size_t burst_end;        /* the offset at which it would go on */
-    uint64_t burst_first_ns; /* when its first line arrived */
+    const void *burst_at;      /* the segment of the burst, NULL: none */
+    size_t burst_end;          /* the offset at which it would go on */
+    uint64_t burst_first_ns;   /* when its first line arrived */
+    uint64_t burst_latency_ns; /* which that took, and between its lines */
+    uint64_t burst_line_ns;
     uint64_t burst_lines;
     uint64_t store_arrival_ns; /* of the last packet */
     bool is_store_posted;      /* no barrier since */
@@ -56,22 +64,29 @@ void chempi_pace_wait(const struct chempi_pace *pace, uint64_t ns);
 void chempi_pace_packets(size_t offset, size_t len, uint64_t *full,
                          uint64_t *partial);
 
+/* How the processor stores: as much at once as the bus takes, or word by word
+ * (which is the same where the personality knows no narrow stores). */
+enum chempi_pace_width { CHEMPI_PACE_WIDE, CHEMPI_PACE_NARROW };
+
 /*
  * When the last packet of a store arrives that is begun at now_ns, to
  * [offset, offset + len) of segment `at` (any pointer that tells segments
  * apart). Notes the packets, waits for nothing; there must be a personality.
  */
 uint64_t chempi_pace_store_at(struct chempi_pace *pace, uint64_t now_ns,
-                              const void *at, size_t offset, size_t len);
+                              const void *at, size_t offset, size_t len,
+                              enum chempi_pace_width width);
 
 /* Stores to a remote segment, about to be delivered. */
 void chempi_pace_store_slow(struct chempi_pace *pace, const void *at,
-                            size_t offset, size_t len);
+                            size_t offset, size_t len,
+                            enum chempi_pace_width width);
 static inline void chempi_pace_store(struct chempi_pace *pace, const void *at,
-                                     size_t offset, size_t len)
+                                     size_t offset, size_t len,
+                                     enum chempi_pace_width width)
 {
     if (pace->personality)
-        chempi_pace_store_slow(pace, at, offset, len);
+        chempi_pace_store_slow(pace, at, offset, len, width);
 }
 
 /* The processor has waited for all stores. */
@@ -121,7 +136,10 @@ void chempi_pace_register(struct chempi_pace *pace, uint64_t since_ns,
                           size_t pages);
 void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
                             size_t pages);
-/* The processor has copied len bytes from memory to memory. */
+/* What copying len bytes from memory to memory takes, by a personality that
+ * tells (host_bytes_per_ms is not 0). */
+uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len);
+/* The processor has done that. */
 void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
                            size_t len);
 

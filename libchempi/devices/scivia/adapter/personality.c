@@ -20,24 +20,34 @@
 #define TIME_MAX_NS 1e9
 #define RATE_MAX 1e9 /* bytes per ms */
 #define COUNT_MAX 1e7
+#define SIZE_MAX_BYTES 1073741824.0
+#define WIDTH_MAX 64.0 /* a line: nothing is wider */
+#define NEEDS_MAX 2
 
-enum dimension { TIME, RATE, COUNT };
-enum half { SCI = 1, VIA = 2, HOST = 4 };
+enum dimension { TIME, RATE, COUNT, SIZE, WIDTH };
+enum half { SCI = 1, VIA = 2, MAY = 4 };
 
 struct key {
     const char *name;
     size_t offset;
     enum dimension dimension;
-    unsigned half; /* whose absence makes the key superfluous; HOST: may be
-                      left out */
+    unsigned half; /* whose absence makes the key superfluous; MAY: may be left
+                      out */
     double least;
+    const char *needs[NEEDS_MAX]; /* keys without which it means nothing */
 };
 
 #define KEY(name, member, dimension, half, least)                              \
+    KEY_WITH(name, member, dimension, half, least, NULL)
+#define KEY_WITH(name, member, dimension, half, least, ...)                    \
     {                                                                          \
         name, offsetof(struct chempi_personality, member), dimension, half,    \
-            least                                                              \
+            least,                                                             \
+        {                                                                      \
+            __VA_ARGS__                                                        \
+        }                                                                      \
     }
+#define HOST (SCI | VIA | MAY)
 static const struct key keys[] = {
     KEY("packet latency", latency_ns, TIME, SCI, 0),
     KEY("full latency", full_latency_ns, TIME, SCI, 0),
@@ -57,8 +67,15 @@ static const struct key keys[] = {
     KEY("deregister page", deregister_page_ns, TIME, VIA, 0),
     KEY("table regions", table_regions, COUNT, VIA, 1),
     KEY("table pages", table_pages, COUNT, VIA, 1),
+    KEY_WITH("store width", store_bytes, WIDTH, SCI | MAY, 1, "narrow store"),
+    KEY_WITH("narrow store", narrow_ns, TIME, SCI | MAY, 1, "store width"),
     KEY("host copy", host_bytes_per_ms, RATE, HOST, 1),
-    KEY("host small copy", host_small_bytes_per_ms, RATE, HOST, 1),
+    KEY_WITH("host small copy", host_small_bytes_per_ms, RATE, HOST, 1,
+             "host copy"),
+    KEY_WITH("host cache", host_cache_bytes, SIZE, HOST, 2048,
+             "host memory copy", "host copy"),
+    KEY_WITH("host memory copy", host_memory_bytes_per_ms, RATE, HOST, 1,
+             "host cache"),
 };
 
 static const struct unit {
@@ -66,8 +83,10 @@ static const struct unit {
     enum dimension dimension;
     double factor;
 } units[] = {
-    {"ns", TIME, 1}, {"us", TIME, 1e3},   {"ms", TIME, 1e6},
-    {"", COUNT, 1},  {"MB/s", RATE, 1e3}, {"GB/s", RATE, 1e6},
+    {"ns", TIME, 1},        {"us", TIME, 1e3},   {"ms", TIME, 1e6},
+    {"", COUNT, 1},         {"MB/s", RATE, 1e3}, {"GB/s", RATE, 1e6},
+    {"", WIDTH, 1},         {"B", SIZE, 1},      {"KiB", SIZE, 1024},
+    {"MiB", SIZE, 1048576},
 };
 
 struct parser {
@@ -87,6 +106,17 @@ static int complain(struct parser *p, const char *what, const char *which)
                           what, which);
 }
 
+/* Where a number must be one: a power of two in a width. */
+static bool is_whole(enum dimension dimension, double number)
+{
+    uint32_t whole = (uint32_t)number;
+
+    if (dimension == TIME || dimension == RATE)
+        return true;
+    return number == (double)whole &&
+           (dimension != WIDTH || (whole & (whole - 1)) == 0);
+}
+
 static int take_number(struct parser *p, const struct key *key,
                        const char *value)
 {
@@ -95,10 +125,15 @@ static int take_number(struct parser *p, const struct key *key,
                   "1000 ms), not "),
         [RATE] = "expected a rate such as \"87.7 MB/s\" (MB/s, GB/s), not ",
         [COUNT] = "expected a whole number, not ",
+        [SIZE] = ("expected a size such as \"32 KiB\" (B, KiB, MiB; 2 KiB to 1 "
+                  "GiB), not "),
+        [WIDTH] = "expected 1, 2, 4, 8, 16, 32 or 64 (bytes), not ",
     };
-    double most = key->dimension == TIME   ? TIME_MAX_NS
-                  : key->dimension == RATE ? RATE_MAX
-                                           : COUNT_MAX;
+    static const double most[] = {[TIME] = TIME_MAX_NS,
+                                  [RATE] = RATE_MAX,
+                                  [COUNT] = COUNT_MAX,
+                                  [SIZE] = SIZE_MAX_BYTES,
+                                  [WIDTH] = WIDTH_MAX};
     double number;
     char *end;
 
@@ -112,8 +147,8 @@ static int take_number(struct parser *p, const struct key *key,
             strcmp(units[i].name, end) != 0)
             continue;
         number *= units[i].factor;
-        if (number < key->least || number > most ||
-            (key->dimension == COUNT && number != (double)(uint32_t)number))
+        if (number < key->least || number > most[key->dimension] ||
+            !is_whole(key->dimension, number))
             break;
         *(uint32_t *)(void *)((char *)&p->made + key->offset) =
             (uint32_t)(number + 0.5);
@@ -207,6 +242,23 @@ static int take_line(struct parser *p, const char *line, const char *end)
     return take_pair(p, key, value);
 }
 
+static bool has_key(const struct parser *p, const char *name)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(keys); i++)
+        if (strcmp(name, keys[i].name) == 0)
+            return (p->seen & 1u << i) != 0;
+    return false;
+}
+
+/* Of a key that was seen: what it means nothing without. */
+static int check_needs(struct parser *p, const struct key *key)
+{
+    for (size_t i = 0; i < NEEDS_MAX && key->needs[i]; i++)
+        if (!has_key(p, key->needs[i]))
+            return complain(p, "the file ends without ", key->needs[i]);
+    return 0;
+}
+
 /* Everything that the halves need has been said, and nothing else. */
 static int check_complete(struct parser *p)
 {
@@ -220,12 +272,12 @@ static int check_complete(struct parser *p)
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(keys); i++) {
         bool is_seen = (p->seen & 1u << i) != 0;
 
-        if (keys[i].half == HOST)
-            continue;
-        if ((keys[i].half & halves) && !is_seen)
+        if ((keys[i].half & halves) && !is_seen && !(keys[i].half & MAY))
             return complain(p, "the file ends without ", keys[i].name);
         if (!(keys[i].half & halves) && is_seen)
             return complain(p, "not a figure of these halves: ", keys[i].name);
+        if (is_seen && check_needs(p, &keys[i]) < 0)
+            return -EINVAL;
     }
     return 0;
 }

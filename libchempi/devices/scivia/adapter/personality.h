@@ -31,6 +31,10 @@ struct chempi_personality {
     uint32_t read_ns;         /* remote read of up to 32 bytes */
     uint32_t dma_setup_ns;
     uint32_t dma_bytes_per_ms;
+    uint32_t
+        store_bytes; /* 0: all stores are wide. What one of memcpy's holds,
+                        and how long it has the bus, as it is alone there */
+    uint32_t narrow_ns;
     /* both halves */
     uint32_t interrupt_ns; /* until a process that sleeps on it goes on */
     /* VIA */
@@ -44,8 +48,10 @@ struct chempi_personality {
     uint32_t table_regions; /* translation and protection table */
     uint32_t table_pages;
     /* The machine around the card, 0: as fast as this one. */
-    uint32_t host_bytes_per_ms;       /* copied from memory to memory */
-    uint32_t host_small_bytes_per_ms; /* likewise the first 2 KiB of a copy */
+    uint32_t host_bytes_per_ms;        /* copied from memory to memory */
+    uint32_t host_small_bytes_per_ms;  /* likewise the first 2 KiB of a copy */
+    uint32_t host_cache_bytes;         /* of a copy; 0: no bound */
+    uint32_t host_memory_bytes_per_ms; /* what goes beyond that */
 };
 
 /*

@@ -473,8 +473,9 @@ static inline bool is_good(const struct chempi_sci_remote *remote,
            len <= remote->len - offset;
 }
 
-int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
-                    const void *src, size_t len)
+static inline int store(struct chempi_sci_remote *remote, uint64_t offset,
+                        const void *src, size_t len,
+                        enum chempi_pace_width width)
 {
     struct chempi_adapter *adapter = remote->at->adapter;
     uint64_t full;
@@ -485,12 +486,24 @@ int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
     chempi_pace_packets((size_t)offset, len, &full, &partial);
     adapter->counters.packets += full + partial;
     adapter->counters.bytes_stored += len;
-    chempi_pace_store(&adapter->pace, remote, (size_t)offset, len);
+    chempi_pace_store(&adapter->pace, remote, (size_t)offset, len, width);
     if (CHEMPI_UNLIKELY(adapter->is_wicked))
         cut(remote, offset, src, len);
     else
         stream(remote->memory + offset, src, len);
     return 0;
+}
+
+int chempi_sci_copy(struct chempi_sci_remote *remote, uint64_t offset,
+                    const void *src, size_t len)
+{
+    return store(remote, offset, src, len, CHEMPI_PACE_WIDE);
+}
+
+int chempi_sci_copy_narrow(struct chempi_sci_remote *remote, uint64_t offset,
+                           const void *src, size_t len)
+{
+    return store(remote, offset, src, len, CHEMPI_PACE_NARROW);
 }
 
 /* The emulated link is a cache line that moves from core to core. It may as
