@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/fold.h"
 #include "common/table/envelope.h"
 #include "common/table/known.h"
 #include "mdconfig/circle.h"
@@ -453,7 +454,7 @@ static void check_loss(struct chempi_check *c, const struct reach *r,
         (void)chempi_show_members(g, a, from, sizeof(from));
     }
     if (count > 0) {
-        chempi_desc_fold(names, count, to, sizeof(to));
+        chempi_fold_names(names, count, to, sizeof(to));
         add(c, CHEMPI_CHECK_WARNING,
             chempi_arena_format(&c->arena,
                                 "%s:%zu:%zu: gateway %s is a single point of "

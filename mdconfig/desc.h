@@ -120,9 +120,4 @@ chempi_desc_attached(const struct chempi_desc *desc, uint32_t node,
 /* Number the classes of nodes (invariant D5); called by open and parse. */
 void chempi_desc_classify(struct chempi_desc *desc);
 
-/* Names of nodes or networks as one text with ranges, "a[0-3], b", at most
- * `len` bytes with the zero; cut with "..." */
-void chempi_desc_fold(const char *const *names, size_t count, char *buf,
-                      size_t len);
-
 #endif

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "common/base/fold.h"
+
 static bool sends(const struct chempi_graph *g, uint32_t node_class,
                   uint32_t network)
 {
@@ -178,7 +180,7 @@ const char *chempi_hops_names(const struct chempi_graph *graph,
             names[count++] = graph->desc->nodes[graph->members[m]].name;
         }
     }
-    chempi_desc_fold(names, count, buf, len);
+    chempi_fold_names(names, count, buf, len);
     free(names);
     return buf;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/fold.h"
 #include "mdconfig/desc.h"
 
 #define GATEWAY_HINT "Say `gateway: true` if it may forward."
@@ -206,7 +207,7 @@ static void write_patterns(const char *const *names, size_t count,
     const char *quote;
     char *rest;
 
-    chempi_desc_fold(names, count, all, len);
+    chempi_fold_names(names, count, all, len);
     for (char *at = all; at; at = rest) {
         rest = strstr(at, ", ");
         if (rest) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/fold.h"
 #include "common/table/known.h"
 #include "mdconfig/text.h"
 
@@ -43,11 +44,11 @@ static void put_hops(const struct chempi_table *t,
 
     for (uint32_t i = 0; i < s->hop_count; i++)
         names[i] = chempi_table_node_name(t, s->hops[i]);
-    chempi_desc_fold(names, share_count, text, sizeof(text));
+    chempi_fold_names(names, share_count, text, sizeof(text));
     (void)fprintf(out, " to %s", text);
     if (share_count < s->hop_count) {
-        chempi_desc_fold(names + share_count, s->hop_count - share_count, text,
-                         sizeof(text));
+        chempi_fold_names(names + share_count, s->hop_count - share_count, text,
+                          sizeof(text));
         (void)fprintf(out, " (or else %s)", text);
     }
     (void)fprintf(out, ", then");
@@ -107,7 +108,7 @@ static uint32_t fold_class(const struct chempi_table *t, uint32_t node_class,
             first = i;
         names[count++] = chempi_table_node_name(t, i);
     }
-    chempi_desc_fold(names, count, text, len);
+    chempi_fold_names(names, count, text, len);
     free(names);
     return first;
 }
@@ -152,7 +153,7 @@ const char *chempi_show_members(const struct chempi_graph *graph,
 
         names[i] = graph->desc->nodes[graph->members[at]].name;
     }
-    chempi_desc_fold(names, count, buf, len);
+    chempi_fold_names(names, count, buf, len);
     free(names);
     return buf;
 }

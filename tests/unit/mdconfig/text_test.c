@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/fold.h"
 #include "mdconfig/desc.h"
 #include "mdconfig/pattern.h"
 #include "mdconfig/text.h"
@@ -178,15 +179,15 @@ Test(fold, writes_names_as_ranges)
                                         "b08", "lone", "x9", "x10", "y"};
     char buf[128];
 
-    chempi_desc_fold(names, 10, buf, sizeof(buf));
+    chempi_fold_names(names, 10, buf, sizeof(buf));
     cr_expect_str_eq(buf, "a[0-2,4], b[07,08], lone, x[9,10], y");
-    chempi_desc_fold(names, 10, buf, 16);
+    chempi_fold_names(names, 10, buf, 16);
     cr_expect_eq(strlen(buf), 15);
     cr_expect(strstr(buf, "..."), "%s", buf);
     for (size_t len = 1; len < 64; len++) {
-        chempi_desc_fold(names, 10, buf, len);
+        chempi_fold_names(names, 10, buf, len);
         cr_expect_lt(strlen(buf), len);
     }
-    chempi_desc_fold(NULL, 0, buf, sizeof(buf));
+    chempi_fold_names(NULL, 0, buf, sizeof(buf));
     cr_expect_str_eq(buf, "");
 }
