@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chempid/falls.h"
 #include "chempid/local.h"
 #include "chempid/options.h"
 #include "chempid/plan.h"
@@ -26,6 +27,7 @@ static const char usage[] =
     "  -f FILE              the same, with one node a line\n"
     "  --virtual A[:N],B|K  use virtual nodes on this host\n"
     "  --network DIR        directory of connection tables (mdconfig)\n"
+    "  --allow-unreachable  start though some nodes have no way to others\n"
     "  --ppn N              at most N ranks per node\n"
     "  --map HOW            block, cyclic or load\n"
     "  --bind WHAT          core, socket or none\n"
@@ -97,7 +99,32 @@ static uint32_t slots_of(const struct chempi_options *opt, const char *node)
 /* Exit status for a plan that could not be made. */
 static int plan_status(int rc)
 {
-    return rc == -ENOMEM ? CHEMPI_EXIT_FAILURE : CHEMPI_EXIT_USAGE;
+    return rc == -ENOMEM || rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
+                                                : CHEMPI_EXIT_USAGE;
+}
+
+static int make_plan(const struct chempi_options *opt,
+                     const struct chempi_plan_node *nodes, uint32_t count,
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err)
+{
+    int rc = chempi_plan_make(opt, nodes, count, daemon_tables, spec, err);
+
+    if (rc)
+        return rc;
+    rc = chempi_falls_check(spec, err);
+    if (rc == -EHOSTUNREACH && opt->allows_unreachable) {
+        (void)fprintf(stderr, "chempirun: %s\n", err->text);
+        return 0;
+    }
+    if (rc == -EHOSTUNREACH)
+        (void)snprintf(err->text + strlen(err->text),
+                       sizeof(err->text) - strlen(err->text),
+                       "; the job was not started (--allow-unreachable would "
+                       "start it)");
+    if (rc)
+        chempi_spec_fini(spec);
+    return rc;
 }
 
 static int run_private(const struct chempi_options *opt)
@@ -121,7 +148,7 @@ static int run_private(const struct chempi_options *opt)
         nodes[i].name = names[i];
         nodes[i].place.slots = slots_of(opt, names[i]);
     }
-    rc = chempi_plan_make(opt, nodes, count, NULL, &spec, &err);
+    rc = make_plan(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)
         return fail(&err, plan_status(rc));
@@ -229,8 +256,8 @@ static int plan_remote(const struct chempi_options *opt,
     }
     if (!rc) {
         order_nodes(opt, nodes, chosen);
-        rc = chempi_plan_make(opt, nodes, chosen,
-                              tables_of(list, count, daemon), spec, err);
+        rc = make_plan(opt, nodes, chosen, tables_of(list, count, daemon), spec,
+                       err);
         status = plan_status(rc);
     }
     chempi_pool_fini(&pool);

@@ -30,6 +30,7 @@ enum id {
     OPT_STATS,
     OPT_ROUTES,
     OPT_PROFILE,
+    OPT_UNREACHABLE,
     OPT_STDIN,
     OPT_PASS,
     OPT_ENV,
@@ -80,6 +81,7 @@ static const struct {
     {"stats", OPT_STATS, 0},
     {"trace-routes", OPT_ROUTES, 0},
     {"profile", OPT_PROFILE, 0},
+    {"allow-unreachable", OPT_UNREACHABLE, 0},
     {"stdin", OPT_STDIN, 1},
     {"s", OPT_STDIN, 1},
     {"x", OPT_PASS, 1},
@@ -418,6 +420,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_routes |= id == OPT_ROUTES;
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
+    opt->allows_unreachable |= id == OPT_UNREACHABLE;
     opt->has_clean_env |= id == OPT_ENV_NONE;
     opt->has_clean_env &= id != OPT_ENV_ALL;
     opt->wants_help |= id == OPT_HELP;

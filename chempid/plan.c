@@ -287,8 +287,11 @@ int chempi_plan_make(const struct chempi_options *opt,
     rc = rc ? rc : plan_directories(opt, spec, err);
     tables = spec->tables ? spec->tables : daemon_tables;
     rc = rc ? rc : plan_places(opt, nodes, count, spec, err);
-    if (!rc && tables)
-        rc = chempi_gateways_plan(spec, tables, err);
+    if (!rc && tables) {
+        spec->own_tables = chempi_pool_str(&spec->pool, tables);
+        rc = spec->own_tables ? chempi_gateways_plan(spec, tables, err)
+                              : out_of_memory(err);
+    }
     if (rc)
         chempi_spec_fini(spec);
     return rc;

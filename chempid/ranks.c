@@ -270,6 +270,29 @@ static int take_abort(struct chempi_rank *rank, struct chempi_reader *r,
     return 0;
 }
 
+/* The launcher tells what is cut off; the end of this rank follows. */
+static int take_cut(struct chempi_rank *rank, struct chempi_reader *r,
+                    struct chempi_err *err)
+{
+    struct chempi_super *s = rank->super;
+    const uint32_t proc = chempi_wire_get_u32(r);
+    const char *why = chempi_wire_get_str(r, CHEMPI_TEXT_MAX);
+    struct chempi_writer *w;
+
+    if (!chempi_wire_is_done(r) || rank == s->gateway || proc < s->spec->size ||
+        proc >= chempi_spec_procs(s->spec))
+        return bad(err, "a way that is cut");
+    if (s->is_ending)
+        return 0;
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_GATEWAY, s->spec->job);
+    chempi_wire_put_u32(w, s->node);
+    chempi_wire_put_u32(w, proc);
+    chempi_wire_put_u8(w, CHEMPI_FALL_CUT);
+    chempi_wire_put_str(w, why);
+    chempi_link_end(&s->up);
+    return 0;
+}
+
 static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
                        struct chempi_err *err)
 {
@@ -362,6 +385,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_phase(rank, frame->type, &r, err);
     case CHEMPI_MSG_ABORT:
         return take_abort(rank, &r, err);
+    case CHEMPI_MSG_CUT:
+        return take_cut(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         return take_report(rank, &r, err);
     case CHEMPI_MSG_MEMORY:

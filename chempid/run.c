@@ -13,6 +13,7 @@
 
 #include "chempid/brood.h"
 #include "chempid/console.h"
+#include "chempid/falls.h"
 #include "chempid/hub.h"
 #include "chempid/link.h"
 #include "chempid/trace.h"
@@ -20,7 +21,8 @@
 #include "chempid/verdict.h"
 #include "common/base/sys.h"
 
-#define GRACE_S 3.0 /* from a passed-on SIGINT or SIGTERM to KILL */
+#define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
+#define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
 struct run;
 
@@ -39,6 +41,7 @@ struct run {
     struct chempi_hub hub;
     struct chempi_console console;
     struct chempi_verdict verdict;
+    struct chempi_falls falls;
     struct branch *branches;
     uint32_t branch_count;
     struct chempi_writer stats;
@@ -120,6 +123,21 @@ static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
 
 /* ---- messages for the root ----------------------------------------------- */
 
+/* A rank that has said that it needs a lost way asks for the end: what has no
+ * way any more is a better reason than what this one rank knows. */
+static void judge_cut(struct run *r, uint32_t node, uint32_t rank, uint32_t pid,
+                      const char *program)
+{
+    char text[CHEMPI_TEXT_MAX];
+    char who[256];
+
+    (void)snprintf(who, sizeof(who), "rank %u on node %.40s (pid %u, %.80s)",
+                   rank, r->spec->node_names[node], pid, program);
+    chempi_falls_put(&r->falls, who, text, sizeof(text));
+    if (*text)
+        chempi_verdict_cut(&r->verdict, rank, text);
+}
+
 static void take_ended(struct run *r, struct chempi_reader *in)
 {
     const uint32_t node = chempi_wire_get_u32(in);
@@ -130,13 +148,17 @@ static void take_ended(struct run *r, struct chempi_reader *in)
     const char *program = chempi_wire_get_str(in, CHEMPI_SPEC_STRING_MAX);
     const char *text = chempi_wire_get_str(in, CHEMPI_ERR_TEXT_MAX);
 
-    if (!chempi_wire_is_done(in) || rank >= r->spec->size)
+    if (!chempi_wire_is_done(in) || rank >= r->spec->size) {
         chempi_verdict_node(&r->verdict,
                             "a supervisor sent a malformed message");
-    else if (!chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
-                                  (enum chempi_end)how, code, program, text))
+        kill_job(r);
         return;
-    kill_job(r);
+    }
+    if (how == CHEMPI_END_ABORT && r->falls.is_cut)
+        judge_cut(r, node, rank, pid, program);
+    if (chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
+                            (enum chempi_end)how, code, program, text))
+        kill_job(r);
 }
 
 static void take_output(struct run *r, struct chempi_reader *in)
@@ -157,15 +179,21 @@ static void take_output(struct run *r, struct chempi_reader *in)
 static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
                       const char *why)
 {
+    static const char *const words[] = {"lost", "lost", "drained", "lost",
+                                        "in use again"};
     uint8_t data[CHEMPI_TEXT_MAX + 16];
+    char effect[EFFECT_TEXT] = "";
     char text[CHEMPI_TEXT_MAX];
     struct chempi_writer w;
 
-    if (r->has_killed || r->hub.has_done)
+    if (r->has_killed || r->hub.has_done || how >= CHEMPI_ARRAY_LEN(words))
         return;
-    (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.800s",
-                   r->spec->node_names[node],
-                   how == CHEMPI_FALL_DRAINED ? "drained" : "lost", why);
+    if (how == CHEMPI_FALL_LOST) {
+        (void)chempi_falls_note(&r->falls, proc, why);
+        chempi_falls_effect(&r->falls, effect, sizeof(effect));
+    }
+    (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.300s%s",
+                   r->spec->node_names[node], words[how], why, effect);
     if (how == CHEMPI_FALL_FATAL) {
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
@@ -186,8 +214,14 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
     const uint8_t how = chempi_wire_get_u8(in);
     const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
 
-    if (chempi_wire_is_done(in))
+    if (!chempi_wire_is_done(in))
+        return;
+    if (how != CHEMPI_FALL_CUT) {
         tell_fall(r, node, proc, how, why);
+        return;
+    }
+    r->falls.is_cut = true; /* ENDED follows */
+    (void)chempi_falls_note(&r->falls, proc, why);
 }
 
 /* A node without ranks is lost as a gateway only. */
@@ -510,6 +544,7 @@ static int set_up(struct run *r, struct chempi_err *err)
     const struct chempi_spec *spec = r->spec;
     int rc;
 
+    chempi_falls_init(&r->falls, spec);
     rc = chempi_brood_init(&r->brood, err); /* U3 */
     if (rc)
         return rc;
@@ -543,18 +578,22 @@ static void tear_down(struct run *r)
     if (r->signal_fd >= 0)
         (void)close(r->signal_fd); /* nothing is written there */
     free(r->branches);
+    chempi_falls_fini(&r->falls);
     chempi_wire_clear(&r->stats);
 }
 
 static int conclude(struct run *r)
 {
+    char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
+
     if (r->opt->has_stats && r->stats.len)
         chempi_traffic_print(stderr, r->stats.data, r->stats.len,
                              r->spec->node_names, r->spec->node_count);
     if (r->opt->has_routes)
         chempi_trace_print(stderr, r->stats.data, r->stats.len,
                            r->spec->node_names, r->spec->node_count);
-    say(r->verdict.text);
+    chempi_verdict_put(&r->verdict, text, sizeof(text));
+    say(text);
     return chempi_verdict_status(&r->verdict);
 }
 

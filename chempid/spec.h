@@ -53,7 +53,8 @@ struct chempi_spec {
     uint32_t app_count;
     char **env; /* of all ranks, ends with NULL */
     char *cwd;
-    char *tables; /* directory of connection tables, or NULL */
+    char *tables;     /* directory of connection tables, or NULL */
+    char *own_tables; /* where the launcher finds some, or NULL; not sent */
     uint32_t universe_size;
     uint32_t stdin_rank;   /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;         /* enum chempi_bind */

@@ -522,7 +522,9 @@ static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
         return bad(err, "end of a gateway");
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, proc);
-    if (how != CHEMPI_FALL_DRAINED) {
+    if (how == CHEMPI_FALL_DRAINED || how == CHEMPI_FALL_UNDRAINED) {
+        chempi_wire_put_u8(&w, how == CHEMPI_FALL_DRAINED);
+    } else {
         type = CHEMPI_MSG_LOST;
         chempi_wire_put_str(&w, text);
     }

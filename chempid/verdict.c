@@ -58,6 +58,34 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
     }
 }
 
+#define ENDED "; the job was ended"
+
+/* What was lost at the same time is told behind the cause, as far as there is
+ * room. */
+static void add_besides(struct chempi_verdict *v, const char *text)
+{
+    const size_t at = strlen(v->besides);
+    const size_t need = strlen(text) + 3;
+
+    if (v->weight != WEIGHT_END)
+        return;
+    if (v->others || at + need > sizeof(v->besides)) {
+        v->others++;
+        return;
+    }
+    (void)snprintf(v->besides + at, sizeof(v->besides) - at, "%s%s",
+                   at ? ", " : "", text);
+    v->named++;
+}
+
+/* Ends that are no answer to the end of others, and are not the same for all
+ * ranks of a program. */
+static bool is_of_its_own(enum chempi_end how)
+{
+    return how != CHEMPI_END_ABORT && how != CHEMPI_END_MISSED &&
+           how != CHEMPI_END_START;
+}
+
 bool chempi_verdict_rank(struct chempi_verdict *v,
                          const struct chempi_spec *spec, uint32_t node,
                          uint32_t rank, uint32_t pid, enum chempi_end how,
@@ -65,6 +93,7 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
 {
     const int weight = how == CHEMPI_END_ABORT ? WEIGHT_ABORT : WEIGHT_END;
     char what[CHEMPI_TEXT_MAX];
+    char other[160];
     char who[64] = "";
     const int status = describe(how, code, detail, what, sizeof(what));
 
@@ -72,8 +101,13 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
         v->late = status > v->late ? status : v->late;
         return false;
     }
-    if (weight <= v->weight)
+    if (weight <= v->weight) {
+        (void)snprintf(other, sizeof(other), "rank %u on node %.40s%.80s", rank,
+                       spec->node_names[node], what);
+        if (is_of_its_own(how))
+            add_besides(v, other);
         return true;
+    }
     if (pid)
         (void)snprintf(who, sizeof(who), "pid %u, ", pid);
     v->weight = weight;
@@ -81,7 +115,7 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
     v->rank = rank;
     /* Program and words may be long: the end of the sentence gives way. */
     if (snprintf(v->text, sizeof(v->text),
-                 "rank %u on node %s (%s%.200s)%.600s; the job was ended", rank,
+                 "rank %u on node %s (%s%.200s)%.600s" ENDED, rank,
                  spec->node_names[node], who, program, what) < 0)
         v->text[0] = '\0';
     return true;
@@ -89,12 +123,17 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
 
 void chempi_verdict_node(struct chempi_verdict *v, const char *text)
 {
-    if (v->weight >= WEIGHT_END)
+    char other[160];
+
+    if (v->weight >= WEIGHT_END) {
+        (void)snprintf(other, sizeof(other), "%.150s", text);
+        add_besides(v, other);
         return;
+    }
     v->weight = WEIGHT_END;
     v->status = CHEMPI_EXIT_FAILURE;
     v->rank = CHEMPI_NODE_ANY;
-    (void)snprintf(v->text, sizeof(v->text), "%.900s; the job was ended", text);
+    (void)snprintf(v->text, sizeof(v->text), "%.900s" ENDED, text);
 }
 
 void chempi_verdict_order(struct chempi_verdict *v, int status,
@@ -106,6 +145,34 @@ void chempi_verdict_order(struct chempi_verdict *v, int status,
     v->status = status;
     v->rank = CHEMPI_NODE_ANY;
     (void)snprintf(v->text, sizeof(v->text), "%.1000s", text);
+}
+
+void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,
+                        const char *text)
+{
+    if (v->weight >= WEIGHT_ABORT)
+        return;
+    v->weight = WEIGHT_ABORT;
+    v->status = CHEMPI_EXIT_FAILURE;
+    v->rank = rank;
+    (void)snprintf(v->text, sizeof(v->text), "%.1000s" ENDED, text);
+}
+
+void chempi_verdict_put(const struct chempi_verdict *v, char *buf, size_t len)
+{
+    const size_t tail = strlen(ENDED);
+    size_t keep = strlen(v->text);
+    char more[48] = "";
+
+    if (!v->named || keep < tail || strcmp(v->text + keep - tail, ENDED) != 0) {
+        (void)snprintf(buf, len, "%s", v->text);
+        return;
+    }
+    keep -= tail;
+    if (v->others)
+        (void)snprintf(more, sizeof(more), " and %u more", v->others);
+    (void)snprintf(buf, len, "%.*s; besides, %s%s" ENDED, (int)keep, v->text,
+                   v->besides, more);
 }
 
 int chempi_verdict_status(const struct chempi_verdict *v)

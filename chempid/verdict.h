@@ -8,6 +8,7 @@
 #define CHEMPI_CHEMPID_VERDICT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "chempid/spec.h"
@@ -21,12 +22,17 @@
 #define CHEMPI_EXIT_NOT_FOUND 127
 #define CHEMPI_EXIT_SIGNAL 128 /* plus the signal's number */
 
+#define CHEMPI_VERDICT_BESIDES 400u /* bytes */
+
 struct chempi_verdict {
     int weight;    /* of the cause; 0: none yet */
     int status;    /* of the cause */
     int late;      /* largest exit code of ranks that had finalized */
     uint32_t rank; /* the cause's, or CHEMPI_NODE_ANY */
     char text[CHEMPI_TEXT_MAX]; /* the sentence */
+    uint32_t others;            /* lost besides, beyond those that are named: */
+    uint32_t named;
+    char besides[CHEMPI_VERDICT_BESIDES]; /* "rank 1 on node a (...), ..." */
 };
 
 /* A rank ended badly. Returns true when the job must end for it. */
@@ -40,6 +46,12 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text);
 /* The launcher itself ends the job; text "" for no sentence. */
 void chempi_verdict_order(struct chempi_verdict *v, int status,
                           const char *text);
+/* Rank's messages have no way any more; text as far as "; the job was ended".
+ * It counts as much as a rank that asked for the end. */
+void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,
+                        const char *text);
+/* The sentence, with what was lost besides the cause. */
+void chempi_verdict_put(const struct chempi_verdict *v, char *buf, size_t len);
 /* Exit status of the job. */
 int chempi_verdict_status(const struct chempi_verdict *v);
 

@@ -67,10 +67,11 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     chempi_memory_set_share(g->services.memory, bytes);
 }
 
-static void drained(void *arg, uint32_t gateway)
+static void drained(void *arg, uint32_t gateway, bool is_drained)
 {
     (void)arg; /* whoever sends by it has a reason */
     (void)gateway;
+    (void)is_drained;
 }
 
 static const struct chempi_client_events events = {

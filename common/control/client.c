@@ -435,6 +435,18 @@ int chempi_client_care(struct chempi_client *c, bool cares)
     return push(c);
 }
 
+int chempi_client_cut(struct chempi_client *c, uint32_t gateway,
+                      const char *why)
+{
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_CUT, 0);
+    char cut[CHEMPI_TEXT_MAX];
+
+    copy_str(cut, sizeof(cut), why);
+    chempi_wire_put_u32(w, gateway);
+    chempi_wire_put_str(w, cut);
+    return push(c);
+}
+
 int chempi_client_memory(struct chempi_client *c, uint64_t held, uint64_t used,
                          uint64_t wanted, uint64_t degraded)
 {
@@ -526,12 +538,13 @@ static int dispatch_drained(const struct chempi_client *c,
                             struct chempi_reader *r,
                             const struct chempi_client_events *ev, void *arg)
 {
-    uint32_t gateway = chempi_wire_get_u32(r);
+    const uint32_t gateway = chempi_wire_get_u32(r);
+    const uint8_t is_drained = chempi_wire_get_u8(r);
 
     if (!chempi_wire_is_done(r) || gateway < c->job.size ||
-        gateway >= c->job.size + c->job.gateways)
+        gateway >= c->job.size + c->job.gateways || is_drained > 1)
         return -EBADMSG;
-    ev->drained(arg, gateway);
+    ev->drained(arg, gateway, is_drained == 1);
     return 0;
 }
 

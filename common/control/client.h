@@ -74,8 +74,9 @@ struct chempi_client_events {
      * is held beyond should be given back in deadline_ms (0: nothing is due);
      * answered by chempi_client_memory(). */
     void (*budget)(void *arg, uint64_t bytes, uint32_t deadline_ms);
-    /* A gateway shall be used no more where there is another way. */
-    void (*drained)(void *arg, uint32_t gateway);
+    /* A gateway shall be used no more where there is another way, or
+     * (is_drained false) as before. */
+    void (*drained)(void *arg, uint32_t gateway, bool is_drained);
 };
 
 /*
@@ -127,6 +128,12 @@ int chempi_client_set_finalized(struct chempi_client *client);
 /* This process needs all ranks of the job: one that ends without initializing
  * shall end the job. 0 or -errno. */
 int chempi_client_need_world(struct chempi_client *client);
+
+/* This process has lost a gateway, and with it the only way to others: the
+ * launcher finds out all that is cut off. chempi_client_abort() follows. 0 or
+ * -errno. */
+int chempi_client_cut(struct chempi_client *client, uint32_t gateway,
+                      const char *why);
 
 /* Does this process want to act on the loss of another one before the job
  * ends? At first not. 0 or -errno. */

@@ -41,6 +41,8 @@ enum chempi_msg {
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */
+    CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
+                               and with it the only way; ABORT follows */
     CHEMPI_MSG_MEMORY = 14, /* u32 serial of the last BUDGET, u64 held, u64
                                used, u64 wanted, u64 degraded: registered
                                memory in bytes, and transfers (chempid/
@@ -52,7 +54,8 @@ enum chempi_msg {
     CHEMPI_MSG_FENCED = 18,  /* u64 number */
     CHEMPI_MSG_LOST = 19,    /* u32 rank or gateway, str text */
     CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms, u32 serial */
-    CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more */
+    CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
+                                for: as before */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
@@ -86,6 +89,8 @@ enum chempi_msg {
     /* between a daemon and its node's supervisor of a job */
     CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */
     CHEMPI_MSG_HOLDS = 71, /* supervisor: u32 local rank, then as MEMORY */
+    CHEMPI_MSG_RUNS = 72,  /* supervisor: u32 process id of the gateway, 0 when
+                              it has ended */
 
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */
@@ -108,16 +113,21 @@ enum chempi_msg {
 
 /* What a client asks of a daemon in REQUEST. */
 enum chempi_request {
-    CHEMPI_REQUEST_KILL = 1, /* end a job, which has part at the node */
-    CHEMPI_REQUEST_STOP = 2, /* end the daemon of the node */
-    CHEMPI_REQUEST_DRAIN = 3 /* use the gateways of jobs there no more */
+    CHEMPI_REQUEST_KILL = 1,  /* end a job, which has part at the node */
+    CHEMPI_REQUEST_STOP = 2,  /* end the daemon of the node */
+    CHEMPI_REQUEST_DRAIN = 3, /* spare the node's gateway: of this job, or
+                                 ("") of all, and of those to come */
+    CHEMPI_REQUEST_UNDRAIN = 4
 };
 
 /* What has become of a gateway, in GATEWAY and FALLEN. */
 enum chempi_fall {
     CHEMPI_FALL_LOST = 0,  /* it has ended */
     CHEMPI_FALL_FATAL = 1, /* the job cannot go on; never in FALLEN */
-    CHEMPI_FALL_DRAINED = 2
+    CHEMPI_FALL_DRAINED = 2,
+    CHEMPI_FALL_CUT = 3, /* in GATEWAY: a rank has lost it, and with it the
+                            only way; ENDED follows */
+    CHEMPI_FALL_UNDRAINED = 4
 };
 
 /* How a rank ended, in ENDED. */

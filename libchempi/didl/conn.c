@@ -511,9 +511,9 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
     chempi_daemon_suspect(proc, why);
 }
 
-void chempi_conn_drained(uint32_t gateway)
+void chempi_conn_drained(uint32_t gateway, bool is_drained)
 {
-    chempi_gate_drained(gateway);
+    chempi_gate_drained(gateway, is_drained);
 }
 
 /* ---- counters ---- */

@@ -111,8 +111,8 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
 
-/* Use a gateway only where there is no other way from now on. */
-void chempi_conn_drained(uint32_t gateway);
+/* Use a gateway only where there is no other way from now on, or again. */
+void chempi_conn_drained(uint32_t gateway, bool is_drained);
 
 /* Processes whose routes were looked up, and those that are lost. */
 uint64_t chempi_conn_resolved_count(void);

@@ -21,8 +21,9 @@
 static struct {
     uint64_t fence_entered;
     uint64_t fence_passed;
-    uint64_t suspect_ns; /* 0: nobody is suspected */
-    uint32_t suspect;
+    uint64_t suspect_ns;                      /* 0: nobody is suspected */
+    uint32_t suspects[CHEMPI_ERROR_LOST_MAX]; /* the first is `why` about */
+    uint32_t suspect_count;
     char why[256];
     struct chempi_poll_item item;
     bool is_watched;
@@ -163,10 +164,10 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     chempi_memory_set_share(chempi_ctx.services.memory, bytes);
 }
 
-static void drained(void *arg, uint32_t gateway)
+static void drained(void *arg, uint32_t gateway, bool is_drained)
 {
     (void)arg;
-    chempi_conn_drained(gateway);
+    chempi_conn_drained(gateway, is_drained);
 }
 
 static const struct chempi_client_events events = {
@@ -176,6 +177,17 @@ static const struct chempi_client_events events = {
     .budget = budget,
     .drained = drained,
 };
+
+/* Nobody has said what has become of those that are missed. */
+CHEMPI_NORETURN static void give_up(void)
+{
+    char others[CHEMPI_ERROR_RANKS_TEXT];
+
+    chempi_error_put_ranks(self.suspects, self.suspect_count, others,
+                           sizeof(others));
+    chempi_env_die(1, "the connection to rank %u was lost: %s%s",
+                   self.suspects[0], self.why, others);
+}
 
 void chempi_daemon_poll(void)
 {
@@ -189,8 +201,7 @@ void chempi_daemon_poll(void)
         chempi_env_die(1, "%s", err.text);
     }
     if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
-        chempi_env_die(1, "the connection to rank %u was lost: %s",
-                       self.suspect, self.why);
+        give_up();
 }
 
 int chempi_daemon_deadline_ms(void)
@@ -205,11 +216,21 @@ int chempi_daemon_deadline_ms(void)
     return (int)((self.suspect_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
 }
 
+static uint32_t named(void)
+{
+    return self.suspect_count < CHEMPI_ERROR_LOST_MAX ? self.suspect_count
+                                                      : CHEMPI_ERROR_LOST_MAX;
+}
+
 void chempi_daemon_suspect(uint32_t proc, const char *why)
 {
-    if (self.suspect_ns)
-        return;
-    self.suspect = proc;
+    for (uint32_t i = 0; i < named(); i++)
+        if (self.suspects[i] == proc)
+            return;
+    if (self.suspect_count < CHEMPI_ERROR_LOST_MAX)
+        self.suspects[self.suspect_count] = proc;
+    if (self.suspect_count++)
+        return; /* the time runs since the first one */
     (void)snprintf(self.why, sizeof(self.why), "%s", why);
     self.suspect_ns =
         chempi_clock_ns() +
@@ -219,6 +240,12 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
 int chempi_daemon_need_world(void)
 {
     return chempi_ctx.client ? chempi_client_need_world(chempi_ctx.client) : 0;
+}
+
+void chempi_daemon_cut(uint32_t gateway, const char *why)
+{
+    if (chempi_ctx.client) /* else nobody listens to the end either */
+        (void)chempi_client_cut(chempi_ctx.client, gateway, why);
 }
 
 void chempi_daemon_care(bool cares)

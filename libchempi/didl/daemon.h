@@ -38,6 +38,10 @@ void chempi_daemon_suspect(uint32_t proc, const char *why);
 /* The world model begins: all ranks of the job are needed. 0 or -errno. */
 int chempi_daemon_need_world(void);
 
+/* Before this process ends the job: it has lost this gateway, and with it the
+ * only way to others. */
+void chempi_daemon_cut(uint32_t gateway, const char *why);
+
 /* Tell the supervisor, if it does not know yet, whether this process wants to
  * act on the loss of another one before the job is ended. */
 void chempi_daemon_care(bool cares);

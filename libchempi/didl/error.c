@@ -27,10 +27,11 @@ static _Thread_local struct {
     const char *func;
 } raised;
 
-/* The first peer that was lost; by whoever has the lane, once. */
+/* The peers that were lost; by whoever has the lane. */
 static struct {
-    _Atomic bool is_known; /* stored last */
-    char words[CHEMPI_ERR_TEXT_MAX];
+    _Atomic uint32_t count; /* stored last */
+    uint32_t procs[CHEMPI_ERROR_LOST_MAX];
+    char words[CHEMPI_ERR_TEXT_MAX]; /* of the first one */
 } loss;
 
 static struct chempi_errhandler *_Atomic initial = &chempi_errhandler_fatal;
@@ -48,19 +49,49 @@ int chempi_error_set(int errclass, const char *fmt, ...)
 
 void chempi_error_note_loss(uint32_t proc, const char *why)
 {
-    if (atomic_load_explicit(&loss.is_known, memory_order_relaxed))
-        return;
-    (void)snprintf(loss.words, sizeof(loss.words), "rank %u is lost: %s",
-                   (unsigned)proc, why); /* cut is fine */
+    const uint32_t count =
+        atomic_load_explicit(&loss.count, memory_order_relaxed);
+
+    if (count < CHEMPI_ERROR_LOST_MAX)
+        loss.procs[count] = proc;
+    if (count == 0)
+        (void)snprintf(loss.words, sizeof(loss.words), "rank %u is lost: %s",
+                       (unsigned)proc, why); /* cut is fine */
     /* Orders the words before; partner: chempi_error_explain(). */
-    atomic_store_explicit(&loss.is_known, true, memory_order_release);
+    atomic_store_explicit(&loss.count, count + 1, memory_order_release);
+}
+
+void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
+                            size_t len)
+{
+    const uint32_t named =
+        count < CHEMPI_ERROR_LOST_MAX ? count : CHEMPI_ERROR_LOST_MAX;
+    size_t at = 0;
+
+    buf[0] = '\0';
+    for (uint32_t i = 1; i < named && at < len; i++) {
+        (void)snprintf(buf + at, len - at, "%s%u",
+                       i > 1        ? ", "
+                       : count == 2 ? "; so is rank "
+                                    : "; so are ranks ",
+                       (unsigned)ranks[i]);
+        at += strlen(buf + at);
+    }
+    if (count > named && at < len)
+        (void)snprintf(buf + at, len - at, " and %u more",
+                       (unsigned)(count - named));
 }
 
 void chempi_error_explain(int code)
 {
-    if (code == MPI_ERR_PROC_ABORTED && words_class != code &&
-        atomic_load_explicit(&loss.is_known, memory_order_acquire))
-        (void)chempi_error_set(code, "%s", loss.words);
+    const uint32_t count =
+        atomic_load_explicit(&loss.count, memory_order_acquire);
+    char others[CHEMPI_ERROR_RANKS_TEXT];
+
+    if (code != MPI_ERR_PROC_ABORTED || words_class == code || count == 0)
+        return;
+    chempi_error_put_ranks(loss.procs, count, others, sizeof(others));
+    (void)chempi_error_set(code, "%s%s", loss.words, others);
 }
 
 const char *chempi_error_words(void)

@@ -72,9 +72,18 @@ bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
 
+#define CHEMPI_ERROR_LOST_MAX 8u    /* lost peers that are named */
+#define CHEMPI_ERROR_RANKS_TEXT 128 /* bytes */
+
 /* A peer is lost, which is nobody's error yet: keep the sentence (the first
- * one) for the calls that fail by it. For whoever has the lane. */
+ * one) and who else is for the calls that fail by it. For whoever has the
+ * lane, once for each peer. */
 void chempi_error_note_loss(uint32_t proc, const char *why);
+
+/* "; so are ranks 3, 5 and 2 more" for all but the first of `count` ranks, of
+ * which the first CHEMPI_ERROR_LOST_MAX are there. */
+void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
+                            size_t len);
 
 /* A call is about to report this class for an operation that failed in the
  * background: note the words of a loss if it is one and there are no others. */

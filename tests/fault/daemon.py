@@ -243,6 +243,27 @@ def bytes_that_are_no_message_end_the_job():
               "broke the control protocol" in job.errors, job.errors)
 
 
+def is_zombie(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@case("private")
+def ranks_that_die_at_the_same_time_are_all_named():
+    job = Job("-n", "4", RANK, "init", "print", "up", "hang").await_lines(4)
+    (supervisor,) = job.marked("chempi-super")
+    os.kill(supervisor, signal.SIGSTOP)  # it learns of both ends at once
+    victims = job.ranks()[1:3]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    await_that(lambda: all(is_zombie(pid) for pid in victims), "two zombies")
+    os.kill(supervisor, signal.SIGCONT)
+    job.status = job.finish()
+    expect(job, 137, ONE_SENTENCE,
+           r"rank \d on node \S+ \(.*\) was killed by signal 9 \(Killed\); "
+           r"besides, rank \d on node \S+ was killed by signal 9 \(Killed\); ")
+
+
 @case("private")
 def processes_that_ranks_leave_are_ended():
     for layout in LAYOUTS:

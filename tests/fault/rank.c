@@ -98,10 +98,11 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     tell_memory();
 }
 
-static void drained(void *arg, uint32_t gateway)
+static void drained(void *arg, uint32_t gateway, bool is_drained)
 {
     (void)arg;
     (void)gateway;
+    (void)is_drained;
 }
 
 static const struct chempi_client_events events = {.got = got,

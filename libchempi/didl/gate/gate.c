@@ -161,15 +161,16 @@ void chempi_gate_lost(uint32_t proc, const char *why)
         chempi_gate_way_cut(gate, proc, why);
 }
 
-void chempi_gate_drained(uint32_t proc)
+void chempi_gate_drained(uint32_t proc, bool is_drained)
 {
     struct chempi_gate *gate = self.gate;
 
     if (!gate || proc < gate->rank_count ||
         proc >= gate->dev.params.services->proc_count ||
-        gate->gateways[proc - gate->rank_count] != CHEMPI_GATE_UP)
+        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
         return;
-    gate->gateways[proc - gate->rank_count] = CHEMPI_GATE_DRAINED;
+    gate->gateways[proc - gate->rank_count] =
+        is_drained ? CHEMPI_GATE_DRAINED : CHEMPI_GATE_UP;
     for (uint32_t p = 0; p < gate->rank_count; p++)
         if (gate->flows[p]) /* there is a way as long as it lives */
             (void)chempi_gate_way_choose(gate->flows[p]);
@@ -339,10 +340,7 @@ static int gate_connect(struct chempi_dev *dev, uint32_t proc,
         return chempi_err_set(err, rc, "no gateway leads to process %u", proc);
     way = chempi_gate_way_find(flow, 0);
     if (!way)
-        return chempi_err_set(
-            err, -EHOSTUNREACH,
-            "no gateway between node %s and node %s runs; see mdconfig explain",
-            s->node_names[s->node], s->node_names[s->node_of_proc[proc]]);
+        return chempi_gate_way_none(gate, s->node_of_proc[proc], err);
     rc = chempi_hop_reach(&gate->hop, chempi_gate_way_next(flow, way), err);
     if (rc)
         return rc;

@@ -38,7 +38,7 @@ uint64_t chempi_gate_waits(struct chempi_ep *ep, uint32_t protocol);
 void chempi_gate_card(uint32_t proc, const char *key, const void *card,
                       size_t len);
 void chempi_gate_lost(uint32_t proc, const char *why);
-/* Or that it shall be spared. */
-void chempi_gate_drained(uint32_t proc);
+/* Or that it shall be spared, or not any more. */
+void chempi_gate_drained(uint32_t proc, bool is_drained);
 
 #endif

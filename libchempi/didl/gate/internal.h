@@ -187,6 +187,10 @@ chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len);
 void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
                          const char *why);
 
+/* -EHOSTUNREACH with words: no way leads to this node of the job (any more). */
+int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
+                         struct chempi_err *err);
+
 /* input.c */
 void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
                        size_t len, struct chempi_hop_buf *buf);

@@ -8,9 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/fold.h"
 #include "libchempi/didl/ctx.h"
+#include "libchempi/didl/daemon.h"
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/gate/internal.h"
+
+#define NAMED_MAX 64u  /* nodes in one sentence, before they are folded */
+#define NODES_TEXT 320 /* bytes of them in words */
 
 static uint32_t hash_pair(uint32_t src, uint32_t dst)
 {
@@ -168,33 +173,94 @@ chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len)
 
 /* ---- lost for good ------------------------------------------------------ */
 
-/* Nodes of this job, without this one, that some flow cannot reach. */
-static void list_cut(const struct chempi_gate *gate, char *text, size_t size)
+/* Is a node of the job a gateway that this process has lost? */
+static bool is_lost(struct chempi_gate *gate, uint32_t node)
 {
     const struct chempi_services *s = gate->dev.params.services;
-    size_t len = 0;
 
-    text[0] = '\0';
+    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
+        if (s->node_of_proc[p] == node &&
+            gate->gateways[p - gate->rank_count] == CHEMPI_GATE_DEAD)
+            return true;
+    return false;
+}
+
+/* A node with a rank that this process cannot reach any more, whether it has
+ * sent something there or not. */
+static bool is_cut_off(struct chempi_gate *gate, uint32_t node)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    struct chempi_gate_flow flow = {.ep = {.dev = &gate->dev}};
+    uint32_t proc = 0;
+
+    while (proc < gate->rank_count && s->node_of_proc[proc] != node)
+        proc++;
+    if (node == s->node || proc == gate->rank_count)
+        return false;
+    if (gate->flows[proc])
+        return !chempi_gate_way_find(gate->flows[proc], 0);
+    flow.ep.proc = proc;
+    (void)chempi_gate_way_open(&flow); /* what it finds is asked next */
+    return flow.way_count && !flow.has_direct &&
+           !chempi_gate_way_find(&flow, 0);
+}
+
+/* Nodes of the job of one kind, by name. */
+static void list_nodes(struct chempi_gate *gate,
+                       bool (*is_of_kind)(struct chempi_gate *, uint32_t),
+                       char *text, size_t size)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    const char *names[NAMED_MAX] = {NULL};
+    uint32_t count = 0;
+    size_t len;
+
     for (uint32_t n = 0; n < s->node_count; n++) {
-        bool is_cut = false;
-
-        for (uint32_t p = 0; p < gate->rank_count; p++)
-            is_cut |= gate->flows[p] && s->node_of_proc[p] == n &&
-                      !chempi_gate_way_find(gate->flows[p], 0);
-        if (!is_cut || len + CHEMPI_NODE_NAME_MAX + 8 > size)
+        if (!is_of_kind(gate, n))
             continue;
-        len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
-                                s->node_names[n]);
+        if (count < NAMED_MAX)
+            names[count] = s->node_names[n];
+        count++;
     }
+    chempi_fold_names(names, count < NAMED_MAX ? count : NAMED_MAX, text,
+                      size - 24);
+    len = strlen(text);
+    if (count > NAMED_MAX)
+        (void)snprintf(text + len, size - len, " and %u more",
+                       count - NAMED_MAX);
+}
+
+int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
+                         struct chempi_err *err)
+{
+    const struct chempi_services *s = gate->dev.params.services;
+    char lost[NODES_TEXT];
+
+    list_nodes(gate, is_lost, lost, sizeof(lost));
+    if (!lost[0])
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "no gateway between node %s and node %s runs; "
+                              "see mdconfig explain",
+                              s->node_names[s->node], s->node_names[node]);
+    return chempi_err_set(err, -EHOSTUNREACH,
+                          "no way leads from node %s to node %s any more: lost "
+                          "are the gateways on %s; chempictl nodes tells "
+                          "whether they are back for another job",
+                          s->node_names[s->node], s->node_names[node], lost);
 }
 
 void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
                          const char *why)
 {
     const struct chempi_services *s = gate->dev.params.services;
-    char nodes[512];
+    char nodes[NODES_TEXT];
 
-    list_cut(gate, nodes, sizeof(nodes));
+    list_nodes(gate, is_cut_off, nodes, sizeof(nodes));
+    chempi_daemon_cut(proc, why); /* the launcher knows all nodes' ways */
+    for (uint32_t p = gate->rank_count; p < s->proc_count; p++)
+        if (p != proc &&
+            gate->gateways[p - gate->rank_count] == CHEMPI_GATE_DEAD)
+            chempi_daemon_cut(p, "its connections are gone");
     chempi_env_die(1,
                    "the gateway on node %s is lost (%s), and no other way "
                    "leads from node %s to %s; describe a second gateway, or "

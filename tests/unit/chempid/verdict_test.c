@@ -65,6 +65,40 @@ Test(verdict, a_death_is_a_better_cause_than_an_abort)
     cr_assert_eq(chempi_verdict_status(&v), 137);
 }
 
+Test(verdict, what_dies_at_the_same_time_is_named_too)
+{
+    char text[2 * CHEMPI_TEXT_MAX];
+
+    (void)end(3, CHEMPI_END_SIGNAL, 11, "");
+    (void)end(1, CHEMPI_END_SIGNAL, 9, "");
+    (void)end(0, CHEMPI_END_ABORT, 1, "rank 1 is lost");
+    chempi_verdict_node(&v, "the daemon of node a9 is lost: it closed the "
+                            "connection");
+    chempi_verdict_put(&v, text, sizeof(text));
+    cr_expect_str_eq(text,
+                     "rank 3 on node a2 (pid 4711, ./a.out) was killed by "
+                     "signal 11 (Segmentation fault); besides, rank 1 on node "
+                     "a1 was killed by signal 9 (Killed), the daemon of node "
+                     "a9 is lost: it closed the connection; the job was ended");
+    for (int i = 0; i < 1000; i++)
+        (void)end(2, CHEMPI_END_EXIT, 3, "");
+    chempi_verdict_put(&v, text, sizeof(text));
+    cr_expect(strstr(text, "code 3 and 99"), "%s", text);
+    cr_expect_lt(strlen(text), 700);
+}
+
+Test(verdict, pairs_that_are_cut_off_are_a_reason_like_a_ranks_own)
+{
+    chempi_verdict_cut(&v, 2, "no way is left");
+    (void)end(2, CHEMPI_END_ABORT, 5, "lost");
+    cr_expect_str_eq(v.text, "no way is left; the job was ended");
+    cr_expect_eq(chempi_verdict_status(&v), 1);
+    (void)end(1, CHEMPI_END_SIGNAL, 9, "");
+    cr_expect_eq(chempi_verdict_status(&v), 137);
+    chempi_verdict_cut(&v, 2, "no way is left");
+    cr_expect_eq(chempi_verdict_status(&v), 137);
+}
+
 Test(verdict, an_order_of_the_launcher_beats_all)
 {
     (void)end(2, CHEMPI_END_SIGNAL, 9, "");

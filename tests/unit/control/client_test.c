@@ -231,10 +231,11 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
     seen.rank = deadline_ms;
 }
 
-static void drained(void *arg, uint32_t gateway)
+static void drained(void *arg, uint32_t gateway, bool is_drained)
 {
     (void)arg;
     (void)gateway;
+    (void)is_drained;
 }
 
 static const struct chempi_client_events events = {.got = got,

@@ -14,6 +14,7 @@
 
 #include "libchempi/didl/core.h"
 #include "libchempi/didl/ctx.h"
+#include "libchempi/didl/error.h"
 #include "tests/unit/services/rig.h"
 
 enum { OPENED, REFUSED, WRONG };
@@ -114,4 +115,18 @@ Test(core, is_opened_once_for_many_users)
     cr_assert(chempi_ctx_is_up());
     chempi_core_leave();
     cr_assert_not(chempi_ctx_is_up());
+}
+
+Test(lost_peers, are_all_named_up_to_a_limit)
+{
+    static const uint32_t ranks[CHEMPI_ERROR_LOST_MAX] = {4, 1, 9, 2,
+                                                          3, 5, 6, 7};
+    char text[CHEMPI_ERROR_RANKS_TEXT];
+
+    chempi_error_put_ranks(ranks, 1, text, sizeof(text));
+    cr_expect_str_eq(text, "");
+    chempi_error_put_ranks(ranks, 2, text, sizeof(text));
+    cr_expect_str_eq(text, "; so is rank 1");
+    chempi_error_put_ranks(ranks, 1000, text, sizeof(text));
+    cr_expect_str_eq(text, "; so are ranks 1, 9, 2, 3, 5, 6, 7 and 992 more");
 }

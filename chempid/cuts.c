@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pairs of nodes without a way; see cuts.h. */
+#define _GNU_SOURCE /* strverscmp */
+#include "chempid/cuts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/fold.h"
+#include "common/base/sys.h"
+#include "common/table/load.h"
+#include "common/table/table.h"
+
+#define CANDIDATES_MAX 64u /* nodes that would do as a gateway */
+#define GROUP_TEXT 320     /* bytes of one group in words */
+#define NAMES_TEXT 120     /* bytes of a list of names */
+
+enum { IS_CUT = 1, IS_TOLD = 2 };
+
+struct finder {
+    const struct chempi_cuts_question *q;
+    struct chempi_cuts *out;
+    uint32_t count;   /* nodes that are looked at */
+    uint8_t *cut;     /* [count * count], from and to */
+    uint8_t *classes; /* of the table at hand: 0, or 1 + is cut off */
+    size_t class_room;
+};
+
+static bool is_one_usable(const struct finder *f,
+                          const struct chempi_table *table,
+                          const uint32_t *hops, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!f->q->is_usable ||
+            f->q->is_usable(f->q->arg, chempi_table_node_name(table, hops[i])))
+            return true;
+    return false;
+}
+
+/* The first stage at whose end no gateway is left, or stage_count. */
+static uint32_t broken_stage(const struct finder *f,
+                             const struct chempi_table *table,
+                             const struct chempi_table_range *range)
+{
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
+        const struct chempi_table_stage *s = &range->stages[i];
+        const bool is_left =
+            i == 0 ? is_one_usable(f, table, range->hops, range->hop_count)
+                   : is_one_usable(f, table, s->hops, s->hop_count);
+
+        if (!is_left)
+            return i;
+    }
+    return range->stage_count;
+}
+
+/* ---- what would help ---------------------------------------------------- */
+
+static bool is_attached(const struct chempi_table *table, uint32_t node,
+                        uint32_t network)
+{
+    for (uint32_t i = 0; i < chempi_table_attachment_count(table, node); i++) {
+        struct chempi_table_attachment a;
+
+        chempi_table_attachment(table, node, i, &a);
+        if (a.network == network)
+            return true;
+    }
+    return false;
+}
+
+static bool is_any_attached(const struct chempi_table *table, uint32_t node,
+                            uint32_t to)
+{
+    for (uint32_t i = 0; i < chempi_table_attachment_count(table, to); i++) {
+        struct chempi_table_attachment a;
+
+        chempi_table_attachment(table, to, i, &a);
+        if (is_attached(table, node, a.network))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes that do not forward but are on both networks. */
+static void hint_between(struct finder *f, const struct chempi_table *table,
+                         uint32_t here, uint32_t there)
+{
+    const char *near = chempi_table_network(table, here)->name;
+    const char *far = chempi_table_network(table, there)->name;
+    const char *names[CANDIDATES_MAX] = {NULL};
+    char list[NAMES_TEXT];
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < chempi_table_node_count(table); n++)
+        if (count < CANDIDATES_MAX && !chempi_table_node_is_gateway(table, n) &&
+            is_attached(table, n, here) && is_attached(table, n, there))
+            names[count++] = chempi_table_node_name(table, n);
+    chempi_fold_names(names, count, list, sizeof(list));
+    if (count)
+        (void)snprintf(f->out->hint, sizeof(f->out->hint),
+                       "`gateway: true` for %s%s, which %s on networks %.30s "
+                       "and %.30s",
+                       count > 1 ? "one of " : "", list,
+                       count > 1 ? "are" : "is", near, far);
+    else
+        (void)snprintf(f->out->hint, sizeof(f->out->hint),
+                       "another gateway that is attached to networks %.60s and "
+                       "%.60s",
+                       near, far);
+}
+
+/* There never was a way from the table's node to this one. */
+static void hint_apart(struct finder *f, const struct chempi_table *table,
+                       uint32_t to)
+{
+    const uint32_t self = chempi_table_self(table);
+    const char *names[CANDIDATES_MAX] = {NULL};
+    char list[NAMES_TEXT];
+    uint32_t count = 0;
+
+    for (uint32_t n = 0; n < chempi_table_node_count(table); n++)
+        if (count < CANDIDATES_MAX && n != self && n != to &&
+            !chempi_table_node_is_gateway(table, n) &&
+            is_any_attached(table, n, self) && is_any_attached(table, n, to))
+            names[count++] = chempi_table_node_name(table, n);
+    chempi_fold_names(names, count, list, sizeof(list));
+    if (count)
+        (void)snprintf(f->out->hint, sizeof(f->out->hint),
+                       "`gateway: true` for %s%s, which %s on networks of both "
+                       "sides",
+                       count > 1 ? "one of " : "", list,
+                       count > 1 ? "are" : "is");
+    else
+        (void)snprintf(f->out->hint, sizeof(f->out->hint),
+                       "a common network, or a gateway that is attached to "
+                       "networks of both sides");
+}
+
+/* ---- one table ---------------------------------------------------------- */
+
+static bool is_cut_off(struct finder *f, const struct chempi_table *table,
+                       uint32_t to)
+{
+    uint32_t count = 0;
+    const struct chempi_table_range *ranges =
+        chempi_table_ranges(table, to, &count);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (broken_stage(f, table, &ranges[i]) == ranges[i].stage_count)
+            return false;
+    if (f->out->hint[0])
+        return true;
+    if (count) {
+        const uint32_t i = broken_stage(f, table, &ranges[0]);
+
+        hint_between(f, table, ranges[0].stages[i].network,
+                     ranges[0].stages[i + 1].network);
+    } else {
+        hint_apart(f, table, to);
+    }
+    return true;
+}
+
+/* Nodes of a class are reached alike. */
+static bool is_class_cut_off(struct finder *f, const struct chempi_table *table,
+                             uint32_t to)
+{
+    uint8_t *known = &f->classes[chempi_table_node_class(table, to)];
+
+    if (!*known)
+        *known = is_cut_off(f, table, to) ? 2 : 1;
+    return *known == 2;
+}
+
+static int ask_table(struct finder *f, const struct chempi_table *table,
+                     uint32_t from)
+{
+    const size_t classes = chempi_table_class_count(table);
+
+    if (classes > f->class_room) {
+        uint8_t *grown = chempi_sys->realloc(f->classes, classes);
+
+        if (!grown)
+            return -ENOMEM;
+        f->classes = grown;
+        f->class_room = classes;
+    }
+    memset(f->classes, 0, f->class_room);
+    for (uint32_t to = 0; to < f->count; to++) {
+        const uint32_t node = chempi_table_find_node(table, f->q->nodes[to]);
+
+        if (to != from && node != CHEMPI_TABLE_NONE &&
+            is_class_cut_off(f, table, node))
+            f->cut[(size_t)from * f->count + to] = IS_CUT;
+    }
+    return 0;
+}
+
+static int load(const struct chempi_cuts_question *q, const char *node,
+                void **data, size_t *len)
+{
+    char path[4096];
+    int rc = -ENOENT;
+
+    for (uint32_t i = 0; rc && rc != -ENOMEM && i < q->dir_count; i++) {
+        const int n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                               q->dirs[i], node);
+
+        if (n > 0 && (size_t)n < sizeof(path))
+            rc = chempi_table_load(path, data, len, NULL);
+    }
+    return rc;
+}
+
+static int ask_node(struct finder *f, uint32_t from)
+{
+    struct chempi_table *table = NULL;
+    void *data = NULL;
+    size_t len = 0;
+    int rc = load(f->q, f->q->nodes[from], &data, &len);
+
+    if (!rc)
+        rc = chempi_table_open(data, len, &table, NULL);
+    if (!rc)
+        rc = ask_table(f, table, from);
+    chempi_table_close(table);
+    free(data);
+    if (!rc || rc == -ENOMEM)
+        return rc;
+    f->out->unknown++; /* a damaged table has its own words elsewhere */
+    return 0;
+}
+
+/* ---- groups ------------------------------------------------------------- */
+
+static uint8_t *cell(const struct finder *f, uint32_t from, uint32_t to)
+{
+    return &f->cut[(size_t)from * f->count + to];
+}
+
+static bool is_alike(const struct finder *f, uint32_t a, uint32_t b)
+{
+    if ((*cell(f, a, b) | *cell(f, b, a)) & IS_CUT)
+        return false;
+    for (uint32_t i = 0; i < f->count; i++)
+        if (i != a && i != b &&
+            ((*cell(f, a, i) ^ *cell(f, b, i)) |
+             (*cell(f, i, a) ^ *cell(f, i, b))) &
+                IS_CUT)
+            return false;
+    return true;
+}
+
+/* Nodes that are cut off from the same others as this one, in both
+ * directions, itself included. */
+static uint32_t find_alike(const struct finder *f, uint32_t node,
+                           uint32_t *alike)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < f->count; i++)
+        if (i == node || is_alike(f, node, i))
+            alike[count++] = i;
+    return count;
+}
+
+static bool is_of_kind(const struct finder *f, uint32_t from, uint32_t to,
+                       bool is_one_way)
+{
+    return *cell(f, from, to) == IS_CUT &&
+           ((*cell(f, to, from) & IS_CUT) == 0) == is_one_way;
+}
+
+/* Tell what one node, and those like it, are cut off from. */
+static int add_group(struct finder *f, const uint32_t *alike, uint32_t count,
+                     bool is_one_way)
+{
+    struct chempi_cuts *out = f->out;
+    struct chempi_cuts_group *g = &out->groups[out->group_count];
+
+    *g = (struct chempi_cuts_group){.is_one_way = is_one_way};
+    g->from = chempi_pool_array(&out->pool, count, sizeof(*g->from));
+    g->to = chempi_pool_array(&out->pool, f->count, sizeof(*g->to));
+    if (!g->from || !g->to)
+        return -ENOMEM;
+    for (uint32_t to = 0; to < f->count; to++)
+        if (is_of_kind(f, alike[0], to, is_one_way))
+            g->to[g->to_count++] = f->q->nodes[to];
+    if (!g->to_count)
+        return 0;
+    for (uint32_t i = 0; i < count; i++)
+        g->from[g->from_count++] = f->q->nodes[alike[i]];
+    out->pairs += (uint64_t)g->from_count * g->to_count;
+    out->group_count++;
+    return 0;
+}
+
+/* The pairs of these nodes are told, and so is the way back of them. */
+static void mark_told(struct finder *f, const uint32_t *alike, uint32_t count,
+                      bool is_one_way)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t to = 0; to < f->count; to++) {
+            if (!is_of_kind(f, alike[i], to, is_one_way))
+                continue;
+            *cell(f, alike[i], to) |= IS_TOLD;
+            if (!is_one_way)
+                *cell(f, to, alike[i]) |= IS_TOLD;
+        }
+}
+
+static bool has_any(const struct finder *f, uint32_t from)
+{
+    return memchr(cell(f, from, 0), IS_CUT, f->count) != NULL;
+}
+
+/* Once for pairs that are cut both ways, once for the others. */
+static int make_groups(struct finder *f)
+{
+    uint32_t *alike = chempi_sys->calloc(f->count, sizeof(*alike));
+    int rc = 0;
+
+    f->out->groups = chempi_pool_array(&f->out->pool, 2 * (size_t)f->count,
+                                       sizeof(*f->out->groups));
+    if (!alike || !f->out->groups)
+        rc = -ENOMEM;
+    for (uint32_t i = 0; !rc && i < f->count; i++) {
+        uint32_t count;
+
+        if (!has_any(f, i))
+            continue;
+        count = find_alike(f, i, alike);
+        for (int kind = 0; !rc && kind < 2; kind++) {
+            rc = add_group(f, alike, count, kind == 1);
+            mark_told(f, alike, count, kind == 1);
+        }
+    }
+    free(alike);
+    return rc;
+}
+
+int chempi_cuts_find(const struct chempi_cuts_question *q,
+                     struct chempi_cuts *out)
+{
+    struct finder f = {.q = q, .out = out};
+    bool is_any = false;
+    int rc = 0;
+
+    *out = (struct chempi_cuts){.pairs = 0};
+    f.count = q->node_count < CHEMPI_CUTS_NODES_MAX ? q->node_count
+                                                    : CHEMPI_CUTS_NODES_MAX;
+    out->unknown = q->node_count - f.count;
+    if (f.count < 2)
+        return 0;
+    f.cut = chempi_sys->calloc(f.count, f.count);
+    if (!f.cut)
+        rc = -ENOMEM;
+    for (uint32_t i = 0; !rc && i < f.count; i++) {
+        rc = ask_node(&f, i);
+        is_any |= !rc && has_any(&f, i);
+    }
+    if (!rc && is_any)
+        rc = make_groups(&f);
+    free(f.cut);
+    free(f.classes);
+    if (rc)
+        chempi_cuts_fini(out);
+    return rc;
+}
+
+void chempi_cuts_fini(struct chempi_cuts *cuts)
+{
+    chempi_pool_fini(&cuts->pool);
+    *cuts = (struct chempi_cuts){.pairs = 0};
+}
+
+/* ---- words -------------------------------------------------------------- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return strverscmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void chempi_cuts_put_group(const struct chempi_cuts_group *group, char *buf,
+                           size_t len)
+{
+    char from[NAMES_TEXT];
+    char to[NAMES_TEXT];
+
+    qsort(group->from, group->from_count, sizeof(*group->from), compare_names);
+    qsort(group->to, group->to_count, sizeof(*group->to), compare_names);
+    chempi_fold_names(group->from, group->from_count, from, sizeof(from));
+    chempi_fold_names(group->to, group->to_count, to, sizeof(to));
+    (void)snprintf(buf, len, "%s %s %s", from, group->is_one_way ? "to" : "and",
+                   to);
+}
+
+void chempi_cuts_put(const struct chempi_cuts *cuts, char *buf, size_t len)
+{
+    char text[GROUP_TEXT];
+    char more[64];
+    size_t at = 0;
+
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < cuts->group_count; i++) {
+        size_t n;
+
+        chempi_cuts_put_group(&cuts->groups[i], text, sizeof(text));
+        n = strlen(text);
+        if (i > 0 && at + n + 2 + sizeof(more) > len) {
+            (void)snprintf(more, sizeof(more),
+                           ", and others: %" PRIu64 " pairs in all",
+                           cuts->pairs);
+            n = strlen(more) < len - at ? strlen(more) : len - at - 1;
+            memcpy(buf + at, more, n);
+            buf[at + n] = '\0';
+            return;
+        }
+        (void)snprintf(buf + at, len - at, "%s%s", i ? "; " : "", text);
+        at += strlen(buf + at);
+    }
+}

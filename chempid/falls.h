@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the launcher knows of its job's gateways that are lost, and which nodes
+ * have no way to each other any more.
+ */
+#ifndef CHEMPI_CHEMPID_FALLS_H
+#define CHEMPI_CHEMPID_FALLS_H
+
+#include <stdbool.h>
+
+#include "chempid/cuts.h"
+#include "chempid/spec.h"
+
+struct chempi_falls {
+    const struct chempi_spec *spec;
+    struct chempi_pool pool;
+    const char **why; /* [gateway_count], NULL: it runs; NULL until needed */
+    bool is_cut;      /* a rank has said that it needs a lost way */
+};
+
+void chempi_falls_init(struct chempi_falls *f, const struct chempi_spec *spec);
+void chempi_falls_fini(struct chempi_falls *f);
+
+/* A gateway process is lost. False: that was known, or it is none. */
+bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why);
+
+/* "; no other way is left between a and b", or "". Reads the tables. */
+void chempi_falls_effect(const struct chempi_falls *f, char *buf, size_t len);
+
+/* Why the job ends for the lost gateways, up to the words for whoever needs
+ * what they carried; "" where no table says so. Reads the tables. */
+void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
+                      size_t len);
+
+/*
+ * Nodes of the job's ranks that the tables leave without a way to each other:
+ * 0; -EHOSTUNREACH with words and remedy; -ENOMEM. Reads the tables.
+ */
+int chempi_falls_check(const struct chempi_spec *spec, struct chempi_err *err);
+
+#endif
