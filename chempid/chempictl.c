@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chempid/budgets.h"
+#include "chempid/drain.h"
 #include "chempid/local.h"
 #include "chempid/route.h"
 #include "chempid/version.h"
@@ -29,19 +30,23 @@ static const char usage[] =
     "  budgets [NODE]...  registrable memory of nodes and ranks\n"
     "  kill JOB           end a job\n"
     "  route A B SIZE     which way a message of this size goes\n"
-    "  drain NODE [JOB]   spare the gateways of jobs there\n"
+    "  drain NODE [JOB]   spare the gateway there, in all jobs or in one\n"
+    "  drain              what is drained\n"
+    "  undrain NODE [JOB] use it again\n"
     "  stop [NODE]        end a daemon (the one that answers)\n"
     "  key FILE           make a cluster key in a new file\n"
     "\n"
     "  --dir DIR          where the daemons' sockets are\n"
     "  --via NAME         ask this daemon\n"
     "  --json             budgets as JSON\n"
+    "  --force            drain, though some nodes have no other gateway\n"
     "  --help, --version\n";
 
 struct ctl {
     const char *dir;
     const char *via;
     bool is_json;
+    bool is_forced;
     bool with_memory;
     char dir_text[4096];
     char node[CHEMPI_NODE_NAME_MAX]; /* of the daemon that answers */
@@ -107,8 +112,9 @@ static int show_nodes(struct ctl *c, char **names, bool is_self)
             status = 1;
             continue;
         }
-        printf("%-20s %6u %6u %7.2f %8u  %s\n", s->node, s->slots, s->busy,
-               s->load / 100.0, s->pid, s->version);
+        printf("%-20s %6u %6u %7.2f %8u  %s%s\n", s->node, s->slots, s->busy,
+               s->load / 100.0, s->pid, s->version,
+               s->is_drained ? "  drained" : "");
     }
     return status;
 }
@@ -136,6 +142,41 @@ static const char *user_name(uint32_t uid, char text[USER_TEXT])
     return text;
 }
 
+static const char *state_of(const struct chempi_status_gateway *g, uint32_t pid)
+{
+    if (g->fall)
+        return g->fall == CHEMPI_FALL_DRAINED + 1 ? "drained" : "lost";
+    return pid ? "in use" : "starting";
+}
+
+/* Its process is known at its node. */
+static void show_gateways(const struct chempi_status *list, uint32_t count,
+                          const struct chempi_status_job *job)
+{
+    for (uint32_t g = 0; g < job->gateway_count; g++) {
+        const char *node = job->gateways[g].node;
+        uint32_t pid = 0;
+        bool has_node = false;
+
+        for (uint32_t i = 0; i < count; i++)
+            for (uint32_t k = 0; k < list[i].job_count; k++)
+                if (strcmp(list[i].node, node) == 0 &&
+                    strcmp(list[i].jobs[k].id, job->id) == 0 &&
+                    g < list[i].jobs[k].gateway_count) {
+                    pid = list[i].jobs[k].gateways[g].pid;
+                    has_node = true;
+                }
+        printf("  gateway %-20s ", node);
+        if (pid)
+            printf("pid %-8u ", pid);
+        else
+            printf("%-12s ", "-");
+        printf("%s\n", has_node || job->gateways[g].fall
+                           ? state_of(&job->gateways[g], pid)
+                           : "not asked");
+    }
+}
+
 /* Once per job, with its nodes. */
 static void show_job(const struct chempi_status *list, uint32_t count,
                      const struct chempi_status_job *job)
@@ -150,6 +191,7 @@ static void show_job(const struct chempi_status *list, uint32_t count,
                 list[i].jobs[k].local)
                 printf(" %s:%u", list[i].node, list[i].jobs[k].local);
     printf("\n");
+    show_gateways(list, count, job);
 }
 
 static int show_jobs(struct ctl *c, char **names)
@@ -221,15 +263,84 @@ static int stop(struct ctl *c, const char *node)
     return send_request(c, CHEMPI_REQUEST_STOP, node ? node : "", "");
 }
 
-static int drain(struct ctl *c, const char *node, const char *job)
+/* The order may have been passed on to a daemon that has refused it. */
+static int check_drained(struct ctl *c, const struct chempi_drain *d)
 {
+    char name[CHEMPI_NODE_NAME_MAX];
+    char *names[] = {name, NULL};
+    struct chempi_status *list;
+    uint32_t count;
+
+    if (d->job)
+        return 0; /* whoever may order it has been asked before */
+    (void)snprintf(name, sizeof(name), "%s", d->node);
+    if (chempi_local_query(&c->ch, names, false, &c->pool, &list, &count,
+                           &c->err))
+        return fail(c);
+    if (count == 1 && !*list[0].error && list[0].is_drained == !d->is_undrain)
+        return 0;
+    (void)chempi_err_set(&c->err, -EPERM,
+                         "the daemon of node %s has not done so; only root and "
+                         "its user may ask it to",
+                         d->node);
+    return fail(c);
+}
+
+static int order_drain(struct ctl *c, const char *node, const char *job,
+                       bool is_undrain)
+{
+    struct chempi_drain d = {.out = stdout,
+                             .node = node,
+                             .job = job,
+                             .is_forced = c->is_forced,
+                             .is_undrain = is_undrain};
+    struct chempi_status *list;
+    int status;
+
     if (strlen(node) >= CHEMPI_NODE_NAME_MAX)
         return misuse("too long a node name");
     if (job && strlen(job) >= CHEMPI_JOB_ID_MAX)
         return misuse("too long a job name");
-    if (chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err))
+    if (ask(c, NULL, false, &list, &d.count))
         return fail(c);
-    return send_request(c, CHEMPI_REQUEST_DRAIN, node, job ? job : "");
+    d.list = list;
+    if (chempi_drain_check(&d, &c->err))
+        return fail(c);
+    status = send_request(
+        c, is_undrain ? CHEMPI_REQUEST_UNDRAIN : CHEMPI_REQUEST_DRAIN, node,
+        job ? job : "");
+    return status ? status : check_drained(c, &d);
+}
+
+static int show_drained(struct ctl *c)
+{
+    struct chempi_status *list;
+    uint32_t count;
+
+    if (ask(c, NULL, false, &list, &count))
+        return fail(c);
+    chempi_drain_list(stdout, list, count);
+    return 0;
+}
+
+/* --force may stand behind the command, too. */
+static int drain(struct ctl *c, char **words, bool is_undrain)
+{
+    char *args[3] = {NULL};
+    uint32_t n = 0;
+
+    for (; *words; words++) {
+        if (strcmp(*words, "--force") == 0)
+            c->is_forced = true;
+        else if (n == 2)
+            return misuse("drain takes a node and perhaps a job");
+        else
+            args[n++] = *words;
+    }
+    if (n)
+        return order_drain(c, args[0], args[1], is_undrain);
+    return is_undrain ? misuse("undrain takes a node and perhaps a job")
+                      : show_drained(c);
 }
 
 static int show_route(struct ctl *c, char **words)
@@ -288,9 +399,9 @@ static int run(struct ctl *c, char **words)
     if (strcmp(what, "stop") == 0)
         return stop(c, words[1]);
     if (strcmp(what, "drain") == 0)
-        return words[1] && (!words[2] || !words[3])
-                   ? drain(c, words[1], words[2])
-                   : misuse("drain takes a node and perhaps a job");
+        return drain(c, words + 1, false);
+    if (strcmp(what, "undrain") == 0)
+        return drain(c, words + 1, true);
     if (strcmp(what, "route") == 0)
         return words[1] && words[2] && words[3] && !words[4]
                    ? show_route(c, words + 1)
@@ -308,6 +419,7 @@ int main(int argc, char **argv)
         {"dir", required_argument, NULL, 'd'},
         {"via", required_argument, NULL, 'v'},
         {"json", no_argument, NULL, 'j'},
+        {"force", no_argument, NULL, 'f'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -329,6 +441,7 @@ int main(int argc, char **argv)
         c.dir = o == 'd' ? optarg : c.dir;
         c.via = o == 'v' ? optarg : c.via;
         c.is_json |= o == 'j';
+        c.is_forced |= o == 'f';
     }
     if (optind == argc)
         return misuse("no command");

@@ -24,6 +24,8 @@ struct chempi_cuts_question {
     uint32_t dir_count;
     /* May the gateway on this node be used? NULL: all may. */
     bool (*is_usable)(void *arg, const char *gateway);
+    /* Pairs that have no way with these either do not count; NULL: all do. */
+    bool (*was_usable)(void *arg, const char *gateway);
     void *arg;
 };
 

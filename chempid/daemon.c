@@ -147,13 +147,26 @@ static void reply(struct chempi_conn *to, int code, const char *text)
     chempi_link_end(&to->link);
 }
 
+/* A node is drained for the jobs to come, too, by whoever its daemon obeys. */
+static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
+                 bool is_drained)
+{
+    if (*job)
+        return chempi_jobs_drain(d, job, uid, is_drained);
+    if (uid != 0 && uid != geteuid())
+        return -EPERM;
+    d->is_drained = is_drained;
+    (void)chempi_jobs_drain(d, "", 0, is_drained); /* there may be none */
+    return 0;
+}
+
 static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
                 uint32_t uid)
 {
     if (what == CHEMPI_REQUEST_KILL)
         return chempi_jobs_order_end(d, job, uid);
-    if (what == CHEMPI_REQUEST_DRAIN)
-        return chempi_jobs_drain(d, job, uid);
+    if (what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN)
+        return drain(d, job, uid, what == CHEMPI_REQUEST_DRAIN);
     if (what != CHEMPI_REQUEST_STOP)
         return -ENOSYS;
     if (uid != 0 && uid != geteuid())
@@ -162,10 +175,17 @@ static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
     return 0;
 }
 
-static const char *refusal(uint32_t what, int rc)
+static const char *refusal(uint32_t what, int rc, const char *job)
 {
-    if (rc == -ESRCH && what == CHEMPI_REQUEST_DRAIN)
-        return "no gateway runs there, or none of the job that was named";
+    const bool is_drain =
+        what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN;
+
+    if (rc == -ESRCH && is_drain)
+        return "this job has no gateway there";
+    if (rc == -EPERM && is_drain)
+        return *job ? "only root and the user whose job it is may do so"
+                    : "only root and the daemon's user may do so for all jobs; "
+                      "name a job of yours";
     return rc ? chempi_err_name(rc) : "";
 }
 
@@ -198,7 +218,7 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
     if (strcmp(node, d->opt->name) == 0 || !*node) {
         rc = obey(d, what, job, uid);
         if (from->kind == CHEMPI_CONN_LOCAL)
-            reply(from, rc, refusal(what, rc));
+            reply(from, rc, refusal(what, rc, job));
         return 0;
     }
     if (from->kind != CHEMPI_CONN_LOCAL)

@@ -68,6 +68,7 @@ struct chempi_daemon {
     ev_io keeper_io;
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;
+    bool is_drained; /* the gateways here are spared, whichever job's */
     bool is_stopping;
     struct chempi_conn *joining; /* --join: until there is an answer */
     ev_timer join_timer;
@@ -102,8 +103,9 @@ int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
 void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                       const char *text);
 /* Spare the gateways here, of one job or ("") of all that the user may order
- * about. 0, -ESRCH: there is none, -EPERM. */
-int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid);
+ * about, or use them again. 0, -ESRCH: there is none, -EPERM. */
+int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
+                      bool is_drained);
 /* End a job by order of a user. 0, -ESRCH, -EPERM. */
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
                           uint32_t uid);

@@ -40,6 +40,12 @@ bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why)
     return true;
 }
 
+bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc)
+{
+    return f->why && proc >= f->spec->size &&
+           proc < chempi_spec_procs(f->spec) && f->why[proc - f->spec->size];
+}
+
 static const char *node_of(const struct chempi_spec *spec, uint32_t gateway)
 {
     return spec->node_names[spec->node_of_rank[spec->size + gateway]];

@@ -24,6 +24,8 @@ void chempi_falls_fini(struct chempi_falls *f);
 /* A gateway process is lost. False: that was known, or it is none. */
 bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why);
 
+bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc);
+
 /* "; no other way is left between a and b", or "". Reads the tables. */
 void chempi_falls_effect(const struct chempi_falls *f, char *buf, size_t len);
 

@@ -24,13 +24,17 @@
 #define PROGRAM "chempi-gateway"
 #define STATUS_NO_PROGRAM 127
 
-/* Beside this program, or where it is installed. */
-static void execute(char *const *env)
+/* Beside this program, or where it is installed. What stands behind its name
+ * is for people who look at processes. */
+static void execute(const struct chempi_super *s, char *const *env)
 {
     static const char *const places[] = {"/" PROGRAM,
                                          "/../libexec/chempi/" PROGRAM};
     char name[] = PROGRAM;
-    char *argv[] = {name, NULL};
+    char job[] = "--job";
+    char node[] = "--node";
+    char id[CHEMPI_JOB_ID_MAX];
+    char *argv[] = {name, job, id, node, s->spec->node_names[s->node], NULL};
     char self[4096];
     char path[sizeof(self) + 64];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -38,6 +42,7 @@ static void execute(char *const *env)
 
     if (n <= 0)
         return;
+    memcpy(id, s->spec->id, sizeof(id));
     self[n] = '\0';
     slash = strrchr(self, '/');
     if (slash)
@@ -61,8 +66,18 @@ _Noreturn static void become(const struct chempi_super *s, int control,
     (void)snprintf(number, sizeof(number), "%d", control);
     (void)setenv(CHEMPI_CONTROL_ENV, number, 1); /* else it says so */
     chempi_ranks_reset_signals();
-    execute(environ);
+    execute(s, environ);
     _exit(STATUS_NO_PROGRAM);
+}
+
+/* The daemon, if there is one, shows its process. */
+static void tell_pid(struct chempi_super *s)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&s->up, CHEMPI_MSG_RUNS, s->spec->job);
+
+    chempi_wire_put_u32(w, (uint32_t)s->gateway->pid);
+    chempi_link_end(&s->up);
 }
 
 int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err)
@@ -91,6 +106,7 @@ int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err)
     }
     s->gateway->pid = pid;
     chempi_ranks_connect(s->gateway, fds[0]);
+    tell_pid(s);
     return 0;
 }
 
@@ -153,5 +169,6 @@ void chempi_gateway_reap(struct chempi_super *s, int status)
         (void)snprintf(text, sizeof(text), "it exited with code %d",
                        WEXITSTATUS(status));
     s->gateway->pid = 0;
+    tell_pid(s);
     chempi_gateway_end(s, is_missing, text);
 }

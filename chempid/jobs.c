@@ -45,7 +45,9 @@ struct job {
     uint32_t node_count;
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
-    uint8_t *falls; /* [gateways]: 0, or enum chempi_fall + 1 */
+    uint8_t *falls;       /* [gateways]: 0, or enum chempi_fall + 1 */
+    uint32_t gateway_pid; /* of the one here; 0: there is none, or none yet */
+    bool is_drained;      /* the one here, as we have told */
 };
 
 static struct job *find_job(struct chempi_daemon *d, uint64_t number)
@@ -111,6 +113,20 @@ static uint32_t child_of(const struct limb *limb)
 
 /* ---- this node's supervisor ---------------------------------------------- */
 
+static int take_pid(struct job *j, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    struct chempi_reader r;
+    uint32_t pid;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    pid = chempi_wire_get_u32(&r);
+    if (!chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "a malformed process id");
+    j->gateway_pid = pid;
+    return 0;
+}
+
 static int take_nestling(void *arg, const struct chempi_frame *frame,
                          struct chempi_err *err)
 {
@@ -118,6 +134,8 @@ static int take_nestling(void *arg, const struct chempi_frame *frame,
 
     if (frame->type == CHEMPI_MSG_HOLDS)
         return chempi_grants_take(&limb->grant, frame, err);
+    if (frame->type == CHEMPI_MSG_RUNS)
+        return take_pid(limb->job, frame, err);
     if (frame->type == CHEMPI_MSG_GONE) /* ours to say */
         return chempi_err_set(err, -EBADMSG, "a message out of place");
     return chempi_hub_take(&limb->job->hub, child_of(limb), frame, err);
@@ -135,6 +153,25 @@ static void nestling_ended(void *arg, const char *text)
     else
         chempi_hub_lose(&j->hub, child_of(limb), text);
     settle(j);
+}
+
+/* Tell all that the gateway here is spared, or used again. */
+static void tell_drained(struct job *j, uint32_t node, bool is_drained)
+{
+    struct chempi_writer w;
+    uint8_t text[64];
+
+    if (j->is_drained == is_drained)
+        return;
+    j->is_drained = is_drained;
+    chempi_wire_fix(&w, text, sizeof(text));
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_u32(&w, chempi_spec_gateway(&j->spec, node));
+    chempi_wire_put_u8(&w, is_drained ? CHEMPI_FALL_DRAINED
+                                      : CHEMPI_FALL_UNDRAINED);
+    chempi_wire_put_str(&w, is_drained ? "by chempictl drain"
+                                       : "by chempictl undrain");
+    send_up(j, CHEMPI_MSG_GATEWAY, w.data, w.len);
 }
 
 /* Whether a job of this user may run here. */
@@ -175,6 +212,9 @@ static void start_here(struct job *j, uint32_t node)
         chempi_hub_lose(&j->hub, child, err.text);
     } else {
         limb->is_supervisor = true;
+        if (d->is_drained &&
+            chempi_spec_gateway(&j->spec, node) != CHEMPI_NODE_ANY)
+            tell_drained(j, node, true);
     }
 }
 
@@ -436,6 +476,7 @@ static void note_fall(struct job *j, const struct chempi_frame *frame)
     struct chempi_reader r;
     uint32_t proc;
     uint8_t how;
+    uint8_t *at;
 
     chempi_wire_read(&r, frame->data, frame->len);
     proc = chempi_wire_get_u32(&r);
@@ -443,9 +484,11 @@ static void note_fall(struct job *j, const struct chempi_frame *frame)
     if (!j->falls)
         j->falls = chempi_pool_array(&j->spec.pool, j->spec.gateway_count, 1);
     if (r.is_bad || !j->falls || proc < j->spec.size ||
-        proc >= chempi_spec_procs(&j->spec))
+        proc >= chempi_spec_procs(&j->spec) || how > CHEMPI_FALL_UNDRAINED)
         return;
-    j->falls[proc - j->spec.size] = (uint8_t)(how + 1u);
+    at = &j->falls[proc - j->spec.size];
+    if (*at != CHEMPI_FALL_LOST + 1) /* that is for good */
+        *at = how == CHEMPI_FALL_UNDRAINED ? 0 : (uint8_t)(how + 1u);
 }
 
 static uint32_t own_node(const struct job *j)
@@ -456,29 +499,23 @@ static uint32_t own_node(const struct job *j)
     return CHEMPI_NODE_ANY;
 }
 
-int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid)
+int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
+                      bool is_drained)
 {
     int rc = -ESRCH;
 
     CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
         const uint32_t node = own_node(j);
-        const uint32_t proc = chempi_spec_gateway(&j->spec, node);
-        struct chempi_writer w;
-        uint8_t text[64];
 
-        if ((*id && strcmp(j->spec.id, id) != 0) || proc == CHEMPI_NODE_ANY)
+        if ((*id && strcmp(j->spec.id, id) != 0) ||
+            chempi_spec_gateway(&j->spec, node) == CHEMPI_NODE_ANY)
             continue;
         if (uid != 0 && uid != j->spec.uid) {
             rc = rc == 0 ? 0 : -EPERM;
             continue;
         }
-        chempi_wire_fix(&w, text, sizeof(text));
-        chempi_wire_put_u32(&w, node);
-        chempi_wire_put_u32(&w, proc);
-        chempi_wire_put_u8(&w, CHEMPI_FALL_DRAINED);
-        chempi_wire_put_str(&w, "by chempictl drain");
-        send_up(j, CHEMPI_MSG_GATEWAY, w.data, w.len);
+        tell_drained(j, node, is_drained);
         rc = 0;
     }
     return rc;
@@ -519,16 +556,22 @@ static uint32_t local_size(const struct job *j)
 static int add_gateways(const struct job *j, struct chempi_pool *pool,
                         struct chempi_status_job *out)
 {
+    const uint32_t own = own_node(j);
+
     out->gateways =
         chempi_pool_array(pool, j->spec.gateway_count, sizeof(*out->gateways));
     if (!out->gateways)
         return -ENOMEM;
     out->gateway_count = j->spec.gateway_count;
-    for (uint32_t i = 0; i < out->gateway_count; i++)
+    for (uint32_t i = 0; i < out->gateway_count; i++) {
+        const uint32_t node = j->spec.node_of_rank[j->spec.size + i];
+
         out->gateways[i] = (struct chempi_status_gateway){
-            .node = j->spec.node_names[j->spec.node_of_rank[j->spec.size + i]],
+            .node = j->spec.node_names[node],
             .fall = j->falls ? j->falls[i] : 0,
+            .pid = node == own ? j->gateway_pid : 0,
         };
+    }
     return 0;
 }
 
@@ -544,6 +587,7 @@ int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
         .pid = (uint32_t)getpid(),
         .version = CHEMPI_VERSION,
         .tables = d->opt->tables ? d->opt->tables : "",
+        .is_drained = d->is_drained,
         .jobs = chempi_pool_array(pool, d->job_count, sizeof(*out->jobs)),
     };
     if (!out->jobs)

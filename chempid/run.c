@@ -188,6 +188,8 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
 
     if (r->has_killed || r->hub.has_done || how >= CHEMPI_ARRAY_LEN(words))
         return;
+    if (chempi_falls_is_lost(&r->falls, proc) && how != CHEMPI_FALL_FATAL)
+        return; /* and all know */
     if (how == CHEMPI_FALL_LOST) {
         (void)chempi_falls_note(&r->falls, proc, why);
         chempi_falls_effect(&r->falls, effect, sizeof(effect));
@@ -482,6 +484,8 @@ static int take_branch(struct branch *b, const struct chempi_frame *frame,
 static int take_nestling(void *arg, const struct chempi_frame *frame,
                          struct chempi_err *err)
 {
+    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
+        return 0;
     return take_branch(arg, frame, err);
 }
 

@@ -44,6 +44,7 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
     chempi_wire_put_u32(w, s->pid);
     chempi_wire_put_str(w, s->version);
     chempi_wire_put_str(w, s->tables ? s->tables : "");
+    chempi_wire_put_u8(w, s->is_drained);
     chempi_wire_put_u32(w, s->job_count);
     for (uint32_t i = 0; i < s->job_count; i++) {
         chempi_wire_put_str(w, s->jobs[i].id);
@@ -55,6 +56,7 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
         for (uint32_t k = 0; k < s->jobs[i].gateway_count; k++) {
             chempi_wire_put_str(w, s->jobs[i].gateways[k].node);
             chempi_wire_put_u8(w, s->jobs[i].gateways[k].fall);
+            chempi_wire_put_u32(w, s->jobs[i].gateways[k].pid);
         }
     }
     write_memory(w, s);
@@ -76,7 +78,7 @@ static const char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
 static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
                           struct chempi_status_job *job)
 {
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_GATEWAYS_MAX, 6);
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_GATEWAYS_MAX, 10);
 
     job->gateways = chempi_pool_array(pool, n, sizeof(*job->gateways));
     if (!job->gateways) {
@@ -87,6 +89,7 @@ static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
     for (uint32_t i = 0; i < n; i++) {
         job->gateways[i].node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
         job->gateways[i].fall = chempi_wire_get_u8(r);
+        job->gateways[i].pid = chempi_wire_get_u32(r);
     }
 }
 
@@ -157,6 +160,7 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->pid = chempi_wire_get_u32(r);
     s->version = copy_str(r, pool, CHEMPI_STATUS_VERSION_MAX);
     s->tables = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
+    s->is_drained = chempi_wire_get_u8(r) != 0;
     read_jobs(r, pool, s);
     if (!r->is_bad)
         read_memory(r, pool, s);

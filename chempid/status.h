@@ -2,8 +2,9 @@
 /*
  * What daemons say of their nodes, in STATUS: records, one after the other.
  *   str node, str error; when error is "": u64 host, u32 slots, u32 load in
- *   hundredths, u32 busy, u32 pid, str version, count jobs, jobs x (str id,
- *   u32 uid, u32 size, u32 local, str program), u64 registrable memory, u64
+ *   hundredths, u32 busy, u32 pid, str version, str tables, u8 is drained,
+ *   count jobs, jobs x (str id, u32 uid, u32 size, u32 local, str program,
+ *   count gateways x (str node, u8 fall, u32 pid)), u64 registrable memory, u64
  *   granted, count grants (0 if not asked for), grants x (str job, u32 rank,
  *   u64 granted, u64 ordered, u64 used, u64 wanted, u64 degraded, u32 due_ms,
  *   u8 is late)
@@ -25,6 +26,7 @@
 struct chempi_status_gateway {
     const char *node;
     uint8_t fall; /* 0: it runs; else enum chempi_fall + 1 */
+    uint32_t pid; /* at its own node, once it runs; else 0 */
 };
 
 struct chempi_status_job {
@@ -60,6 +62,7 @@ struct chempi_status {
     uint32_t pid;  /* of the daemon */
     const char *version;
     const char *tables; /* directory of its connection tables, or "" */
+    bool is_drained;    /* its gateways are spared, also in jobs to come */
     uint32_t job_count;
     struct chempi_status_job *jobs;
     uint64_t memory; /* registrable, bytes; UINT64_MAX: not divided */

@@ -506,14 +506,135 @@ def a_drained_gateway_is_spared():
         check("to g1, then" in said and "g0 is drained" in said, said)
         check(re.search(r"^  [\d.]+ us  latency of net0$", said, re.M), said)
         check(re.search(r"^job .*; [\d.]+ ms$", said, re.M), said)
-        cluster.ctl("drain", "g1")  # the last one stays in use
+        said = cluster.ctl("drain", "g1", status=1)
+        check(re.search(r"on node g1 is the last one in job \w+ between a0 and "
+                        r"b0; nothing was changed", said), said)
+        check(cluster.ctl("drain") == "g0                   all jobs\n")
+        said = cluster.ctl("drain", "g1", "--force")  # it stays in use
+        check(re.search(r"g1 stays in use in job \w+ between a0 and b0", said),
+              said)
+        await_error(job, "the gateway on node g1 is drained")
         job.await_lines(lines(job) + 3)
         check(len(gateways(job)) == 2)
-        check("no gateway" in cluster.ctl("--via", "a0", "drain", "a0",
-                                          status=1))
+        said = cluster.ctl("--via", "a0", "drain", "a0", status=1)
+        check("a0 is no gateway by the network description; gateways are "
+              "g[0,1]" in said, said)
         stop.touch()
         job.status = job.finish()
         expect(job, 0, r"a0 +b0 .*over g\d")
+
+
+def job_name(cluster):
+    found = re.search(r"^(\w{16}) ", cluster.ctl("jobs"), re.M)
+    check(found, cluster.ctl("jobs"))
+    return found[1]
+
+
+def command_line(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read().decode().split("\0")[:-1]
+
+
+@case
+def gateways_can_be_told_apart():
+    """In the list of processes and in chempictl jobs."""
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        stop = stop_file("apart")
+        job = cluster.job("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"), str(stop))
+        job.await_lines(2)
+        pids = {command_line(pid)[4]: pid for pid in gateways(job)}
+        check(sorted(pids) == ["g0", "g1"], pids)
+        name = job_name(cluster)
+        check(command_line(pids["g1"]) == ["chempi-gateway", "--job", name,
+                                           "--node", "g1"])
+        said = cluster.ctl("jobs")
+        for node, pid in pids.items():
+            check(re.search(rf"^  gateway {node} +pid {pid} +in use$", said,
+                            re.M), said)
+        os.kill(pids["g0"], signal.SIGKILL)
+        await_error(job, "is lost: killed by signal 9")
+        await_that(lambda: re.search(r"^  gateway g0 +- +lost$",
+                                     cluster.ctl("jobs"), re.M), "a lost one")
+        ends_well(job, stop)
+
+
+@case
+def a_drain_holds_for_jobs_to_come():
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        cluster.ctl("--via", "a0", "drain", "g0")
+        for via in names:  # each of them knows
+            check(cluster.ctl("--via", via, "drain") ==
+                  "g0                   all jobs\n")
+        check(re.search(r"^g0 .* drained$", cluster.ctl("nodes"), re.M))
+        said = cluster.ctl("drain", "g1", status=1)
+        check("g1 is the last one between a0 and b0;" in said, said)
+        stop = stop_file("later")
+        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
+                          "--trace-routes", program("relay"), str(stop))
+        await_error(job, "the gateway on node g0 is drained: by chempictl")
+        job.await_lines(2)
+        said = cluster.ctl("jobs")
+        check(re.search(r"^  gateway g0 .* drained$", said, re.M) and
+              re.search(r"^  gateway g1 .* in use$", said, re.M), said)
+        said = cluster.ctl("route", "a0", "b0", "4M")
+        check("to g1, then" in said and "g0 is drained" in said, said)
+        cluster.ctl("--via", "b0", "undrain", "g0")
+        await_error(job, "the gateway on node g0 is in use again")
+        job.await_lines(lines(job) + 3)
+        check(cluster.ctl("drain") == "")
+        cluster.ctl("drain", "g1", job_name(cluster))
+        await_error(job, "the gateway on node g1 is drained")
+        await_that(lambda: cluster.ctl("drain") ==
+                   f"g1                   job {job_name(cluster)}\n",
+                   "the news of it")
+        job.await_lines(lines(job) + 5)  # a hundred rounds
+        stop.touch()
+        job.status = job.finish()
+        expect(job, 0)
+        # All ways end over the one that was drained first.
+        check(re.search(r"over g0", job.errors) and
+              not re.search(r"over g1", job.errors), job.errors)
+        job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"), "none", "1")
+        expect(job, 0, r"\A\Z")
+
+
+@case
+def orders_that_make_no_sense_are_refused():
+    names = ["a0", "b0", "b1", "g0"]
+    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
+        stop = stop_file("sense")
+        job = cluster.job("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"), str(stop))
+        job.await_lines(2)
+        name = job_name(cluster)
+        for words, wanted in (
+                (("drain", "x9"), "no daemon runs for a node x9; there are "
+                                  "a0, b[0,1], g0"),
+                (("drain", "a0"), "a0 is no gateway by the network "
+                                  "description; gateways are g0"),
+                (("undrain", "a0"), "a0 is no gateway"),
+                (("drain", "g0", "nobody"), "no job nobody runs"),
+                (("undrain", "g0", "nobody"), "no job nobody runs"),
+                (("drain", "a0", name), f"job {name} has no gateway on node "
+                                        "a0, but on g0"),
+                (("drain", "g0"), "g0 is the last one in job"),
+                (("drain", "g0", name), f"in job {name} between a0 and b0;")):
+            said = cluster.ctl(*words, status=1)
+            check(wanted in said, words, said)
+        cluster.ctl("drain", "g0", "a", "b", status=2)
+        cluster.ctl("undrain", status=2)
+        ends_well(job, stop)
+        said = cluster.ctl("drain", "g0", status=1)
+        check("the last one between a0 and b[0,1];" in said, said)
+        said = cluster.ctl("--force", "drain", "g0")
+        check("g0 stays in use between a0 and b[0,1]" in said, said)
+        job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
+                          program("relay"), "none", "1")
+        expect(job, 0, "the gateway on node g0 is drained")
 
 
 @case

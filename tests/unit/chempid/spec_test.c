@@ -127,7 +127,7 @@ Test(spec, contradictions_are_refused)
 
 Test(status, records_survive_the_wire)
 {
-    struct chempi_status_gateway gateways[] = {{"g0", 0}, {"g1", 1}};
+    struct chempi_status_gateway gateways[] = {{"g0", 0, 77}, {"g1", 1, 0}};
     struct chempi_status_job job = {"id", 7, 4, 2, "./a", 2, gateways};
     struct chempi_status_grant grant = {.job = "id",
                                         .rank = 3,
@@ -145,6 +145,7 @@ Test(status, records_survive_the_wire)
                                        .load = 150,
                                        .version = "1",
                                        .tables = "/tables",
+                                       .is_drained = true,
                                        .job_count = 1,
                                        .jobs = &job,
                                        .memory = 12,
@@ -167,6 +168,8 @@ Test(status, records_survive_the_wire)
     cr_assert_eq(s.jobs[0].gateway_count, 2);
     cr_assert_str_eq(s.jobs[0].gateways[1].node, "g1");
     cr_assert_eq(s.jobs[0].gateways[1].fall, 1);
+    cr_assert_eq(s.jobs[0].gateways[0].pid, 77);
+    cr_assert(s.is_drained);
     cr_assert_str_eq(s.jobs[0].program, "./a");
     cr_assert_eq(s.memory, 12);
     cr_assert_eq(s.memory_granted, 9);
