@@ -74,111 +74,106 @@ static uint64_t unused(const struct chempi_budget *budget)
 
 /* --- who should have how much --- */
 
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    return b > UINT64_MAX - a ? UINT64_MAX : a + b;
+}
+
 /* What a rank would take; nothing before it has said so. */
 static uint64_t demand_of(const struct chempi_budget_rank *rank)
 {
     return least(rank->last.wanted, rank->limit);
 }
 
-/*
- * The level to which `count` demands are filled from `total`: everybody gets
- * the lesser of demand and level. Found in at most `count` rounds: who asks
- * for less than the level leaves the rest to be divided again.
- */
-struct level {
-    uint64_t bytes;
-    uint64_t left;  /* not yet given to those below the level */
-    uint32_t count; /* above it */
-};
-
-static void begin_level(struct level *level, uint64_t total, uint32_t count)
+/* What it must have. */
+static uint64_t need_of(const struct chempi_budget_rank *rank)
 {
-    *level = (struct level){
-        .bytes = count ? total / count : 0, .left = total, .count = count};
+    return least(rank->last.needed, demand_of(rank));
 }
 
-/* After a round that found `count` demands of `sum` bytes below the level.
- * True: look again. */
-static bool raise_level(struct level *level, uint64_t total, uint32_t all,
-                        uint64_t sum, uint32_t count)
+/* The lesser of demand and level, but at least what is needed. */
+static uint64_t part_of(uint64_t need, uint64_t demand, uint64_t level)
 {
-    uint64_t bytes;
-
-    level->left = total - sum;
-    level->count = all - count;
-    if (level->count == 0)
-        return false;
-    bytes = level->left / level->count;
-    if (bytes <= level->bytes)
-        return false;
-    level->bytes = bytes;
-    return true;
+    return level < need ? need : least(demand, level);
 }
 
-static uint64_t level_of_ranks(const struct chempi_budget_job *job,
-                               uint64_t total)
+static uint64_t need_of_job(const struct chempi_budget_job *job)
 {
-    struct level level;
-    uint64_t sum;
-    uint32_t count;
+    uint64_t sum = 0;
 
-    begin_level(&level, total, job->rank_count);
-    do {
-        sum = 0;
-        count = 0;
-        for (uint32_t i = 0; i < job->rank_count; i++) {
-            uint64_t demand = demand_of(&job->ranks[i]);
-
-            if (demand > level.bytes)
-                continue;
-            sum += demand;
-            count++;
-        }
-    } while (raise_level(&level, total, job->rank_count, sum, count));
-    return level.bytes;
+    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
+        sum = plus(sum, need_of(&job->ranks[i]));
+    return sum;
 }
 
 static uint64_t demand_of_job(const struct chempi_budget_job *job)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        uint64_t demand = demand_of(&job->ranks[i]);
+    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
+        sum = plus(sum, demand_of(&job->ranks[i]));
+    return sum;
+}
 
-        sum = demand > UINT64_MAX - sum ? UINT64_MAX : sum + demand;
+static uint64_t sum_of_ranks(const void *arg, uint64_t level)
+{
+    const struct chempi_budget_job *job = arg;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const struct chempi_budget_rank *rank = &job->ranks[i];
+
+        sum = plus(sum, part_of(need_of(rank), demand_of(rank), level));
     }
     return sum;
 }
 
-static uint64_t level_of_jobs(const struct chempi_budget *budget)
+static uint64_t sum_of_jobs(const void *arg, uint64_t level)
 {
-    struct level level;
-    uint32_t all = 0;
-    uint64_t sum;
-    uint32_t count;
+    const struct chempi_budget *budget = arg;
+    uint64_t sum = 0;
 
-    CHEMPI_LIST_FOR (e, (struct chempi_list *)(uintptr_t)&budget->jobs)
-        all++;
-    begin_level(&level, budget->total, all);
-    do {
-        sum = 0;
-        count = 0;
-        for (const struct chempi_list *e = budget->jobs.next;
-             e != &budget->jobs; e = e->next) {
-            uint64_t demand = demand_of_job(job_of(e));
+    for (const struct chempi_list *e = budget->jobs.next; e != &budget->jobs;
+         e = e->next) {
+        const struct chempi_budget_job *job = job_of(e);
 
-            if (demand > level.bytes)
-                continue;
-            sum += demand;
-            count++;
-        }
-    } while (raise_level(&level, budget->total, all, sum, count));
-    return level.bytes;
+        sum = plus(sum, part_of(need_of_job(job), demand_of_job(job), level));
+    }
+    return sum;
+}
+
+/*
+ * The highest level, up to `total`, at which what all together get does not
+ * exceed the total: everybody gets the lesser of demand and level, but what it
+ * needs. 0 also when the needs alone exceed it.
+ */
+static uint64_t level_of(uint64_t (*sum)(const void *, uint64_t),
+                         const void *arg, uint64_t total)
+{
+    uint64_t low = 0;
+    uint64_t high = total;
+
+    while (low < high) {
+        uint64_t middle = high - (high - low) / 2;
+
+        if (sum(arg, middle) <= total)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static uint64_t level_of_ranks(const struct chempi_budget_job *job,
+                               uint64_t job_level)
+{
+    return level_of(sum_of_ranks, job,
+                    part_of(need_of_job(job), demand_of_job(job), job_level));
 }
 
 static uint64_t target_of(const struct chempi_budget_rank *rank, uint64_t level)
 {
-    return least(demand_of(rank), level) & ~(PAGE - 1);
+    return part_of(need_of(rank), demand_of(rank), level) & ~(PAGE - 1);
 }
 
 /* --- orders --- */
@@ -202,12 +197,10 @@ static void order(struct chempi_budget_job *job, uint32_t local, uint64_t bytes,
     job->send(job->arg, local, bytes, deadline_ms, ++rank->last.serial);
 }
 
-/* Ask back what is above the targets; count who is below. */
-static uint32_t shrink(struct chempi_budget_job *job, uint64_t level,
-                       uint64_t now_ms)
+/* Ask back what is above the targets. */
+static void shrink(struct chempi_budget_job *job, uint64_t level,
+                   uint64_t now_ms)
 {
-    uint32_t below = 0;
-
     for (uint32_t i = 0; i < job->rank_count; i++) {
         struct chempi_budget_rank *rank = &job->ranks[i];
         uint64_t target = target_of(rank, level);
@@ -216,9 +209,7 @@ static uint32_t shrink(struct chempi_budget_job *job, uint64_t level,
             order(job, i, target, now_ms);
         else if (target >= rank->granted && rank->ordered < rank->granted)
             order(job, i, rank->granted, now_ms); /* it may keep it */
-        below += target > rank->granted;
     }
-    return below;
 }
 
 static void grow(struct chempi_budget_job *job, uint64_t level, uint64_t *left,
@@ -241,22 +232,109 @@ static void grow(struct chempi_budget_job *job, uint64_t level, uint64_t *left,
     }
 }
 
-static void balance(struct chempi_budget *budget, uint64_t now_ms)
+static uint32_t count_below(const struct chempi_budget_job *job, uint64_t level)
 {
-    uint64_t job_level = level_of_jobs(budget);
+    uint32_t below = 0;
+
+    for (uint32_t i = 0; i < job->rank_count; i++)
+        below += target_of(&job->ranks[i], level) > job->ranks[i].granted;
+    return below;
+}
+
+/* Give what is free to those below their targets. */
+static void grow_all(struct chempi_budget *budget, uint64_t job_level,
+                     uint64_t now_ms)
+{
     uint64_t left = unused(budget);
     uint32_t below = 0;
 
     CHEMPI_LIST_FOR (e, &budget->jobs) {
-        struct chempi_budget_job *job = job_of(e);
+        const struct chempi_budget_job *job = job_of(e);
 
-        below += shrink(job, level_of_ranks(job, job_level), now_ms);
+        if (!job->is_refused)
+            below += count_below(job, level_of_ranks(job, job_level));
     }
     CHEMPI_LIST_FOR (e, &budget->jobs) {
         struct chempi_budget_job *job = job_of(e);
 
-        if (below > 0)
+        if (below > 0 && !job->is_refused)
             grow(job, level_of_ranks(job, job_level), &left, &below, now_ms);
+    }
+}
+
+static void balance(struct chempi_budget *budget, uint64_t now_ms)
+{
+    uint64_t job_level = level_of(sum_of_jobs, budget, budget->total);
+
+    CHEMPI_LIST_FOR (e, &budget->jobs) {
+        struct chempi_budget_job *job = job_of(e);
+
+        if (!job->is_refused)
+            shrink(job, level_of_ranks(job, job_level), now_ms);
+    }
+    grow_all(budget, 0, now_ms); /* what is needed comes first */
+    grow_all(budget, job_level, now_ms);
+}
+
+/* --- what jobs need --- */
+
+/* Has every rank that has asked what it needs? */
+static bool is_served(const struct chempi_budget_job *job)
+{
+    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
+        if (job->ranks[i].granted < (need_of(&job->ranks[i]) & ~(PAGE - 1)))
+            return false;
+    return true;
+}
+
+static uint64_t granted_to(const struct chempi_budget_job *job)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < job->rank_count; i++)
+        sum += job->ranks[i].granted;
+    return sum;
+}
+
+static void refuse(struct chempi_budget *budget, struct chempi_budget_job *job,
+                   bool is_late)
+{
+    struct chempi_budget_refusal refusal = {.needed = need_of_job(job),
+                                            .available = budget->total,
+                                            .is_late = is_late};
+
+    CHEMPI_LIST_FOR (e, &budget->jobs) {
+        const struct chempi_budget_job *other = job_of(e);
+        uint64_t has = is_late ? granted_to(other) : need_of_job(other);
+
+        if (other != job)
+            refusal.available -= least(refusal.available, has);
+    }
+    job->is_refused = true;
+    job->patience_ms = 0;
+    job->refuse(job->arg, &refusal);
+}
+
+/* M4: of those that have not what they need, the youngest must go. */
+static void admit(struct chempi_budget *budget, uint64_t now_ms)
+{
+    struct chempi_list *e = budget->jobs.prev;
+
+    while (sum_of_jobs(budget, 0) > budget->total && e != &budget->jobs) {
+        struct chempi_budget_job *job = job_of(e);
+
+        e = e->prev;
+        if (!is_served(job))
+            refuse(budget, job, false);
+    }
+    balance(budget, now_ms);
+    CHEMPI_LIST_FOR (node, &budget->jobs) {
+        struct chempi_budget_job *job = job_of(node);
+
+        if (is_served(job))
+            job->patience_ms = 0;
+        else if (!job->patience_ms)
+            job->patience_ms = now_ms + CHEMPI_BUDGET_PATIENCE_MS;
     }
 }
 
@@ -288,7 +366,7 @@ void chempi_budget_remove(struct chempi_budget *budget,
     free(job->ranks);
     job->ranks = NULL;
     job->rank_count = 0;
-    balance(budget, now_ms);
+    admit(budget, now_ms);
 }
 
 /* --- reports --- */
@@ -315,8 +393,34 @@ int chempi_budget_take(struct chempi_budget *budget,
             rank->is_late = false;
         }
     }
-    balance(budget, now_ms);
+    admit(budget, now_ms);
     return 0;
+}
+
+/* The earlier of two times, of which 0 is none. */
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+    return a && (!b || a < b) ? a : b;
+}
+
+/* Returns when the next rank of it is due. */
+static uint64_t find_late(struct chempi_budget_job *job, uint64_t now_ms)
+{
+    uint64_t next = 0;
+
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        struct chempi_budget_rank *rank = &job->ranks[i];
+
+        if (!rank->due_ms || rank->is_late)
+            continue;
+        if (rank->due_ms <= now_ms) {
+            rank->is_late = true;
+            job->late(job->arg, rank);
+        } else {
+            next = earlier(rank->due_ms, next);
+        }
+    }
+    return next;
 }
 
 uint64_t chempi_budget_tick(struct chempi_budget *budget, uint64_t now_ms)
@@ -326,18 +430,10 @@ uint64_t chempi_budget_tick(struct chempi_budget *budget, uint64_t now_ms)
     CHEMPI_LIST_FOR (e, &budget->jobs) {
         struct chempi_budget_job *job = job_of(e);
 
-        for (uint32_t i = 0; i < job->rank_count; i++) {
-            struct chempi_budget_rank *rank = &job->ranks[i];
-
-            if (!rank->due_ms || rank->is_late)
-                continue;
-            if (rank->due_ms <= now_ms) {
-                rank->is_late = true;
-                job->late(job->arg, rank);
-            } else if (!next || rank->due_ms < next) {
-                next = rank->due_ms;
-            }
-        }
+        next = earlier(find_late(job, now_ms), next);
+        if (job->patience_ms && job->patience_ms <= now_ms)
+            refuse(budget, job, true);
+        next = earlier(job->patience_ms, next);
     }
     return next;
 }

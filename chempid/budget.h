@@ -9,11 +9,15 @@
  *   M2  a grant counts until its rank has reported, in answer to the last
  *       order, that it holds no more than the smaller amount
  *   M3  at most one shrinking order is open per rank, with one deadline
+ *   M4  a rank is not asked back what it needs (a card may move nothing without
+ *       it); what all of them need never exceeds the total
  *
  * A rank that has not given back by its deadline keeps what it holds, and is
  * named in the log once: registered memory that a transfer uses cannot be
  * taken, and a rank that computes does not hear. The others go on with what is
- * free (their library then copies more), and get the rest when it comes.
+ * free (their library then copies more), and get the rest when it comes. A job
+ * whose ranks need more than there is, or than what comes within
+ * CHEMPI_BUDGET_PATIENCE_MS, cannot go on: it is refused.
  *
  * No input or output in here: orders leave through a callback. See
  * doc/daemon.md.
@@ -28,6 +32,7 @@
 
 #define CHEMPI_BUDGET_NONE UINT64_MAX /* not divided by anybody */
 #define CHEMPI_BUDGET_DEADLINE_MS 1000u
+#define CHEMPI_BUDGET_PATIENCE_MS 30000u
 
 /* What a rank says of itself, and the daemon of a rank (MEMORY, HOLDS). */
 struct chempi_budget_report {
@@ -35,6 +40,7 @@ struct chempi_budget_report {
     uint64_t held;     /* bytes that count as its */
     uint64_t used;     /* bytes registered */
     uint64_t wanted;   /* bytes it would register at most */
+    uint64_t needed;   /* of these, bytes without which it cannot go on */
     uint64_t degraded; /* transfers that took a slower way for lack of them */
 };
 
@@ -48,15 +54,26 @@ struct chempi_budget_rank {
     struct chempi_budget_report last; /* serial: of the last order */
 };
 
+/* Why a job cannot have what it needs. */
+struct chempi_budget_refusal {
+    uint64_t needed;    /* bytes, by those of its ranks that have asked */
+    uint64_t available; /* bytes that it can have */
+    bool is_late;       /* others were asked to give back, and have not */
+};
+
 /* A job on this node. */
 struct chempi_budget_job {
     struct chempi_list entry;
     struct chempi_budget_rank *ranks;
-    uint32_t rank_count; /* 0: not in the budget */
+    uint32_t rank_count;  /* 0: not in the budget */
+    bool is_refused;      /* it is about to end, and gets nothing more */
+    uint64_t patience_ms; /* when it has waited too long; 0: it need not */
     /* Tell local rank `local` its share. */
     void (*send)(void *arg, uint32_t local, uint64_t bytes,
                  uint32_t deadline_ms, uint32_t serial);
     void (*late)(void *arg, const struct chempi_budget_rank *rank);
+    /* Once at most; the job must end. Called from take() and tick(). */
+    void (*refuse)(void *arg, const struct chempi_budget_refusal *refusal);
     void *arg;
 };
 
@@ -74,8 +91,8 @@ uint64_t chempi_budget_limit(uint32_t uid);
 
 /*
  * A job comes: worlds[i] is the process that local rank i is in the world.
- * send, late and arg are set by the caller. Nobody has anything before it asks
- * (chempi_budget_take()). 0 or -ENOMEM.
+ * send, late, refuse and arg are set by the caller. Nobody has anything before
+ * it asks (chempi_budget_take()). 0 or -ENOMEM.
  */
 int chempi_budget_add(struct chempi_budget *budget,
                       struct chempi_budget_job *job, const uint32_t *worlds,

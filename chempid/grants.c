@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "chempid/daemon.h"
@@ -82,6 +83,25 @@ static void report_late(void *arg, const struct chempi_budget_rank *rank)
                rank->world, g->id, rank->ordered, rank->granted);
 }
 
+/* Whoever reads this has neither node nor amounts before their eyes. */
+static void refuse(void *arg, const struct chempi_budget_refusal *refusal)
+{
+    const struct chempi_grant *g = arg;
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(
+        text, sizeof(text),
+        "node %s has too little registrable memory: the job's cards there need "
+        "at least %" PRIu64 " bytes to move anything, and can have %" PRIu64
+        " of %" PRIu64 "%s; raise chempid --registrable there, or use fewer "
+        "ranks per node",
+        g->daemon->opt->name, refusal->needed, refusal->available,
+        g->daemon->budget.total,
+        refusal->is_late ? ", as others have not given back" : "");
+    chempi_log(CHEMPI_LOG_WARNING, "budget", "job %s: %s", g->id, text);
+    g->refused(g->arg, text);
+}
+
 /* The processes there in their local order: ranks, then the gateway. */
 static uint32_t *worlds_of(const struct chempi_spec *spec, uint32_t node,
                            uint32_t *count)
@@ -107,12 +127,16 @@ uint64_t chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
     uint32_t count;
     uint32_t *worlds = worlds_of(spec, node, &count);
 
-    *g = (struct chempi_grant){
-        .job = {.send = send_share, .late = report_late, .arg = g},
-        .daemon = d,
-        .link = link,
-        .id = spec->id,
-        .number = spec->job};
+    *g = (struct chempi_grant){.job = {.send = send_share,
+                                       .late = report_late,
+                                       .refuse = refuse,
+                                       .arg = g},
+                               .refused = g->refused,
+                               .arg = g->arg,
+                               .daemon = d,
+                               .link = link,
+                               .id = spec->id,
+                               .number = spec->job};
     if (worlds) /* without memory for it, the job has no share */
         (void)chempi_budget_add(&d->budget, &g->job, worlds, count,
                                 chempi_budget_limit(spec->uid));
@@ -133,6 +157,7 @@ int chempi_grants_take(struct chempi_grant *g, const struct chempi_frame *frame,
     report.held = chempi_wire_get_u64(&r);
     report.used = chempi_wire_get_u64(&r);
     report.wanted = chempi_wire_get_u64(&r);
+    report.needed = chempi_wire_get_u64(&r);
     report.degraded = chempi_wire_get_u64(&r);
     if (g->job.rank_count == 0 && chempi_wire_is_done(&r))
         return 0; /* there was no memory to count it */

@@ -6,7 +6,7 @@
  *
  *   SHARE: u32 local rank, u64 bytes, u32 deadline_ms, u32 serial
  *   HOLDS: u32 local rank, u32 serial, u64 held, u64 used, u64 wanted,
- *          u64 degraded
+ *          u64 needed, u64 degraded
  */
 #ifndef CHEMPI_CHEMPID_GRANTS_H
 #define CHEMPI_CHEMPID_GRANTS_H
@@ -26,6 +26,9 @@ struct chempi_grant {
     struct chempi_link *link; /* to the supervisor */
     const char *id;           /* of the job; the job's */
     uint64_t number;
+    /* Set before it is opened: the job must end, for this reason. */
+    void (*refused)(void *arg, const char *text);
+    void *arg;
 };
 
 void chempi_grants_init(struct chempi_daemon *d);

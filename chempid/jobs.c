@@ -32,6 +32,7 @@ struct limb {
     struct chempi_conn *conn;        /* a daemon */
     bool is_supervisor;
     struct chempi_grant grant; /* of the ranks here */
+    uint32_t node;             /* that is here, in the job */
 };
 
 struct job {
@@ -187,6 +188,20 @@ static int check_user(const struct job *j, struct chempi_err *err)
                           j->daemon->opt->name, (long)self, j->spec.uid);
 }
 
+/* Its ranks here cannot have the memory that they need. */
+static void refused(void *arg, const char *text)
+{
+    const struct limb *limb = arg;
+    struct job *j = limb->job;
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, limb->node);
+    chempi_wire_put_str(&w, text);
+    send_up(j, CHEMPI_MSG_NODE_LOST, w.data, w.len);
+}
+
 static void start_here(struct job *j, uint32_t node)
 {
     struct chempi_daemon *d = j->daemon;
@@ -199,6 +214,9 @@ static void start_here(struct job *j, uint32_t node)
     limb->nestling.on_frame = take_nestling;
     limb->nestling.on_end = nestling_ended;
     limb->nestling.arg = limb;
+    limb->node = node;
+    limb->grant.refused = refused;
+    limb->grant.arg = limb;
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
     if (!rc)

@@ -12,8 +12,13 @@ static void tell_memory(void *arg)
     struct chempi_memory_state state;
 
     chempi_memory_state(g->services.memory, &state);
-    (void)chempi_client_memory(g->client, state.held, state.used, state.wanted,
-                               state.degraded);
+    chempi_memory_told(g->services.memory, &state);
+    (void)chempi_client_memory(
+        g->client, &(struct chempi_client_memory){.held = state.held,
+                                                  .used = state.used,
+                                                  .wanted = state.wanted,
+                                                  .needed = state.needed,
+                                                  .degraded = state.degraded});
 }
 
 static int open_services(struct gateway *g, struct chempi_err *err)

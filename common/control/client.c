@@ -447,8 +447,8 @@ int chempi_client_cut(struct chempi_client *c, uint32_t gateway,
     return push(c);
 }
 
-int chempi_client_memory(struct chempi_client *c, uint64_t held, uint64_t used,
-                         uint64_t wanted, uint64_t degraded)
+int chempi_client_memory(struct chempi_client *c,
+                         const struct chempi_client_memory *memory)
 {
     struct chempi_writer *w;
 
@@ -456,10 +456,11 @@ int chempi_client_memory(struct chempi_client *c, uint64_t held, uint64_t used,
         return 0;
     w = chempi_channel_begin(&c->ch, CHEMPI_MSG_MEMORY, 0);
     chempi_wire_put_u32(w, c->share_serial);
-    chempi_wire_put_u64(w, held);
-    chempi_wire_put_u64(w, used);
-    chempi_wire_put_u64(w, wanted);
-    chempi_wire_put_u64(w, degraded);
+    chempi_wire_put_u64(w, memory->held);
+    chempi_wire_put_u64(w, memory->used);
+    chempi_wire_put_u64(w, memory->wanted);
+    chempi_wire_put_u64(w, memory->needed);
+    chempi_wire_put_u64(w, memory->degraded);
     return push(c);
 }
 

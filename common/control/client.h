@@ -139,12 +139,18 @@ int chempi_client_cut(struct chempi_client *client, uint32_t gateway,
  * ends? At first not. 0 or -errno. */
 int chempi_client_care(struct chempi_client *client, bool cares);
 
-/* Say how much memory is registered here. held: bytes that still count as
- * this rank's, at least what is used; wanted: bytes it would use at most;
- * degraded: transfers that took a slower way for lack of them. Refers to the
- * last share that was delivered. Nothing is sent when nobody divides. */
-int chempi_client_memory(struct chempi_client *client, uint64_t held,
-                         uint64_t used, uint64_t wanted, uint64_t degraded);
+struct chempi_client_memory {
+    uint64_t held;     /* bytes that still count as this rank's; >= used */
+    uint64_t used;     /* bytes that are registered */
+    uint64_t wanted;   /* bytes it would use at most */
+    uint64_t needed;   /* of these, bytes without which it cannot go on */
+    uint64_t degraded; /* transfers that took a slower way for lack of them */
+};
+
+/* Say how much memory is registered here. Refers to the last share that was
+ * delivered. Nothing is sent when nobody divides. */
+int chempi_client_memory(struct chempi_client *client,
+                         const struct chempi_client_memory *memory);
 
 /* Hand in lines of traffic counters for chempirun --stats (text, one record
  * a line, see chempirun(1)). */

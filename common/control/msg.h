@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 2u
+#define CHEMPI_CONTROL_VERSION 3u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -25,7 +25,7 @@
 #define CHEMPI_RANK_IN_MAX (2u << 20)     /* payload: rank to supervisor */
 #define CHEMPI_RANK_OUT_MAX (32u << 20)   /* payload: supervisor to rank */
 #define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
-#define CHEMPI_MEMORY_BYTES 36u           /* payload of MEMORY */
+#define CHEMPI_MEMORY_BYTES 44u           /* payload of MEMORY */
 #define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
 
 enum chempi_msg {
@@ -44,9 +44,9 @@ enum chempi_msg {
     CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
                                and with it the only way; ABORT follows */
     CHEMPI_MSG_MEMORY = 14, /* u32 serial of the last BUDGET, u64 held, u64
-                               used, u64 wanted, u64 degraded: registered
-                               memory in bytes, and transfers (chempid/
-                               budget.h) */
+                               used, u64 wanted, u64 needed, u64 degraded:
+                               registered memory in bytes, and transfers
+                               (chempid/budget.h) */
 
     /* supervisor -> rank */
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */

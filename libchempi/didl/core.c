@@ -112,9 +112,7 @@ static int open_conn(void)
 {
     int rc = chempi_conn_open(&chempi_engine_sink);
 
-    if (rc == MPI_SUCCESS)
-        chempi_daemon_tell_memory();
-    return rc;
+    return rc == MPI_SUCCESS ? chempi_daemon_ask_memory() : rc;
 }
 
 static int open_comm(void)

@@ -102,8 +102,14 @@ static void report_memory(void *arg)
         return;
     chempi_memory_state(chempi_ctx.services.memory, &state);
     self.memory = state;
-    (void)chempi_client_memory(chempi_ctx.client, state.held, state.used,
-                               state.wanted, state.degraded);
+    chempi_memory_told(chempi_ctx.services.memory, &state);
+    (void)chempi_client_memory(
+        chempi_ctx.client,
+        &(struct chempi_client_memory){.held = state.held,
+                                       .used = state.used,
+                                       .wanted = state.wanted,
+                                       .needed = state.needed,
+                                       .degraded = state.degraded});
 }
 
 /* Before this process sleeps: small changes are told, too. */
@@ -119,9 +125,19 @@ static void tell_memory(void)
         report_memory(NULL);
 }
 
-void chempi_daemon_tell_memory(void)
+static bool has_needed_memory(void *arg)
+{
+    struct chempi_memory_state state;
+
+    (void)arg;
+    chempi_memory_state(chempi_ctx.services.memory, &state);
+    return state.share >= state.needed;
+}
+
+int chempi_daemon_ask_memory(void)
 {
     report_memory(NULL);
+    return chempi_progress_wait(has_needed_memory, NULL);
 }
 
 int chempi_daemon_watch(void)

@@ -21,8 +21,9 @@ void chempi_daemon_close(void);
 /* After the pollset exists: wait for notices there too. 0 or -errno. */
 int chempi_daemon_watch(void);
 
-/* All devices are open: say how much memory they register, or none. */
-void chempi_daemon_tell_memory(void);
+/* All devices are open: say how much memory they register, or none, and wait
+ * until they have what they need. Returns an error class. */
+int chempi_daemon_ask_memory(void);
 
 /* Handle notices that have arrived; a lost supervisor ends this process. */
 void chempi_daemon_poll(void);

@@ -36,7 +36,8 @@ struct chempi_memory {
     struct chempi_watch *watch;        /* NULL: not yet, or cannot be */
     bool is_watch_refused;
     uint64_t share;
-    uint64_t told; /* bytes used, when fn was called last */
+    uint64_t told;        /* bytes used, when fn was called last */
+    uint64_t told_needed; /* and needed */
     void (*fn)(void *);
     void *arg;
 };
@@ -84,39 +85,42 @@ static uint64_t used_by_all(const struct chempi_memory *memory)
     return used;
 }
 
-/* M2: in equal parts; one device that registers is the rule. */
-static void divide(struct chempi_memory *memory)
+static uint64_t needed_by_all(const struct chempi_memory *memory)
 {
-    uint64_t part = memory->share;
-
-    if (part != CHEMPI_MEMORY_UNLIMITED && memory->user_count > 1)
-        part = part / memory->user_count & ~(uint64_t)(PAGE - 1);
-    CHEMPI_LIST_FOR_SAFE (node, &memory->users) {
-        struct chempi_memory_user *user = user_of(node);
-
-        user->share = part;
-        user->events->share(user);
-    }
-}
-
-/* What devices need beyond their shares: nobody can have it back. */
-static uint64_t beyond_shares(const struct chempi_memory *memory)
-{
-    uint64_t beyond = 0;
+    uint64_t needed = 0;
 
     for (struct chempi_list *node = memory->users.next; node != &memory->users;
-         node = node->next) {
-        const struct chempi_memory_user *user = user_of(node);
-        uint64_t needed = user->needed < user->used ? user->needed : user->used;
+         node = node->next)
+        needed += user_of(node)->needed;
+    return needed;
+}
 
-        beyond += needed > user->share ? needed - user->share : 0;
+/* M2: what each needs, and equal parts of the rest; one device that registers
+ * is the rule. */
+static void divide(struct chempi_memory *memory)
+{
+    uint64_t needed = needed_by_all(memory);
+    uint64_t rest = memory->share > needed ? memory->share - needed : 0;
+
+    if (rest == 0)
+        needed = 0; /* it is too little for all */
+    CHEMPI_LIST_FOR_SAFE (node, &memory->users) {
+        struct chempi_memory_user *user = user_of(node);
+        uint64_t part = rest ? rest : memory->share;
+
+        if (memory->user_count > 1)
+            part = part / memory->user_count & ~(uint64_t)(PAGE - 1);
+        user->share = memory->share == CHEMPI_MEMORY_UNLIMITED
+                          ? memory->share
+                          : part + (needed ? user->needed : 0);
+        user->events->share(user);
     }
-    return beyond;
 }
 
 static void tell(struct chempi_memory *memory)
 {
     memory->told = used_by_all(memory);
+    memory->told_needed = needed_by_all(memory);
     if (memory->fn)
         memory->fn(memory->arg);
 }
@@ -148,16 +152,15 @@ void chempi_memory_used(struct chempi_memory *memory,
     uint64_t used;
     uint64_t far;
 
-    if (bytes == before)
+    if (bytes == before && needed_by_all(memory) == memory->told_needed)
         return;
     user->used = bytes;
     used = used_by_all(memory);
     far = used > memory->told ? used - memory->told : memory->told - used;
     if (memory->share == CHEMPI_MEMORY_UNLIMITED || step < STEP_MIN)
         step = STEP_MIN;
-    if (far >= step ||
-        (bytes < before && memory->share != CHEMPI_MEMORY_UNLIMITED &&
-         memory->told > memory->share + beyond_shares(memory)))
+    if (far >= step || needed_by_all(memory) != memory->told_needed ||
+        (bytes < before && memory->told > memory->share))
         tell(memory);
 }
 
@@ -178,13 +181,20 @@ void chempi_memory_state(const struct chempi_memory *memory,
 
         out->used += user->used;
         out->wanted += user->wanted;
+        out->needed += user->needed;
         out->degraded += user->degraded;
     }
     /* M3; who wants less than the share leaves the rest. */
     out->held = out->share < out->wanted ? out->share : out->wanted;
-    out->beyond = beyond_shares(memory);
-    if (out->held < out->used - out->beyond)
-        out->held = out->used - out->beyond;
+    if (out->held < out->used)
+        out->held = out->used;
+}
+
+void chempi_memory_told(struct chempi_memory *memory,
+                        const struct chempi_memory_state *state)
+{
+    if (memory->share != CHEMPI_MEMORY_UNLIMITED && memory->share > state->held)
+        memory->share = state->held;
 }
 
 void chempi_memory_on_change(struct chempi_memory *memory, void (*fn)(void *),

@@ -10,8 +10,9 @@
  *   M2  the shares of all devices together are the process's share; a share
  *       that shrinks binds new registrations at once, and `used` falls as soon
  *       as memory is out of use
- *   M3  what is reported upward as held is never less than what is registered,
- *       but for what a device needs beyond its share and can never give back
+ *   M3  what is reported upward as held is never less than what is registered;
+ *       what was reported as not held is not used any more, before it is
+ *       granted again
  *
  * Under the lane lock; never blocks.
  */
@@ -46,10 +47,11 @@ struct chempi_memory_events {
 struct chempi_memory_user {
     struct chempi_list link; /* the service's */
     const struct chempi_memory_events *events;
-    uint64_t wanted; /* bytes it would register at most; set before joining */
-    uint64_t share;  /* bytes it may register; the service's */
-    uint64_t used;   /* bytes it has registered; chempi_memory_used() */
-    uint64_t needed; /* of these, bytes it keeps whatever its share; its own */
+    uint64_t wanted;   /* bytes it would register at most; set before joining */
+    uint64_t share;    /* bytes it may register; the service's */
+    uint64_t used;     /* bytes it has registered; chempi_memory_used() */
+    uint64_t needed;   /* bytes without which it cannot go on, and which it
+                          never gives back; the device's, set before joining */
     uint64_t degraded; /* transfers that took a slower way for lack of it */
 };
 
@@ -57,9 +59,9 @@ struct chempi_memory_user {
 struct chempi_memory_state {
     uint64_t share;  /* bytes, or CHEMPI_MEMORY_UNLIMITED */
     uint64_t held;   /* bytes that count as the process's: M3 */
-    uint64_t beyond; /* of used, bytes needed beyond the share, not in held */
     uint64_t used;   /* bytes */
     uint64_t wanted; /* bytes */
+    uint64_t needed; /* bytes */
     uint64_t degraded;
 };
 
@@ -102,6 +104,9 @@ void chempi_memory_release(struct chempi_memory *memory, const void *ptr,
 void chempi_memory_set_share(struct chempi_memory *memory, uint64_t share);
 void chempi_memory_state(const struct chempi_memory *memory,
                          struct chempi_memory_state *out);
+/* What fn tells of it is told: what is not held is given back (M3). */
+void chempi_memory_told(struct chempi_memory *memory,
+                        const struct chempi_memory_state *state);
 /* Call fn when the state has changed enough to be told (a sixteenth of the
  * share), or falls while more is held than the share. */
 void chempi_memory_on_change(struct chempi_memory *memory, void (*fn)(void *),

@@ -17,7 +17,8 @@ import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, check, children, comm, expect, run_cases)
+    LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check, children, comm,
+    expect, run_cases)
 
 CASES = []
 MDCONFIG = REGISTERS = ""
@@ -209,10 +210,51 @@ networks:
 """
 
 
+def descendants(pid):
+    """A process and all below it that are there now."""
+    found = [pid]
+    try:
+        for child in children(pid):
+            found += descendants(child)
+    except OSError:
+        pass  # it has just ended
+    return found
+
+
+def status_of(pid):
+    """Fields of /proc/PID/status; {} when the process has ended."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            return dict(line.split(":", 1) for line in file)
+    except OSError:
+        return {}
+
+
+def is_stopped(pid):
+    return status_of(pid).get("State", "X").split()[0] in "TtXZ"
+
+
+def locked_together(pids):
+    """What these processes have locked at one moment, in bytes: each is
+    stopped before any is looked at."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        for pid in pids:
+            await_that(lambda: is_stopped(pid), "a stopped process", pid)
+        return sum(int(status_of(pid).get("VmLck", "0 kB").split()[0]) * 1024
+                   for pid in pids)
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
 class SciCluster(Cluster):
     """Two virtual nodes with adapters; each may register 16 MiB."""
 
     def __init__(self, kind="sci", registrable="16M"):
+        self.total = int(registrable[:-1]) << {"K": 10, "M": 20}[registrable[-1]]
+        self.most = 0  # that was ever seen locked on a node
         self.tables = tempfile.mkdtemp(prefix="chempi-test-")
         path = f"{self.tables}/network.yaml"
         with open(path, "w", encoding="utf-8") as file:
@@ -228,12 +270,27 @@ class SciCluster(Cluster):
         finally:
             shutil.rmtree(self.tables)
 
+    def pair(self, name, count, size):
+        return ("--nodes", "n1,n2", "--ppn", "1", "-n", "2", REGISTERS,
+                f"{self.tables}/{name}", str(count), str(size))
+
     def start_pair(self, name, count, size):
         """A rank on each node; both exchange `count` buffers of `size` bytes
         until end_pair()."""
-        job = self.job("--nodes", "n1,n2", "--ppn", "1", "-n", "2", REGISTERS,
-                       f"{self.tables}/{name}", str(count), str(size))
-        return job.await_lines(1)
+        return self.job(*self.pair(name, count, size)).await_lines(1)
+
+    def check_locked(self):
+        """Never more on a node than there is, whoever holds it and whatever
+        the daemons believe."""
+        for name in "n1", "n2":
+            pids = [pid for pid in descendants(self.pid(name))
+                    if comm(pid).startswith("fault-registers")]
+            try:
+                locked = locked_together(pids)
+            except ProcessLookupError:
+                continue  # one has ended meanwhile
+            check(locked <= self.total, "over-committed on", name, locked)
+            self.most = max(self.most, locked)
 
     def end_pair(self, job, name):
         with open(f"{self.tables}/{name}", "wb"):
@@ -246,8 +303,9 @@ class SciCluster(Cluster):
     def grants(self):
         """Per node, what each rank has been granted, ascending."""
         found = {}
+        self.check_locked()
         for node in budgets(self):
-            check(node["granted"] <= 16 * MIB, "over-committed:", node)
+            check(node["granted"] <= self.total, "over-committed:", node)
             for r in node["ranks"]:
                 check(r["used"] <= r["granted"], "more used than granted:", r)
             found[node["node"]] = sorted(r["granted"] for r in node["ranks"])
@@ -269,11 +327,18 @@ def two_mpi_jobs_share_and_a_killed_one_leaves_all_to_the_other():
         c.await_grants(8 * MIB, 8 * MIB)
         for pid in first.marked("fault-registers")[:1]:
             os.kill(pid, signal.SIGKILL)
+        while first.marked("fault-registers"):
+            c.grants()
         first.finish()
+        c.await_grants(16 * MIB)
+        third = c.start_pair("third", 4, 4 * MIB)
+        c.await_grants(8 * MIB, 8 * MIB)
+        c.end_pair(third, "third")
         c.await_grants(16 * MIB)
         text = c.end_pair(second, "second")
         check("budget 16777216 " in text, text)
         c.await_grants()
+        check(c.most > 12 * MIB, "nothing was seen:", c.most)
 
 
 @case
@@ -308,11 +373,38 @@ def jobs_on_via_only_cards_go_on_when_their_memory_is_taken_back():
 
 
 @case
-def a_job_on_via_only_cards_needs_no_share():
-    with SciCluster("via", "4K") as c:
+def a_job_on_via_only_cards_lives_on_the_least_that_it_needs():
+    with SciCluster("via", "136K") as c:
         job = c.start_pair("poor", 2, 3 * MIB)
+        c.grants()
         text = c.end_pair(job, "poor")
         check("degraded 0 " not in text, text)
+
+
+@case
+def a_job_that_needs_more_than_there_is_fails_when_it_starts():
+    with SciCluster("via", "272K") as c:
+        jobs = []
+        for name in "first", "second":
+            jobs.append((c.start_pair(name, 2, MIB), name))
+            c.grants()
+        third = c.job(*c.pair("third", 1, MIB))
+        third.status = third.finish()
+        expect(third, 1, ONE_SENTENCE, "node n[12] has too little registrable "
+               "memory.*139264 bytes.*0 of 278528.*chempid --registrable there")
+        for job, name in jobs:
+            c.grants()
+            c.end_pair(job, name)
+
+
+@case
+def a_process_that_may_not_lock_what_it_needs_fails_when_it_starts():
+    with SciCluster("via", "16M") as c:
+        c.env["CHEMPI_SCIVIA_REGISTERED_MAX"] = "132K"
+        job = c.job(*c.pair("poor", 1, MIB))
+        job.status = job.finish()
+        expect(job, job.status, "CHEMPI_SCIVIA_REGISTERED_MAX", "139264 bytes")
+        check(job.status != 0, job.status)
 
 
 def main():

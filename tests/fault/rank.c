@@ -14,6 +14,7 @@
  *   child              leave a process behind in a session of its own
  *   report T           hand in a line of counters
  *   stop FILE          create FILE, then hang
+ *   need N             from now on N bytes are needed
  *   memory W U         say: W bytes are wanted, U used (at most the share)
  *   share B            wait until the share is B bytes
  *   obey               from now on keep to the share, and print it as it comes
@@ -47,6 +48,7 @@ static struct {
     uint64_t share;
     uint64_t used;
     uint64_t wanted;
+    uint64_t needed;
     int obeys;
 } seen;
 
@@ -78,10 +80,15 @@ static void rank_lost(void *arg, uint32_t rank, const char *text)
 static void tell_memory(void)
 {
     uint64_t held = seen.share < seen.wanted ? seen.share : seen.wanted;
+    const struct chempi_client_memory memory = {
+        .held = held > seen.used ? held : seen.used,
+        .used = seen.used,
+        .wanted = seen.wanted,
+        .needed = seen.needed,
+    };
 
     seen.share = held;
-    if (chempi_client_memory(client, held > seen.used ? held : seen.used,
-                             seen.used, seen.wanted, 0) < 0)
+    if (chempi_client_memory(client, &memory) < 0)
         exit(9);
 }
 
@@ -280,6 +287,8 @@ static char **act(char **a)
             seen.used = seen.share;
         tell_memory();
         a += 2;
+    } else if (strcmp(verb, "need") == 0) {
+        seen.needed = strtoull(*a++, NULL, 10);
     } else if (strcmp(verb, "share") == 0) {
         while (seen.share != strtoull(*a, NULL, 10))
             wait_for_news();

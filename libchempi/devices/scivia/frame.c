@@ -6,12 +6,16 @@
  * then counts it as taken. What was taken travels back in every frame of the
  * opposite direction, or in a frame of its own after a quarter.
  *
- *   F1  frames sent and not known to be taken: at most SCIVIA_FRAMES - RESERVE
- *       before a line, SCIVIA_FRAMES before a frame that only tells (R5)
+ *   F1  frames sent and not known to be taken: at most `room` less its reserve
+ *       before a line, `room` before a frame that only tells (R5)
  *   F2  a slot stands in dev->slot_free, or in the endpoint's `sending` until
  *       the card gives it back, then in `unsent` if the connection broke; both
  *       are in the order of seq, and count in dev->unsent
  *   F3  a frame is handled once: seq is the next one, or it had arrived (R6)
+ *   F4  memory for SCIVIA_FRAMES_MIN slots, and for as many frames of each peer
+ *       that frames will reach, is set aside in the share from the beginning:
+ *       the daemon does not ask it back. More are taken while they are a small
+ *       part of the share
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,43 +24,73 @@
 #include "libchempi/devices/scivia/internal.h"
 
 #define PAGE 4096u
-#define MEMORY_BYTES (SCIVIA_FRAMES * sizeof(struct scivia_frame))
+#define PART 4u /* of the share, what frames beyond the least may be */
 #define DISCRIMINATOR SCIVIA_DISCRIMINATOR_FRAMES
 
 /* --- memory --- */
 
-static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
-                      uint32_t *handle)
+uint64_t chempi_scivia_frame_bytes(uint32_t count)
 {
-    const size_t len = MEMORY_BYTES;
+    uint64_t len = count * (uint64_t)sizeof(struct scivia_frame);
+
+    return (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+/* As many as frames may be had without crowding out what else is registered. */
+static uint32_t choose_count(const struct scivia_dev *dev)
+{
+    uint64_t more = chempi_scivia_frame_bytes(SCIVIA_FRAMES) -
+                    chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+
+    return dev->memory_user.needed + more <= dev->granted / PART
+               ? SCIVIA_FRAMES
+               : SCIVIA_FRAMES_MIN;
+}
+
+static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
+                      uint32_t *count, uint32_t *handle)
+{
+    uint32_t n = choose_count(dev);
+    size_t len = (size_t)chempi_scivia_frame_bytes(n);
     void *memory = NULL;
     int rc;
 
+    if (!dev->is_admitted)
+        return -EAGAIN;
     if (chempi_sys->posix_memalign(&memory, PAGE, len) != 0)
         return chempi_err_set(&dev->base.err, -ENOMEM, "out of memory");
     memset(memory, 0, len);
     rc = chempi_scivia_memory_need(dev, memory, len, handle);
+    if (rc < 0 && n > SCIVIA_FRAMES_MIN) {
+        n = SCIVIA_FRAMES_MIN;
+        len = (size_t)chempi_scivia_frame_bytes(n);
+        rc = chempi_scivia_memory_need(dev, memory, len, handle);
+    }
+    if (rc < 0)
+        free(memory);
+    if (rc == -EAGAIN)
+        return rc;
     if (rc < 0) {
         dev->base.err = *chempi_adapter_words(dev->adapter);
-        free(memory);
         return chempi_err_prefix(&dev->base.err,
                                  "cards with the VIA half only move nothing "
                                  "but registered memory (without any, join the "
                                  "nodes by another network)");
     }
     *out = memory;
+    *count = n;
     return 0;
 }
 
 static int get_slots(struct scivia_dev *dev)
 {
-    int rc = dev->slot_memory
-                 ? 0
-                 : get_frames(dev, &dev->slot_memory, &dev->slot_handle);
+    int rc = dev->slot_memory ? 0
+                              : get_frames(dev, &dev->slot_memory,
+                                           &dev->slot_count, &dev->slot_handle);
 
     if (rc < 0 || dev->slots[0].frame)
         return rc;
-    for (uint32_t i = 0; i < SCIVIA_FRAMES; i++) {
+    for (uint32_t i = 0; i < dev->slot_count; i++) {
         dev->slots[i].frame = &dev->slot_memory[i];
         chempi_list_append(&dev->slot_free, &dev->slots[i].link);
     }
@@ -73,7 +107,7 @@ int chempi_scivia_frame_init(struct scivia_ep *ep)
         return 0;
     rc = get_slots(dev);
     if (rc == 0)
-        rc = get_frames(dev, &framed->memory, &framed->handle);
+        rc = get_frames(dev, &framed->memory, &framed->count, &framed->handle);
     if (rc == 0)
         chempi_list_append(&dev->used, &ep->used_link);
     return rc;
@@ -86,8 +120,8 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
 
     if (!framed)
         return;
-    if (framed->handle)
-        chempi_scivia_memory_unneed(dev, framed->handle, MEMORY_BYTES);
+    chempi_scivia_memory_unneed(dev, framed->handle,
+                                chempi_scivia_frame_bytes(framed->count));
     chempi_via_vi_destroy(framed->tx);
     chempi_via_vi_destroy(framed->rx);
     free(framed->memory);
@@ -96,8 +130,8 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
 
 void chempi_scivia_frame_free(struct scivia_dev *dev)
 {
-    if (dev->slot_handle)
-        chempi_scivia_memory_unneed(dev, dev->slot_handle, MEMORY_BYTES);
+    chempi_scivia_memory_unneed(dev, dev->slot_handle,
+                                chempi_scivia_frame_bytes(dev->slot_count));
     free(dev->slot_memory);
 }
 
@@ -141,7 +175,7 @@ int chempi_scivia_frame_accept(struct scivia_ep *ep,
         return rc;
     chempi_scivia_frame_drop_rx(ep);
     rc = chempi_via_vi_create(dev->adapter, &attributes, &framed->rx);
-    for (uint32_t i = 0; rc == 0 && i < SCIVIA_FRAMES; i++) {
+    for (uint32_t i = 0; rc == 0 && i < framed->count; i++) {
         framed->receives[i] = (struct chempi_via_descriptor){
             .op = CHEMPI_VIA_RECEIVE,
             .segment_count = 1,
@@ -164,6 +198,8 @@ static void post(struct scivia_ep *ep, struct scivia_slot *slot)
 
     frame->lines = ep->rx_told = ep->rx_head;
     frame->posted = ep->rx_posted_told = ep->rx_posted;
+    frame->room = ep->framed->count;
+    ep->framed->has_told_room = true;
     slot->descriptor = (struct chempi_via_descriptor){
         .op = CHEMPI_VIA_SEND,
         .segment_count = 1,
@@ -233,7 +269,7 @@ void chempi_scivia_frame_tell(struct scivia_ep *ep)
     ep->framed->is_tell_owed = false;
     if (!ep->is_tx_open || ep->is_broken || ep->is_gone)
         return; /* the first frame of the next connection tells */
-    if (ep->tx_head - ep->tx_tail < SCIVIA_FRAMES &&
+    if (ep->tx_head - ep->tx_tail < ep->framed->room &&
         !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free)) {
         (void)chempi_scivia_frame_send(ep, &line, NULL, 0);
         return;
@@ -306,6 +342,22 @@ static bool hear_told(struct scivia_ep *ep, uint32_t lines, uint32_t posted)
     return true;
 }
 
+/* The same in every frame. */
+static bool hear_room(struct scivia_framed *framed, uint32_t room)
+{
+    if (room < framed->room || room > SCIVIA_FRAMES)
+        return false;
+    framed->room = room;
+    return true;
+}
+
+/* R5 */
+static uint32_t quarter_of(const struct scivia_framed *framed)
+{
+    return scivia_frame_quarter(framed->has_told_room ? framed->count
+                                                      : SCIVIA_FRAMES_MIN);
+}
+
 /* NULL, or why the peer breaks the rules. */
 static const char *take(struct scivia_ep *ep,
                         const struct chempi_via_descriptor *d, bool *is_new)
@@ -322,6 +374,8 @@ static const char *take(struct scivia_ep *ep,
     seq = atomic_load_explicit(&line.seq, memory_order_relaxed);
     if (!hear_told(ep, frame->lines, frame->posted))
         return "it took more than was sent";
+    if (!hear_room(framed, frame->room))
+        return "room for an impossible number of frames";
     if (ep->rx_head - seq < SCIVIA_FRAMES)
         return NULL; /* sent again, but it had arrived (F3) */
     if (seq != ep->rx_head + 1)
@@ -354,7 +408,7 @@ void chempi_scivia_frame_taken(struct scivia_ep *ep,
     if (framed->rx)
         (void)chempi_via_post_recv(framed->rx, d); /* as it was before */
     ep->rx_head += is_new;
-    if (ep->rx_head - ep->rx_told >= SCIVIA_FRAMES / 4)
+    if (ep->rx_head - ep->rx_told >= quarter_of(framed))
         chempi_scivia_frame_tell(ep);
 }
 

@@ -103,8 +103,11 @@ struct scivia_slot {
 struct scivia_framed {
     struct chempi_via_vi *tx;
     struct chempi_via_vi *rx;
-    struct scivia_frame *memory; /* [SCIVIA_FRAMES], for receiving */
+    struct scivia_frame *memory; /* [count], for receiving */
     uint32_t handle;
+    uint32_t count;
+    uint32_t room; /* of the peer, as told; SCIVIA_FRAMES_MIN before */
+    bool has_told_room;
     uint32_t lines; /* told by the peer, as in struct scivia_told */
     uint32_t posted;
     bool is_tell_owed;
@@ -224,8 +227,14 @@ struct scivia_dev {
     bool has_joined;
     bool has_new_share;
     bool is_over_share;     /* and some of it can be given back after use */
+    bool is_admitted;       /* has had a share that frames can live on */
+    bool is_awaiting;       /* somebody's connection waits for memory */
     uint64_t granted;       /* bytes by share, setting and RLIMIT_MEMLOCK */
     uint64_t needed_bytes;  /* of library_bytes, what no message goes without */
+    uint64_t reserve;       /* bytes of the share set aside for more of that */
+    uint32_t framed_procs;  /* that frames will reach, as far as is known */
+    uint32_t framed_sets;   /* of frames: slots, and those of endpoints */
+    uint32_t exposed;       /* memory that others may access by RDMA */
     uint64_t library_bytes; /* registered for good */
     uint64_t library_denied;
     uint64_t windowed; /* transfers in several windows */
@@ -236,6 +245,7 @@ struct scivia_dev {
     struct scivia_rma *rma; /* rma.c; NULL until used */
     struct scivia_frame *slot_memory;
     uint32_t slot_handle;
+    uint32_t slot_count;
     struct scivia_slot slots[SCIVIA_FRAMES];
     struct chempi_list slot_free;
     uint32_t unsent; /* lines and frames that have not left */
@@ -265,6 +275,8 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev);
 /* Do two nodes have cards with an SCI half on a common network? */
 bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
                                 const char *node, const char *other);
+/* How many processes are on nodes that frames reach. */
+uint32_t chempi_scivia_pair_count_framed(const struct scivia_dev *dev);
 /* Begin whatever is missing for sending. 0: nothing is; -EAGAIN; an error. */
 int chempi_scivia_pair_open(struct scivia_ep *ep);
 /* The same for VIA. 0: connected or never will be. */
@@ -278,6 +290,9 @@ int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
 /* Post receives where memory for them was denied before. */
 void chempi_scivia_pair_post(struct scivia_dev *dev);
+/* Give back the memory of receives that nobody uses, by ending the connections
+ * for which they are posted, until no more is registered than may be. */
+void chempi_scivia_pair_withdraw(struct scivia_dev *dev);
 /* Give up on a peer; reported from progress. */
 void chempi_scivia_pair_break(struct scivia_ep *ep, int status,
                               const char *why);
@@ -334,7 +349,10 @@ static inline bool scivia_has_line(const struct scivia_ep *ep)
 
 /* --- frame.c: lines in VIA sends --- */
 
-/* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied. */
+/* What so many frames take of the share. */
+uint64_t chempi_scivia_frame_bytes(uint32_t count);
+/* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied;
+ * -EAGAIN: there will be some later. */
 int chempi_scivia_frame_init(struct scivia_ep *ep);
 void chempi_scivia_frame_fini(struct scivia_ep *ep);
 void chempi_scivia_frame_free(struct scivia_dev *dev);
@@ -400,7 +418,8 @@ void chempi_scivia_rma_fini(struct scivia_dev *dev);
 
 /* --- memory.c: registered memory --- */
 
-int chempi_scivia_memory_init(struct scivia_dev *dev);
+/* -ENOSPC with words: this process may not register what frames need. */
+int chempi_scivia_memory_init(struct scivia_dev *dev, struct chempi_err *err);
 void chempi_scivia_memory_fini(struct scivia_dev *dev);
 /* A registration that covers the range; NULL: denied, which is counted. */
 struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
@@ -410,19 +429,24 @@ void chempi_scivia_memory_put(struct scivia_dev *dev,
                               struct chempi_region *region);
 /* How much user memory could be registered now, bytes. */
 uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev);
-/* Give back what is above the share and out of use, stages last. */
+/* Give back what is above the share and out of use, stages last, but for what
+ * chempi_scivia_pair_withdraw() gives, from progress. */
 void chempi_scivia_memory_shrink(struct scivia_dev *dev);
+/* From progress: that, too. */
+void chempi_scivia_memory_give(struct scivia_dev *dev);
+/* Is more registered than may be? */
+bool chempi_scivia_memory_is_over(const struct scivia_dev *dev);
 /* Register library memory, at the cost of user memory nobody uses. */
 int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
                                   size_t len, uint32_t *handle);
 /*
- * The same for memory without which no message goes: it has the first right to
- * the share: what is idle makes room for it, stages too, and where the share is
- * too small even so, more is registered than it. Whoever has user memory then
- * gives it back with its last use.
+ * The same for frames, out of what is set aside for them (F4); what they take
+ * beyond that, others leave: what is idle makes room for it, stages too.
+ * -EAGAIN: more than the share is still in use, so it must wait.
  */
 int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
                               size_t len, uint32_t *handle);
+/* handle 0: nothing. */
 void chempi_scivia_memory_unneed(struct scivia_dev *dev, uint32_t handle,
                                  size_t len);
 /* handle 0: nothing. */

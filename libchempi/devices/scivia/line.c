@@ -39,7 +39,7 @@ static inline bool has_line(const struct scivia_ep *ep)
 {
     if (CHEMPI_UNLIKELY(ep->framed != NULL))
         return ep->tx_head - ep->tx_tail <
-                   SCIVIA_FRAMES - SCIVIA_FRAME_RESERVE &&
+                   ep->framed->room - scivia_frame_reserve(ep->framed->room) &&
                !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free);
     return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
 }

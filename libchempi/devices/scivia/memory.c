@@ -117,7 +117,7 @@ static void held(struct chempi_memory_user *user, uintptr_t start,
     chempi_regcache_held(&dev_of(user)->cache, start, end);
 }
 
-static bool is_over(const struct scivia_dev *dev)
+bool chempi_scivia_memory_is_over(const struct scivia_dev *dev)
 {
     const struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
 
@@ -138,27 +138,57 @@ static bool unstage(struct scivia_dev *dev)
     return true;
 }
 
-void chempi_scivia_memory_shrink(struct scivia_dev *dev)
+static void give_idle(struct scivia_dev *dev)
 {
-    while (is_over(dev) && chempi_regcache_evict(&dev->cache))
+    while (chempi_scivia_memory_is_over(dev) &&
+           chempi_regcache_evict(&dev->cache))
         ;
-    if (is_over(dev))
+    if (chempi_scivia_memory_is_over(dev))
         (void)unstage(dev);
-    /* Only what is in use can still be given back. */
-    dev->is_over_share =
-        is_over(dev) &&
-        (dev->cache.bytes[CHEMPI_MEMORY_USER] ||
-         dev->cache.bytes[CHEMPI_MEMORY_PERSISTENT] || dev->stage_handle);
 }
 
-/* What is needed comes first: user memory has what it leaves of the share. */
+/* Frames stay; all else that is still registered is in use. */
+static void note_over(struct scivia_dev *dev)
+{
+    dev->is_over_share = chempi_scivia_memory_is_over(dev) &&
+                         dev->library_bytes +
+                                 dev->cache.bytes[CHEMPI_MEMORY_USER] +
+                                 dev->cache.bytes[CHEMPI_MEMORY_PERSISTENT] >
+                             dev->needed_bytes;
+}
+
+void chempi_scivia_memory_shrink(struct scivia_dev *dev)
+{
+    give_idle(dev);
+    note_over(dev);
+    dev->has_work |= dev->is_over_share;
+}
+
+void chempi_scivia_memory_give(struct scivia_dev *dev)
+{
+    give_idle(dev);
+    chempi_scivia_pair_withdraw(dev);
+    note_over(dev);
+}
+
+static uint32_t count_sets(const struct scivia_dev *dev)
+{
+    uint32_t count = dev->framed_procs > 0 && !dev->slot_handle;
+    uint32_t had = dev->framed_sets - (dev->slot_handle != 0);
+
+    return dev->framed_procs > had ? count + dev->framed_procs - had : count;
+}
+
+/* F4: what is set aside for frames, nobody else may have. */
 static void set_budget(struct scivia_dev *dev)
 {
-    dev->memory_user.needed = dev->needed_bytes;
-    chempi_lmm_set_budget(chempi_adapter_lmm(dev->adapter),
-                          dev->granted > dev->needed_bytes ? dev->granted
-                                                           : dev->needed_bytes);
-    chempi_scivia_memory_shrink(dev);
+    dev->reserve =
+        count_sets(dev) * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    dev->memory_user.needed = dev->needed_bytes + dev->reserve;
+    dev->is_admitted |= dev->granted >= dev->memory_user.needed;
+    chempi_lmm_set_budget(
+        chempi_adapter_lmm(dev->adapter),
+        dev->granted > dev->reserve ? dev->granted - dev->reserve : 0);
 }
 
 static void share(struct chempi_memory_user *user)
@@ -167,8 +197,10 @@ static void share(struct chempi_memory_user *user)
 
     dev->granted = user->share < user->wanted ? user->share : user->wanted;
     set_budget(dev);
+    chempi_scivia_memory_shrink(dev);
     dev->has_new_share = chempi_scivia_memory_stage(dev);
-    dev->has_work |= dev->has_new_share; /* receives that may be posted */
+    /* Receives that may be posted, connections that may be accepted. */
+    dev->has_work |= dev->has_new_share || dev->is_awaiting;
 }
 
 static const struct chempi_memory_events memory_events = {
@@ -198,29 +230,38 @@ int chempi_scivia_memory_register(struct scivia_dev *dev, const void *start,
     return rc;
 }
 
-static uint64_t whole_pages(size_t len)
+static int register_needed(struct scivia_dev *dev, const void *start,
+                           size_t len, uint32_t *handle)
 {
-    return (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    int rc = chempi_scivia_memory_register(dev, start, len, handle);
+
+    if (rc == -ENOSPC && unstage(dev))
+        rc = chempi_scivia_memory_register(dev, start, len, handle);
+    return rc;
 }
 
 int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
                               size_t len, uint32_t *handle)
 {
     struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
-    uint64_t bytes = whole_pages(len);
+    uint64_t least = chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     int rc;
 
-    dev->memory_user.needed += bytes; /* before it is told as used */
-    rc = chempi_scivia_memory_register(dev, start, len, handle);
-    if (rc == -ENOSPC && unstage(dev))
-        rc = chempi_scivia_memory_register(dev, start, len, handle);
-    if (rc == -ENOSPC &&
-        chempi_lmm_locked_bytes(lmm) + bytes > chempi_lmm_budget(lmm)) {
-        chempi_lmm_set_budget(lmm, chempi_lmm_locked_bytes(lmm) + bytes);
-        rc = chempi_scivia_memory_register(dev, start, len, handle);
+    if (dev->reserve >= least) /* it is for this */
+        chempi_lmm_set_budget(lmm, dev->granted > dev->reserve - least
+                                       ? dev->granted - dev->reserve + least
+                                       : 0);
+    rc = register_needed(dev, start, len, handle);
+    if (rc == 0) {
+        dev->framed_sets++;
+        dev->needed_bytes += len;
+    } else if (rc == -EAGAIN) {
+        rc = -ENOMEM; /* the kernel's */
+    } else if (rc == -ENOSPC && dev->is_over_share) {
+        rc = -EAGAIN;
     }
-    dev->needed_bytes += rc == 0 ? bytes : 0;
     set_budget(dev);
+    count_used(dev);
     return rc;
 }
 
@@ -230,8 +271,7 @@ void chempi_scivia_memory_unneed(struct scivia_dev *dev, uint32_t handle,
     if (!handle)
         return;
     chempi_scivia_memory_deregister(dev, handle, len);
-    dev->needed_bytes -= whole_pages(len);
-    set_budget(dev);
+    dev->needed_bytes -= len;
 }
 
 void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
@@ -265,9 +305,30 @@ bool chempi_scivia_memory_stage(struct scivia_dev *dev)
                                          &dev->stage_handle) == 0;
 }
 
-int chempi_scivia_memory_init(struct scivia_dev *dev)
+/* What this process may register at most must do for frames. */
+static int check_wanted(const struct scivia_dev *dev, struct chempi_err *err)
+{
+    uint64_t wanted = dev->memory_user.wanted;
+    bool is_set =
+        wanted == chempi_dev_setting(&dev->base, SCIVIA_SETTING_REGISTERED_MAX);
+
+    if (dev->memory_user.needed <= wanted)
+        return 0;
+    return chempi_err_set(
+        err, -ENOSPC,
+        "messages to %u processes on cards with the VIA half only need %llu "
+        "bytes of registered memory, and this process may register %llu: raise "
+        "%s, or join the nodes by another network",
+        (unsigned)dev->framed_procs,
+        (unsigned long long)dev->memory_user.needed, (unsigned long long)wanted,
+        is_set ? "CHEMPI_SCIVIA_REGISTERED_MAX"
+               : "the limit of locked memory (\"ulimit -l\")");
+}
+
+int chempi_scivia_memory_init(struct scivia_dev *dev, struct chempi_err *err)
 {
     struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
+    int rc;
 
     chempi_list_init(&dev->stage_free);
     chempi_regcache_init(&dev->cache, &cache_ops, dev, memory_of(dev),
@@ -275,9 +336,15 @@ int chempi_scivia_memory_init(struct scivia_dev *dev)
     dev->granted = chempi_lmm_budget(lmm);
     if (!dev->attributes.has_via)
         return 0;
+    dev->framed_procs = chempi_scivia_pair_count_framed(dev);
     dev->memory_user.events = &memory_events;
-    dev->memory_user.wanted = chempi_lmm_budget(lmm);
+    dev->memory_user.wanted = dev->granted;
+    set_budget(dev);
+    rc = check_wanted(dev, err);
+    if (rc < 0)
+        return rc;
     if (memory_of(dev)) {
+        dev->is_admitted = false; /* by its share */
         chempi_memory_join(memory_of(dev), &dev->memory_user);
         dev->has_joined = true;
     }

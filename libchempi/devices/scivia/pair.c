@@ -31,6 +31,7 @@
 #include "libchempi/devices/scivia/internal.h"
 
 #define PAGE 4096u
+#define RECEIVE_BYTES ((size_t)SCIVIA_RECEIVES * SCIVIA_CHUNK)
 
 void chempi_scivia_pair_mark(struct scivia_ep *ep)
 {
@@ -92,19 +93,63 @@ bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
     return !is_any;
 }
 
+static bool is_framed(const struct scivia_dev *dev, uint32_t node)
+{
+    const struct chempi_services *services = dev->base.params.services;
+
+    return !dev->attributes.has_sci ||
+           !chempi_scivia_pair_has_sci(services,
+                                       services->node_names[services->node],
+                                       services->node_names[node]);
+}
+
+/* Have two nodes cards on a common network? Without a table, all have. */
+static bool shares_network(const struct chempi_table *table, const char *node,
+                           const char *other)
+{
+    for (uint32_t i = 0; table && i < chempi_table_network_count(table); i++) {
+        if (strcmp(chempi_table_network(table, i)->device, "scivia") == 0 &&
+            is_attached(table, node, i) && is_attached(table, other, i))
+            return true;
+    }
+    return !table;
+}
+
+static uint32_t count_procs(const struct chempi_services *services,
+                            uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < services->proc_count; i++)
+        count += i != services->proc && services->node_of_proc[i] == node;
+    return count;
+}
+
+uint32_t chempi_scivia_pair_count_framed(const struct scivia_dev *dev)
+{
+    const struct chempi_services *services = dev->base.params.services;
+    const char *own = services->node_names[services->node];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < services->node_count; i++) {
+        if ((services->table && i == services->node) || !is_framed(dev, i) ||
+            !shares_network(services->table, own, services->node_names[i]))
+            continue;
+        count += count_procs(services, i);
+    }
+    return count;
+}
+
 static int get_framed(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
-    const struct chempi_services *services = dev->base.params.services;
 
-    if (dev->attributes.has_sci &&
-        chempi_scivia_pair_has_sci(
-            services, services->node_names[services->node],
-            services->node_names[services->node_of_proc[ep->base.proc]]))
+    if (!is_framed(dev, dev->base.params.services->node_of_proc[ep->base.proc]))
         return 0;
     ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
     if (!ep->framed)
         return -ENOMEM;
+    ep->framed->room = SCIVIA_FRAMES_MIN;
     chempi_list_init(&ep->framed->sending);
     chempi_list_init(&ep->framed->unsent);
     return 0;
@@ -159,6 +204,11 @@ static int export_pair(struct scivia_ep *ep)
 
     if (ep->framed) {
         rc = chempi_scivia_frame_init(ep);
+        dev->is_awaiting |= rc == -EAGAIN;
+        if (rc == -EAGAIN) {
+            open_later(ep);
+            return rc;
+        }
         return rc < 0
                    ? chempi_err_prefix(&dev->base.err, "connecting to rank %u",
                                        (unsigned)ep->base.proc)
@@ -403,20 +453,20 @@ int chempi_scivia_pair_open_via(struct scivia_ep *ep)
 static int post_receives(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
-    void *memory = ep->rx_buffers;
+    void *memory = NULL;
     int rc = 0;
 
-    if (!memory && chempi_sys->posix_memalign(
-                       &memory, PAGE, SCIVIA_RECEIVES * SCIVIA_CHUNK) != 0)
+    ep->rx_posted = 0; /* should nothing be */
+    if (!ep->rx_buffers &&
+        chempi_sys->posix_memalign(&memory, PAGE, RECEIVE_BYTES) != 0)
         return -ENOMEM;
     if (!ep->rx_buffers)
-        rc = chempi_scivia_memory_register(
-            dev, memory, SCIVIA_RECEIVES * SCIVIA_CHUNK, &ep->rx_handle);
-    if (rc < 0) {
-        free(memory);
+        ep->rx_buffers = memory;
+    if (!ep->rx_handle)
+        rc = chempi_scivia_memory_register(dev, ep->rx_buffers, RECEIVE_BYTES,
+                                           &ep->rx_handle);
+    if (rc < 0)
         return rc;
-    }
-    ep->rx_buffers = memory;
     ep->rx_posted = 0; /* counted from the connection on */
     for (uint32_t i = 0; rc == 0 && i < SCIVIA_RECEIVES; i++) {
         ep->receives[i] = (struct chempi_via_descriptor){
@@ -438,9 +488,48 @@ void chempi_scivia_pair_post(struct scivia_dev *dev)
         struct scivia_ep *ep =
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
 
-        if (ep->rx_vi && !ep->rx_buffers && !ep->is_broken && !ep->is_gone &&
+        if (ep->rx_vi && !ep->rx_handle && !ep->is_broken && !ep->is_gone &&
             post_receives(ep) == 0)
             chempi_scivia_line_tell(ep, true);
+    }
+}
+
+/* Is a message from the peer under way over its VI for payload? */
+static bool is_awaiting(const struct scivia_ep *ep)
+{
+    const struct scivia_dev *dev = scivia_dev_of(ep);
+
+    for (uint32_t i = 0; i < dev->xfer_count; i++) {
+        const struct scivia_xfer *xfer = dev->xfers[i];
+
+        if (xfer->ep == ep && xfer->rx && xfer->way != SCIVIA_WAY_RING &&
+            (xfer->state == SCIVIA_STATE_WAITING ||
+             xfer->state == SCIVIA_STATE_CONTROL))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Descriptors cannot be taken back but by ending their connection. The peer
+ * asks for another one when it has something to send; without buffers it then
+ * serves RDMA alone. Whoever exposes memory waits for accesses it knows nothing
+ * of, and they would fail.
+ */
+void chempi_scivia_pair_withdraw(struct scivia_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+
+        if (!chempi_scivia_memory_is_over(dev) || dev->exposed > 0)
+            return;
+        if (!ep->rx_handle || is_awaiting(ep))
+            continue;
+        chempi_scivia_rndv_drop_rx(ep);
+        chempi_scivia_memory_deregister(dev, ep->rx_handle, RECEIVE_BYTES);
+        ep->rx_handle = 0;
+        ep->rx_posted = 0;
     }
 }
 
@@ -481,6 +570,8 @@ static int accept_frames(struct scivia_ep *ep,
     rc = chempi_scivia_frame_init(ep);
     if (rc == 0)
         return chempi_scivia_frame_accept(ep, request);
+    if (rc == -EAGAIN)
+        return rc;
     dev->refusal = dev->base.err;
     chempi_scivia_pair_break(ep, rc, dev->refusal.text);
     return rc;
@@ -507,7 +598,13 @@ void chempi_scivia_pair_accept_vis(struct scivia_dev *dev)
                                    ? dev->eps[proc]
                                    : NULL;
 
-        if (!ep || accept_request(ep, request) < 0)
+        int rc = ep ? accept_request(ep, request) : -EINVAL;
+
+        if (rc == -EAGAIN) { /* it is still the oldest then */
+            dev->is_awaiting = true;
+            return;
+        }
+        if (rc < 0)
             chempi_via_connect_reject(request);
     }
 }
@@ -673,9 +770,7 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
 
         if (!ep)
             continue;
-        if (ep->rx_handle)
-            chempi_scivia_memory_deregister(dev, ep->rx_handle,
-                                            SCIVIA_RECEIVES * SCIVIA_CHUNK);
+        chempi_scivia_memory_deregister(dev, ep->rx_handle, RECEIVE_BYTES);
         chempi_via_vi_destroy(ep->tx_vi);
         chempi_via_vi_destroy(ep->rx_vi);
         chempi_scivia_frame_fini(ep);

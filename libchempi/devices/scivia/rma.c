@@ -96,6 +96,7 @@ static void rma_withdraw(struct chempi_dev *dev,
 {
     if (!memory)
         return;
+    dev_of(dev)->exposed--;
     chempi_scivia_memory_put(dev_of(dev), memory->region);
     free(memory->own);
     free(memory);
@@ -152,6 +153,7 @@ static int rma_expose(struct chempi_dev *base, void **start, uint64_t len,
                                               "the window"
                                             : "out of memory");
     }
+    dev->exposed++;
     made.handle = memory->region->handle;
     memcpy(key, &made, sizeof(made));
     *start = *start ? *start : memory->own;

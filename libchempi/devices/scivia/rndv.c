@@ -108,6 +108,7 @@ static void xfer_put(struct scivia_xfer *xfer)
     xfer->state = SCIVIA_STATE_FREE;
     chempi_list_remove(&xfer->link);
     chempi_list_prepend(&dev->xfer_free, &xfer->link);
+    dev->has_work |= dev->is_over_share; /* something may be idle now */
 }
 
 static uint64_t id_of(const struct scivia_xfer *xfer)
@@ -723,8 +724,12 @@ static enum scivia_way choose_way(struct scivia_xfer *xfer)
     bool is_zero = xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY;
 
     xfer->end = xfer->want;
-    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND || !ep->rx_vi)
+    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND)
         return SCIVIA_WAY_RING;
+    if (!ep->rx_vi) { /* withdrawn, and the peer did not know yet */
+        scivia_dev_of(ep)->memory_user.degraded++;
+        return SCIVIA_WAY_RING;
+    }
     if (is_zero && !xfer->rx->iter && open_window(xfer))
         return SCIVIA_WAY_RDMA;
     if ((is_zero && !xfer->rx->iter) || !ep->rx_posted)

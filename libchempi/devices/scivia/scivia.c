@@ -249,8 +249,7 @@ static const struct chempi_gauge gauges[] = {
     {"registered_library", "bytes of the library's memory registered",
      CHEMPI_GAUGE_LEVEL, read_library},
     {"over_share",
-     "bytes registered beyond the share: in use when it shrank, or needed, as "
-     "cards with the VIA half only move nothing without them",
+     "bytes registered beyond the share, as they were in use when it shrank",
      CHEMPI_GAUGE_LEVEL, read_over_share},
 };
 
@@ -479,8 +478,8 @@ static int scivia_open(const struct chempi_dev_params *params,
     if (rc == 0) {
         rc = make_inbox(dev);
         if (rc == 0)
-            rc = chempi_scivia_memory_init(dev);
-        if (rc < 0 && err)
+            rc = chempi_scivia_memory_init(dev, err);
+        else if (err)
             *err = *chempi_adapter_words(dev->adapter);
     }
     if (rc == 0)
@@ -572,9 +571,15 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
 {
     int events;
 
+    if (dev->is_over_share)
+        chempi_scivia_memory_give(dev);
     if (dev->has_new_share) {
         dev->has_new_share = false;
         chempi_scivia_pair_post(dev);
+    }
+    if (dev->is_awaiting) {
+        dev->is_awaiting = false;
+        chempi_scivia_pair_accept_vis(dev);
     }
     /* First, so that what the card finishes now is taken back below: who
      * sleeps after this finds the card idle and nothing left with it. */
@@ -660,7 +665,8 @@ static bool is_retried(const struct scivia_dev *dev)
         const struct scivia_ep *ep =
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, opening_link);
 
-        if (ep->has_card && !ep->at)
+        /* What waits for memory is waked when there is some. */
+        if (ep->has_card && !ep->at && !(ep->framed && !ep->framed->memory))
             return true;
     }
     return false;

@@ -18,10 +18,13 @@
  * send, a frame, together with its payload and with what would stand in
  * `told`; the receiver keeps receive descriptors posted.
  *
- *   R5  frame i is sent only while head - lines told < SCIVIA_FRAMES, so there
- *       is a descriptor for it. The last SCIVIA_FRAME_RESERVE are for frames
- *       that only tell; as each of them tells of a quarter of the descriptors,
- *       the reserve lasts until the other side looks
+ *   R5  frame i is sent only while head - lines told < the descriptors that
+ *       the receiver keeps posted: `room` in its frames, SCIVIA_FRAMES_MIN
+ *       before the first has come. The last of them, scivia_frame_reserve(),
+ *       are for frames that only tell; as each of them tells of
+ *       scivia_frame_quarter() of the descriptors, the reserve lasts until the
+ *       other side looks. Whoever has not yet said how many it has, tells as
+ *       if they were SCIVIA_FRAMES_MIN
  *   R6  a frame whose connection broke is sent again on the next one; seq says
  *       whether it had arrived
  */
@@ -41,8 +44,8 @@
 #define SCIVIA_RECEIVES 8u     /* descriptors posted per connected VI */
 #define SCIVIA_PIECE_HEAD 64u  /* bytes before the payload of a VIA piece */
 #define SCIVIA_PIECE (SCIVIA_CHUNK - SCIVIA_PIECE_HEAD)
-#define SCIVIA_FRAMES 30u /* receive descriptors for frames */
-#define SCIVIA_FRAME_RESERVE 6u
+#define SCIVIA_FRAMES 30u    /* receive descriptors for frames */
+#define SCIVIA_FRAMES_MIN 8u /* the same where memory is scarce */
 
 #define SCIVIA_SEGMENT_INBOX 0u
 #define SCIVIA_SEGMENT_PAIR(proc) ((proc) + 1u)
@@ -141,12 +144,26 @@ struct scivia_frame {
     struct scivia_line line; /* a span's pos is 0 */
     uint32_t lines;          /* what the sender has taken, as in told */
     uint32_t posted;
-    uint32_t reserved[2];
+    uint32_t room; /* receive descriptors that it keeps posted for frames */
+    uint32_t reserved;
     unsigned char bytes[SCIVIA_EAGER_MAX];
 };
 #define SCIVIA_FRAME_HEAD offsetof(struct scivia_frame, bytes)
 static_assert(SCIVIA_FRAME_HEAD == 80, "frame layout");
 static_assert(sizeof(struct scivia_frame) % 16 == 0, "frames in a row");
+
+/* Of `room` descriptors (SCIVIA_FRAMES_MIN to SCIVIA_FRAMES): those for frames
+ * that only tell, */
+static inline uint32_t scivia_frame_reserve(uint32_t room)
+{
+    return room / 8 + 2;
+}
+
+/* and after how many frames the receiver tells. */
+static inline uint32_t scivia_frame_quarter(uint32_t room)
+{
+    return room / 4 + 1;
+}
 
 /* What the receiver of the opposite direction has taken; one packet. */
 struct scivia_told {

@@ -185,10 +185,11 @@ DEVICE_TEST(peers_that_talk_in_turn_are_all_heard)
     cr_assert_eq(world_run(device, 8, turns, NULL), 0);
 }
 
-/* The sender leaves before the receiver looks. */
+/* The sender leaves before the receiver looks: no more than what finds room
+ * where memory for frames is scarce. */
 static void leave_early(struct world *world)
 {
-    enum { MESSAGES = 20 };
+    enum { MESSAGES = 5 };
     struct party party;
 
     party_open(&party, world);

@@ -17,6 +17,7 @@ struct end {
     uint64_t share;
     uint64_t used;
     uint64_t wanted;
+    uint64_t needed;
     uint32_t serial;
     uint32_t deadline_ms;
     uint32_t orders;
@@ -28,6 +29,8 @@ struct fake_job {
     struct end ends[RANKS_MAX];
     uint32_t count;
     uint32_t late;
+    uint32_t refusals;
+    struct chempi_budget_refusal refusal;
 };
 
 static struct chempi_budget budget;
@@ -51,6 +54,15 @@ static void late(void *arg, const struct chempi_budget_rank *rank)
 {
     cr_assert(rank->is_late);
     ((struct fake_job *)arg)->late++;
+}
+
+static void refuse(void *arg, const struct chempi_budget_refusal *refusal)
+{
+    struct fake_job *job = arg;
+
+    job->refusals++;
+    job->refusal = *refusal;
+    cr_assert_gt(refusal->needed, refusal->available);
 }
 
 static void set_up(void)
@@ -83,7 +95,8 @@ static void add(uint32_t k, uint32_t count)
 {
     static const uint32_t worlds[RANKS_MAX] = {0, 2, 4, 6, 8, 10, 12, 14};
     jobs[k] = (struct fake_job){
-        .job = {.send = send, .late = late, .arg = &jobs[k]}, .count = count};
+        .job = {.send = send, .late = late, .refuse = refuse, .arg = &jobs[k]},
+        .count = count};
     cr_assert_eq(chempi_budget_add(&budget, &jobs[k].job, worlds, count,
                                    CHEMPI_BUDGET_NONE),
                  0);
@@ -99,6 +112,7 @@ static void report(uint32_t k, uint32_t i)
         .held = held > end->used ? held : end->used,
         .used = end->used,
         .wanted = end->wanted,
+        .needed = end->needed,
     };
 
     if (!end->is_deaf)
@@ -263,6 +277,95 @@ Test(budget, without_a_total_nothing_is_divided)
     chempi_budget_remove(&budget, &jobs[0].job, now_ms);
 }
 
+static void need(uint32_t k, uint64_t pages)
+{
+    for (uint32_t i = 0; i < jobs[k].count; i++)
+        jobs[k].ends[i].needed = pages * PAGE;
+}
+
+Test(budget, what_is_needed_is_not_asked_back)
+{
+    add(0, 2);
+    need(0, 400);
+    want(0, 1000);
+    settle();
+    add(1, 1);
+    need(1, 100);
+    want(1, 1000); /* half would be fair, but is not to be had */
+    settle();
+    cr_expect_eq(jobs[0].ends[0].share, 400 * PAGE);
+    cr_expect_eq(jobs[0].ends[1].share, 400 * PAGE);
+    cr_expect_eq(jobs[1].ends[0].share, 200 * PAGE);
+    cr_expect_eq(jobs[0].refusals + jobs[1].refusals, 0);
+}
+
+Test(budget, what_is_needed_comes_before_what_is_wanted)
+{
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 950 * PAGE; /* and the rest is free */
+    report(0, 0);
+    add(1, 2);
+    jobs[1].ends[1].needed = 40 * PAGE;
+    want(1, 1000);
+    report(0, 0);
+    cr_expect_geq(jobs[1].ends[1].share, 40 * PAGE);
+    cr_expect_eq(jobs[1].refusals, 0);
+}
+
+Test(budget, a_job_that_needs_more_than_there_is_is_refused)
+{
+    add(0, 2);
+    need(0, 300);
+    want(0, 1000);
+    settle();
+    add(1, 2);
+    need(1, 201);
+    want(1, 1000);
+    cr_expect_eq(jobs[0].refusals, 0);
+    cr_expect_eq(jobs[1].refusals, 1);
+    cr_expect_eq(jobs[1].refusal.needed, 402 * PAGE);
+    cr_expect_eq(jobs[1].refusal.available, 400 * PAGE);
+    cr_expect_not(jobs[1].refusal.is_late);
+    settle();
+    cr_expect_eq(jobs[1].refusals, 1); /* once */
+    leave(1);
+    cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
+    add(1, 2);
+    need(1, 200);
+    want(1, 1000);
+    settle();
+    cr_expect_eq(jobs[1].refusals, 0);
+    cr_expect_eq(jobs[1].ends[0].share, 200 * PAGE);
+}
+
+Test(budget, a_job_that_waits_in_vain_for_what_it_needs_is_refused)
+{
+    uint64_t next;
+
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 1000 * PAGE;
+    jobs[0].ends[0].is_deaf = true;
+    add(1, 1);
+    need(1, 10);
+    want(1, 600);
+    while ((next = chempi_budget_tick(&budget, now_ms)) != 0) {
+        cr_assert_eq(jobs[1].refusals, 0);
+        cr_assert_gt(next, now_ms);
+        cr_assert_leq(next, 5 + CHEMPI_BUDGET_PATIENCE_MS);
+        now_ms = next;
+    }
+    cr_expect_eq(now_ms, 5 + CHEMPI_BUDGET_PATIENCE_MS);
+    cr_expect_eq(jobs[0].late, 1);
+    cr_expect_eq(jobs[1].refusals, 1);
+    cr_expect_eq(jobs[1].refusal.needed, 10 * PAGE);
+    cr_expect_eq(jobs[1].refusal.available, 0);
+    cr_expect(jobs[1].refusal.is_late);
+}
+
 /* Jobs come and go, ranks register and give back in any order. */
 Test(budget, at_no_time_is_more_granted_than_there_is)
 {
@@ -286,6 +389,8 @@ Test(budget, at_no_time_is_more_granted_than_there_is)
         end = &jobs[k].ends[i];
         if (random() % 4 == 0)
             end->wanted = (uint64_t)random() % 1200 * PAGE;
+        if (random() % 16 == 0)
+            end->needed = (uint64_t)random() % 100 * PAGE;
         if (end->used > end->share)
             end->used -= (uint64_t)random() % (end->used - end->share + 1);
         else if (end->share)

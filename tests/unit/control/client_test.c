@@ -262,6 +262,8 @@ static int answer(uint16_t type, const struct chempi_writer *w)
 
 Test(client, questions_and_answers_pass)
 {
+    const struct chempi_client_memory memory = {
+        .held = 4096, .used = 100, .wanted = 8192, .needed = 50, .degraded = 2};
     struct chempi_writer w = {0};
     struct chempi_frame f;
     struct chempi_reader r;
@@ -299,7 +301,7 @@ Test(client, questions_and_answers_pass)
     cr_assert_eq(seen.number, 4096);
     chempi_wire_clear(&w);
     /* What is said of memory refers to that share. */
-    cr_assert_eq(chempi_client_memory(client, 4096, 100, 8192, 2), 0);
+    cr_assert_eq(chempi_client_memory(client, &memory), 0);
     f = take(CHEMPI_MSG_MEMORY);
     cr_assert_eq(f.len, CHEMPI_MEMORY_BYTES);
     chempi_wire_read(&r, f.data, f.len);
@@ -307,7 +309,9 @@ Test(client, questions_and_answers_pass)
     cr_assert_eq(chempi_wire_get_u64(&r), 4096);
     cr_assert_eq(chempi_wire_get_u64(&r), 100);
     cr_assert_eq(chempi_wire_get_u64(&r), 8192);
+    cr_assert_eq(chempi_wire_get_u64(&r), 50);
     cr_assert_eq(chempi_wire_get_u64(&r), 2);
+    cr_assert(chempi_wire_is_done(&r));
 }
 
 Test(client, a_malformed_notice_is_a_lost_supervisor)

@@ -171,6 +171,7 @@ Test(scivia, a_share_that_shrinks_is_given_back_and_one_that_grows_is_used)
     cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX / 2);
     cr_expect_eq(gauge(1, "degraded"), 1);
     chempi_memory_set_share(memory, CHEMPI_MEMORY_UNLIMITED);
+    poll_ends(); /* the receiver had ended its connection */
     transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
     cr_expect_eq(gauge(1, "bytes_copied"), LEN_MAX / 2);
     close_ends();
@@ -196,7 +197,7 @@ Test(scivia, without_a_share_at_first_the_ring_serves_until_there_is_one)
 }
 
 /* Cards with the VIA half only; the file is read when they are opened. */
-static void open_via_ends(const _Atomic uint64_t *settings)
+static int begin_via(void)
 {
     static const char text[] = "name: scivia-via\n"
                                "halves: via\n"
@@ -217,9 +218,26 @@ static void open_via_ends(const _Atomic uint64_t *settings)
     cr_assert_eq(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     cr_assert_eq(setenv("CHEMPI_SCIVIA_PERSONALITY", path, 1), 0);
-    open_ends(settings);
+    return fd;
+}
+
+static void end_via(int fd)
+{
     cr_assert_eq(unsetenv("CHEMPI_SCIVIA_PERSONALITY"), 0);
     cr_assert_eq(close(fd), 0);
+}
+
+static void open_via_ends_with(const _Atomic uint64_t *settings, uint64_t share)
+{
+    int fd = begin_via();
+
+    open_ends_with(settings, share);
+    end_via(fd);
+}
+
+static void open_via_ends(const _Atomic uint64_t *settings)
+{
+    open_via_ends_with(settings, CHEMPI_MEMORY_UNLIMITED);
 }
 
 Test(scivia, a_personality_that_is_not_one_opens_nothing)
@@ -277,7 +295,7 @@ Test(scivia, idle_stages_go_when_the_share_shrinks_and_come_back)
     cr_expect_eq(gauge(0, "over_share"), dev->needed_bytes);
     cr_expect_not(dev->is_over_share);
     chempi_memory_state(memory, &state);
-    cr_expect_geq(state.beyond, 2 * dev->needed_bytes);
+    cr_expect_geq(state.held, state.used);
     transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ONE_COPY);
     transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
     cr_expect_eq(gauge(0, "locked"), dev->needed_bytes);
@@ -285,6 +303,105 @@ Test(scivia, idle_stages_go_when_the_share_shrinks_and_come_back)
     cr_expect_gt(gauge(0, "locked"), dev->needed_bytes);
     transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
     cr_expect_eq(gauge(0, "over_share"), 0);
+    close_ends();
+    free(from);
+}
+
+/* Receives stand posted for one-copy messages; no progress is made in between
+ * but by the receiver. */
+Test(scivia, idle_receives_go_when_the_share_shrinks_and_come_back)
+{
+    const uint64_t receives = SCIVIA_RECEIVES * SCIVIA_CHUNK;
+    unsigned char *from = payload();
+    uint64_t degraded;
+
+    open_ends(NULL);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_geq(gauge(1, "locked"), receives);
+    chempi_memory_set_share(memory, 0);
+    (void)ends[1].dev->ops->progress(ends[1].dev);
+    cr_expect_eq(gauge(1, "locked"), 0);
+    cr_expect_eq(gauge(1, "over_share"), 0);
+    cr_expect_eq(gauge(1, "registered_library"), 0);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_eq(gauge(1, "locked"), 0);
+    degraded = gauge(1, "degraded");
+    chempi_memory_set_share(memory, CHEMPI_MEMORY_UNLIMITED);
+    transfer(from, 50000, SCIVIA_PROTOCOL_ONE_COPY);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_geq(gauge(1, "locked"), receives + LEN_MAX);
+    cr_expect_eq(gauge(1, "degraded"), degraded);
+    close_ends();
+    free(from);
+}
+
+/* Frames have what they need before anything else, and no more is registered
+ * than may be. */
+Test(scivia, few_frames_do_where_memory_is_scarce)
+{
+    const uint64_t least = 2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    _Atomic uint64_t settings[] = {least, 1};
+    unsigned char *from = payload();
+
+    open_via_ends(settings);
+    for (int i = 0; i < 50; i++)
+        transfer(from, 8000, SCIVIA_PROTOCOL_SEND);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_SEND);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ONE_COPY);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    for (uint32_t i = 0; i < 2; i++) {
+        cr_expect_eq(gauge(i, "locked"), least);
+        cr_expect_eq(gauge(i, "over_share"), 0);
+    }
+    close_ends();
+    free(from);
+}
+
+Test(scivia, a_process_that_may_not_register_frames_says_so_when_it_starts)
+{
+    _Atomic uint64_t settings[] = {
+        2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN) - 4096, 1};
+    struct chempi_dev_params params = {.services = &ends[0].services,
+                                       .settings = settings};
+    struct chempi_err err = {.text = ""};
+    struct chempi_dev *dev;
+    int fd = begin_via();
+
+    ends[0].services = (struct chempi_services){
+        .secret = secret,
+        .proc_count = 2,
+        .node_count = 2,
+        .node_of_proc = node_of_proc,
+        .node_names = node_names,
+    };
+    cr_expect_eq(chempi_scivia_ops.open(&params, &dev, &err), -ENOSPC);
+    end_via(fd);
+    cr_expect(strstr(err.text, "CHEMPI_SCIVIA_REGISTERED_MAX"), "%s", err.text);
+}
+
+/* Connections are neither refused nor given up. */
+Test(scivia, frames_wait_until_there_is_a_share)
+{
+    const uint64_t least = 2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    unsigned char *from = payload();
+    struct chempi_tx tx = {
+        .env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE},
+        .buf = from,
+        .protocol = SCIVIA_PROTOCOL_SEND,
+    };
+
+    open_via_ends_with(NULL, 0);
+    for (int i = 0; i < 1000; i++) {
+        cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+        poll_ends();
+    }
+    cr_expect_eq(gauge(0, "locked") + gauge(1, "locked"), 0);
+    chempi_memory_set_share(memory, 2 * least - 4096);
+    cr_expect_eq(chempi_scivia_ops.send(ends[0].ep, &tx), -EAGAIN);
+    chempi_memory_set_share(memory, 2 * least);
+    transfer(from, 100, SCIVIA_PROTOCOL_SEND);
+    transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(gauge(0, "locked") + gauge(1, "locked"), 2 * least);
     close_ends();
     free(from);
 }

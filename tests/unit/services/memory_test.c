@@ -500,28 +500,58 @@ Test(memory, changes_that_matter_are_told)
     tear_down();
 }
 
-/* Nobody can have back what nothing goes without. */
-Test(memory, what_is_needed_beyond_the_share_is_not_held)
+Test(memory, what_is_needed_is_told_when_it_changes_and_always_held)
 {
     struct chempi_memory_state state;
+    unsigned told = 0;
 
     set_up(16 << 20);
-    card.user.needed = 1 << 20;
-    chempi_memory_used(memory, &card.user, 2 << 20);
+    chempi_memory_on_change(memory, count, &told);
+    card.user.needed = 8192;
+    chempi_memory_used(memory, &card.user, 0);
+    cr_expect_eq(told, 1);
+    chempi_memory_used(memory, &card.user, 0);
+    cr_expect_eq(told, 1);
     chempi_memory_state(memory, &state);
-    cr_expect_eq(state.beyond, 0);
-    chempi_memory_set_share(memory, 256 << 10);
+    cr_expect_eq(state.needed, 8192);
+    chempi_memory_used(memory, &card.user, 8192);
+    chempi_memory_set_share(memory, 0);
     chempi_memory_state(memory, &state);
-    cr_expect_eq(state.beyond, 768 << 10);
-    cr_expect_eq(state.held, (2 << 20) - (768 << 10));
-    chempi_memory_used(memory, &card.user, 1 << 20);
+    cr_expect_eq(state.held, 8192);
+    tear_down();
+}
+
+/* It may be somebody else's by now. */
+Test(memory, what_was_told_as_not_held_must_be_granted_again)
+{
+    struct chempi_memory_state state;
+    struct card other = {.user = {.events = &events, .wanted = 4 << 20}};
+
+    set_up(16 << 20);
+    card.user.wanted = 1 << 20;
     chempi_memory_state(memory, &state);
-    cr_expect_eq(state.held, 256 << 10); /* nothing is late */
-    cr_expect_eq(state.used, 1 << 20);
-    chempi_memory_used(memory, &card.user, 512 << 10); /* not all of it yet */
+    cr_expect_eq(state.held, 1 << 20);
+    chempi_memory_told(memory, &state);
+    chempi_regcache_init(&other.cache, &ops, &other, memory, REGIONS);
+    chempi_memory_join(memory, &other.user);
     chempi_memory_state(memory, &state);
-    cr_expect_eq(state.held, 256 << 10);
-    cr_expect_eq(state.beyond, 256 << 10);
+    cr_expect_eq(state.wanted, 5 << 20);
+    cr_expect_eq(state.held, 1 << 20);
+    cr_expect_eq(card.budget + other.budget, 1 << 20);
+    chempi_memory_leave(memory, &other.user);
+    tear_down();
+}
+
+Test(memory, each_device_has_first_what_it_needs)
+{
+    struct card other = {.user = {.events = &events, .needed = 4 * PAGE}};
+
+    set_up(10 * PAGE);
+    chempi_regcache_init(&other.cache, &ops, &other, memory, REGIONS);
+    chempi_memory_join(memory, &other.user);
+    cr_expect_eq(card.budget, 3 * PAGE);
+    cr_expect_eq(other.budget, 7 * PAGE);
+    chempi_memory_leave(memory, &other.user);
     tear_down();
 }
 
