@@ -293,22 +293,6 @@ static int take_cut(struct chempi_rank *rank, struct chempi_reader *r,
     return 0;
 }
 
-static int take_report(struct chempi_rank *rank, struct chempi_reader *r,
-                       struct chempi_err *err)
-{
-    struct chempi_writer *report = &rank->super->report;
-    size_t len;
-    const uint8_t *text = chempi_wire_get_blob(r, CHEMPI_REPORT_MAX, &len);
-
-    if (!chempi_wire_is_done(r))
-        return bad(err, "report");
-    if (report->len + len < CHEMPI_TREE_MAX / 2) {
-        chempi_wire_put_raw(report, text, len);
-        chempi_wire_put_u8(report, '\n');
-    }
-    return 0;
-}
-
 /* For the daemon, which divides the node's memory; it judges the numbers. */
 static int take_memory(struct chempi_rank *rank,
                        const struct chempi_frame *frame, struct chempi_err *err)
@@ -336,6 +320,8 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
     if (!chempi_wire_is_done(r) ||
         is_init == (rank->phase == CHEMPI_PHASE_INITIALIZED))
         return bad(err, "initialized or finalized out of order");
+    if (is_init)
+        rank->has_told = false;
     rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
     return 0;
 }
@@ -388,7 +374,7 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
     case CHEMPI_MSG_CUT:
         return take_cut(rank, &r, err);
     case CHEMPI_MSG_REPORT:
-        return take_report(rank, &r, err);
+        return chempi_figures_take(rank, &r, err);
     case CHEMPI_MSG_MEMORY:
         return take_memory(rank, frame, err);
     case CHEMPI_MSG_WORLD:

@@ -16,6 +16,7 @@
 #include "chempid/falls.h"
 #include "chempid/hub.h"
 #include "chempid/link.h"
+#include "chempid/report.h"
 #include "chempid/trace.h"
 #include "chempid/traffic.h"
 #include "chempid/verdict.h"
@@ -586,16 +587,27 @@ static void tear_down(struct run *r)
     chempi_wire_clear(&r->stats);
 }
 
+static void print_figures(const struct run *r)
+{
+    const struct chempi_spec *spec = r->spec;
+    bool *lacking = chempi_report_lacking(spec, r->stats.data, r->stats.len);
+
+    chempi_report_gaps(stderr, spec, r->stats.data, r->stats.len);
+    if (r->opt->has_stats && r->stats.len)
+        chempi_traffic_print(stderr, r->stats.data, r->stats.len,
+                             spec->node_names, spec->node_count, lacking);
+    if (r->opt->has_routes)
+        chempi_trace_print(stderr, r->stats.data, r->stats.len,
+                           spec->node_names, spec->node_count, lacking);
+    free(lacking);
+}
+
 static int conclude(struct run *r)
 {
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
-    if (r->opt->has_stats && r->stats.len)
-        chempi_traffic_print(stderr, r->stats.data, r->stats.len,
-                             r->spec->node_names, r->spec->node_count);
-    if (r->opt->has_routes)
-        chempi_trace_print(stderr, r->stats.data, r->stats.len,
-                           r->spec->node_names, r->spec->node_count);
+    if (r->spec->want_stats)
+        print_figures(r);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     say(text);
     return chempi_verdict_status(&r->verdict);

@@ -17,13 +17,13 @@
 #include <unistd.h>
 
 #include "chempid/orphans.h"
-#include "chempid/trace.h"
-#include "chempid/traffic.h"
 #include "common/base/sys.h"
 
 #define UP_FD 3 /* where the link upwards sits */
 #define GRACE_S 0.5
-#define STEP_EXECUTE 2u /* of what children report */
+#define TELL_S 2.0         /* for ranks that are asked for their figures */
+#define TELL_GATEWAY_S 5.0 /* for the gateway, with which nothing is wrong */
+#define STEP_EXECUTE 2u    /* of what children report */
 
 /* ---- keys and fences ----------------------------------------------------- */
 
@@ -181,29 +181,13 @@ static void send_count(struct chempi_super *s, uint16_t type)
     chempi_link_end(&s->up);
 }
 
-static void send_stats(struct chempi_super *s)
-{
-    struct chempi_writer merged = {0};
-    struct chempi_writer *w;
-
-    if (s->report.len == 0)
-        return;
-    chempi_traffic_merge(s->report.data, s->report.len, &merged);
-    chempi_trace_merge(s->report.data, s->report.len, &merged);
-    w = chempi_link_begin(&s->up, CHEMPI_MSG_STATS, s->spec->job);
-    chempi_wire_put_u32(w, s->node);
-    chempi_wire_put_blob(w, merged.data, merged.len);
-    chempi_link_end(&s->up);
-    chempi_wire_clear(&merged);
-}
-
 void chempi_super_settle(struct chempi_super *s)
 {
     if (s->is_done || s->alive || s->has_children ||
         !chempi_streams_are_over(s))
         return;
     s->is_done = true; /* P3 */
-    send_stats(s);
+    chempi_figures_send(s);
     send_count(s, CHEMPI_MSG_DONE);
 }
 
@@ -439,6 +423,52 @@ static int take_signal(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
+/* status: 0, or an errno that says why it cannot go on. */
+_Noreturn static void leave(struct chempi_super *s, int status)
+{
+    chempi_orphans_end(NULL, NULL);
+    for (uint32_t i = 0; i < s->local_size; i++)
+        chempi_ranks_close(&s->ranks[i]);
+    if (s->gateway)
+        chempi_ranks_close(s->gateway);
+    chempi_share_fini(&s->share);
+    chempi_bind_fini(&s->bind);
+    _exit(status);
+}
+
+/* The rest of what goes up has been written. */
+static void leave_when_written(struct chempi_link *up)
+{
+    if (!ev_is_active(&up->out))
+        leave(up->arg, 0);
+}
+
+/* P7: the gateway has told, or does not. */
+static void end_leave(struct chempi_super *s)
+{
+    ev_timer_stop(s->loop, &s->grace);
+    chempi_figures_send(s);
+    s->up.on_written = leave_when_written;
+    leave_when_written(&s->up);
+}
+
+static void wait_for(struct chempi_super *s, double seconds)
+{
+    ev_timer_stop(s->loop, &s->grace);
+    ev_timer_set(&s->grace, seconds, 0.0);
+    ev_timer_start(s->loop, &s->grace);
+}
+
+static void take_end(struct chempi_super *s)
+{
+    if (s->is_leaving)
+        return;
+    if (!chempi_figures_ask_gateway(s))
+        leave(s, 0);
+    s->is_leaving = true;
+    wait_for(s, TELL_GATEWAY_S);
+}
+
 static bool is_any_caring(const struct chempi_super *s)
 {
     for (uint32_t i = 0; i < s->local_size; i++)
@@ -456,14 +486,23 @@ static void end_grace(struct chempi_super *s)
 
 static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
 {
+    struct chempi_super *s = w->data;
+
     (void)loop;
     (void)events;
-    end_grace(w->data);
+    if (s->is_leaving)
+        end_leave(s);
+    else
+        end_grace(s);
 }
 
 void chempi_super_care(struct chempi_super *s)
 {
-    if (ev_is_active(&s->grace) && !is_any_caring(s))
+    if (!ev_is_active(&s->grace) || chempi_figures_are_due(s))
+        return;
+    if (s->is_leaving)
+        end_leave(s);
+    else if (!is_any_caring(s))
         end_grace(s);
 }
 
@@ -494,12 +533,15 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
         return 0;
     reap(s);
     s->is_ending = true;
+    chempi_figures_ask(s);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (culprit < s->spec->size && s->ranks[i].pid > 0)
             chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_LOST, frame->data,
                               frame->len);
-    if (culprit < s->spec->size && is_any_caring(s))
-        ev_timer_start(s->loop, &s->grace); /* P7 */
+    if (chempi_figures_are_due(s)) /* P6 */
+        wait_for(s, TELL_S);
+    else if (culprit < s->spec->size && is_any_caring(s))
+        wait_for(s, GRACE_S);
     else
         end_grace(s);
     return 0;
@@ -533,19 +575,6 @@ static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
     if (s->gateway && s->gateway->world != proc)
         chempi_ranks_send(s->gateway, type, w.data, w.len);
     return 0;
-}
-
-/* status: 0, or an errno that says why it cannot go on. */
-_Noreturn static void leave(struct chempi_super *s, int status)
-{
-    chempi_orphans_end(NULL, NULL);
-    for (uint32_t i = 0; i < s->local_size; i++)
-        chempi_ranks_close(&s->ranks[i]);
-    if (s->gateway)
-        chempi_ranks_close(s->gateway);
-    chempi_share_fini(&s->share);
-    chempi_bind_fini(&s->bind);
-    _exit(status);
 }
 
 static int take(struct chempi_link *link, const struct chempi_frame *frame,
@@ -588,7 +617,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
     case CHEMPI_MSG_ANSWER:
         return take_answer(s, &r, err);
     case CHEMPI_MSG_END:
-        leave(s, 0);
+        take_end(s);
+        return 0;
     default:
         return bad(err, "unknown type");
     }

@@ -12,13 +12,15 @@
  *   P4  at most CHEMPI_OUTPUT_WINDOW bytes of output are on their way
  *   P5  when the link upwards is lost, every descendant is killed at once
  *   P6  when the job is killed because of a lost process, ranks that care get
- *       GRACE_S to act on it, or as long as any of them cares, if shorter
+ *       GRACE_S to act on it, or as long as any of them cares, if shorter; and
+ *       where their figures are wanted, ranks get TELL_S to tell them
  *   P7  the gateway is no rank: it outlives the ranks here, since others may
- *       need it, and ends with the job
+ *       need it, and ends with the job, when it has told its figures or has
+ *       had TELL_GATEWAY_S for it
  *
  * No thread; no call into it but run(). super.c holds the job's part,
  * ranks.c one rank's life, gateway.c the gateway's, streams.c the standard
- * streams.
+ * streams, figures.c what is counted.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -78,6 +80,8 @@ struct chempi_rank {
     uint32_t keys;    /* published */
     bool needs_world; /* as a whole: a rank must not be absent */
     bool cares;       /* wants to act on a lost process (P6) */
+    bool has_told;    /* its figures, since it has initialized */
+    bool is_asked;    /* for them, and has not answered yet */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
 };
@@ -111,8 +115,10 @@ struct chempi_super {
     bool is_sweeping;    /* whatever is left gets killed */
     bool is_ending;      /* the job was killed: ends are no news */
     bool has_children;
-    bool is_done;                /* DONE is sent (P3) */
-    struct chempi_writer report; /* lines of traffic counters */
+    bool is_done; /* DONE is sent (P3) */
+    bool
+        is_leaving; /* END has come: the gateway shall tell, the rest is over */
+    struct chempi_writer report; /* what has been told here */
     char *text;                  /* CHEMPI_OUTPUT_CHUNK bytes for reading */
 };
 
@@ -162,10 +168,22 @@ void chempi_super_fence(struct chempi_super *s);
 void chempi_super_absent(const struct chempi_rank *rank);
 /* Is a rank absent that others need? */
 void chempi_super_miss(struct chempi_super *s);
-/* A rank cares, or not any more. */
+/* A rank cares, or not any more; or it, or the gateway, has told its figures,
+ * or has ended. */
 void chempi_super_care(struct chempi_super *s);
 /* Send DONE if it is time (P3). */
 void chempi_super_settle(struct chempi_super *s);
+
+/* figures.c: REPORT from a rank or the gateway. */
+int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
+                        struct chempi_err *err);
+/* Tell the root what is known, if it is wanted, and forget it. */
+void chempi_figures_send(struct chempi_super *s);
+/* Ask ranks for what they have not told; is any answer due? */
+void chempi_figures_ask(struct chempi_super *s);
+bool chempi_figures_are_due(const struct chempi_super *s);
+/* Ask the gateway. False: there is none, or nothing to ask. */
+bool chempi_figures_ask_gateway(struct chempi_super *s);
 
 /* streams.c */
 void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,

@@ -95,7 +95,8 @@ static void widen(int *width, const char *word)
 }
 
 void chempi_traffic_print(FILE *file, const void *text, size_t len,
-                          char *const *node_names, uint32_t node_count)
+                          char *const *node_names, uint32_t node_count,
+                          const bool *lacking)
 {
     static const char *const heads[] = {"from", "to", "network", "device",
                                         "protocol"};
@@ -126,10 +127,10 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
             continue;
         (void)fprintf(
             file,
-            "%-*s  %-*s  %-*s  %-*s  %-*s  %12" PRIu64 "  %16" PRIu64 "\n",
+            "%-*s  %-*s  %-*s  %-*s  %-*s  %12" PRIu64 "  %16" PRIu64 "%s\n",
             width[0], node_names[l->from], width[1], node_names[l->to],
             width[2], l->names[0], width[3], l->names[1], width[4], l->names[2],
-            l->messages, l->bytes);
+            l->messages, l->bytes, lacking && lacking[l->from] ? " *" : "");
     }
     free(all.list);
 }

@@ -8,6 +8,7 @@
 #ifndef CHEMPI_CHEMPID_TRAFFIC_H
 #define CHEMPI_CHEMPID_TRAFFIC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,8 +19,10 @@
 void chempi_traffic_merge(const void *text, size_t len,
                           struct chempi_writer *out);
 
-/* Print merged lines as a table with the nodes' names. */
+/* Print merged lines as a table with the nodes' names; lines of nodes that are
+ * `lacking` figures (NULL: none is) get a star. */
 void chempi_traffic_print(FILE *file, const void *text, size_t len,
-                          char *const *node_names, uint32_t node_count);
+                          char *const *node_names, uint32_t node_count,
+                          const bool *lacking);
 
 #endif

@@ -17,6 +17,7 @@
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/hop/hop.h"
+#include "libchempi/hop/tally.h"
 
 #define GATEWAY_DEVICES_MAX 16
 /* The largest window (setting gate_window) with headers and buffers. */
@@ -49,6 +50,7 @@ struct gateway {
     uint32_t device_count;
     struct chempi_hop hop;
     struct gateway_flows flows;
+    struct chempi_tally tally; /* is_on: chempirun --trace-routes */
     struct chempi_host host;
     struct chempi_poll_item control;
     struct chempi_poll_item wake;

@@ -74,12 +74,24 @@ static void drained(void *arg, uint32_t gateway, bool is_drained)
     (void)is_drained;
 }
 
+static void tell(void *arg)
+{
+    struct gateway *g = arg;
+    struct chempi_writer text = {0};
+
+    chempi_tally_report(&g->tally, &g->hop, &text);
+    if (!text.error) /* else it is missed */
+        (void)chempi_client_report(g->client, text.data, text.len);
+    chempi_wire_clear(&text);
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
     .rank_lost = rank_lost,
     .budget = budget,
     .drained = drained,
+    .tell = tell,
 };
 
 static void control_ready(struct chempi_poll_item *item, uint32_t ready)
@@ -202,6 +214,7 @@ int main(void)
         rc = chempi_err_set(&err, -1, "the supervisor takes it for a rank");
     if (!rc)
         rc = gateway_start(&g, &err);
+    g.tally.is_on = g.job->want_stats & CHEMPI_STATS_ROUTES;
     if (!rc)
         rc = watch(&g, &err);
     if (rc)

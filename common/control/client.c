@@ -464,7 +464,7 @@ int chempi_client_memory(struct chempi_client *c,
     return push(c);
 }
 
-int chempi_client_report(struct chempi_client *c, const char *text, size_t len)
+int chempi_client_report(struct chempi_client *c, const void *text, size_t len)
 {
     struct chempi_writer *w;
 
@@ -565,6 +565,11 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         return dispatch_lost(c, &r, ev, arg);
     case CHEMPI_MSG_DRAINED:
         return dispatch_drained(c, &r, ev, arg);
+    case CHEMPI_MSG_TELL:
+        if (!chempi_wire_is_done(&r))
+            return -EBADMSG;
+        ev->tell(arg);
+        return 0;
     case CHEMPI_MSG_FENCED:
         number = chempi_wire_get_u64(&r);
         if (!chempi_wire_is_done(&r) || number > c->fences)

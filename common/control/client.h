@@ -77,6 +77,8 @@ struct chempi_client_events {
     /* A gateway shall be used no more where there is another way, or
      * (is_drained false) as before. */
     void (*drained)(void *arg, uint32_t gateway, bool is_drained);
+    /* The job ends: chempi_client_report() is wanted now. */
+    void (*tell)(void *arg);
 };
 
 /*
@@ -152,9 +154,12 @@ struct chempi_client_memory {
 int chempi_client_memory(struct chempi_client *client,
                          const struct chempi_client_memory *memory);
 
-/* Hand in lines of traffic counters for chempirun --stats (text, one record
- * a line, see chempirun(1)). */
-int chempi_client_report(struct chempi_client *client, const char *text,
+/* Hand in lines for chempirun --stats and --trace-routes (one record a line,
+ * see chempid/traffic.h and trace.h) on what was since the last report. A
+ * process of which this is wanted (want_stats) calls it before it finalizes or
+ * aborts, and when it is asked to tell, also with nothing to say: else its
+ * figures are said to be missing. -EMSGSIZE: too much. */
+int chempi_client_report(struct chempi_client *client, const void *text,
                          size_t len);
 
 /* Write all that is queued; blocks at most timeout_ms. */

@@ -56,6 +56,7 @@ enum chempi_msg {
     CHEMPI_MSG_BUDGET = 20,  /* u64 bytes, u32 deadline_ms, u32 serial */
     CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
                                 for: as before */
+    CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */

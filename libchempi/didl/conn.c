@@ -547,19 +547,6 @@ struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)
     return sum;
 }
 
-static int append(char **text, size_t *len, const char *line)
-{
-    size_t n = strlen(line);
-    char *more = chempi_sys->realloc(*text, *len + n + 1);
-
-    if (!more)
-        return -ENOMEM;
-    memcpy(more + *len, line, n + 1);
-    *text = more;
-    *len += n;
-    return 0;
-}
-
 /* Of its first stage; "-" without a table. */
 static const char *network_of_route(const struct chempi_peer *peer,
                                     const struct chempi_route *route)
@@ -581,9 +568,10 @@ static const char *network_of_route(const struct chempi_peer *peer,
     return chempi_table_network(s->table, ranges[i].network)->name;
 }
 
-static int report_route(uint32_t what, const struct chempi_peer *peer,
-                        const struct chempi_route *route, char **text,
-                        size_t *len)
+/* Of routes through gateways, the gate knows which way was taken. */
+static void report_route(uint32_t what, const struct chempi_peer *peer,
+                         const struct chempi_route *route,
+                         struct chempi_writer *out)
 {
     const struct chempi_dev *dev = conn.devices[route->device];
     const uint32_t node = chempi_ctx.services.node;
@@ -591,47 +579,42 @@ static int report_route(uint32_t what, const struct chempi_peer *peer,
     const char *network = network_of_route(peer, route);
     uint64_t messages = route->messages - route->told_messages;
     uint64_t bytes = route->bytes - route->told_bytes;
-    char via[192] = "-";
     char line[768];
-    int rc = 0;
 
-    (void)snprintf(
-        line, sizeof(line), "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n",
-        node, peer->node, network, dev->ops->name, protocol, messages, bytes);
-    if (what & CHEMPI_STATS_TRAFFIC)
-        rc = append(text, len, line);
-    if (rc || !(what & CHEMPI_STATS_ROUTES))
-        return rc;
-    chempi_gate_describe(route->ep, route->max_len, via, sizeof(via));
+    if (what & CHEMPI_STATS_TRAFFIC) {
+        (void)snprintf(line, sizeof(line),
+                       "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n", node,
+                       peer->node, network, dev->ops->name, protocol, messages,
+                       bytes);
+        chempi_wire_put_raw(out, line, strlen(line));
+    }
+    if (!(what & CHEMPI_STATS_ROUTES) || dev->ops == &chempi_gate_ops)
+        return;
     (void)snprintf(line, sizeof(line),
-                   "route %u %u %" PRIu64 " %s %s %s %s %" PRIu64 " %" PRIu64
-                   " %" PRIu64 "\n",
+                   "route %u %u 256 %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
+                   " %" PRIu64 " 0 0\n",
                    node, peer->node, route->max_len, network, dev->ops->name,
-                   protocol, via, messages, bytes,
-                   route->waits - route->told_waits);
-    return append(text, len, line);
+                   protocol, messages, bytes, route->waits - route->told_waits);
+    chempi_wire_put_raw(out, line, strlen(line));
 }
 
-int chempi_conn_report(uint32_t what, char **text, size_t *len)
+int chempi_conn_report(uint32_t what, struct chempi_writer *out)
 {
-    int rc = 0;
-
-    for (uint32_t p = 0; p < rank_count(); p++) {
+    for (uint32_t p = 0; conn.peers && p < rank_count(); p++) {
         struct chempi_peer *peer = &conn.peers[p];
 
-        for (uint32_t i = 0; i < peer->route_count && !rc; i++) {
+        for (uint32_t i = 0; i < peer->route_count; i++) {
             struct chempi_route *route = &peer->routes[i];
 
-            if (route->messages == route->told_messages)
+            if (route->messages == route->told_messages &&
+                route->waits == route->told_waits)
                 continue;
-            route->waits += chempi_gate_waits(route->ep, route->protocol);
-            rc = report_route(what, peer, route, text, len);
-            if (rc)
-                break;
+            report_route(what, peer, route, out);
             route->told_messages = route->messages;
             route->told_bytes = route->bytes;
             route->told_waits = route->waits;
         }
     }
-    return rc;
+    chempi_gate_report(out);
+    return out->error;
 }

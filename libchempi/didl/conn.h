@@ -18,6 +18,7 @@
 #define CHEMPI_LIBCHEMPI_DIDL_CONN_H
 
 #include "common/base/list.h"
+#include "common/control/wire.h"
 #include "libchempi/ddi.h"
 #include "libchempi/didl/setting.h"
 
@@ -121,9 +122,9 @@ uint64_t chempi_conn_lost_count(void);
 /* What was sent by a protocol of an open device. */
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
 
-/* Append "traffic ..." and "route ..." lines (chempirun(1)), as `what` says
- * (CHEMPI_STATS_*), for what this rank has sent since the last report to *text,
- * which is malloc'ed and may be NULL before. 0 or -ENOMEM. */
-int chempi_conn_report(uint32_t what, char **text, size_t *len);
+/* Append "traffic ...", "route ..." and "hop ..." lines (chempid/traffic.h,
+ * trace.h), as `what` says (CHEMPI_STATS_*), for what this rank has sent since
+ * the last report. 0 or -ENOMEM. */
+int chempi_conn_report(uint32_t what, struct chempi_writer *out);
 
 #endif

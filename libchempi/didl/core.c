@@ -253,23 +253,24 @@ int chempi_core_drain(void)
     return chempi_progress_wait(is_drained, NULL);
 }
 
-static void report_traffic(void)
+void chempi_core_report(void)
 {
-    char *text = NULL;
-    size_t len = 0;
+    struct chempi_writer text = {0};
 
     if (!chempi_ctx.client || !chempi_ctx.job->want_stats)
         return;
-    if (chempi_conn_report(chempi_ctx.job->want_stats, &text, &len) == 0 && len)
-        (void)chempi_client_report(chempi_ctx.client, text, len);
-    free(text);
+    /* Also when there is nothing to tell. What is too long, or has no memory,
+     * is missed by the supervisor, which says so. */
+    if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)
+        (void)chempi_client_report(chempi_ctx.client, text.data, text.len);
+    chempi_wire_clear(&text);
 }
 
 static void park_locked(void)
 {
     chempi_buffer_fini();
     (void)chempi_core_drain(); /* fails only when the job is being ended */
-    report_traffic();
+    chempi_core_report();
     if (chempi_ctx.client) {
         (void)chempi_client_set_finalized(chempi_ctx.client);
         (void)chempi_client_flush(chempi_ctx.client, GOODBYE_LIMIT_MS);

@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "libchempi/didl/conn.h"
+#include "libchempi/didl/core.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/error.h"
@@ -186,12 +187,19 @@ static void drained(void *arg, uint32_t gateway, bool is_drained)
     chempi_conn_drained(gateway, is_drained);
 }
 
+static void tell(void *arg)
+{
+    (void)arg;
+    chempi_core_report();
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
     .rank_lost = rank_lost,
     .budget = budget,
     .drained = drained,
+    .tell = tell,
 };
 
 /* Nobody has said what has become of those that are missed. */

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "libchempi/api/api_impl.h"
@@ -22,6 +23,9 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
+
+#define NS_PER_S 1000000000L
+#define LOCK_LIMIT_NS 100000000L
 
 struct chempi_ctx chempi_ctx;
 
@@ -59,13 +63,29 @@ static void print_end(int code, const char *text)
                       code);
 }
 
+/* The client wants one thread at a time. If the lock cannot be had, its holder
+ * may be this thread, or be stuck: go on, the end is near. What is wanted of
+ * counters is worth a moment's wait for others. */
+static void stay_alone(void)
+{
+    struct timespec until;
+
+    if (pthread_mutex_trylock(&chempi_lane_main.lock) == 0 ||
+        !chempi_ctx.client || !chempi_ctx.job->want_stats ||
+        clock_gettime(CLOCK_REALTIME, &until) != 0)
+        return;
+    until.tv_nsec += LOCK_LIMIT_NS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    (void)pthread_mutex_timedlock(&chempi_lane_main.lock, &until);
+}
+
 void chempi_env_end(int exit_code, const char *text)
 {
     const int status = exit_code & 0xff;
 
-    /* The client wants one thread at a time. If the lock cannot be had, its
-     * holder may be this thread, or be stuck: go on, the end is near. */
-    (void)pthread_mutex_trylock(&chempi_lane_main.lock);
+    stay_alone();
+    chempi_core_report();
     if (!chempi_ctx.client ||
         chempi_client_abort(chempi_ctx.client, exit_code, text) != 0)
         print_end(exit_code, text);

@@ -46,6 +46,15 @@ enum chempi_hop_kind {
 
 /* Flags of a frame. */
 #define CHEMPI_HOP_HURRY 1u /* the sender waits for the acknowledgement */
+/* The class of messages that a frame belongs to, for counting (tally.h): the
+ * upper byte of the flags. 0: of none, or nobody counts. */
+#define CHEMPI_HOP_CLASS_SHIFT 8u
+#define CHEMPI_HOP_CLASS_MAX 255u
+
+static inline uint8_t chempi_hop_class_of(uint16_t flags)
+{
+    return (uint8_t)(flags >> CHEMPI_HOP_CLASS_SHIFT);
+}
 
 struct chempi_hop_wire {
     uint16_t mark; /* CHEMPI_HOP_MARK */
@@ -53,7 +62,7 @@ struct chempi_hop_wire {
     uint8_t kind;   /* enum chempi_hop_kind */
     uint8_t gates;  /* on the way */
     uint8_t at;     /* gateways that it has passed */
-    uint16_t flags; /* CHEMPI_HOP_HURRY */
+    uint16_t flags; /* CHEMPI_HOP_HURRY, class */
     uint32_t src;   /* rank that sends */
     uint32_t dst;   /* rank that receives */
     uint32_t seq;   /* number in the flow src -> dst, wraps */

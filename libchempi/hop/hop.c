@@ -12,19 +12,19 @@
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
 
-#define WAYS_MAX 8u /* devices or size ranges towards one neighbour */
-
 /* One size range towards a neighbour. */
 struct way {
     uint64_t max_len; /* bytes, inclusive */
     struct chempi_ep *ep;
+    uint32_t network; /* of the table, or NONE */
 };
 
 struct chempi_hop_peer {
     uint32_t proc;
     int status; /* 0, or why nothing goes any more */
     uint32_t way_count;
-    struct way ways[WAYS_MAX];
+    struct way ways[CHEMPI_HOP_WAYS_MAX];
+    bool is_full; /* its device had no room: all in `waiting` has waited */
     struct chempi_list waiting; /* buf.queue */
     struct chempi_list dirty;
 };
@@ -41,6 +41,7 @@ struct chempi_hop_buf *chempi_hop_buf_create(size_t cap)
     chempi_list_init(&buf->link);
     chempi_list_init(&buf->queue);
     buf->refs = 1;
+    buf->way = CHEMPI_HOP_UNSENT;
     buf->len = (uint32_t)cap;
     return buf;
 }
@@ -89,6 +90,7 @@ static void drop_waiting(struct chempi_hop *hop, struct chempi_hop_peer *peer)
             chempi_list_first(&peer->waiting), struct chempi_hop_buf, queue);
 
         chempi_list_remove(&buf->queue);
+        buf->way = CHEMPI_HOP_UNSENT;
         hop->queued--;
         hop->ops->left(hop->arg, buf);
         chempi_hop_buf_drop(buf);
@@ -138,7 +140,7 @@ static struct chempi_dev *find_device(const struct chempi_hop *hop,
 }
 
 static void add_way(struct chempi_hop_peer *peer, struct chempi_dev *dev,
-                    uint64_t max_len, struct chempi_err *err)
+                    uint64_t max_len, uint32_t network, struct chempi_err *err)
 {
     struct way *last =
         peer->way_count ? &peer->ways[peer->way_count - 1] : NULL;
@@ -146,11 +148,12 @@ static void add_way(struct chempi_hop_peer *peer, struct chempi_dev *dev,
 
     if (dev->ops->connect(dev, peer->proc, &ep, err) != 0)
         return;
-    if (last && (last->ep == ep || peer->way_count == WAYS_MAX))
+    if (last && ((last->ep == ep && last->network == network) ||
+                 peer->way_count == CHEMPI_HOP_WAYS_MAX))
         last->max_len = max_len;
     else
         peer->ways[peer->way_count++] =
-            (struct way){.max_len = max_len, .ep = ep};
+            (struct way){.max_len = max_len, .ep = ep, .network = network};
 }
 
 /* The direct ranges of the table; where it goes round, the next smaller or
@@ -172,7 +175,7 @@ static void ways_from_table(const struct chempi_hop *hop,
         struct chempi_dev *dev = find_device(hop, ranges[i].device);
 
         if (dev && ranges[i].stage_count <= 1)
-            add_way(peer, dev, ranges[i].max_len, err);
+            add_way(peer, dev, ranges[i].max_len, ranges[i].network, err);
     }
 }
 
@@ -180,7 +183,7 @@ static void ways_by_reach(const struct chempi_hop *hop,
                           struct chempi_hop_peer *peer, struct chempi_err *err)
 {
     for (uint32_t i = 0; i < *hop->device_count && !peer->way_count; i++)
-        add_way(peer, hop->devices[i], UINT64_MAX, err);
+        add_way(peer, hop->devices[i], UINT64_MAX, CHEMPI_TABLE_NONE, err);
 }
 
 static int ask_cards(const struct chempi_hop *hop,
@@ -248,6 +251,23 @@ int chempi_hop_reach(struct chempi_hop *hop, uint32_t proc,
     return find_peer(hop, proc, &peer, err);
 }
 
+bool chempi_hop_way_names(const struct chempi_hop *hop, uint32_t proc,
+                          uint32_t way, const char **network,
+                          const char **device)
+{
+    const struct chempi_table *table = hop->services->table;
+    const struct chempi_hop_peer *peer =
+        proc < hop->services->proc_count ? hop->peers[proc] : NULL;
+
+    if (!peer || way >= peer->way_count)
+        return false;
+    *device = peer->ways[way].ep->dev->ops->name;
+    *network = "-";
+    if (table && peer->ways[way].network != CHEMPI_TABLE_NONE)
+        *network = chempi_table_network(table, peer->ways[way].network)->name;
+    return true;
+}
+
 void chempi_hop_card(struct chempi_hop *hop, uint32_t proc, const char *key,
                      const void *card, size_t len)
 {
@@ -280,6 +300,7 @@ int chempi_hop_queue(struct chempi_hop *hop, uint32_t proc,
     if (peer->status)
         return peer->status;
     buf->peer = peer;
+    buf->has_waited = peer->is_full;
     chempi_list_append(&peer->waiting, &buf->queue);
     hop->queued++;
     mark_dirty(hop, peer);
@@ -315,6 +336,7 @@ static int hand_over(struct chempi_hop_peer *peer, struct chempi_hop_buf *buf)
 
     while (buf->len > way->max_len)
         way++;
+    buf->way = (uint8_t)(way - peer->ways);
     caps = way->ep->dev->caps;
     if (buf->len <= caps->inject_max)
         return way->ep->dev->ops->inject(way->ep, &env, buf->data, buf->len);
@@ -331,6 +353,17 @@ static int hand_over(struct chempi_hop_peer *peer, struct chempi_hop_buf *buf)
     return rc;
 }
 
+/* What waits now has waited, and what comes until the queue is empty. */
+static void note_full(struct chempi_hop_peer *peer)
+{
+    if (peer->is_full)
+        return;
+    peer->is_full = true;
+    CHEMPI_LIST_FOR (pos, &peer->waiting)
+        CHEMPI_CONTAINER_OF(pos, struct chempi_hop_buf, queue)->has_waited =
+            true;
+}
+
 static void flush_peer(struct chempi_hop *hop, struct chempi_hop_peer *peer)
 {
     while (!peer->status && !chempi_list_is_empty(&peer->waiting)) {
@@ -338,9 +371,13 @@ static void flush_peer(struct chempi_hop *hop, struct chempi_hop_peer *peer)
             chempi_list_first(&peer->waiting), struct chempi_hop_buf, queue);
         int rc = hand_over(peer, buf);
 
-        if (rc == -EAGAIN)
+        if (rc == -EAGAIN) {
+            note_full(peer);
             return;
+        }
         chempi_list_remove(&buf->queue);
+        if (rc < 0)
+            buf->way = CHEMPI_HOP_UNSENT;
         if (rc == CHEMPI_PENDING) {
             chempi_list_append(&hop->sending, &buf->queue); /* until sent() */
             continue;
@@ -351,6 +388,7 @@ static void flush_peer(struct chempi_hop *hop, struct chempi_hop_peer *peer)
         if (rc < 0)
             peer->status = rc; /* its device says more by lost() */
     }
+    peer->is_full = false;
     if (peer->status)
         drop_waiting(hop, peer);
 }
@@ -386,8 +424,10 @@ bool chempi_hop_sent(struct chempi_hop *hop, struct chempi_tx *tx, int status)
     buf = CHEMPI_CONTAINER_OF(tx, struct chempi_hop_buf, u.tx);
     buf->is_sending = false;
     chempi_list_remove(&buf->queue);
-    if (status < 0)
+    if (status < 0) {
         buf->peer->status = status;
+        buf->way = CHEMPI_HOP_UNSENT;
+    }
     hop->queued--;
     hop->ops->left(hop->arg, buf);
     chempi_hop_buf_drop(buf);

@@ -23,6 +23,9 @@
 /* Tells frames from messages in an envelope: no communicator's context. */
 #define CHEMPI_HOP_CONTEXT UINT32_MAX
 
+#define CHEMPI_HOP_WAYS_MAX 8u /* towards one neighbour */
+#define CHEMPI_HOP_UNSENT UINT8_MAX
+
 struct chempi_hop_peer;
 
 struct chempi_hop_buf {
@@ -34,9 +37,12 @@ struct chempi_hop_buf {
     } u;
     struct chempi_hop_peer *peer; /* of the queue or device it is in */
     uint32_t refs;
-    uint32_t len;  /* of the frame, bytes */
-    uint32_t seq;  /* the holder's */
-    uint32_t flow; /* the holder's */
+    uint32_t len;   /* of the frame, bytes */
+    uint32_t seq;   /* the holder's */
+    uint32_t flow;  /* the holder's */
+    uint32_t tally; /* number of the way that counts it (tally.h), or 0 */
+    uint8_t way;    /* towards the neighbour that took it, or UNSENT */
+    bool has_waited;
     bool is_sending;
     uint8_t data[];
 };
@@ -47,7 +53,8 @@ struct chempi_hop_ops {
      * reference. */
     void (*frame)(void *arg, uint32_t from, const uint8_t *data, size_t len,
                   struct chempi_hop_buf *buf);
-    /* A buffer has left the queue for good (sent, or thrown away). */
+    /* A buffer has left the queue for good: sent by buf->way, or thrown away
+     * (UNSENT). */
     void (*left)(void *arg, struct chempi_hop_buf *buf);
     /* Ask for a neighbour's card; chempi_hop_card() follows. 0 or -errno. */
     int (*ask)(void *arg, uint32_t proc, const char *key);
@@ -85,6 +92,12 @@ void chempi_hop_buf_drop(struct chempi_hop_buf *buf); /* accepts NULL */
 /* Find the way to a neighbour; idempotent. -EHOSTUNREACH with words. */
 int chempi_hop_reach(struct chempi_hop *hop, uint32_t proc,
                      struct chempi_err *err);
+
+/* The network ("-": nobody knows) and device of a way towards a neighbour, as
+ * in buf->way. False: there is no such way. */
+bool chempi_hop_way_names(const struct chempi_hop *hop, uint32_t proc,
+                          uint32_t way, const char **network,
+                          const char **device);
 
 /* Queue a frame for a neighbour, which takes over the caller's reference;
  * calls no device. 0, or -errno and nothing happened: no way, or lost. */

@@ -95,6 +95,13 @@ def describe(plan):
     return text
 
 
+def compile_program(build, name):
+    subprocess.run([str(chempi_tree.need(build, "mpicc")), "-O2",
+                    "-D_GNU_SOURCE", "-o", str(Files.folder / name),
+                    str(MPI / f"{name}.c"), str(MPI / "check.c"),
+                    "-lpthread", "-lm"], check=True, timeout=LIMIT_S)
+
+
 def prepare(build):
     Programs.chempirun = str(chempi_tree.need(build, "chempirun"))
     Programs.chempid = str(chempi_tree.need(build, "chempid"))
@@ -108,10 +115,7 @@ def prepare(build):
                         "--allow-unreachable", "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
     for name in ("relay", "hose", "fan", "order"):
-        subprocess.run([str(chempi_tree.need(build, "mpicc")), "-O2",
-                        "-D_GNU_SOURCE", "-o", str(Files.folder / name),
-                        str(MPI / f"{name}.c"), str(MPI / "check.c"),
-                        "-lpthread", "-lm"], check=True, timeout=LIMIT_S)
+        compile_program(build, name)
 
 
 def program(name):

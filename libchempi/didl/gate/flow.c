@@ -130,9 +130,10 @@ static void relieve(struct chempi_gate *gate)
 
 /* Header and way of a frame; the caller gives it a number. */
 static void address(const struct chempi_gate_flow *flow,
-                    const struct chempi_gate_way *way,
+                    const struct chempi_gate_way *way, uint8_t class,
                     struct chempi_hop_frame *f)
 {
+    f->flags |= (uint16_t)(class << CHEMPI_HOP_CLASS_SHIFT);
     f->gates = way->gates;
     f->at = 0;
     f->src = flow->ep.dev->params.services->proc;
@@ -187,6 +188,7 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
                           const void *data, struct chempi_iter *iter, size_t n)
 {
     const struct chempi_gate_way *way = chempi_gate_way_find(flow, len);
+    const uint8_t class = chempi_gate_trace_class(flow, len);
     struct chempi_hop_buf *buf;
     uint8_t *payload;
 
@@ -197,9 +199,9 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
     if (!chempi_list_is_empty(&flow->held) ||
         !chempi_gate_flow_has_room(flow, n))
         return -EAGAIN;
-    address(flow, way, f);
     f->seq = flow->seq_out;
     f->flags = is_in_hurry(flow) ? CHEMPI_HOP_HURRY : 0;
+    address(flow, way, class, f);
     buf = encode(f, n, &payload);
     if (!buf)
         return -ENOMEM;
@@ -208,6 +210,8 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
     else if (n)
         memcpy(payload, data, n);
     buf->seq = f->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, class);
+    chempi_gate_trace_sent(flow, buf, f->kind, n);
     launch(flow, buf, chempi_gate_way_next(flow, way));
     return CHEMPI_DONE;
 }
@@ -223,12 +227,13 @@ int chempi_gate_flow_control(struct chempi_gate_flow *flow,
         return 0;
     if (!way)
         return -EHOSTUNREACH;
-    address(flow, way, f);
+    address(flow, way, 0, f);
     f->seq = flow->seq_out;
     buf = encode(f, 0, &payload);
     if (!buf)
         return -ENOMEM;
     buf->seq = f->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, 0);
     if (chempi_list_is_empty(&flow->held) &&
         flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
         launch(flow, buf, chempi_gate_way_next(flow, way));
@@ -249,12 +254,14 @@ void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
     has_told(flow);
     if (!way)
         return;
-    address(flow, way, &f);
     f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
+    address(flow, way, 0, &f);
     buf = encode(&f, 0, &payload);
-    /* A lost one is said again with the next. */
-    if (buf && chempi_hop_queue(&chempi_gate_of(flow)->hop,
-                                chempi_gate_way_next(flow, way), buf))
+    if (!buf)
+        return; /* a lost one is said again with the next */
+    buf->tally = chempi_gate_trace_way(flow, way, 0);
+    if (chempi_hop_queue(&chempi_gate_of(flow)->hop,
+                         chempi_gate_way_next(flow, way), buf))
         chempi_hop_buf_drop(buf);
 }
 
@@ -379,6 +386,7 @@ static int pump_bulk(struct chempi_gate_flow *flow)
                                tx->iter, n);
     if (rc)
         return rc;
+    chempi_gate_trace_goes(flow, tx);
     tx->priv[CHEMPI_GATE_TX_POS] += n;
     chempi_list_remove(&tx->link);
     if (n < left)
@@ -396,7 +404,10 @@ int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
 
     while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
         events++;
-    flow->waits += !chempi_list_is_empty(&flow->bulk);
+    if (!chempi_list_is_empty(&flow->bulk))
+        chempi_gate_trace_waits(
+            flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
+                                      struct chempi_tx, link));
     if (flow->is_starved &&
         (flow->is_gone ||
          chempi_gate_flow_has_room(flow, CHEMPI_HOP_CHUNK_MAX))) {
@@ -440,56 +451,62 @@ static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
     return false;
 }
 
-/* The same frame with another way in front of it. */
+/* The same frame, *f, with another way in front of it. */
 static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
                                         const struct chempi_hop_buf *old,
-                                        const struct chempi_gate_way *way)
+                                        const struct chempi_gate_way *way,
+                                        struct chempi_hop_frame *f)
 {
-    struct chempi_hop_frame f;
     struct chempi_hop_buf *buf;
     const char *why;
     uint8_t *payload;
+    uint8_t class;
 
-    if (chempi_hop_frame_get(old->data, old->len, &f, &why))
+    if (chempi_hop_frame_get(old->data, old->len, f, &why))
         return NULL; /* cannot be: we wrote it */
-    address(flow, way, &f);
-    f.flags = CHEMPI_HOP_HURRY;
-    buf = encode(&f, f.len, &payload);
+    class = chempi_hop_class_of(f->flags);
+    f->flags = CHEMPI_HOP_HURRY;
+    address(flow, way, class, f);
+    buf = encode(f, f->len, &payload);
     if (!buf)
         return NULL;
-    if (f.len)
-        memcpy(payload, f.data, f.len);
+    if (f->len)
+        memcpy(payload, f->data, f->len);
     buf->seq = old->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, class);
     return buf;
 }
 
+/* moves: of frames that were launched, NULL for others. */
 static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
-                  bool is_launched)
+                  struct chempi_gate_moves *moves)
 {
     struct chempi_gate *gate = chempi_gate_of(flow);
     const struct chempi_gate_way *way = chempi_gate_way_find(flow, old->len);
+    struct chempi_hop_frame f;
     struct chempi_hop_buf *buf;
 
     if (!way)
         return -EHOSTUNREACH;
-    buf = readdress(flow, old, way);
+    buf = readdress(flow, old, way, &f);
     if (!buf)
         return -ENOMEM;
     chempi_list_insert_between(&buf->link, &old->link, old->link.next);
     chempi_list_remove(&old->link);
-    if (is_launched) {
+    if (moves) {
         count_unacked(flow, (int64_t)buf->len - old->len);
         chempi_hop_buf_hold(buf);
         if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))
             chempi_hop_buf_drop(buf);
         gate->resent++;
+        chempi_gate_trace_resent(flow, &f, old->tally, buf->tally, moves);
     }
     chempi_hop_buf_drop(old);
     return 0;
 }
 
 static int reroute_list(struct chempi_gate_flow *flow, struct chempi_list *head,
-                        uint32_t dead, bool is_launched)
+                        uint32_t dead, struct chempi_gate_moves *moves)
 {
     CHEMPI_LIST_FOR_SAFE (pos, head) {
         struct chempi_hop_buf *buf =
@@ -501,7 +518,7 @@ static int reroute_list(struct chempi_gate_flow *flow, struct chempi_list *head,
         if (chempi_hop_frame_head(buf->data, buf->len, &f, &why) < 0 ||
             !goes_through(&f, dead))
             continue;
-        rc = resend(flow, buf, is_launched);
+        rc = resend(flow, buf, moves);
         if (rc)
             return rc;
     }
@@ -523,16 +540,18 @@ static void forget_learned(struct chempi_gate_flow *flow, uint32_t dead)
 int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead)
 {
     bool had_way = chempi_gate_way_find(flow, 0) != NULL;
+    struct chempi_gate_moves moves;
     int rc;
 
     if (!had_way || flow->is_gone)
         return 0;
+    moves.count = 0;
     forget_learned(flow, dead);
     rc = chempi_gate_way_choose(flow);
     if (!rc)
-        rc = reroute_list(flow, &flow->unacked, dead, true);
+        rc = reroute_list(flow, &flow->unacked, dead, &moves);
     if (!rc)
-        rc = reroute_list(flow, &flow->held, dead, false);
+        rc = reroute_list(flow, &flow->held, dead, NULL);
     /* An acknowledgement may have been lost. */
     if (!rc)
         chempi_gate_flow_ack(flow, false);

@@ -119,8 +119,10 @@ static int ask(void *arg, uint32_t proc, const char *key)
 
 static void left(void *arg, struct chempi_hop_buf *buf)
 {
-    (void)arg;
-    (void)buf;
+    const struct chempi_gate *gate = arg;
+
+    if (buf->tally)
+        chempi_tally_left(&gate->tally, buf);
 }
 
 static void neighbour_lost(void *arg, uint32_t proc, const char *why)
@@ -256,6 +258,7 @@ int chempi_gate_open(struct chempi_dev *const *devices,
                    .settings = chempi_tool_device_settings(&chempi_gate_ops)},
     };
     gate->rank_count = chempi_ctx.job->size;
+    gate->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;
     gate->timer.fd = -1;
     chempi_list_init(&gate->work);
     chempi_list_init(&gate->owing);
@@ -302,6 +305,7 @@ static void gate_close(struct chempi_dev *dev)
     for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
         chempi_gate_flow_destroy(gate->flows[p]);
     chempi_hop_close(&gate->hop);
+    chempi_tally_fini(&gate->tally);
     free(gate->flows);
     free(gate->gateways);
     free(gate);
@@ -348,6 +352,13 @@ static int gate_connect(struct chempi_dev *dev, uint32_t proc,
     return 0;
 }
 
+static void starve(struct chempi_gate_flow *flow,
+                   const struct chempi_envelope *env)
+{
+    flow->is_starved = true;
+    chempi_gate_trace_stopped(flow, env);
+}
+
 static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
                        const void *data, size_t len)
 {
@@ -356,7 +367,7 @@ static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
     int rc = chempi_gate_flow_send(flow, &f, env->len, data, NULL, len);
 
     if (rc == -EAGAIN)
-        flow->is_starved = true;
+        starve(flow, env);
     else
         chempi_hop_flush(&chempi_gate_of(flow)->hop);
     return rc;
@@ -370,8 +381,10 @@ static int announce(struct chempi_gate_flow *flow, struct chempi_tx *tx)
     if (rc)
         return rc;
     rc = chempi_gate_flow_send(flow, &f, tx->env.len, NULL, NULL, 0);
-    if (rc == CHEMPI_DONE)
+    if (rc == CHEMPI_DONE) {
+        chempi_gate_trace_goes(flow, tx);
         return CHEMPI_PENDING;
+    }
     (void)chempi_slots_take(&flow->announced, f.sender);
     return rc;
 }
@@ -392,7 +405,7 @@ static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
     else
         rc = announce(flow, tx);
     if (rc == -EAGAIN)
-        flow->is_starved = true;
+        starve(flow, &tx->env);
     else
         chempi_hop_flush(&chempi_gate_of(flow)->hop);
     return rc;
@@ -434,32 +447,10 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
 
 /* ---- reports ------------------------------------------------------------- */
 
-void chempi_gate_describe(const struct chempi_ep *ep, uint64_t len, char *text,
-                          size_t size)
+void chempi_gate_report(struct chempi_writer *out)
 {
-    const struct chempi_services *s = ep->dev->params.services;
-    const struct chempi_gate_way *way;
-    size_t at = 0;
-
-    if (ep->dev->ops != &chempi_gate_ops)
-        return;
-    way = chempi_gate_way_find(
-        (const struct chempi_gate_flow *)(const void *)ep, len);
-    for (uint32_t i = 0; way && i < way->gates && at + 12 < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%u", i ? "," : "",
-                               s->node_of_proc[way->gate[i]]);
-}
-
-uint64_t chempi_gate_waits(struct chempi_ep *ep, uint32_t protocol)
-{
-    struct chempi_gate_flow *flow = flow_of(ep);
-    uint64_t waits;
-
-    if (ep->dev->ops != &chempi_gate_ops || protocol != CHEMPI_GATE_RENDEZVOUS)
-        return 0;
-    waits = flow->waits;
-    flow->waits = 0;
-    return waits;
+    if (self.gate)
+        chempi_tally_report(&self.gate->tally, &self.gate->hop, out);
 }
 
 /* ---- progress ----------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_GATE_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_GATE_H
 
+#include "common/control/wire.h"
 #include "libchempi/ddi.h"
 
 extern const struct chempi_dev_ops chempi_gate_ops;
@@ -26,13 +27,9 @@ int chempi_gate_open(struct chempi_dev *const *devices,
                      const uint32_t *device_count, struct chempi_dev **out,
                      struct chempi_err *err);
 
-/* For reports: the nodes of the gateways that messages of len bytes go by, as
- * "2,5"; text stays as it is for an endpoint of another device. */
-void chempi_gate_describe(const struct chempi_ep *ep, uint64_t len, char *text,
-                          size_t size);
-/* How often pieces of messages of this protocol had to wait for the window,
- * since it was asked last; 0 for an endpoint of another device. */
-uint64_t chempi_gate_waits(struct chempi_ep *ep, uint32_t protocol);
+/* Append lines on what went which way since the last report, if that is
+ * counted (chempid/trace.h). */
+void chempi_gate_report(struct chempi_writer *out);
 
 /* What conn hears of a gateway (proc >= ranks): its card, its end. */
 void chempi_gate_card(uint32_t proc, const char *key, const void *card,

@@ -29,6 +29,7 @@
 
 #include "libchempi/didl/gate/gate.h"
 #include "libchempi/hop/hop.h"
+#include "libchempi/hop/tally.h"
 #include "libchempi/services/slots.h"
 
 #define CHEMPI_GATE_FRAMES 1024u /* unacknowledged per flow; a power of two */
@@ -42,6 +43,7 @@ enum {
     CHEMPI_GATE_TX_POS,      /* payload bytes in frames */
     CHEMPI_GATE_TX_END,      /* payload bytes to send in all */
     CHEMPI_GATE_TX_RECEIVER, /* the peer's token */
+    CHEMPI_GATE_TX_TALLY,    /* number of the way that it takes (tally.h) */
     CHEMPI_GATE_RX_GOT = 0,  /* payload bytes that have come */
     CHEMPI_GATE_RX_TAKE      /* payload bytes to take */
 };
@@ -65,8 +67,9 @@ struct chempi_gate_flow {
     bool is_starved;            /* was told -EAGAIN; room() is owed */
     bool has_direct;            /* the table has a way without gateways, too */
     bool is_gone;               /* the process has finished */
-    uint64_t waits;             /* times that large messages had to wait */
     bool is_asked;              /* drain has asked for acknowledgement */
+    bool is_stopped;            /* for traces: a message found no room, */
+    uint32_t stopped;           /* the one with this serial number last */
 
     /* sending */
     uint32_t seq_out; /* of the next frame */
@@ -100,7 +103,14 @@ struct chempi_gate {
     bool is_sleepy;    /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns; /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
-    uint64_t resent; /* frames */
+    uint64_t resent;           /* frames */
+    struct chempi_tally tally; /* is_on: chempirun --trace-routes */
+};
+
+/* Messages whose frames were sent again in one go, by the peer's tokens. */
+struct chempi_gate_moves {
+    uint32_t count;
+    uint64_t receivers[CHEMPI_GATE_FRAMES];
 };
 
 enum chempi_gate_state {
@@ -190,6 +200,33 @@ void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
 /* -EHOSTUNREACH with words: no way leads to this node of the job (any more). */
 int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
                          struct chempi_err *err);
+
+/* trace.c; nothing is done unless gate.tally.is_on */
+
+/* The class of a message of len bytes. */
+uint8_t chempi_gate_trace_class(const struct chempi_gate_flow *flow,
+                                uint64_t len);
+/* The number (tally.h) of a way for messages of this class; 0: not counted. */
+uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
+                               const struct chempi_gate_way *way,
+                               uint8_t class);
+/* A frame of this kind with n bytes of payload has set out. */
+void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
+                            const struct chempi_hop_buf *buf, uint32_t kind,
+                            size_t n);
+/* There was no room for a message. */
+void chempi_gate_trace_stopped(struct chempi_gate_flow *flow,
+                               const struct chempi_envelope *env);
+/* There was none for the next piece of a large one. */
+void chempi_gate_trace_waits(const struct chempi_gate_flow *flow,
+                             const struct chempi_tx *tx);
+/* A large one was announced, or its next piece goes now. */
+void chempi_gate_trace_goes(const struct chempi_gate_flow *flow,
+                            struct chempi_tx *tx);
+/* A frame is sent again: `before` and `now` are the numbers of its ways. */
+void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
+                              const struct chempi_hop_frame *f, uint32_t before,
+                              uint32_t now, struct chempi_gate_moves *moves);
 
 /* input.c */
 void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,

@@ -238,11 +238,18 @@ static void drained(void *arg, uint32_t gateway, bool is_drained)
     (void)is_drained;
 }
 
+static void tell(void *arg)
+{
+    (void)arg;
+    seen.number++;
+}
+
 static const struct chempi_client_events events = {.got = got,
                                                    .fenced = fenced,
                                                    .rank_lost = rank_lost,
                                                    .budget = budget,
-                                                   .drained = drained};
+                                                   .drained = drained,
+                                                   .tell = tell};
 
 static void open_client(void)
 {

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What goes which way; see tally.h. */
+#include "libchempi/hop/tally.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+
+#define LINE_MAX_LEN 768
+
+static uint32_t hash(const struct chempi_tally_key *key)
+{
+    uint64_t x = (uint64_t)key->from << 32 | key->to;
+
+    x = (x ^ (uint64_t)key->class << 16 ^ (uint64_t)key->at << 8) *
+        UINT64_C(0x9e3779b97f4a7c15);
+    for (uint32_t i = 0; i < key->gates; i++)
+        x = (x ^ x >> 31 ^ key->gate[i]) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint32_t)(x >> 32);
+}
+
+static bool is_same(const struct chempi_tally_key *a,
+                    const struct chempi_tally_key *b)
+{
+    return a->from == b->from && a->to == b->to && a->class == b->class &&
+           a->at == b->at && a->gates == b->gates &&
+           memcmp(a->gate, b->gate, a->gates * sizeof(a->gate[0])) == 0;
+}
+
+/* Where the key stands in the index, or the free place where it belongs. */
+static uint32_t *place(const struct chempi_tally *tally,
+                       const struct chempi_tally_key *key)
+{
+    uint32_t i = hash(key) & (tally->index_len - 1);
+
+    while (tally->index[i] &&
+           !is_same(&tally->at[tally->index[i] - 1]->key, key))
+        i = (i + 1) & (tally->index_len - 1);
+    return &tally->index[i];
+}
+
+static bool grow(struct chempi_tally *tally)
+{
+    const uint32_t room = tally->room ? 2 * tally->room : 16;
+    struct chempi_tally_way **at;
+    uint32_t *index;
+
+    if (room > CHEMPI_TALLY_MAX)
+        return false;
+    at = chempi_sys->realloc(tally->at, room * sizeof(*at));
+    if (!at)
+        return false;
+    tally->at = at;
+    index = chempi_sys->calloc((size_t)room * 2, sizeof(*index));
+    if (!index)
+        return false;
+    free(tally->index);
+    tally->index = index;
+    tally->index_len = room * 2;
+    tally->room = room;
+    for (uint32_t i = 0; i < tally->count; i++)
+        *place(tally, &at[i]->key) = i + 1;
+    return true;
+}
+
+uint32_t chempi_tally_find(struct chempi_tally *tally,
+                           const struct chempi_tally_key *key, uint32_t peer)
+{
+    struct chempi_tally_way *way;
+    uint32_t *at;
+
+    if (tally->count == tally->room && !grow(tally)) {
+        tally->is_short = true;
+        return 0;
+    }
+    at = place(tally, key);
+    if (*at)
+        return *at;
+    way = chempi_sys->calloc(1, sizeof(*way));
+    if (!way) {
+        tally->is_short = true;
+        return 0;
+    }
+    way->key = *key;
+    way->peer = peer;
+    tally->at[tally->count++] = way;
+    *at = tally->count;
+    return *at;
+}
+
+struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
+                                          uint32_t number)
+{
+    return number ? tally->at[number - 1] : NULL;
+}
+
+void chempi_tally_left(const struct chempi_tally *tally,
+                       const struct chempi_hop_buf *buf)
+{
+    struct chempi_tally_way *way = chempi_tally_way(tally, buf->tally);
+    struct chempi_tally_hop *hop;
+
+    if (!way || buf->way == CHEMPI_HOP_UNSENT)
+        return;
+    hop = &way->hops[buf->way];
+    hop->frames++;
+    hop->bytes += buf->len;
+    hop->waits += buf->has_waited;
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+static void put(struct chempi_writer *out, const char *line, int n)
+{
+    if (n > 0 && n < LINE_MAX_LEN)
+        chempi_wire_put_raw(out, line, (size_t)n);
+}
+
+/* "2,5": the nodes of the gateways; "-": none. */
+static void list_gates(const struct chempi_tally_key *key,
+                       const struct chempi_services *s, char *text, size_t size)
+{
+    size_t len = 0;
+
+    (void)snprintf(text, size, "-");
+    for (uint32_t i = 0; i < key->gates && len + 12 < size; i++)
+        len += (size_t)snprintf(text + len, size - len, "%s%u", i ? "," : "",
+                                s->node_of_proc[key->gate[i]]);
+}
+
+static bool has_passed(const struct chempi_tally_way *way)
+{
+    for (uint32_t i = 0; i < CHEMPI_HOP_WAYS_MAX; i++)
+        if (way->hops[i].frames)
+            return true;
+    return false;
+}
+
+static void report_sender(struct chempi_tally_way *way, const char *via,
+                          struct chempi_writer *out)
+{
+    const struct chempi_tally_key *key = &way->key;
+    char line[LINE_MAX_LEN];
+
+    if (!way->protocol ||
+        (!has_passed(way) &&
+         !(way->messages | way->bytes | way->waits | way->moved | way->resent)))
+        return;
+    put(out, line,
+        snprintf(line, sizeof(line),
+                 "route %u %u %u %" PRIu64 " %s gate %s %s %" PRIu64 " %" PRIu64
+                 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                 key->from, key->to, key->class, way->max_len, way->network,
+                 way->protocol, via, way->messages, way->bytes, way->waits,
+                 way->moved, way->resent));
+    way->messages = way->bytes = way->waits = way->moved = way->resent = 0;
+}
+
+static void report_hop(const struct chempi_tally_way *way,
+                       const struct chempi_hop *hop, uint32_t i,
+                       const char *via, struct chempi_writer *out)
+{
+    const struct chempi_tally_key *key = &way->key;
+    const struct chempi_tally_hop *h = &way->hops[i];
+    const char *network;
+    const char *device;
+    char line[LINE_MAX_LEN];
+
+    if (h->frames && chempi_hop_way_names(hop, way->peer, i, &network, &device))
+        put(out, line,
+            snprintf(line, sizeof(line),
+                     "hop %u %u %u %s %u %s %s %" PRIu64 " %" PRIu64 " %" PRIu64
+                     "\n",
+                     key->from, key->to, key->class, via, key->at, network,
+                     device, h->frames, h->bytes, h->waits));
+}
+
+void chempi_tally_report(struct chempi_tally *tally,
+                         const struct chempi_hop *hop,
+                         struct chempi_writer *out)
+{
+    for (uint32_t i = 0; i < tally->count; i++) {
+        struct chempi_tally_way *way = tally->at[i];
+        char via[12 * CHEMPI_HOP_GATES_MAX];
+
+        list_gates(&way->key, hop->services, via, sizeof(via));
+        report_sender(way, via, out);
+        for (uint32_t k = 0; k < CHEMPI_HOP_WAYS_MAX; k++)
+            report_hop(way, hop, k, via, out);
+        memset(way->hops, 0, sizeof(way->hops));
+    }
+    if (tally->is_short) {
+        char line[64];
+
+        put(out, line,
+            snprintf(line, sizeof(line), "short %u\n", hop->services->node));
+    }
+}
+
+void chempi_tally_fini(struct chempi_tally *tally)
+{
+    for (uint32_t i = 0; i < tally->count; i++)
+        free(tally->at[i]);
+    free(tally->at);
+    free(tally->index);
+    *tally = (struct chempi_tally){0};
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What goes which way, counted by ranks and by gateways for chempirun
+ * --trace-routes; nobody counts unless it was asked for.
+ *
+ * A way is known by the nodes that it joins, the class of the messages (of
+ * the sender's table, frame.h), and the gateways on it. Each of its hops is
+ * counted by the process where it begins. Frames of the same way that take
+ * different networks towards the same neighbour are told apart.
+ *
+ *   T1  a way's number, from 1, stays the same and valid until fini
+ *   T2  there are at most CHEMPI_TALLY_MAX ways: what has no room, or no
+ *       memory, is not counted, and the report says so
+ *
+ * Under the lane lock (or in a process with one thread).
+ */
+#ifndef CHEMPI_LIBCHEMPI_HOP_TALLY_H
+#define CHEMPI_LIBCHEMPI_HOP_TALLY_H
+
+#include <stdbool.h>
+
+#include "common/control/wire.h"
+#include "libchempi/hop/hop.h"
+
+#define CHEMPI_TALLY_MAX (1u << 16)
+
+struct chempi_tally_key {
+    uint32_t from;                       /* node of the job */
+    uint32_t to;                         /* node of the job */
+    uint8_t class;                       /* of messages */
+    uint8_t at;                          /* hops before this one */
+    uint16_t gates;                      /* on the way */
+    uint32_t gate[CHEMPI_HOP_GATES_MAX]; /* processes; 0 behind the last */
+};
+
+/* What has passed by one network towards the next process. */
+struct chempi_tally_hop {
+    uint64_t frames;
+    uint64_t bytes; /* with headers */
+    uint64_t waits; /* frames that the device had no room for at first */
+};
+
+struct chempi_tally_way {
+    struct chempi_tally_key key;
+    uint32_t peer; /* some process at the end of this hop */
+    struct chempi_tally_hop hops[CHEMPI_HOP_WAYS_MAX];
+
+    /* Of the sender only. */
+    uint64_t max_len; /* of the class, bytes, inclusive */
+    const char *network;
+    const char *protocol; /* NULL: this is not the sender */
+    uint64_t messages;    /* that were begun on this way */
+    uint64_t bytes;       /* of messages, sent this way first */
+    uint64_t waits;       /* messages and pieces that found no room */
+    uint64_t moved;       /* messages begun here and finished elsewhere */
+    uint64_t resent;      /* frames that come from a way that was lost */
+};
+
+struct chempi_tally {
+    bool is_on;
+    bool is_short; /* T2 */
+    uint32_t count;
+    uint32_t room;
+    struct chempi_tally_way **at;
+    uint32_t *index; /* hash of the key: number */
+    uint32_t index_len;
+};
+
+/* The number of a way, which is made if need be (its `peer` then is as said);
+ * 0: not counted. */
+uint32_t chempi_tally_find(struct chempi_tally *tally,
+                           const struct chempi_tally_key *key, uint32_t peer);
+/* By number; NULL for 0. */
+struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
+                                          uint32_t number);
+/* For chempi_hop_ops.left(). */
+void chempi_tally_left(const struct chempi_tally *tally,
+                       const struct chempi_hop_buf *buf);
+
+/* Append what was counted since the last report (chempid/trace.h), and begin
+ * anew. */
+void chempi_tally_report(struct chempi_tally *tally,
+                         const struct chempi_hop *hop,
+                         struct chempi_writer *out);
+void chempi_tally_fini(struct chempi_tally *tally);
+
+#endif

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What `chempirun --trace-routes` and `--stats` tell, also of jobs that fail.
+
+    traces.py BUILD [CASE]...
+"""
+import dataclasses
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import gateways  # noqa: E402
+from gateways import (  # noqa: E402
+    Files, await_error, ends_well, lines, parent, program, stop_file, virtual)
+from jobs import Cluster, Job, check, expect, run, run_cases  # noqa: E402
+
+CASES = []
+ROUNDS = 50  # of fate
+HOSE_BYTES, HOSE_COUNT = 60000, 200
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+@dataclasses.dataclass
+class Hop:
+    start: str
+    end: str
+    number: int
+    by: str
+    counts: list  # frames, bytes, waits; None: nobody knows
+
+
+@dataclasses.dataclass
+class Route:
+    start: str
+    end: str
+    size: str
+    by: str
+    way: str
+    counts: list  # messages, bytes, waits, moved, resent; None: nobody knows
+    starred: bool
+    hops: list = dataclasses.field(default_factory=list)
+
+    @property
+    def messages(self):
+        return self.counts[0]
+
+
+def numbers(words):
+    return None if "?" in words else [int(word) for word in words]
+
+
+def routes(text):
+    """The table of --trace-routes, as it stands in standard error."""
+    found = []
+    for line in text.splitlines():
+        starred = line.endswith(" *")
+        line = line[:-2] if starred else line
+        hop = re.match(r"  (\S+) +(\S+) +hop (\d+) (.*?) +(?:frames|no figures)"
+                       r"((?: +[\d?]+){3})$", line)
+        route = re.match(r"(\S+) +(\S+) +(\d+|any|-|\?) (.*?) +(direct|over .*?)"
+                         r"((?: +[\d?]+){5})$", line)
+        if hop:
+            found[-1].hops.append(Hop(hop[1], hop[2], int(hop[3]), hop[4],
+                                      numbers(hop[5].split())))
+        elif route:
+            found.append(Route(*route.groups()[:5],
+                               numbers(route[6].split()), starred))
+    check(found, "no routes in", text)
+    return found
+
+
+def traffic(text, start, end, device):
+    """(messages, bytes) of --stats by a device."""
+    found = re.findall(rf"^{start} +{end} +\S+ +{device} +\S+ +(\d+) +(\d+)",
+                       text, re.M)
+    return [sum(int(line[i]) for line in found) for i in range(2)]
+
+
+def of_pair(found, start, end, way=""):
+    return [r for r in found
+            if (r.start, r.end) == (start, end) and way in r.way]
+
+
+def check_hops(route):
+    """Where they begin and end, and that nothing is lost on the way."""
+    ends = [h.end for h in route.hops]
+    check([h.start for h in route.hops] == [route.start, *ends[:-1]], route)
+    check([h.number for h in route.hops] ==
+          list(range(1, len(ends) + 1)), route)
+    gates = route.way.removeprefix("over ").split(", ")
+    check(ends == [*gates, route.end], route)
+    # What is for a process that has finished is not passed on to it.
+    for near, far in zip(route.hops, route.hops[1:]):
+        check(far.counts[0] <= near.counts[0] <= far.counts[0] + 9, route)
+        check(far.counts[1] <= near.counts[1], route)
+    check(route.hops[0].counts[1] >= route.counts[1], route)
+
+
+@case
+def each_hop_tells_what_has_passed():
+    job = run(*virtual("row", "a0,b0", 4), "--trace-routes", "--stats",
+              program("relay"), "none", "20")
+    expect(job, 0)
+    check("incomplete" not in job.errors, job.errors)
+    found = routes(job.errors)
+    for start, end, net in (("a0", "b0", "net0"), ("b0", "a0", "net2")):
+        pair = of_pair(found, start, end, "over")
+        check(pair and {len(r.hops) for r in pair} == {3}, pair)
+        for route in pair:
+            check_hops(route)
+            check(route.hops[0].by == f"{net} tcp", route)
+            check(route.hops[1].by == "net1 tcp", route)
+        sums = [sum(r.counts[i] for r in pair) for i in range(2)]
+        check(sums == traffic(job.errors, start, end, "gate"), sums,
+              job.errors)
+        check(all(r.counts[3:] == [0, 0] for r in pair), pair)
+    check(any(r.way == "direct" and not r.hops
+              for r in of_pair(found, "a0", "a0")), job.errors)
+
+
+def flood_and_kill(size, count, victim):
+    """Kill a gateway while a receiver does not look, so that what has been
+    sent, or announced, must go another way."""
+    stop = stop_file("trace")
+    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("hose"),
+              str(stop), str(size), str(count))
+    job.await_lines(1)
+    os.kill(gateways.gateways(job)[victim], signal.SIGKILL)
+    await_error(job, "is lost: killed by signal 9")
+    ends_well(job, stop)
+    # One of the two gateways has not been killed.
+    (dead,) = re.findall(r"incomplete: the gateway on node (g\d) gave no "
+                         r"figures", job.errors)
+    return job, [r for r in of_pair(routes(job.errors), "a0", "b0")
+                 if r.size != "-"], dead
+
+
+def check_failover(size, count):
+    moved = 0
+    for attempt in range(20):  # which of the two is on the way is not known
+        job, found, dead = flood_and_kill(size, count, attempt % 2)
+        check(count <= sum(r.messages for r in found) < count + 50, found)
+        check(count * size <= sum(r.counts[1] for r in found) <
+              count * size + 10000, found)
+        before = [r for r in found if r.way == f"over {dead}"]
+        after = [r for r in found if r.way != f"over {dead}"]
+        for route in before:
+            check(route.hops[0].counts and not route.hops[1].counts, route)
+        for route in after:
+            check_hops(route)
+        if not before:
+            continue
+        moved = sum(r.counts[3] for r in before)
+        check(moved > 0 and after, job.errors)
+        if size <= 1 << 16:  # a frame is a message
+            check(sum(r.counts[4] for r in after) == moved, job.errors)
+            check(sum(r.counts[2] for r in before) > 0, job.errors)
+        break
+    check(moved, "neither gateway was on the way")
+
+
+@case
+def ways_before_and_after_a_failure_are_told_apart():
+    check_failover(HOSE_BYTES, HOSE_COUNT)
+
+
+@case
+def large_messages_that_change_their_way_are_counted_once():
+    check_failover(2 << 20, 6)
+
+
+@case
+def a_direct_way_that_takes_over_is_named():
+    stop = stop_file("slow")
+    job = Job(*virtual("slow", "a0,b0", 2), "--trace-routes",
+              program("relay"), str(stop))
+    job.await_lines(2)
+    os.kill(gateways.gateways(job)[0], signal.SIGKILL)
+    await_error(job, "is lost: killed by signal 9")
+    job.await_lines(lines(job) + 3)
+    ends_well(job, stop)
+    found = [r for r in of_pair(routes(job.errors), "a0", "b0")
+             if "gate rendezvous" in r.by]
+    check({r.way for r in found} == {"direct", "over g0"}, found)
+    for route in found:
+        check(route.messages > 0, route)
+        check(route.hops[0].by == ("lan tcp" if route.way == "direct"
+                                   else "left tcp"), route)
+
+
+@case
+def a_drained_gateway_has_a_line_of_its_own():
+    names = ["a0", "b0", "g0", "g1"]
+    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+        stop = stop_file("drain")
+        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
+                          "--trace-routes", program("relay"), str(stop))
+        job.await_lines(2)
+        cluster.ctl("drain", "g0")
+        await_error(job, "the gateway on node g0 is drained")
+        job.await_lines(lines(job) + 3)
+        ends_well(job, stop)
+    found = routes(job.errors)
+    for start, end in (("a0", "b0"), ("b0", "a0")):
+        ways = {r.way for r in of_pair(found, start, end) if r.size != "-"}
+        check("over g1" in ways, found)
+    drained = [r for r in found if r.way == "over g0"]
+    check(drained, "nothing went over g0", job.errors)
+    for route in drained:
+        check_hops(route)
+    check("incomplete" not in job.errors, job.errors)
+
+
+# ---- jobs that fail ---------------------------------------------------------
+
+def fate(how, *options, launch=run):
+    return launch("--trace-routes", "--stats", *options, program("fate"), how)
+
+
+def speechless(job):
+    """Ranks that are said to have told nothing."""
+    ranks = set()
+    for text in re.findall(r"^incomplete: ranks? (.*) ended", job.errors, re.M):
+        for piece in text.split(", "):
+            first, _, last = piece.partition("-")
+            ranks |= set(range(int(first), int(last or first) + 1))
+    return ranks
+
+
+def check_told(job, nodes, silent):
+    """Whoever is not said to be silent has told all its messages. A node has
+    one rank here."""
+    check(speechless(job) == silent, speechless(job), silent, job.errors)
+    found = routes(job.errors)
+    for i, (start, end) in enumerate((nodes, nodes[::-1])):
+        pair = of_pair(found, start, end)
+        known = [r for r in pair if r.counts]
+        if i in silent:
+            # The gateway knows what it has not told.
+            check(not known and pair, pair)
+            check(any(r.hops[1].counts[0] >= ROUNDS for r in pair), pair)
+            check(not any(r.hops[0].counts for r in pair), pair)
+        else:
+            check(sum(r.messages for r in known) >= ROUNDS, pair)
+            check(traffic(job.errors, start, end, "gate")[0] >= ROUNDS,
+                  job.errors)
+
+
+ENDS = (("well", 0, set()), ("abort", 7, set()), ("late", 5, set()),
+        ("leave", 3, {1}), ("kill", 137, {1}))
+
+
+def check_ends(launch, *options):
+    for how, status, silent in ENDS:
+        job = fate(how, *options, launch=launch)
+        expect(job, status)
+        # Rank 0 is in MPI_Recv when the job is ended. It has two seconds to
+        # tell, which a machine may take from it.
+        check_told(job, ("a0", "b0"), silent | (speechless(job) & {0}))
+        check(bool(silent) == (1 in speechless(job)), job.errors)
+
+
+@case
+def jobs_that_fail_tell_what_they_know():
+    check_ends(run, *virtual("meet", "a0,b0", 2))
+
+
+@case
+def jobs_of_daemons_that_fail_tell_what_they_know():
+    names = ["a0", "b0", "g0"]
+    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
+        check_ends(cluster.run, "--nodes", "a0,b0", "-n", "2", "--map",
+                   "cyclic")
+
+
+@case
+def a_job_that_is_over_its_time_tells_what_it_knows():
+    job = fate("hang", "--timeout", "3", *virtual("meet", "a0,b0", 2))
+    expect(job, 124, "the time limit of 3 s has passed")
+    check("no node gave figures" not in job.errors, job.errors)
+    silent = speechless(job)
+    for rank, pair in enumerate((("a0", "b0"), ("b0", "a0"))):
+        if rank in silent:  # on a busy machine
+            check(traffic(job.errors, *pair, "gate") == [0, 0], job.errors)
+
+
+@case
+def lines_that_lack_a_rank_have_a_star():
+    """Two ranks on each node, and the killed one is one of them."""
+    job = fate("kill", *virtual("meet", "a0,b0", 4))
+    expect(job, 137)
+    check(1 in speechless(job), job.errors)
+    found = [r for r in of_pair(routes(job.errors), "b0", "a0") if r.counts]
+    check(3 in speechless(job) or found, job.errors)
+    check(all(r.starred for r in found), found)
+    check("lines with a star" in job.errors, job.errors)
+    if not speechless(job) & {0, 2}:
+        check(not any(r.starred for r in of_pair(routes(job.errors), "a0",
+                                                 "b0")), job.errors)
+
+
+@case
+def a_lost_supervisor_takes_its_figures_along():
+    stop = stop_file("supervisor")
+    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", "--stats",
+              program("relay"), str(stop))
+    job.await_lines(2)
+    victim = {parent(pid) for pid in job.marked("relay")}
+    os.kill(sorted(victim)[0], signal.SIGKILL)
+    job.status = job.finish()
+    check(job.status != 0)
+    check(len(re.findall(r"^incomplete: node ([ab]0) gave no figures$",
+                         job.errors, re.M)) == 1, job.errors)
+
+
+@case
+def a_gateway_that_stands_still_at_the_end_is_not_waited_for_for_ever():
+    job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "sh", "-c",
+              f"{program('fate')} well; echo over; read line; true",
+              stdin=subprocess.PIPE)
+    job.await_lines(3)
+    (pid,) = gateways.gateways(job)
+    os.kill(pid, signal.SIGSTOP)
+    job.process.stdin.write(b"\n")
+    job.process.stdin.flush()
+    job.status = job.finish()
+    expect(job, 0, "incomplete: the gateway on node g0 gave no figures")
+    for route in of_pair(routes(job.errors), "a0", "b0", "over"):
+        check(route.hops[0].counts and not route.hops[1].counts, route)
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="chempi-traces-") as folder:
+        Files.folder = pathlib.Path(folder)
+        gateways.prepare(sys.argv[1])
+        gateways.compile_program(sys.argv[1], "fate")
+        return run_cases(CASES, sys.argv[2:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
