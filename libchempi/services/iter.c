@@ -31,9 +31,23 @@
  * bytes apart: a third less time over 256 MiB, 4 % more over 32 MiB).
  */
 #define AHEAD 8
-#define AHEAD_STRIDE_MIN 128 /* bytes */
 #define AHEAD_LEN_MIN 16
 #define AHEAD_SPAN_MIN (UINT64_C(64) << 20)
+
+/*
+ * A list of short blocks with lines of their own that reaches beyond the
+ * second-level cache is copied from STREAMS places at a time: each block costs
+ * a way to memory, and the processor has more of them under way than in a
+ * single sequence of equal strides (doubles 512 bytes apart, against one
+ * sequence: a tenth less time packing 32 MiB, a sixth less 256 MiB; but a
+ * tenth more where all is in the cache).
+ */
+#define STREAMS 4
+#define STREAMS_BLOCKS_MIN 64
+#define STREAMS_SPAN_MIN (UINT64_C(2) << 20)
+#define STREAMS_SKEW 2 /* blocks */
+#define STREAMS_AHEAD 4
+#define SPARSE_STRIDE_MIN 128 /* bytes */
 
 enum direction { PACK, UNPACK };
 
@@ -136,12 +150,86 @@ static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
         unpack_ahead_loop(mem, stride, packed, packed_stride, n, 64);
 }
 
-/* Is it, for blocks of len bytes in a list that covers span bytes in all? */
-CHEMPI_INLINE bool is_worth_asking(int64_t stride, size_t len, uint64_t span)
+/*
+ * All parts but the last are STREAMS_SKEW blocks longer: where a part is a
+ * whole number of pages, the streams would meet in one set of the cache.
+ */
+CHEMPI_INLINE void streams_loop(char *mem, int64_t stride, char *packed,
+                                int64_t packed_stride, uint64_t n, size_t len,
+                                bool is_asking, enum direction dir)
 {
-    return (stride >= AHEAD_STRIDE_MIN || stride <= -AHEAD_STRIDE_MIN) &&
-           (len & (len - 1)) == 0 && len >= 4 && len <= 64 &&
-           (len >= AHEAD_LEN_MIN || span >= AHEAD_SPAN_MIN);
+    uint64_t part = n / STREAMS + STREAMS_SKEW;
+    uint64_t last = n - (STREAMS - 1) * part;
+    int64_t far = (int64_t)part * stride;
+    int64_t packed_far = (int64_t)part * packed_stride;
+    int64_t ahead = STREAMS_AHEAD * stride;
+
+    for (uint64_t i = 0; i < last; i++) {
+        if (is_asking) {
+            CHEMPI_PREFETCH_WRITE(mem + ahead);
+            CHEMPI_PREFETCH_WRITE(mem + far + ahead);
+            CHEMPI_PREFETCH_WRITE(mem + 2 * far + ahead);
+            CHEMPI_PREFETCH_WRITE(mem + 3 * far + ahead);
+        }
+        move(mem, packed, len, dir);
+        move(mem + far, packed + packed_far, len, dir);
+        move(mem + 2 * far, packed + 2 * packed_far, len, dir);
+        move(mem + 3 * far, packed + 3 * packed_far, len, dir);
+        mem += stride;
+        packed += packed_stride;
+    }
+    for (int64_t k = 0; k < STREAMS - 1; k++)
+        strided_loop(mem + k * far, stride, packed + k * packed_far,
+                     packed_stride, part - last, len, 0, dir);
+}
+
+/* len is 4, 8, 16, 32 or 64. */
+CHEMPI_INLINE void streams(char *mem, int64_t stride, char *packed,
+                           int64_t packed_stride, uint64_t n, size_t len,
+                           bool is_asking, enum direction dir)
+{
+    if (len == 4)
+        streams_loop(mem, stride, packed, packed_stride, n, 4, is_asking, dir);
+    else if (len == 8)
+        streams_loop(mem, stride, packed, packed_stride, n, 8, is_asking, dir);
+    else if (len == 16)
+        streams_loop(mem, stride, packed, packed_stride, n, 16, is_asking, dir);
+    else if (len == 32)
+        streams_loop(mem, stride, packed, packed_stride, n, 32, is_asking, dir);
+    else
+        streams_loop(mem, stride, packed, packed_stride, n, 64, is_asking, dir);
+}
+
+static CHEMPI_NOINLINE void streams_pack(char *mem, int64_t stride,
+                                         char *packed, int64_t packed_stride,
+                                         uint64_t n, size_t len)
+{
+    streams(mem, stride, packed, packed_stride, n, len, false, PACK);
+}
+
+static CHEMPI_NOINLINE void streams_unpack(char *mem, int64_t stride,
+                                           char *packed, int64_t packed_stride,
+                                           uint64_t n, size_t len,
+                                           bool is_asking)
+{
+    if (is_asking)
+        streams(mem, stride, packed, packed_stride, n, len, true, UNPACK);
+    else
+        streams(mem, stride, packed, packed_stride, n, len, false, UNPACK);
+}
+
+/* Blocks of a length that streams() knows, each with lines of its own? */
+CHEMPI_INLINE bool is_sparse(int64_t stride, size_t len)
+{
+    return (stride >= SPARSE_STRIDE_MIN || stride <= -SPARSE_STRIDE_MIN) &&
+           (len & (len - 1)) == 0 && len >= 4 && len <= 64;
+}
+
+/* Are sparse blocks of len bytes worth asking for, in a list that covers span
+ * bytes in all? */
+CHEMPI_INLINE bool is_worth_asking(size_t len, uint64_t span)
+{
+    return len >= AHEAD_LEN_MIN || span >= AHEAD_SPAN_MIN;
 }
 
 CHEMPI_INLINE void strided(char *mem, int64_t stride, char *packed,
@@ -334,9 +422,22 @@ static void do_strided(char *mem, int64_t stride, char *packed,
                        int64_t packed_stride, uint64_t n, size_t len,
                        uint64_t span, enum direction dir)
 {
-    if (dir == PACK)
-        strided_pack(mem, stride, packed, packed_stride, n, len);
-    else if (is_worth_asking(stride, len, span))
+    bool is_streamed = n >= STREAMS_BLOCKS_MIN && span >= STREAMS_SPAN_MIN;
+    bool is_plain = !is_sparse(stride, len);
+
+    if (dir == PACK) {
+        if (is_plain || !is_streamed)
+            strided_pack(mem, stride, packed, packed_stride, n, len);
+        else
+            streams_pack(mem, stride, packed, packed_stride, n, len);
+        return;
+    }
+    if (is_plain)
+        strided_unpack(mem, stride, packed, packed_stride, n, len);
+    else if (is_streamed)
+        streams_unpack(mem, stride, packed, packed_stride, n, len,
+                       is_worth_asking(len, span));
+    else if (is_worth_asking(len, span))
         unpack_ahead(mem, stride, packed, packed_stride, n, len);
     else
         strided_unpack(mem, stride, packed, packed_stride, n, len);

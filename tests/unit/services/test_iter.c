@@ -234,43 +234,63 @@ Test(iter, copies_every_block_length)
     }
 }
 
-/* Far apart and reaching beyond the caches: another loop unpacks these. */
-static void unpack_far(uint64_t len)
+/* Blocks far apart in a list that reaches beyond the caches: other loops copy
+ * these, from several places at a time. */
+static void copy_far(uint64_t len, uint64_t count, int64_t stride,
+                     uint64_t portion)
 {
-    const uint64_t count = 140000;
-    const int64_t stride = 512;
-    char *mem = calloc(count, (size_t)stride);
-    char *from = malloc(count * len);
+    uint64_t size = count * len;
+    uint64_t far = (uint64_t)(stride < 0 ? -stride : stride);
+    char *arena_far = calloc(count, far);
+    char *mem = arena_far + (stride < 0 ? (count - 1) * far : 0);
+    char *from = malloc(size);
+    char *back = malloc(size);
     struct chempi_layout layout = {.extent = 0};
     struct chempi_iter iter;
 
-    cr_assert(mem && from);
-    for (uint64_t i = 0; i < count * len; i++)
+    cr_assert(arena_far && from && back);
+    for (uint64_t i = 0; i < size; i++)
         from[i] = (char)(i % 251 + 1);
     layout.root =
         chempi_layout_repeat(chempi_layout_block(0, len), count, stride);
     layout.size = layout.root->size;
     chempi_iter_init(&iter, mem, 1, &layout);
-    for (uint64_t done = 0; done < count * len;)
-        done += chempi_iter_unpack(
-            &iter, from + done,
-            count * len - done < 777777 ? count * len - done : 777777);
+    while (iter.position < size)
+        (void)chempi_iter_unpack(
+            &iter, from + iter.position,
+            size - iter.position < portion ? size - iter.position : portion);
     for (uint64_t i = 0; i < count; i++) {
         const char *block = mem + (int64_t)i * stride;
 
         if (memcmp(block, from + i * len, len) != 0 || block[len] != 0)
             cr_assert_fail("block %d is wrong", (int)i);
     }
+    chempi_iter_init(&iter, mem, 1, &layout);
+    while (iter.position < size)
+        (void)chempi_iter_pack(&iter, back + iter.position, portion);
+    cr_assert(memcmp(back, from, size) == 0);
     chempi_layout_release(layout.root);
-    free(mem);
+    free(arena_far);
     free(from);
+    free(back);
 }
 
-Test(iter, unpacks_short_blocks_over_much_memory)
+Test(iter, copies_short_blocks_over_much_memory)
 {
-    unpack_far(4);
-    unpack_far(8);
-    unpack_far(7);
+    copy_far(4, 140000, 512, 777777);
+    copy_far(8, 140000, 512, 777777);
+    copy_far(7, 140000, 512, 777777);
+}
+
+Test(iter, copies_short_blocks_from_several_places)
+{
+    for (uint64_t len = 4; len <= 64; len *= 2)
+        for (uint64_t more = 0; more < 9; more++) {
+            copy_far(len, 4096 + more, 520, UINT64_MAX);
+            copy_far(len, 4096 + more, -520, UINT64_MAX);
+            copy_far(len, 64 + more, 33000, UINT64_MAX);
+            copy_far(len, 4096, 640, len * (61 + more) + 3);
+        }
 }
 
 Test(iter, packs_columns_of_small_irregular_elements)
