@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/base/fold.h"
+#include "common/base/pairs.h"
 #include "common/base/sys.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
@@ -17,8 +18,6 @@
 #define CANDIDATES_MAX 64u /* nodes that would do as a gateway */
 #define GROUP_TEXT 320     /* bytes of one group in words */
 #define NAMES_TEXT 120     /* bytes of a list of names */
-
-enum { IS_CUT = 1, IS_TOLD = 2 };
 
 struct finder {
     const struct chempi_cuts_question *q;
@@ -212,7 +211,7 @@ static int ask_table(struct finder *f, const struct chempi_table *table,
 
         if (to != from && node != CHEMPI_TABLE_NONE &&
             is_class_cut_off(f, table, node))
-            f->cut[(size_t)from * f->count + to] = IS_CUT;
+            f->cut[(size_t)from * f->count + to] = 1;
     }
     return 0;
 }
@@ -254,109 +253,49 @@ static int ask_node(struct finder *f, uint32_t from)
 
 /* ---- groups ------------------------------------------------------------- */
 
-static uint8_t *cell(const struct finder *f, uint32_t from, uint32_t to)
+static const char **names_of(struct finder *f, const uint32_t *list,
+                             uint32_t count)
 {
-    return &f->cut[(size_t)from * f->count + to];
+    const char **names =
+        chempi_pool_array(&f->out->pool, count, sizeof(*names));
+
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = f->q->nodes[list[i]];
+    return names;
 }
 
-static bool is_alike(const struct finder *f, uint32_t a, uint32_t b)
+static int add_group(void *arg, const uint32_t *from, uint32_t from_count,
+                     const uint32_t *to, uint32_t to_count, bool is_one_way)
 {
-    if ((*cell(f, a, b) | *cell(f, b, a)) & IS_CUT)
-        return false;
-    for (uint32_t i = 0; i < f->count; i++)
-        if (i != a && i != b &&
-            ((*cell(f, a, i) ^ *cell(f, b, i)) |
-             (*cell(f, i, a) ^ *cell(f, i, b))) &
-                IS_CUT)
-            return false;
-    return true;
-}
-
-/* Nodes that are cut off from the same others as this one, in both
- * directions, itself included. */
-static uint32_t find_alike(const struct finder *f, uint32_t node,
-                           uint32_t *alike)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < f->count; i++)
-        if (i == node || is_alike(f, node, i))
-            alike[count++] = i;
-    return count;
-}
-
-static bool is_of_kind(const struct finder *f, uint32_t from, uint32_t to,
-                       bool is_one_way)
-{
-    return *cell(f, from, to) == IS_CUT &&
-           ((*cell(f, to, from) & IS_CUT) == 0) == is_one_way;
-}
-
-/* Tell what one node, and those like it, are cut off from. */
-static int add_group(struct finder *f, const uint32_t *alike, uint32_t count,
-                     bool is_one_way)
-{
+    struct finder *f = arg;
     struct chempi_cuts *out = f->out;
-    struct chempi_cuts_group *g = &out->groups[out->group_count];
+    const struct chempi_cuts_group g = {
+        .from = names_of(f, from, from_count),
+        .to = names_of(f, to, to_count),
+        .from_count = from_count,
+        .to_count = to_count,
+        .is_one_way = is_one_way,
+    };
 
-    *g = (struct chempi_cuts_group){.is_one_way = is_one_way};
-    g->from = chempi_pool_array(&out->pool, count, sizeof(*g->from));
-    g->to = chempi_pool_array(&out->pool, f->count, sizeof(*g->to));
-    if (!g->from || !g->to)
+    if (!g.from || !g.to)
         return -ENOMEM;
-    for (uint32_t to = 0; to < f->count; to++)
-        if (is_of_kind(f, alike[0], to, is_one_way))
-            g->to[g->to_count++] = f->q->nodes[to];
-    if (!g->to_count)
-        return 0;
-    for (uint32_t i = 0; i < count; i++)
-        g->from[g->from_count++] = f->q->nodes[alike[i]];
-    out->pairs += (uint64_t)g->from_count * g->to_count;
-    out->group_count++;
+    out->groups[out->group_count++] = g;
+    out->pairs += (uint64_t)from_count * to_count;
     return 0;
 }
 
-/* The pairs of these nodes are told, and so is the way back of them. */
-static void mark_told(struct finder *f, const uint32_t *alike, uint32_t count,
-                      bool is_one_way)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t to = 0; to < f->count; to++) {
-            if (!is_of_kind(f, alike[i], to, is_one_way))
-                continue;
-            *cell(f, alike[i], to) |= IS_TOLD;
-            if (!is_one_way)
-                *cell(f, to, alike[i]) |= IS_TOLD;
-        }
-}
-
-static bool has_any(const struct finder *f, uint32_t from)
-{
-    return memchr(cell(f, from, 0), IS_CUT, f->count) != NULL;
-}
-
-/* Once for pairs that are cut both ways, once for the others. */
+/* Of each node at most two: both ways, and one way. */
 static int make_groups(struct finder *f)
 {
-    uint32_t *alike = chempi_sys->calloc(f->count, sizeof(*alike));
-    int rc = 0;
+    uint32_t *scratch =
+        chempi_sys->calloc(2 * (size_t)f->count, sizeof(*scratch));
+    int rc = -ENOMEM;
 
     f->out->groups = chempi_pool_array(&f->out->pool, 2 * (size_t)f->count,
                                        sizeof(*f->out->groups));
-    if (!alike || !f->out->groups)
-        rc = -ENOMEM;
-    for (uint32_t i = 0; !rc && i < f->count; i++) {
-        uint32_t count;
-
-        if (!has_any(f, i))
-            continue;
-        count = find_alike(f, i, alike);
-        for (int kind = 0; !rc && kind < 2; kind++) {
-            rc = add_group(f, alike, count, kind == 1);
-            mark_told(f, alike, count, kind == 1);
-        }
-    }
-    free(alike);
+    if (scratch && f->out->groups)
+        rc = chempi_pairs_group(f->cut, f->count, scratch, add_group, f);
+    free(scratch);
     return rc;
 }
 
@@ -378,7 +317,7 @@ int chempi_cuts_find(const struct chempi_cuts_question *q,
         rc = -ENOMEM;
     for (uint32_t i = 0; !rc && i < f.count; i++) {
         rc = ask_node(&f, i);
-        is_any |= !rc && has_any(&f, i);
+        is_any |= !rc && memchr(f.cut + (size_t)i * f.count, 1, f.count);
     }
     if (!rc && is_any)
         rc = make_groups(&f);
@@ -419,7 +358,7 @@ void chempi_cuts_put_group(const struct chempi_cuts_group *group, char *buf,
 void chempi_cuts_put(const struct chempi_cuts *cuts, char *buf, size_t len)
 {
     char text[GROUP_TEXT];
-    char more[64];
+    char more[96];
     size_t at = 0;
 
     buf[0] = '\0';
@@ -430,7 +369,8 @@ void chempi_cuts_put(const struct chempi_cuts *cuts, char *buf, size_t len)
         n = strlen(text);
         if (i > 0 && at + n + 2 + sizeof(more) > len) {
             (void)snprintf(more, sizeof(more),
-                           ", and others: %" PRIu64 " pairs in all",
+                           ", and others: %" PRIu64 " pairs in all (mdconfig "
+                           "check --all lists them)",
                            cuts->pairs);
             n = strlen(more) < len - at ? strlen(more) : len - at - 1;
             memcpy(buf + at, more, n);

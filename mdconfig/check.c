@@ -11,6 +11,7 @@
 #include "common/table/envelope.h"
 #include "common/table/known.h"
 #include "mdconfig/circle.h"
+#include "mdconfig/loss.h"
 #include "mdconfig/show.h"
 #include "mdconfig/text.h"
 
@@ -395,7 +396,8 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
     c->findings[c->count - 1].is_reach = true;
 }
 
-static void check_pairs(struct chempi_check *c, const struct reach *r)
+static void check_pairs(struct chempi_check *c, const struct reach *r,
+                        bool is_whole)
 {
     const struct chempi_graph *g = r->graph;
     uint64_t found = 0;
@@ -407,75 +409,69 @@ static void check_pairs(struct chempi_check *c, const struct reach *r)
 
             if (there || !is_pair(g, a, b) || (!back && b < a))
                 continue; /* a pair cut both ways is told once */
-            if (found++ < SAME_KIND_MAX)
+            if (found++ < SAME_KIND_MAX || is_whole)
                 tell_unreachable(c, r, a, b);
         }
     }
-    if (found > SAME_KIND_MAX) {
+    if (found > SAME_KIND_MAX && !is_whole) {
         add(c, CHEMPI_CHECK_ERROR,
             chempi_arena_format(&c->arena,
                                 "%s: and %llu more pairs of classes cannot "
-                                "reach each other",
+                                "reach each other (mdconfig check --all lists "
+                                "them)",
                                 g->desc->file,
                                 (unsigned long long)(found - SAME_KIND_MAX)));
         c->findings[c->count - 1].is_reach = true;
     }
 }
 
-/* Add the names of a class to a list. */
-static void add_names(const struct chempi_graph *g, uint32_t node_class,
-                      const char **names, size_t *count)
-{
-    for (uint32_t i = g->member_first[node_class];
-         i < g->member_first[node_class + 1]; i++)
-        names[(*count)++] = g->desc->nodes[g->members[i]].name;
-}
-
-/* A lone gateway between others: what is cut off without it? The first class
- * that loses something speaks for the others. */
+/* A lone gateway between others: what is cut off without it? marks has room
+ * for all pairs of classes. */
 static void check_loss(struct chempi_check *c, const struct reach *r,
-                       uint32_t lost)
+                       uint32_t lost, uint8_t *marks, bool is_whole)
 {
     const struct chempi_graph *g = r->graph;
-    const char **names = chempi_mem_get(g->desc->node_count, sizeof(*names));
-    size_t count = 0;
-    char from[NAMES_LEN];
-    char to[NAMES_LEN];
+    const size_t n = g->class_count;
+    bool is_any = false;
+    char *text;
 
-    for (uint32_t a = 0; a < g->class_count && count == 0; a++) {
+    memset(marks, 0, n * n);
+    for (uint32_t a = 0; a < g->class_count; a++) {
         if (a == lost)
             continue;
         flood(r, a, lost);
         for (uint32_t b = 0; b < g->class_count; b++) {
-            if (b != lost && !r->seen[b] && is_pair(g, a, b) &&
-                r->can[(size_t)a * g->class_count + b])
-                add_names(g, b, names, &count);
+            if (b == lost || r->seen[b] || !is_pair(g, a, b) ||
+                !r->can[(size_t)a * n + b])
+                continue;
+            marks[a * n + b] = 1;
+            is_any = true;
         }
-        (void)chempi_show_members(g, a, from, sizeof(from));
     }
-    if (count > 0) {
-        chempi_fold_names(names, count, to, sizeof(to));
-        add(c, CHEMPI_CHECK_WARNING,
-            chempi_arena_format(&c->arena,
-                                "%s:%zu:%zu: gateway %s is a single point of "
-                                "failure: without it %s cannot reach %s",
-                                g->desc->file,
-                                chempi_graph_model(g, lost)->line,
-                                chempi_graph_model(g, lost)->column,
-                                chempi_graph_model(g, lost)->name, from, to));
-    }
-    free(names);
+    if (!is_any)
+        return;
+    text = chempi_loss_put(g, marks, is_whole);
+    add(c, CHEMPI_CHECK_WARNING,
+        chempi_arena_format(&c->arena,
+                            "%s:%zu:%zu: gateway %s is a single point of "
+                            "failure: without it there is no way%s",
+                            g->desc->file, chempi_graph_model(g, lost)->line,
+                            chempi_graph_model(g, lost)->column,
+                            chempi_graph_model(g, lost)->name, text));
+    free(text);
 }
 
 /* Pairs of classes beyond which the check of lost gateways, cubic in the
  * number of classes, would take longer than compiling. */
 #define LOSS_PAIRS_MAX 40000u
 
-static void check_reach(struct chempi_check *c, const struct chempi_graph *g)
+static void check_reach(struct chempi_check *c, const struct chempi_graph *g,
+                        bool is_whole)
 {
     size_t n = g->class_count;
     struct reach r = {.graph = g};
     uint32_t lone = 0;
+    uint8_t *marks;
 
     r.can = chempi_mem_get(n * n, 1);
     r.queue = chempi_mem_get(n + 2, sizeof(*r.queue));
@@ -484,21 +480,23 @@ static void check_reach(struct chempi_check *c, const struct chempi_graph *g)
         flood(&r, a, CHEMPI_SEARCH_NONE);
         memcpy(r.can + a * n, r.seen, n);
     }
-    check_pairs(c, &r);
+    check_pairs(c, &r, is_whole);
+    marks = chempi_mem_get(n * n, 1);
     for (uint32_t i = 0; i < g->class_count; i++) {
         if (!chempi_graph_forwards(g, i) || chempi_graph_size(g, i) > 1)
             continue;
-        if (lone++ * n > LOSS_PAIRS_MAX) {
+        if (lone++ * n > LOSS_PAIRS_MAX && !is_whole) {
             add(c, CHEMPI_CHECK_NOTE,
                 chempi_arena_format(&c->arena,
                                     "%s: only the first %u lone gateways "
                                     "were checked for single points of "
-                                    "failure",
+                                    "failure (--all checks all)",
                                     g->desc->file, lone - 1));
             break;
         }
-        check_loss(c, &r, i);
+        check_loss(c, &r, i, marks, is_whole);
     }
+    free(marks);
     free(r.can);
     free(r.queue);
     free(r.seen);
@@ -521,12 +519,13 @@ static void check_circles(struct chempi_check *c, const struct chempi_graph *g)
 }
 
 void chempi_check_run(const struct chempi_graph *graph,
-                      enum chempi_check_level from, struct chempi_check *out)
+                      enum chempi_check_level from, bool is_whole,
+                      struct chempi_check *out)
 {
     *out = (struct chempi_check){.count = 0};
     check_networks(out, graph);
     check_nodes(out, graph);
-    check_reach(out, graph);
+    check_reach(out, graph, is_whole);
     if (from == CHEMPI_CHECK_NOTE) /* it takes as long as compiling does */
         check_circles(out, graph);
 }

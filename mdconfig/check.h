@@ -30,9 +30,11 @@ struct chempi_check {
 };
 
 /* Run the checks whose findings may be of a level or above; findings are in
- * the order of the checks, lesser ones among them. */
+ * the order of the checks, lesser ones among them. With is_whole pairs of nodes
+ * are listed whatever their number, else summed up. */
 void chempi_check_run(const struct chempi_graph *graph,
-                      enum chempi_check_level from, struct chempi_check *out);
+                      enum chempi_check_level from, bool is_whole,
+                      struct chempi_check *out);
 void chempi_check_fini(struct chempi_check *check);
 
 #endif

@@ -33,6 +33,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--allow-unreachable", &line->allow_unreachable},
         {"--local", &line->local},
         {"--strict", &line->strict},
+        {"--all", &line->all},
         {"--dot", &line->dot},
         {"--virtual", &line->is_virtual},
     };
@@ -149,14 +150,15 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     struct chempi_command_line line;
     size_t errors;
     size_t warnings;
-    int rc = chempi_command_read_line(argc, argv, "--strict", 1, 1, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "--strict --all", 1, 1, &line,
+                                      err);
 
     if (rc)
         return rc;
     if (chempi_desc_open(line.arguments[0], &desc, err) != 0)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, &desc);
-    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, &check);
+    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, line.all, &check);
     print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
@@ -180,7 +182,7 @@ static bool may_compile(const struct chempi_graph *graph,
     struct chempi_check check;
     size_t errors;
 
-    chempi_check_run(graph, CHEMPI_CHECK_WARNING, &check);
+    chempi_check_run(graph, CHEMPI_CHECK_WARNING, false, &check);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, !allow_unreachable);
     print_findings(&check, CHEMPI_CHECK_WARNING, stderr);
     if (errors > 0)

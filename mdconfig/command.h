@@ -61,6 +61,7 @@ struct chempi_command_line {
     bool shared;
     bool allow_unreachable;
     bool strict;
+    bool all; /* list whatever the number */
 };
 
 /* Take a command line apart. `allowed`: the options of the command, separated

@@ -14,7 +14,7 @@
 static const struct chempi_command commands[] = {
     {"compile", "[-o DIR] [--alone|--shared] [--allow-unreachable] FILE",
      "write the connection table of every node", chempi_command_compile},
-    {"check", "[--strict] FILE", "look for mistakes, write nothing",
+    {"check", "[--strict] [--all] FILE", "look for mistakes, write nothing",
      chempi_command_check},
     {"show", "FILE [NODE]", "print a table or a description",
      chempi_command_show},

@@ -26,7 +26,7 @@ static void compile(const struct chempi_desc *desc)
     int rc;
 
     chempi_graph_init(&graph, desc);
-    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, &check);
+    chempi_check_run(&graph, CHEMPI_CHECK_NOTE, true, &check);
     chempi_check_fini(&check);
     rc = chempi_compile_image(&graph, 0, &image, NULL);
     chempi_graph_fini(&graph);

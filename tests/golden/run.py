@@ -7,9 +7,9 @@ usage: run.py MDCONFIG [--update] [NAME...]
 good/NAME.yaml   compiles; good/NAME.txt holds its check, its description and
                  the table of one node of each class in words, and what
                  `explain` says of the questions in its comments:
-                 "# explain: FROM TO SIZE", and what `diff` says of the
-                 difference to another one: "# diff: OTHER"; pictures must
-                 be XML
+                 "# explain: FROM TO SIZE", what `check` says with options,
+                 "# check: --all", and what `diff` says of the difference to
+                 another one: "# diff: OTHER"; pictures must be XML
 bad/NAME.yaml    does not compile; bad/NAME.txt holds what is printed
 import/NAME/     sources for `import`: hosts, scontrol, topology; import/NAME.txt
                  holds the description, which must compile, or what is wrong
@@ -81,6 +81,9 @@ def good(mdconfig, path, out):
               name)
         draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
         draws(mdconfig, path, "plot", name, words[0], words[1])
+    for words in re.findall(r"^# check: (.*)$", path.read_text(), re.M):
+        text += run(mdconfig, "check", *words.split(), name,
+                    cwd=path.parent)[1]
     for other in re.findall(r"^# diff: (.*)$", path.read_text(), re.M):
         text += run(mdconfig, "diff", other, name, cwd=path.parent)[1]
     return text
