@@ -24,7 +24,7 @@
 #define TRIES 15
 #define STEPS 400u
 #define BUFFERS_MAX 64u
-#define BUDGET (16 * MIB) /* of the patterns */
+#define BUFFERS_FIT 16u /* in the patterns' budget */
 
 /* 450 MHz Pentium III, us. */
 static const struct {
@@ -39,10 +39,9 @@ static const struct {
     {16384, 5856, 1666},
 };
 
-static void fail(const char *what, const struct chempi_err *err)
+_Noreturn static void fail(const char *what, const char *why)
 {
-    (void)fprintf(stderr, "bench-registration: %s: %s\n", what,
-                  err ? err->text : "no memory");
+    (void)fprintf(stderr, "bench-registration: %s: %s\n", what, why);
     exit(1);
 }
 
@@ -52,7 +51,7 @@ static char *map(size_t len)
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (at == MAP_FAILED)
-        fail("mmap", NULL);
+        fail("mmap", "no memory");
     return at;
 }
 
@@ -140,9 +139,9 @@ static void open_bench(struct bench *b, const struct chempi_personality *model,
     memset(b, 0, sizeof(*b));
     if (chempi_adapter_open(&params, &b->adapter, &err) < 0 ||
         chempi_via_ptag_create(b->adapter, &b->ptag) < 0)
-        fail("opening the adapter", &err);
+        fail("opening the adapter", err.text);
     if (chempi_memory_create(CHEMPI_MEMORY_UNLIMITED, &b->memory) < 0)
-        fail("opening the cache", NULL);
+        fail("opening the cache", "no memory");
     b->user.events = &events;
     chempi_regcache_init(&b->cache, &ops, b, b->memory, 256);
     chempi_memory_join(b->memory, &b->user);
@@ -178,7 +177,7 @@ static void measure(struct bench *b, size_t len, struct cost *cost)
         for (int k = 0; k < 2; k++) {
             start_ns = chempi_clock_ns();
             if (enter(b, (uintptr_t)at, len, 0, &handle) < 0)
-                fail("registering", chempi_adapter_words(b->adapter));
+                fail("registering", chempi_adapter_words(b->adapter)->text);
             keep_least(k ? &cost->register_us : &cost->fresh_us,
                        us_since(start_ns));
             start_ns = chempi_clock_ns();
@@ -195,12 +194,38 @@ static void measure(struct bench *b, size_t len, struct cost *cost)
     }
 }
 
-static void print_costs(const struct chempi_personality *model)
+static void print_row(size_t i, uint64_t most, struct bench *ours,
+                      struct bench *modelled)
+{
+    size_t len = papers[i].kib * KIB;
+    struct cost cost;
+
+    (void)printf("%9zu  %8.1f %10.1f", papers[i].kib, papers[i].register_us,
+                 papers[i].deregister_us);
+    if (len > most) {
+        (void)printf("   more than may be locked (\"ulimit -l\")\n");
+        return;
+    }
+    measure(ours, len, &cost);
+    (void)printf("   %8.1f %11.1f %10.1f %6.2f", cost.register_us,
+                 cost.fresh_us, cost.deregister_us, cost.found_us);
+    if (modelled) {
+        measure(modelled, len, &cost);
+        (void)printf("   %8.1f %10.1f", cost.register_us, cost.deregister_us);
+    }
+    (void)printf("\n");
+    (void)fflush(stdout);
+}
+
+/* Returns how much may be locked, bytes. */
+static uint64_t print_costs(const struct chempi_personality *model)
 {
     struct bench ours;
     struct bench modelled;
+    uint64_t most;
 
     open_bench(&ours, NULL, UINT64_MAX);
+    most = room(&ours);
     if (model)
         open_bench(&modelled, model, UINT64_MAX);
     (void)printf("Times for memory registration/deregistration (us)\n\n"
@@ -209,26 +234,12 @@ static void print_costs(const struct chempi_personality *model)
                  "deregister  found%s\n",
                  model ? "                          model" : "",
                  model ? "   register deregister" : "");
-    for (size_t i = 0; i < sizeof(papers) / sizeof(papers[0]); i++) {
-        size_t len = papers[i].kib * KIB;
-        struct cost cost;
-
-        measure(&ours, len, &cost);
-        (void)printf("%9zu  %8.1f %10.1f   %8.1f %11.1f %10.1f %6.2f",
-                     papers[i].kib, papers[i].register_us,
-                     papers[i].deregister_us, cost.register_us, cost.fresh_us,
-                     cost.deregister_us, cost.found_us);
-        if (model) {
-            measure(&modelled, len, &cost);
-            (void)printf("   %8.1f %10.1f", cost.register_us,
-                         cost.deregister_us);
-        }
-        (void)printf("\n");
-        (void)fflush(stdout);
-    }
+    for (size_t i = 0; i < sizeof(papers) / sizeof(papers[0]); i++)
+        print_row(i, most, &ours, model ? &modelled : NULL);
     if (model)
         close_bench(&modelled);
     close_bench(&ours);
+    return most;
 }
 
 /* --- hit rates --- */
@@ -282,16 +293,27 @@ static const struct pattern patterns[] = {
     {.text = "mapped anew each time", .stream = 1, .is_new = true},
 };
 
-static double use(struct bench *b, const char *at)
+/* Bytes of a buffer: as many as leave room for all that are to fit. */
+static size_t buffer_bytes(uint64_t most)
+{
+    size_t len = MIB;
+
+    while (len > PAGE && len > most / BUFFERS_FIT)
+        len /= 2;
+    return len;
+}
+
+static double use(struct bench *b, const char *at, size_t len)
 {
     uint64_t start_ns = chempi_clock_ns();
 
-    chempi_regcache_put(&b->cache, chempi_regcache_get(&b->cache, at, MIB, 0));
+    chempi_regcache_put(&b->cache, chempi_regcache_get(&b->cache, at, len, 0));
     return us_since(start_ns);
 }
 
 static double use_once(struct bench *b, const struct pattern *p,
-                       char *const *buffers, uint32_t step, struct lru *lru)
+                       char *const *buffers, size_t len, uint32_t step,
+                       struct lru *lru)
 {
     bool is_stream = p->stream && (p->hot == 0 || step % 2);
     uint32_t turn = p->stream && p->hot ? step / 2 : step;
@@ -299,39 +321,39 @@ static double use_once(struct bench *b, const struct pattern *p,
     double us;
 
     if (p->is_malloc) {
-        at = malloc(MIB);
-        us = use(b, at);
+        at = malloc(len);
+        us = use(b, at, len);
         free(at);
     } else if (is_stream && p->is_new) {
-        at = map(MIB);
-        memset(at, 1, MIB);
-        us = use(b, at);
-        (void)munmap(at, MIB);
+        at = map(len);
+        memset(at, 1, len);
+        us = use(b, at, len);
+        (void)munmap(at, len);
         at = NULL;
     } else {
         at = buffers[is_stream ? p->hot + turn % p->stream : turn % p->hot];
-        us = use(b, at);
+        us = use(b, at, len);
     }
-    use_lru(lru, at ? at : (const char *)(uintptr_t)(step + 1), BUDGET / MIB);
+    use_lru(lru, at ? at : (const char *)(uintptr_t)(step + 1), BUFFERS_FIT);
     return us;
 }
 
-static void run_pattern(const struct pattern *p)
+static void run_pattern(const struct pattern *p, size_t len)
 {
     char *buffers[BUFFERS_MAX] = {NULL};
     struct lru lru = {.count = 0};
     struct bench b;
     double us = 0;
 
-    open_bench(&b, NULL, BUDGET);
+    open_bench(&b, NULL, BUFFERS_FIT * len);
     for (uint32_t i = 0; i < p->hot + p->stream; i++) {
-        buffers[i] = map(MIB);
-        memset(buffers[i], 1, MIB);
+        buffers[i] = map(len);
+        memset(buffers[i], 1, len);
         if (i < p->held)
-            chempi_memory_hold(b.memory, buffers[i], MIB);
+            chempi_memory_hold(b.memory, buffers[i], len);
     }
     for (uint32_t step = 0; step < STEPS; step++)
-        us += use_once(&b, p, buffers, step, &lru);
+        us += use_once(&b, p, buffers, len, step, &lru);
     (void)printf("%-34s %6.1f %% %8.1f %% %10.1f %10llu %14llu\n", p->text,
                  100.0 * (double)b.cache.counters.hits / STEPS,
                  100.0 * (double)lru.hits / STEPS, us / STEPS,
@@ -340,25 +362,38 @@ static void run_pattern(const struct pattern *p)
     (void)fflush(stdout);
     close_bench(&b);
     for (uint32_t i = 0; i < p->hot + p->stream; i++)
-        (void)munmap(buffers[i], MIB);
+        (void)munmap(buffers[i], len);
 }
 
 int main(int argc, char **argv)
 {
     struct chempi_personality model;
     struct chempi_err err = {.text = ""};
+    uint64_t most;
+    size_t len;
 
+    if (argc > 2) {
+        (void)fprintf(stderr, "usage: bench-registration [PERSONALITY]\n");
+        return 2;
+    }
     if (argc > 1 && chempi_personality_load(argv[1], &model, &err) < 0)
-        fail(argv[1], &err);
+        fail("model", err.text);
+    if (argc > 1 && !model.has_via)
+        fail("model", "a card without a VIA half registers no memory");
     /* One size of chunk keeps the heap's memory where it is. */
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
-    print_costs(argc > 1 ? &model : NULL);
-    (void)printf("\nRegistration cache: %u uses of 1 MiB, budget %zu MiB\n\n"
+    most = print_costs(argc > 1 ? &model : NULL);
+    if (most < BUFFERS_FIT * PAGE) {
+        (void)printf("\nToo little may be locked for a cache.\n");
+        return 0;
+    }
+    len = buffer_bytes(most);
+    (void)printf("\nRegistration cache: %u uses of %zu KiB, budget %zu KiB\n\n"
                  "%-34s %8s %10s %10s %10s %14s\n",
-                 STEPS, BUDGET / MIB, "buffers", "hits", "LRU's", "us per use",
-                 "evictions", "invalidations");
+                 STEPS, len / KIB, BUFFERS_FIT * len / KIB, "buffers", "hits",
+                 "LRU's", "us per use", "evictions", "invalidations");
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
-        run_pattern(&patterns[i]);
+        run_pattern(&patterns[i], len);
     return 0;
 }

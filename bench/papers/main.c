@@ -13,6 +13,7 @@
  * TRIPS round trips are taken together; few of them suit a busy machine.
  */
 #define _GNU_SOURCE /* clock_gettime */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@
 #define REPEATS_MAX 2000u
 #define BATCH_US 300.0
 #define BATCH_MAX 20u
+#define TIME_MAX_MS 60000
+#define SIZES_MAX 1000
 
 struct options {
     double time_ms;     /* for a point */
@@ -186,7 +189,7 @@ static void measure(struct pair *pair, const struct experiment *e,
 
 static int run(const struct experiment *e,
                const struct chempi_personality *personality,
-               const struct options *options, char **sizes, int count)
+               const struct options *options, const size_t *sizes, int count)
 {
     struct pair pair;
     unsigned char *out;
@@ -196,15 +199,9 @@ static int run(const struct experiment *e,
     out = pair_memory(&pair, e->len_max + PAPERS_LINE);
     in = pair_memory(&pair, e->len_max + PAPERS_LINE);
     e->open(&pair);
-    for (int i = 0; i < count; i++) {
-        char *end;
-        unsigned long long len = strtoull(sizes[i], &end, 10);
-
-        if (*end != '\0' || sizes[i] == end || len > e->len_max)
-            pair_die(&pair, "a size is not a number, or too long");
+    for (int i = 0; i < count; i++)
         measure(&pair, e, options, out, e->buffer ? e->buffer(&pair) : in,
-                (size_t)len);
-    }
+                sizes[i]);
     return pair_close(&pair);
 }
 
@@ -215,28 +212,70 @@ static int usage(void)
     return 2;
 }
 
+/* One of argv is not what it should be; 2, the exit status. */
+static int refuse(const char *word, const char *expected, size_t most)
+{
+    (void)fprintf(stderr, "papers: expected %s of at most %zu, not %s\n",
+                  expected, most, word);
+    return 2;
+}
+
+/* A whole number in decimal, at least `least` and at most `most`. */
+static bool is_number(const char *word, size_t least, size_t most, size_t *out)
+{
+    char *end;
+    unsigned long long number;
+
+    if (!isdigit((unsigned char)word[0]))
+        return false;
+    number = strtoull(word, &end, 10);
+    if (*end != '\0' || number < least || number > most)
+        return false;
+    *out = (size_t)number;
+    return true;
+}
+
+/* Take -t and -b off the front of argv; 0, or the exit status. */
+static int take_options(int *argc, char ***argv, struct options *options)
+{
+    while (*argc > 2 && (*argv)[1][0] == '-') {
+        const char *word = (*argv)[2];
+        char *end;
+        size_t trips;
+
+        if (strcmp((*argv)[1], "-t") == 0) {
+            options->time_ms = strtod(word, &end);
+            if (*end != '\0' || !(options->time_ms > 0) ||
+                options->time_ms > TIME_MAX_MS)
+                return refuse(word, "milliseconds", TIME_MAX_MS);
+        } else if (strcmp((*argv)[1], "-b") == 0) {
+            if (!is_number(word, 1, REPEATS_MAX, &trips))
+                return refuse(word, "a number of round trips", REPEATS_MAX);
+            options->batch_max = (unsigned)trips;
+        } else {
+            return usage();
+        }
+        *argc -= 2;
+        *argv += 2;
+    }
+    return *argc < 4 ? usage() : 0;
+}
+
 int main(int argc, char **argv)
 {
+    static size_t sizes[SIZES_MAX];
     struct options options = {.time_ms = 50, .batch_max = BATCH_MAX};
     struct chempi_personality personality;
     struct chempi_err err = {.text = ""};
     const struct experiment *e;
     bool is_free;
+    int rc;
 
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    while (argc > 2 && argv[1][0] == '-') {
-        if (strcmp(argv[1], "-t") == 0)
-            options.time_ms = strtod(argv[2], NULL);
-        else if (strcmp(argv[1], "-b") == 0)
-            options.batch_max = (unsigned)strtoul(argv[2], NULL, 10);
-        else
-            return usage();
-        argc -= 2;
-        argv += 2;
-    }
-    if (argc < 4)
-        return usage();
+    rc = take_options(&argc, &argv, &options);
+    if (rc)
+        return rc;
     is_free = strcmp(argv[1], "free") == 0;
     e = find(argv[2]);
     if (!e) {
@@ -248,5 +287,12 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "papers: %s\n", err.text);
         return 2;
     }
-    return run(e, is_free ? NULL : &personality, &options, argv + 3, argc - 3);
+    if (argc - 3 > SIZES_MAX) {
+        (void)fprintf(stderr, "papers: more than %d sizes\n", SIZES_MAX);
+        return 2;
+    }
+    for (int i = 3; i < argc; i++)
+        if (!is_number(argv[i], 0, e->len_max, &sizes[i - 3]))
+            return refuse(argv[i], "a size in bytes", e->len_max);
+    return run(e, is_free ? NULL : &personality, &options, sizes, argc - 3);
 }

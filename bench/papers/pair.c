@@ -23,10 +23,11 @@
 
 void pair_die(const struct pair *pair, const char *what)
 {
+    const char *words =
+        pair->adapter ? chempi_adapter_words(pair->adapter)->text : "";
+
     (void)fprintf(stderr, "papers: process %d: %s%s%s\n", pair->rank, what,
-                  pair->adapter ? ": " : "",
-                  pair->adapter ? chempi_adapter_words(pair->adapter)->text
-                                : "");
+                  *words ? ": " : "", words);
     _exit(1); /* the other one sees our end */
 }
 
