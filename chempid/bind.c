@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Binding ranks to cores or sockets; see bind.h. */
-#define _GNU_SOURCE /* sched_setaffinity, pipe2 */
+#define _GNU_SOURCE /* pipe2 */
 #include "chempid/bind.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/cores.h"
 #include "common/base/sys.h"
 
 #define TEXT_MAX (256u << 10) /* bytes of the helper's answer */
@@ -29,9 +29,9 @@ static bool add_cpus(struct chempi_bind_place *p, const char **at)
         if (!isdigit((unsigned char)**at))
             return false;
         cpu = strtoul(*at, &end, 10);
-        if (cpu >= CHEMPI_BIND_CPUS_MAX)
+        if (cpu >= CHEMPI_CPUS_MAX)
             return false;
-        p->cpus[cpu / 8] |= (uint8_t)(1u << (cpu % 8));
+        chempi_cpus_add(&p->cpus, (uint32_t)cpu);
         *at = end;
     } while (*(*at)++ == ',');
     return (*at)[-1] == '\n';
@@ -68,8 +68,8 @@ static void lay(struct chempi_bind_map *map, enum chempi_bind kind,
         map->places[map->count++] = *core;
         return;
     }
-    for (size_t k = 0; k < sizeof(core->cpus); k++)
-        map->places[i].cpus[k] |= core->cpus[k];
+    for (size_t k = 0; k < sizeof(core->cpus.bits); k++)
+        map->places[i].cpus.bits[k] |= core->cpus.bits[k];
 }
 
 int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
@@ -101,6 +101,7 @@ int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
 
 void chempi_bind_fini(struct chempi_bind_map *map)
 {
+    chempi_cores_release(map);
     free(map->places);
     *map = (struct chempi_bind_map){0};
 }
@@ -169,14 +170,18 @@ static int ask_helper(char *text, size_t size, struct chempi_err *err)
     return 0;
 }
 
-int chempi_bind_init(struct chempi_bind_map *map, enum chempi_bind kind,
+int chempi_bind_init(struct chempi_bind_map *map,
+                     const struct chempi_spec *spec, uint32_t node,
                      struct chempi_err *err)
 {
+    const enum chempi_bind kind = (enum chempi_bind)spec->bind;
     char *text;
     int rc;
 
     *map = (struct chempi_bind_map){0};
-    if (kind == CHEMPI_BIND_NONE)
+    if (kind == CHEMPI_BIND_AUTO)
+        chempi_cores_choose(spec, node, map);
+    if (kind != CHEMPI_BIND_CORE && kind != CHEMPI_BIND_SOCKET)
         return 0;
     text = chempi_sys->malloc(TEXT_MAX);
     if (!text)
@@ -185,27 +190,14 @@ int chempi_bind_init(struct chempi_bind_map *map, enum chempi_bind kind,
     if (!rc)
         rc = chempi_bind_parse(map, kind, text, err);
     free(text);
+    map->offset = spec->bind_offset[node];
     return rc;
 }
 
-int chempi_bind_self(const struct chempi_bind_map *map, uint32_t index)
+int chempi_bind_self(const struct chempi_bind_map *map, uint32_t local)
 {
-    const struct chempi_bind_place *p;
-    cpu_set_t *set;
-    const size_t size = CPU_ALLOC_SIZE(CHEMPI_BIND_CPUS_MAX);
-    int rc;
-
     if (map->count == 0)
         return 0;
-    set = CPU_ALLOC(CHEMPI_BIND_CPUS_MAX);
-    if (!set)
-        return -ENOMEM;
-    p = &map->places[index % map->count];
-    CPU_ZERO_S(size, set);
-    for (uint32_t cpu = 0; cpu < CHEMPI_BIND_CPUS_MAX; cpu++)
-        if (p->cpus[cpu / 8] & (1u << (cpu % 8)))
-            CPU_SET_S(cpu, size, set);
-    rc = sched_setaffinity(0, size, set) < 0 ? -errno : 0;
-    CPU_FREE(set);
-    return rc;
+    return chempi_cpus_set(
+        0, &map->places[(map->offset + local) % map->count].cpus);
 }

@@ -10,32 +10,38 @@
 #include <stdint.h>
 
 #include "chempid/spec.h"
+#include "common/base/cpus.h"
 #include "common/base/err.h"
 
-#define CHEMPI_BIND_CPUS_MAX 8192u /* largest processor number, plus one */
 #define CHEMPI_BIND_PLACES_MAX 4096u
 
 struct chempi_bind_place {
     uint32_t socket;
-    uint8_t cpus[CHEMPI_BIND_CPUS_MAX / 8]; /* bit per processor */
+    struct chempi_cpus cpus;
 };
 
 struct chempi_bind_map { /* all zero: no binding */
     struct chempi_bind_place *places;
     uint32_t count;
+    uint32_t offset; /* ranks before the first of this node (bind_self) */
+    bool is_share;   /* nobody asked for it (cores.h): */
+    struct chempi_cpus allowed; /* where the ranks would run else */
+    int *holds;                 /* descriptors that hold cores (cores.h) */
+    uint32_t hold_count;
 };
 
-/* Ask the helper and lay out cores or sockets. Blocks while it runs. 0 or
- * -errno with words. */
-int chempi_bind_init(struct chempi_bind_map *map, enum chempi_bind kind,
+/* The places of a node's ranks. For cores or sockets the helper is asked; the
+ * call blocks while that runs. 0 or -errno with words. */
+int chempi_bind_init(struct chempi_bind_map *map,
+                     const struct chempi_spec *spec, uint32_t node,
                      struct chempi_err *err);
 /* The same from the helper's text. -EINVAL with the line. */
 int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
                       const char *text, struct chempi_err *err);
 void chempi_bind_fini(struct chempi_bind_map *map);
 
-/* Bind this process to place number `index`, counted round and round. 0 or
- * -errno. */
-int chempi_bind_self(const struct chempi_bind_map *map, uint32_t index);
+/* Bind this process, the rank number `local` of its node, to its place. They
+ * are counted round and round. 0 or -errno. */
+int chempi_bind_self(const struct chempi_bind_map *map, uint32_t local);
 
 #endif

@@ -29,6 +29,7 @@ enum id {
     OPT_TIMEOUT,
     OPT_STATS,
     OPT_ROUTES,
+    OPT_SHOW_BINDING,
     OPT_PROFILE,
     OPT_UNREACHABLE,
     OPT_STDIN,
@@ -80,6 +81,8 @@ static const struct {
     {"timeout", OPT_TIMEOUT, 1},
     {"stats", OPT_STATS, 0},
     {"trace-routes", OPT_ROUTES, 0},
+    {"show-binding", OPT_SHOW_BINDING, 0},
+    {"report-bindings", OPT_SHOW_BINDING, 0},
     {"profile", OPT_PROFILE, 0},
     {"allow-unreachable", OPT_UNREACHABLE, 0},
     {"stdin", OPT_STDIN, 1},
@@ -367,7 +370,8 @@ static int parse_map(struct parser *p, const char *text)
 
 static int parse_bind(struct parser *p, const char *text)
 {
-    static const char *const choices[] = {"none", "core", "socket", NULL};
+    static const char *const choices[] = {"none", "core", "socket", "auto",
+                                          NULL};
 
     return parse_choice(p, text, choices, &p->opt->bind);
 }
@@ -418,6 +422,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_label |= id == OPT_LABEL;
     opt->has_stats |= id == OPT_STATS;
     opt->has_routes |= id == OPT_ROUTES;
+    opt->shows_binding |= id == OPT_SHOW_BINDING;
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
     opt->allows_unreachable |= id == OPT_UNREACHABLE;
@@ -592,7 +597,7 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     int rc = 0;
 
     (void)argc;
-    *opt = (struct chempi_options){0};
+    *opt = (struct chempi_options){.bind = CHEMPI_BIND_AUTO};
     for (;;) {
         rc = parse_program(&p);
         if (rc || opt->wants_help || opt->wants_version || !*p.argv)

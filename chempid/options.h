@@ -42,8 +42,9 @@ struct chempi_options {
     bool is_private; /* --private: no daemon even if there is one */
     bool has_label;
     bool has_stats;
-    bool has_routes;  /* --trace-routes */
-    bool has_profile; /* --profile: count MPI calls */
+    bool has_routes;    /* --trace-routes */
+    bool shows_binding; /* --show-binding */
+    bool has_profile;   /* --profile: count MPI calls */
     bool allows_unreachable;
     bool has_clean_env; /* --env-none */
     bool wants_help;

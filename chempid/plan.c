@@ -82,9 +82,11 @@ static int plan_programs(const struct chempi_options *opt,
 static bool is_ours(const char *assignment)
 {
     static const char *const names[] = {
-        CHEMPI_CONTROL_ENV "=", "CHEMPI_RANK=",       "CHEMPI_SIZE=",
-        "CHEMPI_LOCAL_RANK=",   "CHEMPI_LOCAL_SIZE=", "CHEMPI_NODE=",
-        "CHEMPI_JOB="};
+        CHEMPI_CONTROL_ENV "=",   CHEMPI_CPUS_ENV "=",
+        CHEMPI_HOST_CPUS_ENV "=", CHEMPI_HOST_SIZE_ENV "=",
+        "CHEMPI_RANK=",           "CHEMPI_SIZE=",
+        "CHEMPI_LOCAL_RANK=",     "CHEMPI_LOCAL_SIZE=",
+        "CHEMPI_NODE=",           "CHEMPI_JOB="};
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(names); i++)
         if (strncmp(assignment, names[i], strlen(names[i])) == 0)
@@ -209,6 +211,33 @@ static void plan_binding(const struct chempi_plan_node *nodes, uint32_t count,
     }
 }
 
+/* Which nodes of the job share a host. A gateway's that is not among `nodes`
+ * is taken for the first one's: better too few cores than too many. */
+static int plan_hosts(const struct chempi_plan_node *nodes, uint32_t count,
+                      struct chempi_spec *spec)
+{
+    uint64_t *hosts =
+        chempi_pool_array(&spec->pool, spec->node_count, sizeof(*hosts));
+    uint32_t at = 0;
+
+    spec->host_of_node =
+        chempi_pool_array(&spec->pool, spec->node_count, sizeof(uint32_t));
+    if (!hosts || !spec->host_of_node)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < spec->node_count; n++) {
+        uint32_t tries = 0;
+
+        /* They are in the same order, but for gateways. */
+        while (tries++ < count &&
+               strcmp(nodes[at].name, spec->node_names[n]) != 0)
+            at = (at + 1) % count;
+        hosts[n] = tries <= count ? nodes[at].host : nodes[0].host;
+        while (hosts[spec->host_of_node[n]] != hosts[n])
+            spec->host_of_node[n]++;
+    }
+    return 0;
+}
+
 /* Leave out the nodes that got no rank. */
 static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
                         uint32_t *used, uint32_t *number,
@@ -266,7 +295,8 @@ static int plan_places(const struct chempi_options *opt,
     spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
     spec->bind = opt->bind;
     spec->want_stats = (opt->has_stats ? CHEMPI_STATS_TRAFFIC : 0) |
-                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0);
+                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0) |
+                       (opt->shows_binding ? CHEMPI_STATS_BINDING : 0);
     if (number_nodes(nodes, count, numbers, numbers + count, spec))
         return out_of_memory(err);
     return 0;
@@ -292,6 +322,8 @@ int chempi_plan_make(const struct chempi_options *opt,
         rc = spec->own_tables ? chempi_gateways_plan(spec, tables, err)
                               : out_of_memory(err);
     }
+    if (!rc && plan_hosts(nodes, count, spec))
+        rc = out_of_memory(err);
     if (rc)
         chempi_spec_fini(spec);
     return rc;

@@ -95,6 +95,14 @@ static void set_number(const char *name, uint32_t value)
     (void)setenv(name, text, 1); /* the child has memory or exec fails */
 }
 
+static void set_list(const char *name, const struct chempi_cpus *cpus)
+{
+    char text[CHEMPI_CPUS_TEXT_MAX];
+
+    chempi_cpus_format(cpus, text, sizeof(text));
+    (void)setenv(name, text, 1); /* as above */
+}
+
 static void set_variable(const char *assignment)
 {
     const char *eq = strchr(assignment, '=');
@@ -124,6 +132,11 @@ static void set_environment(const struct chempi_rank *rank,
     set_number("CHEMPI_LOCAL_SIZE", s->local_size);
     (void)setenv("CHEMPI_NODE", s->spec->node_names[s->node], 1);
     (void)setenv("CHEMPI_JOB", s->spec->id, 1);
+    set_number(CHEMPI_HOST_SIZE_ENV, chempi_spec_host_procs(s->spec, s->node));
+    if (s->bind.is_share) {
+        set_list(CHEMPI_CPUS_ENV, &s->bind.places[rank->local].cpus);
+        set_list(CHEMPI_HOST_CPUS_ENV, &s->bind.allowed);
+    }
     set_number("CHEMPI_MAXPROCS", app->count);
     (void)setenv("CHEMPI_WDIR", app->wdir ? app->wdir : s->spec->cwd, 1);
 }
@@ -148,6 +161,23 @@ _Noreturn static void give_up(const struct chempi_rank *rank, uint32_t step)
     _exit(127);
 }
 
+/* On the rank's own error output. */
+static void show_binding(const struct chempi_rank *rank)
+{
+    const struct chempi_super *s = rank->super;
+    const bool is_bound = s->bind.count > 0;
+    struct chempi_cpus cpus;
+    char text[CHEMPI_CPUS_TEXT_MAX];
+
+    if (chempi_cpus_get(&cpus))
+        return;
+    chempi_cpus_format(&cpus, text, sizeof(text));
+    (void)dprintf(2, "rank %u on node %s %s %s\n", rank->world,
+                  s->spec->node_names[s->node],
+                  is_bound ? "is bound to processors" : "may use processors",
+                  text);
+}
+
 _Noreturn static void become(const struct chempi_rank *rank,
                              const struct wires *w, pid_t parent)
 {
@@ -165,10 +195,11 @@ _Noreturn static void become(const struct chempi_rank *rank,
         fcntl(w->control[1], F_SETFD, 0) < 0)
         give_up(rank, 0);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
-    errno = -chempi_bind_self(&s->bind,
-                              s->spec->bind_offset[s->node] + rank->local);
+    errno = -chempi_bind_self(&s->bind, rank->local);
     if (errno)
         give_up(rank, 3);
+    if (s->spec->want_stats & CHEMPI_STATS_BINDING)
+        show_binding(rank);
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
     set_environment(rank, app, w->control[1]);
@@ -202,7 +233,7 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, local_size);
     chempi_wire_put_u32(w, (uint32_t)(app - spec->apps));
     chempi_wire_put_u32(w, spec->universe_size);
-    chempi_wire_put_u32(w, spec->want_stats);
+    chempi_wire_put_u32(w, spec->want_stats & ~CHEMPI_STATS_BINDING);
     chempi_wire_put_u32(w, (uint32_t)s->share.region_fd);
     chempi_wire_put_u32(w, (uint32_t)s->share.table_fd);
     for (uint32_t i = 0; i < local_size; i++)

@@ -56,6 +56,16 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node)
     return n;
 }
 
+uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node)
+{
+    const uint32_t host = spec->host_of_node[node];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < chempi_spec_procs(spec); i++)
+        n += spec->host_of_node[spec->node_of_rank[i]] == host;
+    return n;
+}
+
 uint32_t chempi_spec_procs(const struct chempi_spec *spec)
 {
     return spec->size + spec->gateway_count;
@@ -121,6 +131,7 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
     for (uint32_t i = 0; i < spec->node_count; i++) {
         chempi_wire_put_str(w, spec->node_names[i]);
         chempi_wire_put_u32(w, spec->bind_offset[i]);
+        chempi_wire_put_u32(w, spec->host_of_node[i]);
     }
     chempi_wire_put_u32(w, spec->size);
     for (uint32_t i = 0; i < spec->size; i++)
@@ -181,11 +192,13 @@ static char **read_strings(struct chempi_spec *spec, struct chempi_reader *r)
 
 static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
 {
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 9);
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 13);
 
     spec->node_names = chempi_pool_array(&spec->pool, n, sizeof(char *));
     spec->bind_offset = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
-    if (!spec->node_names || !spec->bind_offset || n == 0) {
+    spec->host_of_node = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
+    if (!spec->node_names || !spec->bind_offset || !spec->host_of_node ||
+        n == 0) {
         r->is_bad = true;
         return;
     }
@@ -193,6 +206,9 @@ static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
     for (uint32_t i = 0; i < n; i++) {
         spec->node_names[i] = read_string(spec, r, CHEMPI_NODE_NAME_MAX);
         spec->bind_offset[i] = chempi_wire_get_u32(r);
+        spec->host_of_node[i] = chempi_wire_get_u32(r);
+        if (spec->host_of_node[i] > i)
+            r->is_bad = true;
     }
 }
 
@@ -295,7 +311,7 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
     spec->stdin_rank = chempi_wire_get_u32(r);
     spec->bind = chempi_wire_get_u32(r);
     spec->want_stats = chempi_wire_get_u32(r);
-    if (!r->is_bad && spec->job && spec->bind <= CHEMPI_BIND_SOCKET &&
+    if (!r->is_bad && spec->job && spec->bind <= CHEMPI_BIND_AUTO &&
         (spec->stdin_rank < spec->size ||
          spec->stdin_rank >= CHEMPI_STDIN_NONE))
         return 0;

@@ -25,7 +25,12 @@
 #define CHEMPI_STDIN_ALL UINT32_MAX
 #define CHEMPI_STDIN_NONE (UINT32_MAX - 1)
 
-enum chempi_bind { CHEMPI_BIND_NONE, CHEMPI_BIND_CORE, CHEMPI_BIND_SOCKET };
+enum chempi_bind {
+    CHEMPI_BIND_NONE,
+    CHEMPI_BIND_CORE,
+    CHEMPI_BIND_SOCKET,
+    CHEMPI_BIND_AUTO /* shares of the cores, if there are enough (cores.h) */
+};
 
 /* One program of the job; its ranks are consecutive. */
 struct chempi_app {
@@ -49,6 +54,7 @@ struct chempi_spec {
     uint32_t *node_of_rank; /* [size + gateway_count] */
     uint32_t gateway_count; /* processes behind the ranks that forward */
     uint32_t *bind_offset;  /* per node: places used before it on its host */
+    uint32_t *host_of_node; /* the first node that is on the same host */
     struct chempi_app *apps;
     uint32_t app_count;
     char **env; /* of all ranks, ends with NULL */
@@ -75,6 +81,8 @@ uint32_t chempi_spec_procs(const struct chempi_spec *spec);
 uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node);
 /* The nodes from this one on have a gateway and no rank; node_count: none. */
 uint32_t chempi_spec_first_spare(const struct chempi_spec *spec);
+/* Processes of the job on the host of a node. */
+uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node);
 /* Ranks on a node. */
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 

@@ -748,7 +748,7 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
         rc = chempi_share_init(&s->share, s->spec, s->node,
                                s->local_size + (s->gateway != NULL), err);
     if (!rc)
-        rc = chempi_bind_init(&s->bind, (enum chempi_bind)s->spec->bind, err);
+        rc = chempi_bind_init(&s->bind, s->spec, s->node, err);
     if (rc)
         return rc;
     watch(s);

@@ -22,6 +22,12 @@
 #include "common/base/err.h"
 
 #define CHEMPI_CONTROL_ENV "CHEMPI_CONTROL_FD"
+/* Processes of the job on this host, on all of its nodes; and, where the
+ * launcher has bound the rank without being asked to, the processors of the
+ * rank and those that the job may use here (lists as of common/base/cpus.h). */
+#define CHEMPI_HOST_SIZE_ENV "CHEMPI_HOST_SIZE"
+#define CHEMPI_CPUS_ENV "CHEMPI_CPUS"
+#define CHEMPI_HOST_CPUS_ENV "CHEMPI_HOST_CPUS"
 #define CHEMPI_JOB_ID_MAX 64    /* bytes with the terminating zero */
 #define CHEMPI_NODE_NAME_MAX 64 /* bytes with the terminating zero */
 #define CHEMPI_JOB_SECRET_BYTES 32
@@ -31,6 +37,7 @@
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
 #define CHEMPI_STATS_ROUTES 2u
+#define CHEMPI_STATS_BINDING 4u /* by the supervisor, not the rank */
 
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {

@@ -29,6 +29,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/host.h"
+#include "libchempi/didl/affinity.h"
 #include "libchempi/didl/buffer.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm.h"
@@ -230,6 +231,8 @@ int chempi_core_enter(int required, int *provided)
     rc = open_locked();
     if (!rc) {
         *provided = grant_locked(required);
+        if (required > MPI_THREAD_SINGLE)
+            chempi_affinity_widen();
         if (core.users++ == 0) {
             if (chempi_ctx.client)
                 (void)chempi_client_set_initialized(chempi_ctx.client);

@@ -9,8 +9,11 @@
  *       and looks once more: at its condition, at every device
  *   P4  a wait spins only while nobody else wants the core: how long is
  *       learned from what happens when the core is given away
+ *   P5  a job that has a core for each process does not give it to those who
+ *       keep it for a time slice: it spins on, then sleeps, and tries later
+ *       whether they are still there
  */
-#define _GNU_SOURCE /* clock_gettime, sched_getaffinity */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/progress.h"
 
 #include <pthread.h>
@@ -19,6 +22,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
+#include "libchempi/didl/affinity.h"
 #include "libchempi/didl/conn.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
@@ -29,6 +33,15 @@
 
 /* A sched_yield that took longer than this has let somebody else run, ns. */
 #define SWITCH_NS UINT64_C(1000)
+/* One that took longer than this has met somebody who computes, ns. Other
+ * ranks wait, too, and hand the core back within microseconds; the system may
+ * let a stranger keep it for milliseconds, whatever its priority, but wakes a
+ * sleeper at once. */
+#define STRANGER_NS UINT64_C(300000)
+/* For how long the core is then not given away, ns; doubles each time, and
+ * shrinks while the core is found free. */
+#define SHY_MIN_NS UINT64_C(50000000)
+#define SHY_MAX_NS UINT64_C(2000000000)
 
 struct waiter {
     struct chempi_list link;
@@ -42,7 +55,7 @@ struct waiter {
 struct idling {
     uint32_t polls;
     uint32_t yields;
-    bool was_wanted;   /* somebody else ran on this core */
+    uint32_t switches; /* yields in which somebody else ran on this core */
     uint64_t since_ns; /* of the first yield */
 };
 
@@ -50,8 +63,10 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
-    uint32_t spins_min;
+    bool is_roomy; /* each process of the job has a core */
     uint32_t fd_turn;
+    uint64_t shy_ns;       /* P5: how long it will be next time */
+    uint64_t shy_until_ns; /* the core is not given away */
     struct chempi_wake *wake;
     int wake_fd;
     struct chempi_poll_item wake_item;
@@ -223,46 +238,90 @@ static uint32_t spins_max(void)
 
 static void set_spins(uint32_t spins)
 {
-    if (spins < progress.spins_min)
-        spins = progress.spins_min;
+    const uint32_t least =
+        progress.is_roomy
+            ? (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_ROOMY)
+            : 0;
+
+    if (spins < least)
+        spins = least;
     if (spins > spins_max())
         spins = spins_max();
     atomic_store_explicit(&chempi_ctx.spins, spins, memory_order_relaxed);
 }
 
-/*
- * Give the core away once, and learn from it (P4): if somebody else ran, spin
- * less next time; if nobody wanted the core, it is ours to spin on.
- */
-static void yield_core(struct idling *state)
+/* P5: a stranger had the core until now; how long one stays away from them
+ * grows while they are met again. */
+static void shy_away(uint64_t now_ns)
 {
-    uint32_t spins = chempi_progress_spins();
-    uint64_t before_ns = chempi_clock_ns();
-    uint64_t after_ns;
+    progress.shy_until_ns = now_ns + progress.shy_ns;
+    progress.shy_ns *= 2;
+    if (progress.shy_ns > SHY_MAX_NS)
+        progress.shy_ns = SHY_MAX_NS;
+}
 
-    progress.stats.yields++;
-    chempi_lane_unlock(&chempi_lane_main);
-    (void)sched_yield();
-    chempi_lane_lock(&chempi_lane_main);
-    after_ns = chempi_clock_ns();
-    if (!state->since_ns)
-        state->since_ns = before_ns;
-    if (after_ns - before_ns > SWITCH_NS) {
-        state->was_wanted = true;
-        set_spins(spins / 2);
-    } else {
+/* The core was given away for so long: learn from it (P4, P5). */
+static void judge_yield(struct idling *state, uint64_t before_ns,
+                        uint64_t after_ns)
+{
+    const uint32_t spins = chempi_progress_spins();
+
+    if (after_ns - before_ns <= SWITCH_NS) {
         set_spins(spins + spins / 16 + 1);
         state->polls = 0; /* spin on; ask again after as many polls */
+        if (progress.shy_ns > SHY_MIN_NS)
+            progress.shy_ns -= progress.shy_ns / 32;
+        return;
     }
-    if (++state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0)
+    if (progress.is_roomy && after_ns - before_ns > STRANGER_NS) {
+        shy_away(after_ns);
+        state->since_ns = after_ns;
+        return;
+    }
+    state->switches++;
+    set_spins(spins / 2);
+}
+
+/* Give the core away once, unless it is this process's own or wanted by a
+ * stranger. */
+static void yield_core(struct idling *state)
+{
+    uint64_t before_ns = chempi_clock_ns();
+
+    if (!state->since_ns)
+        state->since_ns = before_ns;
+    state->yields++;
+    if (chempi_affinity_is_own() || before_ns < progress.shy_until_ns) {
+        state->polls = 0;
+    } else {
+        progress.stats.yields++;
+        chempi_lane_unlock(&chempi_lane_main);
+        (void)sched_yield();
+        chempi_lane_lock(&chempi_lane_main);
+        judge_yield(state, before_ns, chempi_clock_ns());
+    }
+    if (state->yields % chempi_setting(CHEMPI_SET_PROGRESS_DAEMON_EVERY) == 0)
         chempi_daemon_poll();
+}
+
+/* Waking from sleep is dear when nobody wants the core. */
+static bool is_time_to_sleep(const struct idling *state)
+{
+    const uint64_t now_ns = chempi_clock_ns();
+    uint64_t limit_ns;
+
+    if (!state->yields)
+        return false;
+    limit_ns = chempi_setting(state->switches > state->yields / 2 ||
+                                      now_ns < progress.shy_until_ns
+                                  ? CHEMPI_SET_PROGRESS_YIELD_WANTED
+                                  : CHEMPI_SET_PROGRESS_YIELD_ALONE);
+    return now_ns - state->since_ns >= limit_ns;
 }
 
 /* Nothing happened in a poll: spin, give the core away, or sleep. */
 static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
 {
-    uint64_t limit_ns;
-
     progress.stats.spins++;
 
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.waiters)))
@@ -272,11 +331,7 @@ static void idle(struct idling *state, chempi_progress_done_fn *done, void *arg)
         CHEMPI_CPU_RELAX();
         return;
     }
-    /* Waking from sleep is dear when nobody wants the core. */
-    limit_ns =
-        chempi_setting(state->was_wanted ? CHEMPI_SET_PROGRESS_YIELD_WANTED
-                                         : CHEMPI_SET_PROGRESS_YIELD_ALONE);
-    if (!state->yields || chempi_clock_ns() - state->since_ns < limit_ns) {
+    if (!is_time_to_sleep(state)) {
         yield_core(state);
         return;
     }
@@ -393,25 +448,16 @@ static void wake_fd_ready(struct chempi_poll_item *item, uint32_t events)
         ;
 }
 
-static uint32_t count_cores(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-        return (uint32_t)CPU_COUNT(&set);
-    return 1;
-}
-
 int chempi_progress_init(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
     chempi_list_init(&progress.waiters);
     chempi_list_init(&progress.hooks);
-    progress.spins_min =
-        s->proc_count <= count_cores()
-            ? (uint32_t)chempi_setting(CHEMPI_SET_PROGRESS_SPINS_ROOMY)
-            : 0;
+    chempi_affinity_init(s->proc_count);
+    progress.is_roomy = chempi_affinity_is_roomy();
+    progress.shy_ns = SHY_MIN_NS;
+    progress.shy_until_ns = 0;
     set_spins(spins_max());
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];

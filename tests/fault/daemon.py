@@ -158,6 +158,55 @@ def binding_uses_the_processors_there_are():
     check(len(job.lines()) == 2)
 
 
+@case("private")
+def ranks_that_fit_get_processors_of_their_own():
+    """Unless another job has them: then they are bound to none."""
+    job = run("-l", "--show-binding", "-n", "2", "sh", "-c",
+              "echo $CHEMPI_CPUS/$(grep Cpus_allowed_list /proc/self/status)")
+    lists = [re.fullmatch(rb"\[\d\] ([\d,-]*)/Cpus_allowed_list:\s+(\S+)",
+                          line.encode()).groups() for line in job.lines()]
+    check(len(lists) == 2, job.output)
+    if lists[0][0]:
+        check(lists[0][0] == lists[0][1] and lists[1][0] == lists[1][1] and
+              lists[0] != lists[1], lists)
+        expect(job, 0, r"rank 0 on node \S+ is bound to processors [\d,-]+\n")
+    else:
+        check(lists[0] == lists[1], lists)
+        expect(job, 0, r"rank 0 on node \S+ may use processors [\d,-]+\n")
+
+
+@case("private")
+def processors_of_another_job_are_left_alone():
+    cores = set()
+    for cpu in os.sched_getaffinity(0):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/"
+                      "thread_siblings_list", encoding="ascii") as file:
+                cores.add(int(re.match(r"\d+", file.read())[0]))
+        except OSError:
+            cores.add(cpu)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        def hold():
+            for core in cores:
+                try:
+                    other.bind(f"\0chempi-core-{core}")
+                    return True
+                except OSError:
+                    pass  # yet another job has it
+            return False
+        await_that(hold)
+        job = run("--show-binding", "-n", "2", "true")
+        expect(job, 0, r"rank 1 on node \S+ may use")
+
+
+@case("private")
+def nobody_is_bound_against_their_will():
+    for words in (["--bind", "none"], ["-n", "1", "true", ":"]):
+        job = run("--show-binding", *words, "-n",
+                  "2" if "none" in words else str(os.cpu_count()), "true")
+        expect(job, 0, r"rank 1 on node \S+ may use")
+
+
 # ---- exit statuses ----------------------------------------------------------
 
 

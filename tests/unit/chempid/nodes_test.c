@@ -224,11 +224,11 @@ Test(bind, cores_are_places_and_sockets_join_theirs)
 
     cr_assert_eq(chempi_bind_parse(&map, CHEMPI_BIND_CORE, text, NULL), 0);
     cr_assert_eq(map.count, 4);
-    cr_assert_eq(map.places[1].cpus[0], 0x22);
+    cr_assert_eq(map.places[1].cpus.bits[0], 0x22);
     chempi_bind_fini(&map);
     cr_assert_eq(chempi_bind_parse(&map, CHEMPI_BIND_SOCKET, text, NULL), 0);
     cr_assert_eq(map.count, 2);
-    cr_assert_eq(map.places[1].cpus[0], 0xcc);
+    cr_assert_eq(map.places[1].cpus.bits[0], 0xcc);
     chempi_bind_fini(&map);
 }
 

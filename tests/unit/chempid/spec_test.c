@@ -15,6 +15,7 @@ static char *none[] = {NULL};
 static char *names[] = {"a1", "a2"};
 static uint32_t places[] = {0, 1, 1};
 static uint32_t offsets[] = {0, 5};
+static uint32_t hosts[] = {0, 0};
 static struct chempi_app apps[] = {
     {argv_a, env, "/x", 0, 2},
     {argv_b, none, NULL, 2, 1},
@@ -28,6 +29,7 @@ static void describe(struct chempi_spec *s)
     s->node_names = names;
     s->node_of_rank = places;
     s->bind_offset = offsets;
+    s->host_of_node = hosts;
     s->apps = apps;
     s->app_count = 2;
     s->env = env;
@@ -65,6 +67,8 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_str_eq(t.node_names[1], "a2");
     cr_assert_eq(t.node_of_rank[2], 1);
     cr_assert_eq(t.bind_offset[1], 5);
+    cr_assert_eq(t.host_of_node[1], 0);
+    cr_assert_eq(chempi_spec_host_procs(&t, 1), 3);
     cr_assert_str_eq(t.apps[0].argv[1], "-x");
     cr_assert_str_eq(t.apps[0].wdir, "/x");
     cr_assert_null(t.apps[1].wdir);

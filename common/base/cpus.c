@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Sets of processors; see cpus.h. */
+#define _GNU_SOURCE /* sched_setaffinity, CPU_ALLOC */
+#include "common/base/cpus.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint32_t chempi_cpus_count(const struct chempi_cpus *cpus)
+{
+    uint32_t count = 0;
+
+    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++)
+        count += chempi_cpus_has(cpus, cpu);
+    return count;
+}
+
+/* ---- lists --------------------------------------------------------------- */
+
+static int parse_number(const char **at, uint32_t *out)
+{
+    char *end;
+    unsigned long value;
+
+    if (!isdigit((unsigned char)**at))
+        return -EINVAL;
+    value = strtoul(*at, &end, 10);
+    if (value >= CHEMPI_CPUS_MAX)
+        return -EINVAL;
+    *at = end;
+    *out = (uint32_t)value;
+    return 0;
+}
+
+int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus)
+{
+    struct chempi_cpus found = {{0}};
+    uint32_t first;
+    uint32_t last;
+
+    do {
+        if (parse_number(&text, &first))
+            return -EINVAL;
+        last = first;
+        if (*text == '-') {
+            text++;
+            if (parse_number(&text, &last) || last < first)
+                return -EINVAL;
+        }
+        while (first <= last)
+            chempi_cpus_add(&found, first++);
+    } while (*text++ == ',');
+    if (text[-1] != '\0' && strcmp(text - 1, "\n") != 0)
+        return -EINVAL;
+    *cpus = found;
+    return 0;
+}
+
+void chempi_cpus_format(const struct chempi_cpus *cpus, char *text, size_t size)
+{
+    size_t len = 0;
+
+    text[0] = '\0';
+    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++) {
+        const uint32_t first = cpu;
+        char range[32];
+        int n;
+
+        if (!chempi_cpus_has(cpus, cpu))
+            continue;
+        while (cpu + 1 < CHEMPI_CPUS_MAX && chempi_cpus_has(cpus, cpu + 1))
+            cpu++;
+        n = snprintf(range, sizeof(range), "%s%u", len ? "," : "", first);
+        if (cpu > first)
+            n += snprintf(range + n, sizeof(range) - (size_t)n, "-%u", cpu);
+        if (len + (size_t)n >= size)
+            return;
+        memcpy(text + len, range, (size_t)n + 1);
+        len += (size_t)n;
+    }
+}
+
+/* ---- the kernel's -------------------------------------------------------- */
+
+int chempi_cpus_get(struct chempi_cpus *cpus)
+{
+    const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    int rc = 0;
+
+    if (!set)
+        return -ENOMEM;
+    if (sched_getaffinity(0, size, set) < 0)
+        rc = -errno;
+    memset(cpus, 0, sizeof(*cpus));
+    for (uint32_t cpu = 0; !rc && cpu < CHEMPI_CPUS_MAX; cpu++)
+        if (CPU_ISSET_S(cpu, size, set))
+            chempi_cpus_add(cpus, cpu);
+    CPU_FREE(set);
+    return rc;
+}
+
+int chempi_cpus_set(int tid, const struct chempi_cpus *cpus)
+{
+    const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
+    int rc;
+
+    if (!set)
+        return -ENOMEM;
+    CPU_ZERO_S(size, set);
+    for (uint32_t cpu = 0; cpu < CHEMPI_CPUS_MAX; cpu++)
+        if (chempi_cpus_has(cpus, cpu))
+            CPU_SET_S(cpu, size, set);
+    rc = sched_setaffinity(tid, size, set) < 0 ? -errno : 0;
+    CPU_FREE(set);
+    return rc;
+}

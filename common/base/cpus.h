@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sets of processors, and their spelling as the kernel's lists: "0-3,8".
+ */
+#ifndef CHEMPI_COMMON_BASE_CPUS_H
+#define CHEMPI_COMMON_BASE_CPUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHEMPI_CPUS_MAX 8192u      /* largest processor number, plus one */
+#define CHEMPI_CPUS_TEXT_MAX 4096u /* bytes of a list; longer ones are cut */
+
+struct chempi_cpus {
+    uint8_t bits[CHEMPI_CPUS_MAX / 8];
+};
+
+static inline bool chempi_cpus_has(const struct chempi_cpus *cpus, uint32_t cpu)
+{
+    return cpus->bits[cpu / 8] & (1u << (cpu % 8));
+}
+
+static inline void chempi_cpus_add(struct chempi_cpus *cpus, uint32_t cpu)
+{
+    cpus->bits[cpu / 8] |= (uint8_t)(1u << (cpu % 8));
+}
+
+uint32_t chempi_cpus_count(const struct chempi_cpus *cpus);
+
+/* A list, perhaps with a newline behind it. -EINVAL: it is none, is empty, or
+ * names a processor beyond CHEMPI_CPUS_MAX. */
+int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus);
+
+/* The list, without the ranges that have no room. */
+void chempi_cpus_format(const struct chempi_cpus *cpus, char *text,
+                        size_t size);
+
+/* Those that the calling thread may run on, and to change them for the thread
+ * `tid` (0: the caller). 0 or -errno. */
+int chempi_cpus_get(struct chempi_cpus *cpus);
+int chempi_cpus_set(int tid, const struct chempi_cpus *cpus);
+
+#endif

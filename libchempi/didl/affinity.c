@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processors of this process; see affinity.h. */
+#include "libchempi/didl/affinity.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cpus.h"
+#include "common/control/client.h"
+
+static struct {
+    bool is_roomy;
+    bool is_own;
+    struct chempi_cpus own;
+    struct chempi_cpus all;
+} affinity;
+
+static bool read_list(const char *variable, struct chempi_cpus *cpus)
+{
+    const char *text = getenv(variable);
+
+    return text && chempi_cpus_parse(text, cpus) == 0;
+}
+
+static uint32_t read_number(const char *variable, uint32_t otherwise)
+{
+    const char *text = getenv(variable);
+    char *end;
+    unsigned long value;
+
+    if (!text || !*text)
+        return otherwise;
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    return errno || *end || value == 0 || value > UINT32_MAX ? otherwise
+                                                             : (uint32_t)value;
+}
+
+void chempi_affinity_init(uint32_t procs)
+{
+    struct chempi_cpus now;
+    uint32_t cores = 1;
+
+    procs = read_number(CHEMPI_HOST_SIZE_ENV, procs);
+    affinity.is_own = false;
+    if (chempi_cpus_get(&now) == 0) {
+        cores = chempi_cpus_count(&now);
+        affinity.is_own = read_list(CHEMPI_CPUS_ENV, &affinity.own) &&
+                          read_list(CHEMPI_HOST_CPUS_ENV, &affinity.all) &&
+                          memcmp(&now, &affinity.own, sizeof(now)) == 0;
+    }
+    if (affinity.is_own)
+        cores = chempi_cpus_count(&affinity.all);
+    affinity.is_roomy = procs <= cores;
+}
+
+bool chempi_affinity_is_roomy(void)
+{
+    return affinity.is_roomy;
+}
+
+bool chempi_affinity_is_own(void)
+{
+    return affinity.is_own;
+}
+
+/* Threads that there are; those to come inherit it from theirs. */
+static void widen_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    const struct dirent *e;
+
+    (void)chempi_cpus_set(0, &affinity.all); /* else all stays as it is */
+    while (dir && (e = readdir(dir))) {
+        const int tid = atoi(e->d_name);
+
+        if (tid > 0) /* it may have ended */
+            (void)chempi_cpus_set(tid, &affinity.all);
+    }
+    if (dir)
+        (void)closedir(dir); /* read only */
+}
+
+void chempi_affinity_widen(void)
+{
+    struct chempi_cpus now;
+
+    if (!affinity.is_own || chempi_cpus_count(&affinity.own) > 1 ||
+        chempi_cpus_get(&now) != 0 ||
+        memcmp(&now, &affinity.own, sizeof(now)) != 0)
+        return;
+    widen_threads();
+    affinity.is_own = false;
+}

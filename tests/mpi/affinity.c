@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A process that was bound to one processor by default may use all that the
+ * job may, once it has said that it has threads; one with several, or one that
+ * has chosen others, keeps what it has. Argument: the case.
+ */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include <sched.h>
+
+#include "check.h"
+
+static int nth(const cpu_set_t *set, int n)
+{
+    int cpu = 0;
+
+    while (!CPU_ISSET(cpu, set) || n-- > 0)
+        cpu++;
+    return cpu;
+}
+
+static void set_list(const char *name, const cpu_set_t *set)
+{
+    char text[8 * CPU_SETSIZE] = "";
+    size_t len = 0;
+
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, set))
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%d",
+                                    len ? "," : "", cpu);
+    CHECK_OR_DIE(setenv(name, text, 1) == 0, "no memory");
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "threads";
+    const int level =
+        strcmp(what, "single") == 0 ? MPI_THREAD_SINGLE : MPI_THREAD_FUNNELED;
+    cpu_set_t all;
+    cpu_set_t own;
+    cpu_set_t now;
+
+    CHECK_OR_DIE(sched_getaffinity(0, sizeof(all), &all) == 0, "no mask");
+    CPU_ZERO(&own);
+    CPU_SET(nth(&all, 0), &own);
+    if (strcmp(what, "several") == 0 && CPU_COUNT(&all) > 1)
+        CPU_SET(nth(&all, 1), &own);
+    CHECK_OR_DIE(sched_setaffinity(0, sizeof(own), &own) == 0, "not bound");
+    if (strcmp(what, "chosen") == 0) { /* not what the launcher has set */
+        CPU_ZERO(&now);
+        CPU_SET(nth(&all, CPU_COUNT(&all) - 1), &now);
+        set_list("CHEMPI_CPUS", CPU_COUNT(&all) > 1 ? &now : &own);
+    } else {
+        set_list("CHEMPI_CPUS", &own);
+    }
+    set_list("CHEMPI_HOST_CPUS", &all);
+    check_start_thread(&argc, &argv, level);
+    CHECK(sched_getaffinity(0, sizeof(now), &now) == 0, "no mask");
+    if (strcmp(what, "threads") == 0 || CPU_COUNT(&all) == 1)
+        CHECK(CPU_EQUAL(&now, &all), "bound to %d processors of %d",
+              CPU_COUNT(&now), CPU_COUNT(&all));
+    else
+        CHECK(CPU_EQUAL(&now, &own), "%s: %d processors, not %d", what,
+              CPU_COUNT(&now), CPU_COUNT(&own));
+    return check_finish();
+}
