@@ -2,11 +2,15 @@
 /* The benchmark programs' common part; see bench.h. */
 #include "bench.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define REPEATS_MAX 2000000
+#define PAGE 4096
+#define HUGE_PAGE (2 << 20)
 
 void bench_start(struct bench *bench, int *argc, char ***argv)
 {
@@ -50,6 +54,50 @@ char *bench_alloc(size_t len)
     }
     memset(data, 1, whole);
     return data;
+}
+
+static size_t mapped_len(size_t len)
+{
+    return (len + PAGE) / PAGE * PAGE;
+}
+
+char *bench_map(size_t len)
+{
+    size_t whole = mapped_len(len) + HUGE_PAGE;
+    char *start = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (start == MAP_FAILED) {
+        fprintf(stderr, "no memory for %zu bytes\n", len);
+        MPI_Abort(MPI_COMM_WORLD, 1);
+        exit(1);
+    }
+    size_t before = (HUGE_PAGE - (uintptr_t)start % HUGE_PAGE) % HUGE_PAGE;
+    char *data = start + before;
+    if (before > 0)
+        munmap(start, before);
+    munmap(data + mapped_len(len), HUGE_PAGE - before);
+    memset(data, 1, mapped_len(len));
+    return data;
+}
+
+void bench_unmap(char *data, size_t len)
+{
+    munmap(data, mapped_len(len));
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof(*values), compare);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 size_t bench_size(const char *text)

@@ -34,6 +34,14 @@ int bench_repeats(const struct bench *bench, double once_s, int least);
 /* Page-aligned, written to; ends the job when there is no memory. */
 char *bench_alloc(size_t len);
 
+/* The same at a multiple of 2 MiB, straight from the kernel: the layout depends
+ * neither on the allocator, which some MPIs tune, nor on what was freed. */
+char *bench_map(size_t len);
+void bench_unmap(char *data, size_t len);
+
+/* The median of count > 0 values, which are sorted for it. */
+double bench_median(double *values, int count);
+
 /* Size "64k", "4M", or plain bytes. */
 size_t bench_size(const char *text);
 

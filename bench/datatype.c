@@ -8,7 +8,8 @@
  *   random   blocks of 1 to 8 doubles at random, ascending places
  *
  * For each: half the round trip with the type on both sides, and MPI_Pack and
- * MPI_Unpack of one rank, in microseconds. What came over is compared once.
+ * MPI_Unpack of one rank, in microseconds: the median over BLOCKS parts of a
+ * point's time, each the mean of its repeats. What came over is compared once.
  *
  * usage: datatype SIZE ...
  */
@@ -22,6 +23,7 @@
 #define FIRST 3
 #define COLUMNS 64
 #define BLOCK_MAX 8
+#define BLOCKS 9
 
 struct record {
     double energy;
@@ -107,8 +109,9 @@ static void make_random(struct shape *shape, int len)
 }
 
 static double round_trips(const struct bench *bench, const struct shape *shape,
-                          char *buf, int repeats)
+                          char *buf, char *packed, int repeats)
 {
+    (void)packed;
     MPI_Barrier(MPI_COMM_WORLD);
     double start = MPI_Wtime();
     for (int i = 0; i < repeats; i++) {
@@ -123,12 +126,12 @@ static double round_trips(const struct bench *bench, const struct shape *shape,
     return MPI_Wtime() - start;
 }
 
-static double packs(const struct shape *shape, char *buf, char *packed,
-                    int repeats)
+static double packs(const struct bench *bench, const struct shape *shape,
+                    char *buf, char *packed, int repeats)
 {
     double start = MPI_Wtime();
 
-    for (int i = 0; i < repeats; i++) {
+    for (int i = 0; bench->rank == 0 && i < repeats; i++) {
         int position = 0;
         MPI_Pack(buf, shape->count, shape->type, packed, shape->packed,
                  &position, MPI_COMM_WORLD);
@@ -136,12 +139,12 @@ static double packs(const struct shape *shape, char *buf, char *packed,
     return MPI_Wtime() - start;
 }
 
-static double unpacks(const struct shape *shape, char *buf, char *packed,
-                      int repeats)
+static double unpacks(const struct bench *bench, const struct shape *shape,
+                      char *buf, char *packed, int repeats)
 {
     double start = MPI_Wtime();
 
-    for (int i = 0; i < repeats; i++) {
+    for (int i = 0; bench->rank == 0 && i < repeats; i++) {
         int position = 0;
         MPI_Unpack(packed, shape->packed, &position, buf, shape->count,
                    shape->type, MPI_COMM_WORLD);
@@ -156,7 +159,7 @@ static void check(const struct bench *bench, const struct shape *shape,
     int position = 0;
 
     memset(buf, bench->rank == 0 ? 0x5a : 0, shape->span);
-    round_trips(bench, shape, buf, 1);
+    round_trips(bench, shape, buf, packed, 1);
     MPI_Pack(buf, shape->count, shape->type, packed, shape->packed, &position,
              MPI_COMM_WORLD);
     for (int i = 0; bench->rank < 2 && i < position; i++)
@@ -166,36 +169,51 @@ static void check(const struct bench *bench, const struct shape *shape,
         }
 }
 
+typedef double work_fn(const struct bench *bench, const struct shape *shape,
+                       char *buf, char *packed, int repeats);
+
+/* Seconds that one repeat typically takes: whatever else the machine does for
+ * a moment spoils a block, not the median. */
+static double typical(const struct bench *bench, const struct shape *shape,
+                      work_fn *work, char *buf, char *packed)
+{
+    double once = work(bench, shape, buf, packed, FIRST) / FIRST;
+    int repeats = bench_repeats(bench, once, FIRST);
+    int blocks = repeats < BLOCKS ? repeats : BLOCKS;
+    double seconds[BLOCKS];
+
+    repeats /= blocks;
+    for (int i = 0; i < blocks; i++)
+        seconds[i] = work(bench, shape, buf, packed, repeats) / repeats;
+    MPI_Barrier(MPI_COMM_WORLD);
+    return bench_median(seconds, blocks);
+}
+
 static void point(const struct bench *bench, const struct shape *shape,
-                  const char *what, size_t len, double us)
+                  const char *what, size_t len, double seconds)
 {
     char name[64];
 
     snprintf(name, sizeof(name), "%s-%s", shape->name, what);
-    bench_point(bench, name, len, us, "us");
+    bench_point(bench, name, len, seconds * 1e6, "us");
 }
 
 static void measure(const struct bench *bench, struct shape *shape, size_t len)
 {
     MPI_Type_commit(&shape->type);
     MPI_Pack_size(shape->count, shape->type, MPI_COMM_WORLD, &shape->packed);
-    char *buf = bench_alloc(shape->span);
-    char *packed = bench_alloc((size_t)shape->packed);
+    char *buf = bench_map(shape->span);
+    char *packed = bench_map((size_t)shape->packed);
 
     check(bench, shape, buf, packed);
-    int n = bench_repeats(bench, round_trips(bench, shape, buf, FIRST) / FIRST,
-                          FIRST);
     point(bench, shape, "sendrecv", len,
-          round_trips(bench, shape, buf, n) / n / 2 * 1e6);
-    n = bench_repeats(bench, packs(shape, buf, packed, FIRST) / FIRST, FIRST);
-    double pack = bench->rank == 0 ? packs(shape, buf, packed, n) : 0;
-    double unpack = bench->rank == 0 ? unpacks(shape, buf, packed, n) : 0;
-    MPI_Barrier(MPI_COMM_WORLD);
-    point(bench, shape, "pack", len, pack / n * 1e6);
-    point(bench, shape, "unpack", len, unpack / n * 1e6);
+          typical(bench, shape, round_trips, buf, packed) / 2);
+    point(bench, shape, "pack", len, typical(bench, shape, packs, buf, packed));
+    point(bench, shape, "unpack", len,
+          typical(bench, shape, unpacks, buf, packed));
     MPI_Type_free(&shape->type);
-    free(packed);
-    free(buf);
+    bench_unmap(packed, (size_t)shape->packed);
+    bench_unmap(buf, shape->span);
 }
 
 int main(int argc, char **argv)

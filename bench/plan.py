@@ -107,7 +107,7 @@ def groups():
               ["all", *COLLECTIVE_SIZES], rounds=7, quick=False,
               budget_s=90, target=1.15),
         Group("datatypes", "derived datatypes, shared memory, 2 ranks",
-              "datatype", ["64k", "512k", "4M"], rounds=5, quick=False,
+              "datatype", ["64k", "512k", "4M"], rounds=11, quick=False,
               budget_s=120, target=1.0),
         Group("coll-2-tcp", "collectives, TCP, two nodes", "collective",
               ["all", *COLLECTIVE_SIZES], transport="tcp", rounds=5,
