@@ -295,8 +295,8 @@ static int plan_places(const struct chempi_options *opt,
     spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
     spec->bind = opt->bind;
     spec->want_stats = (opt->has_stats ? CHEMPI_STATS_TRAFFIC : 0) |
-                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0) |
-                       (opt->shows_binding ? CHEMPI_STATS_BINDING : 0);
+                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0);
+    spec->shows_binding = opt->shows_binding;
     if (number_nodes(nodes, count, numbers, numbers + count, spec))
         return out_of_memory(err);
     return 0;

@@ -198,7 +198,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
     errno = -chempi_bind_self(&s->bind, rank->local);
     if (errno)
         give_up(rank, 3);
-    if (s->spec->want_stats & CHEMPI_STATS_BINDING)
+    if (s->spec->shows_binding)
         show_binding(rank);
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
@@ -233,7 +233,7 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, local_size);
     chempi_wire_put_u32(w, (uint32_t)(app - spec->apps));
     chempi_wire_put_u32(w, spec->universe_size);
-    chempi_wire_put_u32(w, spec->want_stats & ~CHEMPI_STATS_BINDING);
+    chempi_wire_put_u32(w, spec->want_stats);
     chempi_wire_put_u32(w, (uint32_t)s->share.region_fd);
     chempi_wire_put_u32(w, (uint32_t)s->share.table_fd);
     for (uint32_t i = 0; i < local_size; i++)

@@ -152,6 +152,7 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
     chempi_wire_put_u32(w, spec->universe_size);
     chempi_wire_put_u32(w, spec->stdin_rank);
     chempi_wire_put_u32(w, spec->bind);
+    chempi_wire_put_u8(w, spec->shows_binding);
     chempi_wire_put_u32(w, spec->want_stats);
 }
 
@@ -310,6 +311,7 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
     spec->universe_size = chempi_wire_get_u32(r);
     spec->stdin_rank = chempi_wire_get_u32(r);
     spec->bind = chempi_wire_get_u32(r);
+    spec->shows_binding = chempi_wire_get_u8(r) != 0;
     spec->want_stats = chempi_wire_get_u32(r);
     if (!r->is_bad && spec->job && spec->bind <= CHEMPI_BIND_AUTO &&
         (spec->stdin_rank < spec->size ||

@@ -64,6 +64,7 @@ struct chempi_spec {
     uint32_t universe_size;
     uint32_t stdin_rank;   /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;         /* enum chempi_bind */
+    bool shows_binding;    /* each rank tells its processors */
     uint32_t want_stats;   /* CHEMPI_STATS_* (common/control/client.h) */
     uint64_t memory_share; /* of each rank here, bytes (budget.h); each
                               daemon's own, not sent with the others */

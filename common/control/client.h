@@ -37,7 +37,6 @@
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
 #define CHEMPI_STATS_ROUTES 2u
-#define CHEMPI_STATS_BINDING 4u /* by the supervisor, not the rank */
 
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {

@@ -196,7 +196,8 @@ def processors_of_another_job_are_left_alone():
             return False
         await_that(hold)
         job = run("--show-binding", "-n", "2", "true")
-        expect(job, 0, r"rank 1 on node \S+ may use")
+        expect(job, 0, r"\A(rank [01] on node \S+ may use processors [\d,-]+\n)"
+                       r"{2}\Z")
 
 
 @case("private")

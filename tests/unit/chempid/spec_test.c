@@ -35,6 +35,7 @@ static void describe(struct chempi_spec *s)
     s->env = env;
     s->cwd = "/tmp";
     s->universe_size = 8;
+    s->shows_binding = true;
     s->want_stats = CHEMPI_STATS_ROUTES;
 }
 
@@ -68,6 +69,7 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_eq(t.node_of_rank[2], 1);
     cr_assert_eq(t.bind_offset[1], 5);
     cr_assert_eq(t.host_of_node[1], 0);
+    cr_assert(t.shows_binding);
     cr_assert_eq(chempi_spec_host_procs(&t, 1), 3);
     cr_assert_str_eq(t.apps[0].argv[1], "-x");
     cr_assert_str_eq(t.apps[0].wdir, "/x");
