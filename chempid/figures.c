@@ -10,7 +10,7 @@
  *   node N         it has told all that it knows of node N
  *   missing RANK   this rank has ended without telling
  *   gateway N      and the gateway on node N has told
- *   short N        somebody on node N had no memory for all its figures
+ *   short N        there was no room for all figures of node N
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,15 +37,18 @@ int chempi_figures_take(struct chempi_rank *rank, struct chempi_reader *r,
     struct chempi_super *s = rank->super;
     struct chempi_writer *report = &s->report;
     size_t len;
+    const uint8_t has_more = chempi_wire_get_u8(r);
     const uint8_t *text = chempi_wire_get_blob(r, CHEMPI_REPORT_MAX, &len);
 
-    if (!chempi_wire_is_done(r))
+    if (!chempi_wire_is_done(r) || has_more > 1)
         return chempi_err_set(err, -EBADMSG, "a malformed message (report)");
-    if (report->len + len < CHEMPI_TREE_MAX / 2) {
-        chempi_wire_put_raw(report, text, len);
-        chempi_wire_put_u8(report, '\n');
-        rank->has_told = true;
-    }
+    if (report->len + len >= CHEMPI_TREE_MAX / 2)
+        report->error = report->error ? report->error : -ENOSPC;
+    chempi_wire_put_raw(report, text, len);
+    chempi_wire_put_u8(report, '\n');
+    if (has_more)
+        return 0;
+    rank->has_told = true;
     rank->is_asked = false;
     chempi_super_care(s);
     return 0;

@@ -153,9 +153,11 @@ static void print_short(FILE *file, const struct chempi_spec *spec,
 {
     for (size_t i = 0; i < set->count; i++)
         if (set->list[i] < spec->node_count)
-            (void)fprintf(file,
-                          "incomplete: node %s had no memory for all figures\n",
-                          spec->node_names[set->list[i]]);
+            (void)fprintf(
+                file,
+                "incomplete: there was no room for all figures of node "
+                "%s\n",
+                spec->node_names[set->list[i]]);
 }
 
 /* Nothing can be done about a failing standard error. */

@@ -220,6 +220,37 @@ static bool has_changed(const struct chempi_status_job *job)
     return false;
 }
 
+/* Does the job have ranks on this node? */
+static bool is_at(const struct chempi_status *list, uint32_t count,
+                  const char *node, const char *job)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].node, node) == 0 &&
+                strcmp(list[i].jobs[k].id, job) == 0)
+                return list[i].jobs[k].local > 0;
+    return false;
+}
+
+/* What is left in a job that has lost or drained gateways. */
+static void print_change(const struct question *q,
+                         const struct chempi_table_range *range,
+                         const struct chempi_status_job *job)
+{
+    const struct chempi_table_range *now = range_of_job(q, job, range);
+
+    (void)fprintf(q->file, "job %s: ", job->id);
+    if (now)
+        print_way(q, now, job);
+    else
+        (void)fprintf(q->file, "no way is left: the gateways are lost\n");
+    for (uint32_t g = 0; g < job->gateway_count; g++)
+        if (job->gateways[g].fall)
+            (void)fprintf(q->file, "  the gateway on %s is %s\n",
+                          job->gateways[g].node,
+                          fall_word(job->gateways[g].fall));
+}
+
 static void print_jobs(const struct question *q,
                        const struct chempi_table_range *range,
                        const struct chempi_status *list, uint32_t count)
@@ -227,22 +258,14 @@ static void print_jobs(const struct question *q,
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             const struct chempi_status_job *job = &list[i].jobs[k];
-            const struct chempi_table_range *now;
 
-            if (!has_changed(job) || chempi_status_has_job(list, i, job->id))
+            if (chempi_status_has_job(list, i, job->id))
                 continue;
-            (void)fprintf(q->file, "job %s: ", job->id);
-            now = range_of_job(q, job, range);
-            if (now)
-                print_way(q, now, job);
-            else
-                (void)fprintf(q->file,
-                              "no way is left: the gateways are lost\n");
-            for (uint32_t g = 0; g < job->gateway_count; g++)
-                if (job->gateways[g].fall)
-                    (void)fprintf(q->file, "  the gateway on %s is %s\n",
-                                  job->gateways[g].node,
-                                  fall_word(job->gateways[g].fall));
+            if (has_changed(job))
+                print_change(q, range, job);
+            else if (is_at(list, count, q->from, job->id) &&
+                     is_at(list, count, q->to, job->id))
+                (void)fprintf(q->file, "job %s: the same\n", job->id);
         }
 }
 

@@ -11,8 +11,9 @@
 /*
  * Print which way a message of this size ("64KiB", "100", "4M") takes from one
  * node to another, by the connection tables that the daemons in the list have:
- * once as the tables say, and for each running job that has lost or drained
- * gateways, what is left. Reads files. -EINVAL, -ENOENT, -EHOSTUNREACH with
+ * once as the tables say, and for each running job: what is left of them where
+ * it has lost or drained gateways, or that nothing has changed, if it has ranks
+ * on both nodes. Reads files. -EINVAL, -ENOENT, -EHOSTUNREACH with
  * words.
  */
 int chempi_route_show(FILE *file, const struct chempi_status *list,

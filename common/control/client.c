@@ -464,15 +464,37 @@ int chempi_client_memory(struct chempi_client *c,
     return push(c);
 }
 
+/* As many whole lines as one piece of a report may hold, in bytes. */
+static size_t cut_report(const char *text, size_t len)
+{
+    size_t n = CHEMPI_REPORT_MAX;
+
+    if (len <= n)
+        return len;
+    while (n && text[n - 1] != '\n')
+        n--;
+    return n;
+}
+
 int chempi_client_report(struct chempi_client *c, const void *text, size_t len)
 {
-    struct chempi_writer *w;
+    const char *at = text;
+    int rc;
 
-    if (len > CHEMPI_REPORT_MAX)
-        return -EMSGSIZE;
-    w = chempi_channel_begin(&c->ch, CHEMPI_MSG_REPORT, 0);
-    chempi_wire_put_blob(w, text, len);
-    return push(c);
+    do {
+        const size_t n = cut_report(at, len);
+        struct chempi_writer *w;
+
+        if (n == 0 && len)
+            return -EMSGSIZE;
+        w = chempi_channel_begin(&c->ch, CHEMPI_MSG_REPORT, 0);
+        chempi_wire_put_u8(w, n < len);
+        chempi_wire_put_blob(w, at, n);
+        rc = push(c);
+        at = n ? at + n : at;
+        len -= n;
+    } while (len && !rc);
+    return rc;
 }
 
 int chempi_client_abort(struct chempi_client *c, int exit_code,

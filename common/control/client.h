@@ -164,7 +164,7 @@ int chempi_client_memory(struct chempi_client *client,
  * see chempid/traffic.h and trace.h) on what was since the last report. A
  * process of which this is wanted (want_stats) calls it before it finalizes or
  * aborts, and when it is asked to tell, also with nothing to say: else its
- * figures are said to be missing. -EMSGSIZE: too much. */
+ * figures are said to be missing. -EMSGSIZE: a line is too long. */
 int chempi_client_report(struct chempi_client *client, const void *text,
                          size_t len);
 

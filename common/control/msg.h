@@ -16,7 +16,7 @@
 #define CHEMPI_JOB_RANKS_MAX (1u << 20)
 #define CHEMPI_JOB_NODES_MAX (1u << 16)
 #define CHEMPI_TEXT_MAX 1024u             /* bytes of a sentence, with zero */
-#define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of one rank's report */
+#define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of a piece of a report */
 #define CHEMPI_RANK_KEYS_MAX 1024u        /* keys one rank may publish */
 #define CHEMPI_RANK_GETS_MAX (1u << 16)   /* questions open at one node */
 #define CHEMPI_OUTPUT_CHUNK (64u << 10)   /* bytes of one output message */
@@ -37,7 +37,7 @@ enum chempi_msg {
     CHEMPI_MSG_INIT = 5,    /* - */
     CHEMPI_MSG_FINAL = 6,   /* - */
     CHEMPI_MSG_ABORT = 7,   /* u32 exit code, str text */
-    CHEMPI_MSG_REPORT = 8,  /* blob text */
+    CHEMPI_MSG_REPORT = 8,  /* u8 1: more follows, or 0; blob of whole lines */
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */

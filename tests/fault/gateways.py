@@ -503,6 +503,8 @@ def a_drained_gateway_is_spared():
         check(re.search(r"^g0 +\w+ +gate ", said, re.M), said)
         said = cluster.ctl("route", "a0", "b0", "64KiB")
         check("to g0 or g1, then" in said, said)
+        check(re.search(r"^job \w+: the same$", said, re.M), said)
+        check("job" not in cluster.ctl("route", "a0", "g0", "64KiB"))
         cluster.ctl("drain", "g0")
         await_error(job, "the gateway on node g0 is drained")
         job.await_lines(lines(job) + 3)

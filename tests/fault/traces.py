@@ -4,7 +4,6 @@
 
     traces.py BUILD [CASE]...
 """
-import dataclasses
 import os
 import pathlib
 import re
@@ -14,11 +13,12 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import gateways  # noqa: E402
 from gateways import (  # noqa: E402
     Files, await_error, ends_well, lines, parent, program, stop_file, virtual)
 from jobs import Cluster, Job, check, expect, run, run_cases  # noqa: E402
+from routelines import of_pair, routes  # noqa: E402
 
 CASES = []
 ROUNDS = 50  # of fate
@@ -30,65 +30,11 @@ def case(fn):
     return fn
 
 
-@dataclasses.dataclass
-class Hop:
-    start: str
-    end: str
-    number: int
-    by: str
-    counts: list  # frames, bytes, waits; None: nobody knows
-
-
-@dataclasses.dataclass
-class Route:
-    start: str
-    end: str
-    size: str
-    by: str
-    way: str
-    counts: list  # messages, bytes, waits, moved, resent; None: nobody knows
-    starred: bool
-    hops: list = dataclasses.field(default_factory=list)
-
-    @property
-    def messages(self):
-        return self.counts[0]
-
-
-def numbers(words):
-    return None if "?" in words else [int(word) for word in words]
-
-
-def routes(text):
-    """The table of --trace-routes, as it stands in standard error."""
-    found = []
-    for line in text.splitlines():
-        starred = line.endswith(" *")
-        line = line[:-2] if starred else line
-        hop = re.match(r"  (\S+) +(\S+) +hop (\d+) (.*?) +(?:frames|no figures)"
-                       r"((?: +[\d?]+){3})$", line)
-        route = re.match(r"(\S+) +(\S+) +(\d+|any|-|\?) (.*?) +(direct|over .*?)"
-                         r"((?: +[\d?]+){5})$", line)
-        if hop:
-            found[-1].hops.append(Hop(hop[1], hop[2], int(hop[3]), hop[4],
-                                      numbers(hop[5].split())))
-        elif route:
-            found.append(Route(*route.groups()[:5],
-                               numbers(route[6].split()), starred))
-    check(found, "no routes in", text)
-    return found
-
-
 def traffic(text, start, end, device):
     """(messages, bytes) of --stats by a device."""
     found = re.findall(rf"^{start} +{end} +\S+ +{device} +\S+ +(\d+) +(\d+)",
                        text, re.M)
     return [sum(int(line[i]) for line in found) for i in range(2)]
-
-
-def of_pair(found, start, end, way=""):
-    return [r for r in found
-            if (r.start, r.end) == (start, end) and way in r.way]
 
 
 def check_hops(route):

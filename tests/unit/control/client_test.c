@@ -267,6 +267,60 @@ static int answer(uint16_t type, const struct chempi_writer *w)
     return chempi_client_progress(client, &events, NULL, &err);
 }
 
+/* Takes a piece of a report; returns its length, and whether more follows. */
+static size_t take_report(uint8_t *has_more)
+{
+    struct chempi_frame f;
+    struct chempi_reader r;
+    size_t len;
+    const uint8_t *text;
+    int rc;
+
+    while ((rc = chempi_channel_next(&super, &f)) == 0) {
+        /* More than the socket holds; both ends are in this thread. */
+        cr_assert(chempi_client_progress(client, &events, NULL, NULL) >= 0);
+        cr_assert(chempi_channel_fill(&super) >= 0);
+    }
+    cr_assert_eq(rc, 1);
+    cr_assert_eq(f.type, CHEMPI_MSG_REPORT);
+    chempi_wire_read(&r, f.data, f.len);
+    *has_more = chempi_wire_get_u8(&r);
+    text = chempi_wire_get_blob(&r, CHEMPI_REPORT_MAX, &len);
+    cr_assert(chempi_wire_is_done(&r));
+    cr_assert(len == 0 || text[len - 1] == '\n');
+    return len;
+}
+
+Test(client, figures_are_told_when_asked_for_and_in_pieces)
+{
+    const size_t len = CHEMPI_REPORT_MAX + 50;
+    struct chempi_writer w = {0};
+    uint8_t has_more;
+    size_t first;
+    char *text = calloc(len, 1);
+
+    cr_assert(text);
+    open_client();
+    seen.number = 0;
+    cr_assert_eq(answer(CHEMPI_MSG_TELL, &w), 1);
+    cr_assert_eq(seen.number, 1);
+    cr_assert_eq(chempi_client_report(client, NULL, 0), 0);
+    cr_assert_eq(take_report(&has_more), 0);
+    cr_assert_eq(has_more, 0);
+    cr_assert_eq(chempi_client_report(client, text, len), -EMSGSIZE);
+    memset(text, 'x', len);
+    for (size_t i = 99; i < len; i += 100)
+        text[i] = '\n';
+    text[len - 1] = '\n';
+    cr_assert_eq(chempi_client_report(client, text, len), 0);
+    first = take_report(&has_more);
+    cr_assert_eq(first, CHEMPI_REPORT_MAX / 100 * 100);
+    cr_assert_eq(has_more, 1);
+    cr_assert_eq(take_report(&has_more), len - first);
+    cr_assert_eq(has_more, 0);
+    free(text);
+}
+
 Test(client, questions_and_answers_pass)
 {
     const struct chempi_client_memory memory = {
