@@ -242,17 +242,44 @@ static int measure_key(struct calibration *c, uint32_t first,
     return rc;
 }
 
+static bool is_wanted(const struct calibration *c, uint32_t network)
+{
+    const struct chempi_desc_network *net = &c->desc.networks[network];
+
+    return (network == 0 || !is_of_key(net, net - 1)) &&
+           (!c->only || strcmp(net->name, c->only) == 0);
+}
+
+/* --seconds is for one protocol between one pair of nodes. */
+static void tell_time(const struct calibration *c)
+{
+    struct pair pairs[LIKE_MAX * PAIRS_MAX];
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < c->desc.network_count; i++)
+        if (is_wanted(c, i))
+            count +=
+                pairs_of_key(c, i, pairs) * c->desc.networks[i].protocol_count;
+    if (count == 0)
+        return;
+    (void)fprintf(c->out,
+                  "%zu measurement%s (a protocol between two nodes) of %.3g s: "
+                  "%.3g s in all, and up to %.3g s where figures are not "
+                  "steady and are measured again for longer\n",
+                  count, chempi_text_plural(count), c->measure.seconds,
+                  (double)count * c->measure.seconds,
+                  (double)count * c->measure.seconds * CHEMPI_MEASURE_AT_MOST);
+    (void)fflush(c->out);
+}
+
 static int measure_all(struct calibration *c, struct chempi_err *err)
 {
     bool found = !c->only;
     int rc = 0;
 
+    tell_time(c);
     for (uint32_t i = 0; i < c->desc.network_count && !rc; i++) {
-        const struct chempi_desc_network *net = &c->desc.networks[i];
-
-        if (i > 0 && is_of_key(net, net - 1))
-            continue;
-        if (c->only && strcmp(net->name, c->only) != 0)
+        if (!is_wanted(c, i))
             continue;
         found = true;
         rc = measure_key(c, i, err);

@@ -236,10 +236,10 @@ static bool check_interfaces(struct chempi_check *c,
                 continue;
             add(c, CHEMPI_CHECK_WARNING,
                 chempi_arena_format(&c->arena,
-                                    "%s:%zu:%zu: node %s: networks %s and %s "
+                                    "%s:%u:%u: node %s: networks %s and %s "
                                     "share the %s %s, so "
                                     "their bandwidth is counted twice",
-                                    d->file, n->line, n->column, n->name,
+                                    d->file, b->line, b->column, n->name,
                                     d->networks[a->network].name,
                                     d->networks[b->network].name,
                                     address ? "address" : "interface",
@@ -248,6 +248,30 @@ static bool check_interfaces(struct chempi_check *c,
         }
     }
     return false;
+}
+
+/* An address that another node of the network has, too. */
+static void tell_address(struct chempi_check *c, const struct chempi_desc *d,
+                         const struct chempi_desc_node *first,
+                         const struct chempi_desc_node *n,
+                         const struct chempi_desc_attachment *a)
+{
+    const struct chempi_desc_attachment *before = a;
+    char place[32] = "";
+
+    for (size_t i = 0; i < first->attachment_count; i++)
+        if (first->attachments[i].network == a->network)
+            before = &first->attachments[i];
+    if (before->line != a->line)
+        (void)snprintf(place, sizeof(place), " (the first on line %u)",
+                       (unsigned)before->line);
+    add(c, CHEMPI_CHECK_ERROR,
+        chempi_arena_format(&c->arena,
+                            "%s:%u:%u: nodes %s and %s have the same address "
+                            "%s on network %s%s",
+                            d->file, (unsigned)a->line, (unsigned)a->column,
+                            first->name, n->name, a->address,
+                            d->networks[a->network].name, place));
 }
 
 /* An address belongs to one node of a network. */
@@ -274,13 +298,7 @@ static void check_addresses(struct chempi_check *c, const struct chempi_desc *d)
                 continue;
             }
             found++;
-            add(c, CHEMPI_CHECK_ERROR,
-                chempi_arena_format(&c->arena,
-                                    "%s:%zu:%zu: nodes %s and %s have the same "
-                                    "address %s on network %s",
-                                    d->file, n->line, n->column,
-                                    d->nodes[other].name, n->name, a->address,
-                                    d->networks[a->network].name));
+            tell_address(c, d, &d->nodes[other], n, a);
         }
     }
     chempi_names_fini(&seen);

@@ -317,6 +317,9 @@ static int judge(const struct chempi_job *job,
     return rc;
 }
 
+/* As many as ATTEMPTS: what --seconds says, and twice as long each time. */
+#define LASTED "%.3g, %.3g and %.3g s (--seconds, then twice and four times) "
+
 /* Run the probe, and again for longer while its figures are not steady. */
 static int run_until_steady(const struct chempi_measure *m, uint32_t network,
                             size_t protocol, const uint32_t nodes[2],
@@ -339,16 +342,19 @@ static int run_until_steady(const struct chempi_measure *m, uint32_t network,
             return rc;
     }
     if (out->is_disturbed)
-        return chempi_err_set(err, -EBUSY,
-                              "the machine is too busy: in %.3g s other "
-                              "processes disturbed nearly all messages; give "
-                              "more --seconds, or measure when less runs",
-                              for_s / 2);
+        return chempi_err_set(
+            err, -EBUSY,
+            "the machine is too busy: in measurements of " LASTED
+            "other processes disturbed nearly all messages; "
+            "give more --seconds, or measure when less runs",
+            m->seconds, 2 * m->seconds, 4 * m->seconds);
     return chempi_err_set(
         err, -EBUSY,
-        "the machine is too busy: in %.3g s the latency varied by %.0f %%, the "
-        "bandwidth by %.0f %%; give more --seconds, or measure when less runs",
-        for_s / 2, out->latency.spread * 100, out->bw.spread * 100);
+        "the machine is too busy: in measurements of " LASTED
+        "the latency varied by %.0f %%, the bandwidth by %.0f %%; give more "
+        "--seconds, or measure when less runs",
+        m->seconds, 2 * m->seconds, 4 * m->seconds, out->latency.spread * 100,
+        out->bw.spread * 100);
 }
 
 int chempi_measure_pair(const struct chempi_measure *measure, uint32_t network,

@@ -11,11 +11,14 @@
 #include "mdconfig/desc.h"
 #include "mdconfig/fit.h"
 
+#define CHEMPI_MEASURE_AT_MOST 7 /* once, for twice, for four times as long */
+
 struct chempi_measure {
     const struct chempi_desc *desc;
     const char *scratch; /* a directory that all nodes see */
-    double seconds;      /* of measuring, per protocol and pair; up to seven
-                          * times that where the figures are not steady */
+    double seconds;      /* of measuring, per protocol and pair; up to
+                          * CHEMPI_MEASURE_AT_MOST times that where the figures
+                          * are not steady */
     bool is_virtual;     /* nodes are virtual ones of this host, no daemons */
 };
 

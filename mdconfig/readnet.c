@@ -354,6 +354,8 @@ static int attach(struct chempi_reader *r, chempi_yaml_value at, uint32_t node,
     memmove(n->attachments + place + 1, n->attachments + place,
             (n->attachment_count - place) * sizeof(*n->attachments));
     n->attachments[place] = *a;
+    n->attachments[place].line = (uint32_t)chempi_yaml_line(r->yaml, at);
+    n->attachments[place].column = (uint32_t)chempi_yaml_column(r->yaml, at);
     n->attachment_count++;
     d->attachment_total++;
     return 0;

@@ -75,6 +75,8 @@ def bandwidths_are_those_of_the_links(lab, path):
     done = lab.run(lab.tool("mdconfig"), "calibrate", "--seconds", "1", path,
                    limit_s=LIMIT_S)
     print(done.output, end="")
+    check(re.search(r"^\d+ measurements .* of 1 s: \d+ s in all, and up to ",
+                    done.output, re.M), done.output)
     left_out = refused(done.output)
     check(done.ok if not left_out else done.status == 1, done)
     text = shown(lab, path)
