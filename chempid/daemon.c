@@ -19,6 +19,8 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+#include "common/table/load.h"
+#include "common/table/table.h"
 
 #define NO_ADDRESS "-" /* in a ready file: no TCP */
 #define REST_S 0.2     /* without descriptors */
@@ -692,12 +694,43 @@ static int read_cluster(struct chempi_daemon *d, struct chempi_err *err)
     return rc;
 }
 
+/* What the network description says of this node; 0: nothing. Jobs find words
+ * for a table that cannot be read. */
+static uint32_t described_slots(const struct chempi_daemon *d)
+{
+    struct chempi_table *table = NULL;
+    void *data = NULL;
+    uint32_t slots = 0;
+    size_t len = 0;
+    char path[4096];
+    int n;
+
+    if (!d->opt->tables)
+        return 0;
+    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                 d->opt->tables, d->opt->name);
+    if (n < 0 || (size_t)n >= sizeof(path) ||
+        chempi_table_load(path, &data, &len, NULL))
+        return 0;
+    if (!chempi_table_open(data, len, &table, NULL)) {
+        const uint32_t self = chempi_table_self(table);
+
+        if (chempi_table_node_has_slots(table, self))
+            slots = chempi_table_node_slots(table, self);
+        chempi_table_close(table);
+    }
+    free(data);
+    return slots;
+}
+
 static int set_up(struct chempi_daemon *d, struct chempi_err *err)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     int rc = chempi_brood_init(&d->brood, err);
 
-    d->slots = d->opt->slots ? d->opt->slots : cpus > 0 ? (uint32_t)cpus : 1;
+    d->slots = d->opt->slots ? d->opt->slots : described_slots(d);
+    if (!d->slots)
+        d->slots = cpus > 0 ? (uint32_t)cpus : 1;
     d->loop = rc ? NULL : ev_loop_new(EVFLAG_AUTO);
     if (!rc && !d->loop)
         rc = chempi_err_set(err, -ENOMEM, "no event loop");

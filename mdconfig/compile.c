@@ -25,8 +25,8 @@ int chempi_compile_directory(const struct chempi_desc *desc,
     for (uint32_t i = 0; i < desc->node_count; i++) {
         const struct chempi_desc_node *n = &desc->nodes[i];
 
-        chempi_dir_builder_add_node(b, n->name, n->node_class, n->slots,
-                                    n->gateway);
+        chempi_dir_builder_add_node(b, n->name, n->node_class,
+                                    n->has_slots ? n->slots : 0, n->gateway);
         for (size_t k = 0; k < n->attachment_count; k++)
             chempi_dir_builder_attach(b, n->attachments[k].network,
                                       n->attachments[k].address,

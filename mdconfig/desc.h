@@ -69,11 +69,14 @@ struct chempi_desc_attachment {
     const char *interface; /* or NULL */
     bool can_send;
     bool can_receive;
+    uint32_t line; /* where it is described; 0: nowhere */
+    uint32_t column;
 };
 
 struct chempi_desc_node {
     const char *name;
     uint32_t slots;
+    bool has_slots; /* else nobody has said, and it is 1 */
     bool gateway;
     double forward_us;
     uint32_t node_class;

@@ -206,7 +206,9 @@ static bool is_same_node(const struct diffing *d, uint32_t i, uint32_t k)
     const struct chempi_desc_node *n = &d->a->desc->nodes[i];
     const struct chempi_desc *b = d->b->desc;
 
-    if (n->slots != b->nodes[k].slots || n->gateway != b->nodes[k].gateway ||
+    if (n->slots != b->nodes[k].slots ||
+        n->has_slots != b->nodes[k].has_slots ||
+        n->gateway != b->nodes[k].gateway ||
         (n->gateway && !is_near(n->forward_us, b->nodes[k].forward_us)) ||
         n->attachment_count != b->nodes[k].attachment_count)
         return false;

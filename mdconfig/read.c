@@ -94,6 +94,7 @@ static int read_slots(struct chempi_reader *r, chempi_yaml_value value,
         return chempi_yaml_expected(r->yaml, value, r->err,
                                     "a number of processes from 1 to 65535");
     node->slots = (uint32_t)slots;
+    node->has_slots = true;
     return 0;
 }
 

@@ -126,8 +126,7 @@ void chempi_dir_builder_add_node(struct chempi_dir_builder *b, const char *name,
 {
     unsigned char *n;
 
-    if (!*name || slots == 0 || slots > UINT16_MAX ||
-        node_class >= UINT32_MAX - 1) {
+    if (!*name || slots > UINT16_MAX || node_class >= UINT32_MAX - 1) {
         b->status = -EINVAL;
         return;
     }
@@ -138,8 +137,10 @@ void chempi_dir_builder_add_node(struct chempi_dir_builder *b, const char *name,
                     chempi_strings_add(&b->strings, name));
     chempi_put_le32(n + CHEMPI_ENTRY_FIRST, b->attachment_count);
     chempi_put_le32(n + CHEMPI_ENTRY_CLASS, node_class);
-    chempi_put_le16(n + CHEMPI_ENTRY_SLOTS, slots);
-    chempi_put_le16(n + CHEMPI_ENTRY_FLAGS, gateway ? CHEMPI_ENTRY_GATEWAY : 0);
+    chempi_put_le16(n + CHEMPI_ENTRY_SLOTS, slots ? slots : 1);
+    chempi_put_le16(n + CHEMPI_ENTRY_FLAGS,
+                    (gateway ? CHEMPI_ENTRY_GATEWAY : 0) |
+                        (slots ? CHEMPI_ENTRY_HAS_SLOTS : 0));
     b->node_count++;
     if (node_class >= b->class_count)
         b->class_count = node_class + 1;

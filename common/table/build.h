@@ -40,7 +40,7 @@ void chempi_dir_builder_set_cluster(struct chempi_dir_builder *b,
 void chempi_dir_builder_add_network(struct chempi_dir_builder *b,
                                     const char *name, const char *type,
                                     const char *device);
-/* slots 1..65535 */
+/* slots 1..65535; 0: nobody has said, which is read as 1 */
 void chempi_dir_builder_add_node(struct chempi_dir_builder *b, const char *name,
                                  uint32_t node_class, uint32_t slots,
                                  bool gateway);

@@ -21,7 +21,7 @@ static int build_directory(const char *const *names, uint32_t count,
     chempi_dir_builder_add_network(b, "smp", "smp", "shm");
     chempi_dir_builder_add_network(b, "default", "ethernet", "tcp");
     for (uint32_t i = 0; i < count; i++) {
-        chempi_dir_builder_add_node(b, names[i], 0, 1, false);
+        chempi_dir_builder_add_node(b, names[i], 0, 0, false);
         chempi_dir_builder_attach(b, NETWORK_SMP, NULL, NULL);
         chempi_dir_builder_attach(b, NETWORK_DEFAULT, NULL, NULL);
     }

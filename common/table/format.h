@@ -106,7 +106,8 @@ enum {
     CHEMPI_ENTRY_SLOTS = 12, /* u16 */
     CHEMPI_ENTRY_FLAGS = 14, /* u16 */
     CHEMPI_ENTRY_LEN = 16,
-    CHEMPI_ENTRY_GATEWAY = 1, /* flag */
+    CHEMPI_ENTRY_GATEWAY = 1,   /* flag */
+    CHEMPI_ENTRY_HAS_SLOTS = 2, /* flag: somebody has said how many */
 
     CHEMPI_KIND_NETWORK = 0,
     CHEMPI_KIND_INTERFACE = 4, /* string or NONE */

@@ -199,6 +199,13 @@ uint32_t chempi_table_node_slots(const struct chempi_table *table,
     return chempi_le16(entry_of(table, node) + CHEMPI_ENTRY_SLOTS);
 }
 
+bool chempi_table_node_has_slots(const struct chempi_table *table,
+                                 uint32_t node)
+{
+    return (chempi_le16(entry_of(table, node) + CHEMPI_ENTRY_FLAGS) &
+            CHEMPI_ENTRY_HAS_SLOTS) != 0;
+}
+
 bool chempi_table_node_is_gateway(const struct chempi_table *table,
                                   uint32_t node)
 {

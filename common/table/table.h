@@ -98,6 +98,9 @@ const char *chempi_table_node_name(const struct chempi_table *table,
 /* Processes that the node is described to hold; at least 1. */
 uint32_t chempi_table_node_slots(const struct chempi_table *table,
                                  uint32_t node);
+/* Does the description say how many, rather than leave it at 1? */
+bool chempi_table_node_has_slots(const struct chempi_table *table,
+                                 uint32_t node);
 bool chempi_table_node_is_gateway(const struct chempi_table *table,
                                   uint32_t node);
 /* Nodes with equal attachments share a class and its ranges. */

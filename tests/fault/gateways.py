@@ -62,7 +62,7 @@ def case(fn):
 
 # A direct network that is worth it for small messages only.
 SLOW = """
-nodes: { a0: {}, b0: {}, g0: { gateway: true } }
+nodes: { a0: { slots: 3 }, b0: {}, g0: { gateway: true, slots: 4 } }
 networks:
   lan:
     type: ethernet
@@ -642,6 +642,22 @@ def orders_that_make_no_sense_are_refused():
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
                           program("relay"), "none", "1")
         expect(job, 0, "the gateway on node g0 is drained")
+
+
+@case
+def slots_of_the_description_are_those_of_the_daemon():
+    options = ("--tables", str(Files.folder / "slow"))
+    with Cluster([]) as cluster:
+        cluster.start("a0", *options, slots=None)
+        cluster.start("b0", *options, slots=None)
+        cluster.start("g0", *options, slots="5")
+        said = cluster.ctl("nodes")
+        check(re.search(r"^a0 +3 ", said, re.M), said)
+        check(re.search(rf"^b0 +{os.cpu_count()} ", said, re.M), said)
+        check(re.search(r"^g0 +5 ", said, re.M), said)
+        job = cluster.run("--nodes", "a0,g0", "-n", "8", "sh", "-c",
+                          "echo $CHEMPI_NODE")
+        check(job.lines() == ["a0"] * 3 + ["g0"] * 5, job.output)
 
 
 @case

@@ -175,12 +175,12 @@ class Cluster:
         for name in names:
             self.start(name, *options)
 
-    def start(self, name, *options, key=None, check_it=True):
+    def start(self, name, *options, key=None, check_it=True, slots="2"):
         with open(self.log, "ab") as log:
             return subprocess.run(
                 [Programs.chempid, "--name", name, "--dir", self.dir, "--listen",
-                 "127.0.0.1", "--key", key or self.key, "--slots", "2",
-                 "--background", "--verbose", *options],
+                 "127.0.0.1", "--key", key or self.key,
+                 *(["--slots", slots] if slots else []), "--background", "--verbose", *options],
                 env=self.env, stdin=subprocess.DEVNULL, stderr=log,
                 check=check_it, timeout=LIMIT_S)
 

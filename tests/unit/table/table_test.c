@@ -45,6 +45,7 @@ Test(default_table, has_its_nodes_in_the_order_given)
         cr_expect_str_eq(chempi_table_node_name(t, i), three[i]);
         cr_expect_eq(chempi_table_find_node(t, three[i]), i);
         cr_expect_eq(chempi_table_node_slots(t, i), 1);
+        cr_expect_not(chempi_table_node_has_slots(t, i));
         cr_expect(!chempi_table_node_is_gateway(t, i));
     }
     cr_expect_eq(chempi_table_find_node(t, "b"), CHEMPI_TABLE_NONE);
