@@ -85,8 +85,11 @@ chempi_tcp_address_bytes(const struct chempi_tcp_address *address)
 
 bool chempi_tcp_address_is_loopback(const struct chempi_tcp_address *address)
 {
+    const struct in6_addr *in6 = &address->u.in6.sin6_addr;
+
     if (address->u.sa.sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&address->u.in6.sin6_addr);
+        return IN6_IS_ADDR_LOOPBACK(in6) ||
+               (IN6_IS_ADDR_V4MAPPED(in6) && in6->s6_addr[12] == 127);
     return chempi_tcp_address_bytes(address)[0] == 127;
 }
 

@@ -259,6 +259,7 @@ static void call(struct chempi_tcp_link *link)
 {
     struct chempi_pollset *set = link->ep->ep.dev->params.services->pollset;
     struct chempi_tcp_attempt *a = link->attempt;
+    char before[CHEMPI_TCP_CONGESTION_MAX];
     int fd;
     int rc;
 
@@ -270,6 +271,8 @@ static void call(struct chempi_tcp_link *link)
         return;
     }
     chempi_tcp_link_set_options(chempi_tcp_dev_of(link), fd);
+    if (chempi_tcp_address_is_loopback(&link->peer))
+        chempi_tcp_link_hurry(fd, before);
     bind_source(link, fd, link->peer.u.sa.sa_family);
     link->item = (struct chempi_poll_item){.fd = fd, .ready = dial_ready};
     if (chempi_sys->connect(fd, &link->peer.u.sa,

@@ -25,6 +25,7 @@
 #include "libchempi/devices/tcp/frame.h"
 #include "libchempi/services/slots.h"
 
+#define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
 #define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
 #define CHEMPI_TCP_ROUTE_MAX 8         /* size ranges with different networks */
 #define CHEMPI_TCP_LISTENER_MAX 9      /* networks, and one for all the rest */
@@ -157,6 +158,8 @@ struct chempi_tcp_listener {
     struct chempi_poll_item item;
     struct chempi_tcp_dev *dev;
     uint32_t network;
+    char congestion[CHEMPI_TCP_CONGESTION_MAX]; /* the system's control of
+                                                   congestion, "": left so */
 };
 
 struct chempi_tcp_dev {
@@ -238,6 +241,14 @@ void chempi_tcp_link_heat(struct chempi_tcp_link *link);
 void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep);
 /* Options of a connection or of a listener, which hands them on. */
 void chempi_tcp_link_set_options(struct chempi_tcp_dev *dev, int fd);
+/*
+ * For a connection within this host, before it is made, or for a listener: no
+ * control of congestion that spaces packets by timers, as there is nothing to
+ * be congested. `before`: what the system has chosen, "" if that stays.
+ */
+void chempi_tcp_link_hurry(int fd, char before[CHEMPI_TCP_CONGESTION_MAX]);
+/* Back to what the system has chosen: it leads elsewhere. */
+void chempi_tcp_link_calm(int fd, const char before[CHEMPI_TCP_CONGESTION_MAX]);
 /* "127.0.0.1:4711 (process 3)" */
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX]);

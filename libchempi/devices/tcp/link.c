@@ -39,6 +39,34 @@ void chempi_tcp_link_set_options(struct chempi_tcp_dev *dev, int fd)
                    (int)chempi_dev_setting(&dev->dev, all[i].setting));
 }
 
+/*
+ * The default of many systems (bbr) arms a timer for nearly every packet, and
+ * once a socket is connected with it, this cannot be undone. The others send
+ * as soon as they may; "reno" is there and allowed on every system.
+ */
+void chempi_tcp_link_hurry(int fd, char before[CHEMPI_TCP_CONGESTION_MAX])
+{
+    static const char other[] = "reno";
+    char now[CHEMPI_TCP_CONGESTION_MAX] = "";
+    socklen_t len = sizeof(now);
+
+    before[0] = '\0';
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, now, &len) < 0 ||
+        len > sizeof(now) || memchr(now, '\0', sizeof(now)) == NULL ||
+        strncmp(now, "bbr", 3) != 0)
+        return;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, other, sizeof(other) - 1) ==
+        0) /* else it is slower */
+        memcpy(before, now, sizeof(now));
+}
+
+void chempi_tcp_link_calm(int fd, const char before[CHEMPI_TCP_CONGESTION_MAX])
+{
+    if (*before) /* refused: what was chosen works, too */
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, before,
+                         (socklen_t)strlen(before));
+}
+
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX])
 {

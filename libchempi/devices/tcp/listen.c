@@ -290,6 +290,8 @@ static bool accept_one(struct chempi_tcp_listener *listener)
                                  SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd >= 0) {
+        if (!chempi_tcp_address_is_loopback(&address))
+            chempi_tcp_link_calm(fd, listener->congestion);
         add_guest(listener->dev, fd, &address);
         return true;
     }
@@ -345,6 +347,7 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
         .item = {.fd = fd, .ready = listener_ready},
         .dev = dev,
         .network = network};
+    chempi_tcp_link_hurry(fd, l->congestion); /* they inherit this, too */
     rc = chempi_pollset_add(dev->dev.params.services->pollset, &l->item,
                             EPOLLIN);
     if (rc) {
