@@ -304,6 +304,15 @@ static void yield_core(struct idling *state)
         chempi_daemon_poll();
 }
 
+/* Does somebody else want the core? With more processes than cores it is the
+ * job itself, and one switch says so. */
+static bool is_wanted(const struct idling *state, uint64_t now_ns)
+{
+    if (now_ns < progress.shy_until_ns)
+        return true;
+    return state->switches > (progress.is_roomy ? state->yields / 2 : 0);
+}
+
 /* Waking from sleep is dear when nobody wants the core. */
 static bool is_time_to_sleep(const struct idling *state)
 {
@@ -312,8 +321,7 @@ static bool is_time_to_sleep(const struct idling *state)
 
     if (!state->yields)
         return false;
-    limit_ns = chempi_setting(state->switches > state->yields / 2 ||
-                                      now_ns < progress.shy_until_ns
+    limit_ns = chempi_setting(is_wanted(state, now_ns)
                                   ? CHEMPI_SET_PROGRESS_YIELD_WANTED
                                   : CHEMPI_SET_PROGRESS_YIELD_ALONE);
     return now_ns - state->since_ns >= limit_ns;

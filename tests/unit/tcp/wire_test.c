@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -698,4 +699,46 @@ Test(tcp_wire, a_killed_process_is_lost)
     while (!ends.end[1].lost)
         (void)end_poll(&ends.end[1]);
     cr_assert_neq(strstr(ends.end[1].lost_why, "process 0"), NULL);
+}
+
+/* ---- congestion ---------------------------------------------------------- */
+
+static void check_control(int fd, const char *wanted)
+{
+    char name[CHEMPI_TCP_CONGESTION_MAX] = "";
+    socklen_t len = sizeof(name);
+
+    cr_assert_eq(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+    cr_assert_str_eq(name, wanted);
+}
+
+Test(tcp_congestion, pacing_is_left_out_within_a_host_only)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    char before[CHEMPI_TCP_CONGESTION_MAX];
+
+    cr_assert_geq(fd, 0);
+    if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "bbr", 3) < 0)
+        cr_skip_test("no bbr on this system");
+    chempi_tcp_link_hurry(fd, before);
+    check_control(fd, "reno");
+    chempi_tcp_link_calm(fd, before);
+    check_control(fd, "bbr");
+    cr_assert_eq(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4), 0);
+    chempi_tcp_link_hurry(fd, before);
+    cr_assert_str_eq(before, "");
+    chempi_tcp_link_calm(fd, before);
+    check_control(fd, "reno");
+    (void)close(fd);
+}
+
+Test(tcp_congestion, loopback_is_known_through_ipv6)
+{
+    struct chempi_tcp_address a = {.u.in6.sin6_family = AF_INET6};
+
+    cr_assert_eq(inet_pton(AF_INET6, "::ffff:127.0.0.1", &a.u.in6.sin6_addr),
+                 1);
+    cr_assert(chempi_tcp_address_is_loopback(&a));
+    cr_assert_eq(inet_pton(AF_INET6, "::ffff:10.0.0.1", &a.u.in6.sin6_addr), 1);
+    cr_assert_not(chempi_tcp_address_is_loopback(&a));
 }
