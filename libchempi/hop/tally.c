@@ -69,26 +69,23 @@ static bool grow(struct chempi_tally *tally)
 uint32_t chempi_tally_find(struct chempi_tally *tally,
                            const struct chempi_tally_key *key, uint32_t peer)
 {
+    const uint32_t known = tally->count ? *place(tally, key) : 0;
     struct chempi_tally_way *way;
-    uint32_t *at;
 
-    if (tally->count == tally->room && !grow(tally)) {
-        tally->is_short = true;
-        return 0;
-    }
-    at = place(tally, key);
-    if (*at)
-        return *at;
-    way = chempi_sys->calloc(1, sizeof(*way));
+    if (known)
+        return known;
+    way = tally->count < tally->room || grow(tally)
+              ? chempi_sys->calloc(1, sizeof(*way))
+              : NULL;
     if (!way) {
-        tally->is_short = true;
+        tally->is_short = true; /* T2 */
         return 0;
     }
     way->key = *key;
     way->peer = peer;
     tally->at[tally->count++] = way;
-    *at = tally->count;
-    return *at;
+    *place(tally, key) = tally->count;
+    return tally->count;
 }
 
 struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
