@@ -23,31 +23,30 @@
 /* Longer blocks are worth a call of memcpy. */
 #define STEPS_MAX 256
 
+/* Lists of blocks with lines of their own (SPARSE_STRIDE_MIN) that reach beyond
+ * the second-level cache (FAR_SPAN_MIN) wait for memory: loops of their own
+ * keep more lines under way. doc/datatypes.md has the measurements. */
+#define SPARSE_STRIDE_MIN 128 /* bytes */
+#define FAR_SPAN_MIN (UINT64_C(2) << 20)
+
 /*
  * Unpacking writes parts of lines, which must be fetched first, and the
- * processor looks less far ahead for stores than for loads. Where each block
- * has a line of its own, asking for it AHEAD blocks early helps; for the
- * shortest blocks only where the list reaches beyond the caches (doubles 512
- * bytes apart: a third less time over 256 MiB, 4 % more over 32 MiB).
+ * processor looks less far ahead for stores than for loads. Asking for
+ * ownership of a line AHEAD blocks early helps; the shortest blocks only where
+ * the list is far.
  */
 #define AHEAD 8
 #define AHEAD_LEN_MIN 16
-#define AHEAD_SPAN_MIN (UINT64_C(64) << 20)
 
 /*
- * A list of short blocks with lines of their own that reaches beyond the
- * second-level cache is copied from STREAMS places at a time: each block costs
- * a way to memory, and the processor has more of them under way than in a
- * single sequence of equal strides (doubles 512 bytes apart, against one
- * sequence: a tenth less time packing 32 MiB, a sixth less 256 MiB; but a
- * tenth more where all is in the cache).
+ * A far list is packed from STREAMS places at a time, and unpacked where blocks
+ * are not the shortest: the processor has more lines under way than in a single
+ * sequence of equal strides.
  */
 #define STREAMS 4
 #define STREAMS_BLOCKS_MIN 64
-#define STREAMS_SPAN_MIN (UINT64_C(2) << 20)
 #define STREAMS_SKEW 2 /* blocks */
 #define STREAMS_AHEAD 4
-#define SPARSE_STRIDE_MIN 128 /* bytes */
 
 enum direction { PACK, UNPACK };
 
@@ -156,7 +155,7 @@ static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
  */
 CHEMPI_INLINE void streams_loop(char *mem, int64_t stride, char *packed,
                                 int64_t packed_stride, uint64_t n, size_t len,
-                                bool is_asking, enum direction dir)
+                                enum direction dir)
 {
     uint64_t part = n / STREAMS + STREAMS_SKEW;
     uint64_t last = n - (STREAMS - 1) * part;
@@ -165,7 +164,7 @@ CHEMPI_INLINE void streams_loop(char *mem, int64_t stride, char *packed,
     int64_t ahead = STREAMS_AHEAD * stride;
 
     for (uint64_t i = 0; i < last; i++) {
-        if (is_asking) {
+        if (dir == UNPACK) {
             CHEMPI_PREFETCH_WRITE(mem + ahead);
             CHEMPI_PREFETCH_WRITE(mem + far + ahead);
             CHEMPI_PREFETCH_WRITE(mem + 2 * far + ahead);
@@ -186,36 +185,18 @@ CHEMPI_INLINE void streams_loop(char *mem, int64_t stride, char *packed,
 /* len is 4, 8, 16, 32 or 64. */
 CHEMPI_INLINE void streams(char *mem, int64_t stride, char *packed,
                            int64_t packed_stride, uint64_t n, size_t len,
-                           bool is_asking, enum direction dir)
+                           enum direction dir)
 {
     if (len == 4)
-        streams_loop(mem, stride, packed, packed_stride, n, 4, is_asking, dir);
+        streams_loop(mem, stride, packed, packed_stride, n, 4, dir);
     else if (len == 8)
-        streams_loop(mem, stride, packed, packed_stride, n, 8, is_asking, dir);
+        streams_loop(mem, stride, packed, packed_stride, n, 8, dir);
     else if (len == 16)
-        streams_loop(mem, stride, packed, packed_stride, n, 16, is_asking, dir);
+        streams_loop(mem, stride, packed, packed_stride, n, 16, dir);
     else if (len == 32)
-        streams_loop(mem, stride, packed, packed_stride, n, 32, is_asking, dir);
+        streams_loop(mem, stride, packed, packed_stride, n, 32, dir);
     else
-        streams_loop(mem, stride, packed, packed_stride, n, 64, is_asking, dir);
-}
-
-static CHEMPI_NOINLINE void streams_pack(char *mem, int64_t stride,
-                                         char *packed, int64_t packed_stride,
-                                         uint64_t n, size_t len)
-{
-    streams(mem, stride, packed, packed_stride, n, len, false, PACK);
-}
-
-static CHEMPI_NOINLINE void streams_unpack(char *mem, int64_t stride,
-                                           char *packed, int64_t packed_stride,
-                                           uint64_t n, size_t len,
-                                           bool is_asking)
-{
-    if (is_asking)
-        streams(mem, stride, packed, packed_stride, n, len, true, UNPACK);
-    else
-        streams(mem, stride, packed, packed_stride, n, len, false, UNPACK);
+        streams_loop(mem, stride, packed, packed_stride, n, 64, dir);
 }
 
 /* Blocks of a length that streams() knows, each with lines of its own? */
@@ -223,13 +204,6 @@ CHEMPI_INLINE bool is_sparse(int64_t stride, size_t len)
 {
     return (stride >= SPARSE_STRIDE_MIN || stride <= -SPARSE_STRIDE_MIN) &&
            (len & (len - 1)) == 0 && len >= 4 && len <= 64;
-}
-
-/* Are sparse blocks of len bytes worth asking for, in a list that covers span
- * bytes in all? */
-CHEMPI_INLINE bool is_worth_asking(size_t len, uint64_t span)
-{
-    return len >= AHEAD_LEN_MIN || span >= AHEAD_SPAN_MIN;
 }
 
 CHEMPI_INLINE void strided(char *mem, int64_t stride, char *packed,
@@ -399,6 +373,12 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
     {                                                                          \
         strided(mem, stride, packed, packed_stride, n, len, dir);              \
     }                                                                          \
+    static CHEMPI_NOINLINE void streams_##suffix(                              \
+        char *mem, int64_t stride, char *packed, int64_t packed_stride,        \
+        uint64_t n, size_t len)                                                \
+    {                                                                          \
+        streams(mem, stride, packed, packed_stride, n, len, dir);              \
+    }                                                                          \
     static CHEMPI_NOINLINE void indexed_##suffix(                              \
         char *mem, const int64_t *offsets, char *packed, uint64_t n,           \
         size_t len)                                                            \
@@ -422,22 +402,17 @@ static void do_strided(char *mem, int64_t stride, char *packed,
                        int64_t packed_stride, uint64_t n, size_t len,
                        uint64_t span, enum direction dir)
 {
-    bool is_streamed = n >= STREAMS_BLOCKS_MIN && span >= STREAMS_SPAN_MIN;
-    bool is_plain = !is_sparse(stride, len);
+    bool is_apart = is_sparse(stride, len);
+    bool is_far = span >= FAR_SPAN_MIN;
+    bool is_streamed = is_apart && is_far && n >= STREAMS_BLOCKS_MIN;
 
-    if (dir == PACK) {
-        if (is_plain || !is_streamed)
-            strided_pack(mem, stride, packed, packed_stride, n, len);
-        else
-            streams_pack(mem, stride, packed, packed_stride, n, len);
-        return;
-    }
-    if (is_plain)
-        strided_unpack(mem, stride, packed, packed_stride, n, len);
-    else if (is_streamed)
-        streams_unpack(mem, stride, packed, packed_stride, n, len,
-                       is_worth_asking(len, span));
-    else if (is_worth_asking(len, span))
+    if (dir == PACK && is_streamed)
+        streams_pack(mem, stride, packed, packed_stride, n, len);
+    else if (dir == PACK)
+        strided_pack(mem, stride, packed, packed_stride, n, len);
+    else if (is_streamed && len >= AHEAD_LEN_MIN)
+        streams_unpack(mem, stride, packed, packed_stride, n, len);
+    else if (is_apart && (is_far || len >= AHEAD_LEN_MIN))
         unpack_ahead(mem, stride, packed, packed_stride, n, len);
     else
         strided_unpack(mem, stride, packed, packed_stride, n, len);
