@@ -659,6 +659,7 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
         return;
     }
     ep->vi_breaks = 0;
+    ep->breaks = 0; /* the link carries pieces, too */
     xfer->finished += stage->len;
     if (xfer->finished < xfer->end) {
         if (xfer->is_piecewise)
@@ -858,6 +859,7 @@ static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
 
     if (d->status < 0)
         return; /* the connection is broken */
+    ep->breaks = 0;
     memcpy(&head, bytes, sizeof(head));
     xfer = find(ep, head.id, SCIVIA_STATE_WAITING);
     is_good = d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&

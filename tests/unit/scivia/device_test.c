@@ -691,6 +691,21 @@ Test(scivia, a_link_that_breaks_for_ever_is_replaced_while_lines_go_through)
     free(from);
 }
 
+/* Nor is it given up within one message, while pieces go through. */
+Test(scivia, a_link_that_breaks_for_ever_is_replaced_while_pieces_go_through)
+{
+    unsigned char *from = payload();
+
+    open_wicked_ends("seed=3,broken-link=350");
+    for (int i = 0; i < 16; i++) /* some are announced while there is no VI */
+        transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ONE_COPY);
+    cr_expect_gt(gauge(0, "bytes_moved"), LEN_MAX);
+    cr_expect_gt(gauge(0, "reconnects"), 2 * SCIVIA_BREAKS_MAX);
+    cr_expect_eq(ends[0].lost + ends[1].lost, 0);
+    close_ends();
+    free(from);
+}
+
 /*
  * Half of the descriptors have moved their piece and are told as failed. When
  * the ring takes over, it cuts other pieces, and a transfer may be over at the
