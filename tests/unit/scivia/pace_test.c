@@ -171,6 +171,25 @@ Test(pace, copies_beyond_the_cache_are_slower)
     }
 }
 
+Test(pace, a_copy_in_pieces_is_one_copy)
+{
+    static char buffer[256 << 10];
+    const struct chempi_personality p = load("dolphin-d312");
+    struct chempi_pace pace = {.personality = &p};
+    uint64_t whole_ns = chempi_pace_copy_ns(&p, sizeof(buffer));
+    uint64_t ns = 0;
+
+    for (size_t at = 0; at < sizeof(buffer); at += 16 << 10)
+        ns += chempi_pace_copy_more_ns(&pace, buffer + at, 16 << 10);
+    cr_expect_eq(ns, whole_ns);
+    /* The same place again is another copy, and so is a place elsewhere. */
+    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer, 4096),
+                 chempi_pace_copy_ns(&p, 4096));
+    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer + 9000, 4096),
+                 chempi_pace_copy_ns(&p, 4096));
+    cr_expect_eq(chempi_pace_copy_more_ns(&pace, buffer + 9000 + 4096, 0), 0);
+}
+
 Test(pace, the_other_cards_have_their_published_figures)
 {
     const struct chempi_personality d310 = load("dolphin-d310");

@@ -360,7 +360,7 @@ void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
     uint64_t since_ns = chempi_pace_begin(&adapter->pace);
 
     memcpy(dst, src, len);
-    chempi_pace_host_copy(&adapter->pace, since_ns, len);
+    chempi_pace_host_copy(&adapter->pace, since_ns, dst, len);
 }
 
 /* --- serving --- */

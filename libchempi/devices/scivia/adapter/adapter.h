@@ -149,7 +149,8 @@ bool chempi_adapter_has_posts(const struct chempi_adapter *adapter);
 /*
  * Copy len bytes within this process's memory. It is the processor's work and
  * not the card's; a personality that describes the machine around its card,
- * too, makes it take as long as there.
+ * too, makes it take as long as there. What goes on where the last copy ended
+ * is of the same copy, as far as the cache is concerned.
  */
 void chempi_adapter_host_copy(struct chempi_adapter *adapter, void *dst,
                               const void *src, size_t len);

@@ -348,11 +348,23 @@ uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len)
                          : 0);
 }
 
+uint64_t chempi_pace_copy_more_ns(struct chempi_pace *pace, const void *dst,
+                                  size_t len)
+{
+    const struct chempi_personality *p = pace->personality;
+    size_t before = pace->copy_end == dst ? pace->copy_bytes : 0;
+
+    pace->copy_end = (const char *)dst + len;
+    pace->copy_bytes = before + len;
+    return chempi_pace_copy_ns(p, before + len) -
+           chempi_pace_copy_ns(p, before);
+}
+
 void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
-                           size_t len)
+                           const void *dst, size_t len)
 {
     const struct chempi_personality *p = pace->personality;
 
     if (p && p->host_bytes_per_ms)
-        wait_until(pace, since_ns + chempi_pace_copy_ns(p, len));
+        wait_until(pace, since_ns + chempi_pace_copy_more_ns(pace, dst, len));
 }

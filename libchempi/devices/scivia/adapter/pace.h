@@ -50,6 +50,9 @@ struct chempi_pace {
     uint64_t via_flight_ns; /* from the last post to that */
     uint64_t via_back_ns;   /* when the processor went on */
     bool is_via_posted;     /* not all were taken back since */
+    /* copies in memory */
+    const char *copy_end; /* where the last one ended, NULL: there was none */
+    size_t copy_bytes;    /* it, with what it was the continuation of */
 };
 
 /* Takes about a tenth of a millisecond when there is a personality. */
@@ -139,8 +142,13 @@ void chempi_pace_deregister(struct chempi_pace *pace, uint64_t since_ns,
 /* What copying len bytes from memory to memory takes, by a personality that
  * tells (host_bytes_per_ms is not 0). */
 uint64_t chempi_pace_copy_ns(const struct chempi_personality *p, size_t len);
+/* What the next len bytes take, which go to dst: those that go on where the
+ * last ones ended are of the same copy. Notes them; there must be such a
+ * personality. */
+uint64_t chempi_pace_copy_more_ns(struct chempi_pace *pace, const void *dst,
+                                  size_t len);
 /* The processor has done that. */
 void chempi_pace_host_copy(struct chempi_pace *pace, uint64_t since_ns,
-                           size_t len);
+                           const void *dst, size_t len);
 
 #endif
