@@ -414,6 +414,21 @@ def a_lost_supervisor_below_a_daemon_is_a_lost_gateway():
 
 
 @case
+def a_first_message_without_a_way_names_the_lost_gateway():
+    """Lost before anybody has needed it: the loss alone ends nothing."""
+    names = ["a0", "b0", "g0"]
+    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
+        job = held_job(cluster, ["a0", "b0"], 2, "none", "2")
+        os.kill(parent(gateways(job)[0]), signal.SIGKILL)
+        await_error(job, "; no other way is left between a0 and b0\n")
+        let_go(job)
+        job.status = job.finish()
+        # The class of the error of the call that needs the way.
+        expect(job, 58, r"no way leads from node [ab]0 to node [ab]0 any more: "
+               r"lost are the gateways on g0;[^\n]*; the job was ended\n\Z")
+
+
+@case
 def a_lost_daemon_without_ranks_is_a_lost_gateway():
     names = ["a0", "b0", "g0", "g1"]
     for victims in (["g0"], ["g1"], ["g0", "g1"]):
