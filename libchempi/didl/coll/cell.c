@@ -70,8 +70,7 @@ void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
 /* Where this cell's bit of member m's slots is. */
 static uint64_t *reserved_mask(const struct cell *cell, int m)
 {
-    return &cell->st
-                ->reserved[(size_t)m * CHEMPI_NODE_MASKS + cell->index / 64];
+    return &cell->st->reserved[(size_t)m * CHEMPI_NODE_MASKS + cell->slot / 64];
 }
 
 static CHEMPI_COLD int reserve(const struct cell *cell, int m)
@@ -83,7 +82,7 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m)
 
     if (rc < 0)
         return chempi_error_from(rc, &err);
-    *reserved_mask(cell, m) |= UINT64_C(1) << cell->index % 64;
+    *reserved_mask(cell, m) |= UINT64_C(1) << cell->slot % 64;
     return MPI_SUCCESS;
 }
 
@@ -94,7 +93,7 @@ unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
-    if (CHEMPI_UNLIKELY(!(*reserved_mask(cell, m) >> cell->index % 64 & 1u))) {
+    if (CHEMPI_UNLIKELY(!(*reserved_mask(cell, m) >> cell->slot % 64 & 1u))) {
         code = reserve(cell, m);
         if (code) {
             cell_line(cell, m)->len = CELL_NO_ROOM;

@@ -13,6 +13,7 @@ struct cell {
     struct chempi_coll_state *st;
     uint32_t seq;
     uint32_t index;
+    uint32_t slot;                  /* index of its members' slots */
     struct chempi_node_line *lines; /* of member 0; see cell_line() */
 };
 
@@ -57,7 +58,7 @@ static inline struct chempi_node_line *cell_mine(const struct cell *cell)
 
 static inline unsigned char *cell_slot(const struct cell *cell, int m)
 {
-    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_CELLS + cell->index) *
+    return cell->st->bulk + ((size_t)m * CHEMPI_NODE_SLOTS + cell->slot) *
                                 CHEMPI_NODE_BULK_BYTES;
 }
 
@@ -96,15 +97,18 @@ static inline void cell_open_next(struct chempi_coll_state *st,
     cell->st = st;
     cell->seq = ++st->seq;
     cell->index = cell->seq % CHEMPI_NODE_CELLS;
+    cell->slot = cell->index;
     cell->lines = st->lines + cell->index;
 }
 
-/* One in which all meet. */
+/* One in which all meet (A11). */
 static inline void cell_open_sync(struct chempi_coll_state *st,
                                   struct cell *cell)
 {
     cell_open_next(st, cell);
     st->last_sync = cell->seq;
+    if (st->size > 2)
+        cell->slot = CHEMPI_NODE_CELLS + st->syncs++ % CHEMPI_NODE_SYNC_SLOTS;
 }
 
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)

@@ -57,7 +57,7 @@ static size_t head_len(int size)
 
 static size_t bulk_len(int size)
 {
-    return (size_t)CHEMPI_NODE_CELLS * (size_t)(size + 1) *
+    return (size_t)CHEMPI_NODE_SLOTS * (size_t)(size + 1) *
            CHEMPI_NODE_BULK_BYTES;
 }
 

@@ -32,6 +32,11 @@
  *       ever sent goes to place p mod PIECES, once all others have counted
  *       themselves there as readers of the piece before it. The root says how
  *       many pieces there are, so all members count alike
+ *   A11 operations that synchronise do not use the slots of their cells but
+ *       two others of each member, in turn: whoever is in one knows that all
+ *       have finished the one before the last. These stay in the caches, and
+ *       the first operations need not make a page each. (Two members, who run
+ *       side by side, are faster with slots that the other has long left.)
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_NODE_H
@@ -46,8 +51,10 @@
 #include "libchempi/didl/coll/call.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 128, /* a multiple of the bits of a mask */
-    CHEMPI_NODE_MASKS = CHEMPI_NODE_CELLS / 64,
+    CHEMPI_NODE_CELLS = 128,
+    CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
+    CHEMPI_NODE_SLOTS = CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS,
+    CHEMPI_NODE_MASKS = (CHEMPI_NODE_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
     CHEMPI_NODE_RANKS_MAX = 256,   /* of a communicator that gets an area */
     CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
@@ -123,7 +130,8 @@ struct chempi_coll_state {
     uint32_t expected[CHEMPI_NODE_CELLS]; /* arrivals, ever */
     struct chempi_node_count *counts;     /* [CELLS] */
     struct chempi_node_line *lines; /* [size + 1][CELLS]; [size] is common */
-    unsigned char *bulk;            /* [size + 1][CELLS][BULK_BYTES] */
+    unsigned char *bulk;            /* [size + 1][SLOTS][BULK_BYTES] */
+    uint32_t syncs;                 /* operations that synchronised; wraps */
     unsigned char *boards;          /* [size][BOARDS][BOARD_BYTES] */
     uint32_t rows;                  /* operations that may use a board */
     bool is_reserved[CHEMPI_NODE_BOARDS]; /* this member's */
@@ -139,7 +147,7 @@ struct chempi_coll_state {
     unsigned char *belt_memory;           /* [size][CHEMPI_BELT_STRIDE] */
     struct chempi_node_belts belts;
     uint64_t reserved[]; /* [size + 1][MASKS]: slots that this process
-                            reserved, a bit per cell; then what local_ranks
+                            reserved, a bit for each; then what local_ranks
                             points to */
 };
 

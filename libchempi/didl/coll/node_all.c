@@ -589,7 +589,8 @@ static bool alltoall_rows(const struct cell *cell,
     struct chempi_coll_state *st = cell->st;
     struct block from = send_block(c, st->rank);
     struct block to = recv_block(c, st->rank);
-    uint64_t all = block_len(&to) * (uint64_t)st->size * (uint64_t)st->size;
+    /* An exchange reads as much as it writes. */
+    uint64_t all = 2 * block_len(&to) * (uint64_t)st->size * (uint64_t)st->size;
     bool is_any_direct = false;
     bool is_void = false;
     struct chempi_coll_sched s;
