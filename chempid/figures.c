@@ -2,9 +2,10 @@
 /*
  * What the ranks and the gateway of a node tell of their messages (chempirun
  * --stats, --trace-routes), as their supervisor collects it. Ranks tell when
- * they finalize or abort. When the job is killed, those that have not told are
- * asked, and so is the gateway at the very end; whoever does not answer in
- * time is named, so that nobody takes the figures for the whole.
+ * they finalize or abort. When the job is killed, or before a signal is passed
+ * on that ends most programs, those that have not told are asked, and so is the
+ * gateway at the very end; whoever does not answer in time is named, so that
+ * nobody takes the figures for the whole.
  *
  * Besides the lines of traffic.h and trace.h a supervisor says:
  *   node N         it has told all that it knows of node N
@@ -99,7 +100,7 @@ void chempi_figures_ask(struct chempi_super *s)
     for (uint32_t i = 0; s->spec->want_stats && i < s->local_size; i++)
         if (s->ranks[i].phase == CHEMPI_PHASE_INITIALIZED &&
             s->ranks[i].pid > 0 && s->ranks[i].link.is_open &&
-            !s->ranks[i].has_told)
+            (!s->ranks[i].has_told || s->was_signalled))
             ask(&s->ranks[i]);
 }
 

@@ -21,6 +21,7 @@
 
 #define UP_FD 3 /* where the link upwards sits */
 #define GRACE_S 0.5
+#define HOLD_S 0.5         /* before ranks get a signal, for their figures */
 #define TELL_S 2.0         /* for ranks that are asked for their figures */
 #define TELL_GATEWAY_S 5.0 /* for the gateway, with which nothing is wrong */
 #define STEP_EXECUTE 2u    /* of what children report */
@@ -410,6 +411,36 @@ static int take_share(struct chempi_super *s, const struct chempi_frame *frame,
     return 0;
 }
 
+static void signal_ranks(struct chempi_super *s, int number)
+{
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].pid > 0)
+            (void)kill(-s->ranks[i].pid, number); /* at worst a zombie */
+}
+
+static void end_hold(struct chempi_super *s)
+{
+    const int number = s->signal;
+
+    ev_timer_stop(s->loop, &s->hold);
+    s->signal = 0;
+    if (number)
+        signal_ranks(s, number);
+}
+
+static void hold_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    end_hold(w->data);
+}
+
+static bool is_deadly(uint32_t number)
+{
+    return number == SIGINT || number == SIGTERM || number == SIGHUP ||
+           number == SIGQUIT;
+}
+
 static int take_signal(struct chempi_super *s, struct chempi_reader *r,
                        struct chempi_err *err)
 {
@@ -417,9 +448,17 @@ static int take_signal(struct chempi_super *s, struct chempi_reader *r,
 
     if (!chempi_wire_is_done(r) || number == 0 || number >= 32)
         return bad(err, "signal");
-    for (uint32_t i = 0; i < s->local_size; i++)
-        if (s->ranks[i].pid > 0)
-            (void)kill(-s->ranks[i].pid, (int)number); /* at worst a zombie */
+    if (!is_deadly(number) || s->signal || s->is_ending) {
+        signal_ranks(s, (int)number);
+        return 0;
+    }
+    chempi_figures_ask(s);
+    s->was_signalled = true;
+    s->signal = (int)number;
+    if (chempi_figures_are_due(s))
+        ev_timer_start(s->loop, &s->hold);
+    else
+        end_hold(s);
     return 0;
 }
 
@@ -498,7 +537,11 @@ static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
 
 void chempi_super_care(struct chempi_super *s)
 {
-    if (!ev_is_active(&s->grace) || chempi_figures_are_due(s))
+    if (chempi_figures_are_due(s))
+        return;
+    if (s->signal)
+        end_hold(s);
+    if (!ev_is_active(&s->grace))
         return;
     if (s->is_leaving)
         end_leave(s);
@@ -532,6 +575,7 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
     if (s->is_ending)
         return 0;
     reap(s);
+    end_hold(s);
     s->is_ending = true;
     chempi_figures_ask(s);
     for (uint32_t i = 0; i < s->local_size; i++)
@@ -736,6 +780,8 @@ static void watch(struct chempi_super *s)
     ev_io_start(s->loop, &s->exec_report);
     ev_timer_init(&s->grace, grace_is_over, GRACE_S, 0.0);
     s->grace.data = s;
+    ev_timer_init(&s->hold, hold_is_over, HOLD_S, 0.0);
+    s->hold.data = s;
     chempi_streams_init(s);
 }
 

@@ -13,7 +13,8 @@
  *   P5  when the link upwards is lost, every descendant is killed at once
  *   P6  when the job is killed because of a lost process, ranks that care get
  *       GRACE_S to act on it, or as long as any of them cares, if shorter; and
- *       where their figures are wanted, ranks get TELL_S to tell them
+ *       where their figures are wanted, ranks get TELL_S to tell them, and
+ *       HOLD_S before a signal that ends most programs is passed on
  *   P7  the gateway is no rank: it outlives the ranks here, since others may
  *       need it, and ends with the job, when it has told its figures or has
  *       had TELL_GATEWAY_S for it
@@ -81,7 +82,7 @@ struct chempi_rank {
     bool needs_world; /* as a whole: a rank must not be absent */
     bool cares;       /* wants to act on a lost process (P6) */
     bool has_told;    /* its figures, since it has initialized */
-    bool is_asked;    /* for them, and has not answered yet */
+    bool is_asked;    /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
 };
@@ -101,7 +102,10 @@ struct chempi_super {
     ev_io child_signal;
     ev_io exec_report;
     ev_timer line_timer;
-    ev_timer grace; /* runs: the ranks that care still may act (P6) */
+    ev_timer grace;     /* runs: the ranks that care still may act (P6) */
+    ev_timer hold;      /* runs: ranks tell before they get `signal` */
+    int signal;         /* that is held back, 0: none */
+    bool was_signalled; /* what ranks have told may not be all */
     int signal_fd;
     int exec_fds[2]; /* children say why exec failed */
     int null_fd;

@@ -241,6 +241,21 @@ def a_job_that_is_over_its_time_tells_what_it_knows():
 
 
 @case
+def a_job_that_is_interrupted_tells_what_it_knows():
+    stop = stop_file("interrupt")
+    job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "--stats",
+              program("relay"), str(stop))
+    job.await_lines(2)
+    job.process.send_signal(signal.SIGINT)
+    job.status = job.finish()
+    expect(job, 130, r"was killed by signal 2|ended by signal 2")
+    for rank, pair in enumerate((("a0", "b0"), ("b0", "a0"))):
+        # Half a second may not be enough on a busy machine.
+        check((traffic(job.errors, *pair, "gate")[0] > 0) !=
+              (rank in speechless(job)), job.errors)
+
+
+@case
 def lines_that_lack_a_rank_have_a_star():
     """Two ranks on each node, and the killed one is one of them."""
     job = fate("kill", *virtual("meet", "a0,b0", 4))
