@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 
 static struct {
     bool is_roomy;
-    bool is_own;
+    _Atomic bool is_own; /* a thread may begin while another one waits */
     struct chempi_cpus own;
     struct chempi_cpus all;
 } affinity;
@@ -63,7 +64,7 @@ bool chempi_affinity_is_roomy(void)
 
 bool chempi_affinity_is_own(void)
 {
-    return affinity.is_own;
+    return atomic_load_explicit(&affinity.is_own, memory_order_relaxed);
 }
 
 /* Threads that there are; those to come inherit it from theirs. */
