@@ -35,7 +35,7 @@ int bench_repeats(const struct bench *bench, double once_s, int least);
 char *bench_alloc(size_t len);
 
 /* The same at a multiple of 2 MiB, straight from the kernel: the layout depends
- * neither on the allocator, which some MPIs tune, nor on what was freed. */
+ * neither on what an MPI does to the allocator nor on what was freed. */
 char *bench_map(size_t len);
 void bench_unmap(char *data, size_t len);
 
