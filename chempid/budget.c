@@ -296,6 +296,14 @@ static uint64_t granted_to(const struct chempi_budget_job *job)
     return sum;
 }
 
+static void refuse_for(struct chempi_budget_job *job,
+                       const struct chempi_budget_refusal *refusal)
+{
+    job->is_refused = true;
+    job->patience_ms = 0;
+    job->refuse(job->arg, refusal);
+}
+
 static void refuse(struct chempi_budget *budget, struct chempi_budget_job *job,
                    bool is_late)
 {
@@ -310,9 +318,21 @@ static void refuse(struct chempi_budget *budget, struct chempi_budget_job *job,
         if (other != job)
             refusal.available -= least(refusal.available, has);
     }
-    job->is_refused = true;
-    job->patience_ms = 0;
-    job->refuse(job->arg, &refusal);
+    refuse_for(job, &refusal);
+}
+
+/* A rank that needs more than it may ever have waits in vain. */
+static void refuse_limited(struct chempi_budget_job *job)
+{
+    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++) {
+        const struct chempi_budget_rank *rank = &job->ranks[i];
+
+        if (rank->last.needed > rank->limit)
+            refuse_for(job, &(struct chempi_budget_refusal){
+                                .needed = rank->last.needed,
+                                .available = rank->limit,
+                                .is_limit = true});
+    }
 }
 
 /* M4: of those that have not what they need, the youngest must go. */
@@ -320,6 +340,8 @@ static void admit(struct chempi_budget *budget, uint64_t now_ms)
 {
     struct chempi_list *e = budget->jobs.prev;
 
+    CHEMPI_LIST_FOR (node, &budget->jobs)
+        refuse_limited(job_of(node));
     while (sum_of_jobs(budget, 0) > budget->total && e != &budget->jobs) {
         struct chempi_budget_job *job = job_of(e);
 

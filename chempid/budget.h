@@ -17,7 +17,8 @@
  * taken, and a rank that computes does not hear. The others go on with what is
  * free (their library then copies more), and get the rest when it comes. A job
  * whose ranks need more than there is, or than what comes within
- * CHEMPI_BUDGET_PATIENCE_MS, cannot go on: it is refused.
+ * CHEMPI_BUDGET_PATIENCE_MS, cannot go on: it is refused. So is one of whose
+ * ranks a single one needs more than its limit: it would wait for ever.
  *
  * No input or output in here: orders leave through a callback. See
  * doc/daemon.md.
@@ -59,6 +60,7 @@ struct chempi_budget_refusal {
     uint64_t needed;    /* bytes, by those of its ranks that have asked */
     uint64_t available; /* bytes that it can have */
     bool is_late;       /* others were asked to give back, and have not */
+    bool is_limit;      /* that is what the kernel lets one of them lock */
 };
 
 /* A job on this node. */

@@ -83,14 +83,26 @@ static void report_late(void *arg, const struct chempi_budget_rank *rank)
                rank->world, g->id, rank->ordered, rank->granted);
 }
 
-/* Whoever reads this has neither node nor amounts before their eyes. */
-static void refuse(void *arg, const struct chempi_budget_refusal *refusal)
+static void put_limit(const struct chempi_grant *g,
+                      const struct chempi_budget_refusal *refusal, char *buf,
+                      size_t len)
 {
-    const struct chempi_grant *g = arg;
-    char text[CHEMPI_TEXT_MAX];
-
     (void)snprintf(
-        text, sizeof(text),
+        buf, len,
+        "node %s lets a process lock too little memory: one of the job's needs "
+        "at least %" PRIu64 " bytes for its card to move anything, and chempid "
+        "there was started with a limit of %" PRIu64 " (RLIMIT_MEMLOCK, "
+        "\"ulimit -l\"), which a limit raised in the job does not change; "
+        "start chempid there with a higher limit",
+        g->daemon->opt->name, refusal->needed, refusal->available);
+}
+
+static void put_shortage(const struct chempi_grant *g,
+                         const struct chempi_budget_refusal *refusal, char *buf,
+                         size_t len)
+{
+    (void)snprintf(
+        buf, len,
         "node %s has too little registrable memory: the job's cards there need "
         "at least %" PRIu64 " bytes to move anything, and can have %" PRIu64
         " of %" PRIu64 "%s; raise chempid --registrable there, or use fewer "
@@ -98,6 +110,18 @@ static void refuse(void *arg, const struct chempi_budget_refusal *refusal)
         g->daemon->opt->name, refusal->needed, refusal->available,
         g->daemon->budget.total,
         refusal->is_late ? ", as others have not given back" : "");
+}
+
+/* Whoever reads this has neither node nor amounts before their eyes. */
+static void refuse(void *arg, const struct chempi_budget_refusal *refusal)
+{
+    const struct chempi_grant *g = arg;
+    char text[CHEMPI_TEXT_MAX];
+
+    if (refusal->is_limit)
+        put_limit(g, refusal, text, sizeof(text));
+    else
+        put_shortage(g, refusal, text, sizeof(text));
     chempi_log(CHEMPI_LOG_WARNING, "budget", "job %s: %s", g->id, text);
     g->refused(g->arg, text);
 }
@@ -120,12 +144,13 @@ static uint32_t *worlds_of(const struct chempi_spec *spec, uint32_t node,
     return worlds;
 }
 
-uint64_t chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
-                            const struct chempi_spec *spec, uint32_t node,
-                            struct chempi_link *link)
+int chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
+                       const struct chempi_spec *spec, uint32_t node,
+                       struct chempi_link *link, uint64_t *share)
 {
     uint32_t count;
     uint32_t *worlds = worlds_of(spec, node, &count);
+    int rc = -ENOMEM;
 
     *g = (struct chempi_grant){.job = {.send = send_share,
                                        .late = report_late,
@@ -137,11 +162,12 @@ uint64_t chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
                                .link = link,
                                .id = spec->id,
                                .number = spec->job};
-    if (worlds) /* without memory for it, the job has no share */
-        (void)chempi_budget_add(&d->budget, &g->job, worlds, count,
-                                chempi_budget_limit(spec->uid));
+    if (worlds)
+        rc = chempi_budget_add(&d->budget, &g->job, worlds, count,
+                               chempi_budget_limit(spec->uid));
     free(worlds);
-    return d->budget.total == CHEMPI_BUDGET_NONE ? CHEMPI_BUDGET_NONE : 0;
+    *share = d->budget.total == CHEMPI_BUDGET_NONE ? CHEMPI_BUDGET_NONE : 0;
+    return rc;
 }
 
 int chempi_grants_take(struct chempi_grant *g, const struct chempi_frame *frame,
@@ -160,7 +186,7 @@ int chempi_grants_take(struct chempi_grant *g, const struct chempi_frame *frame,
     report.needed = chempi_wire_get_u64(&r);
     report.degraded = chempi_wire_get_u64(&r);
     if (g->job.rank_count == 0 && chempi_wire_is_done(&r))
-        return 0; /* there was no memory to count it */
+        return 0; /* nobody divides it */
     if (!chempi_wire_is_done(&r) ||
         chempi_budget_take(&g->daemon->budget, &g->job, local, &report,
                            now_ms()) < 0)

@@ -35,10 +35,11 @@ void chempi_grants_init(struct chempi_daemon *d);
 void chempi_grants_fini(struct chempi_daemon *d);
 
 /* The job is about to start here, with this share for each of its processes:
- * 0, until they ask, or CHEMPI_BUDGET_NONE when memory is not divided. */
-uint64_t chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
-                            const struct chempi_spec *spec, uint32_t node,
-                            struct chempi_link *link);
+ * 0, until they ask, or CHEMPI_BUDGET_NONE when memory is not divided. 0;
+ * -ENOMEM: it must not start, as nobody would answer its reports. */
+int chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
+                       const struct chempi_spec *spec, uint32_t node,
+                       struct chempi_link *link, uint64_t *share);
 /* HOLDS of a rank. -EBADMSG. */
 int chempi_grants_take(struct chempi_grant *g, const struct chempi_frame *frame,
                        struct chempi_err *err);

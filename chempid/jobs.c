@@ -219,9 +219,11 @@ static void start_here(struct job *j, uint32_t node)
     limb->grant.arg = limb;
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
-    if (!rc)
-        j->spec.memory_share = chempi_grants_open(d, &limb->grant, &j->spec,
-                                                  node, &limb->nestling.link);
+    if (!rc && chempi_grants_open(d, &limb->grant, &j->spec, node,
+                                  &limb->nestling.link, &j->spec.memory_share))
+        rc = chempi_err_set(&err, -ENOMEM,
+                            "the daemon of node %s is out of memory",
+                            d->opt->name);
     if (!rc)
         rc = chempi_brood_start(&d->brood, &limb->nestling, d->loop, &j->spec,
                                 node, &err);

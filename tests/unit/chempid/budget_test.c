@@ -91,16 +91,20 @@ static void check_sum(void)
     cr_assert_leq(held, chempi_budget_granted(&budget));
 }
 
-static void add(uint32_t k, uint32_t count)
+static void add_limited(uint32_t k, uint32_t count, uint64_t limit)
 {
     static const uint32_t worlds[RANKS_MAX] = {0, 2, 4, 6, 8, 10, 12, 14};
     jobs[k] = (struct fake_job){
         .job = {.send = send, .late = late, .refuse = refuse, .arg = &jobs[k]},
         .count = count};
-    cr_assert_eq(chempi_budget_add(&budget, &jobs[k].job, worlds, count,
-                                   CHEMPI_BUDGET_NONE),
+    cr_assert_eq(chempi_budget_add(&budget, &jobs[k].job, worlds, count, limit),
                  0);
     check_sum();
+}
+
+static void add(uint32_t k, uint32_t count)
+{
+    add_limited(k, count, CHEMPI_BUDGET_NONE);
 }
 
 static void report(uint32_t k, uint32_t i)
@@ -338,6 +342,29 @@ Test(budget, a_job_that_needs_more_than_there_is_is_refused)
     settle();
     cr_expect_eq(jobs[1].refusals, 0);
     cr_expect_eq(jobs[1].ends[0].share, 200 * PAGE);
+}
+
+Test(budget, a_rank_that_needs_more_than_its_limit_is_refused_at_once)
+{
+    add(0, 1);
+    want(0, 1000);
+    add_limited(1, 2, 16 * PAGE);
+    jobs[1].ends[1].needed = 34 * PAGE; /* of 1000 in all: there is enough */
+    want(1, 600);
+    cr_expect_eq(jobs[1].refusals, 1);
+    cr_expect(jobs[1].refusal.is_limit);
+    cr_expect_eq(jobs[1].refusal.needed, 34 * PAGE);
+    cr_expect_eq(jobs[1].refusal.available, 16 * PAGE);
+    settle();
+    cr_expect_eq(jobs[1].refusals, 1); /* once */
+    cr_expect_eq(jobs[0].refusals, 0);
+    leave(1);
+    add_limited(1, 2, 16 * PAGE);
+    need(1, 16); /* just what it may lock */
+    want(1, 600);
+    settle();
+    cr_expect_eq(jobs[1].refusals, 0);
+    cr_expect_eq(jobs[1].ends[1].share, 16 * PAGE);
 }
 
 Test(budget, a_job_that_waits_in_vain_for_what_it_needs_is_refused)
