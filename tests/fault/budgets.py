@@ -6,6 +6,7 @@
 
 Cases wait for events: a line of output, a word of chempictl, never for a time.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -236,17 +237,18 @@ def is_stopped(pid):
 
 def locked_together(pids):
     """What these processes have locked at one moment, in bytes: each is
-    stopped before any is looked at."""
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    stopped before any is looked at, and none stays so."""
     try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
         for pid in pids:
             await_that(lambda: is_stopped(pid), "a stopped process", pid)
         return sum(int(status_of(pid).get("VmLck", "0 kB").split()[0]) * 1024
                    for pid in pids)
     finally:
         for pid in pids:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
 
 class SciCluster(Cluster):

@@ -81,6 +81,26 @@ def comm(pid):
         return ""
 
 
+def cores():
+    """Of each core whose processors this process may use, the number of its
+    first processor, which names it (chempid/cores.h)."""
+    found = set()
+    for cpu in os.sched_getaffinity(0):
+        try:
+            with open(f"/sys/devices/system/cpu/cpu{cpu}/topology/"
+                      "thread_siblings_list", encoding="ascii") as file:
+                found.add(int(re.match(r"\d+", file.read())[0]))
+        except OSError:
+            found.add(cpu)
+    return found
+
+
+def is_core_held():
+    """By a job, or by a test."""
+    with open("/proc/net/unix", encoding="ascii", errors="replace") as file:
+        return "@chempi-core-" in file.read()
+
+
 class Job:
     """A chempirun under way, whose every descendant carries a mark."""
 
@@ -144,6 +164,16 @@ def run(*args, **kwargs):
     job = Job(*args, **kwargs)
     job.status = job.finish()
     return job
+
+
+def run_on_processors():
+    """A job of two ranks, and what each of them was told and may use."""
+    job = run("-l", "--show-binding", "-n", "2", "sh", "-c",
+              "echo $CHEMPI_CPUS/$(grep Cpus_allowed_list /proc/self/status)")
+    lists = [re.fullmatch(r"\[\d\] ([\d,-]*)/Cpus_allowed_list:\s+(\S+)",
+                          line).groups() for line in job.lines()]
+    check(len(lists) == 2, job.output)
+    return job, lists
 
 
 def expect(job, status, *patterns):

@@ -16,7 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import gateways  # noqa: E402
 from gateways import (  # noqa: E402
-    Files, await_error, ends_well, lines, parent, program, stop_file, virtual)
+    Files, await_error, ends_well, lines, node_of, parent, program, stop_file,
+    virtual)
 from jobs import Cluster, Job, check, expect, run, run_cases  # noqa: E402
 from routelines import of_pair, routes  # noqa: E402
 
@@ -37,18 +38,35 @@ def traffic(text, start, end, device):
     return [sum(int(line[i]) for line in found) for i in range(2)]
 
 
-def check_hops(route):
-    """Where they begin and end, and that nothing is lost on the way."""
+def mute_gateways(job):
+    """Gateways that are said to have told nothing. One that lives has five
+    seconds to tell, which a busy machine may take from it."""
+    return set(re.findall(r"^incomplete: the gateway on node (\S+) gave no "
+                          r"figures$", job.errors, re.M))
+
+
+def mute_ranks_and_nodes(job):
+    return [line for line in job.errors.splitlines()
+            if line.startswith("incomplete") and "the gateway on" not in line]
+
+
+def check_hops(route, mute):
+    """Where they begin and end, and that nothing is lost on the way. Counts of
+    mute gateways are not known."""
     ends = [h.end for h in route.hops]
     check([h.start for h in route.hops] == [route.start, *ends[:-1]], route)
     check([h.number for h in route.hops] ==
           list(range(1, len(ends) + 1)), route)
     gates = route.way.removeprefix("over ").split(", ")
     check(ends == [*gates, route.end], route)
-    # What is for a process that has finished is not passed on to it.
+    check([h.counts is None for h in route.hops] ==
+          [h.start in mute for h in route.hops], route, mute)
+    # What is for a process that has finished is not passed on to it: frames
+    # without bytes of the user.
     for near, far in zip(route.hops, route.hops[1:]):
-        check(far.counts[0] <= near.counts[0] <= far.counts[0] + 9, route)
-        check(far.counts[1] <= near.counts[1], route)
+        if near.counts and far.counts:
+            check(far.counts[0] <= near.counts[0], route)
+            check(route.counts[1] <= far.counts[1] <= near.counts[1], route)
     check(route.hops[0].counts[1] >= route.counts[1], route)
 
 
@@ -57,15 +75,18 @@ def each_hop_tells_what_has_passed():
     job = run(*virtual("row", "a0,b0", 4), "--trace-routes", "--stats",
               program("relay"), "none", "20")
     expect(job, 0)
-    check("incomplete" not in job.errors, job.errors)
+    check(not mute_ranks_and_nodes(job), job.errors)
+    mute = mute_gateways(job)
+    check(len(mute) < 4, job.errors)
     found = routes(job.errors)
     for start, end, net in (("a0", "b0", "net0"), ("b0", "a0", "net2")):
         pair = of_pair(found, start, end, "over")
         check(pair and {len(r.hops) for r in pair} == {3}, pair)
         for route in pair:
-            check_hops(route)
+            check_hops(route, mute)
             check(route.hops[0].by == f"{net} tcp", route)
-            check(route.hops[1].by == "net1 tcp", route)
+            check(route.hops[1].by == "net1 tcp" or route.hops[1].start in mute,
+                  route)
         sums = [sum(r.counts[i] for r in pair) for i in range(2)]
         check(sums == traffic(job.errors, start, end, "gate"), sums,
               job.errors)
@@ -81,12 +102,12 @@ def flood_and_kill(size, count, victim):
     job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("hose"),
               str(stop), str(size), str(count))
     job.await_lines(1)
-    os.kill(gateways.gateways(job)[victim], signal.SIGKILL)
+    pid = gateways.gateways(job)[victim]
+    dead = node_of(pid)
+    os.kill(pid, signal.SIGKILL)
     await_error(job, "is lost: killed by signal 9")
     ends_well(job, stop)
-    # One of the two gateways has not been killed.
-    (dead,) = re.findall(r"incomplete: the gateway on node (g\d) gave no "
-                         r"figures", job.errors)
+    check(dead in mute_gateways(job), dead, job.errors)
     return job, [r for r in of_pair(routes(job.errors), "a0", "b0")
                  if r.size != "-"], dead
 
@@ -103,7 +124,7 @@ def check_failover(size, count):
         for route in before:
             check(route.hops[0].counts and not route.hops[1].counts, route)
         for route in after:
-            check_hops(route)
+            check_hops(route, mute_gateways(job))
         if not before:
             continue
         moved = sum(r.counts[3] for r in before)
@@ -163,8 +184,8 @@ def a_drained_gateway_has_a_line_of_its_own():
     drained = [r for r in found if r.way == "over g0"]
     check(drained, "nothing went over g0", job.errors)
     for route in drained:
-        check_hops(route)
-    check("incomplete" not in job.errors, job.errors)
+        check_hops(route, mute_gateways(job))
+    check(not mute_ranks_and_nodes(job), job.errors)
 
 
 # ---- jobs that fail ---------------------------------------------------------
