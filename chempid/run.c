@@ -175,6 +175,19 @@ static void take_output(struct run *r, struct chempi_reader *in)
         chempi_console_show(&r->console, node, rank, number, data, len);
 }
 
+static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
+                      const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, proc);
+    chempi_wire_put_u8(&w, how);
+    chempi_wire_put_str(&w, why);
+    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
+}
+
 /* A gateway is gone or drained. The ranks decide: one that has no other way
  * ends the job. */
 static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
@@ -182,15 +195,15 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
 {
     static const char *const words[] = {"lost", "lost", "drained", "lost",
                                         "in use again"};
-    uint8_t data[CHEMPI_TEXT_MAX + 16];
     char effect[EFFECT_TEXT] = "";
     char text[CHEMPI_TEXT_MAX];
-    struct chempi_writer w;
 
     if (r->has_killed || r->hub.has_done || how >= CHEMPI_ARRAY_LEN(words))
         return;
     if (chempi_falls_is_lost(&r->falls, proc) && how != CHEMPI_FALL_FATAL)
         return; /* and all know */
+    if (how != CHEMPI_FALL_FATAL)
+        pass_fall(r, proc, how, why); /* reading tables takes time */
     if (how == CHEMPI_FALL_LOST) {
         (void)chempi_falls_note(&r->falls, proc, why);
         chempi_falls_effect(&r->falls, effect, sizeof(effect));
@@ -200,14 +213,9 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
     if (how == CHEMPI_FALL_FATAL) {
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
-        return;
+    } else {
+        say(text);
     }
-    say(text);
-    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
-    chempi_wire_put_u32(&w, proc);
-    chempi_wire_put_u8(&w, how);
-    chempi_wire_put_str(&w, why);
-    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
 }
 
 static void take_gateway(struct run *r, struct chempi_reader *in)
