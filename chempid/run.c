@@ -275,6 +275,16 @@ static void take_stats(struct run *r, struct chempi_reader *in)
         chempi_wire_put_raw(&r->stats, text, len);
 }
 
+static void take_order(struct run *r, struct chempi_reader *in)
+{
+    (void)chempi_wire_get_u32(in);
+    if (r->hub.has_done)
+        kill_job(r); /* U4 */
+    else
+        order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
+                  chempi_wire_get_str(in, CHEMPI_TEXT_MAX));
+}
+
 static void up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct run *r = arg;
@@ -304,9 +314,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         take_gateway(r, &in);
         break;
     case CHEMPI_MSG_ORDERED:
-        (void)chempi_wire_get_u32(&in);
-        order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
-                  chempi_wire_get_str(&in, CHEMPI_TEXT_MAX));
+        take_order(r, &in);
         break;
     case CHEMPI_MSG_ABSENT:
         if (!r->has_absent)
@@ -314,6 +322,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         r->has_absent = true;
         break;
     case CHEMPI_MSG_DONE:
+        ev_timer_stop(r->loop, &r->limit); /* U4 */
         chempi_console_stop_input(&r->console);
         down(r, CHEMPI_MSG_END, NULL, 0);
         break;
@@ -415,7 +424,9 @@ static void interrupt_job(struct run *r, uint32_t number)
     }
     r->was_interrupted = true;
     (void)snprintf(text, sizeof(text), "ended by signal %u", number);
-    chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number, text);
+    if (!r->hub.has_done) /* U4 */
+        chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,
+                             text);
     pass_signal(r, number);
     ev_timer_start(r->loop, &r->grace);
 }

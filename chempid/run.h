@@ -8,6 +8,8 @@
  *   U2  KILL is sent once; what is reported later can only improve the
  *       sentence that says why
  *   U3  when run() returns, no descendant is left that was not there before
+ *   U4  the verdict stands when all ranks have ended: time limits, signals and
+ *       orders that come while figures are gathered only hasten the end
  */
 #ifndef CHEMPI_CHEMPID_RUN_H
 #define CHEMPI_CHEMPID_RUN_H

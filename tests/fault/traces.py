@@ -7,6 +7,7 @@
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ import gateways  # noqa: E402
 from gateways import (  # noqa: E402
     Files, await_error, ends_well, lines, node_of, parent, program, stop_file,
     virtual)
-from jobs import Cluster, Job, check, expect, run, run_cases  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Job, await_that, check, expect, run, run_cases)
 from routelines import of_pair, routes  # noqa: E402
 
 CASES = []
@@ -144,6 +146,30 @@ def ways_before_and_after_a_failure_are_told_apart():
 @case
 def large_messages_that_change_their_way_are_counted_once():
     check_failover(2 << 20, 6)
+
+
+@case
+def an_interrupt_after_the_ranks_does_not_spoil_the_status():
+    fifo = Files.folder / "late"
+    os.mkfifo(fifo)
+    hold = os.open(fifo, os.O_RDWR)
+    job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "sh", "-c",
+              'exec 3<"$0"; echo up; cat <&3', str(fifo))
+    job.await_lines(2)
+    await_that(lambda: gateways.gateways(job), "a gateway")
+    (gate,) = gateways.gateways(job)
+    others = [os.pidfd_open(pid) for pid in job.marked("chempi-super")
+              if pid != parent(gate)]
+    check(len(others) == 2, others)
+    os.kill(gate, signal.SIGSTOP)  # it gives no figures
+    os.close(hold)
+    for fd in others:  # they leave when all ranks have ended
+        check(select.select([fd], [], [], LIMIT_S)[0], "still there")
+        os.close(fd)
+    job.process.send_signal(signal.SIGINT)
+    job.status = job.finish()
+    expect(job, 0)
+    check("ended by signal" not in job.errors, job.errors)
 
 
 @case
