@@ -46,6 +46,19 @@ bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc)
            proc < chempi_spec_procs(f->spec) && f->why[proc - f->spec->size];
 }
 
+void chempi_falls_cut(struct chempi_falls *f, uint32_t rank)
+{
+    if (!f->cuts)
+        f->cuts = chempi_pool_array(&f->pool, f->spec->size, 1);
+    if (f->cuts && rank < f->spec->size)
+        f->cuts[rank] = 1; /* without memory its own words must do */
+}
+
+bool chempi_falls_is_cut(const struct chempi_falls *f, uint32_t rank)
+{
+    return f->cuts && rank < f->spec->size && f->cuts[rank];
+}
+
 static const char *node_of(const struct chempi_spec *spec, uint32_t gateway)
 {
     return spec->node_names[spec->node_of_rank[spec->size + gateway]];

@@ -15,7 +15,8 @@ struct chempi_falls {
     const struct chempi_spec *spec;
     struct chempi_pool pool;
     const char **why; /* [gateway_count], NULL: it runs; NULL until needed */
-    bool is_cut;      /* a rank has said that it needs a lost way */
+    uint8_t *cuts;    /* [size], 1: that rank has said that it needs a lost
+                         way; NULL until needed */
 };
 
 void chempi_falls_init(struct chempi_falls *f, const struct chempi_spec *spec);
@@ -25,6 +26,10 @@ void chempi_falls_fini(struct chempi_falls *f);
 bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why);
 
 bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc);
+
+/* This rank needs a lost way, and its end follows. */
+void chempi_falls_cut(struct chempi_falls *f, uint32_t rank);
+bool chempi_falls_is_cut(const struct chempi_falls *f, uint32_t rank);
 
 /* "; no other way is left between a and b", or "". Reads the tables. */
 void chempi_falls_effect(const struct chempi_falls *f, char *buf, size_t len);

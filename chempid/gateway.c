@@ -144,6 +144,7 @@ void chempi_gateway_end(struct chempi_super *s, bool is_fatal, const char *text)
     chempi_wire_put_u32(w, s->node);
     chempi_wire_put_u32(w, gateway->world);
     chempi_wire_put_u8(w, is_fatal ? CHEMPI_FALL_FATAL : CHEMPI_FALL_LOST);
+    chempi_wire_put_u32(w, CHEMPI_NODE_ANY);
     chempi_wire_put_str(w, text);
     chempi_link_end(&s->up);
     if (gateway->pid > 0)

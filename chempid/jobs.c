@@ -170,6 +170,7 @@ static void tell_drained(struct job *j, uint32_t node, bool is_drained)
     chempi_wire_put_u32(&w, chempi_spec_gateway(&j->spec, node));
     chempi_wire_put_u8(&w, is_drained ? CHEMPI_FALL_DRAINED
                                       : CHEMPI_FALL_UNDRAINED);
+    chempi_wire_put_u32(&w, CHEMPI_NODE_ANY);
     chempi_wire_put_str(&w, is_drained ? "by chempictl drain"
                                        : "by chempictl undrain");
     send_up(j, CHEMPI_MSG_GATEWAY, w.data, w.len);

@@ -319,6 +319,7 @@ static int take_cut(struct chempi_rank *rank, struct chempi_reader *r,
     chempi_wire_put_u32(w, s->node);
     chempi_wire_put_u32(w, proc);
     chempi_wire_put_u8(w, CHEMPI_FALL_CUT);
+    chempi_wire_put_u32(w, rank->world);
     chempi_wire_put_str(w, why);
     chempi_link_end(&s->up);
     return 0;

@@ -155,7 +155,8 @@ static void take_ended(struct run *r, struct chempi_reader *in)
         kill_job(r);
         return;
     }
-    if (how == CHEMPI_END_ABORT && r->falls.is_cut)
+    if (how == CHEMPI_END_ABORT && chempi_falls_is_cut(&r->falls, rank) &&
+        chempi_verdict_takes_cut(&r->verdict)) /* reading tables is dear */
         judge_cut(r, node, rank, pid, program);
     if (chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
                             (enum chempi_end)how, code, program, text))
@@ -223,6 +224,7 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
     const uint32_t node = chempi_wire_get_u32(in);
     const uint32_t proc = chempi_wire_get_u32(in);
     const uint8_t how = chempi_wire_get_u8(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
     const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
 
     if (!chempi_wire_is_done(in))
@@ -231,7 +233,7 @@ static void take_gateway(struct run *r, struct chempi_reader *in)
         tell_fall(r, node, proc, how, why);
         return;
     }
-    r->falls.is_cut = true; /* ENDED follows */
+    chempi_falls_cut(&r->falls, rank);
     (void)chempi_falls_note(&r->falls, proc, why);
 }
 

@@ -147,10 +147,15 @@ void chempi_verdict_order(struct chempi_verdict *v, int status,
     (void)snprintf(v->text, sizeof(v->text), "%.1000s", text);
 }
 
+bool chempi_verdict_takes_cut(const struct chempi_verdict *v)
+{
+    return v->weight < WEIGHT_ABORT;
+}
+
 void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,
                         const char *text)
 {
-    if (v->weight >= WEIGHT_ABORT)
+    if (!chempi_verdict_takes_cut(v))
         return;
     v->weight = WEIGHT_ABORT;
     v->status = CHEMPI_EXIT_FAILURE;

@@ -46,6 +46,8 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text);
 /* The launcher itself ends the job; text "" for no sentence. */
 void chempi_verdict_order(struct chempi_verdict *v, int status,
                           const char *text);
+/* Would chempi_verdict_cut() change anything? */
+bool chempi_verdict_takes_cut(const struct chempi_verdict *v);
 /* Rank's messages have no way any more; text as far as "; the job was ended".
  * It counts as much as a rank that asked for the end. */
 void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,

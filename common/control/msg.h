@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 3u
+#define CHEMPI_CONTROL_VERSION 4u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -75,7 +75,8 @@ enum chempi_msg {
                                   without initializing; also away from the
                                   root: all shall know */
     CHEMPI_MSG_GATEWAY = 43,   /* u32 node, u32 process, u8 enum
-                                  chempi_fall, str text */
+                                  chempi_fall, u32 rank (the one that is cut
+                                  off, else CHEMPI_NODE_ANY), str text */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */

@@ -89,7 +89,9 @@ Test(verdict, what_dies_at_the_same_time_is_named_too)
 
 Test(verdict, pairs_that_are_cut_off_are_a_reason_like_a_ranks_own)
 {
+    cr_expect(chempi_verdict_takes_cut(&v));
     chempi_verdict_cut(&v, 2, "no way is left");
+    cr_expect_not(chempi_verdict_takes_cut(&v));
     (void)end(2, CHEMPI_END_ABORT, 5, "lost");
     cr_expect_str_eq(v.text, "no way is left; the job was ended");
     cr_expect_eq(chempi_verdict_status(&v), 1);
