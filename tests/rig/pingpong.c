@@ -11,7 +11,7 @@
 
 #include <mpi.h>
 
-#define WARM 500
+#define WARM_MAX 500 /* round trips before; at most as many as are timed */
 #define TAG 1
 
 static void trip(int rank, char *data, int len)
@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 {
     int len = argc == 3 ? atoi(argv[1]) : -1;
     int count = argc == 3 ? atoi(argv[2]) : 0;
+    int warm = count < WARM_MAX ? count : WARM_MAX;
     double *times;
     char *data;
     int rank;
@@ -60,7 +61,7 @@ int main(int argc, char **argv)
     data = calloc(len > 0 ? (size_t)len : 1, 1);
     if (len < 0 || count < 1 || !times || !data)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    for (int i = 0; i < WARM; i++)
+    for (int i = 0; i < warm; i++)
         trip(rank, data, len);
     for (int i = 0; i < count; i++) {
         double start = MPI_Wtime();
