@@ -99,8 +99,8 @@ static void set_list(const char *name, const struct chempi_cpus *cpus)
 {
     char text[CHEMPI_CPUS_TEXT_MAX];
 
-    chempi_cpus_format(cpus, text, sizeof(text));
-    (void)setenv(name, text, 1); /* as above */
+    if (chempi_cpus_format(cpus, text, sizeof(text))) /* else: say nothing */
+        (void)setenv(name, text, 1);                  /* as above */
 }
 
 static void set_variable(const char *assignment)
@@ -162,16 +162,15 @@ _Noreturn static void give_up(const struct chempi_rank *rank, uint32_t step)
 }
 
 /* On the rank's own error output. */
-static void show_binding(const struct chempi_rank *rank)
+static void show_binding(const struct chempi_rank *rank, bool is_bound)
 {
     const struct chempi_super *s = rank->super;
-    const bool is_bound = s->bind.count > 0;
     struct chempi_cpus cpus;
     char text[CHEMPI_CPUS_TEXT_MAX];
 
     if (chempi_cpus_get(&cpus))
         return;
-    chempi_cpus_format(&cpus, text, sizeof(text));
+    (void)chempi_cpus_format(&cpus, text, sizeof(text)); /* cut: so be it */
     (void)dprintf(2, "rank %u on node %s %s %s\n", rank->world,
                   s->spec->node_names[s->node],
                   is_bound ? "is bound to processors" : "may use processors",
@@ -196,10 +195,10 @@ _Noreturn static void become(const struct chempi_rank *rank,
         give_up(rank, 0);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
     errno = -chempi_bind_self(&s->bind, rank->local);
-    if (errno)
+    if (errno && !s->bind.is_share) /* what nobody asked for may fail */
         give_up(rank, 3);
     if (s->spec->shows_binding)
-        show_binding(rank);
+        show_binding(rank, s->bind.count > 0 && !errno);
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
     set_environment(rank, app, w->control[1]);

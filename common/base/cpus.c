@@ -60,7 +60,7 @@ int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus)
     return 0;
 }
 
-void chempi_cpus_format(const struct chempi_cpus *cpus, char *text, size_t size)
+bool chempi_cpus_format(const struct chempi_cpus *cpus, char *text, size_t size)
 {
     size_t len = 0;
 
@@ -78,15 +78,16 @@ void chempi_cpus_format(const struct chempi_cpus *cpus, char *text, size_t size)
         if (cpu > first)
             n += snprintf(range + n, sizeof(range) - (size_t)n, "-%u", cpu);
         if (len + (size_t)n >= size)
-            return;
+            return false;
         memcpy(text + len, range, (size_t)n + 1);
         len += (size_t)n;
     }
+    return true;
 }
 
 /* ---- the kernel's -------------------------------------------------------- */
 
-int chempi_cpus_get(struct chempi_cpus *cpus)
+int chempi_cpus_get_of(int tid, struct chempi_cpus *cpus)
 {
     const size_t size = CPU_ALLOC_SIZE(CHEMPI_CPUS_MAX);
     cpu_set_t *set = CPU_ALLOC(CHEMPI_CPUS_MAX);
@@ -94,7 +95,7 @@ int chempi_cpus_get(struct chempi_cpus *cpus)
 
     if (!set)
         return -ENOMEM;
-    if (sched_getaffinity(0, size, set) < 0)
+    if (sched_getaffinity(tid, size, set) < 0)
         rc = -errno;
     memset(cpus, 0, sizeof(*cpus));
     for (uint32_t cpu = 0; !rc && cpu < CHEMPI_CPUS_MAX; cpu++)
@@ -102,6 +103,11 @@ int chempi_cpus_get(struct chempi_cpus *cpus)
             chempi_cpus_add(cpus, cpu);
     CPU_FREE(set);
     return rc;
+}
+
+int chempi_cpus_get(struct chempi_cpus *cpus)
+{
+    return chempi_cpus_get_of(0, cpus);
 }
 
 int chempi_cpus_set(int tid, const struct chempi_cpus *cpus)

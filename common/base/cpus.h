@@ -32,13 +32,14 @@ uint32_t chempi_cpus_count(const struct chempi_cpus *cpus);
  * names a processor beyond CHEMPI_CPUS_MAX. */
 int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus);
 
-/* The list, without the ranges that have no room. */
-void chempi_cpus_format(const struct chempi_cpus *cpus, char *text,
+/* The list, without the ranges that have no room: false if there are such. */
+bool chempi_cpus_format(const struct chempi_cpus *cpus, char *text,
                         size_t size);
 
-/* Those that the calling thread may run on, and to change them for the thread
- * `tid` (0: the caller). 0 or -errno. */
+/* Those that the calling thread may run on, or the thread `tid` of this
+ * process (0: the caller), and to change them. 0 or -errno. */
 int chempi_cpus_get(struct chempi_cpus *cpus);
+int chempi_cpus_get_of(int tid, struct chempi_cpus *cpus);
 int chempi_cpus_set(int tid, const struct chempi_cpus *cpus);
 
 #endif
