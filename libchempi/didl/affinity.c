@@ -39,21 +39,25 @@ static uint32_t read_number(const char *variable, uint32_t otherwise)
                                                              : (uint32_t)value;
 }
 
+static bool is_same(const struct chempi_cpus *a, const struct chempi_cpus *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
 void chempi_affinity_init(uint32_t procs)
 {
+    const bool has_own = read_list(CHEMPI_CPUS_ENV, &affinity.own);
+    const bool has_all = read_list(CHEMPI_HOST_CPUS_ENV, &affinity.all);
     struct chempi_cpus now;
     uint32_t cores = 1;
 
     procs = read_number(CHEMPI_HOST_SIZE_ENV, procs);
     affinity.is_own = false;
     if (chempi_cpus_get(&now) == 0) {
-        cores = chempi_cpus_count(&now);
-        affinity.is_own = read_list(CHEMPI_CPUS_ENV, &affinity.own) &&
-                          read_list(CHEMPI_HOST_CPUS_ENV, &affinity.all) &&
-                          memcmp(&now, &affinity.own, sizeof(now)) == 0;
+        affinity.is_own = has_own && has_all && is_same(&now, &affinity.own);
+        cores = chempi_cpus_count(
+            has_all && (affinity.is_own || !has_own) ? &affinity.all : &now);
     }
-    if (affinity.is_own)
-        cores = chempi_cpus_count(&affinity.all);
     affinity.is_roomy = procs <= cores;
 }
 
@@ -67,7 +71,8 @@ bool chempi_affinity_is_own(void)
     return atomic_load_explicit(&affinity.is_own, memory_order_relaxed);
 }
 
-/* Threads that there are; those to come inherit it from theirs. */
+/* Threads that there are, unless they have chosen others by themselves; those
+ * to come inherit it from theirs. */
 static void widen_threads(void)
 {
     DIR *dir = opendir("/proc/self/task");
@@ -76,9 +81,11 @@ static void widen_threads(void)
     (void)chempi_cpus_set(0, &affinity.all); /* else all stays as it is */
     while (dir && (e = readdir(dir))) {
         const int tid = atoi(e->d_name);
+        struct chempi_cpus now;
 
-        if (tid > 0) /* it may have ended */
-            (void)chempi_cpus_set(tid, &affinity.all);
+        if (tid > 0 && chempi_cpus_get_of(tid, &now) == 0 &&
+            is_same(&now, &affinity.own))
+            (void)chempi_cpus_set(tid, &affinity.all); /* it may have ended */
     }
     if (dir)
         (void)closedir(dir); /* read only */
@@ -86,12 +93,11 @@ static void widen_threads(void)
 
 void chempi_affinity_widen(void)
 {
+    const bool was_own = chempi_affinity_is_own();
     struct chempi_cpus now;
 
-    if (!affinity.is_own || chempi_cpus_count(&affinity.own) > 1 ||
-        chempi_cpus_get(&now) != 0 ||
-        memcmp(&now, &affinity.own, sizeof(now)) != 0)
-        return;
-    widen_threads();
     affinity.is_own = false;
+    if (was_own && chempi_cpus_count(&affinity.own) == 1 &&
+        chempi_cpus_get(&now) == 0 && is_same(&now, &affinity.own))
+        widen_threads();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the launcher says of the processors of this host: whether each process
- * of the job has a core, and which ones this process was bound to without
+ * of the job has one, and which ones this process was bound to without
  * anybody's asking for it (chempirun(1), --bind).
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_AFFINITY_H
@@ -10,19 +10,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Read the environment; `procs` are the processes of this node, which count
- * where it says nothing. */
+/* Read the environment; `procs` are the processes of the job, which count as
+ * those of this host where it says nothing. */
 void chempi_affinity_init(uint32_t procs);
 
-/* Does each process of the job on this host have a processor? */
+/* Does each process of the job on this host have a processor? Where the ranks
+ * are bound, all that they are bound to are counted. */
 bool chempi_affinity_is_roomy(void);
 
-/* Has this process processors that no other of any job is bound to? */
+/* Has this process processors of its own, and no thread but one? No rank was
+ * bound to them when the job began, and no job gets them by default while it
+ * runs; one that asks for them (--bind core) does, and whoever is not bound
+ * may run on them. */
 bool chempi_affinity_is_own(void);
 
-/* Threads are announced (the level is above MPI_THREAD_SINGLE): all of this
- * process shall run where the job may, unless it has several processors, or
- * has chosen others by itself. Idempotent. */
+/* Threads are announced (the level is above MPI_THREAD_SINGLE): no processor
+ * is this process's own any more, since its threads may want them all. If it
+ * was bound to one, its threads shall run where the job may, except those that
+ * have chosen others by themselves. Idempotent. */
 void chempi_affinity_widen(void);
 
 #endif

@@ -52,7 +52,13 @@ int main(int argc, char **argv)
     } else {
         set_list("CHEMPI_CPUS", &own);
     }
-    set_list("CHEMPI_HOST_CPUS", &all);
+    if (strcmp(what, "several") == 0) { /* where widening would show */
+        CPU_ZERO(&now);
+        CPU_SET(nth(&all, 0), &now);
+        set_list("CHEMPI_HOST_CPUS", &now);
+    } else {
+        set_list("CHEMPI_HOST_CPUS", &all);
+    }
     check_start_thread(&argc, &argv, level);
     CHECK(sched_getaffinity(0, sizeof(now), &now) == 0, "no mask");
     if (strcmp(what, "threads") == 0 || CPU_COUNT(&all) == 1)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process makes of the processors that the launcher tells it of. */
+#define _GNU_SOURCE /* barriers, setenv */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/cpus.h"
+#include "common/control/client.h"
+#include "libchempi/didl/affinity.h"
+
+static struct chempi_cpus allowed; /* at least two */
+
+static void skip_small_hosts(void)
+{
+    cr_assert_eq(chempi_cpus_get(&allowed), 0);
+    if (chempi_cpus_count(&allowed) < 2)
+        cr_skip_test("one processor only");
+}
+
+/* The first `count` of those that are allowed. */
+static struct chempi_cpus first(uint32_t count)
+{
+    struct chempi_cpus cpus = {{0}};
+
+    for (uint32_t cpu = 0; count > 0; cpu++)
+        if (chempi_cpus_has(&allowed, cpu)) {
+            chempi_cpus_add(&cpus, cpu);
+            count--;
+        }
+    return cpus;
+}
+
+static void tell(const char *variable, const struct chempi_cpus *cpus)
+{
+    char text[CHEMPI_CPUS_TEXT_MAX];
+
+    cr_assert(chempi_cpus_format(cpus, text, sizeof(text)));
+    cr_assert_eq(setenv(variable, text, 1), 0);
+}
+
+/* As the launcher does by default. */
+static struct chempi_cpus bind_to(uint32_t count)
+{
+    const struct chempi_cpus own = first(count);
+
+    cr_assert_eq(chempi_cpus_set(0, &own), 0);
+    tell(CHEMPI_CPUS_ENV, &own);
+    tell(CHEMPI_HOST_CPUS_ENV, &allowed);
+    chempi_affinity_init(2);
+    return own;
+}
+
+static void check_mask(const struct chempi_cpus *cpus)
+{
+    struct chempi_cpus now;
+
+    cr_assert_eq(chempi_cpus_get(&now), 0);
+    cr_assert_arr_eq(&now, cpus, sizeof(now));
+}
+
+Test(affinity, a_core_is_own_until_there_are_threads)
+{
+    skip_small_hosts();
+    (void)bind_to(1);
+    cr_assert(chempi_affinity_is_own());
+    cr_assert(chempi_affinity_is_roomy());
+    chempi_affinity_widen();
+    cr_assert_not(chempi_affinity_is_own());
+    check_mask(&allowed);
+}
+
+Test(affinity, threads_share_several_processors)
+{
+    struct chempi_cpus own;
+
+    skip_small_hosts();
+    own = bind_to(2);
+    cr_assert(chempi_affinity_is_own());
+    chempi_affinity_widen();
+    cr_assert_not(chempi_affinity_is_own());
+    check_mask(&own);
+}
+
+static pthread_barrier_t meeting;
+
+static void *run_elsewhere(void *arg)
+{
+    const struct chempi_cpus *chosen = arg;
+
+    cr_assert_eq(chempi_cpus_set(0, chosen), 0);
+    (void)pthread_barrier_wait(&meeting);
+    (void)pthread_barrier_wait(&meeting);
+    check_mask(chosen);
+    return NULL;
+}
+
+Test(affinity, a_thread_keeps_what_it_has_chosen)
+{
+    struct chempi_cpus chosen;
+    pthread_t thread;
+
+    skip_small_hosts();
+    chosen = first(2);
+    for (uint32_t cpu = 0;; cpu++) /* the second only */
+        if (chempi_cpus_has(&chosen, cpu)) {
+            chosen.bits[cpu / 8] &= (uint8_t) ~(1u << (cpu % 8));
+            break;
+        }
+    (void)bind_to(1);
+    cr_assert_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
+    cr_assert_eq(pthread_create(&thread, NULL, run_elsewhere, &chosen), 0);
+    (void)pthread_barrier_wait(&meeting);
+    chempi_affinity_widen();
+    (void)pthread_barrier_wait(&meeting);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
+    check_mask(&allowed);
+}
+
+Test(affinity, other_processors_than_were_given_are_not_own)
+{
+    struct chempi_cpus own;
+
+    skip_small_hosts();
+    (void)bind_to(1);
+    own = first(2); /* binding has failed, or somebody has undone it */
+    cr_assert_eq(chempi_cpus_set(0, &own), 0);
+    chempi_affinity_init(2);
+    cr_assert_not(chempi_affinity_is_own());
+    cr_assert(chempi_affinity_is_roomy());
+    chempi_affinity_init(3);
+    cr_assert_not(chempi_affinity_is_roomy());
+}
+
+Test(affinity, ranks_that_asked_for_cores_have_room_but_own_none)
+{
+    skip_small_hosts();
+    (void)bind_to(1);
+    cr_assert_eq(unsetenv(CHEMPI_CPUS_ENV), 0);
+    chempi_affinity_init(2);
+    cr_assert(chempi_affinity_is_roomy());
+    cr_assert_not(chempi_affinity_is_own());
+    cr_assert_eq(unsetenv(CHEMPI_HOST_CPUS_ENV), 0);
+    chempi_affinity_init(2);
+    cr_assert_not(chempi_affinity_is_roomy());
+}
