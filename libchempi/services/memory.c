@@ -99,20 +99,19 @@ static uint64_t needed_by_all(const struct chempi_memory *memory)
  * is the rule. */
 static void divide(struct chempi_memory *memory)
 {
-    uint64_t needed = needed_by_all(memory);
-    uint64_t rest = memory->share > needed ? memory->share - needed : 0;
+    const uint64_t needed = needed_by_all(memory);
+    const bool is_short = memory->share < needed; /* too little for all */
+    const uint64_t rest = is_short ? memory->share : memory->share - needed;
 
-    if (rest == 0)
-        needed = 0; /* it is too little for all */
     CHEMPI_LIST_FOR_SAFE (node, &memory->users) {
         struct chempi_memory_user *user = user_of(node);
-        uint64_t part = rest ? rest : memory->share;
+        uint64_t part = rest;
 
         if (memory->user_count > 1)
             part = part / memory->user_count & ~(uint64_t)(PAGE - 1);
         user->share = memory->share == CHEMPI_MEMORY_UNLIMITED
                           ? memory->share
-                          : part + (needed ? user->needed : 0);
+                          : part + (is_short ? 0 : user->needed);
         user->events->share(user);
     }
 }

@@ -551,6 +551,12 @@ Test(memory, each_device_has_first_what_it_needs)
     chempi_memory_join(memory, &other.user);
     cr_expect_eq(card.budget, 3 * PAGE);
     cr_expect_eq(other.budget, 7 * PAGE);
+    chempi_memory_set_share(memory, 4 * PAGE); /* no more than that */
+    cr_expect_eq(card.budget, 0);
+    cr_expect_eq(other.budget, 4 * PAGE);
+    chempi_memory_set_share(memory, 2 * PAGE); /* too little: halves */
+    cr_expect_eq(card.budget, PAGE);
+    cr_expect_eq(other.budget, PAGE);
     chempi_memory_leave(memory, &other.user);
     tear_down();
 }
