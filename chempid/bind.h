@@ -16,7 +16,7 @@
 #define CHEMPI_BIND_PLACES_MAX 4096u
 
 struct chempi_bind_place {
-    uint32_t socket;
+    uint32_t socket; /* or the core's first processor (cores.h) */
     struct chempi_cpus cpus;
 };
 

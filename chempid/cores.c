@@ -64,6 +64,15 @@ static void join(struct chempi_cpus *a, const struct chempi_cpus *b)
         a->bits[i] |= b->bits[i];
 }
 
+static uint32_t first_of(const struct chempi_cpus *cpus)
+{
+    uint32_t cpu = 0;
+
+    while (cpu + 1 < CHEMPI_CPUS_MAX && !chempi_cpus_has(cpus, cpu))
+        cpu++;
+    return cpu;
+}
+
 /* K3 */
 static void keep(struct chempi_cpus *a, const struct chempi_cpus *b)
 {
@@ -92,6 +101,7 @@ int chempi_cores_find(const char *dir, const struct chempi_cpus *allowed,
         else
             chempi_cpus_add(&core->cpus, cpu);
         join(&seen, &core->cpus);
+        core->socket = first_of(&core->cpus); /* K2 */
         keep(&core->cpus, allowed);
         map->count++;
     }
@@ -116,15 +126,6 @@ void chempi_cores_share(const struct chempi_bind_map *cores, uint32_t index,
 }
 
 /* ---- whose it is --------------------------------------------------------- */
-
-static uint32_t first_of(const struct chempi_cpus *cpus)
-{
-    uint32_t cpu = 0;
-
-    while (cpu + 1 < CHEMPI_CPUS_MAX && !chempi_cpus_has(cpus, cpu))
-        cpu++;
-    return cpu;
-}
 
 /* K2; a descriptor, or -errno (-EADDRINUSE: another job has the core). */
 static int hold_core(uint32_t number)
@@ -166,7 +167,7 @@ static int hold_cores(const struct chempi_bind_map *cores, uint32_t first,
     if (!map->holds)
         return -ENOMEM;
     for (uint32_t i = first; i < end; i++) {
-        const int fd = hold_core(first_of(&cores->places[i].cpus));
+        const int fd = hold_core(cores->places[i].socket);
 
         if (fd < 0) {
             chempi_cores_release(map);

@@ -6,8 +6,10 @@
  *
  *   K1  the ranks of a node are bound all or not at all
  *   K2  a core is given to one job of the host at a time: who has bound the
- *       name that stands for it, an abstract socket's. The kernel takes it
- *       back from a dead process
+ *       name that stands for it, an abstract socket's. The name is that of
+ *       the core's first processor, whether or not this process may use it:
+ *       all jobs must mean the same. The kernel takes it back from a dead
+ *       process
  *   K3  a rank never gets a processor that this process may not use
  */
 #ifndef CHEMPI_CHEMPID_CORES_H
@@ -17,9 +19,10 @@
 
 #define CHEMPI_CORES_DIR "/sys/devices/system/cpu"
 
-/* The cores among `allowed`, as places, by the number of their first
- * processor; dir: as CHEMPI_CORES_DIR. Without such a folder each processor is
- * a core. 0 or -ENOMEM. */
+/* The cores among `allowed`, as places: their allowed processors, and in
+ * `socket` the number of the core's first processor (K2). They are in the order
+ * of their first allowed processors; dir: as CHEMPI_CORES_DIR. Without such a
+ * folder each processor is a core. 0 or -ENOMEM. */
 int chempi_cores_find(const char *dir, const struct chempi_cpus *allowed,
                       struct chempi_bind_map *map);
 

@@ -151,6 +151,13 @@ Test(cores, siblings_are_one_core)
     check_place(&map.places[0], "1,5");
     check_place(&map.places[1], "2");
     chempi_bind_fini(&map);
+    find(dir, "2,5-7", &map);
+    cr_assert_eq(map.count, 3);
+    check_place(&map.places[1], "5");
+    cr_expect_eq(map.places[0].socket, 2);
+    cr_expect_eq(map.places[1].socket, 1); /* K2, though 1 is not allowed */
+    cr_expect_eq(map.places[2].socket, 3);
+    chempi_bind_fini(&map);
     remove_host();
 }
 
