@@ -36,13 +36,15 @@ uint64_t chempi_scivia_frame_bytes(uint32_t count)
     return (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* As many as frames may be had without crowding out what else is registered. */
+/* As many as frames may be had without crowding out what else is registered;
+ * no more than must be while others wait for memory: frames are for good. */
 static uint32_t choose_count(const struct scivia_dev *dev)
 {
     uint64_t more = chempi_scivia_frame_bytes(SCIVIA_FRAMES) -
                     chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
 
-    return dev->memory_user.needed + more <= dev->granted / PART
+    return !dev->is_over_share &&
+                   dev->memory_user.needed + more <= dev->granted / PART
                ? SCIVIA_FRAMES
                : SCIVIA_FRAMES_MIN;
 }
