@@ -63,29 +63,31 @@ static void print_end(int code, const char *text)
                       code);
 }
 
-/* The client wants one thread at a time. If the lock cannot be had, its holder
- * may be this thread, or be stuck: go on, the end is near. What is wanted of
- * counters is worth a moment's wait for others. */
-static void stay_alone(void)
+/* The client wants one thread at a time; false: another one may be inside. It
+ * may be stuck: go on, the end is near. What is wanted of counters is worth a
+ * moment's wait for others. */
+static bool stay_alone(void)
 {
     struct timespec until;
 
-    if (pthread_mutex_trylock(&chempi_lane_main.lock) == 0 ||
-        !chempi_ctx.client || !chempi_ctx.job->want_stats ||
+    if (chempi_lane_is_mine(&chempi_lane_main) ||
+        pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
+        return true;
+    if (!chempi_ctx.client || !chempi_ctx.job->want_stats ||
         clock_gettime(CLOCK_REALTIME, &until) != 0)
-        return;
+        return false;
     until.tv_nsec += LOCK_LIMIT_NS;
     until.tv_sec += until.tv_nsec / NS_PER_S;
     until.tv_nsec %= NS_PER_S;
-    (void)pthread_mutex_timedlock(&chempi_lane_main.lock, &until);
+    return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
 }
 
 void chempi_env_end(int exit_code, const char *text)
 {
     const int status = exit_code & 0xff;
 
-    stay_alone();
-    chempi_core_report();
+    if (stay_alone())
+        chempi_core_report(); /* else another thread may change the counters */
     if (!chempi_ctx.client ||
         chempi_client_abort(chempi_ctx.client, exit_code, text) != 0)
         print_end(exit_code, text);

@@ -379,7 +379,7 @@ static void follow(chempi_progress_done_fn *done, void *arg)
     (void)pthread_cond_init(&self.cond, NULL);
     chempi_list_append(&progress.waiters, &self.link);
     while (!self.is_called)
-        (void)pthread_cond_wait(&self.cond, &chempi_lane_main.lock);
+        chempi_lane_sleep(&chempi_lane_main, &self.cond);
     (void)pthread_cond_destroy(&self.cond);
 }
 
