@@ -6,12 +6,25 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "chempid/verdict.h"
 #include "common/base/fold.h"
 
 #define NAMED_MAX 8u    /* lost gateways that are named with their reason */
-#define PAIRS_TEXT 400  /* bytes of pairs of nodes in words */
-#define LOST_TEXT 320   /* bytes of lost gateways in words */
+#define PAIRS_TEXT 260  /* bytes of pairs of nodes in words */
+#define LOST_TEXT 240   /* bytes of lost gateways in words */
 #define REASON_TEXT 120 /* bytes of one reason */
+
+/* The sentence of chempi_falls_put(): what would help, which is last, must not
+ * be cut off. */
+#define WHO_TEXT 160
+#define PUT_WORDS                                                              \
+    "%s; no other way is left between %s, and %.160s needs one; what would "   \
+    "help: %s"
+
+_Static_assert(sizeof(PUT_WORDS) + LOST_TEXT + PAIRS_TEXT + WHO_TEXT +
+                       CHEMPI_CUTS_HINT_MAX <=
+                   CHEMPI_VERDICT_CUT_MAX,
+               "a sentence that is cut");
 
 void chempi_falls_init(struct chempi_falls *f, const struct chempi_spec *spec)
 {
@@ -127,7 +140,7 @@ static void put_lost(const struct chempi_falls *f, char *buf, size_t len)
                       sizeof(list));
     if (count < 2) {
         (void)snprintf(buf, len,
-                       "the gateway on node %s (process %u of the job) is "
+                       "the gateway on node %.55s (process %u of the job) is "
                        "lost: %.*s",
                        list, f->spec->size + first, REASON_TEXT, f->why[first]);
         return;
@@ -159,10 +172,7 @@ void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
     chempi_cuts_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs) {
         put_lost(f, lost, sizeof(lost));
-        (void)snprintf(buf, len,
-                       "%s; no other way is left between %s, and %.160s needs "
-                       "one; what would help: %s",
-                       lost, pairs, who, cuts.hint);
+        (void)snprintf(buf, len, PUT_WORDS, lost, pairs, who, cuts.hint);
     }
     chempi_cuts_fini(&cuts);
 }

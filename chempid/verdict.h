@@ -22,7 +22,8 @@
 #define CHEMPI_EXIT_NOT_FOUND 127
 #define CHEMPI_EXIT_SIGNAL 128 /* plus the signal's number */
 
-#define CHEMPI_VERDICT_BESIDES 400u /* bytes */
+#define CHEMPI_VERDICT_BESIDES 400u  /* bytes */
+#define CHEMPI_VERDICT_CUT_MAX 1000u /* bytes of the words that are kept */
 
 struct chempi_verdict {
     int weight;    /* of the cause; 0: none yet */
@@ -48,7 +49,8 @@ void chempi_verdict_order(struct chempi_verdict *v, int status,
                           const char *text);
 /* Would chempi_verdict_cut() change anything? */
 bool chempi_verdict_takes_cut(const struct chempi_verdict *v);
-/* Rank's messages have no way any more; text as far as "; the job was ended".
+/* Rank's messages have no way any more; text as far as "; the job was ended",
+ * up to CHEMPI_VERDICT_CUT_MAX bytes.
  * It counts as much as a rank that asked for the end. */
 void chempi_verdict_cut(struct chempi_verdict *v, uint32_t rank,
                         const char *text);

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the end of a job says of lost gateways. */
+#define _GNU_SOURCE /* mkdtemp, nftw */
+#include <criterion/criterion.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chempid/falls.h"
+#include "chempid/verdict.h"
+#include "common/base/compiler.h"
+#include "mdconfig/compile.h"
+
+#define SIDE 6u      /* nodes on each side */
+#define GATEWAYS 12u /* between them */
+#define NODES (2 * SIDE + GATEWAYS)
+#define NAME 28 /* bytes of a node's name, with zero */
+
+static char dir[] = "/tmp/chempi-falls-XXXXXX";
+static char names[NODES][NAME];
+static char *name_list[NODES];
+static uint32_t node_of_rank[2 * SIDE + GATEWAYS];
+static struct chempi_spec spec;
+
+static int remove_one(const char *path, const struct stat *st, int kind,
+                      struct FTW *ftw)
+{
+    (void)st;
+    (void)kind;
+    (void)ftw;
+    return remove(path);
+}
+
+static void forget(void)
+{
+    (void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static void compile(const char *yaml)
+{
+    struct chempi_compile_result result;
+    struct chempi_err err = {.code = 0};
+    struct chempi_graph graph;
+    struct chempi_desc desc;
+
+    cr_assert(mkdtemp(dir));
+    cr_assert_eq(chempi_desc_parse("test", yaml, strlen(yaml), &desc, &err), 0,
+                 "%s", err.text);
+    chempi_graph_init(&graph, &desc);
+    cr_assert_eq(
+        chempi_compile_write(&graph, dir, CHEMPI_COMPILE_AUTO, &result, &err),
+        0, "%s", err.text);
+    chempi_graph_fini(&graph);
+    chempi_desc_fini(&desc);
+}
+
+/* Names that do not fold, of ranks' nodes, then of gateways. */
+static void name_nodes(void)
+{
+    for (uint32_t i = 0; i < NODES; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "%c%c-node-of-a-long-name",
+                       i < SIDE       ? 'a'
+                       : i < 2 * SIDE ? 'b'
+                                      : 'g',
+                       'a' + (char)i);
+        name_list[i] = names[i];
+        node_of_rank[i] = i; /* gateways behind the ranks */
+    }
+}
+
+static void attach(char *yaml, size_t len, const char *name, uint32_t first)
+{
+    size_t at = strlen(yaml);
+
+    at += (size_t)snprintf(yaml + at, len - at,
+                           "  %s: { type: ethernet, attach: [ ", name);
+    for (uint32_t i = 0; i < NODES; i++)
+        if (i >= 2 * SIDE || i / SIDE == first)
+            at += (size_t)snprintf(yaml + at, len - at, "%s, ", names[i]);
+    (void)snprintf(yaml + at, len - at, "] }\n");
+}
+
+static void set_up(void)
+{
+    static char yaml[16384] = "nodes: { ";
+
+    name_nodes();
+    for (uint32_t i = 0; i < NODES; i++)
+        (void)snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
+                       i < 2 * SIDE ? "%s: , " : "%s: { gateway: true }, ",
+                       names[i]);
+    (void)snprintf(yaml + strlen(yaml), sizeof(yaml) - strlen(yaml),
+                   "}\nnetworks:\n");
+    attach(yaml, sizeof(yaml), "a-network-with-a-name-of-some-length", 0);
+    attach(yaml, sizeof(yaml), "another-network-with-a-longer-name-still", 1);
+    compile(yaml);
+    spec = (struct chempi_spec){.size = 2 * SIDE,
+                                .node_count = NODES,
+                                .node_names = name_list,
+                                .node_of_rank = node_of_rank,
+                                .gateway_count = GATEWAYS,
+                                .own_tables = dir};
+}
+
+TestSuite(falls, .init = set_up, .fini = forget);
+
+Test(falls, long_words_leave_room_for_what_would_help)
+{
+    struct chempi_verdict v = {.weight = 0};
+    char text[CHEMPI_TEXT_MAX];
+    struct chempi_falls f;
+    char who[200];
+    char why[200];
+
+    memset(who, 'w', sizeof(who));
+    who[sizeof(who) - 1] = '\0';
+    memset(why, 'y', sizeof(why));
+    why[sizeof(why) - 1] = '\0';
+    chempi_falls_init(&f, &spec);
+    for (uint32_t i = 0; i < GATEWAYS; i++)
+        cr_expect(chempi_falls_note(&f, spec.size + i, why));
+    chempi_falls_put(&f, who, text, sizeof(text));
+    chempi_verdict_cut(&v, 1, text);
+    cr_expect(strstr(v.text, " needs one; what would help: another gateway "
+                             "that is attached to networks a-network-with-a-"
+                             "name-of-some-length and another-network-with-a-"
+                             "longer-name-still; the job was ended"),
+              "%s", v.text);
+    cr_expect(strstr(v.text, "no other way is left between a"), "%s", v.text);
+    chempi_falls_fini(&f);
+}
+
+Test(falls, a_loss_with_another_way_is_no_reason)
+{
+    char text[CHEMPI_TEXT_MAX] = "?";
+    struct chempi_falls f;
+
+    chempi_falls_init(&f, &spec);
+    cr_expect(chempi_falls_note(&f, spec.size, "gone"));
+    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    cr_expect_str_eq(text, "");
+    chempi_falls_fini(&f);
+}
+
+Test(falls, a_cut_is_the_rank_s_that_has_said_so)
+{
+    struct chempi_falls f;
+
+    chempi_falls_init(&f, &spec);
+    cr_expect_not(chempi_falls_is_cut(&f, 3));
+    chempi_falls_cut(&f, 3);
+    chempi_falls_cut(&f, CHEMPI_NODE_ANY); /* nobody */
+    cr_expect(chempi_falls_is_cut(&f, 3));
+    cr_expect_not(chempi_falls_is_cut(&f, 2));
+    cr_expect_not(chempi_falls_is_cut(&f, CHEMPI_NODE_ANY));
+    chempi_falls_fini(&f);
+}
