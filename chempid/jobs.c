@@ -148,6 +148,7 @@ static void nestling_ended(void *arg, const char *text)
     struct job *j = limb->job;
 
     limb->is_supervisor = false;
+    j->gateway_pid = 0;
     chempi_grants_close(&limb->grant); /* B1: no rank is left */
     if (j->hub.has_ended)
         chempi_hub_leave(&j->hub, child_of(limb));
