@@ -153,9 +153,13 @@ static void reply(struct chempi_conn *to, int code, const char *text)
 static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
                  bool is_drained)
 {
+    const bool is_obeyed = uid == 0 || uid == geteuid();
+
+    if (*job && !is_drained && d->is_drained && !is_obeyed)
+        return -EBUSY; /* who has drained the node has the last word */
     if (*job)
         return chempi_jobs_drain(d, job, uid, is_drained);
-    if (uid != 0 && uid != geteuid())
+    if (!is_obeyed)
         return -EPERM;
     d->is_drained = is_drained;
     (void)chempi_jobs_drain(d, "", 0, is_drained); /* there may be none */
@@ -188,6 +192,9 @@ static const char *refusal(uint32_t what, int rc, const char *job)
         return *job ? "only root and the user whose job it is may do so"
                     : "only root and the daemon's user may do so for all jobs; "
                       "name a job of yours";
+    if (rc == -EBUSY && is_drain)
+        return "the node is drained for all jobs, which only root and the "
+               "daemon's user may undo";
     return rc ? chempi_err_name(rc) : "";
 }
 
