@@ -25,7 +25,7 @@
 #include "libchempi/didl/request.h"
 
 #define NS_PER_S 1000000000L
-#define LOCK_LIMIT_NS 100000000L
+#define LOCK_LIMIT_NS 500000000L
 
 struct chempi_ctx chempi_ctx;
 
@@ -79,6 +79,9 @@ static bool stay_alone(void)
     until.tv_nsec += LOCK_LIMIT_NS;
     until.tv_sec += until.tv_nsec / NS_PER_S;
     until.tv_nsec %= NS_PER_S;
+    /* L2: who polls lets others in. This thread never comes back. */
+    atomic_fetch_add_explicit(&chempi_lane_main.wanted, 1,
+                              memory_order_relaxed);
     return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
 }
 

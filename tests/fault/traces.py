@@ -269,6 +269,18 @@ def jobs_that_fail_tell_what_they_know():
 
 
 @case
+def an_abort_among_threads_tells_what_it_knows():
+    """Unless the others keep the lock for too long, as they seldom do."""
+    for _ in range(10):
+        job = fate("threads", *virtual("meet", "a0,b0", 2))
+        expect(job, 7)
+        check_told(job, ("a0", "b0"), speechless(job))
+        if 1 not in speechless(job):
+            return
+    check(False, "rank 1 has never told", job.errors)
+
+
+@case
 def jobs_of_daemons_that_fail_tell_what_they_know():
     names = ["a0", "b0", "g0"]
     with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:

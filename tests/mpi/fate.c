@@ -4,8 +4,11 @@
  * and then the job comes to the end that is asked for, by rank 1's doing. What
  * a job tells when it fails (tests/fault/traces.py).
  *
- * usage: fate well|abort|leave|kill|late|hang
+ * usage: fate well|abort|threads|leave|kill|late|hang
+ *
+ * threads: abort while another thread is in MPI
  */
+#include <pthread.h>
 #include <signal.h>
 
 #include "check.h"
@@ -38,17 +41,37 @@ static void hang(void)
              MPI_STATUS_IGNORE);
 }
 
+static void *wait_in_vain(void *arg)
+{
+    hang();
+    return arg;
+}
+
+static void abort_among_threads(void)
+{
+    pthread_t other;
+
+    CHECK_OR_DIE(pthread_create(&other, NULL, wait_in_vain, NULL) == 0,
+                 "no thread");
+    MPI_Abort(MPI_COMM_WORLD, 7);
+}
+
 int main(int argc, char **argv)
 {
+    const bool has_threads = argc == 2 && strcmp(argv[1], "threads") == 0;
     int status;
 
-    check_start(&argc, &argv);
+    check_start_thread(&argc, &argv,
+                       has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     check_need(2);
-    CHECK_OR_DIE(argc == 2, "usage: fate well|abort|leave|kill|late|hang");
+    CHECK_OR_DIE(argc == 2,
+                 "usage: fate well|abort|threads|leave|kill|late|hang");
     exchange();
     if (check_rank() == 1) {
         if (strcmp(argv[1], "abort") == 0)
             MPI_Abort(MPI_COMM_WORLD, 7);
+        if (has_threads)
+            abort_among_threads();
         if (strcmp(argv[1], "leave") == 0)
             exit(3);
         if (strcmp(argv[1], "kill") == 0)
