@@ -54,6 +54,12 @@ static bool parse_line(const char **at, struct chempi_bind_place *p)
     return add_cpus(p, at);
 }
 
+static void join(struct chempi_cpus *a, const struct chempi_cpus *b)
+{
+    for (size_t i = 0; i < sizeof(a->bits); i++)
+        a->bits[i] |= b->bits[i];
+}
+
 /* A core of its own, or one more core of its socket. */
 static void lay(struct chempi_bind_map *map, enum chempi_bind kind,
                 const struct chempi_bind_place *core)
@@ -68,8 +74,7 @@ static void lay(struct chempi_bind_map *map, enum chempi_bind kind,
         map->places[map->count++] = *core;
         return;
     }
-    for (size_t k = 0; k < sizeof(core->cpus.bits); k++)
-        map->places[i].cpus.bits[k] |= core->cpus.bits[k];
+    join(&map->places[i].cpus, &core->cpus);
 }
 
 int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
@@ -95,6 +100,7 @@ int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
                                   "line %u of " HELPER " is malformed", number);
         }
         lay(map, kind, &core);
+        join(&map->allowed, &core.cpus);
     }
     return 0;
 }
@@ -191,6 +197,8 @@ int chempi_bind_init(struct chempi_bind_map *map,
         rc = chempi_bind_parse(map, kind, text, err);
     free(text);
     map->offset = spec->bind_offset[node];
+    if (!rc)
+        chempi_cores_claim(map, chempi_spec_local_size(spec, node));
     return rc;
 }
 

@@ -24,8 +24,8 @@ struct chempi_bind_map { /* all zero: no binding */
     struct chempi_bind_place *places;
     uint32_t count;
     uint32_t offset; /* ranks before the first of this node (bind_self) */
-    bool is_share;   /* nobody asked for it (cores.h): */
-    struct chempi_cpus allowed; /* where the ranks would run else */
+    bool is_share;   /* nobody asked for it (cores.h) */
+    struct chempi_cpus allowed; /* all that ranks may be bound to */
     int *holds;                 /* descriptors that hold cores (cores.h) */
     uint32_t hold_count;
 };

@@ -178,6 +178,25 @@ static int hold_cores(const struct chempi_bind_map *cores, uint32_t first,
     return 0;
 }
 
+void chempi_cores_claim(struct chempi_bind_map *map, uint32_t count)
+{
+    struct chempi_bind_map cores;
+    struct chempi_cpus used = {{0}};
+
+    for (uint32_t i = 0; i < count && map->count > 0; i++)
+        join(&used, &map->places[(map->offset + i) % map->count].cpus);
+    if (chempi_cores_find(CHEMPI_CORES_DIR, &used, &cores))
+        return;
+    map->holds = chempi_sys->calloc(cores.count + 1u, sizeof(*map->holds));
+    for (uint32_t i = 0; map->holds && i < cores.count; i++) {
+        const int fd = hold_core(cores.places[i].socket);
+
+        if (fd >= 0)
+            map->holds[map->hold_count++] = fd;
+    }
+    chempi_bind_fini(&cores);
+}
+
 /* ---- who gets what ------------------------------------------------------- */
 
 /* Ranks of the job on this node's host: all, and those on earlier nodes. */

@@ -133,10 +133,10 @@ static void set_environment(const struct chempi_rank *rank,
     (void)setenv("CHEMPI_NODE", s->spec->node_names[s->node], 1);
     (void)setenv("CHEMPI_JOB", s->spec->id, 1);
     set_number(CHEMPI_HOST_SIZE_ENV, chempi_spec_host_procs(s->spec, s->node));
-    if (s->bind.is_share) {
+    if (s->bind.is_share)
         set_list(CHEMPI_CPUS_ENV, &s->bind.places[rank->local].cpus);
+    if (s->bind.count > 0)
         set_list(CHEMPI_HOST_CPUS_ENV, &s->bind.allowed);
-    }
     set_number("CHEMPI_MAXPROCS", app->count);
     (void)setenv("CHEMPI_WDIR", app->wdir ? app->wdir : s->spec->cwd, 1);
 }

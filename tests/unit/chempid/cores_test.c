@@ -257,6 +257,30 @@ Test(cores, a_core_is_given_to_one_job_at_a_time)
     chempi_bind_fini(&second);
 }
 
+Test(cores, nobody_gets_by_default_what_a_job_has_asked_for)
+{
+    const uint32_t count = be_alone();
+    struct chempi_bind_map first = {0};
+    struct chempi_bind_map second;
+    struct chempi_bind_map third;
+
+    cr_assert_eq(choose(count, 0, &second), count);
+    chempi_cores_release(&second); /* as if asked for: no names so far */
+    second.offset = 1;
+    chempi_cores_claim(&second, 1);
+    cr_assert_eq(second.hold_count, 1);
+    cr_assert_eq(choose(count, 0, &first), 0);
+    third = second; /* who asks gets what somebody has, but no name */
+    third.holds = NULL;
+    third.hold_count = 0;
+    chempi_cores_claim(&third, 2);
+    cr_assert_eq(third.hold_count, 1);
+    chempi_cores_release(&third);
+    chempi_bind_fini(&second);
+    cr_assert_eq(choose(count, 0, &first), count);
+    chempi_bind_fini(&first);
+}
+
 Test(cores, only_jobs_that_fit_are_bound)
 {
     const uint32_t count = be_alone();
