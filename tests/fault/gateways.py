@@ -131,6 +131,12 @@ def gateways(job):
     return job.marked("chempi-gateway")
 
 
+def await_gateways(job, count):
+    """Ranks that have not used them may run before they do."""
+    await_that(lambda: len(gateways(job)) == count, count, "gateways")
+    return gateways(job)
+
+
 def command_line(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read().decode().split("\0")[:-1]
@@ -409,7 +415,7 @@ def kill_and_go_on(cluster, victim, is_early):
     if not is_early:
         let_go(job)
         job.await_lines(6)
-    os.kill(parent(gateways(job)[victim]), signal.SIGKILL)
+    os.kill(parent(await_gateways(job, 2)[victim]), signal.SIGKILL)
     await_error(job, "the gateway on node g")
     if is_early:
         let_go(job)
@@ -432,7 +438,8 @@ def a_first_message_without_a_way_names_the_lost_gateway():
     names = ["a0", "b0", "g0"]
     with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
         job = held_job(cluster, ["a0", "b0"], 2, "none", "2")
-        os.kill(parent(gateways(job)[0]), signal.SIGKILL)
+        (pid,) = await_gateways(job, 1)
+        os.kill(parent(pid), signal.SIGKILL)
         await_error(job, "; no other way is left between a0 and b0\n")
         let_go(job)
         job.status = job.finish()
