@@ -26,7 +26,7 @@ import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
     LAYOUTS, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
     children, comm, cores, expect, is_core_held, kill_and_wait, run, run_cases,
-    run_on_processors)
+    run_on_processors, with_input)
 
 RANK = ""
 COMPLAINT_S = 60  # as in chempid/conn.h
@@ -85,13 +85,6 @@ def the_environment_is_passed_or_not():
               script, env=env).lines() == ["yes m"])
 
 
-def with_input(data, *args):
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        return run(*args, stdin=file)
-
-
 @case("private")
 def input_goes_where_it_should():
     data = b"".join(b"line %d\n" % i for i in range(40000))
@@ -119,8 +112,8 @@ def lines_of_ranks_do_not_mix():
         job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
         check(job.output.count(b"line") == len(wanted), job.output)
         if job.lines() == wanted:
-            return
-    check(False, "lines are mixed every time", job.output)
+            break
+    check(job.lines() == wanted, "lines are mixed every time", job.output)
 
 
 @case("private")
@@ -136,7 +129,8 @@ def a_slow_reader_holds_the_ranks_back_and_loses_nothing():
     words = ("01234567", "abcdefgh")
     job = Job("-n", "2", "sh", "-c", f"[ $CHEMPI_RANK = 0 ] && w={words[0]}; "
               f"yes ${{w-{words[1]}}} | head -n 200000")
-    job.await_lines(10).status = job.finish()
+    job.await_lines(10)
+    job.status = job.finish()
     expect(job, 0)
     check(job.output.count(b"\n") == 400000, job.output.count(b"\n"))
     for word, other in (words, words[::-1]):

@@ -166,6 +166,13 @@ def run(*args, **kwargs):
     return job
 
 
+def with_input(data, *args):
+    with tempfile.TemporaryFile() as file:
+        file.write(data)
+        file.seek(0)
+        return run(*args, stdin=file)
+
+
 def run_on_processors():
     """A job of two ranks, and what each of them was told and may use."""
     job = run("-l", "--show-binding", "-n", "2", "sh", "-c",
