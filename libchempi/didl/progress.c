@@ -8,7 +8,9 @@
  *   P3  before it sleeps, the owner publishes its state, orders (wake.h, W3)
  *       and looks once more: at its condition, at every device
  *   P4  a wait spins only while nobody else wants the core: how long is
- *       learned from what happens when the core is given away
+ *       learned from what happens when the core is given away. A process that
+ *       has a core of its own (affinity.h) does not give it away, and so does
+ *       not ask: it spins for a while, then sleeps
  *   P5  a job that has a core for each process does not give it to those who
  *       keep it for a time slice: it spins on, then sleeps, and tries later
  *       whether they are still there
