@@ -109,11 +109,19 @@ static int make_plan(const struct chempi_options *opt,
                      const char *daemon_tables, struct chempi_spec *spec,
                      struct chempi_err *err)
 {
+    uint32_t unseen;
     int rc = chempi_plan_make(opt, nodes, count, daemon_tables, spec, err);
 
     if (rc)
         return rc;
-    rc = chempi_falls_check(spec, err);
+    rc = chempi_falls_check(spec, &unseen, err);
+    if (unseen)
+        (void)fprintf(stderr,
+                      "chempirun: %u of the job's nodes were not looked at: "
+                      "there is no connection table of them here, or there are "
+                      "more than %u; whether they reach all others shows when "
+                      "messages are sent\n",
+                      unseen, CHEMPI_CUTS_NODES_MAX);
     if (rc == -EHOSTUNREACH && opt->allows_unreachable) {
         (void)fprintf(stderr, "chempirun: %s\n", err->text);
         return 0;

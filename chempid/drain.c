@@ -266,6 +266,11 @@ static int check_last(struct order *o, const struct chempi_status_job *job,
     rc = chempi_cuts_find(&q, &cuts);
     if (rc)
         return chempi_err_set(err, rc, "out of memory");
+    if (cuts.unknown)
+        (void)fprintf(o->d->out,
+                      "%u nodes were not looked at: there is no connection "
+                      "table of them here, or there are more than %u\n",
+                      cuts.unknown, CHEMPI_CUTS_NODES_MAX);
     if (cuts.pairs)
         rc = tell_last(o, &cuts, err);
     chempi_cuts_fini(&cuts);

@@ -177,14 +177,19 @@ void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
     chempi_cuts_fini(&cuts);
 }
 
-int chempi_falls_check(const struct chempi_spec *spec, struct chempi_err *err)
+int chempi_falls_check(const struct chempi_spec *spec, uint32_t *unseen,
+                       struct chempi_err *err)
 {
+    const uint32_t nodes = chempi_spec_first_spare(spec);
     struct chempi_cuts cuts;
     char pairs[PAIRS_TEXT];
     int rc = find(spec, NULL, &cuts);
 
+    *unseen = 0;
     if (rc)
         return chempi_err_set(err, rc, "out of memory");
+    if (cuts.unknown + 1 < nodes)
+        *unseen = cuts.unknown;
     chempi_cuts_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs)
         rc = chempi_err_set(err, -EHOSTUNREACH,

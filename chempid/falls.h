@@ -41,8 +41,11 @@ void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
 
 /*
  * Nodes of the job's ranks that the tables leave without a way to each other:
- * 0; -EHOSTUNREACH with words and remedy; -ENOMEM. Reads the tables.
+ * 0; -EHOSTUNREACH with words and remedy; -ENOMEM. Reads the tables. *unseen:
+ * nodes that were not looked at; 0 where no tables but one node's are at hand,
+ * as on a host that has its own only.
  */
-int chempi_falls_check(const struct chempi_spec *spec, struct chempi_err *err);
+int chempi_falls_check(const struct chempi_spec *spec, uint32_t *unseen,
+                       struct chempi_err *err);
 
 #endif

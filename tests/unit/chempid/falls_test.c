@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chempid/falls.h"
 #include "chempid/verdict.h"
 #include "common/base/compiler.h"
+#include "common/table/load.h"
 #include "mdconfig/compile.h"
 
 #define SIDE 6u      /* nodes on each side */
@@ -141,6 +143,24 @@ Test(falls, a_loss_with_another_way_is_no_reason)
     chempi_falls_put(&f, "rank 0", text, sizeof(text));
     cr_expect_str_eq(text, "");
     chempi_falls_fini(&f);
+}
+
+Test(falls, nodes_without_a_table_are_said_to_be_unseen)
+{
+    struct chempi_err err = {.code = 0};
+    uint32_t unseen = 99;
+    char path[128];
+
+    cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0, "%s", err.text);
+    cr_expect_eq(unseen, 0);
+    for (uint32_t i = 2 * SIDE; i-- > 1;) {
+        (void)snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, dir,
+                       names[i]);
+        cr_assert_eq(unlink(path), 0, "%s", path);
+        cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0);
+        /* One table alone is a host's own. */
+        cr_expect_eq(unseen, i > 1 ? 2 * SIDE - i : 0);
+    }
 }
 
 Test(falls, a_cut_is_the_rank_s_that_has_said_so)
