@@ -7,12 +7,15 @@
 Cases wait for events: lines of output, ends of processes, files. After every
 case nothing may be left.
 """
+import errno
 import json
 import os
 import pathlib
 import re
 import select
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -672,6 +675,62 @@ def orders_that_make_no_sense_are_refused():
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
                           program("relay"), "none", "1")
         expect(job, 0, "the gateway on node g0 is drained")
+
+
+def receive_frame(sock):
+    """Type and contents of what a daemon says next."""
+    def receive(count):
+        data = b""
+        while len(data) < count:
+            piece = sock.recv(count - len(data))
+            check(piece, "the daemon closed the connection")
+            data += piece
+        return data
+    length, kind = struct.unpack_from("<IH", receive(16))
+    return kind, receive(length)
+
+
+def request_as(uid, address, what, job):
+    """The errno that a daemon answers a user's request for its node with."""
+    def frame(kind, data):
+        return struct.pack("<IHHQ", len(data), kind, 0xc4e1, 0) + data
+
+    def string(text):
+        return struct.pack("<I", len(text) + 1) + text + b"\0"
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(LIMIT_S)
+        os.seteuid(uid)
+        try:
+            sock.connect(address)
+        finally:
+            os.seteuid(0)
+        kind, said = receive_frame(sock)
+        check(kind == 80, kind, said)
+        sock.sendall(frame(80, said[:4] + string(b"")) +  # of its version
+                     frame(84, struct.pack("<I", what) + string(b"") +
+                           string(job) + struct.pack("<I", 0)))
+        kind, said = receive_frame(sock)
+        check(kind == 85, kind, said)
+        return struct.unpack_from("<I", said)[0]
+
+
+@case
+def only_who_drains_a_node_undrains_it_for_a_job():
+    if os.geteuid() != 0:
+        return
+    drain, undrain = 3, 4
+    with Cluster(["a0"], mode=0o755) as cluster:
+        address = f"{cluster.dir}/a0.sock"
+        for uid, what, job, code in (
+                (65534, drain, b"", errno.EPERM),
+                (65534, undrain, b"some", errno.ESRCH),  # there is none
+                (0, drain, b"", 0),
+                (65534, undrain, b"some", errno.EBUSY),
+                (0, undrain, b"some", errno.ESRCH),
+                (0, undrain, b"", 0),
+                (65534, undrain, b"some", errno.ESRCH)):
+            found = request_as(uid, address, what, job)
+            check(found == code, uid, what, job, "answer", found, "not", code)
 
 
 @case
