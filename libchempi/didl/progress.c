@@ -31,19 +31,8 @@
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/setting.h"
+#include "libchempi/didl/shy.h"
 #include "libchempi/didl/tool/event.h"
-
-/* A sched_yield that took longer than this has let somebody else run, ns. */
-#define SWITCH_NS UINT64_C(1000)
-/* One that took longer than this has met somebody who computes, ns. Other
- * ranks wait, too, and hand the core back within microseconds; the system may
- * let a stranger keep it for milliseconds, whatever its priority, but wakes a
- * sleeper at once. */
-#define STRANGER_NS UINT64_C(300000)
-/* For how long the core is then not given away, ns; doubles each time, and
- * shrinks while the core is found free. */
-#define SHY_MIN_NS UINT64_C(50000000)
-#define SHY_MAX_NS UINT64_C(2000000000)
 
 struct waiter {
     struct chempi_list link;
@@ -67,8 +56,7 @@ static struct {
     bool is_asleep;
     bool is_roomy; /* each process of the job has a core */
     uint32_t fd_turn;
-    uint64_t shy_ns;       /* P5: how long it will be next time */
-    uint64_t shy_until_ns; /* the core is not given away */
+    struct chempi_shy shy; /* P5 */
     struct chempi_wake *wake;
     int wake_fd;
     struct chempi_poll_item wake_item;
@@ -252,36 +240,26 @@ static void set_spins(uint32_t spins)
     atomic_store_explicit(&chempi_ctx.spins, spins, memory_order_relaxed);
 }
 
-/* P5: a stranger had the core until now; how long one stays away from them
- * grows while they are met again. */
-static void shy_away(uint64_t now_ns)
-{
-    progress.shy_until_ns = now_ns + progress.shy_ns;
-    progress.shy_ns *= 2;
-    if (progress.shy_ns > SHY_MAX_NS)
-        progress.shy_ns = SHY_MAX_NS;
-}
-
 /* The core was given away for so long: learn from it (P4, P5). */
 static void judge_yield(struct idling *state, uint64_t before_ns,
                         uint64_t after_ns)
 {
     const uint32_t spins = chempi_progress_spins();
 
-    if (after_ns - before_ns <= SWITCH_NS) {
+    switch (chempi_shy_judge(&progress.shy, progress.is_roomy, before_ns,
+                             after_ns)) {
+    case CHEMPI_SHY_NOBODY:
         set_spins(spins + spins / 16 + 1);
         state->polls = 0; /* spin on; ask again after as many polls */
-        if (progress.shy_ns > SHY_MIN_NS)
-            progress.shy_ns -= progress.shy_ns / 32;
-        return;
-    }
-    if (progress.is_roomy && after_ns - before_ns > STRANGER_NS) {
-        shy_away(after_ns);
+        break;
+    case CHEMPI_SHY_STRANGER:
         state->since_ns = after_ns;
-        return;
+        break;
+    case CHEMPI_SHY_PEER:
+        state->switches++;
+        set_spins(spins / 2);
+        break;
     }
-    state->switches++;
-    set_spins(spins / 2);
 }
 
 /* Give the core away once, unless it is this process's own or wanted by a
@@ -293,7 +271,7 @@ static void yield_core(struct idling *state)
     if (!state->since_ns)
         state->since_ns = before_ns;
     state->yields++;
-    if (chempi_affinity_is_own() || before_ns < progress.shy_until_ns) {
+    if (chempi_affinity_is_own() || chempi_shy_is(&progress.shy, before_ns)) {
         state->polls = 0;
     } else {
         progress.stats.yields++;
@@ -310,7 +288,7 @@ static void yield_core(struct idling *state)
  * job itself, and one switch says so. */
 static bool is_wanted(const struct idling *state, uint64_t now_ns)
 {
-    if (now_ns < progress.shy_until_ns)
+    if (chempi_shy_is(&progress.shy, now_ns))
         return true;
     return state->switches > (progress.is_roomy ? state->yields / 2 : 0);
 }
@@ -466,8 +444,7 @@ int chempi_progress_init(void)
     chempi_list_init(&progress.hooks);
     chempi_affinity_init(s->proc_count);
     progress.is_roomy = chempi_affinity_is_roomy();
-    progress.shy_ns = SHY_MIN_NS;
-    progress.shy_until_ns = 0;
+    chempi_shy_init(&progress.shy);
     set_spins(spins_max());
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];

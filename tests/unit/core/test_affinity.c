@@ -8,6 +8,7 @@
 #include "common/base/cpus.h"
 #include "common/control/client.h"
 #include "libchempi/didl/affinity.h"
+#include "libchempi/didl/shy.h"
 
 static struct chempi_cpus allowed; /* at least two */
 
@@ -143,4 +144,38 @@ Test(affinity, ranks_that_asked_for_cores_have_room_but_own_none)
     cr_assert_eq(unsetenv(CHEMPI_HOST_CPUS_ENV), 0);
     chempi_affinity_init(2);
     cr_assert_not(chempi_affinity_is_roomy());
+}
+
+/* ---- giving the core away ------------------------------------------------ */
+
+Test(shy, only_who_computes_is_a_stranger_and_only_where_there_is_room)
+{
+    struct chempi_shy shy;
+
+    chempi_shy_init(&shy);
+    cr_assert_eq(chempi_shy_judge(&shy, true, 500, 1500), CHEMPI_SHY_NOBODY);
+    cr_assert_eq(chempi_shy_judge(&shy, true, 500, 1501), CHEMPI_SHY_PEER);
+    cr_assert_eq(chempi_shy_judge(&shy, false, 0, 9000000), CHEMPI_SHY_PEER);
+    cr_assert_not(chempi_shy_is(&shy, 9000000));
+    cr_assert_eq(chempi_shy_judge(&shy, true, 0, 300001), CHEMPI_SHY_STRANGER);
+    cr_assert(chempi_shy_is(&shy, 300001 + CHEMPI_SHY_MIN_NS - 1));
+    cr_assert_not(chempi_shy_is(&shy, 300001 + CHEMPI_SHY_MIN_NS));
+}
+
+Test(shy, the_time_doubles_to_its_end_and_shrinks_where_nobody_is)
+{
+    struct chempi_shy shy;
+    uint64_t now_ns = 0;
+
+    chempi_shy_init(&shy);
+    for (int i = 0; i < 10; i++) {
+        cr_assert_eq(chempi_shy_judge(&shy, true, now_ns, now_ns + 1000000),
+                     CHEMPI_SHY_STRANGER);
+        now_ns = shy.until_ns;
+    }
+    cr_assert_eq(shy.length_ns, CHEMPI_SHY_MAX_NS);
+    for (int i = 0; i < 1000; i++)
+        (void)chempi_shy_judge(&shy, true, now_ns, now_ns);
+    cr_assert_leq(shy.length_ns, CHEMPI_SHY_MIN_NS);
+    cr_assert_gt(shy.length_ns, CHEMPI_SHY_MIN_NS / 2);
 }

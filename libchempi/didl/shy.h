@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a thread learns when it gives its core away (progress.c, P4 and P5), and
+ * for how long it then keeps it. Times are a monotonic clock's, in ns.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_SHY_H
+#define CHEMPI_LIBCHEMPI_DIDL_SHY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A sched_yield that took longer than this has let somebody else run, ns. */
+#define CHEMPI_SHY_SWITCH_NS UINT64_C(1000)
+/* One that took longer than this has met somebody who computes, ns. Other
+ * ranks wait, too, and hand the core back within microseconds; the system may
+ * let a stranger keep it for milliseconds, whatever its priority, but wakes a
+ * sleeper at once. */
+#define CHEMPI_SHY_STRANGER_NS UINT64_C(300000)
+/* For how long the core is then not given away, ns; doubles each time, and
+ * shrinks while the core is found free. */
+#define CHEMPI_SHY_MIN_NS UINT64_C(50000000)
+#define CHEMPI_SHY_MAX_NS UINT64_C(2000000000)
+
+struct chempi_shy {
+    uint64_t length_ns; /* how long it will be next time */
+    uint64_t until_ns;  /* the core is not given away */
+};
+
+enum chempi_shy_met { CHEMPI_SHY_NOBODY, CHEMPI_SHY_PEER, CHEMPI_SHY_STRANGER };
+
+static inline void chempi_shy_init(struct chempi_shy *shy)
+{
+    shy->length_ns = CHEMPI_SHY_MIN_NS;
+    shy->until_ns = 0;
+}
+
+static inline bool chempi_shy_is(const struct chempi_shy *shy, uint64_t now_ns)
+{
+    return now_ns < shy->until_ns;
+}
+
+/* The core was given away for so long: who had it? In a job without a core for
+ * each process (is_roomy) it may be a rank that computes. */
+static inline enum chempi_shy_met chempi_shy_judge(struct chempi_shy *shy,
+                                                   bool is_roomy,
+                                                   uint64_t before_ns,
+                                                   uint64_t after_ns)
+{
+    const uint64_t took_ns = after_ns - before_ns;
+
+    if (took_ns <= CHEMPI_SHY_SWITCH_NS) {
+        if (shy->length_ns > CHEMPI_SHY_MIN_NS)
+            shy->length_ns -= shy->length_ns / 32;
+        return CHEMPI_SHY_NOBODY;
+    }
+    if (!is_roomy || took_ns <= CHEMPI_SHY_STRANGER_NS)
+        return CHEMPI_SHY_PEER;
+    shy->until_ns = after_ns + shy->length_ns;
+    shy->length_ns *= 2;
+    if (shy->length_ns > CHEMPI_SHY_MAX_NS)
+        shy->length_ns = CHEMPI_SHY_MAX_NS;
+    return CHEMPI_SHY_STRANGER;
+}
+
+#endif
