@@ -24,6 +24,14 @@ class Programs:
     prefix = []  # options of every launch
 
 
+def control_version():
+    """Of the control protocol, as the header says."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "common",
+                        "control", "msg.h")
+    with open(path, encoding="utf-8") as header:
+        return int(re.search(r"CONTROL_VERSION (\d+)u", header.read())[1])
+
+
 MARKS = []  # of jobs that may have left something behind
 
 
