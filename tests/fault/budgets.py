@@ -235,6 +235,13 @@ def is_stopped(pid):
     return status_of(pid).get("State", "X").split()[0] in "TtXZ"
 
 
+def locks_in_earnest():
+    """Sanitizers turn mlock() into nothing."""
+    with open(REGISTERS, "rb") as program:
+        code = program.read()
+    return b"__asan_init" not in code and b"__tsan_init" not in code
+
+
 def locked_together(pids):
     """What these processes have locked at one moment, in bytes: each is
     stopped before any is looked at, and none stays so."""
@@ -340,7 +347,8 @@ def two_mpi_jobs_share_and_a_killed_one_leaves_all_to_the_other():
         text = c.end_pair(second, "second")
         check("budget 16777216 " in text, text)
         c.await_grants()
-        check(c.most > 12 * MIB, "nothing was seen:", c.most)
+        check(c.most > 12 * MIB or not locks_in_earnest(),
+              "nothing was seen:", c.most)
 
 
 @case

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT_S 120.0
+#define STATUS_SKIPPED 77
 
 static struct tsan_test *tests;
 static struct tsan_test *suites;
@@ -40,6 +41,12 @@ void tsan_fail(bool is_fatal, const char *file, int line, const char *what,
     has_failed = true;
     if (is_fatal)
         exit(1);
+}
+
+void tsan_skip(const char *why)
+{
+    fprintf(stderr, "skipped: %s\n", why);
+    exit(has_failed ? 1 : STATUS_SKIPPED);
 }
 
 /* What a test leaves open, its suite decides. */
@@ -92,6 +99,8 @@ static bool run_in_child(const struct tsan_test *test,
         perror(test->name);
         return false;
     }
+    if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SKIPPED)
+        return true;
     if (WIFSIGNALED(status) && WTERMSIG(status) == o->signal)
         return true;
     if (WIFEXITED(status) && WEXITSTATUS(status) == o->exit_code && !o->signal)

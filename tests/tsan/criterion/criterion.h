@@ -49,6 +49,11 @@ void tsan_add_suite(struct tsan_test *suite);
 void tsan_fail(bool is_fatal, const char *file, int line, const char *what,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 
+/* Ends the test's process; it counts neither way. */
+_Noreturn void tsan_skip(const char *why);
+
+#define cr_skip_test(why) tsan_skip(why)
+
 #define TestSuite(suite_, ...)                                                 \
     static struct tsan_test tsan_suite_##suite_ = {                            \
         .suite = #suite_, .options = {.unused = 0, ##__VA_ARGS__}};            \
