@@ -59,6 +59,7 @@ static const char **value_of(struct chempi_command_line *line, const char *word)
         {"--scontrol", &line->scontrol}, {"--topology", &line->topology},
         {"--network", &line->network},   {"--seconds", &line->seconds},
         {"--pairs", &line->pairs},       {"--scratch", &line->scratch},
+        {"--layout", &line->layout},
     };
     size_t i = 0;
 

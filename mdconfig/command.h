@@ -54,6 +54,7 @@ struct chempi_command_line {
     const char *seconds;  /* --seconds */
     const char *pairs;    /* --pairs */
     const char *scratch;  /* --scratch */
+    const char *layout;   /* --layout */
     bool is_virtual;
     bool local;
     bool dot;

@@ -10,6 +10,7 @@
 #include "mdconfig/diff.h"
 #include "mdconfig/dot.h"
 #include "mdconfig/draw.h"
+#include "mdconfig/layout.h"
 #include "mdconfig/plot.h"
 #include "mdconfig/text.h"
 
@@ -81,6 +82,55 @@ static int close_picture(FILE *out, const char *path, bool drawn,
     return bad || !drawn ? CHEMPI_COMMAND_FAILED : CHEMPI_COMMAND_OK;
 }
 
+enum layout { LAYOUT_AUTO, LAYOUT_GRAPHVIZ, LAYOUT_BUILT_IN, LAYOUT_NONE };
+
+static enum layout layout_of(const char *word)
+{
+    static const char *const words[] = {"auto", "graphviz", "built-in"};
+    uint32_t i = 0;
+
+    while (word && i < LAYOUT_NONE && strcmp(word, words[i]) != 0)
+        i++;
+    return (enum layout)i;
+}
+
+static int draw_built_in(const struct chempi_graph *graph, uint32_t from,
+                         uint64_t len, FILE *out, struct chempi_err *err)
+{
+    int rc = chempi_draw(graph, from, len, out);
+
+    if (rc)
+        (void)chempi_err_set(err, rc,
+                             "%s: more than %u networks or classes of nodes "
+                             "do not fit into a picture without Graphviz "
+                             "(Debian's package is graphviz)",
+                             graph->desc->file, CHEMPI_DRAW_MAX);
+    return rc;
+}
+
+/* By Graphviz where it is; where it is not, or fails, by ourselves. */
+static int draw_svg(const struct chempi_graph *graph, enum layout layout,
+                    uint32_t from, uint64_t len, FILE *out,
+                    struct chempi_err *err)
+{
+    struct chempi_err why = {.text = ""};
+    int rc;
+
+    if (layout == LAYOUT_GRAPHVIZ)
+        return chempi_layout_draw(graph, from, len, out, err);
+    if (layout == LAYOUT_AUTO) {
+        rc = chempi_layout_draw(graph, from, len, out, &why);
+        if (rc == 0)
+            return 0;
+        if (rc != -ENOENT)
+            (void)fprintf(stderr,
+                          "mdconfig: warning: %s; the built-in layout is "
+                          "used\n",
+                          why.text);
+    }
+    return draw_built_in(graph, from, len, out, err);
+}
+
 static int draw(const struct chempi_desc *desc,
                 const struct chempi_command_line *line, uint64_t len,
                 struct chempi_err *err)
@@ -103,14 +153,8 @@ static int draw(const struct chempi_desc *desc,
         chempi_dot(&graph, from, len, out);
         rc = 0;
     } else {
-        rc = chempi_draw(&graph, from, len, out);
+        rc = draw_svg(&graph, layout_of(line->layout), from, len, out, err);
     }
-    if (rc)
-        (void)chempi_err_set(err, rc,
-                             "%s: more than %u networks or classes of nodes "
-                             "do not fit into a picture; --dot leaves the "
-                             "layout to Graphviz",
-                             desc->file, CHEMPI_DRAW_MAX);
     chempi_graph_fini(&graph);
     return close_picture(out, line->output, rc == 0, err);
 }
@@ -120,13 +164,16 @@ int chempi_command_graph(int argc, char **argv, struct chempi_err *err)
     struct chempi_command_line line;
     struct chempi_desc desc;
     uint64_t len = 0;
-    int rc = chempi_command_read_line(argc, argv, "-o --from --size --dot", 1,
-                                      1, &line, err);
+    int rc = chempi_command_read_line(
+        argc, argv, "-o --from --size --dot --layout", 1, 1, &line, err);
 
     if (rc)
         return rc;
     if (!line.from != !line.size)
         return chempi_command_usage(err, "expected both --from and --size", "");
+    if (layout_of(line.layout) == LAYOUT_NONE || (line.layout && line.dot))
+        return chempi_command_usage(
+            err, "expected --layout auto, graphviz or built-in, or --dot", "");
     if (line.size && chempi_text_typed_size(line.size, &len) != 0)
         return chempi_command_usage(
             err, "expected a size such as 64KiB, found ", line.size);

@@ -72,13 +72,13 @@ def good(mdconfig, path, out):
             raise AssertionError(f"{path}: the table of {node} is another "
                                  "one in its file")
         text += table
-    draws(mdconfig, path, "graph", name)
+    draws(mdconfig, path, "graph", "--layout", "built-in", name)
     draws_dot(mdconfig, path)
     for question in re.findall(r"^# explain: (.*)$", path.read_text(), re.M):
         words = question.split()
         text += run(mdconfig, "explain", name, *words, cwd=path.parent)[1]
-        draws(mdconfig, path, "graph", "--from", words[0], "--size", words[2],
-              name)
+        draws(mdconfig, path, "graph", "--layout", "built-in", "--from",
+              words[0], "--size", words[2], name)
         draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
         draws(mdconfig, path, "plot", name, words[0], words[1])
     for words in re.findall(r"^# check: (.*)$", path.read_text(), re.M):
@@ -97,7 +97,7 @@ def draws(mdconfig, path, *arguments):
     if done.returncode:
         raise AssertionError(f"{path}: mdconfig {arguments} failed")
     root = xml.etree.ElementTree.fromstring(done.stdout)
-    if not root.tag.endswith("svg") or len(root) < 4:
+    if not root.tag.endswith("svg") or len(list(root.iter())) < 5:
         raise AssertionError(f"{path}: mdconfig {arguments}: no picture")
 
 
@@ -108,9 +108,34 @@ def draws_dot(mdconfig, path, *arguments):
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     if not re.fullmatch(rb'digraph cluster \{\n(  .*[];]+\n)+\}\n', done.stdout):
         raise AssertionError(f"{path}: no graph:\n{done.stdout.decode()}")
+    draws(mdconfig, path, "graph", *arguments, path.name)  # by what is here
     if shutil.which("dot"):
-        subprocess.run(["dot", "-Tsvg", "-o", "/dev/null"], timeout=60,
-                       input=done.stdout, check=True)
+        draws(mdconfig, path, "graph", "--layout", "graphviz", *arguments,
+              path.name)
+
+
+def graphviz_fails(mdconfig, folder):
+    """Who has a broken Graphviz, or none, gets a picture all the same."""
+    path = HERE / "good" / "triangle.yaml"
+    wrong = 0
+    for script, words in (("echo 'no fonts' >&2; exit 3", "no fonts"),
+                          ("exit 0", "failed"), (None, "is graphviz")):
+        if script:
+            (folder / "dot").write_text(f"#!/bin/sh\n{script}\n")
+            (folder / "dot").chmod(0o755)
+        else:
+            (folder / "dot").unlink()
+        env = dict(os.environ, PATH=f"{folder}")
+        for how, code in (("auto", 0), ("graphviz", 1)):
+            done = subprocess.run(
+                [mdconfig, "graph", "--layout", how, path], env=env,
+                timeout=60, capture_output=True, check=False, text=True)
+            is_said = words in done.stderr or (how == "auto" and not script)
+            if (done.returncode != code or not is_said or
+                    (code == 0) != done.stdout.startswith("<svg")):
+                print(f"graph with a dot that does '{script}', {how}: {done}")
+                wrong += 1
+    return wrong
 
 
 def bad(mdconfig, path, out):
@@ -160,6 +185,8 @@ USAGE = [
     (["explain", "triangle.yaml", "a", "b", "many"], 2, "expected a size"),
     (["explain", "triangle.yaml", "a", "x", "1"], 1, "no node 'x'"),
     (["graph", "--from", "a", "triangle.yaml"], 2, "both --from and --size"),
+    (["graph", "--layout", "fine", "triangle.yaml"], 2, "built-in, or --dot"),
+    (["graph", "--dot", "--layout", "auto", "triangle.yaml"], 2, "or --dot"),
     (["plot", "triangle.yaml", "a", "b", "-o", "/dev/full"], 1, "/dev/full"),
     (["diff", "triangle.yaml", "triangle.yaml"], 0, ""),
     (["check", "-"], 1, "-:1:1: expected"),
@@ -241,6 +268,10 @@ def main():
         failed += not same
     wrong = usage(mdconfig)
     passed += len(USAGE) - wrong
+    failed += wrong
+    with tempfile.TemporaryDirectory() as scratch:
+        wrong = graphviz_fails(mdconfig, pathlib.Path(scratch))
+    passed += not wrong
     failed += wrong
     print(f"{passed} passed, {failed} failed")
     return failed > 0
