@@ -97,7 +97,7 @@ static int attach(const void *owner, const struct chempi_session *session,
     struct buffer *b;
     uintptr_t skip = 0;
 
-    if (size < 0)
+    if (size < 0 && user != MPI_BUFFER_AUTOMATIC)
         return chempi_error_set(MPI_ERR_BUFFER, "the size %lld is negative",
                                 (long long)size);
     if (find(owner))
