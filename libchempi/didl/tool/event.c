@@ -326,9 +326,8 @@ int chempi_tool_event_get_index(const char *name, int *event_index)
 /* ---- registrations ---- */
 
 /* The next call that makes progress looks who wants what. */
-static void change_wanted(enum chempi_tool_event type, bool is_more)
+static void announce(void)
 {
-    atomic_fetch_add(&event.wanted[type], is_more ? 1u : UINT32_MAX);
     chempi_lane_lock(&chempi_lane_main);
     chempi_progress_announce();
     chempi_lane_unlock(&chempi_lane_main);
@@ -396,31 +395,51 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
     r->type = (enum chempi_tool_event)event_index;
     lock();
     chempi_list_append(&event.registrations, &r->link);
+    atomic_fetch_add(&event.wanted[event_index], 1);
     unlock();
-    change_wanted((enum chempi_tool_event)event_index, true);
+    announce();
     *registration = handle_of(r);
     return chempi_tool_leave(MPI_SUCCESS);
+}
+
+/* Nobody finds it any more; it is destroyed by the next delivery (E3). */
+static void let_go_locked(struct registration *r)
+{
+    r->is_freed = true;
+    event.freed++;
+    atomic_fetch_sub(&event.wanted[r->type], 1);
 }
 
 int chempi_tool_event_handle_free(
     MPI_T_event_registration event_registration, void *user_data,
     MPI_T_event_free_cb_function *free_cb_function)
 {
-    enum chempi_tool_event type;
     struct registration *r;
     int rc = enter(event_registration, &r);
 
     if (rc)
         return rc;
-    r->is_freed = true;
-    event.freed++;
     r->free_callback = free_cb_function;
     r->free_data = user_data;
-    type = r->type;
+    let_go_locked(r);
     rc = leave(MPI_SUCCESS);
-    change_wanted(type, false);
+    announce();
     chempi_tool_event_deliver(); /* which reaps */
     return rc;
+}
+
+void chempi_tool_event_fini(void)
+{
+    lock();
+    CHEMPI_LIST_FOR (pos, &event.registrations) {
+        struct registration *r =
+            CHEMPI_CONTAINER_OF(pos, struct registration, link);
+
+        if (!r->is_freed)
+            let_go_locked(r);
+    }
+    unlock();
+    announce();
 }
 
 int chempi_tool_event_register_callback(

@@ -5,6 +5,7 @@
 
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/lane.h"
+#include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 
@@ -69,15 +70,21 @@ int chempi_tool_init_thread(int required, int *provided)
 
 int chempi_tool_finalize(void)
 {
+    bool is_last;
     int rc = chempi_tool_enter();
 
     if (rc)
         return rc;
-    if (--tool.users == 0) {
+    is_last = --tool.users == 0;
+    if (is_last) {
         chempi_tool_cvar_fini();
         chempi_tool_pvar_fini();
+        chempi_tool_event_fini();
     }
-    return chempi_tool_leave(MPI_SUCCESS);
+    (void)chempi_tool_leave(MPI_SUCCESS);
+    if (is_last)
+        chempi_tool_event_deliver(); /* lets registrations go */
+    return MPI_SUCCESS;
 }
 
 void chempi_tool_put_text(const char *text, char *buf, int *len)
