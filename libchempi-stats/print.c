@@ -84,13 +84,17 @@ static void print_lines(FILE *file, const struct stats_lines *lines)
 }
 
 void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
-                      bool wants_ranks)
+                      int process, bool wants_ranks)
 {
     struct stats_lines total = sum(all, ranks);
 
-    (void)fprintf(file, "MPI calls of %d process%s: %.6f s in MPI of %.6f s\n",
-                  ranks, ranks == 1 ? "" : "es", seconds(time_in_mpi(&total)),
-                  seconds(total.run_ns));
+    if (process == STATS_ALL)
+        (void)fprintf(file, "MPI calls of %d process%s", ranks,
+                      ranks == 1 ? "" : "es");
+    else
+        (void)fprintf(file, "MPI calls of process %d alone", process);
+    (void)fprintf(file, ": %.6f s in MPI of %.6f s\n",
+                  seconds(time_in_mpi(&total)), seconds(total.run_ns));
     print_lines(file, &total);
     for (int r = 0; r < ranks && wants_ranks; r++) {
         (void)fprintf(file, "\nRank %d: %.6f s in MPI of %.6f s\n", r,
@@ -102,11 +106,20 @@ void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
 
 /* ---- JSON ---- */
 
+/* By integers: the program's locale may have another decimal point. */
+static void json_seconds(FILE *file, const char *name, uint64_t ns)
+{
+    (void)fprintf(file, "\"%s\": %" PRIu64 ".%09" PRIu64, name,
+                  ns / CHEMPI_NS_PER_S, ns % CHEMPI_NS_PER_S);
+}
+
 static void json_lines(FILE *file, const struct stats_lines *lines)
 {
-    (void)fprintf(file,
-                  "{\"seconds\": %.9f, \"seconds_in_mpi\": %.9f, \"calls\": [",
-                  seconds(lines->run_ns), seconds(time_in_mpi(lines)));
+    (void)fputc('{', file);
+    json_seconds(file, "seconds", lines->run_ns);
+    (void)fputs(", ", file);
+    json_seconds(file, "seconds_in_mpi", time_in_mpi(lines));
+    (void)fputs(", \"calls\": [", file);
     for (size_t i = 0; i < lines->count; i++) {
         const struct stats_line *l = &lines->list[i];
 
@@ -115,19 +128,23 @@ static void json_lines(FILE *file, const struct stats_lines *lines)
         if (stats_bin_from(l->bin) >= 0)
             (void)fprintf(file, "\"size_from\": %" PRId64 ", ",
                           stats_bin_from(l->bin));
-        (void)fprintf(file,
-                      "\"calls\": %" PRIu64 ", \"bytes\": %" PRIu64
-                      ", \"seconds\": %.9f}",
-                      l->calls, l->bytes, seconds(l->time_ns));
+        (void)fprintf(file, "\"calls\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ",
+                      l->calls, l->bytes);
+        json_seconds(file, "seconds", l->time_ns);
+        (void)fputc('}', file);
     }
     (void)fprintf(file, "]}");
 }
 
-void stats_print_json(FILE *file, const struct stats_lines all[], int ranks)
+void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
+                      int process)
 {
     struct stats_lines total = sum(all, ranks);
 
-    (void)fprintf(file, "{\"processes\": %d,\n \"sum\": ", ranks);
+    (void)fprintf(file, "{\"processes\": %d,\n", ranks);
+    if (process != STATS_ALL)
+        (void)fprintf(file, " \"process\": %d,\n", process);
+    (void)fputs(" \"sum\": ", file);
     json_lines(file, &total);
     (void)fprintf(file, ",\n \"ranks\": [");
     for (int r = 0; r < ranks; r++) {

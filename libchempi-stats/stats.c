@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* strcasecmp */
 #include "libchempi-stats/stats.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -107,15 +108,31 @@ static int partners(MPI_Comm comm)
     return n;
 }
 
-int64_t stats_mean(const void *counts, bool is_wide, MPI_Datatype type,
-                   MPI_Comm comm)
+static int64_t mean(const void *counts, bool is_wide, int n, MPI_Datatype type)
 {
-    int n = counts ? partners(comm) : 0;
     MPI_Count sum = 0;
+    int64_t bytes;
 
     for (int i = 0; i < n; i++)
         sum += count_at(counts, is_wide, i);
-    return n ? stats_bytes(sum, type) / n : STATS_NO_SIZE;
+    bytes = n > 0 ? stats_bytes(sum, type) : STATS_NO_SIZE;
+    return bytes < 0 ? STATS_NO_SIZE : bytes / n;
+}
+
+int64_t stats_mean(const void *counts, bool is_wide, MPI_Datatype type,
+                   MPI_Comm comm)
+{
+    return mean(counts, is_wide, counts ? partners(comm) : 0, type);
+}
+
+int64_t stats_mean_own(const void *counts, bool is_wide, MPI_Datatype type,
+                       MPI_Comm comm)
+{
+    int n = 0;
+
+    if (counts)
+        (void)PMPI_Comm_size(comm, &n);
+    return mean(counts, is_wide, n, type);
 }
 
 int64_t stats_mean_w(const void *counts, bool is_wide,
@@ -124,9 +141,12 @@ int64_t stats_mean_w(const void *counts, bool is_wide,
     int n = counts && types ? partners(comm) : 0;
     int64_t sum = 0;
 
-    for (int i = 0; i < n; i++)
-        sum += stats_bytes(count_at(counts, is_wide, i), types[i]);
-    return n && sum >= 0 ? sum / n : STATS_NO_SIZE;
+    for (int i = 0; i < n; i++) {
+        int64_t bytes = stats_bytes(count_at(counts, is_wide, i), types[i]);
+
+        sum += bytes > 0 ? bytes : 0; /* types of nothing may be null */
+    }
+    return n ? sum / n : STATS_NO_SIZE;
 }
 
 int64_t stats_received(const MPI_Status *status)
@@ -167,64 +187,90 @@ static struct stats_lines take_lines(void)
     return lines;
 }
 
-static FILE *open_file(void)
+/* The process that a table is for, or STATS_ALL. Its number if it is one of
+ * several, so that each has a file of its own. */
+static FILE *open_file(int process)
 {
     const char *path = getenv("CHEMPI_PROFILE_FILE");
+    char own[PATH_MAX];
     FILE *file;
 
     if (!path || !*path)
         return stderr;
+    if (process != STATS_ALL) {
+        (void)snprintf(own, sizeof(own), "%s.%d", path, process);
+        path = own;
+    }
     file = fopen(path, "w");
     if (!file)
         perror(path);
     return file ? file : stderr;
 }
 
-static void print(const struct stats_lines all[], int ranks)
+static void print(const struct stats_lines all[], int ranks, int process)
 {
     const char *format = getenv("CHEMPI_PROFILE");
-    FILE *file = open_file();
+    FILE *file = open_file(process);
 
     if (format && strcasecmp(format, "json") == 0)
-        stats_print_json(file, all, ranks);
+        stats_print_json(file, all, ranks, process);
     else
-        stats_print_text(file, all, ranks,
+        stats_print_text(file, all, ranks, process,
                          format && strcasecmp(format, "ranks") == 0);
     if (file != stderr && fclose(file) != 0)
         perror("CHEMPI_PROFILE_FILE");
 }
 
-/* Everybody's lines at rank 0, into memory that is never given back: the
- * process is about to end. */
+/* Cut the lines of all processes, one after the other in `lines`, into lists
+ * by process; rank 0 only. */
+static void cut(struct stats_line *lines, const unsigned long long *heads,
+                int ranks, struct stats_lines *all)
+{
+    for (int r = 0; r < ranks; r++) {
+        all[r].list = lines;
+        all[r].count = heads[2 * r];
+        all[r].run_ns = heads[2 * r + 1];
+        lines += all[r].count;
+    }
+}
+
+/* Everybody's lines at rank 0, in one piece of memory that all[0] begins. By
+ * collective operations, which meet no message that the program has left. */
 static int gather(const struct stats_lines *own, int rank, int ranks,
                   struct stats_lines *all)
 {
+    const MPI_Count unit = (MPI_Count)sizeof(struct stats_line);
     unsigned long long head[2] = {own->count, own->run_ns};
-    unsigned long long *heads = NULL;
+    unsigned long long *heads = calloc((size_t)ranks, sizeof(head));
+    MPI_Count *counts = calloc((size_t)ranks, sizeof(*counts));
+    MPI_Aint *places = calloc((size_t)ranks, sizeof(*places));
+    struct stats_line *lines = NULL;
+    MPI_Count sum = 0;
+    int rc;
 
-    if (rank == 0)
-        heads = calloc((size_t)ranks, sizeof(head));
-    if (PMPI_Gather(head, 2, MPI_UNSIGNED_LONG_LONG, heads, 2,
-                    MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD) != MPI_SUCCESS)
-        return -1;
-    if (rank != 0)
-        return PMPI_Send_c(own->list,
-                           (MPI_Count)(own->count * sizeof(*own->list)),
-                           MPI_BYTE, 0, 0, MPI_COMM_WORLD);
-    for (int r = 0; heads && r < ranks; r++) {
-        all[r].count = heads[2 * r];
-        all[r].run_ns = heads[2 * r + 1];
-        all[r].list = calloc(all[r].count + 1, sizeof(*all[r].list));
-        if (r == 0)
-            memcpy(all[r].list, own->list, own->count * sizeof(*own->list));
-        else if (PMPI_Recv_c(all[r].list,
-                             (MPI_Count)(all[r].count * sizeof(*own->list)),
-                             MPI_BYTE, r, 0, MPI_COMM_WORLD,
-                             MPI_STATUS_IGNORE) != MPI_SUCCESS)
-            return -1;
+    if (!heads || !counts || !places)
+        PMPI_Abort(MPI_COMM_WORLD, 1); /* the others wait */
+    rc = PMPI_Gather(head, 2, MPI_UNSIGNED_LONG_LONG, heads, 2,
+                     MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
+    for (int r = 0; r < ranks && !rc && rank == 0; r++) {
+        counts[r] = (MPI_Count)heads[2 * r] * unit;
+        places[r] = sum;
+        sum += counts[r];
     }
+    if (!rc && rank == 0) {
+        lines = malloc((size_t)sum + 1);
+        if (!lines)
+            PMPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    if (!rc)
+        rc = PMPI_Gatherv_c(own->list, (MPI_Count)own->count * unit, MPI_BYTE,
+                            lines, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
+    if (lines)
+        cut(lines, heads, ranks, all);
     free(heads);
-    return 0;
+    free(counts);
+    free(places);
+    return rc;
 }
 
 static void report_world(void)
@@ -237,10 +283,11 @@ static void report_world(void)
     (void)PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     (void)PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     all = calloc((size_t)ranks, sizeof(*all));
-    if (all && own.list && gather(&own, rank, ranks, all) == 0 && rank == 0)
-        print(all, ranks);
-    for (int r = 0; all && r < ranks; r++)
-        free(all[r].list);
+    if (!all || !own.list)
+        PMPI_Abort(MPI_COMM_WORLD, 1); /* the others wait */
+    if (gather(&own, rank, ranks, all) == MPI_SUCCESS && rank == 0)
+        print(all, ranks, STATS_ALL);
+    free(all[0].list);
     free(all);
     free(own.list);
 }
@@ -252,8 +299,17 @@ CHEMPI_EXPORT int MPI_Finalize(void)
     return PMPI_Finalize();
 }
 
-/* A program that has used sessions only, or has not come to its end. */
-CHEMPI_AT_UNLOAD static void at_exit(void)
+/* This process's number if it is one of several. */
+static int own_number(void)
+{
+    const char *size = getenv("CHEMPI_SIZE");
+    const char *rank = getenv("CHEMPI_RANK");
+
+    return size && rank && atoi(size) > 1 ? atoi(rank) : STATS_ALL;
+}
+
+/* What this process has counted, without asking others. */
+static void report_alone(void)
 {
     struct stats_lines own;
 
@@ -261,8 +317,21 @@ CHEMPI_AT_UNLOAD static void at_exit(void)
         return;
     own = take_lines();
     if (own.list)
-        print(&own, 1);
+        print(&own, 1, own_number());
     free(own.list);
+}
+
+/* A program that has used sessions only, or has not come to its end. */
+CHEMPI_AT_UNLOAD static void at_exit(void)
+{
+    report_alone();
+}
+
+/* Nothing runs at the process's end then. */
+CHEMPI_EXPORT int MPI_Abort(MPI_Comm comm, int errorcode)
+{
+    report_alone();
+    return PMPI_Abort(comm, errorcode);
 }
 
 /* 0: count no more; 1: count; 2: forget what was counted. */

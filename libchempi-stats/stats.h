@@ -51,6 +51,9 @@ int64_t stats_bytes(MPI_Count count, MPI_Datatype type);
 /* The mean over the processes of comm; counts are int, or MPI_Count. */
 int64_t stats_mean(const void *counts, bool is_wide, MPI_Datatype type,
                    MPI_Comm comm);
+/* The same where counts has an entry for each process of one's own group. */
+int64_t stats_mean_own(const void *counts, bool is_wide, MPI_Datatype type,
+                       MPI_Comm comm);
 int64_t stats_mean_w(const void *counts, bool is_wide,
                      const MPI_Datatype types[], MPI_Comm comm);
 /* Bytes that a receive has brought. */
@@ -59,10 +62,13 @@ int64_t stats_received(const MPI_Status *status);
 /* The least size that a bin holds, bytes; -1 for that of calls without. */
 int64_t stats_bin_from(uint32_t bin);
 
-/* Print all processes' lines; the sum, and what each has counted if asked
- * for. */
+#define STATS_ALL (-1)
+
+/* Print all processes' lines: the sum, and what each has counted if asked
+ * for. With a `process` instead of STATS_ALL the lines are that one's only. */
 void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
-                      bool wants_ranks);
-void stats_print_json(FILE *file, const struct stats_lines all[], int ranks);
+                      int process, bool wants_ranks);
+void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
+                      int process);
 
 #endif

@@ -27,27 +27,42 @@ TEXT = '/* SPDX-License-Identifier: BSD-3-Clause */\n/* Generated; do not ' \
        'edit. */\n'
 
 
-def size_of(f):
-    """C expression for the bytes of one message; STATS_NO_SIZE: none."""
-    types = {p.name: p for p in f.params}
+# The side of a rooted operation that counts for an intercommunicator's root,
+# for whom the other one means nothing.
+ROOTS_SIDE = (('gatherv', 'STATS_NO_SIZE'), ('scatterv', 'STATS_NO_SIZE'),
+              ('gather', 'stats_bytes(recvcount, recvtype)'),
+              ('scatter', 'stats_bytes(sendcount, sendtype)'))
+
+
+def vector_size(f, types, wide):
+    """size_of() for functions with a count for each process."""
+    if 'neighbor' in f.name.lower():
+        return 'STATS_NO_SIZE'
+    if 'sendcounts' in types and 'recvcounts' in types:
+        kind = 'types' if 'sendtypes' in types else 'type'
+        mean = 'stats_mean_w' if kind == 'types' else 'stats_mean'
+        return (f'{mean}(sendbuf == MPI_IN_PLACE ? (const void *)recvcounts '
+                f': sendcounts, {wide}, sendbuf == MPI_IN_PLACE ? recv{kind} '
+                f': send{kind}, comm)')
+    if 'datatype' in types:  # of a reduction: one's own group's
+        return f'stats_mean_own(recvcounts, {wide}, datatype, comm)'
+    if 'recvcounts' in types:
+        return (f'sendbuf == MPI_IN_PLACE ? stats_mean(recvcounts, {wide}, '
+                'recvtype, comm) : stats_bytes(sendcount, sendtype)')
+    return (f'recvbuf == MPI_IN_PLACE ? stats_mean(sendcounts, {wide}, '
+            'sendtype, comm) : stats_bytes(recvcount, recvtype)')
+
+
+def plain_size(f, types):
+    """size_of() without regard to the root."""
     wide = 'true' if f.name.endswith('_c') else 'false'
 
     def scalar(name):
         return name in types and not types[name].array and \
             types[name].ctype in ('int', 'MPI_Count')
 
-    if 'neighbor' in f.name.lower() and 'sendcounts' in types:
-        return 'STATS_NO_SIZE'
-    if 'sendcounts' in types and 'recvcounts' in types and 'comm' in types:
-        if types['sendtype' if 'sendtype' in types else 'sendtypes'].array:
-            return ('stats_mean_w(sendbuf == MPI_IN_PLACE ? (const void *)'
-                    'recvcounts : sendcounts, %s, sendbuf == MPI_IN_PLACE ? '
-                    'recvtypes : sendtypes, comm)' % wide)
-        return ('stats_mean(sendbuf == MPI_IN_PLACE ? (const void *)'
-                'recvcounts : sendcounts, %s, sendbuf == MPI_IN_PLACE ? '
-                'recvtype : sendtype, comm)' % wide)
-    if 'recvcounts' in types and 'datatype' in types:
-        return 'stats_mean(recvcounts, %s, datatype, comm)' % wide
+    if ('sendcounts' in types or 'recvcounts' in types) and 'comm' in types:
+        return vector_size(f, types, wide)
     if scalar('sendcount') and scalar('recvcount'):
         if 'scatter' in f.name.lower():
             return ('recvbuf == MPI_IN_PLACE ? stats_bytes(sendcount, '
@@ -61,8 +76,22 @@ def size_of(f):
                             ('count', 'datatype')):
         if scalar(count) and datatype in types and \
                 any(re.search(r'buf|base|addr', n) for n in types):
-            return 'stats_bytes(%s, %s)' % (count, datatype)
+            return f'stats_bytes({count}, {datatype})'
     return 'STATS_NO_SIZE'
+
+
+def size_of(f):
+    """C expression for the bytes of one message; STATS_NO_SIZE: none. It
+    reads no argument that has no meaning in the call."""
+    types = {p.name: p for p in f.params}
+    size = plain_size(f, types)
+    if 'root' not in types or size == 'STATS_NO_SIZE':
+        return size
+    roots = next((text for part, text in ROOTS_SIDE
+                  if part in f.name.lower()), None)
+    if roots:
+        size = f'root == MPI_ROOT ? {roots} : {size}'
+    return f'root == MPI_PROC_NULL ? STATS_NO_SIZE : {size}'
 
 
 def wrapper(f):
