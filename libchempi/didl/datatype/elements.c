@@ -22,32 +22,66 @@ int chempi_status_get_count(const MPI_Status *status,
     return MPI_SUCCESS;
 }
 
-/* Bytes to account for, basic elements found in them. */
-struct tally {
+/*
+ * A prefix of some elements, given by its bytes or by its basic elements and
+ * measured in the other: what is left of it to walk over, and what was walked.
+ * Whole elements of any type are stepped over at once, so the walk costs what
+ * the types are made of, whatever the counts.
+ */
+struct prefix {
     MPI_Count left;
-    MPI_Count elements;
+    MPI_Count done;
+    bool is_in_bytes; /* `left` is; `done` counts basic elements then */
 };
 
-/* Basic elements that begin a run of a predefined type. */
-static bool tally_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,
-                       MPI_Count n)
+static MPI_Count measure(const struct prefix *p,
+                         const struct chempi_datatype *type, bool is_left)
 {
-    struct tally *tally = arg;
-    const struct chempi_elem_info *info = &chempi_elem_table[leaf->elem_kind];
-    MPI_Count whole = tally->left / leaf->size;
+    return p->is_in_bytes == is_left ? type->size : type->elements;
+}
 
-    (void)disp;
+/* The first number of a pair that ends the prefix. */
+static void take_half(struct prefix *p, const struct chempi_datatype *pair)
+{
+    uint8_t first = chempi_elem_table[pair->elem_kind].first;
+    MPI_Count bytes = chempi_elem_table[first].size;
+    MPI_Count need = p->is_in_bytes ? bytes : 1;
+
+    if (pair->elements == 2 && p->left >= need) {
+        p->left -= need;
+        p->done += p->is_in_bytes ? 1 : bytes;
+    }
+}
+
+/* Walk over n elements; false when the prefix ends before their end. */
+static bool walk(struct prefix *p, const struct chempi_datatype *type,
+                 MPI_Count n)
+{
+    const struct chempi_datatype_recipe *recipe = type->recipe;
+    const struct chempi_datatype *old;
+    MPI_Count whole;
+
+    if (type->size == 0)
+        return true;
+    whole = p->left / measure(p, type, true);
     if (whole > n)
         whole = n;
-    tally->left -= whole * leaf->size;
-    tally->elements += whole * leaf->elements;
-    if (whole == n)
-        return true;
-    if (leaf->elements == 2 &&
-        tally->left >= chempi_elem_table[info->first].size) {
-        tally->left -= chempi_elem_table[info->first].size;
-        tally->elements++;
+    p->left -= whole * measure(p, type, true);
+    p->done += whole * measure(p, type, false);
+    if (whole == n || p->left == 0)
+        return whole == n;
+    if (type->is_predefined) {
+        take_half(p, type);
+        return false;
     }
+    if (recipe->combiner == MPI_COMBINER_STRUCT) {
+        for (MPI_Count i = 0; i < recipe->type_count; i++)
+            if (!walk(p, recipe->types[i], recipe->values[1 + i]))
+                break;
+        return false;
+    }
+    old = recipe->types[0]; /* of the same kind throughout */
+    (void)walk(p, old, type->size / old->size);
     return false;
 }
 
@@ -56,45 +90,15 @@ int chempi_status_get_elements(const MPI_Status *status,
                                MPI_Count *count)
 {
     MPI_Count bytes = chempi_status_bytes(status);
-    struct tally tally = {0};
+    struct prefix prefix = {.left = bytes, .is_in_bytes = true};
 
     if (datatype->size == 0) {
         *count = bytes == 0 ? 0 : MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    tally.left = bytes % datatype->size;
-    tally.elements = bytes / datatype->size * datatype->elements;
-    if (tally.left > 0)
-        (void)chempi_datatype_for_leaves(datatype, 0, 1, tally_leaf, &tally);
-    *count = tally.left == 0 ? tally.elements : MPI_UNDEFINED;
+    (void)walk(&prefix, datatype, INT64_MAX);
+    *count = prefix.left == 0 ? prefix.done : MPI_UNDEFINED;
     return MPI_SUCCESS;
-}
-
-/* Bytes of the first `left` basic elements. */
-struct span {
-    MPI_Count left;
-    MPI_Count bytes;
-};
-
-static bool span_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,
-                      MPI_Count n)
-{
-    struct span *span = arg;
-    const struct chempi_elem_info *info = &chempi_elem_table[leaf->elem_kind];
-    MPI_Count whole = span->left / leaf->elements;
-
-    (void)disp;
-    if (whole > n)
-        whole = n;
-    span->left -= whole * leaf->elements;
-    span->bytes += whole * leaf->size;
-    if (whole == n)
-        return true;
-    if (span->left > 0) { /* the first half of a pair */
-        span->left--;
-        span->bytes += chempi_elem_table[info->first].size;
-    }
-    return false;
 }
 
 /* count is of basic elements: MPI_Get_elements will return it. */
@@ -102,7 +106,7 @@ int chempi_status_set_elements(MPI_Status *status,
                                struct chempi_datatype *datatype,
                                MPI_Count count)
 {
-    struct span span = {0};
+    struct prefix prefix = {0};
     bool is_overflown = false;
 
     if (count > 0 && datatype->elements == 0)
@@ -110,18 +114,16 @@ int chempi_status_set_elements(MPI_Status *status,
                                 "the datatype has no elements, "
                                 "so there cannot be %lld",
                                 (long long)count);
-    if (count > 0) {
-        span.left = count % datatype->elements;
-        span.bytes = chempi_datatype_muladd(count / datatype->elements,
-                                            datatype->size, 0, &is_overflown);
-    }
+    if (count > 0)
+        (void)chempi_datatype_muladd(count / datatype->elements + 1,
+                                     datatype->size, 0, &is_overflown);
     if (count < 0 || is_overflown)
         return chempi_error_set(MPI_ERR_COUNT,
                                 "%lld elements of a datatype "
                                 "of %lld bytes",
                                 (long long)count, (long long)datatype->size);
-    if (span.left > 0)
-        (void)chempi_datatype_for_leaves(datatype, 0, 1, span_leaf, &span);
-    chempi_status_set_bytes(status, span.bytes);
+    prefix.left = count;
+    (void)walk(&prefix, datatype, INT64_MAX);
+    chempi_status_set_bytes(status, prefix.done);
     return MPI_SUCCESS;
 }

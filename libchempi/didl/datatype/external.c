@@ -160,18 +160,34 @@ struct transfer {
     char *base;              /* the user's buffer */
     unsigned char *external; /* next byte of the packed side */
     const unsigned char *input;
-    MPI_Count size; /* external bytes so far, when only sizes are wanted */
 };
 
-static bool size_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,
-                      MPI_Count n)
+/* External bytes of one element. */
+static MPI_Count external_size(const struct chempi_datatype *type,
+                               bool *is_overflown)
 {
-    struct transfer *t = arg;
-    struct element e = element_of(leaf);
+    const struct chempi_datatype_recipe *recipe = type->recipe;
+    const struct chempi_datatype *old;
+    struct element e;
+    MPI_Count size = 0;
 
-    (void)disp;
-    t->size += n * (e.first.external + e.second.external);
-    return true;
+    if (type->size == 0)
+        return 0;
+    if (type->is_predefined) {
+        e = element_of(type);
+        return e.first.external + e.second.external;
+    }
+    if (recipe->combiner != MPI_COMBINER_STRUCT) {
+        old = recipe->types[0];
+        return chempi_datatype_muladd(type->size / old->size,
+                                      external_size(old, is_overflown), 0,
+                                      is_overflown);
+    }
+    for (MPI_Count i = 0; i < recipe->type_count; i++)
+        size = chempi_datatype_muladd(
+            recipe->values[1 + i],
+            external_size(recipe->types[i], is_overflown), size, is_overflown);
+    return size;
 }
 
 static unsigned char *address(const struct transfer *t, MPI_Count disp)
@@ -231,15 +247,14 @@ int chempi_datatype_pack_external_size(const char *datarep, MPI_Count incount,
                                        struct chempi_datatype *datatype,
                                        MPI_Count *size)
 {
-    struct transfer t = {0};
     bool is_overflown = false;
     MPI_Count total;
     int rc = check_datarep(datarep);
 
     if (rc != MPI_SUCCESS)
         return rc;
-    (void)chempi_datatype_for_leaves(datatype, 0, 1, size_leaf, &t);
-    total = chempi_datatype_muladd(incount, t.size, 0, &is_overflown);
+    total = chempi_datatype_muladd(
+        incount, external_size(datatype, &is_overflown), 0, &is_overflown);
     if (is_overflown)
         return chempi_error_set(MPI_ERR_COUNT,
                                 "the packed size of %lld "

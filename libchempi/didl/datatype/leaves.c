@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Walking a datatype by its basic types, in the order of its type map: what
- * counting elements and external32 need. Works from the recipe, so the type
- * need not be committed.
+ * Walking a datatype by its basic types, in the order of its type map, as
+ * external32 does. Works from the recipe, so the type need not be committed.
  */
 #include "libchempi/didl/datatype/recipe.h"
 

@@ -34,6 +34,16 @@ MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,
     return product + c;
 }
 
+/* a - b in 63 bits, noting overflow. */
+static MPI_Count difference(MPI_Count a, MPI_Count b, bool *is_overflown)
+{
+    if (b < 0 ? a > INT64_MAX + b : a < INT64_MIN + b) {
+        *is_overflown = true;
+        return 0;
+    }
+    return a - b;
+}
+
 static MPI_Count min(MPI_Count a, MPI_Count b)
 {
     return a < b ? a : b;
@@ -64,7 +74,9 @@ static void merge_bounds(struct chempi_datatype_bounds *bounds, MPI_Count lb,
 static void merge_kind(struct chempi_datatype_bounds *bounds,
                        const struct chempi_datatype *type)
 {
-    if (bounds->elements == 0 && !bounds->is_mixed)
+    if (type->elements == 0)
+        ; /* nothing of any kind */
+    else if (bounds->elements == 0)
         bounds->elem_kind = type->elem_kind;
     else if (bounds->elem_kind != type->elem_kind)
         bounds->is_mixed = true;
@@ -146,9 +158,11 @@ void chempi_datatype_bounds_pad(struct chempi_datatype_bounds *bounds)
 
     if (bounds->is_ub_set || bounds->is_empty || bounds->is_overflown)
         return;
-    rest = (bounds->ub - bounds->lb) % bounds->align;
+    rest = difference(bounds->ub, bounds->lb, &bounds->is_overflown) %
+           bounds->align;
     if (rest > 0)
-        bounds->ub += bounds->align - rest;
+        bounds->ub = chempi_datatype_muladd(1, bounds->align - rest, bounds->ub,
+                                            &bounds->is_overflown);
 }
 
 void chempi_datatype_bounds_resize(struct chempi_datatype_bounds *bounds,
@@ -226,11 +240,66 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
     return NULL;
 }
 
+/* What constructor and commit have found out, but the identity. */
+static void copy_facts(struct chempi_datatype *to,
+                       const struct chempi_datatype *from)
+{
+    to->is_contiguous = from->is_contiguous;
+    to->is_committed = from->is_committed;
+    to->elem_kind = from->elem_kind;
+    to->align = from->align;
+    to->elements = from->elements;
+    to->size = from->size;
+    to->lb = from->lb;
+    to->extent = from->extent;
+    to->true_lb = from->true_lb;
+    to->true_extent = from->true_extent;
+    to->recipe->is_lb_set = from->recipe->is_lb_set;
+    to->recipe->is_ub_set = from->recipe->is_ub_set;
+}
+
+struct chempi_datatype *
+chempi_datatype_copy_of(const struct chempi_datatype *from)
+{
+    const struct chempi_datatype_recipe *recipe = from->recipe;
+    struct chempi_datatype *type = chempi_datatype_make(
+        recipe->combiner, recipe->is_wide, recipe->int_count,
+        recipe->value_count, recipe->type_count);
+    struct chempi_layout *layout;
+
+    if (!type)
+        return NULL;
+    copy_facts(type, from);
+    memcpy(type->recipe->values, recipe->values,
+           (size_t)recipe->value_count * sizeof(*recipe->values));
+    for (MPI_Count i = 0; i < recipe->type_count; i++) {
+        chempi_datatype_hold(recipe->types[i]);
+        type->recipe->types[i] = recipe->types[i];
+    }
+    if (!from->layout)
+        return type;
+    layout = chempi_sys->malloc(sizeof(*layout));
+    if (layout) {
+        *layout = *from->layout;
+        (void)chempi_layout_hold(layout->root);
+        type->layout = layout;
+        return type;
+    }
+    chempi_datatype_release(type);
+    (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a datatype");
+    return NULL;
+}
+
 int chempi_datatype_give(struct chempi_datatype *type,
                          const struct chempi_datatype_bounds *bounds,
                          MPI_Datatype *newtype)
 {
-    if (bounds->is_overflown) {
+    bool is_overflown = bounds->is_overflown;
+    MPI_Count extent = difference(bounds->ub, bounds->lb, &is_overflown);
+    MPI_Count true_extent =
+        difference(bounds->true_ub, bounds->true_lb, &is_overflown);
+
+    if (is_overflown) {
         chempi_datatype_release(type);
         return chempi_error_set(MPI_ERR_ARG, "the datatype would be larger "
                                              "than 2^63 bytes");
@@ -238,9 +307,9 @@ int chempi_datatype_give(struct chempi_datatype *type,
     type->size = bounds->size;
     type->elements = bounds->elements;
     type->lb = bounds->lb;
-    type->extent = bounds->ub - bounds->lb;
+    type->extent = extent;
     type->true_lb = bounds->true_lb;
-    type->true_extent = bounds->true_ub - bounds->true_lb;
+    type->true_extent = true_extent;
     type->align = bounds->align;
     type->elem_kind = bounds->is_mixed ? 0 : bounds->elem_kind;
     type->recipe->is_lb_set = bounds->is_lb_set;
@@ -256,7 +325,8 @@ int chempi_datatype_commit(MPI_Datatype *datatype)
     struct chempi_layout *layout;
 
     if (!type)
-        return chempi_error_set(MPI_ERR_TYPE, "the handle names no datatype");
+        return chempi_error_set(MPI_ERR_TYPE, "argument datatype names no "
+                                              "datatype");
     if (type->is_committed)
         return MPI_SUCCESS;
     root = chempi_datatype_compile(type);
@@ -289,7 +359,9 @@ int chempi_datatype_free(MPI_Datatype *datatype)
 
     if (!type || type->is_predefined)
         return chempi_error_set(MPI_ERR_TYPE, "%s cannot be freed",
-                                type ? type->name : "what is no datatype");
+                                type ? type->name
+                                     : "argument datatype names no datatype; "
+                                       "it");
     rc = chempi_attr_clear_type(type);
     if (rc != MPI_SUCCESS)
         return rc;

@@ -147,6 +147,29 @@ static int too_few(const char *what, MPI_Count have, MPI_Count need)
                             (long long)have, what, (long long)need);
 }
 
+/* The types that a type was made of, as new objects for the user to free:
+ * what is done to them must not show in those of the program. */
+static int give_types(const struct chempi_datatype_recipe *recipe,
+                      MPI_Datatype out[])
+{
+    for (MPI_Count i = 0; i < recipe->type_count; i++) {
+        struct chempi_datatype *type = recipe->types[i];
+
+        if (!type->is_predefined)
+            type = chempi_datatype_copy_of(type);
+        if (type) {
+            out[i] = type->handle;
+            continue;
+        }
+        while (i-- > 0) {
+            chempi_datatype_release(chempi_datatype_lookup(out[i]));
+            out[i] = MPI_DATATYPE_NULL;
+        }
+        return MPI_ERR_NO_MEM;
+    }
+    return MPI_SUCCESS;
+}
+
 int chempi_datatype_get_contents_wide(
     struct chempi_datatype *datatype, MPI_Count max_integers,
     MPI_Count max_addresses, MPI_Count max_large_counts,
@@ -186,11 +209,7 @@ int chempi_datatype_get_contents_wide(
         else
             array_of_addresses[addresses++] = value;
     }
-    for (MPI_Count i = 0; i < recipe->type_count; i++) {
-        chempi_datatype_hold(recipe->types[i]); /* the user frees it */
-        array_of_datatypes[i] = recipe->types[i]->handle;
-    }
-    return MPI_SUCCESS;
+    return give_types(recipe, array_of_datatypes);
 }
 
 int chempi_datatype_get_contents(struct chempi_datatype *datatype,

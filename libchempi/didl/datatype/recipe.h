@@ -79,6 +79,11 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
                                              MPI_Count value_count,
                                              MPI_Count type_count);
 
+/* A type of its own with the recipe, bounds and layout of another; without its
+ * name and attributes. NULL with words when out of memory. */
+struct chempi_datatype *
+chempi_datatype_copy_of(const struct chempi_datatype *from);
+
 /* Give the finished type to the user; on overflow destroys it instead. */
 int chempi_datatype_give(struct chempi_datatype *type,
                          const struct chempi_datatype_bounds *bounds,

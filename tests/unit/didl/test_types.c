@@ -13,6 +13,7 @@
 static unsigned char *arena;
 static unsigned char *packed;
 static unsigned char *expected;
+static int deletions; /* of attributes */
 
 static void start(void)
 {
@@ -259,6 +260,80 @@ Test(types, give_their_contents_back, .init = start, .fini = stop)
     cr_assert(addresses[0] == 0 && addresses[1] == 16);
     cr_assert(got[0] == MPI_INT && got[1] == MPI_DOUBLE);
     MPI_Type_free(&type);
+}
+
+static int count_deletions(MPI_Datatype type, int keyval, void *value,
+                           void *extra)
+{
+    (void)type;
+    (void)keyval;
+    (void)value;
+    (void)extra;
+    deletions++;
+    return MPI_SUCCESS;
+}
+
+Test(types, in_contents_are_objects_of_their_own, .init = start, .fini = stop)
+{
+    MPI_Datatype inner, outer, got;
+    char name[MPI_MAX_OBJECT_NAME];
+    int in[8] = {0, 1, 2, 3}, out[2], value[1], keyval, len, flag;
+    int position = 0;
+    void *attribute;
+
+    MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, count_deletions, &keyval,
+                           NULL);
+    MPI_Type_vector(2, 1, 3, MPI_INT, &inner);
+    MPI_Type_commit(&inner);
+    MPI_Type_set_attr(inner, keyval, &keyval);
+    MPI_Type_contiguous(2, inner, &outer);
+    MPI_Type_get_contents(outer, 1, 0, 1, value, NULL, &got);
+    MPI_Type_set_name(got, "other");
+    MPI_Type_get_name(inner, name, &len);
+    cr_assert_eq(len, 0, "named %s", name);
+    MPI_Type_commit(&got);
+    MPI_Pack(in, 1, got, out, sizeof(out), &position, MPI_COMM_SELF);
+    cr_assert(position == 8 && out[0] == 0 && out[1] == 3);
+    MPI_Type_free(&got);
+    cr_assert_eq(deletions, 0);
+    MPI_Type_get_attr(inner, keyval, &attribute, &flag);
+    cr_assert(flag && attribute == &keyval);
+    MPI_Type_free(&inner);
+    cr_assert_eq(deletions, 1);
+    MPI_Type_free(&outer);
+    MPI_Type_free_keyval(&keyval);
+}
+
+Test(types, beyond_63_bits_are_refused, .init = start, .fini = stop)
+{
+    int lengths[] = {1, 1};
+    MPI_Aint apart[] = {-(INT64_C(1) << 62) - 8, (INT64_C(1) << 62) + 8};
+    MPI_Aint end[] = {INT64_MAX - 4, 0};
+    MPI_Datatype members[] = {MPI_CHAR, MPI_DOUBLE};
+    MPI_Datatype type;
+
+    cr_assert_neq(MPI_Type_create_hindexed(2, lengths, apart, MPI_INT, &type),
+                  MPI_SUCCESS);
+    cr_assert_neq(MPI_Type_create_struct(2, lengths, end, members, &type),
+                  MPI_SUCCESS);
+}
+
+Test(types, of_huge_counts_are_measured_at_once, .init = start, .fini = stop)
+{
+    const MPI_Count elements = (INT64_C(1) << 45) + 3;
+    MPI_Datatype row, table;
+    MPI_Status status;
+    MPI_Count count, size;
+
+    MPI_Type_vector_c(INT64_C(1) << 40, 1, 2, MPI_LONG, &row);
+    MPI_Type_contiguous_c(1 << 10, row, &table);
+    MPI_Status_set_elements_c(&status, table, elements);
+    MPI_Get_elements_c(&status, table, &count);
+    cr_assert_eq(count, elements);
+    MPI_Pack_external_size_c("external32", 1, table, &size);
+    cr_assert_eq(size, INT64_C(1) << 52);
+    MPI_Type_free(&row);
+    MPI_Type_free(&table);
 }
 
 Test(types, made_with_large_counts_are_refused_by_the_int_enquiry,

@@ -243,7 +243,7 @@ static void make_resized(struct typemap *map, const struct typemap *old,
                          bool is_wide)
 {
     MPI_Aint lb = (MPI_Aint)typemap_random(30) - 10;
-    MPI_Aint extent = (MPI_Aint)typemap_random(200);
+    MPI_Aint extent = (MPI_Aint)typemap_random(220) - 20;
 
     append(map, old, 0);
     map->lb = lb;
