@@ -77,6 +77,15 @@ MAY_BE_NULL = re.compile(
     r'remain_dims|neighbors|ranks[12]?|ranges|fd|value|'
     r'recvcounts|sendcounts|\w*displs|\w+types)$')
 
+# Functions whose arrays must not be NULL unless they are empty, and their
+# length.
+LISTS = {
+    r'Type_(create_)?h?indexed(_block)?': 'count',
+    r'Type_create_struct': 'count',
+    r'Type_create_(subarray|darray)': 'ndims',
+    r'Group_(range_)?(incl|excl)': 'n',
+}
+
 
 def significance(stem):
     """When which side of a rooted or in-place collective counts.
@@ -389,6 +398,16 @@ class Body:
                         'null_pointer(NULL, "%s", "array_of_requests", '
                         'MPI_ERR_REQUEST)' % self.f.name)
 
+    def check_lists(self):
+        """Arrays that a constructor reads, when there is anything in them."""
+        length = next((name for stem, name in LISTS.items()
+                       if re.fullmatch(stem, self.stem)), None)
+        for a in self.args:
+            if length and a.param.array:
+                self.refuse('!%s && %s > 0' % (a.name, length),
+                            'null_pointer(%s, "%s", "%s", MPI_ERR_ARG)' %
+                            (self.blamed, self.f.name, a.name))
+
     def needs_status(self):
         return bool(re.match(r'(Status_|Get_|Test_cancelled)', self.stem))
 
@@ -426,6 +445,7 @@ class Body:
         self.check_buffers()
         self.check_pointers()
         self.check_request_array()
+        self.check_lists()
         checks = self.lines[start:]
         if checks:
             self.lines[start:] = (

@@ -319,13 +319,17 @@ struct picks {
     uint32_t count;
 };
 
-static int picks_init(struct picks *picks, const struct chempi_group *group)
+/* n: how many ranks or ranges the caller names. */
+static int picks_init(struct picks *picks, const struct chempi_group *group,
+                      int n)
 {
-    size_t n = group->size ? group->size : 1;
+    size_t room = group->size ? group->size : 1;
 
     *picks = (struct picks){.group = group};
-    picks->marks = chempi_sys->calloc(n, sizeof(*picks->marks));
-    picks->ranks = make_procs(n);
+    if (n < 0)
+        return chempi_error_set(MPI_ERR_ARG, "argument n is %d", n);
+    picks->marks = chempi_sys->calloc(room, sizeof(*picks->marks));
+    picks->ranks = make_procs(room);
     return picks->marks && picks->ranks ? MPI_SUCCESS : no_memory(group->size);
 }
 
@@ -402,7 +406,7 @@ static int select_list(struct chempi_group *group, int n, const int *ranks,
                        bool is_picked, MPI_Group *newgroup)
 {
     struct picks picks;
-    int rc = picks_init(&picks, group);
+    int rc = picks_init(&picks, group, n);
 
     if (rc == MPI_SUCCESS)
         rc = pick_list(&picks, n, ranks);
@@ -416,7 +420,7 @@ static int select_ranges(struct chempi_group *group, int n, int ranges[][3],
                          bool is_picked, MPI_Group *newgroup)
 {
     struct picks picks;
-    int rc = picks_init(&picks, group);
+    int rc = picks_init(&picks, group, n);
 
     if (rc == MPI_SUCCESS)
         rc = pick_ranges(&picks, n, ranges);
@@ -455,7 +459,7 @@ int chempi_group_free(MPI_Group *group)
     struct chempi_group *old = chempi_group_lookup(*group);
 
     if (!old)
-        return chempi_error_set(MPI_ERR_GROUP, "the handle names no group");
+        return chempi_error_set(MPI_ERR_GROUP, "argument group names no group");
     chempi_group_release(old);
     *group = MPI_GROUP_NULL;
     return MPI_SUCCESS;

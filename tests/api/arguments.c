@@ -133,6 +133,37 @@ static void check_other_arguments(void)
     EXPECT(MPI_Group_free(&group) == MPI_SUCCESS);
 }
 
+/* Lists may be NULL when they are empty, and only then. */
+static void check_lists(void)
+{
+    MPI_Group group, made;
+    MPI_Datatype type;
+    int one[1] = {1};
+    MPI_Aint place[1] = {0};
+
+    EXPECT(MPI_Comm_group(comm, &group) == MPI_SUCCESS);
+    REFUSED(MPI_Group_incl(group, -1, one, &made), MPI_ERR_ARG, "n is -1");
+    REFUSED(MPI_Group_excl(group, -1, one, &made), MPI_ERR_ARG, "n is -1");
+    REFUSED(MPI_Group_range_incl(group, -1, NULL, &made), MPI_ERR_ARG,
+            "n is -1");
+    REFUSED(MPI_Group_incl(group, 1, NULL, &made), MPI_ERR_ARG, "ranks");
+    REFUSED(MPI_Group_range_excl(group, 1, NULL, &made), MPI_ERR_ARG, "ranges");
+    EXPECT(MPI_Group_incl(group, 0, NULL, &made) == MPI_SUCCESS);
+    EXPECT(made == MPI_GROUP_EMPTY);
+    EXPECT(MPI_Group_free(&group) == MPI_SUCCESS);
+    REFUSED(MPI_Type_indexed(1, NULL, one, MPI_INT, &type), MPI_ERR_ARG,
+            "array_of_blocklengths");
+    REFUSED(MPI_Type_create_hindexed_block(1, 1, NULL, MPI_INT, &type),
+            MPI_ERR_ARG, "array_of_displacements");
+    REFUSED(MPI_Type_create_struct(1, one, place, NULL, &type), MPI_ERR_ARG,
+            "array_of_types");
+    REFUSED(MPI_Type_create_subarray(1, one, one, NULL, MPI_ORDER_C, MPI_INT,
+                                     &type),
+            MPI_ERR_ARG, "array_of_starts");
+    EXPECT(MPI_Type_create_struct(0, NULL, NULL, NULL, &type) == MPI_SUCCESS);
+    EXPECT(MPI_Type_free(&type) == MPI_SUCCESS);
+}
+
 /* A communicator that was freed is refused, not followed. */
 static void check_stale_handle(void)
 {
@@ -155,6 +186,7 @@ int main(int argc, char **argv)
     check_receive_arguments();
     check_collective_arguments();
     check_other_arguments();
+    check_lists();
     check_stale_handle();
     MPI_Finalize();
     return expect_failures != 0;
