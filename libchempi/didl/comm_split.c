@@ -3,7 +3,9 @@
  * MPI_Comm_split_type (MPI 5.0, section 7.4.2) and what there is to split by
  * (MPI_Get_hw_resource_info, section 9.1): nodes, hardware, process sets and
  * networks. Every kind comes down to a colour that processes compute alone;
- * only the unguided split must hear the others first.
+ * only the unguided split must hear the others first. Its members part from
+ * those who passed MPI_UNDEFINED before that: these know nothing of the kind
+ * of split, and take part in one plain split.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,9 +150,6 @@ static int color_unguided(struct chempi_comm *comm, struct chempi_info *info,
     int level;
     int rc;
 
-    if (comm->is_inter)
-        return chempi_error_set(MPI_ERR_COMM, "an intercommunicator cannot be "
-                                              "split by hardware unguided");
     all = chempi_sys->malloc(comm->size * sizeof(*all));
     if (!all)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for the colours of "
@@ -172,10 +171,31 @@ static int color_unguided(struct chempi_comm *comm, struct chempi_info *info,
                       level == 0 ? SHARED_MEMORY : levels[level - 1].name);
 }
 
+static int split_unguided(struct chempi_comm *comm, int key,
+                          struct chempi_info *info, MPI_Comm *newcomm)
+{
+    MPI_Comm members;
+    int color = MPI_UNDEFINED;
+    int rc;
+
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "an intercommunicator cannot be "
+                                              "split by hardware unguided");
+    rc = chempi_comm_split(comm, 0, 0, &members);
+    if (rc)
+        return rc;
+    rc = color_unguided(chempi_comm_lookup(members), info, &color);
+    if (!rc)
+        rc =
+            chempi_comm_split(chempi_comm_lookup(members), color, key, newcomm);
+    chempi_comm_discard(chempi_comm_lookup(members));
+    return rc;
+}
+
 /* ---- the call ---- */
 
-static int find_color(struct chempi_comm *comm, int split_type,
-                      struct chempi_info *info, int *color)
+static int find_color(int split_type, const struct chempi_info *info,
+                      int *color)
 {
     const char *type;
 
@@ -192,8 +212,6 @@ static int find_color(struct chempi_comm *comm, int split_type,
         return MPI_SUCCESS;
     case MPI_COMM_TYPE_RESOURCE_GUIDED:
         return color_of_guide(info, color);
-    case MPI_COMM_TYPE_HW_UNGUIDED:
-        return color_unguided(comm, info, color);
     default:
         return chempi_error_set(MPI_ERR_ARG, "unknown kind of split %d",
                                 split_type);
@@ -207,10 +225,13 @@ int chempi_comm_split_type(struct chempi_comm *comm, int split_type, int key,
     int rc;
 
     *newcomm = MPI_COMM_NULL;
-    rc = find_color(comm, split_type, info, &color);
-    if (rc)
-        return rc;
-    rc = chempi_comm_split(comm, color, key, newcomm);
+    if (split_type == MPI_COMM_TYPE_HW_UNGUIDED) {
+        rc = split_unguided(comm, key, info, newcomm);
+    } else {
+        rc = find_color(split_type, info, &color);
+        if (!rc)
+            rc = chempi_comm_split(comm, color, key, newcomm);
+    }
     if (rc || *newcomm == MPI_COMM_NULL || !info)
         return rc;
     rc = chempi_comm_take_hints(chempi_comm_lookup(*newcomm), info);

@@ -40,6 +40,7 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/match.h"
+#include "libchempi/didl/place.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
 #include "libchempi/didl/setting.h"
@@ -92,6 +93,7 @@ static int open_services(struct chempi_err *err)
 
 static void close_services(void)
 {
+    chempi_place_forget_hardware();
     chempi_host_close(&core.host, &chempi_ctx.services);
 }
 

@@ -54,9 +54,12 @@ struct chempi_place_level {
 
 /*
  * Fills in all levels; count is 0 where the node has no such resource, or
- * hwloc is not installed. Loads hwloc and unloads it again: takes some
- * milliseconds.
+ * hwloc is not installed. The first call loads hwloc and has it look at the
+ * machine, which takes some milliseconds. Threads: any.
  */
 void chempi_place_hardware(struct chempi_place_level *levels);
+
+/* Give back what the first question took (at the end of the process). */
+void chempi_place_forget_hardware(void);
 
 #endif

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hardware by hwloc, which is loaded for the length of one question: few
- * programs ask, and a start must not pay for those that do.
+ * Hardware by hwloc, which is loaded at the first question: few programs ask,
+ * and a start must not pay for those that do. What it found out about the
+ * machine is kept, for that takes it some milliseconds; what the process is
+ * bound to is looked up each time.
  */
 #include <dlfcn.h>
 #include <hwloc.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "common/base/compiler.h"
@@ -34,6 +37,16 @@ struct calls {
     void (*bitmap_free)(hwloc_bitmap_t set);
     int (*is_included)(hwloc_const_bitmap_t sub, hwloc_const_bitmap_t super);
 };
+
+/* Guarded by `lock`. topology: NULL before the first question, and for ever
+ * where hwloc fails. */
+static struct {
+    pthread_mutex_t lock;
+    bool is_asked;
+    void *lib;
+    struct calls calls;
+    hwloc_topology_t topology;
+} machine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool find(void *lib, const char *name, void *call)
 {
@@ -76,37 +89,59 @@ static void look_at(const struct calls *c, hwloc_topology_t topology,
     }
 }
 
-static void look(const struct calls *c, struct chempi_place_level *levels)
+static void load_locked(void)
 {
-    hwloc_topology_t topology;
-    hwloc_bitmap_t bound;
+    const struct calls *c = &machine.calls;
 
-    if (c->init(&topology))
-        return;
-    bound = c->bitmap();
-    if (bound && c->load(topology) == 0 &&
-        c->binding(topology, bound, HWLOC_CPUBIND_PROCESS) == 0)
-        for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
-            look_at(c, topology, bound, kind, &levels[kind]);
-    c->bitmap_free(bound);
-    c->destroy(topology);
-}
-
-void chempi_place_hardware(struct chempi_place_level *levels)
-{
-    struct calls calls;
-    void *lib;
-
-    for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
-        levels[kind] = (struct chempi_place_level){
-            .name = kinds[kind].name, .instance = CHEMPI_PLACE_ALL};
-    lib = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
-    if (!lib) {
+    machine.is_asked = true;
+    machine.lib = dlopen("libhwloc.so.15", RTLD_NOW | RTLD_LOCAL);
+    if (!machine.lib) {
         chempi_log(CHEMPI_LOG_INFO, "place", "no hardware is known: %s",
                    dlerror());
         return;
     }
-    if (find_all(lib, &calls))
-        look(&calls, levels);
-    (void)dlclose(lib);
+    if (!find_all(machine.lib, &machine.calls) || c->init(&machine.topology))
+        return;
+    if (c->load(machine.topology) == 0)
+        return;
+    c->destroy(machine.topology);
+    machine.topology = NULL;
+}
+
+static void look_locked(struct chempi_place_level *levels)
+{
+    const struct calls *c = &machine.calls;
+    hwloc_bitmap_t bound = c->bitmap();
+
+    if (bound &&
+        c->binding(machine.topology, bound, HWLOC_CPUBIND_PROCESS) == 0)
+        for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
+            look_at(c, machine.topology, bound, kind, &levels[kind]);
+    c->bitmap_free(bound);
+}
+
+void chempi_place_hardware(struct chempi_place_level *levels)
+{
+    for (int kind = 0; kind < CHEMPI_PLACE_LEVELS; kind++)
+        levels[kind] = (struct chempi_place_level){
+            .name = kinds[kind].name, .instance = CHEMPI_PLACE_ALL};
+    (void)pthread_mutex_lock(&machine.lock);
+    if (!machine.is_asked)
+        load_locked();
+    if (machine.topology)
+        look_locked(levels);
+    (void)pthread_mutex_unlock(&machine.lock);
+}
+
+void chempi_place_forget_hardware(void)
+{
+    (void)pthread_mutex_lock(&machine.lock);
+    if (machine.topology)
+        machine.calls.destroy(machine.topology);
+    if (machine.lib)
+        (void)dlclose(machine.lib);
+    machine.topology = NULL;
+    machine.lib = NULL;
+    machine.is_asked = false;
+    (void)pthread_mutex_unlock(&machine.lock);
 }

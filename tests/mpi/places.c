@@ -143,6 +143,25 @@ static void unguided(void)
     }
 }
 
+/* Who passes MPI_UNDEFINED stays outside, whatever the others split by. */
+static void unguided_without_some(void)
+{
+    bool is_out = check_rank() == check_size() - 1;
+    MPI_Comm comm = MPI_COMM_WORLD;
+    int sum = 0;
+
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm_split_type(MPI_COMM_WORLD,
+                            is_out ? MPI_UNDEFINED : MPI_COMM_TYPE_HW_UNGUIDED,
+                            0, MPI_INFO_NULL, &comm);
+        CHECK(!is_out || comm == MPI_COMM_NULL, "a part without being asked");
+        if (comm != MPI_COMM_NULL)
+            MPI_Comm_free(&comm);
+        MPI_Allreduce(&(int){1}, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        CHECK(sum == check_size(), "%d ranks are here", sum);
+    }
+}
+
 /* All split by a network that one of them told; `set` is its name. */
 static void by_this_network(MPI_Session session, const char *set)
 {
@@ -241,6 +260,7 @@ int main(int argc, char **argv)
     nowhere(MPI_COMM_TYPE_HW_GUIDED, NULL, NULL);
     by_hardware();
     unguided();
+    unguided_without_some();
     by_network((int)check_arg(argc, argv, 1, -1));
     memory();
     return check_finish();
