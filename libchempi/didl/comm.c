@@ -23,6 +23,7 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
 #include "libchempi/didl/progress.h"
+#include "libchempi/didl/request.h"
 #include "libchempi/didl/session.h"
 
 struct chempi_comm chempi_comm_world;
@@ -286,7 +287,9 @@ int chempi_comm_free(MPI_Comm *comm)
 
     if (!old || old == &chempi_comm_world || old == &chempi_comm_self)
         return chempi_error_set(MPI_ERR_COMM, "%s cannot be freed",
-                                old ? old->name : "what is no communicator");
+                                old ? old->name
+                                    : "argument comm names no communicator; "
+                                      "it");
     rc = chempi_attr_clear_comm(old);
     if (rc != MPI_SUCCESS)
         return rc;
@@ -296,11 +299,15 @@ int chempi_comm_free(MPI_Comm *comm)
     return MPI_SUCCESS;
 }
 
+/* Nothing is under way. Requests that are over, or that may be started again,
+ * keep the communicator until the user lets go of them; they may do so later.
+ */
 static bool is_quiet(void *arg)
 {
     struct chempi_comm *comm = arg;
+    int32_t refs = atomic_load_explicit(&comm->obj.refs, memory_order_acquire);
 
-    return atomic_load_explicit(&comm->obj.refs, memory_order_acquire) == 1;
+    return refs == 1 || refs == 1 + (int32_t)chempi_request_count_quiet(comm);
 }
 
 int chempi_comm_disconnect(MPI_Comm *comm)

@@ -247,6 +247,7 @@ static void destroy(struct chempi_request *req)
 {
     struct idup *d = of_request(req);
 
+    chempi_request_untrack(req);
     chempi_comm_release(d->made);
     chempi_comm_release(req->comm);
     req->obj.magic = 0;
@@ -293,6 +294,7 @@ static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
     *request = chempi_request_handle(&d->req);
     enter_phase(d, AGREE_MINE);
     chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&d->req);
     chempi_progress_add_hook(&d->hook);
     (void)poll_one(&d->hook);
     chempi_progress_nudge();

@@ -226,6 +226,7 @@ static void destroy(struct chempi_request *req)
 {
     struct psend *ps = of_request(req);
 
+    chempi_request_untrack(req);
     chempi_p2p_unhold_piece(ps->buf, elements_of(ps), req->type);
     chempi_list_remove(&ps->link);
     chempi_p2p_fini(req);
@@ -272,6 +273,7 @@ int chempi_partitioned_send_init(const void *buf, int partitions,
     ps->dest = dest;
     chempi_list_init(&ps->link);
     chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&ps->req);
     chempi_p2p_hold_piece(buf, elements_of(ps), datatype);
     if (dest != MPI_PROC_NULL) {
         rc = reserve(ps);

@@ -351,6 +351,7 @@ static void destroy(struct chempi_request *req)
 {
     struct precv *pr = of_request(req);
 
+    chempi_request_untrack(req);
     chempi_p2p_unhold_piece(pr->buf, elements_of(pr), req->type);
     chempi_list_remove(&pr->link);
     if (!is_known(pr))
@@ -401,6 +402,7 @@ int chempi_partitioned_recv_init(void *buf, int partitions, MPI_Count count,
     pr->tag = tag;
     chempi_list_init(&pr->link);
     chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&pr->req);
     clear_abandoned();
     chempi_p2p_hold_piece(buf, elements_of(pr), datatype);
     if (dest != MPI_PROC_NULL)

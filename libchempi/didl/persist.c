@@ -214,9 +214,12 @@ static int alloc_pair(struct pair *pair)
     pair->send = chempi_request_alloc();
     if (pair->parent && pair->recv && pair->send)
         return MPI_SUCCESS;
-    free(pair->parent);
-    free(pair->recv);
-    free(pair->send);
+    if (pair->parent)
+        chempi_request_recycle(pair->parent);
+    if (pair->recv)
+        chempi_request_recycle(pair->recv);
+    if (pair->send)
+        chempi_request_recycle(pair->send);
     return no_memory();
 }
 

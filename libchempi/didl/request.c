@@ -13,7 +13,8 @@ static struct {
     struct chempi_request *free; /* chained through u.tx.ep */
     uint32_t free_count;
     uint32_t orphans;
-} pool;
+    struct chempi_list all; /* Q5 */
+} pool = {.all = {&pool.all, &pool.all}};
 
 void chempi_request_init(struct chempi_request *req,
                          enum chempi_request_kind kind,
@@ -45,6 +46,47 @@ void chempi_request_init(struct chempi_request *req,
         chempi_datatype_hold(type);
 }
 
+void chempi_request_track(struct chempi_request *req)
+{
+    chempi_list_append(&pool.all, &req->all_link);
+}
+
+void chempi_request_untrack(struct chempi_request *req)
+{
+    chempi_list_remove(&req->all_link);
+}
+
+uint32_t chempi_request_count_quiet(const struct chempi_comm *comm)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (link, &pool.all) {
+        const struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
+
+        count += req->obj.magic == CHEMPI_MAGIC_REQUEST && req->comm == comm &&
+                 chempi_request_is_complete(req);
+    }
+    return count;
+}
+
+static CHEMPI_NOINLINE struct chempi_request *grow(void)
+{
+    struct chempi_request *req = chempi_sys->malloc(sizeof(*req));
+
+    if (!req)
+        return NULL;
+    req->obj.magic = 0;
+    chempi_request_track(req);
+    return req;
+}
+
+static void shrink(struct chempi_request *req)
+{
+    chempi_request_untrack(req);
+    free(req);
+}
+
 struct chempi_request *chempi_request_alloc(void)
 {
     struct chempi_request *req = pool.free;
@@ -54,14 +96,14 @@ struct chempi_request *chempi_request_alloc(void)
         pool.free_count--;
         return req;
     }
-    return chempi_sys->malloc(sizeof(*req));
+    return grow();
 }
 
 void chempi_request_recycle(struct chempi_request *req)
 {
     req->obj.magic = 0;
     if (pool.free_count >= chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
-        free(req);
+        shrink(req);
         return;
     }
     req->u.tx.ep = (struct chempi_ep *)(void *)pool.free;
@@ -75,7 +117,7 @@ void chempi_request_fini(void)
         struct chempi_request *req = pool.free;
 
         pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
-        free(req);
+        shrink(req);
     }
     pool.free_count = 0;
 }

@@ -7,6 +7,8 @@
  *       schedule); the user's handle is a second reference
  *   Q3  a request that the user freed while active is destroyed at completion
  *   Q4  all members are guarded by the lane lock
+ *   Q5  every request that the user can have a handle of is on the list of
+ *       all requests; so are those of the pool while they are free
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
 #define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
@@ -102,6 +104,7 @@ struct chempi_request {
         struct chempi_tx tx;
         struct chempi_incoming in;
     } u;
+    struct chempi_list all_link; /* Q5; not touched by chempi_request_init */
 };
 
 /* NULL when the handle names no request. */
@@ -131,6 +134,16 @@ void chempi_request_init(struct chempi_request *req,
  * the lane lock. */
 struct chempi_request *chempi_request_alloc(void);
 void chempi_request_recycle(struct chempi_request *req);
+
+/* Put a request outside the pool on the list of all, and take it off before it
+ * goes. Under the lock. */
+void chempi_request_track(struct chempi_request *req);
+void chempi_request_untrack(struct chempi_request *req);
+
+/* How many requests hold the communicator though nothing of them is under way:
+ * complete ones that nobody has waited for, and inactive ones. Looks at all
+ * requests. Under the lock. */
+uint32_t chempi_request_count_quiet(const struct chempi_comm *comm);
 
 /* One thing that had to happen has happened; at the last the request is
  * complete: waiters are told, a freed one is destroyed. Under the lock. */

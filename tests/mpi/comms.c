@@ -166,6 +166,36 @@ static void free_early(void)
     CHECK(got == from, "pending message on a freed communicator: %d", got);
 }
 
+/* Waits for what is under way, but not for the program to ask how it went, nor
+ * for requests that may be started again. */
+static void disconnect(void)
+{
+    MPI_Comm copy;
+    MPI_Request requests[3];
+    int to = (check_rank() + 1) % check_size();
+    int from = (check_rank() + check_size() - 1) % check_size();
+    int value = check_rank();
+    int got = -1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Irecv(&got, 1, MPI_INT, from, 1, copy, &requests[0]);
+    MPI_Isend(&value, 1, MPI_INT, to, 1, copy, &requests[1]);
+    MPI_Ibarrier(copy, &requests[2]);
+    MPI_Comm_disconnect(&copy);
+    CHECK(copy == MPI_COMM_NULL, "disconnected, and not null");
+    CHECK(got == from, "disconnected before the message came: %d", got);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Recv_init(&got, 1, MPI_INT, from, 2, copy, &requests[0]);
+    MPI_Send_init(&value, 1, MPI_INT, to, 2, copy, &requests[1]);
+    MPI_Startall(2, requests);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Comm_disconnect(&copy);
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+}
+
 /* More communicators than there are context numbers, a few alive at once. */
 static void many(int rounds)
 {
@@ -209,6 +239,7 @@ int main(int argc, char **argv)
     split();
     create();
     free_early();
+    disconnect();
     many((int)check_arg(argc, argv, 1, 3000));
     names();
     return check_finish();

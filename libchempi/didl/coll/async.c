@@ -291,6 +291,7 @@ static void destroy(struct chempi_request *req)
 {
     struct async *a = of_request(req);
 
+    chempi_request_untrack(req);
     if (a->has_held && req->is_persistent)
         hold_buffers(a, false);
     if (a->has_held)
@@ -374,6 +375,7 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     build(&a->sched, arg);
     rc = settle(a, is_persistent);
     chempi_lane_lock(&chempi_lane_main);
+    chempi_request_track(&a->req);
     if (rc)
         destroy(&a->req);
     else if (!is_persistent)
