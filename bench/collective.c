@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define BATCHES 9
+#define CALLS_MAX 65536 /* to learn what one takes */
 
 struct buffers {
     char *out;
@@ -201,13 +202,34 @@ static void set_len(struct buffers *b, size_t len)
     }
 }
 
+/*
+ * Roughly, once warm. The first calls take many times what later ones take:
+ * pages are made, and ranks that share a core find their rhythm. So as many
+ * calls are made as fill a tenth of a point's time.
+ */
+static double seconds_of_one(const struct bench *bench,
+                             void (*run)(const struct buffers *b),
+                             const struct buffers *buffers)
+{
+    double seconds = 0;
+    int is_enough = 0;
+    int calls = 1;
+
+    while (!is_enough) {
+        calls *= 2;
+        MPI_Barrier(MPI_COMM_WORLD);
+        seconds = run_many(run, buffers, calls);
+        is_enough = seconds > bench->point_s / 10 || calls >= CALLS_MAX;
+        MPI_Bcast(&is_enough, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    }
+    return seconds / calls;
+}
+
 static void measure(const struct bench *bench, size_t which,
                     struct buffers *buffers, size_t len)
 {
     set_len(buffers, len);
-    (void)run_many(table[which].run, buffers, 1);
-    MPI_Barrier(MPI_COMM_WORLD);
-    double once = run_many(table[which].run, buffers, 2) / 2;
+    double once = seconds_of_one(bench, table[which].run, buffers);
     int repeats = bench_repeats(bench, once, 3);
     double time_s = time_of(table[which].run, buffers, repeats);
     bench_point(bench, table[which].name, len, time_s * 1e6, "us");
