@@ -137,6 +137,29 @@ static bool is_one_node(void)
     return size == check_size();
 }
 
+/* The same with an array of lengths, in which rank 1 alone is given less. */
+static void less_by_counts(int *from, int *to, int n, int less)
+{
+    int *counts = check_alloc(2 * sizeof(int) * (size_t)check_size());
+    int *displs = counts + check_size();
+    int error;
+
+    for (int i = 0; i < check_size(); i++) {
+        counts[i] = i == 1 ? less : n;
+        displs[i] = i * n;
+    }
+    error = MPI_Scatterv(from, counts, displs, MPI_INT, to, n, MPI_INT, 0,
+                         MPI_COMM_WORLD);
+    if (check_rank() != 0)
+        expect(error, check_rank() == 1 ? MPI_ERR_COUNT : MPI_SUCCESS,
+               "scatterv of less");
+    error = MPI_Gatherv(from, n, MPI_INT, to, counts, displs, MPI_INT, 0,
+                        MPI_COMM_WORLD);
+    if (check_rank() == 0)
+        expect(error, MPI_ERR_TRUNCATE, "gatherv of more");
+    free(counts);
+}
+
 /* Rank 0 has `less` of a block of n; whoever waits for its data is told. */
 static void less(int *from, int *to, int n, int less)
 {
@@ -158,6 +181,7 @@ static void less(int *from, int *to, int n, int less)
         MPI_Scatter(from, less, MPI_INT, to, count, MPI_INT, 0, MPI_COMM_WORLD);
     if (!is_zero)
         expect(error, MPI_ERR_COUNT, "scatter of less");
+    less_by_counts(from, to, n, less);
     error =
         MPI_Alltoall(from, count, MPI_INT, to, count, MPI_INT, MPI_COMM_WORLD);
     if (!is_zero)
@@ -187,9 +211,9 @@ static void exchange(int *from, int *to, int n)
 /* In the memory of a node. */
 static void less_than_all_expect(void)
 {
-    static const int pairs[][2] = {{N, 1},     {N, 0},       {700, 1},
-                                   {700, 600}, {3000, 1},    {3000, 2999},
-                                   {LONG, 2},  {LONG, 20000}};
+    static const int pairs[][2] = {
+        {2, 1},     {2, 0},    {N, 1},       {N, 0},    {700, 1},
+        {700, 600}, {3000, 1}, {3000, 2999}, {LONG, 2}, {LONG, 20000}};
     size_t len = sizeof(int) * LONG * (size_t)check_size();
     int *from;
     int *to;

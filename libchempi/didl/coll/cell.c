@@ -118,9 +118,7 @@ static bool are_lines_there(void *arg)
     const struct cell *cell = l->cell;
 
     for (; l->next < cell->st->size; l->next++)
-        if (l->next != cell->st->rank &&
-            atomic_load_explicit(&cell_line(cell, l->next)->seq,
-                                 memory_order_acquire) != cell->seq)
+        if (l->next != cell->st->rank && !cell_is_there(cell, l->next))
             return false;
     return true;
 }
@@ -234,7 +232,7 @@ int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
     if (CHEMPI_UNLIKELY(!slot))
         return rc;
     if (CHEMPI_LIKELY(type->is_contiguous)) {
-        memcpy(slot, chempi_coll_plus(buf, type->true_lb), (size_t)len);
+        cell_copy(slot, chempi_coll_plus(buf, type->true_lb), len);
         return MPI_SUCCESS;
     }
     return chempi_datatype_copy(buf, count, type, slot, (MPI_Count)len,
@@ -258,7 +256,7 @@ int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
     if (CHEMPI_UNLIKELY(len != room))
         return chempi_coll_cell_wrong_amount(len, room);
     if (CHEMPI_LIKELY(type->is_contiguous)) {
-        memcpy(chempi_coll_plus(buf, type->true_lb), slot, (size_t)len);
+        cell_copy(chempi_coll_plus(buf, type->true_lb), slot, len);
         return MPI_SUCCESS;
     }
     return chempi_datatype_copy(slot, (MPI_Count)len, chempi_coll_byte(), buf,

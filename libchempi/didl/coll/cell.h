@@ -6,6 +6,8 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
 
+#include <string.h>
+
 #include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/progress.h"
 
@@ -130,6 +132,13 @@ static inline bool cell_arrive(const struct cell *cell)
     return before + 1 == *cell_expected(cell);
 }
 
+/* Is line m of this operation complete? Orders reading it after. */
+static inline bool cell_is_there(const struct cell *cell, int m)
+{
+    return atomic_load_explicit(&cell_line(cell, m)->seq,
+                                memory_order_acquire) == cell->seq;
+}
+
 /* Towards a root: this member's line is complete. No word that several write:
  * that would cost more than looking at all lines costs the root. */
 static inline void cell_hand_in(const struct cell *cell, int root)
@@ -162,6 +171,15 @@ bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase);
 int chempi_coll_cell_barrier(struct chempi_coll_state *st);
 
 /* ---- users' data in and out ---- */
+
+/* memcpy(), with one number as the usual case. */
+static inline void cell_copy(void *to, const void *from, uint64_t len)
+{
+    if (CHEMPI_LIKELY(len == sizeof(uint64_t)))
+        memcpy(to, from, sizeof(uint64_t));
+    else if (len > 0)
+        memcpy(to, from, (size_t)len);
+}
 
 /* Into member m's room. */
 int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,

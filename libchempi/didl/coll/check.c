@@ -123,7 +123,7 @@ static struct own own_recv(const struct chempi_coll_call *c)
 
 static bool is_something(const struct own *own)
 {
-    return own->count > 0 && own->type && own->type->size > 0;
+    return own->count > 0 && own->type->size > 0;
 }
 
 static int check_own(const struct chempi_coll_call *c)
@@ -131,10 +131,11 @@ static int check_own(const struct chempi_coll_call *c)
     struct own from = own_send(c);
     struct own to = own_recv(c);
 
-    if (!is_something(&from) || !is_something(&to))
+    if (!from.type || !to.type ||
+        CHEMPI_LIKELY((uintptr_t)from.buf + (uintptr_t)from.type->true_lb !=
+                      (uintptr_t)to.buf + (uintptr_t)to.type->true_lb))
         return MPI_SUCCESS;
-    if ((uintptr_t)from.buf + (uintptr_t)from.type->true_lb !=
-        (uintptr_t)to.buf + (uintptr_t)to.type->true_lb)
+    if (!is_something(&from) || !is_something(&to))
         return MPI_SUCCESS;
     return bad_buffer("the same memory is to be sent and received into; use "
                       "MPI_IN_PLACE");
@@ -168,15 +169,28 @@ static int check_alias(const struct chempi_coll_call *c)
     return check_own(c);
 }
 
+static CHEMPI_COLD int bad_count(struct chempi_bigs counts, int i,
+                                 const char *name)
+{
+    return chempi_error_set(MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
+                            (long long)chempi_bigs_get(counts, (size_t)i));
+}
+
 static int check_counts(struct chempi_bigs counts, int n, const char *name)
 {
+    const int *p = counts.p;
+
     if (!counts.p)
         return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
+    if (counts.is_wide) {
+        for (int i = 0; i < n; i++)
+            if (chempi_bigs_get(counts, (size_t)i) < 0)
+                return bad_count(counts, i, name);
+        return MPI_SUCCESS;
+    }
     for (int i = 0; i < n; i++)
-        if (chempi_bigs_get(counts, (size_t)i) < 0)
-            return chempi_error_set(
-                MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
-                (long long)chempi_bigs_get(counts, (size_t)i));
+        if (CHEMPI_UNLIKELY(p[i] < 0))
+            return bad_count(counts, i, name);
     return MPI_SUCCESS;
 }
 

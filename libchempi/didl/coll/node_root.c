@@ -12,7 +12,15 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/error.h"
 
-enum mark { BLOCK_HERE, BLOCK_BY_MESSAGE, BLOCK_DIRECT, BLOCK_PIECES };
+enum mark {
+    BLOCK_HERE,
+    BLOCK_BY_MESSAGE,
+    BLOCK_DIRECT,
+    BLOCK_PIECES,
+    /* In the common line of a scatter, with all blocks in it: */
+    ROW_EVEN, /* .. of the line's len bytes each */
+    ROW_TABLE /* .. of different lengths, and a table before them */
+};
 
 /* What a member says of its copy. */
 enum reply {
@@ -85,6 +93,24 @@ static bool is_by_message(const struct cell *cell, int i)
 
     return mark == BLOCK_BY_MESSAGE ||
            (mark == BLOCK_DIRECT && has_refused(cell, i));
+}
+
+/* A root's own block. */
+static int copy_own(const void *from, MPI_Count from_count,
+                    struct chempi_datatype *from_type, void *to,
+                    MPI_Count to_count, struct chempi_datatype *to_type)
+{
+    uint64_t len = (uint64_t)(from_count * from_type->size);
+
+    if (len == 0)
+        return MPI_SUCCESS;
+    if (CHEMPI_UNLIKELY(!from_type->is_contiguous || !to_type->is_contiguous ||
+                        len != (uint64_t)(to_count * to_type->size)))
+        return chempi_datatype_copy(from, from_count, from_type, to, to_count,
+                                    to_type);
+    cell_copy(chempi_coll_plus(to, to_type->true_lb),
+              chempi_coll_plus(from, from_type->true_lb), len);
+    return MPI_SUCCESS;
 }
 
 /* ---- broadcast ---- */
@@ -271,13 +297,53 @@ static int copy_own_block(const struct chempi_coll_call *c, int rank)
     MPI_Count count;
     void *place = gather_place(c, rank, &count);
 
-    if (c->sbuf == MPI_IN_PLACE || c->scount * c->stype->size == 0)
+    if (c->sbuf == MPI_IN_PLACE)
         return MPI_SUCCESS;
-    return chempi_datatype_copy(c->sbuf, c->scount, c->stype, place, count,
-                                c->rtype);
+    return copy_own(c->sbuf, c->scount, c->stype, place, count, c->rtype);
 }
 
-/* Take member i's block if it is here. */
+/* Members' blocks, taken in the order of ranks as they come. */
+struct intake {
+    const struct cell *cell;
+    const struct chempi_coll_call *c;
+    int next;     /* those before it are there */
+    bool is_rest; /* not all could be taken at once */
+};
+
+/* Take a block that has come as it should; false: it needs more attention.
+ * May be called more than once, and by any thread. */
+static inline bool take_plain(const struct cell *cell,
+                              const struct chempi_coll_call *c, int i)
+{
+    const struct chempi_node_line *line = cell_line(cell, i);
+    MPI_Count count;
+    void *place = gather_place(c, i, &count);
+    uint64_t len = (uint64_t)(count * c->rtype->size);
+
+    if (line->mark != BLOCK_HERE || line->len != len ||
+        len > CHEMPI_NODE_BULK_BYTES || !c->rtype->is_contiguous)
+        return false;
+    cell_copy(chempi_coll_plus(place, c->rtype->true_lb),
+              cell_data(cell, i, len), len);
+    return true;
+}
+
+static bool take_lines(void *arg)
+{
+    struct intake *in = arg;
+    const struct cell *cell = in->cell;
+
+    for (; in->next < cell->st->size; in->next++) {
+        if (in->next == cell->st->rank)
+            continue;
+        if (!cell_is_there(cell, in->next))
+            return false;
+        in->is_rest |= !take_plain(cell, in->c, in->next);
+    }
+    return true;
+}
+
+/* What is left of member i's block, if it is here. */
 static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
                      int i)
 {
@@ -285,6 +351,8 @@ static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
     void *place = gather_place(c, i, &count);
     uint64_t len = cell_line(cell, i)->len;
 
+    if (take_plain(cell, c, i))
+        return MPI_SUCCESS;
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_cell_mismatch(cell, i);
     return chempi_coll_cell_get(cell_data(cell, i, len), len, place, count,
@@ -320,23 +388,18 @@ static int end_gather(const struct cell *cell, const struct chempi_coll_call *c,
     return rc;
 }
 
-static int collect_blocks(const struct cell *cell,
-                          const struct chempi_coll_call *c, int tag)
+/* All have come, some in another way than through their lines and slots. */
+static int take_rest(const struct cell *cell, const struct chempi_coll_call *c,
+                     int tag, bool is_offered)
 {
-    struct chempi_coll_state *st = cell->st;
-    bool is_offered = is_open(st, c->rtype) && has_large(c, st->size);
     uint32_t copies = 0;
     uint32_t messages = 0;
-    int rc;
+    int rc = MPI_SUCCESS;
 
-    if (is_offered)
-        offer(cell, c);
-    rc = copy_own_block(c, st->rank);
-    rc = cell_first_error(rc, chempi_coll_cell_collect(cell));
-    for (int i = 0; i < st->size; i++) {
+    for (int i = 0; i < cell->st->size; i++) {
         uint32_t mark = cell_line(cell, i)->mark;
 
-        if (i == st->rank)
+        if (i == cell->st->rank)
             continue;
         if (mark == BLOCK_DIRECT)
             copies++;
@@ -347,6 +410,23 @@ static int collect_blocks(const struct cell *cell,
     }
     if (copies + messages > 0)
         rc = cell_first_error(end_gather(cell, c, tag, copies, is_offered), rc);
+    return rc;
+}
+
+static int collect_blocks(const struct cell *cell,
+                          const struct chempi_coll_call *c, int tag)
+{
+    struct chempi_coll_state *st = cell->st;
+    struct intake in = {.cell = cell, .c = c};
+    bool is_offered = has_large(c, st->size) && is_open(st, c->rtype);
+    int rc;
+
+    if (is_offered)
+        offer(cell, c);
+    rc = copy_own_block(c, st->rank);
+    rc = cell_first_error(rc, chempi_coll_cell_await(take_lines, &in));
+    if (in.is_rest)
+        rc = cell_first_error(take_rest(cell, c, tag, is_offered), rc);
     return rc;
 }
 
@@ -466,10 +546,71 @@ static int deal_own(const struct chempi_coll_call *c, int rank)
     MPI_Count count;
     const void *place = scatter_place(c, rank, &count);
 
-    if (c->rbuf == MPI_IN_PLACE || count * c->stype->size == 0)
+    if (c->rbuf == MPI_IN_PLACE)
         return MPI_SUCCESS;
-    return chempi_datatype_copy(place, count, c->stype, c->rbuf, c->rcount,
-                                c->rtype);
+    return copy_own(place, count, c->stype, c->rbuf, c->rcount, c->rtype);
+}
+
+/* Very short blocks all go into the common line: it takes one store and one
+ * line on its way to other cores, not one for each member. Of two members one
+ * block is for the other, which that gets in its own line. */
+static bool is_row_even(const struct chempi_coll_state *st,
+                        const struct chempi_coll_call *c)
+{
+    return st->size > 2 && c->kind == CHEMPI_COLL_SCATTER &&
+           c->scount <= CHEMPI_NODE_LINE_BYTES && c->stype->is_contiguous &&
+           (uint64_t)(c->scount * c->stype->size) * (uint64_t)st->size <=
+               CHEMPI_NODE_LINE_BYTES;
+}
+
+/* The same with blocks of any lengths: before them is a table, a byte for where
+ * each begins and one for where the last ends. False: there is no room. */
+static bool fill_table(const struct chempi_coll_state *st,
+                       const struct chempi_coll_call *c, unsigned char *row)
+{
+    uint64_t at = (uint64_t)st->size + 1;
+
+    if (st->size == 2 || c->kind != CHEMPI_COLL_SCATTERV ||
+        at > CHEMPI_NODE_LINE_BYTES || !c->stype->is_contiguous)
+        return false;
+    for (int i = 0; i < st->size; i++) {
+        MPI_Count count = chempi_bigs_get(c->scounts, (size_t)i);
+        uint64_t len = (uint64_t)(count * c->stype->size);
+        MPI_Count first = chempi_bigs_get(c->sdispls, (size_t)i);
+
+        if (count > CHEMPI_NODE_LINE_BYTES || len > CHEMPI_NODE_LINE_BYTES - at)
+            return false;
+        row[i] = (unsigned char)at;
+        cell_copy(row + at,
+                  chempi_coll_plus(chempi_coll_at(c->sbuf, first, c->stype),
+                                   c->stype->true_lb),
+                  len);
+        at += len;
+    }
+    row[st->size] = (unsigned char)at;
+    return true;
+}
+
+/* Deal out by the common line alone; false: that is not the way. */
+static bool deal_row(const struct cell *cell, const struct chempi_coll_call *c)
+{
+    struct chempi_node_line *line = cell_common(cell);
+    uint64_t len;
+
+    if (is_row_even(cell->st, c)) {
+        len = (uint64_t)(c->scount * c->stype->size);
+        line->mark = ROW_EVEN;
+        line->len = len;
+        memcpy(line->data, chempi_coll_plus(c->sbuf, c->stype->true_lb),
+               (size_t)len * (size_t)cell->st->size);
+    } else if (fill_table(cell->st, c, line->data)) {
+        line->mark = ROW_TABLE;
+    } else {
+        return false;
+    }
+    cell_publish(line, cell->seq);
+    chempi_coll_cell_rouse_others(cell->st);
+    return true;
 }
 
 /* The blocks that go by message, and those that have to after all, once the
@@ -505,6 +646,8 @@ static int deal_blocks(const struct cell *cell,
     uint32_t messages = 0;
     int rc = MPI_SUCCESS;
 
+    if (deal_row(cell, c))
+        return deal_own(c, st->rank);
     for (int i = 0; i < st->size; i++) {
         enum mark mark;
 
@@ -521,15 +664,49 @@ static int deal_blocks(const struct cell *cell,
     return rc;
 }
 
-/* A member's side. */
+/* A member's side: its line is there, or a row with all blocks. */
+static bool is_dealt(void *arg)
+{
+    const struct cell *cell = arg;
+
+    return cell_is_there(cell, cell->st->size) ||
+           cell_is_there(cell, cell->st->rank);
+}
+
+static int take_of_row(const struct cell *cell,
+                       const struct chempi_coll_call *c)
+{
+    const struct chempi_node_line *line = cell_common(cell);
+    size_t me = (size_t)cell->st->rank;
+    uint64_t begin;
+    uint64_t end;
+
+    if (line->mark == ROW_EVEN) {
+        end = line->len; /* of one, as yet */
+        begin = me * end;
+        end += begin;
+    } else {
+        begin = me + 1 < CHEMPI_NODE_LINE_BYTES ? line->data[me] : 0;
+        end = me + 1 < CHEMPI_NODE_LINE_BYTES ? line->data[me + 1] : 0;
+    }
+    if (CHEMPI_UNLIKELY(begin > end || end > CHEMPI_NODE_LINE_BYTES))
+        return chempi_coll_cell_mismatch(cell, cell->st->size);
+    return chempi_coll_cell_get(line->data + begin, end - begin, c->rbuf,
+                                c->rcount, c->rtype);
+}
+
 static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
                       int tag)
 {
     const struct chempi_node_line *line = cell_mine(cell);
-    int rc = chempi_coll_cell_wait(&line->seq, cell->seq);
-    uint32_t mark = line->mark;
-    uint64_t len = line->len;
+    int rc = chempi_coll_cell_await(is_dealt, (void *)(uintptr_t)cell);
+    uint32_t mark;
+    uint64_t len;
 
+    if (CHEMPI_LIKELY(cell_is_there(cell, cell->st->size)))
+        return cell_first_error(take_of_row(cell, c), rc);
+    mark = line->mark;
+    len = line->len;
     if (mark == BLOCK_BY_MESSAGE)
         return cell_first_error(recv_block(c, tag), rc);
     if (mark == BLOCK_DIRECT)
