@@ -1,50 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which pairs of nodes are cut off, and how that is told. */
-#define _GNU_SOURCE /* mkdtemp, nftw */
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "chempid/cuts.h"
 #include "common/base/compiler.h"
-#include "mdconfig/compile.h"
-
-static char dir[] = "/tmp/chempi-cuts-XXXXXX";
-
-/* Compile the tables of this description. */
-static void describe(const char *yaml)
-{
-    struct chempi_compile_result result;
-    struct chempi_err err = {.code = 0};
-    struct chempi_graph graph;
-    struct chempi_desc desc;
-
-    cr_assert(mkdtemp(dir));
-    cr_assert_eq(chempi_desc_parse("test", yaml, strlen(yaml), &desc, &err), 0,
-                 "%s", err.text);
-    chempi_graph_init(&graph, &desc);
-    cr_assert_eq(
-        chempi_compile_write(&graph, dir, CHEMPI_COMPILE_AUTO, &result, &err),
-        0, "%s", err.text);
-    chempi_graph_fini(&graph);
-    chempi_desc_fini(&desc);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind,
-                      struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static void forget(void)
-{
-    (void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
+#include "tests/unit/chempid/tables.h"
 
 static bool is_kept(void *arg, const char *gateway)
 {
@@ -55,7 +17,7 @@ static bool is_kept(void *arg, const char *gateway)
 static struct chempi_cuts ask(const char *const *nodes, uint32_t count,
                               char *lost, char text[512])
 {
-    const char *where = dir;
+    const char *where = chempi_tables_dir;
     const struct chempi_cuts_question q = {.nodes = nodes,
                                            .node_count = count,
                                            .dirs = &where,
@@ -77,13 +39,14 @@ static const char two_gateways[] =
 
 static const char *const ends[] = {"a2", "a0", "a1", "b0", "b1", "g1"};
 
-Test(cuts, nothing_is_cut_off_while_a_gateway_is_left, .fini = forget)
+Test(cuts, nothing_is_cut_off_while_a_gateway_is_left,
+     .fini = chempi_tables_remove)
 {
     char lost[] = "g0";
     char text[512];
     struct chempi_cuts cuts;
 
-    describe(two_gateways);
+    chempi_tables_compile(two_gateways);
     cuts = ask(ends, 6, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_str_eq(text, "");
@@ -91,13 +54,14 @@ Test(cuts, nothing_is_cut_off_while_a_gateway_is_left, .fini = forget)
     chempi_cuts_fini(&cuts);
 }
 
-Test(cuts, are_told_in_groups_with_what_would_help, .fini = forget)
+Test(cuts, are_told_in_groups_with_what_would_help,
+     .fini = chempi_tables_remove)
 {
     char lost[] = "g0 g1";
     char text[512];
     struct chempi_cuts cuts;
 
-    describe(two_gateways);
+    chempi_tables_compile(two_gateways);
     cuts = ask(ends, 6, lost, text);
     cr_expect_str_eq(text, "a[0-2] and b[0,1]");
     cr_expect_eq(cuts.pairs, 6);
@@ -106,19 +70,20 @@ Test(cuts, are_told_in_groups_with_what_would_help, .fini = forget)
     chempi_cuts_fini(&cuts);
 }
 
-Test(cuts, of_one_direction_are_told_as_such, .fini = forget)
+Test(cuts, of_one_direction_are_told_as_such, .fini = chempi_tables_remove)
 {
     static const char *const pair[] = {"a", "b"};
     char lost[] = "g";
     char text[512];
     struct chempi_cuts cuts;
 
-    describe("nodes: { a: , b: , 'g': { gateway: true } }\n"
-             "networks:\n"
-             "  left: { type: ethernet, attach: [ a, g ] }\n"
-             "  right: { type: ethernet, attach: [ b, g ] }\n"
-             "  back: { type: ethernet, attach: { b: { direction: send }, "
-             "a: { direction: receive } } }\n");
+    chempi_tables_compile(
+        "nodes: { a: , b: , 'g': { gateway: true } }\n"
+        "networks:\n"
+        "  left: { type: ethernet, attach: [ a, g ] }\n"
+        "  right: { type: ethernet, attach: [ b, g ] }\n"
+        "  back: { type: ethernet, attach: { b: { direction: send }, "
+        "a: { direction: receive } } }\n");
     cuts = ask(pair, 2, lost, text);
     cr_expect_str_eq(text, "a to b");
     cr_expect_eq(cuts.pairs, 1);
@@ -127,7 +92,7 @@ Test(cuts, of_one_direction_are_told_as_such, .fini = forget)
     chempi_cuts_fini(&cuts);
 }
 
-Test(cuts, of_many_kinds_end_with_their_number, .fini = forget)
+Test(cuts, of_many_kinds_end_with_their_number, .fini = chempi_tables_remove)
 {
     static char yaml[16384] = "nodes: { g: { gateway: true }, 'n[0-63]': }\n"
                               "networks:\n";
@@ -143,7 +108,7 @@ Test(cuts, of_many_kinds_end_with_their_number, .fini = forget)
         (void)snprintf(names[i], sizeof(names[i]), "n%d", i);
         nodes[i] = names[i];
     }
-    describe(yaml);
+    chempi_tables_compile(yaml);
     cuts = ask(nodes, 64, lost, text);
     cr_expect_eq(cuts.pairs, 64 * 63 / 2);
     cr_expect_eq(strncmp(text, "n0 and n[1-63]; n1 and n[2-63]; ", 32), 0, "%s",
@@ -153,14 +118,14 @@ Test(cuts, of_many_kinds_end_with_their_number, .fini = forget)
     chempi_cuts_fini(&cuts);
 }
 
-Test(cuts, nodes_without_a_table_are_counted, .fini = forget)
+Test(cuts, nodes_without_a_table_are_counted, .fini = chempi_tables_remove)
 {
     static const char *const pair[] = {"a0", "stranger"};
     char lost[] = "";
     char text[512];
     struct chempi_cuts cuts;
 
-    describe(two_gateways);
+    chempi_tables_compile(two_gateways);
     cuts = ask(pair, 2, lost, text);
     cr_expect_eq(cuts.pairs, 0);
     cr_expect_eq(cuts.unknown, 1);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the end of a job says of lost gateways. */
-#define _GNU_SOURCE /* mkdtemp, nftw */
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -12,50 +9,17 @@
 #include "chempid/verdict.h"
 #include "common/base/compiler.h"
 #include "common/table/load.h"
-#include "mdconfig/compile.h"
+#include "tests/unit/chempid/tables.h"
 
 #define SIDE 6u      /* nodes on each side */
 #define GATEWAYS 12u /* between them */
 #define NODES (2 * SIDE + GATEWAYS)
 #define NAME 28 /* bytes of a node's name, with zero */
 
-static char dir[] = "/tmp/chempi-falls-XXXXXX";
 static char names[NODES][NAME];
 static char *name_list[NODES];
 static uint32_t node_of_rank[2 * SIDE + GATEWAYS];
 static struct chempi_spec spec;
-
-static int remove_one(const char *path, const struct stat *st, int kind,
-                      struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
-}
-
-static void forget(void)
-{
-    (void)nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-static void compile(const char *yaml)
-{
-    struct chempi_compile_result result;
-    struct chempi_err err = {.code = 0};
-    struct chempi_graph graph;
-    struct chempi_desc desc;
-
-    cr_assert(mkdtemp(dir));
-    cr_assert_eq(chempi_desc_parse("test", yaml, strlen(yaml), &desc, &err), 0,
-                 "%s", err.text);
-    chempi_graph_init(&graph, &desc);
-    cr_assert_eq(
-        chempi_compile_write(&graph, dir, CHEMPI_COMPILE_AUTO, &result, &err),
-        0, "%s", err.text);
-    chempi_graph_fini(&graph);
-    chempi_desc_fini(&desc);
-}
 
 /* Names that do not fold, of ranks' nodes, then of gateways. */
 static void name_nodes(void)
@@ -96,16 +60,16 @@ static void set_up(void)
                    "}\nnetworks:\n");
     attach(yaml, sizeof(yaml), "a-network-with-a-name-of-some-length", 0);
     attach(yaml, sizeof(yaml), "another-network-with-a-longer-name-still", 1);
-    compile(yaml);
+    chempi_tables_compile(yaml);
     spec = (struct chempi_spec){.size = 2 * SIDE,
                                 .node_count = NODES,
                                 .node_names = name_list,
                                 .node_of_rank = node_of_rank,
                                 .gateway_count = GATEWAYS,
-                                .own_tables = dir};
+                                .own_tables = chempi_tables_dir};
 }
 
-TestSuite(falls, .init = set_up, .fini = forget);
+TestSuite(falls, .init = set_up, .fini = chempi_tables_remove);
 
 Test(falls, long_words_leave_room_for_what_would_help)
 {
@@ -154,8 +118,8 @@ Test(falls, nodes_without_a_table_are_said_to_be_unseen)
     cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0, "%s", err.text);
     cr_expect_eq(unseen, 0);
     for (uint32_t i = 2 * SIDE; i-- > 1;) {
-        (void)snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, dir,
-                       names[i]);
+        (void)snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                       chempi_tables_dir, names[i]);
         cr_assert_eq(unlink(path), 0, "%s", path);
         cr_expect_eq(chempi_falls_check(&spec, &unseen, &err), 0);
         /* One table alone is a host's own. */
