@@ -72,32 +72,6 @@ static bool has_way(const struct chempi_cuts_question *q, usable_fn *is_usable,
 
 /* ---- what would help ---------------------------------------------------- */
 
-static bool is_attached(const struct chempi_table *table, uint32_t node,
-                        uint32_t network)
-{
-    for (uint32_t i = 0; i < chempi_table_attachment_count(table, node); i++) {
-        struct chempi_table_attachment a;
-
-        chempi_table_attachment(table, node, i, &a);
-        if (a.network == network)
-            return true;
-    }
-    return false;
-}
-
-static bool is_any_attached(const struct chempi_table *table, uint32_t node,
-                            uint32_t to)
-{
-    for (uint32_t i = 0; i < chempi_table_attachment_count(table, to); i++) {
-        struct chempi_table_attachment a;
-
-        chempi_table_attachment(table, to, i, &a);
-        if (is_attached(table, node, a.network))
-            return true;
-    }
-    return false;
-}
-
 /* Nodes that do not forward but are on both networks. */
 static void hint_between(struct finder *f, const struct chempi_table *table,
                          uint32_t here, uint32_t there)
@@ -110,7 +84,8 @@ static void hint_between(struct finder *f, const struct chempi_table *table,
 
     for (uint32_t n = 0; n < chempi_table_node_count(table); n++)
         if (count < CANDIDATES_MAX && !chempi_table_node_is_gateway(table, n) &&
-            is_attached(table, n, here) && is_attached(table, n, there))
+            chempi_table_is_attached(table, n, here) &&
+            chempi_table_is_attached(table, n, there))
             names[count++] = chempi_table_node_name(table, n);
     chempi_fold_names(names, count, list, sizeof(list));
     if (count)
@@ -138,7 +113,8 @@ static void hint_apart(struct finder *f, const struct chempi_table *table,
     for (uint32_t n = 0; n < chempi_table_node_count(table); n++)
         if (count < CANDIDATES_MAX && n != self && n != to &&
             !chempi_table_node_is_gateway(table, n) &&
-            is_any_attached(table, n, self) && is_any_attached(table, n, to))
+            chempi_table_has_common(table, n, self) &&
+            chempi_table_has_common(table, n, to))
             names[count++] = chempi_table_node_name(table, n);
     chempi_fold_names(names, count, list, sizeof(list));
     if (count)

@@ -84,28 +84,6 @@ static int add_ways(struct found *f, const struct chempi_table *table)
 
 /* ---- without the tables of all nodes ------------------------------------ */
 
-static bool is_attached(const struct chempi_table *table, uint32_t node,
-                        uint32_t network)
-{
-    for (uint32_t i = 0; i < chempi_table_attachment_count(table, node); i++) {
-        struct chempi_table_attachment a;
-
-        chempi_table_attachment(table, node, i, &a);
-        if (a.network == network)
-            return true;
-    }
-    return false;
-}
-
-static bool have_common_network(const struct chempi_table *table, uint32_t a,
-                                uint32_t b)
-{
-    for (uint32_t n = 0; n < chempi_table_network_count(table); n++)
-        if (is_attached(table, a, n) && is_attached(table, b, n))
-            return true;
-    return false;
-}
-
 /* Does the node touch a network of some node of the job? */
 static bool is_near(const struct found *f, const struct chempi_table *table,
                     uint32_t node)
@@ -114,7 +92,7 @@ static bool is_near(const struct found *f, const struct chempi_table *table,
         uint32_t other = chempi_table_find_node(table, f->spec->node_names[n]);
 
         if (other != CHEMPI_TABLE_NONE &&
-            have_common_network(table, node, other))
+            chempi_table_has_common(table, node, other))
             return true;
     }
     return false;
@@ -128,7 +106,7 @@ static bool is_split(const struct found *f, const struct chempi_table *table)
             uint32_t b = chempi_table_find_node(table, f->spec->node_names[m]);
 
             if (a != CHEMPI_TABLE_NONE && b != CHEMPI_TABLE_NONE &&
-                !have_common_network(table, a, b))
+                !chempi_table_has_common(table, a, b))
                 return true;
         }
     return false;

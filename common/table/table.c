@@ -361,6 +361,41 @@ void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
     }
 }
 
+/* Those of a node that may be NONE. */
+static uint32_t attachments_of(const struct chempi_table *t, uint32_t node)
+{
+    return node == CHEMPI_TABLE_NONE ? 0
+                                     : chempi_table_attachment_count(t, node);
+}
+
+bool chempi_table_is_attached(const struct chempi_table *table, uint32_t node,
+                              uint32_t network)
+{
+    for (uint32_t i = 0; i < attachments_of(table, node); i++) {
+        struct chempi_table_attachment a;
+
+        chempi_table_attachment(table, node, i, &a);
+        if (a.network == network)
+            return true;
+    }
+    return false;
+}
+
+bool chempi_table_has_common(const struct chempi_table *table, uint32_t a,
+                             uint32_t b)
+{
+    for (uint32_t i = 0; i < attachments_of(table, a); i++) {
+        struct chempi_table_attachment at;
+
+        chempi_table_attachment(table, a, i, &at);
+        if (chempi_table_is_attached(table, b, at.network))
+            return true;
+    }
+    return false;
+}
+
+/* ---- ways --------------------------------------------------------------- */
+
 double chempi_table_time(const struct chempi_table_range *range, uint64_t len)
 {
     uint64_t first = range->stage_count > 1 && range->switch_len < len

@@ -134,5 +134,11 @@ uint32_t chempi_table_attachment_count(const struct chempi_table *table,
                                        uint32_t node);
 void chempi_table_attachment(const struct chempi_table *table, uint32_t node,
                              uint32_t i, struct chempi_table_attachment *out);
+/* Is the node attached to the network? CHEMPI_TABLE_NONE is to none. */
+bool chempi_table_is_attached(const struct chempi_table *table, uint32_t node,
+                              uint32_t network);
+/* Are both nodes attached to one network at least? */
+bool chempi_table_has_common(const struct chempi_table *table, uint32_t a,
+                             uint32_t b);
 
 #endif

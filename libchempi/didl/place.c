@@ -55,19 +55,7 @@ const char *chempi_place_network_name(uint32_t network)
 
 bool chempi_place_is_attached(uint32_t node, uint32_t network)
 {
-    uint32_t at = table_node(node);
-    uint32_t count = at == CHEMPI_TABLE_NONE
-                         ? 0
-                         : chempi_table_attachment_count(table(), at);
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct chempi_table_attachment attachment;
-
-        chempi_table_attachment(table(), at, i, &attachment);
-        if (attachment.network == network)
-            return true;
-    }
-    return false;
+    return chempi_table_is_attached(table(), table_node(node), network);
 }
 
 /* The n-th network of this node, or how many there are if that is too large,

@@ -53,22 +53,11 @@ static void open_later(struct scivia_ep *ep)
 
 /* --- who has which half --- */
 
-/* Is the node attached to a network of this device, and of type sci? */
 static bool is_attached(const struct chempi_table *table, const char *name,
                         uint32_t network)
 {
-    uint32_t node = chempi_table_find_node(table, name);
-
-    if (node == CHEMPI_TABLE_NONE)
-        return false;
-    for (uint32_t i = 0; i < chempi_table_attachment_count(table, node); i++) {
-        struct chempi_table_attachment attachment;
-
-        chempi_table_attachment(table, node, i, &attachment);
-        if (attachment.network == network)
-            return true;
-    }
-    return false;
+    return chempi_table_is_attached(table, chempi_table_find_node(table, name),
+                                    network);
 }
 
 /* Networks of type sci have cards with both halves, others of this device

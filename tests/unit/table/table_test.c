@@ -214,6 +214,28 @@ Test(table, gives_back_attachments)
     chempi_blob_fini(&image);
 }
 
+Test(table, knows_who_is_attached_to_what)
+{
+    enum { L, G1, G2, R };
+    struct chempi_blob image;
+    struct chempi_table *t;
+
+    build_gateway_table(&image);
+    cr_assert_eq(chempi_table_open(image.data, image.len, &t, NULL), 0);
+    cr_expect(chempi_table_is_attached(t, L, 0));
+    cr_expect_not(chempi_table_is_attached(t, L, 1));
+    cr_expect(chempi_table_is_attached(t, G1, 1));
+    cr_expect_not(chempi_table_is_attached(t, G2, 0));
+    cr_expect_not(chempi_table_is_attached(t, CHEMPI_TABLE_NONE, 0));
+    cr_expect(chempi_table_has_common(t, L, G1));
+    cr_expect(chempi_table_has_common(t, G1, R));
+    cr_expect_not(chempi_table_has_common(t, L, R));
+    cr_expect_not(chempi_table_has_common(t, G2, G2));
+    cr_expect_not(chempi_table_has_common(t, L, CHEMPI_TABLE_NONE));
+    chempi_table_close(t);
+    chempi_blob_fini(&image);
+}
+
 Test(table, gives_back_addresses_as_they_were_written)
 {
     static const char *const addresses[] = {
