@@ -28,43 +28,13 @@ struct finder {
     size_t class_room;
 };
 
-typedef bool usable_fn(void *arg, const char *gateway);
-
-static bool is_one_usable(const struct chempi_cuts_question *q,
-                          usable_fn *is_usable,
-                          const struct chempi_table *table,
-                          const uint32_t *hops, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!is_usable ||
-            is_usable(q->arg, chempi_table_node_name(table, hops[i])))
-            return true;
-    return false;
-}
-
-/* The first stage at whose end no gateway is left, or stage_count. */
-static uint32_t broken_stage(const struct chempi_cuts_question *q,
-                             usable_fn *is_usable,
-                             const struct chempi_table *table,
-                             const struct chempi_table_range *range)
-{
-    for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
-        const struct chempi_table_stage *s = &range->stages[i];
-        const uint32_t *hops = i == 0 ? range->hops : s->hops;
-        const uint32_t count = i == 0 ? range->hop_count : s->hop_count;
-
-        if (!is_one_usable(q, is_usable, table, hops, count))
-            return i;
-    }
-    return range->stage_count;
-}
-
-static bool has_way(const struct chempi_cuts_question *q, usable_fn *is_usable,
+static bool has_way(const struct chempi_cuts_question *q,
+                    chempi_table_usable_fn *is_usable,
                     const struct chempi_table *table,
                     const struct chempi_table_range *ranges, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (broken_stage(q, is_usable, table, &ranges[i]) ==
+        if (chempi_table_broken_stage(table, &ranges[i], is_usable, q->arg) ==
             ranges[i].stage_count)
             return true;
     return false;
@@ -146,8 +116,8 @@ static bool is_cut_off(struct finder *f, const struct chempi_table *table,
     if (f->out->hint[0])
         return true;
     if (count) {
-        const uint32_t i =
-            broken_stage(f->q, f->q->is_usable, table, &ranges[0]);
+        const uint32_t i = chempi_table_broken_stage(
+            table, &ranges[0], f->q->is_usable, f->q->arg);
 
         hint_between(f, table, ranges[0].stages[i].network,
                      ranges[0].stages[i + 1].network);

@@ -13,6 +13,7 @@
 
 #include "chempid/pool.h"
 #include "common/base/err.h"
+#include "common/table/table.h"
 
 #define CHEMPI_CUTS_NODES_MAX 2048u /* nodes beyond are not looked at */
 #define CHEMPI_CUTS_HINT_MAX 256u   /* bytes */
@@ -23,9 +24,9 @@ struct chempi_cuts_question {
     const char *const *dirs; /* of tables; the first that has one counts */
     uint32_t dir_count;
     /* May the gateway on this node be used? NULL: all may. */
-    bool (*is_usable)(void *arg, const char *gateway);
+    chempi_table_usable_fn *is_usable;
     /* Pairs that have no way with these either do not count; NULL: all do. */
-    bool (*was_usable)(void *arg, const char *gateway);
+    chempi_table_usable_fn *was_usable;
     void *arg;
 };
 

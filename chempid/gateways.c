@@ -55,9 +55,7 @@ static int add_range(struct found *f, const struct chempi_table *table,
 {
     int rc = 0;
 
-    if (range->stage_count > 1)
-        rc = add_nodes(f, table, range->hops, range->hop_count);
-    for (uint32_t i = 1; !rc && i + 1 < range->stage_count; i++)
+    for (uint32_t i = 0; !rc && i + 1 < range->stage_count; i++)
         rc = add_nodes(f, table, range->stages[i].hops,
                        range->stages[i].hop_count);
     return rc;

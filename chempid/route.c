@@ -64,57 +64,40 @@ static uint8_t fall_of(const struct chempi_status_job *job, const char *node)
     return 0;
 }
 
-static bool is_left(const struct question *q,
-                    const struct chempi_status_job *job, uint32_t node,
-                    uint8_t fall)
+/* Do messages of this job still go over the gateway? */
+static bool is_usable(void *arg, const char *gateway)
 {
-    return fall_of(job, chempi_table_node_name(q->table, node)) == fall;
+    return fall_of(arg, gateway) != CHEMPI_FALL_LOST + 1;
 }
 
-/* The gateways of a stage that are used: the first `share` of those that run,
- * else the first alternate, else drained ones. Returns their number. */
-static uint32_t used_of(const struct question *q,
-                        const struct chempi_status_job *job,
-                        const uint32_t *hops, uint32_t count, uint32_t share,
-                        bool is_said)
+static bool has_way(const struct question *q, struct chempi_status_job *job,
+                    const struct chempi_table_range *range)
 {
+    return chempi_table_broken_stage(q->table, range, is_usable, job) ==
+           range->stage_count;
+}
+
+/* The gateways at the end of a stage that are used: of those that run all that
+ * are equally good, else the first alternate; else drained ones. */
+static void print_gateways(const struct question *q,
+                           const struct chempi_status_job *job,
+                           const struct chempi_table_range *range,
+                           uint32_t stage)
+{
+    const struct chempi_table_stage *s = &range->stages[stage];
+    const uint32_t share = chempi_table_share(range, stage);
     const uint8_t turns[] = {0, CHEMPI_FALL_DRAINED + 1};
     uint32_t used = 0;
 
     for (size_t t = 0; t < sizeof(turns) && !used; t++)
-        for (uint32_t i = 0; i < count && (i < share || !used); i++) {
-            if (!is_left(q, job, hops[i], turns[t]))
+        for (uint32_t i = 0; i < s->hop_count && (i < share || !used); i++) {
+            const char *node = chempi_table_node_name(q->table, s->hops[i]);
+
+            if (fall_of(job, node) != turns[t])
                 continue;
-            if (is_said)
-                (void)fprintf(q->file, "%s%s", used ? " or " : " to ",
-                              chempi_table_node_name(q->table, hops[i]));
+            (void)fprintf(q->file, "%s%s", used ? " or " : " to ", node);
             used++;
         }
-    return used;
-}
-
-static uint32_t used_at(const struct question *q,
-                        const struct chempi_status_job *job,
-                        const struct chempi_table_range *range, uint32_t i,
-                        bool is_said)
-{
-    const struct chempi_table_stage *stage = &range->stages[i];
-
-    if (i == 0)
-        return used_of(q, job, range->hops, range->hop_count,
-                       range->share_count, is_said);
-    return used_of(q, job, stage->hops, stage->hop_count, stage->hop_count,
-                   is_said);
-}
-
-static bool is_usable(const struct question *q,
-                      const struct chempi_status_job *job,
-                      const struct chempi_table_range *range)
-{
-    for (uint32_t i = 0; i + 1 < range->stage_count; i++)
-        if (used_at(q, job, range, i, false) == 0)
-            return false;
-    return true;
 }
 
 static void print_time(const struct question *q, const char *before, double us,
@@ -145,7 +128,7 @@ static void print_way(const struct question *q,
                       stage->device, stage->protocol,
                       chempi_table_network(q->table, stage->network)->name);
         if (i + 1 < range->stage_count)
-            (void)used_at(q, job, range, i, true);
+            print_gateways(q, job, range, i);
     }
     if (us >= 0)
         print_time(q, "; ", us, "");
@@ -191,20 +174,20 @@ static void print_parts(const struct question *q,
 /* What a job uses for this size where gateways of it have fallen, by the rules
  * of libchempi/didl/gate/way.c. NULL: nothing is left. */
 static const struct chempi_table_range *
-range_of_job(const struct question *q, const struct chempi_status_job *job,
+range_of_job(const struct question *q, struct chempi_status_job *job,
              const struct chempi_table_range *range)
 {
     const struct chempi_table_range *usable = NULL;
     const struct chempi_table_range *direct = NULL;
 
-    if (range->stage_count == 1 || is_usable(q, job, range))
+    if (has_way(q, job, range))
         return range;
     for (uint32_t i = 0; i < q->range_count; i++) {
         const struct chempi_table_range *other = &q->ranges[i];
 
         if (other->stage_count == 1) {
             direct = other;
-        } else if (is_usable(q, job, other) &&
+        } else if (has_way(q, job, other) &&
                    (!usable || usable->max_len < q->len)) {
             usable = other;
         }
@@ -235,7 +218,7 @@ static bool is_at(const struct chempi_status *list, uint32_t count,
 /* What is left in a job that has lost or drained gateways. */
 static void print_change(const struct question *q,
                          const struct chempi_table_range *range,
-                         const struct chempi_status_job *job)
+                         struct chempi_status_job *job)
 {
     const struct chempi_table_range *now = range_of_job(q, job, range);
 
@@ -257,7 +240,7 @@ static void print_jobs(const struct question *q,
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++) {
-            const struct chempi_status_job *job = &list[i].jobs[k];
+            struct chempi_status_job *job = &list[i].jobs[k];
 
             if (chempi_status_has_job(list, i, job->id))
                 continue;

@@ -33,12 +33,13 @@ static void show_networks(const struct chempi_table *t, FILE *out)
     }
 }
 
-/* Gateways of a stage, "gw[0,1]"; behind the first `share_count` come
- * alternates. */
+/* Gateways of a stage, "gw[0,1]"; behind those that share come alternates. */
 static void put_hops(const struct chempi_table *t,
-                     const struct chempi_table_stage *s, uint32_t share_count,
+                     const struct chempi_table_range *r, uint32_t stage,
                      FILE *out)
 {
+    const struct chempi_table_stage *s = &r->stages[stage];
+    const uint32_t share_count = chempi_table_share(r, stage);
     const char **names = chempi_mem_get(s->hop_count, sizeof(*names));
     char text[NAMES_LEN];
 
@@ -71,7 +72,7 @@ static void show_range(const struct chempi_table *t, uint64_t from,
         (void)fprintf(out, " %s %s on %s", s->device, s->protocol,
                       chempi_table_network(t, s->network)->name);
         if (s->hop_count)
-            put_hops(t, s, i > 0 ? s->hop_count : r->share_count, out);
+            put_hops(t, r, i, out);
     }
     (void)fprintf(out, "; %s%s\n", chempi_text_put_time(time, r->cost_us),
                   open ? " at 1 MiB" : "");

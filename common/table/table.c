@@ -396,6 +396,29 @@ bool chempi_table_has_common(const struct chempi_table *table, uint32_t a,
 
 /* ---- ways --------------------------------------------------------------- */
 
+uint32_t chempi_table_share(const struct chempi_table_range *range,
+                            uint32_t stage)
+{
+    return stage == 0 ? range->share_count : range->stages[stage].hop_count;
+}
+
+uint32_t chempi_table_broken_stage(const struct chempi_table *table,
+                                   const struct chempi_table_range *range,
+                                   chempi_table_usable_fn *is_usable, void *arg)
+{
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
+        const struct chempi_table_stage *s = &range->stages[i];
+        uint32_t k = 0;
+
+        while (k < s->hop_count && is_usable &&
+               !is_usable(arg, chempi_table_node_name(table, s->hops[k])))
+            k++;
+        if (k == s->hop_count)
+            return i;
+    }
+    return range->stage_count;
+}
+
 double chempi_table_time(const struct chempi_table_range *range, uint64_t len)
 {
     uint64_t first = range->stage_count > 1 && range->switch_len < len

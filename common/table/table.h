@@ -40,6 +40,7 @@ struct chempi_table_times {
  * One stage of a way: how a message gets from one node to the next one. The
  * stages of a way are shared by all destinations of a class, so the last one,
  * which ends at the destination, names no node: hop_count is 0, hops NULL.
+ * Of a way through gateways the first stage's hops are those of its range.
  * Any node of a stage's set may be taken, together with any of the next one's.
  */
 struct chempi_table_stage {
@@ -120,6 +121,22 @@ uint32_t chempi_table_find_node(const struct chempi_table *table,
 const struct chempi_table_range *
 chempi_table_ranges(const struct chempi_table *table, uint32_t node,
                     uint32_t *count);
+
+/* The first so many gateways at the end of a stage that does not end at the
+ * destination are equally good; those behind them are alternates, in order. */
+uint32_t chempi_table_share(const struct chempi_table_range *range,
+                            uint32_t stage);
+
+/* Can a message still go over the gateway on this node? */
+typedef bool chempi_table_usable_fn(void *arg, const char *gateway);
+
+/* The first stage at whose end no gateway is usable; stage_count: every stage
+ * has one, or ends at the destination, so the range is usable. A NULL in place
+ * of the function stands for gateways that are all usable. */
+uint32_t chempi_table_broken_stage(const struct chempi_table *table,
+                                   const struct chempi_table_range *range,
+                                   chempi_table_usable_fn *is_usable,
+                                   void *arg);
 
 /* Modelled time of a way at a size, by the formula of the architecture's
  * section 8; negative where the table does not know its stages' times. */

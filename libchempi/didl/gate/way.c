@@ -41,17 +41,21 @@ static uint32_t gateway_at(const struct chempi_gate *gate, uint32_t node,
     return CHEMPI_TABLE_NONE;
 }
 
-/* One of `count` nodes, beginning with the hash among the first `share`. */
-static uint32_t pick(const struct chempi_gate *gate, const uint32_t *nodes,
-                     uint32_t count, uint32_t share, uint32_t hash)
+/* One of the gateways at the end of a stage, beginning with the hash among
+ * those that are equally good. */
+static uint32_t pick(const struct chempi_gate *gate,
+                     const struct chempi_table_range *range, uint32_t stage,
+                     uint32_t hash)
 {
+    const struct chempi_table_stage *s = &range->stages[stage];
+    const uint32_t share = chempi_table_share(range, stage);
     static const enum chempi_gate_state turns[] = {CHEMPI_GATE_UP,
                                                    CHEMPI_GATE_DRAINED};
 
     for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns); t++)
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < s->hop_count; i++) {
             uint32_t k = i < share ? (i + hash) % share : i;
-            uint32_t proc = gateway_at(gate, nodes[k], turns[t]);
+            uint32_t proc = gateway_at(gate, s->hops[k], turns[t]);
 
             if (proc != CHEMPI_TABLE_NONE)
                 return proc;
@@ -69,11 +73,7 @@ static int choose_gates(const struct chempi_gate_flow *flow,
 
     way->gates = 0;
     for (uint32_t i = 0; i + 1 < range->stage_count; i++) {
-        const struct chempi_table_stage *stage = &range->stages[i];
-        uint32_t proc = i == 0 ? pick(gate, range->hops, range->hop_count,
-                                      range->share_count, hash)
-                               : pick(gate, stage->hops, stage->hop_count,
-                                      stage->hop_count, hash);
+        uint32_t proc = pick(gate, range, i, hash);
 
         if (proc == CHEMPI_TABLE_NONE) {
             way->gates = 0;

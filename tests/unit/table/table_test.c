@@ -275,6 +275,48 @@ Test(table, gives_back_addresses_as_they_were_written)
     chempi_routes_builder_destroy(r);
 }
 
+static bool is_not(void *arg, const char *gateway)
+{
+    return strcmp(arg, gateway) != 0;
+}
+
+static bool is_never(void *arg, const char *gateway)
+{
+    (void)arg;
+    (void)gateway;
+    return false;
+}
+
+Test(table, knows_where_a_way_breaks)
+{
+    struct chempi_blob image;
+    struct chempi_table *t;
+    const struct chempi_table_range *r;
+    char g1[] = "g1";
+    char g2[] = "g2";
+    uint32_t n;
+
+    build_gateway_table(&image);
+    cr_assert_eq(chempi_table_open(image.data, image.len, &t, NULL), 0);
+    r = chempi_table_ranges(t, 3, &n);
+    cr_assert_eq(n, 2);
+    cr_expect_eq(chempi_table_share(&r[0], 0), 2);
+    cr_expect_eq(chempi_table_share(&r[1], 0), 1);
+    for (uint32_t i = 0; i < n; i++) {
+        cr_expect_eq(r[i].stages[0].hops, r[i].hops);
+        cr_expect_eq(r[i].stages[0].hop_count, r[i].hop_count);
+        cr_expect_eq(chempi_table_broken_stage(t, &r[i], NULL, NULL), 2);
+        cr_expect_eq(chempi_table_broken_stage(t, &r[i], is_not, g1), 2);
+        cr_expect_eq(chempi_table_broken_stage(t, &r[i], is_not, g2), 2);
+        cr_expect_eq(chempi_table_broken_stage(t, &r[i], is_never, NULL), 0);
+    }
+    r = chempi_table_ranges(t, 1, &n); /* direct */
+    cr_assert_eq(n, 1);
+    cr_expect_eq(chempi_table_broken_stage(t, r, is_never, NULL), 1);
+    chempi_table_close(t);
+    chempi_blob_fini(&image);
+}
+
 /* ---- damage ------------------------------------------------------------- */
 
 Test(table, refuses_every_shorter_length)
