@@ -144,9 +144,7 @@ static const char *user_name(uint32_t uid, char text[USER_TEXT])
 
 static const char *state_of(const struct chempi_status_gateway *g, uint32_t pid)
 {
-    if (g->fall)
-        return g->fall == CHEMPI_FALL_DRAINED + 1 ? "drained" : "lost";
-    return pid ? "in use" : "starting";
+    return g->fate || pid ? chempi_status_fate_word(g->fate) : "starting";
 }
 
 /* Its process is known at its node. */
@@ -171,7 +169,7 @@ static void show_gateways(const struct chempi_status *list, uint32_t count,
             printf("pid %-8u ", pid);
         else
             printf("%-12s ", "-");
-        printf("%s\n", has_node || job->gateways[g].fall
+        printf("%s\n", has_node || job->gateways[g].fate
                            ? state_of(&job->gateways[g], pid)
                            : "not asked");
     }

@@ -189,7 +189,7 @@ static bool was_usable(void *arg, const char *gateway)
     if (o->job) {
         const struct chempi_status_gateway *g = gateway_of(o->job, gateway);
 
-        return g && g->fall == 0;
+        return g && g->fate == CHEMPI_FATE_UP;
     }
     for (uint32_t i = 0; i < o->d->count; i++)
         if (strcmp(o->d->list[i].node, gateway) == 0)
@@ -313,7 +313,7 @@ static void list_job(FILE *out, const struct chempi_status *list,
 {
     for (uint32_t i = 0; i < job->gateway_count; i++) {
         const struct chempi_status_gateway *g = &job->gateways[i];
-        bool is_told = g->fall != CHEMPI_FALL_DRAINED + 1;
+        bool is_told = g->fate != CHEMPI_FATE_DRAINED;
 
         for (uint32_t k = 0; k < count && !is_told; k++)
             is_told = list[k].is_drained && strcmp(list[k].node, g->node) == 0;

@@ -46,7 +46,7 @@ struct job {
     uint32_t node_count;
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
-    uint8_t *falls;       /* [gateways]: 0, or enum chempi_fall + 1 */
+    enum chempi_status_fate *fates; /* [gateways]; NULL: all are UP */
     uint32_t gateway_pid; /* of the one here; 0: there is none, or none yet */
     bool is_drained;      /* the one here, as we have told */
 };
@@ -498,19 +498,23 @@ static void note_fall(struct job *j, const struct chempi_frame *frame)
     struct chempi_reader r;
     uint32_t proc;
     uint8_t how;
-    uint8_t *at;
+    enum chempi_status_fate *at;
 
     chempi_wire_read(&r, frame->data, frame->len);
     proc = chempi_wire_get_u32(&r);
     how = chempi_wire_get_u8(&r);
-    if (!j->falls)
-        j->falls = chempi_pool_array(&j->spec.pool, j->spec.gateway_count, 1);
-    if (r.is_bad || !j->falls || proc < j->spec.size ||
+    if (!j->fates)
+        j->fates = chempi_pool_array(&j->spec.pool, j->spec.gateway_count,
+                                     sizeof(*j->fates));
+    if (r.is_bad || !j->fates || proc < j->spec.size ||
         proc >= chempi_spec_procs(&j->spec) || how > CHEMPI_FALL_UNDRAINED)
         return;
-    at = &j->falls[proc - j->spec.size];
-    if (*at != CHEMPI_FALL_LOST + 1) /* that is for good */
-        *at = how == CHEMPI_FALL_UNDRAINED ? 0 : (uint8_t)(how + 1u);
+    at = &j->fates[proc - j->spec.size];
+    if (*at == CHEMPI_FATE_LOST)
+        return;
+    *at = how == CHEMPI_FALL_UNDRAINED ? CHEMPI_FATE_UP
+          : how == CHEMPI_FALL_DRAINED ? CHEMPI_FATE_DRAINED
+                                       : CHEMPI_FATE_LOST;
 }
 
 static uint32_t own_node(const struct job *j)
@@ -590,7 +594,7 @@ static int add_gateways(const struct job *j, struct chempi_pool *pool,
 
         out->gateways[i] = (struct chempi_status_gateway){
             .node = j->spec.node_names[node],
-            .fall = j->falls ? j->falls[i] : 0,
+            .fate = j->fates ? j->fates[i] : CHEMPI_FATE_UP,
             .pid = node == own ? j->gateway_pid : 0,
         };
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/control/msg.h"
+#include "common/base/compiler.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
 
@@ -50,24 +50,10 @@ static int parse_size(const char *text, uint64_t *out)
     return 0;
 }
 
-static const char *fall_word(uint8_t fall)
-{
-    return fall == CHEMPI_FALL_DRAINED + 1 ? "drained" : "lost";
-}
-
-/* What has become of the gateway on a node in this job (NULL: no job). */
-static uint8_t fall_of(const struct chempi_status_job *job, const char *node)
-{
-    for (uint32_t i = 0; job && i < job->gateway_count; i++)
-        if (strcmp(job->gateways[i].node, node) == 0)
-            return job->gateways[i].fall;
-    return 0;
-}
-
 /* Do messages of this job still go over the gateway? */
 static bool is_usable(void *arg, const char *gateway)
 {
-    return fall_of(arg, gateway) != CHEMPI_FALL_LOST + 1;
+    return chempi_status_fate_of(arg, gateway) != CHEMPI_FATE_LOST;
 }
 
 static bool has_way(const struct question *q, struct chempi_status_job *job,
@@ -86,14 +72,15 @@ static void print_gateways(const struct question *q,
 {
     const struct chempi_table_stage *s = &range->stages[stage];
     const uint32_t share = chempi_table_share(range, stage);
-    const uint8_t turns[] = {0, CHEMPI_FALL_DRAINED + 1};
+    static const enum chempi_status_fate turns[] = {CHEMPI_FATE_UP,
+                                                    CHEMPI_FATE_DRAINED};
     uint32_t used = 0;
 
-    for (size_t t = 0; t < sizeof(turns) && !used; t++)
+    for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns) && !used; t++)
         for (uint32_t i = 0; i < s->hop_count && (i < share || !used); i++) {
             const char *node = chempi_table_node_name(q->table, s->hops[i]);
 
-            if (fall_of(job, node) != turns[t])
+            if (chempi_status_fate_of(job, node) != turns[t])
                 continue;
             (void)fprintf(q->file, "%s%s", used ? " or " : " to ", node);
             used++;
@@ -198,7 +185,7 @@ range_of_job(const struct question *q, struct chempi_status_job *job,
 static bool has_changed(const struct chempi_status_job *job)
 {
     for (uint32_t i = 0; i < job->gateway_count; i++)
-        if (job->gateways[i].fall)
+        if (job->gateways[i].fate)
             return true;
     return false;
 }
@@ -228,10 +215,10 @@ static void print_change(const struct question *q,
     else
         (void)fprintf(q->file, "no way is left: the gateways are lost\n");
     for (uint32_t g = 0; g < job->gateway_count; g++)
-        if (job->gateways[g].fall)
+        if (job->gateways[g].fate)
             (void)fprintf(q->file, "  the gateway on %s is %s\n",
                           job->gateways[g].node,
-                          fall_word(job->gateways[g].fall));
+                          chempi_status_fate_word(job->gateways[g].fate));
 }
 
 static void print_jobs(const struct question *q,

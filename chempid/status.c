@@ -11,6 +11,25 @@
 #include "chempid/spec.h"
 #include "common/control/msg.h"
 
+static uint8_t fall_of(enum chempi_status_fate fate)
+{
+    static const uint8_t falls[] = {
+        [CHEMPI_FATE_UP] = 0,
+        [CHEMPI_FATE_DRAINED] = CHEMPI_FALL_DRAINED + 1,
+        [CHEMPI_FATE_LOST] = CHEMPI_FALL_LOST + 1,
+    };
+
+    return falls[fate];
+}
+
+static enum chempi_status_fate fate_of(uint8_t fall)
+{
+    if (fall == 0)
+        return CHEMPI_FATE_UP;
+    return fall == CHEMPI_FALL_DRAINED + 1 ? CHEMPI_FATE_DRAINED
+                                           : CHEMPI_FATE_LOST;
+}
+
 static void write_memory(struct chempi_writer *w, const struct chempi_status *s)
 {
     chempi_wire_put_u64(w, s->memory);
@@ -55,7 +74,7 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
         chempi_wire_put_u32(w, s->jobs[i].gateway_count);
         for (uint32_t k = 0; k < s->jobs[i].gateway_count; k++) {
             chempi_wire_put_str(w, s->jobs[i].gateways[k].node);
-            chempi_wire_put_u8(w, s->jobs[i].gateways[k].fall);
+            chempi_wire_put_u8(w, fall_of(s->jobs[i].gateways[k].fate));
             chempi_wire_put_u32(w, s->jobs[i].gateways[k].pid);
         }
     }
@@ -88,7 +107,7 @@ static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
     job->gateway_count = n;
     for (uint32_t i = 0; i < n; i++) {
         job->gateways[i].node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
-        job->gateways[i].fall = chempi_wire_get_u8(r);
+        job->gateways[i].fate = fate_of(chempi_wire_get_u8(r));
         job->gateways[i].pid = chempi_wire_get_u32(r);
     }
 }
@@ -164,6 +183,26 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     read_jobs(r, pool, s);
     if (!r->is_bad)
         read_memory(r, pool, s);
+}
+
+const char *chempi_status_fate_word(enum chempi_status_fate fate)
+{
+    static const char *const words[] = {
+        [CHEMPI_FATE_UP] = "in use",
+        [CHEMPI_FATE_DRAINED] = "drained",
+        [CHEMPI_FATE_LOST] = "lost",
+    };
+
+    return words[fate];
+}
+
+enum chempi_status_fate
+chempi_status_fate_of(const struct chempi_status_job *job, const char *node)
+{
+    for (uint32_t i = 0; job && i < job->gateway_count; i++)
+        if (strcmp(job->gateways[i].node, node) == 0)
+            return job->gateways[i].fate;
+    return CHEMPI_FATE_UP;
 }
 
 bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,

@@ -4,7 +4,8 @@
  *   str node, str error; when error is "": u64 host, u32 slots, u32 load in
  *   hundredths, u32 busy, u32 pid, str version, str tables, u8 is drained,
  *   count jobs, jobs x (str id, u32 uid, u32 size, u32 local, str program,
- *   count gateways x (str node, u8 fall, u32 pid)), u64 registrable memory, u64
+ *   count gateways x (str node, u8 fall: 0 while it runs, else enum
+ *   chempi_fall + 1; u32 pid)), u64 registrable memory, u64
  *   granted, count grants (0 if not asked for), grants x (str job, u32 rank,
  *   u64 granted, u64 ordered, u64 used, u64 wanted, u64 degraded, u32 due_ms,
  *   u8 is late)
@@ -23,9 +24,16 @@
 #define CHEMPI_STATUS_VERSION_MAX 64u
 #define CHEMPI_STATUS_GATEWAYS_MAX (1u << 12) /* of a job */
 
+/* What has become of a gateway in a job. */
+enum chempi_status_fate {
+    CHEMPI_FATE_UP = 0, /* it runs, or will */
+    CHEMPI_FATE_DRAINED,
+    CHEMPI_FATE_LOST /* for good */
+};
+
 struct chempi_status_gateway {
     const char *node;
-    uint8_t fall; /* 0: it runs; else enum chempi_fall + 1 */
+    enum chempi_status_fate fate;
     uint32_t pid; /* at its own node, once it runs; else 0 */
 };
 
@@ -77,6 +85,14 @@ void chempi_status_write(struct chempi_writer *w,
  * malformed or when there is no memory. */
 void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
                         struct chempi_status *s);
+
+/* "in use", "drained", "lost". */
+const char *chempi_status_fate_word(enum chempi_status_fate fate);
+
+/* What has become of the gateway on a node in this job; UP where it has none
+ * there, or for NULL. */
+enum chempi_status_fate
+chempi_status_fate_of(const struct chempi_status_job *job, const char *node);
 
 /* Does a job run on one of the first `count` nodes of the list? */
 bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,

@@ -133,8 +133,10 @@ Test(spec, contradictions_are_refused)
 
 Test(status, records_survive_the_wire)
 {
-    struct chempi_status_gateway gateways[] = {{"g0", 0, 77}, {"g1", 1, 0}};
-    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 2, gateways};
+    struct chempi_status_gateway gateways[] = {{"g0", CHEMPI_FATE_UP, 77},
+                                               {"g1", CHEMPI_FATE_LOST, 0},
+                                               {"g2", CHEMPI_FATE_DRAINED, 0}};
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 3, gateways};
     struct chempi_status_grant grant = {.job = "id",
                                         .rank = 3,
                                         .granted = 9,
@@ -171,9 +173,11 @@ Test(status, records_survive_the_wire)
     cr_assert_eq(s.host, 42);
     cr_assert_eq(s.job_count, 1);
     cr_assert_str_eq(s.tables, "/tables");
-    cr_assert_eq(s.jobs[0].gateway_count, 2);
+    cr_assert_eq(s.jobs[0].gateway_count, 3);
     cr_assert_str_eq(s.jobs[0].gateways[1].node, "g1");
-    cr_assert_eq(s.jobs[0].gateways[1].fall, 1);
+    cr_assert_eq(s.jobs[0].gateways[0].fate, CHEMPI_FATE_UP);
+    cr_assert_eq(s.jobs[0].gateways[1].fate, CHEMPI_FATE_LOST);
+    cr_assert_eq(s.jobs[0].gateways[2].fate, CHEMPI_FATE_DRAINED);
     cr_assert_eq(s.jobs[0].gateways[0].pid, 77);
     cr_assert(s.is_drained);
     cr_assert_str_eq(s.jobs[0].program, "./a");
@@ -197,6 +201,36 @@ Test(status, records_survive_the_wire)
         while (!r.is_bad && r.next < r.end)
             chempi_status_read(&r, &pool, &s);
     }
+    chempi_wire_clear(&w);
+    chempi_pool_fini(&pool);
+}
+
+/* The byte is the process's fall plus one; see status.h. */
+Test(status, a_gateway_s_fate_of_another_kind_is_its_loss)
+{
+    struct chempi_status_gateway gateway = {"g", CHEMPI_FATE_DRAINED, 0};
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 1, &gateway};
+    const struct chempi_status good = {.node = "a1",
+                                       .error = "",
+                                       .version = "1",
+                                       .job_count = 1,
+                                       .jobs = &job};
+    const size_t behind = 4 + 2 * 8 + 4; /* pid; memory without grants */
+    struct chempi_writer w = {0};
+    struct chempi_pool pool = {0};
+    struct chempi_status s;
+    struct chempi_reader r;
+
+    chempi_status_write(&w, &good);
+    cr_assert_eq(w.data[w.len - behind - 1], CHEMPI_FALL_DRAINED + 1);
+    w.data[w.len - behind - 1] = 200;
+    chempi_wire_read(&r, w.data, w.len);
+    chempi_status_read(&r, &pool, &s);
+    cr_assert(chempi_wire_is_done(&r));
+    cr_expect_eq(chempi_status_fate_of(&s.jobs[0], "g"), CHEMPI_FATE_LOST);
+    cr_expect_eq(chempi_status_fate_of(&s.jobs[0], "h"), CHEMPI_FATE_UP);
+    cr_expect_eq(chempi_status_fate_of(NULL, "g"), CHEMPI_FATE_UP);
+    cr_expect_str_eq(chempi_status_fate_word(CHEMPI_FATE_DRAINED), "drained");
     chempi_wire_clear(&w);
     chempi_pool_fini(&pool);
 }
