@@ -31,7 +31,7 @@ static bool parse_route(char *const *words, void *line)
 
     return chempi_lines_number(words[1], UINT32_MAX, &l->from) &&
            chempi_lines_number(words[2], UINT32_MAX, &l->to) &&
-           chempi_lines_number(words[3], CHEMPI_TRACE_CLASS_DIRECT,
+           chempi_lines_number(words[3], CHEMPI_STATS_CLASS_DIRECT,
                                &l->class) &&
            chempi_lines_number(words[4], UINT64_MAX, &l->size) &&
            parse_names(&words[5], l->names, 3) &&
@@ -45,7 +45,7 @@ static bool parse_hop(char *const *words, void *line)
 
     return chempi_lines_number(words[1], UINT32_MAX, &l->from) &&
            chempi_lines_number(words[2], UINT32_MAX, &l->to) &&
-           chempi_lines_number(words[3], CHEMPI_TRACE_CLASS_DIRECT,
+           chempi_lines_number(words[3], CHEMPI_STATS_CLASS_DIRECT,
                                &l->class) &&
            chempi_lines_word(words[4], l->via, sizeof(l->via)) &&
            chempi_lines_number(words[5], UINT32_MAX, &l->at) &&

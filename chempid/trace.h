@@ -7,9 +7,10 @@
  *   hop FROM TO CLASS VIA AT NETWORK DEVICE FRAMES BYTES WAITS
  * FROM and TO are node indices; SIZE is the largest message of the class in
  * bytes; VIA is "-", or the nodes of gateways with commas between them. CLASS
- * is a number of the sender's node, by which the hops of a route are found: 256
- * where it has no gateways and no other hop than itself, 0 for frames that are
- * no message's. AT counts the hops before this one.
+ * is a number of the sender's node, by which the hops of a route are found:
+ * CHEMPI_STATS_CLASS_DIRECT where it has no gateways and no other hop than
+ * itself, 0 for frames that are no message's. AT counts the hops before this
+ * one.
  *
  * MESSAGES were begun on this way, BYTES of messages were sent by it first,
  * WAITS says how often a message or a piece had to wait for room, MOVED how
@@ -29,7 +30,6 @@
 #include "common/control/wire.h"
 
 #define CHEMPI_TRACE_VIA_MAX 192 /* bytes with the zero */
-#define CHEMPI_TRACE_CLASS_DIRECT 256u
 
 struct chempi_trace_route {
     uint64_t from;

@@ -241,7 +241,7 @@ static void print_routes(struct sheet *s, const struct chempi_lines *routes,
 
         span.gate_count = parse_via(l->via, span.gates);
         print_route(s, l, &span);
-        if (l->class == CHEMPI_TRACE_CLASS_DIRECT)
+        if (l->class == CHEMPI_STATS_CLASS_DIRECT)
             continue;
         first = find_hops(s, &span, &end);
         if (first < end && is_shown[first])

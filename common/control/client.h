@@ -38,6 +38,9 @@
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
 #define CHEMPI_STATS_ROUTES 2u
+/* The class of a route whose only hop is itself (chempid/trace.h); those of
+ * messages through gateways are lower. */
+#define CHEMPI_STATS_CLASS_DIRECT 256u
 
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {

@@ -591,10 +591,11 @@ static void report_route(uint32_t what, const struct chempi_peer *peer,
     if (!(what & CHEMPI_STATS_ROUTES) || dev->ops == &chempi_gate_ops)
         return;
     (void)snprintf(line, sizeof(line),
-                   "route %u %u 256 %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
+                   "route %u %u %u %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
                    " %" PRIu64 " 0 0\n",
-                   node, peer->node, route->max_len, network, dev->ops->name,
-                   protocol, messages, bytes, route->waits - route->told_waits);
+                   node, peer->node, CHEMPI_STATS_CLASS_DIRECT, route->max_len,
+                   network, dev->ops->name, protocol, messages, bytes,
+                   route->waits - route->told_waits);
     chempi_wire_put_raw(out, line, strlen(line));
 }
 
