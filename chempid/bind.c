@@ -20,23 +20,6 @@
 
 /* ---- the answer ---------------------------------------------------------- */
 
-static bool add_cpus(struct chempi_bind_place *p, const char **at)
-{
-    do {
-        char *end;
-        unsigned long cpu;
-
-        if (!isdigit((unsigned char)**at))
-            return false;
-        cpu = strtoul(*at, &end, 10);
-        if (cpu >= CHEMPI_CPUS_MAX)
-            return false;
-        chempi_cpus_add(&p->cpus, (uint32_t)cpu);
-        *at = end;
-    } while (*(*at)++ == ',');
-    return (*at)[-1] == '\n';
-}
-
 /* "0 0,1\n" */
 static bool parse_line(const char **at, struct chempi_bind_place *p)
 {
@@ -51,13 +34,10 @@ static bool parse_line(const char **at, struct chempi_bind_place *p)
         return false;
     p->socket = (uint32_t)socket;
     *at = end + 1;
-    return add_cpus(p, at);
-}
-
-static void join(struct chempi_cpus *a, const struct chempi_cpus *b)
-{
-    for (size_t i = 0; i < sizeof(a->bits); i++)
-        a->bits[i] |= b->bits[i];
+    if (chempi_cpus_scan(at, &p->cpus) || **at != '\n')
+        return false;
+    ++*at;
+    return true;
 }
 
 /* A core of its own, or one more core of its socket. */
@@ -74,7 +54,7 @@ static void lay(struct chempi_bind_map *map, enum chempi_bind kind,
         map->places[map->count++] = *core;
         return;
     }
-    join(&map->places[i].cpus, &core->cpus);
+    chempi_cpus_join(&map->places[i].cpus, &core->cpus);
 }
 
 int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
@@ -100,7 +80,7 @@ int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
                                   "line %u of " HELPER " is malformed", number);
         }
         lay(map, kind, &core);
-        join(&map->allowed, &core.cpus);
+        chempi_cpus_join(&map->allowed, &core.cpus);
     }
     return 0;
 }

@@ -58,12 +58,6 @@ static void find_core(const char *dir, uint32_t cpu, struct chempi_cpus *core)
     chempi_cpus_add(core, cpu);
 }
 
-static void join(struct chempi_cpus *a, const struct chempi_cpus *b)
-{
-    for (size_t i = 0; i < sizeof(a->bits); i++)
-        a->bits[i] |= b->bits[i];
-}
-
 static uint32_t first_of(const struct chempi_cpus *cpus)
 {
     uint32_t cpu = 0;
@@ -100,7 +94,7 @@ int chempi_cores_find(const char *dir, const struct chempi_cpus *allowed,
             find_core(dir, cpu, &core->cpus);
         else
             chempi_cpus_add(&core->cpus, cpu);
-        join(&seen, &core->cpus);
+        chempi_cpus_join(&seen, &core->cpus);
         core->socket = first_of(&core->cpus); /* K2 */
         keep(&core->cpus, allowed);
         map->count++;
@@ -122,7 +116,7 @@ void chempi_cores_share(const struct chempi_bind_map *cores, uint32_t index,
 
     memset(place, 0, sizeof(*place));
     for (uint32_t i = share_start(cores, index, total); i < end; i++)
-        join(&place->cpus, &cores->places[i].cpus);
+        chempi_cpus_join(&place->cpus, &cores->places[i].cpus);
 }
 
 /* ---- whose it is --------------------------------------------------------- */
@@ -184,7 +178,8 @@ void chempi_cores_claim(struct chempi_bind_map *map, uint32_t count)
     struct chempi_cpus used = {{0}};
 
     for (uint32_t i = 0; i < count && map->count > 0; i++)
-        join(&used, &map->places[(map->offset + i) % map->count].cpus);
+        chempi_cpus_join(&used,
+                         &map->places[(map->offset + i) % map->count].cpus);
     if (chempi_cores_find(CHEMPI_CORES_DIR, &used, &cores))
         return;
     map->holds = chempi_sys->calloc(cores.count + 1u, sizeof(*map->holds));

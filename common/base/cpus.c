@@ -36,25 +36,35 @@ static int parse_number(const char **at, uint32_t *out)
     return 0;
 }
 
-int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus)
+int chempi_cpus_scan(const char **text, struct chempi_cpus *cpus)
 {
     struct chempi_cpus found = {{0}};
     uint32_t first;
     uint32_t last;
 
-    do {
-        if (parse_number(&text, &first))
+    for (;; ++*text) {
+        if (parse_number(text, &first))
             return -EINVAL;
         last = first;
-        if (*text == '-') {
-            text++;
-            if (parse_number(&text, &last) || last < first)
+        if (**text == '-') {
+            ++*text;
+            if (parse_number(text, &last) || last < first)
                 return -EINVAL;
         }
         while (first <= last)
             chempi_cpus_add(&found, first++);
-    } while (*text++ == ',');
-    if (text[-1] != '\0' && strcmp(text - 1, "\n") != 0)
+        if (**text != ',')
+            break;
+    }
+    *cpus = found;
+    return 0;
+}
+
+int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus)
+{
+    struct chempi_cpus found;
+
+    if (chempi_cpus_scan(&text, &found) || (*text && strcmp(text, "\n") != 0))
         return -EINVAL;
     *cpus = found;
     return 0;

@@ -26,10 +26,19 @@ static inline void chempi_cpus_add(struct chempi_cpus *cpus, uint32_t cpu)
     cpus->bits[cpu / 8] |= (uint8_t)(1u << (cpu % 8));
 }
 
+static inline void chempi_cpus_join(struct chempi_cpus *cpus,
+                                    const struct chempi_cpus *more)
+{
+    for (size_t i = 0; i < sizeof(cpus->bits); i++)
+        cpus->bits[i] |= more->bits[i];
+}
+
 uint32_t chempi_cpus_count(const struct chempi_cpus *cpus);
 
-/* A list, perhaps with a newline behind it. -EINVAL: it is none, is empty, or
- * names a processor beyond CHEMPI_CPUS_MAX. */
+/* The list that a text begins with; *text is then behind it. -EINVAL: there is
+ * none, or it names a processor beyond CHEMPI_CPUS_MAX; *text is where. */
+int chempi_cpus_scan(const char **text, struct chempi_cpus *cpus);
+/* A text that is a list, perhaps with a newline behind it; errors as above. */
 int chempi_cpus_parse(const char *text, struct chempi_cpus *cpus);
 
 /* The list, without the ranges that have no room: false if there are such. */

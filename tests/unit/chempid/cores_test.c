@@ -39,6 +39,23 @@ Test(cpus, the_kernel_ends_lists_with_a_newline)
     cr_assert(chempi_cpus_has(&cpus, 2));
 }
 
+Test(cpus, a_list_may_be_followed_by_something_else)
+{
+    struct chempi_cpus cpus;
+    struct chempi_cpus more;
+    const char *text = "1,4 8-9;,";
+
+    cr_assert_eq(chempi_cpus_scan(&text, &cpus), 0);
+    cr_assert_str_eq(text, " 8-9;,");
+    text++;
+    cr_assert_eq(chempi_cpus_scan(&text, &more), 0);
+    cr_assert_str_eq(text, ";,");
+    cr_assert_eq(chempi_cpus_scan(&text, &more), -EINVAL);
+    chempi_cpus_join(&cpus, &more);
+    cr_assert_eq(chempi_cpus_count(&cpus), 4);
+    cr_assert(chempi_cpus_has(&cpus, 1) && chempi_cpus_has(&cpus, 9));
+}
+
 Test(cpus, what_is_no_list_is_refused)
 {
     static const char *const bad[] = {"",
