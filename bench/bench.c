@@ -42,10 +42,16 @@ int bench_repeats(const struct bench *bench, double once_s, int least)
     return repeats;
 }
 
+/* Whole pages, one byte more than wanted at least. */
+static size_t whole_len(size_t len)
+{
+    return (len + PAGE) / PAGE * PAGE;
+}
+
 char *bench_alloc(size_t len)
 {
-    size_t whole = (len + 4096) / 4096 * 4096;
-    char *data = aligned_alloc(4096, whole);
+    size_t whole = whole_len(len);
+    char *data = aligned_alloc(PAGE, whole);
 
     if (data == NULL) {
         fprintf(stderr, "no memory for %zu bytes\n", len);
@@ -56,14 +62,9 @@ char *bench_alloc(size_t len)
     return data;
 }
 
-static size_t mapped_len(size_t len)
-{
-    return (len + PAGE) / PAGE * PAGE;
-}
-
 char *bench_map(size_t len)
 {
-    size_t whole = mapped_len(len) + HUGE_PAGE;
+    size_t whole = whole_len(len) + HUGE_PAGE;
     char *start = mmap(NULL, whole, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -76,14 +77,14 @@ char *bench_map(size_t len)
     char *data = start + before;
     if (before > 0)
         munmap(start, before);
-    munmap(data + mapped_len(len), HUGE_PAGE - before);
-    memset(data, 1, mapped_len(len));
+    munmap(data + whole_len(len), HUGE_PAGE - before);
+    memset(data, 1, whole_len(len));
     return data;
 }
 
 void bench_unmap(char *data, size_t len)
 {
-    munmap(data, mapped_len(len));
+    munmap(data, whole_len(len));
 }
 
 static int compare(const void *a, const void *b)
