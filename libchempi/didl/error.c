@@ -16,15 +16,16 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/session.h"
 
-/* Words of the latest error on this thread. */
+/* Words for the error that this thread raises next. */
 static _Thread_local char words[CHEMPI_ERR_TEXT_MAX];
-static _Thread_local int words_class;               /* what they are for */
+static _Thread_local int words_class; /* what they are for; 0: none are noted */
 static _Thread_local struct chempi_object *culprit; /* whom to blame */
 
 /* The error that this thread raised last: chempi_error_detail(). */
 static _Thread_local struct {
     int code;
     const char *func;
+    char words[CHEMPI_ERR_TEXT_MAX];
 } raised;
 
 /* The peers that were lost; by whoever has the lane. */
@@ -104,7 +105,7 @@ const char *chempi_error_detail(int code, const char **func)
     if (code == MPI_SUCCESS || code != raised.code)
         return NULL;
     *func = raised.func;
-    return words;
+    return raised.words;
 }
 
 static int class_of_errno(int neg_errno)
@@ -160,9 +161,9 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
 
     (void)snprintf(
         text, sizeof(text), "%s: %s%s%s (%s%s%s error handler is %s)", func,
-        name ? name : "an error that was added", words[0] != '\0' ? ": " : "",
-        words, object ? "on " : "", object ? object : "the initial",
-        object ? ", whose" : "", why);
+        name ? name : "an error that was added",
+        raised.words[0] != '\0' ? ": " : "", raised.words, object ? "on " : "",
+        object ? object : "the initial", object ? ", whose" : "", why);
     (void)fflush(stdout); /* what the program printed before comes first */
     chempi_lane_lock(&chempi_lane_main); /* guards the supervisor's socket */
     chempi_env_end(code, text);
@@ -193,15 +194,24 @@ static void call_user(struct chempi_errhandler *eh, void *handle, int code)
     }
 }
 
+/* Words are for one error: the next one may have none. */
+static void note_raised(int code, const char *func)
+{
+    raised.code = code;
+    raised.func = func;
+    (void)snprintf(raised.words, sizeof(raised.words), "%s",
+                   words_class ? words : "");
+    words_class = MPI_SUCCESS;
+}
+
 int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
                           const char *object, int code, const char *func)
 {
+    note_raised(code, func);
     if (eh->kind == CHEMPI_ERRHANDLER_FATAL)
         die(object, code, func, "MPI_ERRORS_ARE_FATAL");
     if (eh->kind == CHEMPI_ERRHANDLER_ABORT)
         die(object, code, func, "MPI_ERRORS_ABORT");
-    raised.code = code;
-    raised.func = func;
     call_user(eh, handle, code);
     chempi_errhandler_release(eh);
     return code;

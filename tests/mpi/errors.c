@@ -75,6 +75,51 @@ static void own_handler(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
 }
 
+static int fail_query(void *state, MPI_Status *status)
+{
+    (void)state;
+    (void)status;
+    return MPI_ERR_OTHER;
+}
+
+static int free_nothing(void *state)
+{
+    (void)state;
+    return MPI_SUCCESS;
+}
+
+static int cancel_nothing(void *state, int is_complete)
+{
+    (void)state;
+    (void)is_complete;
+    return MPI_SUCCESS;
+}
+
+/* An error without words of its own does not borrow those of an earlier one,
+ * and what was told of an error stays what it was. */
+static void words_of_earlier_errors(void)
+{
+    char first[MPI_MAX_ERROR_STRING];
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Request request;
+    int value = 0;
+    int len;
+
+    expect(MPI_Send(&value, 1, MPI_INT, check_size(), 0, MPI_COMM_WORLD),
+           MPI_ERR_RANK, "send to a rank beyond the last");
+    MPI_Error_string(MPI_ERR_RANK, first, &len);
+    CHECK(strstr(first, "MPI_Send: ") && strstr(first, "dest"), "%s", first);
+    MPI_Grequest_start(fail_query, free_nothing, cancel_nothing, NULL,
+                       &request);
+    MPI_Grequest_complete(request);
+    MPI_Error_string(MPI_ERR_RANK, text, &len);
+    CHECK(strcmp(first, text) == 0, "%s", text);
+    expect(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_ERR_OTHER,
+           "a query function that fails");
+    MPI_Error_string(MPI_ERR_OTHER, text, &len);
+    CHECK(!strstr(text, "MPI_Send") && !strstr(text, "dest"), "%s", text);
+}
+
 int main(int argc, char **argv)
 {
     int value = 0;
@@ -90,6 +135,7 @@ int main(int argc, char **argv)
     /* It gets the errors that belong to no communicator (MPI 5.0, 9.3). */
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     wrong_arguments();
+    words_of_earlier_errors();
     own_handler();
     return check_finish();
 }
