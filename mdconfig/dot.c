@@ -61,25 +61,28 @@ static void put_attachments(const struct chempi_graph *g, uint32_t node_class,
 }
 
 /* Every step of a way once, however many ways have it in common. */
-static void put_way(const struct chempi_route *r, uint32_t source,
-                    struct chempi_names *known, struct chempi_arena *arena,
-                    FILE *out)
+static void put_way(const struct chempi_graph *g, const struct chempi_route *r,
+                    uint32_t source, struct chempi_names *known,
+                    struct chempi_arena *arena, FILE *out)
 {
     uint32_t at = source;
 
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
+        const char *colour = chempi_svg_colour(s->network);
         char *steps[] = {
-            chempi_arena_format(arena, "c%u -> n%u", at, s->network),
-            chempi_arena_format(arena, "n%u -> c%u", s->network, s->end_class)};
+            chempi_arena_format(
+                arena,
+                "c%u -> n%u [label=\"%s\", fontcolor=\"%s\", color=\"%s\"", at,
+                s->network, chempi_ways_protocol(g, s)->name, colour, colour),
+            chempi_arena_format(arena, "n%u -> c%u [color=\"%s\"", s->network,
+                                s->end_class, colour)};
 
         for (int k = 0; k < 2; k++) {
             if (chempi_names_find(known, steps[k]) != CHEMPI_NAMES_NONE)
                 continue;
             chempi_names_add(known, steps[k], 0);
-            (void)fprintf(out,
-                          "  %s [color=black, style=dashed, "
-                          "constraint=false];\n",
+            (void)fprintf(out, "  %s, penwidth=3, constraint=false];\n",
                           steps[k]);
         }
         at = s->end_class;
@@ -114,7 +117,7 @@ static void put_ways(const struct chempi_graph *g, uint32_t source,
             put_time(g, r, len, time);
         put_class(g, c, time, out);
         if (r && !alone)
-            put_way(r, source, &known, &arena, out);
+            put_way(g, r, source, &known, &arena, out);
     }
     chempi_routes_fini(&routes);
     chempi_names_fini(&known);
@@ -135,7 +138,8 @@ static void put_title(const struct chempi_desc *d, uint32_t from, uint64_t len,
         (void)fprintf(out, "the ways of %s from %s",
                       chempi_text_put_size(size, len), d->nodes[from].name);
     (void)fputs("\", fontname=\"sans-serif\"];\n"
-                "  node [fontname=\"sans-serif\", fontsize=11];\n",
+                "  node [fontname=\"sans-serif\", fontsize=11];\n"
+                "  edge [fontname=\"sans-serif\", fontsize=10];\n",
                 out);
 }
 
