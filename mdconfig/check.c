@@ -387,6 +387,49 @@ static bool is_pair(const struct chempi_graph *g, uint32_t a, uint32_t b)
     return a != b || chempi_graph_size(g, a) > 1;
 }
 
+/* Would nodes of class `between` take messages on from class a to b? */
+static bool is_between(const struct chempi_graph *g, uint32_t a,
+                       uint32_t between, uint32_t b)
+{
+    bool is_near = false;
+    bool is_far = false;
+
+    for (uint32_t i = g->out_first[a]; i < g->out_first[a + 1]; i++)
+        is_near |= chempi_graph_receives(g, between, g->out[i]);
+    for (uint32_t i = g->out_first[between];
+         is_near && i < g->out_first[between + 1]; i++)
+        is_far |= chempi_graph_receives(g, b, g->out[i]);
+    return is_far;
+}
+
+/* What would lead from class a to b and back, where no gateway does. */
+static const char *propose_gateway(struct chempi_check *c,
+                                   const struct chempi_graph *g, uint32_t a,
+                                   uint32_t b)
+{
+    const char **names = chempi_mem_get(g->desc->node_count, sizeof(*names));
+    char list[NAMES_LEN];
+    uint32_t count = 0;
+
+    for (uint32_t k = 0; k < g->class_count; k++) {
+        if (!is_between(g, a, k, b) || !is_between(g, b, k, a))
+            continue;
+        for (uint32_t i = g->member_first[k]; i < g->member_first[k + 1]; i++)
+            names[count++] = g->desc->nodes[g->members[i]].name;
+    }
+    chempi_fold_names(names, count, list, sizeof(list));
+    free(names);
+    if (count == 0)
+        return "attach them to a common network, or a gateway to networks of "
+               "both sides";
+    return chempi_arena_format(&c->arena,
+                               "say `gateway: true` for %s%s, which %s on "
+                               "networks of both sides, or attach them to a "
+                               "common one",
+                               count > 1 ? "one of " : "", list,
+                               count > 1 ? "are" : "is");
+}
+
 static void tell_unreachable(struct chempi_check *c, const struct reach *r,
                              uint32_t a, uint32_t b)
 {
@@ -402,9 +445,9 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
         remedy = "no network is shared and gateways are switched off "
                  "(forwarding: ways: direct)";
     else
-        remedy = "no network is shared and no gateway lies between; attach "
-                 "them to a common network or say `gateway: true` for a node "
-                 "that is attached to both sides";
+        remedy = chempi_arena_format(
+            &c->arena, "no network is shared and no gateway lies between; %s",
+            propose_gateway(c, g, a, b));
     add(c, CHEMPI_CHECK_ERROR,
         chempi_arena_format(&c->arena, "%s:%zu:%zu: %s cannot reach %s: %s",
                             g->desc->file, chempi_graph_model(g, a)->line,
