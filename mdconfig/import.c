@@ -108,7 +108,7 @@ int chempi_import_text_open(struct chempi_import_text *text, const char *file,
                             struct chempi_err *err)
 {
     *text = (struct chempi_import_text){.file = file, .err = err};
-    text->stream = fopen(file, "r");
+    text->stream = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
     if (!text->stream)
         return chempi_err_set(err, -errno, "%s: %s", file, strerror(errno));
     return 0;
@@ -142,7 +142,8 @@ int chempi_import_text_next(struct chempi_import_text *text)
 void chempi_import_text_close(struct chempi_import_text *text)
 {
     free(text->line);
-    (void)fclose(text->stream); /* only read */
+    if (text->stream != stdin)
+        (void)fclose(text->stream); /* only read */
 }
 
 int chempi_import_expected(const struct chempi_import_text *text,

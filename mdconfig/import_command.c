@@ -49,6 +49,11 @@ static int write_file(struct chempi_import *im, const char *path,
                           path ? path : "standard output");
 }
 
+static bool is_stdin(const char *file)
+{
+    return file && strcmp(file, "-") == 0;
+}
+
 int chempi_command_import(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_import im = {.node_count = 0};
@@ -59,6 +64,11 @@ int chempi_command_import(int argc, char **argv, struct chempi_err *err)
 
     if (rc)
         return rc;
+    if (is_stdin(line.hosts) + is_stdin(line.scontrol) +
+            is_stdin(line.topology) >
+        1)
+        return chempi_command_usage(
+            err, "one source at most can be standard input", "");
     rc = gather(&im, &line, err);
     if (!rc)
         rc = write_file(&im, line.output, err);

@@ -30,10 +30,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 
-def run(mdconfig, *arguments, cwd):
+def run(mdconfig, *arguments, cwd, given=""):
     """Exit code and text of one command, in the order of the streams."""
     done = subprocess.run([mdconfig, *arguments], cwd=cwd, timeout=60,
-                          stdin=subprocess.DEVNULL, text=True,
+                          input=given, text=True,
                           env=dict(os.environ, CHEMPI_DIR="/nonexistent"),
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     text = "$ mdconfig " + " ".join(arguments) + "\n" + done.stdout
@@ -208,11 +208,21 @@ USAGE = [
 ]
 
 
+# What standard input says, too.
+GIVEN = [
+    ("NodeName=n7 CPUTot=3\n", ["import", "--scontrol", "-"], 0, "slots: 3"),
+    ("nonsense\n", ["import", "--scontrol", "-"], 1, "-:1:1: expected"),
+    ("", ["import", "--scontrol", "-"], 1, "found no NodeName="),
+    ("", ["import", "--scontrol", "-", "--hosts", "-"], 2, "one source"),
+    ("127.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
+]
+
+
 def usage(mdconfig):
     """Number of command lines that are answered wrongly."""
     wrong = 0
-    for arguments, code, words in USAGE:
-        found, text = run(mdconfig, *arguments, cwd=HERE / "good")
+    for given, arguments, code, words in [("", *u) for u in USAGE] + GIVEN:
+        found, text = run(mdconfig, *arguments, cwd=HERE / "good", given=given)
         if found != code or words not in text:
             print(f"expected exit code {code} and '{words}':\n{text}")
             wrong += 1
@@ -267,7 +277,7 @@ def main():
         passed += same
         failed += not same
     wrong = usage(mdconfig)
-    passed += len(USAGE) - wrong
+    passed += len(USAGE) + len(GIVEN) - wrong
     failed += wrong
     with tempfile.TemporaryDirectory() as scratch:
         wrong = graphviz_fails(mdconfig, pathlib.Path(scratch))
