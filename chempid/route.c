@@ -182,10 +182,33 @@ range_of_job(const struct question *q, struct chempi_status_job *job,
     return usable ? usable : direct;
 }
 
-static bool has_changed(const struct chempi_status_job *job)
+/* Is this node one of the way's gateways? */
+static bool is_on(const struct question *q,
+                  const struct chempi_table_range *range, const char *node)
+{
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++)
+        for (uint32_t k = 0; k < range->stages[i].hop_count; k++)
+            if (strcmp(
+                    chempi_table_node_name(q->table, range->stages[i].hops[k]),
+                    node) == 0)
+                return true;
+    return false;
+}
+
+/* Has the job lost this gateway of the way, or is it drained there? */
+static bool has_fallen(const struct question *q,
+                       const struct chempi_table_range *range,
+                       const struct chempi_status_gateway *gateway)
+{
+    return gateway->fate != CHEMPI_FATE_UP && is_on(q, range, gateway->node);
+}
+
+static bool has_changed(const struct question *q,
+                        const struct chempi_table_range *range,
+                        const struct chempi_status_job *job)
 {
     for (uint32_t i = 0; i < job->gateway_count; i++)
-        if (job->gateways[i].fate)
+        if (has_fallen(q, range, &job->gateways[i]))
             return true;
     return false;
 }
@@ -202,7 +225,7 @@ static bool is_at(const struct chempi_status *list, uint32_t count,
     return false;
 }
 
-/* What is left in a job that has lost or drained gateways. */
+/* What is left in a job of a way whose gateways are lost or drained. */
 static void print_change(const struct question *q,
                          const struct chempi_table_range *range,
                          struct chempi_status_job *job)
@@ -215,7 +238,7 @@ static void print_change(const struct question *q,
     else
         (void)fprintf(q->file, "no way is left: the gateways are lost\n");
     for (uint32_t g = 0; g < job->gateway_count; g++)
-        if (job->gateways[g].fate)
+        if (has_fallen(q, range, &job->gateways[g]))
             (void)fprintf(q->file, "  the gateway on %s is %s\n",
                           job->gateways[g].node,
                           chempi_status_fate_word(job->gateways[g].fate));
@@ -229,12 +252,13 @@ static void print_jobs(const struct question *q,
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             struct chempi_status_job *job = &list[i].jobs[k];
 
-            if (chempi_status_has_job(list, i, job->id))
+            if (chempi_status_has_job(list, i, job->id) ||
+                !is_at(list, count, q->from, job->id) ||
+                !is_at(list, count, q->to, job->id))
                 continue;
-            if (has_changed(job))
+            if (has_changed(q, range, job))
                 print_change(q, range, job);
-            else if (is_at(list, count, q->from, job->id) &&
-                     is_at(list, count, q->to, job->id))
+            else
                 (void)fprintf(q->file, "job %s: the same\n", job->id);
         }
 }

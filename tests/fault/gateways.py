@@ -548,6 +548,12 @@ def a_drained_gateway_is_spared():
         job.await_lines(lines(job) + 3)
         said = cluster.ctl("route", "a0", "b0", "4M")
         check("to g1, then" in said and "g0 is drained" in said, said)
+        # Neither where the job is not, nor where no gateway is on the way.
+        check("job" not in cluster.ctl("route", "a0", "g1", "4M"))
+        said = cluster.ctl("route", "a0", "a0", "4M")
+        check("drained" not in said, said)
+        check(re.search(r"^job \w+: the same$", said, re.M), said)
+        said = cluster.ctl("route", "a0", "b0", "4M")
         check(re.search(r"^  [\d.]+ us  latency of net0$", said, re.M), said)
         check(re.search(r"^job .*; [\d.]+ ms$", said, re.M), said)
         said = cluster.ctl("drain", "g1", status=1)

@@ -214,7 +214,7 @@ GIVEN = [
     ("nonsense\n", ["import", "--scontrol", "-"], 1, "-:1:1: expected"),
     ("", ["import", "--scontrol", "-"], 1, "found no NodeName="),
     ("", ["import", "--scontrol", "-", "--hosts", "-"], 2, "one source"),
-    ("127.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
+    ("10.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
 ]
 
 
