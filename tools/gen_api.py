@@ -52,6 +52,10 @@ ANY_TIME = re.compile(
     r'\w+_create_errhandler|Errhandler_free|Error_\w+|'
     r'(Add|Remove)_error_\w+|Group_from_session_pset)$')
 
+# Functions that take the null handle, too; didl receives NULL.
+TAKES_NULL = {'Comm_get_name': 'MPI_COMM_NULL',
+              'Type_get_name': 'MPI_DATATYPE_NULL'}
+
 # Out arguments that say MPI_UNDEFINED when their type is too small.
 UNDEFINED_WHEN_BIG = re.compile(
     r'(Get_count|Get_elements|Type_size|Type_get_(true_)?extent)')
@@ -257,6 +261,8 @@ class Body:
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
+        if self.stem in TAKES_NULL:
+            condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
         where = 'NULL' if is_own else self.blamed
         if a.object == 'op' and self.condition('op'):
@@ -314,6 +320,8 @@ class Body:
                   depth)
         usable = ('!chempi_api_is_type_ok(x_%s)' if is_buffer else
                   '!x_%s') % a.name
+        if self.stem in TAKES_NULL:
+            usable += f' && {a.name} != {TAKES_NULL[self.stem]}'
         self.refuse(usable, 'bad_type(%s, "%s", "%s", %s)' %
                     (self.blamed, self.f.name, a.name, a.name), depth)
         if condition:

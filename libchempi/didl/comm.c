@@ -268,7 +268,8 @@ int chempi_comm_set_name(struct chempi_comm *comm, const char *comm_name)
 int chempi_comm_get_name(struct chempi_comm *comm, char *comm_name,
                          int *resultlen)
 {
-    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s", comm->name);
+    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s",
+                          comm ? comm->name : "MPI_COMM_NULL");
     return MPI_SUCCESS;
 }
 
@@ -339,10 +340,11 @@ void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent)
 
 /* ---- hints ---- */
 
-/* The hints of MPI 5.0, section 7.4.4; all are "true" or "false". */
+/* The hints of MPI 5.0, sections 6.13 and 7.4.4; all are "true" or "false". */
 static const char *const hints[] = {
     "mpi_assert_no_any_tag", "mpi_assert_no_any_source",
-    "mpi_assert_exact_length", "mpi_assert_allow_overtaking"};
+    "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_persistent_collective_ordering"};
 
 int chempi_comm_take_hints(struct chempi_comm *comm,
                            const struct chempi_info *info)

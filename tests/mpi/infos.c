@@ -142,11 +142,14 @@ static void expect_hint(MPI_Comm comm, const char *key, const char *want)
     MPI_Info_free(&info);
 }
 
+enum { HINTS = 5 };
+
 static void hints(void)
 {
-    static const char *const keys[] = {
+    static const char *const keys[HINTS] = {
         "mpi_assert_no_any_tag", "mpi_assert_no_any_source",
-        "mpi_assert_exact_length", "mpi_assert_allow_overtaking"};
+        "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
+        "mpi_assert_strict_persistent_collective_ordering"};
     MPI_Comm comm;
     MPI_Comm copy;
     MPI_Request request;
@@ -154,16 +157,21 @@ static void hints(void)
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Info_create(&info);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < HINTS; i++)
         MPI_Info_set(info, keys[i], "true");
     MPI_Info_set(info, "no_such_hint", "5");
     MPI_Comm_set_info(comm, info);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < HINTS; i++)
         expect_hint(comm, keys[i], "true");
-    for (int i = 0; i < 4; i++) /* MPI 5.0, 7.4.2: dup takes no hints along */
+    /* MPI_Comm_dup takes no hints along (MPI 5.0, section 7.4.2). */
+    MPI_Comm_dup(comm, &copy);
+    for (int i = 0; i < HINTS; i++)
+        expect_hint(copy, keys[i], "false");
+    MPI_Comm_free(&copy);
+    for (int i = 0; i < HINTS; i++)
         MPI_Info_set(info, keys[i], "false");
     MPI_Comm_dup_with_info(comm, info, &copy);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < HINTS; i++)
         expect_hint(copy, keys[i], "false");
     MPI_Comm_free(&copy);
     MPI_Info_set(info, keys[1], "true");

@@ -237,6 +237,17 @@ static void types(void)
 
     MPI_Type_get_name(MPI_DOUBLE, name, &len);
     CHECK(strcmp(name, "MPI_DOUBLE") == 0 && len == 10, "\"%s\"", name);
+    /* MPI 5.0, sections 7.8 and 7.7.3: null handles have names. */
+    CHECK(!MPI_Type_get_name(MPI_DATATYPE_NULL, name, &len) &&
+              strcmp(name, "MPI_DATATYPE_NULL") == 0 && len == 17,
+          "\"%s\"", name);
+    CHECK(!MPI_Comm_get_name(MPI_COMM_NULL, name, &len) &&
+              strcmp(name, "MPI_COMM_NULL") == 0 && len == 13,
+          "\"%s\"", name);
+    CHECK(MPI_Comm_get_name((MPI_Comm)MPI_INT, name, &len) != MPI_SUCCESS,
+          "the name of a communicator that is a type");
+    CHECK(MPI_Comm_set_name(MPI_COMM_NULL, "none") != MPI_SUCCESS,
+          "an own name of the null communicator");
     MPI_Type_contiguous(3, MPI_INT, &type);
     MPI_Type_get_name(type, name, &len);
     CHECK(name[0] == '\0' && len == 0, "an own type is \"%s\"", name);

@@ -52,7 +52,8 @@ int chempi_datatype_set_name(struct chempi_datatype *datatype,
 int chempi_datatype_get_name(struct chempi_datatype *datatype, char *type_name,
                              int *resultlen)
 {
-    *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s", datatype->name);
+    *resultlen = snprintf(type_name, MPI_MAX_OBJECT_NAME, "%s",
+                          datatype ? datatype->name : "MPI_DATATYPE_NULL");
     return MPI_SUCCESS;
 }
 
