@@ -23,7 +23,11 @@ enum chempi_context_kind {
     CHEMPI_CONTEXT_COLL = 1,
     CHEMPI_CONTEXT_INTERNAL = 2, /* context agreement and the like */
     CHEMPI_CONTEXT_PARTITIONED = 3,
-    CHEMPI_CONTEXT_STEP = 4
+    /* Making communicators under a tag of the user's, which may be any. */
+    CHEMPI_CONTEXT_GROUP = 4,  /* MPI_Comm_create_group */
+    CHEMPI_CONTEXT_INTER = 5,  /* leaders in MPI_Intercomm_create */
+    CHEMPI_CONTEXT_STRING = 6, /* of MPI_COMM_WORLD: out of groups */
+    CHEMPI_CONTEXT_STEP = 8
 };
 
 struct chempi_attrs;      /* attr.c */

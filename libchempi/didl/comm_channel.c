@@ -13,8 +13,6 @@
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/pt2pt.h"
 
-#define INTERNAL CHEMPI_CONTEXT_INTERNAL
-
 static struct chempi_datatype *bytes(void)
 {
     return chempi_datatype_lookup(MPI_BYTE);
@@ -28,7 +26,8 @@ struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm)
         .comm = side,
         .size = (int)side->size,
         .me = side->rank,
-        .tag = (int)(comm->internal_tag++ & CHEMPI_COMM_TAG_MASK),
+        .tag = (int)(comm->internal_tag++ & INT32_MAX),
+        .kind = CHEMPI_CONTEXT_INTERNAL,
         .inter = comm->is_inter ? comm : NULL};
 }
 
@@ -44,13 +43,13 @@ static int exchange(const struct chempi_comm_channel *ch,
 {
     if (from == MPI_PROC_NULL)
         return chempi_pt2pt_send_on(out, (MPI_Count)out_len, bytes(), to,
-                                    ch->tag, comm, INTERNAL);
+                                    ch->tag, comm, ch->kind);
     if (to == MPI_PROC_NULL)
         return chempi_pt2pt_recv_on(in, (MPI_Count)in_len, bytes(), from,
-                                    ch->tag, comm, INTERNAL, MPI_STATUS_IGNORE);
+                                    ch->tag, comm, ch->kind, MPI_STATUS_IGNORE);
     return chempi_pt2pt_sendrecv_on(
         out, (MPI_Count)out_len, bytes(), to, ch->tag, in, (MPI_Count)in_len,
-        bytes(), from, ch->tag, comm, INTERNAL, MPI_STATUS_IGNORE);
+        bytes(), from, ch->tag, comm, ch->kind, MPI_STATUS_IGNORE);
 }
 
 static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
@@ -225,15 +224,14 @@ int chempi_comm_allgather(const struct chempi_comm_channel *ch,
 }
 
 /* The leaders' half of a swap. */
-static int swap_leaders(struct chempi_comm *peer, int remote_leader, int tag,
-                        const void *mine, size_t len, void **out,
-                        uint64_t *out_len)
+static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
+                        size_t len, void **out, uint64_t *out_len)
 {
     uint64_t my_len = len;
-    int rc = chempi_pt2pt_sendrecv_on(&my_len, sizeof(my_len), bytes(),
-                                      remote_leader, tag, out_len,
-                                      sizeof(*out_len), bytes(), remote_leader,
-                                      tag, peer, INTERNAL, MPI_STATUS_IGNORE);
+    int rc = chempi_pt2pt_sendrecv_on(
+        &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
+        sizeof(*out_len), bytes(), far->rank, far->tag, far->comm, far->kind,
+        MPI_STATUS_IGNORE);
 
     if (rc != MPI_SUCCESS)
         return rc;
@@ -243,24 +241,23 @@ static int swap_leaders(struct chempi_comm *peer, int remote_leader, int tag,
                                 "no room for %llu bytes from "
                                 "the other group",
                                 (unsigned long long)*out_len);
-    return chempi_pt2pt_sendrecv_on(mine, (MPI_Count)len, bytes(),
-                                    remote_leader, tag, *out,
-                                    (MPI_Count)*out_len, bytes(), remote_leader,
-                                    tag, peer, INTERNAL, MPI_STATUS_IGNORE);
+    return chempi_pt2pt_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
+                                    far->tag, *out, (MPI_Count)*out_len,
+                                    bytes(), far->rank, far->tag, far->comm,
+                                    far->kind, MPI_STATUS_IGNORE);
 }
 
 int chempi_comm_swap(const struct chempi_comm_channel *local,
-                     struct chempi_comm *peer, int remote_leader, int tag,
-                     bool is_leader, const void *mine, size_t len, void **out,
-                     size_t *out_len)
+                     const struct chempi_comm_far *far, const void *mine,
+                     size_t len, void **out, size_t *out_len)
 {
+    bool is_leader = local->me == 0;
     void *data = NULL;
     uint64_t head[2] = {0, MPI_SUCCESS}; /* length, leader's error class */
     int rc = MPI_SUCCESS;
 
     if (is_leader)
-        head[1] = (uint64_t)swap_leaders(peer, remote_leader, tag, mine, len,
-                                         &data, &head[0]);
+        head[1] = (uint64_t)swap_leaders(far, mine, len, &data, &head[0]);
     rc = chempi_comm_bcast(local, head, sizeof(head));
     if (rc == MPI_SUCCESS && head[1] != MPI_SUCCESS)
         rc = is_leader ? (int)head[1]
@@ -283,4 +280,14 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
     *out = data;
     *out_len = head[0];
     return MPI_SUCCESS;
+}
+
+int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
+                           struct chempi_comm *inter, const void *mine,
+                           size_t len, void **out, size_t *out_len)
+{
+    struct chempi_comm_far far = {
+        .comm = inter, .tag = local->tag, .kind = local->kind};
+
+    return chempi_comm_swap(local, &far, mine, len, out, out_len);
 }

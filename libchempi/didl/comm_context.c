@@ -29,7 +29,7 @@
 #include "libchempi/didl/error.h"
 
 #define FIRST_ID 3u       /* 0 system, 1 COMM_WORLD, 2 COMM_SELF */
-#define MAX_ID (1u << 28) /* so that context + kind fits 31 bits */
+#define MAX_ID (1u << 27) /* so that context + kind fits 31 bits */
 #define ID_BITS 64u
 
 static struct {
@@ -132,7 +132,7 @@ static uint64_t key_of(const struct chempi_comm_channel *ch)
         first = chempi_group_proc(comm->remote, 0);
         context = comm->send_context;
     }
-    return (uint64_t)context << 32 | first;
+    return (uint64_t)(context + ch->kind) << 32 | first;
 }
 
 void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,

@@ -42,8 +42,8 @@ static int agree_inter(struct chempi_comm *comm, struct inter_ids *ids)
         return rc;
     rc = chempi_comm_agree_context(&local, &ids->local);
     if (rc == MPI_SUCCESS) {
-        rc = chempi_comm_swap(&local, comm, 0, local.tag, local.me == 0,
-                              &ids->recv, sizeof(ids->recv), &other, &len);
+        rc = chempi_comm_swap_inter(&local, comm, &ids->recv, sizeof(ids->recv),
+                                    &other, &len);
         if (rc == MPI_SUCCESS)
             memcpy(&ids->send, other, sizeof(ids->send));
         else
@@ -257,8 +257,8 @@ static int create_inter(struct chempi_comm *comm, struct chempi_group *group,
     if (!mine)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
     local.inter = NULL;
-    rc = chempi_comm_swap(&local, comm, 0, local.tag, local.me == 0, mine,
-                          group->size * sizeof(*mine), &theirs, &len);
+    rc = chempi_comm_swap_inter(&local, comm, mine, group->size * sizeof(*mine),
+                                &theirs, &len);
     free(mine);
     if (rc == MPI_SUCCESS)
         rc = agree_inter(comm, &ids);
@@ -297,8 +297,8 @@ int chempi_comm_create_group(struct chempi_comm *comm,
     struct chempi_comm_channel channel = {.comm = comm,
                                           .size = (int)group->size,
                                           .me = group->rank,
-                                          .tag = CHEMPI_COMM_TAG_GROUP |
-                                                 (tag & CHEMPI_COMM_TAG_MASK)};
+                                          .tag = tag,
+                                          .kind = CHEMPI_CONTEXT_GROUP};
     uint32_t context;
     int *ranks;
     int rc;
@@ -461,8 +461,8 @@ static int split_inter(struct chempi_comm *comm, int color, int key,
     local.inter = NULL;
     rc = collect(&local, color, key, &mine);
     if (rc == MPI_SUCCESS)
-        rc = chempi_comm_swap(&local, comm, 0, local.tag, local.me == 0, mine,
-                              comm->size * sizeof(*mine), &theirs, &len);
+        rc = chempi_comm_swap_inter(&local, comm, mine,
+                                    comm->size * sizeof(*mine), &theirs, &len);
     if (rc == MPI_SUCCESS)
         rc = agree_inter(comm, &ids);
     if (rc == MPI_SUCCESS)

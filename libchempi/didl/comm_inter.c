@@ -53,9 +53,7 @@ struct meeting {
     struct chempi_comm_channel local; /* this side */
     struct chempi_group *group;       /* its processes */
     int leader;                       /* its member that meets the other's */
-    struct chempi_comm *peer_comm;    /* valid at the leader: the other one */
-    int remote_leader;                /* ... is this rank of it */
-    int tag;
+    struct chempi_comm_far far;       /* valid at the leader: the other one */
 };
 
 /* The two leaders tell each other what is in `mine`, and hand it down. */
@@ -74,8 +72,7 @@ static int swap_groups(const struct meeting *m, const uint32_t *mine,
         ranks[i] = chempi_comm_step_rank(&m->local, (i + m->leader) % size);
     rotated.ranks = ranks;
     rotated.me = (m->local.me - m->leader + size) % size;
-    rc = chempi_comm_swap(&rotated, m->peer_comm, m->remote_leader, m->tag,
-                          rotated.me == 0, mine,
+    rc = chempi_comm_swap(&rotated, &m->far, mine,
                           (m->group->size + 1) * sizeof(*mine), theirs, len);
     free(ranks);
     return rc;
@@ -160,10 +157,10 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
 {
     struct meeting m = {.group = local_comm->local,
                         .leader = local_leader,
-                        .peer_comm = peer_comm,
-                        .remote_leader = remote_leader,
-                        .tag = CHEMPI_COMM_TAG_INTER |
-                               (tag & CHEMPI_COMM_TAG_MASK)};
+                        .far = {.comm = peer_comm,
+                                .rank = remote_leader,
+                                .tag = tag,
+                                .kind = CHEMPI_CONTEXT_INTER}};
     struct chempi_comm *made = NULL;
     int rc = check_inter(local_comm, local_leader, peer_comm, remote_leader);
 
@@ -182,8 +179,8 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
 /* ---- without a parent ---- */
 
 /*
- * Processes find each other by their index, in the internal context of
- * MPI_COMM_WORLD (which exists in every job, whoever may see it), under a tag
+ * Processes find each other by their index, in a context of MPI_COMM_WORLD of
+ * their own (which exists in every job, whoever may see it), under a tag
  * that the string tag stands for. Two calls that go on at the same time
  * between the same processes need different string tags, as the standard
  * says; tags are hashes, which may in theory coincide.
@@ -194,7 +191,7 @@ static int tag_of(const char *stringtag)
 
     for (const char *c = stringtag; *c != '\0'; c++)
         hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
-    return (int)((hash ^ hash >> 28) & CHEMPI_COMM_TAG_MASK);
+    return (int)((hash ^ hash >> 31) & INT32_MAX);
 }
 
 /* The channel of a group; *ranks is malloc'ed. */
@@ -218,8 +215,8 @@ static int open_channel(const struct chempi_group *group, const char *stringtag,
                                         .ranks = *ranks,
                                         .size = (int)group->size,
                                         .me = group->rank,
-                                        .tag = CHEMPI_COMM_TAG_STRING |
-                                               tag_of(stringtag)};
+                                        .tag = tag_of(stringtag),
+                                        .kind = CHEMPI_CONTEXT_STRING};
     return MPI_SUCCESS;
 }
 
@@ -277,8 +274,9 @@ int chempi_comm_create_inter_from_groups(
 {
     struct meeting m = {.group = local_group,
                         .leader = local_leader,
-                        .peer_comm = &chempi_comm_world,
-                        .tag = CHEMPI_COMM_TAG_INTER | tag_of(stringtag)};
+                        .far = {.comm = &chempi_comm_world,
+                                .tag = tag_of(stringtag),
+                                .kind = CHEMPI_CONTEXT_STRING}};
     struct chempi_comm *made = NULL;
     int *ranks = NULL;
     int rc;
@@ -295,7 +293,7 @@ int chempi_comm_create_inter_from_groups(
     if (local_group->rank == local_leader) {
         if (remote_group && remote_leader >= 0 &&
             (uint32_t)remote_leader < remote_group->size)
-            m.remote_leader =
+            m.far.rank =
                 (int)chempi_group_proc(remote_group, (uint32_t)remote_leader);
         else
             rc = chempi_error_set(MPI_ERR_RANK,
@@ -361,8 +359,8 @@ int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
     rc = chempi_comm_agree_context(&both, &context);
     if (rc != MPI_SUCCESS)
         return rc;
-    rc = chempi_comm_swap(&local, intercomm, 0, local.tag, local.me == 0, &high,
-                          sizeof(high), &remote_high, &len);
+    rc = chempi_comm_swap_inter(&local, intercomm, &high, sizeof(high),
+                                &remote_high, &len);
     if (rc == MPI_SUCCESS) {
         bool is_first = is_local_first(intercomm, high, *(int *)remote_high);
 

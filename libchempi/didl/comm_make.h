@@ -47,16 +47,10 @@ struct chempi_comm_channel {
     int size;
     int me;
     int tag;
+    enum chempi_context_kind kind;
     struct chempi_comm *inter; /* not NULL: comm is the local side of inter,
                                   and agreements span both sides */
 };
-
-/* Tags of the internal context: agreements over a whole communicator use the
- * lowest range; the others carry the user's tag. */
-#define CHEMPI_COMM_TAG_MASK 0x0fffffff
-#define CHEMPI_COMM_TAG_GROUP 0x10000000
-#define CHEMPI_COMM_TAG_INTER 0x20000000
-#define CHEMPI_COMM_TAG_STRING 0x30000000
 
 /* All members of a communicator, both sides of an intercommunicator; takes
  * the next internal tag. */
@@ -95,16 +89,27 @@ int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
 /* all[i * len] becomes member i's `len` bytes (local side only). */
 int chempi_comm_allgather(const struct chempi_comm_channel *ch,
                           const void *mine, size_t len, void *all);
+
+/* Where two leaders meet; significant at them only. */
+struct chempi_comm_far {
+    struct chempi_comm *comm; /* an intercommunicator, or any that has both */
+    int rank;                 /* of the other leader in it */
+    int tag;
+    enum chempi_context_kind kind;
+};
+
 /*
  * Both sides of an intercommunicator learn the other side's bytes: leaders
- * (rank 0) swap, then hand down. *out is malloc'ed, *out_len its length;
- * lengths may differ. `peer` is the intercommunicator, or the communicator
- * in which `remote_leader` is a rank.
+ * (member 0) swap, then hand down. *out is malloc'ed, *out_len its length;
+ * lengths may differ.
  */
 int chempi_comm_swap(const struct chempi_comm_channel *local,
-                     struct chempi_comm *peer, int remote_leader, int tag,
-                     bool is_leader, const void *mine, size_t len, void **out,
-                     size_t *out_len);
+                     const struct chempi_comm_far *far, const void *mine,
+                     size_t len, void **out, size_t *out_len);
+/* The same within an intercommunicator, under the tag of local. */
+int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
+                           struct chempi_comm *inter, const void *mine,
+                           size_t len, void **out, size_t *out_len);
 
 /* ---- context ids ---- */
 
