@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Scans in a row, of many amounts, so that what the ranks share for them is
- * gone through more than once and the first ranks run ahead of the last: with
- * an operation that does not commute, in place, with other collectives in
- * between, on several communicators by turns, and with elements of any size.
+ * Scans and reductions in a row, of many amounts, so that what the ranks share
+ * for them is gone through more than once and the first ranks run ahead of the
+ * last: with an operation that does not commute, in place, with other
+ * collectives in between, on several communicators by turns, and with elements
+ * of any size.
  *
  * usage: chain [near]
  *
@@ -76,6 +77,52 @@ static void scan(const struct on *on, int count, int seed)
     CHECK(wrong == 0, "scan %d of %d: %d are wrong", seed, count, wrong);
 }
 
+/* All of them added, as two numbers each. */
+static struct check_affine added(int size, int seed, int i)
+{
+    struct check_affine sum = {0, 0};
+
+    for (int r = 0; r < size; r++) {
+        struct check_affine next = element(r, seed, i);
+
+        sum.a += next.a;
+        sum.b += next.b;
+    }
+    return sum;
+}
+
+/* To any root, by an operation that commutes or by one that does not. */
+static void reduce(const struct on *on, int count, int seed)
+{
+    static struct check_affine in[MOST];
+    static struct check_affine out[MOST];
+    bool commutes = seed % 4 != 0;
+    bool is_in_place;
+    int wrong = 0;
+    int root;
+    int size;
+
+    MPI_Comm_size(on->comm, &size);
+    root = seed / 3 % size;
+    is_in_place = seed % 5 < 2 && on->rank == root;
+    for (int i = 0; i < count; i++)
+        (is_in_place ? out : in)[i] = element(on->rank, seed, i);
+    if (commutes)
+        MPI_Reduce(is_in_place ? MPI_IN_PLACE : in, out, 2 * count,
+                   MPI_UNSIGNED, MPI_SUM, root, on->comm);
+    else
+        MPI_Reduce(is_in_place ? MPI_IN_PLACE : in, out, count, on->pair,
+                   on->compose, root, on->comm);
+    for (int i = 0; on->rank == root && i < count; i += 1 + count / 600) {
+        struct check_affine right =
+            commutes ? added(size, seed, i) : composed(size, seed, i);
+
+        wrong += out[i].a != right.a || out[i].b != right.b;
+    }
+    CHECK(wrong == 0, "reduce %d of %d to %d: %d are wrong", seed, count, root,
+          wrong);
+}
+
 /* Something else on the same communicator. */
 static void intervene(const struct on *on, int seed)
 {
@@ -98,6 +145,8 @@ static void scan_by_turns(struct on *ons)
         const struct on *on = &ons[k / 7 % COMMS];
 
         scan(on, counts[k % COUNTS], k);
+        if (k % 3 == 1)
+            reduce(on, counts[k / 3 * 2 % COUNTS], k);
         if (k % 31 == 30)
             intervene(on, k);
     }
@@ -172,6 +221,13 @@ static void differ(const struct on *on, int odd, int count, int other)
     error = MPI_Scan(in, out, on->rank == odd ? other : count, on->pair,
                      on->compose, on->comm);
     expect_error(error, on->rank >= from, "scan of different amounts");
+    /* Rank 0 is the end of the way; short reductions go another one. */
+    if (check_size() > 2 && count > 1000 && other > 1000) {
+        error = MPI_Reduce(in, out, 2 * (on->rank == odd ? other : count),
+                           MPI_UNSIGNED, MPI_SUM, 0, on->comm);
+        if (on->rank == 0)
+            expect_error(error, true, "reduce of different amounts");
+    }
     /* Of two ranks, the long ones find nobody to tell. */
     if (check_size() > 2 || (count < 2000 && other < 2000)) {
         error = MPI_Exscan(in, out, on->rank == odd ? other : count, on->pair,
@@ -184,8 +240,8 @@ static void differ(const struct on *on, int odd, int count, int other)
 
 static void different_amounts(const struct on *on)
 {
-    static const int pairs[][2] = {
-        {1, 2}, {1, MOST}, {0, 1}, {100, 99}, {MOST, MOST - 1}};
+    static const int pairs[][2] = {{1, 2},    {1, MOST},        {0, 1},
+                                   {100, 99}, {MOST, MOST - 1}, {2000, 1100}};
 
     MPI_Comm_set_errhandler(on->comm, MPI_ERRORS_RETURN);
     for (int odd = 0; odd < check_size(); odd++)

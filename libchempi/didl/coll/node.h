@@ -23,8 +23,8 @@
  *       operation until they have said that they are done
  *   A7  a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
- *   A8  scans use no cell but belts from each member to the next (belt.h), in
- *       which the first members run ahead of the last
+ *   A8  scans and some reductions use no cell but belts from each member to the
+ *       next (belt.h), in which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks, which all
  *       use in turn: one for each round ever, and between a round and the one
  *       after the next all meet; thus all have read a board when it comes up
@@ -102,13 +102,13 @@ struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
 };
 
-/* A member's ends of the belts of scans (node_scan.c). */
+/* A member's ends of the belts of scans and reductions (node_scan.c). */
 struct chempi_node_belts {
     bool is_made;                  /* by all */
     bool is_off;                   /* some member got no memory */
     bool is_broken;                /* X2 */
-    struct chempi_belt_writer out; /* not of the last member */
-    struct chempi_belt_reader in;  /* not of the first */
+    struct chempi_belt_writer out; /* to the next member; last to first */
+    struct chempi_belt_reader in;
 };
 
 /* comm->coll */

@@ -9,6 +9,7 @@
 
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
 
 /*
  * acc = the data of members [first, last] in order, from byte `at` on, count
@@ -146,6 +147,17 @@ static MPI_Count whole_count(const struct chempi_coll_call *c, int size)
     return total;
 }
 
+/* Data of some length to a root goes through belts, where nobody meets
+ * anybody, as long as all of it fits a cache: what does not is better read once
+ * by the few that combine it. Of two members one copies from the other. */
+static bool is_for_belts(const struct chempi_coll_state *st,
+                         const struct chempi_coll_call *c, uint64_t len)
+{
+    return c->kind == CHEMPI_COLL_REDUCE && st->size > 2 &&
+           len <= CHEMPI_NODE_STREAM_BYTES / (uint64_t)st->size &&
+           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+}
+
 bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
@@ -153,11 +165,12 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
     const struct chempi_datatype *type = c->rtype;
     uint64_t len = (uint64_t)(whole_count(c, st->size) * type->extent);
 
-    (void)tag;
     if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
-        return chempi_coll_node_fold(st, c, len, rc);
+        return (is_for_belts(st, c, len) &&
+                chempi_coll_node_scan(st, c, tag, rc)) ||
+               chempi_coll_node_fold(st, c, len, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:
         *rc = reduce(st, c, len);

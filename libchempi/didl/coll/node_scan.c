@@ -3,7 +3,9 @@
  * Scans in a node's shared memory: a chain. Each member takes the sum of those
  * before it out of a belt, adds its own, and puts that into the belt to the
  * next; long data in pieces that stay in the cache on their way. Nobody waits
- * for those after it until the belt is full.
+ * for those after it until the belt is full. A reduction of long data is the
+ * same around the ring of all belts, from the member after the root to the
+ * root, who alone keeps what comes out.
  *
  *   X1  all pieces of an operation carry its amount of data, so a member with
  *       another amount finds out; it reads on to the last piece and tells those
@@ -36,6 +38,7 @@ struct job {
     uint32_t mark;
     uint32_t pieces;
     bool is_ex;
+    bool is_scan; /* all keep a result */
 };
 
 /* ---- belts ---- */
@@ -50,24 +53,23 @@ static inline struct chempi_belt *belt_after(const struct chempi_coll_state *st,
 static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
 {
     struct chempi_node_belts *p = &st->belts;
-    bool is_last = st->rank + 1 == st->size;
+    int next = (st->rank + 1) % st->size;
+    int before = (st->rank + st->size - 1) % st->size;
     struct cell cell;
     int rc;
 
     cell_open_sync(st, &cell);
     cell_mine(&cell)->len = 0;
-    if (!is_last && chempi_belt_create(belt_after(st, st->rank)) < 0)
+    if (chempi_belt_create(belt_after(st, st->rank)) < 0)
         cell_mine(&cell)->len = CELL_NO_ROOM;
     rc = chempi_coll_cell_meet(&cell);
     for (int i = 0; i < st->size; i++)
         if (cell_line(&cell, i)->len != 0)
             p->is_off = true;
-    if (!is_last)
-        chempi_belt_open_writer(&p->out, belt_after(st, st->rank),
-                                st->local_ranks[st->rank + 1]);
-    if (st->rank > 0)
-        chempi_belt_open_reader(&p->in, belt_after(st, st->rank - 1),
-                                st->local_ranks[st->rank - 1]);
+    chempi_belt_open_writer(&p->out, belt_after(st, st->rank),
+                            st->local_ranks[next]);
+    chempi_belt_open_reader(&p->in, belt_after(st, before),
+                            st->local_ranks[before]);
     p->is_made = true;
     return rc;
 }
@@ -120,7 +122,7 @@ static void push(struct job *j, uint64_t len, bool is_last)
 
 static int run_first(struct job *j)
 {
-    bool is_copied = !j->is_ex && j->c->sbuf != MPI_IN_PLACE;
+    bool is_copied = j->is_scan && !j->is_ex && j->c->sbuf != MPI_IN_PLACE;
     unsigned char *to;
     uint64_t at = 0;
     uint64_t len;
@@ -169,7 +171,8 @@ static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
         copy(to, j->input + at, len);
         combine(j, before, to, len);
         push(j, len, at + len == j->len);
-        copy(result_at(j, at), j->is_ex ? before : to, len);
+        if (CHEMPI_LIKELY(j->is_scan))
+            copy(result_at(j, at), j->is_ex ? before : to, len);
         before += len;
         at += len;
     } while (at < end);
@@ -256,23 +259,25 @@ static int run_after(struct job *j, bool *is_void)
 static uint32_t mark_of(const struct chempi_coll_call *c, uint64_t len)
 {
     uint32_t folded = (uint32_t)(len ^ len >> 31);
+    uint32_t kind = c->kind == CHEMPI_COLL_REDUCE   ? 2
+                    : c->kind == CHEMPI_COLL_EXSCAN ? 1
+                                                    : 0;
 
-    return (folded & 0x3fffffff) << 1 | (c->kind == CHEMPI_COLL_EXSCAN);
+    return (folded & 0x1fffffff) << 2 | kind;
 }
 
 /* X2 */
-static CHEMPI_COLD void give_up(struct chempi_node_belts *p, bool is_first)
+static CHEMPI_COLD void give_up(struct chempi_node_belts *p)
 {
     p->is_broken = true;
-    if (!is_first)
-        chempi_belt_spoil(&p->in);
+    chempi_belt_spoil(&p->in);
 }
 
 static CHEMPI_COLD int run_broken(struct job *j)
 {
     (void)push_void(j);
     return chempi_error_set(MPI_ERR_INTERN,
-                            "an earlier scan on this communicator has found "
+                            "an earlier call on this communicator has found "
                             "shared memory damaged");
 }
 
@@ -280,16 +285,19 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
                uint64_t len)
 {
     struct chempi_node_belts *p = &st->belts;
-    bool is_first = st->rank == 0;
+    bool is_scan = c->kind != CHEMPI_COLL_REDUCE;
+    int last = is_scan ? st->size - 1 : c->root;
+    bool is_first = st->rank == (last + 1 < st->size ? last + 1 : 0);
     bool is_void = false;
     struct job j = {
-        .out = st->rank + 1 < st->size ? &p->out : NULL,
+        .out = st->rank != last ? &p->out : NULL,
         .in = &p->in,
         .c = c,
         .input = c->sbuf == MPI_IN_PLACE ? c->rbuf : c->sbuf,
         .len = len,
         .mark = mark_of(c, len),
         .is_ex = c->kind == CHEMPI_COLL_EXSCAN,
+        .is_scan = is_scan,
     };
     int rc;
 
@@ -303,7 +311,7 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
         rc = is_first ? run_first(&j) : run_after(&j, &is_void);
 
     if (CHEMPI_UNLIKELY(rc))
-        give_up(p, is_first);
+        give_up(p);
     else if (CHEMPI_UNLIKELY(is_void))
         rc = chempi_error_set(MPI_ERR_COUNT,
                               "the ranks take part with different amounts of "
@@ -321,6 +329,9 @@ static inline bool is_unsuited(const struct chempi_coll_state *st,
         return true;
     if (CHEMPI_UNLIKELY(type->extent > MOST_EXTENT))
         return true;
+    /* Elements are combined in the order of ranks, from rank 0 on. */
+    if (c->kind == CHEMPI_COLL_REDUCE)
+        return !c->op->is_commutative && c->root != st->size - 1;
     /* An exscan of two just moves data: one copy instead of two. */
     return st->size == 2 && c->kind == CHEMPI_COLL_EXSCAN &&
            c->rcount * type->extent > MESSAGE_ABOVE;
