@@ -25,6 +25,7 @@ sys.path.insert(0, str(HERE.parent))
 import chempi_tree  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Job, Programs, await_that, check, expect, run_cases)
+from wire import frame, receive_frame, string  # noqa: E402
 
 MPI = HERE.parent / "mpi"
 CASES = []
@@ -683,26 +684,8 @@ def orders_that_make_no_sense_are_refused():
         expect(job, 0, "the gateway on node g0 is drained")
 
 
-def receive_frame(sock):
-    """Type and contents of what a daemon says next."""
-    def receive(count):
-        data = b""
-        while len(data) < count:
-            piece = sock.recv(count - len(data))
-            check(piece, "the daemon closed the connection")
-            data += piece
-        return data
-    length, kind = struct.unpack_from("<IH", receive(16))
-    return kind, receive(length)
-
-
 def request_as(uid, address, what, job):
     """The errno that a daemon answers a user's request for its node with."""
-    def frame(kind, data):
-        return struct.pack("<IHHQ", len(data), kind, 0xc4e1, 0) + data
-
-    def string(text):
-        return struct.pack("<I", len(text) + 1) + text + b"\0"
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(LIMIT_S)
         os.seteuid(uid)

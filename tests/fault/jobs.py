@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 
 LIMIT_S = 60  # for anything: reached only when something hangs
+COMPLAINT_S = 60  # as in chempid/conn.h
 
 
 class Programs:
@@ -64,6 +65,16 @@ def run_cases(cases, wanted=()):
         while MARKS:
             jobrun.end_marked(MARKS.pop(), 0)
     return 1 if failed else 0
+
+
+def main(cases, *prefix):
+    """Of a test that is called with four paths and perhaps names of cases;
+    `prefix` are options of every launch."""
+    (Programs.chempirun, Programs.chempid, Programs.chempictl, Programs.rank,
+     *wanted) = sys.argv[1:]
+    os.environ.pop("CHEMPI_DIR", None)
+    Programs.prefix.extend(prefix)
+    return run_cases(cases, wanted)
 
 
 def children(pid):

@@ -1,0 +1,424 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Faults of launcher and supervisors, which need no daemon.
+
+    launch.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Cases wait for events (a line of output, the end of a process), never for a
+time to pass. After every case no process, socket or file may be left.
+"""
+import hashlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from jobs import (
+    LAYOUTS, LIMIT_S, ONE_SENTENCE, Job, Programs, await_that, check,
+    cores, expect, is_core_held, main, run, run_on_processors, with_input)
+
+CASES = []
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+# ---- what works -------------------------------------------------------------
+
+
+@case
+def ranks_exchange_keys_and_meet_at_fences():
+    for layout in LAYOUTS:
+        expect(run(*layout, Programs.rank, "init", "region", "everyone", "everyone",
+                   "final"), 0, r"\A\Z")
+
+
+@case
+def a_question_waits_for_its_answer():
+    for layout in LAYOUTS:
+        job = run(*layout, Programs.rank, "only", "0", "get", "3", "k", "end",
+                  "only", "3", "put", "k", "v")
+        expect(job, 0)
+        check(job.lines() == ["v"], job.output)
+
+
+@case
+def programs_that_are_no_ranks_run_too():
+    job = run("-n", "3", "-l", "sh", "-c", "echo $CHEMPI_RANK/$CHEMPI_SIZE")
+    expect(job, 0)
+    check(job.lines() == ["[0] 0/3", "[1] 1/3", "[2] 2/3"], job.output)
+
+
+@case
+def several_programs_share_a_world():
+    job = run("-n", "1", "--env", "A=x", "sh", "-c", "echo $A$CHEMPI_RANK",
+              ":", "-n", "2", "--wdir", "/", "sh", "-c",
+              "echo $A$CHEMPI_RANK$PWD")
+    expect(job, 0)
+    check(job.lines() == ["1/", "2/", "x0"], job.output)
+
+
+@case
+def the_environment_is_passed_or_not():
+    env = dict(os.environ, SEEN="yes", CHEMPI_CONTROL_FD="99")
+    script = "echo ${SEEN-no} ${MORE-no}"
+    check(run("sh", "-c", script, env=env).lines() == ["yes no"])
+    check(run("--env-none", "sh", "-c", script, env=env).lines() == ["no no"])
+    check(run("--env-none", "-x", "SEEN", "-genv", "MORE", "m", "sh", "-c",
+              script, env=env).lines() == ["yes m"])
+
+
+@case
+def input_goes_where_it_should():
+    data = b"".join(b"line %d\n" % i for i in range(40000))
+    job = with_input(data, "-n", "3", "cat")
+    check(job.output == data, len(job.output))
+    job = with_input(data, "--virtual", "2", "-n", "4", "--stdin", "3", "cat")
+    check(job.output == data, len(job.output))
+    job = with_input(data, "--virtual", "2", "-n", "4", "--stdin", "all",
+                     "sh", "-c", "cat | md5sum")
+    check(job.lines() == [hashlib.md5(data).hexdigest() + "  -"] * 4,
+          job.output)
+    job = with_input(data, "-n", "2", "--stdin", "none", "cat")
+    expect(job, 0)
+    check(job.output == b"")
+    expect(with_input(data, "-n", "2", "true"), 0)  # nobody reads it
+
+
+@case
+def lines_of_ranks_do_not_mix():
+    script = ("i=0; while [ $i -lt 300 ]; do printf 'rank %s ' $CHEMPI_RANK; "
+              "printf 'line %s\\n' $i; i=$((i+1)); done")
+    wanted = sorted(f"rank {r} line {i}" for r in range(6) for i in range(300))
+    for _ in range(10):  # a line that is unfinished for 0.1 s is shown
+        job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
+        check(job.output.count(b"line") == len(wanted), job.output)
+        if job.lines() == wanted:
+            break
+    check(job.lines() == wanted, "lines are mixed every time", job.output)
+
+
+@case
+def much_output_arrives_whole():
+    job = run("-n", "2", "sh", "-c", "head -c 3000000 /dev/zero")
+    expect(job, 0)
+    check(job.output == bytes(6000000), len(job.output))
+
+
+@case
+def a_slow_reader_holds_the_ranks_back_and_loses_nothing():
+    """What is unfinished for 0.1 s is shown: lines may mix."""
+    words = ("01234567", "abcdefgh")
+    job = Job("-n", "2", "sh", "-c", f"[ $CHEMPI_RANK = 0 ] && w={words[0]}; "
+              f"yes ${{w-{words[1]}}} | head -n 200000")
+    job.await_lines(10)
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.output.count(b"\n") == 400000, job.output.count(b"\n"))
+    for word, other in (words, words[::-1]):
+        kept = job.output.translate(None, b"\n" + other.encode())
+        check(kept == word.encode() * 200000, word, len(kept))
+
+
+@case
+def traffic_is_summed_up():
+    job = run("--stats", "--virtual", "x,y", "-n", "4", Programs.rank, "init",
+              "report", "traffic 0 1 eth tcp eager 3 4000", "final")
+    expect(job, 0, r"x +y +eth +tcp +eager +12 +16000")
+
+
+@case
+def descriptors_of_a_rank_are_its_own():
+    """No socket or pipe of another rank or of the launcher leaks in."""
+    job = run("--virtual", "2", "-n", "4", "sh", "-c",
+              "ls -l /proc/self/fd | grep -c 'socket:\\|pipe:'")
+    check(job.lines() == ["3"] * 3 + ["4"], job.output)  # rank 0: stdin
+
+
+@case
+def binding_uses_the_processors_there_are():
+    def is_held():  # unless another job had the names, which may be gone
+        job = run("--bind", "core", "-n", "2", "sh", "-c",
+                  "echo own $CHEMPI_CPUS/ all $CHEMPI_HOST_CPUS/; "
+                  "exec cat /proc/net/unix")
+        expect(job, 0, r"\A\Z")
+        named = [line for line in job.lines() if line.startswith("own ")]
+        check(len(named) == 2 and len(set(named)) == 1 and
+              re.fullmatch(r"own / all \d[\d,-]*/", named[0]), named)
+        return any("@chempi-core-" in line for line in job.lines())
+    await_that(is_held)
+
+
+@case
+def ranks_that_fit_get_processors_of_their_own():
+    """Unless another job has them: then they are bound to none."""
+    end = time.monotonic() + LIMIT_S
+    job, lists = run_on_processors()
+    # A job that had them may have ended since: the next one gets them.
+    while not (lists[0][0] or len(cores()) < 2 or is_core_held()):
+        check(time.monotonic() < end, "bound to none without need", lists)
+        job, lists = run_on_processors()
+    if lists[0][0]:
+        check(lists[0][0] == lists[0][1] and lists[1][0] == lists[1][1] and
+              lists[0] != lists[1], lists)
+        expect(job, 0, r"rank 0 on node \S+ is bound to processors [\d,-]+\n")
+    else:
+        check(lists[0] == lists[1], lists)
+        expect(job, 0, r"rank 0 on node \S+ may use processors [\d,-]+\n")
+
+
+@case
+def processors_of_another_job_are_left_alone():
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        def hold():
+            for core in cores():
+                try:
+                    other.bind(f"\0chempi-core-{core}")
+                    return True
+                except OSError:
+                    pass  # yet another job has it
+            return False
+        await_that(hold)
+        job = run("--show-binding", "-n", "2", "true")
+        expect(job, 0, r"\A(rank [01] on node \S+ may use processors [\d,-]+\n)"
+                       r"{2}\Z")
+
+
+@case
+def nobody_is_bound_against_their_will():
+    for words in (["--bind", "none"], ["-n", "1", "true", ":"]):
+        job = run("--show-binding", *words, "-n",
+                  "2" if "none" in words else str(os.cpu_count()), "true")
+        expect(job, 0, r"rank 1 on node \S+ may use")
+
+
+# ---- exit statuses ----------------------------------------------------------
+
+
+@case
+def exit_statuses_are_those_of_the_ranks():
+    for layout in LAYOUTS:
+        expect(run(*layout, Programs.rank, "only", "2", "exit", "7"), 7, ONE_SENTENCE,
+               r"rank 2 on node \S+ \(pid \d+, \S+\) exited with code 7")
+        expect(run(*layout, Programs.rank, "init", "final", "only", "1", "exit", "9",
+                   "end", "only", "2", "exit", "4"), 9, r"\A\Z")
+        expect(run(*layout, Programs.rank, "init", "only", "3", "raise", "11", "end",
+                   "hang"), 139, ONE_SENTENCE,
+               r"rank 3 on node \S+ .* killed by signal 11 \(Segmentation")
+        expect(run(*layout, Programs.rank, "init", "only", "1", "exit", "0", "end",
+                   "hang"), 1, ONE_SENTENCE,
+               r"rank 1 .* exited with code 0 without calling MPI_Finalize")
+        expect(run(*layout, Programs.rank, "init", "only", "1", "abort", "5", "enough",
+                   "hang", "end", "hang"), 5, ONE_SENTENCE,
+               r"rank 1 on node \S+ \(pid \d+, \S+\): enough; ")
+        expect(run(*layout, Programs.rank, "init", "only", "1", "abort", "5", "",
+                   "hang", "end", "hang"), 5, ONE_SENTENCE,
+               r"rank 1 on .*\) called MPI_Abort with code 5; ")
+
+
+@case
+def programs_that_cannot_be_started_are_named():
+    expect(run("-n", "2", "/nonexistent/x"), 127, ONE_SENTENCE,
+           r"/nonexistent/x\) could not be started: .*No such file")
+    expect(run("-n", "2", "/etc/passwd"), 126, ONE_SENTENCE, "Permission")
+    expect(run("--wdir", "/nonexistent", "true"), 127, ONE_SENTENCE,
+           "cannot enter its working directory")
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/lost-script"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/nonexistent/shell\n")
+        os.chmod(path, 0o755)
+        expect(run("--wdir", folder, "lost-script"), 127, ONE_SENTENCE,
+               r"in PATH; say \./lost-script for the one in the working")
+        expect(run("--wdir", folder, "--env", f"PATH=/nonexistent:{folder}",
+                   "lost-script"), 127, ONE_SENTENCE,
+               "is in PATH, but not the interpreter")
+
+
+@case
+def mistakes_on_the_command_line_start_nothing():
+    expect(run("--frob", "true"), 2, r"\Achempirun: unknown option --frob")
+    expect(run("-n", "9", "--virtual", "2", "--ppn", "3", "true"), 2, "--ppn")
+    expect(run("--network", "/nonexistent", "true"), 2, "--network")
+    expect(run("--stdin", "4", "-n", "2", "true"), 2, "--stdin 4")
+
+
+@case
+def time_limits_end_jobs():
+    expect(run("--timeout", "0.2", "--virtual", "2", "-n", "4", Programs.rank, "init",
+               "hang"), 124, "time limit of 0.2 s has passed")
+    expect(run("-n", "2", Programs.rank, "init", "hang",
+               env=dict(os.environ, MPIEXEC_TIMEOUT="0.2")),
+           124, "time limit of 0.2 s has passed")
+
+
+@case
+def tables_that_are_missing_or_damaged_are_refused():
+    with tempfile.TemporaryDirectory() as tables:
+        command = ["--network", tables, "--virtual", "a,b", "-n", "2", "true"]
+        expect(run(*command), 1, ONE_SENTENCE,
+               r"[ab]\.chempi is missing; .*mdconfig compile")
+        for name in ("a", "b"):
+            with open(f"{tables}/{name}.chempi", "wb") as file:
+                file.write(b"no table at all")
+        expect(run(*command), 1, ONE_SENTENCE, r"[ab]\.chempi")
+
+
+# ---- faults -----------------------------------------------------------------
+
+
+@case
+def bytes_that_are_no_message_end_the_job():
+    for layout in LAYOUTS:
+        job = run(*layout, Programs.rank, "init", "only", "1", "garbage", "hang",
+                  "end", "hang")
+        check(job.status == 1, job.status)
+        check("rank 1 on node" in job.errors and
+              "broke the control protocol" in job.errors, job.errors)
+
+
+def is_zombie(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+
+
+@case
+def ranks_that_die_at_the_same_time_are_all_named():
+    job = Job("-n", "4", Programs.rank, "init", "print", "up", "hang").await_lines(4)
+    (supervisor,) = job.marked("chempi-super")
+    os.kill(supervisor, signal.SIGSTOP)  # it learns of both ends at once
+    victims = job.ranks()[1:3]
+    for pid in victims:
+        os.kill(pid, signal.SIGKILL)
+    await_that(lambda: all(is_zombie(pid) for pid in victims), "two zombies")
+    os.kill(supervisor, signal.SIGCONT)
+    job.status = job.finish()
+    expect(job, 137, ONE_SENTENCE,
+           r"rank \d on node \S+ \(.*\) was killed by signal 9 \(Killed\); "
+           r"besides, rank \d on node \S+ was killed by signal 9 \(Killed\); ")
+
+
+@case
+def processes_that_ranks_leave_are_ended():
+    for layout in LAYOUTS:
+        expect(run(*layout, Programs.rank, "init", "child", "final"), 0, r"\A\Z")
+        expect(run(*layout, Programs.rank, "init", "child", "everyone", "only", "1",
+                   "raise", "9", "end", "hang"), 137, ONE_SENTENCE)
+
+
+def hanging_job(layout, *words, **kwargs):
+    count = int(layout[layout.index("-n") + 1])
+    return Job(*layout, Programs.rank, "init", "child", *words, "print", "up", "hang",
+               **kwargs).await_lines(count)
+
+
+@case
+def any_rank_may_be_killed():
+    for layout in LAYOUTS:
+        for which in (0, -1):
+            job = hanging_job(layout)
+            os.kill(job.ranks()[which], signal.SIGKILL)
+            job.status = job.finish()
+            expect(job, 137, ONE_SENTENCE, "rank . on node .* signal 9")
+
+
+@case
+def any_supervisor_may_be_killed():
+    for layout in LAYOUTS:
+        for which in (0, -1):
+            job = hanging_job(layout)
+            os.kill(job.marked("chempi-super")[which], signal.SIGKILL)
+            job.status = job.finish()
+            expect(job, 1, ONE_SENTENCE,
+                   r"the supervisor of node \S+ \(pid \d+\) was killed")
+
+
+@case
+def the_launcher_may_be_killed():
+    for layout in LAYOUTS:
+        job = hanging_job(layout)
+        job.process.kill()
+        check(job.finish() == -signal.SIGKILL)
+
+
+@case
+def the_launcher_may_be_killed_while_it_starts():
+    for layout in LAYOUTS:
+        for _ in range(5):
+            job = Job(*layout, Programs.rank, "init", "child", "hang")
+            job.process.kill()
+            job.finish()
+
+
+@case
+def an_interrupt_ends_everything():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for layout in LAYOUTS:
+            job = hanging_job(layout)
+            job.process.send_signal(number)
+            job.status = job.finish()
+            expect(job, 128 + number, r"\Achempirun: ended by signal")
+
+
+@case
+def a_second_interrupt_ends_those_that_ignore_the_first():
+    job = Job("-n", "3", "sh", "-c",
+              "trap 'echo caught' INT; echo up; "
+              "while :; do sleep 0.01; done").await_lines(3)
+    job.process.send_signal(signal.SIGINT)
+    job.await_lines(6)
+    job.process.send_signal(signal.SIGINT)
+    job.status = job.finish()
+    expect(job, 130)
+
+
+@case
+def other_signals_are_passed_on():
+    job = Job("--virtual", "2", "-n", "2", "sh", "-c",
+              "trap 'echo caught; exit 0' USR1; echo up; "
+              "while :; do sleep 0.01; done").await_lines(2)
+    job.process.send_signal(signal.SIGUSR1)
+    job.status = job.finish()
+    expect(job, 0)
+    check(job.lines() == ["caught", "caught", "up", "up"], job.output)
+
+
+@case
+def a_reader_that_leaves_ends_the_job():
+    job = Job("-n", "2", "yes")
+    job.await_lines(1)
+    job.process.stdout.close()
+    check(job.process.wait(LIMIT_S) == 141)
+    job.process.stdout = open(os.devnull, "rb")
+    job.finish()
+
+
+@case
+def output_that_cannot_be_written_is_said():
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [Programs.chempirun, *Programs.prefix, "-n", "2", "yes"],
+            stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE,
+            timeout=LIMIT_S)
+    check(done.returncode == 1, done)
+    check(b"cannot write standard output: No space left" in done.stderr, done)
+
+
+@case
+def few_descriptors_give_a_clear_error():
+    def limit():
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    job = Job("-n", "30", "true", preexec_fn=limit)
+    job.status = job.finish()
+    expect(job, 1, ONE_SENTENCE, "too many|Too many", "ulimit -n")
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES, "--private"))
