@@ -305,7 +305,7 @@ static int idup(struct chempi_comm *comm, const struct chempi_info *hints,
 int chempi_comm_idup(struct chempi_comm *comm, MPI_Comm *newcomm,
                      MPI_Request *request)
 {
-    return idup(comm, comm->info, newcomm, request);
+    return idup(comm, NULL, newcomm, request);
 }
 
 int chempi_comm_idup_with_info(struct chempi_comm *comm,

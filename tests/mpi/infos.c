@@ -167,6 +167,11 @@ static void hints(void)
     MPI_Comm_dup(comm, &copy);
     for (int i = 0; i < HINTS; i++)
         expect_hint(copy, keys[i], "false");
+    expect_hint(copy, "mpi_memory_alloc_kinds", "system,mpi");
+    MPI_Comm_free(&copy);
+    MPI_Comm_idup(comm, &copy, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    expect_hint(copy, keys[0], "false");
     MPI_Comm_free(&copy);
     for (int i = 0; i < HINTS; i++)
         MPI_Info_set(info, keys[i], "false");
