@@ -263,6 +263,8 @@ class Body:
             condition += ' && %s != MPI_INFO_NULL' % a.name
         if self.stem in TAKES_NULL:
             condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
+        if a.name == 'remote_group': # significant at the leader
+            condition += ' && x_local_group->rank == local_leader'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
         where = 'NULL' if is_own else self.blamed
         if a.object == 'op' and self.condition('op'):

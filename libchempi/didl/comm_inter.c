@@ -282,6 +282,8 @@ int chempi_comm_create_inter_from_groups(
     int rc;
 
     *newintercomm = MPI_COMM_NULL;
+    if (local_group->size == 0 || (remote_group && remote_group->size == 0))
+        return MPI_SUCCESS;
     if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)
         return chempi_error_set(MPI_ERR_RANK,
                                 "local leader %d is not in the "

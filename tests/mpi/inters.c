@@ -169,9 +169,24 @@ static void from_groups(MPI_Comm local)
     MPI_Group theirs;
     MPI_Comm inter = MPI_COMM_NULL;
 
+    int rank;
+
+    MPI_Comm_rank(local, &rank);
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Comm_group(local, &mine);
+    CHECK(!MPI_Intercomm_create_from_groups(mine, 0, MPI_GROUP_EMPTY, 0,
+                                            "nobody", MPI_INFO_NULL,
+                                            MPI_ERRORS_RETURN, &inter) &&
+              inter == MPI_COMM_NULL,
+          "with nobody");
+    CHECK(!MPI_Intercomm_create_from_groups(MPI_GROUP_EMPTY, 0, mine, 0,
+                                            "nobody", MPI_INFO_NULL,
+                                            MPI_ERRORS_RETURN, &inter) &&
+              inter == MPI_COMM_NULL,
+          "of nobody");
     MPI_Group_difference(world, mine, &theirs);
+    if (rank != 0) /* significant at the leader only */
+        MPI_Group_free(&theirs);
     CHECK(!MPI_Intercomm_create_from_groups(mine, 0, theirs, 0, "inters",
                                             MPI_INFO_NULL, MPI_ERRORS_RETURN,
                                             &inter),
@@ -182,7 +197,8 @@ static void from_groups(MPI_Comm local)
     MPI_Comm_free(&inter);
     MPI_Group_free(&world);
     MPI_Group_free(&mine);
-    MPI_Group_free(&theirs);
+    if (rank == 0)
+        MPI_Group_free(&theirs);
 }
 
 static void groups(void)
