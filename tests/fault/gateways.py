@@ -131,6 +131,23 @@ def virtual(plan, nodes, ranks):
             str(Files.folder / plan), "-n", str(ranks)]
 
 
+TWO = ("a0", "b0", "g0", "g1")  # of the plan "two"
+
+
+def daemons(plan, *names):
+    """A cluster of daemons on these nodes of a plan."""
+    return Cluster(names, ("--tables", str(Files.folder / plan)))
+
+
+def relayed(cluster, name, ranks, *options):
+    """A job on a0 and b0 whose messages go over gateways until the file that
+    is handed back, too, is there."""
+    stop = stop_file(name)
+    job = cluster.job("--nodes", "a0,b0", "-n", str(ranks), "--map", "cyclic",
+                      *options, program("relay"), str(stop))
+    return job.await_lines(2), stop
+
+
 def gateways(job):
     return job.marked("chempi-gateway")
 
@@ -429,8 +446,7 @@ def kill_and_go_on(cluster, victim, is_early):
 
 @case
 def a_lost_supervisor_below_a_daemon_is_a_lost_gateway():
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+    with daemons("two", *TWO) as cluster:
         for victim in (0, 1):
             for is_early in (True, False):
                 kill_and_go_on(cluster, victim, is_early)
@@ -439,8 +455,7 @@ def a_lost_supervisor_below_a_daemon_is_a_lost_gateway():
 @case
 def a_first_message_without_a_way_names_the_lost_gateway():
     """Lost before anybody has needed it: the loss alone ends nothing."""
-    names = ["a0", "b0", "g0"]
-    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
+    with daemons("meet", "a0", "b0", "g0") as cluster:
         job = held_job(cluster, ["a0", "b0"], 2, "none", "2")
         (pid,) = await_gateways(job, 1)
         os.kill(parent(pid), signal.SIGKILL)
@@ -454,14 +469,9 @@ def a_first_message_without_a_way_names_the_lost_gateway():
 
 @case
 def a_lost_daemon_without_ranks_is_a_lost_gateway():
-    names = ["a0", "b0", "g0", "g1"]
     for victims in (["g0"], ["g1"], ["g0", "g1"]):
-        with Cluster(names,
-                     ("--tables", str(Files.folder / "two"))) as cluster:
-            stop = stop_file("daemon")
-            job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map",
-                              "cyclic", program("relay"), str(stop))
-            job.await_lines(2)
+        with daemons("two", *TWO) as cluster:
+            job, stop = relayed(cluster, "daemon", 4)
             cluster.kill(victims[0])
             await_error(job, f"the gateway on node {victims[0]} is lost")
             job.await_lines(lines(job) + 3)
@@ -479,8 +489,7 @@ def a_lost_daemon_without_ranks_is_a_lost_gateway():
 
 @case
 def a_gateway_without_a_daemon_is_not_waited_for():
-    with Cluster(["a0", "b0", "g1"],
-                 ("--tables", str(Files.folder / "two"))) as cluster:
+    with daemons("two", "a0", "b0", "g1") as cluster:
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
                           program("relay"), "none", "2")
         expect(job, 0, r"the gateway on node g0 is lost")
@@ -510,12 +519,8 @@ def a_gateway_takes_no_other_one_along():
 
 @case
 def gateways_run_under_daemons_too():
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
-        stop = stop_file("daemons")
-        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
-                          program("relay"), str(stop))
-        job.await_lines(2)
+    with daemons("two", *TWO) as cluster:
+        job, stop = relayed(cluster, "daemons", 4)
         pids = gateways(job)
         check(len(pids) == 2, pids)
         os.kill(pids[0], signal.SIGKILL)
@@ -528,12 +533,8 @@ def gateways_run_under_daemons_too():
 
 @case
 def a_drained_gateway_is_spared():
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
-        stop = stop_file("drain")
-        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
-                          "--trace-routes", program("relay"), str(stop))
-        job.await_lines(2)
+    with daemons("two", *TWO) as cluster:
+        job, stop = relayed(cluster, "drain", 4, "--trace-routes")
         for node in json.loads(cluster.ctl("--json", "budgets")):
             are = [r["gateway"] for r in node["ranks"]]
             check(are == ([True] if node["node"][0] == "g" else
@@ -584,12 +585,8 @@ def job_name(cluster):
 @case
 def gateways_can_be_told_apart():
     """In the list of processes and in chempictl jobs."""
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
-        stop = stop_file("apart")
-        job = cluster.job("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"), str(stop))
-        job.await_lines(2)
+    with daemons("two", *TWO) as cluster:
+        job, stop = relayed(cluster, "apart", 2)
         pids = gateways_by_node(job)
         check(sorted(pids) == ["g0", "g1"], pids)
         name = job_name(cluster)
@@ -608,10 +605,9 @@ def gateways_can_be_told_apart():
 
 @case
 def a_drain_holds_for_jobs_to_come():
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
+    with daemons("two", *TWO) as cluster:
         cluster.ctl("--via", "a0", "drain", "g0")
-        for via in names:  # each of them knows
+        for via in TWO:  # each of them knows
             check(cluster.ctl("--via", via, "drain") ==
                   "g0                   all jobs\n")
         check(re.search(r"^g0 .* drained$", cluster.ctl("nodes"), re.M))
@@ -651,12 +647,8 @@ def a_drain_holds_for_jobs_to_come():
 
 @case
 def orders_that_make_no_sense_are_refused():
-    names = ["a0", "b0", "b1", "g0"]
-    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
-        stop = stop_file("sense")
-        job = cluster.job("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
-                          program("relay"), str(stop))
-        job.await_lines(2)
+    with daemons("meet", "a0", "b0", "b1", "g0") as cluster:
+        job, stop = relayed(cluster, "sense", 2)
         name = job_name(cluster)
         for words, wanted in (
                 (("drain", "x9"), "no daemon runs for a node x9; there are "
@@ -740,8 +732,7 @@ def slots_of_the_description_are_those_of_the_daemon():
 
 @case
 def without_a_daemon_at_the_gateway_there_is_no_job():
-    with Cluster(["a0", "b0"],
-                 ("--tables", str(Files.folder / "meet"))) as cluster:
+    with daemons("meet", "a0", "b0") as cluster:
         job = cluster.run("--nodes", "a0,b0", "-n", "2", "--map", "cyclic",
                           program("relay"),
                           "none", "1")

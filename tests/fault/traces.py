@@ -17,10 +17,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import gateways  # noqa: E402
 from gateways import (  # noqa: E402
-    Files, await_error, ends_well, lines, node_of, parent, program, stop_file,
-    virtual)
+    TWO, Files, await_error, daemons, ends_well, lines, node_of, parent,
+    program, relayed, stop_file, virtual)
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Job, await_that, check, expect, run, run_cases)
+    LIMIT_S, Job, await_that, check, expect, run, run_cases)
 from routelines import of_pair, routes  # noqa: E402
 
 CASES = []
@@ -193,12 +193,8 @@ def a_direct_way_that_takes_over_is_named():
 
 @case
 def a_drained_gateway_has_a_line_of_its_own():
-    names = ["a0", "b0", "g0", "g1"]
-    with Cluster(names, ("--tables", str(Files.folder / "two"))) as cluster:
-        stop = stop_file("drain")
-        job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
-                          "--trace-routes", program("relay"), str(stop))
-        job.await_lines(2)
+    with daemons("two", *TWO) as cluster:
+        job, stop = relayed(cluster, "drain", 4, "--trace-routes")
         cluster.ctl("drain", "g0")
         await_error(job, "the gateway on node g0 is drained")
         job.await_lines(lines(job) + 3)
@@ -282,8 +278,7 @@ def an_abort_among_threads_tells_what_it_knows():
 
 @case
 def jobs_of_daemons_that_fail_tell_what_they_know():
-    names = ["a0", "b0", "g0"]
-    with Cluster(names, ("--tables", str(Files.folder / "meet"))) as cluster:
+    with daemons("meet", "a0", "b0", "g0") as cluster:
         check_ends(cluster.run, "--nodes", "a0,b0", "-n", "2", "--map",
                    "cyclic")
 
