@@ -208,6 +208,46 @@ static void exchange(int *from, int *to, int n)
     CHECK(wrong == 0, "blocks of %d: %d are wrong", n, wrong);
 }
 
+/* All goes on as before. */
+static void sum(const int *ones, int *to)
+{
+    static const int counts[] = {1, 900, 5000};
+
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        int n = counts[k];
+        expect(MPI_Allreduce(ones, to, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+               MPI_SUCCESS, "allreduce of the same");
+        CHECK(to[0] == check_size() && to[n - 1] == check_size(),
+              "%d sums are %d to %d", n, to[0], to[n - 1]);
+    }
+}
+
+/* One rank has another amount than the others, on either side of what fits
+ * a slot (4 KiB of all parts). */
+static void reduce_other_amounts(void)
+{
+    static const int pairs[][2] = {{1100, 900}, {900, 1100}, {10, 9000},
+                                   {9000, 10},  {0, 5000},   {7000, 8000}};
+    int *ones = check_alloc(sizeof(int) * 9000 * (size_t)check_size());
+    int *to = check_alloc(sizeof(int) * 9000);
+
+    for (int i = 0; i < 9000 * check_size(); i++)
+        ones[i] = 1;
+    for (size_t k = 0; k < sizeof(pairs) / sizeof(pairs[0]); k++)
+        for (int other = 0; other < check_size(); other++) {
+            int n = pairs[k][check_rank() == other];
+            expect(MPI_Allreduce(ones, to, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+                   MPI_ERR_COUNT, "allreduce of other amounts");
+            sum(ones, to);
+            expect(MPI_Reduce_scatter_block(ones, to, n, MPI_INT, MPI_SUM,
+                                            MPI_COMM_WORLD),
+                   MPI_ERR_COUNT, "reduce_scatter_block of other amounts");
+            sum(ones, to);
+        }
+    free(ones);
+    free(to);
+}
+
 /* In the memory of a node. */
 static void less_than_all_expect(void)
 {
@@ -230,6 +270,7 @@ static void less_than_all_expect(void)
     }
     free(from);
     free(to);
+    reduce_other_amounts();
 }
 
 /* Three chars for whole ints. */

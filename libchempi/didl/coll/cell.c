@@ -150,6 +150,7 @@ int chempi_coll_cell_meet(const struct cell *cell)
     *cell_expected(cell) += (uint32_t)cell->st->size;
     if (!cell_arrive(cell))
         return chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
+    cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
     chempi_coll_cell_rouse_others(cell->st);
     return MPI_SUCCESS;

@@ -26,6 +26,10 @@ struct cell {
 
 enum { CELL_AHEAD = 2 }; /* operations */
 
+/* The common line's mark where all have met and that is all; somebody may have
+ * expected the result of a reduction there. */
+#define CELL_NO_RESULT UINT32_MAX
+
 /* ---- waiting and waking ---- */
 
 /* Until *word == value, which whoever stores it rouses this process for. */

@@ -11,6 +11,8 @@
  *       copied before
  *   F2  when a copy fails somewhere, all learn it at the next meeting, and all
  *       begin again by messages; the input is as it was
+ *   F3  members that bring different amounts, perhaps so little that they are
+ *       not here, all find that out at the first meeting, and have no other
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -188,7 +190,8 @@ static void give_scratch(struct chempi_coll_state *st)
     st->scratch_len = 0;
 }
 
-/* Say where input and result are, and meet. */
+/* Say where input and result are, and meet. When it fails all know, and must
+ * not meet again: those with less data are in node_reduce.c (F3). */
 static int show(struct job *j)
 {
     struct chempi_node_line *line = cell_mine(j->cell);
@@ -231,7 +234,9 @@ static bool reduce(struct job *j, int *rc)
     }
     j->out = is_root ? j->c->rbuf : NULL;
     *rc = show(j);
-    if (!*rc && j->me >= 0) {
+    if (*rc)
+        return true;
+    if (j->me >= 0) {
         struct range rest = part_of(j, j->me);
 
         while (next_chunk(j, &rest, &chunk)) {
@@ -285,7 +290,9 @@ static bool allreduce(struct job *j, int *rc)
     else if (is_in_place)
         j->out = chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, rest.first));
     *rc = show(j);
-    while (!*rc && next_chunk(j, &rest, &chunk))
+    if (*rc)
+        return true;
+    while (next_chunk(j, &rest, &chunk))
         fold_chunk(j, chunk, j->out + bytes(j, chunk.first));
     if (meet_again(j, 2, rc))
         return false;
@@ -315,7 +322,9 @@ static bool reduce_scatter(struct job *j, int *rc)
     else if (is_in_place)
         result = j->extra;
     *rc = show(j);
-    while (!*rc && next_chunk(j, &rest, &chunk))
+    if (*rc)
+        return true;
+    while (next_chunk(j, &rest, &chunk))
         fold_chunk(j, chunk, result + bytes(j, chunk.first - own.first));
     is_void = meet_again(j, 2, rc);
     if (!is_void && !*rc && result != j->c->rbuf)
