@@ -18,11 +18,11 @@
  * be cut off. */
 #define WHO_TEXT 160
 #define PUT_WORDS                                                              \
-    "%s; no other way is left between %s, and %.160s needs one; what would "   \
-    "help: %s"
+    "%s; no other way is left%s%s, and %.160s needs one; what would help: %s"
+#define BETWEEN " between "
 
-_Static_assert(sizeof(PUT_WORDS) + LOST_TEXT + PAIRS_TEXT + WHO_TEXT +
-                       CHEMPI_CUTS_HINT_MAX <=
+_Static_assert(sizeof(PUT_WORDS) + sizeof(BETWEEN) + LOST_TEXT + PAIRS_TEXT +
+                       WHO_TEXT + CHEMPI_CUTS_HINT_MAX <=
                    CHEMPI_VERDICT_CUT_MAX,
                "a sentence that is cut");
 
@@ -50,6 +50,7 @@ bool chempi_falls_note(struct chempi_falls *f, uint32_t proc, const char *why)
         return !f->why; /* without memory it is told, though not kept */
     copy = chempi_pool_str(&f->pool, why);
     f->why[i] = copy ? copy : "?";
+    f->has_told = false;
     return true;
 }
 
@@ -104,18 +105,18 @@ static int find(const struct chempi_spec *spec, struct chempi_falls *f,
     return dir ? chempi_cuts_find(&q, out) : 0;
 }
 
-void chempi_falls_effect(const struct chempi_falls *f, char *buf, size_t len)
+void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len)
 {
-    struct chempi_falls now = *f;
     struct chempi_cuts cuts;
     char pairs[PAIRS_TEXT];
 
     buf[0] = '\0';
-    if (find(f->spec, &now, &cuts))
+    if (find(f->spec, f, &cuts))
         return; /* without memory the loss alone is told */
     chempi_cuts_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs)
-        (void)snprintf(buf, len, "; no other way is left between %s", pairs);
+        (void)snprintf(buf, len, "; no other way is left" BETWEEN "%s", pairs);
+    f->has_told = cuts.pairs > 0;
     chempi_cuts_fini(&cuts);
 }
 
@@ -172,7 +173,8 @@ void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
     chempi_cuts_put(&cuts, pairs, sizeof(pairs));
     if (cuts.pairs) {
         put_lost(f, lost, sizeof(lost));
-        (void)snprintf(buf, len, PUT_WORDS, lost, pairs, who, cuts.hint);
+        (void)snprintf(buf, len, PUT_WORDS, lost, f->has_told ? "" : BETWEEN,
+                       f->has_told ? "" : pairs, who, cuts.hint);
     }
     chempi_cuts_fini(&cuts);
 }

@@ -17,6 +17,7 @@ struct chempi_falls {
     const char **why; /* [gateway_count], NULL: it runs; NULL until needed */
     uint8_t *cuts;    /* [size], 1: that rank has said that it needs a lost
                          way; NULL until needed */
+    bool has_told;    /* whom the losses so far cut off */
 };
 
 void chempi_falls_init(struct chempi_falls *f, const struct chempi_spec *spec);
@@ -31,11 +32,13 @@ bool chempi_falls_is_lost(const struct chempi_falls *f, uint32_t proc);
 void chempi_falls_cut(struct chempi_falls *f, uint32_t rank);
 bool chempi_falls_is_cut(const struct chempi_falls *f, uint32_t rank);
 
-/* "; no other way is left between a and b", or "". Reads the tables. */
-void chempi_falls_effect(const struct chempi_falls *f, char *buf, size_t len);
+/* "; no other way is left between a and b", or "": to be told at once. Reads
+ * the tables. */
+void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len);
 
 /* Why the job ends for the lost gateways, up to the words for whoever needs
- * what they carried; "" where no table says so. Reads the tables. */
+ * what they carried; "" where no table says so. Whom that cuts off is left out
+ * where the effect of the last loss has told it. Reads the tables. */
 void chempi_falls_put(const struct chempi_falls *f, const char *who, char *buf,
                       size_t len);
 

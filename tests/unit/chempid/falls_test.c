@@ -97,6 +97,28 @@ Test(falls, long_words_leave_room_for_what_would_help)
     chempi_falls_fini(&f);
 }
 
+Test(falls, whom_a_loss_cuts_off_is_told_once)
+{
+    char text[CHEMPI_TEXT_MAX];
+    struct chempi_falls f;
+
+    chempi_falls_init(&f, &spec);
+    for (uint32_t i = 0; i < GATEWAYS; i++) {
+        chempi_falls_effect(&f, text, sizeof(text));
+        cr_expect_str_eq(text, "");
+        cr_expect(chempi_falls_note(&f, spec.size + i, "gone"));
+    }
+    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    cr_expect(strstr(text, "; no other way is left between a"), "%s", text);
+    chempi_falls_effect(&f, text, sizeof(text));
+    cr_expect_eq(strncmp(text, "; no other way is left between a", 32), 0, "%s",
+                 text);
+    chempi_falls_put(&f, "rank 0", text, sizeof(text));
+    cr_expect(strstr(text, "; no other way is left, and rank 0 needs one; "),
+              "%s", text);
+    chempi_falls_fini(&f);
+}
+
 Test(falls, a_loss_with_another_way_is_no_reason)
 {
     char text[CHEMPI_TEXT_MAX] = "?";
