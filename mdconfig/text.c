@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/distance.h"
 
 struct unit {
     const char *name;
@@ -309,39 +310,6 @@ const char *chempi_text_plural(uint64_t number)
 
 /* ---- suggestions -------------------------------------------------------- */
 
-#define WORD_MAX 64u /* longer words get no suggestion */
-
-static size_t min3(size_t a, size_t b, size_t c)
-{
-    size_t least = a < b ? a : b;
-
-    return least < c ? least : c;
-}
-
-/* Number of letters to insert, delete or change (Levenshtein). */
-static size_t distance(const char *a, const char *b)
-{
-    size_t la = strlen(a);
-    size_t lb = strlen(b);
-    size_t row[WORD_MAX + 1];
-
-    for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            size_t above = row[j];
-
-            row[j] = min3(row[j] + 1, row[j - 1] + 1,
-                          diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return row[lb];
-}
-
 const char *chempi_text_suggest(const char *word, const char *const *list,
                                 size_t count)
 {
@@ -349,14 +317,11 @@ const char *chempi_text_suggest(const char *word, const char *const *list,
     size_t least = len / 3 + 1;
     const char *best = NULL;
 
-    if (len > WORD_MAX)
-        return NULL;
     for (size_t i = 0; i < count; i++) {
-        size_t d;
+        size_t d = chempi_distance(word, list[i]);
 
-        if (strlen(list[i]) > WORD_MAX)
-            continue;
-        d = distance(word, list[i]);
+        if (d == SIZE_MAX)
+            continue; /* a long word */
         if (len >= 3 && strncmp(word, list[i], len) == 0)
             d = d < least ? d : least; /* the beginning of a longer word */
         if (d <= least && d < strlen(list[i])) {

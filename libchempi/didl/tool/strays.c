@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/distance.h"
 #include "common/base/log.h"
 #include "libchempi/didl/tool/registry.h"
 
@@ -36,33 +37,6 @@ static const char *const others[] = {
     "CHEMPI_SCIVIA_MISCHIEF",
     "CHEMPI_WDIR",
 };
-
-/* Letters to insert, delete or change (Levenshtein); FAR if more. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t row[CHEMPI_SETTING_NAME_MAX];
-    const size_t la = strlen(a);
-    const size_t lb = strlen(b);
-
-    if (lb >= CHEMPI_SETTING_NAME_MAX || la >= lb + FAR || lb >= la + FAR)
-        return FAR;
-    for (size_t j = 0; j <= lb; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        size_t diagonal = row[0];
-
-        row[0] = i;
-        for (size_t j = 1; j <= lb; j++) {
-            const size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-            const size_t other =
-                (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-
-            diagonal = row[j];
-            row[j] = changed < other ? changed : other;
-        }
-    }
-    return row[lb] < FAR ? row[lb] : FAR;
-}
 
 /* Does it begin with the module of a setting? */
 static bool has_module(const char *name, const struct chempi_setting *setting)
@@ -95,7 +69,7 @@ enum chempi_stray chempi_tool_judge_stray(const char *name,
         size_t d;
 
         chempi_setting_variable(setting, known);
-        d = distance(name, known);
+        d = chempi_distance(name, known);
         if (d == 0)
             return CHEMPI_STRAY_KNOWN;
         if (d < least) {

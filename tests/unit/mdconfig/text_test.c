@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/distance.h"
 #include "common/base/fold.h"
 #include "mdconfig/desc.h"
 #include "mdconfig/pattern.h"
@@ -190,4 +191,20 @@ Test(fold, writes_names_as_ranges)
     }
     chempi_fold_names(NULL, 0, buf, sizeof(buf));
     cr_expect_str_eq(buf, "");
+}
+
+Test(distance, counts_letters_to_insert_delete_or_change)
+{
+    char longer[CHEMPI_DISTANCE_WORD_MAX + 2];
+
+    cr_expect_eq(chempi_distance("", ""), 0);
+    cr_expect_eq(chempi_distance("abc", ""), 3);
+    cr_expect_eq(chempi_distance("", "abc"), 3);
+    cr_expect_eq(chempi_distance("kitten", "sitting"), 3);
+    cr_expect_eq(chempi_distance("sitting", "kitten"), 3);
+    memset(longer, 'a', sizeof(longer));
+    longer[sizeof(longer) - 1] = '\0';
+    cr_expect_eq(chempi_distance(longer, longer), SIZE_MAX);
+    cr_expect_eq(chempi_distance("a", longer), SIZE_MAX);
+    cr_expect_eq(chempi_distance(longer + 1, longer + 1), 0);
 }
