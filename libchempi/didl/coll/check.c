@@ -176,11 +176,11 @@ static CHEMPI_COLD int bad_count(struct chempi_bigs counts, int i,
                             (long long)chempi_bigs_get(counts, (size_t)i));
 }
 
-static int check_counts(struct chempi_bigs counts, int n, const char *name)
+int chempi_coll_check_counts(struct chempi_bigs counts, int n, const char *name)
 {
     const int *p = counts.p;
 
-    if (!counts.p)
+    if (n > 0 && !counts.p)
         return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
     if (counts.is_wide) {
         for (int i = 0; i < n; i++)
@@ -194,10 +194,10 @@ static int check_counts(struct chempi_bigs counts, int n, const char *name)
     return MPI_SUCCESS;
 }
 
-static int check_types(struct chempi_bigs counts, const MPI_Datatype *types,
-                       int n, const char *name)
+int chempi_coll_check_types(struct chempi_bigs counts,
+                            const MPI_Datatype *types, int n, const char *name)
 {
-    if (!types)
+    if (n > 0 && !types)
         return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
     for (int i = 0; i < n; i++) {
         struct chempi_datatype *type = chempi_datatype_lookup(types[i]);
@@ -217,25 +217,30 @@ static int check_arrays(const struct chempi_coll_call *c)
 
     switch (c->kind) {
     case CHEMPI_COLL_GATHERV:
-        return is_root(c) ? check_counts(c->rcounts, peers(c), "recvcounts")
+        return is_root(c) ? chempi_coll_check_counts(c->rcounts, peers(c),
+                                                     "recvcounts")
                           : MPI_SUCCESS;
     case CHEMPI_COLL_SCATTERV:
-        return is_root(c) ? check_counts(c->scounts, peers(c), "sendcounts")
+        return is_root(c) ? chempi_coll_check_counts(c->scounts, peers(c),
+                                                     "sendcounts")
                           : MPI_SUCCESS;
     case CHEMPI_COLL_ALLGATHERV:
-        return check_counts(c->rcounts, peers(c), "recvcounts");
+        return chempi_coll_check_counts(c->rcounts, peers(c), "recvcounts");
     case CHEMPI_COLL_REDUCE_SCATTER:
-        return check_counts(c->rcounts, (int)c->comm->size, "recvcounts");
+        return chempi_coll_check_counts(c->rcounts, (int)c->comm->size,
+                                        "recvcounts");
     case CHEMPI_COLL_ALLTOALLV:
     case CHEMPI_COLL_ALLTOALLW:
-        rc = check_counts(c->rcounts, peers(c), "recvcounts");
+        rc = chempi_coll_check_counts(c->rcounts, peers(c), "recvcounts");
         if (!rc && has_send)
-            rc = check_counts(c->scounts, peers(c), "sendcounts");
+            rc = chempi_coll_check_counts(c->scounts, peers(c), "sendcounts");
         if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
             return rc;
-        rc = check_types(c->rcounts, c->rtypes, peers(c), "recvtypes");
+        rc = chempi_coll_check_types(c->rcounts, c->rtypes, peers(c),
+                                     "recvtypes");
         if (!rc && has_send)
-            rc = check_types(c->scounts, c->stypes, peers(c), "sendtypes");
+            rc = chempi_coll_check_types(c->scounts, c->stypes, peers(c),
+                                         "sendtypes");
         return rc;
     default:
         return MPI_SUCCESS;

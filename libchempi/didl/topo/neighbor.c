@@ -17,6 +17,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/async.h"
+#include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/topo/topology.h"
 
@@ -78,34 +79,6 @@ static struct block send_block(const struct chempi_coll_call *c, int i)
 
 /* ---- checks ---- */
 
-static int check_counts(struct chempi_bigs counts, int n, const char *name)
-{
-    if (n > 0 && !counts.p)
-        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
-    for (int i = 0; i < n; i++)
-        if (chempi_bigs_get(counts, (size_t)i) < 0)
-            return chempi_error_set(
-                MPI_ERR_COUNT, "%s[%d] is %lld", name, i,
-                (long long)chempi_bigs_get(counts, (size_t)i));
-    return MPI_SUCCESS;
-}
-
-static int check_types(struct chempi_bigs counts, const MPI_Datatype *types,
-                       int n, const char *name)
-{
-    if (n > 0 && !types)
-        return chempi_error_set(MPI_ERR_ARG, "%s is null", name);
-    for (int i = 0; i < n; i++) {
-        struct chempi_datatype *type = chempi_datatype_lookup(types[i]);
-
-        if (chempi_bigs_get(counts, (size_t)i) > 0 &&
-            (!type || !type->is_committed))
-            return chempi_error_set(MPI_ERR_TYPE, "%s[%d] is not a %s", name, i,
-                                    type ? "committed datatype" : "datatype");
-    }
-    return MPI_SUCCESS;
-}
-
 /* Displacements may be null where there is nothing. */
 static int check_displs(struct chempi_bigs displs, int n, const char *name)
 {
@@ -120,18 +93,20 @@ static int check_arrays(const struct chempi_coll_call *c, int in, int out)
 
     if (c->kind == CHEMPI_COLL_ALLGATHER || c->kind == CHEMPI_COLL_ALLTOALL)
         return rc;
-    rc = check_counts(c->rcounts, in, "recvcounts");
+    rc = chempi_coll_check_counts(c->rcounts, in, "recvcounts");
     if (!rc)
         rc = check_displs(c->rdispls, in, "rdispls");
     if (rc || c->kind == CHEMPI_COLL_ALLGATHERV)
         return rc;
-    rc = check_counts(c->scounts, out, "sendcounts");
+    rc = chempi_coll_check_counts(c->scounts, out, "sendcounts");
     if (!rc)
         rc = check_displs(c->sdispls, out, "sdispls");
     if (rc || c->kind == CHEMPI_COLL_ALLTOALLV)
         return rc;
-    rc = check_types(c->rcounts, c->rtypes, in, "recvtypes");
-    return rc ? rc : check_types(c->scounts, c->stypes, out, "sendtypes");
+    rc = chempi_coll_check_types(c->rcounts, c->rtypes, in, "recvtypes");
+    return rc ? rc
+              : chempi_coll_check_types(c->scounts, c->stypes, out,
+                                        "sendtypes");
 }
 
 /* ---- the schedule ---- */
