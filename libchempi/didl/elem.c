@@ -24,6 +24,15 @@
         sizeof(tone) + sizeof(ttwo), sizeof(type),      _Alignof(type),        \
         CHEMPI_ELEM_##one,           CHEMPI_ELEM_##two, offsetof(type, index)}
 
+#define NAMELESS(one, two, tone, ttwo)                                         \
+    [CHEMPI_ELEM_NAMELESS_##one##_##                                           \
+        two] = {sizeof(tone) + sizeof(ttwo),                                   \
+                sizeof(struct chempi_elem_nameless_##one##_##two),             \
+                _Alignof(struct chempi_elem_nameless_##one##_##two),           \
+                CHEMPI_ELEM_##one,                                             \
+                CHEMPI_ELEM_##two,                                             \
+                offsetof(struct chempi_elem_nameless_##one##_##two, index)},
+
 /* 16 bytes with the alignment of long double, as Fortran compilers do. */
 struct quad {
     _Alignas(16) unsigned char bytes[16];
@@ -80,6 +89,6 @@ const struct chempi_elem_info chempi_elem_table[CHEMPI_ELEM_COUNT] = {
     PAIR(FLD, I32, struct chempi_elem_long_double_int, long double, int),
     PAIR(F32, F32, struct two_float, float, float),
     PAIR(F64, F64, struct two_double, double, double),
-};
+    CHEMPI_ELEM_NAMELESS(NAMELESS)};
 
 _Static_assert(sizeof(long) == 8, "MPI_LONG_INT is taken for (I64, I32)");

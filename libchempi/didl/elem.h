@@ -9,6 +9,23 @@
 
 #include <stdint.h>
 
+/* Pairs without a name: X(kind of value, kind of index, their C types). */
+#define CHEMPI_ELEM_NAMELESS_OF(X, value, V)                                   \
+    X(value, I32, V, int32_t)                                                  \
+    X(value, U32, V, uint32_t)                                                 \
+    X(value, I64, V, int64_t)                                                  \
+    X(value, U64, V, uint64_t)
+#define CHEMPI_ELEM_NAMELESS(X)                                                \
+    CHEMPI_ELEM_NAMELESS_OF(X, I16, int16_t)                                   \
+    CHEMPI_ELEM_NAMELESS_OF(X, U16, uint16_t)                                  \
+    CHEMPI_ELEM_NAMELESS_OF(X, I32, int32_t)                                   \
+    CHEMPI_ELEM_NAMELESS_OF(X, U32, uint32_t)                                  \
+    CHEMPI_ELEM_NAMELESS_OF(X, I64, int64_t)                                   \
+    CHEMPI_ELEM_NAMELESS_OF(X, U64, uint64_t)                                  \
+    CHEMPI_ELEM_NAMELESS_OF(X, F32, float)                                     \
+    CHEMPI_ELEM_NAMELESS_OF(X, F64, double)                                    \
+    CHEMPI_ELEM_NAMELESS_OF(X, FLD, long double)
+
 enum chempi_elem {
     CHEMPI_ELEM_NONE = 0, /* not made of one basic type */
     CHEMPI_ELEM_BYTE,     /* MPI_BYTE: bitwise operations only */
@@ -49,10 +66,16 @@ enum chempi_elem {
     CHEMPI_ELEM_PAIR_FLD_I32,  /* MPI_LONG_DOUBLE_INT */
     CHEMPI_ELEM_PAIR_F32_F32,  /* MPI_2REAL */
     CHEMPI_ELEM_PAIR_F64_F64,  /* MPI_2DOUBLE_PRECISION */
-    CHEMPI_ELEM_COUNT
+/* Those that MPI_Type_get_value_index makes. */
+#define CHEMPI_ELEM_ENUMERATOR(value, index, V, I)                             \
+    CHEMPI_ELEM_NAMELESS_##value##_##index,
+    CHEMPI_ELEM_NAMELESS(CHEMPI_ELEM_ENUMERATOR)
+#undef CHEMPI_ELEM_ENUMERATOR
+        CHEMPI_ELEM_COUNT
 };
 
 #define CHEMPI_ELEM_PAIR_FIRST CHEMPI_ELEM_PAIR_F32_I32
+#define CHEMPI_ELEM_PAIR_LAST CHEMPI_ELEM_PAIR_F64_F64 /* with a name */
 
 /* The C types behind the padded pairs. */
 struct chempi_elem_float_int {
@@ -79,6 +102,14 @@ struct chempi_elem_long_double_int {
     long double value;
     int index;
 };
+
+#define CHEMPI_ELEM_STRUCT(first, second, V, I)                                \
+    struct chempi_elem_nameless_##first##_##second {                           \
+        V value;                                                               \
+        I index;                                                               \
+    };
+CHEMPI_ELEM_NAMELESS(CHEMPI_ELEM_STRUCT)
+#undef CHEMPI_ELEM_STRUCT
 
 /* Facts of one kind. */
 struct chempi_elem_info {

@@ -280,6 +280,11 @@ LOOPS_LOC(fld_i32, struct chempi_elem_long_double_int)
 LOOPS_LOC(f32_f32, struct pair_f32_f32)
 LOOPS_LOC(f64_f64, struct pair_f64_f64)
 
+#define LOOPS_NAMELESS(value, index, V, I)                                     \
+    LOOPS_LOC(nameless_##value##_##index,                                      \
+              struct chempi_elem_nameless_##value##_##index)
+CHEMPI_ELEM_NAMELESS(LOOPS_NAMELESS)
+
 /* Operations whose result does not depend on the sign. MPI_CHAR is no type
  * for arithmetic in the standard's eyes; programs use it, and it harms no one
  * to treat it as the small integer that it is. */
@@ -327,6 +332,13 @@ LOOPS_LOC(f64_f64, struct pair_f64_f64)
     [CHEMPI_ELEM_PAIR_F32_F32] = op##_f32_f32,                                 \
     [CHEMPI_ELEM_PAIR_F64_F64] = op##_f64_f64
 
+#define ENTRY_MINLOC(value, index, V, I)                                       \
+    [CHEMPI_ELEM_NAMELESS_##value##_##index] =                                 \
+        minloc_nameless_##value##_##index,
+#define ENTRY_MAXLOC(value, index, V, I)                                       \
+    [CHEMPI_ELEM_NAMELESS_##value##_##index] =                                 \
+        maxloc_nameless_##value##_##index,
+
 struct chempi_op_booleans chempi_op_booleans[CHEMPI_OP_LOGICAL_SIZES];
 
 _Static_assert(sizeof(bool) == 1, "BOOL is handled as one byte");
@@ -342,6 +354,6 @@ chempi_op_loop *const chempi_op_loops[CHEMPI_OP_COUNT][CHEMPI_ELEM_COUNT] = {
     [CHEMPI_OP_LAND] = {ROW_ANY_SIGN(land), ROW_LOGICAL(land), ROW_TRUTH(land)},
     [CHEMPI_OP_LOR] = {ROW_ANY_SIGN(lor), ROW_LOGICAL(lor), ROW_TRUTH(lor)},
     [CHEMPI_OP_LXOR] = {ROW_ANY_SIGN(lxor), ROW_LOGICAL(lxor), ROW_TRUTH(lxor)},
-    [CHEMPI_OP_MINLOC] = {ROW_LOC(minloc)},
-    [CHEMPI_OP_MAXLOC] = {ROW_LOC(maxloc)},
+    [CHEMPI_OP_MINLOC] = {ROW_LOC(minloc), CHEMPI_ELEM_NAMELESS(ENTRY_MINLOC)},
+    [CHEMPI_OP_MAXLOC] = {ROW_LOC(maxloc), CHEMPI_ELEM_NAMELESS(ENTRY_MAXLOC)},
 };

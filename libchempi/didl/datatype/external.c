@@ -146,12 +146,20 @@ struct element {
 static struct element element_of(const struct chempi_datatype *leaf)
 {
     const struct chempi_elem_info *info = &chempi_elem_table[leaf->elem_kind];
-    struct element e = {.first = number_of(info->first, leaf),
-                        .second_at = info->second_at,
-                        .extent = leaf->extent};
+    const struct chempi_datatype *first = leaf;
+    const struct chempi_datatype *second = leaf;
+    struct element e;
+
+    if (leaf->recipe && leaf->recipe->combiner == MPI_COMBINER_VALUE_INDEX) {
+        first = leaf->recipe->types[0];
+        second = leaf->recipe->types[1];
+    }
+    e = (struct element){.first = number_of(info->first, first),
+                         .second_at = info->second_at,
+                         .extent = leaf->extent};
 
     if (info->second != CHEMPI_ELEM_NONE)
-        e.second = number_of(info->second, leaf);
+        e.second = number_of(info->second, second);
     return e;
 }
 

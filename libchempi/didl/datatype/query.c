@@ -273,30 +273,6 @@ int chempi_datatype_match_size(int typeclass, int size, MPI_Datatype *datatype)
                             typeclass, size);
 }
 
-int chempi_datatype_get_value_index(struct chempi_datatype *value_type,
-                                    struct chempi_datatype *index_type,
-                                    MPI_Datatype *pair_type)
-{
-    static const MPI_Datatype table[][3] = {
-        {MPI_FLOAT, MPI_INT, MPI_FLOAT_INT},
-        {MPI_DOUBLE, MPI_INT, MPI_DOUBLE_INT},
-        {MPI_LONG, MPI_INT, MPI_LONG_INT},
-        {MPI_INT, MPI_INT, MPI_2INT},
-        {MPI_SHORT, MPI_INT, MPI_SHORT_INT},
-        {MPI_LONG_DOUBLE, MPI_INT, MPI_LONG_DOUBLE_INT},
-        {MPI_REAL, MPI_REAL, MPI_2REAL},
-        {MPI_DOUBLE_PRECISION, MPI_DOUBLE_PRECISION, MPI_2DOUBLE_PRECISION},
-        {MPI_INTEGER, MPI_INTEGER, MPI_2INTEGER},
-    };
-
-    *pair_type = MPI_DATATYPE_NULL;
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++)
-        if (table[i][0] == value_type->handle &&
-            table[i][1] == index_type->handle)
-            *pair_type = table[i][2];
-    return MPI_SUCCESS;
-}
-
 /* ---- Fortran 90 kinds ---- */
 
 /*

@@ -409,6 +409,54 @@ Test(types, by_precision_are_the_same_handle_each_time, .init = start,
     cr_assert(args[0] == 15 && args[1] == 307);
 }
 
+Test(types, of_values_and_indexes_find_extremes, .init = start, .fini = stop)
+{
+    struct {
+        double value;
+        uint64_t index;
+    } wide[] = {{2, 7}, {1, UINT64_MAX}};
+    struct {
+        float value;
+        int64_t index;
+    } gap[] = {{-1, 5}, {-1, -5}}, packed_gap = {0, 0};
+    MPI_Datatype type, again, members[2];
+    int ints, addresses, types, combiner, size, position = 0;
+
+    MPI_Type_get_value_index(MPI_DOUBLE, MPI_UINT64_T, &type);
+    cr_assert_neq(type, MPI_DATATYPE_NULL);
+    MPI_Type_get_value_index(MPI_DOUBLE, MPI_UINT64_T, &again);
+    cr_assert_eq(type, again);
+    MPI_Type_get_envelope(type, &ints, &addresses, &types, &combiner);
+    cr_assert(ints == 0 && addresses == 0 && types == 2 &&
+              combiner == MPI_COMBINER_VALUE_INDEX);
+    MPI_Type_get_contents(type, 0, 0, 2, NULL, NULL, members);
+    cr_assert(members[0] == MPI_DOUBLE && members[1] == MPI_UINT64_T);
+    cr_assert_neq(MPI_Type_free(&again), MPI_SUCCESS);
+    cr_assert_eq(MPI_Reduce_local(&wide[0], &wide[1], 1, type, MPI_MAXLOC),
+                 MPI_SUCCESS);
+    cr_assert(wide[1].value == 2 && wide[1].index == 7);
+    cr_assert_neq(MPI_Reduce_local(&wide[0], &wide[1], 1, type, MPI_SUM),
+                  MPI_SUCCESS);
+
+    MPI_Type_get_value_index(MPI_FLOAT, MPI_INT64_T, &type);
+    MPI_Type_size(type, &size);
+    cr_assert_eq(size, 12);
+    MPI_Reduce_local(&gap[1], &gap[0], 1, type, MPI_MINLOC);
+    cr_assert(gap[0].value == -1 && gap[0].index == -5);
+    MPI_Pack(&gap[0], 1, type, packed, size, &position, MPI_COMM_SELF);
+    cr_assert_eq(position, 12);
+    position = 0;
+    MPI_Unpack(packed, 12, &position, &packed_gap, 1, type, MPI_COMM_SELF);
+    cr_assert(packed_gap.value == -1 && packed_gap.index == -5);
+
+    MPI_Type_get_value_index(MPI_DOUBLE, MPI_INT, &type);
+    cr_assert_eq(type, MPI_DOUBLE_INT);
+    MPI_Type_get_value_index(MPI_C_COMPLEX, MPI_INT, &type);
+    cr_assert_eq(type, MPI_DATATYPE_NULL);
+    MPI_Type_get_value_index(MPI_INT, MPI_DOUBLE, &type);
+    cr_assert_eq(type, MPI_DATATYPE_NULL);
+}
+
 Test(types, in_external32_are_big_endian, .init = start, .fini = stop)
 {
     int value = 0x01020304;
