@@ -310,6 +310,14 @@ void chempi_buffer_fini_session(const struct chempi_session *session)
         drop(b);
 }
 
+void chempi_buffer_fini_comm(const struct chempi_comm *comm)
+{
+    struct buffer *b = locked_find(comm);
+
+    if (b)
+        drop(b);
+}
+
 void chempi_buffer_fini_world(void)
 {
     chempi_buffer_fini_session(NULL);

@@ -7,6 +7,7 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_BUFFER_H
 #define CHEMPI_LIBCHEMPI_DIDL_BUFFER_H
 
+struct chempi_comm;
 struct chempi_request;
 struct chempi_session;
 
@@ -20,5 +21,7 @@ int chempi_buffer_start(struct chempi_request *req);
 void chempi_buffer_fini(void);
 void chempi_buffer_fini_world(void);
 void chempi_buffer_fini_session(const struct chempi_session *session);
+/* The same for one communicator's buffer, if it has one. */
+void chempi_buffer_fini_comm(const struct chempi_comm *comm);
 
 #endif

@@ -19,6 +19,7 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/attr.h"
+#include "libchempi/didl/buffer.h"
 #include "libchempi/didl/comm_make.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
@@ -294,6 +295,7 @@ int chempi_comm_free(MPI_Comm *comm)
     rc = chempi_attr_clear_comm(old);
     if (rc != MPI_SUCCESS)
         return rc;
+    chempi_buffer_fini_comm(old);
     old->is_freed = true;
     chempi_comm_release(old);
     *comm = MPI_COMM_NULL;

@@ -185,6 +185,74 @@ static void flushed(MPI_Comm comm, bool is_automatic)
     free(data);
 }
 
+/* A buffer goes with its communicator: it is given to no later one, and what
+ * is in it has left when MPI_Comm_free returns. */
+static void freed_with(MPI_Comm parent)
+{
+    enum { COMMS = 30, EACH = 1000 };
+    MPI_Comm comms[COMMS];
+    MPI_Request request;
+    char *memory = check_alloc(COMMS * EACH);
+    char *expected = check_alloc(COMMS * EACH);
+    int rank;
+    int value = 7;
+    int got = 0;
+
+    MPI_Comm_rank(parent, &rank);
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Comm_dup(parent, &comms[i]);
+        MPI_Comm_attach_buffer(comms[i], memory + (size_t)i * EACH, EACH);
+        MPI_Irecv(&got, 1, MPI_INT, rank, 1, comms[i], &request);
+        MPI_Bsend(&value, 1, MPI_INT, rank, 1, comms[i]);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(got == 7, "got %d", got);
+    }
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    memset(memory, 0x5a, COMMS * EACH);
+    memset(expected, 0x5a, COMMS * EACH);
+    for (int i = 0; i < COMMS; i++) {
+        MPI_Comm_dup(parent, &comms[i]);
+        CHECK(class_of(MPI_Bsend(&value, 1, MPI_INT, MPI_PROC_NULL, 1,
+                                 comms[i])) == MPI_SUCCESS,
+              "to nobody");
+        CHECK(class_of(MPI_Bsend(&value, 1, MPI_INT, rank, 1, comms[i])) ==
+                  MPI_ERR_BUFFER,
+              "a new communicator has the buffer of a freed one");
+    }
+    CHECK(memcmp(memory, expected, COMMS * EACH) == 0, "it is written to");
+    for (int i = 0; i < COMMS; i++)
+        MPI_Comm_free(&comms[i]);
+    free(memory);
+    free(expected);
+}
+
+/* 0's message waits in the buffer until 1 receives it; 0 may use the memory
+ * for something else as soon as the communicator is free. */
+static void freed_while_full(MPI_Comm parent)
+{
+    enum { LEN = 100000 };
+    MPI_Comm comm;
+    char *memory = check_alloc(LEN + MPI_BSEND_OVERHEAD);
+    char *data = check_alloc(LEN);
+    int rank;
+
+    MPI_Comm_rank(parent, &rank);
+    MPI_Comm_dup(parent, &comm);
+    if (rank == 0) {
+        check_fill(data, LEN, 3);
+        MPI_Comm_attach_buffer(comm, memory, LEN + MPI_BSEND_OVERHEAD);
+        MPI_Bsend(data, LEN, MPI_BYTE, 1, 1, comm);
+    } else if (rank == 1) {
+        MPI_Recv(data, LEN, MPI_BYTE, 0, 1, comm, MPI_STATUS_IGNORE);
+        CHECK(check_differs(data, LEN, 3) == SIZE_MAX, "other data");
+    }
+    MPI_Comm_free(&comm);
+    memset(memory, 0xee, LEN);
+    free(memory);
+    free(data);
+}
+
 static void of_a_session(void)
 {
     MPI_Session session;
@@ -322,6 +390,8 @@ int main(int argc, char **argv)
     of_a_session();
     by_threads();
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    freed_with(comm);
+    freed_while_full(comm);
     flushed(comm, false);
     flushed(comm, true);
     MPI_Comm_free(&comm);
