@@ -489,8 +489,11 @@ class Body:
 
 def unsupported(f):
     lines = ['    (void)%s;' % p.name for p in f.params]
-    call = 'unsupported_tool' if f.name.startswith('MPI_T_') else 'unsupported'
-    lines.append('    return chempi_api_%s("%s");' % (call, f.name))
+    if f.name.startswith('MPI_T_'):
+        call = 'unsupported_tool("%s")' % f.name
+    else:
+        call = 'unsupported("%s", %d, "%s")' % (f.name, *f.chapter)
+    lines.append('    return chempi_api_%s;' % call)
     return '\n'.join(lines)
 
 

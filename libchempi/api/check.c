@@ -147,10 +147,12 @@ int chempi_api_too_large(struct chempi_comm *comm, const char *func,
     return chempi_error_raise(comm, MPI_ERR_VALUE_TOO_LARGE, func);
 }
 
-int chempi_api_unsupported(const char *func)
+int chempi_api_unsupported(const char *func, int chapter, const char *title)
 {
     (void)chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
-                           "not implemented in this version of CHEMPI");
+                           "not implemented in this version of CHEMPI: "
+                           "%s, chapter %d of MPI 5.0",
+                           title, chapter);
     return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
 }
 

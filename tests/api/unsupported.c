@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A function that is not implemented says so through the error handler, with
- * its own name; a program that checks can go on. */
+ * its own name and its chapter; a program that checks can go on. */
 #include <mpi.h>
 #include <string.h>
 
@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     EXPECT(errclass == MPI_ERR_UNSUPPORTED_OPERATION);
     EXPECT(MPI_Error_string(code, words, &len) == MPI_SUCCESS && len > 0);
     EXPECT(strstr(words, "MPI_File_open") != NULL);
+    EXPECT(strstr(words, "I/O, chapter 14") != NULL);
     EXPECT((int)strlen(words) == len);
     MPI_Finalize();
     return expect_failures != 0;
