@@ -3,6 +3,7 @@
 #include "libchempi/didl/coll/check.h"
 
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/setting.h"
 
 static int peers(const struct chempi_coll_call *c)
 {
@@ -156,9 +157,12 @@ static int check_reduction(const struct chempi_coll_call *c)
 }
 
 /* What this process sends to itself must not start where it receives it;
- * other overlaps are the program's to avoid. */
+ * other overlaps are the program's to avoid. Old programs that gather so can
+ * run with this check off. */
 static int check_alias(const struct chempi_coll_call *c)
 {
+    if (!chempi_setting(CHEMPI_SET_CHECK_ARGUMENTS))
+        return MPI_SUCCESS;
     if (c->kind <= CHEMPI_COLL_BCAST || c->comm->is_inter ||
         (is_rooted(c->kind) && !is_root(c)))
         return MPI_SUCCESS;
