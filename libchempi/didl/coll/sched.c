@@ -12,8 +12,8 @@
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;
-    size_t len; /* bytes of data */
-    _Alignas(64) unsigned char data[];
+    size_t len;                        /* bytes of data */
+    _Alignas(16) unsigned char data[]; /* as malloc() aligns */
 };
 
 void chempi_coll_sched_init(struct chempi_coll_sched *s,
