@@ -151,6 +151,47 @@ static void move_scarcely(void)
     free(all);
 }
 
+static void exchange(MPI_Comm comm, int count, const char *what)
+{
+    size_t all = (size_t)count * (size_t)check_size();
+    double *from = check_alloc(sizeof(*from) * all);
+    double *to = check_alloc(sizeof(*to) * all);
+    int wrong = 0;
+
+    for (size_t i = 0; i < all; i++)
+        from[i] = 1e6 * check_rank() + (double)i;
+    CHECK(MPI_Alltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm) ==
+              MPI_SUCCESS,
+          "an exchange of %d %s has failed", count, what);
+    for (int i = 0; i < check_size(); i++)
+        for (int k = 0; k < count; k++)
+            wrong += to[i * count + k] != 1e6 * i + check_rank() * count + k;
+    CHECK(wrong == 0, "an exchange of %d %s: %d numbers are wrong", count, what,
+          wrong);
+    free(from);
+    free(to);
+}
+
+/* One rank gets no board for the blocks that it has for others, only its slots,
+ * which hold few: the rest goes from memory to memory. */
+static void exchange_scarcely(void)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int i = 0; i < 4; i++)
+        exchange(comm, 20, "in slots"); /* which are there then */
+    for (int k = 0; k < 2; k++) {
+        is_scarce = k == 0 && check_rank() == 1;
+        for (int i = 0; i < 3; i++)
+            exchange(comm, 500, k == 0 ? "without a board" : "later");
+        exchange(comm, LONG, k == 0 ? "without a board" : "later");
+        is_scarce = false;
+        MPI_Barrier(comm);
+    }
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -177,5 +218,7 @@ int main(int argc, char **argv)
           "the communicator is of no use any more: %g", out[0]);
     scan_scarcely();
     move_scarcely();
+    if (check_size() > 2) /* two use a slot per operation, all new */
+        exchange_scarcely();
     return check_finish();
 }
