@@ -22,6 +22,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/hier_ops.h"
+#include "libchempi/didl/coll/rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
@@ -75,12 +76,20 @@ static size_t stream_len(int size)
            ~(size_t)(PAGE - 1);
 }
 
+/* Larger communicators have none. */
+static size_t rings_len(int size)
+{
+    int most = size < CHEMPI_RINGS_RANKS_MAX ? size : CHEMPI_RINGS_RANKS_MAX;
+
+    return (size_t)most * CHEMPI_RINGS_STRIDE;
+}
+
 static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
            (size_t)size * CHEMPI_BELT_STRIDE +
            CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
-           2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
+           2 * (size_t)CHEMPI_NODE_STREAM_BYTES + rings_len(size);
 }
 
 int chempi_coll_init(void)
@@ -188,6 +197,7 @@ void chempi_coll_release(struct chempi_comm *comm)
         leave(st->area);
     chempi_hier_detach(st);
     free(st->scratch);
+    free(st->rings);
     free(st);
     comm->coll = NULL;
 }
@@ -235,6 +245,7 @@ static void set_places(struct chempi_coll_state *st)
     st->pieces = st->belt_memory + (size_t)st->size * CHEMPI_BELT_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
+    st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;
 }
 
 struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,

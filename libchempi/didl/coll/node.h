@@ -146,9 +146,11 @@ struct chempi_coll_state {
     bool is_stream_reserved;              /* this member's boards */
     unsigned char *belt_memory;           /* [size][CHEMPI_BELT_STRIDE] */
     struct chempi_node_belts belts;
-    uint64_t reserved[]; /* [size + 1][MASKS]: slots that this process
-                            reserved, a bit for each; then what local_ranks
-                            points to */
+    unsigned char *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (rings.h) */
+    struct chempi_rings *rings; /* NULL: none yet */
+    uint64_t reserved[];        /* [size + 1][MASKS]: slots that this process
+                                   reserved, a bit for each; then what local_ranks
+                                   points to */
 };
 
 /* The state of a communicator, made at its first collective operation (which

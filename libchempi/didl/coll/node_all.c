@@ -5,12 +5,14 @@
  * chunk of each in a round, and all meet once a round. Otherwise everyone says
  * where its data lies, all meet, copy what they need from each other's memory,
  * and meet again before anybody leaves. Data that others cannot copy goes by
- * messages.
+ * messages. The large blocks of an exchange that is larger than the caches go
+ * through rings if all members can use them.
  */
 #include <string.h>
 
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/stream.h"
 #include "libchempi/didl/ctx.h"
@@ -402,7 +404,9 @@ static_assert(CHEMPI_NODE_RANKS_MAX * sizeof(struct entry) <=
 enum {
     HAS_DIRECT = 1,
     ON_BOARD = 2,
-    NO_ROW = 4 /* the member takes all blocks for small ones */
+    NO_ROW = 4,    /* the member takes all blocks for small ones */
+    HAS_RINGS = 8, /* it has rings for its large blocks, or no such blocks */
+    NEEDS_RINGS = 16
 };
 
 struct row {
@@ -495,6 +499,33 @@ static struct row begin_row(const struct cell *cell,
         CHEMPI_NODE_BULK_BYTES};
 }
 
+/* What this member says of rings for the len bytes of its large blocks. */
+static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len)
+{
+    if (!are_streams_on(st))
+        return 0;
+    /* As if all had as much; an exchange reads as much as it writes. */
+    if (len > 0 && 2 * len < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) /
+                                 (uint64_t)st->size)
+        return 0;
+    if (!chempi_coll_rings_open(st, len > 0))
+        return 0;
+    return len > 0 ? HAS_RINGS | NEEDS_RINGS : HAS_RINGS;
+}
+
+/* Does what is not HERE go through rings? The same answer everywhere. */
+static bool are_rings_used(const struct cell *cell)
+{
+    uint32_t all = HAS_RINGS;
+    uint32_t any = 0;
+
+    for (int i = 0; i < cell->st->size; i++) {
+        all &= cell_line(cell, i)->mark;
+        any |= cell_line(cell, i)->mark;
+    }
+    return (all & HAS_RINGS) && (any & NEEDS_RINGS);
+}
+
 /* Fill the row in; false when there is no slot. */
 static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
                       bool can_copy, int *rc)
@@ -503,6 +534,7 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
     struct row row = begin_row(cell, c, rc);
     struct entry *entries = (void *)row.start;
     uint64_t used = (uint64_t)st->size * sizeof(struct entry);
+    uint64_t large = 0; /* bytes of blocks that are not HERE */
 
     for (int i = 0; row.start && i < st->size; i++) {
         struct block from = send_block(c, i);
@@ -523,27 +555,74 @@ static bool write_row(const struct cell *cell, const struct chempi_coll_call *c,
             entry.what = len << 2 | BLOCK_DIRECT;
             cell_mine(cell)->mark |= HAS_DIRECT;
         }
+        if ((entry.what & 3) != BLOCK_HERE)
+            large += len;
         entries[i] = entry;
     }
+    if (row.start)
+        cell_mine(cell)->mark |= rings_mark(st, large);
     return row.start != NULL;
 }
 
-/* What member i has for this one. */
-static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
-                      const struct chempi_coll_call *c, int i, int *code)
+/* One member's part in an exchange with rows. */
+struct exchange {
+    const struct cell *cell;
+    const struct chempi_coll_call *c;
+    struct chempi_coll_sched sched; /* what goes by messages */
+    bool has_row;
+    bool has_rings; /* what is not HERE goes through these */
+    bool is_long;   /* results go past the caches */
+    int code;       /* first failure of a copy */
+};
+
+static struct entry entry_of(const struct cell *cell, int from, int to)
 {
-    struct row row = row_of(cell, i);
-    struct block to = recv_block(c, i);
     struct entry entry;
+
+    memcpy(&entry, row_of(cell, from).start + (size_t)to * sizeof(struct entry),
+           sizeof(entry));
+    return entry;
+}
+
+/* A block of len bytes that its sender puts into its ring, also if it is not
+ * what this member expects. */
+static int take_from_ring(const struct exchange *x, int i, uint64_t len,
+                          const struct block *to)
+{
+    bool is_right = len == block_len(to);
+    struct chempi_ring_block block = {.buf = is_right ? to->buf : NULL,
+                                      .count = to->count,
+                                      .type = to->type,
+                                      .len = len};
+
+    chempi_coll_rings_recv(x->cell->st, i, &block);
+    if (CHEMPI_UNLIKELY(!is_right))
+        return chempi_coll_cell_wrong_amount(len, block_len(to));
+    return MPI_SUCCESS;
+}
+
+/* What member i has for this one. */
+static int take_entry(struct exchange *x, int i)
+{
+    const struct cell *cell = x->cell;
+    struct row row = row_of(cell, i);
+    struct block to = recv_block(x->c, i);
+    struct entry entry;
+    enum mark mark;
     uint64_t len;
 
     if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
         return chempi_coll_cell_mismatch(cell, i);
-    memcpy(&entry, row.start + (size_t)cell->st->rank * sizeof(entry),
-           sizeof(entry));
+    entry = entry_of(cell, i, cell->st->rank);
+    mark = entry.what & 3;
     len = entry.what >> 2;
-    if ((entry.what & 3) == BLOCK_BY_MESSAGE) {
-        chempi_coll_recv(s, to.buf, to.count,
+    if (x->has_rings) {
+        if (mark != BLOCK_HERE)
+            return take_from_ring(x, i, len, &to);
+        chempi_coll_rings_recv(cell->st, i, &(struct chempi_ring_block){0});
+    }
+    if (mark == BLOCK_BY_MESSAGE) {
+        chempi_coll_recv(&x->sched, to.buf, to.count,
                          to.type ? to.type : chempi_coll_byte(), i);
         return MPI_SUCCESS;
     }
@@ -551,24 +630,31 @@ static int take_entry(const struct cell *cell, struct chempi_coll_sched *s,
         return chempi_coll_cell_wrong_amount(len, block_len(&to));
     if (len == 0)
         return MPI_SUCCESS;
-    if ((entry.what & 3) == BLOCK_DIRECT)
-        return get_remote(cell, i, entry.at, len, &to, code);
+    if (mark == BLOCK_DIRECT)
+        return get_remote(cell, i, entry.at, len, &to, &x->code);
     if (len > HERE_MAX || entry.at > row.room - len)
         return chempi_coll_cell_mismatch(cell, i);
     return chempi_coll_cell_get(row.start + entry.at, len, to.buf, to.count,
                                 to.type);
 }
 
-/* What this member said would come by message. */
-static void send_rest(const struct cell *cell, struct chempi_coll_sched *s,
-                      const struct chempi_coll_call *c, int i)
+/* What this member said would come another way than HERE or DIRECT. */
+static void send_rest(struct exchange *x, int i)
 {
-    const struct entry *entries =
-        (const void *)row_of(cell, cell->st->rank).start;
-    struct block from = send_block(c, i);
+    struct block from = send_block(x->c, i);
+    enum mark mark = entry_of(x->cell, x->cell->st->rank, i).what & 3;
+    struct chempi_ring_block block = {.buf = from.buf,
+                                      .count = from.count,
+                                      .type = from.type,
+                                      .len = block_len(&from)};
 
-    if ((entries[i].what & 3) == BLOCK_BY_MESSAGE)
-        chempi_coll_send(s, from.buf, from.count, from.type, i);
+    if (x->has_rings) {
+        if (mark == BLOCK_HERE)
+            block.len = 0;
+        chempi_coll_rings_send(x->cell->st, i, &block);
+    } else if (mark == BLOCK_BY_MESSAGE) {
+        chempi_coll_send(&x->sched, from.buf, from.count, from.type, i);
+    }
 }
 
 /* Have some members made rows and others not? The same answer for all; then
@@ -583,49 +669,63 @@ static bool is_mixed(const struct cell *cell)
     return false;
 }
 
+/* All rows are there. */
+static int exchange_blocks(struct exchange *x, int tag)
+{
+    struct chempi_coll_state *st = x->cell->st;
+    struct block from = send_block(x->c, st->rank);
+    struct block to = recv_block(x->c, st->rank);
+    int rc;
+
+    chempi_coll_sched_init(&x->sched, x->c->comm, tag);
+    rc = copy_own(&from, &to, x->is_long);
+    for (int k = 1; k < st->size; k++) {
+        rc = cell_first_error(rc, take_entry(x, (st->rank + k) % st->size));
+        if (x->has_row)
+            send_rest(x, (st->rank + st->size - k) % st->size);
+        chempi_coll_throttle(&x->sched);
+    }
+    rc = cell_first_error(rc, chempi_coll_run(&x->sched));
+    chempi_coll_sched_fini(&x->sched);
+    if (x->has_rings)
+        rc = cell_first_error(chempi_coll_rings_run(st, x->is_long), rc);
+    return rc;
+}
+
 static bool alltoall_rows(const struct cell *cell,
                           const struct chempi_coll_call *c, int tag, int *rc)
 {
     struct chempi_coll_state *st = cell->st;
-    struct block from = send_block(c, st->rank);
-    struct block to = recv_block(c, st->rank);
+    struct block own = recv_block(c, st->rank);
     /* An exchange reads as much as it writes. */
-    uint64_t all = 2 * block_len(&to) * (uint64_t)st->size * (uint64_t)st->size;
+    uint64_t all =
+        2 * block_len(&own) * (uint64_t)st->size * (uint64_t)st->size;
     bool is_any_direct = false;
     bool is_void = false;
-    struct chempi_coll_sched s;
-    bool has_row;
-    int code = 0;
+    struct exchange x = {
+        .cell = cell, .c = c, .is_long = chempi_coll_stream_is_long(all)};
 
     cell_mine(cell)->mark = 0;
     cell_mine(cell)->len = 0;
     cell_mine(cell)->place.reply = 0;
     st->rows++;
-    has_row =
+    x.has_row =
         write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
     if (CHEMPI_UNLIKELY(is_mixed(cell))) {
         *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(0, 1));
         return true;
     }
-    chempi_coll_sched_init(&s, c->comm, tag);
-    *rc = cell_first_error(
-        *rc, copy_own(&from, &to, chempi_coll_stream_is_long(all)));
     for (int i = 0; i < st->size; i++)
         is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
-    for (int k = 1; k < st->size; k++) {
-        int i = (st->rank + k) % st->size;
-
-        *rc = cell_first_error(*rc, take_entry(cell, &s, c, i, &code));
-        if (has_row)
-            send_rest(cell, &s, c, (st->rank + st->size - k) % st->size);
-        chempi_coll_throttle(&s);
-    }
-    *rc = cell_first_error(*rc, chempi_coll_run(&s));
-    chempi_coll_sched_fini(&s);
-    if (is_any_direct)
+    x.has_rings = are_rings_used(cell);
+    if (x.has_rings) /* so there is as much as this */
+        x.is_long |= chempi_coll_stream_is_long(
+            chempi_setting(CHEMPI_SET_COLL_NODE_RINGS));
+    *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
+    if (is_any_direct && !x.has_rings)
         *rc = cell_first_error(
-            *rc, chempi_coll_cell_end_copies(cell, 1, code, &is_void));
+            *rc, chempi_coll_cell_end_copies(cell, 1, x.code, &is_void));
     return !is_void;
 }
 

@@ -8,13 +8,13 @@
 #include "libchempi/didl/setting.h"
 #include "libchempi/services/iter.h"
 
+enum { LINE = 64, PAGE = 4096, LANES = 4, GROUP = LANES * PAGE };
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
 
-enum { LINE = 64 };
-
 /* One line; dst is aligned to it. */
-static void store_line(char *dst, const char *src)
+static inline void past_line(char *dst, const char *src)
 {
     const __m128i *from = (const void *)src;
     __m128i *to = (void *)dst;
@@ -29,31 +29,77 @@ static void store_line(char *dst, const char *src)
     _mm_stream_si128(to + 3, d);
 }
 
-void chempi_coll_stream_past(void *dst, const void *src, size_t len)
+static inline void order(void)
 {
-    char *to = dst;
-    const char *from = src;
-    size_t head = -(uintptr_t)dst % LINE;
+    _mm_sfence(); /* such stores are not ordered by a release */
+}
+#else
+static inline void past_line(char *dst, const char *src)
+{
+    memcpy(dst, src, LINE);
+}
+
+static inline void order(void)
+{
+}
+#endif
+
+static inline void plain_line(char *dst, const char *src)
+{
+    memcpy(dst, src, LINE);
+}
+
+typedef void line_fn(char *dst, const char *src);
+
+/* Groups of four pages at the front of len bytes, a line of each in turn: the
+ * processor fetches ahead in each page, but begins anew on every page. Returns
+ * how many bytes. */
+static inline size_t copy_groups(char *to, const char *from, size_t len,
+                                 line_fn *line)
+{
+    size_t at = 0;
+
+    for (; len - at >= GROUP; at += GROUP)
+        for (size_t i = at; i < at + PAGE; i += LINE)
+            for (size_t k = 0; k < GROUP; k += PAGE)
+                line(to + i + k, from + i + k);
+    return at;
+}
+
+static void past(char *to, const char *from, size_t len, bool is_far)
+{
+    size_t head = -(uintptr_t)to % LINE;
+    size_t at;
 
     head = head < len ? head : len;
     memcpy(to, from, head);
     to += head;
     from += head;
     len -= head;
-    for (; len >= LINE; len -= LINE) {
-        store_line(to, from);
-        to += LINE;
-        from += LINE;
-    }
-    memcpy(to, from, len);
-    _mm_sfence(); /* such stores are not ordered by a release */
+    at = is_far ? copy_groups(to, from, len, past_line) : 0;
+    for (; len - at >= LINE; at += LINE)
+        past_line(to + at, from + at);
+    memcpy(to + at, from + at, len - at);
+    order();
 }
-#else
+
 void chempi_coll_stream_past(void *dst, const void *src, size_t len)
 {
-    memcpy(dst, src, len);
+    past(dst, src, len, false);
 }
-#endif
+
+void chempi_coll_stream_far(void *dst, const void *src, size_t len,
+                            bool is_past)
+{
+    size_t at;
+
+    if (is_past) {
+        past(dst, src, len, true);
+        return;
+    }
+    at = copy_groups(dst, src, len, plain_line);
+    memcpy((char *)dst + at, (const char *)src + at, len - at);
+}
 
 bool chempi_coll_stream_is_long(uint64_t len)
 {

@@ -16,6 +16,11 @@
  * What was written is ordered before later stores. */
 void chempi_coll_stream_past(void *dst, const void *src, size_t len);
 
+/* The same, past the caches or not, where src is in memory rather than in a
+ * cache of this core. */
+void chempi_coll_stream_far(void *dst, const void *src, size_t len,
+                            bool is_past);
+
 /* Do so many bytes, written by all members of this node in one operation, go
  * past the caches? */
 bool chempi_coll_stream_is_long(uint64_t len);
