@@ -117,6 +117,7 @@ _Noreturn void tsan_skip(const char *why);
 #define cr_assert_not(c, ...) TSAN_CHECK(true, !(c), "!" #c, ##__VA_ARGS__)
 #define cr_expect_not(c, ...) TSAN_CHECK(false, !(c), "!" #c, ##__VA_ARGS__)
 #define cr_assert_fail(...) TSAN_CHECK(true, false, "fail", ##__VA_ARGS__)
+#define cr_expect_fail(...) TSAN_CHECK(false, false, "fail", ##__VA_ARGS__)
 #define cr_fail(...) TSAN_CHECK(false, false, "fail", ##__VA_ARGS__)
 
 #define cr_assert_eq(a, b, ...) TSAN_COMPARE(true, a, ==, b, ##__VA_ARGS__)
