@@ -367,6 +367,7 @@ static void flush_destroy(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops flush_ops = {
+    .call = "MPI_Buffer_iflush",
     .start = flush_start,
     .cancel = flush_cancel,
     .finish = flush_finish,

@@ -255,8 +255,11 @@ static void destroy(struct chempi_request *req)
         free(d);
 }
 
-static const struct chempi_request_ops ops = {
-    .start = start, .cancel = cancel, .finish = finish, .destroy = destroy};
+static const struct chempi_request_ops ops = {.call = "MPI_Comm_idup",
+                                              .start = start,
+                                              .cancel = cancel,
+                                              .finish = finish,
+                                              .destroy = destroy};
 
 /* The new communicator with ids to come. */
 static struct chempi_comm *make_unnamed(struct chempi_comm *comm)

@@ -100,6 +100,11 @@ const char *chempi_error_words(void)
     return words;
 }
 
+const char *chempi_error_noted(int code)
+{
+    return code != MPI_SUCCESS && words_class == code ? words : NULL;
+}
+
 const char *chempi_error_detail(int code, const char **func)
 {
     if (code == MPI_SUCCESS || code != raised.code)

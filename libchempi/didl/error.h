@@ -127,6 +127,9 @@ const char *chempi_error_name(int code);
 /* The words that chempi_error_set() last noted on this thread; never NULL. */
 const char *chempi_error_words(void);
 
+/* The same if they were noted for this code and not raised since, else NULL. */
+const char *chempi_error_noted(int code);
+
 /* For MPI_Error_string: the words of the latest error that was raised on this
  * thread, and the MPI call in *func, if it had this code; otherwise NULL. */
 const char *chempi_error_detail(int code, const char **func);

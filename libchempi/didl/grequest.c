@@ -76,6 +76,7 @@ static void destroy(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops ops = {
+    .call = "MPI_Grequest_start",
     .start = start,
     .cancel = cancel,
     .finish = finish,

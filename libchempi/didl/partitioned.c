@@ -164,6 +164,7 @@ static void destroy_hello(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops hello_ops = {
+    .call = "MPI_Psend_init",
     .start = start_nothing,
     .cancel = cancel_nothing,
     .finish = finish_nothing,
@@ -234,6 +235,7 @@ static void destroy(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops psend_ops = {
+    .call = "MPI_Psend_init",
     .start = start,
     .cancel = cancel_nothing,
     .finish = finish,

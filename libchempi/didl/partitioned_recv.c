@@ -187,6 +187,7 @@ static void destroy_child(struct chempi_request *child)
 }
 
 static const struct chempi_request_ops child_ops = {
+    .call = "MPI_Precv_init",
     .start = start_nothing,
     .cancel = cancel_nothing,
     .finish = finish_nothing,
@@ -362,6 +363,7 @@ static void destroy(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops precv_ops = {
+    .call = "MPI_Precv_init",
     .start = start,
     .cancel = cancel_nothing,
     .finish = finish,

@@ -167,6 +167,7 @@ static void destroy_pair(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops pair_ops = {
+    .call = "MPI_Isendrecv",
     .start = start_nothing,
     .cancel = cancel_nothing,
     .finish = finish_pair,

@@ -174,19 +174,21 @@ static void destroy_p2p(struct chempi_request *req)
     chempi_request_recycle(req);
 }
 
-#define P2P_OPS(name, start_fn, cancel_fn, finish_fn)                          \
+#define P2P_OPS(name, call_name, start_fn, cancel_fn, finish_fn)               \
     static const struct chempi_request_ops name = {                            \
+        .call = call_name,                                                     \
         .start = start_fn,                                                     \
         .cancel = cancel_fn,                                                   \
         .finish = finish_fn,                                                   \
         .destroy = destroy_p2p,                                                \
     }
 
-P2P_OPS(send_ops, start_send, cancel_send, finish_send);
-P2P_OPS(recv_ops, start_recv, cancel_recv, finish_recv);
-P2P_OPS(bsend_ops, start_bsend, cancel_bsend, finish_send);
-P2P_OPS(null_send_ops, start_null, cancel_nothing, finish_send);
-P2P_OPS(null_recv_ops, start_null, cancel_nothing, finish_null_recv);
+P2P_OPS(send_ops, "MPI_Isend", start_send, cancel_send, finish_send);
+P2P_OPS(recv_ops, "MPI_Irecv", start_recv, cancel_recv, finish_recv);
+P2P_OPS(bsend_ops, "MPI_Ibsend", start_bsend, cancel_bsend, finish_send);
+P2P_OPS(null_send_ops, "MPI_Isend", start_null, cancel_nothing, finish_send);
+P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, cancel_nothing,
+        finish_null_recv);
 
 void chempi_p2p_fini(struct chempi_request *req)
 {

@@ -44,6 +44,8 @@ struct chempi_request;
 
 /* What a kind does; every member is mandatory. */
 struct chempi_request_ops {
+    /* Which MPI call begins it, for messages; chempi_request_call(). */
+    const char *call;
     /* Begin a persistent operation (it is marked active, pending is 0); sets
      * pending. Under the lane lock. MPI error class. */
     int (*start)(struct chempi_request *req);
@@ -153,6 +155,14 @@ static inline bool chempi_request_is_complete(const struct chempi_request *req)
 {
     return req->pending == 0;
 }
+
+/* The MPI call behind a request, for messages: "MPI_Issend". */
+const char *chempi_request_call(const struct chempi_request *req);
+
+/* Set the words of the class that a complete request has failed with: the
+ * call, the peer as far as it is known, and the reason, which is what words of
+ * this class were noted before. Any thread, without the lock; returns error. */
+int chempi_request_explain(const struct chempi_request *req, int error);
 
 /* Wait for one request without consuming it. Takes the lock itself. */
 int chempi_request_await(struct chempi_request *req);

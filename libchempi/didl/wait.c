@@ -4,6 +4,8 @@
  * get_status, start, free, cancel. A persistent request that is not active
  * counts as MPI_REQUEST_NULL.
  */
+#include <stdio.h>
+
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/error.h"
@@ -42,9 +44,36 @@ static CHEMPI_COLD void note_error(const struct chempi_request *req, int error)
 {
     if (req->comm && !req->comm->is_freed)
         chempi_error_set_comm(req->comm);
-    if (error != MPI_ERR_TRUNCATE && req->kind != CHEMPI_REQUEST_GENERAL)
-        (void)chempi_error_set(error, "the operation that this request stands "
-                                      "for has failed");
+    (void)chempi_request_explain(req, error);
+}
+
+/* The requests of an array that have failed. */
+struct failures {
+    int count;
+    char first[CHEMPI_ERR_TEXT_MAX]; /* words about it */
+};
+
+/* Request i has failed, and the words of that were noted: keep the first. */
+static CHEMPI_COLD void note_failure(struct failures *failures, int i,
+                                     int error)
+{
+    const char *name = chempi_error_name(error);
+
+    if (failures->count++ == 0)
+        (void)snprintf(failures->first, sizeof(failures->first),
+                       "request %d: %s: %s", i,
+                       name ? name : "an error that was added",
+                       chempi_error_words()); /* cut is fine */
+}
+
+static int sum_up(const struct failures *failures)
+{
+    if (CHEMPI_LIKELY(failures->count == 0))
+        return MPI_SUCCESS;
+    if (failures->count == 1)
+        return chempi_error_set(MPI_ERR_IN_STATUS, "%s", failures->first);
+    return chempi_error_set(MPI_ERR_IN_STATUS, "%s; %d more have failed, too",
+                            failures->first, failures->count - 1);
 }
 
 /* A complete, active request: hand out its status; free or deactivate it. */
@@ -182,8 +211,9 @@ static MPI_Status *status_at(MPI_Status *statuses, int i)
 
 static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
 {
-    int result = MPI_SUCCESS;
+    struct failures failures;
 
+    failures.count = 0;
     for (int i = 0; i < count; i++) {
         MPI_Status *status = status_at(statuses, i);
         struct chempi_request *req = active(requests[i]);
@@ -195,12 +225,10 @@ static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
             chempi_status_set_empty(status);
         if (status)
             status->MPI_ERROR = error;
-        if (error) {
-            chempi_error_explain(error);
-            result = MPI_ERR_IN_STATUS;
-        }
+        if (CHEMPI_UNLIKELY(error))
+            note_failure(&failures, i, error);
     }
-    return result;
+    return sum_up(&failures);
 }
 
 int chempi_request_waitall(int count, MPI_Request array_of_requests[],
@@ -347,9 +375,10 @@ int chempi_request_get_status_any(int count,
 static int harvest_some(int incount, MPI_Request requests[], int *outcount,
                         int indices[], MPI_Status *statuses)
 {
-    int result = MPI_SUCCESS;
+    struct failures failures;
     int n = 0;
 
+    failures.count = 0;
     for (int i = 0; i < incount; i++) {
         struct chempi_request *req = active(requests[i]);
         MPI_Status *status = status_at(statuses, n);
@@ -360,14 +389,12 @@ static int harvest_some(int incount, MPI_Request requests[], int *outcount,
         error = harvest(&requests[i], req, status);
         if (status)
             status->MPI_ERROR = error;
-        if (error) {
-            chempi_error_explain(error);
-            result = MPI_ERR_IN_STATUS;
-        }
+        if (CHEMPI_UNLIKELY(error))
+            note_failure(&failures, i, error);
         indices[n++] = i;
     }
     *outcount = n;
-    return result;
+    return sum_up(&failures);
 }
 
 int chempi_request_waitsome(int incount, MPI_Request array_of_requests[],

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Wrong arguments: the right error class through MPI_ERRORS_RETURN and
- * through a handler of the user's; with "fatal", the default ends the job.
+ * through a handler of the user's; with "fatal", the default ends the job, and
+ * with "status CALL" it does so for a request that is one of several.
  */
 #include "check.h"
 
@@ -120,11 +121,44 @@ static void words_of_earlier_errors(void)
     CHECK(!strstr(text, "MPI_Send") && !strstr(text, "dest"), "%s", text);
 }
 
+/* Rank 1 completes one receive that is too short, of three, with the call of
+ * this name. */
+static void fail_one_of_three(const char *name)
+{
+    int values[6] = {0};
+    MPI_Request requests[3];
+    int indices[3];
+    int flag = 0;
+    int done = 0;
+
+    if (check_rank() == 0)
+        for (int i = 0; i < 3; i++)
+            MPI_Send(values, i == 1 ? 3 : 1, MPI_INT, 1, i, MPI_COMM_WORLD);
+    if (check_rank() != 1)
+        return;
+    for (int i = 0; i < 3; i++)
+        MPI_Irecv(&values[i], 1, MPI_INT, i == 2 ? MPI_ANY_SOURCE : 0, i,
+                  MPI_COMM_WORLD, &requests[i]);
+    if (strcmp(name, "waitall") == 0)
+        MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    while (strcmp(name, "testall") == 0 && !flag)
+        MPI_Testall(3, requests, &flag, MPI_STATUSES_IGNORE);
+    while (strcmp(name, "waitsome") == 0 && done != MPI_UNDEFINED)
+        MPI_Waitsome(3, requests, &done, indices, MPI_STATUSES_IGNORE);
+    while (strcmp(name, "testsome") == 0 && done != MPI_UNDEFINED)
+        MPI_Testsome(3, requests, &done, indices, MPI_STATUSES_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     int value = 0;
 
     check_start(&argc, &argv);
+    if (argc > 2 && strcmp(argv[1], "status") == 0) {
+        fail_one_of_three(argv[2]);
+        MPI_Barrier(MPI_COMM_WORLD);
+        return check_finish();
+    }
     if (argc > 1 && strcmp(argv[1], "fatal") == 0) {
         if (check_rank() == check_size() - 1)
             MPI_Send(&value, 1, MPI_INT, check_size(), 0, MPI_COMM_WORLD);

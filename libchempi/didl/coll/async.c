@@ -304,6 +304,7 @@ static void destroy(struct chempi_request *req)
 }
 
 static const struct chempi_request_ops async_ops = {
+    .call = "a collective operation",
     .start = start,
     .cancel = cancel,
     .finish = finish,
