@@ -133,17 +133,28 @@ class Job:
             [Programs.chempirun, *Programs.prefix, *args], env=self.env, stdin=stdin,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
 
+    def read_more(self):
+        """Wait for a piece of standard output."""
+        fd = self.process.stdout.fileno()
+        ready, _, _ = select.select([fd], [], [], LIMIT_S)
+        check(ready, "no output; so far:", self.output)
+        piece = os.read(fd, 65536)
+        if not piece:
+            raise AssertionError("output ended", self.output,
+                                 self.process.stderr.read())
+        self.output += piece
+
     def await_lines(self, count):
         """Read standard output up to so many lines."""
-        fd = self.process.stdout.fileno()
         while self.output.count(b"\n") < count:
-            ready, _, _ = select.select([fd], [], [], LIMIT_S)
-            check(ready, "no output; so far:", self.output)
-            piece = os.read(fd, 65536)
-            if not piece:
-                raise AssertionError("output ended", self.output,
-                                     self.process.stderr.read())
-            self.output += piece
+            self.read_more()
+        return self
+
+    def await_line(self, line):
+        """Read standard output up to this line; the limit begins anew with
+        every line before."""
+        while line not in self.output.split(b"\n")[:-1]:
+            self.read_more()
         return self
 
     def marked(self, word):

@@ -103,7 +103,7 @@ def flood_and_kill(size, count, victim):
     stop = stop_file("trace")
     job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", program("hose"),
               str(stop), str(size), str(count))
-    job.await_lines(1)
+    job.await_line(b"pushed")
     pid = gateways.gateways(job)[victim]
     dead = node_of(pid)
     os.kill(pid, signal.SIGKILL)

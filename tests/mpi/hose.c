@@ -2,25 +2,38 @@
 /*
  * Rank 0 sends rank 1 more than any window while rank 1 does not look; rank 2,
  * if there is one, exchanges messages with rank 0 meanwhile, which must not
- * suffer. Rank 1 looks when a file appears. For what bounds the memory of
- * gateways (tests/fault/gateways.py).
+ * suffer. Rank 1 looks when a file appears. Rank 0 says every now and then that
+ * it goes on, as a busy machine takes its time, and at last "pushed". For what
+ * bounds the memory of gateways (tests/fault/gateways.py).
  *
  * usage: hose FILE BYTES MESSAGES
  */
 #include "check.h"
 
-#define ROUNDS 2000
+#define CHATS 100
+#define LOOKS 2000
+#define LINES 20 /* while it chats, and while it looks */
 #define TAG 3
 
-static void chat(int peer, int rounds)
+/* Rank 0 has done so many rounds of all. */
+static void tell(int round, int all)
 {
-    for (int i = 0; i < rounds; i++) {
+    if (check_rank() != 0 || round % (all / LINES) != 0)
+        return;
+    printf("goes on\n");
+    fflush(stdout);
+}
+
+static void chat(int peer)
+{
+    for (int i = 0; i < CHATS; i++) {
         int sent = i;
         int got = -1;
 
         MPI_Sendrecv(&sent, 1, MPI_INT, peer, TAG + 1, &got, 1, MPI_INT, peer,
                      TAG + 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         CHECK(got == i, "%d instead of %d", got, i);
+        tell(i, CHATS);
     }
 }
 
@@ -35,11 +48,12 @@ static void send_all(size_t len, int count)
                   MPI_COMM_WORLD, &requests[i]);
     }
     if (check_size() > 2)
-        chat(2, ROUNDS);
-    for (int i = 0; i < ROUNDS; i++) {
+        chat(2);
+    for (int i = 0; i < LOOKS; i++) {
         int done;
 
         MPI_Testall(count, requests, &done, MPI_STATUSES_IGNORE);
+        tell(i, LOOKS);
     }
     printf("pushed\n");
     fflush(stdout);
@@ -63,6 +77,6 @@ int main(int argc, char **argv)
     else if (check_rank() == 1)
         check_receive_late(argv[1], len, count, TAG);
     else if (check_rank() == 2)
-        chat(0, ROUNDS);
+        chat(0);
     return check_finish();
 }
