@@ -27,12 +27,12 @@ static struct {
 
 /* ---- counting ---- */
 
-void stats_begin(struct stats_call *call, enum stats_id id, int64_t bytes)
+void stats_begin(struct stats_call *call, enum stats_id id)
 {
     uint64_t none = 0;
 
     call->id = id;
-    call->bytes = bytes;
+    call->bytes = STATS_NO_SIZE;
     call->since_ns = chempi_clock_ns();
     if (CHEMPI_UNLIKELY(
             atomic_load_explicit(&stats.start_ns, memory_order_relaxed) == 0))
@@ -65,7 +65,12 @@ static void add(_Atomic uint64_t *to, uint64_t n)
     atomic_fetch_add_explicit(to, n, memory_order_relaxed);
 }
 
-void stats_end(const struct stats_call *call)
+void stats_end(struct stats_call *call)
+{
+    call->time_ns = chempi_clock_ns() - call->since_ns;
+}
+
+void stats_count(const struct stats_call *call)
 {
     struct bin *bin = &stats.bins[call->id][bin_of(call->bytes)];
 
@@ -73,7 +78,7 @@ void stats_end(const struct stats_call *call)
         return;
     add(&bin->calls, 1);
     add(&bin->bytes, call->bytes > 0 ? (uint64_t)call->bytes : 0);
-    add(&bin->time_ns, chempi_clock_ns() - call->since_ns);
+    add(&bin->time_ns, call->time_ns);
 }
 
 /* ---- sizes ---- */
@@ -82,6 +87,8 @@ int64_t stats_bytes(MPI_Count count, MPI_Datatype type)
 {
     MPI_Count size = 0;
 
+    if (count == 0)
+        return 0; /* the type of nothing may be anything */
     if (type == MPI_DATATYPE_NULL ||
         PMPI_Type_size_c(type, &size) != MPI_SUCCESS || size < 0 || count < 0)
         return STATS_NO_SIZE;

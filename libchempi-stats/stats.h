@@ -22,8 +22,9 @@ enum { STATS_BINS = 66 };
 
 struct stats_call {
     enum stats_id id;
-    int64_t bytes; /* STATS_NO_SIZE: it has none */
+    int64_t bytes; /* STATS_NO_SIZE: it has none, or has failed */
     uint64_t since_ns;
+    uint64_t time_ns; /* by stats_end() */
 };
 
 /* What one process has counted in one bin; travels to rank 0 as it is. */
@@ -42,9 +43,13 @@ struct stats_lines {
     uint64_t run_ns; /* from the start of MPI to its end */
 };
 
-/* Around each call. */
-void stats_begin(struct stats_call *call, enum stats_id id, int64_t bytes);
-void stats_end(const struct stats_call *call);
+/* Around each call; what it carried is put in, then it is counted. */
+void stats_begin(struct stats_call *call, enum stats_id id);
+void stats_end(struct stats_call *call);
+void stats_count(const struct stats_call *call);
+
+/* The sizes below are asked for calls that succeeded: their arguments are
+ * right, so that no error is raised here. */
 
 /* Bytes of count elements. */
 int64_t stats_bytes(MPI_Count count, MPI_Datatype type);

@@ -4,7 +4,9 @@
 
 calls.h has a number and a name per counted MPI function, wrappers.c the MPI_
 functions that count and call PMPI_. The size of a call is what one message of
-it carries, as far as the arguments say.
+it carries, as far as the arguments say. It is asked for after the call, and
+only if that succeeded: to ask for the size of a datatype that is wrong would
+raise an error that the program cannot handle.
 """
 
 import os
@@ -101,18 +103,19 @@ def wrapper(f):
     by_status = TELLS_BY_STATUS.match(f.name)
     if by_status:
         lines += ['    MPI_Status own;']
-        size = 'STATS_NO_SIZE'
+        size = 'stats_received(status)'
     lines += ['    struct stats_call call;', '    int rc;', '']
     if by_status:
         lines += ['    if (status == MPI_STATUS_IGNORE)',
                   '        status = &own;']
-    lines += [wrap('    stats_begin(&call, STATS_%s, %s);' %
-                   (f.name[4:], size), '        '),
-              wrap('    rc = P%s(%s);' % (f.name, args), '        ')]
-    if by_status:
+    lines += [wrap('    stats_begin(&call, STATS_%s);' % f.name[4:],
+                   '        '),
+              wrap('    rc = P%s(%s);' % (f.name, args), '        '),
+              '    stats_end(&call);']
+    if size != 'STATS_NO_SIZE':
         lines += ['    if (rc == MPI_SUCCESS)',
-                  '        call.bytes = stats_received(status);']
-    lines += ['    stats_end(&call);', '    return rc;', '}', '']
+                  wrap('        call.bytes = %s;' % size, '            ')]
+    lines += ['    stats_count(&call);', '    return rc;', '}', '']
     return '\n'.join(lines) + '\n'
 
 

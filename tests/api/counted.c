@@ -5,6 +5,8 @@
  *
  *   counted world      ends with MPI_Finalize, and a message left over
  *   counted abort      rank 1 calls MPI_Abort
+ *   counted mistakes   makes mistakes that it handles
+ *   counted fatal      makes one that it does not
  *   counted sessions   never calls MPI_Init
  */
 #define _GNU_SOURCE /* mmap */
@@ -21,6 +23,8 @@
 /* What must not be looked at. */
 #define NO_TYPE ((MPI_Datatype)(intptr_t)-64)
 #define NO_COUNT (-9)
+/* What is none, and can be seen to be none. */
+#define BAD_TYPE ((MPI_Datatype)(intptr_t)7)
 
 enum { RANKS = 3 };
 
@@ -173,6 +177,33 @@ static void aborted(void)
     MPI_Barrier(MPI_COMM_WORLD); /* never ends */
 }
 
+static void mistakes(void)
+{
+    int data[RANKS] = {0};
+    int counts[RANKS] = {1, 1, 1};
+    MPI_Comm comm;
+
+    MPI_Init(NULL, NULL);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    EXPECT(MPI_Send(data, 1, BAD_TYPE, 0, 0, comm) == MPI_ERR_TYPE);
+    EXPECT(MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_INT, data, counts, counts,
+                          BAD_TYPE, comm) == MPI_ERR_TYPE);
+    EXPECT(MPI_Bcast(data, 1, MPI_INT, -5, comm) == MPI_ERR_ROOT);
+    MPI_Comm_free(&comm);
+    MPI_Finalize();
+}
+
+static void fatal(void)
+{
+    int data[RANKS] = {0};
+    int counts[RANKS] = {1, 1, 1};
+
+    MPI_Init(NULL, NULL);
+    MPI_Alltoallv(data, counts, counts, MPI_INT, data, counts, counts, MPI_INT,
+                  MPI_COMM_NULL);
+}
+
 static void sessions(void)
 {
     MPI_Session session;
@@ -198,6 +229,10 @@ int main(int argc, char **argv)
         world();
     else if (strcmp(argv[1], "abort") == 0)
         aborted();
+    else if (strcmp(argv[1], "mistakes") == 0)
+        mistakes();
+    else if (strcmp(argv[1], "fatal") == 0)
+        fatal();
     else
         sessions();
     return expect_failures != 0;
