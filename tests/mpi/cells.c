@@ -296,6 +296,38 @@ static void alltoallv(const struct on *on, int n, bool gaps_in, bool gaps_out,
     free(out.p);
 }
 
+/* Where the data is only the types know; the buffers are MPI_BOTTOM. */
+static void alltoallw_absolute(const struct on *on, int n)
+{
+    struct data in = make(on, false, n * on->size);
+    struct data out = make(on, false, n * on->size);
+    MPI_Datatype stypes[64], rtypes[64];
+    int counts[64], displs[64];
+
+    for (int i = 0; i < on->size; i++) {
+        MPI_Aint from, to;
+
+        fill(&in, i * n, on->rank, i, n);
+        counts[i] = 1;
+        displs[i] = 0;
+        MPI_Get_address(in.p + (size_t)i * (size_t)n, &from);
+        MPI_Get_address(out.p + (size_t)i * (size_t)n, &to);
+        MPI_Type_create_hindexed(1, &n, &from, MPI_INT, &stypes[i]);
+        MPI_Type_create_hindexed(1, &n, &to, MPI_INT, &rtypes[i]);
+        MPI_Type_commit(&stypes[i]);
+        MPI_Type_commit(&rtypes[i]);
+    }
+    MPI_Alltoallw(MPI_BOTTOM, counts, displs, stypes, MPI_BOTTOM, counts,
+                  displs, rtypes, on->comm);
+    for (int i = 0; i < on->size; i++) {
+        expect(&out, i * n, i, on->rank, n, "alltoallw at MPI_BOTTOM");
+        MPI_Type_free(&stypes[i]);
+        MPI_Type_free(&rtypes[i]);
+    }
+    free(in.p);
+    free(out.p);
+}
+
 /* ---- reductions ---- */
 
 static struct check_affine element(int rank, int i)
@@ -487,6 +519,7 @@ static void run_all(const struct on *on)
             alltoallv(on, n, in, out, false);
             alltoallv(on, n, in, out, true);
         }
+        alltoallw_absolute(on, n);
         for (int kind = 0; kind < LAST; kind++) {
             reduce_with(on, (enum reduction)kind, n, root, false);
             reduce_with(on, (enum reduction)kind, n, root, true);

@@ -590,7 +590,8 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
                           const struct block *to)
 {
     bool is_right = len == block_len(to);
-    struct chempi_ring_block block = {.buf = is_right ? to->buf : NULL,
+    struct chempi_ring_block block = {.buf = to->buf,
+                                      .is_unwanted = !is_right,
                                       .count = to->count,
                                       .type = to->type,
                                       .len = len};

@@ -248,7 +248,7 @@ static void take(struct chempi_rings *rings, struct end *end, uint64_t len)
 
     for (uint64_t n; len > 0; len -= n) {
         n = straight(rings, end, len);
-        if (b->buf)
+        if (CHEMPI_LIKELY(!b->is_unwanted))
             copy_out(b, end->at, end->data + end->count % rings->len, n,
                      rings->is_long);
         done(rings, end, n);

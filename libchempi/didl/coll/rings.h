@@ -52,13 +52,13 @@ static_assert(sizeof(struct chempi_ring) * CHEMPI_RINGS_RANKS_MAX <=
                   CHEMPI_RINGS_CONTROL,
               "the control page has a place for each ring");
 
-/* A block that goes to or comes from a member; len 0: none. A block with no
- * buffer is read and forgotten. */
+/* A block that goes to or comes from a member; len 0: none. */
 struct chempi_ring_block {
     void *buf;
     MPI_Count count;
     const struct chempi_datatype *type;
-    uint64_t len; /* bytes */
+    uint64_t len;     /* bytes */
+    bool is_unwanted; /* read and forgotten; buf is NULL for MPI_BOTTOM */
 };
 
 /* Can this member use rings, of which it writes its own only if is_writer? Then

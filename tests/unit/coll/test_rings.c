@@ -126,8 +126,7 @@ static void set_blocks(struct member *me, int round, unsigned char *out,
         to.count = (MPI_Count)to.len;
         from.len = length_of(m, me->st->rank, round);
         from.count = (MPI_Count)from.len;
-        if (is_dropping)
-            from.buf = NULL;
+        from.is_unwanted = is_dropping;
         for (uint64_t i = 0; i < to.len; i++)
             out[(size_t)m * MOST + i] = byte_of(me->st->rank, m, i);
         chempi_coll_rings_send(me->st, m, &to);
