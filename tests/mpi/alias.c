@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Old programs send their part of a gathered array from where it is received.
  * That is an error, unless arguments are not checked (CHEMPI_CHECK_ARGUMENTS);
- * then the array comes out as they expect. */
+ * then the array comes out as they expect. Of other operations the result
+ * would be wrong; they stay an error. */
 #include "check.h"
 
 enum { SIZES = 3 };
@@ -36,6 +37,30 @@ static void gather(int *all, int part)
         expect_whole(all, part, "gather");
 }
 
+static void expect_refusal(int error, int part, const char *what)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(error, &class);
+    CHECK(class == MPI_ERR_BUFFER, "%s of %d: error class %d", what, part,
+          class);
+}
+
+static void others(int *all, int part)
+{
+    MPI_Comm comm = MPI_COMM_WORLD;
+
+    expect_refusal(MPI_Allreduce(all, all, part, MPI_INT, MPI_SUM, comm), part,
+                   "allreduce");
+    expect_refusal(MPI_Scan(all, all, part, MPI_INT, MPI_SUM, comm), part,
+                   "scan");
+    expect_refusal(
+        MPI_Reduce_scatter_block(all, all, part, MPI_INT, MPI_SUM, comm), part,
+        "reduce_scatter_block");
+    expect_refusal(MPI_Alltoall(all, part, MPI_INT, all, part, MPI_INT, comm),
+                   part, "alltoall");
+}
+
 int main(int argc, char **argv)
 {
     int *all;
@@ -46,6 +71,9 @@ int main(int argc, char **argv)
     CHECK(all != NULL, "out of memory");
     for (int i = 0; all && i < SIZES; i++)
         gather(all, sizes[i]);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; all && i < SIZES; i++)
+        others(all, sizes[i]);
     free(all);
     return check_finish();
 }

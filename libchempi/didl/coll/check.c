@@ -156,12 +156,19 @@ static int check_reduction(const struct chempi_coll_call *c)
                       "MPI_IN_PLACE");
 }
 
+static bool is_gather(enum chempi_coll_kind kind)
+{
+    return kind == CHEMPI_COLL_GATHER || kind == CHEMPI_COLL_GATHERV ||
+           kind == CHEMPI_COLL_ALLGATHER || kind == CHEMPI_COLL_ALLGATHERV;
+}
+
 /* What this process sends to itself must not start where it receives it;
  * other overlaps are the program's to avoid. Old programs that gather so can
- * run with this check off. */
+ * run with this check off: a block is then where it belongs. Of any other
+ * operation the result would be wrong. */
 static int check_alias(const struct chempi_coll_call *c)
 {
-    if (!chempi_setting(CHEMPI_SET_CHECK_ARGUMENTS))
+    if (is_gather(c->kind) && !chempi_setting(CHEMPI_SET_CHECK_ARGUMENTS))
         return MPI_SUCCESS;
     if (c->kind <= CHEMPI_COLL_BCAST || c->comm->is_inter ||
         (is_rooted(c->kind) && !is_root(c)))
