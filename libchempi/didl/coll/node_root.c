@@ -601,8 +601,8 @@ static bool deal_row(const struct cell *cell, const struct chempi_coll_call *c)
         len = (uint64_t)(c->scount * c->stype->size);
         line->mark = ROW_EVEN;
         line->len = len;
-        memcpy(line->data, chempi_coll_plus(c->sbuf, c->stype->true_lb),
-               (size_t)len * (size_t)cell->st->size);
+        cell_copy(line->data, chempi_coll_plus(c->sbuf, c->stype->true_lb),
+                  len * (uint64_t)cell->st->size);
     } else if (fill_table(cell->st, c, line->data)) {
         line->mark = ROW_TABLE;
     } else {
