@@ -664,13 +664,19 @@ static int deal_blocks(const struct cell *cell,
     return rc;
 }
 
+/* Two members have no rows: what their common line has from an operation long
+ * ago says nothing, even if its number has come up again. */
+static inline bool is_row_there(const struct cell *cell)
+{
+    return cell->st->size > 2 && cell_is_there(cell, cell->st->size);
+}
+
 /* A member's side: its line is there, or a row with all blocks. */
 static bool is_dealt(void *arg)
 {
     const struct cell *cell = arg;
 
-    return cell_is_there(cell, cell->st->size) ||
-           cell_is_there(cell, cell->st->rank);
+    return is_row_there(cell) || cell_is_there(cell, cell->st->rank);
 }
 
 static int take_of_row(const struct cell *cell,
@@ -703,7 +709,7 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
     uint32_t mark;
     uint64_t len;
 
-    if (CHEMPI_LIKELY(cell_is_there(cell, cell->st->size)))
+    if (CHEMPI_LIKELY(is_row_there(cell)))
         return cell_first_error(take_of_row(cell, c), rc);
     mark = line->mark;
     len = line->len;
