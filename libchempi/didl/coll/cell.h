@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/node.h"
+#include "libchempi/didl/datatype.h"
 #include "libchempi/didl/progress.h"
 
 struct cell {
@@ -246,5 +247,16 @@ chempi_coll_node_fn chempi_coll_node_scan;
 bool chempi_coll_node_fold(struct chempi_coll_state *st,
                            const struct chempi_coll_call *c, uint64_t len,
                            int *rc);
+
+/* Elements as their sender has them into a result, without the padding of
+ * pairs: what lies between the numbers of a result is the user's. */
+static inline void cell_take(void *result, const void *from, MPI_Count count,
+                             struct chempi_datatype *type)
+{
+    if (CHEMPI_LIKELY(type->is_contiguous))
+        memcpy(result, from, (size_t)(count * type->extent));
+    else
+        (void)chempi_datatype_copy(from, count, type, result, count, type);
+}
 
 #endif

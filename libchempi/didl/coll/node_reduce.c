@@ -19,8 +19,7 @@ static void fold(const struct cell *cell, const struct chempi_coll_call *c,
                  uint64_t len, int first, int last, void *acc, uint64_t at,
                  MPI_Count count)
 {
-    memcpy(acc, cell_data(cell, last, len) + at,
-           (size_t)(count * c->rtype->extent));
+    cell_take(acc, cell_data(cell, last, len) + at, count, c->rtype);
     for (int i = last - 1; i >= first; i--)
         chempi_op_apply(c->op, cell_data(cell, i, len) + at, acc, count,
                         c->rtype);
@@ -91,7 +90,7 @@ static int allreduce_many(const struct cell *cell,
                               "the ranks take part with different amounts of "
                               "data");
     if (!rc && len > 0)
-        memcpy(c->rbuf, cell_data(cell, st->size, len), (size_t)len);
+        cell_take(c->rbuf, cell_data(cell, st->size, len), c->rcount, c->rtype);
     return rc;
 }
 

@@ -89,6 +89,18 @@ static inline void copy(void *to, const void *from, uint64_t len)
         chempi_belt_copy(to, from, len);
 }
 
+/* Into the result: what lies between its numbers is the user's. */
+static inline void put_result(const struct job *j, uint64_t at,
+                              const void *from, uint64_t len)
+{
+    struct chempi_datatype *type = j->c->rtype;
+
+    if (CHEMPI_LIKELY(type->is_contiguous))
+        copy(result_at(j, at), from, len);
+    else
+        cell_take(result_at(j, at), from, (MPI_Count)len / type->extent, type);
+}
+
 static void combine(const struct job *j, const void *before, void *inout,
                     uint64_t len)
 {
@@ -136,7 +148,7 @@ static int run_first(struct job *j)
         copy(to, j->input + at, len);
         push(j, len, at + len == j->len);
         if (is_copied)
-            copy(result_at(j, at), j->input + at, len);
+            put_result(j, at, j->input + at, len);
         at += len;
     } while (at < j->len);
     return MPI_SUCCESS;
@@ -147,11 +159,11 @@ static void end_with(struct job *j, const unsigned char *before, uint64_t at,
                      uint64_t len)
 {
     if (j->is_ex) {
-        copy(result_at(j, at), before, len);
+        put_result(j, at, before, len);
         return;
     }
     if (j->c->sbuf != MPI_IN_PLACE)
-        copy(result_at(j, at), j->input + at, len);
+        put_result(j, at, j->input + at, len);
     combine(j, before, result_at(j, at), len);
 }
 
@@ -172,7 +184,7 @@ static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
         combine(j, before, to, len);
         push(j, len, at + len == j->len);
         if (CHEMPI_LIKELY(j->is_scan))
-            copy(result_at(j, at), j->is_ex ? before : to, len);
+            put_result(j, at, j->is_ex ? before : to, len);
         before += len;
         at += len;
     } while (at < end);
