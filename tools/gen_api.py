@@ -56,6 +56,9 @@ ANY_TIME = re.compile(
 TAKES_NULL = {'Comm_get_name': 'MPI_COMM_NULL',
               'Type_get_name': 'MPI_DATATYPE_NULL'}
 
+# Handles that mean something at the local leader only, and whose leader it is.
+AT_THE_LEADER = {'peer_comm': 'local_comm', 'remote_group': 'local_group'}
+
 # Out arguments that say MPI_UNDEFINED when their type is too small.
 UNDEFINED_WHEN_BIG = re.compile(
     r'(Get_count|Get_elements|Type_size|Type_get_(true_)?extent)')
@@ -249,22 +252,29 @@ class Body:
         if not ANY_TIME.match(self.stem):
             self.refuse('!chempi_ctx_is_up()', 'bad_phase("%s")' % self.f.name)
 
+    def check_at_leader(self, a):
+        """Words only: didl receives NULL, and fails at all members."""
+        self.line('if (x_%s->rank == local_leader) {' % AT_THE_LEADER[a.name])
+        self.line('x_%s = chempi_%s_lookup(%s);' % (a.name, a.object, a.name),
+                  2)
+        self.line('if (CHEMPI_UNLIKELY(!x_%s))' % a.name, 2)
+        self.line('(void)chempi_api_note_handle("%s", %s, (const void *)%s);' %
+                  (a.name, a.errclass, a.name), 3)
+        self.line('}')
+
     def check_object(self, a):
         if a.object == 'datatype':
             return
-        if (self.stem, a.name) == ('Intercomm_create', 'peer_comm'):
-            self.line('if (x_local_comm->rank == local_leader) {')
-            depth = 2
-        else:
-            depth = 1
+        if a.name in AT_THE_LEADER:
+            self.check_at_leader(a)
+            return
+        depth = 1
         call = 'x_%s = chempi_%s_lookup(%s);' % (a.name, a.object, a.name)
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
         if self.stem in TAKES_NULL:
             condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
-        if a.name == 'remote_group': # significant at the leader
-            condition += ' && x_local_group->rank == local_leader'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
         where = 'NULL' if is_own else self.blamed
         if a.object == 'op' and self.condition('op'):

@@ -54,16 +54,21 @@ static const char *handle_words(uintptr_t value, const char *name)
     return "names no live object: it was freed, or never set";
 }
 
-int chempi_api_bad_handle(struct chempi_comm *comm, const char *func,
-                          const char *arg, int errclass, const void *handle)
+int chempi_api_note_handle(const char *arg, int errclass, const void *handle)
 {
     uintptr_t value = (uintptr_t)handle;
     const char *name = handle_name(value);
     char number[32];
 
     (void)snprintf(number, sizeof(number), "0x%" PRIxPTR, value);
-    (void)chempi_error_set(errclass, "argument %s (%s) %s", arg,
-                           name ? name : number, handle_words(value, name));
+    return chempi_error_set(errclass, "argument %s (%s) %s", arg,
+                            name ? name : number, handle_words(value, name));
+}
+
+int chempi_api_bad_handle(struct chempi_comm *comm, const char *func,
+                          const char *arg, int errclass, const void *handle)
+{
+    (void)chempi_api_note_handle(arg, errclass, handle);
     return chempi_error_raise(comm, errclass, func);
 }
 

@@ -85,6 +85,9 @@ static inline struct chempi_comm *chempi_api_blame(struct chempi_object *object)
 }
 
 CHEMPI_COLD int chempi_api_bad_phase(const char *func);
+/* Sets the words only; returns errclass. */
+CHEMPI_COLD int chempi_api_note_handle(const char *arg, int errclass,
+                                       const void *handle);
 CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm,
                                       const char *func, const char *arg,
                                       int errclass, const void *handle);

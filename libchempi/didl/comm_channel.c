@@ -228,11 +228,13 @@ static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
                         size_t len, void **out, uint64_t *out_len)
 {
     uint64_t my_len = len;
-    int rc = chempi_pt2pt_sendrecv_on(
-        &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
-        sizeof(*out_len), bytes(), far->rank, far->tag, far->comm, far->kind,
-        MPI_STATUS_IGNORE);
+    int rc = far->error;
 
+    if (rc == MPI_SUCCESS && !far->is_nobody)
+        rc = chempi_pt2pt_sendrecv_on(
+            &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
+            sizeof(*out_len), bytes(), far->rank, far->tag, far->comm,
+            far->kind, MPI_STATUS_IGNORE);
     if (rc != MPI_SUCCESS)
         return rc;
     *out = chempi_sys->malloc(*out_len ? *out_len : 1);
@@ -241,6 +243,8 @@ static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
                                 "no room for %llu bytes from "
                                 "the other group",
                                 (unsigned long long)*out_len);
+    if (far->is_nobody)
+        return MPI_SUCCESS;
     return chempi_pt2pt_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
                                     far->tag, *out, (MPI_Count)*out_len,
                                     bytes(), far->rank, far->tag, far->comm,
@@ -263,7 +267,8 @@ int chempi_comm_swap(const struct chempi_comm_channel *local,
         rc = is_leader ? (int)head[1]
                        : chempi_error_set((int)head[1],
                                           "the leader of this "
-                                          "group could not reach the other");
+                                          "group could not reach the other "
+                                          "group's leader");
     if (rc == MPI_SUCCESS && !is_leader)
         data = chempi_sys->malloc(head[0] ? head[0] : 1);
     if (rc == MPI_SUCCESS && !data)

@@ -78,7 +78,31 @@ static int swap_groups(const struct meeting *m, const uint32_t *mine,
     return rc;
 }
 
-/* Both ids of this side are reserved, and become the new communicator's. */
+/* The other side's group, which must be none of ours; NULL on errors. */
+static int read_remote(const struct meeting *m, const uint32_t *words,
+                       size_t len, struct chempi_group **out)
+{
+    struct chempi_group *remote;
+
+    if (len <= sizeof(*words) || len % sizeof(*words) != 0)
+        return chempi_error_set(MPI_ERR_INTERN,
+                                "%zu bytes from the other group's leader "
+                                "describe no group",
+                                len);
+    remote = group_of(words, len);
+    if (!remote)
+        return MPI_ERR_NO_MEM;
+    if (have_common(m->group, remote)) {
+        chempi_group_release(remote);
+        return chempi_error_set(MPI_ERR_COMM, "the two groups have processes "
+                                              "in common");
+    }
+    *out = remote;
+    return MPI_SUCCESS;
+}
+
+/* Both ids of this side are reserved, and become the new communicator's, if
+ * there is somebody on the other side. */
 static int connect_sides(const struct meeting *m, uint32_t recv_context,
                          uint32_t local_context, struct chempi_comm **out)
 {
@@ -87,28 +111,22 @@ static int connect_sides(const struct meeting *m, uint32_t recv_context,
     void *theirs = NULL;
     size_t len = 0;
     int rc = mine ? swap_groups(m, mine, &theirs, &len) : MPI_ERR_NO_MEM;
+    bool is_nobody = rc == MPI_SUCCESS && len == 0;
 
     free(mine);
-    if (rc == MPI_SUCCESS)
-        remote = group_of(theirs, len);
-    if (rc == MPI_SUCCESS && !remote)
-        rc = MPI_ERR_NO_MEM;
-    if (rc == MPI_SUCCESS && have_common(m->group, remote))
-        rc = chempi_error_set(MPI_ERR_COMM, "the two groups have processes in "
-                                            "common");
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS && !is_nobody)
+        rc = read_remote(m, theirs, len, &remote);
+    if (remote)
         *out = chempi_comm_make_inter(m->group, remote, *(uint32_t *)theirs,
                                       recv_context, local_context);
     chempi_group_release(remote);
     free(theirs);
-    if (rc != MPI_SUCCESS) {
-        chempi_comm_give_context(recv_context);
-        chempi_comm_give_context(local_context);
-        return rc == MPI_ERR_NO_MEM
-                   ? chempi_error_set(rc, "no room for a group")
-                   : rc;
-    }
-    return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    if (rc == MPI_SUCCESS && !is_nobody)
+        return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    chempi_comm_give_context(recv_context);
+    chempi_comm_give_context(local_context);
+    return rc == MPI_ERR_NO_MEM ? chempi_error_set(rc, "no room for a group")
+                                : rc;
 }
 
 static int meet(const struct meeting *m, struct chempi_comm **out)
@@ -126,8 +144,7 @@ static int meet(const struct meeting *m, struct chempi_comm **out)
     return rc;
 }
 
-static int check_inter(struct chempi_comm *local_comm, int local_leader,
-                       struct chempi_comm *peer_comm, int remote_leader)
+static int check_inter(const struct chempi_comm *local_comm, int local_leader)
 {
     if (local_comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM, "the local communicator is an "
@@ -137,11 +154,14 @@ static int check_inter(struct chempi_comm *local_comm, int local_leader,
                                 "local leader %d is not in "
                                 "0..%ld of the local communicator",
                                 local_leader, (long)local_comm->size - 1);
-    if (local_comm->rank != local_leader)
-        return MPI_SUCCESS;
+    return MPI_SUCCESS;
+}
+
+/* What the local leader alone can see; its group learns it from `far`. */
+static int check_peer(const struct chempi_comm *peer_comm, int remote_leader)
+{
     if (!peer_comm)
-        return chempi_error_set(MPI_ERR_COMM, "the peer communicator is not "
-                                              "valid at the leader");
+        return MPI_ERR_COMM; /* the API has set the words */
     if (remote_leader < 0 || (uint32_t)remote_leader >= peer_comm->remote_size)
         return chempi_error_set(MPI_ERR_RANK,
                                 "remote leader %d is not in "
@@ -162,11 +182,13 @@ int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
                                 .tag = tag,
                                 .kind = CHEMPI_CONTEXT_INTER}};
     struct chempi_comm *made = NULL;
-    int rc = check_inter(local_comm, local_leader, peer_comm, remote_leader);
+    int rc = check_inter(local_comm, local_leader);
 
     *newintercomm = MPI_COMM_NULL;
     if (rc != MPI_SUCCESS)
         return rc;
+    if (local_comm->rank == local_leader)
+        m.far.error = check_peer(peer_comm, remote_leader);
     m.local = chempi_comm_channel(local_comm);
     rc = meet(&m, &made);
     if (rc != MPI_SUCCESS)
@@ -266,6 +288,24 @@ int chempi_comm_create_from_group(struct chempi_group *group,
     return dress_orphan(made, info, errhandler, newcomm);
 }
 
+/* At the local leader, to whom alone the remote group is known. */
+static void aim_at(const struct chempi_group *remote_group, int remote_leader,
+                   struct chempi_comm_far *far)
+{
+    if (!remote_group)
+        far->error = MPI_ERR_GROUP; /* the API has set the words */
+    else if (remote_group->size == 0)
+        far->is_nobody = true;
+    else if (remote_leader < 0 || (uint32_t)remote_leader >= remote_group->size)
+        far->error = chempi_error_set(MPI_ERR_RANK,
+                                      "remote leader %d is not in "
+                                      "the remote group",
+                                      remote_leader);
+    else
+        far->rank =
+            (int)chempi_group_proc(remote_group, (uint32_t)remote_leader);
+}
+
 int chempi_comm_create_inter_from_groups(
     struct chempi_group *local_group, int local_leader,
     struct chempi_group *remote_group, int remote_leader, const char *stringtag,
@@ -282,7 +322,7 @@ int chempi_comm_create_inter_from_groups(
     int rc;
 
     *newintercomm = MPI_COMM_NULL;
-    if (local_group->size == 0 || (remote_group && remote_group->size == 0))
+    if (local_group->size == 0)
         return MPI_SUCCESS;
     if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)
         return chempi_error_set(MPI_ERR_RANK,
@@ -292,21 +332,11 @@ int chempi_comm_create_inter_from_groups(
     rc = open_channel(local_group, stringtag, &ranks, &m.local);
     if (rc != MPI_SUCCESS)
         return rc;
-    if (local_group->rank == local_leader) {
-        if (remote_group && remote_leader >= 0 &&
-            (uint32_t)remote_leader < remote_group->size)
-            m.far.rank =
-                (int)chempi_group_proc(remote_group, (uint32_t)remote_leader);
-        else
-            rc = chempi_error_set(MPI_ERR_RANK,
-                                  "remote leader %d is not in "
-                                  "the remote group",
-                                  remote_leader);
-    }
-    if (rc == MPI_SUCCESS)
-        rc = meet(&m, &made);
+    if (local_group->rank == local_leader)
+        aim_at(remote_group, remote_leader, &m.far);
+    rc = meet(&m, &made);
     free(ranks);
-    if (rc != MPI_SUCCESS)
+    if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
         return rc;
     return dress_orphan(made, info, errhandler, newintercomm);
 }

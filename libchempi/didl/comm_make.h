@@ -96,12 +96,15 @@ struct chempi_comm_far {
     int rank;                 /* of the other leader in it */
     int tag;
     enum chempi_context_kind kind;
+    int error;      /* the leader's, known beforehand: nobody is met, and its
+                       group learns of it */
+    bool is_nobody; /* the other side is empty: nobody is met */
 };
 
 /*
  * Both sides of an intercommunicator learn the other side's bytes: leaders
  * (member 0) swap, then hand down. *out is malloc'ed, *out_len its length;
- * lengths may differ.
+ * lengths may differ. Of nobody there are 0 bytes.
  */
 int chempi_comm_swap(const struct chempi_comm_channel *local,
                      const struct chempi_comm_far *far, const void *mine,

@@ -201,6 +201,71 @@ static void from_groups(MPI_Comm local)
         MPI_Group_free(&theirs);
 }
 
+/* What only the leader's arguments say, all members learn. */
+static void remote_of_leader(MPI_Comm local)
+{
+    char garbage = 0;
+    MPI_Group worthless[] = {MPI_GROUP_EMPTY, MPI_GROUP_NULL,
+                             (MPI_Group)(void *)&garbage};
+    MPI_Group world;
+    MPI_Group mine;
+    MPI_Group theirs;
+    int rank;
+
+    MPI_Comm_rank(local, &rank);
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Comm_group(local, &mine);
+    MPI_Group_difference(world, mine, &theirs);
+    for (int i = 0; i < 3; i++) {
+        MPI_Comm inter = MPI_COMM_NULL;
+        int rc = MPI_Intercomm_create_from_groups(
+            mine, 0, rank == 0 ? theirs : worthless[i], 0, "leader",
+            MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter);
+
+        CHECK(!rc && inter != MPI_COMM_NULL, "remote group %d not ignored", i);
+        sizes(inter);
+        MPI_Comm_free(&inter);
+        rc = MPI_Intercomm_create_from_groups(
+            mine, 0, rank == 0 ? MPI_GROUP_EMPTY : worthless[i], 0, "leader",
+            MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter);
+        CHECK(!rc && inter == MPI_COMM_NULL, "with nobody, %d", i);
+    }
+    MPI_Group_free(&world);
+    MPI_Group_free(&mine);
+    MPI_Group_free(&theirs);
+}
+
+/* An error that only the leader can see ends the call everywhere. */
+static void wrong_at_leader(MPI_Comm local)
+{
+    MPI_Comm inter = local;
+    MPI_Group mine;
+    int class = -1;
+    int rank;
+
+    MPI_Comm_rank(local, &rank);
+    MPI_Comm_group(local, &mine);
+    MPI_Error_class(MPI_Intercomm_create_from_groups(mine, 0, mine, 99, "wrong",
+                                                     MPI_INFO_NULL,
+                                                     MPI_ERRORS_RETURN, &inter),
+                    &class);
+    CHECK(class == MPI_ERR_RANK, "no such remote leader: class %d", class);
+    MPI_Error_class(MPI_Intercomm_create_from_groups(mine, 0, MPI_GROUP_NULL, 0,
+                                                     "wrong", MPI_INFO_NULL,
+                                                     MPI_ERRORS_RETURN, &inter),
+                    &class);
+    CHECK(class == MPI_ERR_GROUP, "no remote group: class %d", class);
+    MPI_Error_class(
+        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 9999, 1, &inter),
+        &class);
+    CHECK(class == MPI_ERR_RANK, "no such peer: class %d", class);
+    MPI_Error_class(MPI_Intercomm_create(local, 0, MPI_COMM_NULL, 0, 1, &inter),
+                    &class);
+    CHECK(class == MPI_ERR_COMM, "no peer communicator: class %d", class);
+    CHECK(inter == MPI_COMM_NULL, "a communicator in spite of an error");
+    MPI_Group_free(&mine);
+}
+
 static void groups(void)
 {
     int every_second[1][3] = {{0, check_size() - 1, 2}};
@@ -354,6 +419,8 @@ int main(int argc, char **argv)
     copied(inter);
     MPI_Comm_free(&inter);
     from_groups(local);
+    remote_of_leader(local);
+    wrong_at_leader(local);
     MPI_Comm_free(&local);
     groups();
     types();
