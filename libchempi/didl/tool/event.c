@@ -8,6 +8,8 @@
  *       callbacks may look at
  *   E3  a registration that is freed while a thread delivers is destroyed by
  *       that thread, after the callback that may be running
+ *   E4  no callback begins for a registration that is freed, and whoever
+ *       frees all of them at the end waits for a thread that delivers
  *
  * Callbacks run where the library holds no lock and is in no operation, so
  * they need nothing (MPI_T_CB_REQUIRE_NONE), and any callback may be called;
@@ -90,9 +92,12 @@ static struct {
     uint32_t count;
     uint32_t freed; /* registrations that wait to be destroyed */
     bool is_delivering;
+    pthread_t deliverer; /* while is_delivering */
+    pthread_cond_t is_idle;
     const struct instance *current;
 } event = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
+    .is_idle = PTHREAD_COND_INITIALIZER,
     .registrations = {&event.registrations, &event.registrations},
 };
 
@@ -170,21 +175,41 @@ static void reap_locked(void)
     }
 }
 
-static void tell_locked(struct registration *r, const struct instance *instance)
+/* LEVELS: it has none. */
+static int lowest_level(const struct registration *r)
 {
     int level = 0;
-    struct registration now;
 
     while (level < LEVELS && !r->callbacks[level])
         level++;
+    return level;
+}
+
+static void tell_dropped_locked(struct registration *r)
+{
+    const int level = lowest_level(r);
+    const struct registration now = *r;
+
     if (r->is_freed || level == LEVELS)
         return;
-    now = *r;
     r->dropped_count = 0;
+    if (!now.dropped_count || !now.dropped)
+        return;
     unlock();
-    if (now.dropped_count && now.dropped)
-        now.dropped(now.dropped_count, handle_of(r), 0, MPI_T_CB_REQUIRE_NONE,
-                    now.user_data[level]);
+    now.dropped(now.dropped_count, handle_of(r), 0, MPI_T_CB_REQUIRE_NONE,
+                now.user_data[level]);
+    lock();
+}
+
+/* The handler of what was dropped may have freed the registration. */
+static void tell_locked(struct registration *r, const struct instance *instance)
+{
+    const int level = lowest_level(r);
+    const struct registration now = *r;
+
+    if (r->is_freed || level == LEVELS)
+        return;
+    unlock();
     now.callbacks[level]((MPI_T_event_instance)(uintptr_t)instance,
                          handle_of(r), MPI_T_CB_REQUIRE_NONE,
                          now.user_data[level]);
@@ -199,8 +224,10 @@ static void tell_all_locked(const struct instance *instance)
         struct registration *r =
             CHEMPI_CONTAINER_OF(pos, struct registration, link);
 
-        if (r->type == instance->type)
-            tell_locked(r, instance);
+        if (r->type != instance->type)
+            continue;
+        tell_dropped_locked(r);
+        tell_locked(r, instance);
     }
     event.current = NULL;
 }
@@ -213,6 +240,7 @@ void chempi_tool_event_deliver(void)
         return;
     }
     event.is_delivering = true;
+    event.deliverer = pthread_self();
     while (event.count > 0 || event.freed > 0) {
         struct instance instance;
 
@@ -225,7 +253,20 @@ void chempi_tool_event_deliver(void)
         tell_all_locked(&instance);
     }
     event.is_delivering = false;
+    (void)pthread_cond_broadcast(&event.is_idle);
     unlock();
+}
+
+/* A callback of this thread's that asks for the end must not wait for itself:
+ * what is left goes when it has returned (E3). */
+void chempi_tool_event_settle(void)
+{
+    lock();
+    while (event.is_delivering &&
+           !pthread_equal(event.deliverer, pthread_self()))
+        (void)pthread_cond_wait(&event.is_idle, &event.lock);
+    unlock();
+    chempi_tool_event_deliver();
 }
 
 /* ---- types ---- */

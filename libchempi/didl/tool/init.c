@@ -83,7 +83,7 @@ int chempi_tool_finalize(void)
     }
     (void)chempi_tool_leave(MPI_SUCCESS);
     if (is_last)
-        chempi_tool_event_deliver(); /* lets registrations go */
+        chempi_tool_event_settle(); /* lets registrations go */
     return MPI_SUCCESS;
 }
 

@@ -49,8 +49,10 @@ const struct chempi_words *chempi_tool_event_words(int i);
 /* At the last MPI_T_finalize: release what the user did not. */
 void chempi_tool_cvar_fini(void);
 void chempi_tool_pvar_fini(void);
-/* Registrations are destroyed by chempi_tool_event_deliver() afterwards. */
+/* Registrations are destroyed by chempi_tool_event_settle() afterwards, which
+ * needs no lock held and waits for callbacks that another thread runs. */
 void chempi_tool_event_fini(void);
+void chempi_tool_event_settle(void);
 
 /* The module that the variables of a category come from. */
 uint32_t chempi_tool_event_count(void);

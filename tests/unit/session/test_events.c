@@ -3,12 +3,19 @@
  * that free their registrations, and the end of the interface. */
 #include <criterion/criterion.h>
 #include <mpi.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/tool/event.h"
 
-enum { RAISED = 100, QUEUED = 64 }; /* event.c: QUEUE_MAX */
+enum {
+    RAISED = 100,
+    QUEUED = 64, /* event.c: QUEUE_MAX */
+    YIELDS = 10000
+};
 
 static struct {
     int calls;
@@ -18,6 +25,7 @@ static struct {
     int calls_before_dropped;
     int frees;
     bool must_free;
+    bool must_end; /* in the handler of what was dropped */
 } told;
 
 static void on_free(MPI_T_event_registration reg, MPI_T_cb_safety safety,
@@ -65,6 +73,8 @@ static void on_dropped(MPI_Count count, MPI_T_event_registration reg,
     told.calls_before_dropped = told.calls;
     told.dropped += count;
     told.dropped_calls++;
+    if (told.must_end)
+        cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
 }
 
 static MPI_T_event_registration begin(void)
@@ -73,7 +83,8 @@ static MPI_T_event_registration begin(void)
     int provided;
 
     memset(&told, 0, sizeof(told));
-    cr_assert_eq(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
+    cr_assert_eq(MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided),
+                 MPI_SUCCESS);
     cr_assert_eq(MPI_T_event_handle_alloc(CHEMPI_EVENT_RESOLVED, NULL,
                                           MPI_INFO_NULL, &reg),
                  MPI_SUCCESS);
@@ -143,4 +154,65 @@ Test(events, end_with_the_tool_interface)
     cr_expect_eq(MPI_T_event_handle_free(reg, NULL, NULL),
                  MPI_T_ERR_INVALID_HANDLE);
     cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
+}
+
+Test(events, do_not_come_after_an_end_in_the_handler_of_dropped_ones)
+{
+    MPI_T_event_registration reg = begin();
+
+    cr_assert_eq(MPI_T_event_set_dropped_handler(reg, on_dropped), MPI_SUCCESS);
+    told.must_end = true;
+    raise_some(RAISED);
+    chempi_tool_event_deliver();
+    cr_expect_eq(told.dropped_calls, 1, "%d", told.dropped_calls);
+    cr_expect_eq(told.calls, 0, "%d", told.calls);
+}
+
+/* A callback that runs until the interface has ended, or would have. */
+static struct {
+    atomic_bool runs;
+    atomic_bool has_run;
+    atomic_bool is_over; /* MPI_T_finalize has returned */
+} slow;
+
+static void on_event_slowly(MPI_T_event_instance instance,
+                            MPI_T_event_registration reg,
+                            MPI_T_cb_safety safety, void *user_data)
+{
+    (void)instance;
+    (void)reg;
+    (void)safety;
+    (void)user_data;
+    slow.runs = true;
+    while (chempi_tool_event_is_wanted(CHEMPI_EVENT_RESOLVED))
+        sched_yield();
+    for (int i = 0; i < YIELDS && !slow.is_over; i++)
+        sched_yield();
+    cr_expect_not(slow.is_over, "a callback runs on after the end");
+    slow.has_run = true;
+}
+
+static void *deliver(void *arg)
+{
+    chempi_tool_event_deliver();
+    return arg;
+}
+
+Test(events, are_waited_for_at_the_end_where_another_thread_tells_them)
+{
+    MPI_T_event_registration reg = begin();
+    pthread_t thread;
+
+    cr_assert_eq(MPI_T_event_register_callback(reg, MPI_T_CB_REQUIRE_NONE,
+                                               MPI_INFO_NULL, NULL,
+                                               on_event_slowly),
+                 MPI_SUCCESS);
+    raise_some(1);
+    cr_assert_eq(pthread_create(&thread, NULL, deliver, NULL), 0);
+    while (!slow.runs)
+        sched_yield();
+    cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
+    slow.is_over = true;
+    cr_expect(slow.has_run);
+    cr_assert_eq(pthread_join(thread, NULL), 0);
 }
