@@ -248,6 +248,51 @@ static void reduce_other_amounts(void)
     free(to);
 }
 
+/* The first reduce of a communicator, above a slot; as much as three and more
+ * members take along their belts (1 MiB of all), and more than that. */
+static void reduce_other_way(char *from, char *to, const size_t *lens,
+                             int other, int root)
+{
+    MPI_Comm comm;
+    int total = 0;
+    int one = 1;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    expect(MPI_Reduce(from, to, (int)lens[check_rank() == other], MPI_CHAR,
+                      MPI_SUM, root, comm),
+           MPI_ERR_COUNT, "reduce of other amounts");
+    expect(MPI_Allreduce(&one, &total, 1, MPI_INT, MPI_SUM, comm), MPI_SUCCESS,
+           "allreduce afterwards");
+    CHECK(total == check_size(), "%d ones are %d", check_size(), total);
+    for (int i = 0; i < 2; i++) {
+        expect(
+            MPI_Reduce(from, to, (int)lens[i], MPI_CHAR, MPI_SUM, root, comm),
+            MPI_SUCCESS, "reduce afterwards");
+        CHECK(check_rank() != root || to[lens[i] - 1] == check_size(),
+              "%zu sums end with %d", lens[i], to[lens[i] - 1]);
+    }
+    MPI_Comm_free(&comm);
+}
+
+static void reduce_other_ways(void)
+{
+    size_t border = (1u << 20) / (size_t)check_size();
+    size_t lens[][2] = {{border, border + 1},
+                        {border + 1, border},
+                        {2 * border, border / 2},
+                        {border / 2, 2 * border}};
+    char *from = check_alloc(2 * border);
+    char *to = check_alloc(2 * border);
+
+    memset(from, 1, 2 * border);
+    for (size_t k = 0; k < sizeof(lens) / sizeof(lens[0]); k++)
+        for (int other = 0; other < check_size(); other++)
+            reduce_other_way(from, to, lens[k], other, (int)k % check_size());
+    free(from);
+    free(to);
+}
+
 /* In the memory of a node. */
 static void less_than_all_expect(void)
 {
@@ -271,6 +316,7 @@ static void less_than_all_expect(void)
     free(from);
     free(to);
     reduce_other_amounts();
+    reduce_other_ways();
 }
 
 /* Three chars for whole ints. */

@@ -13,6 +13,7 @@
  *       begin again by messages; the input is as it was
  *   F3  members that bring different amounts, perhaps so little that they are
  *       not here, all find that out at the first meeting, and have no other
+ *       (but of a reduce only as long as there are no belts: X3, node_scan.c)
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -13,6 +13,10 @@
  *   X2  a member that has found a belt damaged reads no more of them, makes
  *       the one before it useless, so that nobody waits for room there, and
  *       tells those after it with VOID, in every scan of this communicator
+ *   X3  while there are no belts, members of a reduction that bring more than
+ *       goes through belts (node_fold.c, F3) are at the meeting of those who
+ *       make theirs, with another length in their line: all get MPI_ERR_COUNT,
+ *       nobody has belts, and the next operation begins anew
  */
 #include <string.h>
 
@@ -49,6 +53,23 @@ static inline struct chempi_belt *belt_after(const struct chempi_coll_state *st,
     return (void *)(st->belt_memory + (size_t)m * CHEMPI_BELT_STRIDE);
 }
 
+/* After the meeting of make_belts(): do all want belts, and have all got one?
+ * X3 */
+static int learn_belts(struct chempi_node_belts *p, const struct cell *cell)
+{
+    bool is_off = false;
+    uint64_t len;
+
+    for (int i = 0; i < cell->st->size; i++) {
+        len = cell_line(cell, i)->len;
+        if (CHEMPI_UNLIKELY(len != 0 && len != CELL_NO_ROOM))
+            return chempi_coll_cell_mismatch(cell, i);
+        is_off |= len != 0;
+    }
+    p->is_off = is_off;
+    return MPI_SUCCESS;
+}
+
 /* Every member makes its own; all learn whether all have. */
 static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
 {
@@ -56,6 +77,7 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
     int next = (st->rank + 1) % st->size;
     int before = (st->rank + st->size - 1) % st->size;
     struct cell cell;
+    int code;
     int rc;
 
     cell_open_sync(st, &cell);
@@ -63,9 +85,9 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
     if (chempi_belt_create(belt_after(st, st->rank)) < 0)
         cell_mine(&cell)->len = CELL_NO_ROOM;
     rc = chempi_coll_cell_meet(&cell);
-    for (int i = 0; i < st->size; i++)
-        if (cell_line(&cell, i)->len != 0)
-            p->is_off = true;
+    code = learn_belts(p, &cell);
+    if (CHEMPI_UNLIKELY(code))
+        return cell_first_error(rc, code);
     chempi_belt_open_writer(&p->out, belt_after(st, st->rank),
                             st->local_ranks[next]);
     chempi_belt_open_reader(&p->in, belt_after(st, before),
