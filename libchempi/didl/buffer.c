@@ -6,7 +6,9 @@
  *
  *   B1  pieces do not overlap and lie inside the buffer
  *   B2  a piece stays until its send is complete
- *   B3  a buffer belongs to one object, or to none: then it is the process's
+ *   B3  a buffer belongs to one object, or to none: then it is the process's;
+ *       a communicator's stays until that goes, so that what was begun before
+ *       MPI_Comm_free may go on (each piece holds the communicator)
  *   B4  a flush waits for the pieces that were cut before it began: `left` of
  *       them still stand, and their tickets are below its own
  *
@@ -15,6 +17,7 @@
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/buffer.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,47 +278,75 @@ int chempi_buffer_flush_session(struct chempi_session *session)
 
 /* ---- the end ---- */
 
-/* Wait for a buffer's messages and forget it. */
-static void drop(struct buffer *b)
+/* Off the list and gone; holder of the lock. */
+static void forget(struct buffer *b)
 {
-    (void)flush(b->owner); /* fails only when the job is being ended */
-    chempi_lane_lock(&chempi_lane_main);
     chempi_list_remove(&b->link);
-    chempi_lane_unlock(&chempi_lane_main);
     free(b);
 }
 
-/* The first buffer of a session; of the world model with session NULL. */
-static struct buffer *find_of(const struct chempi_session *session)
+/* Wait for a buffer's messages and forget it. The last of them may take the
+ * communicator along, and the buffer with it. */
+static void drop(const void *owner)
 {
-    struct buffer *found = NULL;
+    bool is_gone = false;
+
+    while (!is_gone) {
+        int rc = flush(owner); /* fails only when the job is being ended */
+        struct buffer *b;
+
+        chempi_lane_lock(&chempi_lane_main);
+        b = find(owner);
+        is_gone = !b || rc || chempi_list_is_empty(&b->pieces);
+        if (b && is_gone)
+            forget(b);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+}
+
+/* The owner of the first buffer of a session (of the world model with session
+ * NULL), or of any. */
+static bool find_of(const struct chempi_session *session, bool is_any,
+                    const void **owner)
+{
+    bool is_found = false;
 
     chempi_lane_lock(&chempi_lane_main);
     ensure_list();
     CHEMPI_LIST_FOR (pos, &buffers) {
-        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+        const struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
 
-        if (!found && b->session == session)
-            found = b;
+        if (is_found || (!is_any && b->session != session))
+            continue;
+        *owner = b->owner;
+        is_found = true;
     }
     chempi_lane_unlock(&chempi_lane_main);
-    return found;
+    return is_found;
 }
 
 void chempi_buffer_fini_session(const struct chempi_session *session)
 {
-    struct buffer *b;
+    const void *owner = NULL;
 
-    while ((b = find_of(session)))
-        drop(b);
+    while (find_of(session, false, &owner))
+        drop(owner);
 }
 
 void chempi_buffer_fini_comm(const struct chempi_comm *comm)
 {
-    struct buffer *b = locked_find(comm);
+    bool is_locked = chempi_lane_is_mine(&chempi_lane_main);
+    struct buffer *b;
 
-    if (b)
-        drop(b);
+    if (!is_locked)
+        chempi_lane_lock(&chempi_lane_main);
+    b = find(comm);
+    if (b) {
+        assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
+        forget(b);
+    }
+    if (!is_locked)
+        chempi_lane_unlock(&chempi_lane_main);
 }
 
 void chempi_buffer_fini_world(void)
@@ -325,10 +356,10 @@ void chempi_buffer_fini_world(void)
 
 void chempi_buffer_fini(void)
 {
-    ensure_list();
-    while (!chempi_list_is_empty(&buffers))
-        drop(CHEMPI_CONTAINER_OF(chempi_list_first(&buffers), struct buffer,
-                                 link));
+    const void *owner = NULL;
+
+    while (find_of(NULL, true, &owner))
+        drop(owner);
 }
 
 /* ---- flushing in the background ---- */

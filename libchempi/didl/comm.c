@@ -90,6 +90,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
 static void fini(struct chempi_comm *comm)
 {
     unlink_from(comm);
+    chempi_buffer_fini_comm(comm);
     if (comm->coll && comm->fini_coll)
         comm->fini_coll(comm);
     if (comm->topology && comm->fini_topology)
@@ -295,7 +296,6 @@ int chempi_comm_free(MPI_Comm *comm)
     rc = chempi_attr_clear_comm(old);
     if (rc != MPI_SUCCESS)
         return rc;
-    chempi_buffer_fini_comm(old);
     old->is_freed = true;
     chempi_comm_release(old);
     *comm = MPI_COMM_NULL;

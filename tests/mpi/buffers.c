@@ -185,8 +185,7 @@ static void flushed(MPI_Comm comm, bool is_automatic)
     free(data);
 }
 
-/* A buffer goes with its communicator: it is given to no later one, and what
- * is in it has left when MPI_Comm_free returns. */
+/* A buffer goes with its communicator: it is given to no later one. */
 static void freed_with(MPI_Comm parent)
 {
     enum { COMMS = 30, EACH = 1000 };
@@ -227,29 +226,41 @@ static void freed_with(MPI_Comm parent)
     free(expected);
 }
 
-/* 0's message waits in the buffer until 1 receives it; 0 may use the memory
- * for something else as soon as the communicator is free. */
+/* MPI_Comm_free waits for nobody: what was begun before goes on, be it that
+ * a message is taken only then, that a receive starts, or that another
+ * message goes into the buffer of the communicator that is freed. */
 static void freed_while_full(MPI_Comm parent)
 {
-    enum { LEN = 100000 };
+    enum { LEN = 2000000 };
+    static char memory[2 * (LEN + MPI_BSEND_OVERHEAD)]; /* never detached */
     MPI_Comm comm;
-    char *memory = check_alloc(LEN + MPI_BSEND_OVERHEAD);
+    MPI_Request requests[3];
+    MPI_Message message;
     char *data = check_alloc(LEN);
     int rank;
+    int value = 5;
+    int got = 0;
 
     MPI_Comm_rank(parent, &rank);
     MPI_Comm_dup(parent, &comm);
-    if (rank == 0) {
-        check_fill(data, LEN, 3);
-        MPI_Comm_attach_buffer(comm, memory, LEN + MPI_BSEND_OVERHEAD);
-        MPI_Bsend(data, LEN, MPI_BYTE, 1, 1, comm);
-    } else if (rank == 1) {
-        MPI_Recv(data, LEN, MPI_BYTE, 0, 1, comm, MPI_STATUS_IGNORE);
-        CHECK(check_differs(data, LEN, 3) == SIZE_MAX, "other data");
+    MPI_Comm_attach_buffer(comm, memory, (int)sizeof(memory));
+    MPI_Recv_init(data, LEN, MPI_BYTE, !rank, 1, comm, &requests[0]);
+    MPI_Recv_init(&got, 1, MPI_INT, !rank, 3, comm, &requests[1]);
+    MPI_Bsend_init(&value, 1, MPI_INT, !rank, 3, comm, &requests[2]);
+    for (int tag = 1; tag <= 2; tag++) {
+        check_fill(data, LEN, (unsigned)tag);
+        MPI_Bsend(data, LEN, MPI_BYTE, !rank, tag, comm);
     }
+    MPI_Mprobe(!rank, 2, comm, &message, MPI_STATUS_IGNORE);
     MPI_Comm_free(&comm);
-    memset(memory, 0xee, LEN);
-    free(memory);
+    MPI_Mrecv(data, LEN, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    CHECK(check_differs(data, LEN, 2) == SIZE_MAX, "other data: 2");
+    MPI_Startall(3, requests);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    CHECK(check_differs(data, LEN, 1) == SIZE_MAX, "other data: 1");
+    CHECK(got == 5, "got %d", got);
+    for (int i = 0; i < 3; i++)
+        MPI_Request_free(&requests[i]);
     free(data);
 }
 
