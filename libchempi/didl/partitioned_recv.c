@@ -59,6 +59,7 @@ static struct precv *of_request(struct chempi_request *req)
 
 static void hello_free(struct hello *hello)
 {
+    chempi_request_untrack(&hello->req);
     chempi_p2p_fini(&hello->req);
     free(hello);
 }
@@ -76,6 +77,8 @@ static struct hello *post_hello(struct precv *pr, int *rc)
                          (MPI_Count)sizeof(hello->words) + 1,
                          chempi_datatype_lookup(MPI_BYTE), pr->source, pr->tag,
                          pr->req.comm, CHEMPI_CONTEXT_PARTITIONED);
+    hello->req.is_active = false; /* nobody waits for it but an active precv */
+    chempi_request_track(&hello->req);
     *rc = chempi_p2p_start(&hello->req);
     if (!*rc)
         return hello;

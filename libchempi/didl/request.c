@@ -65,7 +65,7 @@ uint32_t chempi_request_count_quiet(const struct chempi_comm *comm)
             CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
 
         count += req->obj.magic == CHEMPI_MAGIC_REQUEST && req->comm == comm &&
-                 chempi_request_is_complete(req);
+                 (chempi_request_is_complete(req) || !req->is_active);
     }
     return count;
 }

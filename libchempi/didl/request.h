@@ -7,8 +7,9 @@
  *       schedule); the user's handle is a second reference
  *   Q3  a request that the user freed while active is destroyed at completion
  *   Q4  all members are guarded by the lane lock
- *   Q5  every request that the user can have a handle of is on the list of
- *       all requests; so are those of the pool while they are free
+ *   Q5  every request that holds a communicator is on the list of all
+ *       requests, those of the pool while they are free, too; generalized
+ *       requests and flushes of buffers hold none, and are not
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
 #define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
@@ -143,8 +144,9 @@ void chempi_request_track(struct chempi_request *req);
 void chempi_request_untrack(struct chempi_request *req);
 
 /* How many requests hold the communicator though nothing of them is under way:
- * complete ones that nobody has waited for, and inactive ones. Looks at all
- * requests. Under the lock. */
+ * complete ones that nobody has waited for, and inactive ones, be they posted
+ * (a partitioned receive waits for its sender's description from the start).
+ * Looks at all requests. Under the lock. */
 uint32_t chempi_request_count_quiet(const struct chempi_comm *comm);
 
 /* One thing that had to happen has happened; at the last the request is

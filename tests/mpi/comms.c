@@ -196,6 +196,59 @@ static void disconnect(void)
     MPI_Request_free(&requests[1]);
 }
 
+/* Requests of every kind that are inactive, or over and not waited for, keep
+ * nobody from leaving. */
+static void disconnect_idle(void)
+{
+    int to = (check_rank() + 1) % check_size();
+    int from = (check_rank() + check_size() - 1) % check_size();
+    MPI_Request requests[8];
+    MPI_Comm child = MPI_COMM_NULL;
+    MPI_Comm copy;
+    int one = 1;
+    int sum = 0;
+    int got = -1;
+    int n = 0;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Precv_init(&got, 1, 1, MPI_INT, from, 3, copy, MPI_INFO_NULL,
+                   &requests[n++]);
+    MPI_Psend_init(&one, 1, 1, MPI_INT, to, 3, copy, MPI_INFO_NULL,
+                   &requests[n++]);
+    MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, copy, MPI_INFO_NULL,
+                       &requests[n++]);
+    MPI_Bsend_init(&one, 1, MPI_INT, to, 3, copy, &requests[n++]);
+    MPI_Comm_disconnect(&copy);
+    while (n > 0)
+        MPI_Request_free(&requests[--n]);
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy); /* and nobody ever sends */
+    MPI_Precv_init(&got, 1, 1, MPI_INT, from, 3, copy, MPI_INFO_NULL,
+                   &requests[0]);
+    MPI_Precv_init(&got, 1, 1, MPI_INT, from, 4, copy, MPI_INFO_NULL,
+                   &requests[1]);
+    MPI_Request_free(&requests[1]);
+    MPI_Comm_disconnect(&copy);
+    MPI_Request_free(&requests[0]);
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Precv_init(&got, 1, 1, MPI_INT, from, 3, copy, MPI_INFO_NULL,
+                   &requests[n++]);
+    MPI_Psend_init(&one, 1, 1, MPI_INT, to, 3, copy, MPI_INFO_NULL,
+                   &requests[n++]);
+    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, copy, &requests[n++]);
+    MPI_Comm_idup(copy, &child, &requests[n++]);
+    MPI_Startall(2, requests);
+    MPI_Pready(0, requests[1]);
+    MPI_Comm_disconnect(&copy);
+    CHECK(got == 1, "disconnected before the partition came: %d", got);
+    CHECK(sum == check_size(), "disconnected before the sum: %d", sum);
+    MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+    MPI_Comm_free(&child);
+}
+
 /* More communicators than there are context numbers, a few alive at once. */
 static void many(int rounds)
 {
@@ -240,6 +293,7 @@ int main(int argc, char **argv)
     create();
     free_early();
     disconnect();
+    disconnect_idle();
     many((int)check_arg(argc, argv, 1, 3000));
     names();
     return check_finish();
