@@ -107,8 +107,11 @@ const char *chempi_import_guess_type(const char *name)
 int chempi_import_text_open(struct chempi_import_text *text, const char *file,
                             struct chempi_err *err)
 {
-    *text = (struct chempi_import_text){.file = file, .err = err};
-    text->stream = strcmp(file, "-") == 0 ? stdin : fopen(file, "r");
+    const bool is_stdin = strcmp(file, "-") == 0;
+
+    *text = (struct chempi_import_text){
+        .file = is_stdin ? "standard input" : file, .err = err};
+    text->stream = is_stdin ? stdin : fopen(file, "r");
     if (!text->stream)
         return chempi_err_set(err, -errno, "%s: %s", file, strerror(errno));
     return 0;

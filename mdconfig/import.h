@@ -69,7 +69,7 @@ const char *chempi_import_guess_type(const char *name);
 
 /* A text source, line by line. */
 struct chempi_import_text {
-    const char *file;
+    const char *file; /* as errors name it */
     FILE *stream;
     char *line; /* without the newline */
     size_t room;

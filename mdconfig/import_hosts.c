@@ -135,7 +135,7 @@ int chempi_import_hosts(struct chempi_import *import, const char *file,
         rc = chempi_err_set(err, -EINVAL,
                             "%s: expected hosts other than this one, found "
                             "none",
-                            file);
+                            text.file);
     for (size_t i = 0; i < e.count && !rc; i++)
         add_entry(import, &e, &e.list[i]);
     free(e.list);

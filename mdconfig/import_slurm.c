@@ -128,7 +128,7 @@ int chempi_import_scontrol(struct chempi_import *import, const char *file,
         rc = chempi_err_set(err, -EINVAL,
                             "%s: expected the output of `scontrol show "
                             "nodes`, found no NodeName=",
-                            file);
+                            text.file);
     return rc;
 }
 
@@ -316,8 +316,9 @@ int chempi_import_topology(struct chempi_import *import, const char *file,
     }
     chempi_import_text_close(&s.text);
     if (!rc && s.pair_count == 0)
-        rc = chempi_err_set(
-            err, -EINVAL, "%s: expected switches with nodes, found none", file);
+        rc = chempi_err_set(err, -EINVAL,
+                            "%s: expected switches with nodes, found none",
+                            s.text.file);
     if (!rc)
         add_networks(&s);
     free(s.names);

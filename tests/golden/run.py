@@ -211,8 +211,11 @@ USAGE = [
 # What standard input says, too.
 GIVEN = [
     ("NodeName=n7 CPUTot=3\n", ["import", "--scontrol", "-"], 0, "slots: 3"),
-    ("nonsense\n", ["import", "--scontrol", "-"], 1, "-:1:1: expected"),
-    ("", ["import", "--scontrol", "-"], 1, "found no NodeName="),
+    ("nonsense\n", ["import", "--scontrol", "-"], 1,
+     "standard input:1:1: expected"),
+    ("", ["import", "--scontrol", "-"], 1, "standard input: expected"),
+    ("", ["import", "--topology", "-"], 1, "standard input: expected"),
+    ("", ["import", "--hosts", "-"], 1, "standard input: expected"),
     ("", ["import", "--scontrol", "-", "--hosts", "-"], 2, "one source"),
     ("10.0.9.9 n8\n", ["import", "--hosts", "-"], 0, "n8"),
 ]
