@@ -158,7 +158,7 @@ int chempi_errhandler_call_comm(struct chempi_comm *comm, int errorcode)
 
     if (rc)
         return rc;
-    (void)chempi_error_set(errclass, "the program raised it");
+    (void)chempi_error_set(errorcode, "the program raised it");
     (void)chempi_error_raise(comm, errorcode, "MPI_Comm_call_errhandler");
     return MPI_SUCCESS;
 }

@@ -48,6 +48,11 @@ int chempi_error_set(int errclass, const char *fmt, ...)
     return errclass;
 }
 
+void chempi_error_forget(void)
+{
+    words_class = MPI_SUCCESS;
+}
+
 void chempi_error_note_loss(uint32_t proc, const char *why)
 {
     const uint32_t count =
@@ -199,13 +204,13 @@ static void call_user(struct chempi_errhandler *eh, void *handle, int code)
     }
 }
 
-/* Words are for one error: the next one may have none. */
+/* Words are for one error: the next one, and one of another code, has none. */
 static void note_raised(int code, const char *func)
 {
     raised.code = code;
     raised.func = func;
     (void)snprintf(raised.words, sizeof(raised.words), "%s",
-                   words_class ? words : "");
+                   code != MPI_SUCCESS && words_class == code ? words : "");
     words_class = MPI_SUCCESS;
 }
 

@@ -72,6 +72,9 @@ bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
 
+/* The error whose words were noted is not raised. */
+void chempi_error_forget(void);
+
 #define CHEMPI_ERROR_LOST_MAX 8u    /* lost peers that are named */
 #define CHEMPI_ERROR_RANKS_TEXT 128 /* bytes */
 

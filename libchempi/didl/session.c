@@ -296,7 +296,7 @@ int chempi_errhandler_call_session(struct chempi_session *session,
 
     if (rc)
         return rc;
-    (void)chempi_error_set(errclass, "the program raised it");
+    (void)chempi_error_set(errorcode, "the program raised it");
     chempi_error_blame(&session->obj);
     (void)chempi_error_raise(NULL, errorcode, "MPI_Session_call_errhandler");
     return MPI_SUCCESS;

@@ -76,6 +76,14 @@ static int sum_up(const struct failures *failures)
                             failures->first, failures->count - 1);
 }
 
+/* The status of a complete, active request, which wait or test tells again;
+ * with the error, if it has one. */
+static void peek(struct chempi_request *req, MPI_Status *status)
+{
+    if (req->ops->finish(req, status) != MPI_SUCCESS)
+        chempi_error_forget();
+}
+
 /* A complete, active request: hand out its status; free or deactivate it. */
 static int harvest(MPI_Request *handle, struct chempi_request *req,
                    MPI_Status *status)
@@ -162,7 +170,7 @@ int chempi_request_get_status(MPI_Request request, int *flag,
         (void)chempi_progress_poll();
     *flag = is_complete(req);
     if (*flag)
-        (void)req->ops->finish(req, status); /* told again by wait or test */
+        peek(req, status);
     return MPI_SUCCESS;
 }
 
@@ -273,7 +281,7 @@ int chempi_request_get_status_all(int count,
         MPI_Status *status = status_at(array_of_statuses, i);
 
         if (req)
-            (void)req->ops->finish(req, status);
+            peek(req, status);
         else
             chempi_status_set_empty(status);
     }
@@ -364,7 +372,7 @@ int chempi_request_get_status_any(int count,
     if (*flag && set.next >= 0) {
         struct chempi_request *req = active(array_of_requests[set.next]);
 
-        (void)req->ops->finish(req, status);
+        peek(req, status);
     } else if (*flag) {
         chempi_status_set_empty(status);
     }
@@ -456,7 +464,7 @@ int chempi_request_get_status_some(int incount,
 
         if (!req || !is_complete(req))
             continue;
-        (void)req->ops->finish(req, status_at(array_of_statuses, n));
+        peek(req, status_at(array_of_statuses, n));
         array_of_indices[n++] = i;
     }
     *outcount = n;

@@ -121,6 +121,40 @@ static void words_of_earlier_errors(void)
     CHECK(!strstr(text, "MPI_Send") && !strstr(text, "dest"), "%s", text);
 }
 
+static int truncated_query(void *state, MPI_Status *status)
+{
+    (void)state;
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    return MPI_ERR_TRUNCATE;
+}
+
+/* A status that is only looked at leaves no words for an error of the same
+ * class. */
+static void words_of_what_was_looked_at(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    MPI_Request requests[2];
+    MPI_Status status;
+    int values[3] = {0};
+    int small;
+    int flag = 0;
+    int len;
+
+    MPI_Irecv(&small, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &requests[0]);
+    MPI_Isend(values, 3, MPI_INT, 0, 1, MPI_COMM_SELF, &requests[1]);
+    while (!flag)
+        MPI_Request_get_status(requests[0], &flag, &status);
+    MPI_Request_free(&requests[0]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Grequest_start(truncated_query, free_nothing, cancel_nothing, NULL,
+                       &requests[0]);
+    MPI_Grequest_complete(requests[0]);
+    expect(MPI_Wait(&requests[0], MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE,
+           "a query function that fails");
+    MPI_Error_string(MPI_ERR_TRUNCATE, text, &len);
+    CHECK(!strstr(text, "12 bytes"), "%s", text);
+}
+
 /* Rank 1 completes one receive that is too short, of three, with the call of
  * this name. */
 static void fail_one_of_three(const char *name)
@@ -170,6 +204,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     wrong_arguments();
     words_of_earlier_errors();
+    words_of_what_was_looked_at();
     own_handler();
     return check_finish();
 }
