@@ -311,7 +311,7 @@ struct intake {
 };
 
 /* Take a block that has come as it should; false: it needs more attention.
- * May be called more than once, and by any thread. */
+ * May be called more than once, and, for short ones, by any thread. */
 static inline bool take_plain(const struct cell *cell,
                               const struct chempi_coll_call *c, int i)
 {
@@ -328,7 +328,9 @@ static inline bool take_plain(const struct cell *cell,
     return true;
 }
 
-static bool take_lines(void *arg)
+/* Up to a block that takes some time to copy: waits call this under the lane
+ * lock. */
+static bool take_short(void *arg)
 {
     struct intake *in = arg;
     const struct cell *cell = in->cell;
@@ -338,9 +340,24 @@ static bool take_lines(void *arg)
             continue;
         if (!cell_is_there(cell, in->next))
             return false;
+        if (cell_line(cell, in->next)->len > CHEMPI_NODE_LINE_BYTES)
+            return true;
         in->is_rest |= !take_plain(cell, in->c, in->next);
     }
     return true;
+}
+
+/* All of them; long ones between two waits. */
+static int take_lines(struct intake *in)
+{
+    int rc = chempi_coll_cell_await(take_short, in);
+
+    while (!rc && in->next < in->cell->st->size) {
+        in->is_rest |= !take_plain(in->cell, in->c, in->next);
+        in->next++;
+        rc = chempi_coll_cell_await(take_short, in);
+    }
+    return rc;
 }
 
 /* What is left of member i's block, if it is here. */
@@ -424,7 +441,7 @@ static int collect_blocks(const struct cell *cell,
     if (is_offered)
         offer(cell, c);
     rc = copy_own_block(c, st->rank);
-    rc = cell_first_error(rc, chempi_coll_cell_await(take_lines, &in));
+    rc = cell_first_error(rc, take_lines(&in));
     if (in.is_rest)
         rc = cell_first_error(take_rest(cell, c, tag, is_offered), rc);
     return rc;
