@@ -4,9 +4,9 @@
  *
  * Every area is a mapping of its own at the file offset where the previous
  * one ended (G1), so that a pointer tells its area and thereby its offset.
- * The file only ever grows: whoever extends first lengthens it by allocating
- * the area's last page, which cannot undo what a faster process did, as
- * setting the length could.
+ * The length of the file only ever grows: whoever extends first lengthens it by
+ * allocating the area's last page, which cannot undo what a faster process did,
+ * as setting the length could.
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "libchempi/services/region.h"
@@ -316,4 +316,26 @@ int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
     end = (first + len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
     first &= ~(uint64_t)(PAGE - 1);
     return allocate(region, first, end - first, err);
+}
+
+int chempi_region_release(struct chempi_region *region, void *ptr, size_t len)
+{
+    const struct area *area = find_area(region, ptr, len);
+    uint64_t first;
+    uint64_t end;
+
+    if (!area)
+        return -EINVAL;
+    first = area->offset + (uint64_t)((char *)ptr - area->start);
+    end = (first + len) & ~(uint64_t)(PAGE - 1);
+    first = (first + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    if (first >= end)
+        return 0;
+    do {
+        if (chempi_sys->fallocate(region->fd,
+                                  FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                  (off_t)first, (off_t)(end - first)) == 0)
+            return 0;
+    } while (errno == EINTR);
+    return -errno;
 }

@@ -46,4 +46,9 @@ int chempi_region_extend(struct chempi_region *region, size_t len, void **out,
 int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
                           struct chempi_err *err);
 
+/* Give the whole pages of [ptr, ptr + len), which lies in an area, back to the
+ * kernel: nobody has them reserved any more, and no process may use them.
+ * -EINVAL: no shared area; else what fallocate() says, and they stay. */
+int chempi_region_release(struct chempi_region *region, void *ptr, size_t len);
+
 #endif

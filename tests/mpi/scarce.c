@@ -3,13 +3,15 @@
  * Collective operations while one rank finds no more shared memory: whoever
  * needs its data gets an error, never a wrong result, and the communicator
  * goes on. A scan finds another way: by messages, if the memory is missing
- * from the beginning, or in the little that is there.
+ * from the beginning, or in the little that is there. And what communicators
+ * took for all that goes back with them.
  */
 #include "check.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,6 +21,7 @@ enum {
 };
 
 static bool is_scarce;
+static int shared_fd = -1;
 
 /* In place of libc's, for the library, too. */
 int fallocate(int fd, int mode, off_t offset, off_t len)
@@ -27,6 +30,7 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
         errno = ENOSPC;
         return -1;
     }
+    shared_fd = fd;
     return (int)syscall(SYS_fallocate, fd, mode, offset, len);
 }
 
@@ -192,6 +196,41 @@ static void exchange_scarcely(void)
     MPI_Comm_free(&comm);
 }
 
+/* What the job's shared memory takes, bytes. */
+static long long taken(void)
+{
+    struct stat st;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_OR_DIE(shared_fd >= 0 && fstat(shared_fd, &st) == 0, "no file");
+    MPI_Barrier(MPI_COMM_WORLD);
+    return (long long)st.st_blocks * 512;
+}
+
+/* Of many communicators that exchange large blocks the last ones get no rings,
+ * which nobody needs; and all memory but the lines' goes back with them. */
+static void give_back(void)
+{
+    MPI_Comm comms[8];
+    long long least = taken();
+    long long before = least;
+    long long after = least;
+
+    for (int i = 0; i < 8; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
+        exchange(comms[i], LONG, "of many");
+        before = after;
+        after = taken();
+    }
+    CHECK(after - before < check_size() * 128 * 1024,
+          "the last of many has taken %lld bytes", after - before);
+    for (int i = 0; i < 8; i++)
+        MPI_Comm_free(&comms[i]);
+    after = taken();
+    CHECK(after - least < 8 * 128 * 1024, "%lld bytes have not come back",
+          after - least);
+}
+
 int main(int argc, char **argv)
 {
     double in[COUNT];
@@ -220,5 +259,6 @@ int main(int argc, char **argv)
     move_scarcely();
     if (check_size() > 2) /* two use a slot per operation, all new */
         exchange_scarcely();
+    give_back();
     return check_finish();
 }

@@ -4,7 +4,8 @@
  * node.h. The first page of the extension says which areas are taken and how
  * many members still use each; the lines' pages are reserved by the first
  * member (rank 0) of the communicator that gets the area, those of a slot by
- * whoever writes it first.
+ * whoever writes it first. All but the lines' go back to the kernel with the
+ * communicator.
  *
  *   B1  taken's bit is set before users and owners are, and cleared by the
  *       member that takes users to 0, after which nobody touches the area
@@ -167,10 +168,21 @@ static int claim(const struct chempi_comm *comm, int size)
     return area;
 }
 
-static void leave(int area)
+/* What lies behind the lines, which the next one needs, too. In vain: it stays
+ * reserved for who gets the area next. */
+static void give_back(int area, int size)
+{
+    size_t head = pages(head_len(size));
+
+    (void)chempi_region_release(chempi_ctx.services.region,
+                                area_at(area) + head, area_len(size) - head);
+}
+
+static void leave(int area, int size)
 {
     if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
         return;
+    give_back(area, size); /* nobody touches it, and nobody can get it yet */
     atomic_store(&node.control->owners[area], 0);
     atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
 }
@@ -182,7 +194,7 @@ static CHEMPI_COLD void leave_unknown(const struct chempi_comm *comm)
 
     for (int area = 0; node.control && area < AREAS; area++)
         if (atomic_load(&node.control->owners[area]) == owner) {
-            leave(area);
+            leave(area, (int)comm->size);
             return;
         }
 }
@@ -194,7 +206,7 @@ void chempi_coll_release(struct chempi_comm *comm)
     if (!st)
         return;
     if (st->is_on && node.control)
-        leave(st->area);
+        leave(st->area, st->size);
     chempi_hier_detach(st);
     free(st->scratch);
     free(st->rings);

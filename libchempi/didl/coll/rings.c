@@ -105,7 +105,7 @@ static CHEMPI_COLD bool reserve(struct chempi_coll_state *st)
 
 bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer)
 {
-    if (st->size > CHEMPI_RINGS_RANKS_MAX)
+    if (st->size > CHEMPI_RINGS_RANKS_MAX || st->area >= CHEMPI_RINGS_AREAS)
         return false;
     if (CHEMPI_UNLIKELY(!st->rings) && !make(st))
         return false;

@@ -98,6 +98,39 @@ Test(region, only_what_is_reserved_takes_memory)
     (void)close(look);
 }
 
+Test(region, pages_that_are_given_back_are_zero_again)
+{
+    int fd = good_file(1);
+    int look = dup(fd);
+    struct chempi_region *region;
+    struct stat before;
+    struct stat after;
+    char *area;
+
+    cr_assert_eq(chempi_region_open(fd, 1, &region, NULL), 0);
+    cr_assert_eq(chempi_region_extend(region, 1 << 20, (void **)&area, NULL),
+                 0);
+    cr_assert_eq(fstat(look, &before), 0);
+    cr_assert_eq(chempi_region_reserve(region, area, 4 * 4096, NULL), 0);
+    memset(area, 7, 4 * 4096);
+    rig_fail(RIG_FALLOCATE, 1, EINTR, 0);
+    /* The first and the last page are used by others, too. */
+    cr_assert_eq(chempi_region_release(region, area + 1, 3 * 4096), 0);
+    rig_reset();
+    cr_assert_eq(fstat(look, &after), 0);
+    cr_assert_eq(after.st_size, before.st_size);
+    cr_assert_eq((after.st_blocks - before.st_blocks) * 512, 2 * 4096);
+    for (int i = 0; i < 4; i++)
+        cr_assert_eq(area[i * 4096 + 100], i == 0 || i == 3 ? 7 : 0);
+    cr_assert_eq(chempi_region_release(region, area + 5000, 3000), 0);
+    cr_assert_eq(chempi_region_release(region, &fd, 4096), -EINVAL);
+    rig_fail(RIG_FALLOCATE, 1, ENODEV, 0);
+    cr_assert_eq(chempi_region_release(region, area, 4096), -ENODEV);
+    rig_reset();
+    chempi_region_close(region);
+    (void)close(look);
+}
+
 static void expect_refused(int fd, uint32_t local_size, int code)
 {
     struct chempi_region *region = NULL;
