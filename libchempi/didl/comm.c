@@ -302,15 +302,22 @@ int chempi_comm_free(MPI_Comm *comm)
     return MPI_SUCCESS;
 }
 
-/* Nothing is under way. Requests that are over, or that may be started again,
- * keep the communicator until the user lets go of them; they may do so later.
- */
 static bool is_quiet(void *arg)
 {
-    struct chempi_comm *comm = arg;
-    int32_t refs = atomic_load_explicit(&comm->obj.refs, memory_order_acquire);
+    return chempi_request_lull_is_there(arg);
+}
 
-    return refs == 1 || refs == 1 + (int32_t)chempi_request_count_quiet(comm);
+/* Requests that are over, or that may be started again, keep the communicator
+ * until the user lets go of them; they may do so later. */
+static int wait_for_lull(struct chempi_comm *comm)
+{
+    struct chempi_request_lull lull;
+    int rc;
+
+    chempi_request_lull_open(&lull, comm);
+    rc = chempi_progress_wait(is_quiet, &lull);
+    chempi_request_lull_close(&lull);
+    return rc;
 }
 
 int chempi_comm_disconnect(MPI_Comm *comm)
@@ -319,7 +326,7 @@ int chempi_comm_disconnect(MPI_Comm *comm)
     int rc = MPI_SUCCESS;
 
     if (old && old != &chempi_comm_world && old != &chempi_comm_self)
-        rc = chempi_progress_wait(is_quiet, old);
+        rc = wait_for_lull(old);
     return rc ? rc : chempi_comm_free(comm);
 }
 

@@ -13,8 +13,12 @@ static struct {
     struct chempi_request *free; /* chained through u.tx.ep */
     uint32_t free_count;
     uint32_t orphans;
-    struct chempi_list all; /* Q5 */
-} pool = {.all = {&pool.all, &pool.all}};
+    struct chempi_list all;   /* Q5 */
+    struct chempi_list lulls; /* struct chempi_request_lull.link */
+} pool = {
+    .all = {&pool.all, &pool.all},
+    .lulls = {&pool.lulls, &pool.lulls},
+};
 
 void chempi_request_init(struct chempi_request *req,
                          enum chempi_request_kind kind,
@@ -51,23 +55,80 @@ void chempi_request_track(struct chempi_request *req)
     chempi_list_append(&pool.all, &req->all_link);
 }
 
+static struct chempi_request *of_link(struct chempi_list *link)
+{
+    return link == &pool.all
+               ? NULL
+               : CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
+}
+
 void chempi_request_untrack(struct chempi_request *req)
 {
+    CHEMPI_LIST_FOR (link, &pool.lulls) {
+        struct chempi_request_lull *lull =
+            CHEMPI_CONTAINER_OF(link, struct chempi_request_lull, link);
+
+        if (lull->blocker == req)
+            lull->blocker = of_link(req->all_link.next);
+    }
     chempi_list_remove(&req->all_link);
 }
 
-uint32_t chempi_request_count_quiet(const struct chempi_comm *comm)
+/* ---- is nothing under way on a communicator? ---- */
+
+void chempi_request_lull_open(struct chempi_request_lull *lull,
+                              struct chempi_comm *comm)
 {
-    uint32_t count = 0;
+    lull->comm = comm;
+    lull->blocker = NULL;
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_append(&pool.lulls, &lull->link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
 
-    CHEMPI_LIST_FOR (link, &pool.all) {
-        const struct chempi_request *req =
-            CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
+void chempi_request_lull_close(struct chempi_request_lull *lull)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&lull->link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
 
-        count += req->obj.magic == CHEMPI_MAGIC_REQUEST && req->comm == comm &&
-                 (chempi_request_is_complete(req) || !req->is_active);
-    }
-    return count;
+static bool is_holding(const struct chempi_request *req,
+                       const struct chempi_comm *comm)
+{
+    return req->obj.magic == CHEMPI_MAGIC_REQUEST && req->comm == comm;
+}
+
+static bool is_under_way(const struct chempi_request *req)
+{
+    return req->is_active && !chempi_request_is_complete(req);
+}
+
+/* Round the list once, from the last blocker on; those before it were not
+ * under way. */
+bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
+{
+    int32_t refs =
+        atomic_load_explicit(&lull->comm->obj.refs, memory_order_acquire);
+    struct chempi_list *start =
+        lull->blocker ? &lull->blocker->all_link : &pool.all;
+    struct chempi_list *link = start;
+
+    if (refs == 1)
+        return true;
+    do {
+        struct chempi_request *req = of_link(link);
+
+        link = link->next;
+        if (!req || !is_holding(req, lull->comm))
+            continue;
+        if (is_under_way(req)) {
+            lull->blocker = req;
+            return false;
+        }
+        refs--;
+    } while (link != start);
+    return refs == 1;
 }
 
 static CHEMPI_NOINLINE struct chempi_request *grow(void)

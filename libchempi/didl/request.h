@@ -143,11 +143,24 @@ void chempi_request_recycle(struct chempi_request *req);
 void chempi_request_track(struct chempi_request *req);
 void chempi_request_untrack(struct chempi_request *req);
 
-/* How many requests hold the communicator though nothing of them is under way:
- * complete ones that nobody has waited for, and inactive ones, be they posted
- * (a partitioned receive waits for its sender's description from the start).
- * Looks at all requests. Under the lock. */
-uint32_t chempi_request_count_quiet(const struct chempi_comm *comm);
+/*
+ * Is nothing under way on a communicator? Requests hold it, too, that are
+ * complete and nobody has waited for, or inactive, be they posted (a
+ * partitioned receive waits for its sender's description from the start).
+ * Whoever asks again and again keeps one that is under way in mind: as long as
+ * it is, nothing else is looked at.
+ */
+struct chempi_request_lull {
+    struct chempi_list link;
+    struct chempi_comm *comm;
+    struct chempi_request *blocker; /* where to look on; may be NULL */
+};
+
+/* Open and close it without the lock; ask under the lock. */
+void chempi_request_lull_open(struct chempi_request_lull *lull,
+                              struct chempi_comm *comm);
+bool chempi_request_lull_is_there(struct chempi_request_lull *lull);
+void chempi_request_lull_close(struct chempi_request_lull *lull);
 
 /* One thing that had to happen has happened; at the last the request is
  * complete: waiters are told, a freed one is destroyed. Under the lock. */

@@ -249,6 +249,43 @@ static void disconnect_idle(void)
     MPI_Comm_free(&child);
 }
 
+/* Many requests under way, that end in another order than they began, some of
+ * them let go of, and others that are none of the communicator's. */
+static void disconnect_many(void)
+{
+    enum { MANY = 64, OTHERS = 1000 };
+    int to = (check_rank() + 1) % check_size();
+    int from = (check_rank() + check_size() - 1) % check_size();
+    MPI_Request received[MANY];
+    MPI_Request sent[MANY];
+    MPI_Request others[OTHERS];
+    MPI_Comm copy;
+    int values[MANY];
+    int got[MANY];
+    int dummy;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    for (int i = 0; i < OTHERS; i++)
+        MPI_Irecv(&dummy, 1, MPI_INT, from, 7000 + i, MPI_COMM_WORLD,
+                  &others[i]);
+    for (int i = 0; i < MANY; i++)
+        MPI_Irecv(&got[i], 1, MPI_INT, from, i, copy, &received[i]);
+    for (int i = MANY - 1; i >= 0; i--) {
+        values[i] = i;
+        MPI_Issend(&values[i], 1, MPI_INT, to, i, copy, &sent[i]);
+        if (i % 3 == 0)
+            MPI_Request_free(&sent[i]);
+    }
+    MPI_Comm_disconnect(&copy);
+    for (int i = 0; i < MANY; i++)
+        CHECK(got[i] == i, "disconnected before message %d", i);
+    MPI_Waitall(MANY, received, MPI_STATUSES_IGNORE);
+    MPI_Waitall(MANY, sent, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < OTHERS; i++)
+        MPI_Cancel(&others[i]);
+    MPI_Waitall(OTHERS, others, MPI_STATUSES_IGNORE);
+}
+
 /* More communicators than there are context numbers, a few alive at once. */
 static void many(int rounds)
 {
@@ -294,6 +331,7 @@ int main(int argc, char **argv)
     free_early();
     disconnect();
     disconnect_idle();
+    disconnect_many();
     many((int)check_arg(argc, argv, 1, 3000));
     names();
     return check_finish();
