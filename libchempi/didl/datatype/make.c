@@ -74,16 +74,16 @@ static void merge_bounds(struct chempi_datatype_bounds *bounds, MPI_Count lb,
 static void merge_kind(struct chempi_datatype_bounds *bounds,
                        const struct chempi_datatype *type)
 {
+    if (type->align > bounds->align)
+        bounds->align = type->align;
     if (type->elements == 0)
-        ; /* nothing of any kind */
-    else if (bounds->elements == 0)
+        return; /* nothing of any kind */
+    if (bounds->elements == 0)
         bounds->elem_kind = type->elem_kind;
     else if (bounds->elem_kind != type->elem_kind)
         bounds->is_mixed = true;
-    if (type->elem_kind == 0 && type->elements > 0)
+    if (type->elem_kind == 0)
         bounds->is_mixed = true;
-    if (type->align > bounds->align)
-        bounds->align = type->align;
 }
 
 /* first: displacement of the first copy; low and high: of the outermost ones;
