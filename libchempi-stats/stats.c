@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* strcasecmp */
 #include "libchempi-stats/stats.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -195,20 +196,24 @@ static struct stats_lines take_lines(void)
 }
 
 /* The process that a table is for, or STATS_ALL. Its number if it is one of
- * several, so that each has a file of its own. */
+ * several, so that each has a file of its own; never the file that a path
+ * which is too long begins with. */
 static FILE *open_file(int process)
 {
     const char *path = getenv("CHEMPI_PROFILE_FILE");
     char own[PATH_MAX];
-    FILE *file;
+    FILE *file = NULL;
+    int len;
 
     if (!path || !*path)
         return stderr;
-    if (process != STATS_ALL) {
-        (void)snprintf(own, sizeof(own), "%s.%d", path, process);
-        path = own;
-    }
-    file = fopen(path, "w");
+    len = process == STATS_ALL
+              ? snprintf(own, sizeof(own), "%s", path)
+              : snprintf(own, sizeof(own), "%s.%d", path, process);
+    if (len >= 0 && (size_t)len < sizeof(own))
+        file = fopen(own, "w");
+    else
+        errno = ENAMETOOLONG;
     if (!file)
         perror(path);
     return file ? file : stderr;
