@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "chempid/daemon.h"
 #include "chempid/local.h"
+#include "chempid/say.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
 #include "common/table/load.h"
@@ -69,22 +69,6 @@ static const struct option options[] = {
     {"version", no_argument, NULL, OPT_VERSION},
     {NULL, 0, NULL, 0},
 };
-
-static void print_log(void *arg, enum chempi_log_level level,
-                      const char *module, const char *text)
-{
-    static const char *const names[] = {"error", "warning", "info", "debug"};
-    char when[32] = "";
-    struct tm tm;
-    time_t now = time(NULL);
-
-    (void)module;
-    if (localtime_r(&now, &tm))
-        (void)strftime(when, sizeof(when), "%Y-%m-%d %H:%M:%S ", &tm);
-    /* A log that cannot be written has nobody to tell. */
-    (void)fprintf(stderr, "%schempid %s: %s: %s\n", when, (const char *)arg,
-                  names[level], text);
-}
 
 static int fail(const char *text, const char *detail)
 {
@@ -207,8 +191,8 @@ static int fill_in(struct chempi_daemon_options *opt, char *dir, size_t size,
     return opt->tables ? find_table(opt) : 0;
 }
 
-/* Who waits for the end of our input or output shall not wait for us; the log
- * stays on standard error. */
+/* Who waits for the end of our input or output shall not wait for us; standard
+ * error tells of what goes wrong until the daemon serves (say.h). */
 static int leave_streams(void)
 {
     int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -273,7 +257,7 @@ int main(int argc, char **argv)
     if (fill_in(&opt, dir, sizeof(dir), host, sizeof(host)))
         return 2;
     (void)snprintf(name, sizeof(name), "%s", opt.name);
-    chempi_log_set(print_log, name, level);
+    chempi_say_start(name, level);
     if (opt.is_background)
         status = go_to_background(&ready_fd);
     return status >= 0 ? status : chempi_daemon_run(&opt, ready_fd);

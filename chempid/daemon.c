@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "chempid/grants.h"
+#include "chempid/say.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -256,6 +257,12 @@ static int tell_ready(struct chempi_daemon *d)
 
     if (d->ready_fd < 0)
         return 0;
+    n = chempi_say_leave();
+    if (n < 0) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "cannot leave standard error: %s", chempi_err_name((int)-n));
+        return (int)n;
+    }
     while ((n = write(d->ready_fd, "r", 1)) < 0 && errno == EINTR)
         ;
     if (n < 0)

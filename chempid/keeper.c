@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/say.h"
 #include "common/base/sys.h"
 
 #define KEEPER_FD 3
@@ -75,6 +76,8 @@ _Noreturn static void keep(struct chempi_keeper *k, pid_t daemon, int fd)
     if (dup2(fd, KEEPER_FD) < 0)
         _exit(1);
     closefrom(KEEPER_FD + 1);
+    if (chempi_say_leave()) /* it says nothing, and may stay long */
+        (void)close(STDERR_FILENO);
     while ((n = read(KEEPER_FD, &news, sizeof(news))) > 0 ||
            (n < 0 && errno == EINTR)) {
         if (n != (ssize_t)sizeof(news) || news.index < 0 ||

@@ -121,6 +121,23 @@ def daemons_join():
             os.rmdir(own)
 
 
+@case
+def a_daemon_in_the_background_lets_go_of_the_streams():
+    """Who reads its output to the end is not kept waiting; what makes it fail
+    is still said."""
+    with Cluster([]) as cluster:
+        words = [Programs.chempid, "--dir", cluster.dir, "--background",
+                 "--verbose", "--slots", "2", "--name", "a1"]
+        for status, said in ((0, ""), (1, "already running")):
+            done = subprocess.run(words, env=cluster.env, capture_output=True,
+                                  text=True, check=False, timeout=LIMIT_S)
+            check(done.returncode == status and not done.stdout and
+                  said in done.stderr, done)
+        expect(cluster.run("-n", "2", Programs.rank, "init", "everyone",
+                           "final"), 0)
+        cluster.ctl("--via", "a1", "stop")
+
+
 def expect_no_join(cluster, address, word, *options, name="j1", key=None,
                    meanwhile=lambda: None):
     """A daemon that cannot join says why, and nothing of it stays."""

@@ -19,8 +19,8 @@ import tempfile
 import time
 
 from jobs import (
-    COMPLAINT_S, LIMIT_S, Cluster, Programs, check, control_version, expect,
-    main)
+    COMPLAINT_S, LIMIT_S, Cluster, Programs, await_that, check,
+    control_version, expect, main)
 from wire import frame, proof, read_key, receive
 
 CASES = []
@@ -199,50 +199,34 @@ def nobody_takes_the_group_of_another():
               b"another user or group" in err, out, err)
 
 
-def await_text(fd, text, seen=b""):
-    """Read until the text has come; returns all that was read."""
-    while text not in seen:
-        ready, _, _ = select.select([fd], [], [], LIMIT_S)
-        check(ready, "still not said:", text, "but", seen)
-        piece = os.read(fd, 65536)
-        check(piece, "not said to the end:", text, "but", seen)
-        seen += piece
-    return seen
-
-
 @case
 def a_daemon_without_descriptors_waits_for_some():
     """It takes who waits as soon as it can, and complains once a minute."""
     def limit():
         import resource
         resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
-    complaint = b"cannot take a connection"
+    complaint = "cannot take a connection"
     with Cluster([]) as cluster:
-        said, errors = os.pipe()
-        subprocess.run(
-            [Programs.chempid, "--name", "a1", "--dir", cluster.dir,
-             "--background"], env=cluster.env, stdin=subprocess.DEVNULL,
-            stderr=errors, check=True, timeout=LIMIT_S, preexec_fn=limit)
-        os.close(errors)
+        with open(cluster.log, "ab") as log:
+            subprocess.run(
+                [Programs.chempid, "--name", "a1", "--dir", cluster.dir,
+                 "--background"], env=cluster.env, stdin=subprocess.DEVNULL,
+                stderr=log, check=True, timeout=LIMIT_S, preexec_fn=limit)
         start = time.monotonic()
-        seen = b""
         for _ in range(3):
             clients = [socket.socket(socket.AF_UNIX) for _ in range(40)]
             for client in clients:
                 client.settimeout(LIMIT_S)
                 client.connect(f"{cluster.dir}/a1.sock")
-            seen = await_text(said, complaint, seen)
+            await_that(lambda: complaint in cluster.logged(), complaint)
             clients[-1].sendall(GARBAGE[0])
             for client in clients[:-1]:
                 client.close()
             expect_closed(clients[-1])  # so it was taken
         cluster.ctl("--via", "a1", "stop")
-        while piece := os.read(said, 65536):
-            seen += piece
-        os.close(said)
-        count = seen.count(complaint)
+        count = cluster.logged().count(complaint)
         check(1 <= count <= 1 + (time.monotonic() - start) // COMPLAINT_S,
-              count, seen)
+              count, cluster.logged())
 
 
 if __name__ == "__main__":

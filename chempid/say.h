@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the daemon's log goes: to standard error. A daemon in the background
+ * lets go of that once it serves, so that who reads to its end is not kept
+ * waiting, and tells the system's log (syslog(3)) instead; but a regular file
+ * stays, for nobody waits for the end of one.
+ */
+#ifndef CHEMPI_CHEMPID_SAY_H
+#define CHEMPI_CHEMPID_SAY_H
+
+#include "common/base/log.h"
+
+/* Tell standard error of all up to this level; name, the node's, stays the
+ * caller's. */
+void chempi_say_start(const char *name, enum chempi_log_level max);
+
+/* Leave standard error to the others who have it, unless it is a regular file:
+ * what follows goes to the system's log. 0 or -errno, and then all stays. */
+int chempi_say_leave(void);
+
+#endif
