@@ -5,11 +5,11 @@
  * that have gaps on either side, in place, and operations that do not
  * commute.
  *
- * usage: cells [forbid RANK] [threads]
+ * usage: cells [forbid RANK | rings] [threads]
  *
  * forbid: everything is done a second time after that rank was forbidden to
  * copy from and to other processes. threads: all of it in two threads at a
- * time, each with a communicator of its own.
+ * time, each with a communicator of its own. rings: some must go through these.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -588,16 +588,21 @@ int main(int argc, char **argv)
 {
     bool is_threaded = argc > 1 && strcmp(argv[argc - 1], "threads") == 0;
     bool is_forbidding = argc > 2 && strcmp(argv[1], "forbid") == 0;
+    bool wants_rings = argc > 1 && strcmp(argv[1], "rings") == 0;
     MPI_Comm comm = MPI_COMM_WORLD;
 
     if (is_threaded)
         check_start_thread(&argc, &argv, MPI_THREAD_MULTIPLE);
     else
         check_start(&argc, &argv);
+    if (wants_rings)
+        check_watch("chempi_coll_exchanges_by_rings");
     if (is_threaded)
         run_threads();
     else
         run_on(&comm);
+    if (wants_rings)
+        check_was_used();
     if (is_forbidding && check_rank() == check_arg(argc, argv, 2, 0) &&
         !forbid_copies())
         printf("the kernel takes no filter\n");

@@ -10,7 +10,8 @@
  *
  * near: all ranks are on one node, which makes more scans a matter of a moment
  * (fewer of them for many ranks, which wait for each other's cores), and
- * different amounts of data an error that all later ranks get.
+ * different amounts of data an error that all later ranks get; with more than
+ * two, some reductions must go the way of scans.
  */
 #include "check.h"
 
@@ -306,7 +307,11 @@ int main(int argc, char **argv)
                        i == 2 ? -check_rank() : 0, &ons[i].comm);
         MPI_Comm_rank(ons[i].comm, &ons[i].rank);
     }
+    if (is_near && check_size() > 2)
+        check_watch("chempi_coll_reductions_by_belts");
     scan_by_turns(ons);
+    if (is_near && check_size() > 2)
+        check_was_used();
     scan_many(&ons[0], !is_near ? 500 : check_size() > 4 ? 3000 : 10000);
     for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         scan_elements(MPI_COMM_WORLD, lens[i], 1);

@@ -186,3 +186,38 @@ void check_receive_late(const char *file, size_t len, int count, int tag)
     }
     free(data);
 }
+
+static struct {
+    const char *name;
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+} watched;
+
+void check_watch(const char *name)
+{
+    int provided;
+    int index;
+    int count;
+
+    watched.name = name;
+    CHECK_OR_DIE(
+        !MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) &&
+            !MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) &&
+            !MPI_T_pvar_session_create(&watched.session) &&
+            !MPI_T_pvar_handle_alloc(watched.session, index, NULL,
+                                     &watched.handle, &count) &&
+            !MPI_T_pvar_start(watched.session, watched.handle),
+        "%s cannot be counted", name);
+}
+
+void check_was_used(void)
+{
+    unsigned long long count = 0;
+
+    CHECK(!MPI_T_pvar_read(watched.session, watched.handle, &count) &&
+              count > 0,
+          "%s: %llu", watched.name, count);
+    MPI_T_pvar_handle_free(watched.session, &watched.handle);
+    MPI_T_pvar_session_free(&watched.session);
+    MPI_T_finalize();
+}

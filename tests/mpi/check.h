@@ -79,6 +79,11 @@ void check_compose(void *in, void *inout, int *len, MPI_Datatype *type);
  * check_fill() gave it, message i with seed i. */
 void check_receive_late(const char *file, size_t len, int count, int tag);
 
+/* Begin to count what a performance variable of this library counts (a test
+ * that asks for one fails with other libraries); then: the count is not 0. */
+void check_watch(const char *name);
+void check_was_used(void);
+
 /* argv[i] as a number, or `otherwise`. */
 long check_arg(int argc, char **argv, int i, long otherwise);
 

@@ -6,6 +6,8 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
 #define CHEMPI_LIBCHEMPI_DIDL_COLL_COLL_H
 
+#include <stdint.h>
+
 struct chempi_comm;
 
 /* After the region, the devices and MPI_COMM_WORLD are there: lay out the
@@ -19,5 +21,18 @@ void chempi_coll_fini(void);
 /* A communicator is being destroyed: give its part of shared memory back and
  * free comm->coll. Does not communicate; accepts a NULL comm->coll. */
 void chempi_coll_release(struct chempi_comm *comm);
+
+/* Ways whose use is counted, for performance variables. */
+enum chempi_coll_way {
+    CHEMPI_COLL_WAY_RINGS, /* exchanges through rings */
+    CHEMPI_COLL_WAY_BELTS, /* reductions to a root through belts */
+    CHEMPI_COLL_WAYS
+};
+
+/* One more; any thread. */
+void chempi_coll_count(enum chempi_coll_way way);
+
+/* Since chempi_coll_init(). */
+uint64_t chempi_coll_counted(enum chempi_coll_way way);
 
 #endif

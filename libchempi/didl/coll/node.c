@@ -41,7 +41,18 @@ static struct {
     struct control *control; /* NULL: no areas; then what direct.c shares */
     unsigned char *areas;
     size_t area_len; /* bytes, whole pages */
+    _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
 } node;
+
+void chempi_coll_count(enum chempi_coll_way way)
+{
+    (void)atomic_fetch_add_explicit(&node.counts[way], 1, memory_order_relaxed);
+}
+
+uint64_t chempi_coll_counted(enum chempi_coll_way way)
+{
+    return atomic_load_explicit(&node.counts[way], memory_order_relaxed);
+}
 
 static size_t pages(size_t len)
 {
@@ -104,6 +115,8 @@ int chempi_coll_init(void)
     int rc;
 
     chempi_coll_async_init();
+    for (int i = 0; i < CHEMPI_COLL_WAYS; i++)
+        atomic_store(&node.counts[i], 0);
     if (s->local_size < 2)
         return MPI_SUCCESS;
     node.area_len = area_len(most);

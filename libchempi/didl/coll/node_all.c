@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/rings.h"
 #include "libchempi/didl/coll/sched.h"
@@ -720,9 +721,11 @@ static bool alltoall_rows(const struct cell *cell,
     for (int i = 0; i < st->size; i++)
         is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
     x.has_rings = are_rings_used(cell);
-    if (x.has_rings) /* so there is as much as this */
+    if (x.has_rings) { /* so there is as much as this */
         x.is_long |= chempi_coll_stream_is_long(
             chempi_setting(CHEMPI_SET_COLL_NODE_RINGS));
+        chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
+    }
     *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
     if (is_any_direct && !x.has_rings)
         *rc = cell_first_error(

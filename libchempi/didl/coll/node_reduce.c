@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/setting.h"
 
@@ -157,6 +158,15 @@ static bool is_for_belts(const struct chempi_coll_state *st,
            chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
+static bool go_by_belts(struct chempi_coll_state *st,
+                        const struct chempi_coll_call *c, int tag, int *rc)
+{
+    if (!chempi_coll_node_scan(st, c, tag, rc))
+        return false;
+    chempi_coll_count(CHEMPI_COLL_WAY_BELTS);
+    return true;
+}
+
 bool chempi_coll_node_reduction(struct chempi_coll_state *st,
                                 const struct chempi_coll_call *c, int tag,
                                 int *rc)
@@ -167,8 +177,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
     if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
-        return (is_for_belts(st, c, len) &&
-                chempi_coll_node_scan(st, c, tag, rc)) ||
+        return (is_for_belts(st, c, len) && go_by_belts(st, c, tag, rc)) ||
                chempi_coll_node_fold(st, c, len, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/conn.h"
 #include "libchempi/didl/engine.h"
 #include "libchempi/didl/lane.h"
@@ -65,6 +66,16 @@ static uint64_t progress_spins_now(void)
     return chempi_progress_spins();
 }
 
+static uint64_t coll_rings(void)
+{
+    return chempi_coll_counted(CHEMPI_COLL_WAY_RINGS);
+}
+
+static uint64_t coll_belts(void)
+{
+    return chempi_coll_counted(CHEMPI_COLL_WAY_BELTS);
+}
+
 struct own {
     const char *module;
     const char *name;
@@ -106,6 +117,14 @@ static const struct own own[] = {
      "How often a wait polls in vain, as learned, "
      "before it gives its core away, a count.",
      MPI_T_PVAR_CLASS_LEVEL, false, progress_spins_now, NULL},
+    {"coll", "exchanges_by_rings",
+     "Exchanges whose large blocks went through "
+     "rings in a node's memory, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, coll_rings, NULL},
+    {"coll", "reductions_by_belts",
+     "Reductions to a root that went through "
+     "belts in a node's memory, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, coll_belts, NULL},
 };
 
 /* ---- devices ---- */
