@@ -412,7 +412,13 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         if (!chempi_wire_is_done(&r))
             return bad(err, "world");
         rank->needs_world = true;
+        rank->has_world = true;
         chempi_super_miss(rank->super);
+        return 0;
+    case CHEMPI_MSG_UNWORLD:
+        if (!chempi_wire_is_done(&r) || !rank->has_world)
+            return bad(err, "end of the world");
+        rank->has_world = false;
         return 0;
     case CHEMPI_MSG_CARE:
         return take_care(rank, &r, err);
@@ -485,7 +491,9 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
     } else {
         code = (uint32_t)WEXITSTATUS(status);
         if (rank->phase == CHEMPI_PHASE_INITIALIZED)
-            chempi_ranks_judge(rank, CHEMPI_END_EARLY, code, "");
+            chempi_ranks_judge(
+                rank, rank->has_world ? CHEMPI_END_EARLY : CHEMPI_END_SESSION,
+                code, "");
         else if (code)
             chempi_ranks_judge(rank,
                                rank->phase == CHEMPI_PHASE_FRESH

@@ -80,6 +80,7 @@ struct chempi_rank {
     uint64_t fence;   /* last one entered */
     uint32_t keys;    /* published */
     bool needs_world; /* as a whole: a rank must not be absent */
+    bool has_world;   /* MPI_Init, but not MPI_Finalize */
     bool cares;       /* wants to act on a lost process (P6) */
     bool has_told;    /* its figures, since it has initialized */
     bool is_asked;    /* for them, and has not answered (yet) */

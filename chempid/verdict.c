@@ -37,6 +37,12 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
                        " exited with code %u without calling MPI_Finalize",
                        code);
         return status ? status : CHEMPI_EXIT_FAILURE;
+    case CHEMPI_END_SESSION:
+        (void)snprintf(text, size,
+                       " exited with code %u without calling "
+                       "MPI_Session_finalize for each of its sessions",
+                       code);
+        return status ? status : CHEMPI_EXIT_FAILURE;
     case CHEMPI_END_START:
         (void)snprintf(text, size, " could not be started%s%s", sep, detail);
         return code == ENOENT   ? CHEMPI_EXIT_NOT_FOUND

@@ -427,6 +427,11 @@ int chempi_client_need_world(struct chempi_client *c)
     return push_empty(c, CHEMPI_MSG_WORLD);
 }
 
+int chempi_client_leave_world(struct chempi_client *c)
+{
+    return push_empty(c, CHEMPI_MSG_UNWORLD);
+}
+
 int chempi_client_care(struct chempi_client *c, bool cares)
 {
     struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_CARE, 0);

@@ -141,6 +141,10 @@ int chempi_client_set_finalized(struct chempi_client *client);
  * shall end the job. 0 or -errno. */
 int chempi_client_need_world(struct chempi_client *client);
 
+/* This process has finalized what needed all ranks, and goes on with sessions:
+ * those are what is missing if it ends now. 0 or -errno. */
+int chempi_client_leave_world(struct chempi_client *client);
+
 /* This process has lost a gateway, and with it the only way to others: the
  * launcher finds out all that is cut off. chempi_client_abort() follows. 0 or
  * -errno. */

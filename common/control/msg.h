@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 4u
+#define CHEMPI_CONTROL_VERSION 5u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -39,6 +39,7 @@ enum chempi_msg {
     CHEMPI_MSG_ABORT = 7,   /* u32 exit code, str text */
     CHEMPI_MSG_REPORT = 8,  /* u8 1: more follows, or 0; blob of whole lines */
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
+    CHEMPI_MSG_UNWORLD = 9, /* - ; MPI_Finalize is done, sessions are open */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */
     CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
@@ -141,8 +142,9 @@ enum chempi_end {
     CHEMPI_END_START = 5,    /* could not be started; code is the errno */
     CHEMPI_END_PROTOCOL = 6, /* sent a malformed message */
     CHEMPI_END_LATE = 7,     /* non-zero exit code after finalize */
-    CHEMPI_END_MISSED = 8    /* has not ended: needs rank `code`, which
+    CHEMPI_END_MISSED = 8,   /* has not ended: needs rank `code`, which
                                 is ABSENT */
+    CHEMPI_END_SESSION = 9   /* as EARLY, but for open sessions only */
 };
 
 #endif

@@ -266,6 +266,11 @@ int chempi_daemon_need_world(void)
     return chempi_ctx.client ? chempi_client_need_world(chempi_ctx.client) : 0;
 }
 
+int chempi_daemon_leave_world(void)
+{
+    return chempi_ctx.client ? chempi_client_leave_world(chempi_ctx.client) : 0;
+}
+
 void chempi_daemon_cut(uint32_t gateway, const char *why)
 {
     if (chempi_ctx.client) /* else nobody listens to the end either */

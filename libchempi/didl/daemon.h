@@ -39,6 +39,9 @@ void chempi_daemon_suspect(uint32_t proc, const char *why);
 /* The world model begins: all ranks of the job are needed. 0 or -errno. */
 int chempi_daemon_need_world(void);
 
+/* MPI_Finalize is done, and sessions are open. 0 or -errno. */
+int chempi_daemon_leave_world(void);
+
 /* Before this process ends the job: it has lost this gateway, and with it the
  * only way to others. */
 void chempi_daemon_cut(uint32_t gateway, const char *why);

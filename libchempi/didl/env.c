@@ -206,6 +206,8 @@ int chempi_env_finalize(void)
         return rc;
     atomic_store(&chempi_ctx.world, CHEMPI_PHASE_AFTER);
     chempi_comm_show_world(false);
+    if (chempi_core_users() > 1)
+        (void)chempi_daemon_leave_world(); /* only words depend on it */
     chempi_core_leave();
     return MPI_SUCCESS;
 }

@@ -211,9 +211,13 @@ def exit_statuses_are_those_of_the_ranks():
         expect(run(*layout, Programs.rank, "init", "only", "3", "raise", "11", "end",
                    "hang"), 139, ONE_SENTENCE,
                r"rank 3 on node \S+ .* killed by signal 11 \(Segmentation")
-        expect(run(*layout, Programs.rank, "init", "only", "1", "exit", "0", "end",
-                   "hang"), 1, ONE_SENTENCE,
+        expect(run(*layout, Programs.rank, "init", "world", "only", "1", "exit", "0",
+                   "end", "hang"), 1, ONE_SENTENCE,
                r"rank 1 .* exited with code 0 without calling MPI_Finalize")
+        for verbs in (["init"], ["init", "world", "unworld"]):
+            expect(run(*layout, Programs.rank, *verbs, "only", "1", "exit", "0",
+                       "end", "hang"), 1, ONE_SENTENCE,
+                   r"rank 1 .* exited with code 0 without calling MPI_Session_finalize")
         expect(run(*layout, Programs.rank, "init", "only", "1", "abort", "5", "enough",
                    "hang", "end", "hang"), 5, ONE_SENTENCE,
                r"rank 1 on node \S+ \(pid \d+, \S+\): enough; ")

@@ -4,6 +4,7 @@
  * its arguments say, one after the other, so that tests can bring a job to any
  * stage and let it fail there.
  *
+ *   world, unworld     say so (MPI_Init, MPI_Finalize with sessions open)
  *   init, final        say so             put K V      publish
  *   fence              enter and wait     get R K      ask, wait, print
  *   hang               wait for ever      exit N       exit
@@ -252,6 +253,10 @@ static char **act(char **a)
         check(chempi_client_set_initialized(client), verb);
     } else if (strcmp(verb, "final") == 0) {
         check(chempi_client_set_finalized(client), verb);
+    } else if (strcmp(verb, "world") == 0) {
+        check(chempi_client_need_world(client), verb);
+    } else if (strcmp(verb, "unworld") == 0) {
+        check(chempi_client_leave_world(client), verb);
     } else if (strcmp(verb, "fence") == 0) {
         fence();
     } else if (strcmp(verb, "everyone") == 0) {

@@ -8,6 +8,7 @@
  *   sessions [rounds] world  before, beside and after the world model
  *   sessions [rounds] threads  several at a time, each with its own
  *   sessions [rounds] exit   leaves one open: the job must end badly
+ *   sessions [rounds] after  the same, but for MPI_Init and MPI_Finalize
  *   sessions [rounds] comm   uses MPI_COMM_WORLD, which is not there
  */
 #include "check.h"
@@ -484,6 +485,13 @@ static void use_world(void)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 }
 
+static void outlive_world(void)
+{
+    MPI_Init(NULL, NULL);
+    left_open = open_session(NULL);
+    MPI_Finalize();
+}
+
 int main(int argc, char **argv)
 {
     int rounds = (int)check_arg(argc, argv, 1, 5);
@@ -497,6 +505,8 @@ int main(int argc, char **argv)
         around_world(rounds);
     else if (strcmp(what, "exit") == 0)
         left_open = open_session(NULL);
+    else if (strcmp(what, "after") == 0)
+        outlive_world();
     else if (strcmp(what, "threads") == 0)
         in_threads(rounds);
     else if (strcmp(what, "comm") == 0)

@@ -116,6 +116,14 @@ Test(verdict, an_end_without_finalize_fails_even_with_code_0)
     cr_assert_eq(chempi_verdict_status(&v), 1);
 }
 
+Test(verdict, what_is_missing_is_named)
+{
+    (void)end(0, CHEMPI_END_SESSION, 0, "");
+    cr_assert_eq(chempi_verdict_status(&v), 1);
+    cr_assert(strstr(v.text, "without calling MPI_Session_finalize"), "%s",
+              v.text);
+}
+
 Test(verdict, an_abort_with_code_0_is_no_success)
 {
     (void)end(0, CHEMPI_END_ABORT, 256, "");
