@@ -25,7 +25,11 @@ static const struct chempi_words levels_of_coll = {
       LOCAL, false, true,                                                      \
       "Whether MPI calls check their arguments: ranks, tags, counts, "         \
       "buffers, pointers. If not, a wrong one may crash the program or do "    \
-      "damage. Handles are always checked.")                                   \
+      "damage. Handles that are freed, null or of another kind are named in "  \
+      "any case; a value that was never a handle of this library, from "       \
+      "memory nobody has set or from another library's mpi.h, may crash the "  \
+      "program: what was compiled with another mpi.h must be compiled again, " \
+      "with this library's mpicc.")                                            \
     X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
       "What is told on standard error: errors, also warnings, also "           \
       "information, or everything.")                                           \
