@@ -73,6 +73,8 @@ static struct chempi_coll_call emptied(const struct chempi_coll_call *c,
     return e;
 }
 
+/* The hierarchy, of which chempi_coll_do() asks too, is never tried: c->comm is
+ * that of a node within one, and has none of its own. */
 void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
 {
     const struct chempi_coll_call e = emptied(c, has_buffers);

@@ -68,9 +68,9 @@ void chempi_topology_attach(struct chempi_comm *comm,
 int chempi_topology_need(const struct chempi_comm *comm, int kind);
 
 /*
- * The neighbours of this process. `count` entries; rank[i] may be
+ * The neighbours of this process. `count` entries; ranks[i] may be
  * MPI_PROC_NULL, where a cart has a border. What goes to or comes from the
- * same process is matched in the order in which first() names the entries.
+ * same process is matched in the order of chempi_neighbors_nth().
  */
 struct chempi_neighbors {
     int count;
@@ -86,8 +86,8 @@ static inline int chempi_neighbors_nth(const struct chempi_neighbors *n, int i)
 
 /*
  * Both lists of a communicator with a topology (MPI 5.0, section 8.6). A cart
- * fills in scratch[2 * ndims] (chempi_topology_degree() says how many), the
- * others point into the topology.
+ * fills in scratch[2 * ndims] (chempi_topology_scratch() says how many), the
+ * others, for which that is 0, point into the topology.
  */
 void chempi_topology_neighbors(const struct chempi_comm *comm, int *scratch,
                                struct chempi_neighbors *sources,
