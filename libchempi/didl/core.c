@@ -13,8 +13,8 @@
  *   K3  chempi_ctx.phase is UP exactly while users > 0
  *   K4  a core that failed to open stays closed: the connection to the
  *       supervisor is gone then
- *   K5  `lock` guards all of it, and is held while the core opens or parks;
- *       neither waits for another process to call anything
+ *   K5  `lock` guards all of it, and is held while the core opens, parks or
+ *       closes; none of these waits for another process to call anything
  */
 #define _GNU_SOURCE /* getpid */
 #include "libchempi/didl/core.h"
@@ -81,10 +81,6 @@ static int load_settings(struct chempi_err *err)
     return rc;
 }
 
-static void keep_settings(void)
-{
-}
-
 static int open_services(struct chempi_err *err)
 {
     return chempi_host_open(&core.host, chempi_ctx.job, &chempi_ctx.services,
@@ -146,13 +142,14 @@ static void close_conn(void)
     chempi_conn_close();
 }
 
-/* One of the two opens: with an errno and words, or with an error class. */
+/* One of the two opens: with an errno and words, or with an error class. Close
+ * is NULL where nothing is to be given back. */
 static const struct step {
     int (*open)(struct chempi_err *err);
     int (*open_mpi)(void);
     void (*close)(void);
 } steps[] = {
-    {.open = load_settings, .close = keep_settings},
+    {.open = load_settings}, /* the tool interface reads them to the end */
     {.open = chempi_daemon_open, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
     {.open = open_progress, .close = close_progress},
@@ -165,8 +162,12 @@ static const struct step {
 
 static void close_all(void)
 {
-    while (core.opened > 0)
-        steps[--core.opened].close();
+    while (core.opened > 0) {
+        const struct step *step = &steps[--core.opened];
+
+        if (step->close)
+            step->close();
+    }
 }
 
 static int open_all(void)
@@ -308,10 +309,15 @@ uint32_t chempi_core_users(void)
 /*
  * The end of the process, or of the library in it: tell the peers that no
  * more will come, give the memory back. Not while the library is in use (the
- * supervisor must see a bad end), nor in a child that was forked.
+ * supervisor must see a bad end), nor in a child that was forked. Who has the
+ * lock now may be a thread that the end of the process stops, or this one, on
+ * the way out of an open that failed: then it is in use, and not waited for.
  */
 CHEMPI_AT_UNLOAD static void unload(void)
 {
+    if (pthread_mutex_trylock(&core.lock) != 0)
+        return;
     if (core.users == 0 && core.opened > 0 && core.pid == getpid())
         close_all();
+    (void)pthread_mutex_unlock(&core.lock);
 }
