@@ -16,7 +16,11 @@
  *   R3  between two operations that use rings all meet, and each has read
  *       what was for it; so no ring holds bytes of two operations
  *   R4  head and tail are data of another process: each is read once and then
- *       checked, and no place outside the ring or the block follows from any
+ *       checked, and no place outside the ring or the block follows from any.
+ *       Nothing tells a wrong length of a block that is to come from a right
+ *       one (the caller learns it from the writer): if it is too long, the
+ *       reader waits as for a writer that has stopped; if too short, either
+ *       it finds the ring damaged, or the rest comes first in the next block
  *   R5  either end goes on only with a quarter of the ring, or what is left of
  *       the block; one end always can while something is left, so that nobody
  *       waits for ever, and nobody is roused for little
