@@ -140,15 +140,30 @@ static void combine(const struct job *j, const void *in, void *inout,
         chempi_op_apply(j->c->op, in, inout, r.count, j->c->rtype);
 }
 
-/* dst = the inputs of all, combined: from the last rank down to the first, or,
- * where the order does not matter, with this member's own at the end. */
+/* Who comes k-th, from 1 on, when inputs are combined. Where the order does not
+ * matter a member's own is the last, so that it need not be copied; but in a
+ * reduce it is the root's, as along belts (node_scan.c): results are the same
+ * bits if there is no memory for belts. To exchange the first two makes no
+ * difference, and saves the copy. */
+static int member_in_turn(const struct job *j, int k)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    int last = j->c->kind == CHEMPI_COLL_REDUCE ? j->c->root : st->rank;
+
+    if (!j->c->op->is_commutative)
+        return st->size - k;
+    if (k <= 2 && (last + 1) % st->size == st->rank)
+        k = 3 - k;
+    return (last + k) % st->size;
+}
+
+/* dst = the inputs of all, combined. */
 static void fold_chunk(struct job *j, struct range r, void *dst)
 {
     const struct chempi_coll_state *st = j->cell->st;
 
     for (int k = 1; k <= st->size; k++) {
-        int i =
-            j->c->op->is_commutative ? (st->rank + k) % st->size : st->size - k;
+        int i = member_in_turn(j, k);
 
         if (k == 1)
             fetch(j, i, r, dst);

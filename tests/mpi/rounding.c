@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sums of numbers that round, on one node, in amounts between a slot and a
+ * megabyte of all ranks: the order is the same whether they go along belts or
+ * are shared out among workers, from the rank after the root to the root. The
+ * list has a case for each way.
+ */
+#include "check.h"
+
+enum { MOST = 40000 };
+
+static const int counts[] = {1500, 5000, MOST};
+
+/* Of very different sizes. */
+static float number(int rank, int seed, int i)
+{
+    uint64_t mixed = check_mix((uint64_t)(rank * 1000 + seed), (uint64_t)i);
+
+    return (float)(mixed >> (20 + mixed % 8)) / 3;
+}
+
+static float sum(int root, int seed, int i)
+{
+    int size = check_size();
+    float total = number((root + 1) % size, seed, i);
+
+    for (int k = 2; k <= size; k++)
+        total += number((root + k) % size, seed, i);
+    return total;
+}
+
+static void reduce(int count, int root, bool is_in_place, int seed)
+{
+    static float in[MOST];
+    static float out[MOST];
+    bool is_root = check_rank() == root;
+    int wrong = 0;
+
+    is_in_place = is_in_place && is_root;
+    for (int i = 0; i < count; i++)
+        (is_in_place ? out : in)[i] = number(check_rank(), seed, i);
+    MPI_Reduce(is_in_place ? MPI_IN_PLACE : in, out, count, MPI_FLOAT, MPI_SUM,
+               root, MPI_COMM_WORLD);
+    for (int i = 0; is_root && i < count; i++)
+        wrong += out[i] != sum(root, seed, i);
+    CHECK(wrong == 0, "%d of %d sums are other numbers", wrong, count);
+}
+
+int main(int argc, char **argv)
+{
+    int seed = 0;
+
+    check_start(&argc, &argv);
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++)
+        for (int root = 0; root < check_size(); root++) {
+            reduce(counts[k], root, false, seed++);
+            reduce(counts[k], root, true, seed++);
+        }
+    return check_finish();
+}
