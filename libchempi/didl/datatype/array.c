@@ -77,6 +77,7 @@ static struct chempi_datatype_bounds bounds_of(const struct extent *e,
             chempi_datatype_bounds_add(&bounds, old, e->last, 1, 0);
     }
     bounds.size = MULADD(e->count, old->size, 0, &bounds.is_overflown);
+    bounds.external_size = chempi_datatype_external_size(old, e->count, 0);
     bounds.elements = MULADD(e->count, old->elements, 0, &bounds.is_overflown);
     chempi_datatype_bounds_resize(&bounds, 0, e->stride);
     bounds.is_overflown |= e->is_overflown;

@@ -319,6 +319,7 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
     type->true_extent = oldtype->true_extent;
     type->align = oldtype->align;
     type->elem_kind = oldtype->elem_kind;
+    type->recipe->external_size = chempi_datatype_external_size(oldtype, 1, 0);
     type->recipe->is_lb_set = oldtype->recipe && oldtype->recipe->is_lb_set;
     type->recipe->is_ub_set = oldtype->recipe && oldtype->recipe->is_ub_set;
     if (oldtype->is_committed)

@@ -170,32 +170,24 @@ struct transfer {
     const unsigned char *input;
 };
 
-/* External bytes of one element. */
-static MPI_Count external_size(const struct chempi_datatype *type,
-                               bool *is_overflown)
+MPI_Count chempi_datatype_external_size(const struct chempi_datatype *type,
+                                        MPI_Count n, MPI_Count sum)
 {
-    const struct chempi_datatype_recipe *recipe = type->recipe;
-    const struct chempi_datatype *old;
-    struct element e;
-    MPI_Count size = 0;
+    bool is_overflown = false;
+    MPI_Count one = 0;
+    MPI_Count total;
 
-    if (type->size == 0)
-        return 0;
-    if (type->is_predefined) {
-        e = element_of(type);
-        return e.first.external + e.second.external;
+    if (type->is_predefined && type->size > 0) {
+        struct element e = element_of(type);
+
+        one = e.first.external + e.second.external;
+    } else if (!type->is_predefined) {
+        one = type->recipe->external_size;
     }
-    if (recipe->combiner != MPI_COMBINER_STRUCT) {
-        old = recipe->types[0];
-        return chempi_datatype_muladd(type->size / old->size,
-                                      external_size(old, is_overflown), 0,
-                                      is_overflown);
-    }
-    for (MPI_Count i = 0; i < recipe->type_count; i++)
-        size = chempi_datatype_muladd(
-            recipe->values[1 + i],
-            external_size(recipe->types[i], is_overflown), size, is_overflown);
-    return size;
+    if (sum < 0 || (one < 0 && n > 0))
+        return -1;
+    total = chempi_datatype_muladd(n, one, sum, &is_overflown);
+    return is_overflown ? -1 : total;
 }
 
 static unsigned char *address(const struct transfer *t, MPI_Count disp)
@@ -255,15 +247,13 @@ int chempi_datatype_pack_external_size(const char *datarep, MPI_Count incount,
                                        struct chempi_datatype *datatype,
                                        MPI_Count *size)
 {
-    bool is_overflown = false;
     MPI_Count total;
     int rc = check_datarep(datarep);
 
     if (rc != MPI_SUCCESS)
         return rc;
-    total = chempi_datatype_muladd(
-        incount, external_size(datatype, &is_overflown), 0, &is_overflown);
-    if (is_overflown)
+    total = chempi_datatype_external_size(datatype, incount, 0);
+    if (total < 0)
         return chempi_error_set(MPI_ERR_COUNT,
                                 "the packed size of %lld "
                                 "elements exceeds 2^63 bytes",

@@ -113,6 +113,8 @@ static void merge(struct chempi_datatype_bounds *bounds,
     }
     merge_kind(bounds, type);
     bounds->size = chempi_datatype_muladd(n, type->size, bounds->size, over);
+    bounds->external_size =
+        chempi_datatype_external_size(type, n, bounds->external_size);
     bounds->elements =
         chempi_datatype_muladd(n, type->elements, bounds->elements, over);
     bounds->is_empty = false;
@@ -254,6 +256,7 @@ static void copy_facts(struct chempi_datatype *to,
     to->extent = from->extent;
     to->true_lb = from->true_lb;
     to->true_extent = from->true_extent;
+    to->recipe->external_size = from->recipe->external_size;
     to->recipe->is_lb_set = from->recipe->is_lb_set;
     to->recipe->is_ub_set = from->recipe->is_ub_set;
 }
@@ -312,6 +315,7 @@ int chempi_datatype_give(struct chempi_datatype *type,
     type->true_extent = true_extent;
     type->align = bounds->align;
     type->elem_kind = bounds->is_mixed ? 0 : bounds->elem_kind;
+    type->recipe->external_size = bounds->external_size;
     type->recipe->is_lb_set = bounds->is_lb_set;
     type->recipe->is_ub_set = bounds->is_ub_set;
     *newtype = type->handle;

@@ -22,6 +22,7 @@ struct chempi_datatype_recipe {
     bool is_wide;   /* made by the large-count form */
     bool is_lb_set; /* an explicit lower bound lies in it (section 5.1.6) */
     bool is_ub_set;
+    MPI_Count external_size; /* bytes in external32; -1: beyond 63 bits */
     MPI_Count int_count;
     MPI_Count value_count;
     MPI_Count type_count;
@@ -37,6 +38,7 @@ struct chempi_datatype_bounds {
     bool is_ub_set;
     bool is_overflown; /* some number did not fit 63 bits */
     MPI_Count size;
+    MPI_Count external_size; /* -1: beyond 63 bits */
     MPI_Count elements;
     MPI_Count lb;
     MPI_Count ub;
@@ -68,6 +70,11 @@ void chempi_datatype_bounds_resize(struct chempi_datatype_bounds *bounds,
 /* a * b + c in 63 bits, noting overflow in *is_overflown. */
 MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,
                                  bool *is_overflown);
+
+/* Bytes of n elements in external32, added to sum; -1 beyond 63 bits, or when
+ * sum is -1. */
+MPI_Count chempi_datatype_external_size(const struct chempi_datatype *type,
+                                        MPI_Count n, MPI_Count sum);
 
 /*
  * A new, uncommitted datatype with room for a recipe of so many values and

@@ -457,6 +457,33 @@ Test(types, of_values_and_indexes_find_extremes, .init = start, .fini = stop)
     cr_assert_eq(type, MPI_DATATYPE_NULL);
 }
 
+/* Each of a pair of the one before: a walk over them all would not end. */
+Test(types, have_external_sizes_however_deep, .init = start, .fini = stop,
+     .timeout = 300)
+{
+    const MPI_Count lens[2] = {1, 1};
+    const MPI_Count zeros[2] = {0, 0};
+    MPI_Datatype type;
+    MPI_Count size;
+
+    MPI_Type_contiguous(3, MPI_LONG, &type);
+    for (int depth = 0; depth < 45; depth++) {
+        MPI_Datatype both[2] = {type, type};
+        MPI_Datatype pair;
+
+        MPI_Type_create_struct_c(2, lens, zeros, both, &pair);
+        MPI_Type_free(&type);
+        MPI_Type_dup(pair, &type);
+        MPI_Type_free(&pair);
+    }
+    MPI_Pack_external_size_c("external32", 5, type, &size);
+    cr_assert_eq(size, (MPI_Count)5 * 3 * 4 << 45, "%lld", (long long)size);
+    cr_assert_neq(
+        MPI_Pack_external_size_c("external32", (MPI_Count)1 << 20, type, &size),
+        MPI_SUCCESS);
+    MPI_Type_free(&type);
+}
+
 Test(types, in_external32_are_big_endian, .init = start, .fini = stop)
 {
     int value = 0x01020304;
