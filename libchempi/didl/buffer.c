@@ -51,8 +51,9 @@ struct buffer {
     const struct chempi_session *session; /* the owner, or its session */
     void *user; /* as attached; MPI_BUFFER_AUTOMATIC */
     MPI_Count user_size;
-    char *start; /* aligned; NULL when automatic */
-    size_t size; /* bytes from start */
+    bool is_automatic; /* each piece is allocated by itself */
+    char *start;       /* aligned */
+    size_t size;       /* bytes from start */
     struct chempi_list pieces;
     struct chempi_list drains; /* struct drain.link; left > 0 */
     uint64_t ticket;           /* of the next piece */
@@ -99,9 +100,14 @@ static int attach(const void *owner, const struct chempi_session *session,
 {
     struct buffer *b;
     uintptr_t skip = 0;
+    bool is_automatic = user == MPI_BUFFER_AUTOMATIC;
 
-    if (size < 0 && user != MPI_BUFFER_AUTOMATIC)
+    if (size < 0 && !is_automatic)
         return chempi_error_set(MPI_ERR_BUFFER, "the size %lld is negative",
+                                (long long)size);
+    if (size > 0 && !user)
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "argument buffer is NULL, but %lld bytes long",
                                 (long long)size);
     if (find(owner))
         return chempi_error_set(MPI_ERR_BUFFER,
@@ -114,9 +120,10 @@ static int attach(const void *owner, const struct chempi_session *session,
     b->session = session;
     b->user = user;
     b->user_size = size;
+    b->is_automatic = is_automatic;
     chempi_list_init(&b->pieces);
     chempi_list_init(&b->drains);
-    if (user != MPI_BUFFER_AUTOMATIC) {
+    if (user && !is_automatic) {
         skip = (PIECE_ALIGN - (uintptr_t)user % PIECE_ALIGN) % PIECE_ALIGN;
         b->start = (char *)user + skip;
         b->size = (MPI_Count)skip < size ? (size_t)size - skip : 0;
@@ -457,7 +464,7 @@ int chempi_buffer_iflush_session(struct chempi_session *session,
 static void destroy_piece(struct chempi_request *req)
 {
     struct piece *piece = (struct piece *)req->packed - 1;
-    bool is_own = piece->buffer->start == NULL;
+    bool is_own = piece->buffer->is_automatic;
 
     chempi_list_remove(&piece->link);
     advance_drains(piece->buffer, piece->ticket);
@@ -500,12 +507,12 @@ static struct piece *make_piece(struct buffer *b, size_t payload)
                  PIECE_ALIGN * PIECE_ALIGN;
     struct piece *piece;
 
-    if (b->start) {
-        piece = cut(b, len);
-    } else {
+    if (b->is_automatic) {
         piece = chempi_sys->malloc(len);
         if (piece)
             chempi_list_append(&b->pieces, &piece->link);
+    } else {
+        piece = cut(b, len);
     }
     if (!piece)
         return NULL;
@@ -552,7 +559,7 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
 
     if (!own) {
         chempi_list_remove(&piece->link);
-        if (!piece->buffer->start)
+        if (piece->buffer->is_automatic)
             free(piece);
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     }

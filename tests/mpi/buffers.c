@@ -50,6 +50,14 @@ static void attach_and_detach(void)
     CHECK(MPI_Comm_detach_buffer(comm, &got, &size) == MPI_SUCCESS &&
               got == memory && size == DATA,
           "comm");
+    CHECK(class_of(MPI_Buffer_attach(NULL, 100)) == MPI_ERR_BUFFER,
+          "100 bytes nowhere");
+    CHECK(MPI_Buffer_attach(NULL, 0) == MPI_SUCCESS, "nothing");
+    CHECK(class_of(MPI_Bsend(&size, 1, MPI_INT, 0, 1, MPI_COMM_SELF)) ==
+              MPI_ERR_BUFFER,
+          "a message fits into no bytes");
+    CHECK(MPI_Buffer_detach(&got, &size) == MPI_SUCCESS && !got && size == 0,
+          "detach nothing");
     /* The size is of no significance then (MPI 5.0, section 3.6.1). */
     CHECK(MPI_Buffer_attach(MPI_BUFFER_AUTOMATIC, -5) == MPI_SUCCESS,
           "automatic with any size");
