@@ -361,11 +361,14 @@ int chempi_datatype_free(MPI_Datatype *datatype)
     struct chempi_datatype *type = chempi_datatype_lookup(*datatype);
     int rc;
 
-    if (!type || type->is_predefined)
-        return chempi_error_set(MPI_ERR_TYPE, "%s cannot be freed",
-                                type ? type->name
-                                     : "argument datatype names no datatype; "
-                                       "it");
+    if (!type)
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "argument datatype names no datatype; it "
+                                "cannot be freed");
+    if (type->is_predefined) /* a pair for a value and an index has no name */
+        return chempi_error_set(
+            MPI_ERR_TYPE, "%s cannot be freed",
+            type->name[0] ? type->name : "what MPI_Type_get_value_index gives");
     rc = chempi_attr_clear_type(type);
     if (rc != MPI_SUCCESS)
         return rc;
