@@ -94,14 +94,16 @@ def input_goes_where_it_should():
 @case
 def lines_of_ranks_do_not_mix():
     script = ("i=0; while [ $i -lt 300 ]; do printf 'rank %s ' $CHEMPI_RANK; "
-              "printf 'line %s\\n' $i; i=$((i+1)); done")
+              "(:); printf 'line %s\\n' $i; i=$((i+1)); done")
     wanted = sorted(f"rank {r} line {i}" for r in range(6) for i in range(300))
-    for _ in range(10):  # a line that is unfinished for 0.1 s is shown
-        job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
-        check(job.output.count(b"line") == len(wanted), job.output)
-        if job.lines() == wanted:
-            break
-    check(job.lines() == wanted, "lines are mixed every time", job.output)
+    since = time.monotonic()
+    job = run("--virtual", "2", "-n", "6", "sh", "-c", script)
+    # What is unfinished for 0.1 s is shown: each time, on each node, that may
+    # be the line of each of three ranks, and spoil the one that follows it.
+    shown = 2 * 3 * (int((time.monotonic() - since) / 0.1) + 1)
+    check(job.output.count(b"line") == len(wanted), job.output)
+    mixed = set(wanted) - set(job.lines())
+    check(len(mixed) <= 2 * shown, len(mixed), shown, job.output)
 
 
 @case
