@@ -583,27 +583,37 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
     return rc;
 }
 
+static int refuse(bool is_attached, MPI_Count size, MPI_Count payload)
+{
+    if (!is_attached)
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "a buffered send of %lld bytes, but no buffer "
+                                "is attached; call MPI_Buffer_attach",
+                                (long long)payload);
+    return chempi_error_set(
+        MPI_ERR_BUFFER,
+        "%lld bytes do not fit into the attached buffer of %lld bytes now; "
+        "attach a larger one (MPI_BSEND_OVERHEAD, %d bytes, per message, "
+        "beside its data) or MPI_BUFFER_AUTOMATIC",
+        (long long)payload, (long long)size, (int)MPI_BSEND_OVERHEAD);
+}
+
 int chempi_buffer_start(struct chempi_request *req)
 {
     MPI_Count payload = req->count * req->type->size;
     struct buffer *b = find(req->comm);
     struct piece *piece;
+    MPI_Count size; /* noted now: another thread may detach the buffer */
     int rc;
 
     if (!b && req->comm->session)
         b = find(req->comm->session);
     if (!b)
         b = find(NULL);
+    size = b ? b->user_size : 0;
     piece = b ? make_piece_soon(b, (size_t)payload) : NULL;
     if (!piece)
-        return chempi_error_set(
-            MPI_ERR_BUFFER,
-            b ? "%lld bytes do not fit into the attached buffer now; attach a "
-                "larger one (MPI_BSEND_OVERHEAD per message, beside its data) "
-                "or MPI_BUFFER_AUTOMATIC"
-              : "a buffered send of %lld bytes, but no buffer is attached; "
-                "call MPI_Buffer_attach",
-            (long long)payload);
+        return refuse(b != NULL, size, payload);
     if (payload)
         (void)chempi_datatype_copy(req->buf, req->count, req->type, piece + 1,
                                    payload, chempi_datatype_lookup(MPI_BYTE));

@@ -495,7 +495,11 @@ int chempi_comm_split(struct chempi_comm *comm, int color, int key,
 {
     *newcomm = MPI_COMM_NULL;
     if (color < 0 && color != MPI_UNDEFINED)
-        return chempi_error_set(MPI_ERR_ARG, "colour %d is negative", color);
+        return chempi_error_set(
+            MPI_ERR_ARG,
+            "colour %d is negative; a process that is to be in none of the "
+            "parts gives MPI_UNDEFINED",
+            color);
     return comm->is_inter ? split_inter(comm, color, key, newcomm)
                           : split_intra(comm, color, key, newcomm);
 }

@@ -341,9 +341,9 @@ static int ready(struct psend *ps, int k)
     int rc;
 
     if (k < 0 || k >= ps->partitions)
-        return chempi_error_set(MPI_ERR_ARG,
-                                "partition %d, the operation has %d", k,
-                                ps->partitions);
+        return chempi_error_set(
+            MPI_ERR_ARG, "partition %d; the operation has %d, counted from 0",
+            k, ps->partitions);
     if (ps->dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
     if (ps->is_ready[k])

@@ -457,9 +457,9 @@ int chempi_partitioned_arrived(MPI_Request request, int partition, int *flag)
     }
     if (partition < 0 || partition >= of_request(req)->partitions) {
         chempi_error_set_comm(req->comm);
-        return chempi_error_set(MPI_ERR_ARG,
-                                "partition %d, the operation has %d", partition,
-                                of_request(req)->partitions);
+        return chempi_error_set(
+            MPI_ERR_ARG, "partition %d; the operation has %d, counted from 0",
+            partition, of_request(req)->partitions);
     }
     *flag = look(req, partition);
     if (!*flag) {

@@ -183,6 +183,63 @@ static void fail_one_of_three(const char *name)
         MPI_Testsome(3, requests, &done, indices, MPI_STATUSES_IGNORE);
 }
 
+/* The words of the error that the last call returned. */
+static void expect_words(int error, const char *words)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+
+    if (error != MPI_SUCCESS)
+        MPI_Error_string(error, text, &len);
+    CHECK(strstr(text, words), "'%s' is not in '%s'", words, text);
+}
+
+/* Each says what is wanted, and what there is. */
+static void words_with_numbers(void)
+{
+    const int periods[3] = {0};
+    const int grid[3] = {1000, 3, 1};
+    const int huge[3] = {2000000000, 2000000000, 2000000000};
+    int dims[] = {4, 0, 30};
+    char want[96];
+    char data[100] = {0};
+    char buffer[300];
+    void *address;
+    int size;
+    MPI_Comm comm;
+    MPI_Request requests[2];
+
+    (void)snprintf(want, sizeof(want),
+                   "needs 3000 processes, the communicator has %d",
+                   check_size());
+    expect_words(MPI_Cart_create(MPI_COMM_WORLD, 3, grid, periods, 0, &comm),
+                 want);
+    expect_words(MPI_Cart_create(MPI_COMM_WORLD, 3, huge, periods, 0, &comm),
+                 "at least 4000000000000000000 processes");
+    expect_words(MPI_Dims_create(7, 3, dims), "dimensions 4 x 0 x 30; those");
+    expect_words(MPI_Dims_create(7, 0, dims), "dimensions none");
+    expect_words(MPI_Comm_split(MPI_COMM_WORLD, -5, 0, &comm), "MPI_UNDEFINED");
+
+    MPI_Psend_init(data, 4, 25, MPI_CHAR, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL,
+                   &requests[0]);
+    MPI_Precv_init(buffer, 4, 25, MPI_CHAR, 0, 0, MPI_COMM_SELF, MPI_INFO_NULL,
+                   &requests[1]);
+    MPI_Start(&requests[0]);
+    expect_words(MPI_Pready(4, requests[0]),
+                 "partition 4; the operation has 4, "
+                 "counted from 0");
+    MPI_Pready_range(0, 3, requests[0]);
+    MPI_Start(&requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&requests[0]);
+    MPI_Request_free(&requests[1]);
+
+    MPI_Buffer_attach(buffer, sizeof(data));
+    expect_words(MPI_Bsend(data, 100, MPI_CHAR, 0, 0, MPI_COMM_SELF),
+                 "100 bytes do not fit into the attached buffer of 100 bytes");
+    MPI_Buffer_detach(&address, &size);
+}
+
 int main(int argc, char **argv)
 {
     int value = 0;
@@ -205,6 +262,7 @@ int main(int argc, char **argv)
     wrong_arguments();
     words_of_earlier_errors();
     words_of_what_was_looked_at();
+    words_with_numbers();
     own_handler();
     return check_finish();
 }

@@ -83,13 +83,15 @@ static int count_of(const struct chempi_comm *comm, int ndims, const int *dims,
     for (int d = 0; d < ndims; d++) {
         if (dims[d] <= 0)
             return chempi_error_set(MPI_ERR_DIMS, "dims[%d] is %d", d, dims[d]);
-        product *= dims[d];
-        if (product > (int64_t)comm->size)
-            return chempi_error_set(MPI_ERR_DIMS,
-                                    "the grid has more than the %u processes "
-                                    "of the communicator",
-                                    comm->size);
+        if (product <= INT_MAX)
+            product *= dims[d];
     }
+    if (product > (int64_t)comm->size)
+        return chempi_error_set(MPI_ERR_DIMS,
+                                "the grid needs %s%lld processes, the "
+                                "communicator has %u",
+                                product > INT_MAX ? "at least " : "",
+                                (long long)product, comm->size);
     *count = (int)product;
     return MPI_SUCCESS;
 }

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
@@ -166,6 +167,25 @@ static void factorize(struct search *s, int n, int k)
     }
 }
 
+/* Name the dimensions, of very many the first. */
+static int unfit(int nnodes, int ndims, const int *dims, bool has_open)
+{
+    char text[96] = "none";
+    size_t len = 0;
+    int d = 0;
+
+    while (d < ndims && len + sizeof(" x 2147483647 x ...") < sizeof(text)) {
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%d",
+                                d ? " x " : "", dims[d]);
+        d++;
+    }
+    return chempi_error_set(MPI_ERR_DIMS,
+                            "%d processes cannot fill a grid with the "
+                            "dimensions %s%s%s",
+                            nnodes, text, d < ndims ? " x ..." : "",
+                            has_open ? "; those that are 0 are free" : "");
+}
+
 static int check(int nnodes, int ndims, const int *dims, int *rest, int *open)
 {
     int64_t fixed = 1;
@@ -187,10 +207,7 @@ static int check(int nnodes, int ndims, const int *dims, int *rest, int *open)
     }
     *rest = (int)(nnodes / fixed);
     if (fixed > nnodes || nnodes % fixed || (*open == 0 && *rest != 1))
-        return chempi_error_set(MPI_ERR_DIMS,
-                                "%d processes cannot fill a grid with the "
-                                "given dimensions",
-                                nnodes);
+        return unfit(nnodes, ndims, dims, *open > 0);
     return MPI_SUCCESS;
 }
 
