@@ -42,4 +42,8 @@ bool chempi_p2p_is_waiting(const struct chempi_request *req);
 /* MPI_Cancel of a send. Under the lock. */
 void chempi_p2p_cancel_send(struct chempi_request *req);
 
+/* The words for MPI_ERR_TRUNCATE inside a collective operation, of whatever way
+ * the data has come: the rank (-1: more than one) gives len bytes. */
+CHEMPI_COLD int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room);
+
 #endif

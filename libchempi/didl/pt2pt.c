@@ -6,6 +6,7 @@
  */
 #include "libchempi/didl/pt2pt.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
@@ -116,8 +117,25 @@ static int finish_send(struct chempi_request *req, MPI_Status *status)
     return req->error;
 }
 
+int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
+{
+    char who[32] = "another rank";
+
+    if (rank >= 0)
+        (void)snprintf(who, sizeof(who), "rank %d", rank);
+    return chempi_error_set(
+        MPI_ERR_TRUNCATE,
+        "%s gives %llu bytes, this rank's arguments have room for %llu: all "
+        "members must give amounts that match",
+        who, (unsigned long long)len, (unsigned long long)room);
+}
+
 static int note_truncation(const struct chempi_request *req)
 {
+    if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
+        return chempi_p2p_note_too_much(
+            req->source, (uint64_t)req->bytes,
+            (uint64_t)(req->count * req->type->size));
     return chempi_error_set(
         MPI_ERR_TRUNCATE,
         "the message from rank %d with tag %d has %lld bytes, the receive "

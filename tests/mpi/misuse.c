@@ -125,6 +125,34 @@ static void different_amounts(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Whoever has too little room is told by whom, and how to mend it. */
+static void expect_words(int error, const char *call)
+{
+    char words[MPI_MAX_ERROR_STRING];
+    int len;
+
+    expect(error, MPI_ERR_TRUNCATE, call);
+    if (error == MPI_SUCCESS)
+        return;
+    MPI_Error_string(error, words, &len);
+    CHECK(strstr(words, "all members must give amounts that match") &&
+              strstr(words, "rank 0 gives ") && !strstr(words, " tag "),
+          "%s: \"%s\"", call, words);
+}
+
+static void too_much(int count)
+{
+    int *data = check_alloc(2 * sizeof(int) * (size_t)count);
+    int give = check_rank() == 0 ? 2 * count : count;
+    int error;
+
+    error = MPI_Bcast(data, give, MPI_INT, 0, MPI_COMM_WORLD);
+    if (check_rank() == 1) /* others may have it from one in between */
+        expect_words(error, "bcast of more");
+    MPI_Barrier(MPI_COMM_WORLD);
+    free(data);
+}
+
 static bool is_one_node(void)
 {
     MPI_Comm node;
@@ -386,6 +414,9 @@ int main(int argc, char **argv)
     columns();
     different_amounts();
     less_than_all_expect();
+    too_much(N);
+    if (is_one_node())
+        too_much(LONG);
     cut_element();
     return check_finish();
 }

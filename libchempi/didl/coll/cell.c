@@ -8,6 +8,7 @@
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/p2p.h"
 #include "libchempi/didl/setting.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
@@ -240,22 +241,21 @@ int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                                 chempi_coll_byte());
 }
 
-CHEMPI_COLD int chempi_coll_cell_wrong_amount(uint64_t len, uint64_t room)
+CHEMPI_COLD int chempi_coll_cell_wrong_amount(int member, uint64_t len,
+                                              uint64_t room)
 {
     if (len > room)
-        return chempi_error_set(
-            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
-            (unsigned long long)len, (unsigned long long)room);
+        return chempi_p2p_note_too_much(member, len, room);
     return different_amounts();
 }
 
-int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
+int chempi_coll_cell_get(int member, const void *slot, uint64_t len, void *buf,
                          MPI_Count count, struct chempi_datatype *type)
 {
     uint64_t room = (uint64_t)(count * type->size);
 
     if (CHEMPI_UNLIKELY(len != room))
-        return chempi_coll_cell_wrong_amount(len, room);
+        return chempi_coll_cell_wrong_amount(member, len, room);
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         cell_copy(chempi_coll_plus(buf, type->true_lb), slot, len);
         return MPI_SUCCESS;

@@ -191,11 +191,12 @@ int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                          MPI_Count count, struct chempi_datatype *type,
                          uint64_t len);
 
-/* What it means that len bytes have come where `room` were expected. */
-int chempi_coll_cell_wrong_amount(uint64_t len, uint64_t room);
+/* What it means that len bytes have come from a member (-1: from more than one)
+ * where `room` were expected. */
+int chempi_coll_cell_wrong_amount(int member, uint64_t len, uint64_t room);
 
-/* len: what the sender says, at most BULK_BYTES. */
-int chempi_coll_cell_get(const void *slot, uint64_t len, void *buf,
+/* len: what the sender, a member (or -1), says; at most BULK_BYTES. */
+int chempi_coll_cell_get(int member, const void *slot, uint64_t len, void *buf,
                          MPI_Count count, struct chempi_datatype *type);
 
 static inline int cell_first_error(int a, int b)

@@ -49,7 +49,7 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
                       uint64_t len, const struct block *to, int *code)
 {
     if (CHEMPI_UNLIKELY(len != block_len(to)))
-        return chempi_coll_cell_wrong_amount(len, block_len(to));
+        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
     if (len > 0 && !*code)
         *code = chempi_coll_direct_get(cell->st->local_ranks[i], from, len,
                                        to->buf, to->count, to->type);
@@ -114,16 +114,16 @@ static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
 }
 
 /* len: of the whole block, as its sender says. */
-static int get_chunk(const unsigned char *chunk, uint64_t at, uint64_t most,
+static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
                      uint64_t len, const struct block *to, bool is_long)
 {
-    uint64_t n = chunk_len(len, at, most);
+    uint64_t n = chunk_len(len, at, st->stream_len);
 
     if (CHEMPI_UNLIKELY(len != block_len(to)))
-        return chempi_coll_cell_wrong_amount(len, block_len(to));
+        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
     if (n > 0)
-        chempi_coll_stream_unpack(to->buf, to->count, to->type, at, chunk, n,
-                                  is_long);
+        chempi_coll_stream_unpack(to->buf, to->count, to->type, at,
+                                  stream_of(st, i), n, is_long);
     return MPI_SUCCESS;
 }
 
@@ -195,8 +195,8 @@ static int allgather_small(const struct cell *cell,
             rc = cell_first_error(rc, chempi_coll_cell_mismatch(cell, i));
         else
             rc = cell_first_error(
-                rc, chempi_coll_cell_get(cell_data(cell, i, len), len, to.buf,
-                                         to.count, to.type));
+                rc, chempi_coll_cell_get(i, cell_data(cell, i, len), len,
+                                         to.buf, to.count, to.type));
     }
     return rc;
 }
@@ -304,9 +304,8 @@ static int allgather_rounds(const struct cell *cell,
             struct block to = gather_place(c, i);
 
             if (line->mark == BLOCK_STREAM)
-                rc = cell_first_error(rc, get_chunk(stream_of(st, i), at,
-                                                    st->stream_len, line->len,
-                                                    &to, is_long));
+                rc = cell_first_error(
+                    rc, get_chunk(st, i, at, line->len, &to, is_long));
         }
         if (++st->streamed % ROUNDS_BUSY == 0)
             (void)chempi_progress_poll();
@@ -354,7 +353,7 @@ static bool allgather_large(const struct cell *cell,
     shown = allgather_shown(cell);
     if (CHEMPI_UNLIKELY(shown.is_mixed)) {
         /* Those have met once and left. */
-        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(0, 1));
+        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(-1, 0, 1));
         return true;
     }
     is_long = chempi_coll_stream_is_long(shown.all * (uint64_t)st->size);
@@ -599,7 +598,7 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
 
     chempi_coll_rings_recv(x->cell->st, i, &block);
     if (CHEMPI_UNLIKELY(!is_right))
-        return chempi_coll_cell_wrong_amount(len, block_len(to));
+        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
     return MPI_SUCCESS;
 }
 
@@ -629,14 +628,14 @@ static int take_entry(struct exchange *x, int i)
         return MPI_SUCCESS;
     }
     if (CHEMPI_UNLIKELY(len != block_len(&to)))
-        return chempi_coll_cell_wrong_amount(len, block_len(&to));
+        return chempi_coll_cell_wrong_amount(i, len, block_len(&to));
     if (len == 0)
         return MPI_SUCCESS;
     if (mark == BLOCK_DIRECT)
         return get_remote(cell, i, entry.at, len, &to, &x->code);
     if (len > HERE_MAX || entry.at > row.room - len)
         return chempi_coll_cell_mismatch(cell, i);
-    return chempi_coll_cell_get(row.start + entry.at, len, to.buf, to.count,
+    return chempi_coll_cell_get(i, row.start + entry.at, len, to.buf, to.count,
                                 to.type);
 }
 
@@ -715,7 +714,7 @@ static bool alltoall_rows(const struct cell *cell,
         write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
     if (CHEMPI_UNLIKELY(is_mixed(cell))) {
-        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(0, 1));
+        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(-1, 0, 1));
         return true;
     }
     for (int i = 0; i < st->size; i++)
@@ -756,7 +755,7 @@ static int alltoall_small(const struct cell *cell,
         st->rows++; /* as whoever has made a row */
     for (int i = 0; !rc && i < st->size; i++)
         rc = chempi_coll_cell_get(
-            cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
+            i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
             chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
             c->rtype);
     return rc;

@@ -9,6 +9,7 @@
 #include "libchempi/didl/coll/stream.h"
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/p2p.h"
 #include "libchempi/didl/setting.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
@@ -100,8 +101,6 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
         say_read(st, place, uses);
     }
     if (CHEMPI_UNLIKELY(len > room))
-        return chempi_error_set(
-            MPI_ERR_TRUNCATE, "%llu bytes have come, there is room for %llu",
-            (unsigned long long)len, (unsigned long long)room);
+        return chempi_p2p_note_too_much(c->root, len, room);
     return rc;
 }

@@ -187,7 +187,7 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
 
     if (CHEMPI_UNLIKELY(len != room)) {
         say_copied(cell, c->root, REPLY_COPIED);
-        return chempi_coll_cell_wrong_amount(len, room);
+        return chempi_coll_cell_wrong_amount(c->root, len, room);
     }
     code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
                                   c->rbuf, c->rcount, c->rtype);
@@ -218,8 +218,8 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
         *rc = cell_first_error(chempi_coll_pipe_recv(st, c, len), *rc);
     } else if (len <= CHEMPI_NODE_BULK_BYTES) {
         *rc = cell_first_error(
-            *rc, chempi_coll_cell_get(cell_data(&cell, st->size, len), len,
-                                      c->rbuf, c->rcount, c->rtype));
+            *rc, chempi_coll_cell_get(c->root, cell_data(&cell, st->size, len),
+                                      len, c->rbuf, c->rcount, c->rtype));
     }
     if (!*rc && (len < (uint64_t)(c->rcount * c->rtype->size) ||
                  (mark == BLOCK_HERE && len > CHEMPI_NODE_BULK_BYTES)))
@@ -372,7 +372,7 @@ static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
         return MPI_SUCCESS;
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_cell_mismatch(cell, i);
-    return chempi_coll_cell_get(cell_data(cell, i, len), len, place, count,
+    return chempi_coll_cell_get(i, cell_data(cell, i, len), len, place, count,
                                 c->rtype);
 }
 
@@ -714,8 +714,8 @@ static int take_of_row(const struct cell *cell,
     }
     if (CHEMPI_UNLIKELY(begin > end || end > CHEMPI_NODE_LINE_BYTES))
         return chempi_coll_cell_mismatch(cell, cell->st->size);
-    return chempi_coll_cell_get(line->data + begin, end - begin, c->rbuf,
-                                c->rcount, c->rtype);
+    return chempi_coll_cell_get(c->root, line->data + begin, end - begin,
+                                c->rbuf, c->rcount, c->rtype);
 }
 
 static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
@@ -737,8 +737,8 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
         return chempi_coll_cell_mismatch(cell, cell->st->rank);
     return cell_first_error(
-        chempi_coll_cell_get(cell_data(cell, cell->st->rank, len), len, c->rbuf,
-                             c->rcount, c->rtype),
+        chempi_coll_cell_get(c->root, cell_data(cell, cell->st->rank, len), len,
+                             c->rbuf, c->rcount, c->rtype),
         rc);
 }
 
