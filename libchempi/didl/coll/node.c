@@ -4,8 +4,8 @@
  * node.h. The first page of the extension says which areas are taken and how
  * many members still use each; the lines' pages are reserved by the first
  * member (rank 0) of the communicator that gets the area, those of a slot by
- * whoever writes it first. All but the lines' go back to the kernel with the
- * communicator.
+ * whoever writes it first. What lies behind the slots goes back to the kernel
+ * with a communicator that used much of it.
  *
  *   B1  taken's bit is set before users and owners are, and cleared by the
  *       member that takes users to 0, after which nobody touches the area
@@ -33,7 +33,8 @@ enum { AREAS = 32, PAGE = 4096 };
 struct control {
     _Atomic uint32_t taken; /* bit per area */
     _Atomic uint32_t users[AREAS];
-    _Atomic uint64_t owners[AREAS]; /* owner_of() its communicator; 0: none */
+    _Atomic uint32_t is_large[AREAS]; /* some member has rings or streams */
+    _Atomic uint64_t owners[AREAS];   /* owner_of() its communicator; 0: none */
 };
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
@@ -181,21 +182,24 @@ static int claim(const struct chempi_comm *comm, int size)
     return area;
 }
 
-/* What lies behind the lines, which the next one needs, too. In vain: it stays
+/* What lies behind lines and slots, which every communicator needs: new pages
+ * take longer than all the rest of its beginning and end. In vain: it stays
  * reserved for who gets the area next. */
-static void give_back(int area, int size)
+static CHEMPI_COLD void give_back(int area, int size)
 {
-    size_t head = pages(head_len(size));
+    size_t kept = pages(head_len(size)) + bulk_len(size);
 
     (void)chempi_region_release(chempi_ctx.services.region,
-                                area_at(area) + head, area_len(size) - head);
+                                area_at(area) + kept, area_len(size) - kept);
 }
 
 static void leave(int area, int size)
 {
     if (atomic_fetch_sub(&node.control->users[area], 1) != 1)
         return;
-    give_back(area, size); /* nobody touches it, and nobody can get it yet */
+    /* Nobody touches it any more, and nobody can get it yet. */
+    if (atomic_exchange(&node.control->is_large[area], 0))
+        give_back(area, size);
     atomic_store(&node.control->owners[area], 0);
     atomic_fetch_and(&node.control->taken, ~(UINT32_C(1) << area));
 }
@@ -218,6 +222,9 @@ void chempi_coll_release(struct chempi_comm *comm)
 
     if (!st)
         return;
+    if (st->is_on && node.control &&
+        (st->is_stream_reserved || chempi_coll_rings_are_made(st)))
+        atomic_store(&node.control->is_large[st->area], 1);
     if (st->is_on && node.control)
         leave(st->area, st->size);
     chempi_hier_detach(st);

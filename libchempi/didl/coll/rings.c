@@ -114,6 +114,11 @@ bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer)
     return !is_writer || st->rings->is_reserved || reserve(st);
 }
 
+bool chempi_coll_rings_are_made(const struct chempi_coll_state *st)
+{
+    return st->rings && st->rings->is_reserved;
+}
+
 void chempi_coll_rings_send(struct chempi_coll_state *st, int m,
                             const struct chempi_ring_block *block)
 {

@@ -70,6 +70,9 @@ struct chempi_ring_block {
  * it gets memory for those. */
 bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer);
 
+/* Has this member memory for rings of its own? */
+bool chempi_coll_rings_are_made(const struct chempi_coll_state *st);
+
 /* What the next run takes to or brings from member m; all others are to be
  * told before it. */
 void chempi_coll_rings_send(struct chempi_coll_state *st, int m,
