@@ -219,16 +219,39 @@ static FILE *open_file(int process)
     return file ? file : stderr;
 }
 
+enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_RANKS, FORMATS };
+
+/* As CHEMPI_PROFILE wants it; what it cannot mean is told, as text. */
+static enum format find_format(void)
+{
+    static const char *const names[FORMATS] = {
+        [FORMAT_TEXT] = "text",
+        [FORMAT_JSON] = "json",
+        [FORMAT_RANKS] = "ranks",
+    };
+    const char *name = getenv("CHEMPI_PROFILE");
+
+    if (!name || !*name)
+        return FORMAT_TEXT;
+    for (int i = 0; i < FORMATS; i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return (enum format)i;
+    (void)fprintf(stderr,
+                  "libchempi-stats: CHEMPI_PROFILE is '%s'; it must be text, "
+                  "json or ranks, and is taken for text\n",
+                  name);
+    return FORMAT_TEXT;
+}
+
 static void print(const struct stats_lines all[], int ranks, int process)
 {
-    const char *format = getenv("CHEMPI_PROFILE");
+    const enum format format = find_format();
     FILE *file = open_file(process);
 
-    if (format && strcasecmp(format, "json") == 0)
+    if (format == FORMAT_JSON)
         stats_print_json(file, all, ranks, process);
     else
-        stats_print_text(file, all, ranks, process,
-                         format && strcasecmp(format, "ranks") == 0);
+        stats_print_text(file, all, ranks, process, format == FORMAT_RANKS);
     if (file != stderr && fclose(file) != 0)
         perror("CHEMPI_PROFILE_FILE");
 }
