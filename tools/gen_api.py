@@ -502,7 +502,8 @@ def unsupported(f):
     if f.name.startswith('MPI_T_'):
         call = 'unsupported_tool("%s")' % f.name
     else:
-        call = 'unsupported("%s", %d, "%s")' % (f.name, *f.chapter)
+        kind = '_file' if f.name.startswith('MPI_File_') else ''
+        call = 'unsupported%s("%s", %d, "%s")' % (kind, f.name, *f.chapter)
     lines.append('    return chempi_api_%s;' % call)
     return '\n'.join(lines)
 

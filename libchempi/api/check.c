@@ -156,9 +156,16 @@ int chempi_api_unsupported(const char *func, int chapter, const char *title)
 {
     (void)chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
                            "not implemented in this version of CHEMPI: "
-                           "%s, chapter %d of MPI 5.0",
+                           "%s, chapter %d of MPI 5.0; see chempi(7)",
                            title, chapter);
     return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
+}
+
+int chempi_api_unsupported_file(const char *func, int chapter,
+                                const char *title)
+{
+    chempi_error_blame(&chempi_errhandler_return.obj);
+    return chempi_api_unsupported(func, chapter, title);
 }
 
 int chempi_api_unsupported_tool(const char *func)
