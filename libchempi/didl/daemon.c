@@ -220,7 +220,8 @@ void chempi_daemon_poll(void)
     tell_memory();
     if (chempi_ctx.client &&
         chempi_client_progress(chempi_ctx.client, &events, NULL, &err) < 0) {
-        chempi_client_close(chempi_ctx.client);
+        /* Not closed: the names in the sentence, and all that other threads
+         * may read of the job, are the client's. */
         chempi_ctx.client = NULL;
         chempi_env_die(1, "%s", err.text);
     }
