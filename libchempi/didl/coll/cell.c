@@ -144,13 +144,29 @@ static int meet_other(const struct cell *cell)
     return chempi_coll_cell_wait(&cell_line(cell, other)->seq, cell->seq);
 }
 
+/* All others come, too: until *word == value; see chempi_coll_cell_wait(). */
+static int wait_for_all(struct chempi_coll_state *st,
+                        const _Atomic uint32_t *word, uint32_t value)
+{
+    struct wait w = {word, value};
+
+    if (is_reached(&w))
+        return MPI_SUCCESS;
+    if (chempi_progress_spins() > 0)
+        return chempi_coll_cell_await(is_reached, &w);
+    if (chempi_crowd_wait(&st->crowd, is_reached, &w))
+        return MPI_SUCCESS;
+    return chempi_progress_wait(is_reached, &w);
+}
+
 int chempi_coll_cell_meet(const struct cell *cell)
 {
     if (cell->st->size == 2)
         return meet_other(cell);
     *cell_expected(cell) += (uint32_t)cell->st->size;
+    chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
+        return wait_for_all(cell->st, &cell_common(cell)->seq, cell->seq);
     cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
     chempi_coll_cell_rouse_others(cell->st);
@@ -162,8 +178,9 @@ int chempi_coll_cell_meet_again(const struct cell *cell)
     struct chempi_node_count *count = cell_count(cell);
 
     *cell_expected(cell) += (uint32_t)cell->st->size;
+    chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return chempi_coll_cell_wait(&count->met, *cell_expected(cell));
+        return wait_for_all(cell->st, &count->met, *cell_expected(cell));
     /* Orders what all did before they arrived; partner: as in publish. */
     atomic_store_explicit(&count->met, *cell_expected(cell),
                           memory_order_release);

@@ -60,10 +60,11 @@ static size_t pages(size_t len)
     return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-/* The pipe's places, counts and lines of all cells. */
+/* The pipe's places, who is there, counts and lines of all cells. */
 static size_t head_len(int size)
 {
     return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
+           (size_t)size * sizeof(struct chempi_crowd_presence) +
            CHEMPI_NODE_CELLS *
                (sizeof(struct chempi_node_count) +
                 (size_t)(size + 1) * sizeof(struct chempi_node_line));
@@ -269,7 +270,8 @@ static void set_places(struct chempi_coll_state *st)
     unsigned char *start = area_at(st->area);
 
     st->pipe = (void *)start;
-    st->counts = (void *)(st->pipe + CHEMPI_NODE_PIECES);
+    st->crowd.presence = (void *)(st->pipe + CHEMPI_NODE_PIECES);
+    st->counts = (void *)(st->crowd.presence + st->size);
     st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
@@ -290,7 +292,8 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 
     st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +
                                    (size_t)comm->size *
-                                       sizeof(st->local_ranks[0]));
+                                       (sizeof(st->local_ranks[0]) +
+                                        sizeof(st->crowd.neighbours[0])));
     if (!st) {
         *rc = chempi_error_set(MPI_ERR_NO_MEM,
                                "no memory for collective operations");
@@ -301,6 +304,9 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     st->size = (int)comm->size;
     st->rank = comm->rank;
     st->local_ranks = (uint32_t *)(st->reserved + masks);
+    st->crowd.neighbours = (uint16_t *)(st->local_ranks + comm->size);
+    st->crowd.size = st->size;
+    st->crowd.rank = st->rank;
     if (comm->is_inter || comm->size < 2)
         return st;
     if (!are_all_here(comm)) {

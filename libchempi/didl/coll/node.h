@@ -49,6 +49,7 @@
 #include "common/base/compiler.h"
 #include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/call.h"
+#include "libchempi/didl/coll/crowd.h"
 
 enum {
     CHEMPI_NODE_CELLS = 128,
@@ -148,9 +149,10 @@ struct chempi_coll_state {
     struct chempi_node_belts belts;
     unsigned char *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (rings.h) */
     struct chempi_rings *rings; /* NULL: none yet */
-    uint64_t reserved[];        /* [size + 1][MASKS]: slots that this process
-                                   reserved, a bit for each; then what local_ranks
-                                   points to */
+    struct chempi_crowd crowd;
+    uint64_t reserved[]; /* [size + 1][MASKS]: slots that this process
+                            reserved, a bit for each; then what local_ranks
+                            and crowd.neighbours point to */
 };
 
 /* The state of a communicator, made at its first collective operation (which
