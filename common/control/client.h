@@ -29,6 +29,13 @@
 #define CHEMPI_HOST_SIZE_ENV "CHEMPI_HOST_SIZE"
 #define CHEMPI_CPUS_ENV "CHEMPI_CPUS"
 #define CHEMPI_HOST_CPUS_ENV "CHEMPI_HOST_CPUS"
+/* What the launcher was asked for on behalf of the rank's program: number of
+ * ranks, which smaller ones would do, error handler (in small letters), kinds
+ * of memory. All but the first are set only if they were. */
+#define CHEMPI_MAXPROCS_ENV "CHEMPI_MAXPROCS"
+#define CHEMPI_SOFT_ENV "CHEMPI_SOFT"
+#define CHEMPI_ERRHANDLER_ENV "CHEMPI_INITIAL_ERRHANDLER"
+#define CHEMPI_KINDS_ENV "CHEMPI_MEMORY_ALLOC_KINDS"
 #define CHEMPI_JOB_ID_MAX 64    /* bytes with the terminating zero */
 #define CHEMPI_NODE_NAME_MAX 64 /* bytes with the terminating zero */
 #define CHEMPI_JOB_SECRET_BYTES 32

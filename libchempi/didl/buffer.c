@@ -242,7 +242,7 @@ int chempi_buffer_attach(void *buffer, MPI_Count size)
 int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
                               MPI_Count size)
 {
-    return locked_attach(comm, comm->session, buffer, size);
+    return locked_attach(comm, comm->origin.session, buffer, size);
 }
 
 int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
@@ -606,8 +606,8 @@ int chempi_buffer_start(struct chempi_request *req)
     MPI_Count size; /* noted now: another thread may detach the buffer */
     int rc;
 
-    if (!b && req->comm->session)
-        b = find(req->comm->session);
+    if (!b && req->comm->origin.session)
+        b = find(req->comm->origin.session);
     if (!b)
         b = find(NULL);
     size = b ? b->user_size : 0;

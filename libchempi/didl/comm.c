@@ -62,7 +62,7 @@ void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
     comm->size = local->size;
     comm->remote_size = remote->size;
     comm->procs = remote->procs;
-    comm->session = local->session;
+    comm->origin = local->origin;
     chempi_object_hold(&local->obj);
     chempi_object_hold(&remote->obj);
     link_in(comm);
@@ -344,7 +344,7 @@ void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent)
 
     chempi_errhandler_put(&comm->errhandler, eh);
     chempi_errhandler_release(eh);
-    comm->session = parent->session;
+    comm->origin = parent->origin;
 }
 
 /* ---- hints ---- */
@@ -377,7 +377,8 @@ int chempi_comm_take_hints(struct chempi_comm *comm,
         }
     }
     if (!chempi_info_find(kept, CHEMPI_SESSION_KINDS_KEY)) {
-        int rc = chempi_session_put_kinds(kept, info);
+        int rc =
+            chempi_session_put_kinds(kept, chempi_session_kinds(&comm->origin));
 
         if (rc != MPI_SUCCESS) {
             chempi_info_release(kept);

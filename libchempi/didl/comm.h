@@ -36,8 +36,6 @@ struct chempi_info;       /* info.h */
 struct chempi_coll_state; /* coll/: per communicator, NULL until needed */
 struct chempi_topology;   /* topology; NULL when none */
 
-struct chempi_session;
-
 struct chempi_comm {
     struct chempi_object obj;
     uint32_t send_context;
@@ -67,8 +65,8 @@ struct chempi_comm {
     uint32_t coll_tag;              /* advances with every collective started */
     uint32_t internal_tag;          /* likewise with every agreement */
     MPI_Comm handle;                /* what the user calls it */
-    const struct chempi_session *session; /* see group.h */
-    struct chempi_list link;              /* all communicators of the process */
+    struct chempi_origin origin;
+    struct chempi_list link; /* all communicators of the process */
     char name[MPI_MAX_OBJECT_NAME];
 };
 

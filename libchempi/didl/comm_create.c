@@ -15,7 +15,6 @@
 #include "libchempi/didl/comm_make.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
-#include "libchempi/didl/session.h"
 
 /* ---- intercommunicators: both sides' context ids ---- */
 
@@ -106,20 +105,6 @@ static int make_like(struct chempi_comm *comm, struct chempi_comm **out)
     return rc == MPI_SUCCESS && !*out ? MPI_ERR_NO_MEM : rc;
 }
 
-/* Kinds of memory are the one thing that a copy takes over from its parent's
- * info object (MPI 5.0, sections 7.4.2 and 11.4.3). */
-static int take_kinds(struct chempi_comm *made, const struct chempi_comm *comm)
-{
-    const char *list = chempi_info_find(comm->info, CHEMPI_SESSION_KINDS_KEY);
-
-    if (!list)
-        return MPI_SUCCESS;
-    made->info = chempi_info_copy(NULL);
-    if (!made->info)
-        return MPI_ERR_NO_MEM;
-    return chempi_info_set(made->info, CHEMPI_SESSION_KINDS_KEY, list);
-}
-
 int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
                       const struct chempi_info *hints, MPI_Comm *newcomm)
 {
@@ -128,9 +113,7 @@ int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
     chempi_comm_inherit(made, comm);
     if (rc == MPI_SUCCESS && comm->topology && comm->copy_topology)
         rc = comm->copy_topology(comm, made);
-    if (rc == MPI_SUCCESS)
-        rc = take_kinds(made, comm);
-    if (rc == MPI_SUCCESS && (hints || made->info))
+    if (rc == MPI_SUCCESS && hints)
         rc = chempi_comm_take_hints(made, hints);
     if (rc != MPI_SUCCESS) {
         chempi_comm_discard(made);

@@ -78,7 +78,7 @@ static int load_settings(struct chempi_err *err)
 
     chempi_log_set(log_to_stderr, NULL,
                    (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
-    return rc;
+    return rc ? rc : chempi_errhandler_check_initial(err);
 }
 
 static int open_services(struct chempi_err *err)

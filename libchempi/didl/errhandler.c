@@ -8,10 +8,14 @@
  *   H3  MPI_Errhandler_free drops the user's reference; the handler lives as
  *       long as a slot names it
  */
+#include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <strings.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/comm.h"
 #include "libchempi/didl/error.h"
@@ -30,6 +34,73 @@ struct chempi_errhandler chempi_errhandler_return =
     PREDEFINED(CHEMPI_ERRHANDLER_RETURN, MPI_ERRORS_RETURN);
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- the initial one ----------------------------------------------------- */
+
+/* MPI 5.0, section 11.8.4: the first one is the default. */
+static const struct initial {
+    const char *name;
+    struct chempi_errhandler *eh;
+} initials[] = {
+    {"mpi_errors_are_fatal", &chempi_errhandler_fatal},
+    {"mpi_errors_abort", &chempi_errhandler_abort},
+    {"mpi_errors_return", &chempi_errhandler_return},
+};
+
+/* What the environment says; NULL: a word that is none of them. */
+static const struct initial *ask_environment(void)
+{
+    const char *text = getenv(CHEMPI_ERRHANDLER_ENV);
+
+    if (!text || !*text)
+        return &initials[0];
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(initials); i++)
+        if (strcasecmp(text, initials[i].name) == 0)
+            return &initials[i];
+    return NULL;
+}
+
+/* Asked once, at the first error or object: whoever asks first, and whoever
+ * asks at the same time, gets the same. */
+static const struct initial *get_initial(void)
+{
+    static const struct initial *_Atomic known;
+    const struct initial *it =
+        atomic_load_explicit(&known, memory_order_relaxed); /* const data */
+
+    if (it)
+        return it;
+    it = ask_environment();
+    if (!it)
+        it = &initials[0];
+    atomic_store_explicit(&known, it, memory_order_relaxed);
+    return it;
+}
+
+struct chempi_errhandler *chempi_errhandler_initial(void)
+{
+    return get_initial()->eh;
+}
+
+const char *chempi_errhandler_initial_name(void)
+{
+    return get_initial()->name;
+}
+
+int chempi_errhandler_check_initial(struct chempi_err *err)
+{
+    if (ask_environment()) {
+        (void)get_initial(); /* what the program does to its environment from
+                                now on does not matter */
+        return 0;
+    }
+    return chempi_err_set(
+        err, -EINVAL, CHEMPI_ERRHANDLER_ENV "=%.100s: expected %s, %s or %s",
+        getenv(CHEMPI_ERRHANDLER_ENV), initials[0].name, initials[1].name,
+        initials[2].name);
+}
+
+/* ---- handlers and slots -------------------------------------------------- */
 
 void chempi_errhandler_release(struct chempi_errhandler *eh)
 {
@@ -51,7 +122,7 @@ chempi_errhandler_get(struct chempi_errhandler *const *slot)
     struct chempi_errhandler *eh;
 
     (void)pthread_mutex_lock(&lock);
-    eh = slot && *slot ? *slot : chempi_error_initial();
+    eh = slot && *slot ? *slot : chempi_errhandler_initial();
     hold(eh);
     (void)pthread_mutex_unlock(&lock);
     return eh;

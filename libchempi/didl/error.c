@@ -35,8 +35,6 @@ static struct {
     char words[CHEMPI_ERR_TEXT_MAX]; /* of the first one */
 } loss;
 
-static struct chempi_errhandler *_Atomic initial = &chempi_errhandler_fatal;
-
 int chempi_error_set(int errclass, const char *fmt, ...)
 {
     va_list args;
@@ -151,16 +149,6 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err)
     return chempi_error_set(
         class_of_errno(neg_errno), "%s",
         err && err->text[0] != '\0' ? err->text : chempi_err_name(neg_errno));
-}
-
-void chempi_error_set_initial(struct chempi_errhandler *eh)
-{
-    atomic_store_explicit(&initial, eh, memory_order_release);
-}
-
-struct chempi_errhandler *chempi_error_initial(void)
-{
-    return atomic_load_explicit(&initial, memory_order_acquire);
 }
 
 static CHEMPI_NORETURN void die(const char *object, int code, const char *func,

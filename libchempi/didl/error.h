@@ -64,6 +64,19 @@ chempi_errhandler_get(struct chempi_errhandler *const *slot);
 void chempi_errhandler_put(struct chempi_errhandler **slot,
                            struct chempi_errhandler *eh);
 
+/*
+ * The initial error handler: of MPI_COMM_WORLD and MPI_COMM_SELF at first, and
+ * of errors that belong to no object while there is no MPI_COMM_SELF. The
+ * launcher's --initial-errhandler says which, by the environment; else it is
+ * MPI_ERRORS_ARE_FATAL. It never changes. Its name is as the value of the info
+ * key. The check is for MPI's start: -EINVAL with words when the environment
+ * names none (MPI_ERRORS_ARE_FATAL is taken).
+ */
+#define CHEMPI_ERRHANDLER_INITIAL_KEY "mpi_initial_errhandler"
+struct chempi_errhandler *chempi_errhandler_initial(void);
+const char *chempi_errhandler_initial_name(void);
+int chempi_errhandler_check_initial(struct chempi_err *err);
+
 /* May it be set on objects of this kind? Predefined ones always. */
 bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
                               enum chempi_errhandler_kind kind);
@@ -139,10 +152,5 @@ const char *chempi_error_detail(int code, const char **func);
 
 /* The largest error code in use: the value of MPI_LASTUSEDCODE. */
 int chempi_error_last_used(void);
-
-/* The error handler that holds before MPI_Init, after MPI_Finalize and for
- * new MPI_COMM_WORLD and MPI_COMM_SELF; set before start-up, or never. */
-void chempi_error_set_initial(struct chempi_errhandler *eh);
-struct chempi_errhandler *chempi_error_initial(void);
 
 #endif

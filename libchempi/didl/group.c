@@ -145,7 +145,7 @@ static int give(uint32_t size, uint32_t *procs,
     group = chempi_group_make(size, procs);
     if (!group)
         return no_memory(size);
-    group->session = parent->session;
+    group->origin = parent->origin;
     *newgroup = (MPI_Group)(void *)group;
     return MPI_SUCCESS;
 }
@@ -269,7 +269,7 @@ int chempi_group_union(struct chempi_group *group1, struct chempi_group *group2,
         for (uint32_t i = 0; i < group1->size; i++)
             procs[i] = chempi_group_proc(group1, i);
         rc = give(append_if(procs, group1->size, group2, &map, false), procs,
-                  group1->session ? group1 : group2, newgroup);
+                  group1->origin.session ? group1 : group2, newgroup);
     } else {
         free(procs);
     }

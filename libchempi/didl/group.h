@@ -9,14 +9,21 @@
 
 struct chempi_session;
 
+/* What a group or communicator was made from. */
+struct chempi_origin {
+    const struct chempi_session *session; /* NULL: the world model; compared
+                                             only, may be gone */
+    uint32_t kinds; /* of memory that the session supports, see session.h; not
+                       used without a session */
+};
+
 struct chempi_group {
     struct chempi_object obj;
     uint32_t size;
     int32_t rank;          /* of this process, MPI_UNDEFINED if no member */
     const uint32_t *procs; /* [size] process index = world rank; NULL: the
                               identity */
-    const struct chempi_session *session; /* that it was made from, or NULL;
-                                             compared only, may be gone */
+    struct chempi_origin origin;
 };
 
 extern struct chempi_group chempi_group_empty;

@@ -19,8 +19,10 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/session.h"
 
 /* Empty until somebody asks for the first time. */
 struct chempi_info chempi_info_env = {
@@ -249,18 +251,27 @@ static bool put_directory(struct chempi_info *info)
     return !getcwd(path, sizeof(path)) || put(info, "wdir", path);
 }
 
+/* What the launcher was asked for beyond a number, as it was written. */
+static bool put_wishes(struct chempi_info *info)
+{
+    return put_env(info, "soft", CHEMPI_SOFT_ENV) &&
+           put_env(info, CHEMPI_ERRHANDLER_INITIAL_KEY,
+                   CHEMPI_ERRHANDLER_ENV) &&
+           put_env(info, CHEMPI_SESSION_KINDS_KEY, CHEMPI_KINDS_ENV);
+}
+
 /* What the launcher and the system know of this start; the same before
- * MPI_Init and after MPI_Finalize. "soft" and "file" cannot be given. */
+ * MPI_Init and after MPI_Finalize. "file" cannot be given. */
 static bool fill_env(struct chempi_info *info, int argc, char **argv)
 {
     bool is_good = argc > 0 && argv && argv[0] ? put_arguments(info, argc, argv)
                                                : put_command_line(info);
 
-    if (!is_good || !put_place(info))
+    if (!is_good || !put_place(info) || !put_wishes(info))
         return false;
-    if (!getenv("CHEMPI_MAXPROCS"))
+    if (!getenv(CHEMPI_MAXPROCS_ENV))
         return put(info, "maxprocs", "1") && put_directory(info);
-    return put_env(info, "maxprocs", "CHEMPI_MAXPROCS") &&
+    return put_env(info, "maxprocs", CHEMPI_MAXPROCS_ENV) &&
            put_env(info, "wdir", "CHEMPI_WDIR");
 }
 

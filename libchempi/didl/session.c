@@ -12,8 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/buffer.h"
 #include "libchempi/didl/core.h"
@@ -79,20 +81,42 @@ static bool lists(const char *list, const char *kind)
 
     for (const char *at = list; at; at = strchr(at, ',')) {
         at += *at == ',';
-        if (strncmp(at, kind, len) == 0 && (at[len] == ',' || !at[len]))
+        if (strncasecmp(at, kind, len) == 0 && (at[len] == ',' || !at[len]))
             return true;
     }
     return false;
 }
 
-int chempi_session_put_kinds(struct chempi_info *info,
-                             const struct chempi_info *wish)
+/* Of a list that asks for kinds, or NULL, those that we have. */
+static uint32_t grant(const char *list)
 {
-    const char *list = chempi_info_find(wish, CHEMPI_SESSION_KINDS_KEY);
-    char text[64] = "system,mpi";
+    uint32_t granted = 0;
 
     for (size_t i = 0; list && i < CHEMPI_ARRAY_LEN(kinds); i++)
-        if (lists(list, kinds[i])) {
+        if (lists(list, kinds[i]))
+            granted |= 1u << i;
+    return granted;
+}
+
+/* The launcher's list stands for all sessions that bring none. */
+static uint32_t grant_session(const struct chempi_info *wish)
+{
+    const char *list = chempi_info_find(wish, CHEMPI_SESSION_KINDS_KEY);
+
+    return grant(list ? list : getenv(CHEMPI_KINDS_ENV));
+}
+
+uint32_t chempi_session_kinds(const struct chempi_origin *origin)
+{
+    return origin->session ? origin->kinds : grant(getenv(CHEMPI_KINDS_ENV));
+}
+
+int chempi_session_put_kinds(struct chempi_info *info, uint32_t granted)
+{
+    char text[64] = "system,mpi";
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(kinds); i++)
+        if (granted & 1u << i) {
             strcat(text, ",");
             strcat(text, kinds[i]);
         }
@@ -151,8 +175,12 @@ int chempi_session_init(struct chempi_info *info,
     if (!chempi_info_find(info, LEVEL_KEY) && chempi_lane_main.is_locking)
         level = MPI_THREAD_MULTIPLE;
     rc = chempi_info_set(made->hints, LEVEL_KEY, name_of_level(level));
+    made->kinds = grant_session(info);
     if (!rc)
-        rc = chempi_session_put_kinds(made->hints, info);
+        rc = chempi_session_put_kinds(made->hints, made->kinds);
+    if (!rc)
+        rc = chempi_info_set(made->hints, CHEMPI_ERRHANDLER_INITIAL_KEY,
+                             chempi_errhandler_initial_name());
     if (rc) {
         chempi_core_leave();
         destroy(made);
@@ -262,7 +290,7 @@ int chempi_group_from_session_pset(struct chempi_session *session,
     group = chempi_group_make(size, procs);
     if (!group)
         return no_memory();
-    group->session = session;
+    group->origin = (struct chempi_origin){session, session->kinds};
     *newgroup = (MPI_Group)(void *)group;
     return MPI_SUCCESS;
 }

@@ -9,11 +9,13 @@
 
 struct chempi_errhandler;
 struct chempi_info;
+struct chempi_origin;
 
 struct chempi_session {
     struct chempi_object obj;
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_info *hints;            /* what MPI_Session_get_info tells */
+    uint32_t kinds;                       /* chempi_session_kinds() */
 };
 
 /* NULL when the handle names no session. */
@@ -49,10 +51,14 @@ int chempi_session_pset_find(const char *name, uint32_t **procs,
 /* Is this process in the set? Errors as above. */
 int chempi_session_pset_has_self(const char *name, bool *has_self);
 
-/* Hints that every object of a session or of the world model shares: the kinds
- * of memory that MPI calls accept. `wish` may be NULL. Class. */
+/*
+ * Kinds of memory that MPI calls accept (MPI 5.0, section 11.4.3): all objects
+ * of a session, or of the world model, tell the same ones. "system" and "mpi"
+ * are always there; a set of bits says which others are, of those that were
+ * asked for. Put the words for a set into an info object: an error class.
+ */
 #define CHEMPI_SESSION_KINDS_KEY "mpi_memory_alloc_kinds"
-int chempi_session_put_kinds(struct chempi_info *info,
-                             const struct chempi_info *wish);
+uint32_t chempi_session_kinds(const struct chempi_origin *origin);
+int chempi_session_put_kinds(struct chempi_info *info, uint32_t kinds);
 
 #endif
