@@ -8,15 +8,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "chempid/configfile.h"
 #include "chempid/hosts.h"
+#include "chempid/soft.h"
 #include "chempid/spec.h"
+#include "common/control/client.h"
 #include "common/control/msg.h"
 
 #define VIRTUAL_NODES_MAX 1024u
+#define KINDS_MAX 1023u /* bytes: what the value of an info key may have */
 
 enum id {
     OPT_N,
+    OPT_SOFT,
+    OPT_CONFIGFILE,
+    OPT_ERRHANDLER,
+    OPT_KINDS,
     OPT_VIRTUAL,
     OPT_NETWORK,
     OPT_NODES,
@@ -57,6 +66,11 @@ static const struct {
     {"n", OPT_N, 1},
     {"np", OPT_N, 1},
     {"c", OPT_N, 1},
+    {"soft", OPT_SOFT, 1},
+    {"configfile", OPT_CONFIGFILE, 1},
+    {"initial-errhandler", OPT_ERRHANDLER, 1},
+    {"memory-alloc-kinds", OPT_KINDS, 1},
+    {"memory-allocation-kinds", OPT_KINDS, 1},
     {"virtual", OPT_VIRTUAL, 1},
     {"network", OPT_NETWORK, 1},
     {"nodes", OPT_NODES, 1},
@@ -126,12 +140,15 @@ struct parser {
     struct strings env;      /* for all programs */
     struct strings prog_env; /* for the program at hand */
     uint32_t program_cap;
+    char *configfile; /* in place of the program at hand, or NULL */
+    bool is_in_file;  /* the program at hand stands in a file */
     bool names_nodes; /* --nodes or --hostfile */
 };
 
 static int fail_value(struct parser *p, const char *text, const char *why)
 {
-    return chempi_err_set(p->err, -EINVAL, "%s %s: %s", p->spelled, text, why);
+    return chempi_err_set(p->err, -EINVAL, "%s %.200s: %s", p->spelled, text,
+                          why);
 }
 
 static int fail(struct parser *p, const char *what, const char *a,
@@ -212,7 +229,7 @@ static int parse_choice(struct parser *p, const char *text,
     char all[256] = "";
 
     for (uint32_t i = 0; choices[i]; i++) {
-        if (strcmp(text, choices[i]) == 0) {
+        if (strcasecmp(text, choices[i]) == 0) {
             *out = i;
             return 0;
         }
@@ -376,6 +393,83 @@ static int parse_bind(struct parser *p, const char *text)
     return parse_choice(p, text, choices, &p->opt->bind);
 }
 
+/* ---- what MPI's standard lets a launcher ask of the library -------------- */
+
+/* The library reads it in each rank's environment. */
+static int parse_errhandler(struct parser *p, const char *text)
+{
+    static const char *const choices[] = {
+        "mpi_errors_are_fatal", "mpi_errors_abort", "mpi_errors_return", NULL};
+    uint32_t v = 0;
+    int rc = parse_choice(p, text, choices, &v);
+
+    return rc ? rc
+              : join_pair(p, &p->prog_env, CHEMPI_ERRHANDLER_ENV, choices[v]);
+}
+
+/* Kinds that the library does not know are no mistakes: its answer leaves them
+ * out. The empty list is one. */
+static int parse_kinds(struct parser *p, const char *text)
+{
+    static const char expected[] =
+        "expected kinds of memory with commas between them, each with "
+        "restrictors behind colons, such as system,mpi:alloc_mem";
+    const char *at = text;
+
+    if (strlen(text) > KINDS_MAX)
+        return fail(p, p->spelled, ": the list is too long (limit: 1023 bytes)",
+                    "");
+    while (*text && at) {
+        const size_t len = strcspn(at, ",:");
+
+        if (len == 0 || strcspn(at, " \t\r\n") < len)
+            return fail_value(p, text, expected);
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return join_pair(p, &p->prog_env, CHEMPI_KINDS_ENV, text);
+}
+
+static int parse_soft(struct parser *p, struct chempi_program *prog, char *text)
+{
+    const char *why = chempi_soft_check(text);
+
+    if (why)
+        return fail_value(p, text, why);
+    prog->soft = text;
+    return 0;
+}
+
+/* MPI_INFO_ENV tells how many ranks were asked for, and which would do. */
+static int note_soft(struct parser *p, const struct chempi_program *prog)
+{
+    const uint32_t count = prog->count ? prog->count : 1;
+    char text[16];
+    int rc;
+
+    (void)snprintf(text, sizeof(text), "%u", (unsigned)count);
+    if (chempi_soft_largest(prog->soft, count) == 0)
+        return chempi_err_set(p->err, -EINVAL,
+                              "--soft %s: permits no number of ranks from 1 to "
+                              "%s, which is asked for (-n)",
+                              prog->soft, text);
+    rc = join_pair(p, &p->prog_env, CHEMPI_SOFT_ENV, prog->soft);
+    return rc ? rc : join_pair(p, &p->prog_env, CHEMPI_MAXPROCS_ENV, text);
+}
+
+static int take_configfile(struct parser *p, char *path)
+{
+    if (p->is_in_file)
+        return fail_value(p, path, "a file of programs names no other one");
+    if (p->configfile)
+        return fail_value(p, path,
+                          "there is another file; they are separated "
+                          "by ':'");
+    p->configfile = path;
+    return 0;
+}
+
+/* ---- options and programs ------------------------------------------------ */
+
 static int take_option(struct parser *p, struct chempi_program *prog,
                        enum id id, char **words)
 {
@@ -384,6 +478,14 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     switch (id) {
     case OPT_N:
         return parse_ranks(p, words[0], prog);
+    case OPT_SOFT:
+        return parse_soft(p, prog, words[0]);
+    case OPT_CONFIGFILE:
+        return take_configfile(p, words[0]);
+    case OPT_ERRHANDLER:
+        return parse_errhandler(p, words[0]);
+    case OPT_KINDS:
+        return parse_kinds(p, words[0]);
     case OPT_VIRTUAL:
         return parse_virtual(p, words[0]);
     case OPT_NODES:
@@ -546,6 +648,7 @@ static int add_program(struct parser *p, struct chempi_program *prog)
 {
     struct chempi_options *opt = p->opt;
     struct chempi_program *list;
+    int rc;
 
     if (opt->program_count == CHEMPI_SPEC_APPS_MAX)
         return fail(p, "too many programs", "", "");
@@ -558,6 +661,9 @@ static int add_program(struct parser *p, struct chempi_program *prog)
             memcpy(list, opt->programs, opt->program_count * sizeof(*list));
         opt->programs = list;
     }
+    rc = prog->soft ? note_soft(p, prog) : 0;
+    if (rc)
+        return rc;
     prog->env = finish(p, &p->prog_env);
     if (!prog->env)
         return out_of_memory(p);
@@ -566,7 +672,30 @@ static int add_program(struct parser *p, struct chempi_program *prog)
     return 0;
 }
 
-/* Options, then a program with its arguments, up to ":" or the end. */
+/* In a file of programs a colon is a word like others. */
+static bool is_end(const struct parser *p, const char *word)
+{
+    return !word || (!p->is_in_file && strcmp(word, ":") == 0);
+}
+
+/* Nothing else may stand where a file of programs does. */
+static int check_configfile(struct parser *p, const struct chempi_program *prog)
+{
+    if (prog->argv)
+        return fail(p, "--configfile says which programs to run; '",
+                    prog->argv[0], "' is one too many");
+    if (prog->count || prog->wdir || prog->soft || p->prog_env.count)
+        return fail(p,
+                    "what belongs to one program stands in the file of "
+                    "programs, not before --configfile: the number of "
+                    "ranks, variables, the working directory and what MPI "
+                    "is asked for",
+                    "", "");
+    return 0;
+}
+
+/* Options, then a program with its arguments, or a file of programs, up to ":"
+ * or the end. */
 static int parse_program(struct parser *p)
 {
     struct chempi_program prog = {0};
@@ -582,12 +711,38 @@ static int parse_program(struct parser *p)
         if (p->opt->wants_help || p->opt->wants_version)
             return rc;
     }
-    while (!rc && *p->argv && strcmp(*p->argv, ":") != 0)
+    while (!rc && !is_end(p, *p->argv))
         rc = add(p, &words, *p->argv++);
-    if (!rc && words.count == 0)
-        return fail(p, "no program to run (see chempirun --help)", "", "");
     prog.argv = words.list;
-    return rc ? rc : add_program(p, &prog);
+    if (rc)
+        return rc;
+    if (p->configfile)
+        return check_configfile(p, &prog);
+    if (words.count == 0)
+        return fail(p, "no program to run (see chempirun --help)", "", "");
+    return add_program(p, &prog);
+}
+
+/* The programs of the file, one a line. */
+static int parse_configfile(struct parser *p)
+{
+    const char *path = p->configfile;
+    char **const rest = p->argv;
+    struct chempi_configfile file = {0};
+    int rc = chempi_configfile_read(&file, &p->opt->pool, path, p->err);
+
+    p->configfile = NULL;
+    p->is_in_file = true;
+    for (uint32_t i = 0; !rc && i < file.count; i++) {
+        p->argv = file.lines[i].words;
+        rc = parse_program(p);
+        if (rc)
+            (void)chempi_err_prefix(p->err, "%s:%u", path,
+                                    (unsigned)file.lines[i].number);
+    }
+    p->is_in_file = false;
+    p->argv = rest;
+    return rc;
 }
 
 int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
@@ -600,6 +755,8 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     *opt = (struct chempi_options){.bind = CHEMPI_BIND_AUTO};
     for (;;) {
         rc = parse_program(&p);
+        if (!rc && p.configfile && !opt->wants_help && !opt->wants_version)
+            rc = parse_configfile(&p);
         if (rc || opt->wants_help || opt->wants_version || !*p.argv)
             break;
         p.argv++; /* the ":" */

@@ -14,12 +14,15 @@
 
 enum chempi_map { CHEMPI_MAP_BLOCK, CHEMPI_MAP_CYCLIC, CHEMPI_MAP_LOAD };
 
-/* One program of the command line (they are separated by ":"). */
+/* One program of the command line (they are separated by ":"), or of a file
+ * that it names. */
 struct chempi_program {
     uint32_t count; /* ranks; 0: not said */
     char **argv;    /* points into the command line, ends with NULL */
     char **env;     /* NAME=VALUE, ends with NULL */
     char *wdir;
+    char *soft; /* numbers of ranks that are permitted (soft.h), one of them
+                   in 1 to count; NULL: not said */
 };
 
 struct chempi_options {

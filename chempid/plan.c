@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "chempid/gateways.h"
+#include "chempid/soft.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -35,6 +36,52 @@ static char **copy_strings(struct chempi_spec *spec, char *const *list)
     return copy;
 }
 
+/* Fewer ranks of a program than so many, down to the fewest it permits. */
+static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
+                       uint32_t surplus)
+{
+    const uint32_t fit =
+        surplus < count ? chempi_soft_largest(prog->soft, count - surplus) : 0;
+
+    return fit ? fit : chempi_soft_smallest(prog->soft);
+}
+
+/*
+ * How many ranks each program gets: what is asked for, or the largest number
+ * below it that it permits (--soft). Where they have no room together, the last
+ * programs that permit fewer ranks get fewer first.
+ */
+static int plan_counts(const struct chempi_options *opt, uint64_t room,
+                       struct chempi_spec *spec, struct chempi_err *err)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < opt->program_count; i++) {
+        const struct chempi_program *prog = &opt->programs[i];
+        const uint32_t count = prog->count ? prog->count : 1;
+
+        spec->apps[i].count =
+            prog->soft ? chempi_soft_largest(prog->soft, count) : count;
+        total += spec->apps[i].count;
+    }
+    for (uint32_t i = opt->program_count; i-- > 0 && total > room;) {
+        struct chempi_app *app = &spec->apps[i];
+        const uint64_t surplus = total - room;
+
+        if (!opt->programs[i].soft)
+            continue;
+        total -= app->count;
+        app->count =
+            reduce(&opt->programs[i], app->count,
+                   surplus < UINT32_MAX ? (uint32_t)surplus : UINT32_MAX);
+        total += app->count;
+    }
+    if (total > CHEMPI_JOB_RANKS_MAX)
+        return chempi_err_set(err, -EINVAL, "a job has at most %u ranks",
+                              CHEMPI_JOB_RANKS_MAX);
+    return 0;
+}
+
 static int copy_program(struct chempi_spec *spec,
                         const struct chempi_program *from,
                         struct chempi_app *to)
@@ -45,26 +92,23 @@ static int copy_program(struct chempi_spec *spec,
     if (!to->argv || !to->env || (from->wdir && !to->wdir))
         return -ENOMEM;
     to->first_rank = spec->size;
-    to->count = from->count ? from->count : 1;
     spec->size += to->count;
     return 0;
 }
 
-static int plan_programs(const struct chempi_options *opt,
+static int plan_programs(const struct chempi_options *opt, uint64_t room,
                          struct chempi_spec *spec, struct chempi_err *err)
 {
-    uint64_t total = 0;
+    int rc;
 
     spec->apps =
         chempi_pool_array(&spec->pool, opt->program_count, sizeof(*spec->apps));
     if (!spec->apps)
         return out_of_memory(err);
     spec->app_count = opt->program_count;
-    for (uint32_t i = 0; i < opt->program_count; i++)
-        total += opt->programs[i].count ? opt->programs[i].count : 1;
-    if (total > CHEMPI_JOB_RANKS_MAX)
-        return chempi_err_set(err, -EINVAL, "a job has at most %u ranks",
-                              CHEMPI_JOB_RANKS_MAX);
+    rc = plan_counts(opt, room, spec, err);
+    if (rc)
+        return rc;
     for (uint32_t i = 0; i < opt->program_count; i++)
         if (copy_program(spec, &opt->programs[i], &spec->apps[i]))
             return out_of_memory(err);
@@ -81,12 +125,19 @@ static int plan_programs(const struct chempi_options *opt,
 /* Ours to set, and never to be inherited from a job around this one. */
 static bool is_ours(const char *assignment)
 {
-    static const char *const names[] = {
-        CHEMPI_CONTROL_ENV "=",   CHEMPI_CPUS_ENV "=",
-        CHEMPI_HOST_CPUS_ENV "=", CHEMPI_HOST_SIZE_ENV "=",
-        "CHEMPI_RANK=",           "CHEMPI_SIZE=",
-        "CHEMPI_LOCAL_RANK=",     "CHEMPI_LOCAL_SIZE=",
-        "CHEMPI_NODE=",           "CHEMPI_JOB="};
+    static const char *const names[] = {CHEMPI_CONTROL_ENV "=",
+                                        CHEMPI_CPUS_ENV "=",
+                                        CHEMPI_HOST_CPUS_ENV "=",
+                                        CHEMPI_HOST_SIZE_ENV "=",
+                                        CHEMPI_SOFT_ENV "=",
+                                        CHEMPI_ERRHANDLER_ENV "=",
+                                        CHEMPI_KINDS_ENV "=",
+                                        "CHEMPI_RANK=",
+                                        "CHEMPI_SIZE=",
+                                        "CHEMPI_LOCAL_RANK=",
+                                        "CHEMPI_LOCAL_SIZE=",
+                                        "CHEMPI_NODE=",
+                                        "CHEMPI_JOB="};
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(names); i++)
         if (strncmp(assignment, names[i], strlen(names[i])) == 0)
@@ -307,12 +358,14 @@ int chempi_plan_make(const struct chempi_options *opt,
                      const char *daemon_tables, struct chempi_spec *spec,
                      struct chempi_err *err)
 {
+    const uint64_t room =
+        opt->ppn ? (uint64_t)opt->ppn * count : CHEMPI_JOB_RANKS_MAX;
     const char *tables;
     int rc = chempi_spec_init(spec, err);
 
     if (rc)
         return rc;
-    rc = plan_programs(opt, spec, err);
+    rc = plan_programs(opt, room, spec, err);
     rc = rc ? rc : plan_environment(opt, spec, err);
     rc = rc ? rc : plan_directories(opt, spec, err);
     tables = spec->tables ? spec->tables : daemon_tables;

@@ -123,6 +123,7 @@ static void set_environment(const struct chempi_rank *rank,
     const struct chempi_super *s = rank->super;
 
     environ = s->spec->env;
+    set_number(CHEMPI_MAXPROCS_ENV, app->count); /* more may be asked for */
     for (size_t i = 0; app->env[i]; i++)
         set_variable(app->env[i]);
     set_number(CHEMPI_CONTROL_ENV, (uint32_t)control);
@@ -137,7 +138,6 @@ static void set_environment(const struct chempi_rank *rank,
         set_list(CHEMPI_CPUS_ENV, &s->bind.places[rank->local].cpus);
     if (s->bind.count > 0)
         set_list(CHEMPI_HOST_CPUS_ENV, &s->bind.allowed);
-    set_number("CHEMPI_MAXPROCS", app->count);
     (void)setenv("CHEMPI_WDIR", app->wdir ? app->wdir : s->spec->cwd, 1);
 }
 

@@ -14,6 +14,7 @@ import errno
 import mmap
 import os
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -113,10 +114,9 @@ def sweep_interrupts(sweep, calls):
 # ---- a job without daemons --------------------------------------------------
 
 
-def run_private(rig, layout):
+def run_private(rig, command):
     def run_one(action):
-        job = Job("--private", *layout, RANK, "init", "region", "everyone",
-                  "final", env=rig.env)
+        job = Job("--private", *command, env=rig.env)
         status = job.finish()
         _, where = rig.result()
         if not where or action == errno.EINTR:
@@ -135,14 +135,27 @@ def run_private(rig, layout):
 def sweep_private(rig, calls):
     sweeps = []
     for layout in (["-n", "2"], ["--virtual", "2", "-n", "3"]):
-        sweep = Sweep(rig, run_private(rig, layout))
+        sweep = Sweep(rig, run_private(rig, [
+            *layout, RANK, "init", "region", "everyone", "final"]))
         for call in calls or CALLS:
             sweep.over(call)
         sweep_interrupts(sweep, calls)
         if not calls:
             sweep.over("any", -signal.SIGKILL)
         sweeps.append(sweep)
+    sweeps.append(sweep_file_of_programs(rig, calls))
     return sweeps
+
+
+def sweep_file_of_programs(rig, calls):
+    """The calls that reading one makes."""
+    with tempfile.NamedTemporaryFile("w", prefix="chempi-programs-") as file:
+        file.write(f"{shlex.quote(RANK)} init final\n")
+        file.flush()
+        sweep = Sweep(rig, run_private(rig, ["--configfile", file.name]))
+        for call in calls or ["calloc", "fopen64"]:
+            sweep.over(call)
+    return sweep
 
 
 # ---- a daemon that starts ---------------------------------------------------

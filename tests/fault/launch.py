@@ -74,6 +74,73 @@ def the_environment_is_passed_or_not():
               script, env=env).lines() == ["yes m"])
 
 
+def shown(*names):
+    """A script that prints variables, or "-" for those that are not set."""
+    return "echo " + " ".join("${%s--}" % name for name in names)
+
+
+@case
+def what_a_program_asks_of_mpi_is_its_own():
+    script = shown("CHEMPI_RANK", "CHEMPI_INITIAL_ERRHANDLER",
+                   "CHEMPI_MEMORY_ALLOC_KINDS", "CHEMPI_SOFT",
+                   "CHEMPI_MAXPROCS")
+    around = dict(os.environ, CHEMPI_INITIAL_ERRHANDLER="mpi_errors_abort",
+                  CHEMPI_MEMORY_ALLOC_KINDS="cuda", CHEMPI_SOFT="3",
+                  CHEMPI_MAXPROCS="9")  # as in a job
+    for layout in ["--private"], ["--virtual", "2"]:
+        job = run(*layout, "-n", "1", "-initial-errhandler",
+                  "MPI_Errors_Return", "sh", "-c", script, ":", "-n", "2",
+                  "-memory-alloc-kinds", "system,mpi:alloc_mem", "sh", "-c",
+                  script, ":", "-n", "3", "-soft", "1", "sh", "-c", script,
+                  env=around)
+        expect(job, 0, r"\A\Z")
+        check(job.lines() == ["0 mpi_errors_return - - 1",
+                              "1 - system,mpi:alloc_mem - 2",
+                              "2 - system,mpi:alloc_mem - 2",
+                              "3 - - 1 3"], job.output)
+
+
+@case
+def soft_numbers_of_ranks_are_the_largest_that_fit():
+    def sizes(*words):
+        job = run(*words)
+        expect(job, 0, r"\A\Z")
+        return sorted(int(line) for line in job.lines())
+
+    count = ["sh", "-c", "echo $CHEMPI_SIZE"]
+    check(sizes("-n", "9", "-soft", "2:8:3,6", *count) == [8] * 8)
+    check(sizes("-n", "8", "-soft", "2:8:3,6", "--virtual", "2", "--ppn", "3",
+                *count) == [6] * 6)
+    check(sizes("-n", "3", "-soft", "1:3", *count, ":", "-n", "2", *count, ":",
+                "-n", "4", "--virtual", "2", "--ppn", "3", "-soft", "0:4:2",
+                *count) == [6] * 6)  # 2, 2 and 2
+    expect(run("-n", "4", "-soft", "3:4", "--virtual", "2", "--ppn", "1",
+               *count), 2, r"3 ranks do not fit on 2 nodes with 1 per node")
+    expect(run("-n", "4", "-soft", "5:9", *count), 2, r"\Achempirun: --soft 5:9: ")
+
+
+@case
+def programs_may_stand_in_a_file():
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/programs"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# Rank 0\n--env 'A=good  day' sh -c \\\n"
+                       "    'echo \"$CHEMPI_RANK $A $1\"' \\\n  sh :\n"
+                       "\n-n 2 --wdir / -- sh -c 'echo $CHEMPI_RANK $PWD'\n")
+        job = run("--virtual", "2", "--configfile", path)
+        expect(job, 0, r"\A\Z")
+        check(job.lines() == ["0 good  day :", "1 /", "2 /"], job.output)
+        with open(path, "a", encoding="utf-8") as file:
+            file.write("-n 2 --frob true\n")
+        path = re.escape(path)
+        expect(run("--configfile", file.name), 2,
+               rf"\Achempirun: {path}:7: unknown option --frob [^\n]+\n\Z")
+        expect(run("--configfile", file.name, "true"), 2,
+               r"\Achempirun: [^\n]+ 'true' is one too many\n\Z")
+    expect(run("--configfile", file.name), 2,
+           rf"\Achempirun: {path}: No such file[^\n]+\n\Z")
+
+
 @case
 def input_goes_where_it_should():
     data = b"".join(b"line %d\n" % i for i in range(40000))

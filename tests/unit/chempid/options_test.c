@@ -23,6 +23,7 @@ static int parse(const char *line)
     char *argv[WORDS_MAX + 1] = {"chempirun"};
     int argc = 1;
 
+    chempi_options_fini(&opt); /* of the last time */
     (void)strcpy(copy, line);
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
@@ -163,6 +164,142 @@ Test(options, files_of_nodes_are_read)
     cr_assert(strstr(err.text, ":1: 'many': expected"), "%s", err.text);
 }
 
+static const char *variable(uint32_t program, const char *name)
+{
+    const size_t len = strlen(name);
+    const char *found = NULL;
+
+    for (char **e = opt.programs[program].env; *e; e++)
+        if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
+            found = *e + len + 1;
+    return found;
+}
+
+Test(options, each_program_has_its_own_error_handler)
+{
+    cr_assert_eq(parse("-initial-errhandler MPI_ERRORS_RETURN a : "
+                       "--initial-errhandler=mpi_errors_abort b : c"),
+                 0);
+    cr_assert_str_eq(variable(0, "CHEMPI_INITIAL_ERRHANDLER"),
+                     "mpi_errors_return");
+    cr_assert_str_eq(variable(1, "CHEMPI_INITIAL_ERRHANDLER"),
+                     "mpi_errors_abort");
+    cr_assert_null(variable(2, "CHEMPI_INITIAL_ERRHANDLER"));
+}
+
+Test(options, kinds_of_memory_need_not_be_known)
+{
+    cr_assert_eq(parse("-memory-alloc-kinds mpi:alloc_mem:x,cuda p : "
+                       "--memory-allocation-kinds system q"),
+                 0);
+    cr_assert_str_eq(variable(0, "CHEMPI_MEMORY_ALLOC_KINDS"),
+                     "mpi:alloc_mem:x,cuda");
+    cr_assert_str_eq(variable(1, "CHEMPI_MEMORY_ALLOC_KINDS"), "system");
+}
+
+Test(options, the_empty_list_of_kinds_asks_for_none)
+{
+    char *argv[] = {"chempirun", "-memory-alloc-kinds", "", "p", NULL};
+
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), 0, "%s", err.text);
+    cr_assert_str_eq(variable(0, "CHEMPI_MEMORY_ALLOC_KINDS"), "");
+}
+
+Test(options, lists_of_kinds_are_as_long_as_info_values)
+{
+    char list[1025];
+    char *argv[] = {"chempirun", "-memory-alloc-kinds", list, "p", NULL};
+
+    memset(list, 'k', sizeof(list));
+    list[1024] = '\0';
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), -EINVAL);
+    cr_assert(strstr(err.text, "-memory-alloc-kinds: the list is too long"),
+              "%s", err.text);
+    list[1023] = '\0';
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), 0, "%s", err.text);
+}
+
+Test(options, numbers_of_ranks_may_be_soft)
+{
+    cr_assert_eq(parse("-soft 2:10:2,7 -n 8 p : --soft 0:5 q : r"), 0);
+    cr_assert_str_eq(opt.programs[0].soft, "2:10:2,7");
+    cr_assert_eq(opt.programs[0].count, 8);
+    cr_assert_str_eq(variable(0, "CHEMPI_SOFT"), "2:10:2,7");
+    cr_assert_str_eq(variable(0, "CHEMPI_MAXPROCS"), "8");
+    cr_assert_str_eq(variable(1, "CHEMPI_MAXPROCS"), "1");
+    cr_assert_null(opt.programs[2].soft);
+    cr_assert_null(variable(2, "CHEMPI_MAXPROCS"));
+}
+
+/* A file of programs, with options before and words behind it. */
+static int parse_programs(const char *before, const char *text,
+                          const char *after)
+{
+    char path[] = "/tmp/chempi-programs-XXXXXX";
+    char line[256];
+    const int fd = mkstemp(path);
+    int rc;
+
+    cr_assert_geq(fd, 0);
+    cr_assert_eq(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    cr_assert_eq(close(fd), 0);
+    (void)snprintf(line, sizeof(line), "%s -configfile %s %s", before, path,
+                   after);
+    rc = parse(line);
+    cr_assert_eq(unlink(path), 0);
+    return rc;
+}
+
+Test(options, programs_may_stand_in_a_file)
+{
+    cr_assert_eq(parse_programs("--ppn 3",
+                                "# two\n"
+                                "-n 2 --env \"A=b c\" p : -n 5\n"
+                                "--label -n 3 -soft 1:3 \\\n"
+                                "  -- -q\n",
+                                ": -n 4 r"),
+                 0, "%s", err.text);
+    cr_assert_eq(opt.program_count, 3);
+    cr_assert_eq(opt.ppn, 3);
+    cr_assert(opt.has_label);
+    cr_assert_eq(opt.programs[0].count, 2);
+    cr_assert_str_eq(opt.programs[0].env[0], "A=b c");
+    cr_assert_str_eq(opt.programs[0].argv[1], ":");
+    cr_assert_str_eq(opt.programs[0].argv[3], "5");
+    cr_assert_null(opt.programs[0].argv[4]);
+    cr_assert_eq(opt.programs[1].count, 3);
+    cr_assert_str_eq(opt.programs[1].argv[0], "-q");
+    cr_assert_str_eq(variable(1, "CHEMPI_SOFT"), "1:3");
+    cr_assert_str_eq(opt.programs[2].argv[0], "r");
+}
+
+Test(options, mistakes_in_files_of_programs_are_named_with_their_line)
+{
+    static const struct {
+        const char *before, *text, *after, *words;
+    } bad[] = {
+        {"", "a\n\n-n many b\n", "", ":3: -n many: expected a number"},
+        {"", "a\n-n 3\n", "", ":2: no program to run"},
+        {"", "a\n--lable \\\nb\n", "", ":2: unknown option --lable; did you"},
+        {"", "a 'b\n", "", ":1: a quote (') is not closed"},
+        {"", "-configfile f\n", "", ":1: -configfile f: a file of programs"},
+        {"", "-n 2 -soft 3:4 a\n", "", ":1: --soft 3:4: permits no number"},
+        {"-n 2", "a\n", "", "what belongs to one program stands in the file"},
+        {"--env A=b", "a\n", "", "what belongs to one program"},
+        {"-soft 1:2", "a\n", "", "what belongs to one program"},
+        {"", "a\n", "b", "'b' is one too many"},
+        {"-configfile x", "a\n", "", "there is another file"},
+        {"", "a\n", ":", "no program to run"},
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        cr_expect_eq(parse_programs(bad[i].before, bad[i].text, bad[i].after),
+                     -EINVAL, "%s", bad[i].text);
+        cr_expect(strstr(err.text, bad[i].words), "%s: %s", bad[i].text,
+                  err.text);
+    }
+}
+
 Test(options, help_and_version_need_no_program)
 {
     cr_assert_eq(parse("--help"), 0);
@@ -209,6 +346,22 @@ Test(options, mistakes_are_named)
         {"--virtual 2 --nodes c p", "leave out --nodes"},
         {"--stats=some p", "expected traffic, calls or all"},
         {"p :", "no program"},
+        {"-initial-errhandler ignore p",
+         "-initial-errhandler ignore: expected one of mpi_errors_are_fatal, "
+         "mpi_errors_abort, mpi_errors_return"},
+        {"--initial-errhandler= p", "a value is missing"},
+        {"--memory-alloc-kinds system,,mpi p",
+         "--memory-alloc-kinds system,,mpi: expected kinds of memory"},
+        {"--memory-alloc-kinds mpi: p", "expected kinds of memory"},
+        {"--memory-alloc-kinds ,mpi p", "expected kinds of memory"},
+        {"--memory-alloc-kinds mpi, p", "expected kinds of memory"},
+        {"-n 4 --soft 1:x p", "--soft 1:x: expected triplets"},
+        {"-n 4 --soft 5:1 p", "--soft 5:1: the step of a triplet"},
+        {"-n 4 --soft 5:8,0 p",
+         "--soft 5:8,0: permits no number of ranks from 1 to 4"},
+        {"--soft 2:8 p", "permits no number of ranks from 1 to 1"},
+        {"--configfile /nonexistent", "/nonexistent: No such file"},
+        {"--configfile", "a value is missing"},
         {"--virtual 99999 p", "expected a number"},
     };
 
