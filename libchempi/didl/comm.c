@@ -199,16 +199,24 @@ int chempi_comm_test_inter(struct chempi_comm *comm, int *flag)
     return MPI_SUCCESS;
 }
 
-static int give_group(struct chempi_group *group, MPI_Group *out)
+/* Groups that were made for a communicator do not know of its session. */
+static int give_group(const struct chempi_comm *comm,
+                      struct chempi_group *group, MPI_Group *out)
 {
-    chempi_object_hold(&group->obj);
+    if (group->origin.session == comm->origin.session) {
+        chempi_object_hold(&group->obj);
+    } else {
+        group = chempi_group_copy(group, comm->origin);
+        if (!group)
+            return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    }
     *out = (MPI_Group)(void *)group;
     return MPI_SUCCESS;
 }
 
 int chempi_comm_get_group(struct chempi_comm *comm, MPI_Group *group)
 {
-    return give_group(comm->local, group);
+    return give_group(comm, comm->local, group);
 }
 
 static int not_inter(const struct chempi_comm *comm)
@@ -219,7 +227,8 @@ static int not_inter(const struct chempi_comm *comm)
 
 int chempi_comm_get_remote_group(struct chempi_comm *comm, MPI_Group *group)
 {
-    return comm->is_inter ? give_group(comm->remote, group) : not_inter(comm);
+    return comm->is_inter ? give_group(comm, comm->remote, group)
+                          : not_inter(comm);
 }
 
 int chempi_comm_get_remote_size(struct chempi_comm *comm, int *size)

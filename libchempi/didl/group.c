@@ -155,6 +155,22 @@ static uint32_t *make_procs(uint64_t size)
     return chempi_sys->malloc((size ? size : 1) * sizeof(uint32_t));
 }
 
+struct chempi_group *chempi_group_copy(const struct chempi_group *group,
+                                       struct chempi_origin origin)
+{
+    uint32_t *procs = group->procs ? make_procs(group->size) : NULL;
+    struct chempi_group *copy;
+
+    if (group->procs && !procs)
+        return NULL;
+    if (procs)
+        memcpy(procs, group->procs, group->size * sizeof(*procs));
+    copy = chempi_group_make(group->size, procs);
+    if (copy)
+        copy->origin = origin;
+    return copy;
+}
+
 int chempi_group_get_size(struct chempi_group *group, int *size)
 {
     *size = (int)group->size;

@@ -47,6 +47,10 @@ static inline struct chempi_group *chempi_group_lookup(MPI_Group handle)
 /* A new group; takes over procs (malloc'ed, [size], or NULL for identity).
  * NULL when out of memory (procs is freed). */
 struct chempi_group *chempi_group_make(uint32_t size, uint32_t *procs);
+/* Another one of the same processes that comes from somewhere else; NULL when
+ * out of memory. */
+struct chempi_group *chempi_group_copy(const struct chempi_group *group,
+                                       struct chempi_origin origin);
 void chempi_group_release(struct chempi_group *group); /* drops one ref */
 
 #endif

@@ -186,6 +186,15 @@ static void kinds_of_a_session(const char *wish, const char *value)
     MPI_Comm_dup(comm, &copy);
     expect_kinds(copy, value);
     MPI_Comm_free(&copy);
+    MPI_Comm_split(comm, 0, -check_rank(), &copy);
+    expect_kinds(copy, value);
+    MPI_Comm_free(&comm);
+    MPI_Comm_group(copy, &group); /* made by the split */
+    MPI_Comm_free(&copy);
+    MPI_Comm_create_from_group(group, "wishes", MPI_INFO_NULL,
+                               MPI_ERRORS_ARE_FATAL, &comm);
+    MPI_Group_free(&group);
+    expect_kinds(comm, value);
     MPI_Comm_free(&comm);
     MPI_Session_finalize(&session);
 }
