@@ -75,6 +75,14 @@ void check_that(bool good, const char *file, int line, const char *format, ...)
     fprintf(stderr, "%s:%d: rank %d: %s\n", file, line, check.rank, words);
 }
 
+int check_class(int code)
+{
+    int class = -1;
+
+    CHECK(MPI_Error_class(code, &class) == MPI_SUCCESS, "class of %d", code);
+    return class;
+}
+
 int check_finish(void)
 {
     int mine = atomic_load(&check.failures);

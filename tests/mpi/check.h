@@ -48,6 +48,9 @@ void check_that(bool good, const char *file, int line, const char *format, ...)
         }                                                                      \
     } while (0)
 
+/* The class of an error code; that of MPI_SUCCESS is MPI_SUCCESS. */
+int check_class(int code);
+
 /* Sum the failures, finalize, and return the program's exit code; rank 0
  * prints "ok" when there was none. */
 int check_finish(void);

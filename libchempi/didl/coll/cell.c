@@ -76,13 +76,13 @@ static uint64_t *reserved_mask(const struct cell *cell, int m)
 
 static CHEMPI_COLD int reserve(const struct cell *cell, int m)
 {
-    struct chempi_err err;
+    struct chempi_err err = {.text = ""};
     int rc =
         chempi_region_reserve(chempi_ctx.services.region, cell_slot(cell, m),
                               CHEMPI_NODE_BULK_BYTES, &err);
 
     if (rc < 0)
-        return chempi_error_from(rc, &err);
+        return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
     *reserved_mask(cell, m) |= UINT64_C(1) << cell->slot % 64;
     return MPI_SUCCESS;
 }
@@ -285,7 +285,10 @@ int chempi_coll_cell_mismatch(const struct cell *cell, int member)
 {
     if (cell_line(cell, member)->len == CELL_NO_ROOM)
         return chempi_error_set(MPI_ERR_NO_MEM,
-                                "another rank ran out of shared memory");
+                                "a rank of this node is out of shared memory; "
+                                "raise the memory limit of the job's control "
+                                "group (or of the machine), or start fewer "
+                                "ranks on this node");
     return different_amounts();
 }
 

@@ -9,7 +9,6 @@
 
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/error.h"
 #include "libchempi/didl/setting.h"
 
 /*
@@ -66,6 +65,15 @@ static int reduce(struct chempi_coll_state *st,
     return rc;
 }
 
+/* The last one had no result for the others. All lines are there: either they
+ * say why, or it had no memory for the common one. */
+static CHEMPI_COLD int why_no_result(const struct cell *cell, uint64_t len)
+{
+    int rc = chempi_coll_cell_check(cell, len);
+
+    return rc ? rc : chempi_coll_cell_mismatch(cell, cell->st->size);
+}
+
 /* The last that arrives folds for all. */
 static int allreduce_many(const struct cell *cell,
                           const struct chempi_coll_call *c, uint64_t len)
@@ -86,10 +94,8 @@ static int allreduce_many(const struct cell *cell,
         return rc;
     }
     rc = chempi_coll_cell_wait(&line->seq, cell->seq);
-    if (!rc && line->mark != MPI_SUCCESS)
-        rc = chempi_error_set(MPI_ERR_COUNT,
-                              "the ranks take part with different amounts of "
-                              "data");
+    if (CHEMPI_UNLIKELY(!rc && line->mark != MPI_SUCCESS))
+        rc = why_no_result(cell, len);
     if (!rc && len > 0)
         cell_take(c->rbuf, cell_data(cell, st->size, len), c->rcount, c->rtype);
     return rc;
