@@ -39,9 +39,8 @@ static void gather(int *all, int part)
 
 static void expect_refusal(int error, int part, const char *what)
 {
-    int class = MPI_SUCCESS;
+    int class = check_class(error);
 
-    MPI_Error_class(error, &class);
     CHECK(class == MPI_ERR_BUFFER, "%s of %d: error class %d", what, part,
           class);
 }

@@ -10,15 +10,6 @@
 
 enum { DATA = 20000, COUNT = 30 };
 
-static int class_of(int code)
-{
-    int errclass = MPI_SUCCESS;
-
-    if (code != MPI_SUCCESS)
-        MPI_Error_class(code, &errclass);
-    return errclass;
-}
-
 static void attach_and_detach(void)
 {
     char *memory = check_alloc(DATA);
@@ -36,7 +27,7 @@ static void attach_and_detach(void)
     CHECK(MPI_Buffer_detach_c(&got, &wide) == MPI_SUCCESS &&
               got == memory + 3 && wide == DATA - 3,
           "detach from an odd address");
-    CHECK(class_of(MPI_Buffer_attach(memory, -1)) != MPI_SUCCESS,
+    CHECK(check_class(MPI_Buffer_attach(memory, -1)) != MPI_SUCCESS,
           "a negative size");
 
     MPI_Comm_dup(MPI_COMM_SELF, &comm);
@@ -50,10 +41,10 @@ static void attach_and_detach(void)
     CHECK(MPI_Comm_detach_buffer(comm, &got, &size) == MPI_SUCCESS &&
               got == memory && size == DATA,
           "comm");
-    CHECK(class_of(MPI_Buffer_attach(NULL, 100)) == MPI_ERR_BUFFER,
+    CHECK(check_class(MPI_Buffer_attach(NULL, 100)) == MPI_ERR_BUFFER,
           "100 bytes nowhere");
     CHECK(MPI_Buffer_attach(NULL, 0) == MPI_SUCCESS, "nothing");
-    CHECK(class_of(MPI_Bsend(&size, 1, MPI_INT, 0, 1, MPI_COMM_SELF)) ==
+    CHECK(check_class(MPI_Bsend(&size, 1, MPI_INT, 0, 1, MPI_COMM_SELF)) ==
               MPI_ERR_BUFFER,
           "a message fits into no bytes");
     CHECK(MPI_Buffer_detach(&got, &size) == MPI_SUCCESS && !got && size == 0,
@@ -108,11 +99,12 @@ static void take_the_right_one(MPI_Comm comm)
     void *got;
     int size;
 
-    CHECK(class_of(MPI_Bsend(data, 1, MPI_BYTE, 0, 4, comm)) == MPI_ERR_BUFFER,
+    CHECK(check_class(MPI_Bsend(data, 1, MPI_BYTE, 0, 4, comm)) ==
+              MPI_ERR_BUFFER,
           "without a buffer");
     MPI_Buffer_attach(large, DATA);
     MPI_Comm_attach_buffer(comm, small, 600);
-    CHECK(class_of(MPI_Bsend(data, 1000, MPI_BYTE, 0, 4, comm)) ==
+    CHECK(check_class(MPI_Bsend(data, 1000, MPI_BYTE, 0, 4, comm)) ==
               MPI_ERR_BUFFER,
           "taken from the process's buffer");
     CHECK(MPI_Bsend(data, 88, MPI_BYTE, 0, 4, comm) == MPI_SUCCESS,
@@ -220,10 +212,10 @@ static void freed_with(MPI_Comm parent)
     memset(expected, 0x5a, COMMS * EACH);
     for (int i = 0; i < COMMS; i++) {
         MPI_Comm_dup(parent, &comms[i]);
-        CHECK(class_of(MPI_Bsend(&value, 1, MPI_INT, MPI_PROC_NULL, 1,
-                                 comms[i])) == MPI_SUCCESS,
+        CHECK(check_class(MPI_Bsend(&value, 1, MPI_INT, MPI_PROC_NULL, 1,
+                                    comms[i])) == MPI_SUCCESS,
               "to nobody");
-        CHECK(class_of(MPI_Bsend(&value, 1, MPI_INT, rank, 1, comms[i])) ==
+        CHECK(check_class(MPI_Bsend(&value, 1, MPI_INT, rank, 1, comms[i])) ==
                   MPI_ERR_BUFFER,
               "a new communicator has the buffer of a freed one");
     }
@@ -298,7 +290,7 @@ static void of_a_session(void)
     memset(data, 5, sizeof(data));
     CHECK(MPI_Bsend(data, 100, MPI_BYTE, 0, 1, comm) == MPI_SUCCESS,
           "bsend in a session");
-    CHECK(class_of(MPI_Bsend(data, 100, MPI_BYTE, 0, 1, MPI_COMM_SELF)) ==
+    CHECK(check_class(MPI_Bsend(data, 100, MPI_BYTE, 0, 1, MPI_COMM_SELF)) ==
               MPI_ERR_BUFFER,
           "the world takes the session's buffer");
     MPI_Session_iflush_buffer(session, &request);

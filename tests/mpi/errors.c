@@ -226,8 +226,7 @@ static void words_with_numbers(void)
                    &requests[1]);
     MPI_Start(&requests[0]);
     expect_words(MPI_Pready(4, requests[0]),
-                 "partition 4; the operation has 4, "
-                 "counted from 0");
+                 "partition 4; the operation has 4, counted from 0");
     MPI_Pready_range(0, 3, requests[0]);
     MPI_Start(&requests[1]);
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);

@@ -37,16 +37,6 @@ static void on_file(MPI_File *file, int *error, ...)
     (void)error;
 }
 
-static int class_of(int code)
-{
-    int errclass = -1;
-
-    if (code == MPI_SUCCESS)
-        return MPI_SUCCESS;
-    CHECK(MPI_Error_class(code, &errclass) == MPI_SUCCESS, "class of %d", code);
-    return errclass;
-}
-
 static void strings_of_classes(void)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -62,12 +52,12 @@ static void strings_of_classes(void)
               text);
         CHECK(strcmp(text, before) != 0, "classes %d and %d have one string",
               code - 1, code);
-        CHECK(class_of(code) == code, "class of %d", code);
+        CHECK(check_class(code) == code, "class of %d", code);
         strcpy(before, text);
     }
-    CHECK(class_of(MPI_Error_string(-1, text, &len)) == MPI_ERR_ARG,
+    CHECK(check_class(MPI_Error_string(-1, text, &len)) == MPI_ERR_ARG,
           "string of an unknown code");
-    CHECK(class_of(MPI_Error_class(MPI_ERR_LASTCODE + 12345, &len)) ==
+    CHECK(check_class(MPI_Error_class(MPI_ERR_LASTCODE + 12345, &len)) ==
               MPI_ERR_ARG,
           "class of an unknown code");
 }
@@ -99,10 +89,10 @@ static void own_codes(void)
     MPI_Add_error_code(family, &code);
     CHECK(last_used(MPI_COMM_WORLD) == code && code > family,
           "last used code stayed, code %d", code);
-    CHECK(class_of(code) == family && class_of(family) == family,
+    CHECK(check_class(code) == family && check_class(family) == family,
           "class of an own code");
     MPI_Add_error_code(MPI_ERR_TRUNCATE, &other);
-    CHECK(class_of(other) == MPI_ERR_TRUNCATE, "own code of an MPI class");
+    CHECK(check_class(other) == MPI_ERR_TRUNCATE, "own code of an MPI class");
     CHECK(MPI_Error_string(code, text, &len) == MPI_SUCCESS && len == 0 &&
               text[0] == '\0',
           "a code without string has \"%s\"", text);
@@ -121,7 +111,7 @@ static void own_codes(void)
               MPI_Error_string(code, text, &len) == MPI_SUCCESS &&
               len == MPI_MAX_ERROR_STRING - 1 && strcmp(text, longest) == 0,
           "the longest string");
-    CHECK(class_of(MPI_Add_error_string(MPI_ERR_RANK, "no")) != MPI_SUCCESS,
+    CHECK(check_class(MPI_Add_error_string(MPI_ERR_RANK, "no")) != MPI_SUCCESS,
           "a class of MPI's has a string of ours");
     CHECK(MPI_Add_error_code(code, &len) != MPI_SUCCESS,
           "a code of a code that is no class");
@@ -166,9 +156,9 @@ static void on_communicators(void)
 
     seen.calls = 0;
     rc = MPI_Send(&value, 1, MPI_INT, 100000, 0, copy);
-    CHECK(class_of(rc) == MPI_ERR_RANK && seen.calls == 1 &&
+    CHECK(check_class(rc) == MPI_ERR_RANK && seen.calls == 1 &&
               seen.handle == (void *)copy &&
-              class_of(seen.code) == MPI_ERR_RANK,
+              check_class(seen.code) == MPI_ERR_RANK,
           "the copy has the handler: %d calls, code %d", seen.calls, rc);
 
     MPI_Add_error_code(MPI_ERR_OTHER, &code);
@@ -181,7 +171,8 @@ static void on_communicators(void)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     seen.calls = 0;
     rc = MPI_Send(&value, 1, MPI_INT, 100000, 0, comm);
-    CHECK(class_of(rc) == MPI_ERR_RANK && seen.calls == 0, "returned %d", rc);
+    CHECK(check_class(rc) == MPI_ERR_RANK && seen.calls == 0, "returned %d",
+          rc);
     CHECK(MPI_Comm_call_errhandler(comm, MPI_ERR_OTHER) == MPI_SUCCESS,
           "call with MPI_ERRORS_RETURN");
     MPI_Comm_get_errhandler(comm, &got);
@@ -221,7 +212,7 @@ static void on_sessions(void)
               seen.calls == 1 && seen.code == MPI_ERR_INFO,
           "%d calls, code %d", seen.calls, seen.code);
     seen.calls = 0;
-    CHECK(class_of(MPI_Session_set_errhandler(session, comm_own)) !=
+    CHECK(check_class(MPI_Session_set_errhandler(session, comm_own)) !=
                   MPI_SUCCESS &&
               seen.calls == 1,
           "a session has a handler for communicators");
@@ -241,9 +232,10 @@ static void of_other_objects(void)
 
     CHECK(MPI_Win_create_errhandler(on_win, &win) == MPI_SUCCESS, "window");
     CHECK(MPI_File_create_errhandler(on_file, &file) == MPI_SUCCESS, "file");
-    CHECK(class_of(MPI_Comm_set_errhandler(MPI_COMM_WORLD, win)) != MPI_SUCCESS,
+    CHECK(check_class(MPI_Comm_set_errhandler(MPI_COMM_WORLD, win)) !=
+              MPI_SUCCESS,
           "a communicator has a handler for windows");
-    CHECK(class_of(MPI_Comm_set_errhandler(MPI_COMM_WORLD, file)) !=
+    CHECK(check_class(MPI_Comm_set_errhandler(MPI_COMM_WORLD, file)) !=
               MPI_SUCCESS,
           "a communicator has a handler for files");
     MPI_Errhandler_free(&win);

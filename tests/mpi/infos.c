@@ -5,15 +5,6 @@
 
 #include "check.h"
 
-static int class_of(int code)
-{
-    int errclass = MPI_SUCCESS;
-
-    if (code != MPI_SUCCESS)
-        MPI_Error_class(code, &errclass);
-    return errclass;
-}
-
 static void pairs(void)
 {
     MPI_Info info;
@@ -42,7 +33,7 @@ static void pairs(void)
     MPI_Info_dup(info, &copy);
     MPI_Info_set(info, "a", "changed");
     CHECK(MPI_Info_delete(info, "b") == MPI_SUCCESS, "delete");
-    CHECK(class_of(MPI_Info_delete(info, "b")) == MPI_ERR_INFO_NOKEY,
+    CHECK(check_class(MPI_Info_delete(info, "b")) == MPI_ERR_INFO_NOKEY,
           "deleted twice");
     MPI_Info_get_nthkey(info, 0, key);
     CHECK(strcmp(key, "a") == 0, "after a deletion: \"%s\"", key);
@@ -102,23 +93,24 @@ static void limits(void)
     memset(key, 'k', sizeof(key));
     memset(value, 'v', sizeof(value));
     key[MPI_MAX_INFO_KEY] = value[MPI_MAX_INFO_VAL] = '\0';
-    CHECK(class_of(MPI_Info_set(info, key, "v")) == MPI_ERR_INFO_KEY,
+    CHECK(check_class(MPI_Info_set(info, key, "v")) == MPI_ERR_INFO_KEY,
           "a key that is too long");
-    CHECK(class_of(MPI_Info_set(info, "", "v")) == MPI_ERR_INFO_KEY,
+    CHECK(check_class(MPI_Info_set(info, "", "v")) == MPI_ERR_INFO_KEY,
           "an empty key");
-    CHECK(class_of(MPI_Info_set(info, "k", value)) == MPI_ERR_INFO_VALUE,
+    CHECK(check_class(MPI_Info_set(info, "k", value)) == MPI_ERR_INFO_VALUE,
           "a value that is too long");
-    CHECK(class_of(MPI_Info_get(info, key, 5, got, &flag)) == MPI_ERR_INFO_KEY,
+    CHECK(check_class(MPI_Info_get(info, key, 5, got, &flag)) ==
+              MPI_ERR_INFO_KEY,
           "get of a key that is too long");
-    CHECK(class_of(MPI_Info_delete(info, key)) == MPI_ERR_INFO_KEY,
+    CHECK(check_class(MPI_Info_delete(info, key)) == MPI_ERR_INFO_KEY,
           "deletion of a key that is too long");
     key[MPI_MAX_INFO_KEY - 1] = value[MPI_MAX_INFO_VAL - 1] = '\0';
     CHECK(MPI_Info_set(info, key, value) == MPI_SUCCESS, "the longest pair");
     MPI_Info_get(info, key, MPI_MAX_INFO_VAL, got, &flag);
     CHECK(flag && strcmp(got, value) == 0, "the longest value");
-    CHECK(class_of(MPI_Info_set(MPI_INFO_NULL, "a", "b")) == MPI_ERR_INFO,
+    CHECK(check_class(MPI_Info_set(MPI_INFO_NULL, "a", "b")) == MPI_ERR_INFO,
           "the null object");
-    CHECK(class_of(MPI_Info_set(MPI_INFO_ENV, "a", "b")) == MPI_ERR_INFO,
+    CHECK(check_class(MPI_Info_set(MPI_INFO_ENV, "a", "b")) == MPI_ERR_INFO,
           "MPI_INFO_ENV is changed");
     MPI_Info_free(&info);
     CHECK(MPI_Info_free(&info) != MPI_SUCCESS, "freed twice");

@@ -168,7 +168,6 @@ static void from_groups(MPI_Comm local)
     MPI_Group mine;
     MPI_Group theirs;
     MPI_Comm inter = MPI_COMM_NULL;
-
     int rank;
 
     MPI_Comm_rank(local, &rank);
@@ -240,27 +239,21 @@ static void wrong_at_leader(MPI_Comm local)
 {
     MPI_Comm inter = local;
     MPI_Group mine;
-    int class = -1;
-    int rank;
+    int class;
 
-    MPI_Comm_rank(local, &rank);
     MPI_Comm_group(local, &mine);
-    MPI_Error_class(MPI_Intercomm_create_from_groups(mine, 0, mine, 99, "wrong",
-                                                     MPI_INFO_NULL,
-                                                     MPI_ERRORS_RETURN, &inter),
-                    &class);
+    class = check_class(MPI_Intercomm_create_from_groups(
+        mine, 0, mine, 99, "wrong", MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter));
     CHECK(class == MPI_ERR_RANK, "no such remote leader: class %d", class);
-    MPI_Error_class(MPI_Intercomm_create_from_groups(mine, 0, MPI_GROUP_NULL, 0,
-                                                     "wrong", MPI_INFO_NULL,
-                                                     MPI_ERRORS_RETURN, &inter),
-                    &class);
+    class = check_class(MPI_Intercomm_create_from_groups(
+        mine, 0, MPI_GROUP_NULL, 0, "wrong", MPI_INFO_NULL, MPI_ERRORS_RETURN,
+        &inter));
     CHECK(class == MPI_ERR_GROUP, "no remote group: class %d", class);
-    MPI_Error_class(
-        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 9999, 1, &inter),
-        &class);
+    class = check_class(
+        MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, 9999, 1, &inter));
     CHECK(class == MPI_ERR_RANK, "no such peer: class %d", class);
-    MPI_Error_class(MPI_Intercomm_create(local, 0, MPI_COMM_NULL, 0, 1, &inter),
-                    &class);
+    class = check_class(
+        MPI_Intercomm_create(local, 0, MPI_COMM_NULL, 0, 1, &inter));
     CHECK(class == MPI_ERR_COMM, "no peer communicator: class %d", class);
     CHECK(inter == MPI_COMM_NULL, "a communicator in spite of an error");
     MPI_Group_free(&mine);

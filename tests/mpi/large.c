@@ -509,16 +509,15 @@ static void send_to_less(unsigned char *data)
 {
     unsigned char first[16] = {0};
     MPI_Status status;
-    int rc;
-    int class = MPI_SUCCESS;
+    int class;
 
     if (check_rank() == 0) {
         MPI_Send_c(data, (MPI_Count)LEN, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
         return;
     }
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    rc = MPI_Recv(first, 15, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status);
-    MPI_Error_class(rc, &class);
+    class = check_class(
+        MPI_Recv(first, 15, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &status));
     CHECK(class == MPI_ERR_TRUNCATE, "error class %d", class);
     CHECK(first[15] == 0, "written behind the buffer");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);

@@ -438,14 +438,6 @@ static void star(void)
 
 /* ---- mistakes ---- */
 
-static int class_of(int code)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static void errors(void)
 {
     int data[4] = {0};
@@ -454,14 +446,14 @@ static void errors(void)
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Cart_create(MPI_COMM_WORLD, 1, (int[]){check_size()}, (int[]){1}, 0,
                     &ring);
-    CHECK(class_of(MPI_Neighbor_allgather(data, 1, MPI_INT, data + 1, 1,
-                                          MPI_INT, MPI_COMM_WORLD)) ==
+    CHECK(check_class(MPI_Neighbor_allgather(data, 1, MPI_INT, data + 1, 1,
+                                             MPI_INT, MPI_COMM_WORLD)) ==
               MPI_ERR_TOPOLOGY,
           "without a topology");
-    CHECK(class_of(MPI_Neighbor_alltoall(MPI_IN_PLACE, 1, MPI_INT, data, 1,
-                                         MPI_INT, ring)) == MPI_ERR_BUFFER,
+    CHECK(check_class(MPI_Neighbor_alltoall(MPI_IN_PLACE, 1, MPI_INT, data, 1,
+                                            MPI_INT, ring)) == MPI_ERR_BUFFER,
           "in place");
-    CHECK(class_of(MPI_Neighbor_alltoallv(
+    CHECK(check_class(MPI_Neighbor_alltoallv(
               data, (int[]){1, -1}, (int[]){0, 1}, MPI_INT, data + 2,
               (int[]){1, 1}, (int[]){0, 1}, MPI_INT, ring)) == MPI_ERR_COUNT,
           "a negative count");

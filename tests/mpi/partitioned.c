@@ -374,14 +374,6 @@ static void itself(void)
     MPI_Request_free(&requests[1]);
 }
 
-static int class_of(int code)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static void errors(void)
 {
     MPI_Request send;
@@ -391,32 +383,32 @@ static void errors(void)
     int flag;
 
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    CHECK(class_of(MPI_Psend_init(out, -1, 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
-                                  MPI_INFO_NULL, &send)) == MPI_ERR_ARG,
+    CHECK(check_class(MPI_Psend_init(out, -1, 1, MPI_INT, 0, 0, MPI_COMM_WORLD,
+                                     MPI_INFO_NULL, &send)) == MPI_ERR_ARG,
           "a negative number of partitions");
-    CHECK(class_of(MPI_Precv_init(in, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0,
-                                  MPI_COMM_WORLD, MPI_INFO_NULL, &recv)) ==
+    CHECK(check_class(MPI_Precv_init(in, 1, 1, MPI_INT, MPI_ANY_SOURCE, 0,
+                                     MPI_COMM_WORLD, MPI_INFO_NULL, &recv)) ==
               MPI_ERR_RANK,
           "any source");
-    CHECK(class_of(MPI_Precv_init(in, 1, 1, MPI_INT, other(), MPI_ANY_TAG,
-                                  MPI_COMM_WORLD, MPI_INFO_NULL, &recv)) ==
+    CHECK(check_class(MPI_Precv_init(in, 1, 1, MPI_INT, other(), MPI_ANY_TAG,
+                                     MPI_COMM_WORLD, MPI_INFO_NULL, &recv)) ==
               MPI_ERR_TAG,
           "any tag");
     MPI_Psend_init(out, 2, 1, MPI_INT, other(), 0, MPI_COMM_WORLD,
                    MPI_INFO_NULL, &send);
     MPI_Precv_init(in, 1, 2, MPI_INT, other(), 0, MPI_COMM_WORLD, MPI_INFO_NULL,
                    &recv);
-    CHECK(class_of(MPI_Pready(0, send)) == MPI_ERR_REQUEST, "not started");
+    CHECK(check_class(MPI_Pready(0, send)) == MPI_ERR_REQUEST, "not started");
     MPI_Start(&send);
     MPI_Start(&recv);
-    CHECK(class_of(MPI_Pready(2, send)) == MPI_ERR_ARG, "no such partition");
-    CHECK(class_of(MPI_Pready(0, recv)) == MPI_ERR_REQUEST, "of a receive");
+    CHECK(check_class(MPI_Pready(2, send)) == MPI_ERR_ARG, "no such partition");
+    CHECK(check_class(MPI_Pready(0, recv)) == MPI_ERR_REQUEST, "of a receive");
     CHECK(MPI_Pready(0, send) == MPI_SUCCESS, "the first");
-    CHECK(class_of(MPI_Pready(0, send)) == MPI_ERR_ARG, "twice");
-    CHECK(class_of(MPI_Pready_range(1, 0, send)) == MPI_ERR_ARG, "empty");
-    CHECK(class_of(MPI_Parrived(send, 0, &flag)) == MPI_ERR_REQUEST,
+    CHECK(check_class(MPI_Pready(0, send)) == MPI_ERR_ARG, "twice");
+    CHECK(check_class(MPI_Pready_range(1, 0, send)) == MPI_ERR_ARG, "empty");
+    CHECK(check_class(MPI_Parrived(send, 0, &flag)) == MPI_ERR_REQUEST,
           "arrived at a sender");
-    CHECK(class_of(MPI_Parrived(recv, 1, &flag)) == MPI_ERR_ARG,
+    CHECK(check_class(MPI_Parrived(recv, 1, &flag)) == MPI_ERR_ARG,
           "no such partition of the receive");
     CHECK(MPI_Pready(1, send) == MPI_SUCCESS, "the second");
     MPI_Wait(&send, MPI_STATUS_IGNORE);
@@ -444,7 +436,7 @@ static void too_long(void)
         MPI_Precv_init(data, 1, 3, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
                        &request);
         MPI_Start(&request);
-        CHECK(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)) ==
+        CHECK(check_class(MPI_Wait(&request, MPI_STATUS_IGNORE)) ==
                   MPI_ERR_TRUNCATE,
               "too long, but no error");
         CHECK(data[3] == -1, "written beyond the buffer");

@@ -7,14 +7,6 @@
 
 #include "check.h"
 
-static int class_of(int code)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(code, &class);
-    return class;
-}
-
 static int kind_of(MPI_Comm comm)
 {
     int kind = 0;
@@ -229,7 +221,7 @@ static void all_dims(void)
 /* ---- mistakes ---- */
 
 #define FAILS(call, class)                                                     \
-    CHECK(class_of(call) == (class), "%s should raise %s", #call, #class)
+    CHECK(check_class(call) == (class), "%s should raise %s", #call, #class)
 
 static void errors(void)
 {

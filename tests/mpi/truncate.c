@@ -13,14 +13,6 @@ static const int lens[] = {2, 60, 3000, 40000, 200000, 3000000};
 #define LEN_COUNT ((int)(sizeof(lens) / sizeof(lens[0])))
 #define GUARD 64
 
-static int class_of(int error)
-{
-    int class = MPI_SUCCESS;
-
-    MPI_Error_class(error, &class);
-    return class;
-}
-
 static void send_long(int len)
 {
     char *data = check_alloc((size_t)len);
@@ -28,8 +20,8 @@ static void send_long(int len)
     check_fill(data, (size_t)len, (uint64_t)len);
     MPI_Recv(NULL, 0, MPI_BYTE, 1, GO, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     int error = MPI_Send(data, len, MPI_BYTE, 1, TAG, MPI_COMM_WORLD);
-    CHECK(error == MPI_SUCCESS || class_of(error) == MPI_ERR_TRUNCATE,
-          "sender of %d bytes got class %d", len, class_of(error));
+    CHECK(error == MPI_SUCCESS || check_class(error) == MPI_ERR_TRUNCATE,
+          "sender of %d bytes got class %d", len, check_class(error));
     MPI_Send(&len, 1, MPI_INT, 1, TAG, MPI_COMM_WORLD);
     free(data);
 }
@@ -38,8 +30,8 @@ static void check_short(char *data, int room, int len, int error)
 {
     int next = 0;
 
-    CHECK(class_of(error) == MPI_ERR_TRUNCATE,
-          "%d bytes into %d: error class %d", len, room, class_of(error));
+    CHECK(check_class(error) == MPI_ERR_TRUNCATE,
+          "%d bytes into %d: error class %d", len, room, check_class(error));
     for (int i = 0; i < GUARD; i++)
         CHECK(data[room + i] == 0x55, "%d bytes into %d: wrote at %d", len,
               room, room + i);
@@ -83,12 +75,12 @@ static void one_of_three(void)
             MPI_Irecv(&values[i], 1, MPI_INT, 0, i, MPI_COMM_WORLD,
                       &requests[i]);
         int error = MPI_Waitall(3, requests, statuses);
-        CHECK(class_of(error) == MPI_ERR_IN_STATUS, "waitall gave class %d",
-              class_of(error));
+        CHECK(check_class(error) == MPI_ERR_IN_STATUS, "waitall gave class %d",
+              check_class(error));
         /* The others are complete or (MPI_ERR_PENDING) still to be waited
          * for. */
         for (int i = 0; i < 3; i++) {
-            int class = class_of(statuses[i].MPI_ERROR);
+            int class = check_class(statuses[i].MPI_ERROR);
             CHECK(i == 1 ? class == MPI_ERR_TRUNCATE
                          : class == MPI_SUCCESS || class == MPI_ERR_PENDING,
                   "status %d has class %d", i, class);
