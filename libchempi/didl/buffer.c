@@ -31,7 +31,6 @@
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/setting.h"
-#include "libchempi/didl/status.h"
 
 enum { PIECE_ALIGN = 16 };
 
@@ -323,10 +322,11 @@ static bool find_of(const struct chempi_session *session, bool is_any,
     CHEMPI_LIST_FOR (pos, &buffers) {
         const struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
 
-        if (is_found || (!is_any && b->session != session))
-            continue;
-        *owner = b->owner;
-        is_found = true;
+        is_found = is_any || b->session == session;
+        if (is_found) {
+            *owner = b->owner;
+            break;
+        }
     }
     chempi_lane_unlock(&chempi_lane_main);
     return is_found;
@@ -376,28 +376,6 @@ static struct flush *flush_of(struct chempi_request *req)
     return CHEMPI_CONTAINER_OF(req, struct flush, req);
 }
 
-static int flush_start(struct chempi_request *req)
-{
-    (void)req; /* never persistent */
-    return MPI_SUCCESS;
-}
-
-static void flush_cancel(struct chempi_request *req)
-{
-    (void)req; /* the messages are on their way */
-}
-
-static int flush_finish(struct chempi_request *req, MPI_Status *status)
-{
-    if (status != MPI_STATUS_IGNORE) {
-        int keep = status->MPI_ERROR;
-
-        chempi_status_set_empty(status);
-        status->MPI_ERROR = keep;
-    }
-    return req->error;
-}
-
 static void flush_destroy(struct chempi_request *req)
 {
     req->obj.magic = 0;
@@ -406,9 +384,9 @@ static void flush_destroy(struct chempi_request *req)
 
 static const struct chempi_request_ops flush_ops = {
     .call = "MPI_Buffer_iflush",
-    .start = flush_start,
-    .cancel = flush_cancel,
-    .finish = flush_finish,
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
     .destroy = flush_destroy,
 };
 
@@ -473,6 +451,15 @@ static void destroy_piece(struct chempi_request *req)
     if (is_own)
         free(piece);
 }
+
+/* Of a piece's own request, which nobody has a handle of. */
+static const struct chempi_request_ops piece_ops = {
+    .call = "MPI_Ibsend",
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
+    .destroy = destroy_piece,
+};
 
 static size_t end_of(const struct buffer *b, const struct piece *piece)
 {
@@ -553,7 +540,6 @@ static struct piece *make_piece_soon(struct buffer *b, size_t payload)
 static int start_piece(struct piece *piece, struct chempi_request *req,
                        size_t payload)
 {
-    static struct chempi_request_ops ops; /* of a send, with own destroy */
     struct chempi_request *own = chempi_request_alloc();
     int rc;
 
@@ -568,11 +554,9 @@ static int start_piece(struct piece *piece, struct chempi_request *req,
                          chempi_datatype_lookup(MPI_BYTE), req->peer_rank,
                          req->peer_tag, req->comm, CHEMPI_CONTEXT_PT2PT,
                          CHEMPI_SEND_STANDARD);
-    ops = *own->ops;
-    ops.destroy = destroy_piece;
-    own->ops = &ops;
     own->packed = piece + 1;
     rc = chempi_p2p_start(own);
+    own->ops = &piece_ops;
     req->u.tx.env = own->u.tx.env; /* for MPI_Cancel */
     if (rc || chempi_p2p_is_waiting(own))
         req->u.tx.env.kind = 0; /* cannot be cancelled */

@@ -25,7 +25,6 @@
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
-#include "libchempi/didl/status.h"
 
 enum phase {
     AGREE_MINE, /* the id on which the new communicator receives */
@@ -226,23 +225,6 @@ static int poll_one(struct chempi_progress_hook *hook)
     return events + 1;
 }
 
-static int start(struct chempi_request *req)
-{
-    (void)req; /* never persistent */
-    return MPI_ERR_REQUEST;
-}
-
-static void cancel(struct chempi_request *req)
-{
-    (void)req; /* a collective operation cannot be cancelled */
-}
-
-static int finish(struct chempi_request *req, MPI_Status *status)
-{
-    chempi_status_set_empty(status);
-    return req->error;
-}
-
 static void destroy(struct chempi_request *req)
 {
     struct idup *d = of_request(req);
@@ -255,11 +237,13 @@ static void destroy(struct chempi_request *req)
         free(d);
 }
 
-static const struct chempi_request_ops ops = {.call = "MPI_Comm_idup",
-                                              .start = start,
-                                              .cancel = cancel,
-                                              .finish = finish,
-                                              .destroy = destroy};
+static const struct chempi_request_ops ops = {
+    .call = "MPI_Comm_idup",
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
+    .destroy = destroy,
+};
 
 /* The new communicator with ids to come. */
 static struct chempi_comm *make_unnamed(struct chempi_comm *comm)

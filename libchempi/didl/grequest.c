@@ -27,12 +27,6 @@ static struct grequest *grequest_of(struct chempi_request *req)
     return CHEMPI_CONTAINER_OF(req, struct grequest, req);
 }
 
-static int start(struct chempi_request *req)
-{
-    (void)req;
-    return MPI_SUCCESS;
-}
-
 static void cancel(struct chempi_request *req)
 {
     struct grequest *g = grequest_of(req);
@@ -77,7 +71,7 @@ static void destroy(struct chempi_request *req)
 
 static const struct chempi_request_ops ops = {
     .call = "MPI_Grequest_start",
-    .start = start,
+    .start = chempi_request_start_nothing,
     .cancel = cancel,
     .finish = finish,
     .destroy = destroy,

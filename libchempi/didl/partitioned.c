@@ -140,23 +140,6 @@ static int reserve(struct psend *ps)
 
 /* ---- the hello ---- */
 
-static int start_nothing(struct chempi_request *req)
-{
-    (void)req;
-    return MPI_SUCCESS;
-}
-
-static void cancel_nothing(struct chempi_request *req)
-{
-    (void)req; /* MPI does not allow it; harmless */
-}
-
-static int finish_nothing(struct chempi_request *req, MPI_Status *status)
-{
-    (void)status;
-    return req->error;
-}
-
 static void destroy_hello(struct chempi_request *req)
 {
     chempi_p2p_fini(req);
@@ -165,9 +148,9 @@ static void destroy_hello(struct chempi_request *req)
 
 static const struct chempi_request_ops hello_ops = {
     .call = "MPI_Psend_init",
-    .start = start_nothing,
-    .cancel = cancel_nothing,
-    .finish = finish_nothing,
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
     .destroy = destroy_hello,
 };
 
@@ -237,7 +220,7 @@ static void destroy(struct chempi_request *req)
 static const struct chempi_request_ops psend_ops = {
     .call = "MPI_Psend_init",
     .start = start,
-    .cancel = cancel_nothing,
+    .cancel = chempi_request_cancel_nothing,
     .finish = finish,
     .destroy = destroy,
 };

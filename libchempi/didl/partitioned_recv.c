@@ -159,23 +159,6 @@ static bool is_covered(const struct precv *pr, int p)
 
 /* ---- the receives of one round ---- */
 
-static int start_nothing(struct chempi_request *req)
-{
-    (void)req;
-    return MPI_SUCCESS;
-}
-
-static void cancel_nothing(struct chempi_request *req)
-{
-    (void)req; /* MPI does not allow it; harmless */
-}
-
-static int finish_nothing(struct chempi_request *req, MPI_Status *status)
-{
-    (void)status;
-    return req->error;
-}
-
 /* A partition of the sender has arrived; called by its completion. */
 static void destroy_child(struct chempi_request *child)
 {
@@ -191,9 +174,9 @@ static void destroy_child(struct chempi_request *child)
 
 static const struct chempi_request_ops child_ops = {
     .call = "MPI_Precv_init",
-    .start = start_nothing,
-    .cancel = cancel_nothing,
-    .finish = finish_nothing,
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
     .destroy = destroy_child,
 };
 
@@ -368,7 +351,7 @@ static void destroy(struct chempi_request *req)
 static const struct chempi_request_ops precv_ops = {
     .call = "MPI_Precv_init",
     .start = start,
-    .cancel = cancel_nothing,
+    .cancel = chempi_request_cancel_nothing,
     .finish = finish,
     .destroy = destroy,
 };

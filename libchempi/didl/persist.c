@@ -130,17 +130,6 @@ int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
 
 /* ---- send and receive in one request ---- */
 
-static int start_nothing(struct chempi_request *req)
-{
-    (void)req;
-    return MPI_SUCCESS;
-}
-
-static void cancel_nothing(struct chempi_request *req)
-{
-    (void)req;
-}
-
 static int finish_pair(struct chempi_request *req, MPI_Status *status)
 {
     MPI_Count bytes = req->bytes;
@@ -168,8 +157,8 @@ static void destroy_pair(struct chempi_request *req)
 
 static const struct chempi_request_ops pair_ops = {
     .call = "MPI_Isendrecv",
-    .start = start_nothing,
-    .cancel = cancel_nothing,
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
     .finish = finish_pair,
     .destroy = destroy_pair,
 };

@@ -78,18 +78,8 @@ static int start_null(struct chempi_request *req)
     return MPI_SUCCESS;
 }
 
-static int start_bsend(struct chempi_request *req)
-{
-    return chempi_buffer_start(req);
-}
-
-static void cancel_send(struct chempi_request *req)
-{
-    chempi_p2p_cancel_send(req);
-}
-
 /* The message of a buffered send has a request of its own; what left is known
- * by the envelope that start_bsend noted here. */
+ * by the envelope that its start noted here. */
 static void cancel_bsend(struct chempi_request *req)
 {
     if (req->u.tx.env.kind == CHEMPI_KIND_MESSAGE)
@@ -103,11 +93,6 @@ static void cancel_recv(struct chempi_request *req)
     chempi_match_unpost(req);
     req->is_cancelled = true;
     chempi_request_progress(req, MPI_SUCCESS);
-}
-
-static void cancel_nothing(struct chempi_request *req)
-{
-    (void)req;
 }
 
 static int finish_send(struct chempi_request *req, MPI_Status *status)
@@ -201,11 +186,13 @@ static void destroy_p2p(struct chempi_request *req)
         .destroy = destroy_p2p,                                                \
     }
 
-P2P_OPS(send_ops, "MPI_Isend", start_send, cancel_send, finish_send);
+P2P_OPS(send_ops, "MPI_Isend", start_send, chempi_p2p_cancel_send, finish_send);
 P2P_OPS(recv_ops, "MPI_Irecv", start_recv, cancel_recv, finish_recv);
-P2P_OPS(bsend_ops, "MPI_Ibsend", start_bsend, cancel_bsend, finish_send);
-P2P_OPS(null_send_ops, "MPI_Isend", start_null, cancel_nothing, finish_send);
-P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, cancel_nothing,
+P2P_OPS(bsend_ops, "MPI_Ibsend", chempi_buffer_start, cancel_bsend,
+        finish_send);
+P2P_OPS(null_send_ops, "MPI_Isend", start_null, chempi_request_cancel_nothing,
+        finish_send);
+P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, chempi_request_cancel_nothing,
         finish_null_recv);
 
 void chempi_p2p_fini(struct chempi_request *req)

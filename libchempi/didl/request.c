@@ -8,6 +8,7 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/setting.h"
+#include "libchempi/didl/status.h"
 
 static struct {
     struct chempi_request *free; /* chained through u.tx.ep */
@@ -49,6 +50,27 @@ void chempi_request_init(struct chempi_request *req,
     if (type)
         chempi_datatype_hold(type);
 }
+
+/* ---- members of tables ---- */
+
+int chempi_request_start_nothing(struct chempi_request *req)
+{
+    (void)req;
+    return MPI_SUCCESS;
+}
+
+void chempi_request_cancel_nothing(struct chempi_request *req)
+{
+    (void)req;
+}
+
+int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status)
+{
+    chempi_status_set_empty(status);
+    return req->error;
+}
+
+/* ---- the list of all ---- */
 
 void chempi_request_track(struct chempi_request *req)
 {
@@ -131,6 +153,8 @@ bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
     return refs == 1;
 }
 
+/* ---- the pool ---- */
+
 static CHEMPI_NOINLINE struct chempi_request *grow(void)
 {
     struct chempi_request *req = chempi_sys->malloc(sizeof(*req));
@@ -182,6 +206,8 @@ void chempi_request_fini(void)
     }
     pool.free_count = 0;
 }
+
+/* ---- completion ---- */
 
 void chempi_request_drop(struct chempi_request *req)
 {

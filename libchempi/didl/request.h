@@ -8,8 +8,10 @@
  *   Q3  a request that the user freed while active is destroyed at completion
  *   Q4  all members are guarded by the lane lock
  *   Q5  every request that holds a communicator is on the list of all
- *       requests, those of the pool while they are free, too; generalized
- *       requests and flushes of buffers hold none, and are not
+ *       requests, those of the pool while they are free, too; but for those
+ *       on the stack of a call and the first message of a partitioned send,
+ *       which are under way as long as they hold it. Generalized requests and
+ *       flushes of buffers hold none
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
 #define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
@@ -58,6 +60,12 @@ struct chempi_request_ops {
     /* Release what the kind owns, and the memory. Under the lane lock. */
     void (*destroy)(struct chempi_request *req);
 };
+
+/* Members for kinds that are never begun again, cannot be cancelled (MPI does
+ * not allow it; harmless), and have an empty status. */
+int chempi_request_start_nothing(struct chempi_request *req);
+void chempi_request_cancel_nothing(struct chempi_request *req);
+int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status);
 
 /* A receive as a device sees it; also part of a message without one. */
 struct chempi_incoming {

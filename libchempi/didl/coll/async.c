@@ -22,7 +22,6 @@
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
-#include "libchempi/didl/status.h"
 
 struct async {
     struct chempi_request req; /* first: the handle points here */
@@ -226,17 +225,6 @@ static int start(struct chempi_request *req)
     return MPI_SUCCESS;
 }
 
-static void cancel(struct chempi_request *req)
-{
-    (void)req; /* not allowed by MPI; harmless */
-}
-
-static int finish(struct chempi_request *req, MPI_Status *status)
-{
-    chempi_status_set_empty(status);
-    return req->error;
-}
-
 static void hold_all(struct async *a)
 {
     const struct chempi_coll_sched *s = &a->sched;
@@ -306,8 +294,8 @@ static void destroy(struct chempi_request *req)
 static const struct chempi_request_ops async_ops = {
     .call = "a collective operation",
     .start = start,
-    .cancel = cancel,
-    .finish = finish,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
     .destroy = destroy,
 };
 
