@@ -313,6 +313,13 @@ static int null_info(void)
     return chempi_error_set(MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
 }
 
+static int check_changeable(const struct chempi_info *info)
+{
+    if (info == &chempi_info_env)
+        return chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be changed");
+    return info ? MPI_SUCCESS : null_info();
+}
+
 static int check_key(const char *key)
 {
     if (!key || key[0] == '\0' || strlen(key) >= MPI_MAX_INFO_KEY)
@@ -326,12 +333,10 @@ static int check_key(const char *key)
 int chempi_info_set(struct chempi_info *info, const char *key,
                     const char *value)
 {
-    int rc = check_key(key);
+    int rc = check_changeable(info);
 
-    if (!info || info == &chempi_info_env)
-        return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
-                                                     "changed")
-                    : null_info();
+    if (rc == MPI_SUCCESS)
+        rc = check_key(key);
     if (rc != MPI_SUCCESS)
         return rc;
     if (!value || strlen(value) >= MPI_MAX_INFO_VAL)
@@ -348,12 +353,10 @@ int chempi_info_set(struct chempi_info *info, const char *key,
 int chempi_info_delete(struct chempi_info *info, const char *key)
 {
     struct chempi_info_pair *pair;
-    int rc = check_key(key);
+    int rc = check_changeable(info);
 
-    if (!info || info == &chempi_info_env)
-        return info ? chempi_error_set(MPI_ERR_INFO, "MPI_INFO_ENV cannot be "
-                                                     "changed")
-                    : null_info();
+    if (rc == MPI_SUCCESS)
+        rc = check_key(key);
     if (rc != MPI_SUCCESS)
         return rc;
     (void)pthread_mutex_lock(&lock);
