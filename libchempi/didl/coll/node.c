@@ -223,11 +223,11 @@ void chempi_coll_release(struct chempi_comm *comm)
 
     if (!st)
         return;
-    if (st->is_on && node.control &&
-        (st->is_stream_reserved || chempi_coll_rings_are_made(st)))
-        atomic_store(&node.control->is_large[st->area], 1);
-    if (st->is_on && node.control)
+    if (st->is_on && node.control) {
+        if (st->is_stream_reserved || chempi_coll_rings_are_made(st))
+            atomic_store(&node.control->is_large[st->area], 1);
         leave(st->area, st->size);
+    }
     chempi_hier_detach(st);
     free(st->scratch);
     free(st->rings);
