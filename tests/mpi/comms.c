@@ -2,6 +2,16 @@
 /* Groups and communicators: making, comparing, keeping apart, freeing. */
 #include "check.h"
 
+static int rank_after(void)
+{
+    return (check_rank() + 1) % check_size();
+}
+
+static int rank_before(void)
+{
+    return (check_rank() + check_size() - 1) % check_size();
+}
+
 static void groups(void)
 {
     MPI_Group world;
@@ -81,7 +91,7 @@ static void kept_apart(void)
     int second = -1;
     int one = 1;
     int two = 2;
-    int to = (check_rank() + 1) % check_size();
+    int to = rank_after();
 
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Irecv(&second, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, copy,
@@ -148,60 +158,71 @@ static void create(void)
     MPI_Group_free(&world);
 }
 
+/* A message from each rank to the next, with its rank. */
+struct turn {
+    int value;
+    int got;
+    MPI_Request requests[2];
+};
+
+static void begin_turn(struct turn *t, MPI_Comm comm)
+{
+    t->value = check_rank();
+    t->got = -1;
+    MPI_Irecv(&t->got, 1, MPI_INT, rank_before(), 1, comm, &t->requests[0]);
+    MPI_Isend(&t->value, 1, MPI_INT, rank_after(), 1, comm, &t->requests[1]);
+}
+
 /* Freed with messages pending: they still arrive. */
 static void free_early(void)
 {
+    struct turn turn;
     MPI_Comm copy;
-    MPI_Request requests[2];
-    int to = (check_rank() + 1) % check_size();
-    int from = (check_rank() + check_size() - 1) % check_size();
-    int value = check_rank();
-    int got = -1;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    MPI_Irecv(&got, 1, MPI_INT, from, 1, copy, &requests[0]);
-    MPI_Isend(&value, 1, MPI_INT, to, 1, copy, &requests[1]);
+    begin_turn(&turn, copy);
     MPI_Comm_free(&copy);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    CHECK(got == from, "pending message on a freed communicator: %d", got);
+    MPI_Waitall(2, turn.requests, MPI_STATUSES_IGNORE);
+    CHECK(turn.got == rank_before(),
+          "pending message on a freed communicator: %d", turn.got);
 }
 
 /* Waits for what is under way, but not for the program to ask how it went, nor
  * for requests that may be started again. */
 static void disconnect(void)
 {
+    struct turn turn;
     MPI_Comm copy;
-    MPI_Request requests[3];
-    int to = (check_rank() + 1) % check_size();
-    int from = (check_rank() + check_size() - 1) % check_size();
-    int value = check_rank();
-    int got = -1;
+    MPI_Request barrier;
 
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    MPI_Irecv(&got, 1, MPI_INT, from, 1, copy, &requests[0]);
-    MPI_Isend(&value, 1, MPI_INT, to, 1, copy, &requests[1]);
-    MPI_Ibarrier(copy, &requests[2]);
+    begin_turn(&turn, copy);
+    MPI_Ibarrier(copy, &barrier);
     MPI_Comm_disconnect(&copy);
     CHECK(copy == MPI_COMM_NULL, "disconnected, and not null");
-    CHECK(got == from, "disconnected before the message came: %d", got);
-    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    CHECK(turn.got == rank_before(), "disconnected before the message came: %d",
+          turn.got);
+    MPI_Waitall(2, turn.requests, MPI_STATUSES_IGNORE);
+    MPI_Wait(&barrier, MPI_STATUS_IGNORE);
 
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
-    MPI_Recv_init(&got, 1, MPI_INT, from, 2, copy, &requests[0]);
-    MPI_Send_init(&value, 1, MPI_INT, to, 2, copy, &requests[1]);
-    MPI_Startall(2, requests);
-    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    MPI_Recv_init(&turn.got, 1, MPI_INT, rank_before(), 2, copy,
+                  &turn.requests[0]);
+    MPI_Send_init(&turn.value, 1, MPI_INT, rank_after(), 2, copy,
+                  &turn.requests[1]);
+    MPI_Startall(2, turn.requests);
+    MPI_Waitall(2, turn.requests, MPI_STATUSES_IGNORE);
     MPI_Comm_disconnect(&copy);
-    MPI_Request_free(&requests[0]);
-    MPI_Request_free(&requests[1]);
+    MPI_Request_free(&turn.requests[0]);
+    MPI_Request_free(&turn.requests[1]);
 }
 
 /* Requests of every kind that are inactive, or over and not waited for, keep
  * nobody from leaving. */
 static void disconnect_idle(void)
 {
-    int to = (check_rank() + 1) % check_size();
-    int from = (check_rank() + check_size() - 1) % check_size();
+    int to = rank_after();
+    int from = rank_before();
     MPI_Request requests[8];
     MPI_Comm child = MPI_COMM_NULL;
     MPI_Comm copy;
@@ -254,8 +275,8 @@ static void disconnect_idle(void)
 static void disconnect_many(void)
 {
     enum { MANY = 64, OTHERS = 1000 };
-    int to = (check_rank() + 1) % check_size();
-    int from = (check_rank() + check_size() - 1) % check_size();
+    int to = rank_after();
+    int from = rank_before();
     MPI_Request received[MANY];
     MPI_Request sent[MANY];
     MPI_Request others[OTHERS];
