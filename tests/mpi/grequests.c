@@ -188,13 +188,32 @@ static void expect_many(const struct state *s, MPI_Status *statuses,
         expect_calls(&s[i], 1, 1, what);
 }
 
-static void completed_by_many(void)
+/* MPI_Waitsome or MPI_Testsome. */
+typedef int some_fn(int count, MPI_Request requests[], int *outcount,
+                    int indices[], MPI_Status statuses[]);
+
+static void completed_by_some(some_fn *some, const char *what)
 {
     struct state s[4];
     MPI_Request requests[MANY];
     MPI_Status statuses[MANY];
     int indices[MANY];
     int count = -1;
+
+    memset(statuses, 0, sizeof(statuses));
+    start_many(s, requests);
+    CHECK(some(MANY, requests, &count, indices, statuses) ==
+                  MPI_ERR_IN_STATUS &&
+              count == 5,
+          "%s hides an error, or %d", what, count);
+    expect_many(s, statuses, indices, count, what);
+}
+
+static void completed_by_many(void)
+{
+    struct state s[4];
+    MPI_Request requests[MANY];
+    MPI_Status statuses[MANY];
     int flag = 0;
 
     memset(statuses, 0, sizeof(statuses));
@@ -211,19 +230,8 @@ static void completed_by_many(void)
           "testall hides an error");
     expect_many(s, statuses, NULL, MANY, "testall");
 
-    start_many(s, requests);
-    CHECK(MPI_Waitsome(MANY, requests, &count, indices, statuses) ==
-                  MPI_ERR_IN_STATUS &&
-              count == 5,
-          "waitsome hides an error, or %d", count);
-    expect_many(s, statuses, indices, count, "waitsome");
-
-    start_many(s, requests);
-    CHECK(MPI_Testsome(MANY, requests, &count, indices, statuses) ==
-                  MPI_ERR_IN_STATUS &&
-              count == 5,
-          "testsome hides an error, or %d", count);
-    expect_many(s, statuses, indices, count, "testsome");
+    completed_by_some(MPI_Waitsome, "waitsome");
+    completed_by_some(MPI_Testsome, "testsome");
 
     start_many(s, requests);
     CHECK(MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE) == MPI_ERR_IN_STATUS,
