@@ -22,9 +22,6 @@
             THREE(Name, name, , PLAIN small);                                  \
     } while (0)
 
-#define ONE(s, n) buf_##s, n##counts[0], type_##s
-#define VECTOR(s, n, d) buf_##s, n##counts, n##displs, type_##s
-
 int walk_call_move(struct act *a)
 {
     struct side *s = &a->send;

@@ -102,12 +102,9 @@ static void make_inter(struct slot *s, uint64_t step)
     }
     members_by_color(s, color, key);
     s->is_second = color[me] == 1;
+    /* The others: as if this rank were on their side, without it. */
     for (int i = 0; i < check_size(); i++)
         color[i] = i == me ? color[i] : !color[i];
-    /* the others: as if this rank were on their side, without it */
-    for (int i = 0; i < check_size(); i++)
-        if (i != me)
-            color[i] = color[i] == color[me] ? color[me] : !color[me];
     members_by_color(&other, color, key);
     s->peers = 0;
     for (int i = 0; i < other.size; i++)
@@ -162,7 +159,6 @@ static void make_cart(struct slot *s, uint64_t step)
         cells *= dims[d];
         periods[d] = (int)(walk_draw(step, 59, d, 0) % 2);
     }
-    everybody(s);
     s->size = cells;
     s->is_member = check_rank() < cells;
     MPI_Cart_create(MPI_COMM_WORLD, n, dims, periods, 0, &s->comm);
@@ -214,7 +210,6 @@ static void make_graph(struct slot *s, uint64_t step)
 
     if (n == 0)
         n = 1;
-    everybody(s);
     s->size = n;
     s->is_member = check_rank() < n;
     for (int i = 0; i < n; i++) {
@@ -277,7 +272,6 @@ static void make_dist(struct slot *s, uint64_t step)
     int n = (int)(walk_draw(step, 64, 0, 0) % (uint64_t)(3 * check_size()));
     int me = check_rank();
 
-    everybody(s);
     for (int i = 0; i < n; i++) {
         from[i] = (int)(walk_draw(step, 67, i, 0) % (uint64_t)check_size());
         to[i] = (int)(walk_draw(step, 68, i, 0) % (uint64_t)check_size());

@@ -55,7 +55,7 @@ static void put_block(struct act *a, const struct plan *p, struct side *s,
                                  .is_there = true};
 }
 
-/* One block, if `mine`, or one for each peer. */
+/* One block, and at the root one for each peer. */
 static void describe_rooted(struct act *a, const struct slot *s,
                             const struct plan *p)
 {
@@ -138,18 +138,14 @@ static void describe_move(struct act *a, const struct slot *s)
 {
     uint64_t r = walk_draw(a->id, 2, 0, 0);
     struct plan p = {.step = r % 2 ? 6 : 1};
-    long share = 2;
+    long share = 2L * (s->size + s->peers);
 
     a->base = move_bases(walk_draw(a->id, 3, 0, 0));
     p.is_w = a->kind == ALLTOALLW || a->kind == NEIGHBOR_ALLTOALLW;
     p.is_v = a->kind == GATHERV || a->kind == SCATTERV ||
              a->kind == ALLGATHERV || a->kind == ALLTOALLV ||
              a->kind == NEIGHBOR_ALLGATHERV || a->kind == NEIGHBOR_ALLTOALLV;
-    if (a->kind != BCAST)
-        share *= s->size + s->peers;
     if (a->kind >= ALLGATHER)
-        share *= s->size + s->peers;
-    else if (a->kind == BCAST)
         share *= s->size + s->peers;
     p.n = round_to(base_count(a, share, walk_draw(a->id, 4, 0, 0)), p.step);
     if (a->kind == BCAST)

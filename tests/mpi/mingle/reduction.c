@@ -32,7 +32,7 @@ static void user(int class, const void *in, void *inout, MPI_Count n,
                 (const void *)((const char *)in + e * l->extent + l->at[i]);
             unsigned *y = (void *)((char *)inout + e * l->extent + l->at[i]);
             if (class == ADD) {
-                y[0] += x[0] * 1;
+                y[0] += x[0];
             } else if (class == AFFINE) {
                 unsigned b = x[1] * y[0] + y[1];
                 y[0] *= x[0];
