@@ -76,59 +76,74 @@ Test(region, areas_lie_at_the_same_place_for_all_however_late_they_come)
     chempi_region_close(b);
 }
 
-Test(region, only_what_is_reserved_takes_memory)
+/* A region with one area, and a look at its file. */
+struct seen {
+    struct chempi_region *region;
+    char *area;
+    int look;
+    struct stat before; /* with nothing reserved in the area */
+};
+
+static void open_seen(struct seen *s, size_t len)
 {
     int fd = good_file(1);
-    int look = dup(fd);
-    struct chempi_region *region;
-    struct stat before;
-    struct stat after;
-    char *area;
 
-    cr_assert_eq(chempi_region_open(fd, 1, &region, NULL), 0);
-    cr_assert_eq(chempi_region_extend(region, 1 << 30, (void **)&area, NULL),
+    s->look = dup(fd);
+    cr_assert_eq(chempi_region_open(fd, 1, &s->region, NULL), 0);
+    cr_assert_eq(chempi_region_extend(s->region, len, (void **)&s->area, NULL),
                  0);
-    cr_assert_eq(fstat(look, &before), 0);
-    cr_assert_lt(before.st_blocks * 512, 1 << 16);
-    cr_assert_eq(chempi_region_reserve(region, area + 4096, 8192, NULL), 0);
-    cr_assert_eq(chempi_region_reserve(region, area + 5000, 3000, NULL), 0);
-    cr_assert_eq(fstat(look, &after), 0);
-    cr_assert_eq((after.st_blocks - before.st_blocks) * 512, 8192);
-    chempi_region_close(region);
-    (void)close(look);
+    cr_assert_eq(fstat(s->look, &s->before), 0);
+}
+
+/* Bytes that the file has taken since. */
+static long long taken(const struct seen *s)
+{
+    struct stat now;
+
+    cr_assert_eq(fstat(s->look, &now), 0);
+    cr_assert_eq(now.st_size, s->before.st_size);
+    return (long long)(now.st_blocks - s->before.st_blocks) * 512;
+}
+
+static void close_seen(struct seen *s)
+{
+    chempi_region_close(s->region);
+    (void)close(s->look);
+}
+
+Test(region, only_what_is_reserved_takes_memory)
+{
+    struct seen s;
+
+    open_seen(&s, 1 << 30);
+    cr_assert_lt(s.before.st_blocks * 512, 1 << 16);
+    cr_assert_eq(chempi_region_reserve(s.region, s.area + 4096, 8192, NULL), 0);
+    cr_assert_eq(chempi_region_reserve(s.region, s.area + 5000, 3000, NULL), 0);
+    cr_assert_eq(taken(&s), 8192);
+    close_seen(&s);
 }
 
 Test(region, pages_that_are_given_back_are_zero_again)
 {
-    int fd = good_file(1);
-    int look = dup(fd);
-    struct chempi_region *region;
-    struct stat before;
-    struct stat after;
-    char *area;
+    struct seen s;
+    int here;
 
-    cr_assert_eq(chempi_region_open(fd, 1, &region, NULL), 0);
-    cr_assert_eq(chempi_region_extend(region, 1 << 20, (void **)&area, NULL),
-                 0);
-    cr_assert_eq(fstat(look, &before), 0);
-    cr_assert_eq(chempi_region_reserve(region, area, 4 * 4096, NULL), 0);
-    memset(area, 7, 4 * 4096);
+    open_seen(&s, 1 << 20);
+    cr_assert_eq(chempi_region_reserve(s.region, s.area, 4 * 4096, NULL), 0);
+    memset(s.area, 7, 4 * 4096);
     rig_fail(RIG_FALLOCATE, 1, EINTR, 0);
     /* The first and the last page are used by others, too. */
-    cr_assert_eq(chempi_region_release(region, area + 1, 3 * 4096), 0);
+    cr_assert_eq(chempi_region_release(s.region, s.area + 1, 3 * 4096), 0);
     rig_reset();
-    cr_assert_eq(fstat(look, &after), 0);
-    cr_assert_eq(after.st_size, before.st_size);
-    cr_assert_eq((after.st_blocks - before.st_blocks) * 512, 2 * 4096);
+    cr_assert_eq(taken(&s), 2 * 4096);
     for (int i = 0; i < 4; i++)
-        cr_assert_eq(area[i * 4096 + 100], i == 0 || i == 3 ? 7 : 0);
-    cr_assert_eq(chempi_region_release(region, area + 5000, 3000), 0);
-    cr_assert_eq(chempi_region_release(region, &fd, 4096), -EINVAL);
+        cr_assert_eq(s.area[i * 4096 + 100], i == 0 || i == 3 ? 7 : 0);
+    cr_assert_eq(chempi_region_release(s.region, s.area + 5000, 3000), 0);
+    cr_assert_eq(chempi_region_release(s.region, &here, 4096), -EINVAL);
     rig_fail(RIG_FALLOCATE, 1, ENODEV, 0);
-    cr_assert_eq(chempi_region_release(region, area, 4096), -ENODEV);
+    cr_assert_eq(chempi_region_release(s.region, s.area, 4096), -ENODEV);
     rig_reset();
-    chempi_region_close(region);
-    (void)close(look);
+    close_seen(&s);
 }
 
 static void expect_refused(int fd, uint32_t local_size, int code)
