@@ -106,8 +106,7 @@ int chempi_datatype_create_subarray(int ndims,
                                 3 * ndims + 2, 3 * ndims + 2, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
-    chempi_datatype_hold(oldtype);
-    type->recipe->types[0] = oldtype;
+    chempi_datatype_note_type(type, 0, oldtype);
     values = type->recipe->values;
     values[0] = ndims;
     values[3 * ndims + 1] = order;
@@ -289,8 +288,7 @@ int chempi_datatype_create_darray(int size, int rank, int ndims,
                                 4 * ndims + 4, 4 * ndims + 4, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
-    chempi_datatype_hold(oldtype);
-    type->recipe->types[0] = oldtype;
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = size;
     type->recipe->values[1] = rank;
     type->recipe->values[2] = ndims;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * From a recipe to a layout, once per commit. Layouts of types that are
- * committed already are shared.
+ * committed already are shared. The types below one that are not are compiled
+ * first, each once, however often and however deep it lies there; the list of
+ * those that wait and the layouts of those that are done are in their recipes
+ * for the time being, so only one thread at a time may do this.
  */
 #include <stdlib.h>
 
@@ -11,6 +14,30 @@
 #define MULADD chempi_datatype_muladd
 
 typedef const struct chempi_layout_node node_t;
+
+static bool has_layout(const struct chempi_datatype *type)
+{
+    return type->layout || type->is_contiguous;
+}
+
+/* The layout of a type that has one or has been done; NULL when out of
+ * memory. Where nobody else can ask again it is given away: what nobody shares
+ * need not be copied to be changed. */
+static node_t *layout_of(struct chempi_datatype *type)
+{
+    struct chempi_datatype_recipe *recipe = type->recipe;
+    node_t *node;
+
+    if (type->layout)
+        return chempi_layout_hold(type->layout->root);
+    if (type->is_contiguous)
+        return chempi_layout_block(type->true_lb, (uint64_t)type->size);
+    node = recipe->node;
+    if (atomic_load_explicit(&type->obj.refs, memory_order_relaxed) > 1)
+        return chempi_layout_hold(node);
+    recipe->node = NULL;
+    return node;
+}
 
 /* count copies of old, as consecutive elements. */
 static node_t *elements(node_t *node, MPI_Count count, MPI_Count extent)
@@ -23,7 +50,7 @@ static node_t *compile_vector(const MPI_Count *v, MPI_Count unit,
 {
     bool is_overflown = false;
     MPI_Count stride = MULADD(v[2], unit, 0, &is_overflown);
-    node_t *node = elements(chempi_datatype_compile(old), v[1], old->extent);
+    node_t *node = elements(layout_of(old), v[1], old->extent);
 
     if (is_overflown) {
         chempi_layout_release(node);
@@ -103,7 +130,7 @@ static node_t *compile_pieces(const struct pieces *p,
 {
     size_t n = (size_t)p->count;
     int64_t *offsets = chempi_sys->malloc((n + 1) * sizeof(*offsets));
-    node_t *node = chempi_datatype_compile(old);
+    node_t *node = layout_of(old);
     bool is_overflown = false;
 
     if (offsets && node) {
@@ -145,8 +172,7 @@ static node_t *compile_struct(const struct chempi_datatype_recipe *recipe)
             lengths[i] == lengths[i - 1] && children[i - 1])
             children[i] = chempi_layout_hold(children[i - 1]);
         else
-            children[i] =
-                elements(chempi_datatype_compile(old), lengths[i], old->extent);
+            children[i] = elements(layout_of(old), lengths[i], old->extent);
     }
     node = chempi_layout_join(n, lengths + n, children);
     free((void *)children);
@@ -161,7 +187,7 @@ static node_t *compile_subarray(const MPI_Count *v, struct chempi_datatype *old)
     const MPI_Count *starts = subsizes + ndims;
     MPI_Count order = starts[ndims];
     MPI_Count stride = old->extent;
-    node_t *node = chempi_datatype_compile(old);
+    node_t *node = layout_of(old);
 
     /* The bounds were computed when the type was made: nothing overflows. */
     for (MPI_Count i = 0; i < ndims; i++) {
@@ -202,7 +228,7 @@ static node_t *compile_darray(const MPI_Count *v, struct chempi_datatype *old)
     const MPI_Count *psizes = dargs + ndims;
     MPI_Count order = psizes[ndims];
     MPI_Count stride = old->extent;
-    node_t *node = chempi_datatype_compile(old);
+    node_t *node = layout_of(old);
 
     for (MPI_Count i = 0; i < ndims; i++) {
         MPI_Count d = chempi_datatype_fastest(ndims, order, i);
@@ -237,21 +263,16 @@ compile_indexed_family(const struct chempi_datatype_recipe *recipe)
     return compile_pieces(&pieces, old);
 }
 
-const struct chempi_layout_node *
-chempi_datatype_compile(struct chempi_datatype *type)
+/* The types that it is made of have layouts, or are done. */
+static node_t *compile(const struct chempi_datatype *type)
 {
     const struct chempi_datatype_recipe *recipe = type->recipe;
-    struct chempi_datatype *old;
+    struct chempi_datatype *old =
+        recipe->type_count > 0 ? recipe->types[0] : NULL;
 
-    if (type->layout)
-        return chempi_layout_hold(type->layout->root);
-    if (type->is_contiguous)
-        return chempi_layout_block(type->true_lb, (uint64_t)type->size);
-    old = recipe->type_count > 0 ? recipe->types[0] : NULL;
     switch (recipe->combiner) {
     case MPI_COMBINER_CONTIGUOUS:
-        return elements(chempi_datatype_compile(old), recipe->values[0],
-                        old->extent);
+        return elements(layout_of(old), recipe->values[0], old->extent);
     case MPI_COMBINER_VECTOR:
         return compile_vector(recipe->values, old->extent, old);
     case MPI_COMBINER_HVECTOR:
@@ -264,8 +285,68 @@ chempi_datatype_compile(struct chempi_datatype *type)
         return compile_darray(recipe->values, old);
     case MPI_COMBINER_DUP:
     case MPI_COMBINER_RESIZED:
-        return chempi_datatype_compile(old);
+        return layout_of(old);
     default:
         return compile_indexed_family(recipe);
     }
+}
+
+static void push(struct chempi_datatype **list, struct chempi_datatype *type)
+{
+    type->recipe->next = *list;
+    *list = type;
+}
+
+static struct chempi_datatype *pop(struct chempi_datatype **list)
+{
+    struct chempi_datatype *type = *list;
+
+    *list = type->recipe->next;
+    return type;
+}
+
+/* The next type below that has to be done before this one, or NULL. */
+static struct chempi_datatype *next_below(struct chempi_datatype_recipe *recipe)
+{
+    while (recipe->at < recipe->type_count) {
+        struct chempi_datatype *old = recipe->types[recipe->at++];
+
+        if (!has_layout(old) && !old->recipe->node)
+            return old;
+    }
+    return NULL;
+}
+
+const struct chempi_layout_node *
+chempi_datatype_compile_locked(struct chempi_datatype *type)
+{
+    struct chempi_datatype *waiting = NULL; /* each below the one after it */
+    struct chempi_datatype *done = NULL;
+    bool is_good = true;
+    node_t *node;
+
+    type->recipe->at = 0;
+    push(&waiting, type);
+    while (waiting && is_good) {
+        struct chempi_datatype_recipe *recipe = waiting->recipe;
+        struct chempi_datatype *below = next_below(recipe);
+
+        if (below) {
+            below->recipe->at = 0;
+            push(&waiting, below);
+            continue;
+        }
+        recipe->node = compile(waiting);
+        is_good = recipe->node != NULL;
+        push(&done, pop(&waiting));
+    }
+    node = type->recipe->node;
+    type->recipe->node = NULL;
+    while (done) {
+        struct chempi_datatype_recipe *recipe = pop(&done)->recipe;
+
+        chempi_layout_release(recipe->node);
+        recipe->node = NULL;
+    }
+    return node;
 }

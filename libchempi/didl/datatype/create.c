@@ -13,13 +13,6 @@
 
 #define MULADD chempi_datatype_muladd
 
-static void note_type(struct chempi_datatype *type, MPI_Count i,
-                      struct chempi_datatype *old)
-{
-    chempi_datatype_hold(old);
-    type->recipe->types[i] = old;
-}
-
 static int check_lengths(MPI_Count count, struct chempi_bigs lengths)
 {
     for (MPI_Count i = 0; i < count; i++) {
@@ -41,7 +34,7 @@ static int contiguous(MPI_Count count, struct chempi_datatype *oldtype,
 
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     chempi_datatype_bounds_add(&bounds, oldtype, 0, count, oldtype->extent);
     return chempi_datatype_give(type, &bounds, newtype);
@@ -77,7 +70,7 @@ static int vector(int combiner, MPI_Count count, MPI_Count blocklength,
                                 combiner == MPI_COMBINER_VECTOR ? 3 : 2, 3, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     type->recipe->values[1] = blocklength;
     type->recipe->values[2] = stride;
@@ -140,7 +133,7 @@ static int indexed(int combiner, MPI_Count count, struct chempi_bigs lengths,
                                 1 + 2 * count, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     for (MPI_Count i = 0; i < count; i++) {
         MPI_Count n = chempi_bigs_get(lengths, (size_t)i);
@@ -191,7 +184,7 @@ static int indexed_block(int combiner, MPI_Count count, MPI_Count blocklength,
         combiner == MPI_COMBINER_INDEXED_BLOCK ? 2 + count : 2, 2 + count, 1);
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = count;
     type->recipe->values[1] = blocklength;
     for (MPI_Count i = 0; i < count; i++) {
@@ -262,7 +255,7 @@ int chempi_datatype_create_struct(MPI_Count count,
         MPI_Count n = chempi_bigs_get(array_of_blocklengths, (size_t)i);
         MPI_Count disp = chempi_bigs_get(array_of_displacements, (size_t)i);
 
-        note_type(type, i, old);
+        chempi_datatype_note_type(type, i, old);
         type->recipe->values[1 + i] = n;
         type->recipe->values[1 + count + i] = disp;
         chempi_datatype_bounds_add(&bounds, old, disp, n, old->extent);
@@ -280,7 +273,7 @@ static int resized(struct chempi_datatype *oldtype, MPI_Count lb,
 
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->recipe->values[0] = lb;
     type->recipe->values[1] = extent;
     chempi_datatype_bounds_add(&bounds, oldtype, 0, 1, 0);
@@ -310,7 +303,7 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
 
     if (!type)
         return MPI_ERR_NO_MEM;
-    note_type(type, 0, oldtype);
+    chempi_datatype_note_type(type, 0, oldtype);
     type->size = oldtype->size;
     type->elements = oldtype->elements;
     type->lb = oldtype->lb;

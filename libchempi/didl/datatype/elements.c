@@ -53,12 +53,10 @@ static void take_half(struct prefix *p, const struct chempi_datatype *pair)
     }
 }
 
-/* Walk over n elements; false when the prefix ends before their end. */
-static bool walk(struct prefix *p, const struct chempi_datatype *type,
-                 MPI_Count n)
+/* Take whole elements of a type off the prefix, at most n; were there n? */
+static bool take_whole(struct prefix *p, const struct chempi_datatype *type,
+                       MPI_Count n)
 {
-    const struct chempi_datatype_recipe *recipe = type->recipe;
-    const struct chempi_datatype *old;
     MPI_Count whole;
 
     if (type->size == 0)
@@ -68,21 +66,35 @@ static bool walk(struct prefix *p, const struct chempi_datatype *type,
         whole = n;
     p->left -= whole * measure(p, type, true);
     p->done += whole * measure(p, type, false);
-    if (whole == n || p->left == 0)
-        return whole == n;
-    if (type->is_predefined) {
+    return whole == n;
+}
+
+/* The prefix ends within an element of this type, which is not predefined: take
+ * what is whole off it. The type in which it ends then. */
+static const struct chempi_datatype *enter(struct prefix *p,
+                                           const struct chempi_datatype *type)
+{
+    const struct chempi_datatype_recipe *recipe = type->recipe;
+    MPI_Count i = 0;
+
+    if (recipe->combiner != MPI_COMBINER_STRUCT) { /* of one kind throughout */
+        (void)take_whole(p, recipe->types[0],
+                         type->size / recipe->types[0]->size);
+        return recipe->types[0];
+    }
+    while (take_whole(p, recipe->types[i], recipe->values[1 + i]))
+        i++;
+    return recipe->types[i];
+}
+
+/* Walk to the end of the prefix. */
+static void walk(struct prefix *p, const struct chempi_datatype *type)
+{
+    (void)take_whole(p, type, INT64_MAX);
+    while (p->left > 0 && !type->is_predefined)
+        type = enter(p, type);
+    if (p->left > 0)
         take_half(p, type);
-        return false;
-    }
-    if (recipe->combiner == MPI_COMBINER_STRUCT) {
-        for (MPI_Count i = 0; i < recipe->type_count; i++)
-            if (!walk(p, recipe->types[i], recipe->values[1 + i]))
-                break;
-        return false;
-    }
-    old = recipe->types[0]; /* of the same kind throughout */
-    (void)walk(p, old, type->size / old->size);
-    return false;
 }
 
 int chempi_status_get_elements(const MPI_Status *status,
@@ -96,7 +108,7 @@ int chempi_status_get_elements(const MPI_Status *status,
         *count = bytes == 0 ? 0 : MPI_UNDEFINED;
         return MPI_SUCCESS;
     }
-    (void)walk(&prefix, datatype, INT64_MAX);
+    walk(&prefix, datatype);
     *count = prefix.left == 0 ? prefix.done : MPI_UNDEFINED;
     return MPI_SUCCESS;
 }
@@ -123,7 +135,7 @@ int chempi_status_set_elements(MPI_Status *status,
                                 "of %lld bytes",
                                 (long long)count, (long long)datatype->size);
     prefix.left = count;
-    (void)walk(&prefix, datatype, INT64_MAX);
+    walk(&prefix, datatype);
     chempi_status_set_bytes(status, prefix.done);
     return MPI_SUCCESS;
 }

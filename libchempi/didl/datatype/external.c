@@ -270,6 +270,12 @@ static int check(const char *datarep, MPI_Count count,
 
     if (rc != MPI_SUCCESS)
         return rc;
+    if (type->recipe && type->recipe->depth > CHEMPI_DATATYPE_WALK_DEPTH_MAX)
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "the datatype is made of datatypes on %lld "
+                                "levels, for external32 at most %d",
+                                (long long)type->recipe->depth,
+                                CHEMPI_DATATYPE_WALK_DEPTH_MAX);
     if (position < 0 || position > bufsize)
         return chempi_error_set(MPI_ERR_ARG,
                                 "position %lld is not in a "

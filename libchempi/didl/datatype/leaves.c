@@ -2,7 +2,10 @@
 /*
  * Walking a datatype by its basic types, in the order of its type map, as
  * external32 does. Works from the recipe, so the type need not be committed.
+ * Recurses to the depth of the type.
  */
+#include <assert.h>
+
 #include "libchempi/didl/datatype/recipe.h"
 
 /* Who is told, passed down the walk. */
@@ -195,5 +198,7 @@ bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count disp,
 {
     struct visit v = {.fn = fn, .arg = arg};
 
+    assert(!type->recipe ||
+           type->recipe->depth <= CHEMPI_DATATYPE_WALK_DEPTH_MAX);
     return visit(&v, type, disp, count);
 }

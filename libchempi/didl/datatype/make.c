@@ -3,6 +3,7 @@
  * Life of a datatype and the bounds of its elements (MPI 5.0, sections 5.1.6
  * to 5.1.9).
  */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -180,32 +181,51 @@ void chempi_datatype_bounds_resize(struct chempi_datatype_bounds *bounds,
 struct made {
     struct chempi_datatype type;
     struct chempi_datatype_recipe recipe;
+    struct made *next; /* to be destroyed, once nobody has a reference */
 };
 
-static void destroy(struct chempi_datatype *type)
+/* Drop a reference; the last one puts the type on the list. */
+static void drop(struct chempi_datatype *type, struct made **doomed)
 {
-    struct chempi_datatype_recipe *recipe = type->recipe;
+    struct made *made;
+
+    if (!type || type->is_predefined || !chempi_object_drop(&type->obj))
+        return;
+    made = CHEMPI_CONTAINER_OF(type, struct made, type);
+    made->next = *doomed;
+    *doomed = made;
+}
+
+static void destroy(struct made *made, struct made **doomed)
+{
+    struct chempi_datatype *type = &made->type;
+    struct chempi_datatype_recipe *recipe = &made->recipe;
 
     chempi_attr_drop_all(&type->attrs);
     if (type->layout) {
         chempi_layout_release(type->layout->root);
         free((void *)(uintptr_t)type->layout);
     }
-    if (recipe) {
-        for (MPI_Count i = 0; recipe->types && i < recipe->type_count; i++)
-            if (recipe->types[i])
-                chempi_datatype_release(recipe->types[i]);
-        free(recipe->values);
-        free(recipe->types);
-    }
+    for (MPI_Count i = 0; recipe->types && i < recipe->type_count; i++)
+        drop(recipe->types[i], doomed);
+    free(recipe->values);
+    free(recipe->types);
     type->obj.magic = 0;
-    free(CHEMPI_CONTAINER_OF(type, struct made, type));
+    free(made);
 }
 
+/* Types may be nested more deeply than a stack has room for. */
 void chempi_datatype_release(struct chempi_datatype *type)
 {
-    if (type && !type->is_predefined && chempi_object_drop(&type->obj))
-        destroy(type);
+    struct made *doomed = NULL;
+
+    drop(type, &doomed);
+    while (doomed) {
+        struct made *made = doomed;
+
+        doomed = made->next;
+        destroy(made, &doomed);
+    }
 }
 
 struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
@@ -233,7 +253,7 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
                                            sizeof(struct chempi_datatype *));
         if (recipe->values && recipe->types)
             return &made->type;
-        destroy(&made->type);
+        chempi_datatype_release(&made->type);
     }
     (void)chempi_error_set(MPI_ERR_NO_MEM,
                            "no room for a datatype of %lld "
@@ -261,6 +281,17 @@ static void copy_facts(struct chempi_datatype *to,
     to->recipe->is_ub_set = from->recipe->is_ub_set;
 }
 
+void chempi_datatype_note_type(struct chempi_datatype *type, MPI_Count i,
+                               struct chempi_datatype *old)
+{
+    struct chempi_datatype_recipe *recipe = type->recipe;
+
+    chempi_datatype_hold(old);
+    recipe->types[i] = old;
+    if (!old->is_predefined && old->recipe->depth >= recipe->depth)
+        recipe->depth = old->recipe->depth + 1;
+}
+
 struct chempi_datatype *
 chempi_datatype_copy_of(const struct chempi_datatype *from)
 {
@@ -275,10 +306,8 @@ chempi_datatype_copy_of(const struct chempi_datatype *from)
     copy_facts(type, from);
     memcpy(type->recipe->values, recipe->values,
            (size_t)recipe->value_count * sizeof(*recipe->values));
-    for (MPI_Count i = 0; i < recipe->type_count; i++) {
-        chempi_datatype_hold(recipe->types[i]);
-        type->recipe->types[i] = recipe->types[i];
-    }
+    for (MPI_Count i = 0; i < recipe->type_count; i++)
+        chempi_datatype_note_type(type, i, recipe->types[i]);
     if (!from->layout)
         return type;
     layout = chempi_sys->malloc(sizeof(*layout));
@@ -322,38 +351,46 @@ int chempi_datatype_give(struct chempi_datatype *type,
     return MPI_SUCCESS;
 }
 
+/* Holder of committing. */
+static int commit_locked(struct chempi_datatype *type)
+{
+    const struct chempi_layout_node *root;
+    struct chempi_layout *layout = NULL;
+
+    if (type->is_committed)
+        return MPI_SUCCESS;
+    root = chempi_datatype_compile_locked(type);
+    type->is_contiguous =
+        root && root->kind == CHEMPI_LAYOUT_BLOCK && type->size == type->extent;
+    if (root && !type->is_contiguous)
+        layout = chempi_sys->malloc(sizeof(*layout));
+    if (layout) {
+        *layout = (struct chempi_layout){
+            .size = (uint64_t)type->size, .extent = type->extent, .root = root};
+        type->layout = layout;
+    } else {
+        chempi_layout_release(root);
+    }
+    type->is_committed = type->is_contiguous || layout;
+    if (type->is_committed)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
+                                            "datatype");
+}
+
 int chempi_datatype_commit(MPI_Datatype *datatype)
 {
+    static pthread_mutex_t committing = PTHREAD_MUTEX_INITIALIZER;
     struct chempi_datatype *type = chempi_datatype_lookup(*datatype);
-    const struct chempi_layout_node *root;
-    struct chempi_layout *layout;
+    int rc;
 
     if (!type)
         return chempi_error_set(MPI_ERR_TYPE, "argument datatype names no "
                                               "datatype");
-    if (type->is_committed)
-        return MPI_SUCCESS;
-    root = chempi_datatype_compile(type);
-    if (!root)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
-                                                "datatype");
-    if (root->kind == CHEMPI_LAYOUT_BLOCK && type->size == type->extent) {
-        chempi_layout_release(root);
-        type->is_contiguous = true;
-        type->is_committed = true;
-        return MPI_SUCCESS;
-    }
-    layout = chempi_sys->malloc(sizeof(*layout));
-    if (!layout) {
-        chempi_layout_release(root);
-        return chempi_error_set(MPI_ERR_NO_MEM, "no room for the layout of a "
-                                                "datatype");
-    }
-    *layout = (struct chempi_layout){
-        .size = (uint64_t)type->size, .extent = type->extent, .root = root};
-    type->layout = layout;
-    type->is_committed = true;
-    return MPI_SUCCESS;
+    (void)pthread_mutex_lock(&committing);
+    rc = commit_locked(type);
+    (void)pthread_mutex_unlock(&committing);
+    return rc;
 }
 
 int chempi_datatype_free(MPI_Datatype *datatype)

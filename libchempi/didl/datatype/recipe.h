@@ -7,6 +7,8 @@
  *       int form lists them: first those that are ints there (int_count of
  *       them), then those that are addresses
  *   P2  types[] are held
+ *   P3  types may be nested as deeply as there is memory: whatever goes down
+ *       recipes is a loop, or bounded by `depth`
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_DATATYPE_RECIPE_H
 #define CHEMPI_LIBCHEMPI_DIDL_DATATYPE_RECIPE_H
@@ -28,6 +30,11 @@ struct chempi_datatype_recipe {
     MPI_Count type_count;
     MPI_Count *values;
     struct chempi_datatype **types;
+    MPI_Count depth; /* levels of types that are not predefined below it */
+    /* While a layout is compiled (compile.c): */
+    const struct chempi_layout_node *node; /* what has come out, or NULL */
+    struct chempi_datatype *next;          /* of a list */
+    MPI_Count at;                          /* index into types[] */
 };
 
 /* Where an element lies, as constructors compute it. */
@@ -78,13 +85,16 @@ MPI_Count chempi_datatype_external_size(const struct chempi_datatype *type,
 
 /*
  * A new, uncommitted datatype with room for a recipe of so many values and
- * types; the caller fills both (types[] with references of their own). NULL
- * with words when out of memory.
+ * types; the caller fills both. NULL with words when out of memory.
  */
 struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
                                              MPI_Count int_count,
                                              MPI_Count value_count,
                                              MPI_Count type_count);
+
+/* Let types[i] be old, with a reference of its own. */
+void chempi_datatype_note_type(struct chempi_datatype *type, MPI_Count i,
+                               struct chempi_datatype *old);
 
 /* A type of its own with the recipe, bounds and layout of another; without its
  * name and attributes. NULL with words when out of memory. */
@@ -96,10 +106,10 @@ int chempi_datatype_give(struct chempi_datatype *type,
                          const struct chempi_datatype_bounds *bounds,
                          MPI_Datatype *newtype);
 
-/* The layout of one element, compiled on demand; a reference of the caller's,
- * NULL when out of memory or beyond 63 bits. */
+/* The layout of one element; a reference of the caller's, NULL when out of
+ * memory or beyond 63 bits. One thread at a time. */
 const struct chempi_layout_node *
-chempi_datatype_compile(struct chempi_datatype *type);
+chempi_datatype_compile_locked(struct chempi_datatype *type);
 
 /* A process's share of one dimension of a distributed array: `count` blocks of
  * `block` elements at start, start + stride, ..., and a last one of `rest`
@@ -118,9 +128,13 @@ void chempi_datatype_share_of(MPI_Count gsize, int distrib, MPI_Count darg,
                               MPI_Count psize, MPI_Count coord,
                               struct chempi_datatype_share *share);
 
+/* Most levels that can be walked: each takes some hundred bytes of a stack. */
+#define CHEMPI_DATATYPE_WALK_DEPTH_MAX 1000
+
 /* Run fn over the basic types of `count` elements in packed order: each call
  * names `n` consecutive elements of a predefined type at displacement disp.
- * Stops when fn returns false, and returns false then. */
+ * Stops when fn returns false, and returns false then. The depth of the type
+ * is at most WALK_DEPTH_MAX. */
 typedef bool chempi_datatype_leaf_fn(void *arg, struct chempi_datatype *leaf,
                                      MPI_Count disp, MPI_Count n);
 bool chempi_datatype_for_leaves(struct chempi_datatype *type, MPI_Count disp,

@@ -487,6 +487,192 @@ Test(types, have_external_sizes_however_deep, .init = start, .fini = stop,
     MPI_Type_free(&type);
 }
 
+/* ---- nested deeply ---- */
+
+/* One int, said in one more way. */
+static MPI_Datatype wrap(MPI_Datatype old, int way)
+{
+    const MPI_Aint at = 0;
+    const int one = 1;
+    const int first = 0;
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+
+    switch (way % 7) {
+    case 0:
+        MPI_Type_dup(old, &made);
+        break;
+    case 1:
+        MPI_Type_contiguous(1, old, &made);
+        break;
+    case 2:
+        MPI_Type_create_resized(old, 0, sizeof(int), &made);
+        break;
+    case 3:
+        MPI_Type_create_hvector(1, 1, 0, old, &made);
+        break;
+    case 4:
+        MPI_Type_create_hindexed(1, &one, &at, old, &made);
+        break;
+    case 5:
+        MPI_Type_create_struct(1, &one, &at, &old, &made);
+        break;
+    default:
+        MPI_Type_create_subarray(1, &one, &one, &first, MPI_ORDER_C, old,
+                                 &made);
+        break;
+    }
+    return made;
+}
+
+static int class_of(int error)
+{
+    int class = MPI_SUCCESS;
+
+    MPI_Error_class(error, &class);
+    return class;
+}
+
+static void pack_one(MPI_Datatype type, int levels)
+{
+    const int value = 0x1234;
+    unsigned char external[4];
+    MPI_Aint at = 0;
+    int out = 0;
+    int position = 0;
+    int error;
+
+    MPI_Pack(&value, 1, type, &out, sizeof(out), &position, MPI_COMM_SELF);
+    cr_assert(position == sizeof(int) && out == value);
+    error = MPI_Pack_external("external32", &value, 1, type, external,
+                              sizeof(external), &at);
+    if (levels > 1001)
+        cr_assert_eq(class_of(error), MPI_ERR_TYPE);
+    else
+        cr_assert(error == MPI_SUCCESS && at == 4 && external[2] == 0x12);
+}
+
+static void look_into(MPI_Datatype type)
+{
+    int counts[3];
+    int ints[8];
+    MPI_Aint addresses[4];
+    MPI_Datatype inner;
+    int combiner;
+
+    MPI_Type_get_envelope(type, &counts[0], &counts[1], &counts[2], &combiner);
+    cr_assert_eq(counts[2], 1);
+    MPI_Type_get_contents(type, 8, 4, 1, ints, addresses, &inner);
+    MPI_Type_free(&inner);
+}
+
+static void nest(int levels)
+{
+    MPI_Datatype type = MPI_INT;
+    MPI_Status status;
+    int count = -1;
+
+    for (int i = 0; i < levels; i++) {
+        MPI_Datatype made = wrap(type, i);
+
+        if (i > 0)
+            MPI_Type_free(&type);
+        type = made;
+    }
+    look_into(type);
+    MPI_Type_commit(&type);
+    pack_one(type, levels);
+    MPI_Status_set_elements(&status, type, 1);
+    MPI_Get_elements(&status, type, &count);
+    cr_assert_eq(count, 1);
+    look_into(type);
+    MPI_Type_free(&type);
+}
+
+Test(types, may_be_nested_deeply, .init = start, .fini = stop, .timeout = 300)
+{
+    nest(2);
+    nest(1000);
+    nest(1001);
+    nest(1002);
+    nest(200000);
+}
+
+/* A list of ints, each but the last one with the rest of the list. */
+static MPI_Datatype list_of(int count, bool is_rest_first)
+{
+    const int ones[2] = {1, 1};
+    MPI_Datatype type = MPI_INT;
+
+    for (int i = 1; i < count; i++) {
+        MPI_Aint places[2] = {0, 0};
+        MPI_Datatype types[2] = {MPI_INT, MPI_INT};
+        MPI_Datatype made;
+
+        types[!is_rest_first] = type;
+        places[is_rest_first] = i * (MPI_Aint)sizeof(int);
+        MPI_Type_create_struct(2, ones, places, types, &made);
+        if (i > 1)
+            MPI_Type_free(&type);
+        type = made;
+    }
+    return type;
+}
+
+Test(types, may_hold_data_on_each_level, .init = start, .fini = stop,
+     .timeout = 300)
+{
+    enum { COUNT = 3000 };
+
+    for (int way = 0; way < 2; way++) {
+        MPI_Datatype type = list_of(COUNT, way);
+        int *from = (int *)(void *)arena;
+        const int *to = (const int *)(const void *)packed;
+        MPI_Status status;
+        int position = 0;
+        int count = -1;
+
+        MPI_Type_commit(&type);
+        for (int i = 0; i < COUNT; i++)
+            from[i] = i;
+        MPI_Pack(from, 1, type, packed, ARENA, &position, MPI_COMM_SELF);
+        cr_assert_eq(position, COUNT * (int)sizeof(int));
+        for (int i = 0; i < COUNT; i++)
+            cr_assert_eq(to[i], way ? i : COUNT - 1 - i);
+        MPI_Status_set_elements(&status, type, COUNT / 2);
+        MPI_Get_elements(&status, type, &count);
+        cr_assert_eq(count, COUNT / 2);
+        MPI_Get_count(&status, type, &count);
+        cr_assert_eq(count, MPI_UNDEFINED);
+        MPI_Type_free(&type);
+    }
+}
+
+/* Twice of the one before: what is compiled once only ends. */
+Test(types, are_compiled_once_each, .init = start, .fini = stop, .timeout = 300)
+{
+    const int ones[3] = {1, 1, 1};
+    MPI_Datatype type = MPI_INT;
+    MPI_Count size;
+
+    for (int i = 0; i < 45; i++) {
+        MPI_Datatype types[3] = {type, MPI_BYTE, type};
+        MPI_Aint places[3] = {0, 0, 0};
+        MPI_Aint lb;
+        MPI_Datatype made;
+
+        MPI_Type_get_extent(type, &lb, &places[1]);
+        places[2] = places[1] + (MPI_Aint)sizeof(int);
+        MPI_Type_create_struct(3, ones, places, types, &made);
+        if (i > 0)
+            MPI_Type_free(&type);
+        type = made;
+    }
+    cr_assert_eq(MPI_Type_commit(&type), MPI_SUCCESS);
+    MPI_Type_size_c(type, &size);
+    cr_assert_eq(size, ((MPI_Count)5 << 45) - 1);
+    MPI_Type_free(&type);
+}
+
 Test(types, in_external32_are_big_endian, .init = start, .fini = stop)
 {
     int value = 0x01020304;
