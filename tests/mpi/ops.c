@@ -173,43 +173,6 @@ LOC_TEST(short, short, MPI_SHORT_INT)
 LOC_TEST(int, int, MPI_2INT)
 LOC_TEST(ldouble, long double, MPI_LONG_DOUBLE_INT)
 
-/* What lies between the numbers of a short result stays as it was. */
-static void test_padding(void)
-{
-    enum { COUNT = 3, CALLS = 5, RANKS_MAX = 8 };
-    struct pair {
-        short value;
-        int index;
-    } in[COUNT * RANKS_MAX], out[COUNT];
-    const MPI_Comm comm = MPI_COMM_WORLD;
-    const MPI_Datatype type = MPI_SHORT_INT;
-
-    for (int call = 0; call < CALLS && check_size() <= RANKS_MAX; call++) {
-        memset(in, 0x11, sizeof(in));
-        memset(out, 0x77, sizeof(out));
-        for (int i = 0; i < COUNT * RANKS_MAX; i++) {
-            in[i].value = (short)value_of(check_rank(), i);
-            in[i].index = check_rank();
-        }
-        if (call == 0)
-            MPI_Allreduce(in, out, COUNT, type, MPI_MAXLOC, comm);
-        else if (call == 1)
-            MPI_Reduce(in, out, COUNT, type, MPI_MAXLOC, 0, comm);
-        else if (call == 2)
-            MPI_Scan(in, out, COUNT, type, MPI_MAXLOC, comm);
-        else if (call == 3)
-            MPI_Exscan(in, out, COUNT, type, MPI_MAXLOC, comm);
-        else
-            MPI_Reduce_scatter_block(in, out, COUNT, type, MPI_MAXLOC, comm);
-        for (int i = 0; i < COUNT; i++) {
-            const unsigned char *bytes = (const unsigned char *)&out[i];
-
-            CHECK(bytes[2] == 0x77 && bytes[3] == 0x77,
-                  "call %d wrote between the numbers of pair %d", call, i);
-        }
-    }
-}
-
 /* x -> a x + b modulo 2^32: composition does not commute. */
 struct affine {
     unsigned a;
@@ -323,7 +286,6 @@ int main(int argc, char **argv)
         test_loc_ldouble(counts[i]);
         left_wins(counts[i]);
     }
-    test_padding();
     for (int root = 0; root < check_size(); root++)
         in_rank_order(root);
     local();

@@ -14,6 +14,9 @@
  *   F3  members that bring different amounts, perhaps so little that they are
  *       not here, all find that out at the first meeting, and have no other
  *       (but of a reduce only as long as there are no belts: X3, node_scan.c)
+ *   F4  whole elements are copied, with what lies between the numbers of
+ *       pairs; the user's result gets the numbers alone, so that a result of
+ *       such elements goes to memory of its own first, too
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,6 +61,12 @@ static int member_of(const struct job *j, int worker)
     int root = j->c->kind == CHEMPI_COLL_REDUCE ? j->c->root : 0;
 
     return (worker + root) % j->cell->st->size;
+}
+
+/* F4 */
+static bool has_padding(const struct job *j)
+{
+    return !j->c->rtype->is_contiguous;
 }
 
 static uint64_t bytes(const struct job *j, MPI_Count count)
@@ -243,16 +252,19 @@ static bool reduce(struct job *j, int *rc)
 {
     bool is_root = j->cell->st->rank == j->c->root;
     bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE && !j->c->is_void;
+    bool is_apart = is_root && has_padding(j);
     bool is_void;
     struct range chunk;
 
-    if (!get_scratch(j, is_in_place ? j->len : 0)) {
+    j->out = is_root ? j->c->rbuf : NULL;
+    if (!get_scratch(j, is_in_place || is_apart ? j->len : 0)) {
         j->code = -ENOMEM;
+    } else if (is_apart) {
+        j->out = j->extra;
     } else if (is_in_place) {
         memcpy(j->extra, j->c->rbuf, j->len);
         j->in = j->extra;
     }
-    j->out = is_root ? j->c->rbuf : NULL;
     *rc = show(j);
     if (*rc)
         return true;
@@ -270,7 +282,33 @@ static bool reduce(struct job *j, int *rc)
     is_void = meet_again(j, 2, rc);
     if (is_void && is_in_place && j->in == j->extra)
         memcpy(j->c->rbuf, j->extra, j->len);
+    if (is_apart && !is_void && !*rc)
+        cell_take(j->c->rbuf, j->extra, j->count, j->c->rtype);
     return !is_void;
+}
+
+/* A part of member i's result into the own. */
+static void take_part(struct job *j, int i, struct range part)
+{
+    const struct chempi_coll_state *st = j->cell->st;
+    uint64_t from = cell_line(j->cell, i)->place.out;
+    unsigned char *to = j->c->rbuf;
+    struct range r;
+    uint64_t at;
+
+    if (!has_padding(j)) {
+        at = bytes(j, part.first);
+        note(j, chempi_coll_direct_read(st->local_ranks[i], from + at, to + at,
+                                        bytes(j, part.count)));
+        return;
+    }
+    while (next_chunk(j, &part, &r)) {
+        at = bytes(j, r.first);
+        note(j, chempi_coll_direct_read(st->local_ranks[i], from + at,
+                                        j->temp[0], bytes(j, r.count)));
+        if (!j->code)
+            cell_take(to + at, j->temp[0], r.count, j->c->rtype);
+    }
 }
 
 /* The workers have their parts of the result; fetch those of the others. */
@@ -286,18 +324,16 @@ static void spread(struct job *j)
         uint64_t at = bytes(j, r.first);
 
         if (w != j->me)
-            note(j, chempi_coll_direct_read(
-                        st->local_ranks[member_of(j, w)],
-                        cell_line(j->cell, member_of(j, w))->place.out + at,
-                        to + at, bytes(j, r.count)));
+            take_part(j, member_of(j, w), r);
         else if (j->out != to)
-            memcpy(to + at, j->out + at, bytes(j, r.count));
+            cell_take(to + at, j->out + at, r.count, j->c->rtype);
     }
 }
 
 static bool allreduce(struct job *j, int *rc)
 {
     bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
+    bool is_apart = is_in_place || has_padding(j);
     struct range rest = {0, 0};
     struct range chunk;
     bool is_void;
@@ -305,9 +341,9 @@ static bool allreduce(struct job *j, int *rc)
     if (j->me >= 0)
         rest = part_of(j, j->me);
     j->out = j->c->rbuf;
-    if (!get_scratch(j, is_in_place ? bytes(j, rest.count) : 0))
+    if (!get_scratch(j, is_apart ? bytes(j, rest.count) : 0))
         j->code = -ENOMEM;
-    else if (is_in_place)
+    else if (is_apart)
         j->out = chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, rest.first));
     *rc = show(j);
     if (*rc)
@@ -330,16 +366,16 @@ static bool allreduce(struct job *j, int *rc)
 
 static bool reduce_scatter(struct job *j, int *rc)
 {
-    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
+    bool is_apart = j->c->sbuf == MPI_IN_PLACE || has_padding(j);
     struct range own = part_of(j, j->cell->st->rank);
     struct range rest = own;
     unsigned char *result = j->c->rbuf;
     struct range chunk;
     bool is_void;
 
-    if (!get_scratch(j, is_in_place ? bytes(j, own.count) : 0))
+    if (!get_scratch(j, is_apart ? bytes(j, own.count) : 0))
         j->code = -ENOMEM;
-    else if (is_in_place)
+    else if (is_apart)
         result = j->extra;
     *rc = show(j);
     if (*rc)
@@ -348,7 +384,7 @@ static bool reduce_scatter(struct job *j, int *rc)
         fold_chunk(j, chunk, result + bytes(j, chunk.first - own.first));
     is_void = meet_again(j, 2, rc);
     if (!is_void && !*rc && result != j->c->rbuf)
-        memcpy(j->c->rbuf, result, bytes(j, own.count));
+        cell_take(j->c->rbuf, result, own.count, j->c->rtype);
     return !is_void;
 }
 
