@@ -85,7 +85,7 @@ static inline struct chempi_comm *chempi_comm_lookup(MPI_Comm handle)
 
     if (CHEMPI_LIKELY(handle == MPI_COMM_WORLD))
         return chempi_comm_shown_world;
-    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
+    if (chempi_handle_is_address(handle))
         return comm->obj.magic == CHEMPI_MAGIC_COMM && !comm->is_freed ? comm
                                                                        : NULL;
     return handle == MPI_COMM_SELF ? chempi_comm_shown_self : NULL;

@@ -46,7 +46,7 @@ chempi_datatype_lookup(MPI_Datatype handle)
 
     if (CHEMPI_LIKELY(h - 0x200u < 0x100u))
         type = &chempi_datatype_predefined[h - 0x200u];
-    else if (h < CHEMPI_HANDLE_PREDEFINED_END)
+    else if (!chempi_handle_is_address(handle))
         return NULL;
     return type->obj.magic == CHEMPI_MAGIC_DATATYPE ? type : NULL;
 }

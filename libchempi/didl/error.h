@@ -40,7 +40,7 @@ extern struct chempi_errhandler chempi_errhandler_return;
 static inline struct chempi_errhandler *
 chempi_errhandler_lookup(MPI_Errhandler handle)
 {
-    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END) {
+    if (chempi_handle_is_address(handle)) {
         struct chempi_errhandler *eh =
             (struct chempi_errhandler *)(void *)handle;
 

@@ -39,7 +39,7 @@ static inline struct chempi_group *chempi_group_lookup(MPI_Group handle)
 {
     struct chempi_group *group = (struct chempi_group *)(void *)handle;
 
-    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
+    if (chempi_handle_is_address(handle))
         return group->obj.magic == CHEMPI_MAGIC_GROUP ? group : NULL;
     return handle == MPI_GROUP_EMPTY ? &chempi_group_empty : NULL;
 }

@@ -27,7 +27,7 @@ static inline struct chempi_info *chempi_info_lookup(MPI_Info handle)
 {
     struct chempi_info *info = (struct chempi_info *)(void *)handle;
 
-    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END)
+    if (chempi_handle_is_address(handle))
         return info->obj.magic == CHEMPI_MAGIC_INFO ? info : NULL;
     return handle == MPI_INFO_ENV ? &chempi_info_env : NULL;
 }

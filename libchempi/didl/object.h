@@ -36,6 +36,14 @@ struct chempi_object {
     _Atomic int32_t refs;
 };
 
+/* May the handle be an object's address? Predefined ones are not, nor the
+ * numbers below 0 to which a wrong int widens: processes have the lower half of
+ * the addresses. */
+static inline bool chempi_handle_is_address(const void *handle)
+{
+    return (intptr_t)handle >= (intptr_t)CHEMPI_HANDLE_PREDEFINED_END;
+}
+
 static inline void chempi_object_init(struct chempi_object *obj,
                                       enum chempi_magic magic)
 {

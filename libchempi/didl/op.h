@@ -29,7 +29,7 @@ static inline struct chempi_op *chempi_op_lookup(MPI_Op handle)
 
     if (h - 0x20u < 0x20u)
         op = &chempi_op_predefined[h - 0x20u];
-    else if (h < CHEMPI_HANDLE_PREDEFINED_END)
+    else if (!chempi_handle_is_address(handle))
         return NULL;
     return op->obj.magic == CHEMPI_MAGIC_OP ? op : NULL;
 }

@@ -156,7 +156,7 @@ static struct chempi_held *lookup(MPI_Message handle, int *rc)
 {
     struct chempi_held *held = (struct chempi_held *)(void *)handle;
 
-    if ((uintptr_t)handle >= CHEMPI_HANDLE_PREDEFINED_END &&
+    if (chempi_handle_is_address(handle) &&
         held->obj.magic == CHEMPI_MAGIC_MESSAGE)
         return held;
     *rc = chempi_error_set(MPI_ERR_REQUEST,

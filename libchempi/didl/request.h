@@ -123,7 +123,7 @@ static inline struct chempi_request *chempi_request_lookup(MPI_Request handle)
 {
     struct chempi_request *req = (struct chempi_request *)(void *)handle;
 
-    if (CHEMPI_UNLIKELY((uintptr_t)handle < CHEMPI_HANDLE_PREDEFINED_END))
+    if (CHEMPI_UNLIKELY(!chempi_handle_is_address(handle)))
         return NULL;
     return req->obj.magic == CHEMPI_MAGIC_REQUEST ? req : NULL;
 }

@@ -23,7 +23,7 @@ static inline struct chempi_session *chempi_session_lookup(MPI_Session handle)
 {
     struct chempi_session *session = (struct chempi_session *)(void *)handle;
 
-    if ((uintptr_t)handle < CHEMPI_HANDLE_PREDEFINED_END)
+    if (!chempi_handle_is_address(handle))
         return NULL;
     return session->obj.magic == CHEMPI_MAGIC_SESSION ? session : NULL;
 }
