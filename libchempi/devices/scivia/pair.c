@@ -250,19 +250,16 @@ static int import(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     uint32_t me = dev->base.params.services->proc;
-    int rc;
+    int rc = 0;
 
-    if (!ep->out) {
+    if (!ep->out)
         rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_PAIR(me), dev->tag,
                                 &ep->out);
-        if (rc < 0)
-            return rc;
+    if (rc == 0 && !ep->bell)
         rc = chempi_sci_connect(ep->at, SCIVIA_SEGMENT_INBOX, dev->tag,
                                 &ep->bell);
-        if (rc < 0)
-            return rc;
-    }
-    rc = chempi_sci_state(ep->out);
+    if (rc == 0)
+        rc = chempi_sci_state(ep->out);
     if (rc == 0)
         rc = chempi_sci_state(ep->bell);
     if (rc == 0 && (chempi_sci_len(ep->out) < sizeof(struct scivia_pair) ||

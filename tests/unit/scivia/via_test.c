@@ -478,6 +478,118 @@ Test(connect, a_request_can_be_refused)
     duo_close(&duo);
 }
 
+static ssize_t cannot_say(int fd, const struct msghdr *msg, int flags)
+{
+    (void)fd;
+    (void)msg;
+    (void)flags;
+    errno = ENOBUFS;
+    return -1;
+}
+
+/* From here to the other call, no word can be sent: links go down. */
+static void mute(bool is_mute)
+{
+    static struct chempi_sys sys;
+    static const struct chempi_sys *before;
+
+    if (!is_mute) {
+        chempi_sys = before;
+        return;
+    }
+    before = chempi_sys;
+    sys = *chempi_sys;
+    sys.sendmsg = cannot_say;
+    chempi_sys = &sys;
+}
+
+/* a asks b, which has a VI and no request but this one. */
+static struct chempi_via_request *ask(struct duo *duo,
+                                      struct chempi_via_vi **server)
+{
+    struct chempi_via_attributes attributes = {
+        .reliability = CHEMPI_VIA_RELIABLE_DELIVERY};
+    struct chempi_via_vi *client;
+    struct chempi_via_request *request;
+
+    duo_init(duo);
+    duo_open(duo);
+    cr_assert_eq(chempi_via_ptag_create(duo->a.adapter, &attributes.ptag), 0);
+    cr_assert_eq(chempi_via_vi_create(duo->a.adapter, &attributes, &client), 0);
+    cr_assert_eq(chempi_via_ptag_create(duo->b.adapter, &attributes.ptag), 0);
+    cr_assert_eq(chempi_via_vi_create(duo->b.adapter, &attributes, server), 0);
+    cr_assert_eq(chempi_via_connect_request(client, duo->a.link, 1), 0);
+    duo_pump(duo);
+    request = chempi_via_connect_next(duo->b.adapter);
+    cr_assert_not_null(request);
+    return request;
+}
+
+Test(connect, a_link_may_go_down_while_its_request_is_accepted)
+{
+    struct chempi_via_vi *server;
+    struct chempi_via_request *request;
+    struct duo duo;
+
+    request = ask(&duo, &server);
+    mute(true);
+    cr_expect_eq(chempi_via_connect_accept(request, server), 0);
+    mute(false);
+    cr_expect_eq(chempi_via_vi_state(server), CHEMPI_VIA_ERROR);
+    duo_pump(&duo);
+    cr_expect_eq(duo.b.left, 1);
+    cr_expect_null(chempi_via_connect_next(duo.b.adapter));
+    duo_close(&duo);
+}
+
+Test(connect, a_link_may_go_down_while_its_request_is_refused)
+{
+    struct chempi_via_vi *server;
+    struct chempi_via_request *request;
+    struct duo duo;
+
+    request = ask(&duo, &server);
+    mute(true);
+    chempi_via_connect_reject(request);
+    mute(false);
+    duo_pump(&duo);
+    cr_expect_eq(duo.b.left, 1);
+    cr_expect_null(chempi_via_connect_next(duo.b.adapter));
+    duo_close(&duo);
+}
+
+/* Whoever looks at a request may end a connection over the same link first. */
+Test(connect, a_request_whose_link_is_down_can_only_be_refused)
+{
+    struct chempi_via_attributes attributes = {
+        .reliability = CHEMPI_VIA_RELIABLE_DELIVERY};
+    struct chempi_via_request *request;
+    struct chempi_via_vi *next;
+    struct pair pair;
+    struct duo duo;
+
+    duo_init(&duo);
+    duo_open(&duo);
+    duo_connect(&duo, CHEMPI_VIA_RELIABLE_DELIVERY, &pair);
+    attributes.ptag = pair.tag_a;
+    cr_assert_eq(chempi_via_vi_create(duo.a.adapter, &attributes, &next), 0);
+    cr_assert_eq(chempi_via_connect_request(next, duo.a.link, 1), 0);
+    attributes.ptag = pair.tag_b;
+    cr_assert_eq(chempi_via_vi_create(duo.b.adapter, &attributes, &next), 0);
+    duo_pump(&duo);
+    request = chempi_via_connect_next(duo.b.adapter);
+    cr_assert_not_null(request);
+    mute(true);
+    chempi_via_disconnect(pair.b); /* over the link of the request */
+    mute(false);
+    cr_expect_eq(chempi_via_request_user(request), 1);
+    cr_expect_eq(chempi_via_connect_accept(request, next), -ENOTCONN);
+    chempi_via_connect_reject(request);
+    cr_expect_null(chempi_via_connect_next(duo.b.adapter));
+    duo_pump(&duo);
+    duo_close(&duo);
+}
+
 Test(connect, both_vis_must_have_one_reliability)
 {
     struct chempi_via_attributes attributes = {
@@ -781,6 +893,28 @@ Test(bounce, writes_arrive_without_cross_memory_attach)
 Test(bounce, reads_arrive_without_cross_memory_attach)
 {
     bounce(CHEMPI_VIA_RDMA_READ);
+}
+
+Test(bounce, a_link_may_go_down_while_a_send_waits)
+{
+    struct bench b;
+    struct chempi_via_descriptor d;
+    struct chempi_via_descriptor recv;
+
+    rig_fail(RIG_READV, 1, EPERM, 1);
+    rig_fail(RIG_WRITEV, 1, EPERM, 1);
+    start(&b, CHEMPI_VIA_RELIABLE_DELIVERY);
+    recv = duo_descriptor(CHEMPI_VIA_RECEIVE, to, LEN, b.to_handle);
+    cr_assert_eq(chempi_via_post_recv(b.pair.b, &recv), 0);
+    d = duo_descriptor(CHEMPI_VIA_SEND, from, LEN, b.from_handle);
+    mute(true);
+    cr_assert_eq(chempi_via_post_send(b.pair.a, &d), 0);
+    mute(false);
+    cr_expect_eq(finish(&b, b.pair.a)->status, -ECONNRESET);
+    cr_expect_eq(chempi_via_vi_state(b.pair.a), CHEMPI_VIA_ERROR);
+    duo_pump(&b.duo);
+    duo_close(&b.duo);
+    rig_reset();
 }
 
 Test(bounce, protection_holds_there_too)

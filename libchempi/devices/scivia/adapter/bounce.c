@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
@@ -157,9 +158,11 @@ void chempi_bounce_asked(struct chempi_link *link, const struct word *word,
     size_t len = 0;
     void *memory;
 
-    if (fd >= 0 && !link->peer_bounce &&
-        chempi_adapter_map_foreign(link->adapter, fd, ADAPTER_BOUNCE_BYTES,
-                                   &len, &memory) == 0)
+    if (fd >= 0 && link->peer_bounce)
+        (void)close(fd); /* there is one already */
+    else if (fd >= 0 &&
+             chempi_adapter_map_foreign(link->adapter, fd, ADAPTER_BOUNCE_BYTES,
+                                        &len, &memory) == 0)
         link->peer_bounce = memory;
     answer.status = serve(link, word);
     (void)chempi_link_say(link, &answer, -1, -1); /* else it is down */

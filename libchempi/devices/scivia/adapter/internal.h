@@ -268,7 +268,9 @@ struct chempi_via_cq {
 
 struct chempi_via_request {
     struct chempi_list link;
-    struct chempi_link *at;
+    struct chempi_link *at; /* NULL: it has gone down; whoever looks at the
+                               request may be about to answer it */
+    uint32_t user;          /* of the adapter that asks */
     struct word word;
     int fd;
 };

@@ -181,6 +181,8 @@ static void complete_remote(struct chempi_via_vi *vi,
 {
     struct vi_result *result = &vi->peer->results[vi->taken % CHEMPI_VIA_DEPTH];
 
+    if (!vi->at)
+        return; /* the link broke while the data was moved */
     result->len = len;
     result->status = status;
     result->has_immediate = d->has_immediate;

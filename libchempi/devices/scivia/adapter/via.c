@@ -321,6 +321,7 @@ void chempi_via_requested(struct chempi_link *link, const struct word *word,
         return;
     }
     request->at = link;
+    request->user = link->user;
     request->word = *word;
     request->fd = fd;
     chempi_list_append(&adapter->requests, &request->link);
@@ -343,10 +344,16 @@ void chempi_via_requested(struct chempi_link *link, const struct word *word,
 struct chempi_via_request *
 chempi_via_connect_next(struct chempi_adapter *adapter)
 {
-    return chempi_list_is_empty(&adapter->requests)
-               ? NULL
-               : CHEMPI_CONTAINER_OF(chempi_list_first(&adapter->requests),
-                                     struct chempi_via_request, link);
+    while (!chempi_list_is_empty(&adapter->requests)) {
+        struct chempi_via_request *request =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&adapter->requests),
+                                struct chempi_via_request, link);
+
+        if (request->at)
+            return request;
+        drop_request(request);
+    }
+    return NULL;
 }
 
 uint64_t
@@ -357,7 +364,7 @@ chempi_via_request_discriminator(const struct chempi_via_request *request)
 
 uint32_t chempi_via_request_user(const struct chempi_via_request *request)
 {
-    return request->at->user;
+    return request->user;
 }
 
 int chempi_via_connect_accept(struct chempi_via_request *request,
@@ -368,7 +375,7 @@ int chempi_via_connect_accept(struct chempi_via_request *request,
 
     if (rc < 0)
         return rc;
-    if (request->at->status != 0)
+    if (!request->at || request->at->status != 0)
         return ADAPTER_FAIL(adapter, -ENOTCONN, "the client is gone");
     if (request->word.id != (uint32_t)vi->attributes.reliability ||
         request->word.b != vi->attributes.transfer_max)
@@ -390,7 +397,8 @@ int chempi_via_connect_accept(struct chempi_via_request *request,
 
 void chempi_via_connect_reject(struct chempi_via_request *request)
 {
-    answer(request->at, request->word.token, 0, -ECONNREFUSED, -1);
+    if (request->at)
+        answer(request->at, request->word.token, 0, -ECONNREFUSED, -1);
     drop_request(request);
 }
 
@@ -433,7 +441,7 @@ int chempi_via_connect_peer(struct chempi_via_vi *vi, struct chempi_link *link,
         struct chempi_via_request *request =
             CHEMPI_CONTAINER_OF(node, struct chempi_via_request, link);
 
-        if (request->word.a == discriminator &&
+        if (request->at && request->word.a == discriminator &&
             memcmp(request->at->address, link->address,
                    sizeof(link->address)) == 0)
             return chempi_via_connect_accept(request, vi);
@@ -478,12 +486,12 @@ void chempi_via_link_down(struct chempi_link *link)
         chempi_via_break(vi, -ECONNRESET, "the other adapter is gone");
         vi->at = NULL;
     }
-    CHEMPI_LIST_FOR_SAFE (node, &adapter->requests) {
+    CHEMPI_LIST_FOR (node, &adapter->requests) {
         struct chempi_via_request *request =
             CHEMPI_CONTAINER_OF(node, struct chempi_via_request, link);
 
         if (request->at == link)
-            drop_request(request);
+            request->at = NULL;
     }
 }
 
