@@ -6,13 +6,15 @@
  *   K1  what is opened is opened once per process, in the order of `steps`,
  *       and closed once, at the end of the process, in the reverse order: the
  *       serial numbers that this process and its peers keep of each other
- *       start at 0 together, and could not start again on one side
+ *       start at 0 together, and could not start again on one side. A step
+ *       that fails leaves nothing open. What the job looks like, which all of
+ *       them read, goes last
  *   K2  users counts the world model and open sessions; at 0 the core is
  *       parked: nothing is on the way, nothing polls, the supervisor knows
  *       that this process may end
  *   K3  chempi_ctx.phase is UP exactly while users > 0
- *   K4  a core that failed to open stays closed: the connection to the
- *       supervisor is gone then
+ *   K4  a core that failed to open, or was closed, stays closed: the
+ *       connection to the supervisor is gone then
  *   K5  `lock` guards all of it, and is held while the core opens, parks or
  *       closes; none of these waits for another process to call anything
  */
@@ -53,9 +55,9 @@
 static struct {
     pthread_mutex_t lock;
     uint32_t users;
-    size_t opened;  /* steps that are open */
-    bool is_broken; /* K4 */
-    pid_t pid;      /* of the process that opened it */
+    size_t opened; /* steps that are open */
+    bool is_over;  /* K4 */
+    pid_t pid;     /* of the process that opened it */
     pthread_t opener;
     struct chempi_host host;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -81,37 +83,38 @@ static int load_settings(struct chempi_err *err)
     return rc ? rc : chempi_errhandler_check_initial(err);
 }
 
-static int open_services(struct chempi_err *err)
-{
-    return chempi_host_open(&core.host, chempi_ctx.job, &chempi_ctx.services,
-                            err);
-}
-
 static void close_services(void)
 {
     chempi_place_forget_hardware();
     chempi_host_close(&core.host, &chempi_ctx.services);
 }
 
+static int open_services(struct chempi_err *err)
+{
+    int rc =
+        chempi_host_open(&core.host, chempi_ctx.job, &chempi_ctx.services, err);
+
+    if (rc)
+        close_services();
+    return rc;
+}
+
 /* ---- the steps ---- */
 
 static int open_progress(struct chempi_err *err)
 {
+    int rc = chempi_progress_init();
+
     (void)err;
-    return chempi_progress_init();
+    if (rc)
+        chempi_progress_fini();
+    return rc;
 }
 
 static int open_watch(struct chempi_err *err)
 {
     (void)err;
     return chempi_daemon_watch();
-}
-
-static int open_conn(void)
-{
-    int rc = chempi_conn_open(&chempi_engine_sink);
-
-    return rc == MPI_SUCCESS ? chempi_daemon_ask_memory() : rc;
 }
 
 static int open_comm(void)
@@ -142,6 +145,18 @@ static void close_conn(void)
     chempi_conn_close();
 }
 
+/* Some of the devices may be open when another one fails. */
+static int open_conn(void)
+{
+    int rc = chempi_conn_open(&chempi_engine_sink);
+
+    if (rc == MPI_SUCCESS)
+        rc = chempi_daemon_ask_memory();
+    if (rc != MPI_SUCCESS)
+        close_conn();
+    return rc;
+}
+
 /* One of the two opens: with an errno and words, or with an error class. Close
  * is NULL where nothing is to be given back. */
 static const struct step {
@@ -153,7 +168,7 @@ static const struct step {
     {.open = chempi_daemon_open, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
     {.open = open_progress, .close = close_progress},
-    {.open = open_watch, .close = chempi_daemon_close}, /* before its pollset */
+    {.open = open_watch, .close = chempi_daemon_unwatch},
     {.open_mpi = open_comm, .close = chempi_comm_fini},
     {.open_mpi = open_conn, .close = close_conn},
     {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
@@ -178,7 +193,7 @@ static int open_all(void)
         int rc = step->open_mpi ? step->open_mpi() : step->open(&err);
 
         if (rc) {
-            core.is_broken = true;
+            core.is_over = true;
             close_all();
             return step->open_mpi ? rc : chempi_error_from(rc, &err);
         }
@@ -197,10 +212,10 @@ static int open_locked(void)
 {
     if (core.opened > 0)
         return MPI_SUCCESS;
-    if (core.is_broken)
+    if (core.is_over)
         return chempi_error_set(MPI_ERR_OTHER,
-                                "the library could not start before, and "
-                                "cannot try again in this process");
+                                "the library could not start before, or this "
+                                "process ends: it cannot start again");
     return open_all();
 }
 
@@ -317,7 +332,9 @@ CHEMPI_AT_UNLOAD static void unload(void)
 {
     if (pthread_mutex_trylock(&core.lock) != 0)
         return;
-    if (core.users == 0 && core.opened > 0 && core.pid == getpid())
+    if (core.users == 0 && core.opened > 0 && core.pid == getpid()) {
+        core.is_over = true;
         close_all();
+    }
     (void)pthread_mutex_unlock(&core.lock);
 }

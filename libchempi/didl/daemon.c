@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* close_range, via the client */
 #include "libchempi/didl/daemon.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/env.h"
 #include "libchempi/didl/error.h"
+#include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/setting.h"
 #include "libchempi/didl/tool/event.h"
@@ -36,6 +38,15 @@ static struct {
     struct chempi_job alone;
     char host[CHEMPI_NODE_NAME_MAX];
 } self;
+
+/* NULL in a world of one. It wants one thread at a time: the one that has the
+ * lane, or while nothing is locked the only one. */
+static struct chempi_client *client(void)
+{
+    assert(!chempi_lane_main.is_locking ||
+           chempi_lane_is_mine(&chempi_lane_main));
+    return chempi_ctx.client;
+}
 
 static int open_alone(void)
 {
@@ -59,6 +70,7 @@ static int open_alone(void)
         .memory_share = CHEMPI_MEMORY_UNLIMITED,
     };
     chempi_ctx.job = &self.alone;
+    chempi_env_place(chempi_ctx.job);
     return 0;
 }
 
@@ -71,6 +83,7 @@ int chempi_daemon_open(struct chempi_err *err)
     if (rc)
         return rc;
     chempi_ctx.job = chempi_client_job(chempi_ctx.client);
+    chempi_env_place(chempi_ctx.job);
     self.cares = false;
     if (chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST))
         chempi_progress_announce();
@@ -79,11 +92,9 @@ int chempi_daemon_open(struct chempi_err *err)
 
 void chempi_daemon_close(void)
 {
-    if (self.is_watched)
-        chempi_pollset_remove(chempi_ctx.services.pollset, &self.item);
-    self.is_watched = false;
     chempi_client_close(chempi_ctx.client);
     chempi_ctx.client = NULL;
+    chempi_ctx.job = NULL;
 }
 
 static void notice_ready(struct chempi_poll_item *item, uint32_t events)
@@ -99,18 +110,17 @@ static void report_memory(void *arg)
     struct chempi_memory_state state;
 
     (void)arg;
-    if (!chempi_ctx.client)
+    if (!client())
         return;
     chempi_memory_state(chempi_ctx.services.memory, &state);
     self.memory = state;
     chempi_memory_told(chempi_ctx.services.memory, &state);
     (void)chempi_client_memory(
-        chempi_ctx.client,
-        &(struct chempi_client_memory){.held = state.held,
-                                       .used = state.used,
-                                       .wanted = state.wanted,
-                                       .needed = state.needed,
-                                       .degraded = state.degraded});
+        client(), &(struct chempi_client_memory){.held = state.held,
+                                                 .used = state.used,
+                                                 .wanted = state.wanted,
+                                                 .needed = state.needed,
+                                                 .degraded = state.degraded});
 }
 
 /* Before this process sleeps: small changes are told, too. */
@@ -153,6 +163,13 @@ int chempi_daemon_watch(void)
     rc = chempi_pollset_add(chempi_ctx.services.pollset, &self.item, EPOLLIN);
     self.is_watched = rc == 0;
     return rc;
+}
+
+void chempi_daemon_unwatch(void)
+{
+    if (self.is_watched)
+        chempi_pollset_remove(chempi_ctx.services.pollset, &self.item);
+    self.is_watched = false;
 }
 
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
@@ -218,8 +235,7 @@ void chempi_daemon_poll(void)
     struct chempi_err err = {0};
 
     tell_memory();
-    if (chempi_ctx.client &&
-        chempi_client_progress(chempi_ctx.client, &events, NULL, &err) < 0) {
+    if (client() && chempi_client_progress(client(), &events, NULL, &err) < 0) {
         /* Not closed: the names in the sentence, and all that other threads
          * may read of the job, are the client's. */
         chempi_ctx.client = NULL;
@@ -264,41 +280,47 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
 
 int chempi_daemon_need_world(void)
 {
-    return chempi_ctx.client ? chempi_client_need_world(chempi_ctx.client) : 0;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = client() ? chempi_client_need_world(client()) : 0;
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_daemon_leave_world(void)
 {
-    return chempi_ctx.client ? chempi_client_leave_world(chempi_ctx.client) : 0;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = client() ? chempi_client_leave_world(client()) : 0;
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 void chempi_daemon_cut(uint32_t gateway, const char *why)
 {
-    if (chempi_ctx.client) /* else nobody listens to the end either */
-        (void)chempi_client_cut(chempi_ctx.client, gateway, why);
+    if (client()) /* else nobody listens to the end either */
+        (void)chempi_client_cut(client(), gateway, why);
 }
 
 void chempi_daemon_care(bool cares)
 {
-    if (cares == self.cares || !chempi_ctx.client)
+    if (cares == self.cares || !client())
         return;
     self.cares = cares;
-    (void)chempi_client_care(chempi_ctx.client, cares); /* the next call says
-                                                           what is wrong */
+    (void)chempi_client_care(client(), cares); /* the next call says what is
+                                                  wrong */
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)
 {
-    if (!chempi_ctx.client)
-        return 0;
-    return chempi_client_put(chempi_ctx.client, key, value, len);
+    return client() ? chempi_client_put(client(), key, value, len) : 0;
 }
 
 int chempi_daemon_get(uint32_t proc, const char *key)
 {
-    if (!chempi_ctx.client)
-        return -EHOSTUNREACH;
-    return chempi_client_get(chempi_ctx.client, proc, key);
+    return client() ? chempi_client_get(client(), proc, key) : -EHOSTUNREACH;
 }
 
 static bool is_fence_passed(void *arg)
@@ -309,11 +331,12 @@ static bool is_fence_passed(void *arg)
 
 int chempi_daemon_fence(void)
 {
-    int rc;
+    int rc = 0;
 
-    if (!chempi_ctx.client)
-        return MPI_SUCCESS;
-    rc = chempi_client_fence(chempi_ctx.client, &self.fence_entered);
+    chempi_lane_lock(&chempi_lane_main);
+    if (client())
+        rc = chempi_client_fence(client(), &self.fence_entered);
+    chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return chempi_error_from(rc, NULL);
     return chempi_progress_wait(is_fence_passed, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection to the daemon's supervisor as didl sees it; in a world of
- * one, a made-up job and no connection. Under the lane lock where progress
- * calls it.
+ * one, a made-up job and no connection. Under the lane lock while the library
+ * is in use, but for what waits: that takes it itself.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
 #define CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
@@ -16,10 +16,13 @@
 /* Connect, or make up a world of one; sets chempi_ctx.job and client. 0 or
  * -errno with words. */
 int chempi_daemon_open(struct chempi_err *err);
+/* The job is gone with it. */
 void chempi_daemon_close(void);
 
-/* After the pollset exists: wait for notices there too. 0 or -errno. */
+/* After the pollset exists: wait for notices there too. 0 or -errno. And the
+ * reverse, while it exists. */
 int chempi_daemon_watch(void);
+void chempi_daemon_unwatch(void);
 
 /* All devices are open: say how much memory they register, or none, and wait
  * until they have what they need. Returns an error class. */
@@ -36,10 +39,11 @@ int chempi_daemon_deadline_ms(void);
  * this process ends the job with `why`. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 
-/* The world model begins: all ranks of the job are needed. 0 or -errno. */
+/* The world model begins: all ranks of the job are needed. 0 or -errno. Takes
+ * the lock. */
 int chempi_daemon_need_world(void);
 
-/* MPI_Finalize is done, and sessions are open. 0 or -errno. */
+/* MPI_Finalize is done, and sessions are open. 0 or -errno. Takes the lock. */
 int chempi_daemon_leave_world(void);
 
 /* Before this process ends the job: it has lost this gateway, and with it the

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,19 +32,32 @@ struct chempi_ctx chempi_ctx;
 
 static struct {
     pthread_t main_thread;
+    char place[CHEMPI_NODE_NAME_MAX + 32]; /* "": not known */
 } env;
 
 /* ---- the end by error ---- */
 
-/* "rank 3 on node a2", or the host's name when there is no job yet. */
+/* Of its own: the job may be gone when it is needed. */
+void chempi_env_place(const struct chempi_job *job)
+{
+    (void)snprintf(env.place, sizeof(env.place), "rank %u on node %s",
+                   job->rank, job->node_names[job->node]);
+}
+
+/* "rank 3 on node a2"; before the job is known, what the supervisor has put
+ * into the environment, or the host's name. */
 static void put_place(char *out, size_t room)
 {
-    const struct chempi_services *s = &chempi_ctx.services;
+    const char *rank = getenv("CHEMPI_RANK");
+    const char *node = getenv("CHEMPI_NODE");
     char host[256] = "";
 
-    if (chempi_ctx_is_up() && s->node_names) {
-        (void)snprintf(out, room, "rank %u on node %s", s->proc,
-                       s->node_names[s->node]);
+    if (env.place[0] != '\0') {
+        (void)snprintf(out, room, "%s", env.place);
+        return;
+    }
+    if (rank && node && getenv(CHEMPI_CONTROL_ENV)) {
+        (void)snprintf(out, room, "rank %.10s on node %.64s", rank, node);
         return;
     }
     (void)gethostname(host, sizeof(host) - 1); /* "" when it fails */
@@ -63,9 +77,9 @@ static void print_end(int code, const char *text)
                       code);
 }
 
-/* The client wants one thread at a time; false: another one may be inside. It
- * may be stuck: go on, the end is near. What is wanted of counters is worth a
- * moment's wait for others. */
+/* The client and the counters want one thread at a time, and a moment's wait
+ * for others. False: one of them may be inside. It may be stuck: go on, the
+ * end is near. */
 static bool stay_alone(void)
 {
     struct timespec until;
@@ -73,8 +87,7 @@ static bool stay_alone(void)
     if (chempi_lane_is_mine(&chempi_lane_main) ||
         pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
         return true;
-    if (!chempi_ctx.client || !chempi_ctx.job->want_stats ||
-        clock_gettime(CLOCK_REALTIME, &until) != 0)
+    if (clock_gettime(CLOCK_REALTIME, &until) != 0)
         return false;
     until.tv_nsec += LOCK_LIMIT_NS;
     until.tv_sec += until.tv_nsec / NS_PER_S;
@@ -88,11 +101,13 @@ static bool stay_alone(void)
 void chempi_env_end(int exit_code, const char *text)
 {
     const int status = exit_code & 0xff;
+    const bool is_alone = stay_alone();
+    /* A thread that finds the supervisor lost forgets it. */
+    struct chempi_client *client = chempi_ctx.client;
 
-    if (stay_alone())
+    if (is_alone)
         chempi_core_report(); /* else another thread may change the counters */
-    if (!chempi_ctx.client ||
-        chempi_client_abort(chempi_ctx.client, exit_code, text) != 0)
+    if (!client || chempi_client_abort(client, exit_code, text) != 0)
         print_end(exit_code, text);
     (void)fflush(NULL);
     _exit(status ? status : 1);

@@ -6,6 +6,10 @@
 #include <stdbool.h>
 
 #include "common/base/compiler.h"
+#include "common/control/client.h"
+
+/* Whoever ends the job from now on is called by rank and node. */
+void chempi_env_place(const struct chempi_job *job);
 
 /*
  * End the job with this exit code because of an error that no error handler

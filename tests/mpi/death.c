@@ -3,7 +3,11 @@
  * Ways for a rank to end a job badly; the others block and must be ended.
  * What the launcher says and returns is checked by the list.
  *
- * usage: death abort|signal|segv|exit|return|early|finalized|cut RANK [CODE]
+ * usage: death HOW RANK [CODE]
+ *
+ * HOW is abort, signal, segv, exit, return or cut (from its supervisor); early,
+ * before or deaf (ends, calls MPI, is cut off before MPI_Init); finalized or
+ * late (ends with the code, is cut off and calls MPI after MPI_Finalize)
  */
 #include "check.h"
 
@@ -26,6 +30,12 @@ static void die_of_segv(void)
     (void)raise(SIGSEGV);
 }
 
+/* As when the supervisor is killed. */
+static void cut(int control)
+{
+    CHECK(shutdown(control, SHUT_RDWR) == 0, "descriptor %d", control);
+}
+
 static void end_by(const char *how, int code, int control)
 {
     if (strcmp(how, "abort") == 0)
@@ -36,8 +46,27 @@ static void end_by(const char *how, int code, int control)
         die_of_segv();
     else if (strcmp(how, "exit") == 0)
         _exit(code);
-    else if (strcmp(how, "cut") == 0) /* as when the supervisor is killed */
-        CHECK(shutdown(control, SHUT_RDWR) == 0, "descriptor %d", control);
+    else if (strcmp(how, "cut") == 0)
+        cut(control);
+}
+
+/* Nobody knows its rank yet but from the launcher. */
+static void end_before(const char *how, int code, int control)
+{
+    if (strcmp(how, "early") == 0)
+        exit(code);
+    if (strcmp(how, "before") == 0)
+        MPI_Barrier(MPI_COMM_WORLD);
+    if (strcmp(how, "deaf") == 0)
+        cut(control);
+}
+
+static int end_after(const char *how, int code, int control)
+{
+    if (strcmp(how, "finalized") == 0)
+        return code;
+    cut(control);
+    return MPI_Barrier(MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
@@ -49,15 +78,14 @@ int main(int argc, char **argv)
     const char *control = handed("DEATH_CONTROL_ENV");
     int control_fd = control ? atoi(control) : -1;
 
-    /* Before MPI_Init nobody knows its rank but from the launcher. */
-    if (strcmp(how, "early") == 0 && rank_before && atoi(rank_before) == who)
-        return code;
+    if (rank_before && atoi(rank_before) == who)
+        end_before(how, code, control_fd);
     check_start(&argc, &argv);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (strcmp(how, "finalized") == 0) {
+    if (strcmp(how, "finalized") == 0 || strcmp(how, "late") == 0) {
         int rank = check_rank();
         MPI_Finalize();
-        return rank == who ? code : 0;
+        return rank == who ? end_after(how, code, control_fd) : 0;
     }
     if (check_rank() == who) {
         end_by(how, code, control_fd);

@@ -7,6 +7,7 @@
  *   sessions [rounds] some   ranks with odd numbers never use MPI
  *   sessions [rounds] world  before, beside and after the world model
  *   sessions [rounds] threads  several at a time, each with its own
+ *   sessions [rounds] beside  the same, and the world model in one more
  *   sessions [rounds] exit   leaves one open: the job must end badly
  *   sessions [rounds] after  the same, but for MPI_Init and MPI_Finalize
  *   sessions [rounds] comm   uses MPI_COMM_WORLD, which is not there
@@ -462,16 +463,35 @@ static void *of_its_own(void *arg)
     return NULL;
 }
 
-static void in_threads(int rounds)
+/* It begins and ends while others are in the middle of something. */
+static void *of_the_world(void *arg)
+{
+    int provided = -1;
+
+    (void)arg;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    EXPECT(provided == MPI_THREAD_MULTIPLE, "the world gets level %d",
+           provided);
+    talk(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return NULL;
+}
+
+static void in_threads(int rounds, bool has_world)
 {
     struct thread threads[THREADS];
+    pthread_t world;
 
     for (int i = 0; i < THREADS; i++) {
         threads[i] = (struct thread){.number = i, .rounds = rounds};
         pthread_create(&threads[i].id, NULL, of_its_own, &threads[i]);
     }
+    if (has_world)
+        pthread_create(&world, NULL, of_the_world, NULL);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i].id, NULL);
+    if (has_world)
+        pthread_join(world, NULL);
 }
 
 /* Left open on purpose; kept here, so that it is not lost memory. */
@@ -508,7 +528,9 @@ int main(int argc, char **argv)
     else if (strcmp(what, "after") == 0)
         outlive_world();
     else if (strcmp(what, "threads") == 0)
-        in_threads(rounds);
+        in_threads(rounds, false);
+    else if (strcmp(what, "beside") == 0)
+        in_threads(rounds, true);
     else if (strcmp(what, "comm") == 0)
         use_world();
     else
