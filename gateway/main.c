@@ -85,6 +85,11 @@ static void tell(void *arg)
     chempi_wire_clear(&text);
 }
 
+static void where(void *arg)
+{
+    (void)arg; /* ranks are asked, not gateways */
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
@@ -92,6 +97,7 @@ static const struct chempi_client_events events = {
     .budget = budget,
     .drained = drained,
     .tell = tell,
+    .where = where,
 };
 
 static void control_ready(struct chempi_poll_item *item, uint32_t ready)

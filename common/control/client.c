@@ -502,6 +502,18 @@ int chempi_client_report(struct chempi_client *c, const void *text, size_t len)
     return rc;
 }
 
+int chempi_client_here(struct chempi_client *c, bool is_waiting,
+                       const char *text)
+{
+    struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HERE, 0);
+    char cut[CHEMPI_HERE_MAX];
+
+    copy_str(cut, sizeof(cut), text);
+    chempi_wire_put_u8(w, is_waiting ? CHEMPI_HERE_WAITS : CHEMPI_HERE_TESTS);
+    chempi_wire_put_str(w, cut);
+    return push(c);
+}
+
 int chempi_client_abort(struct chempi_client *c, int exit_code,
                         const char *text)
 {
@@ -596,6 +608,11 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         if (!chempi_wire_is_done(&r))
             return -EBADMSG;
         ev->tell(arg);
+        return 0;
+    case CHEMPI_MSG_WHERE:
+        if (!chempi_wire_is_done(&r))
+            return -EBADMSG;
+        ev->where(arg);
         return 0;
     case CHEMPI_MSG_FENCED:
         number = chempi_wire_get_u64(&r);

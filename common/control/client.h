@@ -41,6 +41,7 @@
 #define CHEMPI_JOB_SECRET_BYTES 32
 #define CHEMPI_KVS_KEY_MAX 64     /* bytes with the terminating zero */
 #define CHEMPI_KVS_VALUE_MAX 4096 /* bytes */
+#define CHEMPI_HERE_MAX 480       /* bytes with the terminating zero */
 
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
@@ -96,6 +97,8 @@ struct chempi_client_events {
     void (*drained)(void *arg, uint32_t gateway, bool is_drained);
     /* The job ends: chempi_client_report() is wanted now. */
     void (*tell)(void *arg);
+    /* chempi_client_here() is wanted, if this process is in an MPI call. */
+    void (*where)(void *arg);
 };
 
 /*
@@ -132,6 +135,11 @@ int chempi_client_fence(struct chempi_client *client, uint64_t *fence);
 int chempi_client_progress(struct chempi_client *client,
                            const struct chempi_client_events *events, void *arg,
                            struct chempi_err *err);
+
+/* Say where this process waits (CHEMPI_HERE_WAITS: is_waiting) or which call
+ * it was in; text is cut at CHEMPI_HERE_MAX. Never blocks. 0 or -errno. */
+int chempi_client_here(struct chempi_client *client, bool is_waiting,
+                       const char *text);
 
 /* Ask for the end of the whole job with this exit code; text says why. The
  * supervisor then kills the ranks. Blocks at most 5 s to get it written. */

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 5u
+#define CHEMPI_CONTROL_VERSION 6u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -17,6 +17,7 @@
 #define CHEMPI_JOB_NODES_MAX (1u << 16)
 #define CHEMPI_TEXT_MAX 1024u             /* bytes of a sentence, with zero */
 #define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of a piece of a report */
+#define CHEMPI_PLACES_MAX (4u << 20)      /* bytes that PLACES may grow to */
 #define CHEMPI_RANK_KEYS_MAX 1024u        /* keys one rank may publish */
 #define CHEMPI_RANK_GETS_MAX (1u << 16)   /* questions open at one node */
 #define CHEMPI_OUTPUT_CHUNK (64u << 10)   /* bytes of one output message */
@@ -40,6 +41,8 @@ enum chempi_msg {
     CHEMPI_MSG_REPORT = 8,  /* u8 1: more follows, or 0; blob of whole lines */
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_UNWORLD = 9, /* - ; MPI_Finalize is done, sessions are open */
+    CHEMPI_MSG_HERE = 10,   /* u8 enum chempi_here, str text of at most
+                               CHEMPI_HERE_MAX bytes: answers WHERE */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */
     CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
@@ -58,6 +61,7 @@ enum chempi_msg {
     CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
                                 for: as before */
     CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
+    CHEMPI_MSG_WHERE = 23,   /* - ; HERE, from whoever is in an MPI call */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
@@ -78,6 +82,10 @@ enum chempi_msg {
     CHEMPI_MSG_GATEWAY = 43,   /* u32 node, u32 process, u8 enum
                                   chempi_fall, u32 rank (the one that is cut
                                   off, else CHEMPI_NODE_ANY), str text */
+    CHEMPI_MSG_PLACES = 44,    /* u32 node, count n, n x (u32 rank, u8 enum
+                                  chempi_here, str text): answers LOCATE */
+    CHEMPI_MSG_SOUGHT = 45,    /* u32 node: the launcher shall say where the
+                                  ranks wait */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
@@ -88,6 +96,7 @@ enum chempi_msg {
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
+    CHEMPI_MSG_LOCATE = 56,  /* u32 ms: PLACES, after so long at most */
 
     /* between a daemon and its node's supervisor of a job */
     CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */
@@ -120,7 +129,8 @@ enum chempi_request {
     CHEMPI_REQUEST_STOP = 2,  /* end the daemon of the node */
     CHEMPI_REQUEST_DRAIN = 3, /* spare the node's gateway: of this job, or
                                  ("") of all, and of those to come */
-    CHEMPI_REQUEST_UNDRAIN = 4
+    CHEMPI_REQUEST_UNDRAIN = 4,
+    CHEMPI_REQUEST_WHERE = 5 /* say, at the launcher, where its ranks wait */
 };
 
 /* What has become of a gateway, in GATEWAY and FALLEN. */
@@ -131,6 +141,17 @@ enum chempi_fall {
     CHEMPI_FALL_CUT = 3, /* in GATEWAY: a rank has lost it, and with it the
                             only way; ENDED follows */
     CHEMPI_FALL_UNDRAINED = 4
+};
+
+/* Where a rank is, in HERE and PLACES; the text is for the first two only. */
+enum chempi_here {
+    CHEMPI_HERE_WAITS = 1, /* in "MPI_Recv of MPI_COMM_WORLD ..." */
+    CHEMPI_HERE_TESTS = 2, /* it calls "MPI_Test", which does not wait */
+    /* What supervisors say of those that do not answer: */
+    CHEMPI_HERE_SILENT = 3,
+    CHEMPI_HERE_FRESH = 4,     /* nor has it initialized MPI */
+    CHEMPI_HERE_FINALIZED = 5, /* it was not asked: it has finalized MPI */
+    CHEMPI_HERE_ENDED = 6
 };
 
 /* How a rank ended, in ENDED. */

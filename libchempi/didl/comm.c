@@ -98,6 +98,8 @@ static void fini(struct chempi_comm *comm)
     chempi_errhandler_put(&comm->errhandler, NULL);
     chempi_info_release(comm->info);
     chempi_attr_drop_all(&comm->attrs);
+    if (comm->local_comm)
+        comm->local_comm->serves = NULL;
     chempi_comm_release(comm->local_comm);
     chempi_group_release(comm->local);
     chempi_group_release(comm->remote);

@@ -67,6 +67,8 @@ struct chempi_comm {
     MPI_Comm handle;                /* what the user calls it */
     struct chempi_origin origin;
     struct chempi_list link; /* all communicators of the process */
+    /* Of a private one, such as local_comm: whose operations it is for. */
+    const struct chempi_comm *serves;
     char name[MPI_MAX_OBJECT_NAME];
 };
 

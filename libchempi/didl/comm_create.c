@@ -69,6 +69,7 @@ struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
 
     if (comm) {
         comm->local_comm = side;
+        side->serves = comm;
         return comm;
     }
     if (side)

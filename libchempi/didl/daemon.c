@@ -32,6 +32,7 @@ static struct {
     bool is_watched;
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
+    bool is_sought;                    /* asked where it waits */
     uint32_t zero;
     int no_fd;
     const char *name;
@@ -85,6 +86,7 @@ int chempi_daemon_open(struct chempi_err *err)
     chempi_ctx.job = chempi_client_job(chempi_ctx.client);
     chempi_env_place(chempi_ctx.job);
     self.cares = false;
+    self.is_sought = false;
     if (chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST))
         chempi_progress_announce();
     return 0;
@@ -210,6 +212,14 @@ static void tell(void *arg)
     chempi_core_report();
 }
 
+/* Whoever waits has the words. */
+static void where(void *arg)
+{
+    (void)arg;
+    self.is_sought = true;
+    chempi_progress_announce();
+}
+
 static const struct chempi_client_events events = {
     .got = got,
     .fenced = fenced,
@@ -217,6 +227,7 @@ static const struct chempi_client_events events = {
     .budget = budget,
     .drained = drained,
     .tell = tell,
+    .where = where,
 };
 
 /* Nobody has said what has become of those that are missed. */
@@ -311,6 +322,20 @@ void chempi_daemon_care(bool cares)
     self.cares = cares;
     (void)chempi_client_care(client(), cares); /* the next call says what is
                                                   wrong */
+}
+
+bool chempi_daemon_was_sought(void)
+{
+    const bool was_sought = self.is_sought;
+
+    self.is_sought = false;
+    return was_sought;
+}
+
+void chempi_daemon_here(bool is_waiting, const char *text)
+{
+    if (chempi_ctx.client) /* the next poll says what is wrong */
+        (void)chempi_client_here(chempi_ctx.client, is_waiting, text);
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)

@@ -54,6 +54,12 @@ void chempi_daemon_cut(uint32_t gateway, const char *why);
  * act on the loss of another one before the job is ended. */
 void chempi_daemon_care(bool cares);
 
+/* Has the supervisor asked where this process waits? Asked once, the question
+ * is the caller's to answer. */
+bool chempi_daemon_was_sought(void);
+/* The answer: in the words of HERE (common/control/msg.h). */
+void chempi_daemon_here(bool is_waiting, const char *text);
+
 /* Publish a device's card; ask for another process's (the answer goes to
  * chempi_conn_card()). 0 or -errno. */
 int chempi_daemon_put(const char *key, const void *value, size_t len);

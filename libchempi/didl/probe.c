@@ -9,6 +9,7 @@
 #include "libchempi/didl/status.h"
 
 struct look {
+    const struct chempi_comm *comm;
     uint32_t context;
     int source;
     int tag;
@@ -33,6 +34,14 @@ static bool is_found(void *arg)
     return look->held || look->error;
 }
 
+static void put_look(struct chempi_where *w, const void *object)
+{
+    const struct look *look = object;
+
+    chempi_where_put_comm(w, look->comm);
+    chempi_where_put_source(w, look->comm, look->source, look->tag);
+}
+
 static void tell(const struct look *look, MPI_Status *status)
 {
     chempi_status_set(status, look->status.MPI_SOURCE, look->status.MPI_TAG,
@@ -48,6 +57,7 @@ static struct look look_for(int source, int tag, struct chempi_comm *comm,
                             bool take)
 {
     return (struct look){
+        .comm = comm,
         .context = comm->recv_context + CHEMPI_CONTEXT_PT2PT,
         .source = source,
         .tag = tag,
@@ -76,7 +86,7 @@ int chempi_pt2pt_probe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait(is_found, &look);
+    rc = chempi_progress_wait_for(is_found, &look, put_look, &look);
     if (!rc)
         rc = result_of(&look);
     if (!rc)
@@ -121,7 +131,7 @@ int chempi_pt2pt_mprobe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait(is_found, &look);
+    rc = chempi_progress_wait_for(is_found, &look, put_look, &look);
     if (!rc)
         rc = result_of(&look);
     if (rc)

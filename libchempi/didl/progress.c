@@ -63,7 +63,8 @@ static struct {
     struct chempi_list waiters;
     struct chempi_list hooks;
     uint64_t hook_removals;
-    bool has_news; /* events of the tool interface */
+    bool has_news; /* events of the tool interface, or a question where this
+                      process waits */
     struct chempi_progress_stats stats;
 } progress;
 
@@ -117,10 +118,13 @@ static int poll_all(void)
     return events;
 }
 
-/* Events are told without the lock, by a thread that is in no operation. */
-static CHEMPI_COLD void tell_news(void)
+/* Events are told without the lock, by a thread that is in no operation; where
+ * this thread is, under it. words may be NULL. */
+static CHEMPI_COLD void tell_news(chempi_where_fn *words, const void *object)
 {
     progress.has_news = false;
+    if (chempi_daemon_was_sought())
+        chempi_where_tell(words, object);
     chempi_lane_unlock(&chempi_lane_main);
     chempi_tool_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
@@ -136,7 +140,7 @@ int chempi_progress_poll(void)
     if (!progress.has_owner)
         events = poll_all();
     if (CHEMPI_UNLIKELY(progress.has_news))
-        tell_news();
+        tell_news(NULL, NULL);
     chempi_lane_unlock(&chempi_lane_main);
     if (events == 0 && chempi_progress_spins() == 0)
         (void)sched_yield(); /* a program that loops on MPI_Test */
@@ -385,7 +389,8 @@ void chempi_progress_nudge(void)
         chempi_wake_rouse(progress.wake, progress.wake_fd);
 }
 
-int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
+int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
+                             chempi_where_fn *words, const void *object)
 {
     chempi_lane_lock(&chempi_lane_main);
     while (!done(arg)) {
@@ -395,13 +400,18 @@ int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
             poll_until(done, arg);
         if (CHEMPI_UNLIKELY(progress.has_news)) {
             hand_over(); /* P2: events may take long */
-            tell_news();
+            tell_news(words, object);
         }
     }
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
         hand_over();
     chempi_lane_unlock(&chempi_lane_main);
     return 0;
+}
+
+int chempi_progress_wait(chempi_progress_done_fn *done, void *arg)
+{
+    return chempi_progress_wait_for(done, arg, NULL, NULL);
 }
 
 void chempi_progress_announce(void)

@@ -12,6 +12,7 @@
 
 #include "common/base/list.h"
 #include "libchempi/didl/ctx.h"
+#include "libchempi/didl/where.h"
 
 /* True when the wait is over. Called under the lane lock; must be cheap, and
  * stay true when asked again. */
@@ -29,6 +30,10 @@ int chempi_progress_poll(void);
  * collectives) as well as for requests.
  */
 int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
+
+/* The same; words(..., object) says what is waited for (where.h). */
+int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
+                             chempi_where_fn *words, const void *object);
 
 /* How many unsuccessful polls are worth while at the moment before the core
  * is given away (learned; 0 on a machine with more ranks than cores). */
@@ -72,8 +77,8 @@ void chempi_progress_nudge(void);
 int chempi_progress_init(void);
 void chempi_progress_fini(void);
 
-/* A tool's event waits to be told; the next wait or poll does it. Under the
- * lock. */
+/* A tool's event waits to be told, or the supervisor for an answer; the next
+ * wait or poll does it. Under the lock. */
 void chempi_progress_announce(void);
 
 struct chempi_progress_stats {

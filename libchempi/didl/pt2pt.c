@@ -441,12 +441,23 @@ static bool are_done(void *arg)
     return all->done == all->n;
 }
 
+static void put_all(struct chempi_where *w, const void *object)
+{
+    const struct all *all = object;
+    int pending = 0;
+
+    for (int i = all->done; i < all->n; i++)
+        if (all->reqs[i] && !chempi_request_is_complete(all->reqs[i]))
+            chempi_where_put_one(w, all->reqs[i], pending++);
+    chempi_where_put_rest(w, pending);
+}
+
 int chempi_pt2pt_wait_all(struct chempi_request **reqs, int n)
 {
     struct all all = {.reqs = reqs, .n = n};
     int first;
 
-    first = chempi_progress_wait(are_done, &all);
+    first = chempi_progress_wait_for(are_done, &all, put_all, &all);
     if (first)
         return first;
     for (int i = 0; i < n; i++) {
@@ -505,7 +516,7 @@ int chempi_pt2pt_sendrecv_on(const void *sbuf, MPI_Count scount,
                          CHEMPI_SEND_STANDARD);
     rc = start_pair(pair);
     if (!rc)
-        rc = chempi_progress_wait(are_done, &all);
+        rc = chempi_progress_wait_for(are_done, &all, put_all, &all);
     if (!rc)
         rc = pair[1].error;
     if (!rc)

@@ -196,6 +196,21 @@ static bool are_all_complete(void *arg)
     return true;
 }
 
+/* What are_all_complete() and is_any_complete() wait for. */
+static void put_set(struct chempi_where *w, const void *object)
+{
+    const struct set *set = object;
+    int pending = 0;
+
+    for (int i = 0; i < set->count; i++) {
+        const struct chempi_request *req = active(set->requests[i]);
+
+        if (req && !chempi_request_is_complete(req))
+            chempi_where_put_one(w, req, pending++);
+    }
+    chempi_where_put_rest(w, pending);
+}
+
 /* Test a condition on the set under the lock, with one poll if need be. */
 static bool look(bool (*is_met)(void *arg), struct set *set)
 {
@@ -247,7 +262,7 @@ int chempi_request_waitall(int count, MPI_Request array_of_requests[],
 
     rc = check_all(count, array_of_requests);
     if (!rc)
-        rc = chempi_progress_wait(are_all_complete, &set);
+        rc = chempi_progress_wait_for(are_all_complete, &set, put_set, &set);
     return rc ? rc : harvest_all(count, array_of_requests, array_of_statuses);
 }
 
@@ -324,7 +339,7 @@ int chempi_request_waitany(int count, MPI_Request array_of_requests[],
 
     rc = check_all(count, array_of_requests);
     if (!rc)
-        rc = chempi_progress_wait(is_any_complete, &set);
+        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
     if (rc)
         return rc;
     *indx = set.next;
@@ -414,7 +429,7 @@ int chempi_request_waitsome(int incount, MPI_Request array_of_requests[],
 
     rc = check_all(incount, array_of_requests);
     if (!rc)
-        rc = chempi_progress_wait(is_any_complete, &set);
+        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
     if (rc)
         return rc;
     if (set.next < 0) {

@@ -21,12 +21,17 @@
  *   obey               from now on keep to the share, and print it as it comes
  *   deaf               hear no more
  *   misreport          say something malformed of memory
+ *   here T             from now on, when asked, wait in T
+ *   test T             from now on, when asked, be in T and not wait
+ *   say T              wait in T, which nobody has asked for
+ *   mumble T           say something malformed instead of T
  */
 #define _GNU_SOURCE /* setsid and friends */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +56,8 @@ static struct {
     uint64_t wanted;
     uint64_t needed;
     int obeys;
+    const char *here; /* NULL: no answer */
+    bool is_testing;
 } seen;
 
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
@@ -118,12 +125,21 @@ static void tell(void *arg)
     (void)arg;
 }
 
+static void where(void *arg)
+{
+    (void)arg;
+    if (seen.here &&
+        chempi_client_here(client, !seen.is_testing, seen.here) < 0)
+        exit(9);
+}
+
 static const struct chempi_client_events events = {.got = got,
                                                    .fenced = fenced,
                                                    .rank_lost = rank_lost,
                                                    .budget = budget,
                                                    .drained = drained,
-                                                   .tell = tell};
+                                                   .tell = tell,
+                                                   .where = where};
 
 static void check(int rc, const char *what)
 {
@@ -186,18 +202,14 @@ static void garbage(void)
         check(-errno, "write");
 }
 
-static void misreport(void)
+/* A frame of this type with nothing in it. */
+static void say_nothing_of(uint8_t type)
 {
-    /* A frame of type MEMORY with nothing in it. */
-    static const uint8_t frame[16] = {0,
-                                      0,
-                                      0,
-                                      0,
-                                      CHEMPI_MSG_MEMORY,
-                                      0,
-                                      CHEMPI_FRAME_MAGIC & 0xff,
-                                      CHEMPI_FRAME_MAGIC >> 8};
+    uint8_t frame[16] = {0};
 
+    frame[4] = type;
+    frame[6] = CHEMPI_FRAME_MAGIC & 0xff;
+    frame[7] = CHEMPI_FRAME_MAGIC >> 8;
     if (write(chempi_client_fd(client), frame, sizeof(frame)) < 0)
         check(-errno, "write");
 }
@@ -242,6 +254,23 @@ static void check_region(void)
         check(-EBADMSG, "region header");
     if ((job->node_count > 1) != (job->table_fd >= 0))
         check(-EBADMSG, "table");
+}
+
+static bool says_where(const char *verb, const char *text)
+{
+    if (strcmp(verb, "say") == 0) {
+        check(chempi_client_here(client, true, text), verb);
+        return true;
+    }
+    if (strcmp(verb, "mumble") == 0) {
+        say_nothing_of(CHEMPI_MSG_HERE);
+        return true;
+    }
+    if (strcmp(verb, "here") != 0 && strcmp(verb, "test") != 0)
+        return false;
+    seen.is_testing = strcmp(verb, "test") == 0;
+    seen.here = text;
+    return true;
 }
 
 /* Returns the arguments that are left. */
@@ -307,7 +336,7 @@ static char **act(char **a)
     } else if (strcmp(verb, "obey") == 0) {
         seen.obeys = 1;
     } else if (strcmp(verb, "misreport") == 0) {
-        misreport();
+        say_nothing_of(CHEMPI_MSG_MEMORY);
     } else if (strcmp(verb, "deaf") == 0) {
         for (;;)
             (void)pause();
@@ -320,6 +349,8 @@ static char **act(char **a)
             chempi_client_job(client)->rank)
             while (*a && strcmp(*a, "end") != 0)
                 a++;
+    } else if (says_where(verb, *a)) {
+        a++;
     } else if (strcmp(verb, "end") != 0) {
         fprintf(stderr, "rank: what is %s?\n", verb);
         exit(9);

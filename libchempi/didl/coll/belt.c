@@ -129,7 +129,7 @@ int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
         /* Once it waits, then for as much as makes it worth while. */
         room.most = w->limit / 2;
         chempi_progress_rouse_local(w->reader);
-        rc = chempi_coll_cell_await(is_room, &room);
+        rc = chempi_coll_cell_await(w->st, is_room, &room);
     }
     if (CHEMPI_UNLIKELY(room.is_damaged))
         return chempi_belt_damaged();
@@ -157,7 +157,7 @@ static bool has_more(void *arg)
 
 int chempi_belt_await_more(struct chempi_belt_reader *r)
 {
-    return chempi_coll_cell_await(has_more, r);
+    return chempi_coll_cell_await(r->st, has_more, r);
 }
 
 void chempi_belt_tell(struct chempi_belt_reader *r)

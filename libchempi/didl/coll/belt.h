@@ -62,6 +62,8 @@ struct chempi_belt {
 #define CHEMPI_BELT_LAST (UINT64_C(1) << 17) /* of the operation */
 #define CHEMPI_BELT_WRAP (UINT64_C(1) << 18)
 
+struct chempi_coll_state;
+
 struct chempi_belt_writer {
     struct chempi_belt *belt;
     uint64_t head;
@@ -69,6 +71,8 @@ struct chempi_belt_writer {
     uint64_t limit;
     uint32_t reader; /* local rank */
     bool is_grown;   /* limit stays as it is */
+    /* Whose it is, for the words of a wait; may be NULL. */
+    const struct chempi_coll_state *st;
 };
 
 struct chempi_belt_reader {
@@ -77,6 +81,7 @@ struct chempi_belt_reader {
     uint64_t told;   /* what the writer knows of it */
     uint64_t header; /* at tail, once it is there */
     uint32_t writer;
+    const struct chempi_coll_state *st; /* as the writer's */
 };
 
 struct chempi_belt_piece {

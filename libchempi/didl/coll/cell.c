@@ -27,14 +27,38 @@ static bool is_reached(void *arg)
     return atomic_load_explicit(w->word, memory_order_acquire) == w->value;
 }
 
-int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value)
+static void put_comm(struct chempi_where *w, const void *object)
+{
+    const struct chempi_coll_state *st = object;
+
+    if (st)
+        chempi_where_put_comm(w, st->comm);
+}
+
+/* In a meeting. */
+static void put_missing(struct chempi_where *w, const void *object)
+{
+    const struct chempi_coll_state *st = object;
+    int count = 0;
+
+    put_comm(w, st);
+    for (int m = 0; m < st->size; m++)
+        if (chempi_crowd_is_missed(&st->crowd, m))
+            chempi_where_put_missing(w, st->comm, m, count++);
+    chempi_where_put_rest(w, count);
+}
+
+int chempi_coll_cell_wait(const struct chempi_coll_state *st,
+                          const _Atomic uint32_t *word, uint32_t value)
 {
     struct wait w = {word, value};
 
-    return chempi_coll_cell_await(is_reached, &w);
+    return chempi_coll_cell_await(st, is_reached, &w);
 }
 
-int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg)
+static int await_or_tell(const struct chempi_coll_state *st,
+                         chempi_progress_done_fn *done, void *arg,
+                         chempi_where_fn *words)
 {
     uint64_t most = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
     uint32_t spins = chempi_progress_spins();
@@ -55,7 +79,13 @@ int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg)
         if (done(arg))
             return MPI_SUCCESS;
     }
-    return chempi_progress_wait(done, arg);
+    return chempi_progress_wait_for(done, arg, words, st);
+}
+
+int chempi_coll_cell_await(const struct chempi_coll_state *st,
+                           chempi_progress_done_fn *done, void *arg)
+{
+    return await_or_tell(st, done, arg, put_comm);
 }
 
 void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
@@ -128,7 +158,7 @@ int chempi_coll_cell_collect(const struct cell *cell)
 {
     struct lines l = {.cell = cell};
 
-    return chempi_coll_cell_await(are_lines_there, &l);
+    return chempi_coll_cell_await(cell->st, are_lines_there, &l);
 }
 
 /*
@@ -141,7 +171,8 @@ static int meet_other(const struct cell *cell)
 
     cell_publish(cell_mine(cell), cell->seq);
     cell_rouse(cell->st, other);
-    return chempi_coll_cell_wait(&cell_line(cell, other)->seq, cell->seq);
+    return chempi_coll_cell_wait(cell->st, &cell_line(cell, other)->seq,
+                                 cell->seq);
 }
 
 /* All others come, too: until *word == value; see chempi_coll_cell_wait(). */
@@ -153,10 +184,10 @@ static int wait_for_all(struct chempi_coll_state *st,
     if (is_reached(&w))
         return MPI_SUCCESS;
     if (chempi_progress_spins() > 0)
-        return chempi_coll_cell_await(is_reached, &w);
+        return await_or_tell(st, is_reached, &w, put_missing);
     if (chempi_crowd_wait(&st->crowd, is_reached, &w))
         return MPI_SUCCESS;
-    return chempi_progress_wait(is_reached, &w);
+    return chempi_progress_wait_for(is_reached, &w, put_missing, st);
 }
 
 int chempi_coll_cell_meet(const struct cell *cell)

@@ -34,10 +34,13 @@ enum { CELL_AHEAD = 2 }; /* operations */
 /* ---- waiting and waking ---- */
 
 /* Until *word == value, which whoever stores it rouses this process for. */
-int chempi_coll_cell_wait(const _Atomic uint32_t *word, uint32_t value);
+int chempi_coll_cell_wait(const struct chempi_coll_state *st,
+                          const _Atomic uint32_t *word, uint32_t value);
 
-/* The same for any condition; see chempi_progress_wait(). */
-int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg);
+/* The same for any condition; see chempi_progress_wait(). st names the
+ * communicator to whoever asks what is waited for, and may be NULL. */
+int chempi_coll_cell_await(const struct chempi_coll_state *st,
+                           chempi_progress_done_fn *done, void *arg);
 
 static inline void cell_rouse(const struct chempi_coll_state *st, int member)
 {

@@ -50,6 +50,16 @@ static inline void chempi_crowd_come(struct chempi_crowd *crowd)
                           memory_order_relaxed);
 }
 
+/* This member has come and waits; has member m not come yet? For words. */
+static inline bool chempi_crowd_is_missed(const struct chempi_crowd *crowd,
+                                          int m)
+{
+    const uint32_t met =
+        atomic_load_explicit(&crowd->presence[m].met, memory_order_relaxed);
+
+    return (int32_t)(met - crowd->met) < 0;
+}
+
 /* For who has come and waits for the others: until done(arg), or until it is
  * better to make progress, too. Returns done(arg). Gives the core away; no
  * lock may be held. */

@@ -140,6 +140,8 @@ static struct chempi_comm *make_node_comm(struct chempi_comm *comm,
         return NULL;
     made = chempi_comm_make(group, NULL, context, context);
     chempi_group_release(group);
+    if (made)
+        made->serves = comm;
     return made;
 }
 
@@ -206,6 +208,8 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st)
 
 void chempi_hier_detach(struct chempi_coll_state *st)
 {
+    if (st->node_comm)
+        st->node_comm->serves = NULL;
     chempi_comm_release(st->node_comm);
     chempi_hier_destroy(st->hier);
     st->node_comm = NULL;

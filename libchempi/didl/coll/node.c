@@ -301,6 +301,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     }
     comm->coll = st;
     comm->fini_coll = chempi_coll_release;
+    st->comm = comm;
     st->size = (int)comm->size;
     st->rank = comm->rank;
     st->local_ranks = (uint32_t *)(st->reserved + masks);

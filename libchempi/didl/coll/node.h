@@ -114,6 +114,7 @@ struct chempi_node_belts {
 
 /* comm->coll */
 struct chempi_coll_state {
+    const struct chempi_comm *comm;
     struct chempi_hier *hier;      /* of members on several nodes, or NULL */
     struct chempi_comm *node_comm; /* then: those on this node */
     bool is_on;                    /* false: no area; messages only */

@@ -58,7 +58,7 @@ int chempi_coll_pipe_send(struct chempi_coll_state *st,
         struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
 
         rc = cell_first_error(
-            rc, chempi_coll_cell_wait(&place->reads,
+            rc, chempi_coll_cell_wait(st, &place->reads,
                                       uses * (uint32_t)(st->size - 1)));
         chempi_coll_stream_pack(c->rbuf, c->rcount, c->rtype, at, data,
                                 piece_len(len - at));
@@ -94,7 +94,7 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
         uint32_t seq;
         struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
 
-        rc = cell_first_error(rc, chempi_coll_cell_wait(&place->seq, seq));
+        rc = cell_first_error(rc, chempi_coll_cell_wait(st, &place->seq, seq));
         if (CHEMPI_LIKELY(len <= room))
             chempi_coll_stream_unpack(c->rbuf, c->rcount, c->rtype, at, data,
                                       piece_len(len - at), is_long);

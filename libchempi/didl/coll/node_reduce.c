@@ -93,7 +93,7 @@ static int allreduce_many(const struct cell *cell,
         chempi_coll_cell_rouse_others(st);
         return rc;
     }
-    rc = chempi_coll_cell_wait(&line->seq, cell->seq);
+    rc = chempi_coll_cell_wait(st, &line->seq, cell->seq);
     if (CHEMPI_UNLIKELY(!rc && line->mark != MPI_SUCCESS))
         rc = why_no_result(cell, len);
     if (!rc && len > 0)

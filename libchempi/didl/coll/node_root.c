@@ -61,7 +61,7 @@ static int await_copies(const struct cell *cell, uint32_t goal)
     /* Sequentially consistent, as in say_copied(): either the last to finish
      * sees the goal or the root sees that it is reached. */
     atomic_store(&count->goal, goal);
-    return chempi_coll_cell_wait(&count->finished, goal);
+    return chempi_coll_cell_wait(cell->st, &count->finished, goal);
 }
 
 static void say_copied(const struct cell *cell, int root, enum reply reply)
@@ -207,7 +207,8 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     if (c->root == st->rank)
         return bcast_root(&cell, c, tag, rc);
     line = cell_common(&cell);
-    *rc = cell_first_error(*rc, chempi_coll_cell_wait(&line->seq, cell.seq));
+    *rc =
+        cell_first_error(*rc, chempi_coll_cell_wait(st, &line->seq, cell.seq));
     mark = line->mark;
     len = line->len;
     if (mark == BLOCK_BY_MESSAGE)
@@ -350,12 +351,12 @@ static bool take_short(void *arg)
 /* All of them; long ones between two waits. */
 static int take_lines(struct intake *in)
 {
-    int rc = chempi_coll_cell_await(take_short, in);
+    int rc = chempi_coll_cell_await(in->cell->st, take_short, in);
 
     while (!rc && in->next < in->cell->st->size) {
         in->is_rest |= !take_plain(in->cell, in->c, in->next);
         in->next++;
-        rc = chempi_coll_cell_await(take_short, in);
+        rc = chempi_coll_cell_await(in->cell->st, take_short, in);
     }
     return rc;
 }
@@ -463,7 +464,8 @@ static int send_block(const struct chempi_coll_call *c, int tag)
 static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
                    int tag, uint64_t len)
 {
-    int rc = chempi_coll_cell_wait(&cell_common(cell)->seq, cell->seq);
+    int rc =
+        chempi_coll_cell_wait(cell->st, &cell_common(cell)->seq, cell->seq);
     struct chempi_node_place place = cell_mine(cell)->place;
     enum reply reply = REPLY_PASSED;
 
@@ -722,7 +724,8 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
                       int tag)
 {
     const struct chempi_node_line *line = cell_mine(cell);
-    int rc = chempi_coll_cell_await(is_dealt, (void *)(uintptr_t)cell);
+    int rc =
+        chempi_coll_cell_await(cell->st, is_dealt, (void *)(uintptr_t)cell);
     uint32_t mark;
     uint64_t len;
 

@@ -92,6 +92,7 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
                             st->local_ranks[next]);
     chempi_belt_open_reader(&p->in, belt_after(st, before),
                             st->local_ranks[before]);
+    p->out.st = p->in.st = st;
     p->is_made = true;
     return rc;
 }

@@ -331,7 +331,7 @@ int chempi_coll_rings_run(struct chempi_coll_state *st, bool is_long)
             (void)chempi_progress_poll();
         }
         if (!is_served)
-            rc = chempi_coll_cell_await(can_go_on, st);
+            rc = chempi_coll_cell_await(st, can_go_on, st);
     }
     return rc;
 }

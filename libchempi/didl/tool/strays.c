@@ -39,6 +39,7 @@ static const char *const others[] = {
     "CHEMPI_SOURCE_ROOT",
     "CHEMPI_SCIVIA_MISCHIEF",
     "CHEMPI_WDIR",
+    "CHEMPI_WHERE_LIMIT",
 };
 
 /* Does it begin with the module of a setting? */

@@ -62,8 +62,10 @@ int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
     return 0;
 }
 
-int chempi_coll_cell_await(chempi_progress_done_fn *done, void *arg)
+int chempi_coll_cell_await(const struct chempi_coll_state *st,
+                           chempi_progress_done_fn *done, void *arg)
 {
+    (void)st;
     while (!done(arg))
         (void)sched_yield();
     return MPI_SUCCESS;

@@ -244,12 +244,19 @@ static void tell(void *arg)
     seen.number++;
 }
 
+static void where(void *arg)
+{
+    (void)arg;
+    seen.rank = 77;
+}
+
 static const struct chempi_client_events events = {.got = got,
                                                    .fenced = fenced,
                                                    .rank_lost = rank_lost,
                                                    .budget = budget,
                                                    .drained = drained,
-                                                   .tell = tell};
+                                                   .tell = tell,
+                                                   .where = where};
 
 static void open_client(void)
 {
@@ -319,6 +326,43 @@ Test(client, figures_are_told_when_asked_for_and_in_pieces)
     cr_assert_eq(take_report(&has_more), len - first);
     cr_assert_eq(has_more, 0);
     free(text);
+}
+
+/* Takes the answer where the rank waits; returns its kind. */
+static uint8_t take_here(char text[CHEMPI_HERE_MAX])
+{
+    struct chempi_frame f = take(CHEMPI_MSG_HERE);
+    struct chempi_reader r;
+    uint8_t kind;
+
+    chempi_wire_read(&r, f.data, f.len);
+    kind = chempi_wire_get_u8(&r);
+    (void)strcpy(text, chempi_wire_get_str(&r, CHEMPI_HERE_MAX));
+    cr_assert(chempi_wire_is_done(&r));
+    return kind;
+}
+
+Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
+{
+    struct chempi_writer w = {0};
+    char text[CHEMPI_HERE_MAX];
+    char words[2 * CHEMPI_HERE_MAX];
+
+    open_client();
+    seen.rank = 0;
+    cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
+    cr_assert_eq(seen.rank, 77);
+    cr_assert_eq(chempi_client_here(client, true, "MPI_Recv of X"), 0);
+    cr_assert_eq(take_here(text), CHEMPI_HERE_WAITS);
+    cr_assert_str_eq(text, "MPI_Recv of X");
+    memset(words, 'x', sizeof(words) - 1);
+    words[sizeof(words) - 1] = '\0';
+    cr_assert_eq(chempi_client_here(client, false, words), 0);
+    cr_assert_eq(take_here(text), CHEMPI_HERE_TESTS);
+    cr_assert_eq(strlen(text), CHEMPI_HERE_MAX - 1);
+    chempi_wire_put_u8(&w, 1); /* the question has no fields */
+    cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), -EPIPE);
+    chempi_wire_clear(&w);
 }
 
 Test(client, questions_and_answers_pass)

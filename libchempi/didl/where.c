@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What this process waits for; see where.h. */
+#define _GNU_SOURCE /* dladdr */
+#include "libchempi/didl/where.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libchempi/didl/comm.h"
+#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/daemon.h"
+#include "libchempi/didl/request.h"
+
+enum {
+    STEP_FRAMES = 8, /* looked at at a time */
+    MOST_FRAMES = 48,
+    NAMED = 2 /* requests of a call that waits for several */
+};
+
+/* ---- which call ---- */
+
+/* The MPI function that an address is in, or NULL. Nothing else is visible in
+ * this library, and an address outside of it has been returned to from there.
+ */
+static const char *call_at(const char *address)
+{
+    Dl_info info;
+
+    if (!dladdr(address, &info) || !info.dli_sname)
+        return NULL;
+    if (strncmp(info.dli_sname, "PMPI_", 5) == 0)
+        return info.dli_sname + 1;
+    return strncmp(info.dli_sname, "MPI_", 4) == 0 ? info.dli_sname : NULL;
+}
+
+/*
+ * The innermost MPI function on this thread's stack. The stack is read from
+ * here outwards, a few frames at a time and hardly beyond the call: the frames
+ * of the program need not be such that anybody can read them.
+ */
+static const char *innermost_call(void)
+{
+    void *frames[MOST_FRAMES];
+    int seen = 0;
+
+    for (int want = STEP_FRAMES; want <= MOST_FRAMES; want += STEP_FRAMES) {
+        const int count = backtrace(frames, want);
+
+        for (; seen < count; seen++) {
+            /* Where the frame goes on, which may be behind its function. */
+            const char *name = call_at((const char *)frames[seen] - 1);
+
+            if (name)
+                return name;
+        }
+        if (count < want)
+            break;
+    }
+    return "an MPI call";
+}
+
+/* Calls that do not wait, but that programs wait with. */
+static bool is_test(const char *call)
+{
+    static const char *const tests[] = {"MPI_Test", "MPI_Iprobe", "MPI_Improbe",
+                                        "MPI_Request_get_status"};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(tests); i++)
+        if (strncmp(call, tests[i], strlen(tests[i])) == 0)
+            return true;
+    return false;
+}
+
+/* ---- words ---- */
+
+void chempi_where_put(struct chempi_where *w, const char *fmt, ...)
+{
+    const size_t room = sizeof(w->text) - w->len;
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(w->text + w->len, room, fmt, args);
+    va_end(args);
+    if (n > 0)
+        w->len += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* What the user knows of a communicator that the library uses for its own. */
+static const struct chempi_comm *shown(const struct chempi_comm *comm)
+{
+    while (comm->serves)
+        comm = comm->serves;
+    return comm;
+}
+
+void chempi_where_put_comm(struct chempi_where *w,
+                           const struct chempi_comm *comm)
+{
+    if (!comm)
+        return;
+    comm = shown(comm);
+    if (comm->name[0])
+        chempi_where_put(w, " of %s", comm->name);
+    else
+        chempi_where_put(w, " of a communicator of %u ranks", comm->size);
+}
+
+/* " on node a2", with the rank that the launcher knows, if it is another. */
+static void put_process(struct chempi_where *w, uint32_t rank, uint32_t proc)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_where_put(w, " rank %u", rank);
+    if (rank != proc)
+        chempi_where_put(w, " (%u in MPI_COMM_WORLD)", proc);
+    chempi_where_put(w, " on node %s", s->node_names[s->node_of_proc[proc]]);
+}
+
+static bool is_rank(const struct chempi_comm *comm, int rank)
+{
+    return rank >= 0 && (uint32_t)rank < comm->remote_size;
+}
+
+static void put_peer(struct chempi_where *w, const struct chempi_comm *comm,
+                     const char *way, int rank, int tag)
+{
+    chempi_where_put(w, " %s", way);
+    if (is_rank(comm, rank))
+        put_process(w, (uint32_t)rank, chempi_comm_proc(comm, (uint32_t)rank));
+    else
+        chempi_where_put(w, " any rank");
+    if (tag == MPI_ANY_TAG)
+        chempi_where_put(w, " with any tag");
+    else
+        chempi_where_put(w, " with tag %d", tag);
+}
+
+void chempi_where_put_source(struct chempi_where *w,
+                             const struct chempi_comm *comm, int source,
+                             int tag)
+{
+    put_peer(w, comm, "from", source, tag);
+}
+
+/* A message of the user's, or one of those that an operation consists of. */
+static void put_message(struct chempi_where *w,
+                        const struct chempi_request *req)
+{
+    const bool is_send = req->kind == CHEMPI_REQUEST_SEND;
+    const int rank = is_send || req->source < 0 ? req->peer_rank : req->source;
+    uint32_t proc;
+
+    if (!is_send && req->kind != CHEMPI_REQUEST_RECV)
+        return;
+    if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
+        put_peer(w, req->comm, is_send ? "to" : "from", rank, req->peer_tag);
+    } else if (is_rank(req->comm, rank)) {
+        proc = chempi_comm_proc(req->comm, (uint32_t)rank);
+        chempi_where_put(w, ", for");
+        put_process(w, proc, proc);
+    }
+}
+
+/* Of requests that other calls have begun, and that are named by these. */
+static bool is_wait(const struct chempi_where *w)
+{
+    return strncmp(w->call, "MPI_Wait", 8) == 0;
+}
+
+void chempi_where_put_request(struct chempi_where *w, const void *object)
+{
+    const struct chempi_request *req = object;
+
+    if (is_wait(w))
+        chempi_where_put(w, " for %s", chempi_request_call(req));
+    chempi_where_put_comm(w, req->comm);
+    put_message(w, req);
+}
+
+void chempi_where_put_one(struct chempi_where *w,
+                          const struct chempi_request *req, int index)
+{
+    if (index >= NAMED)
+        return;
+    if (index > 0 && is_wait(w))
+        chempi_where_put(w, ";");
+    if (index == 0 || is_wait(w))
+        chempi_where_put_request(w, req);
+    else
+        put_message(w, req);
+}
+
+void chempi_where_put_missing(struct chempi_where *w,
+                              const struct chempi_comm *comm, int rank,
+                              int index)
+{
+    const uint32_t proc = chempi_comm_proc(comm, (uint32_t)rank);
+
+    if (index >= NAMED)
+        return;
+    chempi_where_put(w, "%s", index ? "," : ", for");
+    put_process(w, proc, proc);
+}
+
+void chempi_where_put_rest(struct chempi_where *w, int count)
+{
+    if (count > NAMED)
+        chempi_where_put(w, "; and %d more", count - NAMED);
+}
+
+void chempi_where_tell(chempi_where_fn *words, const void *object)
+{
+    struct chempi_where w = {.call = innermost_call()};
+
+    chempi_where_put(&w, "%s", w.call);
+    if (words)
+        words(&w, object);
+    chempi_daemon_here(!is_test(w.call), w.text);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What this process waits for, in words, when its supervisor asks
+ * (doc/where.md). Nothing is noted beforehand: whoever waits brings a function
+ * that describes the wait, and the name of the MPI call is found on the stack.
+ *
+ * The thread that waits, or that polls for a test, answers for itself, under
+ * the lane lock.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_WHERE_H
+#define CHEMPI_LIBCHEMPI_DIDL_WHERE_H
+
+#include <stddef.h>
+
+#include "common/base/compiler.h"
+#include "common/control/client.h"
+
+struct chempi_comm;
+struct chempi_request;
+
+struct chempi_where {
+    const char *call; /* "MPI_Recv", or "an MPI call" */
+    size_t len;
+    char text[CHEMPI_HERE_MAX];
+};
+
+/* Put what follows the call's name: " of MPI_COMM_WORLD". */
+typedef void chempi_where_fn(struct chempi_where *w, const void *object);
+
+/* Append; what has no room is cut off. */
+void chempi_where_put(struct chempi_where *w, const char *fmt, ...)
+    CHEMPI_PRINTF(2, 3);
+
+/* " of MPI_COMM_WORLD"; nothing for NULL. */
+void chempi_where_put_comm(struct chempi_where *w,
+                           const struct chempi_comm *comm);
+
+/* " of MPI_COMM_WORLD from rank 3 on node a2 with tag 5". The object is a
+ * struct chempi_request, which is active. */
+chempi_where_fn chempi_where_put_request;
+
+/* Put one request of a call that waits for several: number `index` of those
+ * that are not complete, from 0. Only the first ones are named. */
+void chempi_where_put_one(struct chempi_where *w,
+                          const struct chempi_request *req, int index);
+/* After the last one of `count`. */
+void chempi_where_put_rest(struct chempi_where *w, int count);
+
+/* ", for rank 3 on node a2": one member of a communicator that is waited for,
+ * as chempi_where_put_one(). */
+void chempi_where_put_missing(struct chempi_where *w,
+                              const struct chempi_comm *comm, int rank,
+                              int index);
+
+/* " from rank 3 on node a2 with tag 5"; both may be the wildcards. */
+void chempi_where_put_source(struct chempi_where *w,
+                             const struct chempi_comm *comm, int source,
+                             int tag);
+
+/* Answer the supervisor. words may be NULL. */
+void chempi_where_tell(chempi_where_fn *words, const void *object);
+
+#endif
