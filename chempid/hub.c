@@ -228,6 +228,8 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_ORDERED:
     case CHEMPI_MSG_ABSENT:
     case CHEMPI_MSG_GATEWAY:
+    case CHEMPI_MSG_PLACES:
+    case CHEMPI_MSG_SOUGHT:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:
@@ -249,6 +251,7 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     case CHEMPI_MSG_END:
     case CHEMPI_MSG_ABSENT:
     case CHEMPI_MSG_FALLEN:
+    case CHEMPI_MSG_LOCATE:
         hub->has_ended |= type == CHEMPI_MSG_END;
         broadcast(hub, type, data, len);
         return 0;

@@ -19,6 +19,9 @@
 
 #define VIRTUAL_NODES_MAX 1024u
 #define KINDS_MAX 1023u /* bytes: what the value of an info key may have */
+#define WHERE_VARIABLE "CHEMPI_WHERE_LIMIT"
+#define WHERE_S 2.0
+#define WHERE_MAX_S 3600.0
 
 enum id {
     OPT_N,
@@ -752,7 +755,8 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     int rc = 0;
 
     (void)argc;
-    *opt = (struct chempi_options){.bind = CHEMPI_BIND_AUTO};
+    *opt =
+        (struct chempi_options){.bind = CHEMPI_BIND_AUTO, .where_s = WHERE_S};
     for (;;) {
         rc = parse_program(&p);
         if (!rc && p.configfile && !opt->wants_help && !opt->wants_version)
@@ -780,17 +784,30 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     return rc;
 }
 
+/* At most `most`; nothing changes where the variable is not set. */
+static int seconds_from(const char *name, double most, double *out,
+                        struct chempi_err *err)
+{
+    const char *text = getenv(name);
+    double v;
+
+    if (!text || !*text)
+        return 0;
+    if (!get_seconds(text, &v) || v > most)
+        return chempi_err_set(
+            err, -EINVAL, "%s=%s: expected a number of seconds", name, text);
+    *out = v;
+    return 0;
+}
+
 int chempi_options_environment(struct chempi_options *opt,
                                struct chempi_err *err)
 {
-    const char *text = getenv("MPIEXEC_TIMEOUT");
+    int rc = seconds_from(WHERE_VARIABLE, WHERE_MAX_S, &opt->where_s, err);
 
-    if (!text || !*text || opt->timeout_s > 0)
-        return 0;
-    if (get_seconds(text, &opt->timeout_s))
-        return 0;
-    return chempi_err_set(
-        err, -EINVAL, "MPIEXEC_TIMEOUT=%s: expected a number of seconds", text);
+    if (rc || opt->timeout_s > 0)
+        return rc;
+    return seconds_from("MPIEXEC_TIMEOUT", 1e9, &opt->timeout_s, err);
 }
 
 void chempi_options_fini(struct chempi_options *opt)

@@ -40,6 +40,7 @@ struct chempi_options {
     uint32_t bind;   /* enum chempi_bind */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
+    double where_s;   /* what ranks get to say where they wait; 0: not asked */
     enum chempi_map map;
     bool is_virtual;
     bool is_private; /* --private: no daemon even if there is one */
@@ -58,7 +59,8 @@ struct chempi_options {
 int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
                          struct chempi_err *err);
 /* What the environment says where the command line is silent: a time limit in
- * MPIEXEC_TIMEOUT, 0 for none. 0 or -EINVAL with words. */
+ * MPIEXEC_TIMEOUT, 0 for none; and where_s in CHEMPI_WHERE_LIMIT. 0 or -EINVAL
+ * with words. */
 int chempi_options_environment(struct chempi_options *opt,
                                struct chempi_err *err);
 void chempi_options_fini(struct chempi_options *opt);

@@ -404,6 +404,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_abort(rank, &r, err);
     case CHEMPI_MSG_CUT:
         return take_cut(rank, &r, err);
+    case CHEMPI_MSG_HERE:
+        return chempi_seek_take(rank, &r, err);
     case CHEMPI_MSG_REPORT:
         return chempi_figures_take(rank, &r, err);
     case CHEMPI_MSG_MEMORY:

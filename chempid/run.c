@@ -16,6 +16,7 @@
 #include "chempid/falls.h"
 #include "chempid/hub.h"
 #include "chempid/link.h"
+#include "chempid/places.h"
 #include "chempid/report.h"
 #include "chempid/trace.h"
 #include "chempid/traffic.h"
@@ -23,6 +24,7 @@
 #include "common/base/sys.h"
 
 #define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
+#define SLACK_S 1.0     /* for answers on their way, beyond opt->where_s */
 #define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
 struct run;
@@ -50,6 +52,9 @@ struct run {
     ev_io signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
+    ev_timer seek; /* runs: nodes are asked where their ranks wait */
+    struct chempi_places places; /* open while it runs */
+    bool is_late; /* the job is to be ended when they have told */
     struct chempi_brood brood;
     const char *daemon_name;       /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
@@ -75,6 +80,17 @@ static void down(struct run *r, uint16_t type, const void *data, size_t len)
 
 /* ---- ending -------------------------------------------------------------- */
 
+/* What is known by now; the rest is not waited for. */
+static void end_seek(struct run *r)
+{
+    if (!ev_is_active(&r->seek))
+        return;
+    ev_timer_stop(r->loop, &r->seek);
+    if (!r->hub.has_done) /* then there is nowhere to wait */
+        chempi_places_print(&r->places, stderr);
+    chempi_places_close(&r->places);
+}
+
 static void kill_job(struct run *r)
 {
     uint8_t data[CHEMPI_TEXT_MAX + 16];
@@ -83,6 +99,7 @@ static void kill_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
+    end_seek(r);
     chempi_console_stop_input(&r->console);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
@@ -102,6 +119,40 @@ static void order_end(struct run *r, int status, const char *text)
     kill_job(r);
 }
 
+/* Ask all nodes where their ranks wait. False: that is not possible. */
+static bool seek(struct run *r)
+{
+    const double limit_s = r->opt->where_s;
+    uint8_t data[4];
+    struct chempi_writer w;
+
+    if (ev_is_active(&r->seek))
+        return true;
+    if (limit_s <= 0 || r->has_killed || r->hub.has_done ||
+        chempi_places_open(&r->places, r->spec))
+        return false;
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
+    ev_timer_set(&r->seek, limit_s + SLACK_S, 0.0);
+    ev_timer_start(r->loop, &r->seek);
+    down(r, CHEMPI_MSG_LOCATE, w.data, w.len);
+    return true;
+}
+
+static void have_sought(struct run *r)
+{
+    end_seek(r);
+    if (r->is_late)
+        kill_job(r);
+}
+
+static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    have_sought(w->data);
+}
+
 static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct run *r = w->data;
@@ -112,7 +163,10 @@ static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
     (void)snprintf(text, sizeof(text),
                    "the time limit of %g s has passed; the job was ended",
                    r->opt->timeout_s);
-    order_end(r, CHEMPI_EXIT_TIMEOUT, text);
+    chempi_verdict_order(&r->verdict, CHEMPI_EXIT_TIMEOUT, text);
+    r->is_late = true;
+    if (!seek(r))
+        kill_job(r);
 }
 
 static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -287,6 +341,12 @@ static void take_order(struct run *r, struct chempi_reader *in)
                   chempi_wire_get_str(in, CHEMPI_TEXT_MAX));
 }
 
+static void take_places(struct run *r, struct chempi_reader *in)
+{
+    if (ev_is_active(&r->seek) && chempi_places_take(&r->places, in))
+        have_sought(r);
+}
+
 static void up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct run *r = arg;
@@ -318,6 +378,12 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
     case CHEMPI_MSG_ORDERED:
         take_order(r, &in);
         break;
+    case CHEMPI_MSG_PLACES:
+        take_places(r, &in);
+        break;
+    case CHEMPI_MSG_SOUGHT:
+        (void)seek(r); /* a job that ends will not be found anywhere */
+        break;
     case CHEMPI_MSG_ABSENT:
         if (!r->has_absent)
             down(r, CHEMPI_MSG_ABSENT, data, len);
@@ -325,6 +391,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         break;
     case CHEMPI_MSG_DONE:
         ev_timer_stop(r->loop, &r->limit); /* U4 */
+        end_seek(r);
         chempi_console_stop_input(&r->console);
         down(r, CHEMPI_MSG_END, NULL, 0);
         break;
@@ -552,6 +619,8 @@ static void start_timers(struct run *r)
 {
     ev_timer_init(&r->grace, grace_is_over, GRACE_S, 0.0);
     r->grace.data = r;
+    ev_timer_init(&r->seek, seek_is_over, 0.0, 0.0);
+    r->seek.data = r;
     ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
     r->limit.data = r;
     if (r->opt->timeout_s > 0)
@@ -599,12 +668,14 @@ static void tear_down(struct run *r)
         ev_io_stop(r->loop, &r->signals);
         ev_timer_stop(r->loop, &r->limit);
         ev_timer_stop(r->loop, &r->grace);
+        ev_timer_stop(r->loop, &r->seek);
         ev_loop_destroy(r->loop);
     }
     if (r->signal_fd >= 0)
         (void)close(r->signal_fd); /* nothing is written there */
     free(r->branches);
     chempi_falls_fini(&r->falls);
+    chempi_places_close(&r->places);
     chempi_wire_clear(&r->stats);
 }
 

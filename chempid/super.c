@@ -326,6 +326,7 @@ static void child_ended(struct ev_loop *loop, ev_io *w, int events)
     while (read(s->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         ;
     reap(s);
+    chempi_seek_settle(s);
     chempi_super_care(s);
 }
 
@@ -576,6 +577,7 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
         return 0;
     reap(s);
     end_hold(s);
+    chempi_seek_drop(s);
     s->is_ending = true;
     chempi_figures_ask(s);
     for (uint32_t i = 0; i < s->local_size; i++)
@@ -645,6 +647,8 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_signal(s, &r, err);
     case CHEMPI_MSG_KILL:
         return take_kill(s, &r, frame, err);
+    case CHEMPI_MSG_LOCATE:
+        return chempi_seek_ask(s, &r, err);
     case CHEMPI_MSG_ABSENT:
         return take_absent(s, &r, err);
     case CHEMPI_MSG_FALLEN:
@@ -782,6 +786,7 @@ static void watch(struct chempi_super *s)
     s->grace.data = s;
     ev_timer_init(&s->hold, hold_is_over, HOLD_S, 0.0);
     s->hold.data = s;
+    chempi_seek_init(s);
     chempi_streams_init(s);
 }
 

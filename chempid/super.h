@@ -21,7 +21,7 @@
  *
  * No thread; no call into it but run(). super.c holds the job's part,
  * ranks.c one rank's life, gateway.c the gateway's, streams.c the standard
- * streams, figures.c what is counted.
+ * streams, figures.c what is counted, seek.c where ranks wait.
  */
 #ifndef CHEMPI_CHEMPID_SUPER_H
 #define CHEMPI_CHEMPID_SUPER_H
@@ -37,6 +37,7 @@
 #include "chempid/link.h"
 #include "chempid/share.h"
 #include "chempid/spec.h"
+#include "common/control/client.h"
 #include "common/control/msg.h"
 
 struct chempi_super;
@@ -86,6 +87,9 @@ struct chempi_rank {
     bool is_asked;    /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
+    bool is_sought;    /* asked where it waits, and has not answered (yet) */
+    uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
+    char here[CHEMPI_HERE_MAX];
 };
 
 struct chempi_super {
@@ -105,6 +109,7 @@ struct chempi_super {
     ev_timer line_timer;
     ev_timer grace;     /* runs: the ranks that care still may act (P6) */
     ev_timer hold;      /* runs: ranks tell before they get `signal` */
+    ev_timer seek;      /* runs: ranks are asked where they wait */
     int signal;         /* that is held back, 0: none */
     bool was_signalled; /* what ranks have told may not be all */
     int signal_fd;
@@ -189,6 +194,17 @@ void chempi_figures_ask(struct chempi_super *s);
 bool chempi_figures_are_due(const struct chempi_super *s);
 /* Ask the gateway. False: there is none, or nothing to ask. */
 bool chempi_figures_ask_gateway(struct chempi_super *s);
+
+/* seek.c: LOCATE from above, and HERE from a rank. */
+void chempi_seek_init(struct chempi_super *s);
+int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
+                    struct chempi_err *err);
+int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
+                     struct chempi_err *err);
+/* A rank has ended: perhaps all have answered that can. */
+void chempi_seek_settle(struct chempi_super *s);
+/* The job ends: nobody wants to know any more. */
+void chempi_seek_drop(struct chempi_super *s);
 
 /* streams.c */
 void chempi_streams_open(struct chempi_super *s, struct chempi_stream *st,

@@ -331,6 +331,64 @@ def time_limits_end_jobs():
            124, "time limit of 0.2 s has passed")
 
 
+def asking(limit_s, *args):
+    """A job that runs into its time limit; how long ranks may take to say
+    where they wait."""
+    job = run("--timeout", "1", *args,
+              env=dict(os.environ, CHEMPI_WHERE_LIMIT=str(limit_s)))
+    expect(job, 124, r"chempirun: the time limit of 1 s has passed; the job was "
+           r"ended\n\Z")
+    return job.errors
+
+
+@case
+def ranks_say_where_they_wait_before_the_time_limit_ends_them():
+    for layout in LAYOUTS:
+        told = asking(LIMIT_S, *layout, Programs.rank, "init", "here",
+                      "MPI_Barrier of X", "only", "2", "here", "MPI_Recv", "hang",
+                      "end", "only", "3", "test", "MPI_Test", "hang", "end", "hang")
+        size = int(layout[layout.index("-n") + 1])
+        others = "0-1" if size == 4 else "0-1, 4-6"
+        lines = told.splitlines()[:-1]
+        check(len(lines) == 3, lines)
+        check(lines[0] == f"chempirun: ranks {others} wait in MPI_Barrier of X",
+              lines)
+        check(re.fullmatch(r"chempirun: rank 2 on node \S+ waits in MPI_Recv",
+                           lines[1]), lines)
+        check(re.fullmatch(r"chempirun: rank 3 on node \S+ does not wait, but "
+                           r"calls MPI_Test", lines[2]), lines)
+
+
+@case
+def ranks_that_do_not_say_where_they_wait_are_named():
+    told = asking(1, "-n", "2", Programs.rank, "init", "only", "1", "deaf", "end",
+                  "hang")
+    check(re.search("does not wait in MPI|do not wait in MPI|not initialized", told),
+          told)
+    told = asking(0.3, "-n", "3", "sleep", "1000")
+    check("chempirun: ranks 0-2 have not initialized MPI\n" in told, told)
+    told = asking(1, "-n", "2", Programs.rank, "init", "final", "hang")
+    check("chempirun: ranks 0-1 have finalized MPI and not ended\n" in told, told)
+    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
+                  "only", "1", "final", "exit", "0", "end", "hang")
+    check(re.match(r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n"
+                   r"chempirun: rank 1 on node \S+ has (ended|finalized)", told), told)
+    check(asking(0, "-n", "2", Programs.rank, "init", "here", "X", "hang")
+          .count("\n") == 1)
+
+
+@case
+def what_ranks_say_of_where_they_wait_is_not_trusted():
+    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here",
+                  "a\nb\x1b[31mc" + "d" * 2000, "hang")
+    check(re.match(r"chempirun: ranks 0-1 wait in a\?b\?\[31mcd{400,500}\n", told),
+          told)
+    job = run("-n", "2", Programs.rank, "init", "mumble", "x", "hang")
+    expect(job, 1, "broke the control protocol")
+    expect(run("-n", "2", Programs.rank, "init", "say", "here", "everyone", "final"),
+           0, r"\A\Z")
+
+
 @case
 def tables_that_are_missing_or_damaged_are_refused():
     with tempfile.TemporaryDirectory() as tables:

@@ -167,6 +167,17 @@ Test(hub, a_lost_child_is_reported_once_and_counts_as_gone)
     cr_assert(chempi_hub_is_over(&hub));
 }
 
+Test(hub, all_are_asked_where_their_ranks_wait)
+{
+    cr_assert_eq(chempi_hub_down(&hub, CHEMPI_MSG_LOCATE, "abc", 4, NULL), 0);
+    cr_assert_str_eq(trace, "down0:56/4 down1:56/4 ");
+    trace[0] = '\0';
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_PLACES, 1), 0);
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_PLACES, 2), -EBADMSG);
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_SOUGHT, 3), 0);
+    cr_assert_str_eq(trace, "up0:44/4 up0:45/4 ");
+}
+
 Test(hub, unknown_messages_are_refused)
 {
     cr_assert_eq(take_u32(0, 999, 0), -EBADMSG);

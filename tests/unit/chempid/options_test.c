@@ -398,3 +398,30 @@ Test(options, the_environment_may_limit_the_time)
     cr_assert(strstr(err.text, "MPIEXEC_TIMEOUT=soon"));
     chempi_options_fini(&opt);
 }
+
+static int set_where_limit(const char *limit)
+{
+    int rc;
+
+    cr_assert_eq(setenv("CHEMPI_WHERE_LIMIT", limit, 1), 0);
+    cr_assert_eq(parse("p"), 0);
+    rc = chempi_options_environment(&opt, &err);
+    cr_assert_eq(unsetenv("CHEMPI_WHERE_LIMIT"), 0);
+    return rc;
+}
+
+Test(options, the_environment_may_say_how_long_ranks_are_asked)
+{
+    cr_assert_eq(set_where_limit(""), 0);
+    cr_assert_float_eq(opt.where_s, 2, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_where_limit("0.5"), 0);
+    cr_assert_float_eq(opt.where_s, 0.5, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_where_limit("0"), 0);
+    cr_assert_float_eq(opt.where_s, 0, 1e-9);
+    chempi_options_fini(&opt);
+    cr_assert_eq(set_where_limit("3601"), -EINVAL);
+    cr_assert(strstr(err.text, "CHEMPI_WHERE_LIMIT=3601"));
+    chempi_options_fini(&opt);
+}

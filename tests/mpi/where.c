@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A job that hangs, for launchers that say where its ranks wait when they end
+ * it. Of eight ranks:
+ *
+ *   calls    each in another call: 0 MPI_Recv, 1 MPI_Waitall, 2 MPI_Probe,
+ *            3 MPI_Ssend; on a communicator of their own, named "grid",
+ *            4 and 5 MPI_Barrier, 6 MPI_Recv; 7 MPI_Sendrecv
+ *   allreduce  all but the last in MPI_Allreduce, that one in MPI_Recv
+ *   threads  each in MPI_Recv by two threads, tags 1 and 2, from the next one
+ *   test     all call MPI_Test for ever
+ *   outside  all wait outside MPI
+ *
+ * usage: where MODE
+ */
+#include "check.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+static void receive(int source, int tag, MPI_Comm comm)
+{
+    int value;
+
+    MPI_Recv(&value, 1, MPI_INT, source, tag, comm, MPI_STATUS_IGNORE);
+}
+
+static void wait_for_three(void)
+{
+    MPI_Request reqs[4];
+    int values[3];
+
+    MPI_Isend(NULL, 0, MPI_INT, 0, 99, MPI_COMM_WORLD, &reqs[0]);
+    MPI_Irecv(&values[0], 1, MPI_INT, 2, 6, MPI_COMM_WORLD, &reqs[1]);
+    MPI_Irecv(&values[1], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG,
+              MPI_COMM_WORLD, &reqs[2]);
+    MPI_Irecv(&values[2], 1, MPI_INT, 3, 8, MPI_COMM_WORLD, &reqs[3]);
+    MPI_Waitall(4, reqs, MPI_STATUSES_IGNORE);
+}
+
+static void wait_in_calls(void)
+{
+    const int rank = check_rank();
+    MPI_Comm grid;
+    int value = 0;
+
+    check_need(8);
+    MPI_Comm_split(MPI_COMM_WORLD, rank >= 4, 0, &grid);
+    MPI_Comm_set_name(grid, "grid");
+    MPI_Barrier(grid);
+    switch (rank) {
+    case 0:
+        receive(1, 5, MPI_COMM_WORLD);
+        break;
+    case 1:
+        wait_for_three();
+        break;
+    case 2:
+        MPI_Probe(MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        break;
+    case 3:
+        MPI_Ssend(&value, 1, MPI_INT, 2, 7, MPI_COMM_WORLD);
+        break;
+    case 6:
+        receive(3, 1, grid);
+        break;
+    case 7:
+        MPI_Sendrecv(NULL, 0, MPI_INT, 0, 3, &value, 1, MPI_INT, 6, 4,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        break;
+    default:
+        MPI_Barrier(grid);
+        break;
+    }
+}
+
+static void wait_in_allreduce(void)
+{
+    int one = 1;
+    int sum = 0;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == check_size() - 1)
+        receive(0, 0, MPI_COMM_WORLD);
+    else
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void *receive_in_thread(void *tag)
+{
+    receive((check_rank() + 1) % check_size(), *(int *)tag, MPI_COMM_WORLD);
+    return NULL;
+}
+
+static void wait_in_threads(void)
+{
+    int tags[] = {1, 2};
+    pthread_t other;
+
+    CHECK_OR_DIE(pthread_create(&other, NULL, receive_in_thread, &tags[1]) == 0,
+                 "no thread");
+    (void)receive_in_thread(&tags[0]);
+    pthread_join(other, NULL);
+}
+
+static void test_for_ever(void)
+{
+    MPI_Request req;
+    int value;
+    int flag = 0;
+
+    MPI_Irecv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &req);
+    while (!flag)
+        MPI_Test(&req, &flag, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+
+    if (strcmp(mode, "threads") == 0)
+        check_start_thread(&argc, &argv, MPI_THREAD_MULTIPLE);
+    else
+        check_start(&argc, &argv);
+    if (strcmp(mode, "calls") == 0)
+        wait_in_calls();
+    else if (strcmp(mode, "allreduce") == 0)
+        wait_in_allreduce();
+    else if (strcmp(mode, "threads") == 0)
+        wait_in_threads();
+    else if (strcmp(mode, "test") == 0)
+        test_for_ever();
+    else if (strcmp(mode, "outside") == 0)
+        (void)poll(NULL, 0, -1);
+    CHECK(false, "mode \"%s\" has come to an end", mode);
+    return check_finish();
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where ranks wait, as the launcher gathers and prints it. */
+#define _GNU_SOURCE /* open_memstream */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "chempid/places.h"
+
+#define RANKS 200u
+
+static char *names[] = {"a1", "a2", "gate"};
+static uint32_t node_of_rank[RANKS];
+static const struct chempi_spec spec = {.size = RANKS,
+                                        .node_count = 3,
+                                        .node_names = names,
+                                        .node_of_rank = node_of_rank};
+static struct chempi_places places;
+static struct chempi_writer message;
+
+/* The first half of the ranks is on the first node; the last node has none. */
+static void set_up(void)
+{
+    for (uint32_t i = 0; i < RANKS; i++)
+        node_of_rank[i] = i / (RANKS / 2);
+    cr_assert_eq(chempi_places_open(&places, &spec), 0);
+}
+
+static void tear_down(void)
+{
+    chempi_places_close(&places);
+    chempi_wire_clear(&message);
+}
+
+TestSuite(places, .init = set_up, .fini = tear_down);
+
+static void begin(uint32_t node)
+{
+    chempi_wire_clear(&message);
+    chempi_wire_put_u32(&message, node);
+}
+
+static void put(uint32_t rank, enum chempi_here here, const char *text)
+{
+    chempi_wire_put_u32(&message, rank);
+    chempi_wire_put_u8(&message, (uint8_t)here);
+    chempi_wire_put_str(&message, text);
+}
+
+static void put_all(uint32_t first, uint32_t last, enum chempi_here here,
+                    const char *text)
+{
+    for (uint32_t i = first; i <= last; i++)
+        put(i, here, text);
+}
+
+static bool take(void)
+{
+    struct chempi_reader r;
+
+    chempi_wire_read(&r, message.data, message.len);
+    return chempi_places_take(&places, &r);
+}
+
+static void expect(const char *words)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    cr_assert(file);
+    chempi_places_print(&places, file);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert_str_eq(text, words);
+    free(text);
+}
+
+Test(places, ranks_that_wait_for_the_same_share_a_line)
+{
+    begin(0);
+    put_all(0, 6, CHEMPI_HERE_WAITS, "MPI_Barrier of MPI_COMM_WORLD");
+    put(7, CHEMPI_HERE_SILENT, "");
+    put_all(8, 99, CHEMPI_HERE_WAITS, "MPI_Barrier of MPI_COMM_WORLD");
+    cr_assert_not(take());
+    begin(1);
+    put(100, CHEMPI_HERE_WAITS, "MPI_Barrier of MPI_COMM_WORLD");
+    put(101, CHEMPI_HERE_TESTS, "MPI_Test");
+    put_all(102, 103, CHEMPI_HERE_ENDED, "");
+    put_all(104, 105, CHEMPI_HERE_FRESH, "of no account");
+    put_all(106, 107, CHEMPI_HERE_FINALIZED, "");
+    put_all(108, 199, CHEMPI_HERE_SILENT, "");
+    cr_assert(take());
+    expect("chempirun: ranks 0-6, 8-100 wait in MPI_Barrier of "
+           "MPI_COMM_WORLD\n"
+           "chempirun: ranks 7, 108-199 do not wait in MPI (they compute, "
+           "test or wait elsewhere)\n"
+           "chempirun: rank 101 on node a2 does not wait, but calls MPI_Test\n"
+           "chempirun: ranks 102-103 have ended\n"
+           "chempirun: ranks 104-105 have not initialized MPI\n"
+           "chempirun: ranks 106-107 have finalized MPI and not ended\n");
+}
+
+Test(places, of_nodes_that_do_not_tell_nothing_is_known)
+{
+    begin(1);
+    put_all(100, 199, CHEMPI_HERE_WAITS, "MPI_Finalize");
+    cr_assert_not(take());
+    cr_assert_not(take()); /* it cannot speak for another */
+    expect("chempirun: ranks 100-199 wait in MPI_Finalize\n"
+           "chempirun: nothing is known of ranks 0-99\n");
+}
+
+Test(places, many_different_ones_are_cut_short)
+{
+    char text[32];
+    char *all = NULL;
+    size_t len = 0;
+    FILE *file;
+
+    begin(0);
+    for (uint32_t i = 0; i < 100; i++) {
+        (void)snprintf(text, sizeof(text), "MPI_Recv from %u", i / 2 * 2);
+        put(i, CHEMPI_HERE_WAITS, text);
+    }
+    (void)take();
+    begin(1);
+    for (uint32_t i = 100; i < 200; i++)
+        put(i, CHEMPI_HERE_WAITS, i % 2 ? "MPI_Recv from 0" : "MPI_Wait");
+    cr_assert(take());
+    file = open_memstream(&all, &len);
+    cr_assert(file);
+    chempi_places_print(&places, file);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert(strstr(all, "chempirun: ranks 2-3 wait in MPI_Recv from 2\n"));
+    /* So many ranges, and then no more. */
+    cr_assert(strstr(all, ", 159, 161 and 19 more wait in MPI_Recv from 0\n"));
+    cr_assert(strstr(all, "chempirun: no room to tell of ranks 80-100, 102"));
+    free(all);
+}
+
+Test(places, what_ranks_say_is_bounded_and_has_no_control_characters)
+{
+    begin(0);
+    put(0, CHEMPI_HERE_WAITS, "a\nb\x1b[2J\x7f");
+    put_all(1, 99, CHEMPI_HERE_WAITS, "a?b?[2J?");
+    (void)take();
+    begin(1);
+    put_all(100, 199, CHEMPI_HERE_ENDED, "");
+    cr_assert(take());
+    expect("chempirun: ranks 0-99 wait in a?b?[2J?\n"
+           "chempirun: ranks 100-199 have ended\n");
+}
+
+Test(places, malformed_messages_end_where_they_are_malformed)
+{
+    char text[CHEMPI_HERE_MAX + 1];
+
+    begin(2); /* no rank is there */
+    cr_assert_not(take());
+    begin(7);
+    cr_assert_not(take());
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    begin(0);
+    put(0, CHEMPI_HERE_WAITS, "MPI_Recv");
+    put(1, CHEMPI_HERE_WAITS, text); /* too long */
+    put(2, CHEMPI_HERE_WAITS, "MPI_Recv");
+    cr_assert_not(take());
+    begin(1);
+    put_all(100, 150, CHEMPI_HERE_ENDED, "");
+    put(3, CHEMPI_HERE_WAITS, "MPI_Recv"); /* of another node */
+    put(151, CHEMPI_HERE_ENDED, "");
+    cr_assert(take());
+    expect("chempirun: rank 0 on node a1 waits in MPI_Recv\n"
+           "chempirun: ranks 100-150 have ended\n"
+           "chempirun: nothing is known of ranks 1-99, 151-199\n");
+    message.len = 2; /* not even a node */
+    cr_assert(take());
+}
+
+Test(places, kinds_that_there_are_not_are_malformed)
+{
+    begin(0);
+    put(0, (enum chempi_here)0, "x");
+    cr_assert_not(take());
+    begin(1);
+    put(100, (enum chempi_here)(CHEMPI_HERE_ENDED + 1), "x");
+    cr_assert(take());
+    expect("chempirun: nothing is known of ranks 0-199\n");
+}
