@@ -29,6 +29,7 @@ static const char usage[] =
     "  status             the daemon that answers\n"
     "  budgets [NODE]...  registrable memory of nodes and ranks\n"
     "  kill JOB           end a job\n"
+    "  where JOB          have its launcher print where its ranks wait\n"
     "  route A B SIZE     which way a message of this size goes\n"
     "  drain NODE [JOB]   spare the gateway there, in all jobs or in one\n"
     "  drain              what is drained\n"
@@ -235,7 +236,7 @@ static int send_request(struct ctl *c, enum chempi_request what,
 }
 
 /* A node that has part in the job knows the way to its launcher. */
-static int kill_job(struct ctl *c, const char *id)
+static int order_job(struct ctl *c, enum chempi_request what, const char *id)
 {
     struct chempi_status *list;
     uint32_t count;
@@ -247,9 +248,18 @@ static int kill_job(struct ctl *c, const char *id)
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
             if (strcmp(list[i].jobs[k].id, id) == 0)
-                return send_request(c, CHEMPI_REQUEST_KILL, list[i].node, id);
+                return send_request(c, what, list[i].node, id);
     (void)chempi_err_set(&c->err, -ESRCH, "no job %s runs", id);
     return fail(c);
+}
+
+static int seek(struct ctl *c, const char *id)
+{
+    const int status = order_job(c, CHEMPI_REQUEST_WHERE, id);
+
+    if (!status)
+        printf("the chempirun of job %s prints where its ranks wait\n", id);
+    return status;
 }
 
 static int stop(struct ctl *c, const char *node)
@@ -392,8 +402,12 @@ static int run(struct ctl *c, char **words)
         return words[1] ? misuse("status takes no argument")
                         : show_nodes(c, NULL, true);
     if (strcmp(what, "kill") == 0)
-        return words[1] && !words[2] ? kill_job(c, words[1])
-                                     : misuse("kill takes a job");
+        return words[1] && !words[2]
+                   ? order_job(c, CHEMPI_REQUEST_KILL, words[1])
+                   : misuse("kill takes a job");
+    if (strcmp(what, "where") == 0)
+        return words[1] && !words[2] ? seek(c, words[1])
+                                     : misuse("where takes a job");
     if (strcmp(what, "stop") == 0)
         return stop(c, words[1]);
     if (strcmp(what, "drain") == 0)

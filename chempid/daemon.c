@@ -172,6 +172,8 @@ static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
 {
     if (what == CHEMPI_REQUEST_KILL)
         return chempi_jobs_order_end(d, job, uid);
+    if (what == CHEMPI_REQUEST_WHERE)
+        return chempi_jobs_seek(d, job, uid);
     if (what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN)
         return drain(d, job, uid, what == CHEMPI_REQUEST_DRAIN);
     if (what != CHEMPI_REQUEST_STOP)

@@ -109,6 +109,8 @@ int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
 /* End a job by order of a user. 0, -ESRCH, -EPERM. */
 int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
                           uint32_t uid);
+/* Have its launcher print where the ranks wait. 0, -ESRCH, -EPERM. */
+int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid);
 /* This node's record, if asked for with shares of memory; what it points to is
  * in the pool or the daemon. */
 int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,

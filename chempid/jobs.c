@@ -547,28 +547,54 @@ int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
     return rc;
 }
 
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
+/* The job of this name that the user may order about; NULL: *rc says why. */
+static struct job *find_own(struct chempi_daemon *d, const char *id,
+                            uint32_t uid, int *rc)
 {
-    int rc = -ESRCH;
-
+    *rc = -ESRCH;
     CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
-        struct chempi_writer w;
-        uint8_t text[64];
 
         if (strcmp(j->spec.id, id) != 0)
             continue;
-        if (uid != 0 && uid != j->spec.uid) {
-            rc = -EPERM; /* one's own may have the same number */
-            continue;
+        if (uid == 0 || uid == j->spec.uid) {
+            *rc = 0;
+            return j;
         }
-        chempi_wire_fix(&w, text, sizeof(text));
-        chempi_wire_put_u32(&w, j->nodes[0]);
-        chempi_wire_put_str(&w, "ended by chempictl kill");
-        send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
-        return 0;
+        *rc = -EPERM; /* one's own may have the same number */
     }
-    return rc;
+    return NULL;
+}
+
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
+{
+    int rc;
+    struct job *j = find_own(d, id, uid, &rc);
+    struct chempi_writer w;
+    uint8_t text[64];
+
+    if (!j)
+        return rc;
+    chempi_wire_fix(&w, text, sizeof(text));
+    chempi_wire_put_u32(&w, j->nodes[0]);
+    chempi_wire_put_str(&w, "ended by chempictl kill");
+    send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
+    return 0;
+}
+
+int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid)
+{
+    int rc;
+    struct job *j = find_own(d, id, uid, &rc);
+    struct chempi_writer w;
+    uint8_t data[4];
+
+    if (!j)
+        return rc;
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, j->nodes[0]);
+    send_up(j, CHEMPI_MSG_SOUGHT, w.data, w.len);
+    return 0;
 }
 
 static uint32_t local_size(const struct job *j)

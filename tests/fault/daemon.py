@@ -323,6 +323,25 @@ def a_keeper_that_is_killed_is_replaced():
 
 
 @case
+def chempictl_has_the_launcher_say_where_ranks_wait():
+    with Cluster(["a1", "a2"]) as cluster:
+        job = cluster.job("-n", "4", Programs.rank, "init", "here", "MPI_Recv",
+                          "print", "up", "hang").await_lines(4)
+        name = cluster.ctl("jobs").splitlines()[1].split()[0]
+        cluster.ctl("where", name)
+        told = b""
+        while b"\n" not in told:
+            piece = os.read(job.process.stderr.fileno(), 65536)
+            check(piece, "the launcher ended", told)
+            told += piece
+        check(told == b"chempirun: ranks 0-3 wait in MPI_Recv\n", told)
+        check("no job" in cluster.ctl("where", "x" + name, status=1))
+        cluster.ctl("kill", name)
+        job.status = job.finish()
+        expect(job, 143, "ended by chempictl kill")
+
+
+@case
 def chempictl_shows_and_kills_jobs():
     with Cluster(["a1", "a2", "a3"]) as cluster:
         job = hanging_cluster_job(cluster, 6)
