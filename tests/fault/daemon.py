@@ -135,7 +135,6 @@ def a_daemon_in_the_background_lets_go_of_the_streams():
                   said in done.stderr, done)
         expect(cluster.run("-n", "2", Programs.rank, "init", "everyone",
                            "final"), 0)
-        cluster.ctl("--via", "a1", "stop")
 
 
 def expect_no_join(cluster, address, word, *options, name="j1", key=None,
