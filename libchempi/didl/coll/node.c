@@ -319,9 +319,11 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
     if (comm->rank == 0)
         area = claim(comm, st->size);
     *rc = agree(comm, &area);
-    if (*rc)
+    if (*rc) {
         leave_unknown(comm);
-    if (*rc || area < 0 || area >= AREAS || !node.control)
+        return NULL; /* others may wait for the message for ever: say so */
+    }
+    if (area < 0 || area >= AREAS || !node.control)
         return st;
     st->area = area;
     for (uint32_t i = 0; i < comm->size; i++)
