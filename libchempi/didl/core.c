@@ -39,6 +39,7 @@
 #include "libchempi/didl/ctx.h"
 #include "libchempi/didl/daemon.h"
 #include "libchempi/didl/engine.h"
+#include "libchempi/didl/env.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/match.h"
@@ -49,8 +50,8 @@
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 
-/* How long the supervisor may take to hear of a finalize, ms. */
-#define GOODBYE_LIMIT_MS 5000
+/* How long the supervisor may take to hear of a start or finalize, ms. */
+#define HEAR_LIMIT_MS 5000
 
 static struct {
     pthread_mutex_t lock;
@@ -241,22 +242,38 @@ static int grant_locked(int required)
     return required;
 }
 
+/* The supervisor hears of the first user before anything is on the way. Its
+ * loss is noticed when its notices are read. */
+static int announce_locked(void)
+{
+    struct chempi_client *client = chempi_ctx.client;
+    int rc;
+
+    if (core.users > 0 || !client)
+        return MPI_SUCCESS;
+    rc = chempi_client_set_initialized(client);
+    if (rc == -ENOMEM || rc == -ENOBUFS)
+        return chempi_error_from(rc, NULL);
+    if (!rc && chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
+        chempi_env_set_free(false);
+    return MPI_SUCCESS;
+}
+
 int chempi_core_enter(int required, int *provided)
 {
     int rc;
 
     (void)pthread_mutex_lock(&core.lock);
     rc = open_locked();
+    if (!rc)
+        rc = announce_locked();
     if (!rc) {
         *provided = grant_locked(required);
         if (required > MPI_THREAD_SINGLE)
             chempi_affinity_widen();
-        if (core.users++ == 0) {
-            if (chempi_ctx.client)
-                (void)chempi_client_set_initialized(chempi_ctx.client);
+        if (core.users++ == 0)
             atomic_store_explicit(&chempi_ctx.phase, CHEMPI_PHASE_UP,
                                   memory_order_release);
-        }
     }
     (void)pthread_mutex_unlock(&core.lock);
     return rc;
@@ -294,7 +311,8 @@ static void park_locked(void)
     chempi_core_report();
     if (chempi_ctx.client) {
         (void)chempi_client_set_finalized(chempi_ctx.client);
-        (void)chempi_client_flush(chempi_ctx.client, GOODBYE_LIMIT_MS);
+        (void)chempi_client_flush(chempi_ctx.client, HEAR_LIMIT_MS);
+        chempi_env_set_free(true);
     }
     chempi_lane_main.is_locking = false;
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER

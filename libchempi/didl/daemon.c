@@ -97,6 +97,7 @@ void chempi_daemon_close(void)
     chempi_client_close(chempi_ctx.client);
     chempi_ctx.client = NULL;
     chempi_ctx.job = NULL;
+    chempi_env_set_free(false); /* nobody is to be told any more */
 }
 
 static void notice_ready(struct chempi_poll_item *item, uint32_t events)

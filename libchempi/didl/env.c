@@ -7,7 +7,9 @@
 #include "libchempi/didl/env.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +35,7 @@ struct chempi_ctx chempi_ctx;
 static struct {
     pthread_t main_thread;
     char place[CHEMPI_NODE_NAME_MAX + 32]; /* "": not known */
+    _Atomic bool is_free;                  /* see chempi_env_set_free() */
 } env;
 
 /* ---- the end by error ---- */
@@ -42,6 +45,11 @@ void chempi_env_place(const struct chempi_job *job)
 {
     (void)snprintf(env.place, sizeof(env.place), "rank %u on node %s",
                    job->rank, job->node_names[job->node]);
+}
+
+void chempi_env_set_free(bool is_free)
+{
+    atomic_store(&env.is_free, is_free);
 }
 
 /* "rank 3 on node a2"; before the job is known, what the supervisor has put
@@ -104,12 +112,16 @@ void chempi_env_end(int exit_code, const char *text)
     const bool is_alone = stay_alone();
     /* A thread that finds the supervisor lost forgets it. */
     struct chempi_client *client = chempi_ctx.client;
+    bool is_told;
 
     if (is_alone)
         chempi_core_report(); /* else another thread may change the counters */
-    if (!client || chempi_client_abort(client, exit_code, text) != 0)
+    is_told = client && chempi_client_abort(client, exit_code, text) == 0;
+    if (!is_told)
         print_end(exit_code, text);
     (void)fflush(NULL);
+    if (!is_told && atomic_load(&env.is_free))
+        (void)raise(SIGKILL); /* any exit code would be taken for a good end */
     _exit(status ? status : 1);
 }
 

@@ -11,6 +11,11 @@
 /* Whoever ends the job from now on is called by rank and node. */
 void chempi_env_place(const struct chempi_job *job);
 
+/* Does the supervisor believe that this process may end as it likes, since MPI
+ * is finalized here? If it cannot be told better, the process that ends the job
+ * must end by a signal. */
+void chempi_env_set_free(bool is_free);
+
 /*
  * End the job with this exit code because of an error that no error handler
  * can be asked about; the words say what happened and what to do. Told to the

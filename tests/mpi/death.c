@@ -6,8 +6,9 @@
  * usage: death HOW RANK [CODE]
  *
  * HOW is abort, signal, segv, exit, return or cut (from its supervisor); early,
- * before or deaf (ends, calls MPI, is cut off before MPI_Init); finalized or
- * late (ends with the code, is cut off and calls MPI after MPI_Finalize)
+ * before or deaf (ends, calls MPI, is cut off before MPI_Init); finalized, late
+ * or again (ends with the code, is cut off and calls MPI, is cut off and opens
+ * a session after MPI_Finalize)
  */
 #include "check.h"
 
@@ -66,7 +67,34 @@ static int end_after(const char *how, int code, int control)
     if (strcmp(how, "finalized") == 0)
         return code;
     cut(control);
-    return MPI_Barrier(MPI_COMM_WORLD);
+    return strcmp(how, "late") == 0 ? MPI_Barrier(MPI_COMM_WORLD) : 0;
+}
+
+_Noreturn static void wait_forever(MPI_Comm comm)
+{
+    for (;;)
+        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, comm,
+                 MPI_STATUS_IGNORE);
+}
+
+/* All of the world, as far as it can. */
+_Noreturn static void start_again(void)
+{
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "again", MPI_INFO_NULL,
+                               MPI_ERRORS_ARE_FATAL, &comm);
+    wait_forever(comm);
+}
+
+static bool is_after(const char *how)
+{
+    return strcmp(how, "finalized") == 0 || strcmp(how, "late") == 0 ||
+           strcmp(how, "again") == 0;
 }
 
 int main(int argc, char **argv)
@@ -82,17 +110,18 @@ int main(int argc, char **argv)
         end_before(how, code, control_fd);
     check_start(&argc, &argv);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (strcmp(how, "finalized") == 0 || strcmp(how, "late") == 0) {
+    if (is_after(how)) {
         int rank = check_rank();
         MPI_Finalize();
-        return rank == who ? end_after(how, code, control_fd) : 0;
+        code = rank == who ? end_after(how, code, control_fd) : 0;
+        if (strcmp(how, "again") == 0)
+            start_again();
+        return code;
     }
     if (check_rank() == who) {
         end_by(how, code, control_fd);
         if (strcmp(how, "cut") != 0)
             return 0; /* "return": without MPI_Finalize, as if all were well */
     }
-    for (;;)
-        MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
+    wait_forever(MPI_COMM_WORLD);
 }
