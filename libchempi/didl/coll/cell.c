@@ -175,9 +175,8 @@ static int meet_other(const struct cell *cell)
                                  cell->seq);
 }
 
-/* All others come, too: until *word == value; see chempi_coll_cell_wait(). */
-static int wait_for_all(struct chempi_coll_state *st,
-                        const _Atomic uint32_t *word, uint32_t value)
+int chempi_coll_cell_wait_for_all(struct chempi_coll_state *st,
+                                  const _Atomic uint32_t *word, uint32_t value)
 {
     struct wait w = {word, value};
 
@@ -197,7 +196,8 @@ int chempi_coll_cell_meet(const struct cell *cell)
     *cell_expected(cell) += (uint32_t)cell->st->size;
     chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return wait_for_all(cell->st, &cell_common(cell)->seq, cell->seq);
+        return chempi_coll_cell_wait_for_all(cell->st, &cell_common(cell)->seq,
+                                             cell->seq);
     cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
     chempi_coll_cell_rouse_others(cell->st);
@@ -211,7 +211,8 @@ int chempi_coll_cell_meet_again(const struct cell *cell)
     *cell_expected(cell) += (uint32_t)cell->st->size;
     chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return wait_for_all(cell->st, &count->met, *cell_expected(cell));
+        return chempi_coll_cell_wait_for_all(cell->st, &count->met,
+                                             *cell_expected(cell));
     /* Orders what all did before they arrived; partner: as in publish. */
     atomic_store_explicit(&count->met, *cell_expected(cell),
                           memory_order_release);

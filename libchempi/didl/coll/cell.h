@@ -37,6 +37,10 @@ enum { CELL_AHEAD = 2 }; /* operations */
 int chempi_coll_cell_wait(const struct chempi_coll_state *st,
                           const _Atomic uint32_t *word, uint32_t value);
 
+/* The same for who has come to a meeting (crowd.h) and waits for the others. */
+int chempi_coll_cell_wait_for_all(struct chempi_coll_state *st,
+                                  const _Atomic uint32_t *word, uint32_t value);
+
 /* The same for any condition; see chempi_progress_wait(). st names the
  * communicator to whoever asks what is waited for, and may be NULL. */
 int chempi_coll_cell_await(const struct chempi_coll_state *st,

@@ -8,9 +8,10 @@
 #include "libchempi/didl/setting.h"
 
 enum {
-    YIELDS = 2,     /* before progress is made */
-    LOOKS = 64,     /* waits after which the neighbours may have moved */
-    LOOKS_EARLY = 8 /* .. when some member has not said where it runs */
+    YIELDS = 2,      /* before progress is made */
+    LOOKS = 64,      /* waits after which the neighbours may have moved */
+    LOOKS_EARLY = 8, /* .. when some member has not said where it runs */
+    SPINS_MAX = 1000 /* whatever the setting says: no progress is made */
 };
 
 static uint32_t current_core(void)
@@ -68,6 +69,7 @@ static bool spin(chempi_progress_done_fn *done, void *arg)
 {
     uint64_t spins = chempi_setting(CHEMPI_SET_COLL_NODE_SPINS);
 
+    spins = spins < SPINS_MAX ? spins : SPINS_MAX;
     while (spins-- > 0) {
         CHEMPI_CPU_RELAX();
         if (done(arg))

@@ -83,6 +83,7 @@ static int allreduce_many(const struct cell *cell,
     int rc;
 
     *cell_expected(cell) += (uint32_t)st->size;
+    chempi_crowd_come(&st->crowd);
     if (cell_arrive(cell)) {
         rc = chempi_coll_cell_check(cell, len);
         if (!rc && len > 0)
@@ -93,7 +94,7 @@ static int allreduce_many(const struct cell *cell,
         chempi_coll_cell_rouse_others(st);
         return rc;
     }
-    rc = chempi_coll_cell_wait(st, &line->seq, cell->seq);
+    rc = chempi_coll_cell_wait_for_all(st, &line->seq, cell->seq);
     if (CHEMPI_UNLIKELY(!rc && line->mark != MPI_SUCCESS))
         rc = why_no_result(cell, len);
     if (!rc && len > 0)
