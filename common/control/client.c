@@ -414,7 +414,13 @@ static int push_empty(struct chempi_client *c, uint16_t type)
 
 int chempi_client_set_initialized(struct chempi_client *c)
 {
-    return push_empty(c, CHEMPI_MSG_INIT);
+    int rc;
+
+    (void)chempi_channel_begin(&c->ch, CHEMPI_MSG_INIT, 0);
+    rc = chempi_channel_end(&c->ch);
+    if (!rc)
+        (void)chempi_channel_flush(&c->ch); /* what stays goes later */
+    return rc;
 }
 
 int chempi_client_set_finalized(struct chempi_client *c)

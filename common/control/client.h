@@ -148,7 +148,7 @@ int chempi_client_abort(struct chempi_client *client, int exit_code,
 
 /* Say that MPI is initialized / properly finalized here: a rank that ends
  * between the two, even with exit code 0, ends the job. In turns, as often
- * as needed. */
+ * as needed: when the first one returns -errno, nothing has been said. */
 int chempi_client_set_initialized(struct chempi_client *client);
 int chempi_client_set_finalized(struct chempi_client *client);
 

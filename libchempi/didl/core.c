@@ -252,9 +252,9 @@ static int announce_locked(void)
     if (core.users > 0 || !client)
         return MPI_SUCCESS;
     rc = chempi_client_set_initialized(client);
-    if (rc == -ENOMEM || rc == -ENOBUFS)
+    if (rc)
         return chempi_error_from(rc, NULL);
-    if (!rc && chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
+    if (chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
         chempi_env_set_free(false);
     return MPI_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/sys.h"
 #include "common/control/channel.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
@@ -463,4 +464,28 @@ Test(client, the_end_of_the_supervisor_is_noticed)
     open_client();
     chempi_channel_fini(&super);
     cr_assert_eq(chempi_client_progress(client, &events, NULL, &err), -EPIPE);
+}
+
+static ssize_t no_buffers(int fd, const void *data, size_t len, int flags)
+{
+    (void)fd;
+    (void)data;
+    (void)len;
+    (void)flags;
+    errno = ENOBUFS;
+    return -1;
+}
+
+Test(client, a_start_that_cannot_be_sent_at_once_is_told_later)
+{
+    struct chempi_sys rigged = chempi_sys_libc;
+
+    open_client();
+    rigged.send = no_buffers;
+    chempi_sys = &rigged;
+    cr_assert_eq(chempi_client_set_initialized(client), 0);
+    chempi_sys = &chempi_sys_libc;
+    cr_assert_eq(chempi_client_set_finalized(client), 0);
+    (void)take(CHEMPI_MSG_INIT);
+    (void)take(CHEMPI_MSG_FINAL);
 }
