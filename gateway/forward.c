@@ -135,8 +135,13 @@ static void forward(struct gateway *g, const struct chempi_hop_frame *f,
                     struct chempi_hop_buf *buf)
 {
     struct gateway_flow *flow = gateway_flows_get(&g->flows, f->src, f->dst);
-    int rc;
+    int rc = chempi_hop_reach(&g->hop, next_of(f), NULL);
 
+    if (rc) { /* not that it has finished */
+        gateway_give_up(g, "process %u cannot be reached: %s", next_of(f),
+                        chempi_err_name(rc));
+        return;
+    }
     if (!flow) {
         gateway_give_up(g, "out of memory for one more pair of ranks");
         return;
