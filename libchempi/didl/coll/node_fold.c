@@ -15,8 +15,11 @@
  *       not here, all find that out at the first meeting, and have no other
  *       (but of a reduce only as long as there are no belts: X3, node_scan.c)
  *   F4  whole elements are copied, with what lies between the numbers of
- *       pairs; the user's result gets the numbers alone, so that a result of
- *       such elements goes to memory of its own first, too
+ *       pairs; the user's result gets the numbers alone, so that such elements
+ *       are combined beside it, chunk by chunk
+ *   F5  a member without scratch memory says so at the first meeting, and all
+ *       return the same error: it would have no memory for messages, either,
+ *       for which the others would wait
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -126,20 +129,22 @@ static void fetch(struct job *j, int i, struct range r, void *dst)
                                         dst, bytes(j, r.count)));
 }
 
-/* A piece of member i's result. */
+/* A piece of the result of member i, another one; F4: with what has been
+ * between the numbers there. */
 static void store(struct job *j, int i, struct range r, const void *src)
 {
-    const struct chempi_coll_state *st = j->cell->st;
-    uint64_t at = bytes(j, r.first);
+    uint32_t rank = j->cell->st->local_ranks[i];
+    uint64_t to = cell_line(j->cell, i)->place.out + bytes(j, r.first);
+    uint64_t len = bytes(j, r.count);
 
-    if (j->code)
-        return;
-    if (i != st->rank)
-        note(j, chempi_coll_direct_write(st->local_ranks[i],
-                                         cell_line(j->cell, i)->place.out + at,
-                                         src, bytes(j, r.count)));
-    else if (src != j->out + at)
-        memcpy(j->out + at, src, bytes(j, r.count));
+    if (has_padding(j) && !j->code) {
+        note(j, chempi_coll_direct_read(rank, to, j->temp[0], len));
+        if (!j->code)
+            cell_take(j->temp[0], src, r.count, j->c->rtype);
+        src = j->temp[0];
+    }
+    if (!j->code)
+        note(j, chempi_coll_direct_write(rank, to, src, len));
 }
 
 static void combine(const struct job *j, const void *in, void *inout,
@@ -185,6 +190,18 @@ static void fold_chunk(struct job *j, struct range r, void *dst)
     }
 }
 
+/* The same, into the user's result; F4. */
+static void fold_into_result(struct job *j, struct range r, void *result)
+{
+    if (!has_padding(j)) {
+        fold_chunk(j, r, result);
+        return;
+    }
+    fold_chunk(j, r, j->temp[1]);
+    if (!j->code)
+        cell_take(result, j->temp[1], r.count, j->c->rtype);
+}
+
 /* ---- beginning and end ---- */
 
 /* Scratch memory of the communicator: chunks, then `extra` bytes. They begin
@@ -219,8 +236,17 @@ static void give_scratch(struct chempi_coll_state *st)
     st->scratch_len = 0;
 }
 
+static CHEMPI_COLD int no_scratch(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "a rank of this node is out of memory for the "
+                            "reduction; raise its limit of memory, or start "
+                            "fewer ranks on this node");
+}
+
 /* Say where input and result are, and meet. When it fails all know, and must
- * not meet again: those with less data are in node_reduce.c (F3). */
+ * not meet again: those with less data are in node_reduce.c (F3), and their
+ * lines hold data instead of a reply. */
 static int show(struct job *j)
 {
     struct chempi_node_line *line = cell_mine(j->cell);
@@ -231,9 +257,10 @@ static int show(struct job *j)
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
     rc = chempi_coll_cell_meet(j->cell);
-    if (chempi_coll_cell_has_failed(j->cell, 1))
-        note(j, -ENOMEM);
-    return cell_first_error(rc, chempi_coll_cell_check(j->cell, j->len));
+    rc = cell_first_error(rc, chempi_coll_cell_check(j->cell, j->len));
+    if (CHEMPI_UNLIKELY(!rc && chempi_coll_cell_has_failed(j->cell, 1)))
+        return no_scratch(); /* F5 */
+    return rc;
 }
 
 /* Meet again at the end of a phase; true: the operation is void (F2). */
@@ -252,15 +279,12 @@ static bool reduce(struct job *j, int *rc)
 {
     bool is_root = j->cell->st->rank == j->c->root;
     bool is_in_place = is_root && j->c->sbuf == MPI_IN_PLACE && !j->c->is_void;
-    bool is_apart = is_root && has_padding(j);
     bool is_void;
     struct range chunk;
 
     j->out = is_root ? j->c->rbuf : NULL;
-    if (!get_scratch(j, is_in_place || is_apart ? j->len : 0)) {
+    if (!get_scratch(j, is_in_place ? j->len : 0)) {
         j->code = -ENOMEM;
-    } else if (is_apart) {
-        j->out = j->extra;
     } else if (is_in_place) {
         memcpy(j->extra, j->c->rbuf, j->len);
         j->in = j->extra;
@@ -272,18 +296,17 @@ static bool reduce(struct job *j, int *rc)
         struct range rest = part_of(j, j->me);
 
         while (next_chunk(j, &rest, &chunk)) {
-            unsigned char *dst =
-                is_root ? j->out + bytes(j, chunk.first) : j->temp[1];
-
-            fold_chunk(j, chunk, dst);
-            store(j, j->c->root, chunk, dst);
+            if (is_root) {
+                fold_into_result(j, chunk, j->out + bytes(j, chunk.first));
+                continue;
+            }
+            fold_chunk(j, chunk, j->temp[1]);
+            store(j, j->c->root, chunk, j->temp[1]);
         }
     }
     is_void = meet_again(j, 2, rc);
     if (is_void && is_in_place && j->in == j->extra)
         memcpy(j->c->rbuf, j->extra, j->len);
-    if (is_apart && !is_void && !*rc)
-        cell_take(j->c->rbuf, j->extra, j->count, j->c->rtype);
     return !is_void;
 }
 
@@ -333,7 +356,6 @@ static void spread(struct job *j)
 static bool allreduce(struct job *j, int *rc)
 {
     bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
-    bool is_apart = is_in_place || has_padding(j);
     struct range rest = {0, 0};
     struct range chunk;
     bool is_void;
@@ -341,15 +363,21 @@ static bool allreduce(struct job *j, int *rc)
     if (j->me >= 0)
         rest = part_of(j, j->me);
     j->out = j->c->rbuf;
-    if (!get_scratch(j, is_apart ? bytes(j, rest.count) : 0))
+    if (!get_scratch(j, is_in_place ? bytes(j, rest.count) : 0))
         j->code = -ENOMEM;
-    else if (is_apart)
+    else if (is_in_place)
         j->out = chempi_coll_plus(j->extra, -(MPI_Count)bytes(j, rest.first));
     *rc = show(j);
     if (*rc)
         return true;
-    while (next_chunk(j, &rest, &chunk))
-        fold_chunk(j, chunk, j->out + bytes(j, chunk.first));
+    while (next_chunk(j, &rest, &chunk)) {
+        unsigned char *out = j->out + bytes(j, chunk.first);
+
+        if (is_in_place)
+            fold_chunk(j, chunk, out);
+        else
+            fold_into_result(j, chunk, out);
+    }
     if (meet_again(j, 2, rc))
         return false;
     if (!*rc)
@@ -366,22 +394,28 @@ static bool allreduce(struct job *j, int *rc)
 
 static bool reduce_scatter(struct job *j, int *rc)
 {
-    bool is_apart = j->c->sbuf == MPI_IN_PLACE || has_padding(j);
+    bool is_in_place = j->c->sbuf == MPI_IN_PLACE;
     struct range own = part_of(j, j->cell->st->rank);
     struct range rest = own;
     unsigned char *result = j->c->rbuf;
     struct range chunk;
     bool is_void;
 
-    if (!get_scratch(j, is_apart ? bytes(j, own.count) : 0))
+    if (!get_scratch(j, is_in_place ? bytes(j, own.count) : 0))
         j->code = -ENOMEM;
-    else if (is_apart)
+    else if (is_in_place)
         result = j->extra;
     *rc = show(j);
     if (*rc)
         return true;
-    while (next_chunk(j, &rest, &chunk))
-        fold_chunk(j, chunk, result + bytes(j, chunk.first - own.first));
+    while (next_chunk(j, &rest, &chunk)) {
+        unsigned char *out = result + bytes(j, chunk.first - own.first);
+
+        if (is_in_place)
+            fold_chunk(j, chunk, out);
+        else
+            fold_into_result(j, chunk, out);
+    }
     is_void = meet_again(j, 2, rc);
     if (!is_void && !*rc && result != j->c->rbuf)
         cell_take(j->c->rbuf, result, own.count, j->c->rtype);

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Long reductions of pairs with padding while one rank gets no memory for its
+ * part. Where the result does not lie over the input they need none but what
+ * is there; where they cannot go on all ranks get the same error, and the
+ * communicator is as good as before.
+ */
+#include "check.h"
+
+#include <errno.h>
+#include <stdbool.h>
+
+enum {
+    COUNT = 30000, /* pairs of a rank's part */
+    PARTS_MAX = 8,
+    LARGE = 64 << 10 /* bytes; less is there always */
+};
+
+struct pair {
+    double value;
+    int index;
+};
+
+enum call { REDUCE, ALLREDUCE, SCATTER, BLOCK, CALLS };
+
+static bool is_poor;
+
+/* In place of libc's, for the library, too. */
+void *malloc(size_t size)
+{
+    enum { ALIGN = 16 };
+
+    if ((is_poor && size >= LARGE) || size > SIZE_MAX - ALIGN) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+}
+
+/* Of COUNT pairs for every rank, with rank 0 as the root. */
+static int reduce(MPI_Comm comm, enum call call, const void *in, void *out)
+{
+    const MPI_Datatype type = MPI_DOUBLE_INT;
+    int all = COUNT * check_size();
+    int counts[PARTS_MAX];
+
+    for (int i = 0; i < check_size(); i++)
+        counts[i] = COUNT;
+    switch (call) {
+    case REDUCE:
+        if (in == MPI_IN_PLACE && check_rank() != 0)
+            return MPI_Reduce(out, NULL, all, type, MPI_MAXLOC, 0, comm);
+        return MPI_Reduce(in, out, all, type, MPI_MAXLOC, 0, comm);
+    case ALLREDUCE:
+        return MPI_Allreduce(in, out, all, type, MPI_MAXLOC, comm);
+    case SCATTER:
+        return MPI_Reduce_scatter(in, out, counts, type, MPI_MAXLOC, comm);
+    default:
+        return MPI_Reduce_scatter_block(in, out, COUNT, type, MPI_MAXLOC, comm);
+    }
+}
+
+/* Pair i's largest value is that of rank i % size. */
+static void fill(struct pair *pairs)
+{
+    for (int i = 0; i < COUNT * check_size(); i++)
+        pairs[i] = (struct pair){
+            check_rank() == i % check_size() ? i + 1 : -1 - i, check_rank()};
+}
+
+static int count_wrong(enum call call, const struct pair *out)
+{
+    int first = call >= SCATTER ? COUNT * check_rank() : 0;
+    int count = call >= SCATTER ? COUNT : COUNT * check_size();
+    int wrong = 0;
+
+    if (call == REDUCE && check_rank() != 0)
+        return 0;
+    for (int i = first; i < first + count; i++)
+        wrong += out[i - first].value != i + 1 ||
+                 out[i - first].index != i % check_size();
+    return wrong;
+}
+
+/* poor: a rank, or -1; class: the expected one, of all ranks. */
+static void try_call(MPI_Comm comm, enum call call, bool is_in_place, int poor,
+                     int class)
+{
+    size_t room = sizeof(struct pair) * COUNT * (size_t)check_size();
+    struct pair *in = check_alloc(room);
+    struct pair *out = check_alloc(room);
+    int rc;
+
+    fill(in);
+    fill(out);
+    is_poor = check_rank() == poor;
+    rc = reduce(comm, call, is_in_place ? MPI_IN_PLACE : in, out);
+    is_poor = false;
+    CHECK(check_class(rc) == class,
+          "call %d%s while rank %d is poor: error class %d", call,
+          is_in_place ? ", in place," : "", poor, check_class(rc));
+    CHECK(rc || count_wrong(call, out) == 0,
+          "call %d%s while rank %d is poor: %d pairs are wrong", call,
+          is_in_place ? ", in place," : "", poor, count_wrong(call, out));
+    free(in);
+    free(out);
+}
+
+/* A communicator that has no scratch memory yet: an error, at whichever rank it
+ * is. Then as much as one out of place needs is there, and more is never. */
+static void try_calls(enum call call, int poor)
+{
+    MPI_Comm comm;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    try_call(comm, call, false, poor, MPI_ERR_NO_MEM);
+    try_call(comm, call, false, -1, MPI_SUCCESS);
+    try_call(comm, call, false, poor, MPI_SUCCESS);
+    if (poor == 0) { /* which has a part in all */
+        try_call(comm, call, true, poor, MPI_ERR_NO_MEM);
+        try_call(comm, call, true, poor, MPI_ERR_NO_MEM);
+    }
+    try_call(comm, call, true, -1, MPI_SUCCESS);
+    MPI_Comm_free(&comm);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(&argc, &argv);
+    CHECK_OR_DIE(check_size() <= PARTS_MAX, "at most %d ranks", PARTS_MAX);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int call = 0; call < CALLS; call++)
+        for (int poor = 0; poor < check_size(); poor++)
+            try_calls((enum call)call, poor);
+    return check_finish();
+}
