@@ -108,6 +108,19 @@ static int take_escaped(struct reader *r, char quote, char **out)
     return 0;
 }
 
+/* Between single quotes both stand for themselves, and the word goes on. */
+static bool keep_continuation(struct reader *r, char **out)
+{
+    const uint32_t number = r->number;
+
+    if (!skip_continuation(r))
+        return false;
+    *(*out)++ = '\\';
+    if (r->number > number)
+        *(*out)++ = '\n';
+    return true;
+}
+
 /* The rest of a word, unquoted in place, up to its end. */
 static int take_rest(struct reader *r, char **out)
 {
@@ -117,7 +130,7 @@ static int take_rest(struct reader *r, char **out)
     while (!rc) {
         const char c = *r->at;
 
-        if (skip_continuation(r))
+        if (quote == '\'' ? keep_continuation(r, out) : skip_continuation(r))
             continue;
         if (c == '\0' || c == '\n' || (!quote && is_blank(c)))
             break;

@@ -9,8 +9,10 @@
  *         --verbose
  *
  * A line whose first character that is not blank is "#" is a comment. A
- * backslash at the end of any other line joins it with the next one. Words,
- * quotes and backslashes are as a shell's; nothing is expanded.
+ * backslash at the end of any other line joins it with the next one; between
+ * single quotes it and the end of the line stay in the word. Words, quotes and
+ * backslashes are as a shell's, but a quote ends in the line in which it
+ * begins; nothing is expanded.
  */
 #ifndef CHEMPI_CHEMPID_CONFIGFILE_H
 #define CHEMPI_CHEMPID_CONFIGFILE_H

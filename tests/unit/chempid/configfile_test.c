@@ -106,7 +106,8 @@ Test(configfile, quotes_and_backslashes_are_as_a_shells)
     expect_words("p \"a\\\"b\\\\c\\d\\$e\\`\" \\\"f\\ g\\h \\#",
                  "p|a\"b\\c\\d$e`|\"f gh|#|");
     expect_words("'' \"\" p ''\n", "||p||");
-    expect_words("\"a\\\nb\" 'c\\\nd'", "ab|cd|");
+    expect_words("\"a\\\nb\" 'c\\\nd'", "ab|c\\\nd|");
+    expect_words("'c\\\r\nd' '\\\n'e\\\nf", "c\\\nd|\\\nef|");
     expect_words("p 'it'\\''s' $HOME *", "p|it's|$HOME|*|");
     expect_words("p a\\\\\n", "p|a\\|");
 }
@@ -120,6 +121,7 @@ Test(configfile, mistakes_are_named_with_file_and_line)
         {"# nothing\n\n  \n", ": no program to run"},
         {"a\nb \"c\nd\n", ":2: a quote (\") is not closed"},
         {"a\nb 'c", ":2: a quote (') is not closed"},
+        {"b 'c\\", ":1: a quote (') is not closed"},
         {"a\n\nb 'c \\\n d\n", ":4: a quote (') is not closed"},
         {"a\nb \\ \nc\n", ":2: blanks follow the backslash"},
         {"a \\\t ", ":1: blanks follow the backslash"},
