@@ -18,7 +18,7 @@
 #include "common/control/msg.h"
 
 #define VIRTUAL_NODES_MAX 1024u
-#define KINDS_MAX 1023u /* bytes: what the value of an info key may have */
+#define LIST_MAX 1023u /* bytes: what the value of an info key may have */
 #define WHERE_VARIABLE "CHEMPI_WHERE_LIMIT"
 #define WHERE_S 2.0
 #define WHERE_MAX_S 3600.0
@@ -410,6 +410,14 @@ static int parse_errhandler(struct parser *p, const char *text)
               : join_pair(p, &p->prog_env, CHEMPI_ERRHANDLER_ENV, choices[v]);
 }
 
+static int check_length(struct parser *p, const char *list)
+{
+    return strlen(list) <= LIST_MAX
+               ? 0
+               : fail(p, p->spelled,
+                      ": the list is too long (limit: 1023 bytes)", "");
+}
+
 /* Kinds that the library does not know are no mistakes: its answer leaves them
  * out. The empty list is one. */
 static int parse_kinds(struct parser *p, const char *text)
@@ -418,10 +426,10 @@ static int parse_kinds(struct parser *p, const char *text)
         "expected kinds of memory with commas between them, each with "
         "restrictors behind colons, such as system,mpi:alloc_mem";
     const char *at = text;
+    int rc = check_length(p, text);
 
-    if (strlen(text) > KINDS_MAX)
-        return fail(p, p->spelled, ": the list is too long (limit: 1023 bytes)",
-                    "");
+    if (rc)
+        return rc;
     while (*text && at) {
         const size_t len = strcspn(at, ",:");
 
@@ -434,8 +442,12 @@ static int parse_kinds(struct parser *p, const char *text)
 
 static int parse_soft(struct parser *p, struct chempi_program *prog, char *text)
 {
-    const char *why = chempi_soft_check(text);
+    const char *why;
+    int rc = check_length(p, text);
 
+    if (rc)
+        return rc;
+    why = chempi_soft_check(text);
     if (why)
         return fail_value(p, text, why);
     prog->soft = text;
@@ -451,10 +463,11 @@ static int note_soft(struct parser *p, const struct chempi_program *prog)
 
     (void)snprintf(text, sizeof(text), "%u", (unsigned)count);
     if (chempi_soft_largest(prog->soft, count) == 0)
-        return chempi_err_set(p->err, -EINVAL,
-                              "--soft %s: permits no number of ranks from 1 to "
-                              "%s, which is asked for (-n)",
-                              prog->soft, text);
+        return chempi_err_set(
+            p->err, -EINVAL,
+            "--soft %.200s: permits no number of ranks from 1 to "
+            "%s, which is asked for (-n)",
+            prog->soft, text);
     rc = join_pair(p, &p->prog_env, CHEMPI_SOFT_ENV, prog->soft);
     return rc ? rc : join_pair(p, &p->prog_env, CHEMPI_MAXPROCS_ENV, text);
 }

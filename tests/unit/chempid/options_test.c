@@ -231,6 +231,29 @@ Test(options, numbers_of_ranks_may_be_soft)
     cr_assert_null(variable(2, "CHEMPI_MAXPROCS"));
 }
 
+Test(options, lists_of_soft_numbers_are_as_long_as_info_values)
+{
+    char list[1025];
+    char *argv[] = {"chempirun", "--soft", list, "p", NULL};
+
+    memset(list, '1', sizeof(list));
+    for (size_t i = 1; i < sizeof(list); i += 2)
+        list[i] = ',';
+    list[1023] = '1';
+    list[1024] = '\0';
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), -EINVAL);
+    cr_assert_str_eq(err.text,
+                     "--soft: the list is too long (limit: 1023 bytes)");
+    list[1023] = '\0';
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), 0, "%s", err.text);
+    cr_assert_str_eq(variable(0, "CHEMPI_SOFT"), list);
+    for (size_t i = 0; i < 1023; i += 2)
+        list[i] = '2';
+    cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), -EINVAL);
+    cr_assert_lt(strlen(err.text), 300);
+    cr_assert(strstr(err.text, ": permits no number of ranks"), "%s", err.text);
+}
+
 /* A file of programs, with options before and words behind it. */
 static int parse_programs(const char *before, const char *text,
                           const char *after)
