@@ -703,7 +703,7 @@ static int check_configfile(struct parser *p, const struct chempi_program *prog)
     if (prog->count || prog->wdir || prog->soft || p->prog_env.count)
         return fail(p,
                     "what belongs to one program stands in the file of "
-                    "programs, not before --configfile: the number of "
+                    "programs, not beside --configfile: the number of "
                     "ranks, variables, the working directory and what MPI "
                     "is asked for",
                     "", "");

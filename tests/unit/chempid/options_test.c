@@ -308,6 +308,7 @@ Test(options, mistakes_in_files_of_programs_are_named_with_their_line)
         {"", "-configfile f\n", "", ":1: -configfile f: a file of programs"},
         {"", "-n 2 -soft 3:4 a\n", "", ":1: --soft 3:4: permits no number"},
         {"-n 2", "a\n", "", "what belongs to one program stands in the file"},
+        {"", "a\n", "-n 2", "programs, not beside --configfile: "},
         {"--env A=b", "a\n", "", "what belongs to one program"},
         {"-soft 1:2", "a\n", "", "what belongs to one program"},
         {"", "a\n", "b", "'b' is one too many"},
