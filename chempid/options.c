@@ -142,6 +142,7 @@ struct parser {
     struct strings pass;
     struct strings env;      /* for all programs */
     struct strings prog_env; /* for the program at hand */
+    struct strings asked;    /* of MPI for it: set after prog_env */
     uint32_t program_cap;
     char *configfile; /* in place of the program at hand, or NULL */
     bool is_in_file;  /* the program at hand stands in a file */
@@ -406,8 +407,7 @@ static int parse_errhandler(struct parser *p, const char *text)
     uint32_t v = 0;
     int rc = parse_choice(p, text, choices, &v);
 
-    return rc ? rc
-              : join_pair(p, &p->prog_env, CHEMPI_ERRHANDLER_ENV, choices[v]);
+    return rc ? rc : join_pair(p, &p->asked, CHEMPI_ERRHANDLER_ENV, choices[v]);
 }
 
 static int check_length(struct parser *p, const char *list)
@@ -437,7 +437,7 @@ static int parse_kinds(struct parser *p, const char *text)
             return fail_value(p, text, expected);
         at = at[len] ? at + len + 1 : NULL;
     }
-    return join_pair(p, &p->prog_env, CHEMPI_KINDS_ENV, text);
+    return join_pair(p, &p->asked, CHEMPI_KINDS_ENV, text);
 }
 
 static int parse_soft(struct parser *p, struct chempi_program *prog, char *text)
@@ -455,21 +455,23 @@ static int parse_soft(struct parser *p, struct chempi_program *prog, char *text)
 }
 
 /* MPI_INFO_ENV tells how many ranks were asked for, and which would do. */
-static int note_soft(struct parser *p, const struct chempi_program *prog)
+static int note_ranks(struct parser *p, const struct chempi_program *prog)
 {
     const uint32_t count = prog->count ? prog->count : 1;
     char text[16];
     int rc;
 
     (void)snprintf(text, sizeof(text), "%u", (unsigned)count);
+    rc = join_pair(p, &p->asked, CHEMPI_MAXPROCS_ENV, text);
+    if (rc || !prog->soft)
+        return rc;
     if (chempi_soft_largest(prog->soft, count) == 0)
         return chempi_err_set(
             p->err, -EINVAL,
             "--soft %.200s: permits no number of ranks from 1 to "
             "%s, which is asked for (-n)",
             prog->soft, text);
-    rc = join_pair(p, &p->prog_env, CHEMPI_SOFT_ENV, prog->soft);
-    return rc ? rc : join_pair(p, &p->prog_env, CHEMPI_MAXPROCS_ENV, text);
+    return join_pair(p, &p->asked, CHEMPI_SOFT_ENV, prog->soft);
 }
 
 static int take_configfile(struct parser *p, char *path)
@@ -660,6 +662,17 @@ static int parse_option(struct parser *p, struct chempi_program *prog)
     return unknown_option(p, spelled, name);
 }
 
+/* The variables of the program at hand. The last of a name counts: those that
+ * stand for options are no others' to set. */
+static char **finish_variables(struct parser *p)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < p->asked.count; i++)
+        rc = add(p, &p->prog_env, p->asked.list[i]);
+    return rc ? NULL : finish(p, &p->prog_env);
+}
+
 static int add_program(struct parser *p, struct chempi_program *prog)
 {
     struct chempi_options *opt = p->opt;
@@ -677,13 +690,14 @@ static int add_program(struct parser *p, struct chempi_program *prog)
             memcpy(list, opt->programs, opt->program_count * sizeof(*list));
         opt->programs = list;
     }
-    rc = prog->soft ? note_soft(p, prog) : 0;
+    rc = note_ranks(p, prog);
     if (rc)
         return rc;
-    prog->env = finish(p, &p->prog_env);
+    prog->env = finish_variables(p);
     if (!prog->env)
         return out_of_memory(p);
     p->prog_env = (struct strings){0};
+    p->asked = (struct strings){0};
     opt->programs[opt->program_count++] = *prog;
     return 0;
 }
@@ -700,7 +714,8 @@ static int check_configfile(struct parser *p, const struct chempi_program *prog)
     if (prog->argv)
         return fail(p, "--configfile says which programs to run; '",
                     prog->argv[0], "' is one too many");
-    if (prog->count || prog->wdir || prog->soft || p->prog_env.count)
+    if (prog->count || prog->wdir || prog->soft || p->prog_env.count ||
+        p->asked.count)
         return fail(p,
                     "what belongs to one program stands in the file of "
                     "programs, not beside --configfile: the number of "

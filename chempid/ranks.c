@@ -123,7 +123,6 @@ static void set_environment(const struct chempi_rank *rank,
     const struct chempi_super *s = rank->super;
 
     environ = s->spec->env;
-    set_number(CHEMPI_MAXPROCS_ENV, app->count); /* more may be asked for */
     for (size_t i = 0; app->env[i]; i++)
         set_variable(app->env[i]);
     set_number(CHEMPI_CONTROL_ENV, (uint32_t)control);

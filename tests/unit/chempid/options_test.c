@@ -70,7 +70,8 @@ Test(options, several_programs_with_their_own_options)
     cr_assert_eq(opt.programs[1].count, 3);
     cr_assert_null(opt.programs[1].wdir);
     cr_assert_str_eq(opt.programs[1].env[0], "B=2");
-    cr_assert_null(opt.programs[1].env[1]);
+    cr_assert_str_eq(opt.programs[1].env[1], "CHEMPI_MAXPROCS=3");
+    cr_assert_null(opt.programs[1].env[2]);
 }
 
 Test(options, spellings_of_other_launchers_mean_the_same)
@@ -228,7 +229,28 @@ Test(options, numbers_of_ranks_may_be_soft)
     cr_assert_str_eq(variable(0, "CHEMPI_MAXPROCS"), "8");
     cr_assert_str_eq(variable(1, "CHEMPI_MAXPROCS"), "1");
     cr_assert_null(opt.programs[2].soft);
-    cr_assert_null(variable(2, "CHEMPI_MAXPROCS"));
+    cr_assert_null(variable(2, "CHEMPI_SOFT"));
+    cr_assert_str_eq(variable(2, "CHEMPI_MAXPROCS"), "1");
+}
+
+Test(options, variables_do_not_undo_options)
+{
+    cr_assert_eq(parse("-initial-errhandler mpi_errors_abort -n 3 "
+                       "-memory-alloc-kinds system -soft 1:3 "
+                       "--env CHEMPI_INITIAL_ERRHANDLER=mpi_errors_return "
+                       "--env CHEMPI_MEMORY_ALLOC_KINDS=cuda "
+                       "--env CHEMPI_MAXPROCS=9 --env CHEMPI_SOFT=2 p : "
+                       "--env CHEMPI_INITIAL_ERRHANDLER=mpi_errors_return "
+                       "--env CHEMPI_MAXPROCS=9 -n 2 q"),
+                 0);
+    cr_expect_str_eq(variable(0, "CHEMPI_INITIAL_ERRHANDLER"),
+                     "mpi_errors_abort");
+    cr_expect_str_eq(variable(0, "CHEMPI_MEMORY_ALLOC_KINDS"), "system");
+    cr_expect_str_eq(variable(0, "CHEMPI_MAXPROCS"), "3");
+    cr_expect_str_eq(variable(0, "CHEMPI_SOFT"), "1:3");
+    cr_expect_str_eq(variable(1, "CHEMPI_INITIAL_ERRHANDLER"),
+                     "mpi_errors_return");
+    cr_expect_str_eq(variable(1, "CHEMPI_MAXPROCS"), "2");
 }
 
 Test(options, lists_of_soft_numbers_are_as_long_as_info_values)
