@@ -46,6 +46,7 @@
 #include "libchempi/didl/place.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
+#include "libchempi/didl/session.h"
 #include "libchempi/didl/setting.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
@@ -81,6 +82,7 @@ static int load_settings(struct chempi_err *err)
 
     chempi_log_set(log_to_stderr, NULL,
                    (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
+    chempi_session_load_kinds();
     return rc ? rc : chempi_errhandler_check_initial(err);
 }
 

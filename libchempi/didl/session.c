@@ -9,6 +9,7 @@
  */
 #include "libchempi/didl/session.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +75,7 @@ static const char *name_of_level(int level)
 /* What we can tell apart, beyond "system" and "mpi", which are always there:
  * memory of MPI_Alloc_mem. */
 static const char *const kinds[] = {"mpi:alloc_mem"};
+#define KINDS_ARE_KNOWN (1u << 31)
 
 static bool lists(const char *list, const char *kind)
 {
@@ -98,17 +100,36 @@ static uint32_t grant(const char *list)
     return granted;
 }
 
+/* Of the launcher's list. Asked once, before the first communicator: what the
+ * program does to its environment from then on does not matter. */
+static uint32_t launchers_kinds(void)
+{
+    static _Atomic uint32_t known; /* with KINDS_ARE_KNOWN, or 0 */
+    uint32_t it = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (it == 0) {
+        it = KINDS_ARE_KNOWN | grant(getenv(CHEMPI_KINDS_ENV));
+        atomic_store_explicit(&known, it, memory_order_relaxed);
+    }
+    return it & ~KINDS_ARE_KNOWN;
+}
+
+void chempi_session_load_kinds(void)
+{
+    (void)launchers_kinds();
+}
+
 /* The launcher's list stands for all sessions that bring none. */
 static uint32_t grant_session(const struct chempi_info *wish)
 {
     const char *list = chempi_info_find(wish, CHEMPI_SESSION_KINDS_KEY);
 
-    return grant(list ? list : getenv(CHEMPI_KINDS_ENV));
+    return list ? grant(list) : launchers_kinds();
 }
 
 uint32_t chempi_session_kinds(const struct chempi_origin *origin)
 {
-    return origin->session ? origin->kinds : grant(getenv(CHEMPI_KINDS_ENV));
+    return origin->session ? origin->kinds : launchers_kinds();
 }
 
 int chempi_session_put_kinds(struct chempi_info *info, uint32_t granted)

@@ -58,6 +58,7 @@ int chempi_session_pset_has_self(const char *name, bool *has_self);
  * asked for. Put the words for a set into an info object: an error class.
  */
 #define CHEMPI_SESSION_KINDS_KEY "mpi_memory_alloc_kinds"
+void chempi_session_load_kinds(void); /* ask the environment, once */
 uint32_t chempi_session_kinds(const struct chempi_origin *origin);
 int chempi_session_put_kinds(struct chempi_info *info, uint32_t kinds);
 
