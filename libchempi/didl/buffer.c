@@ -215,6 +215,9 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
     struct buffer *b = locked_find(owner);
     int rc;
 
+    if (!user_addr)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "argument buffer_addr must not be NULL");
     if (!b) {
         void *none = NULL;
 

@@ -559,10 +559,12 @@ int chempi_request_cancel(MPI_Request *request)
 {
     struct chempi_request *req = active(*request);
 
+    if (*request == MPI_REQUEST_NULL)
+        return chempi_error_set(MPI_ERR_REQUEST,
+                                "the request is MPI_REQUEST_NULL; was it "
+                                "completed before?");
     if (!req)
-        return *request == MPI_REQUEST_NULL || !chempi_request_lookup(*request)
-                   ? bad_request(0)
-                   : MPI_SUCCESS;
+        return chempi_request_lookup(*request) ? MPI_SUCCESS : bad_request(0);
     chempi_lane_lock(&chempi_lane_main);
     req->ops->cancel(req);
     chempi_progress_nudge();

@@ -41,6 +41,10 @@ static void attach_and_detach(void)
     CHECK(MPI_Comm_detach_buffer(comm, &got, &size) == MPI_SUCCESS &&
               got == memory && size == DATA,
           "comm");
+    CHECK(check_class(MPI_Buffer_detach(NULL, &size)) == MPI_ERR_ARG &&
+              check_class(MPI_Comm_detach_buffer(comm, NULL, &size)) ==
+                  MPI_ERR_ARG,
+          "its address to nowhere");
     CHECK(check_class(MPI_Buffer_attach(NULL, 100)) == MPI_ERR_BUFFER,
           "100 bytes nowhere");
     CHECK(MPI_Buffer_attach(NULL, 0) == MPI_SUCCESS, "nothing");
