@@ -69,7 +69,7 @@ static bool pump(struct chempi_outlet *o)
     }
     if (o->head < o->queue.len)
         return false;
-    o->head = o->queue.len = 0;
+    o->head = o->queue.len = o->words = 0;
     return true;
 }
 
@@ -127,6 +127,18 @@ static void append_labelled(struct chempi_outlet *o, uint32_t rank,
     }
 }
 
+/* Write as much as goes now. */
+static void set_off(struct chempi_outlet *o)
+{
+    if (o->queue.error) { /* out of memory: this stream is lost */
+        chempi_wire_clear(&o->queue);
+        break_outlet(o, -ENOMEM);
+        return;
+    }
+    if (!ev_is_active(&o->io))
+        flush(o);
+}
+
 void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
                          int number, const void *data, size_t len)
 {
@@ -141,13 +153,21 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
         append_labelled(o, rank, data, len);
     else
         chempi_wire_put_raw(&o->queue, data, len);
-    if (o->queue.error) { /* out of memory: this stream is lost */
-        chempi_wire_clear(&o->queue);
-        break_outlet(o, -ENOMEM);
+    set_off(o);
+}
+
+void chempi_console_say(struct chempi_console *c, const char *text, size_t len)
+{
+    struct chempi_outlet *o = &c->out[1];
+
+    if (o->is_broken || len > CHEMPI_CONSOLE_WORDS - o->words)
         return;
-    }
-    if (!ev_is_active(&o->io))
-        flush(o);
+    if (o->open_rank != CHEMPI_NODE_ANY)
+        chempi_wire_put_raw(&o->queue, "\n", 1);
+    o->open_rank = CHEMPI_NODE_ANY;
+    o->words += len;
+    chempi_wire_put_raw(&o->queue, text, len);
+    set_off(o);
 }
 
 bool chempi_console_is_empty(const struct chempi_console *c)

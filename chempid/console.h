@@ -6,7 +6,8 @@
  * readiness of the descriptor covers. Input is read no further ahead than
  * its receivers grant.
  *
- *   O1  what is queued is bounded by the windows of the nodes
+ *   O1  what is queued is bounded by the windows of the nodes, and by
+ *       CHEMPI_CONSOLE_WORDS for what the launcher says itself
  *   O2  credit goes back when the bytes have been written
  */
 #ifndef CHEMPI_CHEMPID_CONSOLE_H
@@ -17,6 +18,8 @@
 #include <stdint.h>
 
 #include "common/control/wire.h"
+
+#define CHEMPI_CONSOLE_WORDS (1u << 20) /* bytes */
 
 struct chempi_console;
 
@@ -37,6 +40,7 @@ struct chempi_outlet {
     int fd;
     struct chempi_writer queue;
     size_t head;        /* first byte not yet written */
+    size_t words;       /* queued bytes that no rank has written, at most */
     uint32_t open_rank; /* whose line is unfinished, or ANY */
     bool is_regular;    /* a file: a write never waits */
     bool is_broken;
@@ -66,6 +70,9 @@ void chempi_console_fini(struct chempi_console *c);
 /* Output of a rank; number 1 or 2. */
 void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
                          int number, const void *data, size_t len);
+/* Lines of the launcher's own for standard error. They wait as output of ranks
+ * does, behind what is queued; dropped if too much waits already. */
+void chempi_console_say(struct chempi_console *c, const char *text, size_t len);
 /* A target has used so much of its input. */
 void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes);

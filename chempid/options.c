@@ -20,7 +20,6 @@
 #define VIRTUAL_NODES_MAX 1024u
 #define LIST_MAX 1023u /* bytes: what the value of an info key may have */
 #define WHERE_VARIABLE "CHEMPI_WHERE_LIMIT"
-#define WHERE_S 2.0
 #define WHERE_MAX_S 3600.0
 
 enum id {
@@ -783,8 +782,8 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     int rc = 0;
 
     (void)argc;
-    *opt =
-        (struct chempi_options){.bind = CHEMPI_BIND_AUTO, .where_s = WHERE_S};
+    *opt = (struct chempi_options){.bind = CHEMPI_BIND_AUTO,
+                                   .where_s = CHEMPI_WHERE_S};
     for (;;) {
         rc = parse_program(&p);
         if (!rc && p.configfile && !opt->wants_help && !opt->wants_version)

@@ -25,6 +25,9 @@ struct chempi_program {
                    in 1 to count; NULL: not said */
 };
 
+/* What ranks get to say where they wait if nothing else is said. */
+#define CHEMPI_WHERE_S 2.0
+
 struct chempi_options {
     struct chempi_pool pool;
     struct chempi_program *programs;
@@ -40,7 +43,8 @@ struct chempi_options {
     uint32_t bind;   /* enum chempi_bind */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
-    double where_s;   /* what ranks get to say where they wait; 0: not asked */
+    double where_s;   /* what ranks get to say where they wait; 0: they are
+                         not asked before timeout_s ends them */
     enum chempi_map map;
     bool is_virtual;
     bool is_private; /* --private: no daemon even if there is one */

@@ -14,6 +14,9 @@
 #define UNKNOWN 0u
 #define SURPLUS (CHEMPI_PLACES_GROUPS + 1)
 static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
+#define KINDS 4u /* without words; the first groups are theirs */
+static_assert(CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT + 1 == KINDS,
+              "each of them has its own");
 
 int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
 {
@@ -49,22 +52,115 @@ static bool has_text(uint8_t here)
     return here == CHEMPI_HERE_WAITS || here == CHEMPI_HERE_TESTS;
 }
 
-/* 1 + the group, which is made if it is new; SURPLUS: there is no room. */
+static bool is_same_call(const struct chempi_places_group *a,
+                         const struct chempi_places_group *b)
+{
+    const size_t len = strcspn(a->text, " ");
+
+    return a->here == b->here && strcspn(b->text, " ") == len &&
+           memcmp(a->text, b->text, len) == 0;
+}
+
+static uint32_t count_same_call(const struct chempi_places *p, uint32_t group)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+        n += is_same_call(&p->groups[group], &p->groups[i]);
+    return n;
+}
+
+/* Make one group of all that are in the same call as this one. */
+static void merge(struct chempi_places *p, uint32_t group)
+{
+    struct chempi_places_group *to = &p->groups[group];
+    bool is_gone[CHEMPI_PLACES_GROUPS] = {false};
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+        is_gone[i] = i != group && is_same_call(to, &p->groups[i]);
+    for (uint32_t i = 0; i < CHEMPI_PLACES_GROUPS; i++)
+        if (is_gone[i])
+            p->groups[i] = (struct chempi_places_group){0};
+    for (uint32_t i = 0; i < p->spec->size; i++) {
+        const uint8_t was = p->group_of[i];
+
+        if (was != UNKNOWN && was != SURPLUS && is_gone[was - 1])
+            p->group_of[i] = (uint8_t)(group + 1);
+    }
+    to->text[strcspn(to->text, " ")] = '\0';
+    to->is_merged = true;
+}
+
+/* Of the call that has the most groups there is to be one only. False: each
+ * has but one. */
+static bool make_room(struct chempi_places *p)
+{
+    uint32_t best = 0;
+    uint32_t most = 0;
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++) {
+        const uint32_t n = count_same_call(p, i);
+
+        if (n > most) {
+            most = n;
+            best = i;
+        }
+    }
+    if (most < 2)
+        return false;
+    merge(p, best);
+    return true;
+}
+
+/* The group with these words or, for several, with this call; how many there
+ * are: none. */
+static uint32_t find_group(const struct chempi_places *p,
+                           const struct chempi_places_group *g)
+{
+    uint32_t i = KINDS;
+
+    while (i < CHEMPI_PLACES_GROUPS &&
+           !(p->groups[i].is_merged ? is_same_call(&p->groups[i], g)
+                                    : p->groups[i].here == g->here &&
+                                          !strcmp(p->groups[i].text, g->text)))
+        i++;
+    return i;
+}
+
+static uint32_t find_free(const struct chempi_places *p)
+{
+    uint32_t i = KINDS;
+
+    while (i < CHEMPI_PLACES_GROUPS && p->groups[i].here)
+        i++;
+    return i;
+}
+
+/* 1 + the group, which is made if it is new; SURPLUS: there is no room. The
+ * kinds without words always have some: they may be why the others wait. */
 static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
 {
     struct chempi_places_group g = {.here = here};
-    uint32_t i = 0;
+    uint32_t i;
 
     for (size_t k = 0; has_text(here) && text[k] && k < sizeof(g.text) - 1; k++)
         g.text[k] =
             (unsigned char)text[k] < ' ' || text[k] == '\x7f' ? '?' : text[k];
-    while (i < p->group_count && (p->groups[i].here != g.here ||
-                                  strcmp(p->groups[i].text, g.text) != 0))
-        i++;
-    if (i == CHEMPI_PLACES_GROUPS)
+    if (!has_text(here)) {
+        i = here - CHEMPI_HERE_SILENT;
+        p->groups[i] = g;
+        return (uint8_t)(i + 1);
+    }
+    i = find_group(p, &g);
+    if (i < CHEMPI_PLACES_GROUPS)
+        return (uint8_t)(i + 1);
+    if (find_free(p) == CHEMPI_PLACES_GROUPS && !make_room(p))
         return SURPLUS;
-    if (i == p->group_count)
-        p->groups[p->group_count++] = g;
+    i = find_group(p, &g); /* that of its call may be one for several now */
+    if (i == CHEMPI_PLACES_GROUPS) {
+        i = find_free(p);
+        p->groups[i] = g;
+    }
     return (uint8_t)(i + 1);
 }
 
@@ -89,6 +185,15 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
         p->group_of[rank] = group_of(p, here, text);
     }
     return p->due == 0;
+}
+
+bool chempi_places_is_ending(const struct chempi_places *p)
+{
+    for (uint32_t i = 0; i < p->spec->size; i++)
+        if (p->group_of[i] != 1 + CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT &&
+            p->group_of[i] != 1 + CHEMPI_HERE_FINALIZED - CHEMPI_HERE_SILENT)
+            return false;
+    return true;
 }
 
 /* ---- printing ------------------------------------------------------------ */
@@ -164,8 +269,8 @@ static void print_group(const struct chempi_places *p, FILE *file,
 
     (void)fprintf(file, "chempirun: ");
     print_ranks(p, file, group);
-    (void)fprintf(file, "%s%s\n", words[g->here][count_of(p, group) > 1],
-                  g->text);
+    (void)fprintf(file, "%s%s%s\n", words[g->here][count_of(p, group) > 1],
+                  g->text, g->is_merged ? ", not all for the same" : "");
 }
 
 static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
@@ -178,18 +283,30 @@ static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
     (void)fprintf(file, "\n");
 }
 
-/* Nothing can be done about a failing standard error. */
-void chempi_places_print(const struct chempi_places *p, FILE *file)
+static void print_groups(const struct chempi_places *p, FILE *file,
+                         bool is_waiting)
 {
     bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
 
     is_told[UNKNOWN] = is_told[SURPLUS] = true;
     for (uint32_t i = 0; i < p->spec->size; i++) {
-        if (is_told[p->group_of[i]])
+        const uint8_t group = p->group_of[i];
+
+        if (is_told[group] ||
+            (p->groups[group - 1].here == CHEMPI_HERE_WAITS) != is_waiting)
             continue;
-        is_told[p->group_of[i]] = true;
-        print_group(p, file, p->group_of[i]);
+        is_told[group] = true;
+        print_group(p, file, group);
     }
+}
+
+/* Those that do not wait are often whom the others wait for. */
+void chempi_places_print(const struct chempi_places *p, FILE *file,
+                         bool has_rest)
+{
+    print_groups(p, file, false);
+    print_groups(p, file, true);
     print_rest(p, file, SURPLUS, "no room to tell of");
-    print_rest(p, file, UNKNOWN, "nothing is known of");
+    if (has_rest)
+        print_rest(p, file, UNKNOWN, "nothing is known of");
 }

@@ -17,10 +17,13 @@
 #include "common/control/msg.h"
 #include "common/control/wire.h"
 
-#define CHEMPI_PLACES_GROUPS 40u /* places that get a line each */
+/* Places that get a line each. When there are more, ranks in the same call get
+ * one together. */
+#define CHEMPI_PLACES_GROUPS 40u
 
 struct chempi_places_group {
-    uint8_t here; /* enum chempi_here */
+    uint8_t here;   /* enum chempi_here; 0: not used */
+    bool is_merged; /* text is the call; the ranks are in it for several */
     char text[CHEMPI_HERE_MAX];
 };
 
@@ -32,7 +35,6 @@ struct chempi_places {
     bool *is_due;      /* [node_count] it has ranks, and has not told */
     uint32_t due;      /* such nodes */
     struct chempi_places_group *groups; /* [CHEMPI_PLACES_GROUPS] */
-    uint32_t group_count;
 };
 
 /* All nodes with ranks are asked. 0 or -ENOMEM; then it is closed. */
@@ -43,7 +45,12 @@ void chempi_places_close(struct chempi_places *p);
  * holds. True when all nodes have told. */
 bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r);
 
-/* A line for each group, in the order of their first ranks. */
-void chempi_places_print(const struct chempi_places *p, FILE *file);
+/* Have all ranks ended or finalized, as far as is known? */
+bool chempi_places_is_ending(const struct chempi_places *p);
+
+/* A line for each group, in the order of their first ranks: those that do not
+ * wait first. has_rest: also which ranks nothing is known of. */
+void chempi_places_print(const struct chempi_places *p, FILE *file,
+                         bool has_rest);
 
 #endif

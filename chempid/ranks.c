@@ -353,6 +353,8 @@ static int take_phase(struct chempi_rank *rank, uint16_t type,
     if (is_init)
         rank->has_told = false;
     rank->phase = is_init ? CHEMPI_PHASE_INITIALIZED : CHEMPI_PHASE_FINALIZED;
+    if (!is_init)
+        chempi_seek_settle(rank->super); /* it will not say where it waits */
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's event loop; see run.h. */
-#define _GNU_SOURCE /* sigset_t and friends */
+#define _GNU_SOURCE /* sigset_t and friends, open_memstream */
 #include "chempid/run.h"
 
 #include <errno.h>
@@ -52,9 +52,10 @@ struct run {
     ev_io signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
-    ev_timer seek; /* runs: nodes are asked where their ranks wait */
-    struct chempi_places places; /* open while it runs */
-    bool is_late; /* the job is to be ended when they have told */
+    ev_timer seek; /* nodes are asked where their ranks wait: for so long */
+    struct chempi_places places; /* open while they are asked */
+    bool has_sought;             /* all have told, or their time is over */
+    bool is_late;                /* then the job is to be ended */
     struct chempi_brood brood;
     const char *daemon_name;       /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
@@ -64,10 +65,22 @@ struct run {
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
 
+/* For beginning and end: the job waits for whoever reads it. */
 static void say(const char *text)
 {
     if (*text) /* a failing standard error leaves nobody to tell */
         (void)fprintf(stderr, "chempirun: %s\n", text);
+}
+
+/* As say(), but nothing waits for the reader. */
+static void tell(struct run *r, const char *text)
+{
+    char line[CHEMPI_TEXT_MAX + 16];
+    const int len = snprintf(line, sizeof(line), "chempirun: %.*s\n",
+                             (int)CHEMPI_TEXT_MAX - 1, text);
+
+    if (len > 0)
+        chempi_console_say(&r->console, line, (size_t)len);
 }
 
 static void down(struct run *r, uint16_t type, const void *data, size_t len)
@@ -80,14 +93,33 @@ static void down(struct run *r, uint16_t type, const void *data, size_t len)
 
 /* ---- ending -------------------------------------------------------------- */
 
+static bool is_seeking(const struct run *r)
+{
+    return r->places.spec != NULL;
+}
+
+static void tell_places(struct run *r)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    if (!file)
+        return;
+    chempi_places_print(&r->places, file, r->has_sought);
+    if (fclose(file) == 0)
+        chempi_console_say(&r->console, text, len);
+    free(text);
+}
+
 /* What is known by now; the rest is not waited for. */
 static void end_seek(struct run *r)
 {
-    if (!ev_is_active(&r->seek))
+    if (!is_seeking(r))
         return;
     ev_timer_stop(r->loop, &r->seek);
     if (!r->hub.has_done) /* then there is nowhere to wait */
-        chempi_places_print(&r->places, stderr);
+        tell_places(r);
     chempi_places_close(&r->places);
 }
 
@@ -99,12 +131,12 @@ static void kill_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
-    end_seek(r);
     chempi_console_stop_input(&r->console);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
     chempi_wire_put_str(&w, r->verdict.text);
     down(r, CHEMPI_MSG_KILL, w.data, w.len);
+    end_seek(r);
 }
 
 static void check_end(struct run *r)
@@ -122,15 +154,17 @@ static void order_end(struct run *r, int status, const char *text)
 /* Ask all nodes where their ranks wait. False: that is not possible. */
 static bool seek(struct run *r)
 {
-    const double limit_s = r->opt->where_s;
+    const double limit_s =
+        r->opt->where_s > 0 ? r->opt->where_s : CHEMPI_WHERE_S;
     uint8_t data[4];
     struct chempi_writer w;
 
-    if (ev_is_active(&r->seek))
+    if (is_seeking(r))
         return true;
-    if (limit_s <= 0 || r->has_killed || r->hub.has_done ||
+    if (r->has_killed || r->hub.has_done ||
         chempi_places_open(&r->places, r->spec))
         return false;
+    r->has_sought = false;
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
     ev_timer_set(&r->seek, limit_s + SLACK_S, 0.0);
@@ -139,11 +173,23 @@ static bool seek(struct run *r)
     return true;
 }
 
+static void end_late(struct run *r)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "the time limit of %g s has passed; the job was ended",
+                   r->opt->timeout_s);
+    order_end(r, CHEMPI_EXIT_TIMEOUT, text);
+}
+
+/* Until now the job could still end by itself. */
 static void have_sought(struct run *r)
 {
-    end_seek(r);
+    r->has_sought = true;
     if (r->is_late)
-        kill_job(r);
+        end_late(r);
+    end_seek(r);
 }
 
 static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -156,17 +202,12 @@ static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
 static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct run *r = w->data;
-    char text[128];
 
     (void)loop;
     (void)events;
-    (void)snprintf(text, sizeof(text),
-                   "the time limit of %g s has passed; the job was ended",
-                   r->opt->timeout_s);
-    chempi_verdict_order(&r->verdict, CHEMPI_EXIT_TIMEOUT, text);
     r->is_late = true;
-    if (!seek(r))
-        kill_job(r);
+    if (r->opt->where_s <= 0 || !seek(r))
+        end_late(r);
 }
 
 static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -269,7 +310,7 @@ static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
     } else {
-        say(text);
+        tell(r, text);
     }
 }
 
@@ -343,8 +384,11 @@ static void take_order(struct run *r, struct chempi_reader *in)
 
 static void take_places(struct run *r, struct chempi_reader *in)
 {
-    if (ev_is_active(&r->seek) && chempi_places_take(&r->places, in))
-        have_sought(r);
+    if (!is_seeking(r) || !chempi_places_take(&r->places, in))
+        return;
+    if (r->is_late && chempi_places_is_ending(&r->places))
+        return; /* it may still end by itself: until their time is over */
+    have_sought(r);
 }
 
 static void up(void *arg, uint16_t type, const void *data, size_t len)

@@ -18,9 +18,11 @@ static int bad(struct chempi_err *err, const char *what)
     return chempi_err_set(err, -EBADMSG, "a malformed message (%s)", what);
 }
 
-static bool can_answer(const struct chempi_rank *rank)
+/* One whose connection breaks most probably ends: how, is to be known first. */
+static bool is_due(const struct chempi_rank *rank)
 {
-    return rank->pid > 0 && rank->link.is_open;
+    return rank->is_sought && rank->pid > 0 &&
+           rank->phase != CHEMPI_PHASE_FINALIZED;
 }
 
 /* What is known of a rank; its text, if any, is in rank->here. */
@@ -74,7 +76,7 @@ void chempi_seek_settle(struct chempi_super *s)
     if (!ev_is_active(&s->seek))
         return;
     for (uint32_t i = 0; i < s->local_size; i++)
-        if (s->ranks[i].is_sought && can_answer(&s->ranks[i]))
+        if (is_due(&s->ranks[i]))
             return;
     send_places(s);
 }
@@ -98,9 +100,8 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
 
         rank->here_kind = 0;
         rank->here[0] = '\0';
-        rank->is_sought =
-            can_answer(rank) && rank->phase != CHEMPI_PHASE_FINALIZED;
-        if (rank->is_sought)
+        rank->is_sought = rank->link.is_open;
+        if (is_due(rank))
             chempi_ranks_send(rank, CHEMPI_MSG_WHERE, NULL, 0);
     }
     ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);

@@ -20,7 +20,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    COMPLAINT_S, LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check,
+    COMPLAINT_S, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
     children, comm, expect, kill_and_wait, main, run)
 from wire import proof, read_key, receive  # noqa: E402
 
@@ -273,12 +273,16 @@ def a_daemon_may_be_killed_while_a_job_starts():
                 expect(job, 1, r"\Achempirun: [^\n]*\n\Z")
 
 
+def supervisors(cluster):
+    return [pid for pid, _ in jobrun.marked(cluster.mark)
+            if comm(pid).startswith("chempi-super")]
+
+
 @case
 def supervisors_ranks_and_launcher_may_be_killed():
     with Cluster(SEVEN) as cluster:
         job = hanging_cluster_job(cluster)
-        supers = [pid for pid, _ in jobrun.marked(cluster.mark)
-                  if comm(pid).startswith("chempi-super")]
+        supers = supervisors(cluster)
         check(len(supers) == 7, supers)
         os.kill(supers[3], signal.SIGKILL)
         job.status = job.finish()
@@ -299,11 +303,9 @@ def supervisors_ranks_and_launcher_may_be_killed():
 
 def expect_no_supervisors(cluster):
     """They end, whoever was killed; the daemons stay."""
-    def supervisors():
-        return [pid for pid, _ in jobrun.marked(cluster.mark)
-                if comm(pid).startswith("chempi-super")]
-    jobrun.wait_gone(supervisors(), LIMIT_S)
-    check(not supervisors(), "left:", supervisors())
+    jobrun.wait_gone(supervisors(cluster), LIMIT_S)
+    left = supervisors(cluster)
+    check(not left, "left:", left)
 
 
 @case
@@ -324,16 +326,29 @@ def a_keeper_that_is_killed_is_replaced():
 @case
 def chempictl_has_the_launcher_say_where_ranks_wait():
     with Cluster(["a1", "a2"]) as cluster:
-        job = cluster.job("-n", "4", Programs.rank, "init", "here", "MPI_Recv",
-                          "print", "up", "hang").await_lines(4)
+        # With 0 ranks are not asked for a time limit, but for this they are.
+        job = Job("-n", "4", Programs.rank, "init", "here", "MPI_Recv", "print",
+                  "up", "hang",
+                  env=dict(cluster.env, CHEMPI_WHERE_LIMIT="0")).await_lines(4)
         name = cluster.ctl("jobs").splitlines()[1].split()[0]
-        cluster.ctl("where", name)
-        told = b""
-        while b"\n" not in told:
-            piece = os.read(job.process.stderr.fileno(), 65536)
-            check(piece, "the launcher ended", told)
-            told += piece
-        check(told == b"chempirun: ranks 0-3 wait in MPI_Recv\n", told)
+
+        def told():
+            cluster.ctl("where", name)
+            text = b""
+            while b"\n" not in text:
+                piece = os.read(job.process.stderr.fileno(), 65536)
+                check(piece, "the launcher ended", text)
+                text += piece
+            return text.decode()
+
+        check(told() == "chempirun: ranks 0-3 wait in MPI_Recv\n")
+        stopped = supervisors(cluster)
+        check(len(stopped) == 2, stopped)
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)  # the launcher waits in vain
+        check(told() == "chempirun: nothing is known of ranks 0-3\n")
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
         check("no job" in cluster.ctl("where", "x" + name, status=1))
         cluster.ctl("kill", name)
         job.status = job.finish()

@@ -351,12 +351,12 @@ def ranks_say_where_they_wait_before_the_time_limit_ends_them():
         others = "0-1" if size == 4 else "0-1, 4-6"
         lines = told.splitlines()[:-1]
         check(len(lines) == 3, lines)
-        check(lines[0] == f"chempirun: ranks {others} wait in MPI_Barrier of X",
+        check(re.fullmatch(r"chempirun: rank 3 on node \S+ does not wait, but "
+                           r"calls MPI_Test", lines[0]), lines)
+        check(lines[1] == f"chempirun: ranks {others} wait in MPI_Barrier of X",
               lines)
         check(re.fullmatch(r"chempirun: rank 2 on node \S+ waits in MPI_Recv",
-                           lines[1]), lines)
-        check(re.fullmatch(r"chempirun: rank 3 on node \S+ does not wait, but "
-                           r"calls MPI_Test", lines[2]), lines)
+                           lines[2]), lines)
 
 
 @case
@@ -367,14 +367,57 @@ def ranks_that_do_not_say_where_they_wait_are_named():
           told)
     told = asking(0.3, "-n", "3", "sleep", "1000")
     check("chempirun: ranks 0-2 have not initialized MPI\n" in told, told)
-    told = asking(1, "-n", "2", Programs.rank, "init", "final", "hang")
-    check("chempirun: ranks 0-1 have finalized MPI and not ended\n" in told, told)
+    told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
+                  "only", "1", "final", "end", "hang")
+    check(re.match(r"chempirun: rank 1 on node \S+ has finalized MPI and not ended\n"
+                   r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n", told), told)
     told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here", "MPI_Wait",
                   "only", "1", "final", "exit", "0", "end", "hang")
-    check(re.match(r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n"
-                   r"chempirun: rank 1 on node \S+ has (ended|finalized)", told), told)
+    check(re.match(r"chempirun: rank 1 on node \S+ has (ended|finalized)[^\n]*\n"
+                   r"chempirun: rank 0 on node \S+ waits in MPI_Wait\n", told), told)
     check(asking(0, "-n", "2", Programs.rank, "init", "here", "X", "hang")
           .count("\n") == 1)
+
+
+@case
+def what_a_job_does_when_asked_where_it_waits_decides():
+    env = dict(os.environ, CHEMPI_WHERE_LIMIT=str(LIMIT_S))
+
+    def asked(layout, *words):
+        return run("--timeout", "0.1", *layout, Programs.rank, "init", *words,
+                   env=env)
+
+    for layout in LAYOUTS:
+        job = asked(layout, "only", "1", "asked", "raise", "11", "end", "hang")
+        expect(job, 139, r"rank 1 on node \S+ \(.*\) was killed by signal 11 \("
+               r".*\); the job was ended\n\Z")
+        check("time limit" not in job.errors and "nothing" not in job.errors,
+              job.errors)
+        expect(asked(layout, "asked", "final"), 0, r"\A\Z")
+        expect(asked(layout, "asked", "final", "exit", "3"), 3, r"\A\Z")
+
+
+def fill(job):
+    """Nothing more shall go into a job's standard error until it is read."""
+    fd = os.open(f"/proc/self/fd/{job.process.stderr.fileno()}",
+                 os.O_WRONLY | os.O_NONBLOCK)
+    with open(fd, "wb", buffering=0) as pipe:
+        for size in 4096, 1:
+            while pipe.write(b"x" * size):
+                pass
+
+
+@case
+def nobody_who_does_not_read_keeps_a_job_alive():
+    env = dict(os.environ, CHEMPI_WHERE_LIMIT=str(LIMIT_S))
+    job = Job("--timeout", "1", "-n", "2", Programs.rank, "init", "here", "X",
+              "print", "up", "hang", env=env)
+    fill(job)
+    job.await_lines(2)
+    await_that(lambda: not job.ranks(), "the end of the ranks")
+    job.status = job.finish()
+    expect(job, 124, r"chempirun: ranks 0-1 wait in X\nchempirun: the time limit "
+           r"of 1 s has passed; the job was ended\n\Z")
 
 
 @case

@@ -25,6 +25,7 @@
  *   test T             from now on, when asked, be in T and not wait
  *   say T              wait in T, which nobody has asked for
  *   mumble T           say something malformed instead of T
+ *   asked              wait until asked where it waits
  */
 #define _GNU_SOURCE /* setsid and friends */
 #include <errno.h>
@@ -58,6 +59,7 @@ static struct {
     int obeys;
     const char *here; /* NULL: no answer */
     bool is_testing;
+    bool was_asked; /* where it waits */
 } seen;
 
 static void got(void *arg, uint32_t rank, const char *key, const void *value,
@@ -128,6 +130,7 @@ static void tell(void *arg)
 static void where(void *arg)
 {
     (void)arg;
+    seen.was_asked = true;
     if (seen.here &&
         chempi_client_here(client, !seen.is_testing, seen.here) < 0)
         exit(9);
@@ -273,6 +276,18 @@ static bool says_where(const char *verb, const char *text)
     return true;
 }
 
+static void wait_for_ever(void)
+{
+    for (;;)
+        wait_for_news();
+}
+
+static void await_question(void)
+{
+    while (!seen.was_asked)
+        wait_for_news();
+}
+
 /* Returns the arguments that are left. */
 static char **act(char **a)
 {
@@ -297,8 +312,7 @@ static char **act(char **a)
     } else if (strcmp(verb, "region") == 0) {
         check_region();
     } else if (strcmp(verb, "hang") == 0) {
-        for (;;)
-            wait_for_news();
+        wait_for_ever();
     } else if (strcmp(verb, "put") == 0) {
         check(chempi_client_put(client, a[0], a[1], strlen(a[1])), verb);
         a += 2;
@@ -340,10 +354,11 @@ static char **act(char **a)
     } else if (strcmp(verb, "deaf") == 0) {
         for (;;)
             (void)pause();
+    } else if (strcmp(verb, "asked") == 0) {
+        await_question();
     } else if (strcmp(verb, "stop") == 0) {
         create(*a++);
-        for (;;)
-            wait_for_news();
+        wait_for_ever();
     } else if (strcmp(verb, "only") == 0) {
         if ((uint32_t)strtoul(*a++, NULL, 10) !=
             chempi_client_job(client)->rank)

@@ -63,17 +63,22 @@ static bool take(void)
     return chempi_places_take(&places, &r);
 }
 
-static void expect(const char *words)
+static void expect_printed(bool has_rest, const char *words)
 {
     char *text = NULL;
     size_t len = 0;
     FILE *file = open_memstream(&text, &len);
 
     cr_assert(file);
-    chempi_places_print(&places, file);
+    chempi_places_print(&places, file, has_rest);
     cr_assert_eq(fclose(file), 0);
     cr_assert_str_eq(text, words);
     free(text);
+}
+
+static void expect(const char *words)
+{
+    expect_printed(true, words);
 }
 
 Test(places, ranks_that_wait_for_the_same_share_a_line)
@@ -91,14 +96,14 @@ Test(places, ranks_that_wait_for_the_same_share_a_line)
     put_all(106, 107, CHEMPI_HERE_FINALIZED, "");
     put_all(108, 199, CHEMPI_HERE_SILENT, "");
     cr_assert(take());
-    expect("chempirun: ranks 0-6, 8-100 wait in MPI_Barrier of "
-           "MPI_COMM_WORLD\n"
-           "chempirun: ranks 7, 108-199 do not wait in MPI (they compute, "
+    expect("chempirun: ranks 7, 108-199 do not wait in MPI (they compute, "
            "test or wait elsewhere)\n"
            "chempirun: rank 101 on node a2 does not wait, but calls MPI_Test\n"
            "chempirun: ranks 102-103 have ended\n"
            "chempirun: ranks 104-105 have not initialized MPI\n"
-           "chempirun: ranks 106-107 have finalized MPI and not ended\n");
+           "chempirun: ranks 106-107 have finalized MPI and not ended\n"
+           "chempirun: ranks 0-6, 8-100 wait in MPI_Barrier of "
+           "MPI_COMM_WORLD\n");
 }
 
 Test(places, of_nodes_that_do_not_tell_nothing_is_known)
@@ -109,9 +114,79 @@ Test(places, of_nodes_that_do_not_tell_nothing_is_known)
     cr_assert_not(take()); /* it cannot speak for another */
     expect("chempirun: ranks 100-199 wait in MPI_Finalize\n"
            "chempirun: nothing is known of ranks 0-99\n");
+    expect_printed(false, "chempirun: ranks 100-199 wait in MPI_Finalize\n");
 }
 
-Test(places, many_different_ones_are_cut_short)
+Test(places, of_no_node_nothing_is_told_if_the_rest_is_not_wanted)
+{
+    expect_printed(false, "");
+}
+
+/* Ranks in a ring, each waiting for the one before it; rank 197 does not. */
+Test(places, ranks_in_the_same_call_share_a_line_when_there_is_no_room)
+{
+    char text[64];
+
+    for (uint32_t node = 0; node < 2; node++) {
+        begin(node);
+        for (uint32_t i = node * 100; i < node * 100 + 100; i++) {
+            (void)snprintf(text, sizeof(text), "MPI_%s of rank %u",
+                           i < 100 && i % 2 ? "Wait" : "Recv", i);
+            if (i == 50 || i == 51)
+                put(i, CHEMPI_HERE_WAITS, "MPI_Recvx of none");
+            else if (i == 196)
+                put(i, CHEMPI_HERE_TESTS, "MPI_Test");
+            else if (i == 197)
+                put(i, CHEMPI_HERE_SILENT, "");
+            else
+                put(i, CHEMPI_HERE_WAITS, text);
+        }
+        (void)take();
+    }
+    expect(
+        "chempirun: rank 196 on node a2 does not wait, but calls MPI_Test\n"
+        "chempirun: rank 197 on node a2 does not wait in MPI (it computes, "
+        "tests or waits elsewhere)\n"
+        "chempirun: ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, "
+        "28, 30, 32, 34, 36, 38, 40, 42, 44, 46, 48, 52, 54, 56, 58, 60, 62, "
+        "64 and 115 more wait in MPI_Recv, not all for the same\n"
+        "chempirun: ranks 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, "
+        "29, 31, 33, 35, 37, 39, 41, 43, 45, 47, 49, 53, 55, 57, 59, 61, 63, "
+        "65 and 17 more wait in MPI_Wait, not all for the same\n"
+        "chempirun: ranks 50-51 wait in MPI_Recvx of none\n");
+}
+
+Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
+{
+    const uint32_t room = CHEMPI_PLACES_GROUPS - 4;
+    char text[64];
+    char *all = NULL;
+    size_t len = 0;
+    uint32_t lines = 0;
+    FILE *file;
+
+    begin(0);
+    for (uint32_t i = 0; i < 100; i++) {
+        (void)snprintf(text, sizeof(text), "MPI_Recv of rank %u", i % room);
+        put(i, CHEMPI_HERE_WAITS, text);
+    }
+    (void)take();
+    begin(1);
+    put_all(100, 199, CHEMPI_HERE_FRESH, "");
+    cr_assert(take());
+    file = open_memstream(&all, &len);
+    cr_assert(file);
+    chempi_places_print(&places, file, true);
+    cr_assert_eq(fclose(file), 0);
+    for (const char *at = all; (at = strchr(at, '\n')); at++)
+        lines++;
+    cr_assert_eq(lines, room + 1);
+    cr_assert(strstr(all, "chempirun: ranks 0, 36, 72 wait in MPI_Recv of rank "
+                          "0\n"));
+    free(all);
+}
+
+Test(places, calls_that_there_is_no_room_for_are_counted)
 {
     char text[32];
     char *all = NULL;
@@ -120,22 +195,20 @@ Test(places, many_different_ones_are_cut_short)
 
     begin(0);
     for (uint32_t i = 0; i < 100; i++) {
-        (void)snprintf(text, sizeof(text), "MPI_Recv from %u", i / 2 * 2);
+        (void)snprintf(text, sizeof(text), "call%u", i);
         put(i, CHEMPI_HERE_WAITS, text);
     }
     (void)take();
     begin(1);
-    for (uint32_t i = 100; i < 200; i++)
-        put(i, CHEMPI_HERE_WAITS, i % 2 ? "MPI_Recv from 0" : "MPI_Wait");
+    put_all(100, 199, CHEMPI_HERE_SILENT, "");
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file);
+    chempi_places_print(&places, file, true);
     cr_assert_eq(fclose(file), 0);
-    cr_assert(strstr(all, "chempirun: ranks 2-3 wait in MPI_Recv from 2\n"));
-    /* So many ranges, and then no more. */
-    cr_assert(strstr(all, ", 159, 161 and 19 more wait in MPI_Recv from 0\n"));
-    cr_assert(strstr(all, "chempirun: no room to tell of ranks 80-100, 102"));
+    cr_assert(strstr(all, "chempirun: ranks 100-199 do not wait in MPI"));
+    cr_assert(strstr(all, "chempirun: rank 35 on node a1 waits in call35\n"));
+    cr_assert(strstr(all, "chempirun: no room to tell of ranks 36-99\n"));
     free(all);
 }
 
@@ -148,8 +221,8 @@ Test(places, what_ranks_say_is_bounded_and_has_no_control_characters)
     begin(1);
     put_all(100, 199, CHEMPI_HERE_ENDED, "");
     cr_assert(take());
-    expect("chempirun: ranks 0-99 wait in a?b?[2J?\n"
-           "chempirun: ranks 100-199 have ended\n");
+    expect("chempirun: ranks 100-199 have ended\n"
+           "chempirun: ranks 0-99 wait in a?b?[2J?\n");
 }
 
 Test(places, malformed_messages_end_where_they_are_malformed)
@@ -172,8 +245,8 @@ Test(places, malformed_messages_end_where_they_are_malformed)
     put(3, CHEMPI_HERE_WAITS, "MPI_Recv"); /* of another node */
     put(151, CHEMPI_HERE_ENDED, "");
     cr_assert(take());
-    expect("chempirun: rank 0 on node a1 waits in MPI_Recv\n"
-           "chempirun: ranks 100-150 have ended\n"
+    expect("chempirun: ranks 100-150 have ended\n"
+           "chempirun: rank 0 on node a1 waits in MPI_Recv\n"
            "chempirun: nothing is known of ranks 1-99, 151-199\n");
     message.len = 2; /* not even a node */
     cr_assert(take());
