@@ -315,7 +315,7 @@ int chempi_datatype_dup(struct chempi_datatype *oldtype, MPI_Datatype *newtype)
     type->recipe->external_size = chempi_datatype_external_size(oldtype, 1, 0);
     type->recipe->is_lb_set = oldtype->recipe && oldtype->recipe->is_lb_set;
     type->recipe->is_ub_set = oldtype->recipe && oldtype->recipe->is_ub_set;
-    if (oldtype->is_committed)
+    if (chempi_datatype_is_committed(oldtype))
         rc = chempi_datatype_commit(&type->handle);
     else
         rc = MPI_SUCCESS;

@@ -3,6 +3,7 @@
  * Life of a datatype and the bounds of its elements (MPI 5.0, sections 5.1.6
  * to 5.1.9).
  */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -262,7 +263,13 @@ struct chempi_datatype *chempi_datatype_make(int combiner, bool is_wide,
     return NULL;
 }
 
-/* What constructor and commit have found out, but the identity. */
+/* Holds what commit finds out of all types, which is read without it only where
+ * the standard wants a committed type. Then another thread's commit is over;
+ * asked for contents or copied may be while it goes on. */
+static pthread_mutex_t committing = PTHREAD_MUTEX_INITIALIZER;
+
+/* What constructor and commit have found out, but the identity. Holder of
+ * committing. */
 static void copy_facts(struct chempi_datatype *to,
                        const struct chempi_datatype *from)
 {
@@ -292,6 +299,23 @@ void chempi_datatype_note_type(struct chempi_datatype *type, MPI_Count i,
         recipe->depth = old->recipe->depth + 1;
 }
 
+/* The same of the layout, if there is one. Holder of committing. */
+static bool copy_layout(struct chempi_datatype *to,
+                        const struct chempi_datatype *from)
+{
+    struct chempi_layout *layout;
+
+    if (!from->layout)
+        return true;
+    layout = chempi_sys->malloc(sizeof(*layout));
+    if (!layout)
+        return false;
+    *layout = *from->layout;
+    (void)chempi_layout_hold(layout->root);
+    to->layout = layout;
+    return true;
+}
+
 struct chempi_datatype *
 chempi_datatype_copy_of(const struct chempi_datatype *from)
 {
@@ -299,24 +323,20 @@ chempi_datatype_copy_of(const struct chempi_datatype *from)
     struct chempi_datatype *type = chempi_datatype_make(
         recipe->combiner, recipe->is_wide, recipe->int_count,
         recipe->value_count, recipe->type_count);
-    struct chempi_layout *layout;
+    bool is_good;
 
     if (!type)
         return NULL;
-    copy_facts(type, from);
     memcpy(type->recipe->values, recipe->values,
            (size_t)recipe->value_count * sizeof(*recipe->values));
     for (MPI_Count i = 0; i < recipe->type_count; i++)
         chempi_datatype_note_type(type, i, recipe->types[i]);
-    if (!from->layout)
+    (void)pthread_mutex_lock(&committing);
+    copy_facts(type, from);
+    is_good = copy_layout(type, from);
+    (void)pthread_mutex_unlock(&committing);
+    if (is_good)
         return type;
-    layout = chempi_sys->malloc(sizeof(*layout));
-    if (layout) {
-        *layout = *from->layout;
-        (void)chempi_layout_hold(layout->root);
-        type->layout = layout;
-        return type;
-    }
     chempi_datatype_release(type);
     (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a datatype");
     return NULL;
@@ -359,6 +379,7 @@ static int commit_locked(struct chempi_datatype *type)
 
     if (type->is_committed)
         return MPI_SUCCESS;
+    assert(!type->layout);
     root = chempi_datatype_compile_locked(type);
     type->is_contiguous =
         root && root->kind == CHEMPI_LAYOUT_BLOCK && type->size == type->extent;
@@ -380,7 +401,6 @@ static int commit_locked(struct chempi_datatype *type)
 
 int chempi_datatype_commit(MPI_Datatype *datatype)
 {
-    static pthread_mutex_t committing = PTHREAD_MUTEX_INITIALIZER;
     struct chempi_datatype *type = chempi_datatype_lookup(*datatype);
     int rc;
 
@@ -391,6 +411,16 @@ int chempi_datatype_commit(MPI_Datatype *datatype)
     rc = commit_locked(type);
     (void)pthread_mutex_unlock(&committing);
     return rc;
+}
+
+bool chempi_datatype_is_committed(const struct chempi_datatype *type)
+{
+    bool is_committed;
+
+    (void)pthread_mutex_lock(&committing);
+    is_committed = type->is_committed;
+    (void)pthread_mutex_unlock(&committing);
+    return is_committed;
 }
 
 int chempi_datatype_free(MPI_Datatype *datatype)

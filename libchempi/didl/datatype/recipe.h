@@ -101,6 +101,10 @@ void chempi_datatype_note_type(struct chempi_datatype *type, MPI_Count i,
 struct chempi_datatype *
 chempi_datatype_copy_of(const struct chempi_datatype *from);
 
+/* Where the standard does not say that it is: another thread may commit it
+ * meanwhile. */
+bool chempi_datatype_is_committed(const struct chempi_datatype *type);
+
 /* Give the finished type to the user; on overflow destroys it instead. */
 int chempi_datatype_give(struct chempi_datatype *type,
                          const struct chempi_datatype_bounds *bounds,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Datatypes through the public calls, in a world of one. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -700,4 +701,67 @@ Test(types, in_external32_are_big_endian, .init = start, .fini = stop)
     MPI_Unpack_external("external32", out, 16, &position, &back, 1,
                         MPI_LONG_DOUBLE);
     cr_assert(back == pi);
+}
+
+static void *commit(void *arg)
+{
+    MPI_Datatype type = arg; /* a handle of one's own */
+
+    MPI_Type_commit(&type);
+    return NULL;
+}
+
+static void check_column(MPI_Datatype type)
+{
+    int out[3] = {-1, -1, -1};
+    int position = 0;
+
+    for (int i = 0; i < 6; i++)
+        ((int *)(void *)arena)[i] = i;
+    MPI_Type_commit(&type);
+    MPI_Pack(arena, 1, type, out, sizeof(out), &position, MPI_COMM_SELF);
+    cr_assert(out[0] == 0 && out[1] == 2 && out[2] == 4);
+    MPI_Type_free(&type);
+}
+
+/* No thread may look at what commit is writing: ThreadSanitizer sees it. */
+static void copy_while_another_commits(bool is_dup)
+{
+    MPI_Datatype type, outer, copy;
+    pthread_t other;
+    int count;
+
+    MPI_Type_vector(3, 1, 2, MPI_INT, &type);
+    MPI_Type_contiguous(1, type, &outer);
+    cr_assert_eq(pthread_create(&other, NULL, commit, type), 0);
+    if (is_dup)
+        MPI_Type_dup(type, &copy);
+    else
+        MPI_Type_get_contents(outer, 1, 0, 1, &count, NULL, &copy);
+    pthread_join(other, NULL);
+    check_column(copy);
+    check_column(type);
+    MPI_Type_free(&outer);
+}
+
+static void start_with_threads(void)
+{
+    int provided;
+
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    cr_assert_eq(provided, MPI_THREAD_MULTIPLE);
+    arena = malloc(ARENA);
+}
+
+static void stop_with_threads(void)
+{
+    free(arena);
+    MPI_Finalize();
+}
+
+Test(types, are_copied_while_another_thread_commits_them,
+     .init = start_with_threads, .fini = stop_with_threads)
+{
+    for (int i = 0; i < 50; i++)
+        copy_while_another_commits(i % 2);
 }
