@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Runs the tests that were declared with the stand-in for Criterion. */
-#define _GNU_SOURCE /* strsignal */
+#define _GNU_SOURCE /* MAP_ANONYMOUS */
 #include <criterion/criterion.h>
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 static struct tsan_test *tests;
 static struct tsan_test *suites;
 static bool has_failed; /* in the process of one test */
+static bool *has_ended; /* shared with it: it came to its end */
 
 void tsan_add_test(struct tsan_test *test)
 {
@@ -82,7 +84,18 @@ static void run_here(const struct tsan_test *test, const struct tsan_options *o,
         test->run();
     if (o->fini)
         o->fini();
+    *has_ended = true;
     exit(has_failed ? 1 : 0);
+}
+
+static bool is_good(const struct tsan_options *o, int status)
+{
+    if (WIFSIGNALED(status))
+        return WTERMSIG(status) == o->signal;
+    if (WEXITSTATUS(status) == STATUS_SKIPPED)
+        return true;
+    return WEXITSTATUS(status) == o->exit_code && !o->signal &&
+           (*has_ended || o->exit_code);
 }
 
 static bool run_in_child(const struct tsan_test *test,
@@ -92,6 +105,7 @@ static bool run_in_child(const struct tsan_test *test,
     pid_t pid;
 
     (void)fflush(NULL);
+    *has_ended = false;
     pid = fork();
     if (pid == 0)
         run_here(test, o, param);
@@ -99,15 +113,12 @@ static bool run_in_child(const struct tsan_test *test,
         perror(test->name);
         return false;
     }
-    if (WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SKIPPED)
+    if (is_good(o, status))
         return true;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == o->signal)
-        return true;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == o->exit_code && !o->signal)
-        return true;
-    fprintf(stderr, "FAIL %s::%s: %s %d\n", test->suite, test->name,
+    fprintf(stderr, "FAIL %s::%s: %s %d%s\n", test->suite, test->name,
             WIFSIGNALED(status) ? "signal" : "exit code",
-            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+            WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status),
+            *has_ended ? "" : " before its end");
     return false;
 }
 
@@ -115,6 +126,12 @@ int main(void)
 {
     int count = 0, failures = 0;
 
+    has_ended = mmap(NULL, sizeof(*has_ended), PROT_READ | PROT_WRITE,
+                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (has_ended == MAP_FAILED) {
+        perror("mmap");
+        return 1;
+    }
     for (struct tsan_test *test = tests; test; test = test->next) {
         struct tsan_options o = options_of(test);
         struct criterion_test_params p = {.length = 1};
