@@ -30,6 +30,7 @@
 #include "libchempi/didl/lane.h"
 #include "libchempi/didl/p2p.h"
 #include "libchempi/didl/progress.h"
+#include "libchempi/didl/session.h"
 #include "libchempi/didl/setting.h"
 
 enum { PIECE_ALIGN = 16 };
@@ -47,8 +48,10 @@ static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
 struct buffer {
     struct chempi_list link; /* all attached buffers */
     const void *owner;       /* communicator or session; NULL: process */
-    const struct chempi_session *session; /* the owner, or its session */
-    void *user; /* as attached; MPI_BUFFER_AUTOMATIC */
+    uint64_t session;        /* serial number of the owner, or of its session;
+                                0: the world model */
+    bool is_shared; /* the owner is the session: for its communicators */
+    void *user;     /* as attached; MPI_BUFFER_AUTOMATIC */
     MPI_Count user_size;
     bool is_automatic; /* each piece is allocated by itself */
     char *start;       /* aligned */
@@ -92,9 +95,23 @@ static struct buffer *find(const void *owner)
     return NULL;
 }
 
+/* The buffer of a session itself. */
+static struct buffer *find_shared(uint64_t session)
+{
+    ensure_list();
+    CHEMPI_LIST_FOR (pos, &buffers) {
+        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        if (b->is_shared && b->session == session)
+            return b;
+    }
+    return NULL;
+}
+
 /* ---- attach and detach ---- */
 
-static int attach(const void *owner, const struct chempi_session *session,
+/* The session is a number, as in struct buffer. */
+static int attach(const void *owner, uint64_t session, bool is_shared,
                   void *user, MPI_Count size)
 {
     struct buffer *b;
@@ -117,6 +134,7 @@ static int attach(const void *owner, const struct chempi_session *session,
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory");
     b->owner = owner;
     b->session = session;
+    b->is_shared = is_shared;
     b->user = user;
     b->user_size = size;
     b->is_automatic = is_automatic;
@@ -175,14 +193,13 @@ static int flush(const void *owner)
     return rc;
 }
 
-static int locked_attach(const void *owner,
-                         const struct chempi_session *session, void *user,
-                         MPI_Count size)
+static int locked_attach(const void *owner, uint64_t session, bool is_shared,
+                         void *user, MPI_Count size)
 {
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    rc = attach(owner, session, user, size);
+    rc = attach(owner, session, is_shared, user, size);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
@@ -238,19 +255,19 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
 
 int chempi_buffer_attach(void *buffer, MPI_Count size)
 {
-    return locked_attach(NULL, NULL, buffer, size);
+    return locked_attach(NULL, 0, false, buffer, size);
 }
 
 int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
                               MPI_Count size)
 {
-    return locked_attach(comm, comm->origin.session, buffer, size);
+    return locked_attach(comm, comm->origin.session, false, buffer, size);
 }
 
 int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
                                  MPI_Count size)
 {
-    return locked_attach(session, session, buffer, size);
+    return locked_attach(session, session->serial, true, buffer, size);
 }
 
 int chempi_buffer_detach(void *buffer_addr, MPI_Count *size)
@@ -313,10 +330,9 @@ static void drop(const void *owner)
     }
 }
 
-/* The owner of the first buffer of a session (of the world model with session
- * NULL), or of any. */
-static bool find_of(const struct chempi_session *session, bool is_any,
-                    const void **owner)
+/* The owner of the first buffer of a session (of the world model: 0), or of
+ * any. */
+static bool find_of(uint64_t session, bool is_any, const void **owner)
 {
     bool is_found = false;
 
@@ -335,12 +351,17 @@ static bool find_of(const struct chempi_session *session, bool is_any,
     return is_found;
 }
 
-void chempi_buffer_fini_session(const struct chempi_session *session)
+static void drop_of(uint64_t session)
 {
     const void *owner = NULL;
 
     while (find_of(session, false, &owner))
         drop(owner);
+}
+
+void chempi_buffer_fini_session(const struct chempi_session *session)
+{
+    drop_of(session->serial);
 }
 
 void chempi_buffer_fini_comm(const struct chempi_comm *comm)
@@ -361,14 +382,14 @@ void chempi_buffer_fini_comm(const struct chempi_comm *comm)
 
 void chempi_buffer_fini_world(void)
 {
-    chempi_buffer_fini_session(NULL);
+    drop_of(0);
 }
 
 void chempi_buffer_fini(void)
 {
     const void *owner = NULL;
 
-    while (find_of(NULL, true, &owner))
+    while (find_of(0, true, &owner))
         drop(owner);
 }
 
@@ -594,7 +615,7 @@ int chempi_buffer_start(struct chempi_request *req)
     int rc;
 
     if (!b && req->comm->origin.session)
-        b = find(req->comm->origin.session);
+        b = find_shared(req->comm->origin.session);
     if (!b)
         b = find(NULL);
     size = b ? b->user_size : 0;

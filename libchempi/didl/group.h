@@ -7,13 +7,10 @@
 
 #include "libchempi/didl/object.h"
 
-struct chempi_session;
-
 /* What a group or communicator was made from. */
 struct chempi_origin {
-    const struct chempi_session *session; /* NULL: the world model; compared
-                                             only, may be gone */
-    uint32_t kinds; /* of memory that the session supports, see session.h; not
+    uint64_t session; /* its serial number; 0: the world model */
+    uint32_t kinds;   /* of memory that the session supports, see session.h; not
                        used without a session */
 };
 

@@ -4,8 +4,9 @@
  * and hints of their own. Process sets are in session_pset.c.
  *
  *   S1  an open session is one user of the core
- *   S2  objects made from a session keep no pointer that is followed: they
- *       may outlive it, though no operation on them may
+ *   S2  objects made from a session keep its serial number, no pointer: they
+ *       may outlive it, though no operation on them may, and are no later
+ *       session's
  */
 #include "libchempi/didl/session.h"
 
@@ -156,11 +157,14 @@ static void destroy(struct chempi_session *session)
 
 static struct chempi_session *make(struct chempi_errhandler *eh)
 {
+    static _Atomic uint64_t made;
     struct chempi_session *session = chempi_sys->calloc(1, sizeof(*session));
 
     if (!session)
         return NULL;
     chempi_object_init(&session->obj, CHEMPI_MAGIC_SESSION);
+    session->serial =
+        atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     chempi_errhandler_put(&session->errhandler, eh);
     session->hints = chempi_info_copy(NULL);
     if (session->hints)
@@ -311,7 +315,7 @@ int chempi_group_from_session_pset(struct chempi_session *session,
     group = chempi_group_make(size, procs);
     if (!group)
         return no_memory();
-    group->origin = (struct chempi_origin){session, session->kinds};
+    group->origin = (struct chempi_origin){session->serial, session->kinds};
     *newgroup = (MPI_Group)(void *)group;
     return MPI_SUCCESS;
 }

@@ -13,6 +13,7 @@ struct chempi_origin;
 
 struct chempi_session {
     struct chempi_object obj;
+    uint64_t serial; /* from 1; no other session of the process has it */
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_info *hints;            /* what MPI_Session_get_info tells */
     uint32_t kinds;                       /* chempi_session_kinds() */

@@ -338,6 +338,30 @@ static void buffers(void)
     MPI_Session_finalize(&session);
 }
 
+/* No operation on a communicator is right after its session, but what goes
+ * wrong with it shall not use the buffer of another one, which may well have
+ * got the memory of the first. */
+static void buffers_of_others(void)
+{
+    MPI_Session around = open_session(NULL);
+    MPI_Session session = open_session(NULL);
+    MPI_Comm comm = comm_of(session, "mpi://SELF", "others");
+    char room[100 + MPI_BSEND_OVERHEAD];
+    char data[10] = "";
+    void *back = NULL;
+    int len = 0;
+
+    MPI_Session_finalize(&session);
+    session = open_session(NULL);
+    MPI_Session_attach_buffer(session, room, (int)sizeof(room));
+    EXPECT(MPI_Bsend(data, 10, MPI_BYTE, 0, 0, comm) == MPI_ERR_BUFFER,
+           "a buffered send in the buffer of another session");
+    MPI_Session_detach_buffer(session, &back, &len);
+    MPI_Comm_free(&comm);
+    MPI_Session_finalize(&session);
+    MPI_Session_finalize(&around);
+}
+
 /* ---- life and death ---- */
 
 static void once(int round)
@@ -379,6 +403,7 @@ static void without_world(int rounds)
     error_handlers();
     no_world();
     buffers();
+    buffers_of_others();
     side_by_side();
 }
 
