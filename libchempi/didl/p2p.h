@@ -46,4 +46,8 @@ void chempi_p2p_cancel_send(struct chempi_request *req);
  * the data has come: the rank (-1: more than one) gives len bytes. */
 CHEMPI_COLD int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room);
 
+/* The same for MPI_ERR_COUNT: fewer bytes than room. */
+CHEMPI_COLD int chempi_p2p_note_too_little(int rank, uint64_t len,
+                                           uint64_t room);
+
 #endif

@@ -115,6 +115,17 @@ int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
         who, (unsigned long long)len, (unsigned long long)room);
 }
 
+int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
+{
+    return chempi_error_set(
+        MPI_ERR_COUNT,
+        "rank %d sent %llu bytes in a collective operation where %llu were "
+        "expected%s",
+        rank, (unsigned long long)len, (unsigned long long)room,
+        len ? ": all members must give amounts that match"
+            : "; it may have met the mistake of another rank");
+}
+
 static int note_truncation(const struct chempi_request *req)
 {
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
@@ -134,12 +145,9 @@ static int note_truncation(const struct chempi_request *req)
 static int note_shortage(const struct chempi_request *req)
 {
     if (req->error == MPI_ERR_COUNT)
-        return chempi_error_set(
-            MPI_ERR_COUNT,
-            "rank %d sent %lld bytes in a collective operation where %lld "
-            "were expected",
-            req->source, (long long)req->bytes,
-            (long long)(req->count * req->type->size));
+        return chempi_p2p_note_too_little(
+            req->source, (uint64_t)req->bytes,
+            (uint64_t)(req->count * req->type->size));
     return chempi_error_set(
         MPI_ERR_TYPE,
         "the message from rank %d with tag %d has %lld bytes, which is no "

@@ -403,6 +403,41 @@ static void local_calls(void)
     MPI_Type_free_keyval(&key);
 }
 
+/* Rank 1 asks for less than the others: its wait names call, peer and amounts,
+ * whether the request is persistent or not. */
+static void in_the_background(bool is_persistent)
+{
+    const char *call = is_persistent ? "MPI_Allreduce_init: rank 0 gives 32"
+                                     : "MPI_Iallreduce: rank 0 gives 32";
+    int count = check_rank() == 1 ? 7 : 8;
+    int data[8] = {0};
+    int sums[8];
+    int error;
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int len;
+    MPI_Comm comm;
+    MPI_Request request;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    if (is_persistent) {
+        MPI_Allreduce_init(data, sums, count, MPI_INT, MPI_SUM, comm,
+                           MPI_INFO_NULL, &request);
+        MPI_Start(&request);
+    } else {
+        MPI_Iallreduce(data, sums, count, MPI_INT, MPI_SUM, comm, &request);
+    }
+    error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (check_rank() == 1) {
+        expect(error, MPI_ERR_TRUNCATE, "sums of less");
+        MPI_Error_string(error, words, &len);
+        CHECK(strstr(words, call), "words: %s", words);
+    }
+    if (is_persistent)
+        MPI_Request_free(&request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
@@ -418,5 +453,7 @@ int main(int argc, char **argv)
     if (is_one_node())
         too_much(LONG);
     cut_element();
+    in_the_background(false);
+    in_the_background(true);
     return check_finish();
 }

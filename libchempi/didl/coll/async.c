@@ -33,6 +33,12 @@ struct async {
     int open;
     int finished;
     int error;
+    struct {
+        int32_t rank;  /* who sent another amount; -1: nobody, or it is not
+                          known */
+        uint64_t len;  /* bytes */
+        uint64_t room; /* bytes expected */
+    } mismatch;        /* that made the error */
     struct chempi_request **children; /* [sched.widest] */
     struct chempi_coll_sched sched;
 };
@@ -130,6 +136,19 @@ static bool do_local(struct async *a, const struct chempi_coll_step *step)
     return is_user;
 }
 
+/* The words are for who waits; here nobody may. */
+static CHEMPI_COLD void note_child(struct async *a,
+                                   const struct chempi_request *child)
+{
+    if (!a->error && child->kind == CHEMPI_REQUEST_RECV &&
+        (child->error == MPI_ERR_TRUNCATE || child->error == MPI_ERR_COUNT)) {
+        a->mismatch.rank = child->source;
+        a->mismatch.len = (uint64_t)child->bytes;
+        a->mismatch.room = (uint64_t)(child->count * child->type->size);
+    }
+    note(a, child->error);
+}
+
 /* True: all messages since the last fence are finished. */
 static bool are_finished(struct async *a)
 {
@@ -138,7 +157,8 @@ static bool are_finished(struct async *a)
 
         if (!chempi_request_is_complete(child))
             return false;
-        note(a, child->error);
+        if (CHEMPI_UNLIKELY(child->error))
+            note_child(a, child);
         chempi_request_drop(child);
         a->finished++;
     }
@@ -213,6 +233,8 @@ static int start(struct chempi_request *req)
 
     req->pending = 1;
     req->error = MPI_SUCCESS;
+    a->mismatch.rank = -1;
+    of_request(req)->mismatch.rank = -1;
     a->next = 0;
     a->error = MPI_SUCCESS;
     if (!engine.is_hooked) {
@@ -291,13 +313,55 @@ static void destroy(struct chempi_request *req)
     free(a);
 }
 
-static const struct chempi_request_ops async_ops = {
-    .call = "a collective operation",
-    .start = start,
-    .cancel = chempi_request_cancel_nothing,
-    .finish = chempi_request_finish_empty,
-    .destroy = destroy,
+static int finish(struct chempi_request *req, MPI_Status *status)
+{
+    const struct async *a = of_request(req);
+    int error = chempi_request_finish_empty(req, status);
+
+    if (CHEMPI_LIKELY(!error) || a->mismatch.rank < 0)
+        return error;
+    if (error == MPI_ERR_TRUNCATE)
+        return chempi_p2p_note_too_much(a->mismatch.rank, a->mismatch.len,
+                                        a->mismatch.room);
+    return chempi_p2p_note_too_little(a->mismatch.rank, a->mismatch.len,
+                                      a->mismatch.room);
+}
+
+#define OPS(name)                                                              \
+    {                                                                          \
+        .call = (name), .start = start,                                        \
+        .cancel = chempi_request_cancel_nothing, .finish = finish,             \
+        .destroy = destroy                                                     \
+    }
+#define BOTH(small, large)                                                     \
+    {                                                                          \
+        OPS("MPI_I" small), OPS("MPI_" large "_init")                          \
+    }
+
+/* [is_persistent]: how the calls are named in words */
+static const struct chempi_request_ops call_ops[CHEMPI_COLL_KIND_COUNT][2] = {
+    [CHEMPI_COLL_BARRIER] = BOTH("barrier", "Barrier"),
+    [CHEMPI_COLL_BCAST] = BOTH("bcast", "Bcast"),
+    [CHEMPI_COLL_REDUCE] = BOTH("reduce", "Reduce"),
+    [CHEMPI_COLL_ALLREDUCE] = BOTH("allreduce", "Allreduce"),
+    [CHEMPI_COLL_GATHER] = BOTH("gather", "Gather"),
+    [CHEMPI_COLL_GATHERV] = BOTH("gatherv", "Gatherv"),
+    [CHEMPI_COLL_SCATTER] = BOTH("scatter", "Scatter"),
+    [CHEMPI_COLL_SCATTERV] = BOTH("scatterv", "Scatterv"),
+    [CHEMPI_COLL_ALLGATHER] = BOTH("allgather", "Allgather"),
+    [CHEMPI_COLL_ALLGATHERV] = BOTH("allgatherv", "Allgatherv"),
+    [CHEMPI_COLL_ALLTOALL] = BOTH("alltoall", "Alltoall"),
+    [CHEMPI_COLL_ALLTOALLV] = BOTH("alltoallv", "Alltoallv"),
+    [CHEMPI_COLL_ALLTOALLW] = BOTH("alltoallw", "Alltoallw"),
+    [CHEMPI_COLL_REDUCE_SCATTER] = BOTH("reduce_scatter", "Reduce_scatter"),
+    [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] =
+        BOTH("reduce_scatter_block", "Reduce_scatter_block"),
+    [CHEMPI_COLL_SCAN] = BOTH("scan", "Scan"),
+    [CHEMPI_COLL_EXSCAN] = BOTH("exscan", "Exscan"),
 };
+
+static const struct chempi_request_ops neighbor_ops =
+    OPS("a neighborhood collective operation");
 
 static int no_memory(void)
 {
@@ -305,14 +369,15 @@ static int no_memory(void)
                             "no memory for a collective operation");
 }
 
-static struct async *make(struct chempi_comm *comm, struct chempi_op *op,
+static struct async *make(const struct chempi_request_ops *ops,
+                          struct chempi_comm *comm, struct chempi_op *op,
                           int tag)
 {
     struct async *a = chempi_sys->malloc(sizeof(*a));
 
     if (!a)
         return NULL;
-    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, &async_ops, comm, NULL);
+    chempi_request_init(&a->req, CHEMPI_REQUEST_COLL, ops, comm, NULL);
     chempi_list_init(&a->link);
     a->op = op;
     a->is_busy = false;
@@ -321,6 +386,7 @@ static struct async *make(struct chempi_comm *comm, struct chempi_op *op,
     a->open = 0;
     a->finished = 0;
     a->error = MPI_SUCCESS;
+    a->mismatch.rank = -1;
     a->children = NULL;
     chempi_coll_sched_init(&a->sched, comm, tag);
     a->sched.op = op;
@@ -348,6 +414,20 @@ static int settle(struct async *a, bool is_persistent)
     return MPI_SUCCESS;
 }
 
+static void build_call(struct chempi_coll_sched *s, const void *arg)
+{
+    chempi_coll_build(s, arg);
+}
+
+static const struct chempi_request_ops *
+ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
+{
+    const struct chempi_coll_call *c = arg;
+
+    return build == build_call ? &call_ops[c->kind][is_persistent]
+                               : &neighbor_ops;
+}
+
 int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       chempi_coll_async_build_fn *build, const void *arg,
                       bool is_persistent, MPI_Request *request)
@@ -358,7 +438,7 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
 
     if (is_persistent)
         tag |= CHEMPI_COLL_TAG_PERSISTENT;
-    a = make(comm, op, tag);
+    a = make(ops_of(build, arg, is_persistent), comm, op, tag);
     if (!a)
         return no_memory();
     build(&a->sched, arg);
@@ -375,11 +455,6 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     if (!rc)
         *request = chempi_request_handle(&a->req);
     return rc;
-}
-
-static void build_call(struct chempi_coll_sched *s, const void *arg)
-{
-    chempi_coll_build(s, arg);
 }
 
 static int make_call(const struct chempi_coll_call *c, bool is_persistent,
