@@ -4,11 +4,12 @@
 #include "libchempi/didl/where.h"
 
 #include <dlfcn.h>
-#include <execinfo.h>
 #include <mpi.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unwind.h>
 
 #include "libchempi/didl/comm.h"
 #include "libchempi/didl/ctx.h"
@@ -16,51 +17,60 @@
 #include "libchempi/didl/request.h"
 
 enum {
-    STEP_FRAMES = 8, /* looked at at a time */
     MOST_FRAMES = 48,
     NAMED = 2 /* requests of a call that waits for several */
 };
 
 /* ---- which call ---- */
 
-/* The MPI function that an address is in, or NULL. Nothing else is visible in
- * this library, and an address outside of it has been returned to from there.
- */
-static const char *call_at(const char *address)
+/* Of a walk along the stack, from the inside outwards. */
+struct walk {
+    const void *library; /* where this library lies */
+    const char *call;    /* NULL: not found */
+    int frames;
+};
+
+/* Nothing but MPI functions is visible in this library. */
+static const char *call_named(const char *symbol)
 {
+    if (!symbol)
+        return NULL;
+    if (strncmp(symbol, "PMPI_", 5) == 0)
+        return symbol + 1;
+    return strncmp(symbol, "MPI_", 4) == 0 ? symbol : NULL;
+}
+
+/* The first frame is this library's; the walk ends at the first MPI function,
+ * and does not go on where it has left the library. */
+static _Unwind_Reason_Code look_at(struct _Unwind_Context *frame, void *arg)
+{
+    struct walk *walk = arg;
+    /* Where the frame goes on, which may be behind its function. */
+    const uintptr_t address = (uintptr_t)_Unwind_GetIP(frame) - 1;
     Dl_info info;
 
-    if (!dladdr(address, &info) || !info.dli_sname)
-        return NULL;
-    if (strncmp(info.dli_sname, "PMPI_", 5) == 0)
-        return info.dli_sname + 1;
-    return strncmp(info.dli_sname, "MPI_", 4) == 0 ? info.dli_sname : NULL;
+    if (!dladdr((const void *)address, &info))
+        return _URC_END_OF_STACK;
+    if (!walk->library)
+        walk->library = info.dli_fbase;
+    if (info.dli_fbase != walk->library)
+        return _URC_END_OF_STACK;
+    walk->call = call_named(info.dli_sname);
+    return walk->call || ++walk->frames == MOST_FRAMES ? _URC_END_OF_STACK
+                                                       : _URC_NO_REASON;
 }
 
 /*
- * The innermost MPI function on this thread's stack. The stack is read from
- * here outwards, a few frames at a time and hardly beyond the call: the frames
- * of the program need not be such that anybody can read them.
+ * The innermost MPI function on this thread's stack. No frame outside of it is
+ * read: those of the program need not be such that anybody can read them, and
+ * its stack may end right behind the call.
  */
 static const char *innermost_call(void)
 {
-    void *frames[MOST_FRAMES];
-    int seen = 0;
+    struct walk walk = {0};
 
-    for (int want = STEP_FRAMES; want <= MOST_FRAMES; want += STEP_FRAMES) {
-        const int count = backtrace(frames, want);
-
-        for (; seen < count; seen++) {
-            /* Where the frame goes on, which may be behind its function. */
-            const char *name = call_at((const char *)frames[seen] - 1);
-
-            if (name)
-                return name;
-        }
-        if (count < want)
-            break;
-    }
-    return "an MPI call";
+    (void)_Unwind_Backtrace(look_at, &walk);
+    return walk.call ? walk.call : "an MPI call";
 }
 
 /* Calls that do not wait, but that programs wait with. */

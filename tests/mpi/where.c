@@ -9,14 +9,22 @@
  *   allreduce  all but the last in MPI_Allreduce, that one in MPI_Recv
  *   threads  each in MPI_Recv by two threads, tags 1 and 2, from the next one
  *   test     all call MPI_Test for ever
+ *   stack    all in MPI_Probe, on a stack of the program's own that ends
+ *            behind the call, and whose last frame leads beyond the end
  *   outside  all wait outside MPI
  *
  * usage: where MODE
  */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #include "check.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#define STACK_LEN ((size_t)1 << 18)
+#define GUARD_LEN ((size_t)1 << 20)
 
 static void receive(int source, int tag, MPI_Comm comm)
 {
@@ -114,6 +122,53 @@ static void test_for_ever(void)
         MPI_Test(&req, &flag, MPI_STATUS_IGNORE);
 }
 
+static struct {
+    ucontext_t context;
+    char *end;    /* of the stack, where the guard begins */
+    void *caller; /* an address in a function with a large frame */
+} stack;
+
+static __attribute__((noinline)) void probe_there(void)
+{
+    /* Where frames are kept in this way: the caller's and the way back. */
+    void *volatile *frame = __builtin_frame_address(0);
+
+    frame[0] = stack.end + GUARD_LEN / 2;
+    frame[1] = stack.caller;
+    MPI_Probe(MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    abort(); /* there is no way back */
+}
+
+static __attribute__((noinline)) void note_caller(volatile char *unused)
+{
+    unused[0] = 1;
+    stack.caller = __builtin_return_address(0);
+}
+
+static __attribute__((noinline)) void note_large_frame(void)
+{
+    volatile char large[GUARD_LEN / 2];
+
+    note_caller(large);
+    large[1] = 1; /* no tail call */
+}
+
+static void probe_on_stack(void)
+{
+    char *start = mmap(NULL, STACK_LEN + GUARD_LEN, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK_OR_DIE(start != MAP_FAILED, "no stack");
+    stack.end = start + STACK_LEN;
+    CHECK_OR_DIE(mprotect(stack.end, GUARD_LEN, PROT_NONE) == 0, "no guard");
+    note_large_frame();
+    CHECK_OR_DIE(getcontext(&stack.context) == 0, "no context");
+    stack.context.uc_stack.ss_sp = start;
+    stack.context.uc_stack.ss_size = STACK_LEN;
+    makecontext(&stack.context, probe_there, 0);
+    setcontext(&stack.context);
+}
+
 int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
@@ -130,6 +185,8 @@ int main(int argc, char **argv)
         wait_in_threads();
     else if (strcmp(mode, "test") == 0)
         test_for_ever();
+    else if (strcmp(mode, "stack") == 0)
+        probe_on_stack();
     else if (strcmp(mode, "outside") == 0)
         (void)poll(NULL, 0, -1);
     CHECK(false, "mode \"%s\" has come to an end", mode);
