@@ -144,13 +144,19 @@ int chempi_env_abort(struct chempi_comm *comm, int errorcode)
 
 /* ---- init ---- */
 
+static bool is_level(int level)
+{
+    return level == MPI_THREAD_SINGLE || level == MPI_THREAD_FUNNELED ||
+           level == MPI_THREAD_SERIALIZED || level == MPI_THREAD_MULTIPLE;
+}
+
 static int init(int required, int *provided)
 {
     int level = MPI_THREAD_SINGLE;
     int before = CHEMPI_PHASE_BEFORE;
     int rc;
 
-    if (required < MPI_THREAD_SINGLE || required > MPI_THREAD_MULTIPLE)
+    if (!is_level(required))
         return chempi_error_set(MPI_ERR_ARG, "no such thread level: %d",
                                 required);
     /* Whoever changes the phase is the one that starts. */
