@@ -23,6 +23,7 @@
 #include "libchempi/didl/comm_make.h"
 #include "libchempi/didl/error.h"
 #include "libchempi/didl/info.h"
+#include "libchempi/didl/lane.h"
 #include "libchempi/didl/progress.h"
 #include "libchempi/didl/request.h"
 #include "libchempi/didl/session.h"
@@ -274,7 +275,10 @@ int chempi_comm_compare(struct chempi_comm *comm1, struct chempi_comm *comm2,
 
 int chempi_comm_set_name(struct chempi_comm *comm, const char *comm_name)
 {
+    /* Another thread may be telling where it waits. */
+    chempi_lane_lock(&chempi_lane_main);
     (void)snprintf(comm->name, sizeof(comm->name), "%s", comm_name);
+    chempi_lane_unlock(&chempi_lane_main);
     return MPI_SUCCESS;
 }
 
