@@ -14,12 +14,16 @@
 static int open_table(struct chempi_host *host, int fd, struct chempi_err *err)
 {
     struct stat st;
+    int rc;
 
     if (fd < 0)
         return 0;
-    if (fstat(fd, &st) != 0)
-        return chempi_err_set(err, -errno, "connection table: %s",
-                              chempi_err_name(errno));
+    if (fstat(fd, &st) != 0) {
+        rc = chempi_err_set(err, -errno, "connection table: %s",
+                            chempi_err_name(errno));
+        (void)close(fd);
+        return rc;
+    }
     host->table_len = (size_t)st.st_size;
     host->table_data =
         chempi_sys->mmap(NULL, host->table_len, PROT_READ, MAP_SHARED, fd, 0);
@@ -54,8 +58,11 @@ int chempi_host_open(struct chempi_host *host, const struct chempi_job *job,
         .wake_fds = job->wake_fds,
     };
     rc = open_table(host, job->table_fd, err);
-    if (rc)
+    if (rc) {
+        if (job->region_fd >= 0)
+            (void)close(job->region_fd); /* else the region closes it */
         return rc;
+    }
     s->table = host->table;
     rc = chempi_region_open(job->region_fd, job->local_size, &s->region, err);
     if (rc)
