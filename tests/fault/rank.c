@@ -152,13 +152,19 @@ static void check(int rc, const char *what)
     exit(9);
 }
 
+static void take_news(void)
+{
+    struct chempi_err err;
+
+    check(chempi_client_progress(client, &events, NULL, &err), "progress");
+}
+
 static void wait_for_news(void)
 {
     struct pollfd p = {.fd = chempi_client_fd(client), .events = POLLIN};
-    struct chempi_err err;
 
     (void)poll(&p, 1, -1);
-    check(chempi_client_progress(client, &events, NULL, &err), "progress");
+    take_news();
 }
 
 static void fence(void)
@@ -276,14 +282,17 @@ static bool says_where(const char *verb, const char *text)
     return true;
 }
 
+/* A question may have come together with the welcome. */
 static void wait_for_ever(void)
 {
+    take_news();
     for (;;)
         wait_for_news();
 }
 
 static void await_question(void)
 {
+    take_news();
     while (!seen.was_asked)
         wait_for_news();
 }
