@@ -223,7 +223,7 @@ def a_daemon_without_descriptors_waits_for_some():
             for client in clients[:-1]:
                 client.close()
             expect_closed(clients[-1])  # so it was taken
-        cluster.ctl("--via", "a1", "stop")
+        cluster.stop()
         count = cluster.logged().count(complaint)
         check(1 <= count <= 1 + (time.monotonic() - start) // COMPLAINT_S,
               count, cluster.logged())
