@@ -414,7 +414,7 @@ def nobody_who_does_not_read_keeps_a_job_alive():
               "print", "up", "hang", env=env)
     fill(job)
     job.await_lines(2)
-    await_that(lambda: not job.ranks(), "the end of the ranks")
+    await_that(lambda: not job.marked("fault-rank"), "the end of the ranks")
     job.status = job.finish()
     expect(job, 124, r"chempirun: ranks 0-1 wait in X\nchempirun: the time limit "
            r"of 1 s has passed; the job was ended\n\Z")
