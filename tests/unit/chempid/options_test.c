@@ -217,6 +217,7 @@ Test(options, lists_of_kinds_are_as_long_as_info_values)
     cr_assert(strstr(err.text, "-memory-alloc-kinds: the list is too long"),
               "%s", err.text);
     list[1023] = '\0';
+    chempi_options_fini(&opt);
     cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), 0, "%s", err.text);
 }
 
@@ -271,6 +272,7 @@ Test(options, lists_of_soft_numbers_are_as_long_as_info_values)
     cr_assert_str_eq(variable(0, "CHEMPI_SOFT"), list);
     for (size_t i = 0; i < 1023; i += 2)
         list[i] = '2';
+    chempi_options_fini(&opt);
     cr_assert_eq(chempi_options_parse(&opt, 4, argv, &err), -EINVAL);
     cr_assert_lt(strlen(err.text), 300);
     cr_assert(strstr(err.text, ": permits no number of ranks"), "%s", err.text);
