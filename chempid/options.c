@@ -822,7 +822,8 @@ static int seconds_from(const char *name, double most, double *out,
         return 0;
     if (!get_seconds(text, &v) || v > most)
         return chempi_err_set(
-            err, -EINVAL, "%s=%s: expected a number of seconds", name, text);
+            err, -EINVAL, "%s=%.100s: expected a number of seconds, at most %g",
+            name, text, most);
     *out = v;
     return 0;
 }

@@ -297,20 +297,33 @@ static void await_question(void)
         wait_for_news();
 }
 
+/* What is said by its name alone. */
+static int says_phase(const char *verb)
+{
+    static const struct {
+        const char *verb;
+        int (*say)(struct chempi_client *client);
+    } phases[] = {{"init", chempi_client_set_initialized},
+                  {"final", chempi_client_set_finalized},
+                  {"world", chempi_client_need_world},
+                  {"unworld", chempi_client_leave_world}};
+
+    for (size_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++)
+        if (strcmp(verb, phases[i].verb) == 0) {
+            check(phases[i].say(client), verb);
+            return 1;
+        }
+    return 0;
+}
+
 /* Returns the arguments that are left. */
 static char **act(char **a)
 {
     const char *verb = *a++;
 
-    if (strcmp(verb, "init") == 0) {
-        check(chempi_client_set_initialized(client), verb);
-    } else if (strcmp(verb, "final") == 0) {
-        check(chempi_client_set_finalized(client), verb);
-    } else if (strcmp(verb, "world") == 0) {
-        check(chempi_client_need_world(client), verb);
-    } else if (strcmp(verb, "unworld") == 0) {
-        check(chempi_client_leave_world(client), verb);
-    } else if (strcmp(verb, "fence") == 0) {
+    if (says_phase(verb))
+        return a;
+    if (strcmp(verb, "fence") == 0) {
         fence();
     } else if (strcmp(verb, "everyone") == 0) {
         everyone();
