@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which pairs of a set of nodes have no way to each other, by the connection
- * tables and by the rules of libchempi/didl/gate/way.c, when some gateways
- * cannot be used; told in groups of nodes, with what would help.
+ * tables and by the rules of libchempi/didl/transport/routed/way.c, when some
+ * gateways cannot be used; told in groups of nodes, with what would help.
  */
 #ifndef CHEMPI_CHEMPID_CUTS_H
 #define CHEMPI_CHEMPID_CUTS_H

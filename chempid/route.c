@@ -159,7 +159,7 @@ static void print_parts(const struct question *q,
 }
 
 /* What a job uses for this size where gateways of it have fallen, by the rules
- * of libchempi/didl/gate/way.c. NULL: nothing is left. */
+ * of libchempi/didl/transport/routed/way.c. NULL: nothing is left. */
 static const struct chempi_table_range *
 range_of_job(const struct question *q, struct chempi_status_job *job,
              const struct chempi_table_range *range)

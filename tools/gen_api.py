@@ -38,7 +38,12 @@ OBJECTS = {
     'MPI_Win': ('win', 'MPI_ERR_WIN'),
     'MPI_File': ('file', 'MPI_ERR_FILE'),
 }
-HEADER_OF = {'errhandler': 'error'}
+HEADER_OF = {
+    'comm': 'comm/comm', 'datatype': 'datatype/datatype',
+    'op': 'datatype/op', 'group': 'comm/group',
+    'errhandler': 'base/error', 'info': 'base/info',
+    'session': 'comm/session',
+}
 
 # Objects beside communicators that have error handlers, and functions whose
 # errors go to the handler that is an argument.
@@ -536,7 +541,7 @@ def impl_header(functions):
            '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'
            '#define CHEMPI_LIBCHEMPI_API_IMPL_H\n\n'
            '#include <mpi.h>\n\n'
-           '#include "libchempi/didl/bigs.h"\n\n']
+           '#include "libchempi/didl/base/bigs.h"\n\n']
     for name, _ in sorted(OBJECTS.values()):
         out.append('struct chempi_%s;\n' % name)
     out.append('\n')
@@ -567,8 +572,7 @@ def chapter_file(functions):
     used = {Arg(f, i).object for f in functions if f.status == 'yes'
             for i in range(len(f.params)) if Arg(f, i).kind == 'object'}
     for name in sorted(used):
-        out.append('#include "libchempi/didl/%s.h"\n' %
-                   HEADER_OF.get(name, name))
+        out.append('#include "libchempi/didl/%s.h"\n' % HEADER_OF[name])
     out.append('\n')
     for f in functions:
         if f.status != 'manual': # those bring their alias along

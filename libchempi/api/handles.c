@@ -16,7 +16,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/alias.h"
-#include "libchempi/didl/object.h"
+#include "libchempi/didl/base/object.h"
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
 #define MIN_SLOTS 64u

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "libchempi/didl/conn.h"
+#include "libchempi/didl/transport/conn.h"
 
 enum { LOOKUPS = 1000, RANGES = 8 }; /* the script knows them, too */
 

@@ -4,8 +4,8 @@
  * algorithm on packed blocks, ceil(log2 n) rounds; large: once around a ring,
  * every block straight from and into the users' buffers.
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 /* Bytes of the blocks of n processes from `first` on, around the end. */
 static MPI_Count bytes_of(const struct chempi_coll_sched *s,

@@ -8,8 +8,8 @@
  *   in place       partner by partner in a fixed order, one block of
  *                  temporary memory
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 /* One side's block for or from rank i. */
 struct place {

@@ -16,12 +16,12 @@
 #include <stdlib.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/check.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/lane.h"
-#include "libchempi/didl/p2p.h"
-#include "libchempi/didl/progress.h"
-#include "libchempi/didl/request.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
 
 struct async {
     struct chempi_request req; /* first: the handle points here */

@@ -7,8 +7,8 @@
  *            that go down the same tree, then travel once around a ring, so
  *            that no process sends the whole more than about twice
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 /* From this size on, bytes, and for this many processes, parts pay. */
 

@@ -2,9 +2,9 @@
 /* What takes longer in a belt: growing, waiting, checking; see belt.h. */
 #include "libchempi/didl/coll/belt.h"
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
 
 /* ---- beginning ---- */
 

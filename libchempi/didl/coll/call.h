@@ -10,10 +10,10 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-#include "libchempi/didl/bigs.h"
-#include "libchempi/didl/comm.h"
-#include "libchempi/didl/datatype.h"
-#include "libchempi/didl/op.h"
+#include "libchempi/didl/base/bigs.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/datatype/op.h"
 
 enum chempi_coll_kind {
     CHEMPI_COLL_BARRIER,

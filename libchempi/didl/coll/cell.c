@@ -5,11 +5,11 @@
 #include <sched.h>
 #include <string.h>
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/p2p.h"
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/transport/p2p.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/node.h"
-#include "libchempi/didl/datatype.h"
-#include "libchempi/didl/progress.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/transport/progress.h"
 
 struct cell {
     struct chempi_coll_state *st;

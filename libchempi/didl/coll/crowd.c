@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/base/setting.h"
 
 enum {
     YIELDS = 2,      /* before progress is made */

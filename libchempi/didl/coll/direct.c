@@ -18,8 +18,8 @@
 #include "common/base/clock.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
-#include "libchempi/didl/progress.h"
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/progress.h"
 #include "libchempi/services/cma.h"
 
 /* Bytes that are copied before others' progress is looked after. */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/datatype/datatype.h"
 
 /* Bytes of the node's region that it needs for so many ranks. */
 size_t chempi_coll_direct_len(uint32_t local_size);

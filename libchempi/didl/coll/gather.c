@@ -6,8 +6,8 @@
  * ones, the forms whose sizes only the root knows, and intercommunicators
  * (whose peers are the remote group) directly.
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 /* Where the root keeps rank i's block. */
 struct place {

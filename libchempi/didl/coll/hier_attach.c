@@ -12,13 +12,13 @@
 #include <stdlib.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/node.h"
-#include "libchempi/didl/comm_make.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/place.h"
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/place.h"
 
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };

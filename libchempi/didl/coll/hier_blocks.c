@@ -4,8 +4,8 @@
  * allgather, alltoall, reduce_scatter. Blocks travel packed, in the order of a
  * tree, so that what belongs below one rank is one range.
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier_ops.h"
-#include "libchempi/didl/setting.h"
 
 /* Packed blocks of equal length. */
 struct pack {

@@ -5,9 +5,9 @@
  */
 #include "libchempi/didl/coll/hier_ops.h"
 
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/node.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/setting.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024, /* reduced at a time */

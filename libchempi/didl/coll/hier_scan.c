@@ -16,8 +16,8 @@
  * of a scan all bring the same amount of data: after a failure a member goes
  * on with what it has, and only its messages are empty (K2).
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/hier_ops.h"
-#include "libchempi/didl/setting.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,

@@ -19,14 +19,14 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/rings.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
 
 enum { AREAS = 32, PAGE = 4096 };
 

@@ -10,15 +10,15 @@
  */
 #include <string.h>
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/stream.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/setting.h"
 
 /* One side's block for or from a member. */
 struct block {

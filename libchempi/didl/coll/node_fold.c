@@ -26,10 +26,10 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/setting.h"
 
 enum {
     CHUNK = 32 << 10,      /* bytes */

@@ -5,12 +5,12 @@
  * the next broadcast; so with more ranks than cores each of them does several
  * pieces between two changes of contexts.
  */
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/stream.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/p2p.h"
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/transport/p2p.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
 {

@@ -7,9 +7,9 @@
  */
 #include <string.h>
 
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/setting.h"
 
 /*
  * acc = the data of members [first, last] in order, from byte `at` on, count

@@ -7,10 +7,10 @@
  */
 #include <string.h>
 
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/error.h"
 
 enum mark {
     BLOCK_HERE,

@@ -20,9 +20,9 @@
  */
 #include <string.h>
 
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/cell.h"
-#include "libchempi/didl/error.h"
 
 enum {
     MOST_EXTENT = CHEMPI_BELT_LEAST / 4 - CHEMPI_BELT_GRAIN,

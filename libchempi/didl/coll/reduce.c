@@ -14,8 +14,8 @@
  * the same bits again. Data beyond SLICE_BYTES is reduced slice by slice,
  * which bounds the temporary memory.
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024,

@@ -9,8 +9,8 @@
  * temporary memory; block i is combined in the order i-1, i-2, ... of its
  * contributors
  */
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/setting.h"
 
 static MPI_Count count_of(const struct chempi_coll_call *c, int i)
 {

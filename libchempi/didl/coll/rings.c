@@ -3,10 +3,10 @@
 #include "libchempi/didl/coll/rings.h"
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/stream.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
 
 /* Bytes that are copied before others' progress is looked after. */
 #define BUSY_BYTES (UINT64_C(4) << 20)

@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #include "libchempi/didl/coll/node.h"
-#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/datatype/datatype.h"
 
 enum {
     CHEMPI_RINGS_RANKS_MAX = 16,

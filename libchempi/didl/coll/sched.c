@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier_ops.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/pt2pt.h"
+#include "libchempi/didl/pt2pt/pt2pt.h"
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/call.h"
-#include "libchempi/didl/setting.h"
 #include "libchempi/services/iter.h"
 
 enum { LINE = 64, PAGE = 4096, LANES = 4, GROUP = LANES * PAGE };

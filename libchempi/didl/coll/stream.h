@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/datatype/datatype.h"
 
 /* len bytes, as memcpy() does, but leaving the caches alone where the processor
  * can write past them: half the traffic when dst is much larger than they are.

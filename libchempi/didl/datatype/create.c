@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/attr.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/didl/error.h"
 
 #define MULADD chempi_datatype_muladd
 

@@ -10,9 +10,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/attr.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/didl/error.h"
 
 MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,
                                  bool *is_overflown)

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/didl/error.h"
 
 /* Copies between two non-contiguous layouts go through this much stack. */
 #define CHUNK_BYTES 16384

@@ -3,11 +3,11 @@
  * The predefined datatypes (MPI 5.0, sections 3.2, 5.1, 6.9 and 20.3), by the
  * low byte of their ABI handle. They exist before MPI_Init and for ever.
  */
-#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/datatype/datatype.h"
 
 #include <wchar.h>
 
-#include "libchempi/didl/elem.h"
+#include "libchempi/didl/datatype/elem.h"
 #include "libchempi/services/layout.h"
 
 /* A pair with a hole has the layout of its C struct. */

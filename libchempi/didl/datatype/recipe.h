@@ -15,8 +15,8 @@
 
 #include <mpi.h>
 
-#include "libchempi/didl/bigs.h"
-#include "libchempi/didl/datatype.h"
+#include "libchempi/didl/base/bigs.h"
+#include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/services/layout.h"
 
 struct chempi_datatype_recipe {

@@ -11,9 +11,9 @@
 #include "common/base/list.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/recipe.h"
-#include "libchempi/didl/elem.h"
-#include "libchempi/didl/error.h"
 
 static struct {
     pthread_mutex_t lock;

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/conn.h"
-#include "libchempi/didl/engine.h"
-#include "libchempi/didl/lane.h"
-#include "libchempi/didl/match.h"
-#include "libchempi/didl/progress.h"
 #include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/progress.h"
 
 enum { PVARS_MAX = 256, TRAFFIC = 4 /* counters per protocol */ };
 

@@ -5,7 +5,7 @@
 
 #include "common/base/log.h"
 #include "common/base/sys.h"
-#include "libchempi/didl/ctx.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 

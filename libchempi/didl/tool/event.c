@@ -23,9 +23,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/sys.h"
-#include "libchempi/didl/lane.h"
-#include "libchempi/didl/progress.h"
 #include "libchempi/didl/tool/tool.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
 
 enum {
     QUEUE_MAX = 64, /* instances; more are dropped, and that is told */

@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/lane.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
+#include "libchempi/didl/transport/lane.h"
 
 static struct {
     pthread_mutex_t lock;

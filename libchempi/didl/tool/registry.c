@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "libchempi/devices/registry.h"
-#include "libchempi/didl/gate/gate.h"
-#include "libchempi/didl/setting.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/transport/routed/gate.h"
 
 enum { DEVICES_MAX = 16 };
 

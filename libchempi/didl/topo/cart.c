@@ -9,7 +9,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/error.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/topo/place.h"
 #include "libchempi/didl/topo/topology.h"
 

@@ -13,9 +13,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/comm_make.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/pt2pt.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/pt2pt/pt2pt.h"
 #include "libchempi/didl/topo/place.h"
 #include "libchempi/didl/topo/topology.h"
 

@@ -15,10 +15,10 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/check.h"
-#include "libchempi/didl/error.h"
 #include "libchempi/didl/topo/topology.h"
 
 /* One neighbour's block on one side. */

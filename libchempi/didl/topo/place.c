@@ -16,12 +16,12 @@
 #include "common/base/sys.h"
 #include "common/table/table.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/comm.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/datatype.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/op.h"
-#include "libchempi/didl/place.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/topo/place_search.h"
 
 enum {

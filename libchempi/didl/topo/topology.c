@@ -6,8 +6,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/comm_make.h"
-#include "libchempi/didl/error.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm_make.h"
 
 struct chempi_topology *chempi_topology_create(int kind, size_t int_count)
 {

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "libchempi/didl/comm.h"
+#include "libchempi/didl/comm/comm.h"
 
 struct chempi_cart {
     int ndims;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/didl/elem.h"
-#include "libchempi/didl/error.h"
-#include "libchempi/didl/pt2pt.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/pt2pt/pt2pt.h"
 
 struct chempi_request {
     struct chempi_request *next; /* in the list of sends */

@@ -9,7 +9,7 @@
 
 #include "libchempi/didl/coll/hier.h"
 #include "libchempi/didl/coll/node.h"
-#include "libchempi/didl/op.h"
+#include "libchempi/didl/datatype/op.h"
 #include "tests/unit/coll/fake_pt2pt.h"
 
 enum { MAX_RANKS = 17, PRIME = 65521 };

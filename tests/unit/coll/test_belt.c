@@ -10,9 +10,9 @@
 #include <mpi.h>
 #include <sys/mman.h>
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
 
 struct chempi_ctx chempi_ctx;
 

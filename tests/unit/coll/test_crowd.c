@@ -9,9 +9,9 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/crowd.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/setting.h"
 
 enum { SIZE = 4, AWAY = 2, MANY_WAITS = 1000 };
 

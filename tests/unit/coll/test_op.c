@@ -4,9 +4,9 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "libchempi/didl/elem.h"
-#include "libchempi/didl/op.h"
-#include "libchempi/didl/op_loops.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/datatype/op_loops.h"
 
 static chempi_op_loop *loop(enum chempi_op_index op, enum chempi_elem elem)
 {

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/rings.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };
 

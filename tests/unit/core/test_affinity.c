@@ -7,8 +7,8 @@
 
 #include "common/base/cpus.h"
 #include "common/control/client.h"
-#include "libchempi/didl/affinity.h"
-#include "libchempi/didl/shy.h"
+#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/transport/shy.h"
 
 static struct chempi_cpus allowed; /* at least two */
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "libchempi/didl/conn.h"
-#include "libchempi/didl/match.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/match.h"
 
 enum { STEPS = 40000, CONTEXTS = 2, SOURCES = 3, TAGS = 4, MODEL_MAX = 4096 };
 

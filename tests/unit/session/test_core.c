@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "libchempi/didl/core.h"
-#include "libchempi/didl/ctx.h"
-#include "libchempi/didl/error.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/entry/core.h"
 #include "tests/unit/services/rig.h"
 
 enum { OPENED, REFUSED, WRONG };

@@ -8,8 +8,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "libchempi/didl/lane.h"
 #include "libchempi/didl/tool/event.h"
+#include "libchempi/didl/transport/lane.h"
 
 enum {
     RAISED = 100,

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From errors inside to MPI errors outside. didl functions return an MPI
+ * error class (0 is MPI_SUCCESS) after chempi_error_set() has noted the words
+ * for this thread; the API layer alone calls chempi_error_raise().
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_ERROR_H
+#define CHEMPI_LIBCHEMPI_DIDL_ERROR_H
+
+#include <mpi.h>
+
+#include "common/base/err.h"
+#include "libchempi/didl/base/object.h"
+
+struct chempi_comm;
+
+struct chempi_errhandler {
+    struct chempi_object obj;
+    uint8_t kind; /* enum chempi_errhandler_kind */
+    bool is_predefined;
+    void (*fn)(void); /* the user's function, cast back by kind */
+    MPI_Errhandler handle;
+};
+
+enum chempi_errhandler_kind {
+    CHEMPI_ERRHANDLER_FATAL,
+    CHEMPI_ERRHANDLER_ABORT,
+    CHEMPI_ERRHANDLER_RETURN,
+    CHEMPI_ERRHANDLER_COMM,
+    CHEMPI_ERRHANDLER_WIN,
+    CHEMPI_ERRHANDLER_FILE,
+    CHEMPI_ERRHANDLER_SESSION
+};
+
+extern struct chempi_errhandler chempi_errhandler_fatal;
+extern struct chempi_errhandler chempi_errhandler_abort;
+extern struct chempi_errhandler chempi_errhandler_return;
+
+/* NULL when the handle names no error handler. */
+static inline struct chempi_errhandler *
+chempi_errhandler_lookup(MPI_Errhandler handle)
+{
+    if (chempi_handle_is_address(handle)) {
+        struct chempi_errhandler *eh =
+            (struct chempi_errhandler *)(void *)handle;
+
+        return eh->obj.magic == CHEMPI_MAGIC_ERRHANDLER ? eh : NULL;
+    }
+    if (handle == MPI_ERRORS_ARE_FATAL)
+        return &chempi_errhandler_fatal;
+    if (handle == MPI_ERRORS_RETURN)
+        return &chempi_errhandler_return;
+    return handle == MPI_ERRORS_ABORT ? &chempi_errhandler_abort : NULL;
+}
+
+void chempi_errhandler_release(struct chempi_errhandler *eh);
+
+/* The handler that *slot names (NULL: the initial one), with a reference of
+ * the caller's. Slots are read and changed by these two only, so that raising
+ * and setting may meet on different threads. */
+struct chempi_errhandler *
+chempi_errhandler_get(struct chempi_errhandler *const *slot);
+/* Takes a reference of its own and drops that of the old one. */
+void chempi_errhandler_put(struct chempi_errhandler **slot,
+                           struct chempi_errhandler *eh);
+
+/*
+ * The initial error handler: of MPI_COMM_WORLD and MPI_COMM_SELF at first, and
+ * of errors that belong to no object while there is no MPI_COMM_SELF. The
+ * launcher's --initial-errhandler says which, by the environment; else it is
+ * MPI_ERRORS_ARE_FATAL. It never changes. Its name is as the value of the info
+ * key. The check is for MPI's start: -EINVAL with words when the environment
+ * names none (MPI_ERRORS_ARE_FATAL is taken).
+ */
+#define CHEMPI_ERRHANDLER_INITIAL_KEY "mpi_initial_errhandler"
+struct chempi_errhandler *chempi_errhandler_initial(void);
+const char *chempi_errhandler_initial_name(void);
+int chempi_errhandler_check_initial(struct chempi_err *err);
+
+/* May it be set on objects of this kind? Predefined ones always. */
+bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
+                              enum chempi_errhandler_kind kind);
+
+/* Note the words for the error that is about to be returned; returns
+ * errclass. Thread-local. */
+int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
+
+/* The error whose words were noted is not raised. */
+void chempi_error_forget(void);
+
+#define CHEMPI_ERROR_LOST_MAX 8u    /* lost peers that are named */
+#define CHEMPI_ERROR_RANKS_TEXT 128 /* bytes */
+
+/* A peer is lost, which is nobody's error yet: keep the sentence (the first
+ * one) and who else is for the calls that fail by it. For whoever has the
+ * lane, once for each peer. */
+void chempi_error_note_loss(uint32_t proc, const char *why);
+
+/* "; so are ranks 3, 5 and 2 more" for all but the first of `count` ranks, of
+ * which the first CHEMPI_ERROR_LOST_MAX are there. */
+void chempi_error_put_ranks(const uint32_t *ranks, uint32_t count, char *buf,
+                            size_t len);
+
+/* A call is about to report this class for an operation that failed in the
+ * background: note the words of a loss if it is one and there are no others. */
+void chempi_error_explain(int code);
+
+/* Note the communicator that the error about to be returned belongs to, when
+ * the call has no such argument (MPI_Wait and friends): chempi_error_raise()
+ * with comm NULL then uses its handler. Thread-local; cleared by raise. */
+void chempi_error_set_comm(struct chempi_comm *comm);
+
+/*
+ * The same for an object of any kind that has an error handler (communicator,
+ * session), or for an error handler that was given to the call itself. Takes
+ * no reference: to be followed by chempi_error_raise(NULL, ...) at once.
+ */
+void chempi_error_blame(struct chempi_object *object);
+
+/* Map -errno from a lower layer to a class, with err's words (may be NULL). */
+int chempi_error_from(int neg_errno, const struct chempi_err *err);
+
+/*
+ * Run the error handler of comm (NULL: of the object that was blamed before,
+ * else of MPI_COMM_SELF, as MPI 5.0 section 9.3 asks for errors that belong to
+ * no object; the initial one without a world model) for error class or code
+ * `code` in MPI call `func`. A fatal handler prints one message (call, rank,
+ * host, class, words) and ends the job; otherwise returns the code for the
+ * caller of the MPI function. Before init / after finalize it uses the initial
+ * error handler.
+ */
+int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
+
+/* The same for an object of another kind: its error handler (a reference,
+ * which is given up), the address of the user's handle (handed to the user's
+ * function) and a name for the words, such as "session". */
+int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
+                          const char *object, int code, const char *func);
+
+/* "MPI_ERR_RANK" for a predefined class, NULL for any other code. */
+const char *chempi_error_name(int code);
+
+/* The words that chempi_error_set() last noted on this thread; never NULL. */
+const char *chempi_error_words(void);
+
+/* The same if they were noted for this code and not raised since, else NULL. */
+const char *chempi_error_noted(int code);
+
+/* For MPI_Error_string: the words of the latest error that was raised on this
+ * thread, and the MPI call in *func, if it had this code; otherwise NULL. */
+const char *chempi_error_detail(int code, const char **func);
+
+/* The largest error code in use: the value of MPI_LASTUSEDCODE. */
+int chempi_error_last_used(void);
+
+#endif

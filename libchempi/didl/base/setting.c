@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The settings of didl's modules; see setting.h. */
+#include "libchempi/didl/base/setting.h"
+
+#include "common/base/log.h"
+
+static const char *const level_list[] = {"error", "warning", "info", "debug"};
+static const struct chempi_words levels = {
+    .name = "log_level",
+    .list = level_list,
+    .count = CHEMPI_ARRAY_LEN(level_list),
+};
+
+static const char *const hierarchy_list[] = {"none", "nodes", "networks"};
+static const struct chempi_words levels_of_coll = {
+    .name = "coll_hierarchy",
+    .list = hierarchy_list,
+    .count = CHEMPI_ARRAY_LEN(hierarchy_list),
+};
+
+/* id, module, name, initial, min, max, words, scope, is_fixed, is_basic,
+ * text; in the order of their names. */
+#define SETTINGS(X)                                                            \
+    X(CHECK_ARGUMENTS, "", "check_arguments", 1, 0, 1, &chempi_words_switch,   \
+      LOCAL, false, true,                                                      \
+      "Whether MPI calls check their arguments: ranks, tags, counts, "         \
+      "buffers, pointers. If not, a wrong one may crash the program or do "    \
+      "damage. Handles that are freed, null or of another kind are named in "  \
+      "any case; a value that was never a handle of this library, from "       \
+      "memory nobody has set or from another library's mpi.h, may crash the "  \
+      "program: what was compiled with another mpi.h must be compiled again, " \
+      "with this library's mpicc.")                                            \
+    X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
+      "What is told on standard error: errors, also warnings, also "           \
+      "information, or everything.")                                           \
+    X(BUFFER_PATIENCE, "buffer", "patience_ns", 500000000, 0, 60000000000,     \
+      NULL, LOCAL, false, false,                                               \
+      "How long a buffered send makes progress before it calls the buffer "    \
+      "full, in nanoseconds.")                                                 \
+    X(COLL_ALLGATHER_BRUCK, "coll", "allgather_bruck_max", 32 << 10, 0,        \
+      1 << 30, NULL, ALL, true, false,                                         \
+      "Up to which size of the whole result an allgather takes few steps and " \
+      "sends data several times, in bytes.")                                   \
+    X(COLL_ALLTOALL_BRUCK, "coll", "alltoall_bruck_max", 256, 0, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "The same for the block of an all-to-all exchange, in bytes.")           \
+    X(COLL_ALLTOALL_RANKS, "coll", "alltoall_bruck_ranks", 8, 1, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "With how many processes at least it does so, a count.")                 \
+    X(COLL_BCAST_PARTS, "coll", "bcast_parts_min", 128 << 10, 0, 1 << 30,      \
+      NULL, ALL, true, false,                                                  \
+      "From which size on a broadcast is cut into parts, in bytes.")           \
+    X(COLL_BCAST_RANKS, "coll", "bcast_parts_ranks", 4, 1, 1 << 30, NULL, ALL, \
+      true, false, "With how many processes at least it is, a count.")         \
+    X(COLL_GATHER_TREE, "coll", "gather_tree_max", 4 << 10, 0, 1 << 30, NULL,  \
+      ALL, true, false,                                                        \
+      "Up to which size of a block gather and scatter go by a tree, in "       \
+      "bytes.")                                                                \
+    X(COLL_GATHER_RANKS, "coll", "gather_tree_ranks", 6, 1, 1 << 30, NULL,     \
+      ALL, true, false, "With how many processes at least they do, a count.")  \
+    X(COLL_HIERARCHY, "coll", "hierarchy", 2, 0, 2, &levels_of_coll, ALL,      \
+      true, true,                                                              \
+      "Whether collective operations of processes on several nodes go step "   \
+      "by step: not at all, first within each node, or also within each "      \
+      "group of nodes that a fast network joins.")                             \
+    X(COLL_HIER_BYTES, "coll", "hierarchy_bytes", 8 << 10, 0, 1 << 30, NULL,   \
+      ALL, true, false,                                                        \
+      "The size of message whose cost tells which network is the faster one, " \
+      "in bytes.")                                                             \
+    X(COLL_HIER_SEGMENT, "coll", "hierarchy_segment", 128 << 10, 1, 1 << 30,   \
+      NULL, ALL, true, false,                                                  \
+      "From which size on data is handed from node to node in segments, and "  \
+      "how large these are, in bytes.")                                        \
+    X(COLL_HIER_SIMILAR, "coll", "hierarchy_similar", 50, 0, 1000, NULL, ALL,  \
+      true, false,                                                             \
+      "A network that costs at most so much more than another counts as "      \
+      "equally fast, in percent.")                                             \
+    X(COLL_REDUCE_HALVING, "coll", "reduce_halving_min", 8 << 10, 0, 1 << 30,  \
+      NULL, ALL, true, false,                                                  \
+      "From which size on a reduction shares the work by halves, in bytes.")   \
+    X(COLL_REDUCE_SCATTER_PAIRWISE, "coll", "reduce_scatter_pairwise_min",     \
+      16 << 10, 0, 1 << 30, NULL, ALL, true, false,                            \
+      "From which size of the whole vector on a reduce-scatter exchanges "     \
+      "blocks in pairs, in bytes.")                                            \
+    X(COLL_NODE_COPY, "coll", "node_copy", 1, 0, 1, &chempi_words_switch, ALL, \
+      true, false,                                                             \
+      "Whether collective operations within a node copy large data straight "  \
+      "from and to the memory of other processes, where the kernel lets "      \
+      "them.")                                                                 \
+    X(COLL_NODE_PAST, "coll", "node_past_caches_min", 32 << 20, 0,             \
+      UINT64_C(1) << 40, NULL, LOCAL, false, false,                            \
+      "From how much on the results of a collective operation within a node, " \
+      "those of all processes together, are written past the caches, in "      \
+      "bytes.")                                                                \
+    X(COLL_NODE_RINGS, "coll", "node_rings_min", 256 << 20, 0,                 \
+      UINT64_C(1) << 40, NULL, ALL, true, false,                               \
+      "From how much on the blocks of an all-to-all exchange within a node, "  \
+      "read and written, those of all processes together, go through rings "   \
+      "in shared memory, in bytes.")                                           \
+    X(COLL_NODE_SHARE, "coll", "node_share", 16 << 10, 64, 1 << 30, NULL, ALL, \
+      true, false,                                                             \
+      "For how much of the data of a reduction within a node one more "        \
+      "process takes part in combining it, in bytes.")                         \
+    X(COLL_NODE_SPINS, "coll", "node_spins", 200, 0, 1 << 30, NULL, LOCAL,     \
+      false, false,                                                            \
+      "How often a collective operation within a node looks at its word "      \
+      "before progress is made, a count.")                                     \
+    X(COLL_NODE_STREAM, "coll", "node_stream", 1, 0, 1, &chempi_words_switch,  \
+      ALL, true, false,                                                        \
+      "Whether collective operations of three and more processes within a "    \
+      "node pass large data through shared memory in chunks where that is "    \
+      "faster than copying from process to process.")                          \
+    X(CONN_EAGER_QUOTA, "conn", "eager_quota", 4 << 20, 4096, 1 << 30, NULL,   \
+      ALL, true, false,                                                        \
+      "Payload that one process may send to another before it is received, "   \
+      "in bytes; beyond it messages wait for their receive.")                  \
+    X(DAEMON_SUSPECT, "daemon", "suspect_ms", 3000, 0, 3600000, NULL, LOCAL,   \
+      false, false,                                                            \
+      "How long the daemon has to explain a lost connection before the "       \
+      "process ends the job itself, in milliseconds.")                         \
+    X(MATCH_POOL, "match", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,       \
+      false,                                                                   \
+      "How many records of unexpected messages are kept for reuse, a count.")  \
+    X(PROGRESS_SPINS_MAX, "progress", "spins_max", 1000, 0, 1 << 30, NULL,     \
+      LOCAL, false, true,                                                      \
+      "How often a wait polls in vain, at most, before it gives its core "     \
+      "away, a count; how often it does below that is learned.")               \
+    X(PROGRESS_SPINS_ROOMY, "progress", "spins_roomy", 64, 0, 1 << 30, NULL,   \
+      LOCAL, true, false,                                                      \
+      "The same, at least, when each process of the job has a core, a "        \
+      "count.")                                                                \
+    X(PROGRESS_YIELD_WANTED, "progress", "yield_wanted_ns", 100000, 0,         \
+      60000000000, NULL, LOCAL, false, false,                                  \
+      "How long a wait gives its core away before it sleeps, when others "     \
+      "took it, in nanoseconds.")                                              \
+    X(PROGRESS_YIELD_ALONE, "progress", "yield_alone_ns", 1000000, 0,          \
+      60000000000, NULL, LOCAL, false, false,                                  \
+      "The same when nobody wanted the core, in nanoseconds.")                 \
+    X(PROGRESS_FDS_IDLE, "progress", "fds_every_idle", 8, 1, 1 << 20, NULL,    \
+      LOCAL, false, false,                                                     \
+      "Every how many polls in vain the kernel is asked for ready "            \
+      "descriptors, a count.")                                                 \
+    X(PROGRESS_FDS_BUSY, "progress", "fds_every_busy", 64, 1, 1 << 20, NULL,   \
+      LOCAL, false, false,                                                     \
+      "The same for polls that found something, a count.")                     \
+    X(PROGRESS_DAEMON_EVERY, "progress", "daemon_every", 64, 1, 1 << 20, NULL, \
+      LOCAL, false, false,                                                     \
+      "Every how many times the core was given away the daemon's notices "     \
+      "are looked at, a count.")                                               \
+    X(REQUEST_POOL, "request", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,   \
+      false, "How many requests are kept for reuse, a count.")
+
+#define ROW(id, module_, name_, initial_, min_, max_, words_, scope_, fixed_,  \
+            basic_, text_)                                                     \
+    [CHEMPI_SET_##id] = {.module = module_,                                    \
+                         .name = name_,                                        \
+                         .text = text_,                                        \
+                         .initial = initial_,                                  \
+                         .min = min_,                                          \
+                         .max = max_,                                          \
+                         .words = words_,                                      \
+                         .scope = CHEMPI_SETTING_##scope_,                     \
+                         .is_fixed = fixed_,                                   \
+                         .is_basic = basic_},
+#define VALUE(id, module_, name_, initial_, min_, max_, words_, scope_,        \
+              fixed_, basic_, text_)                                           \
+    [CHEMPI_SET_##id] = initial_,
+
+static const struct chempi_setting table[CHEMPI_SET_COUNT] = {SETTINGS(ROW)};
+
+_Atomic uint64_t chempi_setting_values[CHEMPI_SET_COUNT] = {SETTINGS(VALUE)};
+
+struct chempi_settings chempi_setting_table(void)
+{
+    return (struct chempi_settings){
+        .table = table,
+        .values = chempi_setting_values,
+        .count = CHEMPI_SET_COUNT,
+    };
+}

@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Keyvals and attributes.
+ *
+ *   A1  a keyval has a reference from its creator, until it is freed, and one
+ *       from every attribute that uses it; its number is used again only
+ *       after the last
+ *   A2  the table of keyvals and all lists of attributes are guarded by
+ *       `table.lock`, which is never held while a callback runs
+ *   A3  an attribute that is off its list belongs to the thread that took it
+ */
+#include "libchempi/didl/comm/attr.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/datatype/datatype.h"
+
+#define FIRST_KEYVAL 1024     /* above the ABI's predefined ones */
+#define MAX_KEYVALS (1 << 24) /* a limit against runaway loops */
+#define DUP_FN 1              /* the ABI's number for "copy the value" */
+
+struct keyval {
+    int number; /* FIRST_KEYVAL + slot */
+    int refs;
+    bool is_freed;
+    enum chempi_attr_kind kind;
+    void (*copy)(void);
+    void (*drop)(void);
+    void *extra_state;
+};
+
+struct attr {
+    struct chempi_list link;
+    struct keyval *keyval; /* held */
+    void *value;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct keyval **slots;
+    int count; /* slots ever used */
+    int room;
+    int first_free; /* no free slot below */
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Values of the predefined attributes; users get their addresses. */
+static int predefined_values[MPI_UNIVERSE_SIZE - MPI_TAG_UB + 1];
+
+static struct attr *attr_of(struct chempi_list *link)
+{
+    return CHEMPI_CONTAINER_OF(link, struct attr, link);
+}
+
+static int bad_keyval(int keyval)
+{
+    if (keyval >= MPI_TAG_UB && keyval < FIRST_KEYVAL)
+        return chempi_error_set(MPI_ERR_KEYVAL,
+                                "attribute key %d is "
+                                "predefined: its attribute cannot be set, "
+                                "deleted or freed",
+                                keyval);
+    return chempi_error_set(MPI_ERR_KEYVAL,
+                            "%d is not an attribute key for "
+                            "this kind of object",
+                            keyval);
+}
+
+static int no_memory(void)
+{
+    return chempi_error_set(MPI_ERR_NO_MEM, "no room for an attribute");
+}
+
+static struct keyval *find_locked(enum chempi_attr_kind kind, int number)
+{
+    struct keyval *keyval;
+
+    if (number < FIRST_KEYVAL || number - FIRST_KEYVAL >= table.count)
+        return NULL;
+    keyval = table.slots[number - FIRST_KEYVAL];
+    return keyval && keyval->kind == kind ? keyval : NULL;
+}
+
+static int take_slot_locked(void)
+{
+    struct keyval **slots;
+    int room;
+
+    while (table.first_free < table.count && table.slots[table.first_free])
+        table.first_free++;
+    if (table.first_free < table.room) {
+        if (table.first_free == table.count)
+            table.count++;
+        return table.first_free;
+    }
+    if (table.room >= MAX_KEYVALS)
+        return -1;
+    room = table.room == 0 ? 16 : 2 * table.room;
+    slots = chempi_sys->realloc(table.slots, (size_t)room * sizeof(*slots));
+    if (!slots)
+        return -1;
+    table.slots = slots;
+    table.room = room;
+    return table.count++;
+}
+
+static void release_locked(struct keyval *keyval)
+{
+    int slot = keyval->number - FIRST_KEYVAL;
+
+    if (--keyval->refs > 0)
+        return;
+    table.slots[slot] = NULL;
+    if (slot < table.first_free)
+        table.first_free = slot;
+    free(keyval);
+}
+
+int chempi_attr_create_keyval(enum chempi_attr_kind kind, void (*copy)(void),
+                              void (*drop)(void), void *extra_state,
+                              int *keyval)
+{
+    struct keyval *made = chempi_sys->calloc(1, sizeof(*made));
+    int slot;
+
+    if (!made)
+        return no_memory();
+    (void)pthread_mutex_lock(&table.lock);
+    slot = take_slot_locked();
+    if (slot >= 0) {
+        *made = (struct keyval){.number = FIRST_KEYVAL + slot,
+                                .refs = 1,
+                                .kind = kind,
+                                .copy = copy,
+                                .drop = drop,
+                                .extra_state = extra_state};
+        table.slots[slot] = made;
+        *keyval = made->number;
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    if (slot >= 0)
+        return MPI_SUCCESS;
+    free(made);
+    return no_memory();
+}
+
+int chempi_attr_free_keyval(enum chempi_attr_kind kind, int *keyval)
+{
+    struct keyval *found;
+    int rc = MPI_SUCCESS;
+
+    (void)pthread_mutex_lock(&table.lock);
+    found = find_locked(kind, *keyval);
+    if (found) {
+        /* One that lives on by its attributes may be freed again. */
+        if (!found->is_freed) {
+            found->is_freed = true;
+            release_locked(found);
+        }
+        *keyval = MPI_KEYVAL_INVALID;
+    } else {
+        rc = bad_keyval(*keyval);
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    return rc;
+}
+
+/* A copy callback's verdict on one value; *flag says whether to keep *out. */
+static int call_copy(const struct keyval *keyval, void *handle, void *in,
+                     void **out, int *flag)
+{
+    int number = keyval->number;
+    void *extra = keyval->extra_state;
+
+    *flag = 0;
+    if (!keyval->copy)
+        return MPI_SUCCESS;
+    if ((uintptr_t)keyval->copy == DUP_FN) {
+        *out = in;
+        *flag = 1;
+        return MPI_SUCCESS;
+    }
+    switch (keyval->kind) {
+    case CHEMPI_ATTR_COMM:
+        return ((MPI_Comm_copy_attr_function *)keyval->copy)(
+            (MPI_Comm)handle, number, extra, in, out, flag);
+    case CHEMPI_ATTR_TYPE:
+        return ((MPI_Type_copy_attr_function *)keyval->copy)(
+            (MPI_Datatype)handle, number, extra, in, out, flag);
+    case CHEMPI_ATTR_WIN:
+        return ((MPI_Win_copy_attr_function *)keyval->copy)(
+            (MPI_Win)handle, number, extra, in, out, flag);
+    }
+    return MPI_SUCCESS;
+}
+
+static int call_drop(const struct keyval *keyval, void *handle, void *value)
+{
+    int number = keyval->number;
+    void *extra = keyval->extra_state;
+
+    if (!keyval->drop)
+        return MPI_SUCCESS;
+    switch (keyval->kind) {
+    case CHEMPI_ATTR_COMM:
+        return ((MPI_Comm_delete_attr_function *)keyval->drop)(
+            (MPI_Comm)handle, number, value, extra);
+    case CHEMPI_ATTR_TYPE:
+        return ((MPI_Type_delete_attr_function *)keyval->drop)(
+            (MPI_Datatype)handle, number, value, extra);
+    case CHEMPI_ATTR_WIN:
+        return ((MPI_Win_delete_attr_function *)keyval->drop)(
+            (MPI_Win)handle, number, value, extra);
+    }
+    return MPI_SUCCESS;
+}
+
+static struct attr *find_attr_locked(struct chempi_attrs *attrs, int number)
+{
+    if (!attrs)
+        return NULL;
+    CHEMPI_LIST_FOR (link, &attrs->list)
+        if (attr_of(link)->keyval->number == number)
+            return attr_of(link);
+    return NULL;
+}
+
+/* The list of a place, made when there is none yet. */
+static struct chempi_attrs *need_list_locked(struct chempi_attr_place place)
+{
+    if (!*place.attrs) {
+        struct chempi_attrs *attrs = chempi_sys->calloc(1, sizeof(*attrs));
+
+        if (!attrs)
+            return NULL;
+        chempi_list_init(&attrs->list);
+        *place.attrs = attrs;
+    }
+    return *place.attrs;
+}
+
+/* Put a new attribute at the end of the list. */
+static int append_locked(struct chempi_attr_place place, struct keyval *keyval,
+                         void *value)
+{
+    struct chempi_attrs *attrs = need_list_locked(place);
+    struct attr *attr = attrs ? chempi_sys->calloc(1, sizeof(*attr)) : NULL;
+
+    if (!attr)
+        return no_memory();
+    attr->keyval = keyval;
+    attr->value = value;
+    keyval->refs++;
+    chempi_list_append(&attrs->list, &attr->link);
+    return MPI_SUCCESS;
+}
+
+static void destroy_locked(struct attr *attr)
+{
+    release_locked(attr->keyval);
+    free(attr);
+}
+
+/* Run the delete callback of an attribute that was taken off its list; put it
+ * back at the end when the callback fails. */
+static int discard(struct chempi_attr_place place, struct attr *attr)
+{
+    int rc = call_drop(attr->keyval, place.handle, attr->value);
+
+    (void)pthread_mutex_lock(&table.lock);
+    if (rc == MPI_SUCCESS)
+        destroy_locked(attr);
+    else
+        chempi_list_append(&(*place.attrs)->list, &attr->link);
+    (void)pthread_mutex_unlock(&table.lock);
+    if (rc != MPI_SUCCESS)
+        (void)chempi_error_set(rc,
+                               "a delete callback of the program returned "
+                               "%d",
+                               rc);
+    return rc;
+}
+
+int chempi_attr_set(struct chempi_attr_place place, int keyval, void *value)
+{
+    struct keyval *found;
+    struct attr *old;
+    void *old_value = NULL;
+    int rc = MPI_SUCCESS;
+
+    (void)pthread_mutex_lock(&table.lock);
+    found = find_locked(place.kind, keyval);
+    old = found ? find_attr_locked(*place.attrs, keyval) : NULL;
+    if (!found)
+        rc = bad_keyval(keyval);
+    else if (!old)
+        rc = append_locked(place, found, value);
+    else {
+        old_value = old->value;
+        found->refs++; /* callbacks may free the keyval */
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    if (!old)
+        return rc;
+
+    rc = call_drop(found, place.handle, old_value);
+    (void)pthread_mutex_lock(&table.lock);
+    old = find_attr_locked(*place.attrs, keyval);
+    if (rc != MPI_SUCCESS)
+        (void)chempi_error_set(rc,
+                               "a delete callback of the program returned "
+                               "%d",
+                               rc);
+    else if (old)
+        old->value = value;
+    else
+        rc = append_locked(place, found, value);
+    release_locked(found);
+    (void)pthread_mutex_unlock(&table.lock);
+    return rc;
+}
+
+int chempi_attr_delete(struct chempi_attr_place place, int keyval)
+{
+    struct attr *attr;
+
+    (void)pthread_mutex_lock(&table.lock);
+    attr = find_locked(place.kind, keyval)
+               ? find_attr_locked(*place.attrs, keyval)
+               : NULL;
+    if (attr)
+        chempi_list_remove(&attr->link);
+    (void)pthread_mutex_unlock(&table.lock);
+    return attr ? discard(place, attr) : bad_keyval(keyval);
+}
+
+int chempi_attr_delete_all(struct chempi_attr_place place)
+{
+    int rc = MPI_SUCCESS;
+
+    while (rc == MPI_SUCCESS) {
+        struct chempi_list *last = NULL;
+
+        (void)pthread_mutex_lock(&table.lock);
+        if (*place.attrs && !chempi_list_is_empty(&(*place.attrs)->list)) {
+            last = (*place.attrs)->list.prev;
+            chempi_list_remove(last);
+        }
+        (void)pthread_mutex_unlock(&table.lock);
+        if (!last)
+            break;
+        rc = discard(place, attr_of(last));
+    }
+    return rc;
+}
+
+void chempi_attr_drop_all(struct chempi_attrs **attrs)
+{
+    if (!*attrs)
+        return;
+    (void)pthread_mutex_lock(&table.lock);
+    CHEMPI_LIST_FOR_SAFE (link, &(*attrs)->list)
+        destroy_locked(attr_of(link));
+    (void)pthread_mutex_unlock(&table.lock);
+    free(*attrs);
+    *attrs = NULL;
+}
+
+/* Copy one attribute; the caller has a reference to the keyval. */
+static int copy_one(struct chempi_attr_place from, struct chempi_attr_place to,
+                    struct keyval *keyval, void *value)
+{
+    void *copy = NULL;
+    int flag = 0;
+    int rc = call_copy(keyval, from.handle, value, &copy, &flag);
+
+    if (rc != MPI_SUCCESS)
+        return chempi_error_set(rc,
+                                "a copy callback of the program returned "
+                                "%d",
+                                rc);
+    if (!flag)
+        return MPI_SUCCESS;
+    (void)pthread_mutex_lock(&table.lock);
+    rc = append_locked(to, keyval, copy);
+    (void)pthread_mutex_unlock(&table.lock);
+    return rc;
+}
+
+/* A snapshot: callbacks may change the list that is being copied. */
+struct snapshot {
+    struct keyval *keyval; /* held */
+    void *value;
+};
+
+static size_t count_locked(struct chempi_attrs *attrs)
+{
+    size_t n = 0;
+
+    if (attrs)
+        CHEMPI_LIST_FOR (link, &attrs->list)
+            n++;
+    return n;
+}
+
+static int take_snapshot(struct chempi_attrs *attrs, struct snapshot **out,
+                         size_t *count)
+{
+    struct snapshot *list = NULL;
+    size_t n;
+
+    (void)pthread_mutex_lock(&table.lock);
+    n = count_locked(attrs);
+    if (n > 0)
+        list = chempi_sys->calloc(n, sizeof(*list));
+    if (list) {
+        size_t i = 0;
+
+        CHEMPI_LIST_FOR (link, &attrs->list) {
+            list[i].keyval = attr_of(link)->keyval;
+            list[i].keyval->refs++;
+            list[i++].value = attr_of(link)->value;
+        }
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    *out = list;
+    *count = list ? n : 0;
+    return n > 0 && !list ? no_memory() : MPI_SUCCESS;
+}
+
+int chempi_attr_copy_all(struct chempi_attr_place from,
+                         struct chempi_attr_place to)
+{
+    struct snapshot *list;
+    size_t count;
+    int rc = take_snapshot(*from.attrs, &list, &count);
+
+    for (size_t i = 0; i < count && rc == MPI_SUCCESS; i++)
+        rc = copy_one(from, to, list[i].keyval, list[i].value);
+    (void)pthread_mutex_lock(&table.lock);
+    for (size_t i = 0; i < count; i++)
+        release_locked(list[i].keyval);
+    (void)pthread_mutex_unlock(&table.lock);
+    free(list);
+    return rc;
+}
+
+/* The address of a predefined attribute's value, or NULL when it is not set.
+ * Under the lock: LASTUSEDCODE changes. */
+static int *predefined_locked(int keyval)
+{
+    const struct chempi_job *job = chempi_ctx.job;
+    int *value = &predefined_values[keyval - MPI_TAG_UB];
+
+    switch (keyval) {
+    case MPI_TAG_UB:
+        *value = INT32_MAX;
+        return value;
+    case MPI_IO:
+        *value = MPI_ANY_SOURCE;
+        return value;
+    case MPI_HOST:
+        *value = MPI_PROC_NULL;
+        return value;
+    case MPI_WTIME_IS_GLOBAL:
+        *value = 0;
+        return value;
+    case MPI_APPNUM:
+        *value = job ? (int)job->app_num : 0;
+        return value;
+    case MPI_LASTUSEDCODE:
+        *value = chempi_error_last_used();
+        return value;
+    default:
+        *value = job ? (int)job->universe_size : 0;
+        return *value > 0 ? value : NULL;
+    }
+}
+
+int chempi_attr_get(struct chempi_attr_place place, int keyval, void **value,
+                    int *flag)
+{
+    struct attr *attr;
+    int rc = MPI_SUCCESS;
+
+    (void)pthread_mutex_lock(&table.lock);
+    if (place.kind == CHEMPI_ATTR_COMM && keyval >= MPI_TAG_UB &&
+        keyval <= MPI_UNIVERSE_SIZE) {
+        int *known = predefined_locked(keyval);
+
+        *flag = known != NULL;
+        if (known)
+            *value = known;
+    } else if (find_locked(place.kind, keyval)) {
+        attr = find_attr_locked(*place.attrs, keyval);
+        *flag = attr != NULL;
+        if (attr)
+            *value = attr->value;
+    } else {
+        rc = bad_keyval(keyval);
+    }
+    (void)pthread_mutex_unlock(&table.lock);
+    return rc;
+}
+
+static struct chempi_attr_place comm_place(struct chempi_comm *comm)
+{
+    return (struct chempi_attr_place){.kind = CHEMPI_ATTR_COMM,
+                                      .handle = comm->handle,
+                                      .attrs = &comm->attrs};
+}
+
+static struct chempi_attr_place type_place(struct chempi_datatype *type)
+{
+    return (struct chempi_attr_place){.kind = CHEMPI_ATTR_TYPE,
+                                      .handle = type->handle,
+                                      .attrs = &type->attrs};
+}
+
+int chempi_attr_create_comm_keyval(MPI_Comm_copy_attr_function *copy,
+                                   MPI_Comm_delete_attr_function *drop,
+                                   int *keyval, void *extra_state)
+{
+    return chempi_attr_create_keyval(CHEMPI_ATTR_COMM, (void (*)(void))copy,
+                                     (void (*)(void))drop, extra_state, keyval);
+}
+
+int chempi_attr_free_comm_keyval(int *keyval)
+{
+    return chempi_attr_free_keyval(CHEMPI_ATTR_COMM, keyval);
+}
+
+int chempi_attr_set_comm(struct chempi_comm *comm, int keyval, void *value)
+{
+    return chempi_attr_set(comm_place(comm), keyval, value);
+}
+
+int chempi_attr_get_comm(struct chempi_comm *comm, int keyval, void *value,
+                         int *flag)
+{
+    return chempi_attr_get(comm_place(comm), keyval, (void **)value, flag);
+}
+
+int chempi_attr_delete_comm(struct chempi_comm *comm, int keyval)
+{
+    return chempi_attr_delete(comm_place(comm), keyval);
+}
+
+int chempi_attr_create_type_keyval(MPI_Type_copy_attr_function *copy,
+                                   MPI_Type_delete_attr_function *drop,
+                                   int *keyval, void *extra_state)
+{
+    return chempi_attr_create_keyval(CHEMPI_ATTR_TYPE, (void (*)(void))copy,
+                                     (void (*)(void))drop, extra_state, keyval);
+}
+
+int chempi_attr_free_type_keyval(int *keyval)
+{
+    return chempi_attr_free_keyval(CHEMPI_ATTR_TYPE, keyval);
+}
+
+int chempi_attr_set_type(struct chempi_datatype *type, int keyval, void *value)
+{
+    return chempi_attr_set(type_place(type), keyval, value);
+}
+
+int chempi_attr_get_type(struct chempi_datatype *type, int keyval, void *value,
+                         int *flag)
+{
+    return chempi_attr_get(type_place(type), keyval, (void **)value, flag);
+}
+
+int chempi_attr_delete_type(struct chempi_datatype *type, int keyval)
+{
+    return chempi_attr_delete(type_place(type), keyval);
+}
+
+int chempi_attr_copy_comm(struct chempi_comm *from, struct chempi_comm *to)
+{
+    return chempi_attr_copy_all(comm_place(from), comm_place(to));
+}
+
+int chempi_attr_clear_comm(struct chempi_comm *comm)
+{
+    return chempi_attr_delete_all(comm_place(comm));
+}
+
+int chempi_attr_copy_type(struct chempi_datatype *from,
+                          struct chempi_datatype *to)
+{
+    return chempi_attr_copy_all(type_place(from), type_place(to));
+}
+
+int chempi_attr_clear_type(struct chempi_datatype *type)
+{
+    return chempi_attr_delete_all(type_place(type));
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators: life of the struct and local questions (MPI 5.0, section
+ * 7.4.1). Creation that needs agreement stands in comm_create.c and friends.
+ *
+ *   M1  `all` holds every communicator between make and destroy, under
+ *       all_lock
+ *   M2  obj.refs counts the user's handle and pending operations; the context
+ *       id is given back only with the last reference, so a late message can
+ *       never meet a new communicator
+ */
+#include "libchempi/didl/comm/comm.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/pt2pt/buffer.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
+
+struct chempi_comm chempi_comm_world;
+struct chempi_comm chempi_comm_self;
+struct chempi_comm *chempi_comm_shown_world;
+struct chempi_comm *chempi_comm_shown_self;
+
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct chempi_list all = {&all, &all};
+
+static void link_in(struct chempi_comm *comm)
+{
+    (void)pthread_mutex_lock(&all_lock);
+    chempi_list_append(&all, &comm->link);
+    (void)pthread_mutex_unlock(&all_lock);
+}
+
+static void unlink_from(struct chempi_comm *comm)
+{
+    (void)pthread_mutex_lock(&all_lock);
+    chempi_list_remove(&comm->link);
+    (void)pthread_mutex_unlock(&all_lock);
+}
+
+void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
+                      struct chempi_group *remote)
+{
+    chempi_object_init(&comm->obj, CHEMPI_MAGIC_COMM);
+    comm->is_inter = remote != NULL;
+    if (!remote)
+        remote = local;
+    comm->local = local;
+    comm->remote = remote;
+    comm->rank = local->rank;
+    comm->size = local->size;
+    comm->remote_size = remote->size;
+    comm->procs = remote->procs;
+    comm->origin = local->origin;
+    chempi_object_hold(&local->obj);
+    chempi_object_hold(&remote->obj);
+    link_in(comm);
+}
+
+struct chempi_comm *chempi_comm_make(struct chempi_group *local,
+                                     struct chempi_group *remote,
+                                     uint32_t send_context,
+                                     uint32_t recv_context)
+{
+    struct chempi_comm *comm = chempi_sys->calloc(1, sizeof(*comm));
+
+    if (!comm) {
+        (void)chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
+        return NULL;
+    }
+    comm->send_context = send_context;
+    comm->recv_context = recv_context;
+    comm->handle = (MPI_Comm)(void *)comm;
+    chempi_comm_fill(comm, local, remote);
+    return comm;
+}
+
+/* What every communicator holds, beside its own memory. */
+static void fini(struct chempi_comm *comm)
+{
+    unlink_from(comm);
+    chempi_buffer_fini_comm(comm);
+    if (comm->coll && comm->fini_coll)
+        comm->fini_coll(comm);
+    if (comm->topology && comm->fini_topology)
+        comm->fini_topology(comm);
+    chempi_errhandler_put(&comm->errhandler, NULL);
+    chempi_info_release(comm->info);
+    chempi_attr_drop_all(&comm->attrs);
+    if (comm->local_comm)
+        comm->local_comm->serves = NULL;
+    chempi_comm_release(comm->local_comm);
+    chempi_group_release(comm->local);
+    chempi_group_release(comm->remote);
+    comm->obj.magic = 0;
+}
+
+void chempi_comm_release(struct chempi_comm *comm)
+{
+    uint32_t context;
+
+    if (!comm || !chempi_object_drop(&comm->obj))
+        return;
+    fini(comm);
+    if (comm == &chempi_comm_world || comm == &chempi_comm_self)
+        return;
+    context = comm->recv_context;
+    free(comm);
+    chempi_comm_give_context(context);
+}
+
+/* ---- MPI_COMM_WORLD and MPI_COMM_SELF ---- */
+
+static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
+                    uint32_t context, struct chempi_group *group)
+{
+    if (!group)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for %s", name);
+    comm->send_context = context;
+    comm->recv_context = context;
+    comm->handle = handle;
+    (void)snprintf(comm->name, sizeof(comm->name), "%s", name);
+    chempi_comm_fill(comm, group, NULL);
+    chempi_group_release(group); /* fill took its own */
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_init(uint32_t rank, uint32_t size)
+{
+    uint32_t *self = chempi_sys->malloc(sizeof(*self));
+    int rc;
+
+    memset(&chempi_comm_world, 0, sizeof(chempi_comm_world));
+    memset(&chempi_comm_self, 0, sizeof(chempi_comm_self));
+    chempi_comm_reset_contexts();
+    if (!self)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for MPI_COMM_SELF");
+    *self = rank;
+    chempi_comm_world.rank = (int32_t)rank; /* groups find themselves by it */
+    rc = init_one(&chempi_comm_world, MPI_COMM_WORLD, "MPI_COMM_WORLD",
+                  CHEMPI_COMM_WORLD_CONTEXT, chempi_group_make(size, NULL));
+    if (rc != MPI_SUCCESS) {
+        free(self);
+        return rc;
+    }
+    rc = init_one(&chempi_comm_self, MPI_COMM_SELF, "MPI_COMM_SELF",
+                  CHEMPI_COMM_SELF_CONTEXT, chempi_group_make(1, self));
+    if (rc != MPI_SUCCESS)
+        chempi_comm_release(&chempi_comm_world);
+    return rc;
+}
+
+void chempi_comm_run_self_deleters(void)
+{
+    /* There is nobody left to whom a callback's error could be returned. */
+    (void)chempi_attr_clear_comm(&chempi_comm_self);
+    (void)chempi_attr_clear_comm(&chempi_comm_world);
+}
+
+void chempi_comm_show_world(bool is_shown)
+{
+    chempi_comm_shown_world = is_shown ? &chempi_comm_world : NULL;
+    chempi_comm_shown_self = is_shown ? &chempi_comm_self : NULL;
+}
+
+void chempi_comm_fini(void)
+{
+    chempi_comm_release(&chempi_comm_self);
+    chempi_comm_release(&chempi_comm_world);
+    chempi_comm_free_contexts();
+}
+
+/* ---- local questions ---- */
+
+int chempi_comm_get_size(struct chempi_comm *comm, int *size)
+{
+    *size = (int)comm->size;
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_get_rank(struct chempi_comm *comm, int *rank)
+{
+    *rank = comm->rank;
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_test_inter(struct chempi_comm *comm, int *flag)
+{
+    *flag = comm->is_inter;
+    return MPI_SUCCESS;
+}
+
+/* Groups that were made for a communicator do not know of its session. */
+static int give_group(const struct chempi_comm *comm,
+                      struct chempi_group *group, MPI_Group *out)
+{
+    if (group->origin.session == comm->origin.session) {
+        chempi_object_hold(&group->obj);
+    } else {
+        group = chempi_group_copy(group, comm->origin);
+        if (!group)
+            return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    }
+    *out = (MPI_Group)(void *)group;
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_get_group(struct chempi_comm *comm, MPI_Group *group)
+{
+    return give_group(comm, comm->local, group);
+}
+
+static int not_inter(const struct chempi_comm *comm)
+{
+    return chempi_error_set(MPI_ERR_COMM, "%s is not an intercommunicator",
+                            comm->name[0] ? comm->name : "the communicator");
+}
+
+int chempi_comm_get_remote_group(struct chempi_comm *comm, MPI_Group *group)
+{
+    return comm->is_inter ? give_group(comm, comm->remote, group)
+                          : not_inter(comm);
+}
+
+int chempi_comm_get_remote_size(struct chempi_comm *comm, int *size)
+{
+    if (!comm->is_inter)
+        return not_inter(comm);
+    *size = (int)comm->remote_size;
+    return MPI_SUCCESS;
+}
+
+/* The weaker of two results of comparing groups. */
+static int worse(int a, int b)
+{
+    if (a == MPI_UNEQUAL || b == MPI_UNEQUAL)
+        return MPI_UNEQUAL;
+    return a == MPI_SIMILAR || b == MPI_SIMILAR ? MPI_SIMILAR : MPI_IDENT;
+}
+
+int chempi_comm_compare(struct chempi_comm *comm1, struct chempi_comm *comm2,
+                        int *result)
+{
+    int local = MPI_UNEQUAL;
+    int remote = MPI_IDENT;
+    int rc = MPI_SUCCESS;
+
+    if (comm1 == comm2) {
+        *result = MPI_IDENT;
+        return rc;
+    }
+    if (comm1->is_inter == comm2->is_inter)
+        rc = chempi_group_compare(comm1->local, comm2->local, &local);
+    if (rc == MPI_SUCCESS && comm1->is_inter && comm2->is_inter)
+        rc = chempi_group_compare(comm1->remote, comm2->remote, &remote);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    *result = worse(local, remote);
+    if (*result == MPI_IDENT)
+        *result = MPI_CONGRUENT;
+    return rc;
+}
+
+int chempi_comm_set_name(struct chempi_comm *comm, const char *comm_name)
+{
+    /* Another thread may be telling where it waits. */
+    chempi_lane_lock(&chempi_lane_main);
+    (void)snprintf(comm->name, sizeof(comm->name), "%s", comm_name);
+    chempi_lane_unlock(&chempi_lane_main);
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_get_name(struct chempi_comm *comm, char *comm_name,
+                         int *resultlen)
+{
+    *resultlen = snprintf(comm_name, MPI_MAX_OBJECT_NAME, "%s",
+                          comm ? comm->name : "MPI_COMM_NULL");
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_get_parent(MPI_Comm *parent)
+{
+    *parent = MPI_COMM_NULL; /* this process was not spawned */
+    return MPI_SUCCESS;
+}
+
+/* ---- the end of a communicator ---- */
+
+int chempi_comm_free(MPI_Comm *comm)
+{
+    struct chempi_comm *old = chempi_comm_lookup(*comm);
+    int rc;
+
+    if (!old || old == &chempi_comm_world || old == &chempi_comm_self)
+        return chempi_error_set(MPI_ERR_COMM, "%s cannot be freed",
+                                old ? old->name
+                                    : "argument comm names no communicator; "
+                                      "it");
+    rc = chempi_attr_clear_comm(old);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    old->is_freed = true;
+    chempi_comm_release(old);
+    *comm = MPI_COMM_NULL;
+    return MPI_SUCCESS;
+}
+
+static bool is_quiet(void *arg)
+{
+    return chempi_request_lull_is_there(arg);
+}
+
+/* Requests that are over, or that may be started again, keep the communicator
+ * until the user lets go of them; they may do so later. */
+static int wait_for_lull(struct chempi_comm *comm)
+{
+    struct chempi_request_lull lull;
+    int rc;
+
+    chempi_request_lull_open(&lull, comm);
+    rc = chempi_progress_wait(is_quiet, &lull);
+    chempi_request_lull_close(&lull);
+    return rc;
+}
+
+int chempi_comm_disconnect(MPI_Comm *comm)
+{
+    struct chempi_comm *old = chempi_comm_lookup(*comm);
+    int rc = MPI_SUCCESS;
+
+    if (old && old != &chempi_comm_world && old != &chempi_comm_self)
+        rc = wait_for_lull(old);
+    return rc ? rc : chempi_comm_free(comm);
+}
+
+void chempi_comm_discard(struct chempi_comm *comm)
+{
+    if (!comm)
+        return;
+    (void)chempi_attr_clear_comm(comm); /* the first error was reported */
+    chempi_comm_release(comm);
+}
+
+void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent)
+{
+    struct chempi_errhandler *eh = chempi_errhandler_get(&parent->errhandler);
+
+    chempi_errhandler_put(&comm->errhandler, eh);
+    chempi_errhandler_release(eh);
+    comm->origin = parent->origin;
+}
+
+/* ---- hints ---- */
+
+/* The hints of MPI 5.0, sections 6.13 and 7.4.4; all are "true" or "false". */
+static const char *const hints[] = {
+    "mpi_assert_no_any_tag", "mpi_assert_no_any_source",
+    "mpi_assert_exact_length", "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_persistent_collective_ordering"};
+
+int chempi_comm_take_hints(struct chempi_comm *comm,
+                           const struct chempi_info *info)
+{
+    struct chempi_info *kept = chempi_info_copy(comm->info);
+
+    if (!kept)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for hints");
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(hints); i++) {
+        const char *value = info ? chempi_info_find(info, hints[i]) : NULL;
+        int rc = MPI_SUCCESS;
+
+        if (value &&
+            (strcmp(value, "true") == 0 || strcmp(value, "false") == 0))
+            rc = chempi_info_set(kept, hints[i], value);
+        else if (!chempi_info_find(kept, hints[i]))
+            rc = chempi_info_set(kept, hints[i], "false");
+        if (rc != MPI_SUCCESS) {
+            chempi_info_release(kept);
+            return rc;
+        }
+    }
+    if (!chempi_info_find(kept, CHEMPI_SESSION_KINDS_KEY)) {
+        int rc =
+            chempi_session_put_kinds(kept, chempi_session_kinds(&comm->origin));
+
+        if (rc != MPI_SUCCESS) {
+            chempi_info_release(kept);
+            return rc;
+        }
+    }
+    chempi_info_release(comm->info);
+    comm->info = kept;
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_set_info(struct chempi_comm *comm, struct chempi_info *info)
+{
+    return chempi_comm_take_hints(comm, info);
+}
+
+int chempi_comm_get_info(struct chempi_comm *comm, MPI_Info *info_used)
+{
+    int rc = comm->info ? MPI_SUCCESS : chempi_comm_take_hints(comm, NULL);
+    struct chempi_info *copy;
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    copy = chempi_info_copy(comm->info);
+    if (!copy)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for hints");
+    *info_used = (MPI_Info)(void *)copy;
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators out of one communicator (MPI 5.0, section 7.4.2): duplicates,
+ * subsets by group, subsets by colour. Each call is one agreement on a context
+ * id and whatever exchange tells who belongs where.
+ *
+ * The pieces of one split have no process in common, so they share an id.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/comm/comm_make.h"
+
+/* ---- intercommunicators: both sides' context ids ---- */
+
+/*
+ * The ids of a new intercommunicator on this side: one to receive on, agreed
+ * here and told to the other side; one for the local group's own
+ * communicator.
+ */
+struct inter_ids {
+    uint32_t recv;
+    uint32_t send;
+    uint32_t local;
+};
+
+static int agree_inter(struct chempi_comm *comm, struct inter_ids *ids)
+{
+    struct chempi_comm_channel local = chempi_comm_channel(comm);
+    void *other = NULL;
+    size_t len = 0;
+    int rc;
+
+    local.inter = NULL; /* each side by itself */
+    rc = chempi_comm_agree_context(&local, &ids->recv);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = chempi_comm_agree_context(&local, &ids->local);
+    if (rc == MPI_SUCCESS) {
+        rc = chempi_comm_swap_inter(&local, comm, &ids->recv, sizeof(ids->recv),
+                                    &other, &len);
+        if (rc == MPI_SUCCESS)
+            memcpy(&ids->send, other, sizeof(ids->send));
+        else
+            chempi_comm_give_context(ids->local);
+        free(other);
+    }
+    if (rc != MPI_SUCCESS)
+        chempi_comm_give_context(ids->recv);
+    return rc;
+}
+
+struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
+                                           struct chempi_group *remote,
+                                           uint32_t send_context,
+                                           uint32_t recv_context,
+                                           uint32_t local_context)
+{
+    struct chempi_comm *side =
+        chempi_comm_make(local, NULL, local_context, local_context);
+    struct chempi_comm *comm =
+        side ? chempi_comm_make(local, remote, send_context, recv_context)
+             : NULL;
+
+    if (comm) {
+        comm->local_comm = side;
+        side->serves = comm;
+        return comm;
+    }
+    if (side)
+        chempi_comm_release(side);
+    else
+        chempi_comm_give_context(local_context);
+    chempi_comm_give_context(recv_context);
+    return NULL;
+}
+
+/* ---- duplicates ---- */
+
+/* A communicator over the same groups as comm, with ids of its own. */
+static int make_like(struct chempi_comm *comm, struct chempi_comm **out)
+{
+    struct chempi_comm_channel channel;
+    struct inter_ids ids;
+    int rc;
+
+    if (comm->is_inter) {
+        rc = agree_inter(comm, &ids);
+        if (rc == MPI_SUCCESS)
+            *out = chempi_comm_make_inter(comm->local, comm->remote, ids.send,
+                                          ids.recv, ids.local);
+    } else {
+        channel = chempi_comm_channel(comm);
+        rc = chempi_comm_agree_context(&channel, &ids.recv);
+        if (rc == MPI_SUCCESS) {
+            *out = chempi_comm_make(comm->local, NULL, ids.recv, ids.recv);
+            if (!*out)
+                chempi_comm_give_context(ids.recv);
+        }
+    }
+    return rc == MPI_SUCCESS && !*out ? MPI_ERR_NO_MEM : rc;
+}
+
+int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
+                      const struct chempi_info *hints, MPI_Comm *newcomm)
+{
+    int rc = chempi_attr_copy_comm(comm, made);
+
+    chempi_comm_inherit(made, comm);
+    if (rc == MPI_SUCCESS && comm->topology && comm->copy_topology)
+        rc = comm->copy_topology(comm, made);
+    if (rc == MPI_SUCCESS && hints)
+        rc = chempi_comm_take_hints(made, hints);
+    if (rc != MPI_SUCCESS) {
+        chempi_comm_discard(made);
+        return rc;
+    }
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+static int dup(struct chempi_comm *comm, const struct chempi_info *hints,
+               MPI_Comm *newcomm)
+{
+    struct chempi_comm *made = NULL;
+    int rc = make_like(comm, &made);
+
+    *newcomm = MPI_COMM_NULL;
+    return rc ? rc : chempi_comm_dress(made, comm, hints, newcomm);
+}
+
+int chempi_comm_dup(struct chempi_comm *comm, MPI_Comm *newcomm)
+{
+    return dup(comm, NULL, newcomm);
+}
+
+int chempi_comm_dup_with_info(struct chempi_comm *comm,
+                              struct chempi_info *info, MPI_Comm *newcomm)
+{
+    return dup(comm, info, newcomm);
+}
+
+/* ---- subsets by group ---- */
+
+/* The new intracommunicator over group, with an id that was agreed on. */
+static int give(struct chempi_comm *parent, struct chempi_group *group,
+                uint32_t context, MPI_Comm *newcomm)
+{
+    struct chempi_comm *made = chempi_comm_make(group, NULL, context, context);
+
+    if (!made) {
+        chempi_comm_give_context(context);
+        return MPI_ERR_NO_MEM;
+    }
+    chempi_comm_inherit(made, parent);
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* The rank in comm's local group of each member of group. */
+static int find_ranks(struct chempi_comm *comm, struct chempi_group *group,
+                      int **out)
+{
+    int *ranks =
+        chempi_sys->malloc(((size_t)group->size + 1) * 2 * sizeof(*ranks));
+    int *own = ranks ? ranks + group->size + 1 : NULL;
+    int rc;
+
+    if (!ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the ranks of %u "
+                                "processes",
+                                group->size);
+    for (uint32_t i = 0; i < group->size; i++)
+        own[i] = (int)i;
+    rc = chempi_group_translate_ranks(group, (int)group->size, own, comm->local,
+                                      ranks);
+    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
+        if (ranks[i] == MPI_UNDEFINED)
+            rc = chempi_error_set(
+                MPI_ERR_GROUP,
+                "member %u of the group does "
+                "not belong to %s",
+                i, comm->name[0] ? comm->name : "the communicator");
+    if (rc == MPI_SUCCESS)
+        *out = ranks;
+    else
+        free(ranks);
+    return rc;
+}
+
+static int create_intra(struct chempi_comm *comm, struct chempi_group *group,
+                        MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    uint32_t context;
+    int rc = chempi_comm_agree_context(&channel, &context);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (group->rank == MPI_UNDEFINED) {
+        chempi_comm_give_context(context);
+        return MPI_SUCCESS;
+    }
+    return give(comm, group, context, newcomm);
+}
+
+/* The processes of a group, spelled out. */
+static uint32_t *copy_procs(const struct chempi_group *group)
+{
+    uint32_t *procs =
+        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*procs));
+
+    for (uint32_t i = 0; procs && i < group->size; i++)
+        procs[i] = chempi_group_proc(group, i);
+    return procs;
+}
+
+/* Members of an intercommunicator over given groups; procs is taken over. */
+static int give_inter(struct chempi_comm *parent, struct chempi_group *local,
+                      uint32_t *procs, uint32_t count,
+                      const struct inter_ids *ids, MPI_Comm *newcomm)
+{
+    struct chempi_group *remote = chempi_group_make(count, procs);
+    struct chempi_comm *made =
+        remote ? chempi_comm_make_inter(local, remote, ids->send, ids->recv,
+                                        ids->local)
+               : NULL;
+
+    if (!remote) {
+        chempi_comm_give_context(ids->recv);
+        chempi_comm_give_context(ids->local);
+    }
+    chempi_group_release(remote);
+    if (!made)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a communicator");
+    chempi_comm_inherit(made, parent);
+    *newcomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* Each side picks members of its own; no communicator unless both do. */
+static int create_inter(struct chempi_comm *comm, struct chempi_group *group,
+                        MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel local = chempi_comm_channel(comm);
+    uint32_t *mine = copy_procs(group);
+    struct inter_ids ids;
+    void *theirs = NULL;
+    size_t len = 0;
+    int rc;
+
+    if (!mine)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    local.inter = NULL;
+    rc = chempi_comm_swap_inter(&local, comm, mine, group->size * sizeof(*mine),
+                                &theirs, &len);
+    free(mine);
+    if (rc == MPI_SUCCESS)
+        rc = agree_inter(comm, &ids);
+    if (rc != MPI_SUCCESS) {
+        free(theirs);
+        return rc;
+    }
+    if (group->rank == MPI_UNDEFINED || len == 0) {
+        chempi_comm_give_context(ids.recv);
+        chempi_comm_give_context(ids.local);
+        free(theirs);
+        return MPI_SUCCESS;
+    }
+    return give_inter(comm, group, theirs, (uint32_t)(len / sizeof(uint32_t)),
+                      &ids, newcomm);
+}
+
+int chempi_comm_create(struct chempi_comm *comm, struct chempi_group *group,
+                       MPI_Comm *newcomm)
+{
+    int *ranks = NULL;
+    int rc = find_ranks(comm, group, &ranks);
+
+    *newcomm = MPI_COMM_NULL;
+    free(ranks); /* it was the check that mattered */
+    if (rc != MPI_SUCCESS)
+        return rc;
+    return comm->is_inter ? create_inter(comm, group, newcomm)
+                          : create_intra(comm, group, newcomm);
+}
+
+int chempi_comm_create_group(struct chempi_comm *comm,
+                             struct chempi_group *group, int tag,
+                             MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel channel = {.comm = comm,
+                                          .size = (int)group->size,
+                                          .me = group->rank,
+                                          .tag = tag,
+                                          .kind = CHEMPI_CONTEXT_GROUP};
+    uint32_t context;
+    int *ranks;
+    int rc;
+
+    *newcomm = MPI_COMM_NULL;
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "%s is an intercommunicator",
+                                comm->name[0] ? comm->name
+                                              : "the communicator");
+    if (tag < 0)
+        return chempi_error_set(MPI_ERR_TAG, "tag %d is negative", tag);
+    if (group->rank == MPI_UNDEFINED)
+        return MPI_SUCCESS; /* others may call; we take no part */
+    rc = find_ranks(comm, group, &ranks);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    channel.ranks = ranks;
+    rc = chempi_comm_agree_context(&channel, &context);
+    free(ranks);
+    return rc ? rc : give(comm, group, context, newcomm);
+}
+
+/* ---- subsets by colour ---- */
+
+struct member {
+    int32_t color;
+    int32_t key;
+    uint32_t rank;
+};
+
+/* By key, then by old rank, as MPI_Comm_split orders ranks. */
+static int by_key(const void *a, const void *b)
+{
+    const struct member *x = a;
+    const struct member *y = b;
+
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* The processes of one colour among members[0..n), sorted; members is
+ * reordered. NULL when out of memory. */
+static uint32_t *pick_color(struct member *members, size_t n, int color,
+                            const struct chempi_group *group, uint32_t *count)
+{
+    uint32_t *procs;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (members[i].color == color) {
+            struct member swap = members[kept];
+
+            members[kept++] = members[i];
+            members[i] = swap;
+        }
+    qsort(members, kept, sizeof(*members), by_key);
+    procs = chempi_sys->malloc((kept + 1) * sizeof(*procs));
+    for (size_t i = 0; procs && i < kept; i++)
+        procs[i] = chempi_group_proc(group, members[i].rank);
+    *count = (uint32_t)kept;
+    return procs;
+}
+
+/* Everybody's colour and key on this side. */
+static int collect(const struct chempi_comm_channel *local, int color, int key,
+                   struct member **out)
+{
+    struct member mine = {
+        .color = color, .key = key, .rank = (uint32_t)local->me};
+    struct member *all = chempi_sys->malloc((size_t)local->size * sizeof(*all));
+    int rc;
+
+    if (!all)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the colours of "
+                                "%d processes",
+                                local->size);
+    rc = chempi_comm_allgather(local, &mine, sizeof(mine), all);
+    if (rc == MPI_SUCCESS)
+        *out = all;
+    else
+        free(all);
+    return rc;
+}
+
+static int split_intra(struct chempi_comm *comm, int color, int key,
+                       MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    struct chempi_group *group = NULL;
+    struct member *all = NULL;
+    uint32_t *procs;
+    uint32_t context;
+    uint32_t count;
+    int rc = chempi_comm_agree_context(&channel, &context);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = collect(&channel, color, key, &all);
+    if (rc != MPI_SUCCESS || color == MPI_UNDEFINED) {
+        chempi_comm_give_context(context);
+        free(all);
+        return rc;
+    }
+    procs = pick_color(all, comm->size, color, comm->local, &count);
+    free(all);
+    if (procs)
+        group = chempi_group_make(count, procs);
+    if (!group) {
+        chempi_comm_give_context(context);
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    }
+    rc = give(comm, group, context, newcomm);
+    chempi_group_release(group);
+    return rc;
+}
+
+/* This process's new intercommunicator, when both sides have its colour. */
+static int join_colors(struct chempi_comm *comm, struct member *mine,
+                       struct member *theirs, size_t their_count, int color,
+                       const struct inter_ids *ids, MPI_Comm *newcomm)
+{
+    uint32_t count = 0;
+    uint32_t remote_count = 0;
+    uint32_t *procs = pick_color(mine, comm->size, color, comm->local, &count);
+    uint32_t *remote =
+        pick_color(theirs, their_count, color, comm->remote, &remote_count);
+    struct chempi_group *local = NULL;
+    int rc = MPI_SUCCESS;
+
+    if (procs && remote && color != MPI_UNDEFINED && remote_count > 0) {
+        local = chempi_group_make(count, procs);
+        procs = NULL;
+        if (local) {
+            rc = give_inter(comm, local, remote, remote_count, ids, newcomm);
+            chempi_group_release(local);
+            return rc;
+        }
+    }
+    if (!procs || !remote)
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    free(procs);
+    free(remote);
+    chempi_comm_give_context(ids->recv);
+    chempi_comm_give_context(ids->local);
+    return rc;
+}
+
+static int split_inter(struct chempi_comm *comm, int color, int key,
+                       MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel local = chempi_comm_channel(comm);
+    struct inter_ids ids;
+    struct member *mine = NULL;
+    void *theirs = NULL;
+    size_t len = 0;
+    int rc;
+
+    local.inter = NULL;
+    rc = collect(&local, color, key, &mine);
+    if (rc == MPI_SUCCESS)
+        rc = chempi_comm_swap_inter(&local, comm, mine,
+                                    comm->size * sizeof(*mine), &theirs, &len);
+    if (rc == MPI_SUCCESS)
+        rc = agree_inter(comm, &ids);
+    if (rc == MPI_SUCCESS)
+        rc = join_colors(comm, mine, theirs, len / sizeof(*mine), color, &ids,
+                         newcomm);
+    free(mine);
+    free(theirs);
+    return rc;
+}
+
+int chempi_comm_split(struct chempi_comm *comm, int color, int key,
+                      MPI_Comm *newcomm)
+{
+    *newcomm = MPI_COMM_NULL;
+    if (color < 0 && color != MPI_UNDEFINED)
+        return chempi_error_set(
+            MPI_ERR_ARG,
+            "colour %d is negative; a process that is to be in none of the "
+            "parts gives MPI_UNDEFINED",
+            color);
+    return comm->is_inter ? split_inter(comm, color, key, newcomm)
+                          : split_intra(comm, color, key, newcomm);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Intercommunicators out of intracommunicators and back (MPI 5.0, section
+ * 7.6).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm_make.h"
+
+/* What leaders tell each other: a context id, then the group's processes. */
+static uint32_t *describe(const struct chempi_group *group, uint32_t context)
+{
+    uint32_t *words =
+        chempi_sys->malloc(((size_t)group->size + 1) * sizeof(*words));
+
+    if (!words)
+        return NULL;
+    words[0] = context;
+    for (uint32_t i = 0; i < group->size; i++)
+        words[1 + i] = chempi_group_proc(group, i);
+    return words;
+}
+
+/* The other side's group out of its description. */
+static struct chempi_group *group_of(const uint32_t *words, size_t len)
+{
+    size_t count = len / sizeof(*words) - 1;
+    uint32_t *procs = chempi_sys->malloc((count + 1) * sizeof(*procs));
+
+    if (!procs)
+        return NULL;
+    memcpy(procs, words + 1, count * sizeof(*procs));
+    return chempi_group_make((uint32_t)count, procs);
+}
+
+static bool have_common(struct chempi_group *a, struct chempi_group *b)
+{
+    MPI_Group both = MPI_GROUP_EMPTY;
+    bool is_disjoint = chempi_group_intersection(a, b, &both) == MPI_SUCCESS &&
+                       both == MPI_GROUP_EMPTY;
+
+    if (both != MPI_GROUP_EMPTY)
+        chempi_group_release(chempi_group_lookup(both));
+    return !is_disjoint;
+}
+
+/* Who is to meet whom. */
+struct meeting {
+    struct chempi_comm_channel local; /* this side */
+    struct chempi_group *group;       /* its processes */
+    int leader;                       /* its member that meets the other's */
+    struct chempi_comm_far far;       /* valid at the leader: the other one */
+};
+
+/* The two leaders tell each other what is in `mine`, and hand it down. */
+static int swap_groups(const struct meeting *m, const uint32_t *mine,
+                       void **theirs, size_t *len)
+{
+    struct chempi_comm_channel rotated = m->local;
+    int size = m->local.size;
+    int *ranks = chempi_sys->malloc((size_t)size * sizeof(*ranks));
+    int rc;
+
+    if (!ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    /* The leader is member 0 of the channel that hands down. */
+    for (int i = 0; i < size; i++)
+        ranks[i] = chempi_comm_step_rank(&m->local, (i + m->leader) % size);
+    rotated.ranks = ranks;
+    rotated.me = (m->local.me - m->leader + size) % size;
+    rc = chempi_comm_swap(&rotated, &m->far, mine,
+                          (m->group->size + 1) * sizeof(*mine), theirs, len);
+    free(ranks);
+    return rc;
+}
+
+/* The other side's group, which must be none of ours; NULL on errors. */
+static int read_remote(const struct meeting *m, const uint32_t *words,
+                       size_t len, struct chempi_group **out)
+{
+    struct chempi_group *remote;
+
+    if (len <= sizeof(*words) || len % sizeof(*words) != 0)
+        return chempi_error_set(MPI_ERR_INTERN,
+                                "%zu bytes from the other group's leader "
+                                "describe no group",
+                                len);
+    remote = group_of(words, len);
+    if (!remote)
+        return MPI_ERR_NO_MEM;
+    if (have_common(m->group, remote)) {
+        chempi_group_release(remote);
+        return chempi_error_set(MPI_ERR_COMM, "the two groups have processes "
+                                              "in common");
+    }
+    *out = remote;
+    return MPI_SUCCESS;
+}
+
+/* Both ids of this side are reserved, and become the new communicator's, if
+ * there is somebody on the other side. */
+static int connect_sides(const struct meeting *m, uint32_t recv_context,
+                         uint32_t local_context, struct chempi_comm **out)
+{
+    uint32_t *mine = describe(m->group, recv_context);
+    struct chempi_group *remote = NULL;
+    void *theirs = NULL;
+    size_t len = 0;
+    int rc = mine ? swap_groups(m, mine, &theirs, &len) : MPI_ERR_NO_MEM;
+    bool is_nobody = rc == MPI_SUCCESS && len == 0;
+
+    free(mine);
+    if (rc == MPI_SUCCESS && !is_nobody)
+        rc = read_remote(m, theirs, len, &remote);
+    if (remote)
+        *out = chempi_comm_make_inter(m->group, remote, *(uint32_t *)theirs,
+                                      recv_context, local_context);
+    chempi_group_release(remote);
+    free(theirs);
+    if (rc == MPI_SUCCESS && !is_nobody)
+        return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    chempi_comm_give_context(recv_context);
+    chempi_comm_give_context(local_context);
+    return rc == MPI_ERR_NO_MEM ? chempi_error_set(rc, "no room for a group")
+                                : rc;
+}
+
+static int meet(const struct meeting *m, struct chempi_comm **out)
+{
+    uint32_t recv_context;
+    uint32_t local_context;
+    int rc = chempi_comm_agree_context(&m->local, &recv_context);
+
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = chempi_comm_agree_context(&m->local, &local_context);
+    if (rc == MPI_SUCCESS)
+        return connect_sides(m, recv_context, local_context, out);
+    chempi_comm_give_context(recv_context);
+    return rc;
+}
+
+static int check_inter(const struct chempi_comm *local_comm, int local_leader)
+{
+    if (local_comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "the local communicator is an "
+                                              "intercommunicator");
+    if (local_leader < 0 || (uint32_t)local_leader >= local_comm->size)
+        return chempi_error_set(MPI_ERR_RANK,
+                                "local leader %d is not in "
+                                "0..%ld of the local communicator",
+                                local_leader, (long)local_comm->size - 1);
+    return MPI_SUCCESS;
+}
+
+/* What the local leader alone can see; its group learns it from `far`. */
+static int check_peer(const struct chempi_comm *peer_comm, int remote_leader)
+{
+    if (!peer_comm)
+        return MPI_ERR_COMM; /* the API has set the words */
+    if (remote_leader < 0 || (uint32_t)remote_leader >= peer_comm->remote_size)
+        return chempi_error_set(MPI_ERR_RANK,
+                                "remote leader %d is not in "
+                                "0..%ld of the peer communicator",
+                                remote_leader,
+                                (long)peer_comm->remote_size - 1);
+    return MPI_SUCCESS;
+}
+
+int chempi_comm_create_inter(struct chempi_comm *local_comm, int local_leader,
+                             struct chempi_comm *peer_comm, int remote_leader,
+                             int tag, MPI_Comm *newintercomm)
+{
+    struct meeting m = {.group = local_comm->local,
+                        .leader = local_leader,
+                        .far = {.comm = peer_comm,
+                                .rank = remote_leader,
+                                .tag = tag,
+                                .kind = CHEMPI_CONTEXT_INTER}};
+    struct chempi_comm *made = NULL;
+    int rc = check_inter(local_comm, local_leader);
+
+    *newintercomm = MPI_COMM_NULL;
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (local_comm->rank == local_leader)
+        m.far.error = check_peer(peer_comm, remote_leader);
+    m.local = chempi_comm_channel(local_comm);
+    rc = meet(&m, &made);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    chempi_comm_inherit(made, local_comm);
+    *newintercomm = made->handle;
+    return MPI_SUCCESS;
+}
+
+/* ---- without a parent ---- */
+
+/*
+ * Processes find each other by their index, in a context of MPI_COMM_WORLD of
+ * their own (which exists in every job, whoever may see it), under a tag
+ * that the string tag stands for. Two calls that go on at the same time
+ * between the same processes need different string tags, as the standard
+ * says; tags are hashes, which may in theory coincide.
+ */
+static int tag_of(const char *stringtag)
+{
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (const char *c = stringtag; *c != '\0'; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT32_C(16777619);
+    return (int)((hash ^ hash >> 31) & INT32_MAX);
+}
+
+/* The channel of a group; *ranks is malloc'ed. */
+static int open_channel(const struct chempi_group *group, const char *stringtag,
+                        int **ranks, struct chempi_comm_channel *out)
+{
+    if (strlen(stringtag) >= MPI_MAX_STRINGTAG_LEN)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "the string tag is longer than "
+                                "%d characters",
+                                MPI_MAX_STRINGTAG_LEN - 1);
+    if (group->rank == MPI_UNDEFINED)
+        return chempi_error_set(MPI_ERR_GROUP, "this process is no member of "
+                                               "the group");
+    *ranks = chempi_sys->malloc(group->size * sizeof(**ranks));
+    if (!*ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for a group");
+    for (uint32_t i = 0; i < group->size; i++)
+        (*ranks)[i] = (int)chempi_group_proc(group, i);
+    *out = (struct chempi_comm_channel){.comm = &chempi_comm_world,
+                                        .ranks = *ranks,
+                                        .size = (int)group->size,
+                                        .me = group->rank,
+                                        .tag = tag_of(stringtag),
+                                        .kind = CHEMPI_CONTEXT_STRING};
+    return MPI_SUCCESS;
+}
+
+/* Error handler and hints of a communicator that has no parent. */
+static int dress_orphan(struct chempi_comm *made,
+                        const struct chempi_info *info,
+                        struct chempi_errhandler *errhandler, MPI_Comm *out)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_errhandler_put(&made->errhandler, errhandler);
+    if (info)
+        rc = chempi_comm_take_hints(made, info);
+    if (rc == MPI_SUCCESS)
+        *out = made->handle;
+    else
+        chempi_comm_release(made);
+    return rc;
+}
+
+int chempi_comm_create_from_group(struct chempi_group *group,
+                                  const char *stringtag,
+                                  struct chempi_info *info,
+                                  struct chempi_errhandler *errhandler,
+                                  MPI_Comm *newcomm)
+{
+    struct chempi_comm_channel channel;
+    struct chempi_comm *made;
+    uint32_t context;
+    int *ranks = NULL;
+    int rc;
+
+    *newcomm = MPI_COMM_NULL;
+    if (group->size == 0)
+        return MPI_SUCCESS;
+    rc = open_channel(group, stringtag, &ranks, &channel);
+    if (rc == MPI_SUCCESS)
+        rc = chempi_comm_agree_context(&channel, &context);
+    free(ranks);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    made = chempi_comm_make(group, NULL, context, context);
+    if (!made) {
+        chempi_comm_give_context(context);
+        return MPI_ERR_NO_MEM;
+    }
+    return dress_orphan(made, info, errhandler, newcomm);
+}
+
+/* At the local leader, to whom alone the remote group is known. */
+static void aim_at(const struct chempi_group *remote_group, int remote_leader,
+                   struct chempi_comm_far *far)
+{
+    if (!remote_group)
+        far->error = MPI_ERR_GROUP; /* the API has set the words */
+    else if (remote_group->size == 0)
+        far->is_nobody = true;
+    else if (remote_leader < 0 || (uint32_t)remote_leader >= remote_group->size)
+        far->error = chempi_error_set(MPI_ERR_RANK,
+                                      "remote leader %d is not in "
+                                      "the remote group",
+                                      remote_leader);
+    else
+        far->rank =
+            (int)chempi_group_proc(remote_group, (uint32_t)remote_leader);
+}
+
+int chempi_comm_create_inter_from_groups(
+    struct chempi_group *local_group, int local_leader,
+    struct chempi_group *remote_group, int remote_leader, const char *stringtag,
+    struct chempi_info *info, struct chempi_errhandler *errhandler,
+    MPI_Comm *newintercomm)
+{
+    struct meeting m = {.group = local_group,
+                        .leader = local_leader,
+                        .far = {.comm = &chempi_comm_world,
+                                .tag = tag_of(stringtag),
+                                .kind = CHEMPI_CONTEXT_STRING}};
+    struct chempi_comm *made = NULL;
+    int *ranks = NULL;
+    int rc;
+
+    *newintercomm = MPI_COMM_NULL;
+    if (local_group->size == 0)
+        return MPI_SUCCESS;
+    if (local_leader < 0 || (uint32_t)local_leader >= local_group->size)
+        return chempi_error_set(MPI_ERR_RANK,
+                                "local leader %d is not in the "
+                                "local group",
+                                local_leader);
+    rc = open_channel(local_group, stringtag, &ranks, &m.local);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    if (local_group->rank == local_leader)
+        aim_at(remote_group, remote_leader, &m.far);
+    rc = meet(&m, &made);
+    free(ranks);
+    if (rc != MPI_SUCCESS || !made) /* no error: the other side is empty */
+        return rc;
+    return dress_orphan(made, info, errhandler, newintercomm);
+}
+
+/* ---- merging ---- */
+
+/* Which side comes first: the low one; among equals, the one whose first
+ * process has the smaller index. */
+static bool is_local_first(const struct chempi_comm *comm, int high,
+                           int remote_high)
+{
+    if (!high != !remote_high)
+        return !high;
+    return chempi_group_proc(comm->local, 0) <
+           chempi_group_proc(comm->remote, 0);
+}
+
+static struct chempi_group *concatenate(const struct chempi_group *a,
+                                        const struct chempi_group *b)
+{
+    size_t size = (size_t)a->size + b->size;
+    uint32_t *procs = chempi_sys->malloc(size * sizeof(*procs));
+
+    if (!procs)
+        return NULL;
+    for (uint32_t i = 0; i < a->size; i++)
+        procs[i] = chempi_group_proc(a, i);
+    for (uint32_t i = 0; i < b->size; i++)
+        procs[a->size + i] = chempi_group_proc(b, i);
+    return chempi_group_make((uint32_t)size, procs);
+}
+
+int chempi_comm_merge_inter(struct chempi_comm *intercomm, int high,
+                            MPI_Comm *newintracomm)
+{
+    struct chempi_comm_channel both;
+    struct chempi_comm_channel local;
+    struct chempi_group *group = NULL;
+    struct chempi_comm *made = NULL;
+    void *remote_high = NULL;
+    size_t len = 0;
+    uint32_t context;
+    int rc;
+
+    *newintracomm = MPI_COMM_NULL;
+    if (!intercomm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "the communicator is not an "
+                                              "intercommunicator");
+    both = chempi_comm_channel(intercomm);
+    local = both;
+    local.inter = NULL;
+    rc = chempi_comm_agree_context(&both, &context);
+    if (rc != MPI_SUCCESS)
+        return rc;
+    rc = chempi_comm_swap_inter(&local, intercomm, &high, sizeof(high),
+                                &remote_high, &len);
+    if (rc == MPI_SUCCESS) {
+        bool is_first = is_local_first(intercomm, high, *(int *)remote_high);
+
+        group = is_first ? concatenate(intercomm->local, intercomm->remote)
+                         : concatenate(intercomm->remote, intercomm->local);
+        made = group ? chempi_comm_make(group, NULL, context, context) : NULL;
+        if (!made)
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no room for a "
+                                                  "communicator");
+    }
+    free(remote_high);
+    chempi_group_release(group);
+    if (rc != MPI_SUCCESS) {
+        chempi_comm_give_context(context);
+        return rc;
+    }
+    chempi_comm_inherit(made, intercomm);
+    *newintracomm = made->handle;
+    return MPI_SUCCESS;
+}

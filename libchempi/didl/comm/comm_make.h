@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making communicators: shared by the comm*.c files, and for whoever makes
+ * communicators of a new kind (topologies, sessions, dynamic processes).
+ * Functions return an MPI error class unless they say otherwise.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COMM_MAKE_H
+#define CHEMPI_LIBCHEMPI_DIDL_COMM_MAKE_H
+
+#include <mpi.h>
+
+#include "common/base/list.h"
+#include "libchempi/didl/comm/comm.h"
+
+/*
+ * A communicator over the groups (references of its own are taken). remote
+ * NULL: an intracommunicator. The error handler is the initial one. The
+ * context ids become the communicator's. NULL when out of memory; the caller
+ * then still owns the ids.
+ */
+struct chempi_comm *chempi_comm_make(struct chempi_group *local,
+                                     struct chempi_group *remote,
+                                     uint32_t send_context,
+                                     uint32_t recv_context);
+
+/* An intercommunicator and its local group's own communicator. NULL when out
+ * of memory; the ids are given back then. */
+struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,
+                                           struct chempi_group *remote,
+                                           uint32_t send_context,
+                                           uint32_t recv_context,
+                                           uint32_t local_context);
+
+/* The same into given memory, for the predefined ones. */
+void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
+                      struct chempi_group *remote);
+
+/* ---- messages among the members of a communicator being made ---- */
+
+/*
+ * Who takes part: member i is rank ranks[i] (NULL: i) of comm, an
+ * intracommunicator. All members use the same tag, in the same order.
+ */
+struct chempi_comm_channel {
+    struct chempi_comm *comm;
+    const int *ranks;
+    int size;
+    int me;
+    int tag;
+    enum chempi_context_kind kind;
+    struct chempi_comm *inter; /* not NULL: comm is the local side of inter,
+                                  and agreements span both sides */
+};
+
+/* All members of a communicator, both sides of an intercommunicator; takes
+ * the next internal tag. */
+struct chempi_comm_channel chempi_comm_channel(struct chempi_comm *comm);
+
+/*
+ * The messages of one member in a small collective, in order. A step sends to
+ * member `to` and receives from member `from` (-1: not), at once; what comes
+ * in replaces the values, or raises them (is_max).
+ */
+struct chempi_comm_step {
+    int to;
+    int from;
+    bool is_inter; /* to rank 0 of the other side instead, both ways */
+    bool is_max;
+};
+
+#define CHEMPI_COMM_STEPS_MAX 80 /* for 2^31 members */
+
+/* The plan of one member; returns the number of steps. */
+int chempi_comm_plan_max(const struct chempi_comm_channel *ch,
+                         struct chempi_comm_step *steps);
+int chempi_comm_plan_bcast(const struct chempi_comm_channel *ch,
+                           struct chempi_comm_step *steps);
+int chempi_comm_step_rank(const struct chempi_comm_channel *ch, int member);
+/* What came in, by the rule of the step. */
+void chempi_comm_step_take(const struct chempi_comm_step *step, int64_t *vals,
+                           const int64_t *other, int n);
+
+/* vals[0..n) become the maxima over all members, n <= CHEMPI_COMM_VALS_MAX. */
+#define CHEMPI_COMM_VALS_MAX 8
+int chempi_comm_max(const struct chempi_comm_channel *ch, int64_t *vals, int n);
+/* Member 0's bytes to all (local side only). */
+int chempi_comm_bcast(const struct chempi_comm_channel *ch, void *buf,
+                      size_t len);
+/* all[i * len] becomes member i's `len` bytes (local side only). */
+int chempi_comm_allgather(const struct chempi_comm_channel *ch,
+                          const void *mine, size_t len, void *all);
+
+/* Where two leaders meet; significant at them only. */
+struct chempi_comm_far {
+    struct chempi_comm *comm; /* an intercommunicator, or any that has both */
+    int rank;                 /* of the other leader in it */
+    int tag;
+    enum chempi_context_kind kind;
+    int error;      /* the leader's, known beforehand: nobody is met, and its
+                       group learns of it */
+    bool is_nobody; /* the other side is empty: nobody is met */
+};
+
+/*
+ * Both sides of an intercommunicator learn the other side's bytes: leaders
+ * (member 0) swap, then hand down. *out is malloc'ed, *out_len its length;
+ * lengths may differ. Of nobody there are 0 bytes.
+ */
+int chempi_comm_swap(const struct chempi_comm_channel *local,
+                     const struct chempi_comm_far *far, const void *mine,
+                     size_t len, void **out, size_t *out_len);
+/* The same within an intercommunicator, under the tag of local. */
+int chempi_comm_swap_inter(const struct chempi_comm_channel *local,
+                           struct chempi_comm *inter, const void *mine,
+                           size_t len, void **out, size_t *out_len);
+
+/* ---- context ids ---- */
+
+/* Agree on a context that is free at all members; *out is reserved here. */
+int chempi_comm_agree_context(const struct chempi_comm_channel *ch,
+                              uint32_t *out);
+
+/*
+ * The same in pieces, for an agreement that goes on in the background: open,
+ * then rounds of cast, a maximum over all members, and settle, until settle
+ * says that it is over; then close.
+ */
+#define CHEMPI_COMM_VOTE_VALS 4
+struct chempi_comm_agreement {
+    struct chempi_list link; /* waiting, from the second round on */
+    uint64_t key; /* with tag: the same at all members, on both sides */
+    uint32_t tag;
+    uint32_t from;   /* the next proposal is at least this */
+    uint32_t id;     /* proposed in this round; 0: none */
+    uint32_t agreed; /* context, 0: not yet */
+    bool is_first_round;
+    bool is_owner; /* of the turn */
+};
+
+void chempi_comm_agreement_open(struct chempi_comm_agreement *ag,
+                                const struct chempi_comm_channel *ch);
+void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag,
+                                int64_t *vals);
+/* MPI_SUCCESS with *is_over, or an error class, after which it is over. rc:
+ * how the maximum went. */
+int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
+                                 const int64_t *vals, int rc, bool *is_over);
+void chempi_comm_agreement_close(struct chempi_comm_agreement *ag);
+
+/* Give a reserved context back. Thread-safe; no communication. */
+void chempi_comm_give_context(uint32_t context);
+/* Forget all contexts but those of COMM_WORLD and COMM_SELF. */
+void chempi_comm_reset_contexts(void);
+void chempi_comm_free_contexts(void);
+
+#define CHEMPI_COMM_WORLD_CONTEXT (1u * CHEMPI_CONTEXT_STEP)
+#define CHEMPI_COMM_SELF_CONTEXT (2u * CHEMPI_CONTEXT_STEP)
+
+/* ---- finishing touches ---- */
+
+/* Turn `made`, over the groups of comm, into a duplicate: attributes, error
+ * handler, topology, hints (may be NULL). On failure `made` is gone. */
+int chempi_comm_dress(struct chempi_comm *made, struct chempi_comm *comm,
+                      const struct chempi_info *hints, MPI_Comm *newcomm);
+
+/* What a new communicator takes over from its parent: the error handler. */
+void chempi_comm_inherit(struct chempi_comm *comm, struct chempi_comm *parent);
+
+/* Replace the hints by those of info (NULL: none) that we know. */
+int chempi_comm_take_hints(struct chempi_comm *comm,
+                           const struct chempi_info *info);
+
+/* Undo chempi_comm_make() before the handle was given away; runs attribute
+ * callbacks for what was copied. */
+void chempi_comm_discard(struct chempi_comm *comm);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Networks of nodes; see place.h. Read from the table whenever asked. */
+#include "libchempi/didl/comm/place.h"
+
+#include <string.h>
+
+#include "common/table/known.h"
+#include "libchempi/didl/base/ctx.h"
+
+static const struct chempi_table *table(void)
+{
+    return chempi_ctx.services.table;
+}
+
+/* The table's index of a node of the job, or CHEMPI_TABLE_NONE. */
+static uint32_t table_node(uint32_t node)
+{
+    return table() ? chempi_table_find_node(
+                         table(), chempi_ctx.services.node_names[node])
+                   : CHEMPI_TABLE_NONE;
+}
+
+static bool joins_nodes(uint32_t network)
+{
+    const struct chempi_known_type *type =
+        chempi_known_type_find(chempi_table_network(table(), network)->type);
+
+    return !type || !type->inside_node;
+}
+
+uint32_t chempi_place_total(void)
+{
+    return table() ? chempi_table_network_count(table()) : 0;
+}
+
+bool chempi_place_is_joined(uint32_t network)
+{
+    return joins_nodes(network);
+}
+
+uint32_t chempi_place_find_network(const char *name)
+{
+    uint32_t count = table() ? chempi_table_network_count(table()) : 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(chempi_table_network(table(), i)->name, name) == 0)
+            return joins_nodes(i) ? i : CHEMPI_PLACE_NONE;
+    return CHEMPI_PLACE_NONE;
+}
+
+const char *chempi_place_network_name(uint32_t network)
+{
+    return chempi_table_network(table(), network)->name;
+}
+
+bool chempi_place_is_attached(uint32_t node, uint32_t network)
+{
+    return chempi_table_is_attached(table(), table_node(node), network);
+}
+
+/* The n-th network of this node, or how many there are if that is too large,
+ * by *count. */
+static uint32_t walk(uint32_t n, uint32_t *count)
+{
+    uint32_t networks = table() ? chempi_table_network_count(table()) : 0;
+
+    *count = 0;
+    for (uint32_t i = 0; i < networks; i++)
+        if (joins_nodes(i) &&
+            chempi_place_is_attached(chempi_ctx.services.node, i) &&
+            (*count)++ == n)
+            return i;
+    return CHEMPI_PLACE_NONE;
+}
+
+uint32_t chempi_place_network_count(void)
+{
+    uint32_t count;
+
+    (void)walk(UINT32_MAX, &count);
+    return count;
+}
+
+uint32_t chempi_place_network_at(uint32_t n)
+{
+    uint32_t count;
+
+    return walk(n, &count);
+}
+
+uint32_t chempi_place_fastest_network(void)
+{
+    uint32_t self = table_node(chempi_ctx.services.node);
+    uint32_t best = CHEMPI_PLACE_NONE;
+    double best_us = 0;
+
+    for (uint32_t n = 0;
+         self != CHEMPI_TABLE_NONE && n < chempi_table_node_count(table());
+         n++) {
+        uint32_t count;
+        const struct chempi_table_range *range =
+            chempi_table_ranges(table(), n, &count);
+
+        if (n == self || count == 0)
+            continue;
+        range += count - 1;
+        if (range->stage_count == 1 &&
+            (best == CHEMPI_PLACE_NONE || range->cost_us < best_us)) {
+            best = range->network;
+            best_us = range->cost_us;
+        }
+    }
+    return best;
+}
+
+/* ---- costs ---- */
+
+/* The range for a length, or NULL. */
+static const struct chempi_table_range *
+range_for(const struct chempi_table_range *ranges, uint32_t count, uint64_t len)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < count && ranges[i].max_len < len)
+        i++;
+    return count > 0 ? &ranges[i] : NULL;
+}
+
+static double upper_end(const struct chempi_table_range *range)
+{
+    return range->max_len == CHEMPI_TABLE_SIZE_MAX ? (double)(1 << 20)
+                                                   : (double)range->max_len;
+}
+
+/* The table has costs for the ends of its ranges; in between is a straight
+ * line. */
+static int64_t cost_in(const struct chempi_table_range *ranges,
+                       const struct chempi_table_range *range, uint64_t len)
+{
+    double us = range->cost_us;
+
+    if (range > ranges) {
+        double low = (double)range[-1].max_len;
+        double high = upper_end(range);
+        double part = high > low ? ((double)len - low) / (high - low) : 1;
+
+        us = range[-1].cost_us + part * (range->cost_us - range[-1].cost_us);
+    }
+    if (!(us > 0.001)) /* also what is no number */
+        return 1;
+    return us < 1e9 ? (int64_t)(us * 1000) : INT64_C(1000000000000);
+}
+
+static int64_t cost_to(uint32_t at, uint64_t len, uint32_t network)
+{
+    const struct chempi_table_range *ranges;
+    const struct chempi_table_range *range;
+    uint32_t count;
+
+    ranges = chempi_table_ranges(table(), at, &count);
+    range = range_for(ranges, count, len);
+    if (!range || (network != CHEMPI_PLACE_NONE &&
+                   (range->stage_count != 1 || range->network != network)))
+        return CHEMPI_PLACE_COST_UNKNOWN;
+    return cost_in(ranges, range, len);
+}
+
+int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
+{
+    uint32_t at = table_node(node);
+
+    return at == CHEMPI_TABLE_NONE ? CHEMPI_PLACE_COST_UNKNOWN
+                                   : cost_to(at, len, CHEMPI_PLACE_NONE);
+}
+
+int64_t chempi_place_network_cost_ns(uint32_t network, uint64_t len)
+{
+    uint32_t self = table_node(chempi_ctx.services.node);
+    int64_t least = CHEMPI_PLACE_COST_UNKNOWN;
+
+    for (uint32_t n = 0;
+         self != CHEMPI_TABLE_NONE && n < chempi_table_node_count(table());
+         n++) {
+        int64_t cost =
+            n == self ? CHEMPI_PLACE_COST_UNKNOWN : cost_to(n, len, network);
+
+        if (cost < least)
+            least = cost;
+    }
+    return least;
+}

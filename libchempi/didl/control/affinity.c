@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The processors of this process; see affinity.h. */
+#include "libchempi/didl/control/affinity.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/cpus.h"
+#include "common/control/client.h"
+
+static struct {
+    bool is_roomy;
+    _Atomic bool is_own; /* a thread may begin while another one waits */
+    struct chempi_cpus own;
+    struct chempi_cpus all;
+} affinity;
+
+static bool read_list(const char *variable, struct chempi_cpus *cpus)
+{
+    const char *text = getenv(variable);
+
+    return text && chempi_cpus_parse(text, cpus) == 0;
+}
+
+static uint32_t read_number(const char *variable, uint32_t otherwise)
+{
+    const char *text = getenv(variable);
+    char *end;
+    unsigned long value;
+
+    if (!text || !*text)
+        return otherwise;
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    return errno || *end || value == 0 || value > UINT32_MAX ? otherwise
+                                                             : (uint32_t)value;
+}
+
+static bool is_same(const struct chempi_cpus *a, const struct chempi_cpus *b)
+{
+    return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+void chempi_affinity_init(uint32_t procs)
+{
+    const bool has_own = read_list(CHEMPI_CPUS_ENV, &affinity.own);
+    const bool has_all = read_list(CHEMPI_HOST_CPUS_ENV, &affinity.all);
+    struct chempi_cpus now;
+    uint32_t cores = 1;
+
+    procs = read_number(CHEMPI_HOST_SIZE_ENV, procs);
+    affinity.is_own = false;
+    if (chempi_cpus_get(&now) == 0) {
+        affinity.is_own = has_own && has_all && is_same(&now, &affinity.own);
+        cores = chempi_cpus_count(
+            has_all && (affinity.is_own || !has_own) ? &affinity.all : &now);
+    }
+    affinity.is_roomy = procs <= cores;
+}
+
+bool chempi_affinity_is_roomy(void)
+{
+    return affinity.is_roomy;
+}
+
+bool chempi_affinity_is_own(void)
+{
+    return atomic_load_explicit(&affinity.is_own, memory_order_relaxed);
+}
+
+/* Threads that there are, unless they have chosen others by themselves; those
+ * to come inherit it from theirs. */
+static void widen_threads(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    const struct dirent *e;
+
+    (void)chempi_cpus_set(0, &affinity.all); /* else all stays as it is */
+    while (dir && (e = readdir(dir))) {
+        const int tid = atoi(e->d_name);
+        struct chempi_cpus now;
+
+        if (tid > 0 && chempi_cpus_get_of(tid, &now) == 0 &&
+            is_same(&now, &affinity.own))
+            (void)chempi_cpus_set(tid, &affinity.all); /* it may have ended */
+    }
+    if (dir)
+        (void)closedir(dir); /* read only */
+}
+
+void chempi_affinity_widen(void)
+{
+    const bool was_own = chempi_affinity_is_own();
+    struct chempi_cpus now;
+
+    affinity.is_own = false;
+    if (was_own && chempi_cpus_count(&affinity.own) == 1 &&
+        chempi_cpus_get(&now) == 0 && is_same(&now, &affinity.own))
+        widen_threads();
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The life of the library under the world model and the sessions; see core.h
+ * and doc/sessions.md.
+ *
+ *   K1  what is opened is opened once per process, in the order of `steps`,
+ *       and closed once, at the end of the process, in the reverse order: the
+ *       serial numbers that this process and its peers keep of each other
+ *       start at 0 together, and could not start again on one side. A step
+ *       that fails leaves nothing open. What the job looks like, which all of
+ *       them read, goes last
+ *   K2  users counts the world model and open sessions; at 0 the core is
+ *       parked: nothing is on the way, nothing polls, the supervisor knows
+ *       that this process may end
+ *   K3  chempi_ctx.phase is UP exactly while users > 0
+ *   K4  a core that failed to open, or was closed, stays closed: the
+ *       connection to the supervisor is gone then
+ *   K5  `lock` guards all of it, and is held while the core opens, parks or
+ *       closes; none of these waits for another process to call anything
+ */
+#define _GNU_SOURCE /* getpid */
+#include "libchempi/didl/entry/core.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "libchempi/devices/host.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/comm/place.h"
+#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/pt2pt/buffer.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/tool/tool.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
+
+/* How long the supervisor may take to hear of a start or finalize, ms. */
+#define HEAR_LIMIT_MS 5000
+
+static struct {
+    pthread_mutex_t lock;
+    uint32_t users;
+    size_t opened; /* steps that are open */
+    bool is_over;  /* K4 */
+    pid_t pid;     /* of the process that opened it */
+    pthread_t opener;
+    struct chempi_host host;
+} core = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- opening and closing ---- */
+
+static void log_to_stderr(void *arg, enum chempi_log_level level,
+                          const char *module, const char *text)
+{
+    static const char *const words[] = {"error", "warning", "info", "debug"};
+
+    (void)arg;
+    (void)fprintf(stderr, "chempi: rank %u: %s: %s: %s\n",
+                  chempi_ctx.services.proc, words[level], module, text);
+}
+
+static int load_settings(struct chempi_err *err)
+{
+    int rc = chempi_tool_load(err);
+
+    chempi_log_set(log_to_stderr, NULL,
+                   (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
+    chempi_session_load_kinds();
+    return rc ? rc : chempi_errhandler_check_initial(err);
+}
+
+static void close_services(void)
+{
+    chempi_place_forget_hardware();
+    chempi_host_close(&core.host, &chempi_ctx.services);
+}
+
+static int open_services(struct chempi_err *err)
+{
+    int rc =
+        chempi_host_open(&core.host, chempi_ctx.job, &chempi_ctx.services, err);
+
+    if (rc)
+        close_services();
+    return rc;
+}
+
+/* ---- the steps ---- */
+
+static int open_progress(struct chempi_err *err)
+{
+    int rc = chempi_progress_init();
+
+    (void)err;
+    if (rc)
+        chempi_progress_fini();
+    return rc;
+}
+
+static int open_watch(struct chempi_err *err)
+{
+    (void)err;
+    return chempi_daemon_watch();
+}
+
+static int open_comm(void)
+{
+    return chempi_comm_init(chempi_ctx.job->rank, chempi_ctx.job->size);
+}
+
+static int attach_tools(struct chempi_err *err)
+{
+    (void)err;
+    chempi_tool_attach();
+    return 0;
+}
+
+static void close_progress(void)
+{
+    chempi_request_fini();
+    chempi_progress_fini();
+}
+
+static void close_conn(void)
+{
+    uint64_t dropped = chempi_match_fini();
+
+    if (dropped)
+        chempi_log(CHEMPI_LOG_INFO, "core", "%llu messages were never received",
+                   (unsigned long long)dropped);
+    chempi_conn_close();
+}
+
+/* Some of the devices may be open when another one fails. */
+static int open_conn(void)
+{
+    int rc = chempi_conn_open(&chempi_engine_sink);
+
+    if (rc == MPI_SUCCESS)
+        rc = chempi_daemon_ask_memory();
+    if (rc != MPI_SUCCESS)
+        close_conn();
+    return rc;
+}
+
+/* One of the two opens: with an errno and words, or with an error class. Close
+ * is NULL where nothing is to be given back. */
+static const struct step {
+    int (*open)(struct chempi_err *err);
+    int (*open_mpi)(void);
+    void (*close)(void);
+} steps[] = {
+    {.open = load_settings}, /* the tool interface reads them to the end */
+    {.open = chempi_daemon_open, .close = chempi_daemon_close},
+    {.open = open_services, .close = close_services},
+    {.open = open_progress, .close = close_progress},
+    {.open = open_watch, .close = chempi_daemon_unwatch},
+    {.open_mpi = open_comm, .close = chempi_comm_fini},
+    {.open_mpi = open_conn, .close = close_conn},
+    {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
+    {.open = attach_tools, .close = chempi_tool_detach},
+};
+
+static void close_all(void)
+{
+    while (core.opened > 0) {
+        const struct step *step = &steps[--core.opened];
+
+        if (step->close)
+            step->close();
+    }
+}
+
+static int open_all(void)
+{
+    while (core.opened < CHEMPI_ARRAY_LEN(steps)) {
+        const struct step *step = &steps[core.opened];
+        struct chempi_err err = {0};
+        int rc = step->open_mpi ? step->open_mpi() : step->open(&err);
+
+        if (rc) {
+            core.is_over = true;
+            close_all();
+            return step->open_mpi ? rc : chempi_error_from(rc, &err);
+        }
+        core.opened++;
+    }
+    core.pid = getpid();
+    core.opener = pthread_self();
+    if (chempi_ctx.services.proc == 0) /* one of a job is enough */
+        chempi_tool_warn_of_strays();
+    return MPI_SUCCESS;
+}
+
+/* ---- entering and leaving ---- */
+
+static int open_locked(void)
+{
+    if (core.opened > 0)
+        return MPI_SUCCESS;
+    if (core.is_over)
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "the library could not start before, or this "
+                                "process ends: it cannot start again");
+    return open_all();
+}
+
+/*
+ * L1 of lane.h: locking starts only while no other thread can be in MPI. That
+ * is certain for the first user, and for the thread that opened the core when
+ * nobody was granted MPI_THREAD_MULTIPLE; another thread gets less.
+ */
+static int grant_locked(int required)
+{
+    bool wants_lock =
+        required == MPI_THREAD_MULTIPLE || chempi_tool_is_threaded();
+
+    if (core.users == 0) {
+        core.opener = pthread_self();
+        chempi_lane_main.is_locking = wants_lock;
+    } else if (wants_lock && !chempi_lane_main.is_locking) {
+        if (!pthread_equal(core.opener, pthread_self()))
+            return required < MPI_THREAD_SERIALIZED ? required
+                                                    : MPI_THREAD_SERIALIZED;
+        chempi_lane_main.is_locking = true;
+    }
+    return required;
+}
+
+/* The supervisor hears of the first user before anything is on the way. Its
+ * loss is noticed when its notices are read. */
+static int announce_locked(void)
+{
+    struct chempi_client *client = chempi_ctx.client;
+    int rc;
+
+    if (core.users > 0 || !client)
+        return MPI_SUCCESS;
+    rc = chempi_client_set_initialized(client);
+    if (rc)
+        return chempi_error_from(rc, NULL);
+    if (chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
+        chempi_env_set_free(false);
+    return MPI_SUCCESS;
+}
+
+int chempi_core_enter(int required, int *provided)
+{
+    int rc;
+
+    (void)pthread_mutex_lock(&core.lock);
+    rc = open_locked();
+    if (!rc)
+        rc = announce_locked();
+    if (!rc) {
+        *provided = grant_locked(required);
+        if (required > MPI_THREAD_SINGLE)
+            chempi_affinity_widen();
+        if (core.users++ == 0)
+            atomic_store_explicit(&chempi_ctx.phase, CHEMPI_PHASE_UP,
+                                  memory_order_release);
+    }
+    (void)pthread_mutex_unlock(&core.lock);
+    return rc;
+}
+
+static bool is_drained(void *arg)
+{
+    (void)arg;
+    return chempi_engine_is_idle() && chempi_request_orphans() == 0 &&
+           chempi_conn_is_drained();
+}
+
+int chempi_core_drain(void)
+{
+    return chempi_progress_wait(is_drained, NULL);
+}
+
+void chempi_core_report(void)
+{
+    struct chempi_writer text = {0};
+
+    if (!chempi_ctx.client || !chempi_ctx.job->want_stats)
+        return;
+    /* Also when there is nothing to tell. What is too long, or has no memory,
+     * is missed by the supervisor, which says so. */
+    if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)
+        (void)chempi_client_report(chempi_ctx.client, text.data, text.len);
+    chempi_wire_clear(&text);
+}
+
+static void park_locked(void)
+{
+    chempi_buffer_fini();
+    (void)chempi_core_drain(); /* fails only when the job is being ended */
+    chempi_core_report();
+    if (chempi_ctx.client) {
+        (void)chempi_client_set_finalized(chempi_ctx.client);
+        (void)chempi_client_flush(chempi_ctx.client, HEAR_LIMIT_MS);
+        chempi_env_set_free(true);
+    }
+    chempi_lane_main.is_locking = false;
+    atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER
+                                        ? CHEMPI_PHASE_AFTER
+                                        : CHEMPI_PHASE_BEFORE);
+}
+
+void chempi_core_leave(void)
+{
+    (void)pthread_mutex_lock(&core.lock);
+    if (core.users == 1)
+        park_locked();
+    core.users--;
+    (void)pthread_mutex_unlock(&core.lock);
+}
+
+uint32_t chempi_core_users(void)
+{
+    uint32_t users;
+
+    (void)pthread_mutex_lock(&core.lock);
+    users = core.users;
+    (void)pthread_mutex_unlock(&core.lock);
+    return users;
+}
+
+/*
+ * The end of the process, or of the library in it: tell the peers that no
+ * more will come, give the memory back. Not while the library is in use (the
+ * supervisor must see a bad end), nor in a child that was forked. Who has the
+ * lock now may be a thread that the end of the process stops, or this one, on
+ * the way out of an open that failed: then it is in use, and not waited for.
+ */
+CHEMPI_AT_UNLOAD static void unload(void)
+{
+    if (pthread_mutex_trylock(&core.lock) != 0)
+        return;
+    if (core.users == 0 && core.opened > 0 && core.pid == getpid()) {
+        core.is_over = true;
+        close_all();
+    }
+    (void)pthread_mutex_unlock(&core.lock);
+}

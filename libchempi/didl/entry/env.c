@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The world model: start, finish and abort (MPI 5.0, section 11.2). What is
+ * started and parked underneath, for sessions too, is core.c's.
+ */
+#define _GNU_SOURCE /* strnlen, getpid */
+#include "libchempi/didl/entry/env.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/entry/core.h"
+#include "libchempi/didl/pt2pt/buffer.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
+
+#define NS_PER_S 1000000000L
+#define LOCK_LIMIT_NS 500000000L
+
+struct chempi_ctx chempi_ctx;
+
+static struct {
+    pthread_t main_thread;
+    char place[CHEMPI_NODE_NAME_MAX + 32]; /* "": not known */
+    _Atomic bool is_free;                  /* see chempi_env_set_free() */
+} env;
+
+/* ---- the end by error ---- */
+
+/* Of its own: the job may be gone when it is needed. */
+void chempi_env_place(const struct chempi_job *job)
+{
+    (void)snprintf(env.place, sizeof(env.place), "rank %u on node %s",
+                   job->rank, job->node_names[job->node]);
+}
+
+void chempi_env_set_free(bool is_free)
+{
+    atomic_store(&env.is_free, is_free);
+}
+
+/* "rank 3 on node a2"; before the job is known, what the supervisor has put
+ * into the environment, or the host's name. */
+static void put_place(char *out, size_t room)
+{
+    const char *rank = getenv("CHEMPI_RANK");
+    const char *node = getenv("CHEMPI_NODE");
+    char host[256] = "";
+
+    if (env.place[0] != '\0') {
+        (void)snprintf(out, room, "%s", env.place);
+        return;
+    }
+    if (rank && node && getenv(CHEMPI_CONTROL_ENV)) {
+        (void)snprintf(out, room, "rank %.10s on node %.64s", rank, node);
+        return;
+    }
+    (void)gethostname(host, sizeof(host) - 1); /* "" when it fails */
+    (void)snprintf(out, room, "process %ld on host %s", (long)getpid(), host);
+}
+
+/* What a launcher would have said. */
+static void print_end(int code, const char *text)
+{
+    char place[320];
+
+    put_place(place, sizeof(place));
+    if (*text)
+        (void)fprintf(stderr, "%s: %s\n", place, text);
+    else
+        (void)fprintf(stderr, "%s called MPI_Abort with code %d\n", place,
+                      code);
+}
+
+/* The client and the counters want one thread at a time, and a moment's wait
+ * for others. False: one of them may be inside. It may be stuck: go on, the
+ * end is near. */
+static bool stay_alone(void)
+{
+    struct timespec until;
+
+    if (chempi_lane_is_mine(&chempi_lane_main) ||
+        pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
+        return true;
+    if (clock_gettime(CLOCK_REALTIME, &until) != 0)
+        return false;
+    until.tv_nsec += LOCK_LIMIT_NS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    /* L2: who polls lets others in. This thread never comes back. */
+    atomic_fetch_add_explicit(&chempi_lane_main.wanted, 1,
+                              memory_order_relaxed);
+    return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
+}
+
+void chempi_env_end(int exit_code, const char *text)
+{
+    const int status = exit_code & 0xff;
+    const bool is_alone = stay_alone();
+    /* A thread that finds the supervisor lost forgets it. */
+    struct chempi_client *client = chempi_ctx.client;
+    bool is_told;
+
+    if (is_alone)
+        chempi_core_report(); /* else another thread may change the counters */
+    is_told = client && chempi_client_abort(client, exit_code, text) == 0;
+    if (!is_told)
+        print_end(exit_code, text);
+    (void)fflush(NULL);
+    if (!is_told && atomic_load(&env.is_free))
+        (void)raise(SIGKILL); /* any exit code would be taken for a good end */
+    _exit(status ? status : 1);
+}
+
+void chempi_env_die(int exit_code, const char *fmt, ...)
+{
+    char text[CHEMPI_ERR_TEXT_MAX];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    chempi_env_end(exit_code, text);
+}
+
+int chempi_env_abort(struct chempi_comm *comm, int errorcode)
+{
+    (void)comm;
+    chempi_env_end(errorcode, "");
+}
+
+/* ---- init ---- */
+
+static bool is_level(int level)
+{
+    return level == MPI_THREAD_SINGLE || level == MPI_THREAD_FUNNELED ||
+           level == MPI_THREAD_SERIALIZED || level == MPI_THREAD_MULTIPLE;
+}
+
+static int init(int required, int *provided)
+{
+    int level = MPI_THREAD_SINGLE;
+    int before = CHEMPI_PHASE_BEFORE;
+    int rc;
+
+    if (!is_level(required))
+        return chempi_error_set(MPI_ERR_ARG, "no such thread level: %d",
+                                required);
+    /* Whoever changes the phase is the one that starts. */
+    if (!atomic_compare_exchange_strong(&chempi_ctx.world, &before,
+                                        CHEMPI_PHASE_STARTING))
+        return chempi_error_set(
+            MPI_ERR_OTHER, before >= CHEMPI_PHASE_FINALIZING
+                               ? "MPI was finalized; MPI_Init cannot start it "
+                                 "again (MPI_Session_init can)"
+                               : "MPI is initialized already");
+    rc = chempi_core_enter(required, &level);
+    if (!rc)
+        (void)chempi_daemon_need_world(); /* the next call says what is wrong */
+    /* The fence hands out the devices' cards. All processes take part or
+     * none does, whatever devices each of them has. */
+    if (!rc && chempi_ctx.job->node_count > 1) {
+        rc = chempi_daemon_fence();
+        if (rc)
+            chempi_core_leave();
+    }
+    if (rc) {
+        atomic_store(&chempi_ctx.world, CHEMPI_PHASE_BEFORE);
+        return rc;
+    }
+    env.main_thread = pthread_self();
+    chempi_ctx.thread_level = level;
+    chempi_comm_show_world(true);
+    atomic_store(&chempi_ctx.world, CHEMPI_PHASE_UP);
+    if (provided)
+        *provided = level;
+    return MPI_SUCCESS;
+}
+
+int chempi_env_init(int *argc, char ***argv)
+{
+    (void)argc;
+    (void)argv;
+    return init(MPI_THREAD_SINGLE, NULL);
+}
+
+int chempi_env_init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    (void)argc;
+    (void)argv;
+    return init(required, provided);
+}
+
+/* ---- finalize ---- */
+
+static bool has_no_orphans(void *arg)
+{
+    (void)arg;
+    return chempi_request_orphans() == 0;
+}
+
+/*
+ * While sessions are open, messages of theirs may stay on the way for as long
+ * as they like: only what the world model has started must end then.
+ */
+static int finish_traffic(void)
+{
+    if (chempi_core_users() > 1)
+        return chempi_progress_wait(has_no_orphans, NULL);
+    return chempi_core_drain();
+}
+
+int chempi_env_finalize(void)
+{
+    int rc;
+
+    if (!chempi_ctx_has_world())
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "called without MPI_Init, or a second time");
+    chempi_comm_run_self_deleters();
+    chempi_buffer_fini_world();
+    rc = finish_traffic();
+    if (!rc && chempi_ctx.job->size > 1)
+        rc = chempi_daemon_fence();
+    if (rc)
+        return rc;
+    atomic_store(&chempi_ctx.world, CHEMPI_PHASE_AFTER);
+    chempi_comm_show_world(false);
+    if (chempi_core_users() > 1)
+        (void)chempi_daemon_leave_world(); /* only words depend on it */
+    chempi_core_leave();
+    return MPI_SUCCESS;
+}
+
+/* ---- enquiries ---- */
+
+int chempi_env_initialized(int *flag)
+{
+    *flag = chempi_ctx.world >= CHEMPI_PHASE_UP;
+    return MPI_SUCCESS;
+}
+
+int chempi_env_finalized(int *flag)
+{
+    *flag = chempi_ctx.world == CHEMPI_PHASE_AFTER;
+    return MPI_SUCCESS;
+}
+
+int chempi_env_query_thread(int *provided)
+{
+    *provided = chempi_ctx.thread_level;
+    return MPI_SUCCESS;
+}
+
+int chempi_env_is_thread_main(int *flag)
+{
+    *flag = pthread_equal(env.main_thread, pthread_self()) != 0;
+    return MPI_SUCCESS;
+}
+
+int chempi_env_get_processor_name(char *name, int *resultlen)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    size_t len = strnlen(s->node_names[s->node], MPI_MAX_PROCESSOR_NAME - 1);
+
+    memcpy(name, s->node_names[s->node], len);
+    name[len] = '\0';
+    *resultlen = (int)len;
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffered sends; see buffer.h. An attached buffer is cut first-fit into
+ * pieces, each with a header in front of the packed message, linked in the
+ * order of their addresses.
+ *
+ *   B1  pieces do not overlap and lie inside the buffer
+ *   B2  a piece stays until its send is complete
+ *   B3  a buffer belongs to one object, or to none: then it is the process's;
+ *       a communicator's stays until that goes, so that what was begun before
+ *       MPI_Comm_free may go on (each piece holds the communicator)
+ *   B4  a flush waits for the pieces that were cut before it began: `left` of
+ *       them still stand, and their tickets are below its own
+ *
+ * Guarded by the lane lock.
+ */
+#define _GNU_SOURCE /* clock_gettime */
+#include "libchempi/didl/pt2pt/buffer.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/comm/session.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/transport/progress.h"
+
+enum { PIECE_ALIGN = 16 };
+
+struct piece {
+    _Alignas(PIECE_ALIGN) struct chempi_list link;
+    struct buffer *buffer;
+    size_t len; /* header and payload, bytes; the payload follows */
+    uint64_t ticket;
+};
+static_assert(sizeof(struct piece) % PIECE_ALIGN == 0, "payload alignment");
+static_assert(sizeof(struct piece) + 2 * PIECE_ALIGN <= MPI_BSEND_OVERHEAD,
+              "what the standard lets a message cost");
+
+struct buffer {
+    struct chempi_list link; /* all attached buffers */
+    const void *owner;       /* communicator or session; NULL: process */
+    uint64_t session;        /* serial number of the owner, or of its session;
+                                0: the world model */
+    bool is_shared; /* the owner is the session: for its communicators */
+    void *user;     /* as attached; MPI_BUFFER_AUTOMATIC */
+    MPI_Count user_size;
+    bool is_automatic; /* each piece is allocated by itself */
+    char *start;       /* aligned */
+    size_t size;       /* bytes from start */
+    struct chempi_list pieces;
+    struct chempi_list drains; /* struct drain.link; left > 0 */
+    uint64_t ticket;           /* of the next piece */
+};
+
+/* Somebody waits for the pieces that there are now (B4). */
+struct drain {
+    struct chempi_list link;
+    uint64_t ticket;            /* of the first piece that it is not for */
+    uint32_t left;              /* pieces to wait for */
+    struct chempi_request *req; /* to complete then, or NULL */
+};
+
+/* An MPI_Buffer_iflush. */
+struct flush {
+    struct chempi_request req;
+    struct drain drain;
+};
+
+static struct chempi_list buffers;
+
+static void ensure_list(void)
+{
+    if (!buffers.next)
+        chempi_list_init(&buffers);
+}
+
+static struct buffer *find(const void *owner)
+{
+    ensure_list();
+    CHEMPI_LIST_FOR (pos, &buffers) {
+        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        if (b->owner == owner)
+            return b;
+    }
+    return NULL;
+}
+
+/* The buffer of a session itself. */
+static struct buffer *find_shared(uint64_t session)
+{
+    ensure_list();
+    CHEMPI_LIST_FOR (pos, &buffers) {
+        struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        if (b->is_shared && b->session == session)
+            return b;
+    }
+    return NULL;
+}
+
+/* ---- attach and detach ---- */
+
+/* The session is a number, as in struct buffer. */
+static int attach(const void *owner, uint64_t session, bool is_shared,
+                  void *user, MPI_Count size)
+{
+    struct buffer *b;
+    uintptr_t skip = 0;
+    bool is_automatic = user == MPI_BUFFER_AUTOMATIC;
+
+    if (size < 0 && !is_automatic)
+        return chempi_error_set(MPI_ERR_BUFFER, "the size %lld is negative",
+                                (long long)size);
+    if (size > 0 && !user)
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "argument buffer is NULL, but %lld bytes long",
+                                (long long)size);
+    if (find(owner))
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "a buffer is attached already; detach it "
+                                "first");
+    b = chempi_sys->calloc(1, sizeof(*b));
+    if (!b)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory");
+    b->owner = owner;
+    b->session = session;
+    b->is_shared = is_shared;
+    b->user = user;
+    b->user_size = size;
+    b->is_automatic = is_automatic;
+    chempi_list_init(&b->pieces);
+    chempi_list_init(&b->drains);
+    if (user && !is_automatic) {
+        skip = (PIECE_ALIGN - (uintptr_t)user % PIECE_ALIGN) % PIECE_ALIGN;
+        b->start = (char *)user + skip;
+        b->size = (MPI_Count)skip < size ? (size_t)size - skip : 0;
+    }
+    chempi_list_append(&buffers, &b->link);
+    return MPI_SUCCESS;
+}
+
+static uint32_t count_pieces(const struct buffer *b)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (pos, &b->pieces)
+        count++;
+    return count;
+}
+
+static void begin_drain(struct drain *d, struct buffer *b)
+{
+    d->left = b ? count_pieces(b) : 0;
+    if (d->left == 0)
+        return;
+    d->ticket = b->ticket;
+    chempi_list_append(&b->drains, &d->link);
+}
+
+static bool is_drained(void *arg)
+{
+    const struct drain *d = arg;
+
+    return d->left == 0;
+}
+
+/* What others send meanwhile is not waited for. */
+static int flush(const void *owner)
+{
+    struct drain d = {0};
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    begin_drain(&d, find(owner));
+    chempi_lane_unlock(&chempi_lane_main);
+    rc = chempi_progress_wait(is_drained, &d);
+    if (rc) {
+        chempi_lane_lock(&chempi_lane_main);
+        if (d.left > 0)
+            chempi_list_remove(&d.link);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    return rc;
+}
+
+static int locked_attach(const void *owner, uint64_t session, bool is_shared,
+                         void *user, MPI_Count size)
+{
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = attach(owner, session, is_shared, user, size);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+static struct buffer *locked_find(const void *owner)
+{
+    struct buffer *b;
+
+    chempi_lane_lock(&chempi_lane_main);
+    b = find(owner);
+    chempi_lane_unlock(&chempi_lane_main);
+    return b;
+}
+
+/* Off the list if it is empty: then nobody finds it any more. */
+static bool take_off(struct buffer *b)
+{
+    bool is_empty;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_empty = chempi_list_is_empty(&b->pieces);
+    if (is_empty)
+        chempi_list_remove(&b->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_empty;
+}
+
+static int detach(const void *owner, void *user_addr, MPI_Count *size)
+{
+    struct buffer *b = locked_find(owner);
+    int rc;
+
+    if (!user_addr)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "argument buffer_addr must not be NULL");
+    if (!b) {
+        void *none = NULL;
+
+        memcpy(user_addr, &none, sizeof(none));
+        *size = 0;
+        return MPI_SUCCESS;
+    }
+    do { /* until no other thread has sent in between */
+        rc = flush(owner);
+        if (rc)
+            return rc;
+    } while (!take_off(b));
+    memcpy(user_addr, &b->user, sizeof(b->user));
+    *size = b->user_size;
+    free(b);
+    return MPI_SUCCESS;
+}
+
+int chempi_buffer_attach(void *buffer, MPI_Count size)
+{
+    return locked_attach(NULL, 0, false, buffer, size);
+}
+
+int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
+                              MPI_Count size)
+{
+    return locked_attach(comm, comm->origin.session, false, buffer, size);
+}
+
+int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
+                                 MPI_Count size)
+{
+    return locked_attach(session, session->serial, true, buffer, size);
+}
+
+int chempi_buffer_detach(void *buffer_addr, MPI_Count *size)
+{
+    return detach(NULL, buffer_addr, size);
+}
+
+int chempi_buffer_detach_comm(struct chempi_comm *comm, void *buffer_addr,
+                              MPI_Count *size)
+{
+    return detach(comm, buffer_addr, size);
+}
+
+int chempi_buffer_detach_session(struct chempi_session *session,
+                                 void *buffer_addr, MPI_Count *size)
+{
+    return detach(session, buffer_addr, size);
+}
+
+int chempi_buffer_flush(void)
+{
+    return flush(NULL);
+}
+
+int chempi_buffer_flush_comm(struct chempi_comm *comm)
+{
+    return flush(comm);
+}
+
+int chempi_buffer_flush_session(struct chempi_session *session)
+{
+    return flush(session);
+}
+
+/* ---- the end ---- */
+
+/* Off the list and gone; holder of the lock. */
+static void forget(struct buffer *b)
+{
+    chempi_list_remove(&b->link);
+    free(b);
+}
+
+/* Wait for a buffer's messages and forget it. The last of them may take the
+ * communicator along, and the buffer with it. */
+static void drop(const void *owner)
+{
+    bool is_gone = false;
+
+    while (!is_gone) {
+        int rc = flush(owner); /* fails only when the job is being ended */
+        struct buffer *b;
+
+        chempi_lane_lock(&chempi_lane_main);
+        b = find(owner);
+        is_gone = !b || rc || chempi_list_is_empty(&b->pieces);
+        if (b && is_gone)
+            forget(b);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+}
+
+/* The owner of the first buffer of a session (of the world model: 0), or of
+ * any. */
+static bool find_of(uint64_t session, bool is_any, const void **owner)
+{
+    bool is_found = false;
+
+    chempi_lane_lock(&chempi_lane_main);
+    ensure_list();
+    CHEMPI_LIST_FOR (pos, &buffers) {
+        const struct buffer *b = CHEMPI_CONTAINER_OF(pos, struct buffer, link);
+
+        is_found = is_any || b->session == session;
+        if (is_found) {
+            *owner = b->owner;
+            break;
+        }
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_found;
+}
+
+static void drop_of(uint64_t session)
+{
+    const void *owner = NULL;
+
+    while (find_of(session, false, &owner))
+        drop(owner);
+}
+
+void chempi_buffer_fini_session(const struct chempi_session *session)
+{
+    drop_of(session->serial);
+}
+
+void chempi_buffer_fini_comm(const struct chempi_comm *comm)
+{
+    bool is_locked = chempi_lane_is_mine(&chempi_lane_main);
+    struct buffer *b;
+
+    if (!is_locked)
+        chempi_lane_lock(&chempi_lane_main);
+    b = find(comm);
+    if (b) {
+        assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
+        forget(b);
+    }
+    if (!is_locked)
+        chempi_lane_unlock(&chempi_lane_main);
+}
+
+void chempi_buffer_fini_world(void)
+{
+    drop_of(0);
+}
+
+void chempi_buffer_fini(void)
+{
+    const void *owner = NULL;
+
+    while (find_of(0, true, &owner))
+        drop(owner);
+}
+
+/* ---- flushing in the background ---- */
+
+static struct flush *flush_of(struct chempi_request *req)
+{
+    return CHEMPI_CONTAINER_OF(req, struct flush, req);
+}
+
+static void flush_destroy(struct chempi_request *req)
+{
+    req->obj.magic = 0;
+    free(flush_of(req));
+}
+
+static const struct chempi_request_ops flush_ops = {
+    .call = "MPI_Buffer_iflush",
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
+    .destroy = flush_destroy,
+};
+
+static int iflush(const void *owner, MPI_Request *request)
+{
+    struct flush *f = chempi_sys->calloc(1, sizeof(*f));
+
+    if (!f)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    chempi_request_init(&f->req, CHEMPI_REQUEST_FLUSH, &flush_ops, NULL, NULL);
+    chempi_lane_lock(&chempi_lane_main);
+    f->drain.req = &f->req;
+    begin_drain(&f->drain, find(owner));
+    if (f->drain.left == 0)
+        chempi_request_progress(&f->req, MPI_SUCCESS);
+    chempi_lane_unlock(&chempi_lane_main);
+    *request = chempi_request_handle(&f->req);
+    return MPI_SUCCESS;
+}
+
+/* A piece is gone. */
+static void advance_drains(struct buffer *b, uint64_t ticket)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, &b->drains) {
+        struct drain *d = CHEMPI_CONTAINER_OF(pos, struct drain, link);
+
+        if (ticket >= d->ticket || --d->left > 0)
+            continue;
+        chempi_list_remove(&d->link);
+        if (d->req)
+            chempi_request_progress(d->req, MPI_SUCCESS);
+    }
+}
+
+int chempi_buffer_iflush(MPI_Request *request)
+{
+    return iflush(NULL, request);
+}
+
+int chempi_buffer_iflush_comm(struct chempi_comm *comm, MPI_Request *request)
+{
+    return iflush(comm, request);
+}
+
+int chempi_buffer_iflush_session(struct chempi_session *session,
+                                 MPI_Request *request)
+{
+    return iflush(session, request);
+}
+
+/* ---- pieces ---- */
+
+static void destroy_piece(struct chempi_request *req)
+{
+    struct piece *piece = (struct piece *)req->packed - 1;
+    bool is_own = piece->buffer->is_automatic;
+
+    chempi_list_remove(&piece->link);
+    advance_drains(piece->buffer, piece->ticket);
+    chempi_p2p_fini(req);
+    chempi_request_recycle(req);
+    if (is_own)
+        free(piece);
+}
+
+/* Of a piece's own request, which nobody has a handle of. */
+static const struct chempi_request_ops piece_ops = {
+    .call = "MPI_Ibsend",
+    .start = chempi_request_start_nothing,
+    .cancel = chempi_request_cancel_nothing,
+    .finish = chempi_request_finish_empty,
+    .destroy = destroy_piece,
+};
+
+static size_t end_of(const struct buffer *b, const struct piece *piece)
+{
+    return (size_t)((const char *)piece - b->start) + piece->len;
+}
+
+/* First fit among the gaps between pieces. */
+static struct piece *cut(struct buffer *b, size_t len)
+{
+    size_t at = 0;
+    struct piece *piece;
+    struct chempi_list *before = &b->pieces;
+
+    CHEMPI_LIST_FOR (pos, &b->pieces) {
+        struct piece *next = CHEMPI_CONTAINER_OF(pos, struct piece, link);
+
+        if ((size_t)((char *)next - b->start) - at >= len)
+            break;
+        at = end_of(b, next);
+        before = pos;
+    }
+    if (at > b->size || b->size - at < len)
+        return NULL;
+    piece = (struct piece *)(void *)(b->start + at);
+    chempi_list_insert_between(&piece->link, before, before->next);
+    return piece;
+}
+
+static struct piece *make_piece(struct buffer *b, size_t payload)
+{
+    size_t len = (sizeof(struct piece) + payload + PIECE_ALIGN - 1) /
+                 PIECE_ALIGN * PIECE_ALIGN;
+    struct piece *piece;
+
+    if (b->is_automatic) {
+        piece = chempi_sys->malloc(len);
+        if (piece)
+            chempi_list_append(&b->pieces, &piece->link);
+    } else {
+        piece = cut(b, len);
+    }
+    if (!piece)
+        return NULL;
+    piece->buffer = b;
+    piece->len = len;
+    piece->ticket = b->ticket++;
+    return piece;
+}
+
+/* A full buffer may only want progress: earlier messages leave it when their
+ * receivers take them. The lock is let go meanwhile. */
+static struct piece *make_piece_soon(struct buffer *b, size_t payload)
+{
+    struct piece *piece = make_piece(b, payload);
+    const void *owner = b->owner;
+    uint64_t deadline_ns;
+
+    if (piece || chempi_list_is_empty(&b->pieces))
+        return piece;
+    deadline_ns =
+        chempi_clock_ns() + chempi_setting(CHEMPI_SET_BUFFER_PATIENCE);
+    while (!piece && chempi_clock_ns() < deadline_ns) {
+        int events;
+
+        chempi_lane_unlock(&chempi_lane_main);
+        events = chempi_progress_poll();
+        if (!events)
+            (void)sched_yield();
+        chempi_lane_lock(&chempi_lane_main);
+        b = find(owner);
+        if (!b)
+            return NULL; /* another thread has detached it */
+        piece = make_piece(b, payload);
+    }
+    return piece;
+}
+
+static int start_piece(struct piece *piece, struct chempi_request *req,
+                       size_t payload)
+{
+    struct chempi_request *own = chempi_request_alloc();
+    int rc;
+
+    if (!own) {
+        chempi_list_remove(&piece->link);
+        if (piece->buffer->is_automatic)
+            free(piece);
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    }
+
+    chempi_p2p_init_send(own, piece + 1, (MPI_Count)payload,
+                         chempi_datatype_lookup(MPI_BYTE), req->peer_rank,
+                         req->peer_tag, req->comm, CHEMPI_CONTEXT_PT2PT,
+                         CHEMPI_SEND_STANDARD);
+    own->packed = piece + 1;
+    rc = chempi_p2p_start(own);
+    own->ops = &piece_ops;
+    req->u.tx.env = own->u.tx.env; /* for MPI_Cancel */
+    if (rc || chempi_p2p_is_waiting(own))
+        req->u.tx.env.kind = 0; /* cannot be cancelled */
+    if (rc || chempi_request_is_complete(own))
+        chempi_request_drop(own);
+    else
+        chempi_request_orphan(own);
+    return rc;
+}
+
+static int refuse(bool is_attached, MPI_Count size, MPI_Count payload)
+{
+    if (!is_attached)
+        return chempi_error_set(MPI_ERR_BUFFER,
+                                "a buffered send of %lld bytes, but no buffer "
+                                "is attached; call MPI_Buffer_attach",
+                                (long long)payload);
+    return chempi_error_set(
+        MPI_ERR_BUFFER,
+        "%lld bytes do not fit into the attached buffer of %lld bytes now; "
+        "attach a larger one (MPI_BSEND_OVERHEAD, %d bytes, per message, "
+        "beside its data) or MPI_BUFFER_AUTOMATIC",
+        (long long)payload, (long long)size, (int)MPI_BSEND_OVERHEAD);
+}
+
+int chempi_buffer_start(struct chempi_request *req)
+{
+    MPI_Count payload = req->count * req->type->size;
+    struct buffer *b = find(req->comm);
+    struct piece *piece;
+    MPI_Count size; /* noted now: another thread may detach the buffer */
+    int rc;
+
+    if (!b && req->comm->origin.session)
+        b = find_shared(req->comm->origin.session);
+    if (!b)
+        b = find(NULL);
+    size = b ? b->user_size : 0;
+    piece = b ? make_piece_soon(b, (size_t)payload) : NULL;
+    if (!piece)
+        return refuse(b != NULL, size, payload);
+    if (payload)
+        (void)chempi_datatype_copy(req->buf, req->count, req->type, piece + 1,
+                                   payload, chempi_datatype_lookup(MPI_BYTE));
+    rc = start_piece(piece, req, (size_t)payload);
+    req->pending = 1;
+    if (!rc)
+        chempi_request_progress(req, MPI_SUCCESS);
+    return rc;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cancelling a send (MPI 5.0, section 3.8.4): a message that has not left is
+ * simply taken back; for one that has, the receiver is asked, and either has
+ * it unmatched and drops it, or it is too late. The request stays pending
+ * until the answer.
+ */
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/transport/sysmsg.h"
+
+bool chempi_p2p_is_waiting(const struct chempi_request *req)
+{
+    CHEMPI_LIST_FOR (pos, &req->peer->waiting) {
+        if (pos == &req->outgoing.link)
+            return true;
+    }
+    return false;
+}
+
+void chempi_p2p_cancel_send(struct chempi_request *req)
+{
+    struct chempi_peer *peer = req->peer;
+    uint32_t serial = req->u.tx.env.serial;
+
+    if (req->is_cancelling || req->is_cancelled)
+        return;
+    if (chempi_p2p_is_waiting(req)) {
+        chempi_engine_unqueue(req);
+        req->is_cancelled = true;
+        req->pending = 1;
+        chempi_request_progress(req, MPI_SUCCESS);
+        return;
+    }
+    if (chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CANCEL, &serial, sizeof(serial)))
+        return; /* no memory: it simply cannot be cancelled */
+    req->is_cancelling = true;
+    req->pending++;
+    chempi_list_append(&peer->cancels, &req->outgoing.link);
+    chempi_engine_settle();
+}
+
+void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
+                                    bool is_taken_back)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, &peer->cancels) {
+        struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_request, outgoing.link);
+
+        if (req->u.tx.env.serial != serial)
+            continue;
+        chempi_list_remove(&req->outgoing.link);
+        req->is_cancelling = false;
+        req->is_cancelled = is_taken_back;
+        if (is_taken_back && req->is_queued) { /* no match will be reported */
+            chempi_list_remove(&req->match_link);
+            req->is_queued = false;
+            req->pending--;
+        }
+        chempi_request_progress(req, MPI_SUCCESS);
+        return;
+    }
+}

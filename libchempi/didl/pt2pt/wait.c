@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Completing requests (MPI 5.0, sections 3.7.3 to 3.7.6, 3.9): wait, test,
+ * get_status, start, free, cancel. A persistent request that is not active
+ * counts as MPI_REQUEST_NULL.
+ */
+#include <stdio.h>
+
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
+
+/* The active request behind a handle, or NULL. */
+static inline struct chempi_request *active(MPI_Request handle)
+{
+    struct chempi_request *req = chempi_request_lookup(handle);
+
+    return req && req->is_active ? req : NULL;
+}
+
+static CHEMPI_COLD int bad_request(int i)
+{
+    return chempi_error_set(MPI_ERR_REQUEST,
+                            "request %d is neither MPI_REQUEST_NULL nor a "
+                            "request; was it freed or completed before?",
+                            i);
+}
+
+static int check_all(int count, const MPI_Request requests[])
+{
+    for (int i = 0; i < count; i++)
+        if (requests[i] != MPI_REQUEST_NULL &&
+            !chempi_request_lookup(requests[i]))
+            return bad_request(i);
+    return MPI_SUCCESS;
+}
+
+static CHEMPI_COLD void note_error(const struct chempi_request *req, int error)
+{
+    if (req->comm && !req->comm->is_freed)
+        chempi_error_set_comm(req->comm);
+    (void)chempi_request_explain(req, error);
+}
+
+/* The requests of an array that have failed. */
+struct failures {
+    int count;
+    char first[CHEMPI_ERR_TEXT_MAX]; /* words about it */
+};
+
+/* Request i has failed, and the words of that were noted: keep the first. */
+static CHEMPI_COLD void note_failure(struct failures *failures, int i,
+                                     int error)
+{
+    const char *name = chempi_error_name(error);
+
+    if (failures->count++ == 0)
+        (void)snprintf(failures->first, sizeof(failures->first),
+                       "request %d: %s: %s", i,
+                       name ? name : "an error that was added",
+                       chempi_error_words()); /* cut is fine */
+}
+
+static int sum_up(const struct failures *failures)
+{
+    if (CHEMPI_LIKELY(failures->count == 0))
+        return MPI_SUCCESS;
+    if (failures->count == 1)
+        return chempi_error_set(MPI_ERR_IN_STATUS, "%s", failures->first);
+    return chempi_error_set(MPI_ERR_IN_STATUS, "%s; %d more have failed, too",
+                            failures->first, failures->count - 1);
+}
+
+/* The status of a complete, active request, which wait or test tells again;
+ * with the error, if it has one. */
+static void peek(struct chempi_request *req, MPI_Status *status)
+{
+    if (req->ops->finish(req, status) != MPI_SUCCESS)
+        chempi_error_forget();
+}
+
+/* A complete, active request: hand out its status; free or deactivate it. */
+static int harvest(MPI_Request *handle, struct chempi_request *req,
+                   MPI_Status *status)
+{
+    int error = req->ops->finish(req, status);
+
+    if (CHEMPI_UNLIKELY(req->kind == CHEMPI_REQUEST_GENERAL)) {
+        int free_error = chempi_request_release_general(req);
+
+        error = error ? error : free_error;
+    }
+    if (CHEMPI_UNLIKELY(error))
+        note_error(req, error);
+    chempi_lane_lock(&chempi_lane_main);
+    if (req->is_persistent) {
+        req->is_active = false;
+    } else {
+        chempi_request_drop(req);
+        *handle = MPI_REQUEST_NULL;
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return error;
+}
+
+static bool is_complete(struct chempi_request *req)
+{
+    bool is;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is = chempi_request_is_complete(req);
+    chempi_lane_unlock(&chempi_lane_main);
+    return is;
+}
+
+/* ---- one ---- */
+
+int chempi_request_wait(MPI_Request *request, MPI_Status *status)
+{
+    struct chempi_request *req = active(*request);
+    int rc;
+
+    if (!req) {
+        chempi_status_set_empty(status);
+        return check_all(1, request);
+    }
+    if (!is_complete(req)) {
+        rc = chempi_request_await(req);
+        if (rc)
+            return rc;
+    }
+    return harvest(request, req, status);
+}
+
+int chempi_request_test(MPI_Request *request, int *flag, MPI_Status *status)
+{
+    struct chempi_request *req = active(*request);
+
+    *flag = 1;
+    if (!req) {
+        chempi_status_set_empty(status);
+        return check_all(1, request);
+    }
+    if (!is_complete(req)) {
+        (void)chempi_progress_poll();
+        if (!is_complete(req)) {
+            *flag = 0;
+            return MPI_SUCCESS;
+        }
+    }
+    return harvest(request, req, status);
+}
+
+int chempi_request_get_status(MPI_Request request, int *flag,
+                              MPI_Status *status)
+{
+    struct chempi_request *req = active(request);
+
+    *flag = 1;
+    if (!req) {
+        chempi_status_set_empty(status);
+        return check_all(1, &request);
+    }
+    if (!is_complete(req))
+        (void)chempi_progress_poll();
+    *flag = is_complete(req);
+    if (*flag)
+        peek(req, status);
+    return MPI_SUCCESS;
+}
+
+/* ---- all ---- */
+
+struct set {
+    const MPI_Request *requests;
+    int count;
+    int next; /* requests[0..next) are complete (all) */
+};
+
+static bool are_all_complete(void *arg)
+{
+    struct set *set = arg;
+
+    while (set->next < set->count) {
+        struct chempi_request *req = active(set->requests[set->next]);
+
+        if (req && !chempi_request_is_complete(req))
+            return false;
+        set->next++;
+    }
+    return true;
+}
+
+/* What are_all_complete() and is_any_complete() wait for. */
+static void put_set(struct chempi_where *w, const void *object)
+{
+    const struct set *set = object;
+    int pending = 0;
+
+    for (int i = 0; i < set->count; i++) {
+        const struct chempi_request *req = active(set->requests[i]);
+
+        if (req && !chempi_request_is_complete(req))
+            chempi_where_put_one(w, req, pending++);
+    }
+    chempi_where_put_rest(w, pending);
+}
+
+/* Test a condition on the set under the lock, with one poll if need be. */
+static bool look(bool (*is_met)(void *arg), struct set *set)
+{
+    bool is;
+
+    for (int turn = 0; turn < 2; turn++) {
+        chempi_lane_lock(&chempi_lane_main);
+        is = is_met(set);
+        chempi_lane_unlock(&chempi_lane_main);
+        if (is || turn)
+            break;
+        (void)chempi_progress_poll();
+    }
+    return is;
+}
+
+static MPI_Status *status_at(MPI_Status *statuses, int i)
+{
+    return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
+}
+
+static int harvest_all(int count, MPI_Request requests[], MPI_Status *statuses)
+{
+    struct failures failures;
+
+    failures.count = 0;
+    for (int i = 0; i < count; i++) {
+        MPI_Status *status = status_at(statuses, i);
+        struct chempi_request *req = active(requests[i]);
+        int error = MPI_SUCCESS;
+
+        if (req)
+            error = harvest(&requests[i], req, status);
+        else
+            chempi_status_set_empty(status);
+        if (status)
+            status->MPI_ERROR = error;
+        if (CHEMPI_UNLIKELY(error))
+            note_failure(&failures, i, error);
+    }
+    return sum_up(&failures);
+}
+
+int chempi_request_waitall(int count, MPI_Request array_of_requests[],
+                           MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (!rc)
+        rc = chempi_progress_wait_for(are_all_complete, &set, put_set, &set);
+    return rc ? rc : harvest_all(count, array_of_requests, array_of_statuses);
+}
+
+int chempi_request_testall(int count, MPI_Request array_of_requests[],
+                           int *flag, MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (rc)
+        return rc;
+    *flag = look(are_all_complete, &set);
+    return *flag ? harvest_all(count, array_of_requests, array_of_statuses)
+                 : MPI_SUCCESS;
+}
+
+int chempi_request_get_status_all(int count,
+                                  const MPI_Request array_of_requests[],
+                                  int *flag, MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (rc)
+        return rc;
+    *flag = look(are_all_complete, &set);
+    for (int i = 0; *flag && i < count; i++) {
+        struct chempi_request *req = active(array_of_requests[i]);
+        MPI_Status *status = status_at(array_of_statuses, i);
+
+        if (req)
+            peek(req, status);
+        else
+            chempi_status_set_empty(status);
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- any and some ---- */
+
+/* Index of the first complete request, or -1 (some are active, none is
+ * complete), or MPI_UNDEFINED (none is active). Under the lock. */
+static int first_complete(const struct set *set)
+{
+    int result = MPI_UNDEFINED;
+
+    for (int i = 0; i < set->count; i++) {
+        struct chempi_request *req = active(set->requests[i]);
+
+        if (!req)
+            continue;
+        if (chempi_request_is_complete(req))
+            return i;
+        result = -1;
+    }
+    return result;
+}
+
+static bool is_any_complete(void *arg)
+{
+    struct set *set = arg;
+
+    set->next = first_complete(set);
+    return set->next != -1;
+}
+
+int chempi_request_waitany(int count, MPI_Request array_of_requests[],
+                           int *indx, MPI_Status *status)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (!rc)
+        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
+    if (rc)
+        return rc;
+    *indx = set.next;
+    if (set.next < 0) {
+        chempi_status_set_empty(status);
+        return MPI_SUCCESS;
+    }
+    return harvest(&array_of_requests[set.next],
+                   active(array_of_requests[set.next]), status);
+}
+
+int chempi_request_testany(int count, MPI_Request array_of_requests[],
+                           int *indx, int *flag, MPI_Status *status)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (rc)
+        return rc;
+    *flag = look(is_any_complete, &set);
+    *indx = set.next < 0 ? MPI_UNDEFINED : set.next;
+    if (!*flag)
+        return MPI_SUCCESS;
+    if (set.next < 0) {
+        chempi_status_set_empty(status);
+        return MPI_SUCCESS;
+    }
+    return harvest(&array_of_requests[set.next],
+                   active(array_of_requests[set.next]), status);
+}
+
+int chempi_request_get_status_any(int count,
+                                  const MPI_Request array_of_requests[],
+                                  int *indx, int *flag, MPI_Status *status)
+{
+    struct set set = {.requests = array_of_requests, .count = count};
+    int rc;
+
+    rc = check_all(count, array_of_requests);
+    if (rc)
+        return rc;
+    *flag = look(is_any_complete, &set);
+    *indx = set.next < 0 ? MPI_UNDEFINED : set.next;
+    if (*flag && set.next >= 0) {
+        struct chempi_request *req = active(array_of_requests[set.next]);
+
+        peek(req, status);
+    } else if (*flag) {
+        chempi_status_set_empty(status);
+    }
+    return MPI_SUCCESS;
+}
+
+/* Harvest every complete one; statuses and indices are packed. */
+static int harvest_some(int incount, MPI_Request requests[], int *outcount,
+                        int indices[], MPI_Status *statuses)
+{
+    struct failures failures;
+    int n = 0;
+
+    failures.count = 0;
+    for (int i = 0; i < incount; i++) {
+        struct chempi_request *req = active(requests[i]);
+        MPI_Status *status = status_at(statuses, n);
+        int error;
+
+        if (!req || !is_complete(req))
+            continue;
+        error = harvest(&requests[i], req, status);
+        if (status)
+            status->MPI_ERROR = error;
+        if (CHEMPI_UNLIKELY(error))
+            note_failure(&failures, i, error);
+        indices[n++] = i;
+    }
+    *outcount = n;
+    return sum_up(&failures);
+}
+
+int chempi_request_waitsome(int incount, MPI_Request array_of_requests[],
+                            int *outcount, int array_of_indices[],
+                            MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = incount};
+    int rc;
+
+    rc = check_all(incount, array_of_requests);
+    if (!rc)
+        rc = chempi_progress_wait_for(is_any_complete, &set, put_set, &set);
+    if (rc)
+        return rc;
+    if (set.next < 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    return harvest_some(incount, array_of_requests, outcount, array_of_indices,
+                        array_of_statuses);
+}
+
+int chempi_request_testsome(int incount, MPI_Request array_of_requests[],
+                            int *outcount, int array_of_indices[],
+                            MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = incount};
+    int rc;
+
+    rc = check_all(incount, array_of_requests);
+    if (rc)
+        return rc;
+    if (look(is_any_complete, &set) && set.next < 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    return harvest_some(incount, array_of_requests, outcount, array_of_indices,
+                        array_of_statuses);
+}
+
+int chempi_request_get_status_some(int incount,
+                                   const MPI_Request array_of_requests[],
+                                   int *outcount, int array_of_indices[],
+                                   MPI_Status *array_of_statuses)
+{
+    struct set set = {.requests = array_of_requests, .count = incount};
+    int n = 0;
+    int rc;
+
+    rc = check_all(incount, array_of_requests);
+    if (rc)
+        return rc;
+    if (look(is_any_complete, &set) && set.next < 0) {
+        *outcount = MPI_UNDEFINED;
+        return MPI_SUCCESS;
+    }
+    for (int i = 0; i < incount; i++) {
+        struct chempi_request *req = active(array_of_requests[i]);
+
+        if (!req || !is_complete(req))
+            continue;
+        peek(req, status_at(array_of_statuses, n));
+        array_of_indices[n++] = i;
+    }
+    *outcount = n;
+    return MPI_SUCCESS;
+}
+
+/* ---- start, free, cancel ---- */
+
+static int start_one(MPI_Request handle, int i)
+{
+    struct chempi_request *req = chempi_request_lookup(handle);
+    int rc;
+
+    if (!req || !req->is_persistent || req->is_active)
+        return chempi_error_set(MPI_ERR_REQUEST,
+                                "request %d is not an inactive persistent "
+                                "request",
+                                i);
+    chempi_lane_lock(&chempi_lane_main);
+    req->is_active = true;
+    req->is_cancelled = false;
+    req->is_cancelling = false;
+    req->error = MPI_SUCCESS;
+    req->source = MPI_ANY_SOURCE;
+    req->tag = MPI_ANY_TAG;
+    req->bytes = 0;
+    req->pending = 0;
+    rc = req->ops->start(req);
+    if (rc) {
+        req->is_active = false;
+        chempi_error_set_comm(req->comm);
+    }
+    chempi_progress_nudge();
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+int chempi_request_start(MPI_Request *request)
+{
+    return start_one(*request, 0);
+}
+
+int chempi_request_startall(int count, MPI_Request array_of_requests[])
+{
+    for (int i = 0; i < count; i++) {
+        int rc = start_one(array_of_requests[i], i);
+
+        if (rc)
+            return rc;
+    }
+    return MPI_SUCCESS;
+}
+
+int chempi_request_free(MPI_Request *request)
+{
+    struct chempi_request *req = chempi_request_lookup(*request);
+
+    if (!req)
+        return chempi_error_set(MPI_ERR_REQUEST, "this is not a request");
+    chempi_lane_lock(&chempi_lane_main);
+    if (req->is_active && !chempi_request_is_complete(req)) {
+        chempi_request_orphan(req);
+    } else {
+        if (req->kind == CHEMPI_REQUEST_GENERAL) {
+            chempi_lane_unlock(&chempi_lane_main);
+            (void)chempi_request_release_general(req);
+            chempi_lane_lock(&chempi_lane_main);
+        }
+        chempi_request_drop(req);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    *request = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
+}
+
+int chempi_request_cancel(MPI_Request *request)
+{
+    struct chempi_request *req = active(*request);
+
+    if (*request == MPI_REQUEST_NULL)
+        return chempi_error_set(MPI_ERR_REQUEST,
+                                "the request is MPI_REQUEST_NULL; was it "
+                                "completed before?");
+    if (!req)
+        return chempi_request_lookup(*request) ? MPI_SUCCESS : bad_request(0);
+    chempi_lane_lock(&chempi_lane_main);
+    req->ops->cancel(req);
+    chempi_progress_nudge();
+    chempi_lane_unlock(&chempi_lane_main);
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Connections and routes; see conn.h. */
+#include "libchempi/didl/transport/conn.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/devices/host.h"
+#include "libchempi/devices/registry.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/tool/event.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/transport/routed/gate.h"
+
+enum {
+    DEVICES_MAX = 16,
+    CARD_MAX = CHEMPI_KVS_VALUE_MAX,
+    ROUTES_PER_RANGE = 2 /* through gateways: eager and rendezvous */
+};
+
+static struct {
+    struct chempi_peer *peers; /* [rank_count()] */
+    struct chempi_dev *devices[DEVICES_MAX];
+    uint32_t device_count;
+    bool has_fds;
+    uint64_t resolved; /* peers with routes */
+    uint64_t lost;
+} conn;
+
+/* Processes with peers; those behind are gateways. */
+static uint32_t rank_count(void)
+{
+    return chempi_ctx.job->size;
+}
+
+uint32_t chempi_conn_device_count(void)
+{
+    return conn.device_count;
+}
+
+struct chempi_dev *chempi_conn_device(uint32_t i)
+{
+    return conn.devices[i];
+}
+
+bool chempi_conn_has_fds(void)
+{
+    return conn.has_fds;
+}
+
+struct chempi_peer *chempi_conn_peer(uint32_t proc)
+{
+    return &conn.peers[proc];
+}
+
+/* ---- devices ---- */
+
+static int publish_card(struct chempi_dev *dev)
+{
+    char key[CHEMPI_KVS_KEY_MAX];
+    unsigned char card[CARD_MAX];
+    size_t len = sizeof(card);
+    int rc;
+
+    rc = dev->ops->card(dev, card, &len);
+    if (rc || len == 0)
+        return rc;
+    rc = chempi_host_card_key(dev, key);
+    return rc ? rc : chempi_daemon_put(key, card, len);
+}
+
+static int find_device(const char *name)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++)
+        if (strcmp(conn.devices[i]->ops->name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static int open_device(const struct chempi_dev_ops *ops,
+                       const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_dev_params params = {
+        .services = &chempi_ctx.services,
+        .sink = sink,
+        .settings = chempi_tool_device_settings(ops),
+    };
+    struct chempi_dev *dev = NULL;
+    int rc;
+
+    if (conn.device_count == DEVICES_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %d devices",
+                              DEVICES_MAX);
+    rc = ops->open(&params, &dev, err);
+    if (rc) {
+        (void)chempi_err_prefix(err, "device %s", ops->name);
+        return rc;
+    }
+    conn.devices[conn.device_count++] = dev;
+    conn.has_fds |= (dev->caps->flags & CHEMPI_DEV_HAS_FDS) != 0;
+    rc = publish_card(dev);
+    if (rc)
+        return chempi_err_set(err, rc, "device %s: cannot publish its card",
+                              ops->name);
+    return 0;
+}
+
+/* Can a device that is already open reach this process? */
+static bool is_reached(uint32_t proc)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++) {
+        struct chempi_ep *ep;
+
+        if (conn.devices[i]->ops->connect(conn.devices[i], proc, &ep, NULL) ==
+            0)
+            return true;
+    }
+    return false;
+}
+
+/* Without a table: devices in order of preference until this process, one
+ * neighbour and one process elsewhere are reached. */
+static int open_by_reach(const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    uint32_t probes[3] = {s->proc, s->proc, s->proc};
+    const struct chempi_dev_ops *const *all;
+    size_t count;
+    int rc = 0;
+
+    for (uint32_t p = 0; p < rank_count(); p++)
+        if (p != s->proc)
+            probes[s->node_of_proc[p] == s->node ? 1 : 2] = p;
+    all = chempi_registry_all(&count);
+    for (size_t i = 0; i < count && !rc; i++)
+        if (!is_reached(probes[0]) || !is_reached(probes[1]) ||
+            !is_reached(probes[2]))
+            rc = open_device(all[i], sink, err);
+    return rc;
+}
+
+static int open_by_name(const char *name, const struct chempi_sink *sink,
+                        struct chempi_err *err)
+{
+    const struct chempi_dev_ops *ops;
+
+    if (find_device(name) >= 0)
+        return 0;
+    ops = chempi_registry_find(name);
+    if (!ops)
+        return chempi_err_set(err, -ENODEV,
+                              "the connection table names device \"%s\", which "
+                              "this build does not have; name another device "
+                              "for that network in the description",
+                              name);
+    return open_device(ops, sink, err);
+}
+
+/* With a table: the devices that it names towards nodes of this job. */
+static int open_by_table(const struct chempi_sink *sink, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_dev_ops *const *all;
+    size_t count;
+    int rc;
+
+    all = chempi_registry_all(&count);
+    rc = open_device(all[0], sink, err); /* messages to itself */
+    for (uint32_t n = 0; n < s->node_count && !rc; n++) {
+        const struct chempi_table_range *ranges;
+        uint32_t node;
+        uint32_t range_count;
+
+        if (n == s->node && s->local_size == 1)
+            continue;
+        node = chempi_table_find_node(s->table, s->node_names[n]);
+        if (node == CHEMPI_TABLE_NONE)
+            return chempi_err_set(err, -ENOENT,
+                                  "node %s is not in the connection table of "
+                                  "node %s; compile the description again",
+                                  s->node_names[n], s->node_names[s->node]);
+        ranges = chempi_table_ranges(s->table, node, &range_count);
+        for (uint32_t i = 0; i < range_count && !rc; i++)
+            rc = open_by_name(ranges[i].device, sink, err);
+    }
+    return rc;
+}
+
+static int make_peers(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    conn.peers = chempi_sys->calloc(rank_count(), sizeof(*conn.peers));
+    if (!conn.peers)
+        return -ENOMEM;
+    for (uint32_t p = 0; p < rank_count(); p++) {
+        struct chempi_peer *peer = &conn.peers[p];
+
+        peer->proc = p;
+        peer->quota = (uint32_t)chempi_conn_quota();
+        peer->node = s->node_of_proc[p];
+        chempi_list_init(&peer->waiting);
+        chempi_list_init(&peer->dirty);
+        chempi_list_init(&peer->early);
+        chempi_list_init(&peer->sync);
+        chempi_list_init(&peer->cancels);
+    }
+    return 0;
+}
+
+/* Over the real devices, which it goes before when devices are closed. */
+static int open_gate(struct chempi_err *err)
+{
+    struct chempi_dev *dev = NULL;
+    int rc;
+
+    if (conn.device_count == DEVICES_MAX)
+        return chempi_err_set(err, -ENOSPC, "more than %d devices",
+                              DEVICES_MAX);
+    rc = chempi_gate_open(conn.devices, &conn.device_count, &dev, err);
+    if (!rc)
+        conn.devices[conn.device_count++] = dev;
+    return rc;
+}
+
+int chempi_conn_open(const struct chempi_sink *sink)
+{
+    struct chempi_err err = {0};
+    int rc;
+
+    rc = make_peers();
+    if (rc)
+        return chempi_error_from(rc, NULL);
+    if (chempi_gate_is_needed())
+        sink = chempi_gate_sink(sink);
+    rc = chempi_ctx.services.table ? open_by_table(sink, &err)
+                                   : open_by_reach(sink, &err);
+    if (!rc && chempi_gate_is_needed())
+        rc = open_gate(&err);
+    return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
+}
+
+bool chempi_conn_is_drained(void)
+{
+    for (uint32_t i = 0; i < conn.device_count; i++)
+        if (!conn.devices[i]->ops->is_drained(conn.devices[i]))
+            return false;
+    return true;
+}
+
+void chempi_conn_close(void)
+{
+    for (uint32_t i = conn.device_count; i-- > 0;)
+        conn.devices[i]->ops->close(conn.devices[i]);
+    conn.device_count = 0;
+    conn.has_fds = false;
+    if (conn.peers)
+        for (uint32_t p = 0; p < rank_count(); p++)
+            free(conn.peers[p].routes);
+    free(conn.peers);
+    conn.peers = NULL;
+    conn.resolved = 0;
+    conn.lost = 0;
+}
+
+/* ---- routes ---- */
+
+static int add_route(struct chempi_peer *peer, uint32_t device,
+                     uint32_t protocol, uint64_t max_len, uint32_t range,
+                     struct chempi_err *err)
+{
+    struct chempi_dev *dev = conn.devices[device];
+    const struct chempi_dev_caps *caps = dev->caps;
+    struct chempi_route *route = &peer->routes[peer->route_count];
+    bool is_eager = caps->protocol_max[protocol] <= caps->eager_max;
+    int rc;
+
+    rc = dev->ops->connect(dev, peer->proc, &route->ep, err);
+    if (rc)
+        return rc;
+    route->max_len = max_len;
+    route->ops = dev->ops;
+    route->protocol = protocol;
+    route->device = device;
+    route->range = range;
+    route->inject_max = is_eager ? caps->inject_max : 0;
+    route->eager_max = is_eager ? caps->eager_max : 0;
+    peer->route_count++;
+    return 0;
+}
+
+static int find_protocol(const struct chempi_dev_caps *caps, const char *name)
+{
+    for (uint32_t i = 0; i < caps->protocol_count; i++)
+        if (strcmp(caps->protocols[i], name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* A range through gateways: its protocols are the gate's own. `from` is the
+ * least size that it takes. */
+static int add_gate_routes(struct chempi_peer *peer,
+                           const struct chempi_table_range *range,
+                           uint64_t from, uint32_t index,
+                           struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_dev_caps *caps;
+    int device = find_device("gate");
+    int rc = 0;
+
+    if (device < 0)
+        return chempi_err_set(
+            err, -EHOSTUNREACH,
+            "messages of up to %" PRIu64 " bytes from node %s to node %s go "
+            "over the gateway on node %s, which is not part of this job; "
+            "start the job with chempirun --network, or attach both nodes to "
+            "a common network in the description",
+            range->max_len, s->node_names[s->node], s->node_names[peer->node],
+            chempi_table_node_name(s->table, range->hops[0]));
+    caps = conn.devices[device]->caps;
+    for (uint32_t i = 0; i < caps->protocol_count && !rc; i++) {
+        uint64_t max_len = caps->protocol_max[i] < range->max_len
+                               ? caps->protocol_max[i]
+                               : range->max_len;
+
+        if (max_len >= from)
+            rc = add_route(peer, (uint32_t)device, i, max_len, index, err);
+        if (max_len == range->max_len)
+            break;
+        if (max_len >= from)
+            from = max_len + 1;
+    }
+    return rc;
+}
+
+static int add_table_route(struct chempi_peer *peer,
+                           const struct chempi_table_range *ranges,
+                           uint32_t index, struct chempi_err *err)
+{
+    const struct chempi_table_range *range = &ranges[index];
+    int device = find_device(range->device);
+    int protocol;
+
+    if (range->stage_count > 1)
+        return add_gate_routes(
+            peer, range, index ? ranges[index - 1].max_len + 1 : 0, index, err);
+    protocol = find_protocol(conn.devices[device]->caps, range->protocol);
+    if (protocol < 0)
+        return chempi_err_set(err, -ENOPROTOOPT,
+                              "the connection table names protocol \"%s\", "
+                              "which device %s does not have",
+                              range->protocol, range->device);
+    return add_route(peer, (uint32_t)device, (uint32_t)protocol, range->max_len,
+                     index, err);
+}
+
+static int routes_from_table(struct chempi_peer *peer, struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_table_range *ranges;
+    uint32_t node = chempi_table_find_node(s->table, s->node_names[peer->node]);
+    uint32_t count;
+    int rc = 0;
+
+    ranges = chempi_table_ranges(s->table, node, &count);
+    if (count == 0)
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "node %s has no network that leads to node %s; "
+                              "see mdconfig explain",
+                              s->node_names[s->node],
+                              s->node_names[peer->node]);
+    peer->routes = chempi_sys->calloc((size_t)count * ROUTES_PER_RANGE,
+                                      sizeof(*peer->routes));
+    if (!peer->routes)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count && !rc; i++)
+        rc = add_table_route(peer, ranges, i, err);
+    return rc;
+}
+
+/* By what the devices say of themselves: the first that reaches the peer. */
+static int routes_by_reach(struct chempi_peer *peer, struct chempi_err *err)
+{
+    for (uint32_t d = 0; d < conn.device_count; d++) {
+        const struct chempi_dev *dev = conn.devices[d];
+        const struct chempi_dev_caps *caps = dev->caps;
+        struct chempi_ep *ep;
+        int rc = 0;
+
+        if (dev->ops->connect(conn.devices[d], peer->proc, &ep, err) != 0)
+            continue;
+        peer->routes =
+            chempi_sys->calloc(caps->protocol_count, sizeof(*peer->routes));
+        if (!peer->routes)
+            return -ENOMEM;
+        for (uint32_t i = 0; i < caps->protocol_count && !rc; i++)
+            rc = add_route(peer, d, i, caps->protocol_max[i], 0, err);
+        return rc;
+    }
+    return chempi_err_set(err, -EHOSTUNREACH, "no device reaches rank %u",
+                          peer->proc);
+}
+
+/* Ask for the card of each device that needs one, once per device. */
+static int ask_cards(const struct chempi_peer *peer)
+{
+    uint32_t asked = 0;
+
+    for (uint32_t i = 0; i < peer->route_count; i++) {
+        const struct chempi_route *route = &peer->routes[i];
+        const struct chempi_dev *dev = conn.devices[route->device];
+        char key[CHEMPI_KVS_KEY_MAX];
+        int rc;
+
+        if (!(dev->caps->flags & CHEMPI_DEV_NEEDS_CARD) ||
+            (asked & 1u << route->device))
+            continue;
+        asked |= 1u << route->device;
+        rc = chempi_host_card_key(dev, key);
+        if (!rc)
+            rc = chempi_daemon_get(peer->proc, key);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static void tell(enum chempi_tool_event event, const struct chempi_peer *peer,
+                 int32_t detail)
+{
+    const int32_t elements[CHEMPI_EVENT_ELEMENTS] = {
+        (int32_t)peer->proc, (int32_t)peer->node, detail};
+
+    chempi_tool_event_raise(event, elements);
+}
+
+static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_err err = {0};
+    int rc;
+
+    rc = s->table && peer->proc != s->proc ? routes_from_table(peer, &err)
+                                           : routes_by_reach(peer, &err);
+    if (!rc)
+        rc = ask_cards(peer);
+    if (!rc) {
+        conn.resolved++;
+        tell(CHEMPI_EVENT_RESOLVED, peer, (int32_t)peer->route_count);
+        return MPI_SUCCESS;
+    }
+    free(peer->routes);
+    peer->routes = NULL;
+    peer->route_count = 0;
+    return chempi_error_from(rc, &err);
+}
+
+int chempi_conn_resolve(struct chempi_peer *peer)
+{
+    if (CHEMPI_LIKELY(peer->routes != NULL))
+        return MPI_SUCCESS;
+    return resolve(peer);
+}
+
+void chempi_conn_card(uint32_t proc, const char *key, const void *card,
+                      size_t len)
+{
+    struct chempi_peer *peer;
+
+    if (!conn.peers)
+        return;
+    chempi_gate_card(proc, key, card, len);
+    if (proc >= rank_count())
+        return;
+    peer = &conn.peers[proc];
+    for (uint32_t i = 0; i < peer->route_count; i++) {
+        struct chempi_route *route = &peer->routes[i];
+        struct chempi_dev *dev = conn.devices[route->device];
+        char own_key[CHEMPI_KVS_KEY_MAX];
+        struct chempi_err err = {0};
+
+        if (chempi_host_card_key(dev, own_key) || strcmp(own_key, key) != 0)
+            continue;
+        if (route->ops->card_arrived(route->ep, card, len, &err))
+            chempi_conn_set_lost(proc, err.text);
+        return;
+    }
+}
+
+void chempi_conn_set_lost(uint32_t proc, const char *why)
+{
+    if (!conn.peers)
+        return;
+    if (proc >= rank_count()) {
+        chempi_gate_lost(proc, why);
+        return;
+    }
+    if (!conn.peers[proc].is_lost) {
+        conn.lost++;
+        chempi_error_note_loss(proc, why);
+        tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
+    }
+    conn.peers[proc].is_lost = true;
+    chempi_daemon_suspect(proc, why);
+}
+
+void chempi_conn_drained(uint32_t gateway, bool is_drained)
+{
+    chempi_gate_drained(gateway, is_drained);
+}
+
+/* ---- counters ---- */
+
+uint64_t chempi_conn_resolved_count(void)
+{
+    return conn.resolved;
+}
+
+uint64_t chempi_conn_lost_count(void)
+{
+    return conn.lost;
+}
+
+struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)
+{
+    struct chempi_dev_traffic sum = {0};
+
+    for (uint32_t p = 0; p < rank_count(); p++) {
+        const struct chempi_peer *peer = &conn.peers[p];
+
+        for (uint32_t i = 0; i < peer->route_count; i++) {
+            const struct chempi_route *route = &peer->routes[i];
+
+            if (route->device != device || route->protocol != protocol)
+                continue;
+            sum.messages += route->messages;
+            sum.bytes += route->bytes;
+        }
+    }
+    return sum;
+}
+
+/* Of its first stage; "-" without a table. */
+static const char *network_of_route(const struct chempi_peer *peer,
+                                    const struct chempi_route *route)
+{
+    uint32_t i = route->range;
+    const struct chempi_services *s = &chempi_ctx.services;
+    const struct chempi_table_range *ranges;
+    uint32_t count;
+    uint32_t node;
+
+    if (!s->table)
+        return "-";
+    node = chempi_table_find_node(s->table, s->node_names[peer->node]);
+    if (node == CHEMPI_TABLE_NONE)
+        return "-";
+    ranges = chempi_table_ranges(s->table, node, &count);
+    if (i >= count)
+        return "-";
+    return chempi_table_network(s->table, ranges[i].network)->name;
+}
+
+/* Of routes through gateways, the gate knows which way was taken. */
+static void report_route(uint32_t what, const struct chempi_peer *peer,
+                         const struct chempi_route *route,
+                         struct chempi_writer *out)
+{
+    const struct chempi_dev *dev = conn.devices[route->device];
+    const uint32_t node = chempi_ctx.services.node;
+    const char *protocol = dev->caps->protocols[route->protocol];
+    const char *network = network_of_route(peer, route);
+    uint64_t messages = route->messages - route->told_messages;
+    uint64_t bytes = route->bytes - route->told_bytes;
+    char line[768];
+
+    if (what & CHEMPI_STATS_TRAFFIC) {
+        (void)snprintf(line, sizeof(line),
+                       "traffic %u %u %s %s %s %" PRIu64 " %" PRIu64 "\n", node,
+                       peer->node, network, dev->ops->name, protocol, messages,
+                       bytes);
+        chempi_wire_put_raw(out, line, strlen(line));
+    }
+    if (!(what & CHEMPI_STATS_ROUTES) || dev->ops == &chempi_gate_ops)
+        return;
+    (void)snprintf(line, sizeof(line),
+                   "route %u %u %u %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
+                   " %" PRIu64 " 0 0\n",
+                   node, peer->node, CHEMPI_STATS_CLASS_DIRECT, route->max_len,
+                   network, dev->ops->name, protocol, messages, bytes,
+                   route->waits - route->told_waits);
+    chempi_wire_put_raw(out, line, strlen(line));
+}
+
+int chempi_conn_report(uint32_t what, struct chempi_writer *out)
+{
+    for (uint32_t p = 0; conn.peers && p < rank_count(); p++) {
+        struct chempi_peer *peer = &conn.peers[p];
+
+        for (uint32_t i = 0; i < peer->route_count; i++) {
+            struct chempi_route *route = &peer->routes[i];
+
+            if (route->messages == route->told_messages &&
+                route->waits == route->told_waits)
+                continue;
+            report_route(what, peer, route, out);
+            route->told_messages = route->messages;
+            route->told_bytes = route->bytes;
+            route->told_waits = route->waits;
+        }
+    }
+    chempi_gate_report(out);
+    return out->error;
+}

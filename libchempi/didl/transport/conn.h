@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Connections: for every process its routes (which device and protocol for
+ * which size), the serial numbers that keep its messages in order, and the
+ * quota that bounds unexpected payload.
+ *
+ *   N1  serial_out is the number of the next message that a device accepts;
+ *       "no room" burns none
+ *   N2  messages are released to matching in the order of their numbers;
+ *       early ones stand in `early`, sorted; older ones are duplicates
+ *   N3  eager_out - eager_credit <= chempi_conn_quota(): eager payload that
+ *       the peer has not released; beyond it messages wait for consent
+ *   N4  while `waiting` is not empty, new messages queue behind it
+ *
+ * Guarded by the lane lock.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_CONN_H
+#define CHEMPI_LIBCHEMPI_DIDL_CONN_H
+
+#include "common/base/list.h"
+#include "common/control/wire.h"
+#include "libchempi/ddi.h"
+#include "libchempi/didl/base/setting.h"
+
+/* Envelope flag: the payload counts against the quota. */
+#define CHEMPI_ENVELOPE_COUNTED 1u
+
+/* Eager payload that one process may have outstanding at another, bytes. The
+ * receiver tells what it has released at the latest after a quarter. */
+static inline uint64_t chempi_conn_quota(void)
+{
+    return chempi_setting(CHEMPI_SET_CONN_EAGER_QUOTA);
+}
+
+struct chempi_route {
+    uint64_t max_len; /* bytes, inclusive; the last one UINT64_MAX */
+    struct chempi_ep *ep;
+    const struct chempi_dev_ops *ops;
+    uint32_t protocol;
+    uint32_t device;     /* index among the open devices */
+    uint32_t range;      /* of the table, 0 without one */
+    uint64_t inject_max; /* bytes; 0: send() only */
+    uint64_t eager_max;  /* bytes */
+    uint64_t messages;   /* counters: sent by this route */
+    uint64_t bytes;
+    uint64_t told_messages; /* of these, reported already */
+    uint64_t told_bytes;
+    uint64_t waits; /* messages that had to wait for room */
+    uint64_t told_waits;
+};
+
+struct chempi_peer {
+    struct chempi_list waiting;  /* struct chempi_outgoing */
+    struct chempi_route *routes; /* [route_count]; NULL until first use */
+    uint32_t serial_out;
+    uint32_t serial_in;
+    uint32_t eager_out;      /* bytes sent, wraps */
+    uint32_t eager_credit;   /* bytes the peer has released, wraps */
+    uint32_t eager_released; /* of the peer's, by us; wraps */
+    uint32_t eager_told;     /* what the peer knows of eager_released */
+    uint32_t proc;
+    uint32_t node;
+    uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
+    uint16_t route_count;
+    bool is_lost;
+    struct chempi_list dirty;   /* engine: has something to settle */
+    struct chempi_list early;   /* struct chempi_held.all, by serial */
+    struct chempi_list cancels; /* chempi_request.outgoing.link: sends whose
+                                   cancellation is not answered yet */
+    struct chempi_list sync;    /* chempi_request.match_link: sync sends that
+                                   wait for their match, by serial */
+};
+
+/* Open the devices that the job needs, exchange their cards (not yet their
+ * connections). MPI error class. */
+int chempi_conn_open(const struct chempi_sink *sink);
+/* True when all that was handed to devices has left the process. */
+bool chempi_conn_is_drained(void);
+void chempi_conn_close(void);
+
+/* Peer by process index (valid index). */
+struct chempi_peer *chempi_conn_peer(uint32_t proc);
+
+/* Find the routes of a peer; idempotent. MPI error class with words. */
+int chempi_conn_resolve(struct chempi_peer *peer);
+
+/* The route for a payload of len bytes; routes are resolved, and the last one
+ * has no upper size. A compare and a load for small messages; two ranges a
+ * turn for others. */
+static inline struct chempi_route *
+chempi_conn_route(const struct chempi_peer *peer, uint64_t len)
+{
+    struct chempi_route *route = peer->routes;
+
+    while (CHEMPI_UNLIKELY(len > route->max_len)) {
+        if (len <= route[1].max_len)
+            return &route[1];
+        route += 2;
+    }
+    return route;
+}
+
+/* Open devices. */
+uint32_t chempi_conn_device_count(void);
+struct chempi_dev *chempi_conn_device(uint32_t i);
+bool chempi_conn_has_fds(void); /* some open device sleeps on descriptors */
+
+/* A card that the key-value store delivered (length 0: none was published). */
+void chempi_conn_card(uint32_t proc, const char *key, const void *card,
+                      size_t len);
+
+/* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
+void chempi_conn_set_lost(uint32_t proc, const char *why);
+
+/* Use a gateway only where there is no other way from now on, or again. */
+void chempi_conn_drained(uint32_t gateway, bool is_drained);
+
+/* Processes whose routes were looked up, and those that are lost. */
+uint64_t chempi_conn_resolved_count(void);
+uint64_t chempi_conn_lost_count(void);
+
+/* What was sent by a protocol of an open device. */
+struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
+
+/* Append "traffic ...", "route ..." and "hop ..." lines (chempid/traffic.h,
+ * trace.h), as `what` says (CHEMPI_STATS_*), for what this rank has sent since
+ * the last report. 0 or -ENOMEM. */
+int chempi_conn_report(uint32_t what, struct chempi_writer *out);
+
+#endif

@@ -1,0 +1,597 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The message engine; see engine.h. Upcalls of devices never call down into a
+ * device: what they cause (answers, retries, early messages that have become
+ * due) is noted on a list of dirty peers and done by chempi_engine_settle()
+ * when the device has returned.
+ */
+#include "libchempi/didl/transport/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sysmsg.h"
+
+static struct {
+    struct chempi_list dirty; /* struct chempi_peer.dirty */
+    uint64_t waiting;         /* entries on all waiting lists */
+    bool is_up;
+} engine;
+
+static inline void mark_dirty(struct chempi_peer *peer)
+{
+    if (!engine.is_up) {
+        chempi_list_init(&engine.dirty);
+        engine.is_up = true;
+    }
+    if (chempi_list_is_empty(&peer->dirty))
+        chempi_list_append(&engine.dirty, &peer->dirty);
+}
+
+/* ---- sending ---- */
+
+static int class_of(int rc)
+{
+    switch (rc) {
+    case -ENOMEM:
+    case -ENOSPC:
+        return MPI_ERR_NO_MEM;
+    case -EPIPE:
+    case -ECONNRESET:
+    case -ESHUTDOWN:
+    case -EHOSTUNREACH:
+        return MPI_ERR_PROC_ABORTED;
+    default:
+        return MPI_ERR_OTHER;
+    }
+}
+
+static void note_send_error(const struct chempi_peer *peer,
+                            const struct chempi_route *route, int rc)
+{
+    const struct chempi_dev *dev = route->ep->dev;
+    uint32_t node = chempi_ctx.services.node_of_proc[peer->proc];
+
+    (void)chempi_error_set(
+        class_of(rc), "sending to rank %u on node %s over device %s: %s",
+        peer->proc, chempi_ctx.services.node_names[node], dev->ops->name,
+        dev->err.code == rc && dev->err.text[0] ? dev->err.text
+                                                : chempi_err_name(rc));
+}
+
+/* Hand the request's message to its device: DONE, PENDING, -EAGAIN, error. */
+static int try_send(struct chempi_peer *peer, struct chempi_request *req)
+{
+    struct chempi_tx *tx = &req->u.tx;
+    struct chempi_route *route = chempi_conn_route(peer, tx->env.len);
+    bool is_eager = tx->env.len <= route->eager_max;
+    int rc;
+
+    tx->protocol = route->protocol;
+    tx->needs_consent = is_eager && !chempi_engine_has_quota(peer, tx->env.len);
+    tx->env.flags =
+        is_eager && !tx->needs_consent ? CHEMPI_ENVELOPE_COUNTED : 0;
+    chempi_engine_stamp(peer, &tx->env);
+    rc = route->ops->send(route->ep, tx);
+    if (rc == -EAGAIN)
+        return rc;
+    if (rc < 0) {
+        note_send_error(peer, route, rc);
+        return rc;
+    }
+    chempi_engine_left(peer, route, &tx->env);
+    if (tx->env.kind == CHEMPI_KIND_SYNC) {
+        chempi_list_append(&peer->sync, &req->match_link);
+        req->is_queued = true;
+    }
+    return rc;
+}
+
+static int try_sysmsg(struct chempi_peer *peer, struct chempi_envelope *env,
+                      const void *data)
+{
+    struct chempi_route *route = chempi_conn_route(peer, env->len);
+    int rc;
+
+    chempi_engine_stamp(peer, env);
+    rc = route->ops->inject(route->ep, env, data, (size_t)env->len);
+    if (rc == 0)
+        chempi_engine_left(peer, route, env);
+    return rc;
+}
+
+int chempi_engine_send(struct chempi_request *req)
+{
+    struct chempi_peer *peer = req->peer;
+    int rc;
+
+    rc = chempi_conn_resolve(peer);
+    if (rc)
+        return rc;
+    if (CHEMPI_UNLIKELY(peer->is_lost))
+        return chempi_error_set(MPI_ERR_PROC_ABORTED,
+                                "rank %u cannot be reached any more",
+                                peer->proc);
+    rc = chempi_list_is_empty(&peer->waiting) ? try_send(peer, req) : -EAGAIN;
+    if (rc == -EAGAIN) {
+        req->outgoing.is_system = false;
+        chempi_conn_route(peer, req->u.tx.env.len)->waits++;
+        chempi_list_append(&peer->waiting, &req->outgoing.link);
+        engine.waiting++;
+        return 0;
+    }
+    if (rc < 0)
+        return class_of(rc);
+    if (rc == CHEMPI_DONE)
+        chempi_request_progress(req, MPI_SUCCESS);
+    return 0;
+}
+
+static void finish_waiting(struct chempi_outgoing *out, int rc)
+{
+    struct chempi_request *req;
+
+    if (out->is_system) {
+        free(CHEMPI_CONTAINER_OF(out, struct chempi_waiting_sysmsg, outgoing));
+        return;
+    }
+    req = CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing);
+    if (rc < 0 && req->pending > 1)
+        req->pending = 1; /* no match will be reported either */
+    if (rc != CHEMPI_PENDING)
+        chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
+}
+
+static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
+{
+    struct chempi_waiting_sysmsg *msg;
+
+    if (!out->is_system)
+        return try_send(
+            peer, CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
+    msg = CHEMPI_CONTAINER_OF(out, struct chempi_waiting_sysmsg, outgoing);
+    return try_sysmsg(peer, &msg->env, msg->data);
+}
+
+void chempi_engine_flush(struct chempi_peer *peer)
+{
+    while (!chempi_list_is_empty(&peer->waiting)) {
+        struct chempi_outgoing *out = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->waiting), struct chempi_outgoing, link);
+        int rc;
+
+        rc = peer->is_lost ? -EPIPE : send_waiting(peer, out);
+        if (rc == -EAGAIN)
+            return;
+        chempi_list_remove(&out->link);
+        engine.waiting--;
+        finish_waiting(out, rc);
+    }
+}
+
+void chempi_engine_unqueue(struct chempi_request *req)
+{
+    chempi_list_remove(&req->outgoing.link);
+    engine.waiting--;
+}
+
+uint64_t chempi_engine_waiting_count(void)
+{
+    return engine.waiting;
+}
+
+bool chempi_engine_is_idle(void)
+{
+    return engine.waiting == 0;
+}
+
+int chempi_engine_queue_sysmsg(struct chempi_peer *peer, int32_t tag,
+                               const void *data, size_t len)
+{
+    struct chempi_waiting_sysmsg *msg = chempi_sys->calloc(1, sizeof(*msg));
+
+    if (!msg)
+        return -ENOMEM;
+    msg->outgoing.is_system = true;
+    msg->env.kind = CHEMPI_KIND_SYSTEM;
+    msg->env.tag = tag;
+    msg->env.source = (int32_t)chempi_ctx.services.proc;
+    msg->env.len = len;
+    if (len)
+        memcpy(msg->data, data, len);
+    chempi_list_append(&peer->waiting, &msg->outgoing.link);
+    engine.waiting++;
+    mark_dirty(peer);
+    return 0;
+}
+
+/* ---- receiving ---- */
+
+/* The peer's eager payload of len bytes is no longer held here. */
+static inline void release_credit(struct chempi_peer *peer,
+                                  const struct chempi_envelope *env)
+{
+    if (!(env->flags & CHEMPI_ENVELOPE_COUNTED))
+        return;
+    peer->eager_released += (uint32_t)env->len;
+    if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
+                        peer->quota / 4)) {
+        peer->eager_told = peer->eager_released;
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
+    }
+}
+
+static inline void take_credit(struct chempi_peer *peer, uint32_t credit)
+{
+    if ((int32_t)(credit - peer->eager_credit) > 0)
+        peer->eager_credit = credit;
+}
+
+/* Less has come than there is room for. In a collective operation both sides
+ * name the same amount of data; elsewhere an element that is cut off shows
+ * that the datatypes do not match. */
+static inline int shortage_error(const struct chempi_request *req, uint64_t len)
+{
+    const struct chempi_datatype *type = req->type;
+
+    if (CHEMPI_UNLIKELY(req->context % CHEMPI_CONTEXT_STEP ==
+                        CHEMPI_CONTEXT_COLL))
+        return MPI_ERR_COUNT;
+    if (CHEMPI_UNLIKELY(type->elem_kind != CHEMPI_ELEM_NONE &&
+                        type->align > 1 && (len & (type->align - 1u)) != 0))
+        return MPI_ERR_TYPE;
+    return MPI_SUCCESS;
+}
+
+/* A receive has met its message: status, and the answer to a sync send. */
+static inline void begin_receive(struct chempi_request *req,
+                                 struct chempi_peer *peer,
+                                 const struct chempi_envelope *env)
+{
+    req->source = env->source;
+    req->tag = env->tag;
+    req->bytes = (MPI_Count)env->len;
+    if (CHEMPI_UNLIKELY(env->len > req->u.in.rx.cap))
+        req->error = MPI_ERR_TRUNCATE;
+    else if (env->len < req->u.in.rx.cap)
+        req->error = shortage_error(req, env->len);
+    if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
+                             sizeof(env->serial));
+}
+
+/* Copy a payload that is here into the receive's buffer. */
+static inline void fill_receive(struct chempi_request *req, const void *data,
+                                uint64_t len)
+{
+    struct chempi_rx *rx = &req->u.in.rx;
+    size_t n = (size_t)(len < rx->cap ? len : rx->cap);
+
+    if (CHEMPI_LIKELY(rx->buf != NULL || !n)) {
+        if (n)
+            memcpy(rx->buf, data, n);
+    } else {
+        (void)chempi_iter_unpack(rx->iter, data, n);
+    }
+}
+
+static enum chempi_verdict receive_arrived(struct chempi_request *req,
+                                           struct chempi_peer *peer,
+                                           const struct chempi_arrival *a,
+                                           struct chempi_rx **rx)
+{
+    begin_receive(req, peer, &a->env);
+    release_credit(peer, &a->env);
+    if (CHEMPI_LIKELY(a->avail == a->env.len)) {
+        fill_receive(req, a->data, a->env.len);
+        chempi_request_progress(req, MPI_SUCCESS);
+        return CHEMPI_TAKEN;
+    }
+    *rx = &req->u.in.rx;
+    return CHEMPI_ACCEPT;
+}
+
+static CHEMPI_COLD void out_of_memory(const struct chempi_peer *peer,
+                                      uint64_t len)
+{
+    chempi_env_die(1,
+                   "out of memory for an unexpected message of %llu bytes "
+                   "from rank %u; post receives earlier, or send fewer "
+                   "messages before they are received",
+                   (unsigned long long)len, peer->proc);
+}
+
+/* Keep a message that has no receive yet (or is early). */
+static struct chempi_held *hold_arrived(struct chempi_peer *peer,
+                                        const struct chempi_arrival *a)
+{
+    bool is_whole = a->avail == a->env.len;
+    bool is_stream = !is_whole && (a->flags & CHEMPI_ARRIVAL_STREAMED);
+    struct chempi_held *held;
+
+    held = chempi_match_held_create(is_whole || is_stream ? a->env.len : 0);
+    if (!held) {
+        out_of_memory(peer, a->env.len);
+        return NULL;
+    }
+    held->env = a->env;
+    held->peer = peer;
+    held->ep = a->ep;
+    held->token[0] = a->token[0];
+    held->token[1] = a->token[1];
+    held->state = CHEMPI_HELD_REMOTE;
+    if (is_whole) {
+        held->state = CHEMPI_HELD_COMPLETE;
+        if (a->env.len)
+            memcpy(held->data, a->data, (size_t)a->env.len);
+    } else if (is_stream) {
+        held->state = CHEMPI_HELD_STREAM;
+        held->in.rx.buf = held->data;
+        held->in.rx.iter = NULL;
+        held->in.rx.cap = a->env.len;
+    }
+    return held;
+}
+
+static enum chempi_verdict verdict_of(struct chempi_held *held,
+                                      struct chempi_rx **rx)
+{
+    if (held->state == CHEMPI_HELD_COMPLETE)
+        return CHEMPI_TAKEN;
+    if (held->state == CHEMPI_HELD_REMOTE)
+        return CHEMPI_LATER;
+    *rx = &held->in.rx;
+    return CHEMPI_ACCEPT;
+}
+
+static void match_or_hold(struct chempi_held *held)
+{
+    struct chempi_request *req = chempi_match_take_posted(
+        held->env.context, held->env.source, held->env.tag);
+
+    if (req)
+        chempi_engine_deliver_held(held, req);
+    else if (chempi_match_hold(held))
+        out_of_memory(held->peer, held->env.len);
+}
+
+static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
+                                                const struct chempi_arrival *a,
+                                                struct chempi_rx **rx)
+{
+    struct chempi_held *held = hold_arrived(peer, a);
+
+    if (!held)
+        return CHEMPI_TAKEN;
+    if (chempi_match_hold(held))
+        out_of_memory(peer, a->env.len);
+    return verdict_of(held, rx);
+}
+
+/* System messages come with their payload. */
+static CHEMPI_NOINLINE bool is_cut_off(const struct chempi_peer *peer,
+                                       const struct chempi_arrival *a)
+{
+    if (a->avail == a->env.len)
+        return false;
+    chempi_conn_set_lost(peer->proc,
+                         "it sent a system message without its payload");
+    return true;
+}
+
+/* Put an early message in its place, or drop a duplicate (N2). */
+static CHEMPI_NOINLINE enum chempi_verdict
+arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
+                     int32_t ahead, struct chempi_rx **rx)
+{
+    struct chempi_list *pos = peer->early.prev;
+    struct chempi_held *held;
+
+    if (ahead < 0 && a->avail == a->env.len)
+        return CHEMPI_TAKEN; /* a duplicate */
+    if (a->env.kind == CHEMPI_KIND_SYSTEM && is_cut_off(peer, a))
+        return CHEMPI_TAKEN;
+    if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
+        chempi_conn_set_lost(peer->proc, "it sent a message twice");
+    held = hold_arrived(peer, a);
+    if (!held)
+        return CHEMPI_TAKEN;
+    while (pos != &peer->early &&
+           (int32_t)(CHEMPI_CONTAINER_OF(pos, struct chempi_held, all)
+                         ->env.serial -
+                     a->env.serial) > 0)
+        pos = pos->prev;
+    chempi_list_insert_between(&held->all, pos, pos->next);
+    if (ahead < 0)
+        mark_dirty(peer);
+    return verdict_of(held, rx);
+}
+
+static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
+                                   struct chempi_rx **rx)
+{
+    struct chempi_peer *peer = chempi_conn_peer(a->ep->proc);
+    int32_t ahead = (int32_t)(a->env.serial - peer->serial_in);
+    struct chempi_request *req;
+
+    (void)arg;
+    take_credit(peer, a->env.credit);
+    if (CHEMPI_UNLIKELY(ahead != 0))
+        return arrived_out_of_order(peer, a, ahead, rx);
+    peer->serial_in++;
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&peer->early) ||
+                        !chempi_list_is_empty(&peer->waiting)))
+        mark_dirty(peer);
+    if (CHEMPI_UNLIKELY(a->env.kind == CHEMPI_KIND_SYSTEM)) {
+        if (is_cut_off(peer, a))
+            return CHEMPI_TAKEN;
+        chempi_sysmsg_arrived(peer, a->env.tag, a->data, a->env.len);
+        return CHEMPI_TAKEN;
+    }
+    req = chempi_match_take_posted(a->env.context, a->env.source, a->env.tag);
+    if (CHEMPI_LIKELY(req != NULL))
+        return receive_arrived(req, peer, a, rx);
+    return hold(peer, a, rx);
+}
+
+void chempi_engine_drop_held(struct chempi_held *held)
+{
+    release_credit(held->peer, &held->env);
+    if (held->state == CHEMPI_HELD_REMOTE)
+        held->ep->dev->ops->drop(held->ep, held->token);
+    chempi_match_held_destroy(held);
+}
+
+/* The payload of a held message is here, or will never be whole. */
+static void finish_held(struct chempi_held *held, struct chempi_request *req)
+{
+    int status = held->status;
+
+    if (CHEMPI_LIKELY(status == 0))
+        fill_receive(req, held->data, held->env.len);
+    release_credit(held->peer, &held->env);
+    chempi_match_held_destroy(held);
+    chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
+}
+
+void chempi_engine_deliver_held(struct chempi_held *held,
+                                struct chempi_request *req)
+{
+    int rc;
+
+    begin_receive(req, held->peer, &held->env);
+    if (held->state == CHEMPI_HELD_STREAM) {
+        held->claimed = req;
+        return;
+    }
+    if (held->state == CHEMPI_HELD_COMPLETE) {
+        finish_held(held, req);
+        return;
+    }
+    rc = held->ep->dev->ops->accept(held->ep, held->token, &req->u.in.rx);
+    chempi_match_held_destroy(held);
+    if (rc != CHEMPI_PENDING)
+        chempi_request_progress(req, rc < 0 ? class_of(rc) : MPI_SUCCESS);
+}
+
+int chempi_engine_recv(struct chempi_request *req)
+{
+    struct chempi_held *held;
+    int error;
+
+    held = chempi_match_post(req, &error);
+    if (CHEMPI_UNLIKELY(error))
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory to post the receive");
+    if (held) {
+        chempi_engine_deliver_held(held, req);
+        chempi_engine_settle();
+    }
+    return MPI_SUCCESS;
+}
+
+static void delivered(void *arg, struct chempi_rx *rx, int status)
+{
+    struct chempi_incoming *in =
+        CHEMPI_CONTAINER_OF(rx, struct chempi_incoming, rx);
+    struct chempi_held *held;
+
+    (void)arg;
+    if (CHEMPI_LIKELY(in->is_request)) {
+        chempi_request_progress(
+            CHEMPI_CONTAINER_OF(in, struct chempi_request, u.in),
+            status < 0 ? class_of(status) : MPI_SUCCESS);
+        return;
+    }
+    held = CHEMPI_CONTAINER_OF(in, struct chempi_held, in);
+    held->state = CHEMPI_HELD_COMPLETE;
+    held->status = status;
+    if (held->claimed)
+        finish_held(held, held->claimed);
+}
+
+static void sent(void *arg, struct chempi_tx *tx, int status)
+{
+    struct chempi_request *req =
+        CHEMPI_CONTAINER_OF(tx, struct chempi_request, u.tx);
+
+    (void)arg;
+    if (CHEMPI_UNLIKELY(status < 0 && req->is_queued)) {
+        chempi_list_remove(&req->match_link); /* nor will it be matched */
+        req->is_queued = false;
+        req->pending--;
+    }
+    chempi_request_progress(req, status < 0 ? class_of(status) : MPI_SUCCESS);
+}
+
+static void room(void *arg, struct chempi_ep *ep)
+{
+    (void)arg;
+    mark_dirty(chempi_conn_peer(ep->proc));
+}
+
+static void lost(void *arg, uint32_t proc, int status, const char *why)
+{
+    (void)arg;
+    (void)status;
+    chempi_conn_set_lost(proc, why);
+}
+
+const struct chempi_sink chempi_engine_sink = {
+    .arrived = arrived,
+    .delivered = delivered,
+    .sent = sent,
+    .room = room,
+    .lost = lost,
+};
+
+static void release_early(struct chempi_peer *peer)
+{
+    while (!chempi_list_is_empty(&peer->early)) {
+        struct chempi_held *held = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->early), struct chempi_held, all);
+
+        int32_t ahead = (int32_t)(held->env.serial - peer->serial_in);
+
+        if (ahead > 0 || (ahead < 0 && held->state == CHEMPI_HELD_STREAM))
+            return;
+        chempi_list_remove(&held->all);
+        if (ahead < 0) { /* a duplicate whose payload is at the sender */
+            chempi_engine_drop_held(held);
+            continue;
+        }
+        peer->serial_in++;
+        if (held->env.kind == CHEMPI_KIND_SYSTEM) {
+            chempi_sysmsg_arrived(peer, held->env.tag, held->data,
+                                  held->env.len);
+            chempi_match_held_destroy(held);
+        } else {
+            match_or_hold(held);
+        }
+    }
+}
+
+void chempi_engine_settle(void)
+{
+    if (CHEMPI_LIKELY(!engine.is_up || chempi_list_is_empty(&engine.dirty)))
+        return;
+    while (!chempi_list_is_empty(&engine.dirty)) {
+        struct chempi_peer *peer = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&engine.dirty), struct chempi_peer, dirty);
+
+        chempi_list_remove(&peer->dirty);
+        release_early(peer);
+        if (chempi_list_is_empty(&peer->waiting))
+            continue;
+        if (chempi_conn_resolve(peer))
+            chempi_conn_set_lost(peer->proc, chempi_error_words());
+        chempi_engine_flush(peer);
+    }
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The message engine: between requests and devices. Sends a request's message
+ * by its route or queues it, matches arrivals, moves payload, answers sync
+ * sends. Shared by pt2pt, sysmsg and conn; everything under the lane lock.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_ENGINE_H
+#define CHEMPI_LIBCHEMPI_DIDL_ENGINE_H
+
+#include <errno.h>
+
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/request.h"
+
+/* The sink that devices report to. */
+extern const struct chempi_sink chempi_engine_sink;
+
+/* A system message that waits for room. */
+struct chempi_waiting_sysmsg {
+    struct chempi_outgoing outgoing;
+    struct chempi_envelope env;
+    unsigned char data[64];
+};
+
+/* Start the send that req describes (u.tx.env without numbers, buf or iter,
+ * peer). The request advances when the payload may be reused. MPI error class
+ * on failure, and then nothing happened. */
+int chempi_engine_send(struct chempi_request *req);
+
+/* Try to send a small contiguous message without a request: 0, -EAGAIN (use
+ * chempi_engine_send), or a device's error. */
+static inline int chempi_engine_inject(struct chempi_peer *peer,
+                                       struct chempi_envelope *env,
+                                       const void *data);
+
+/* Fill in the numbers of an envelope that is about to leave. */
+static inline void chempi_engine_stamp(struct chempi_peer *peer,
+                                       struct chempi_envelope *env)
+{
+    env->serial = peer->serial_out;
+    env->credit = peer->eager_released;
+}
+
+/* The envelope has left: advance the numbers. */
+static inline void chempi_engine_left(struct chempi_peer *peer,
+                                      struct chempi_route *route,
+                                      const struct chempi_envelope *env)
+{
+    peer->serial_out++;
+    peer->eager_told = env->credit;
+    if (env->flags & CHEMPI_ENVELOPE_COUNTED)
+        peer->eager_out += (uint32_t)env->len;
+    route->messages++;
+    route->bytes += env->len;
+}
+
+/* May len bytes of eager payload go now (N3)? */
+static inline bool chempi_engine_has_quota(const struct chempi_peer *peer,
+                                           uint64_t len)
+{
+    return (uint64_t)(peer->eager_out - peer->eager_credit) + len <=
+           peer->quota;
+}
+
+static inline int chempi_engine_inject(struct chempi_peer *peer,
+                                       struct chempi_envelope *env,
+                                       const void *data)
+{
+    struct chempi_route *route;
+    int rc;
+
+    if (CHEMPI_UNLIKELY(!peer->routes || !chempi_list_is_empty(&peer->waiting)))
+        return -EAGAIN;
+    route = chempi_conn_route(peer, env->len);
+    if (CHEMPI_UNLIKELY(env->len > route->inject_max ||
+                        !chempi_engine_has_quota(peer, env->len)))
+        return -EAGAIN;
+    chempi_engine_stamp(peer, env);
+    env->flags = CHEMPI_ENVELOPE_COUNTED;
+    rc = route->ops->inject(route->ep, env, data, (size_t)env->len);
+    if (CHEMPI_LIKELY(rc == 0))
+        chempi_engine_left(peer, route, env);
+    return rc;
+}
+
+/* A receive (context, peer_rank, peer_tag, u.in.rx are set): take a held
+ * message or post it. MPI error class on failure. */
+int chempi_engine_recv(struct chempi_request *req);
+
+/* Give a held message, already taken out of matching, to a receive. */
+void chempi_engine_deliver_held(struct chempi_held *held,
+                                struct chempi_request *req);
+
+/* Throw a held message away (cancelled, or its receive failed). */
+void chempi_engine_drop_held(struct chempi_held *held);
+
+/* Send what waits for room at this peer, as far as there is some. */
+void chempi_engine_flush(struct chempi_peer *peer);
+
+/* Take a request that waits for room out of its list (cancel). */
+void chempi_engine_unqueue(struct chempi_request *req);
+
+/* Queue a system message; it leaves with the next settle. 0 or -ENOMEM. */
+int chempi_engine_queue_sysmsg(struct chempi_peer *peer, int32_t tag,
+                               const void *data, size_t len);
+
+/* After a device's progress: do what its upcalls have caused. */
+void chempi_engine_settle(void);
+
+/* Messages that wait for room. */
+uint64_t chempi_engine_waiting_count(void);
+
+/* Any peer with messages that wait for room? (finalize) */
+bool chempi_engine_is_idle(void);
+
+#endif

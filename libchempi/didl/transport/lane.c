@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Locking; see lane.h. */
+#define _GNU_SOURCE /* sched_yield */
+#include "libchempi/didl/transport/lane.h"
+
+#include <sched.h>
+
+struct chempi_lane chempi_lane_main = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static void take(struct chempi_lane *lane)
+{
+    atomic_store_explicit(&lane->holder, pthread_self(), memory_order_relaxed);
+}
+
+void chempi_lane_lock_slow(struct chempi_lane *lane)
+{
+    if (pthread_mutex_trylock(&lane->lock) != 0) {
+        atomic_fetch_add_explicit(&lane->wanted, 1, memory_order_relaxed);
+        (void)pthread_mutex_lock(&lane->lock);
+        atomic_fetch_sub_explicit(&lane->wanted, 1, memory_order_relaxed);
+    }
+    take(lane);
+}
+
+bool chempi_lane_is_mine(struct chempi_lane *lane)
+{
+    return atomic_load_explicit(&lane->holder, memory_order_relaxed) ==
+           pthread_self();
+}
+
+void chempi_lane_sleep(struct chempi_lane *lane, pthread_cond_t *cond)
+{
+    atomic_store_explicit(&lane->holder, 0, memory_order_relaxed);
+    (void)pthread_cond_wait(cond, &lane->lock);
+    take(lane);
+}
+
+void chempi_lane_yield(struct chempi_lane *lane)
+{
+    if (!lane->is_locking ||
+        atomic_load_explicit(&lane->wanted, memory_order_relaxed) == 0)
+        return;
+    chempi_lane_unlock(lane);
+    (void)sched_yield();
+    chempi_lane_lock_slow(lane);
+}

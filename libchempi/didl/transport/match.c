@@ -1,0 +1,513 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The matching engine; invariants in match.h. */
+#include "libchempi/didl/transport/match.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/setting.h"
+
+enum { KIND_EXACT, KIND_ANY_TAG, KIND_ANY_SOURCE, KIND_ANY };
+
+enum {
+    BUCKETS_MIN = 64 /* power of two */
+};
+
+static struct {
+    struct chempi_queue **buckets;
+    uint32_t mask;
+    uint32_t queue_count;
+    struct chempi_queue *free_queues;
+    struct chempi_queue *last[CHEMPI_MATCH_KINDS]; /* most recently used */
+    uint64_t posted[CHEMPI_MATCH_KINDS];
+    bool is_used[CHEMPI_MATCH_KINDS];
+    uint64_t stamp;
+    uint64_t held_count;
+    uint64_t held_max;
+    uint64_t held_total;    /* ever held */
+    uint64_t taken_back;    /* receives that were posted and cancelled */
+    uint64_t dropped;       /* held messages that no receive took */
+    struct chempi_list all; /* held messages, oldest first */
+    struct chempi_list held_pool;
+    uint32_t held_pool_size;
+    struct chempi_queue *first[BUCKETS_MIN];
+} table;
+
+static void table_init(void)
+{
+    table.buckets = table.first;
+    table.mask = BUCKETS_MIN - 1;
+    chempi_list_init(&table.all);
+    chempi_list_init(&table.held_pool);
+}
+
+static inline void ensure_table(void)
+{
+    if (CHEMPI_UNLIKELY(!table.buckets))
+        table_init();
+}
+
+static inline int kind_of(int32_t source, int32_t tag)
+{
+    return (source == MPI_ANY_SOURCE ? KIND_ANY_SOURCE : 0) +
+           (tag == MPI_ANY_TAG ? KIND_ANY_TAG : 0);
+}
+
+static inline uint32_t hash_of(uint32_t context, int32_t source, int32_t tag)
+{
+    uint64_t h = ((uint64_t)(uint32_t)source << 32 | (uint32_t)tag) ^
+                 (uint64_t)context * UINT64_C(0x9e3779b97f4a7c15);
+
+    h *= UINT64_C(0xff51afd7ed558ccd);
+    return (uint32_t)(h >> 32) ^ (uint32_t)(h >> 52);
+}
+
+static inline bool is_queue(const struct chempi_queue *q, uint32_t context,
+                            int32_t source, int32_t tag)
+{
+    return q->context == context && q->source == source && q->tag == tag;
+}
+
+static bool queue_is_idle(const struct chempi_queue *q)
+{
+    return chempi_list_is_empty(&q->posted) && chempi_list_is_empty(&q->held);
+}
+
+static void retire_queue(struct chempi_queue *q)
+{
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        if (table.last[k] == q)
+            table.last[k] = NULL;
+    q->next = table.free_queues;
+    table.free_queues = q;
+    table.queue_count--;
+}
+
+static void rehash(struct chempi_queue **to, uint32_t mask)
+{
+    for (uint32_t i = 0; i <= table.mask; i++) {
+        struct chempi_queue *q = table.buckets[i];
+
+        while (q) {
+            struct chempi_queue *next = q->next;
+
+            if (queue_is_idle(q)) {
+                retire_queue(q);
+            } else {
+                uint32_t b = hash_of(q->context, q->source, q->tag) & mask;
+
+                q->next = to[b];
+                to[b] = q;
+            }
+            q = next;
+        }
+        table.buckets[i] = NULL;
+    }
+}
+
+/* Forget idle queues and, if most are busy, double the buckets. A failed
+ * allocation only makes the chains longer. */
+static CHEMPI_COLD void make_room(void)
+{
+    uint32_t busy = 0;
+    uint32_t size = table.mask + 1;
+    struct chempi_queue **fresh;
+
+    for (uint32_t i = 0; i <= table.mask; i++)
+        for (struct chempi_queue *q = table.buckets[i]; q; q = q->next)
+            busy += !queue_is_idle(q);
+    if (busy > size / 2)
+        size *= 2;
+    fresh = chempi_sys->calloc(size, sizeof(struct chempi_queue *));
+    if (!fresh)
+        return;
+    rehash(fresh, size - 1);
+    if (table.buckets != table.first)
+        free(table.buckets);
+    table.buckets = fresh;
+    table.mask = size - 1;
+}
+
+static CHEMPI_NOINLINE struct chempi_queue *
+add_queue(uint32_t context, int32_t source, int32_t tag)
+{
+    struct chempi_queue *q;
+    uint32_t b;
+
+    if (table.queue_count > table.mask)
+        make_room();
+    q = table.free_queues;
+    if (q)
+        table.free_queues = q->next;
+    else
+        q = chempi_sys->malloc(sizeof(*q));
+    if (!q)
+        return NULL;
+    q->context = context;
+    q->source = source;
+    q->tag = tag;
+    chempi_list_init(&q->posted);
+    chempi_list_init(&q->held);
+    b = hash_of(context, source, tag) & table.mask;
+    q->next = table.buckets[b];
+    table.buckets[b] = q;
+    table.queue_count++;
+    return q;
+}
+
+/* The queue of a pattern; NULL if there is none yet. */
+static inline struct chempi_queue *find_queue(int kind, uint32_t context,
+                                              int32_t source, int32_t tag)
+{
+    struct chempi_queue *q = table.last[kind];
+
+    if (CHEMPI_LIKELY(q && is_queue(q, context, source, tag)))
+        return q;
+    q = table.buckets[hash_of(context, source, tag) & table.mask];
+    while (q && !is_queue(q, context, source, tag))
+        q = q->next;
+    if (q)
+        table.last[kind] = q;
+    return q;
+}
+
+static inline struct chempi_queue *get_queue(int kind, uint32_t context,
+                                             int32_t source, int32_t tag)
+{
+    struct chempi_queue *q = find_queue(kind, context, source, tag);
+
+    if (CHEMPI_LIKELY(q != NULL))
+        return q;
+    q = add_queue(context, source, tag);
+    if (q)
+        table.last[kind] = q;
+    return q;
+}
+
+static inline struct chempi_request *first_posted(int kind, uint32_t context,
+                                                  int32_t source, int32_t tag)
+{
+    struct chempi_queue *q;
+
+    if (!table.posted[kind])
+        return NULL;
+    q = find_queue(kind, context, source, tag);
+    if (!q || chempi_list_is_empty(&q->posted))
+        return NULL;
+    return CHEMPI_CONTAINER_OF(chempi_list_first(&q->posted),
+                               struct chempi_request, match_link);
+}
+
+static inline struct chempi_request *older(struct chempi_request *a,
+                                           struct chempi_request *b)
+{
+    if (!a)
+        return b;
+    return !b || a->stamp < b->stamp ? a : b;
+}
+
+static inline void unpost(struct chempi_request *req)
+{
+    chempi_list_remove(&req->match_link);
+    table.posted[kind_of(req->peer_rank, req->peer_tag)]--;
+    req->is_queued = false;
+}
+
+void chempi_match_unpost(struct chempi_request *req)
+{
+    unpost(req);
+    table.taken_back++;
+}
+
+struct chempi_request *chempi_match_take_posted(uint32_t context,
+                                                int32_t source, int32_t tag)
+{
+    struct chempi_request *req;
+
+    ensure_table();
+    req = first_posted(KIND_EXACT, context, source, tag);
+    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_TAG]))
+        req = older(req,
+                    first_posted(KIND_ANY_TAG, context, source, MPI_ANY_TAG));
+    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY_SOURCE]))
+        req = older(
+            req, first_posted(KIND_ANY_SOURCE, context, MPI_ANY_SOURCE, tag));
+    if (CHEMPI_UNLIKELY(table.posted[KIND_ANY]))
+        req = older(
+            req, first_posted(KIND_ANY, context, MPI_ANY_SOURCE, MPI_ANY_TAG));
+    if (req)
+        unpost(req);
+    return req;
+}
+
+/* Put a held message into the queue of one kind. One that claims to come from
+ * anybody, or to have any tag, is garbage: its exact queue would be that of
+ * another kind, which is linked through another member. It stays unmatched. */
+static int index_held(struct chempi_held *held, int kind)
+{
+    const struct chempi_envelope *env = &held->env;
+    struct chempi_queue *q;
+
+    if (CHEMPI_UNLIKELY(env->source == MPI_ANY_SOURCE ||
+                        env->tag == MPI_ANY_TAG))
+        return 0;
+    q = get_queue(kind, env->context,
+                  kind & KIND_ANY_SOURCE ? MPI_ANY_SOURCE : env->source,
+                  kind & KIND_ANY_TAG ? MPI_ANY_TAG : env->tag);
+    if (!q)
+        return -ENOMEM;
+    chempi_list_append(&q->held, &held->by[kind]);
+    return 0;
+}
+
+static void unindex_held(struct chempi_held *held)
+{
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        chempi_list_remove(&held->by[k]);
+    chempi_list_remove(&held->all);
+    held->is_indexed = false;
+    table.held_count--;
+}
+
+/* First use of a wildcard kind: index what is held already (M2). */
+static CHEMPI_COLD int start_kind(int kind)
+{
+    int rc = 0;
+
+    CHEMPI_LIST_FOR (pos, &table.all) {
+        struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
+
+        chempi_list_remove(&held->by[kind]);
+        rc = index_held(held, kind);
+        if (rc)
+            return rc;
+    }
+    table.is_used[kind] = true;
+    return 0;
+}
+
+static inline int ensure_kind(int kind)
+{
+    ensure_table();
+    if (CHEMPI_LIKELY(kind == KIND_EXACT || table.is_used[kind]))
+        return 0;
+    return start_kind(kind);
+}
+
+static inline struct chempi_held *first_held(struct chempi_queue *q, int kind)
+{
+    struct chempi_list *by;
+
+    if (!q || chempi_list_is_empty(&q->held))
+        return NULL;
+    by = chempi_list_first(&q->held);
+    return CHEMPI_CONTAINER_OF(by - kind, struct chempi_held, by);
+}
+
+struct chempi_held *chempi_match_post(struct chempi_request *req, int *error)
+{
+    int kind = kind_of(req->peer_rank, req->peer_tag);
+    struct chempi_queue *q;
+    struct chempi_held *held;
+
+    *error = ensure_kind(kind);
+    if (*error)
+        return NULL;
+    q = get_queue(kind, req->context, req->peer_rank, req->peer_tag);
+    if (CHEMPI_UNLIKELY(!q)) {
+        *error = -ENOMEM;
+        return NULL;
+    }
+    held = first_held(q, kind);
+    if (held) {
+        unindex_held(held);
+        return held;
+    }
+    chempi_list_append(&q->posted, &req->match_link);
+    req->stamp = table.stamp++;
+    req->is_queued = true;
+    table.posted[kind]++;
+    return NULL;
+}
+
+struct chempi_held *chempi_match_find_held(uint32_t context, int32_t source,
+                                           int32_t tag, bool take, int *error)
+{
+    int kind = kind_of(source, tag);
+    struct chempi_held *held;
+
+    *error = ensure_kind(kind);
+    if (*error)
+        return NULL;
+    if (!table.held_count)
+        return NULL;
+    held = first_held(find_queue(kind, context, source, tag), kind);
+    if (held && take)
+        unindex_held(held);
+    return held;
+}
+
+int chempi_match_hold(struct chempi_held *held)
+{
+    int rc;
+
+    ensure_table();
+    rc = index_held(held, KIND_EXACT);
+    for (int k = 1; k < CHEMPI_MATCH_KINDS && !rc; k++)
+        if (CHEMPI_UNLIKELY(table.is_used[k]))
+            rc = index_held(held, k);
+    if (rc) {
+        for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+            chempi_list_remove(&held->by[k]);
+        return rc;
+    }
+    chempi_list_append(&table.all, &held->all);
+    held->is_indexed = true;
+    table.held_total++;
+    if (++table.held_count > table.held_max)
+        table.held_max = table.held_count;
+    return 0;
+}
+
+struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
+                                             uint32_t serial)
+{
+    ensure_table();
+    CHEMPI_LIST_FOR (pos, &table.all) {
+        struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
+
+        if (held->peer == peer && held->env.serial == serial &&
+            held->state != CHEMPI_HELD_STREAM) {
+            unindex_held(held);
+            table.dropped++;
+            return held;
+        }
+    }
+    return NULL;
+}
+
+static struct chempi_held *held_from_pool(void)
+{
+    struct chempi_list *link;
+
+    if (chempi_list_is_empty(&table.held_pool))
+        return chempi_sys->malloc(sizeof(struct chempi_held));
+    link = chempi_list_first(&table.held_pool);
+    chempi_list_remove(link);
+    table.held_pool_size--;
+    return CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
+}
+
+struct chempi_held *chempi_match_held_create(uint64_t len)
+{
+    struct chempi_held *held;
+
+    ensure_table();
+    held = held_from_pool();
+    if (!held)
+        return NULL;
+    chempi_object_init(&held->obj, CHEMPI_MAGIC_MESSAGE);
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        chempi_list_init(&held->by[k]);
+    chempi_list_init(&held->all);
+    held->claimed = NULL;
+    held->status = 0;
+    held->comm = NULL;
+    held->is_indexed = false;
+    held->in.is_request = false;
+    held->room = len;
+    held->data = NULL;
+    if (len <= sizeof(held->small)) {
+        held->data = held->small;
+        return held;
+    }
+    if (len <= SIZE_MAX)
+        held->data = chempi_sys->malloc((size_t)len);
+    if (!held->data) {
+        chempi_list_append(&table.held_pool, &held->all);
+        table.held_pool_size++;
+        return NULL;
+    }
+    return held;
+}
+
+void chempi_match_held_destroy(struct chempi_held *held)
+{
+    if (held->data != held->small)
+        free(held->data);
+    held->obj.magic = 0;
+    if (table.held_pool_size >= chempi_setting(CHEMPI_SET_MATCH_POOL)) {
+        free(held);
+        return;
+    }
+    chempi_list_prepend(&table.held_pool, &held->all);
+    table.held_pool_size++;
+}
+
+/* Every receive that was posted has a stamp, so matches need no counter. */
+struct chempi_match_stats chempi_match_stats(void)
+{
+    struct chempi_match_stats stats = {
+        .held = table.held_count,
+        .held_max = table.held_max,
+        .met_held = table.held_total - table.held_count - table.dropped,
+    };
+
+    for (int k = 0; k < CHEMPI_MATCH_KINDS; k++)
+        stats.posted += table.posted[k];
+    stats.met_posted = table.stamp - table.taken_back - stats.posted;
+    return stats;
+}
+
+uint64_t chempi_match_rearm(void)
+{
+    table.held_max = table.held_count;
+    return table.held_count;
+}
+
+uint64_t chempi_match_held_count(void)
+{
+    return table.held_count;
+}
+
+static void free_queue_list(struct chempi_queue *q)
+{
+    while (q) {
+        struct chempi_queue *next = q->next;
+
+        free(q);
+        q = next;
+    }
+}
+
+uint64_t chempi_match_fini(void)
+{
+    uint64_t dropped = 0;
+
+    ensure_table();
+    while (!chempi_list_is_empty(&table.all)) {
+        struct chempi_held *held = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&table.all), struct chempi_held, all);
+
+        unindex_held(held);
+        chempi_match_held_destroy(held);
+        dropped++;
+    }
+    while (!chempi_list_is_empty(&table.held_pool)) {
+        struct chempi_list *link = chempi_list_first(&table.held_pool);
+
+        chempi_list_remove(link);
+        free(CHEMPI_CONTAINER_OF(link, struct chempi_held, all));
+    }
+    for (uint32_t i = 0; i <= table.mask; i++)
+        free_queue_list(table.buckets[i]);
+    free_queue_list(table.free_queues);
+    if (table.buckets != table.first)
+        free(table.buckets);
+    memset(&table, 0, sizeof(table));
+    return dropped;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Progress and waiting (architecture, section 6): poll the devices that have
+ * work, spin as long as the machine has a core to spare, then sleep on the
+ * wake word or in epoll until a peer or the kernel wakes the process.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
+#define CHEMPI_LIBCHEMPI_DIDL_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/transport/where.h"
+
+/* True when the wait is over. Called under the lane lock; must be cheap, and
+ * stay true when asked again. */
+typedef bool chempi_progress_done_fn(void *arg);
+
+/* Advance everything once; returns the number of events. Takes the lock. */
+int chempi_progress_poll(void);
+
+/*
+ * Make progress until done(arg), sleeping when nothing happens. Whoever makes
+ * done() true must either do so from this process's progress, or publish it
+ * in shared memory and then call chempi_progress_rouse_local() for this rank.
+ * Takes the lock itself; returns without it. 0, or an MPI error class when the
+ * job is being torn down. Use for conditions in shared memory (node-local
+ * collectives) as well as for requests.
+ */
+int chempi_progress_wait(chempi_progress_done_fn *done, void *arg);
+
+/* The same; words(..., object) says what is waited for (where.h). */
+int chempi_progress_wait_for(chempi_progress_done_fn *done, void *arg,
+                             chempi_where_fn *words, const void *object);
+
+/* How many unsuccessful polls are worth while at the moment before the core
+ * is given away (learned; 0 on a machine with more ranks than cores). */
+static inline uint32_t chempi_progress_spins(void)
+{
+    return atomic_load_explicit(&chempi_ctx.spins, memory_order_relaxed);
+}
+
+/* Wake another local rank (by its local rank number) if it sleeps, after
+ * work for it has been published in shared memory. */
+static inline void chempi_progress_rouse_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_peer(&s->wakes[local_rank], s->wake_fds[local_rank],
+                     s->is_wake_registered);
+}
+
+/* The same for several: order once, then look at each. */
+static inline void chempi_progress_order_looks(void)
+{
+    chempi_wake_order_looks(chempi_ctx.services.is_wake_registered);
+}
+
+static inline void chempi_progress_look_local(uint32_t local_rank)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_look(&s->wakes[local_rank], s->wake_fds[local_rank]);
+}
+
+/* Something completed: wake threads whose wait is over. Under the lock. */
+void chempi_progress_notify(void);
+
+/* Another thread of this process has made work for the one that sleeps in a
+ * wait, if any. Under the lock. */
+void chempi_progress_nudge(void);
+
+/* Measure the machine, make the descriptors for sleeping; after services are
+ * set up. 0 or -errno. And the reverse. */
+int chempi_progress_init(void);
+void chempi_progress_fini(void);
+
+/* A tool's event waits to be told, or the supervisor for an answer; the next
+ * wait or poll does it. Under the lock. */
+void chempi_progress_announce(void);
+
+struct chempi_progress_stats {
+    uint64_t sleeps;
+    uint64_t yields;
+    uint64_t spins; /* polls in a wait that found nothing */
+};
+
+/* Under the lock. */
+const struct chempi_progress_stats *chempi_progress_stats(void);
+
+/*
+ * A hook that every poll calls, for work that is nobody's device (collective
+ * schedules); returns the number of events. Added and removed under the lane
+ * lock; the hook runs under it. A poll with no hooks pays one compare.
+ */
+struct chempi_progress_hook {
+    struct chempi_list link;
+    int (*poll)(struct chempi_progress_hook *hook);
+};
+
+void chempi_progress_add_hook(struct chempi_progress_hook *hook);
+void chempi_progress_remove_hook(struct chempi_progress_hook *hook);
+
+#endif

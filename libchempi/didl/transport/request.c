@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The life of requests; see request.h. */
+#include "libchempi/didl/transport/request.h"
+
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+
+static struct {
+    struct chempi_request *free; /* chained through u.tx.ep */
+    uint32_t free_count;
+    uint32_t orphans;
+    struct chempi_list all;   /* Q5 */
+    struct chempi_list lulls; /* struct chempi_request_lull.link */
+} pool = {
+    .all = {&pool.all, &pool.all},
+    .lulls = {&pool.lulls, &pool.lulls},
+};
+
+void chempi_request_init(struct chempi_request *req,
+                         enum chempi_request_kind kind,
+                         const struct chempi_request_ops *ops,
+                         struct chempi_comm *comm, struct chempi_datatype *type)
+{
+    chempi_object_init(&req->obj, CHEMPI_MAGIC_REQUEST);
+    req->ops = ops;
+    req->pending = 1;
+    req->kind = (uint8_t)kind;
+    req->mode = CHEMPI_SEND_STANDARD;
+    req->is_persistent = false;
+    req->is_active = true;
+    req->is_freed = false;
+    req->is_cancelled = false;
+    req->is_cancelling = false;
+    req->is_queued = false;
+    req->error = MPI_SUCCESS;
+    req->source = MPI_ANY_SOURCE;
+    req->tag = MPI_ANY_TAG;
+    req->bytes = 0;
+    req->comm = comm;
+    req->type = type;
+    req->packed = NULL;
+    req->parent = NULL;
+    if (comm)
+        chempi_object_hold(&comm->obj);
+    if (type)
+        chempi_datatype_hold(type);
+}
+
+/* ---- members of tables ---- */
+
+int chempi_request_start_nothing(struct chempi_request *req)
+{
+    (void)req;
+    return MPI_SUCCESS;
+}
+
+void chempi_request_cancel_nothing(struct chempi_request *req)
+{
+    (void)req;
+}
+
+int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status)
+{
+    chempi_status_set_empty(status);
+    return req->error;
+}
+
+/* ---- the list of all ---- */
+
+void chempi_request_track(struct chempi_request *req)
+{
+    chempi_list_append(&pool.all, &req->all_link);
+}
+
+static struct chempi_request *of_link(struct chempi_list *link)
+{
+    return link == &pool.all
+               ? NULL
+               : CHEMPI_CONTAINER_OF(link, struct chempi_request, all_link);
+}
+
+void chempi_request_untrack(struct chempi_request *req)
+{
+    CHEMPI_LIST_FOR (link, &pool.lulls) {
+        struct chempi_request_lull *lull =
+            CHEMPI_CONTAINER_OF(link, struct chempi_request_lull, link);
+
+        if (lull->blocker == req)
+            lull->blocker = of_link(req->all_link.next);
+    }
+    chempi_list_remove(&req->all_link);
+}
+
+/* ---- is nothing under way on a communicator? ---- */
+
+void chempi_request_lull_open(struct chempi_request_lull *lull,
+                              struct chempi_comm *comm)
+{
+    lull->comm = comm;
+    lull->blocker = NULL;
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_append(&pool.lulls, &lull->link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+void chempi_request_lull_close(struct chempi_request_lull *lull)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&lull->link);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+static bool is_holding(const struct chempi_request *req,
+                       const struct chempi_comm *comm)
+{
+    return req->obj.magic == CHEMPI_MAGIC_REQUEST && req->comm == comm;
+}
+
+static bool is_under_way(const struct chempi_request *req)
+{
+    return req->is_active && !chempi_request_is_complete(req);
+}
+
+/* Round the list once, from the last blocker on; those before it were not
+ * under way. */
+bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
+{
+    int32_t refs =
+        atomic_load_explicit(&lull->comm->obj.refs, memory_order_acquire);
+    struct chempi_list *start =
+        lull->blocker ? &lull->blocker->all_link : &pool.all;
+    struct chempi_list *link = start;
+
+    if (refs == 1)
+        return true;
+    do {
+        struct chempi_request *req = of_link(link);
+
+        link = link->next;
+        if (!req || !is_holding(req, lull->comm))
+            continue;
+        if (is_under_way(req)) {
+            lull->blocker = req;
+            return false;
+        }
+        refs--;
+    } while (link != start);
+    return refs == 1;
+}
+
+/* ---- the pool ---- */
+
+static CHEMPI_NOINLINE struct chempi_request *grow(void)
+{
+    struct chempi_request *req = chempi_sys->malloc(sizeof(*req));
+
+    if (!req)
+        return NULL;
+    req->obj.magic = 0;
+    chempi_request_track(req);
+    return req;
+}
+
+static void shrink(struct chempi_request *req)
+{
+    chempi_request_untrack(req);
+    free(req);
+}
+
+struct chempi_request *chempi_request_alloc(void)
+{
+    struct chempi_request *req = pool.free;
+
+    if (CHEMPI_LIKELY(req != NULL)) {
+        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        pool.free_count--;
+        return req;
+    }
+    return grow();
+}
+
+void chempi_request_recycle(struct chempi_request *req)
+{
+    req->obj.magic = 0;
+    if (pool.free_count >= chempi_setting(CHEMPI_SET_REQUEST_POOL)) {
+        shrink(req);
+        return;
+    }
+    req->u.tx.ep = (struct chempi_ep *)(void *)pool.free;
+    pool.free = req;
+    pool.free_count++;
+}
+
+void chempi_request_fini(void)
+{
+    while (pool.free) {
+        struct chempi_request *req = pool.free;
+
+        pool.free = (struct chempi_request *)(void *)req->u.tx.ep;
+        shrink(req);
+    }
+    pool.free_count = 0;
+}
+
+/* ---- completion ---- */
+
+void chempi_request_drop(struct chempi_request *req)
+{
+    req->ops->destroy(req);
+}
+
+void chempi_request_orphan(struct chempi_request *req)
+{
+    req->is_freed = true;
+    pool.orphans++;
+}
+
+uint32_t chempi_request_orphans(void)
+{
+    return pool.orphans;
+}
+
+/* Complete, and nobody has a handle: tell the parent, if any, and go. */
+static CHEMPI_NOINLINE void finish_orphan(struct chempi_request *req)
+{
+    struct chempi_request *parent = req->parent;
+    int error = req->error;
+
+    pool.orphans--;
+    if (parent && req->kind == CHEMPI_REQUEST_RECV) {
+        parent->source = req->source;
+        parent->tag = req->tag;
+        parent->bytes = req->bytes;
+    }
+    chempi_request_drop(req);
+    if (parent)
+        chempi_request_progress(parent, error);
+}
+
+void chempi_request_progress(struct chempi_request *req, int error)
+{
+    if (CHEMPI_UNLIKELY(error != MPI_SUCCESS) && req->error == MPI_SUCCESS)
+        req->error = error;
+    if (--req->pending != 0)
+        return;
+    if (CHEMPI_UNLIKELY(req->is_freed)) {
+        finish_orphan(req);
+        return;
+    }
+    if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
+        chempi_progress_notify();
+}
+
+static bool is_done(void *arg)
+{
+    return chempi_request_is_complete(arg);
+}
+
+int chempi_request_await(struct chempi_request *req)
+{
+    return chempi_progress_wait_for(is_done, req, chempi_where_put_request,
+                                    req);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests: the struct that every pending operation has, and its life.
+ *
+ *   Q1  pending counts what must still happen; the request is complete at 0
+ *   Q2  an active request is referenced by its engine (device, matching,
+ *       schedule); the user's handle is a second reference
+ *   Q3  a request that the user freed while active is destroyed at completion
+ *   Q4  all members are guarded by the lane lock
+ *   Q5  every request that holds a communicator is on the list of all
+ *       requests, those of the pool while they are free, too; but for those
+ *       on the stack of a call and the first message of a partitioned send,
+ *       which are under way as long as they hold it. Generalized requests and
+ *       flushes of buffers hold none
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
+#define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
+
+#include <mpi.h>
+
+#include "common/base/list.h"
+#include "libchempi/ddi.h"
+#include "libchempi/didl/base/object.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/datatype/datatype.h"
+
+struct chempi_peer;
+struct chempi_queue;
+
+enum chempi_request_kind {
+    CHEMPI_REQUEST_SEND,
+    CHEMPI_REQUEST_RECV,
+    CHEMPI_REQUEST_NULL_PEER, /* MPI_PROC_NULL: complete from the start */
+    CHEMPI_REQUEST_COLL,      /* a schedule */
+    CHEMPI_REQUEST_GENERAL,   /* MPI_Grequest_start */
+    CHEMPI_REQUEST_FLUSH      /* of attached buffers */
+};
+
+enum chempi_send_mode {
+    CHEMPI_SEND_STANDARD,
+    CHEMPI_SEND_SYNC,
+    CHEMPI_SEND_BUFFERED,
+    CHEMPI_SEND_READY
+};
+
+struct chempi_request;
+
+/* What a kind does; every member is mandatory. */
+struct chempi_request_ops {
+    /* Which MPI call begins it, for messages; chempi_request_call(). */
+    const char *call;
+    /* Begin a persistent operation (it is marked active, pending is 0); sets
+     * pending. Under the lane lock. MPI error class. */
+    int (*start)(struct chempi_request *req);
+    /* Under the lane lock; may do nothing. */
+    void (*cancel)(struct chempi_request *req);
+    /* Fill in the status of a complete request; may run user code; without
+     * the lock. Returns the operation's MPI error class. */
+    int (*finish)(struct chempi_request *req, MPI_Status *status);
+    /* Release what the kind owns, and the memory. Under the lane lock. */
+    void (*destroy)(struct chempi_request *req);
+};
+
+/* Members for kinds that are never begun again, cannot be cancelled (MPI does
+ * not allow it; harmless), and have an empty status. */
+int chempi_request_start_nothing(struct chempi_request *req);
+void chempi_request_cancel_nothing(struct chempi_request *req);
+int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status);
+
+/* A receive as a device sees it; also part of a message without one. */
+struct chempi_incoming {
+    struct chempi_rx rx;
+    bool is_request; /* embedded in a request, not in a held message */
+};
+
+/* Something that waits for room at a peer, in order. */
+struct chempi_outgoing {
+    struct chempi_list link;
+    bool is_system;
+};
+
+struct chempi_request {
+    struct chempi_object obj;
+    const struct chempi_request_ops *ops;
+    uint32_t pending;
+    uint8_t kind; /* enum chempi_request_kind */
+    uint8_t mode; /* enum chempi_send_mode */
+    bool is_persistent;
+    bool is_active;    /* started, or not persistent */
+    bool is_freed;     /* the user's handle is gone */
+    bool is_cancelled; /* completed by cancellation */
+    bool is_cancelling;
+    bool is_queued; /* outgoing.link or match_link is on a list */
+    int error;      /* MPI error class of the finished operation */
+    int32_t source; /* status */
+    int32_t tag;    /* status, and the tag of a send */
+    MPI_Count bytes;
+    struct chempi_comm *comm; /* held */
+    struct chempi_datatype *type;
+    /* Point-to-point only, from here on. */
+    void *buf;
+    MPI_Count count;
+    int32_t peer_rank; /* argument: destination, source or MPI_ANY_SOURCE */
+    int32_t peer_tag;  /* argument: tag or MPI_ANY_TAG */
+    uint32_t context;
+    struct chempi_peer *peer; /* of a send */
+    struct chempi_outgoing outgoing;
+    struct chempi_list match_link; /* posted receives; sync sends */
+    struct chempi_queue *queue;
+    uint64_t stamp;
+    struct chempi_request *parent; /* of an orphan: told of completion */
+    void *packed;                  /* buffered sends: memory to give back */
+    struct chempi_iter iter;
+    union {
+        struct chempi_tx tx;
+        struct chempi_incoming in;
+    } u;
+    struct chempi_list all_link; /* Q5; not touched by chempi_request_init */
+};
+
+/* NULL when the handle names no request. */
+static inline struct chempi_request *chempi_request_lookup(MPI_Request handle)
+{
+    struct chempi_request *req = (struct chempi_request *)(void *)handle;
+
+    if (CHEMPI_UNLIKELY(!chempi_handle_is_address(handle)))
+        return NULL;
+    return req->obj.magic == CHEMPI_MAGIC_REQUEST ? req : NULL;
+}
+
+static inline MPI_Request chempi_request_handle(struct chempi_request *req)
+{
+    return (MPI_Request)(void *)req;
+}
+
+/* Set the common members of a new request (memory is the caller's): one
+ * reference, active, pending 1, no error. comm and type are held if given. */
+void chempi_request_init(struct chempi_request *req,
+                         enum chempi_request_kind kind,
+                         const struct chempi_request_ops *ops,
+                         struct chempi_comm *comm,
+                         struct chempi_datatype *type);
+
+/* A request from the pool for point-to-point; NULL when out of memory. Under
+ * the lane lock. */
+struct chempi_request *chempi_request_alloc(void);
+void chempi_request_recycle(struct chempi_request *req);
+
+/* Put a request outside the pool on the list of all, and take it off before it
+ * goes. Under the lock. */
+void chempi_request_track(struct chempi_request *req);
+void chempi_request_untrack(struct chempi_request *req);
+
+/*
+ * Is nothing under way on a communicator? Requests hold it, too, that are
+ * complete and nobody has waited for, or inactive, be they posted (a
+ * partitioned receive waits for its sender's description from the start).
+ * Whoever asks again and again keeps one that is under way in mind: as long as
+ * it is, nothing else is looked at.
+ */
+struct chempi_request_lull {
+    struct chempi_list link;
+    struct chempi_comm *comm;
+    struct chempi_request *blocker; /* where to look on; may be NULL */
+};
+
+/* Open and close it without the lock; ask under the lock. */
+void chempi_request_lull_open(struct chempi_request_lull *lull,
+                              struct chempi_comm *comm);
+bool chempi_request_lull_is_there(struct chempi_request_lull *lull);
+void chempi_request_lull_close(struct chempi_request_lull *lull);
+
+/* One thing that had to happen has happened; at the last the request is
+ * complete: waiters are told, a freed one is destroyed. Under the lock. */
+void chempi_request_progress(struct chempi_request *req, int error);
+
+static inline bool chempi_request_is_complete(const struct chempi_request *req)
+{
+    return req->pending == 0;
+}
+
+/* The MPI call behind a request, for messages: "MPI_Issend". */
+const char *chempi_request_call(const struct chempi_request *req);
+
+/* Set the words of the class that a complete request has failed with: the
+ * call, the peer as far as it is known, and the reason, which is what words of
+ * this class were noted before. Any thread, without the lock; returns error. */
+int chempi_request_explain(const struct chempi_request *req, int error);
+
+/* Wait for one request without consuming it. Takes the lock itself. */
+int chempi_request_await(struct chempi_request *req);
+
+/* Drop the holder's reference of an inactive or complete request. Under the
+ * lock. */
+void chempi_request_drop(struct chempi_request *req);
+
+/* A complete generalized request is about to go: run the user's free
+ * callback, once. Without the lock. Its error class. */
+int chempi_request_release_general(struct chempi_request *req);
+
+/* The user has freed the handle of an active request. Under the lock. */
+void chempi_request_orphan(struct chempi_request *req);
+
+/* The receiver's answer to a cancelled send (sysmsg). Under the lock. */
+void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
+                                    bool is_taken_back);
+
+/* Give pooled memory back (finalize). */
+void chempi_request_fini(void);
+
+/* Operations in flight whose handle the user freed (finalize waits). */
+uint32_t chempi_request_orphans(void);
+
+#endif

@@ -1,0 +1,559 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Flows: numbers, windows, acknowledgements; see internal.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/transport/routed/internal.h"
+
+static_assert((CHEMPI_GATE_FRAMES & (CHEMPI_GATE_FRAMES - 1)) == 0,
+              "numbers wrap");
+
+int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
+                         struct chempi_gate_flow **out)
+{
+    struct chempi_gate_flow *flow;
+
+    if (proc >= gate->rank_count || proc == gate->dev.params.services->proc)
+        return -EHOSTUNREACH;
+    if (gate->flows[proc]) {
+        *out = gate->flows[proc];
+        return 0;
+    }
+    flow = chempi_sys->calloc(1, sizeof(*flow));
+    if (!flow)
+        return -ENOMEM;
+    flow->ep = (struct chempi_ep){.dev = &gate->dev, .proc = proc};
+    chempi_list_init(&flow->work);
+    chempi_list_init(&flow->owing);
+    chempi_list_init(&flow->pressed);
+    chempi_list_init(&flow->unacked);
+    chempi_list_init(&flow->held);
+    chempi_list_init(&flow->bulk);
+    (void)chempi_gate_way_open(flow); /* without one, the peer's is learned */
+    gate->flows[proc] = flow;
+    *out = flow;
+    return 0;
+}
+
+static void drop_list(struct chempi_list *head)
+{
+    while (!chempi_list_is_empty(head)) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(head), struct chempi_hop_buf, link);
+
+        chempi_list_remove(&buf->link);
+        chempi_hop_buf_drop(buf);
+    }
+}
+
+void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
+{
+    if (!flow)
+        return;
+    chempi_list_remove(&flow->pressed);
+    drop_list(&flow->unacked);
+    drop_list(&flow->held);
+    chempi_slots_fini(&flow->announced);
+    chempi_slots_fini(&flow->cleared);
+    free(flow);
+}
+
+void chempi_gate_flow_work(struct chempi_gate_flow *flow)
+{
+    if (chempi_list_is_empty(&flow->work))
+        chempi_list_append(&chempi_gate_of(flow)->work, &flow->work);
+}
+
+/* ---- frames ------------------------------------------------------------- */
+
+static uint64_t window(const struct chempi_gate_flow *flow)
+{
+    return chempi_dev_setting(flow->ep.dev, CHEMPI_GATE_SET_WINDOW);
+}
+
+static uint64_t total(const struct chempi_gate *gate)
+{
+    return chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_TOTAL);
+}
+
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+
+    if (flow->unacked_count >= CHEMPI_GATE_FRAMES - 1)
+        return false;
+    if (flow->unacked_bytes == 0)
+        return true;
+    n += CHEMPI_HOP_FIXED_MAX;
+    if (flow->unacked_bytes + n > window(flow))
+        return false;
+    if (gate->unacked_bytes + n <= total(gate))
+        return true;
+    if (chempi_list_is_empty(&flow->pressed))
+        chempi_list_append(&gate->pressed, &flow->pressed);
+    return false;
+}
+
+/* Does the sender wait, or soon, for what the receiver owes it? */
+static bool is_in_hurry(const struct chempi_gate_flow *flow)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+
+    return flow->unacked_bytes > window(flow) / 2 ||
+           flow->unacked_count > CHEMPI_GATE_FRAMES / 2 ||
+           gate->unacked_bytes > total(gate) / 2;
+}
+
+/* More, or less (negative), of a flow is on its way. */
+static void count_unacked(struct chempi_gate_flow *flow, int64_t bytes)
+{
+    flow->unacked_bytes += (uint64_t)bytes;
+    chempi_gate_of(flow)->unacked_bytes += (uint64_t)bytes;
+}
+
+/* F8 */
+static void relieve(struct chempi_gate *gate)
+{
+    if (gate->unacked_bytes > total(gate) / 4 * 3)
+        return;
+    while (!chempi_list_is_empty(&gate->pressed)) {
+        struct chempi_gate_flow *flow =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&gate->pressed),
+                                struct chempi_gate_flow, pressed);
+
+        chempi_list_remove(&flow->pressed);
+        chempi_gate_flow_work(flow);
+    }
+}
+
+/* Header and way of a frame; the caller gives it a number. */
+static void address(const struct chempi_gate_flow *flow,
+                    const struct chempi_gate_way *way, uint8_t class,
+                    struct chempi_hop_frame *f)
+{
+    f->flags |= (uint16_t)(class << CHEMPI_HOP_CLASS_SHIFT);
+    f->gates = way->gates;
+    f->at = 0;
+    f->src = flow->ep.dev->params.services->proc;
+    f->dst = flow->ep.proc;
+    f->ack = flow->seq_in;
+    memcpy(f->gate, way->gate, sizeof(f->gate));
+}
+
+/* The frame as bytes, with room for n bytes of payload behind. */
+static struct chempi_hop_buf *encode(const struct chempi_hop_frame *f, size_t n,
+                                     uint8_t **payload)
+{
+    uint8_t head[CHEMPI_HOP_FIXED_MAX];
+    size_t len = chempi_hop_frame_put(head, f);
+    struct chempi_hop_buf *buf = chempi_hop_buf_create(len + n);
+
+    if (!buf)
+        return NULL;
+    memcpy(buf->data, head, len);
+    *payload = buf->data + len;
+    return buf;
+}
+
+/* An acknowledgement rides on every frame. */
+static void has_told(struct chempi_gate_flow *flow)
+{
+    flow->owed_frames = 0;
+    flow->owed_bytes = 0;
+    flow->owed_polls = 0;
+    flow->owes_now = false;
+    chempi_list_remove(&flow->owing);
+}
+
+/* Give it its number, keep it (F1), and send it on its way. */
+static void launch(struct chempi_gate_flow *flow, struct chempi_hop_buf *buf,
+                   uint32_t first_gate)
+{
+    chempi_list_append(&flow->unacked, &buf->link);
+    flow->unacked_count++;
+    count_unacked(flow, buf->len);
+    flow->seq_out++;
+    flow->is_asked = false;
+    chempi_hop_buf_hold(buf);
+    /* A gateway that is lost: chempi_gate_flow_reroute() follows. */
+    if (chempi_hop_queue(&chempi_gate_of(flow)->hop, first_gate, buf))
+        chempi_hop_buf_drop(buf);
+    has_told(flow);
+}
+
+int chempi_gate_flow_send(struct chempi_gate_flow *flow,
+                          struct chempi_hop_frame *f, uint64_t len,
+                          const void *data, struct chempi_iter *iter, size_t n)
+{
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, len);
+    const uint8_t class = chempi_gate_trace_class(flow, len);
+    struct chempi_hop_buf *buf;
+    uint8_t *payload;
+
+    if (flow->is_gone)
+        return -EPIPE;
+    if (!way)
+        return -EHOSTUNREACH;
+    if (!chempi_list_is_empty(&flow->held) ||
+        !chempi_gate_flow_has_room(flow, n))
+        return -EAGAIN;
+    f->seq = flow->seq_out;
+    f->flags = is_in_hurry(flow) ? CHEMPI_HOP_HURRY : 0;
+    address(flow, way, class, f);
+    buf = encode(f, n, &payload);
+    if (!buf)
+        return -ENOMEM;
+    if (iter)
+        (void)chempi_iter_pack(iter, payload, n);
+    else if (n)
+        memcpy(payload, data, n);
+    buf->seq = f->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, class);
+    chempi_gate_trace_sent(flow, buf, f->kind, n);
+    launch(flow, buf, chempi_gate_way_next(flow, way));
+    return CHEMPI_DONE;
+}
+
+int chempi_gate_flow_control(struct chempi_gate_flow *flow,
+                             struct chempi_hop_frame *f)
+{
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+    struct chempi_hop_buf *buf;
+    uint8_t *payload;
+
+    if (flow->is_gone)
+        return 0;
+    if (!way)
+        return -EHOSTUNREACH;
+    address(flow, way, 0, f);
+    f->seq = flow->seq_out;
+    buf = encode(f, 0, &payload);
+    if (!buf)
+        return -ENOMEM;
+    buf->seq = f->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, 0);
+    if (chempi_list_is_empty(&flow->held) &&
+        flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
+        launch(flow, buf, chempi_gate_way_next(flow, way));
+    } else {
+        chempi_list_append(&flow->held, &buf->link); /* F4 */
+        chempi_gate_flow_work(flow);
+    }
+    return 0;
+}
+
+void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
+{
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ACK};
+    struct chempi_hop_buf *buf;
+    uint8_t *payload;
+
+    has_told(flow);
+    if (!way)
+        return;
+    f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
+    address(flow, way, 0, &f);
+    buf = encode(&f, 0, &payload);
+    if (!buf)
+        return; /* a lost one is said again with the next */
+    buf->tally = chempi_gate_trace_way(flow, way, 0);
+    if (chempi_hop_queue(&chempi_gate_of(flow)->hop,
+                         chempi_gate_way_next(flow, way), buf))
+        chempi_hop_buf_drop(buf);
+}
+
+/* ---- acknowledgements --------------------------------------------------- */
+
+static void release_first(struct chempi_gate_flow *flow)
+{
+    struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+        chempi_list_first(&flow->unacked), struct chempi_hop_buf, link);
+
+    chempi_list_remove(&buf->link);
+    flow->unacked_count--;
+    count_unacked(flow, -(int64_t)buf->len);
+    chempi_hop_buf_drop(buf);
+}
+
+void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
+{
+    uint32_t first = flow->seq_out - flow->unacked_count;
+    uint32_t n = ack - first;
+
+    if (n == 0 || n > flow->unacked_count)
+        return; /* an old one */
+    while (n--)
+        release_first(flow);
+    relieve(chempi_gate_of(flow));
+    if (flow->is_starved || !chempi_list_is_empty(&flow->held) ||
+        !chempi_list_is_empty(&flow->bulk))
+        chempi_gate_flow_work(flow);
+}
+
+static uint64_t *seen_word(struct chempi_gate_flow *flow, uint32_t seq)
+{
+    return &flow->seen[seq % CHEMPI_GATE_FRAMES / 64];
+}
+
+static uint64_t seen_bit(uint32_t seq)
+{
+    return UINT64_C(1) << (seq % 64);
+}
+
+static void owe(struct chempi_gate_flow *flow, uint32_t bytes, bool is_now)
+{
+    flow->owed_frames++;
+    flow->owed_bytes += bytes;
+    flow->owes_now |= is_now || flow->owed_frames >= CHEMPI_GATE_FRAMES / 8 ||
+                      flow->owed_bytes >= window(flow) / 4;
+    if (chempi_list_is_empty(&flow->owing)) /* F5 */
+        chempi_list_append(&chempi_gate_of(flow)->owing, &flow->owing);
+}
+
+int chempi_gate_flow_take(struct chempi_gate_flow *flow,
+                          const struct chempi_hop_frame *f)
+{
+    uint32_t ahead = f->seq - flow->seq_in;
+    bool is_old = (int32_t)ahead < 0;
+
+    if (!is_old && ahead >= CHEMPI_GATE_FRAMES)
+        return -EPROTO;
+    if (is_old || *seen_word(flow, f->seq) & seen_bit(f->seq)) {
+        owe(flow, 0, true); /* F3; its sender does not know yet */
+        return false;
+    }
+    *seen_word(flow, f->seq) |= seen_bit(f->seq);
+    while (*seen_word(flow, flow->seq_in) & seen_bit(flow->seq_in)) {
+        *seen_word(flow, flow->seq_in) &= ~seen_bit(flow->seq_in);
+        flow->seq_in++;
+    }
+    owe(flow, f->len, (f->flags & CHEMPI_HOP_HURRY) != 0);
+    return true;
+}
+
+/* ---- going on ----------------------------------------------------------- */
+
+static int pump_held(struct chempi_gate_flow *flow)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&flow->held) &&
+           flow->unacked_count < CHEMPI_GATE_FRAMES - 1) {
+        struct chempi_hop_buf *buf = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&flow->held), struct chempi_hop_buf, link);
+        const struct chempi_gate_way *way = chempi_gate_way_find(flow, 0);
+
+        if (!way)
+            break;
+        chempi_list_remove(&buf->link);
+        buf->seq = flow->seq_out;
+        chempi_hop_frame_set_seq(buf->data, buf->seq);
+        chempi_hop_frame_set_ack(buf->data, flow->seq_in);
+        launch(flow, buf, chempi_gate_way_next(flow, way));
+        events++;
+    }
+    return events;
+}
+
+/* One more piece of the first cleared message; -EAGAIN: no room. */
+static int pump_bulk(struct chempi_gate_flow *flow)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_sink *sink = gate->dev.params.sink;
+    struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
+                                               struct chempi_tx, link);
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, tx->env.len);
+    uint64_t pos = tx->priv[CHEMPI_GATE_TX_POS];
+    uint64_t left = tx->priv[CHEMPI_GATE_TX_END] - pos;
+    struct chempi_hop_frame f = {
+        .kind = CHEMPI_HOP_DATA,
+        .receiver = tx->priv[CHEMPI_GATE_TX_RECEIVER],
+        .number = pos,
+    };
+    size_t n;
+    int rc;
+
+    if (!way)
+        return -EHOSTUNREACH;
+    n = left < way->chunk ? (size_t)left : way->chunk;
+    if (tx->iter && tx->iter->position != pos)
+        chempi_iter_seek(tx->iter, pos);
+    rc = chempi_gate_flow_send(flow, &f, tx->env.len,
+                               tx->buf ? (const uint8_t *)tx->buf + pos : NULL,
+                               tx->iter, n);
+    if (rc)
+        return rc;
+    chempi_gate_trace_goes(flow, tx);
+    tx->priv[CHEMPI_GATE_TX_POS] += n;
+    chempi_list_remove(&tx->link);
+    if (n < left)
+        chempi_list_append(&flow->bulk, &tx->link); /* in turn with others */
+    else
+        sink->sent(gate->dev.params.sink_arg, tx, 0);
+    return 0;
+}
+
+int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_sink *sink = gate->dev.params.sink;
+    int events = pump_held(flow);
+
+    while (!chempi_list_is_empty(&flow->bulk) && pump_bulk(flow) == 0)
+        events++;
+    if (!chempi_list_is_empty(&flow->bulk))
+        chempi_gate_trace_waits(
+            flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
+                                      struct chempi_tx, link));
+    if (flow->is_starved &&
+        (flow->is_gone ||
+         chempi_gate_flow_has_room(flow, CHEMPI_HOP_CHUNK_MAX))) {
+        flow->is_starved = false;
+        sink->room(gate->dev.params.sink_arg, &flow->ep);
+        events++;
+    }
+    return events;
+}
+
+void chempi_gate_flow_end(struct chempi_gate_flow *flow)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_sink *sink = gate->dev.params.sink;
+    struct chempi_tx *tx;
+
+    flow->is_gone = true;
+    while (flow->unacked_count)
+        release_first(flow);
+    relieve(gate);
+    drop_list(&flow->held);
+    while ((tx = chempi_slots_pop(&flow->announced)) != NULL)
+        chempi_list_append(&flow->bulk, &tx->link);
+    while (!chempi_list_is_empty(&flow->bulk)) {
+        tx = CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
+                                 struct chempi_tx, link);
+        chempi_list_remove(&tx->link);
+        sink->sent(gate->dev.params.sink_arg, tx, -EPIPE);
+    }
+    if (flow->is_starved)
+        chempi_gate_flow_work(flow);
+}
+
+/* ---- another way -------------------------------------------------------- */
+
+static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
+{
+    for (uint32_t i = 0; i < f->gates; i++)
+        if (f->gate[i] == proc)
+            return true;
+    return false;
+}
+
+/* The same frame, *f, with another way in front of it. */
+static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
+                                        const struct chempi_hop_buf *old,
+                                        const struct chempi_gate_way *way,
+                                        struct chempi_hop_frame *f)
+{
+    struct chempi_hop_buf *buf;
+    const char *why;
+    uint8_t *payload;
+    uint8_t class;
+
+    if (chempi_hop_frame_get(old->data, old->len, f, &why))
+        return NULL; /* cannot be: we wrote it */
+    class = chempi_hop_class_of(f->flags);
+    f->flags = CHEMPI_HOP_HURRY;
+    address(flow, way, class, f);
+    buf = encode(f, f->len, &payload);
+    if (!buf)
+        return NULL;
+    if (f->len)
+        memcpy(payload, f->data, f->len);
+    buf->seq = old->seq;
+    buf->tally = chempi_gate_trace_way(flow, way, class);
+    return buf;
+}
+
+/* moves: of frames that were launched, NULL for others. */
+static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
+                  struct chempi_gate_moves *moves)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, old->len);
+    struct chempi_hop_frame f;
+    struct chempi_hop_buf *buf;
+
+    if (!way)
+        return -EHOSTUNREACH;
+    buf = readdress(flow, old, way, &f);
+    if (!buf)
+        return -ENOMEM;
+    chempi_list_insert_between(&buf->link, &old->link, old->link.next);
+    chempi_list_remove(&old->link);
+    if (moves) {
+        count_unacked(flow, (int64_t)buf->len - old->len);
+        chempi_hop_buf_hold(buf);
+        if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))
+            chempi_hop_buf_drop(buf);
+        gate->resent++;
+        chempi_gate_trace_resent(flow, &f, old->tally, buf->tally, moves);
+    }
+    chempi_hop_buf_drop(old);
+    return 0;
+}
+
+static int reroute_list(struct chempi_gate_flow *flow, struct chempi_list *head,
+                        uint32_t dead, struct chempi_gate_moves *moves)
+{
+    CHEMPI_LIST_FOR_SAFE (pos, head) {
+        struct chempi_hop_buf *buf =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_hop_buf, link);
+        struct chempi_hop_frame f;
+        const char *why;
+        int rc;
+
+        if (chempi_hop_frame_head(buf->data, buf->len, &f, &why) < 0 ||
+            !goes_through(&f, dead))
+            continue;
+        rc = resend(flow, buf, moves);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* A way that was learned from the peer's frames is none of the table's. */
+static void forget_learned(struct chempi_gate_flow *flow, uint32_t dead)
+{
+    for (uint32_t i = 0; i < flow->way_count; i++) {
+        struct chempi_gate_way *way = &flow->ways[i];
+
+        for (uint32_t k = 0; !way->range && k < way->gates; k++)
+            if (way->gate[k] == dead)
+                way->gates = 0;
+    }
+}
+
+int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead)
+{
+    bool had_way = chempi_gate_way_find(flow, 0) != NULL;
+    struct chempi_gate_moves moves;
+    int rc;
+
+    if (!had_way || flow->is_gone)
+        return 0;
+    moves.count = 0;
+    forget_learned(flow, dead);
+    rc = chempi_gate_way_choose(flow);
+    if (!rc)
+        rc = reroute_list(flow, &flow->unacked, dead, &moves);
+    if (!rc)
+        rc = reroute_list(flow, &flow->held, dead, NULL);
+    /* An acknowledgement may have been lost. */
+    if (!rc)
+        chempi_gate_flow_ack(flow, false);
+    return rc;
+}

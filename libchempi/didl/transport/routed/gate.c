@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device that stands for all ways through gateways; see gate.h. It has no
+ * network of its own: its frames travel in messages of the real devices.
+ */
+#include "libchempi/didl/transport/routed/gate.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/tool/registry.h"
+#include "libchempi/didl/transport/routed/internal.h"
+
+#define POLLS_MAX 256u         /* until an acknowledgement goes by itself */
+#define DRAIN_TICK_NS 5000000L /* how often a drain looks at the clock */
+
+static struct {
+    const struct chempi_sink *above;
+    struct chempi_gate *gate; /* NULL: not open */
+} self;
+
+struct chempi_gate *chempi_gate_self(void)
+{
+    return self.gate;
+}
+
+bool chempi_gate_is_needed(void)
+{
+    return chempi_ctx.services.proc_count > chempi_ctx.job->size;
+}
+
+static struct chempi_gate *gate_of(struct chempi_dev *dev)
+{
+    return (struct chempi_gate *)(void *)dev;
+}
+
+static struct chempi_gate_flow *flow_of(struct chempi_ep *ep)
+{
+    return (struct chempi_gate_flow *)(void *)ep;
+}
+
+/* ---- what the real devices say ------------------------------------------ */
+
+static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
+                                   struct chempi_rx **rx)
+{
+    struct chempi_dev_traffic *counted = &a->ep->dev->received[a->protocol];
+    enum chempi_verdict verdict;
+
+    if (self.gate && chempi_hop_arrived(&self.gate->hop, a, &verdict, rx)) {
+        counted->messages--; /* the messages in frames are counted by gate */
+        counted->bytes -= a->env.len;
+        return verdict;
+    }
+    return self.above->arrived(arg, a, rx);
+}
+
+static void delivered(void *arg, struct chempi_rx *rx, int status)
+{
+    if (!self.gate || !chempi_hop_delivered(&self.gate->hop, rx, status))
+        self.above->delivered(arg, rx, status);
+}
+
+static void sent(void *arg, struct chempi_tx *tx, int status)
+{
+    if (!self.gate || !chempi_hop_sent(&self.gate->hop, tx, status))
+        self.above->sent(arg, tx, status);
+}
+
+static void room(void *arg, struct chempi_ep *ep)
+{
+    if (ep->proc < chempi_ctx.job->size)
+        self.above->room(arg, ep);
+    if (self.gate) /* frames go to ranks when no gateway is left */
+        chempi_hop_room(&self.gate->hop, ep);
+}
+
+static void lost(void *arg, uint32_t proc, int status, const char *why)
+{
+    if (proc >= chempi_ctx.job->size) {
+        chempi_gate_lost(proc, why);
+        return;
+    }
+    if (self.gate)
+        chempi_hop_forget(&self.gate->hop, proc);
+    self.above->lost(arg, proc, status, why);
+}
+
+static const struct chempi_sink gate_sink = {
+    .arrived = arrived,
+    .delivered = delivered,
+    .sent = sent,
+    .room = room,
+    .lost = lost,
+};
+
+const struct chempi_sink *chempi_gate_sink(const struct chempi_sink *above)
+{
+    self.above = above;
+    return &gate_sink;
+}
+
+/* ---- gateways ----------------------------------------------------------- */
+
+static int ask(void *arg, uint32_t proc, const char *key)
+{
+    (void)arg;
+    return chempi_daemon_get(proc, key);
+}
+
+static void left(void *arg, struct chempi_hop_buf *buf)
+{
+    const struct chempi_gate *gate = arg;
+
+    if (buf->tally)
+        chempi_tally_left(&gate->tally, buf);
+}
+
+static void neighbour_lost(void *arg, uint32_t proc, const char *why)
+{
+    (void)arg;
+    chempi_gate_lost(proc, why);
+}
+
+static const struct chempi_hop_ops hop_ops = {
+    .frame = chempi_gate_input,
+    .left = left,
+    .ask = ask,
+    .lost = neighbour_lost,
+};
+
+void chempi_gate_card(uint32_t proc, const char *key, const void *card,
+                      size_t len)
+{
+    if (self.gate)
+        chempi_hop_card(&self.gate->hop, proc, key, card, len);
+}
+
+void chempi_gate_lost(uint32_t proc, const char *why)
+{
+    struct chempi_gate *gate = self.gate;
+    bool is_cut = false;
+
+    if (!gate || proc < gate->rank_count ||
+        proc >= gate->dev.params.services->proc_count ||
+        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
+        return;
+    gate->gateways[proc - gate->rank_count] = CHEMPI_GATE_DEAD;
+    chempi_hop_forget(&gate->hop, proc);
+    for (uint32_t p = 0; p < gate->rank_count; p++)
+        if (gate->flows[p])
+            is_cut |= chempi_gate_flow_reroute(gate->flows[p], proc) != 0;
+    if (is_cut)
+        chempi_gate_way_cut(gate, proc, why);
+}
+
+void chempi_gate_drained(uint32_t proc, bool is_drained)
+{
+    struct chempi_gate *gate = self.gate;
+
+    if (!gate || proc < gate->rank_count ||
+        proc >= gate->dev.params.services->proc_count ||
+        gate->gateways[proc - gate->rank_count] == CHEMPI_GATE_DEAD)
+        return;
+    gate->gateways[proc - gate->rank_count] =
+        is_drained ? CHEMPI_GATE_DRAINED : CHEMPI_GATE_UP;
+    for (uint32_t p = 0; p < gate->rank_count; p++)
+        if (gate->flows[p]) /* there is a way as long as it lives */
+            (void)chempi_gate_way_choose(gate->flows[p]);
+}
+
+/* ---- opening and closing ------------------------------------------------ */
+
+static const char *const protocol_names[] = {"eager", "rendezvous"};
+static const uint64_t protocol_max[] = {CHEMPI_HOP_CHUNK_MAX, UINT64_MAX};
+
+static const struct chempi_dev_caps gate_caps = {
+    .protocols = protocol_names,
+    .protocol_count = CHEMPI_GATE_PROTOCOLS,
+    .inject_max = CHEMPI_HOP_CHUNK_MAX,
+    .protocol_max = protocol_max,
+    .eager_max = CHEMPI_HOP_CHUNK_MAX,
+};
+
+static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
+    [CHEMPI_GATE_SET_LINGER] =
+        {"gate", "linger_ms",
+         "How long a process that finishes waits for processes behind gateways "
+         "to confirm what it has sent them, in milliseconds.",
+         1000, 0, 3600000, NULL, CHEMPI_SETTING_LOCAL, false, false},
+    [CHEMPI_GATE_SET_WINDOW] =
+        {"gate", "window",
+         "How much may be on its way through gateways to one process, in "
+         "bytes.",
+         512u << 10, 128u << 10, 4u << 20, NULL, CHEMPI_SETTING_LOCAL, false,
+         false},
+    [CHEMPI_GATE_SET_TOTAL] =
+        {"gate", "total",
+         "How much may be on its way through gateways to all processes "
+         "together, in bytes; one frame to each may be in any case.",
+         16u << 20, 512u << 10, 1u << 30, NULL, CHEMPI_SETTING_LOCAL, false,
+         false},
+};
+
+static uint64_t read_resent(struct chempi_dev *dev)
+{
+    return gate_of(dev)->resent;
+}
+
+static uint64_t read_unacked(struct chempi_dev *dev)
+{
+    return gate_of(dev)->unacked_bytes;
+}
+
+static const struct chempi_gauge gauges[] = {
+    {"resent", "Frames sent again because a gateway was lost, a count.",
+     CHEMPI_GAUGE_COUNTER, read_resent},
+    {"unconfirmed", "What is on its way through gateways, in bytes.",
+     CHEMPI_GAUGE_LEVEL, read_unacked},
+};
+
+static const struct chempi_dev_panel gate_panel = {
+    .text = "messages through gateways",
+    .protocols = protocol_names,
+    .protocol_count = CHEMPI_GATE_PROTOCOLS,
+    .settings = settings,
+    .setting_count = CHEMPI_ARRAY_LEN(settings),
+    .gauges = gauges,
+    .gauge_count = CHEMPI_ARRAY_LEN(gauges),
+};
+
+static void gate_close(struct chempi_dev *dev);
+
+int chempi_gate_open(struct chempi_dev *const *devices,
+                     const uint32_t *device_count, struct chempi_dev **out,
+                     struct chempi_err *err)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+    struct chempi_gate *gate = chempi_sys->calloc(1, sizeof(*gate));
+    int rc = -ENOMEM;
+
+    if (!gate)
+        return chempi_err_set(err, rc, "out of memory for gateways");
+    gate->dev = (struct chempi_dev){
+        .ops = &chempi_gate_ops,
+        .caps = &gate_caps,
+        .params = {.services = s,
+                   .sink = self.above,
+                   .settings = chempi_tool_device_settings(&chempi_gate_ops)},
+    };
+    gate->rank_count = chempi_ctx.job->size;
+    gate->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;
+    gate->timer.fd = -1;
+    chempi_list_init(&gate->work);
+    chempi_list_init(&gate->owing);
+    chempi_list_init(&gate->pressed);
+    gate->flows =
+        chempi_sys->calloc(gate->rank_count, sizeof(struct chempi_gate_flow *));
+    gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
+                                        sizeof(*gate->gateways));
+    if (gate->flows && gate->gateways)
+        rc = chempi_hop_open(&gate->hop, s, devices, device_count, &hop_ops,
+                             gate);
+    if (rc) {
+        gate_close(&gate->dev);
+        return chempi_err_set(err, rc, "out of memory for gateways");
+    }
+    self.gate = gate;
+    *out = &gate->dev;
+    return 0;
+}
+
+static int gate_open(const struct chempi_dev_params *params,
+                     struct chempi_dev **out, struct chempi_err *err)
+{
+    (void)params;
+    (void)out;
+    return chempi_err_set(err, -ENOTSUP, "gate is opened over other devices");
+}
+
+static void stop_timer(struct chempi_gate *gate)
+{
+    chempi_pollset_remove(gate->dev.params.services->pollset, &gate->timer);
+    if (gate->timer.fd >= 0)
+        (void)close(gate->timer.fd); /* only a timer */
+    gate->timer.fd = -1;
+}
+
+static void gate_close(struct chempi_dev *dev)
+{
+    struct chempi_gate *gate = gate_of(dev);
+
+    if (!gate)
+        return;
+    stop_timer(gate);
+    for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
+        chempi_gate_flow_destroy(gate->flows[p]);
+    chempi_hop_close(&gate->hop);
+    chempi_tally_fini(&gate->tally);
+    free(gate->flows);
+    free(gate->gateways);
+    free(gate);
+    self.gate = NULL;
+}
+
+/* ---- operations --------------------------------------------------------- */
+
+static int gate_card(struct chempi_dev *dev, void *buf, size_t *len)
+{
+    (void)dev;
+    (void)buf;
+    *len = 0;
+    return 0;
+}
+
+static int gate_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
+                             struct chempi_err *err)
+{
+    (void)ep;
+    (void)card;
+    (void)len;
+    return chempi_err_set(err, -EINVAL, "gate takes no address");
+}
+
+static int gate_connect(struct chempi_dev *dev, uint32_t proc,
+                        struct chempi_ep **out, struct chempi_err *err)
+{
+    struct chempi_gate *gate = gate_of(dev);
+    const struct chempi_services *s = dev->params.services;
+    struct chempi_gate_flow *flow;
+    const struct chempi_gate_way *way;
+    int rc = chempi_gate_flow_get(gate, proc, &flow);
+
+    if (rc)
+        return chempi_err_set(err, rc, "no gateway leads to process %u", proc);
+    way = chempi_gate_way_find(flow, 0);
+    if (!way)
+        return chempi_gate_way_none(gate, s->node_of_proc[proc], err);
+    rc = chempi_hop_reach(&gate->hop, chempi_gate_way_next(flow, way), err);
+    if (rc)
+        return rc;
+    *out = &flow->ep;
+    return 0;
+}
+
+static void starve(struct chempi_gate_flow *flow,
+                   const struct chempi_envelope *env)
+{
+    flow->is_starved = true;
+    chempi_gate_trace_stopped(flow, env);
+}
+
+static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
+                       const void *data, size_t len)
+{
+    struct chempi_gate_flow *flow = flow_of(ep);
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = *env};
+    int rc = chempi_gate_flow_send(flow, &f, env->len, data, NULL, len);
+
+    if (rc == -EAGAIN)
+        starve(flow, env);
+    else
+        chempi_hop_flush(&chempi_gate_of(flow)->hop);
+    return rc;
+}
+
+static int announce(struct chempi_gate_flow *flow, struct chempi_tx *tx)
+{
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_ANNOUNCE, .env = tx->env};
+    int rc = chempi_slots_put(&flow->announced, tx, &f.sender);
+
+    if (rc)
+        return rc;
+    rc = chempi_gate_flow_send(flow, &f, tx->env.len, NULL, NULL, 0);
+    if (rc == CHEMPI_DONE) {
+        chempi_gate_trace_goes(flow, tx);
+        return CHEMPI_PENDING;
+    }
+    (void)chempi_slots_take(&flow->announced, f.sender);
+    return rc;
+}
+
+static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
+{
+    struct chempi_gate_flow *flow = flow_of(ep);
+    bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = tx->env};
+    int rc;
+
+    memset(tx->priv, 0, sizeof(tx->priv));
+    chempi_list_init(&tx->link);
+    tx->ep = ep;
+    if (is_eager || tx->env.len == 0)
+        rc = chempi_gate_flow_send(flow, &f, tx->env.len, tx->buf, tx->iter,
+                                   (size_t)tx->env.len);
+    else
+        rc = announce(flow, tx);
+    if (rc == -EAGAIN)
+        starve(flow, &tx->env);
+    else
+        chempi_hop_flush(&chempi_gate_of(flow)->hop);
+    return rc;
+}
+
+static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
+                       struct chempi_rx *rx)
+{
+    struct chempi_gate_flow *flow = flow_of(ep);
+    uint64_t take = token[1] < rx->cap ? token[1] : rx->cap;
+    struct chempi_hop_frame f = {
+        .kind = CHEMPI_HOP_CLEAR, .sender = token[0], .number = take};
+    int rc;
+
+    if (take == 0) {
+        ep->dev->ops->drop(ep, token);
+        return CHEMPI_DONE;
+    }
+    memset(rx->priv, 0, sizeof(rx->priv));
+    rx->priv[CHEMPI_GATE_RX_TAKE] = take;
+    rc = chempi_slots_put(&flow->cleared, rx, &f.receiver);
+    if (rc)
+        return rc;
+    rc = chempi_gate_flow_control(flow, &f);
+    if (rc) {
+        (void)chempi_slots_take(&flow->cleared, f.receiver);
+        return rc;
+    }
+    return CHEMPI_PENDING;
+}
+
+static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
+{
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_DROP, .sender = token[0]};
+
+    /* Without memory the sender waits on; it is told nothing worse. */
+    (void)chempi_gate_flow_control(flow_of(ep), &f);
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+void chempi_gate_report(struct chempi_writer *out)
+{
+    if (self.gate)
+        chempi_tally_report(&self.gate->tally, &self.gate->hop, out);
+}
+
+/* ---- progress ----------------------------------------------------------- */
+
+static int pay(struct chempi_gate *gate)
+{
+    bool is_sleepy = gate->is_sleepy;
+    int events = 0;
+
+    gate->is_sleepy = false;
+    CHEMPI_LIST_FOR_SAFE (pos, &gate->owing) {
+        struct chempi_gate_flow *flow =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_gate_flow, owing);
+
+        if (!is_sleepy && !flow->owes_now && ++flow->owed_polls < POLLS_MAX)
+            continue;
+        chempi_gate_flow_ack(flow, false);
+        events++;
+    }
+    return events;
+}
+
+static int gate_progress(struct chempi_dev *dev)
+{
+    struct chempi_gate *gate = gate_of(dev);
+    struct chempi_list now;
+    int events = 0;
+
+    if (!chempi_list_is_empty(&gate->work)) {
+        chempi_list_init(&now);
+        chempi_list_splice(&now, &gate->work);
+        while (!chempi_list_is_empty(&now)) {
+            struct chempi_gate_flow *flow = CHEMPI_CONTAINER_OF(
+                chempi_list_first(&now), struct chempi_gate_flow, work);
+
+            chempi_list_remove(&flow->work);
+            events += chempi_gate_flow_pump(flow);
+        }
+    }
+    if (!chempi_list_is_empty(&gate->owing))
+        events += pay(gate);
+    if (chempi_hop_is_dirty(&gate->hop)) {
+        chempi_hop_flush(&gate->hop);
+        events++;
+    }
+    return events;
+}
+
+static bool gate_is_ready(struct chempi_dev *dev)
+{
+    struct chempi_gate *gate = gate_of(dev);
+
+    if (!chempi_list_is_empty(&gate->owing)) {
+        gate->is_sleepy = true;
+        return true;
+    }
+    return !chempi_list_is_empty(&gate->work) ||
+           chempi_hop_is_dirty(&gate->hop);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+static void timer_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    uint64_t ticks;
+
+    (void)events; /* there is only one */
+    /* That it woke us is all that matters. */
+    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
+}
+
+static void start_timer(struct chempi_gate *gate)
+{
+    const struct itimerspec every = {.it_interval.tv_nsec = DRAIN_TICK_NS,
+                                     .it_value.tv_nsec = DRAIN_TICK_NS};
+    int fd;
+
+    if (gate->timer.fd >= 0)
+        return;
+    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0)
+        return; /* acknowledgements wake us, too */
+    gate->timer = (struct chempi_poll_item){.fd = fd, .ready = timer_ready};
+    if (timerfd_settime(fd, 0, &every, NULL) ||
+        chempi_pollset_add(gate->dev.params.services->pollset, &gate->timer,
+                           EPOLLIN))
+        stop_timer(gate);
+}
+
+/* Has all of this flow left? *is_unacked: and not yet arrived. */
+static bool is_flow_drained(struct chempi_gate_flow *flow, bool *is_unacked)
+{
+    if (flow->unacked_count) {
+        *is_unacked = true;
+        if (!flow->is_asked)
+            chempi_gate_flow_ack(flow, true);
+        flow->is_asked = true;
+    }
+    return chempi_list_is_empty(&flow->held) &&
+           chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0 &&
+           chempi_list_is_empty(&flow->owing);
+}
+
+/*
+ * A frame is safe when it is acknowledged. A receiver that computes, or has
+ * left MPI, does not acknowledge: then it is enough, after a while, that the
+ * frames are with the gateway.
+ */
+static bool gate_is_drained(struct chempi_dev *dev)
+{
+    struct chempi_gate *gate = gate_of(dev);
+    bool is_unacked = false;
+    bool is_drained = gate->hop.queued == 0;
+
+    gate->is_sleepy = true;
+    for (uint32_t p = 0; p < gate->rank_count; p++)
+        if (gate->flows[p])
+            is_drained =
+                is_flow_drained(gate->flows[p], &is_unacked) && is_drained;
+    if (is_drained && is_unacked) {
+        uint64_t now_ns = chempi_clock_ns();
+
+        if (!gate->drain_ns)
+            gate->drain_ns = now_ns;
+        is_drained =
+            now_ns - gate->drain_ns >=
+            chempi_dev_setting(dev, CHEMPI_GATE_SET_LINGER) * CHEMPI_NS_PER_MS;
+        start_timer(gate);
+    }
+    if (is_drained) {
+        gate->drain_ns = 0;
+        stop_timer(gate);
+    }
+    return is_drained;
+}
+
+const struct chempi_dev_ops chempi_gate_ops = {
+    .abi = CHEMPI_DEV_ABI,
+    .name = "gate",
+    .panel = &gate_panel,
+    .open = gate_open,
+    .card = gate_card,
+    .connect = gate_connect,
+    .card_arrived = gate_card_arrived,
+    .inject = gate_inject,
+    .send = gate_send,
+    .accept = gate_accept,
+    .drop = gate_drop,
+    .progress = gate_progress,
+    .is_ready = gate_is_ready,
+    .is_drained = gate_is_drained,
+    .close = gate_close,
+};

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Frames that have come for this process; see internal.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "libchempi/didl/transport/routed/internal.h"
+
+/* A message is announced to the sink, whole or without its payload. */
+static const char *take_message(struct chempi_gate_flow *flow,
+                                const struct chempi_hop_frame *f)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+    const struct chempi_dev_params *p = &gate->dev.params;
+    bool is_whole = f->kind == CHEMPI_HOP_EAGER;
+    const struct chempi_arrival arrival = {
+        .ep = &flow->ep,
+        .env = f->env,
+        .data = is_whole ? f->data : NULL,
+        .avail = is_whole ? f->env.len : 0,
+        .token = {f->sender, f->env.len},
+        .protocol = is_whole ? CHEMPI_GATE_EAGER : CHEMPI_GATE_RENDEZVOUS,
+    };
+    struct chempi_rx *rx = NULL;
+    int rc;
+
+    chempi_dev_count(&gate->dev, arrival.protocol, f->env.len);
+    if (p->sink->arrived(p->sink_arg, &arrival, &rx) != CHEMPI_ACCEPT)
+        return NULL;
+    rc = gate->dev.ops->accept(&flow->ep, arrival.token, rx);
+    if (rc != CHEMPI_PENDING)
+        p->sink->delivered(p->sink_arg, rx, rc);
+    return NULL;
+}
+
+static const char *take_clear(struct chempi_gate_flow *flow,
+                              const struct chempi_hop_frame *f)
+{
+    struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
+
+    if (!tx)
+        return "it cleared a message that was not announced";
+    if (f->number > tx->env.len) {
+        chempi_list_append(&flow->bulk, &tx->link);
+        return "it wants more of a message than there is";
+    }
+    tx->priv[CHEMPI_GATE_TX_POS] = 0;
+    tx->priv[CHEMPI_GATE_TX_END] = f->number;
+    tx->priv[CHEMPI_GATE_TX_RECEIVER] = f->receiver;
+    chempi_list_append(&flow->bulk, &tx->link);
+    chempi_gate_flow_work(flow);
+    return NULL;
+}
+
+static const char *take_drop(struct chempi_gate_flow *flow,
+                             const struct chempi_hop_frame *f)
+{
+    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    struct chempi_tx *tx = chempi_slots_take(&flow->announced, f->sender);
+
+    if (!tx)
+        return "it dropped a message that was not announced";
+    p->sink->sent(p->sink_arg, tx, 0);
+    return NULL;
+}
+
+static const char *take_data(struct chempi_gate_flow *flow,
+                             const struct chempi_hop_frame *f)
+{
+    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    struct chempi_rx *rx = chempi_slots_get(&flow->cleared, f->receiver);
+
+    if (!rx)
+        return "it sent a piece of a message that was not cleared";
+    if (f->number > rx->priv[CHEMPI_GATE_RX_TAKE] ||
+        f->len > rx->priv[CHEMPI_GATE_RX_TAKE] - f->number ||
+        f->len > rx->priv[CHEMPI_GATE_RX_TAKE] - rx->priv[CHEMPI_GATE_RX_GOT])
+        return "it sent more of a message than was cleared";
+    if (rx->iter) {
+        if (rx->iter->position != f->number)
+            chempi_iter_seek(rx->iter, f->number);
+        (void)chempi_iter_unpack(rx->iter, f->data, f->len);
+    } else {
+        memcpy((uint8_t *)rx->buf + f->number, f->data, f->len);
+    }
+    rx->priv[CHEMPI_GATE_RX_GOT] += f->len;
+    if (rx->priv[CHEMPI_GATE_RX_GOT] < rx->priv[CHEMPI_GATE_RX_TAKE])
+        return NULL;
+    (void)chempi_slots_take(&flow->cleared, f->receiver); /* F6 */
+    p->sink->delivered(p->sink_arg, rx, 0);
+    return NULL;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *take(struct chempi_gate_flow *flow,
+                        const struct chempi_hop_frame *f)
+{
+    int rc;
+
+    chempi_gate_flow_acked(flow, f->ack);
+    if (!chempi_hop_is_numbered(f->kind)) {
+        if (f->flags & CHEMPI_HOP_HURRY)
+            chempi_gate_flow_ack(flow, false);
+        return NULL;
+    }
+    rc = chempi_gate_flow_take(flow, f);
+    if (rc <= 0)
+        return rc ? "it sent a frame beyond its window" : NULL;
+    switch (f->kind) {
+    case CHEMPI_HOP_CLEAR:
+        return take_clear(flow, f);
+    case CHEMPI_HOP_DROP:
+        return take_drop(flow, f);
+    case CHEMPI_HOP_DATA:
+        return take_data(flow, f);
+    default:
+        return take_message(flow, f);
+    }
+}
+
+/* The last gateway of its way has sent it (or its source, when no gateway is
+ * left), and it is for us. */
+static bool is_placed(const struct chempi_gate *gate, uint32_t from,
+                      const struct chempi_hop_frame *f)
+{
+    return f->dst == gate->dev.params.services->proc && f->at == f->gates &&
+           from == (f->gates ? f->gate[f->gates - 1] : f->src);
+}
+
+void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
+                       size_t len, struct chempi_hop_buf *buf)
+{
+    struct chempi_gate *gate = arg;
+    const struct chempi_dev_params *p = &gate->dev.params;
+    struct chempi_gate_flow *flow = NULL;
+    struct chempi_hop_frame f;
+    const char *why;
+    int rc = chempi_hop_frame_get(data, len, &f, &why);
+
+    (void)buf; /* it is used up here */
+    if (!rc && !is_placed(gate, from, &f)) {
+        why = "a frame that is not for this process";
+        rc = -EPROTO;
+    }
+    if (!rc)
+        rc = chempi_gate_flow_get(gate, f.src, &flow);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_WARNING, "gate",
+                   "ignored what the gateway on node %s sent: %s",
+                   p->services->node_names[p->services->node_of_proc[from]],
+                   rc == -EPROTO ? why : chempi_err_name(rc));
+        return;
+    }
+    if (f.kind == CHEMPI_HOP_GONE) {
+        chempi_gate_flow_end(flow);
+        return;
+    }
+    if (!chempi_gate_way_find(flow, 0))
+        chempi_gate_way_learn(flow, &f);
+    why = take(flow, &f);
+    if (why)
+        p->sink->lost(p->sink_arg, f.src, -EPROTO, why);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows: what travels from this process to another one through gateways, and
+ * back. A flow is an endpoint of the device "gate".
+ *
+ *   F1  every numbered frame stands in `unacked` from its number until the
+ *       receiver has acknowledged it: a lost gateway loses nothing
+ *   F2  unacked_bytes <= window + one frame, and less than CHEMPI_GATE_FRAMES
+ *       frames are unacknowledged: so much of a flow can lie in gateways. All
+ *       flows together: gate.unacked_bytes <= total, but for one frame of each
+ *       flow that has nothing else on its way
+ *   F3  a frame is taken once: seq_in is the next expected number, `seen` says
+ *       which of the following ones have come already
+ *   F4  what must not be refused (CLEAR, DROP) waits in `held` for a number,
+ *       in order
+ *   F5  a flow that owes an acknowledgement stands in gate.owing, one that can
+ *       send in gate.work
+ *   F6  a message that was announced has a slot in `announced` until the
+ *       receiver clears or drops it, then it stands in `bulk` until all of it
+ *       is in frames; a receive that was cleared has a slot in `cleared` until
+ *       all its bytes have come
+ *   F7  upcalls are made from progress only, by the gate or by a real device
+ *   F8  a flow that the sum of all has stopped stands in gate.pressed until
+ *       three quarters of that sum are left: while any stands there, more than
+ *       that is unacknowledged, so acknowledgements come
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
+#define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
+
+#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/hop/hop.h"
+#include "libchempi/hop/tally.h"
+#include "libchempi/services/slots.h"
+
+#define CHEMPI_GATE_FRAMES 1024u /* unacknowledged per flow; a power of two */
+#define CHEMPI_GATE_WAYS 16u     /* size ranges towards one process */
+#define CHEMPI_GATE_CHUNK_MIN 1024u
+
+enum { CHEMPI_GATE_EAGER, CHEMPI_GATE_RENDEZVOUS, CHEMPI_GATE_PROTOCOLS };
+
+/* What the gate keeps in chempi_tx.priv and chempi_rx.priv. */
+enum {
+    CHEMPI_GATE_TX_POS,      /* payload bytes in frames */
+    CHEMPI_GATE_TX_END,      /* payload bytes to send in all */
+    CHEMPI_GATE_TX_RECEIVER, /* the peer's token */
+    CHEMPI_GATE_TX_TALLY,    /* number of the way that it takes (tally.h) */
+    CHEMPI_GATE_RX_GOT = 0,  /* payload bytes that have come */
+    CHEMPI_GATE_RX_TAKE      /* payload bytes to take */
+};
+
+struct chempi_gate_way {
+    uint64_t max_len; /* bytes, inclusive */
+    const struct chempi_table_range *range;
+    uint32_t chunk; /* payload of one frame, bytes */
+    bool is_direct; /* no gateway is left, and none is needed */
+    uint8_t gates;  /* 0: none of the range's ways is left */
+    uint32_t gate[CHEMPI_HOP_GATES_MAX];
+};
+
+struct chempi_gate_flow {
+    struct chempi_ep ep;
+    uint32_t way_count;
+    struct chempi_gate_way ways[CHEMPI_GATE_WAYS];
+    struct chempi_list work;    /* in gate.work */
+    struct chempi_list owing;   /* in gate.owing */
+    struct chempi_list pressed; /* in gate.pressed */
+    bool is_starved;            /* was told -EAGAIN; room() is owed */
+    bool has_direct;            /* the table has a way without gateways, too */
+    bool is_gone;               /* the process has finished */
+    bool is_asked;              /* drain has asked for acknowledgement */
+    bool is_stopped;            /* for traces: a message found no room, */
+    uint32_t stopped;           /* the one with this serial number last */
+
+    /* sending */
+    uint32_t seq_out; /* of the next frame */
+    uint64_t unacked_bytes;
+    uint32_t unacked_count;
+    struct chempi_list unacked; /* chempi_hop_buf.link, by number */
+    struct chempi_list held;    /* chempi_hop_buf.link */
+    struct chempi_list bulk;    /* chempi_tx.link */
+    struct chempi_slots announced;
+
+    /* receiving */
+    uint32_t seq_in;
+    uint64_t seen[CHEMPI_GATE_FRAMES / 64]; /* bit seq % FRAMES */
+    uint32_t owed_frames;                   /* come since the last ack */
+    uint32_t owed_bytes;
+    uint32_t owed_polls;
+    bool owes_now;
+    struct chempi_slots cleared;
+};
+
+struct chempi_gate {
+    struct chempi_dev dev;
+    struct chempi_hop hop;
+    struct chempi_gate_flow **flows; /* [rank_count], NULL until used */
+    uint32_t rank_count;
+    uint8_t *gateways; /* [gateways], enum chempi_gate_state */
+    struct chempi_list work;
+    struct chempi_list owing;
+    struct chempi_list pressed; /* flow.pressed (F8) */
+    uint64_t unacked_bytes;     /* of all flows (F2) */
+    bool is_sleepy;    /* the process wants to sleep: acknowledge now */
+    uint64_t drain_ns; /* since when only acknowledgements are missing */
+    struct chempi_poll_item timer;
+    uint64_t resent;           /* frames */
+    struct chempi_tally tally; /* is_on: chempirun --trace-routes */
+};
+
+/* Messages whose frames were sent again in one go, by the peer's tokens. */
+struct chempi_gate_moves {
+    uint32_t count;
+    uint64_t receivers[CHEMPI_GATE_FRAMES];
+};
+
+enum chempi_gate_state {
+    CHEMPI_GATE_UP,
+    CHEMPI_GATE_DRAINED, /* taken only when there is no other */
+    CHEMPI_GATE_DEAD
+};
+
+/* Places in the panel's table of settings. */
+enum chempi_gate_setting {
+    CHEMPI_GATE_SET_LINGER,
+    CHEMPI_GATE_SET_WINDOW,
+    CHEMPI_GATE_SET_TOTAL,
+    CHEMPI_GATE_SET_COUNT
+};
+
+/* The one that is open, or NULL. */
+struct chempi_gate *chempi_gate_self(void);
+
+static inline struct chempi_gate *
+chempi_gate_of(const struct chempi_gate_flow *flow)
+{
+    return (struct chempi_gate *)(void *)flow->ep.dev;
+}
+
+/* flow.c */
+
+/* The flow with a rank, made if need be. 0, -EHOSTUNREACH, -ENOMEM. */
+int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
+                         struct chempi_gate_flow **out);
+void chempi_gate_flow_destroy(struct chempi_gate_flow *flow);
+
+/* Fill in a frame's numbers and way for a message of len bytes, and send it
+ * with `n` bytes of payload from data or iter. DONE, -EAGAIN, -ENOMEM,
+ * -EHOSTUNREACH, -EPIPE; calls no device. */
+int chempi_gate_flow_send(struct chempi_gate_flow *flow,
+                          struct chempi_hop_frame *frame, uint64_t len,
+                          const void *data, struct chempi_iter *iter, size_t n);
+/* The same for what must not be refused (no payload): waits if need be. */
+int chempi_gate_flow_control(struct chempi_gate_flow *flow,
+                             struct chempi_hop_frame *frame);
+/* Acknowledge; hurry asks for an acknowledgement in return. */
+void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry);
+/* May a frame with n bytes of payload go (F2)? Else the flow gets to work when
+ * there is room again. */
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n);
+/* The peer has all before `ack`. */
+void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack);
+/* A frame with this number has come: true if it is new. -EPROTO: it cannot
+ * have been sent. */
+int chempi_gate_flow_take(struct chempi_gate_flow *flow,
+                          const struct chempi_hop_frame *f);
+/* Send what is held and what is cleared, as far as there is room; returns the
+ * number of events. */
+int chempi_gate_flow_pump(struct chempi_gate_flow *flow);
+/* The process has finished: nothing for it will be acknowledged. */
+void chempi_gate_flow_end(struct chempi_gate_flow *flow);
+void chempi_gate_flow_work(struct chempi_gate_flow *flow);
+/* Send again by other ways what went through a gateway that is dead now.
+ * -EHOSTUNREACH: there is no other way. */
+int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead);
+
+/* way.c */
+
+/* The ways that the table has for this process. -EHOSTUNREACH: none, or no
+ * gateway of them is left. */
+int chempi_gate_way_open(struct chempi_gate_flow *flow);
+/* Choose the gateways of each way anew. -EHOSTUNREACH: none is left. */
+int chempi_gate_way_choose(struct chempi_gate_flow *flow);
+/* Answer by the gateways that this frame has come by. */
+void chempi_gate_way_learn(struct chempi_gate_flow *flow,
+                           const struct chempi_hop_frame *f);
+/* The neighbour that a way begins with. */
+static inline uint32_t chempi_gate_way_next(const struct chempi_gate_flow *flow,
+                                            const struct chempi_gate_way *way)
+{
+    return way->gates ? way->gate[0] : flow->ep.proc;
+}
+/* The way for a message of len bytes, or NULL. */
+const struct chempi_gate_way *
+chempi_gate_way_find(const struct chempi_gate_flow *flow, uint64_t len);
+/* End the job: this gateway is lost, and with it the only way to the
+ * processes of some flows. */
+void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
+                         const char *why);
+
+/* -EHOSTUNREACH with words: no way leads to this node of the job (any more). */
+int chempi_gate_way_none(struct chempi_gate *gate, uint32_t node,
+                         struct chempi_err *err);
+
+/* trace.c; nothing is done unless gate.tally.is_on */
+
+/* The class of a message of len bytes. */
+uint8_t chempi_gate_trace_class(const struct chempi_gate_flow *flow,
+                                uint64_t len);
+/* The number (tally.h) of a way for messages of this class; 0: not counted. */
+uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
+                               const struct chempi_gate_way *way,
+                               uint8_t class);
+/* A frame of this kind with n bytes of payload has set out. */
+void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
+                            const struct chempi_hop_buf *buf, uint32_t kind,
+                            size_t n);
+/* There was no room for a message. */
+void chempi_gate_trace_stopped(struct chempi_gate_flow *flow,
+                               const struct chempi_envelope *env);
+/* There was none for the next piece of a large one. */
+void chempi_gate_trace_waits(const struct chempi_gate_flow *flow,
+                             const struct chempi_tx *tx);
+/* A large one was announced, or its next piece goes now. */
+void chempi_gate_trace_goes(const struct chempi_gate_flow *flow,
+                            struct chempi_tx *tx);
+/* A frame is sent again: `before` and `now` are the numbers of its ways. */
+void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
+                              const struct chempi_hop_frame *f, uint32_t before,
+                              uint32_t now, struct chempi_gate_moves *moves);
+
+/* input.c */
+void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
+                       size_t len, struct chempi_hop_buf *buf);
+
+#endif
