@@ -457,7 +457,7 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
     return rc;
 }
 
-static int make_call(const struct chempi_coll_call *c, bool is_persistent,
+static int make_call(struct chempi_coll_call *c, bool is_persistent,
                      MPI_Request *request)
 {
     int rc = chempi_coll_check(c);
@@ -468,12 +468,12 @@ static int make_call(const struct chempi_coll_call *c, bool is_persistent,
                              request);
 }
 
-int chempi_coll_start(const struct chempi_coll_call *c, MPI_Request *request)
+int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request)
 {
     return make_call(c, false, request);
 }
 
-int chempi_coll_prepare(const struct chempi_coll_call *c, MPI_Request *request)
+int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request)
 {
     return make_call(c, true, request);
 }

@@ -19,8 +19,8 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
                       bool is_persistent, MPI_Request *request);
 
 /* The same for one of the calls of call.h, after chempi_coll_check(). */
-int chempi_coll_start(const struct chempi_coll_call *c, MPI_Request *request);
-int chempi_coll_prepare(const struct chempi_coll_call *c, MPI_Request *request);
+int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request);
+int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request);
 
 /* Called by chempi_coll_init() and chempi_coll_fini(). */
 void chempi_coll_async_init(void);

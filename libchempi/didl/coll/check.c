@@ -258,10 +258,27 @@ static int check_arrays(const struct chempi_coll_call *c)
     }
 }
 
-int chempi_coll_check(const struct chempi_coll_call *c)
+/* Buffers that are not significant at this process may hold anything, also
+ * what looks like MPI_IN_PLACE: nobody sees them from here on. */
+static void forget_insignificant(struct chempi_coll_call *c)
+{
+    bool is_inter = c->comm->is_inter;
+    bool has_whole = is_root(c);
+    bool has_part = is_inter ? c->root >= 0 : true;
+
+    if (!is_rooted(c->kind))
+        return;
+    if (!(is_scatter(c->kind) ? has_whole : has_part))
+        c->sbuf = NULL;
+    if (!(is_scatter(c->kind) ? has_part : has_whole))
+        c->rbuf = NULL;
+}
+
+int chempi_coll_check(struct chempi_coll_call *c)
 {
     int rc;
 
+    forget_insignificant(c);
     if (c->comm->is_inter && c->root == MPI_PROC_NULL)
         return MPI_SUCCESS; /* no other argument counts */
     rc = check_in_place(c);

@@ -6,8 +6,9 @@
 #include "libchempi/didl/coll/call.h"
 
 /* Operation and type, aliased buffers, MPI_IN_PLACE where it is not allowed,
- * arrays of counts and types. MPI error class with words. */
-int chempi_coll_check(const struct chempi_coll_call *c);
+ * arrays of counts and types. MPI error class with words. Buffers that are not
+ * significant at this process become null. */
+int chempi_coll_check(struct chempi_coll_call *c);
 
 /* The first n of an array of counts must not be negative, and the types must
  * be committed where the counts are not 0; nor may the arrays be null, unless

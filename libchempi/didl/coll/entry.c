@@ -85,7 +85,7 @@ void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
         (void)run_messages(c, tag, MPI_ERR_OTHER);
 }
 
-static int run(const struct chempi_coll_call *c)
+static int run(struct chempi_coll_call *c)
 {
     int rc = chempi_coll_check(c);
 
@@ -97,14 +97,14 @@ static int run(const struct chempi_coll_call *c)
 #define BLOCKING(name, NAME)                                                   \
     int chempi_coll_##name(NAME##_ARGS)                                        \
     {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
+        struct chempi_coll_call c = NAME##_CALL;                               \
                                                                                \
         return run(&c);                                                        \
     }
 
 int chempi_coll_barrier(struct chempi_comm *comm)
 {
-    const struct chempi_coll_call c = BARRIER_CALL;
+    struct chempi_coll_call c = BARRIER_CALL;
 
     if (CHEMPI_LIKELY(comm->coll && comm->coll->is_on))
         return chempi_coll_node_barrier(comm->coll);

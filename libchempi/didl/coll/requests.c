@@ -8,7 +8,7 @@
 #define NON_BLOCKING(name, NAME)                                               \
     int chempi_coll_i##name(NAME##_ARGS, MPI_Request *request)                 \
     {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
+        struct chempi_coll_call c = NAME##_CALL;                               \
                                                                                \
         return chempi_coll_start(&c, request);                                 \
     }
@@ -18,7 +18,7 @@
     int chempi_coll_##name##_init(NAME##_ARGS, struct chempi_info *info,       \
                                   MPI_Request *request)                        \
     {                                                                          \
-        const struct chempi_coll_call c = NAME##_CALL;                         \
+        struct chempi_coll_call c = NAME##_CALL;                               \
                                                                                \
         (void)info;                                                            \
         return chempi_coll_prepare(&c, request);                               \

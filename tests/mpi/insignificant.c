@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Buffers that are not significant at a process may have any value, also that
+ * of MPI_IN_PLACE (MPI 5.0, sections 6.5 to 6.9). All rooted operations with
+ * two buffers, blocking and not, within a group and between two.
+ */
+#include "check.h"
+
+/* Buffers of one process; those that are not significant hold MPI_IN_PLACE. */
+struct ends {
+    MPI_Comm comm;
+    int root;   /* as this process names it */
+    int peers;  /* blocks at the root */
+    void *part; /* one int of each contributing or receiving process */
+    void *all;  /* the root's: one int of each peer */
+    bool is_blocking;
+};
+
+static void finish(const struct ends *e, MPI_Request *request)
+{
+    if (!e->is_blocking)
+        MPI_Wait(request, MPI_STATUS_IGNORE);
+}
+
+static void gather(const struct ends *e)
+{
+    MPI_Request request;
+
+    if (e->is_blocking)
+        MPI_Gather(e->part, 1, MPI_INT, e->all, 1, MPI_INT, e->root, e->comm);
+    else
+        MPI_Igather(e->part, 1, MPI_INT, e->all, 1, MPI_INT, e->root, e->comm,
+                    &request);
+    finish(e, &request);
+}
+
+static void scatter(const struct ends *e)
+{
+    MPI_Request request;
+
+    if (e->is_blocking)
+        MPI_Scatter(e->all, 1, MPI_INT, e->part, 1, MPI_INT, e->root, e->comm);
+    else
+        MPI_Iscatter(e->all, 1, MPI_INT, e->part, 1, MPI_INT, e->root, e->comm,
+                     &request);
+    finish(e, &request);
+}
+
+static void reduce(const struct ends *e)
+{
+    MPI_Request request;
+
+    if (e->is_blocking)
+        MPI_Reduce(e->part, e->all, 1, MPI_INT, MPI_SUM, e->root, e->comm);
+    else
+        MPI_Ireduce(e->part, e->all, 1, MPI_INT, MPI_SUM, e->root, e->comm,
+                    &request);
+    finish(e, &request);
+}
+
+/* is_part: this process has a block of its own; is_whole: it is the root. */
+static void all_three(MPI_Comm comm, int root, int peers, bool is_part,
+                      bool is_whole, bool is_blocking)
+{
+    int *all = check_alloc((size_t)peers * sizeof(int));
+    int part = 7;
+    struct ends e = {.comm = comm,
+                     .root = root,
+                     .peers = peers,
+                     .part = is_part ? (void *)&part : MPI_IN_PLACE,
+                     .all = is_whole ? (void *)all : MPI_IN_PLACE,
+                     .is_blocking = is_blocking};
+
+    gather(&e);
+    for (int i = 0; is_whole && i < peers; i++)
+        CHECK(all[i] == 7, "gathered %d from %d", all[i], i);
+    for (int i = 0; is_whole && i < peers; i++)
+        all[i] = 50 + i;
+    scatter(&e);
+    CHECK(!is_part || (part >= 50 && part < 50 + peers), "scattered %d", part);
+    part = 3;
+    reduce(&e);
+    CHECK(!is_whole || all[0] == 3 * peers, "reduced to %d", all[0]);
+    free(all);
+}
+
+static void between_two(bool is_blocking)
+{
+    int side = check_rank() % 2;
+    int rank;
+    int peers;
+    int root;
+    MPI_Comm local;
+    MPI_Comm inter;
+
+    MPI_Comm_split(MPI_COMM_WORLD, side, 0, &local);
+    MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, !side, 1, &inter);
+    MPI_Comm_rank(local, &rank);
+    MPI_Comm_remote_size(inter, &peers);
+    for (int from = 0; from < 2; from++) {
+        root = rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+        all_three(inter, side == from ? root : 0, peers, side != from,
+                  side == from && rank == 0, is_blocking);
+    }
+    MPI_Comm_free(&inter);
+    MPI_Comm_free(&local);
+}
+
+int main(int argc, char **argv)
+{
+    check_start(&argc, &argv);
+    check_need(2);
+    for (int i = 0; i < 2; i++) {
+        for (int root = 0; root < check_size(); root++)
+            all_three(MPI_COMM_WORLD, root, check_size(), true,
+                      check_rank() == root, i == 0);
+        between_two(i == 0);
+    }
+    return check_finish();
+}
