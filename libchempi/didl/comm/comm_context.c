@@ -3,10 +3,12 @@
  * Agreement on context ids.
  *
  * Every member proposes the lowest id that is free at its place; one allreduce
- * finds the largest and smallest proposal. Equal: agreed. Else the next round
- * starts from the largest. While a proposal is on its way it is reserved, so
- * that threads which make other communicators at the same time propose
- * something else.
+ * finds the largest and smallest proposal. Equal: agreed. Else each proposes
+ * the lowest id above all that are taken at its place, and the largest of these
+ * is free everywhere. Only when such ids run out (HIGH_END) do members go
+ * through the gaps from below, one step of the largest proposal a round. While
+ * a proposal is on its way it is reserved, so that threads which make other
+ * communicators at the same time propose something else.
  *
  * Two such threads could chase each other for ever. From the second round on,
  * a member therefore proposes only while its thread owns `turn`, which goes to
@@ -17,7 +19,8 @@
  * through.
  *
  *   X1  a bit is set while its id is in use or proposed
- *   X2  proposals never fall from round to round
+ *   X2  proposals never fall from round to round, but when members turn to the
+ *       gaps, which happens once in an agreement and for all at the same time
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -28,8 +31,9 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
 
-#define FIRST_ID 3u       /* 0 system, 1 COMM_WORLD, 2 COMM_SELF */
-#define MAX_ID (1u << 27) /* so that context + kind fits 31 bits */
+#define FIRST_ID 3u         /* 0 system, 1 COMM_WORLD, 2 COMM_SELF */
+#define MAX_ID (1u << 27)   /* so that context + kind fits 31 bits */
+#define HIGH_END (1u << 22) /* the sets of bits stay below 512 KiB */
 #define ID_BITS 64u
 
 static struct {
@@ -71,6 +75,28 @@ static uint32_t take_locked(uint32_t from)
         return id;
     }
     return 0;
+}
+
+/* Take the lowest id that is at least `from` and above all that are taken; 0
+ * when it would not be below HIGH_END. */
+static uint32_t take_above_locked(uint32_t from)
+{
+    size_t word = ids.words;
+    uint32_t above;
+
+    while (word > 0 && ids.used[word - 1] == 0)
+        word--;
+    above = word == 0 ? 0
+                      : (uint32_t)(word * ID_BITS) -
+                            (uint32_t)__builtin_clzll(ids.used[word - 1]);
+    above = above < from ? from : above;
+    return above < HIGH_END ? take_locked(above) : 0;
+}
+
+static uint32_t propose_locked(const struct chempi_comm_agreement *ag)
+{
+    return ag->is_first_round || ag->is_in_gaps ? take_locked(ag->from)
+                                                : take_above_locked(ag->from);
 }
 
 static void give_locked(uint32_t id)
@@ -159,7 +185,7 @@ void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
         ag->is_owner = true;
     }
     if (ag->is_first_round || ag->is_owner) {
-        ag->id = take_locked(ag->from);
+        ag->id = propose_locked(ag);
         is_exhausted = ag->id == 0;
     }
     (void)pthread_mutex_unlock(&ids.lock);
@@ -167,6 +193,26 @@ void chempi_comm_agreement_cast(struct chempi_comm_agreement *ag, int64_t *vals)
     vals[1] = ag->id ? -(int64_t)ag->id : -(int64_t)MAX_ID;
     vals[2] = ag->id == 0;
     vals[3] = is_exhausted;
+}
+
+/* No agreement in this round: from where does the next one propose? */
+static int next_round(struct chempi_comm_agreement *ag, const int64_t *vals,
+                      bool *is_over)
+{
+    bool is_high = !ag->is_first_round && !ag->is_in_gaps;
+
+    if (vals[3] && is_high) {
+        ag->is_in_gaps = true;
+        ag->from = FIRST_ID;
+    } else if (vals[3]) {
+        *is_over = true;
+        return chempi_error_set(MPI_ERR_OTHER,
+                                "no context id is left: too "
+                                "many communicators exist (free some)");
+    } else if (vals[0] > ag->from) {
+        ag->from = (uint32_t)vals[0];
+    }
+    return MPI_SUCCESS;
 }
 
 int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
@@ -182,21 +228,14 @@ int chempi_comm_agreement_settle(struct chempi_comm_agreement *ag,
     if (!is_agreed && ag->is_first_round)
         chempi_list_append(&ids.waiting, &ag->link);
     (void)pthread_mutex_unlock(&ids.lock);
-    ag->is_owner = false;
-    ag->is_first_round = false;
-    *is_over = true;
-    if (rc != MPI_SUCCESS)
-        return rc;
-    if (vals[3])
-        return chempi_error_set(MPI_ERR_OTHER,
-                                "no context id is left: too "
-                                "many communicators exist (free some)");
+    *is_over = is_agreed || rc != MPI_SUCCESS;
     if (is_agreed)
         ag->agreed = ag->id * CHEMPI_CONTEXT_STEP;
-    else if (vals[0] > ag->from)
-        ag->from = (uint32_t)vals[0];
-    *is_over = is_agreed;
-    return MPI_SUCCESS;
+    else if (rc == MPI_SUCCESS)
+        rc = next_round(ag, vals, is_over);
+    ag->is_owner = false;
+    ag->is_first_round = false;
+    return rc;
 }
 
 void chempi_comm_agreement_close(struct chempi_comm_agreement *ag)

@@ -134,6 +134,7 @@ struct chempi_comm_agreement {
     uint32_t id;     /* proposed in this round; 0: none */
     uint32_t agreed; /* context, 0: not yet */
     bool is_first_round;
+    bool is_in_gaps;
     bool is_owner; /* of the turn */
 };
 

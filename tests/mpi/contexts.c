@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators with differing members, many of them alive: what the agreement
+ * on a context costs must not grow with their number. It is counted in matched
+ * messages, so the ranks are on nodes of their own.
+ */
+#include "check.h"
+
+enum { ALIVE = 400, COSTS_MAX = 64 };
+
+static MPI_Comm alive[ALIVE];
+
+static unsigned long long count_of(MPI_T_pvar_session session, const char *name)
+{
+    MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
+    unsigned long long value = 0;
+    int index = -1;
+    int count = 0;
+
+    MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index);
+    CHECK(index >= 0, "no variable %s", name);
+    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+    MPI_T_pvar_read(session, handle, &value);
+    MPI_T_pvar_handle_free(session, &handle);
+    return value;
+}
+
+static unsigned long long matches(MPI_T_pvar_session session)
+{
+    return count_of(session, "chempi_match_met_posted") +
+           count_of(session, "chempi_match_met_unexpected");
+}
+
+/* All but one process, and not always the same one: nobody's set of free ids
+ * is that of another, and each has gaps. */
+static MPI_Comm make(int i)
+{
+    int out = i % check_size();
+    MPI_Group world;
+    MPI_Group some;
+    MPI_Comm comm;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &world);
+    MPI_Group_excl(world, 1, &out, &some);
+    MPI_Comm_create(MPI_COMM_WORLD, some, &comm);
+    MPI_Group_free(&some);
+    MPI_Group_free(&world);
+    return comm;
+}
+
+static void use(int i)
+{
+    int sum = 1;
+
+    if (alive[i] == MPI_COMM_NULL)
+        return;
+    MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, alive[i]);
+    CHECK(sum == check_size() - 1, "communicator %d has %d members", i, sum);
+}
+
+static void drop(int i)
+{
+    if (alive[i] != MPI_COMM_NULL)
+        MPI_Comm_free(&alive[i]);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_T_pvar_session session;
+    unsigned long long before;
+    unsigned long long cost;
+    int level;
+
+    check_start(&argc, &argv);
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+    MPI_T_pvar_session_create(&session);
+    for (int i = 0; i < ALIVE; i++)
+        alive[i] = make(i);
+    before = matches(session);
+    for (int i = 0; i < check_size(); i++) {
+        MPI_Comm comm = make(i);
+
+        if (comm != MPI_COMM_NULL)
+            MPI_Comm_free(&comm);
+    }
+    cost = (matches(session) - before) / (unsigned)check_size();
+    CHECK(cost <= COSTS_MAX, "a communicator cost %llu messages", cost);
+    for (int i = 0; i < ALIVE; i++)
+        use(i);
+    for (int i = 0; i < ALIVE; i += 3)
+        drop(i);
+    for (int i = 0; i < ALIVE; i += 3)
+        alive[i] = make(i + 1);
+    for (int i = 0; i < ALIVE; i++)
+        use(i);
+    for (int i = 0; i < ALIVE; i++)
+        drop(i);
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return check_finish();
+}
