@@ -34,21 +34,35 @@ void chempi_hub_fini(struct chempi_hub *hub)
     hub->child_count = 0;
 }
 
-uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
-                        uint32_t count)
+/* Takes back what it has put below the child where not all go there. */
+static int place(struct chempi_hub *hub, uint32_t child, const uint32_t *nodes,
+                 uint32_t count)
 {
-    const uint32_t child = hub->child_count++;
+    uint32_t done = 0;
 
-    hub->children[child] =
-        (struct chempi_hub_child){.first_node = nodes[0], .nodes = count};
-    for (uint32_t i = 0; i < count; i++)
-        hub->next[nodes[i]] = child + 1;
-    return child;
+    while (done < count && nodes[done] < hub->node_count &&
+           !hub->next[nodes[done]])
+        hub->next[nodes[done++]] = child + 1;
+    if (done == count)
+        return 0;
+    while (done > 0)
+        hub->next[nodes[--done]] = 0;
+    return -EINVAL;
 }
 
-void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes)
+int64_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
+                       uint32_t count)
 {
-    hub->expected = nodes;
+    const uint32_t child = hub->child_count;
+
+    if (child >= hub->child_max)
+        return -ENOBUFS;
+    if (count == 0 || place(hub, child, nodes, count))
+        return -EINVAL;
+    hub->children[child] =
+        (struct chempi_hub_child){.first_node = nodes[0], .nodes = count};
+    hub->child_count++;
+    return child;
 }
 
 void chempi_hub_spare(struct chempi_hub *hub, uint32_t first)
@@ -107,6 +121,12 @@ static void settle_counts(struct chempi_hub *hub)
         hub->has_gone = true;
         send_count(hub, CHEMPI_MSG_GONE, nodes);
     }
+}
+
+void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes)
+{
+    hub->expected = nodes;
+    settle_counts(hub);
 }
 
 static bool is_spare(const struct chempi_hub *hub, uint32_t child)

@@ -67,15 +67,17 @@ int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
 void chempi_hub_fini(struct chempi_hub *hub);
 
 /* So many nodes will be below: no count is complete before they are, also if
- * the first children are lost at once. */
+ * the first children are lost at once. 0: no more than there are. */
 void chempi_hub_expect(struct chempi_hub *hub, uint32_t nodes);
 
 /* The nodes from this one on are spare. */
 void chempi_hub_spare(struct chempi_hub *hub, uint32_t first);
 
-/* Put nodes below a new child; returns its number. */
-uint32_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
-                        uint32_t count);
+/* Put nodes, at least one, below a new child. Returns its number; -ENOBUFS:
+ * there are child_max children, -EINVAL: there is no such node, or one of them
+ * is below a child already (H1). Then nothing has changed. */
+int64_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
+                       uint32_t count);
 
 /* A message from a child, or from above. -EBADMSG with words. */
 int chempi_hub_take(struct chempi_hub *hub, uint32_t child,

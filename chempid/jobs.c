@@ -204,15 +204,32 @@ static void refused(void *arg, const char *text)
     send_up(j, CHEMPI_MSG_NODE_LOST, w.data, w.len);
 }
 
-static void start_here(struct job *j, uint32_t node)
+/* A child of the hub more; NULL with words: the launch is not what
+ * parse_launch() and make_limbs() took it for. */
+static struct limb *add_limb(struct job *j, const uint32_t *nodes,
+                             uint32_t count, struct chempi_err *err)
+{
+    const int64_t child = chempi_hub_add(&j->hub, nodes, count);
+
+    if (child < 0) {
+        (void)chempi_err_set(err, (int)child,
+                             "a launch that cannot be divided: %s",
+                             chempi_err_name((int)child));
+        return NULL;
+    }
+    j->limbs[child].job = j;
+    return &j->limbs[child];
+}
+
+static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
 {
     struct chempi_daemon *d = j->daemon;
-    const uint32_t child = chempi_hub_add(&j->hub, &node, 1);
-    struct limb *limb = &j->limbs[child];
+    struct limb *limb = add_limb(j, &node, 1, why);
     struct chempi_err err = {0};
-    int rc = check_user(j, &err);
+    int rc = limb ? check_user(j, &err) : 0;
 
-    limb->job = j;
+    if (!limb)
+        return why->code;
     limb->nestling.on_frame = take_nestling;
     limb->nestling.on_end = nestling_ended;
     limb->nestling.arg = limb;
@@ -231,32 +248,34 @@ static void start_here(struct job *j, uint32_t node)
                                 node, &err);
     if (rc) {
         chempi_grants_close(&limb->grant);
-        chempi_hub_lose(&j->hub, child, err.text);
+        chempi_hub_lose(&j->hub, child_of(limb), err.text);
     } else {
         limb->is_supervisor = true;
         if (d->is_drained &&
             chempi_spec_gateway(&j->spec, node) != CHEMPI_NODE_ANY)
             tell_drained(j, node, true);
     }
+    return 0;
 }
 
 /* ---- daemons below ------------------------------------------------------- */
 
-static void pass_on(struct job *j, const struct chempi_members *known,
-                    const uint32_t *nodes, uint32_t count)
+static int pass_on(struct job *j, const struct chempi_members *known,
+                   const uint32_t *nodes, uint32_t count,
+                   struct chempi_err *why)
 {
     const char *name = j->spec.node_names[nodes[0]];
-    const uint32_t child = chempi_hub_add(&j->hub, nodes, count);
-    struct limb *limb = &j->limbs[child];
+    struct limb *limb = add_limb(j, nodes, count, why);
     struct chempi_err err = {0};
     struct chempi_writer *w;
 
-    limb->job = j;
+    if (!limb)
+        return why->code;
     limb->conn = chempi_daemon_call(j->daemon, known, name, &err);
     if (!limb->conn) {
         (void)chempi_err_prefix(&err, "node %s", name);
-        chempi_hub_lose(&j->hub, child, err.text);
-        return;
+        chempi_hub_lose(&j->hub, child_of(limb), err.text);
+        return 0;
     }
     w = chempi_link_begin(&limb->conn->link, CHEMPI_MSG_LAUNCH, j->spec.job);
     chempi_wire_put_u32(w, count);
@@ -264,6 +283,7 @@ static void pass_on(struct job *j, const struct chempi_members *known,
         chempi_wire_put_u32(w, nodes[i]);
     chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
     chempi_link_end(&limb->conn->link);
+    return 0;
 }
 
 static bool is_spare(const struct job *j, uint32_t node)
@@ -273,27 +293,49 @@ static bool is_spare(const struct job *j, uint32_t node)
 
 /* This node's part here, spare nodes one by one, the others in pieces to the
  * first node of each. */
-static void spread(struct job *j)
+static int spread(struct job *j, struct chempi_err *err)
 {
     struct chempi_members known;
     uint32_t rest = 0;
     uint32_t piece;
+    int rc = 0;
 
     chempi_daemon_members(j->daemon, &known);
-    for (uint32_t i = 0; i < j->node_count; i++) {
+    for (uint32_t i = 0; !rc && i < j->node_count; i++) {
         const uint32_t node = j->nodes[i];
 
         if (strcmp(j->spec.node_names[node], j->daemon->opt->name) == 0)
-            start_here(j, node);
+            rc = start_here(j, node, err);
         else if (is_spare(j, node))
-            pass_on(j, &known, &node, 1);
+            rc = pass_on(j, &known, &node, 1, err);
         else
             j->nodes[rest++] = node;
     }
     piece = (rest + CHEMPI_DAEMON_FANOUT - 1) / CHEMPI_DAEMON_FANOUT;
-    for (uint32_t i = 0; i < rest; i += piece)
-        pass_on(j, &known, j->nodes + i, rest - i < piece ? rest - i : piece);
+    for (uint32_t i = 0; !rc && i < rest; i += piece)
+        rc = pass_on(j, &known, j->nodes + i,
+                     rest - i < piece ? rest - i : piece, err);
     chempi_members_fini(&known);
+    return rc;
+}
+
+/* D2: tell those below, forget those beside. */
+static void drop(struct job *j)
+{
+    j->up = NULL;
+    for (uint32_t i = 0; i < j->hub.child_count; i++) {
+        struct limb *limb = &j->limbs[i];
+
+        if (limb->conn) {
+            chempi_link_send(&limb->conn->link, CHEMPI_MSG_DROP, j->spec.job,
+                             NULL, 0);
+            chempi_hub_lose(&j->hub, i, "");
+        } else if (limb->is_supervisor) {
+            chempi_brood_drop(&limb->nestling);
+        }
+    }
+    chempi_hub_expect(&j->hub, 0); /* nobody more is ordered */
+    settle(j);
 }
 
 /* ---- launch -------------------------------------------------------------- */
@@ -404,10 +446,13 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_list_append(&d->jobs, &j->entry);
     chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,
                j->spec.size, j->spec.apps[0].argv[0]);
-    spread(j);
+    rc = spread(j, err);
     j->spec_bytes = NULL;
-    settle(j);
-    return 0;
+    if (rc)
+        drop(j);
+    else
+        settle(j);
+    return rc;
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -421,24 +466,6 @@ static struct limb *find_limb(struct job *j, const struct chempi_conn *conn)
 }
 
 static void note_fall(struct job *j, const struct chempi_frame *frame);
-
-/* D2: tell those below, forget those beside. */
-static void drop(struct job *j)
-{
-    j->up = NULL;
-    for (uint32_t i = 0; i < j->hub.child_count; i++) {
-        struct limb *limb = &j->limbs[i];
-
-        if (limb->conn) {
-            chempi_link_send(&limb->conn->link, CHEMPI_MSG_DROP, j->spec.job,
-                             NULL, 0);
-            chempi_hub_lose(&j->hub, i, "");
-        } else if (limb->is_supervisor) {
-            chempi_brood_drop(&limb->nestling);
-        }
-    }
-    settle(j);
-}
 
 int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)

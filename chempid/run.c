@@ -653,7 +653,7 @@ static int start_supervisor(struct run *r, uint32_t node,
         return rc;
     b->link = &b->nestling.link;
     r->branch_count++;
-    (void)chempi_hub_add(&r->hub, &node, 1);
+    (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
     return 0;
 }
 

@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "chempid/budget.h"
+#include "chempid/members.h"
+#include "common/base/sys.h"
 #include "common/control/msg.h"
 
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
@@ -191,6 +194,33 @@ static char **read_strings(struct chempi_spec *spec, struct chempi_reader *r)
     return list;
 }
 
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A name is a file name, too, and a daemon is a child of a job's hub once. */
+static void check_names(struct chempi_spec *spec, struct chempi_reader *r)
+{
+    const uint32_t n = spec->node_count;
+    char **sorted;
+
+    for (uint32_t i = 0; i < n && !r->is_bad; i++)
+        r->is_bad = !chempi_members_is_name(spec->node_names[i]);
+    if (r->is_bad)
+        return;
+    sorted = chempi_sys->calloc(n, sizeof(*sorted));
+    if (!sorted) {
+        r->is_bad = true;
+        return;
+    }
+    memcpy(sorted, spec->node_names, n * sizeof(*sorted));
+    qsort(sorted, n, sizeof(*sorted), compare_names);
+    for (uint32_t i = 1; i < n; i++)
+        r->is_bad |= strcmp(sorted[i - 1], sorted[i]) == 0;
+    free(sorted);
+}
+
 static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
 {
     const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 13);
@@ -211,6 +241,8 @@ static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
         if (spec->host_of_node[i] > i)
             r->is_bad = true;
     }
+    if (!r->is_bad)
+        check_names(spec, r);
 }
 
 static bool read_places(struct chempi_spec *spec, const uint8_t *at,

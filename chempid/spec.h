@@ -89,7 +89,8 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 
 /* Bytes of LAUNCH; failure stays in the writer. */
 void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w);
-/* From LAUNCH, validated; on failure nothing is left. -EBADMSG, -ENOMEM. */
+/* From LAUNCH, validated: node names are names, each is there once. On failure
+ * nothing is left. -EBADMSG, also without memory. */
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);
 
 #endif

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames of the control protocol, for tests that speak it themselves."""
 import hashlib
+import os
 import struct
 
-from jobs import check
+from jobs import check, control_version
 
 HEAD = "<IHHQ"  # length, kind, mark, job
 MARK = 0xc4e1
@@ -43,3 +44,30 @@ def proof(key, role, client, server):
 def read_key(cluster):
     with open(cluster.key, encoding="utf-8") as file:
         return bytes.fromhex(file.read().strip())
+
+
+# ---- launches ----------------------------------------------------------------
+
+
+def strings(words):
+    return struct.pack("<I", len(words)) + b"".join(string(w) for w in words)
+
+
+def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None):
+    """LAUNCH (chempid/spec.h): node names of the job, the nodes that are the
+    receiver's business, and the node of each rank."""
+    uid = os.getuid() if uid is None else uid
+    gid = os.getgid() if gid is None else gid
+    data = struct.pack(f"<I{len(nodes)}I", len(nodes), *nodes)
+    data += struct.pack("<IQ", control_version(), job)
+    data += string(b"%016x" % job) + bytes(32)
+    data += struct.pack("<III", uid, gid, len(names))
+    for i, name in enumerate(names):
+        data += string(name) + struct.pack("<II", 0, i)
+    data += struct.pack(f"<I{len(ranks)}I", len(ranks), *ranks)
+    data += struct.pack("<II", 0, 1)  # no gateways, one program
+    data += strings(argv) + strings([]) + string(b"")
+    data += struct.pack("<I", len(ranks))
+    data += strings([]) + string(b"/") + string(b"")
+    data += struct.pack("<IIIBI", len(ranks), 0xfffffffe, 0, 0, 0)
+    return frame(48, data, job)

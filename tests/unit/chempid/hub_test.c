@@ -246,3 +246,26 @@ Test(hub, a_lost_child_with_ranks_lets_no_fence_pass)
     chempi_hub_lose(&hub, 1, "gone");
     cr_expect_str_eq(trace, "up0:36/13 ");
 }
+
+/* H1; there is room for two children, and both are there. */
+Test(hub, more_children_than_there_is_room_for_are_refused)
+{
+    cr_assert_eq(chempi_hub_add(&hub, (uint32_t[]){0}, 1), -ENOBUFS);
+    cr_assert_eq(hub.child_count, 2);
+    cr_assert_eq(hub.next[0], 0);
+}
+
+Test(hub, a_node_goes_below_one_child_only)
+{
+    struct chempi_hub other;
+
+    cr_assert_eq(chempi_hub_init(&other, 5, 3, &ops, NULL), 0);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){1}, 1), 0);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){0, 2, 1}, 3), -EINVAL);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){3, 3}, 2), -EINVAL);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){5}, 1), -EINVAL);
+    cr_assert_eq(chempi_hub_add(&other, NULL, 0), -EINVAL);
+    cr_assert_eq(other.child_count, 1);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){0, 2, 3}, 3), 1);
+    chempi_hub_fini(&other);
+}

@@ -131,6 +131,19 @@ Test(spec, contradictions_are_refused)
     cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
 }
 
+Test(spec, a_node_has_a_name_of_its_own)
+{
+    char *bad[][2] = {{"a1", "a1"}, {"a1", ""}, {"../a1", "a2"}, {"a1", "a:"}};
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    describe(&s);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        s.node_names = bad[i];
+        cr_expect_eq(there_and_back(&s, &t, 0), -EBADMSG, "%zu", i);
+    }
+}
+
 Test(status, records_survive_the_wire)
 {
     struct chempi_status_gateway gateways[] = {{"g0", CHEMPI_FATE_UP, 77},
