@@ -18,7 +18,7 @@ enum { PATH_LEN = 4096 };
  * True if it is there. */
 static bool find_library(char path[PATH_LEN])
 {
-    static const char *const places[] = {"../libchempi-stats",
+    static const char *const places[] = {"../programs/libchempi-stats",
                                          CHEMPI_LIBDIR_FROM_BINDIR};
     char self[PATH_LEN / 2];
     char rough[PATH_LEN];

@@ -9,11 +9,11 @@
 
 #include "common/table/format.h"
 #include "common/table/load.h"
-#include "mdconfig/check.h"
-#include "mdconfig/compile.h"
-#include "mdconfig/explain.h"
-#include "mdconfig/show.h"
-#include "mdconfig/text.h"
+#include "mdconfig/description/text.h"
+#include "mdconfig/pictures/explain.h"
+#include "mdconfig/pictures/show.h"
+#include "mdconfig/routes/check.h"
+#include "mdconfig/routes/compile.h"
 
 int chempi_command_usage(struct chempi_err *err, const char *what,
                          const char *word)

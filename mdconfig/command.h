@@ -11,7 +11,7 @@
 
 #include "common/base/err.h"
 #include "common/table/table.h"
-#include "mdconfig/desc.h"
+#include "mdconfig/description/desc.h"
 
 enum chempi_command_exit {
     CHEMPI_COMMAND_OK = 0,

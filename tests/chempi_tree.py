@@ -4,7 +4,7 @@ tree."""
 import pathlib
 
 PLACES = {
-    "mpicc": ("wrappers/mpicc", "bin/mpicc"),
+    "mpicc": ("programs/wrappers/mpicc", "bin/mpicc"),
     "mpiexec": ("chempid/chempirun", "bin/mpiexec"),
     "chempirun": ("chempid/chempirun", "bin/chempirun"),
     "chempid": ("chempid/chempid", "bin/chempid"),

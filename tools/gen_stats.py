@@ -133,7 +133,7 @@ def main(api_dir, output_dir):
                   '#endif\n')
     with open(os.path.join(output_dir, 'wrappers.c'), 'w',
               encoding='utf-8') as out:
-        out.write(TEXT + '#include "libchempi-stats/stats.h"\n\n'
+        out.write(TEXT + '#include "programs/libchempi-stats/stats.h"\n\n'
                   'const char *const stats_names[STATS_COUNT] = {\n')
         for f in counted:
             out.write('    [STATS_%s] = "%s",\n' % (f.name[4:], f.name))

@@ -20,9 +20,9 @@ MAY_INCLUDE = [
     (r'common/base/', ['common/base/']),
     (r'common/', ['common/']),
     (r'(mdconfig|chempid)/', ['common/', '{top}/']),
-    (r'gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
+    (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
                            'libchempi/services/', 'libchempi/devices/host.h',
-                           'libchempi/devices/registry.h', '{top}/']),
+                           'libchempi/devices/registry.h', '{dir}/']),
     (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
     (r'libchempi/services/', ['common/', 'libchempi/services/']),
     (r'libchempi/hop/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
@@ -41,17 +41,17 @@ MAY_INCLUDE = [
                           'libchempi/devices/registry.h']),
     (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
                          'libchempi/api/']),
-    (r'wrappers/', ['{top}/']),
+    (r'programs/wrappers/', ['{dir}/']),
     (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
                         '{dir}/']),
     (r'bench/card/', ['common/base/', 'libchempi/services/',
                       'libchempi/devices/scivia/adapter/']),
-    (r'(demo|bench|chempi-info|chempi-probe)/', []),
-    (r'libchempi-stats/', ['common/base/', '{top}/']),
+    (r'(demo|bench|programs/chempi-(info|probe))/', []),
+    (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
     (r'tests/', ['']),
 ]
 MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
-                             r'libchempi-stats|chempi-info|chempi-probe|'
+                             r'programs/(libchempi-stats|chempi-info|chempi-probe)|'
                              r'man)/')
 
 FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')

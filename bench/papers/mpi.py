@@ -55,7 +55,7 @@ class Bench:
         self.build, self.folder = build, folder
         self.environment = {**os.environ, "BENCH_POINT_MS": f"{time_ms:g}"}
         self.program = folder / "latency"
-        must([build / "wrappers" / "mpicc", "-std=c11", "-D_GNU_SOURCE", "-O2",
+        must([build / "programs/wrappers/mpicc", "-std=c11", "-D_GNU_SOURCE", "-O2",
               "-o", self.program, HERE.parent / "latency.c",
               HERE.parent / "bench.c"])
         for name, (kind, protocols) in NETWORKS.items():

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/check.h"
-#include "mdconfig/compile.h"
-#include "mdconfig/figures.h"
+#include "mdconfig/measure/figures.h"
+#include "mdconfig/routes/check.h"
+#include "mdconfig/routes/compile.h"
 #include "tests/fuzz/target.h"
 
 /* A larger description is slow, not wrong. */

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mdconfig/desc.h"
-#include "mdconfig/import.h"
+#include "mdconfig/description/desc.h"
+#include "mdconfig/import/import.h"
 #include "tests/fuzz/target.h"
 
 #define NODES_MAX 512u /* a larger description is slow, not wrong */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/measure.h"
+#include "mdconfig/measure/measure.h"
 #include "tests/fuzz/target.h"
 
 static void check_figure(const struct chempi_fit_figure *f, double least)

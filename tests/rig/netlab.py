@@ -245,7 +245,8 @@ class Lab:
         self.nodes = []
         self.env = dict(os.environ, CHEMPI_DIR=str(self.daemons_dir))
         places = [self.build / folder for folder in
-                  ("chempid", "mdconfig", "wrappers", "bin")]
+                  ("chempid", "mdconfig", "programs/wrappers",
+                   "bin")]
         self.env["PATH"] = ":".join([*map(str, places), os.environ["PATH"]])
 
     @staticmethod

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/compile.h"
+#include "mdconfig/routes/compile.h"
 
 char chempi_tables_dir[] = "/tmp/chempi-tables-XXXXXX";
 

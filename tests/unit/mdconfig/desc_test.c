@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "mdconfig/desc.h"
+#include "mdconfig/description/desc.h"
 
 static int parse(const char *text, struct chempi_desc *desc,
                  struct chempi_err *err)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "mdconfig/edit.h"
-#include "mdconfig/figures.h"
+#include "mdconfig/description/edit.h"
+#include "mdconfig/measure/figures.h"
 
 #define FIGURES_MAX 32
 

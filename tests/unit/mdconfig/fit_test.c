@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "mdconfig/fit.h"
-#include "mdconfig/measure.h"
+#include "mdconfig/measure/fit.h"
+#include "mdconfig/measure/measure.h"
 
 #define ROUNDS 16
 

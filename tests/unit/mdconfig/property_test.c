@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/hops.h"
-#include "mdconfig/route.h"
+#include "mdconfig/routes/hops.h"
+#include "mdconfig/routes/route.h"
 
 /* ---- random descriptions ------------------------------------------------ */
 

@@ -7,9 +7,9 @@
 #include "common/base/compiler.h"
 #include "common/base/distance.h"
 #include "common/base/fold.h"
-#include "mdconfig/desc.h"
-#include "mdconfig/pattern.h"
-#include "mdconfig/text.h"
+#include "mdconfig/description/desc.h"
+#include "mdconfig/description/pattern.h"
+#include "mdconfig/description/text.h"
 
 Test(size, sizes_as_people_type_them)
 {

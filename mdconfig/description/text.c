@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Quantities with units, and suggestions; see text.h. */
+#include "mdconfig/description/text.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+#include "common/base/distance.h"
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+static const struct unit size_units[] = {
+    {"", 1},
+    {"B", 1},
+    {"kB", 1e3},
+    {"MB", 1e6},
+    {"GB", 1e9},
+    {"TB", 1e12},
+    {"KiB", 1024},
+    {"MiB", 1048576},
+    {"GiB", 1073741824},
+    {"TiB", 1099511627776},
+};
+
+static const struct unit time_units[] = {
+    {"", 1}, {"ns", 1e-3}, {"us", 1}, {"\xc2\xb5s", 1}, {"ms", 1e3}, {"s", 1e6},
+};
+
+static const struct unit bandwidth_units[] = {
+    {"", 1},
+    {"B/s", 1e-6},
+    {"kB/s", 1e-3},
+    {"MB/s", 1},
+    {"GB/s", 1e3},
+    {"KiB/s", 1024e-6},
+    {"MiB/s", 1.048576},
+    {"GiB/s", 1073.741824},
+    {"bit/s", 0.125e-6},
+    {"kbit/s", 0.125e-3},
+    {"Mbit/s", 0.125},
+    {"Gbit/s", 125},
+    {"Tbit/s", 125e3},
+};
+
+const char chempi_text_size_units[] = "B, kB, MB, GB, KiB, MiB, GiB";
+const char chempi_text_time_units[] = "ns, us, ms, s";
+const char chempi_text_bandwidth_units[] = "MB/s, GB/s, MiB/s, Mbit/s, Gbit/s";
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* The number at the start of text; *rest is what follows it. The characters
+ * are looked at first, since strtod would take hexadecimal, "inf" and "nan".
+ */
+static int split_number(const char *text, double *value, const char **rest)
+{
+    size_t len = 0;
+    size_t digits = 0;
+    bool point = false;
+    char number[48];
+
+    for (; is_digit(text[len]) || (text[len] == '.' && !point); len++) {
+        if (text[len] == '.')
+            point = true;
+        else
+            digits++;
+    }
+    if (digits == 0)
+        return -EINVAL;
+    if (len >= sizeof(number))
+        return -ERANGE;
+    memcpy(number, text, len);
+    number[len] = '\0';
+    *value = strtod(number, NULL);
+    for (text += len; *text == ' '; text++)
+        continue;
+    *rest = text;
+    return 0;
+}
+
+static int read_quantity(const char *text, const struct unit *units,
+                         size_t count, double *value)
+{
+    const char *rest;
+    double number;
+    int rc = split_number(text, &number, &rest);
+
+    if (rc)
+        return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rest, units[i].name) == 0) {
+            *value = number * units[i].factor;
+            return 0;
+        }
+    }
+    return -ENOTSUP;
+}
+
+/* A plain number of bytes, exact beyond the 53 bits of a double. */
+static bool read_whole(const char *text, uint64_t *bytes)
+{
+    uint64_t value = 0;
+
+    if (!*text)
+        return false;
+    for (; *text; text++) {
+        uint64_t digit = (uint64_t)(*text - '0');
+
+        if (!is_digit(*text) || value > (UINT64_MAX - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *bytes = value;
+    return true;
+}
+
+int chempi_text_size(const char *text, uint64_t *bytes)
+{
+    double value;
+    int rc;
+
+    if (read_whole(text, bytes))
+        return 0;
+    rc = read_quantity(text, size_units, CHEMPI_ARRAY_LEN(size_units), &value);
+    if (rc)
+        return rc;
+    if (value >= 9223372036854775808.0 || floor(value) != value)
+        return -ERANGE;
+    *bytes = (uint64_t)value;
+    return 0;
+}
+
+int chempi_text_typed_size(const char *text, uint64_t *bytes)
+{
+    size_t len = strlen(text);
+    char longer[CHEMPI_TEXT_QUANTITY_MAX];
+
+    if (len < 2 || len + 3 > sizeof(longer) || !strchr("KMGT", text[len - 1]))
+        return chempi_text_size(text, bytes);
+    memcpy(longer, text, len);
+    memcpy(longer + len, "iB", 3);
+    return chempi_text_size(longer, bytes);
+}
+
+int chempi_text_time(const char *text, double *us)
+{
+    return read_quantity(text, time_units, CHEMPI_ARRAY_LEN(time_units), us);
+}
+
+int chempi_text_bandwidth(const char *text, double *bytes_per_us)
+{
+    return read_quantity(text, bandwidth_units,
+                         CHEMPI_ARRAY_LEN(bandwidth_units), bytes_per_us);
+}
+
+#define SPREAD_MAX 10.0 /* 1000 % */
+
+int chempi_text_split_spread(const char *text, char *figure, size_t size,
+                             double *spread)
+{
+    static const char *const signs[] = {"\xc2\xb1", "+-"};
+    const char *sign = NULL;
+    const char *rest = "";
+    size_t len = strlen(text);
+    double percent = 0;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(signs) && !sign; i++) {
+        sign = strstr(text, signs[i]);
+        rest = sign ? sign + strlen(signs[i]) : "";
+    }
+    if (sign) {
+        while (*rest == ' ')
+            rest++;
+        if (split_number(rest, &percent, &rest) != 0 || strcmp(rest, "%") != 0)
+            return -EINVAL;
+        len = (size_t)(sign - text);
+        while (len > 0 && text[len - 1] == ' ')
+            len--;
+    }
+    if (len >= size || percent / 100 > SPREAD_MAX)
+        return -ERANGE;
+    memcpy(figure, text, len);
+    figure[len] = '\0';
+    *spread = percent / 100;
+    return 0;
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+const char *chempi_text_put_size(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                 uint64_t bytes)
+{
+    static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+
+    if (bytes == UINT64_MAX) {
+        (void)snprintf(buf, CHEMPI_TEXT_QUANTITY_MAX, "any size");
+        return buf;
+    }
+    while (bytes >= 1024 && bytes % 1024 == 0 &&
+           unit + 1 < CHEMPI_ARRAY_LEN(names)) {
+        bytes /= 1024;
+        unit++;
+    }
+    (void)snprintf(buf, CHEMPI_TEXT_QUANTITY_MAX, "%" PRIu64 " %s", bytes,
+                   names[unit]);
+    return buf;
+}
+
+/* Four significant digits without an exponent or trailing zeros. */
+static void put_number(char *buf, size_t len, double value, const char *unit)
+{
+    int decimals = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 10 ? 2 : 3;
+    char digits[CHEMPI_TEXT_QUANTITY_MAX];
+    size_t end;
+
+    (void)snprintf(digits, sizeof(digits), "%.*f", decimals, value);
+    if (decimals > 0) {
+        end = strlen(digits);
+        while (digits[end - 1] == '0')
+            end--;
+        if (digits[end - 1] == '.')
+            end--;
+        digits[end] = '\0';
+    }
+    (void)snprintf(buf, len, "%.20s %s", digits, unit);
+}
+
+const char *chempi_text_put_time(char buf[CHEMPI_TEXT_QUANTITY_MAX], double us)
+{
+    if (us >= 1e6)
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / 1e6, "s");
+    else if (us >= 1e4)
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / 1e3, "ms");
+    else
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us, "us");
+    return buf;
+}
+
+const char *chempi_text_put_bandwidth(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                      double bytes_per_us)
+{
+    if (bytes_per_us >= 1e4)
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us / 1e3, "GB/s");
+    else if (bytes_per_us >= 1)
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us, "MB/s");
+    else
+        put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us * 1e3, "kB/s");
+    return buf;
+}
+
+/* The unit of a quantity in words, or NULL when it is none. */
+static const struct unit *unit_of(const char *text, const struct unit *units,
+                                  size_t count)
+{
+    const char *rest;
+    double number;
+
+    if (split_number(text, &number, &rest) != 0 || !*rest)
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rest, units[i].name) == 0)
+            return &units[i];
+    }
+    return NULL;
+}
+
+const char *chempi_text_put_time_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                      double us, const char *model)
+{
+    const struct unit *unit =
+        unit_of(model, time_units, CHEMPI_ARRAY_LEN(time_units));
+
+    /* Three decimals must be enough for it. */
+    if (!unit || us / unit->factor < 0.1)
+        return chempi_text_put_time(buf, us);
+    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, us / unit->factor, unit->name);
+    return buf;
+}
+
+const char *chempi_text_put_bandwidth_like(char buf[CHEMPI_TEXT_QUANTITY_MAX],
+                                           double bytes_per_us,
+                                           const char *model)
+{
+    const struct unit *unit =
+        unit_of(model, bandwidth_units, CHEMPI_ARRAY_LEN(bandwidth_units));
+
+    if (!unit || bytes_per_us / unit->factor < 0.1)
+        return chempi_text_put_bandwidth(buf, bytes_per_us);
+    put_number(buf, CHEMPI_TEXT_QUANTITY_MAX, bytes_per_us / unit->factor,
+               unit->name);
+    return buf;
+}
+
+const char *chempi_text_plural(uint64_t number)
+{
+    return number == 1 ? "" : "s";
+}
+
+/* ---- suggestions -------------------------------------------------------- */
+
+const char *chempi_text_suggest(const char *word, const char *const *list,
+                                size_t count)
+{
+    size_t len = strlen(word);
+    size_t least = len / 3 + 1;
+    const char *best = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t d = chempi_distance(word, list[i]);
+
+        if (d == SIZE_MAX)
+            continue; /* a long word */
+        if (len >= 3 && strncmp(word, list[i], len) == 0)
+            d = d < least ? d : least; /* the beginning of a longer word */
+        if (d <= least && d < strlen(list[i])) {
+            if (d == least && best)
+                continue;
+            best = list[i];
+            least = d;
+        }
+    }
+    return best;
+}

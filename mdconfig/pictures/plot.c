@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Cost curves as a picture; see plot.h. Both axes are logarithmic: sizes from
+ * 1 B to 16 MiB, times over the decades that occur.
+ */
+#include "mdconfig/pictures/plot.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mdconfig/description/text.h"
+#include "mdconfig/pictures/svg.h"
+#include "mdconfig/routes/ways.h"
+
+#define CURVES_MAX 8u
+#define SAMPLES 193 /* eight per doubling */
+#define DOUBLINGS 24
+
+static const double left = 70;
+static const double top = 50;
+static const double plot_width = 720;
+static const double plot_height = 420;
+
+struct curve {
+    const struct chempi_way *way;
+    double nearest; /* least ratio to the envelope */
+};
+
+struct plotting {
+    const struct chempi_graph *graph;
+    const struct chempi_route_list *list;
+    struct curve curves[CURVES_MAX];
+    size_t count;
+    int decade_from; /* 10^n us */
+    int decade_to;
+    FILE *out;
+};
+
+static uint64_t sample_len(int i)
+{
+    return (uint64_t)llround(exp2(i / 8.0));
+}
+
+static double x_of(double len)
+{
+    return left + plot_width * log2(len) / DOUBLINGS;
+}
+
+static double y_of(const struct plotting *p, double us)
+{
+    double decades = p->decade_to - p->decade_from;
+
+    return top + plot_height * (p->decade_to - log10(us)) / decades;
+}
+
+static double envelope_at(const struct plotting *p, uint64_t len)
+{
+    const struct chempi_route *r = chempi_route_for(p->list, len);
+
+    return chempi_route_time(p->graph, r->stages, r->stage_count, len);
+}
+
+/* ---- what to draw ------------------------------------------------------- */
+
+static double nearest_to_envelope(const struct plotting *p,
+                                  const struct chempi_way *way)
+{
+    double nearest = INFINITY;
+
+    for (int i = 0; i < SAMPLES; i++) {
+        uint64_t len = sample_len(i);
+        double us = chempi_ways_time(p->graph, way, len);
+
+        nearest = fmin(nearest, us / envelope_at(p, len));
+    }
+    return nearest;
+}
+
+static int order_curves(const void *a, const void *b)
+{
+    const struct curve *x = a;
+    const struct curve *y = b;
+
+    if (x->nearest < y->nearest || x->nearest > y->nearest)
+        return x->nearest < y->nearest ? -1 : 1;
+    return (x->way > y->way) - (x->way < y->way);
+}
+
+static void choose_curves(struct plotting *p, const struct chempi_ways *ways)
+{
+    struct curve *all = chempi_mem_get(ways->count, sizeof(*all));
+
+    for (size_t i = 0; i < ways->count; i++)
+        all[i] = (struct curve){&ways->list[i],
+                                nearest_to_envelope(p, &ways->list[i])};
+    qsort(all, ways->count, sizeof(*all), order_curves);
+    p->count = ways->count < CURVES_MAX ? ways->count : CURVES_MAX;
+    memcpy(p->curves, all, p->count * sizeof(*all));
+    free(all);
+}
+
+static void choose_decades(struct plotting *p)
+{
+    double least = envelope_at(p, 1);
+    double most = envelope_at(p, sample_len(SAMPLES - 1));
+
+    for (size_t i = 0; i < p->count; i++) {
+        double us = chempi_ways_time(p->graph, p->curves[i].way, sample_len(0));
+
+        if (!isinf(us))
+            least = fmin(least, us);
+        us = chempi_ways_time(p->graph, p->curves[i].way,
+                              sample_len(SAMPLES - 1));
+        if (!isinf(us) && us < most * 100)
+            most = fmax(most, us);
+    }
+    p->decade_from = (int)floor(log10(least));
+    p->decade_to = (int)ceil(log10(most));
+    if (p->decade_to == p->decade_from)
+        p->decade_to++;
+}
+
+/* ---- drawing ------------------------------------------------------------ */
+
+static void draw_axes(const struct plotting *p)
+{
+    static const struct chempi_svg_style grid = {.stroke = "#dddddd",
+                                                 .width = 1};
+    static const struct chempi_svg_style frame = {.stroke = "#444444",
+                                                  .width = 1};
+    char text[CHEMPI_TEXT_QUANTITY_MAX];
+
+    for (int i = 0; i <= DOUBLINGS; i += 2) {
+        double x = x_of(exp2(i));
+
+        chempi_svg_line(p->out, (struct chempi_svg_point){x, top},
+                        (struct chempi_svg_point){x, top + plot_height}, &grid);
+        chempi_svg_text(p->out,
+                        (struct chempi_svg_point){x, top + plot_height + 16},
+                        11, CHEMPI_SVG_MIDDLE, "#444444",
+                        chempi_text_put_size(text, UINT64_C(1) << i));
+    }
+    for (int i = p->decade_from; i <= p->decade_to; i++) {
+        double y = y_of(p, pow(10, i));
+
+        chempi_svg_line(p->out, (struct chempi_svg_point){left, y},
+                        (struct chempi_svg_point){left + plot_width, y}, &grid);
+        chempi_svg_text(p->out, (struct chempi_svg_point){left - 6, y + 4}, 11,
+                        CHEMPI_SVG_RIGHT, "#444444",
+                        i == 3 ? "1 ms"
+                               : chempi_text_put_time(text, pow(10, i)));
+    }
+    chempi_svg_rect(p->out, (struct chempi_svg_point){left, top}, plot_width,
+                    plot_height, &frame);
+}
+
+/* A curve is drawn where its protocols take the size and it is inside. */
+static void draw_curve(const struct plotting *p, size_t i)
+{
+    const struct chempi_svg_style style = {.stroke = chempi_svg_colour(i),
+                                           .width = 1.5};
+    struct chempi_svg_point points[SAMPLES];
+    size_t n = 0;
+
+    for (int k = 0; k < SAMPLES; k++) {
+        double us = chempi_ways_time(p->graph, p->curves[i].way, sample_len(k));
+
+        if (isinf(us) || us > pow(10, p->decade_to))
+            continue;
+        points[n++] =
+            (struct chempi_svg_point){x_of((double)sample_len(k)), y_of(p, us)};
+    }
+    chempi_svg_polyline(p->out, points, n, &style);
+}
+
+static void draw_envelope(const struct plotting *p)
+{
+    static const struct chempi_svg_style style = {.stroke = "#00000033",
+                                                  .width = 8};
+    struct chempi_svg_point points[SAMPLES];
+
+    for (int k = 0; k < SAMPLES; k++)
+        points[k] =
+            (struct chempi_svg_point){x_of((double)sample_len(k)),
+                                      y_of(p, envelope_at(p, sample_len(k)))};
+    chempi_svg_polyline(p->out, points, SAMPLES, &style);
+}
+
+static void draw_switches(const struct plotting *p)
+{
+    static const struct chempi_svg_style style = {
+        .stroke = "#444444", .width = 1, .dash = "4 3"};
+    char text[CHEMPI_TEXT_QUANTITY_MAX];
+
+    for (size_t i = 0; i + 1 < p->list->count; i++) {
+        uint64_t len = p->list->routes[i].max_len;
+        double x = x_of((double)len);
+
+        if (len == 0 || len >= UINT64_C(1) << DOUBLINGS)
+            continue;
+        chempi_svg_line(p->out, (struct chempi_svg_point){x, top - 4},
+                        (struct chempi_svg_point){x, top + plot_height},
+                        &style);
+        chempi_svg_text(
+            p->out,
+            (struct chempi_svg_point){x, top - 8 - (double)(i % 2) * 12}, 11,
+            CHEMPI_SVG_MIDDLE, "#444444", chempi_text_put_size(text, len));
+    }
+}
+
+static void draw_legend(const struct plotting *p)
+{
+    static const struct chempi_svg_style envelope = {.stroke = "#00000033",
+                                                     .width = 8};
+    double y = top + plot_height + 52;
+    char name[256];
+
+    chempi_svg_line(p->out, (struct chempi_svg_point){left, y - 4},
+                    (struct chempi_svg_point){left + 30, y - 4}, &envelope);
+    chempi_svg_text(p->out, (struct chempi_svg_point){left + 38, y}, 11,
+                    CHEMPI_SVG_LEFT, "#444444",
+                    "what the table says (dashed: switching points, last "
+                    "size before them)");
+    for (size_t i = 0; i < p->count; i++) {
+        const struct chempi_svg_style style = {.stroke = chempi_svg_colour(i),
+                                               .width = 2};
+        const struct chempi_way *way = p->curves[i].way;
+
+        y += 18;
+        chempi_svg_line(p->out, (struct chempi_svg_point){left, y - 4},
+                        (struct chempi_svg_point){left + 30, y - 4}, &style);
+        (void)chempi_ways_name(p->graph, way->stages, way->count, name,
+                               sizeof(name) - 16);
+        if (way->is_shut_out)
+            (void)strcat(name, " (not used)");
+        chempi_svg_text(p->out, (struct chempi_svg_point){left + 38, y}, 11,
+                        CHEMPI_SVG_LEFT, "#444444", name);
+    }
+}
+
+static void draw(const struct plotting *p, const char *from, const char *to)
+{
+    char title[256];
+
+    chempi_svg_begin(p->out, left + plot_width + 40,
+                     top + plot_height + 80 + 18 * (double)p->count);
+    (void)snprintf(title, sizeof(title),
+                   "Time of a message from %.64s to %.64s over its size", from,
+                   to);
+    chempi_svg_text(p->out, (struct chempi_svg_point){left, 20}, 14,
+                    CHEMPI_SVG_LEFT, "black", title);
+    draw_axes(p);
+    draw_envelope(p);
+    for (size_t i = 0; i < p->count; i++)
+        draw_curve(p, i);
+    draw_switches(p);
+    draw_legend(p);
+    chempi_svg_end(p->out);
+}
+
+bool chempi_plot(const struct chempi_graph *graph, uint32_t from, uint32_t to,
+                 FILE *out)
+{
+    const struct chempi_desc *d = graph->desc;
+    uint32_t source = d->nodes[from].node_class;
+    uint32_t target = d->nodes[to].node_class;
+    struct plotting p = {.graph = graph, .out = out};
+    struct chempi_routes routes;
+    struct chempi_ways ways;
+    bool found;
+
+    chempi_route_source(graph, source, &routes);
+    p.list = &routes.lists[from == to ? graph->class_count : target];
+    found = p.list->count > 0;
+    if (found) {
+        chempi_ways_find(graph, source, target, from == to, &ways);
+        choose_curves(&p, &ways);
+        choose_decades(&p);
+        draw(&p, d->nodes[from].name, d->nodes[to].name);
+        chempi_ways_fini(&ways);
+    }
+    chempi_routes_fini(&routes);
+    return found;
+}

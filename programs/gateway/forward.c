@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From one neighbour to the next; see gateway.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "programs/gateway/gateway.h"
+
+static struct gateway *gateway_of(void *arg)
+{
+    return arg;
+}
+
+/* ---- what the devices say ----------------------------------------------- */
+
+/* Ranks send nothing but frames to a gateway. */
+static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
+                                   struct chempi_rx **rx)
+{
+    struct gateway *g = gateway_of(arg);
+    enum chempi_verdict verdict = CHEMPI_TAKEN;
+
+    if (!chempi_hop_arrived(&g->hop, a, &verdict, rx))
+        gateway_give_up(g, "rank %u sent the gateway what is no frame",
+                        a->ep->proc);
+    return verdict;
+}
+
+static void delivered(void *arg, struct chempi_rx *rx, int status)
+{
+    (void)chempi_hop_delivered(&gateway_of(arg)->hop, rx, status);
+}
+
+static void sent(void *arg, struct chempi_tx *tx, int status)
+{
+    (void)chempi_hop_sent(&gateway_of(arg)->hop, tx, status);
+}
+
+static void room(void *arg, struct chempi_ep *ep)
+{
+    chempi_hop_room(&gateway_of(arg)->hop, ep);
+}
+
+/* Whoever it is, its supervisor tells the others. */
+static void lost(void *arg, uint32_t proc, int status, const char *why)
+{
+    struct gateway *g = gateway_of(arg);
+
+    (void)status;
+    chempi_log(CHEMPI_LOG_INFO, "gateway", "process %u is lost: %s", proc, why);
+    chempi_hop_forget(&g->hop, proc);
+}
+
+const struct chempi_sink gateway_sink = {
+    .arrived = arrived,
+    .delivered = delivered,
+    .sent = sent,
+    .room = room,
+    .lost = lost,
+};
+
+/* ---- frames ------------------------------------------------------------- */
+
+/* The neighbour that comes after this gateway. */
+static uint32_t next_of(const struct chempi_hop_frame *f)
+{
+    return f->at + 1u < f->gates ? f->gate[f->at + 1] : f->dst;
+}
+
+/* NULL, or what is wrong: it comes from where its way says, and goes on. */
+static const char *check(const struct gateway *g, uint32_t from,
+                         const struct chempi_hop_frame *f)
+{
+    const uint32_t ranks = g->job->size;
+    const uint32_t procs = g->services.proc_count;
+
+    if (f->src >= ranks || f->dst >= ranks || f->src == f->dst)
+        return "a frame between impossible ranks";
+    if (f->at >= f->gates || f->gate[f->at] != g->services.proc)
+        return "a frame whose way does not lead here";
+    if (from != (f->at ? f->gate[f->at - 1] : f->src))
+        return "a frame that came another way than it says";
+    for (uint32_t i = 0; i < f->gates; i++)
+        if (f->gate[i] < ranks || f->gate[i] >= procs)
+            return "a frame over what is no gateway";
+    return NULL;
+}
+
+/* Tell a sender that its receiver has finished: back by the same way. */
+static void answer_gone(struct gateway *g, const struct chempi_hop_frame *f)
+{
+    struct chempi_hop_frame gone = {
+        .kind = CHEMPI_HOP_GONE,
+        .gates = (uint8_t)(f->at + 1u),
+        .at = 1,
+        .src = f->dst,
+        .dst = f->src,
+    };
+    uint8_t head[CHEMPI_HOP_FIXED_MAX];
+    struct chempi_hop_buf *buf;
+    size_t len;
+
+    if (f->kind == CHEMPI_HOP_GONE)
+        return;
+    for (uint32_t i = 0; i <= f->at; i++)
+        gone.gate[i] = f->gate[f->at - i];
+    len = chempi_hop_frame_put(head, &gone);
+    buf = chempi_hop_buf_create(len);
+    if (!buf)
+        return; /* it asks again with its next frame */
+    memcpy(buf->data, head, len);
+    if (chempi_hop_queue(&g->hop, gone.gates > 1 ? gone.gate[1] : gone.dst,
+                         buf))
+        chempi_hop_buf_drop(buf);
+}
+
+/* The number of the way that counts this frame from here on. */
+static uint32_t tally(struct gateway *g, const struct chempi_hop_frame *f)
+{
+    struct chempi_tally_key key = {
+        .class = chempi_hop_class_of(f->flags),
+        .at = (uint8_t)(f->at + 1u),
+        .gates = f->gates,
+    };
+
+    if (CHEMPI_LIKELY(!g->tally.is_on))
+        return 0;
+    key.from = g->services.node_of_proc[f->src];
+    key.to = g->services.node_of_proc[f->dst];
+    memcpy(key.gate, f->gate, f->gates * sizeof(f->gate[0]));
+    return chempi_tally_find(&g->tally, &key, next_of(f));
+}
+
+static void forward(struct gateway *g, const struct chempi_hop_frame *f,
+                    struct chempi_hop_buf *buf)
+{
+    struct gateway_flow *flow = gateway_flows_get(&g->flows, f->src, f->dst);
+    int rc = chempi_hop_reach(&g->hop, next_of(f), NULL);
+
+    if (rc) { /* not that it has finished */
+        gateway_give_up(g, "process %u cannot be reached: %s", next_of(f),
+                        chempi_err_name(rc));
+        return;
+    }
+    if (!flow) {
+        gateway_give_up(g, "out of memory for one more pair of ranks");
+        return;
+    }
+    if (flow->held + buf->len > GATEWAY_FLOW_MAX) {
+        gateway_give_up(g, "rank %u sends more to rank %u than its window",
+                        f->src, f->dst);
+        return;
+    }
+    chempi_hop_frame_set_at(buf->data, (uint8_t)(f->at + 1u));
+    buf->flow = flow->slot;
+    buf->tally = tally(g, f);
+    flow->frames++;
+    flow->bytes += buf->len;
+    flow->held += buf->len;
+    if (flow->held > flow->peak)
+        flow->peak = flow->held;
+    chempi_hop_buf_hold(buf);
+    rc = chempi_hop_queue(&g->hop, next_of(f), buf);
+    if (rc == 0)
+        return;
+    flow->held -= buf->len;
+    g->dropped++;
+    chempi_hop_buf_drop(buf);
+    if (next_of(f) == f->dst)
+        answer_gone(g, f);
+}
+
+static void frame(void *arg, uint32_t from, const uint8_t *data, size_t len,
+                  struct chempi_hop_buf *buf)
+{
+    struct gateway *g = gateway_of(arg);
+    struct chempi_hop_frame f;
+    struct chempi_hop_buf *own = NULL;
+    const char *why;
+
+    if (chempi_hop_frame_head(data, len, &f, &why) >= 0)
+        why = check(g, from, &f);
+    if (why) {
+        gateway_give_up(g, "process %u sent %s", from, why);
+        return;
+    }
+    if (!buf) {
+        own = chempi_hop_buf_create(len);
+        if (!own) {
+            gateway_give_up(g, "out of memory for a frame");
+            return;
+        }
+        memcpy(own->data, data, len);
+        buf = own;
+    }
+    forward(g, &f, buf);
+    chempi_hop_buf_drop(own);
+}
+
+/* G1 */
+static void left(void *arg, struct chempi_hop_buf *buf)
+{
+    struct gateway *g = gateway_of(arg);
+
+    if (buf->flow)
+        g->flows.at[buf->flow - 1].held -= buf->len;
+    if (buf->tally)
+        chempi_tally_left(&g->tally, buf);
+}
+
+static int ask(void *arg, uint32_t proc, const char *key)
+{
+    struct gateway *g = gateway_of(arg);
+
+    return g->client ? chempi_client_get(g->client, proc, key) : -EPIPE;
+}
+
+static void neighbour_lost(void *arg, uint32_t proc, const char *why)
+{
+    gateway_give_up(gateway_of(arg), "process %u: %s", proc, why);
+}
+
+const struct chempi_hop_ops gateway_hop_ops = {
+    .frame = frame,
+    .left = left,
+    .ask = ask,
+    .lost = neighbour_lost,
+};

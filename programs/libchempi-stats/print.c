@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tables of calls as text and as JSON; see stats.h. A failing file cannot be
+ * told to anybody. */
+#define _GNU_SOURCE /* clock_gettime */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "programs/libchempi-stats/stats.h"
+
+static double seconds(uint64_t ns)
+{
+    return (double)ns / (double)CHEMPI_NS_PER_S;
+}
+
+/* All processes' lines in one table of operations and bins. */
+static struct stats_lines sum(const struct stats_lines all[], int ranks)
+{
+    struct stats_lines total = {0};
+    struct stats_line *table =
+        calloc((size_t)STATS_COUNT * STATS_BINS, sizeof(*table));
+
+    if (!table)
+        return total;
+    for (int r = 0; r < ranks; r++) {
+        total.run_ns += all[r].run_ns;
+        for (size_t i = 0; i < all[r].count; i++) {
+            const struct stats_line *l = &all[r].list[i];
+            struct stats_line *to = &table[l->id * STATS_BINS + l->bin];
+
+            to->id = l->id;
+            to->bin = l->bin;
+            to->calls += l->calls;
+            to->bytes += l->bytes;
+            to->time_ns += l->time_ns;
+        }
+    }
+    total.list = table;
+    for (size_t i = 0; i < (size_t)STATS_COUNT * STATS_BINS; i++)
+        if (table[i].calls)
+            table[total.count++] = table[i];
+    return total;
+}
+
+static uint64_t time_in_mpi(const struct stats_lines *lines)
+{
+    uint64_t ns = 0;
+
+    for (size_t i = 0; i < lines->count; i++)
+        ns += lines->list[i].time_ns;
+    return ns;
+}
+
+/* ---- text ---- */
+
+static void print_sizes(FILE *file, uint32_t bin)
+{
+    char text[64] = "-";
+    int64_t from = stats_bin_from(bin);
+
+    if (from == 0 || from == 1)
+        (void)snprintf(text, sizeof(text), "%" PRId64, from);
+    else if (from > 1)
+        (void)snprintf(text, sizeof(text), "%" PRId64 " to %" PRId64, from,
+                       from + (from - 1));
+    (void)fprintf(file, "%-26s", text);
+}
+
+static void print_lines(FILE *file, const struct stats_lines *lines)
+{
+    (void)fprintf(file, "%-32s %-26s %12s %16s %12s %10s\n", "operation",
+                  "bytes of a message", "calls", "bytes", "seconds",
+                  "us a call");
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct stats_line *l = &lines->list[i];
+
+        (void)fprintf(file, "%-32s ", stats_names[l->id]);
+        print_sizes(file, l->bin);
+        (void)fprintf(file, " %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f\n",
+                      l->calls, l->bytes, seconds(l->time_ns),
+                      seconds(l->time_ns) * 1e6 / (double)l->calls);
+    }
+}
+
+void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
+                      int process, bool wants_ranks)
+{
+    struct stats_lines total = sum(all, ranks);
+
+    if (process == STATS_ALL)
+        (void)fprintf(file, "MPI calls of %d process%s", ranks,
+                      ranks == 1 ? "" : "es");
+    else
+        (void)fprintf(file, "MPI calls of process %d alone", process);
+    (void)fprintf(file, ": %.6f s in MPI of %.6f s\n",
+                  seconds(time_in_mpi(&total)), seconds(total.run_ns));
+    print_lines(file, &total);
+    for (int r = 0; r < ranks && wants_ranks; r++) {
+        (void)fprintf(file, "\nRank %d: %.6f s in MPI of %.6f s\n", r,
+                      seconds(time_in_mpi(&all[r])), seconds(all[r].run_ns));
+        print_lines(file, &all[r]);
+    }
+    free(total.list);
+}
+
+/* ---- JSON ---- */
+
+/* By integers: the program's locale may have another decimal point. */
+static void json_seconds(FILE *file, const char *name, uint64_t ns)
+{
+    (void)fprintf(file, "\"%s\": %" PRIu64 ".%09" PRIu64, name,
+                  ns / CHEMPI_NS_PER_S, ns % CHEMPI_NS_PER_S);
+}
+
+static void json_lines(FILE *file, const struct stats_lines *lines)
+{
+    (void)fputc('{', file);
+    json_seconds(file, "seconds", lines->run_ns);
+    (void)fputs(", ", file);
+    json_seconds(file, "seconds_in_mpi", time_in_mpi(lines));
+    (void)fputs(", \"calls\": [", file);
+    for (size_t i = 0; i < lines->count; i++) {
+        const struct stats_line *l = &lines->list[i];
+
+        (void)fprintf(file, "%s\n    {\"operation\": \"%s\", ", i ? "," : "",
+                      stats_names[l->id]);
+        if (stats_bin_from(l->bin) >= 0)
+            (void)fprintf(file, "\"size_from\": %" PRId64 ", ",
+                          stats_bin_from(l->bin));
+        (void)fprintf(file, "\"calls\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ",
+                      l->calls, l->bytes);
+        json_seconds(file, "seconds", l->time_ns);
+        (void)fputc('}', file);
+    }
+    (void)fprintf(file, "]}");
+}
+
+void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
+                      int process)
+{
+    struct stats_lines total = sum(all, ranks);
+
+    (void)fprintf(file, "{\"processes\": %d,\n", ranks);
+    if (process != STATS_ALL)
+        (void)fprintf(file, " \"process\": %d,\n", process);
+    (void)fputs(" \"sum\": ", file);
+    json_lines(file, &total);
+    (void)fprintf(file, ",\n \"ranks\": [");
+    for (int r = 0; r < ranks; r++) {
+        (void)fprintf(file, "%s\n  ", r ? "," : "");
+        json_lines(file, &all[r]);
+    }
+    (void)fprintf(file, "]}\n");
+    free(total.list);
+}
