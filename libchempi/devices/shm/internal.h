@@ -16,14 +16,15 @@
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
     SHM_PROTOCOL_EAGER,
+    SHM_PROTOCOL_PIPELINE, /* also where single copy is refused or off */
     SHM_PROTOCOL_SINGLE_COPY,
-    SHM_PROTOCOL_PIPELINE, /* where single copy is refused or told not to */
     SHM_PROTOCOL_COUNT
 };
 
 /* Places in the panel's table of settings. */
 enum shm_setting {
     SHM_SET_EAGER_MAX,
+    SHM_SET_PIPELINE_MAX,
     SHM_SET_SINGLE_COPY,
     SHM_SET_SHARE_MIN,
     SHM_SET_SLICE,

@@ -11,8 +11,8 @@
 static const char *const protocol_names[SHM_PROTOCOL_COUNT] = {
     [SHM_PROTOCOL_SHORT] = "short",
     [SHM_PROTOCOL_EAGER] = "eager",
-    [SHM_PROTOCOL_SINGLE_COPY] = "single-copy",
     [SHM_PROTOCOL_PIPELINE] = "pipeline",
+    [SHM_PROTOCOL_SINGLE_COPY] = "single-copy",
 };
 
 static const struct chempi_setting settings[SHM_SET_COUNT] = {
@@ -20,7 +20,13 @@ static const struct chempi_setting settings[SHM_SET_COUNT] = {
         {"shm", "eager_max",
          "Up to which size messages go eagerly where no connection table says "
          "otherwise, in bytes.",
-         4096, 64, SHM_EAGER_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
+         8192, 64, SHM_EAGER_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
+    [SHM_SET_PIPELINE_MAX] =
+        {"shm", "pipeline_max",
+         "Up to which size both sides copy a message through the ring at the "
+         "same time where no connection table says otherwise, in bytes; above "
+         "it the receiver reads the sender's memory.",
+         49152, 0, UINT64_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
     [SHM_SET_SINGLE_COPY] =
         {"shm", "single_copy",
          "Whether large messages are read from the sender's memory, where the "
@@ -112,12 +118,15 @@ static const struct chempi_dev_panel shm_panel = {
 static void take_settings(struct shm_dev *dev)
 {
     uint64_t eager_max = chempi_dev_setting(&dev->base, SHM_SET_EAGER_MAX);
+    uint64_t pipeline_max =
+        chempi_dev_setting(&dev->base, SHM_SET_PIPELINE_MAX);
 
     dev->drain_budget = (int)chempi_dev_setting(&dev->base, SHM_SET_DRAIN);
     dev->protocol_max[SHM_PROTOCOL_SHORT] = SHM_INLINE_MAX;
     dev->protocol_max[SHM_PROTOCOL_EAGER] = eager_max;
+    dev->protocol_max[SHM_PROTOCOL_PIPELINE] =
+        pipeline_max > eager_max ? pipeline_max : eager_max;
     dev->protocol_max[SHM_PROTOCOL_SINGLE_COPY] = UINT64_MAX;
-    dev->protocol_max[SHM_PROTOCOL_PIPELINE] = UINT64_MAX;
     dev->caps = (struct chempi_dev_caps){
         .protocols = protocol_names,
         .protocol_count = SHM_PROTOCOL_COUNT,
