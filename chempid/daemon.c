@@ -483,7 +483,8 @@ static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
 
     (void)events;
     ev_io_stop(loop, w);
-    chempi_keeper_reap(&d->keeper);
+    chempi_brood_yield(&d->brood, d->keeper.pid);
+    chempi_keeper_forget(&d->keeper);
     if (start_keeper(d, &err))
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
 }
@@ -498,7 +499,7 @@ static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
     if (rc)
         return rc;
     if (chempi_brood_spare(&d->brood, d->keeper.pid)) {
-        chempi_keeper_reap(&d->keeper);
+        chempi_keeper_forget(&d->keeper); /* a stray now */
         return chempi_err_set(err, -ENOMEM, "out of memory");
     }
     ev_io_init(&d->keeper_io, keeper_ended, d->keeper.fd, EV_READ);
@@ -752,6 +753,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
         rc = chempi_err_set(err, -ENOMEM, "no event loop");
     if (!rc)
         chempi_grants_init(d);
+    rc = rc ? rc : chempi_brood_watch(&d->brood, d->loop, err);
     rc = rc ? rc : watch_signals(d, err);
     rc = rc ? rc : load_key(d, err);
     rc = rc ? rc : make_directory(d, err);

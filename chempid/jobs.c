@@ -694,8 +694,7 @@ void chempi_jobs_fini(struct chempi_daemon *d)
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
 
         for (uint32_t i = 0; i < j->hub.child_count; i++)
-            if (j->limbs[i].is_supervisor)
-                chempi_link_close(&j->limbs[i].nestling.link);
+            chempi_brood_forget(&j->limbs[i].nestling);
         destroy(j);
     }
 }

@@ -160,9 +160,10 @@ static bool end(struct chempi_keeper *k)
     return status == 0;
 }
 
-void chempi_keeper_reap(struct chempi_keeper *k)
+void chempi_keeper_forget(struct chempi_keeper *k)
 {
-    (void)end(k); /* it has not */
+    (void)close(k->fd); /* nothing is written there any more */
+    k->pid = 0;
 }
 
 void chempi_keeper_stop(struct chempi_keeper *k)

@@ -38,8 +38,8 @@ int chempi_keeper_name(const char *path, char *out, size_t size,
 /* Tell it that this file, which now has the name `where`, is number `i`. */
 int chempi_keeper_tell(struct chempi_keeper *k, int i, const char *where,
                        struct chempi_err *err);
-/* Reap one that has been killed. */
-void chempi_keeper_reap(struct chempi_keeper *k);
+/* It has been killed: close its socket, and leave its process to others. */
+void chempi_keeper_forget(struct chempi_keeper *k);
 /* End it, and wait until it has removed the files; without a keeper, or if it
  * was killed, they are removed here. */
 void chempi_keeper_stop(struct chempi_keeper *k);

@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 
 struct pids {
@@ -144,21 +146,29 @@ int chempi_orphans_list(pid_t **out, size_t *count)
 
 struct hunt {
     chempi_orphans_spare_fn *spare;
+    chempi_orphans_seen_fn *seen;
     void *arg;
-    bool must_wait;
+    bool reaps;
     int killed;
+    int left;
+    int reaped;
 };
 
 static int kill_child(void *arg, pid_t pid)
 {
     struct hunt *h = arg;
+    pid_t got = 0;
 
     if (h->spare && h->spare(h->arg, pid))
         return 0;
     (void)kill(pid, SIGKILL); /* our child: at worst a zombie */
-    while (h->must_wait && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
+    if (h->reaps)
+        got = waitpid(pid, NULL, WNOHANG);
     h->killed++;
+    h->left += got <= 0;
+    h->reaped += got > 0;
+    if (h->seen)
+        h->seen(h->arg, pid, got > 0);
     return 0;
 }
 
@@ -170,13 +180,38 @@ int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg)
     return rc ? rc : h.killed;
 }
 
-void chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg)
+int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
+                         chempi_orphans_seen_fn *seen, void *arg)
 {
-    struct hunt h = {.spare = spare, .arg = arg, .must_wait = true};
+    struct hunt h = {.spare = spare, .seen = seen, .arg = arg, .reaps = true};
+    int rc;
 
-    /* A child that ends hands us its own children, so look again after every
-     * round; each round ends children as long as there are some. */
-    do
-        h.killed = 0;
-    while (visit_children(kill_child, &h) == 0 && h.killed);
+    /* A child that has been reaped has handed us its own children. */
+    do {
+        h.left = h.reaped = 0;
+        rc = visit_children(kill_child, &h);
+    } while (!rc && h.reaped);
+    return rc ? rc : h.left;
+}
+
+int chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg,
+                       unsigned limit_ms)
+{
+    const uint64_t end = chempi_clock_ns() + limit_ms * CHEMPI_NS_PER_MS;
+    uint64_t now;
+    sigset_t set;
+    int left;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    while ((left = chempi_orphans_sweep(spare, NULL, arg)) > 0 &&
+           (now = chempi_clock_ns()) < end) {
+        const uint64_t rest = end - now;
+        const struct timespec ts = {(time_t)(rest / CHEMPI_NS_PER_S),
+                                    (long)(rest % CHEMPI_NS_PER_S)};
+
+        (void)sigtimedwait(&set, NULL, &ts); /* or time is up */
+    }
+    return left;
 }

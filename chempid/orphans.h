@@ -22,8 +22,19 @@ typedef bool chempi_orphans_spare_fn(void *arg, pid_t pid);
  * number of those killed, or -errno. Does not wait. */
 int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg);
 
-/* Kill and reap until no child is left that is not spared; blocks for as long
- * as the kernel takes to end them. */
-void chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg);
+/* Told of each child of a sweep: whether it has been reaped now. */
+typedef void chempi_orphans_seen_fn(void *arg, pid_t pid, bool is_gone);
+
+/* Kill all children but the spared and reap those that have ended, without
+ * waiting for any. Returns how many have not ended yet (SIGCHLD will tell), or
+ * -errno. `seen` may be NULL, and called more than once of a child. */
+int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
+                         chempi_orphans_seen_fn *seen, void *arg);
+
+/* Sweep until nothing is left or the time is up: a child that others trace, or
+ * that waits for a device, may not end. Blocks SIGCHLD, and waits for it; not
+ * for event loops. Returns as a sweep does. */
+int chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg,
+                       unsigned limit_ms);
 
 #endif

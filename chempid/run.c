@@ -688,6 +688,8 @@ static int set_up(struct run *r, struct chempi_err *err)
     if (rc)
         return rc;
     r->loop = ev_loop_new(EVFLAG_AUTO);
+    if (r->loop && chempi_brood_watch(&r->brood, r->loop, err))
+        return err->code;
     r->branches = chempi_sys->calloc(spec->node_count, sizeof(*r->branches));
     if (!r->loop || !r->branches ||
         chempi_hub_init(&r->hub, spec->node_count, spec->node_count, &hub_ops,
@@ -703,8 +705,10 @@ static int set_up(struct run *r, struct chempi_err *err)
 
 static void tear_down(struct run *r)
 {
-    for (uint32_t i = 0; i < r->branch_count; i++)
+    for (uint32_t i = 0; i < r->branch_count; i++) {
+        chempi_brood_forget(&r->branches[i].nestling);
         chempi_link_close(r->branches[i].link);
+    }
     chempi_brood_fini(&r->brood); /* U3 */
     chempi_hub_fini(&r->hub);
     if (r->loop) {

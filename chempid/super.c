@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/limits.h"
 #include "chempid/orphans.h"
 #include "common/base/sys.h"
 
@@ -308,12 +309,34 @@ static void reap(struct chempi_super *s)
         s->is_sweeping = true;
     s->has_children =
         pid == 0 && !(s->is_sweeping && chempi_gateway_is_alone(s)); /* P7 */
-    if (s->is_sweeping && s->has_children)
+    s->has_children &= !s->has_given_up;
+    if (s->is_sweeping && s->has_children) {
         (void)chempi_orphans_kill(chempi_gateway_is_spared,
                                   s); /* its failure: P5 remains */
-    if (!s->has_children)
+        if (!ev_is_active(&s->sweep))
+            ev_timer_start(s->loop, &s->sweep);
+    }
+    if (!s->has_children) {
+        ev_timer_stop(s->loop, &s->sweep);
         chempi_streams_drain(s); /* no writer is left: P2 */
+    }
     chempi_super_settle(s);
+}
+
+/* P8: what was killed is traced by others, or waits for a device. */
+static void sweep_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_super *s = w->data;
+
+    (void)loop;
+    (void)events;
+    s->has_given_up = true;
+    s->alive = 0;
+    for (uint32_t i = 0; i < s->local_size; i++)
+        s->ranks[i].pid = 0;
+    reap(s);
+    chempi_seek_settle(s);
+    chempi_super_care(s);
 }
 
 static void child_ended(struct ev_loop *loop, ev_io *w, int events)
@@ -466,7 +489,8 @@ static int take_signal(struct chempi_super *s, struct chempi_reader *r,
 /* status: 0, or an errno that says why it cannot go on. */
 _Noreturn static void leave(struct chempi_super *s, int status)
 {
-    chempi_orphans_end(NULL, NULL);
+    /* What does not end is left to whoever has started us. */
+    (void)chempi_orphans_end(NULL, NULL, (unsigned)(CHEMPI_REAP_S * 1000));
     for (uint32_t i = 0; i < s->local_size; i++)
         chempi_ranks_close(&s->ranks[i]);
     if (s->gateway)
@@ -786,6 +810,8 @@ static void watch(struct chempi_super *s)
     s->grace.data = s;
     ev_timer_init(&s->hold, hold_is_over, HOLD_S, 0.0);
     s->hold.data = s;
+    ev_timer_init(&s->sweep, sweep_is_over, CHEMPI_REAP_S, 0.0);
+    s->sweep.data = s;
     chempi_seek_init(s);
     chempi_streams_init(s);
 }

@@ -18,6 +18,8 @@
  *   P7  the gateway is no rank: it outlives the ranks here, since others may
  *       need it, and ends with the job, when it has told its figures or has
  *       had TELL_GATEWAY_S for it
+ *   P8  of what has been killed, P3 waits CHEMPI_REAP_S for the last: a process
+ *       that others trace, or that waits for a device, may not end
  *
  * No thread; no call into it but run(). super.c holds the job's part,
  * ranks.c one rank's life, gateway.c the gateway's, streams.c the standard
@@ -108,6 +110,7 @@ struct chempi_super {
     ev_io exec_report;
     ev_timer line_timer;
     ev_timer grace;     /* runs: the ranks that care still may act (P6) */
+    ev_timer sweep;     /* runs: what was killed has not ended (P8) */
     ev_timer hold;      /* runs: ranks tell before they get `signal` */
     ev_timer seek;      /* runs: ranks are asked where they wait */
     int signal;         /* that is held back, 0: none */
@@ -125,7 +128,8 @@ struct chempi_super {
     bool is_sweeping;    /* whatever is left gets killed */
     bool is_ending;      /* the job was killed: ends are no news */
     bool has_children;
-    bool is_done; /* DONE is sent (P3) */
+    bool has_given_up; /* children that do not end (P8) */
+    bool is_done;      /* DONE is sent (P3) */
     bool
         is_leaving; /* END has come: the gateway shall tell, the rest is over */
     struct chempi_writer report; /* what has been told here */
