@@ -174,6 +174,8 @@ static void show_gateways(const struct chempi_status *list, uint32_t count,
                            ? state_of(&job->gateways[g], pid)
                            : "not asked");
     }
+    if (job->is_cut)
+        printf("  gateways: left out, there are too many\n");
 }
 
 /* Once per job, with its nodes. */

@@ -178,6 +178,7 @@ static struct chempi_conn *create(struct chempi_conns *conns,
     c->link.on_frame = take;
     c->link.on_lost = link_lost;
     c->link.arg = c;
+    c->link.is_shared = kind != CHEMPI_CONN_LOCAL;
     greet(c);
     return c;
 }

@@ -244,9 +244,12 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
         chempi_wire_put_str(w, node);
         chempi_wire_put_str(w, job);
         chempi_wire_put_u32(w, uid);
-        chempi_link_end(&conn->link);
+        rc = chempi_link_try_end(&conn->link);
+        if (rc)
+            (void)chempi_err_set(&why, rc, "node %s cannot be told: %s", node,
+                                 chempi_err_name(rc));
     }
-    reply(from, conn ? 0 : why.code, why.text);
+    reply(from, why.code, why.text);
     return 0;
 }
 
@@ -344,7 +347,32 @@ static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
 
 /* ---- frames -------------------------------------------------------------- */
 
-static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
+void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
+                          const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, type);
+    chempi_wire_put_str(&w, why);
+    chempi_link_send(&to->link, CHEMPI_MSG_REFUSED, job, w.data, w.len);
+}
+
+/* Of a question; of a job all the rest. */
+static int take_refusal(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_reader r;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    return chempi_wire_get_u32(&r) == CHEMPI_MSG_QUERY
+               ? chempi_query_refused(d, from, frame, err)
+               : chempi_jobs_take(d, from, frame, err);
+}
+
+static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
                     struct chempi_err *err)
 {
     struct chempi_daemon *d = conn->conns->arg;
@@ -365,12 +393,31 @@ static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
         if (conn->kind == CHEMPI_CONN_LOCAL)
             return chempi_err_set(err, -EBADMSG, "out of place");
         rc = take_news(d, conn, frame, err);
-        if (!rc && conn == d->joining)
-            end_join(d, NULL);
+        if (conn == d->joining)
+            end_join(d, rc ? err->text : NULL);
         return rc;
+    case CHEMPI_MSG_REFUSED:
+        return take_refusal(d, conn, frame, err);
     default:
         return chempi_jobs_take(d, conn, frame, err);
     }
+}
+
+/* D5. A local client's connection is its own. */
+static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    if (!dispatch(conn, frame, err))
+        return 0;
+    if (conn->kind == CHEMPI_CONN_LOCAL)
+        return err->code;
+    chempi_log(CHEMPI_LOG_WARNING, "daemon",
+               "refused message %u of node %s: %.500s", frame->type, conn->peer,
+               err->text);
+    if (frame->type == CHEMPI_MSG_LAUNCH || frame->type == CHEMPI_MSG_QUERY)
+        chempi_daemon_refuse(conn, frame->type, frame->job, err->text);
+    *err = (struct chempi_err){0};
+    return 0;
 }
 
 static void on_lost(struct chempi_conn *conn, const char *text)

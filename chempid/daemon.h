@@ -7,6 +7,9 @@
  *   D2  a job whose order came over a connection ends with that connection
  *   D3  a question is answered once, also when daemons below do not answer
  *   D4  the files in the directory vanish with the daemon (keeper.h)
+ *   D5  what is wrong with a message of one job or question ends that one; a
+ *       link between daemons, which others use, ends only with its peer or
+ *       its network, and for bytes that are no frames
  *
  * daemon.c has the frame and the beginning, jobs.c the jobs, query.c the
  * questions.
@@ -91,6 +94,9 @@ struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
                                        const char *node,
                                        struct chempi_err *err);
 void chempi_daemon_stop(struct chempi_daemon *d);
+/* Tell who sent it that a message of this type cannot be followed (D5). */
+void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
+                          const char *why);
 
 /* jobs.c */
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
@@ -123,6 +129,10 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
 int chempi_query_answer(struct chempi_daemon *d, struct chempi_conn *from,
                         const struct chempi_frame *frame,
                         struct chempi_err *err);
+/* The daemon there cannot be asked now. */
+int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err);
 void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                        const char *text);
 void chempi_query_fini(struct chempi_daemon *d);

@@ -232,6 +232,8 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
 {
     struct chempi_reader r;
 
+    if (hub->children[child].is_lost)
+        return 0;
     chempi_wire_read(&r, frame->data, frame->len);
     switch (frame->type) {
     case CHEMPI_MSG_STARTED:

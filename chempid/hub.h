@@ -79,7 +79,8 @@ void chempi_hub_spare(struct chempi_hub *hub, uint32_t first);
 int64_t chempi_hub_add(struct chempi_hub *hub, const uint32_t *nodes,
                        uint32_t count);
 
-/* A message from a child, or from above. -EBADMSG with words. */
+/* A message from a child, or from above. -EBADMSG with words. What a lost child
+ * has sent before it heard of that is late, and dropped. */
 int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
                     const struct chempi_frame *frame, struct chempi_err *err);
 int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,

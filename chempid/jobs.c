@@ -23,13 +23,25 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
+#define TROUBLE_TEXT 256
+#define LIGHT_BYTES                                                            \
+    (1u << 20) /* a job with no more goes on when links fill                   \
+                */
+
 struct job;
+
+/* What a job has queued on a connection that it shares with others. */
+struct load {
+    uint64_t end;   /* of its last frame there, by the link's count */
+    uint64_t bytes; /* since none of it was left there: at least what waits */
+};
 
 /* One child of the hub. */
 struct limb {
     struct job *job;
     struct chempi_nestling nestling; /* used when conn is NULL and it runs */
     struct chempi_conn *conn;        /* a daemon */
+    struct load load;                /* towards it */
     bool is_supervisor;
     struct chempi_grant grant; /* of the ranks here */
     uint32_t node;             /* that is here, in the job */
@@ -41,8 +53,10 @@ struct job {
     struct chempi_spec spec;
     struct chempi_hub hub;
     struct chempi_conn *up; /* NULL: gone (D2) */
-    struct limb *limbs;     /* [hub.child_max] */
-    uint32_t *nodes;        /* below, in the order of LAUNCH */
+    struct load up_load;
+    char trouble[TROUBLE_TEXT]; /* why it has to end, or "" */
+    struct limb *limbs;         /* [hub.child_max] */
+    uint32_t *nodes;            /* below, in the order of LAUNCH */
     uint32_t node_count;
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
@@ -64,12 +78,50 @@ static struct job *find_job(struct chempi_daemon *d, uint64_t number)
 
 /* ---- the hub's ways ------------------------------------------------------ */
 
+static bool fits(struct load *load, const struct chempi_link *link, size_t len)
+{
+    const size_t queued = chempi_link_queued(link);
+
+    if (load->end + queued <= link->sent) /* all of it has gone out */
+        load->bytes = 0;
+    if (load->bytes + len > CHEMPI_QUEUE_JOB_MAX)
+        return false;
+    return queued + len <= CHEMPI_QUEUE_MAX / 4 * 3 ||
+           load->bytes + len <= LIGHT_BYTES;
+}
+
+/* To a daemon. A job that sends more than is read there ends by itself: its
+ * link belongs to others, too (D5). The hub is not called from here; settle()
+ * acts. */
+static void send_to(struct job *j, struct chempi_conn *conn, struct load *load,
+                    uint16_t type, const void *data, size_t len)
+{
+    int rc = fits(load, &conn->link, len) ? 0 : -ENOBUFS;
+
+    if (*j->trouble)
+        return;
+    if (!rc)
+        rc = chempi_link_offer(&conn->link, type, j->spec.job, data, len);
+    load->end = conn->link.sent;
+    load->bytes += len;
+    if (rc == -ENOBUFS)
+        (void)snprintf(j->trouble, sizeof(j->trouble),
+                       "node %s does not take the messages of this job as fast "
+                       "as they come",
+                       conn->peer);
+    else if (rc)
+        (void)snprintf(j->trouble, sizeof(j->trouble), "%s",
+                       chempi_err_name(rc));
+}
+
 static void send_up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct job *j = arg;
 
-    if (j->up)
+    if (j->up && j->up->kind == CHEMPI_CONN_LOCAL) /* it is the job's own */
         chempi_link_send(&j->up->link, type, j->spec.job, data, len);
+    else if (j->up)
+        send_to(j, j->up, &j->up_load, type, data, len);
 }
 
 static void send_down(void *arg, uint32_t child, uint16_t type,
@@ -79,7 +131,7 @@ static void send_down(void *arg, uint32_t child, uint16_t type,
     struct limb *limb = &j->limbs[child];
 
     if (limb->conn)
-        chempi_link_send(&limb->conn->link, type, j->spec.job, data, len);
+        send_to(j, limb->conn, &limb->load, type, data, len);
     else if (limb->is_supervisor)
         chempi_link_send(&limb->nestling.link, type, j->spec.job, data, len);
 }
@@ -99,12 +151,20 @@ static void destroy(struct job *j)
     free(j);
 }
 
-/* Not to be called from a supervisor's on_frame (L3): there a job cannot be
- * over, since its supervisor is not gone yet. */
+static void fail(struct job *j, const char *text);
+
+/* May destroy the job, but not within its supervisor's on_frame (L3): as long
+ * as that is not gone, the job is not over. */
 static void settle(struct job *j)
 {
-    if (chempi_hub_is_over(&j->hub))
+    char text[TROUBLE_TEXT];
+
+    if (*j->trouble && j->up) {
+        (void)snprintf(text, sizeof(text), "%s", j->trouble);
+        fail(j, text);
+    } else if (chempi_hub_is_over(&j->hub)) {
         destroy(j); /* D1 */
+    }
 }
 
 static uint32_t child_of(const struct limb *limb)
@@ -132,6 +192,7 @@ static int take_nestling(void *arg, const struct chempi_frame *frame,
                          struct chempi_err *err)
 {
     struct limb *limb = arg;
+    int rc;
 
     if (frame->type == CHEMPI_MSG_HOLDS)
         return chempi_grants_take(&limb->grant, frame, err);
@@ -139,7 +200,9 @@ static int take_nestling(void *arg, const struct chempi_frame *frame,
         return take_pid(limb->job, frame, err);
     if (frame->type == CHEMPI_MSG_GONE) /* ours to say */
         return chempi_err_set(err, -EBADMSG, "a message out of place");
-    return chempi_hub_take(&limb->job->hub, child_of(limb), frame, err);
+    rc = chempi_hub_take(&limb->job->hub, child_of(limb), frame, err);
+    settle(limb->job);
+    return rc;
 }
 
 static void nestling_ended(void *arg, const char *text)
@@ -268,6 +331,7 @@ static int pass_on(struct job *j, const struct chempi_members *known,
     struct limb *limb = add_limb(j, nodes, count, why);
     struct chempi_err err = {0};
     struct chempi_writer *w;
+    int rc;
 
     if (!limb)
         return why->code;
@@ -282,7 +346,13 @@ static int pass_on(struct job *j, const struct chempi_members *known,
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(w, nodes[i]);
     chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
-    chempi_link_end(&limb->conn->link);
+    rc = chempi_link_try_end(&limb->conn->link);
+    if (rc) {
+        (void)chempi_err_set(&err, rc, "the job cannot be sent to node %s: %s",
+                             name, chempi_err_name(rc));
+        limb->conn = NULL; /* nothing of the job has gone there */
+        chempi_hub_lose(&j->hub, child_of(limb), err.text);
+    }
     return 0;
 }
 
@@ -319,6 +389,13 @@ static int spread(struct job *j, struct chempi_err *err)
     return rc;
 }
 
+/* The one thing, with REFUSED, that a link ends for when it cannot be said. */
+static void send_drop(struct limb *limb)
+{
+    chempi_link_send(&limb->conn->link, CHEMPI_MSG_DROP, limb->job->spec.job,
+                     NULL, 0);
+}
+
 /* D2: tell those below, forget those beside. */
 static void drop(struct job *j)
 {
@@ -327,8 +404,8 @@ static void drop(struct job *j)
         struct limb *limb = &j->limbs[i];
 
         if (limb->conn) {
-            chempi_link_send(&limb->conn->link, CHEMPI_MSG_DROP, j->spec.job,
-                             NULL, 0);
+            if (!j->hub.children[i].is_lost)
+                send_drop(limb);
             chempi_hub_lose(&j->hub, i, "");
         } else if (limb->is_supervisor) {
             chempi_brood_drop(&limb->nestling);
@@ -336,6 +413,21 @@ static void drop(struct job *j)
     }
     chempi_hub_expect(&j->hub, 0); /* nobody more is ordered */
     settle(j);
+}
+
+/* D5: the job's part ends here and below, and whoever ordered it is told. */
+static void fail(struct job *j, const char *text)
+{
+    if (j->up)
+        chempi_daemon_refuse(j->up, CHEMPI_MSG_LAUNCH, j->spec.job, text);
+    drop(j);
+}
+
+/* What it says is not what a daemon says of this job. */
+static void lose_limb(struct limb *limb, const char *text)
+{
+    send_drop(limb);
+    chempi_hub_lose(&limb->job->hub, child_of(limb), text);
 }
 
 /* ---- launch -------------------------------------------------------------- */
@@ -467,30 +559,73 @@ static struct limb *find_limb(struct job *j, const struct chempi_conn *conn)
 
 static void note_fall(struct job *j, const struct chempi_frame *frame);
 
+/* The child's whole part has ended, or never came to be. */
+static int take_refusal(const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_reader r;
+    const char *why;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
+    if (!chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "a malformed message (refusal)");
+    return chempi_err_set(err, -ECANCELED, "%s", why);
+}
+
+static int take_from_limb(struct limb *limb, const struct chempi_frame *frame,
+                          struct chempi_err *err)
+{
+    struct chempi_hub *hub = &limb->job->hub;
+    const char *node = limb->conn->peer;
+    char text[CHEMPI_TEXT_MAX];
+    int rc;
+
+    if (frame->type == CHEMPI_MSG_REFUSED &&
+        !hub->children[child_of(limb)].is_lost)
+        rc = take_refusal(frame, err);
+    else
+        rc = chempi_hub_take(hub, child_of(limb), frame, err);
+    if (!rc)
+        return 0;
+    (void)snprintf(text, sizeof(text), "the daemon of node %s %s %.800s", node,
+                   rc == -ECANCELED ? "ends the job's part there:" : "sent",
+                   err->text);
+    lose_limb(limb, text);
+    if (rc != -ECANCELED)
+        return rc;
+    *err = (struct chempi_err){0}; /* it is no error of that daemon's */
+    return 0;
+}
+
+static int take_from_above(struct job *j, const struct chempi_frame *frame,
+                           struct chempi_err *err)
+{
+    if (frame->type == CHEMPI_MSG_FALLEN)
+        note_fall(j, frame);
+    return chempi_hub_down(&j->hub, frame->type, frame->data, frame->len, err);
+}
+
 int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct job *j = find_job(d, frame->job);
-    struct limb *limb;
-    int rc = 0;
+    struct limb *limb = j ? find_limb(j, from) : NULL;
+    int rc;
 
-    if (!j)
+    if (!limb && (!j || j->up != from))
         return 0;
-    limb = find_limb(j, from);
-    if (limb) {
-        rc = chempi_hub_take(&j->hub, child_of(limb), frame, err);
-    } else if (j->up != from) {
-        return 0;
-    } else if (frame->type == CHEMPI_MSG_DROP) {
+    if (!limb && frame->type == CHEMPI_MSG_DROP) {
         drop(j);
         return 0;
-    } else {
-        if (frame->type == CHEMPI_MSG_FALLEN)
-            note_fall(j, frame);
-        rc =
-            chempi_hub_down(&j->hub, frame->type, frame->data, frame->len, err);
     }
-    settle(j);
+    rc = limb ? take_from_limb(limb, frame, err)
+              : take_from_above(j, frame, err);
+    if (rc && !limb) /* D5 */
+        fail(j, err->text);
+    else
+        settle(j);
     return rc;
 }
 
@@ -633,10 +768,14 @@ static uint32_t local_size(const struct job *j)
 }
 
 static int add_gateways(const struct job *j, struct chempi_pool *pool,
-                        struct chempi_status_job *out)
+                        uint32_t *room, struct chempi_status_job *out)
 {
     const uint32_t own = own_node(j);
 
+    out->is_cut = j->spec.gateway_count > *room;
+    if (out->is_cut)
+        return 0;
+    *room -= j->spec.gateway_count;
     out->gateways =
         chempi_pool_array(pool, j->spec.gateway_count, sizeof(*out->gateways));
     if (!out->gateways)
@@ -657,6 +796,8 @@ static int add_gateways(const struct job *j, struct chempi_pool *pool,
 int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
                        struct chempi_pool *pool, struct chempi_status *out)
 {
+    uint32_t room = CHEMPI_STATUS_ALL_GATEWAYS_MAX;
+
     *out = (struct chempi_status){
         .node = d->opt->name,
         .error = "",
@@ -681,7 +822,7 @@ int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
             .local = local_size(j),
             .program = j->spec.apps[0].argv[0],
         };
-        if (add_gateways(j, pool, &out->jobs[out->job_count++]))
+        if (add_gateways(j, pool, &room, &out->jobs[out->job_count++]))
             return -ENOMEM;
         out->busy += local_size(j);
     }

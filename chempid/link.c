@@ -6,10 +6,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#define REST_S 0.1 /* without memory */
+
 static void lose(struct chempi_link *link, int code, struct chempi_err *err)
 {
     ev_io_stop(link->loop, &link->in);
     ev_io_stop(link->loop, &link->out);
+    ev_timer_stop(link->loop, &link->rest);
     if (err->code == 0 && code == -EBADMSG)
         (void)chempi_err_set(err, code, "it sent bytes that are no message");
     else if (err->code == 0 && code == -EMSGSIZE)
@@ -40,6 +43,11 @@ static bool take(struct chempi_link *link)
     }
     if (link->failure)
         filled = link->failure;
+    if (rc >= 0 && filled == -ENOMEM && link->is_shared) {
+        ev_io_stop(link->loop, &link->in);
+        ev_timer_start(link->loop, &link->rest);
+        return false;
+    }
     if (rc < 0)
         lose(link, rc, &err);
     else if (filled < 0)
@@ -52,6 +60,14 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
     (void)loop;
     (void)events;
     (void)take(w->data); /* once: others want their turn */
+}
+
+static void read_on(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_link *link = w->data;
+
+    (void)events;
+    ev_io_start(loop, &link->in);
 }
 
 void chempi_link_drain(struct chempi_link *link)
@@ -101,9 +117,13 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->on_written = NULL;
     ev_io_init(&link->in, readable, -1, EV_READ);
     ev_io_init(&link->out, writable, -1, EV_WRITE);
+    ev_timer_init(&link->rest, read_on, REST_S, 0.0);
     link->in.data = link;
+    link->rest.data = link;
     link->out.data = link;
     link->failure = 0;
+    link->sent = 0;
+    link->is_shared = false;
     link->is_open = true;
     link->is_started = false;
 }
@@ -140,6 +160,7 @@ void chempi_link_close(struct chempi_link *link)
     link->is_open = false;
     ev_io_stop(link->loop, &link->in);
     ev_io_stop(link->loop, &link->out);
+    ev_timer_stop(link->loop, &link->rest);
     chempi_channel_fini(&link->ch);
 }
 
@@ -149,19 +170,39 @@ struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
     return chempi_channel_begin(&link->ch, type, job);
 }
 
-void chempi_link_end(struct chempi_link *link)
+int chempi_link_try_end(struct chempi_link *link)
 {
+    const size_t begun = link->ch.out_frame;
     int rc;
 
     if (!link->is_open) {
         chempi_wire_clear(&link->ch.out);
-        return;
+        return 0;
     }
     rc = chempi_channel_end(&link->ch);
     if (rc)
-        break_off(link, rc); /* it does not read, or there is no memory */
-    else if (link->is_started && !ev_is_active(&link->out))
+        return rc;
+    link->sent += link->ch.out.len - begun;
+    if (link->is_started && !ev_is_active(&link->out))
         push(link);
+    return 0;
+}
+
+void chempi_link_end(struct chempi_link *link)
+{
+    const int rc = chempi_link_try_end(link);
+
+    if (rc)
+        break_off(link, rc); /* it does not read, or there is no memory */
+}
+
+int chempi_link_offer(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len)
+{
+    if (!link->is_open)
+        return 0;
+    chempi_wire_put_raw(chempi_link_begin(link, type, job), data, len);
+    return chempi_link_try_end(link);
 }
 
 void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,

@@ -7,6 +7,8 @@
  *   L2  send never calls back; a failure to send ends in on_lost (L1)
  *   L3  a link may be closed in on_lost or outside its callbacks, not in its
  *       own on_frame
+ *   L4  what is offered and cannot be queued is not sent, and the link stays
+ *   L5  a shared link that has no memory for what comes reads on later
  */
 #ifndef CHEMPI_CHEMPID_LINK_H
 #define CHEMPI_CHEMPID_LINK_H
@@ -35,8 +37,11 @@ struct chempi_link {
     void (*on_written)(struct chempi_link *link); /* queued bytes went out
                                                      later; may be NULL */
     void *arg;
-    int failure; /* why nothing can be sent any more; 0: it can */
+    uint64_t sent; /* bytes of frames queued so far, as they were given */
+    ev_timer rest; /* from reading (L5) */
+    int failure;   /* why nothing can be sent any more; 0: it can */
     bool is_open;
+    bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */
 };
 
@@ -60,5 +65,17 @@ void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,
 struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
                                         uint64_t job);
 void chempi_link_end(struct chempi_link *link);
+
+/* As send() and end() (L4), for what belongs to one job or question of those
+ * that share the link. 0, -ENOBUFS: the peer does not read, -ENOMEM. */
+int chempi_link_offer(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len);
+int chempi_link_try_end(struct chempi_link *link);
+
+/* Bytes that wait to be written. */
+static inline size_t chempi_link_queued(const struct chempi_link *link)
+{
+    return link->ch.out.len - link->ch.out_head;
+}
 
 #endif

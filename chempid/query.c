@@ -4,6 +4,9 @@
  * that go to the first node of each, which does the same, so that no daemon
  * speaks to more than CHEMPI_DAEMON_FANOUT others for it. A node that does
  * not answer gets a record that says so, and the next of its piece is tried.
+ * So every node that was asked for has one record in the answer, and no other
+ * has any, whatever the daemons below say. An answer fits into a frame: the
+ * records beyond ANSWER_MAX are of the short kind.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,6 +16,10 @@
 #include "chempid/daemon.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
+
+/* The rest of a frame has room for a short record of every node. */
+#define SHORT_MAX 160u
+#define ANSWER_MAX (CHEMPI_TREE_MAX - CHEMPI_JOB_NODES_MAX * SHORT_MAX)
 
 struct query;
 
@@ -30,7 +37,7 @@ struct query {
     uint64_t asked;           /* the asker's number */
     uint64_t number;          /* ours */
     struct chempi_pool pool;
-    const char **names;
+    const char **names; /* sorted, each once */
     uint32_t name_count;
     struct piece pieces[CHEMPI_DAEMON_FANOUT];
     uint32_t piece_count;
@@ -53,17 +60,35 @@ static void add_error(struct query *q, const char *node, const char *text)
     const struct chempi_status s = {.node = node, .error = cut};
 
     (void)snprintf(cut, sizeof(cut), "%.1000s", *text ? text : "?");
+    if (q->answer.len + sizeof(cut) + SHORT_MAX > ANSWER_MAX)
+        cut[SHORT_MAX / 4] = '\0';
     chempi_status_write(&q->answer, &s);
+}
+
+/* A whole record, where there is room. */
+static void add_record(struct query *q, const char *node, const uint8_t *data,
+                       size_t len)
+{
+    if (q->answer.len + len > ANSWER_MAX)
+        add_error(q, node, "too long an answer");
+    else
+        chempi_wire_put_raw(&q->answer, data, len);
 }
 
 static void add_self(struct query *q)
 {
+    struct chempi_writer w = {0};
     struct chempi_status s;
 
-    if (chempi_jobs_status(q->daemon, q->with_memory, &q->pool, &s))
+    if (!chempi_jobs_status(q->daemon, q->with_memory, &q->pool, &s))
+        chempi_status_write(&w, &s);
+    else
+        w.error = -ENOMEM;
+    if (w.error)
         add_error(q, q->daemon->opt->name, "out of memory");
     else
-        chempi_status_write(&q->answer, &s);
+        add_record(q, q->daemon->opt->name, w.data, w.len);
+    chempi_wire_clear(&w);
 }
 
 /* Ask the first node of the piece that can be called. */
@@ -77,38 +102,75 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
         struct chempi_conn *conn =
             chempi_daemon_call(q->daemon, known, q->names[p->first], &err);
         struct chempi_writer *w;
+        int rc;
 
         if (!conn) {
             add_error(q, q->names[p->first], err.text);
             continue;
         }
-        p->conn = conn;
         w = chempi_link_begin(&conn->link, CHEMPI_MSG_QUERY, q->number);
         chempi_wire_put_u32(w, p->end - p->first);
         for (uint32_t i = p->first; i < p->end; i++)
             chempi_wire_put_str(w, q->names[i]);
         chempi_wire_put_u32(w, q->with_memory);
-        chempi_link_end(&conn->link);
+        rc = chempi_link_try_end(&conn->link);
+        if (!rc) {
+            p->conn = conn;
+            return;
+        }
+        add_error(q, q->names[p->first], chempi_err_name(rc));
+    }
+}
+
+/* Where it cannot be sent, this is said instead: to a client, whose connection
+ * is its own, by ending that. */
+static void send_answer(struct query *q)
+{
+    struct chempi_link *link = &q->from->link;
+    struct chempi_writer *w =
+        chempi_link_begin(link, CHEMPI_MSG_STATUS, q->asked);
+    int rc;
+
+    chempi_wire_put_raw(w, q->answer.data, q->answer.len);
+    if (q->answer.error)
+        w->error = q->answer.error;
+    if (q->from->kind == CHEMPI_CONN_LOCAL) {
+        chempi_link_end(link);
         return;
     }
+    rc = chempi_link_try_end(link);
+    if (rc)
+        chempi_daemon_refuse(q->from, CHEMPI_MSG_QUERY, q->asked,
+                             chempi_err_name(rc));
 }
 
 /* D3 */
 static void settle(struct query *q)
 {
-    struct chempi_writer *w;
-
     for (uint32_t i = 0; i < q->piece_count; i++)
         if (q->pieces[i].conn)
             return;
-    if (q->from) {
-        w = chempi_link_begin(&q->from->link, CHEMPI_MSG_STATUS, q->asked);
-        chempi_wire_put_raw(w, q->answer.data, q->answer.len);
-        if (q->answer.error) /* breaks the connection: this is known there */
-            w->error = q->answer.error;
-        chempi_link_end(&q->from->link);
-    }
+    if (q->from)
+        send_answer(q);
     destroy(q);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whoever names a node twice is told of it once. */
+static void sort_names(struct query *q)
+{
+    uint32_t n = 0;
+
+    if (q->name_count)
+        qsort(q->names, q->name_count, sizeof(*q->names), compare_names);
+    for (uint32_t i = 0; i < q->name_count; i++)
+        if (i == 0 || strcmp(q->names[i], q->names[n - 1]) != 0)
+            q->names[n++] = q->names[i];
+    q->name_count = n;
 }
 
 static int read_names(struct query *q, const struct chempi_members *known,
@@ -189,8 +251,10 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
     rc = read_names(q, &known, frame);
     if (rc) {
         destroy(q);
-        (void)chempi_err_set(err, rc, "a malformed question");
+        (void)chempi_err_set(err, rc, "a malformed question: %s",
+                             chempi_err_name(rc));
     } else {
+        sort_names(q);
         spread(q, &known);
         settle(q);
     }
@@ -211,8 +275,29 @@ static struct piece *find_piece(struct chempi_daemon *d,
     return NULL;
 }
 
-/* Records are checked before they are passed on. */
-static int check_records(const struct chempi_frame *frame)
+/* The name's place among those of the piece; -1: none. */
+static int64_t place_of(const struct piece *p, const char *name)
+{
+    uint32_t low = p->first;
+    uint32_t high = p->end;
+
+    while (low < high) {
+        const uint32_t mid = low + (high - low) / 2;
+        const int order = strcmp(p->query->names[mid], name);
+
+        if (order == 0)
+            return mid;
+        if (order < 0)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return -1;
+}
+
+/* One record of each node of the piece is kept; which have come is noted. */
+static int take_records(struct piece *p, const struct chempi_frame *frame,
+                        bool *has_come)
 {
     struct chempi_pool pool = {0};
     struct chempi_status s;
@@ -220,8 +305,17 @@ static int check_records(const struct chempi_frame *frame)
     int rc;
 
     chempi_wire_read(&r, frame->data, frame->len);
-    while (!r.is_bad && r.next < r.end)
+    while (!r.is_bad && r.next < r.end) {
+        const uint8_t *start = r.next;
+        int64_t at;
+
         chempi_status_read(&r, &pool, &s);
+        at = r.is_bad ? -1 : place_of(p, s.node);
+        if (at < 0 || has_come[at - p->first])
+            continue;
+        has_come[at - p->first] = true;
+        add_record(p->query, s.node, start, (size_t)(r.next - start));
+    }
     rc = r.is_bad ? -EBADMSG : 0;
     chempi_pool_fini(&pool);
     return rc;
@@ -232,15 +326,52 @@ int chempi_query_answer(struct chempi_daemon *d, struct chempi_conn *from,
                         struct chempi_err *err)
 {
     struct piece *p = find_piece(d, from, frame->job);
+    struct query *q = p ? p->query : NULL;
+    char text[CHEMPI_TEXT_MAX];
+    bool *has_come;
+    int rc;
 
-    if (check_records(frame))
-        return chempi_err_set(err, -EBADMSG, "a malformed status");
     if (!p)
-        return 0;
-    chempi_wire_put_raw(&p->query->answer, frame->data, frame->len);
+        return 0; /* late */
+    has_come = chempi_pool_array(&q->pool, p->end - p->first, sizeof(bool));
+    rc = has_come ? take_records(p, frame, has_come) : -ENOMEM;
+    (void)snprintf(text, sizeof(text),
+                   rc ? "the answer of node %s cannot be read"
+                      : "node %s has not answered for it",
+                   from->peer);
+    for (uint32_t i = p->first; i < p->end; i++)
+        if (!has_come || !has_come[i - p->first])
+            add_error(q, q->names[i], text);
     p->conn = NULL;
-    settle(p->query);
-    return 0;
+    settle(q);
+    return rc ? chempi_err_set(err, rc, "a malformed status: %s",
+                               chempi_err_name(rc))
+              : 0;
+}
+
+int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    struct piece *p = find_piece(d, from, frame->job);
+    struct chempi_members known;
+    struct chempi_reader r;
+    const char *why;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
+    if (p) {
+        chempi_daemon_members(d, &known);
+        add_error(p->query, p->query->names[p->first++],
+                  r.is_bad ? "it does not answer" : why);
+        send_piece(p, &known);
+        chempi_members_fini(&known);
+        settle(p->query);
+    }
+    return chempi_wire_is_done(&r)
+               ? 0
+               : chempi_err_set(err, -EBADMSG, "a malformed message (refusal)");
 }
 
 static void lose_pieces(struct query *q, const struct chempi_conn *conn,

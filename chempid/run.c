@@ -779,16 +779,32 @@ int chempi_run_private(const struct chempi_options *opt,
     return finish(&r, &err, rc);
 }
 
+/* The daemon has ended the job, and nothing of it is left there. */
+static void end_by_daemon(struct branch *b, const char *why)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text),
+                   "the daemon of node %s has ended it: "
+                   "%.800s",
+                   b->run->daemon_name, why);
+    chempi_hub_lose(&b->run->hub, 0, text);
+}
+
 static int take_daemon(struct chempi_link *link,
                        const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct branch *b = link->arg;
     struct chempi_reader r;
 
-    if (frame->type != CHEMPI_MSG_REPLY)
+    if (frame->type != CHEMPI_MSG_REPLY && frame->type != CHEMPI_MSG_REFUSED)
         return take_branch(b, frame, err);
     chempi_wire_read(&r, frame->data, frame->len);
     (void)chempi_wire_get_u32(&r);
+    if (frame->type == CHEMPI_MSG_REFUSED) {
+        end_by_daemon(b, chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+        return 0;
+    }
     (void)snprintf(b->run->refusal, sizeof(b->run->refusal), "%s",
                    chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
     return 0;

@@ -4,6 +4,7 @@
 #include "chempid/status.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,8 @@ static void write_memory(struct chempi_writer *w, const struct chempi_status *s)
 
 void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
 {
+    char program[CHEMPI_STATUS_PROGRAM_MAX];
+
     chempi_wire_put_str(w, s->node);
     chempi_wire_put_str(w, s->error);
     if (*s->error)
@@ -70,7 +73,9 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
         chempi_wire_put_u32(w, s->jobs[i].uid);
         chempi_wire_put_u32(w, s->jobs[i].size);
         chempi_wire_put_u32(w, s->jobs[i].local);
-        chempi_wire_put_str(w, s->jobs[i].program);
+        (void)snprintf(program, sizeof(program), "%s", s->jobs[i].program);
+        chempi_wire_put_str(w, program);
+        chempi_wire_put_u8(w, s->jobs[i].is_cut);
         chempi_wire_put_u32(w, s->jobs[i].gateway_count);
         for (uint32_t k = 0; k < s->jobs[i].gateway_count; k++) {
             chempi_wire_put_str(w, s->jobs[i].gateways[k].node);
@@ -115,7 +120,7 @@ static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
 static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
                       struct chempi_status *s)
 {
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_JOBS_MAX, 26);
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_STATUS_JOBS_MAX, 27);
 
     s->jobs = chempi_pool_array(pool, n, sizeof(*s->jobs));
     if (!s->jobs) {
@@ -128,7 +133,8 @@ static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
         s->jobs[i].uid = chempi_wire_get_u32(r);
         s->jobs[i].size = chempi_wire_get_u32(r);
         s->jobs[i].local = chempi_wire_get_u32(r);
-        s->jobs[i].program = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
+        s->jobs[i].program = copy_str(r, pool, CHEMPI_STATUS_PROGRAM_MAX);
+        s->jobs[i].is_cut = chempi_wire_get_u8(r) != 0;
         read_gateways(r, pool, &s->jobs[i]);
     }
 }

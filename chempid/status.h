@@ -3,7 +3,8 @@
  * What daemons say of their nodes, in STATUS: records, one after the other.
  *   str node, str error; when error is "": u64 host, u32 slots, u32 load in
  *   hundredths, u32 busy, u32 pid, str version, str tables, u8 is drained,
- *   count jobs, jobs x (str id, u32 uid, u32 size, u32 local, str program,
+ *   count jobs, jobs x (str id, u32 uid, u32 size, u32 local, str program, cut
+ *   to CHEMPI_STATUS_PROGRAM_MAX, u8 1: without its gateways, or 0,
  *   count gateways x (str node, u8 fall: 0 while it runs, else enum
  *   chempi_fall + 1; u32 pid)), u64 registrable memory, u64
  *   granted, count grants (0 if not asked for), grants x (str job, u32 rank,
@@ -22,6 +23,10 @@
 
 #define CHEMPI_STATUS_JOBS_MAX (1u << 16)
 #define CHEMPI_STATUS_VERSION_MAX 64u
+#define CHEMPI_STATUS_PROGRAM_MAX 256u /* bytes of a name, with zero */
+/* Of jobs' gateways in a record: users choose how many there are, and what they
+ * choose must not keep others from seeing the node. */
+#define CHEMPI_STATUS_ALL_GATEWAYS_MAX (1u << 13)
 #define CHEMPI_STATUS_GATEWAYS_MAX (1u << 12) /* of a job */
 
 /* What has become of a gateway in a job. */
@@ -43,6 +48,7 @@ struct chempi_status_job {
     uint32_t size;  /* ranks in all */
     uint32_t local; /* ranks on this node */
     const char *program;
+    bool is_cut; /* there are gateways that the record has no room for */
     uint32_t gateway_count;
     struct chempi_status_gateway *gateways;
 };

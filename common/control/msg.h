@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 6u
+#define CHEMPI_CONTROL_VERSION 7u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -28,6 +28,7 @@
 #define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
 #define CHEMPI_MEMORY_BYTES 44u           /* payload of MEMORY */
 #define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
+#define CHEMPI_QUEUE_JOB_MAX (128u << 20) /* of one job, between daemons */
 
 enum chempi_msg {
     /* rank -> supervisor */
@@ -119,8 +120,11 @@ enum chempi_msg {
     CHEMPI_MSG_REQUEST = 84, /* u32 enum chempi_request, str node, str job,
                                 u32 uid */
     CHEMPI_MSG_REPLY = 85,   /* u32 errno or 0, str text */
-    CHEMPI_MSG_NEWS = 86     /* count n, n x (str node, str address,
+    CHEMPI_MSG_NEWS = 86,    /* count n, n x (str node, str address,
                                 u32 slots) */
+    CHEMPI_MSG_REFUSED = 87  /* frame.job: the job or question; u32 the type of
+                                what cannot be done, str text: why. The job has
+                                no part there any more */
 };
 
 /* What a client asks of a daemon in REQUEST. */

@@ -8,12 +8,26 @@ and says what no launcher and no daemon would say.
 Cases wait for events, never for a time to pass. After every case no process,
 socket or file may be left.
 """
+import os
+import re
+import signal
 import socket
 import struct
+import subprocess
 import sys
 
-from jobs import LIMIT_S, Cluster, Programs, check, control_version, expect, main
-from wire import frame, launch, receive_frame, string
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import jobrun  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Programs, await_that, check, control_version, expect,
+    main)
+from strangers import called, proven  # noqa: E402
+from wire import (  # noqa: E402
+    frame, launch, receive_frame, string, strings)
+
+(STARTED, ENDED, ENTERED, DONE, GONE, LAUNCH, KILL, END, ASK, GREET, QUERY,
+ STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
+    32, 35, 37, 39, 40, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
 
 CASES = []
 
@@ -24,7 +38,7 @@ def case(fn):
 
 
 def greeting(name=b""):
-    return frame(80, struct.pack("<I", control_version()) + string(name))
+    return frame(GREET, struct.pack("<I", control_version()) + string(name))
 
 
 def client(cluster, name):
@@ -33,14 +47,14 @@ def client(cluster, name):
     sock.settimeout(LIMIT_S)
     sock.connect(f"{cluster.dir}/{name}.sock")
     sock.sendall(greeting())
-    check(receive_frame(sock)[0] == 80, "no greeting")
+    check(receive_frame(sock)[0] == GREET, "no greeting")
     return sock
 
 
 def refusal(sock):
     """The words of the REPLY that comes."""
     kind, data = receive_frame(sock)
-    check(kind == 85, "not a reply:", kind, data)
+    check(kind == REPLY, "not a reply:", kind, data)
     return data[8:-1].decode()
 
 
@@ -78,6 +92,292 @@ def a_launch_names_no_files():
                 sock.sendall(launch(9, [b"a1", name], [0], [0]))
                 check("malformed launch" in refusal(sock))
         expect_whole(cluster, pid)
+
+
+# ---- links -------------------------------------------------------------------
+
+
+def await_frame(sock, wanted):
+    """What a daemon says of this type; the rest is left out."""
+    while True:
+        kind, data = receive_frame(sock)
+        if kind == wanted:
+            return data
+
+
+def rogue(cluster, name):
+    """A daemon that has the key, and calls this one."""
+    sock = proven(cluster, name)
+    sock.settimeout(LIMIT_S)
+    sock.sendall(greeting(b"x1"))
+    await_frame(sock, GREET)
+    return sock
+
+
+def expect_up(sock, number):
+    """The link stands: a question comes back answered."""
+    sock.sendall(frame(QUERY, strings([b"a1"]) + struct.pack("<I", 0), number))
+    check(await_frame(sock, STATUS)[4:].startswith(b"a1\0"))
+
+
+def why(data):
+    return data[8:-1].decode()
+
+
+NOBODY = 0xffffffff
+MALFORMED = (
+    frame(LAUNCH, b"", 5),
+    frame(LAUNCH, b"\1\0\0\0\0\0\0\0" + bytes(100), 5),
+    launch(5, [b"a1"], [0, 0], [0]),
+    launch(5, [b"a1"], [1], [0]),
+    launch(5, [b"a1", b"a1"], [0, 1], [0, 1]),
+    launch(5, [b"a1"], [0], [0], argv=()),
+    launch(0, [b"a1"], [0], [0]),
+    frame(QUERY, b"\xff\xff\xff\xff", 5),
+    frame(QUERY, strings([b"a1"]), 5),
+    frame(STATUS, b"\xff", 5),
+    frame(REQUEST, b"\1", 5),
+    frame(NEWS, b"\xff\0\0\0", 5),
+    frame(REFUSED, b"", 5),
+    frame(REFUSED, struct.pack("<I", QUERY), 5),
+    frame(GREET, b"", 5),
+    frame(999, b"", 5))
+
+
+@case
+def what_is_refused_leaves_the_link():
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        with rogue(cluster, "a1") as sock:
+            for number, data in enumerate(MALFORMED):
+                sock.sendall(data)
+                expect_up(sock, number + 100)
+        check("closed" not in cluster.logged().split("connection with")[0])
+        expect_whole(cluster, pid)
+
+
+@case
+def a_job_number_in_use_refuses_the_second_job():
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        forever = dict(argv=(b"sleep", b"1000"))
+        with rogue(cluster, "a1") as sock, rogue(cluster, "a1") as other:
+            sock.sendall(launch(77, [b"a1"], [0], [0], **forever))
+            await_frame(sock, STARTED)
+            for link in (sock, other):
+                link.sendall(launch(77, [b"a1"], [0], [0], **forever))
+                check("job that runs" in why(await_frame(link, REFUSED)))
+            other.sendall(frame(DROP, b"", 77))  # it has none to drop
+            expect_up(other, 1)
+            check(cluster.ctl("jobs").count("sleep") == 1)
+            sock.sendall(frame(KILL, struct.pack("<I", NOBODY) + string(b"x"),
+                               77))
+            await_frame(sock, DONE)
+            sock.sendall(frame(END, b"", 77))
+            await_frame(sock, GONE)
+            expect_up(sock, 2)
+        expect_whole(cluster, pid)
+
+
+@case
+def nonsense_from_above_ends_its_job_only():
+    """A daemon that orders a job says of it what none would say."""
+    nonsense = (frame(STARTED, b"", 78), frame(999, b"", 78),
+                frame(ASK, struct.pack("<IIII", 9, 0, 0, 0), 78),
+                frame(50, b"", 78), frame(49, b"", 78))
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        with rogue(cluster, "a1") as sock:
+            sock.sendall(launch(79, [b"a1"], [0], [0], (b"sleep", b"1000")))
+            await_frame(sock, STARTED)
+            for number, data in enumerate(nonsense):
+                sock.sendall(launch(78, [b"a1"], [0], [0], (b"sleep", b"1001")))
+                await_frame(sock, STARTED)
+                sock.sendall(data)
+                check("malformed message" in why(await_frame(sock, REFUSED)))
+                await_that(lambda: "1001" not in cluster.ctl("jobs"))
+                await_that(lambda: cluster.ctl("jobs").count("sleep") == 1)
+                expect_up(sock, number)
+        expect_whole(cluster, pid)
+
+
+class Rogue:
+    """A daemon of node x1 that the others call. It has the key."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.path = f"{cluster.dir}/x1.node"
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(f"x1 127.0.0.1:{self.listener.getsockname()[1]} 2\n")
+        self.link = None
+
+    def await_call(self, *wanted):
+        """The first frame of these types, and its job. States are told."""
+        if not self.link:
+            self.link = called(self.cluster, self.listener)
+            self.link.sendall(greeting(b"x1"))
+        while True:
+            head = self.receive(16)
+            length, kind, _, job = struct.unpack("<IHHQ", head)
+            data = self.receive(length)
+            if kind == QUERY and QUERY not in wanted:
+                self.link.sendall(frame(STATUS, self.status(), job))
+            if kind in wanted:
+                return kind, job, data
+
+    def receive(self, count):
+        data = b""
+        while len(data) < count:
+            piece = self.link.recv(count - len(data))
+            check(piece, "the daemon closed the link")
+            data += piece
+        return data
+
+    @staticmethod
+    def status(grants=0):
+        """A record as in chempid/status.h."""
+        return (string(b"x1") + string(b"") +
+                struct.pack("<QIIII", 1, 2, 0, 0, 1) + string(b"0") +
+                string(b"") + struct.pack("<BIQQI", 0, 0, 0, 0, grants) +
+                (string(b"") + bytes(49)) * grants)
+
+    def send(self, kind, job, data=b""):
+        self.link.sendall(frame(kind, data, job))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        os.unlink(self.path)
+        self.listener.close()
+        if self.link:
+            self.link.close()
+
+
+def job_over(cluster, *names):
+    """Of a rank on each node, x1 the last."""
+    return cluster.job("--nodes", ",".join([*names, "x1"]), "-n",
+                       str(len(names) + 1), "--ppn", "1", "sleep", "1000")
+
+
+def u32(*numbers):
+    return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
+@case
+def nonsense_from_below_ends_its_job_only():
+    nonsense = (
+        lambda job: frame(STARTED, u32(2), job),
+        lambda job: frame(DONE, b"", job),
+        lambda job: frame(ENTERED, struct.pack("<Q", 7), job),
+        lambda job: frame(ENDED, u32(0, 0), job),
+        lambda job: frame(999, b"", job),
+        lambda job: frame(ASK, u32(77), job),
+        lambda job: frame(REFUSED, b"", job))
+    with Cluster(["a1"]) as cluster, Rogue(cluster) as x1:
+        bystander = job_over(cluster, "a1")
+        _, number, _ = x1.await_call(LAUNCH)
+        x1.send(STARTED, number, u32(1))
+        for bad in nonsense:
+            job = job_over(cluster, "a1")
+            _, victim, _ = x1.await_call(LAUNCH)
+            x1.link.sendall(bad(victim))
+            check(x1.await_call(DROP)[1] == victim)
+            job.status = job.finish()
+            expect(job, 1, r"\Achempirun: the daemon of node x1 sent "
+                   r"a malformed message \([^\n]*; the job was ended\n\Z")
+        job = job_over(cluster, "a1")
+        _, victim, _ = x1.await_call(LAUNCH)
+        x1.send(REFUSED, victim, u32(LAUNCH) + string(b"no room"))
+        job.status = job.finish()
+        expect(job, 1, r"\Achempirun: the daemon of node x1 [^\n]*no room[^\n]*"
+               r"; the job was ended\n\Z")
+        check(bystander.process.poll() is None, "the bystander ended")
+        bystander.process.send_signal(signal.SIGTERM)
+        x1.await_call(51)  # SIGNAL
+        x1.send(DONE, number, u32(1))
+        x1.await_call(END)
+        x1.send(GONE, number, u32(1))
+        bystander.status = bystander.finish()
+        expect(bystander, 143)
+
+
+@case
+def an_answer_too_long_for_a_frame_is_left_out():
+    with Cluster(["a1"]) as cluster, Rogue(cluster) as x1:
+        job = job_over(cluster, "a1")
+        _, number, _ = x1.await_call(LAUNCH)
+        for answer, words in (
+                (x1.status(1 << 20), "x1 +too long an answer"),
+                (b"\xff", "x1 +the answer of node x1 cannot be read"),
+                (x1.status().replace(b"x1", b"a1"),
+                 "x1 +node x1 has not answered for it"),
+                (x1.status() * 3, r"x1 +2 +0 +0\.00 +1  0\n")):
+            asks = subprocess.Popen([Programs.chempictl, "nodes"],
+                                    env=cluster.env, text=True,
+                                    stdout=subprocess.PIPE)
+            _, question, _ = x1.await_call(QUERY)
+            x1.link.sendall(frame(STATUS, answer, question))
+            said = asks.communicate(timeout=LIMIT_S)[0]
+            check(re.search(words, said) and said.count("x1  ") == 1 and
+                  said.count("a1  ") == 1, said)
+        job.process.kill()
+        check(x1.await_call(DROP)[1] == number)
+        job.finish()
+
+
+@case
+def counts_on_their_way_when_a_job_is_dropped_are_late():
+    """The launcher is killed; what the daemon below had said before it knew
+    arrives after the job was dropped."""
+    with Cluster(["a1"]) as cluster, Rogue(cluster) as x1:
+        bystander = job_over(cluster, "a1")
+        _, number, _ = x1.await_call(LAUNCH)
+        x1.send(STARTED, number, u32(1))
+        for kind, data in ((STARTED, u32(1)), (DONE, u32(1)), (GONE, u32(1)),
+                           (ENTERED, struct.pack("<Q", 1)), (999, b"")):
+            job = job_over(cluster, "a1")
+            _, victim, _ = x1.await_call(LAUNCH)
+            supers = job.marked("chempi-super")
+            for pid in supers:  # so the daemon keeps the dropped job
+                os.kill(pid, signal.SIGSTOP)
+            job.process.kill()
+            check(x1.await_call(DROP)[1] == victim)
+            x1.send(kind, victim, data)
+            x1.send(QUERY, 5, strings([b"a1"]) + u32(0))
+            x1.await_call(STATUS)
+            for pid in supers:
+                os.kill(pid, signal.SIGCONT)
+            job.finish()
+        check(bystander.process.poll() is None, "the bystander ended")
+        bystander.process.kill()
+        check(x1.await_call(DROP)[1] == number)
+        bystander.finish()
+
+
+@case
+def launchers_that_are_killed_harm_nobody_else():
+    with Cluster(["a1", "a2", "a3", "b1", "b2"]) as cluster:
+        rank = (Programs.rank, "init", "print", "up", "hang")
+        bystanders = [cluster.job("--via", via, "-n", "10", *rank)
+                      .await_lines(10) for via in ("a1", "b2", "a3")]
+        for turn in range(24):
+            via = cluster.names()[turn % 5]
+            job = cluster.job("--via", via, "-n", "10", Programs.rank, "init",
+                              "print", "up", "everyone", "print", "there",
+                              "final")
+            job.await_lines(turn % 21)
+            job.process.kill()
+            job.process.communicate(timeout=LIMIT_S)
+            # Its launch may still have been on its way to some nodes.
+            await_that(lambda m=job.mark: not jobrun.marked(m), "its end")
+        for job in bystanders:
+            check(job.process.poll() is None, job.process.stderr)
+            job.process.terminate()
+            job.status = job.finish()
+            expect(job, 143)
+        check("connection was closed" not in cluster.logged())
 
 
 if __name__ == "__main__":

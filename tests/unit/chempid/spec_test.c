@@ -149,7 +149,7 @@ Test(status, records_survive_the_wire)
     struct chempi_status_gateway gateways[] = {{"g0", CHEMPI_FATE_UP, 77},
                                                {"g1", CHEMPI_FATE_LOST, 0},
                                                {"g2", CHEMPI_FATE_DRAINED, 0}};
-    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 3, gateways};
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a", false, 3, gateways};
     struct chempi_status_grant grant = {.job = "id",
                                         .rank = 3,
                                         .granted = 9,
@@ -222,7 +222,7 @@ Test(status, records_survive_the_wire)
 Test(status, a_gateway_s_fate_of_another_kind_is_its_loss)
 {
     struct chempi_status_gateway gateway = {"g", CHEMPI_FATE_DRAINED, 0};
-    struct chempi_status_job job = {"id", 7, 4, 2, "./a", 1, &gateway};
+    struct chempi_status_job job = {"id", 7, 4, 2, "./a", false, 1, &gateway};
     const struct chempi_status good = {.node = "a1",
                                        .error = "",
                                        .version = "1",
