@@ -18,7 +18,6 @@
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm.h"
 
 #define PREDEFINED(k, h)                                                       \
     {                                                                          \
@@ -201,35 +200,4 @@ bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
                               enum chempi_errhandler_kind kind)
 {
     return eh->kind <= CHEMPI_ERRHANDLER_RETURN || eh->kind == kind;
-}
-
-int chempi_errhandler_set_comm(struct chempi_comm *comm,
-                               struct chempi_errhandler *eh)
-{
-    if (!chempi_errhandler_is_for(eh, CHEMPI_ERRHANDLER_COMM))
-        return chempi_error_set(MPI_ERR_ERRHANDLER,
-                                "the error handler was made for another kind "
-                                "of object than communicators");
-    chempi_errhandler_put(&comm->errhandler, eh);
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_get_comm(struct chempi_comm *comm,
-                               MPI_Errhandler *errhandler)
-{
-    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
-    *errhandler = chempi_errhandler_get(&comm->errhandler)->handle;
-    return MPI_SUCCESS;
-}
-
-int chempi_errhandler_call_comm(struct chempi_comm *comm, int errorcode)
-{
-    int errclass;
-    int rc = chempi_error_class(errorcode, &errclass);
-
-    if (rc)
-        return rc;
-    (void)chempi_error_set(errorcode, "the program raised it");
-    (void)chempi_error_raise(comm, errorcode, "MPI_Comm_call_errhandler");
-    return MPI_SUCCESS;
 }

@@ -137,6 +137,31 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
 int chempi_error_raise_on(struct chempi_errhandler *eh, void *handle,
                           const char *object, int code, const char *func);
 
+/*
+ * What raising must know of an object that has an error handler: where that
+ * is named, the user's handle, and a name for the words. Each kind of object
+ * says so by a function of its own, from before the library is up.
+ */
+struct chempi_error_subject {
+    struct chempi_errhandler *const *errhandler;
+    void *handle;
+    const char *name;
+};
+
+typedef void chempi_error_subject_fn(struct chempi_object *object,
+                                     struct chempi_error_subject *out);
+
+void chempi_error_set_subject(enum chempi_magic magic,
+                              chempi_error_subject_fn *describe);
+
+/* The object of errors that belong to none: MPI_COMM_SELF, or NULL while the
+ * world model is not up. */
+void chempi_error_set_default(struct chempi_object *object);
+
+/* An error with this code is raised in this call: keep its words, if they were
+ * noted for it, for chempi_error_detail(). */
+void chempi_error_note_raised(int code, const char *func);
+
 /* "MPI_ERR_RANK" for a predefined class, NULL for any other code. */
 const char *chempi_error_name(int code);
 

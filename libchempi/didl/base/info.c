@@ -22,7 +22,6 @@
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/session.h"
 
 /* Empty until somebody asks for the first time. */
 struct chempi_info chempi_info_env = {

@@ -32,6 +32,9 @@ static inline struct chempi_info *chempi_info_lookup(MPI_Info handle)
     return handle == MPI_INFO_ENV ? &chempi_info_env : NULL;
 }
 
+/* The kinds of memory that an object's calls accept. */
+#define CHEMPI_SESSION_KINDS_KEY "mpi_memory_alloc_kinds"
+
 /* Internal use: value of a key or NULL; a copy; drop a reference. */
 const char *chempi_info_find(const struct chempi_info *info, const char *key);
 struct chempi_info *chempi_info_copy(const struct chempi_info *info);

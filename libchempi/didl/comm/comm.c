@@ -23,7 +23,6 @@
 #include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session.h"
-#include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
@@ -91,7 +90,8 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
 static void fini(struct chempi_comm *comm)
 {
     unlink_from(comm);
-    chempi_buffer_fini_comm(comm);
+    if (comm->fini_buffer)
+        comm->fini_buffer(comm);
     if (comm->coll && comm->fini_coll)
         comm->fini_coll(comm);
     if (comm->topology && comm->fini_topology)
@@ -137,11 +137,24 @@ static int init_one(struct chempi_comm *comm, MPI_Comm handle, const char *name,
     return MPI_SUCCESS;
 }
 
+static void describe(struct chempi_object *object,
+                     struct chempi_error_subject *out)
+{
+    struct chempi_comm *comm =
+        CHEMPI_CONTAINER_OF(object, struct chempi_comm, obj);
+
+    *out = (struct chempi_error_subject){
+        .errhandler = &comm->errhandler,
+        .handle = comm->handle,
+        .name = comm->name[0] != '\0' ? comm->name : "a communicator"};
+}
+
 int chempi_comm_init(uint32_t rank, uint32_t size)
 {
     uint32_t *self = chempi_sys->malloc(sizeof(*self));
     int rc;
 
+    chempi_error_set_subject(CHEMPI_MAGIC_COMM, describe);
     memset(&chempi_comm_world, 0, sizeof(chempi_comm_world));
     memset(&chempi_comm_self, 0, sizeof(chempi_comm_self));
     chempi_comm_reset_contexts();
@@ -173,6 +186,7 @@ void chempi_comm_show_world(bool is_shown)
 {
     chempi_comm_shown_world = is_shown ? &chempi_comm_world : NULL;
     chempi_comm_shown_self = is_shown ? &chempi_comm_self : NULL;
+    chempi_error_set_default(is_shown ? &chempi_comm_self.obj : NULL);
 }
 
 void chempi_comm_fini(void)

@@ -55,6 +55,8 @@ struct chempi_comm {
     /* Set together with coll: frees it when the communicator dies; may be
      * called with or without the lane lock, and must not communicate. */
     void (*fini_coll)(struct chempi_comm *comm);
+    /* Set by who has attached a buffer for its sends; as fini_coll. */
+    void (*fini_buffer)(struct chempi_comm *comm);
     struct chempi_topology *topology;
     void (*fini_topology)(struct chempi_comm *comm); /* as fini_coll */
     /* Give `to`, a duplicate of `from`, the same topology. MPI class. */
@@ -71,6 +73,9 @@ struct chempi_comm {
     const struct chempi_comm *serves;
     char name[MPI_MAX_OBJECT_NAME];
 };
+
+/* Whoever has an object's address has its struct chempi_object. */
+_Static_assert(offsetof(struct chempi_comm, obj) == 0, "begins as an object");
 
 /* They exist while the library is in use, for its own purposes too. */
 extern struct chempi_comm chempi_comm_world;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sessions (MPI 5.0, section 11.3): handles on the core with an error handler
- * and hints of their own. Process sets are in session_pset.c.
+ * Sessions (MPI 5.0, section 11.3): objects with an error handler and hints of
+ * their own. Process sets are in session_pset.c; what a session starts and
+ * finishes, in entry/session_start.c.
  *
- *   S1  an open session is one user of the core
- *   S2  objects made from a session keep its serial number, no pointer: they
+ *   S1  objects made from a session keep its serial number, no pointer: they
  *       may outlive it, though no operation on them may, and are no later
  *       session's
  */
@@ -22,53 +22,10 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/comm/group.h"
-#include "libchempi/didl/entry/core.h"
-#include "libchempi/didl/pt2pt/buffer.h"
-#include "libchempi/didl/transport/lane.h"
-
-#define LEVEL_KEY "thread_level"
-
-static const struct {
-    const char *name;
-    int level;
-} levels[] = {
-    {"MPI_THREAD_SINGLE", MPI_THREAD_SINGLE},
-    {"MPI_THREAD_FUNNELED", MPI_THREAD_FUNNELED},
-    {"MPI_THREAD_SERIALIZED", MPI_THREAD_SERIALIZED},
-    {"MPI_THREAD_MULTIPLE", MPI_THREAD_MULTIPLE},
-};
 
 static int no_memory(void)
 {
     return chempi_error_set(MPI_ERR_NO_MEM, "no room for a session");
-}
-
-/* The thread level that the hints ask for; the lowest without any. */
-static int wanted_level(const struct chempi_info *info, int *level)
-{
-    const char *text = chempi_info_find(info, LEVEL_KEY);
-
-    *level = MPI_THREAD_SINGLE;
-    if (!text)
-        return MPI_SUCCESS;
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(levels); i++)
-        if (strcmp(text, levels[i].name) == 0) {
-            *level = levels[i].level;
-            return MPI_SUCCESS;
-        }
-    return chempi_error_set(MPI_ERR_INFO_VALUE,
-                            "\"%s\" is no thread level; " LEVEL_KEY " takes "
-                            "MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, "
-                            "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE",
-                            text);
-}
-
-static const char *name_of_level(int level)
-{
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(levels); i++)
-        if (levels[i].level == level)
-            return levels[i].name;
-    return levels[0].name;
 }
 
 /* ---- memory kinds ---- */
@@ -145,9 +102,9 @@ int chempi_session_put_kinds(struct chempi_info *info, uint32_t granted)
     return chempi_info_set(info, CHEMPI_SESSION_KINDS_KEY, text);
 }
 
-/* ---- init and finalize ---- */
+/* ---- life ---- */
 
-static void destroy(struct chempi_session *session)
+void chempi_session_destroy(struct chempi_session *session)
 {
     chempi_errhandler_put(&session->errhandler, NULL);
     chempi_info_release(session->hints);
@@ -155,79 +112,28 @@ static void destroy(struct chempi_session *session)
     free(session);
 }
 
-static struct chempi_session *make(struct chempi_errhandler *eh)
+struct chempi_session *chempi_session_make(const struct chempi_info *info,
+                                           struct chempi_errhandler *eh)
 {
     static _Atomic uint64_t made;
     struct chempi_session *session = chempi_sys->calloc(1, sizeof(*session));
 
-    if (!session)
+    if (!session) {
+        (void)no_memory();
         return NULL;
+    }
     chempi_object_init(&session->obj, CHEMPI_MAGIC_SESSION);
     session->serial =
         atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     chempi_errhandler_put(&session->errhandler, eh);
+    session->kinds = grant_session(info);
     session->hints = chempi_info_copy(NULL);
-    if (session->hints)
+    if (session->hints &&
+        chempi_session_put_kinds(session->hints, session->kinds) == MPI_SUCCESS)
         return session;
-    destroy(session);
+    (void)no_memory();
+    chempi_session_destroy(session);
     return NULL;
-}
-
-int chempi_session_init(struct chempi_info *info,
-                        struct chempi_errhandler *errhandler,
-                        MPI_Session *session)
-{
-    struct chempi_session *made;
-    int level;
-    int rc = wanted_level(info, &level);
-
-    *session = MPI_SESSION_NULL;
-    if (rc)
-        return rc;
-    if (!chempi_errhandler_is_for(errhandler, CHEMPI_ERRHANDLER_SESSION))
-        return chempi_error_set(MPI_ERR_ERRHANDLER,
-                                "the error handler was made for another kind "
-                                "of object than sessions");
-    made = make(errhandler);
-    if (!made)
-        return no_memory();
-    rc = chempi_core_enter(level, &level);
-    if (rc) {
-        destroy(made);
-        return rc;
-    }
-    /* Who asked for nothing is told what others have made available. */
-    if (!chempi_info_find(info, LEVEL_KEY) && chempi_lane_main.is_locking)
-        level = MPI_THREAD_MULTIPLE;
-    rc = chempi_info_set(made->hints, LEVEL_KEY, name_of_level(level));
-    made->kinds = grant_session(info);
-    if (!rc)
-        rc = chempi_session_put_kinds(made->hints, made->kinds);
-    if (!rc)
-        rc = chempi_info_set(made->hints, CHEMPI_ERRHANDLER_INITIAL_KEY,
-                             chempi_errhandler_initial_name());
-    if (rc) {
-        chempi_core_leave();
-        destroy(made);
-        return rc;
-    }
-    *session = (MPI_Session)(void *)made;
-    return MPI_SUCCESS;
-}
-
-int chempi_session_finalize(MPI_Session *session)
-{
-    struct chempi_session *old = chempi_session_lookup(*session);
-
-    if (!old)
-        return chempi_error_set(MPI_ERR_SESSION, "the handle names no session: "
-                                                 "it was finalized, or never "
-                                                 "set");
-    chempi_buffer_fini_session(old);
-    chempi_core_leave();
-    destroy(old);
-    *session = MPI_SESSION_NULL;
-    return MPI_SUCCESS;
 }
 
 /* ---- questions ---- */
@@ -321,6 +227,22 @@ int chempi_group_from_session_pset(struct chempi_session *session,
 }
 
 /* ---- error handlers ---- */
+
+static void describe(struct chempi_object *object,
+                     struct chempi_error_subject *out)
+{
+    struct chempi_session *session =
+        CHEMPI_CONTAINER_OF(object, struct chempi_session, obj);
+
+    *out = (struct chempi_error_subject){.errhandler = &session->errhandler,
+                                         .handle = session,
+                                         .name = "a session"};
+}
+
+void chempi_session_prepare(void)
+{
+    chempi_error_set_subject(CHEMPI_MAGIC_SESSION, describe);
+}
 
 int chempi_errhandler_set_session(struct chempi_session *session,
                                   struct chempi_errhandler *eh)

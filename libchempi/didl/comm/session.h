@@ -29,6 +29,15 @@ static inline struct chempi_session *chempi_session_lookup(MPI_Session handle)
     return session->obj.magic == CHEMPI_MAGIC_SESSION ? session : NULL;
 }
 
+/* What raising an error must know of sessions; before the library is up. */
+void chempi_session_prepare(void);
+
+/* A session with the hints and the error handler that its user brings; NULL
+ * with words when there is no memory. */
+struct chempi_session *chempi_session_make(const struct chempi_info *info,
+                                           struct chempi_errhandler *eh);
+void chempi_session_destroy(struct chempi_session *session);
+
 /* ---- process sets ---- */
 
 /*
@@ -58,8 +67,8 @@ int chempi_session_pset_has_self(const char *name, bool *has_self);
  * are always there; a set of bits says which others are, of those that were
  * asked for. Put the words for a set into an info object: an error class.
  */
-#define CHEMPI_SESSION_KINDS_KEY "mpi_memory_alloc_kinds"
-void chempi_session_load_kinds(void); /* ask the environment, once */
+/* Ask the environment, once. */
+void chempi_session_load_kinds(void);
 uint32_t chempi_session_kinds(const struct chempi_origin *origin);
 int chempi_session_put_kinds(struct chempi_info *info, uint32_t kinds);
 

@@ -13,9 +13,9 @@
 #include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/entry/core.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
@@ -71,7 +71,7 @@ static int open_alone(void)
         .memory_share = CHEMPI_MEMORY_UNLIMITED,
     };
     chempi_ctx.job = &self.alone;
-    chempi_env_place(chempi_ctx.job);
+    chempi_fatal_place(chempi_ctx.job);
     return 0;
 }
 
@@ -84,7 +84,7 @@ int chempi_daemon_open(struct chempi_err *err)
     if (rc)
         return rc;
     chempi_ctx.job = chempi_client_job(chempi_ctx.client);
-    chempi_env_place(chempi_ctx.job);
+    chempi_fatal_place(chempi_ctx.job);
     self.cares = false;
     self.is_sought = false;
     if (chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST))
@@ -97,7 +97,7 @@ void chempi_daemon_close(void)
     chempi_client_close(chempi_ctx.client);
     chempi_ctx.client = NULL;
     chempi_ctx.job = NULL;
-    chempi_env_set_free(false); /* nobody is to be told any more */
+    chempi_fatal_set_free(false); /* nobody is to be told any more */
 }
 
 static void notice_ready(struct chempi_poll_item *item, uint32_t events)
@@ -238,8 +238,8 @@ CHEMPI_NORETURN static void give_up(void)
 
     chempi_error_put_ranks(self.suspects, self.suspect_count, others,
                            sizeof(others));
-    chempi_env_die(1, "the connection to rank %u was lost: %s%s",
-                   self.suspects[0], self.why, others);
+    chempi_fatal_die(1, "the connection to rank %u was lost: %s%s",
+                     self.suspects[0], self.why, others);
 }
 
 void chempi_daemon_poll(void)
@@ -251,7 +251,7 @@ void chempi_daemon_poll(void)
         /* Not closed: the names in the sentence, and all that other threads
          * may read of the job, are the client's. */
         chempi_ctx.client = NULL;
-        chempi_env_die(1, "%s", err.text);
+        chempi_fatal_die(1, "%s", err.text);
     }
     if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
         give_up();

@@ -33,6 +33,7 @@
 #include "libchempi/devices/host.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm/comm.h"
@@ -83,6 +84,8 @@ static int load_settings(struct chempi_err *err)
     chempi_log_set(log_to_stderr, NULL,
                    (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
     chempi_session_load_kinds();
+    chempi_session_prepare();
+    chempi_fatal_set_tell(chempi_env_tell_end);
     return rc ? rc : chempi_errhandler_check_initial(err);
 }
 
@@ -257,7 +260,7 @@ static int announce_locked(void)
     if (rc)
         return chempi_error_from(rc, NULL);
     if (chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
-        chempi_env_set_free(false);
+        chempi_fatal_set_free(false);
     return MPI_SUCCESS;
 }
 
@@ -314,7 +317,7 @@ static void park_locked(void)
     if (chempi_ctx.client) {
         (void)chempi_client_set_finalized(chempi_ctx.client);
         (void)chempi_client_flush(chempi_ctx.client, HEAR_LIMIT_MS);
-        chempi_env_set_free(true);
+        chempi_fatal_set_free(true);
     }
     chempi_lane_main.is_locking = false;
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER

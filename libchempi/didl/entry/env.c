@@ -3,22 +3,18 @@
  * The world model: start, finish and abort (MPI 5.0, section 11.2). What is
  * started and parked underneath, for sessions too, is core.c's.
  */
-#define _GNU_SOURCE /* strnlen, getpid */
+#define _GNU_SOURCE /* strnlen */
 #include "libchempi/didl/entry/env.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/core.h"
@@ -30,60 +26,11 @@
 #define NS_PER_S 1000000000L
 #define LOCK_LIMIT_NS 500000000L
 
-struct chempi_ctx chempi_ctx;
-
 static struct {
     pthread_t main_thread;
-    char place[CHEMPI_NODE_NAME_MAX + 32]; /* "": not known */
-    _Atomic bool is_free;                  /* see chempi_env_set_free() */
 } env;
 
 /* ---- the end by error ---- */
-
-/* Of its own: the job may be gone when it is needed. */
-void chempi_env_place(const struct chempi_job *job)
-{
-    (void)snprintf(env.place, sizeof(env.place), "rank %u on node %s",
-                   job->rank, job->node_names[job->node]);
-}
-
-void chempi_env_set_free(bool is_free)
-{
-    atomic_store(&env.is_free, is_free);
-}
-
-/* "rank 3 on node a2"; before the job is known, what the supervisor has put
- * into the environment, or the host's name. */
-static void put_place(char *out, size_t room)
-{
-    const char *rank = getenv("CHEMPI_RANK");
-    const char *node = getenv("CHEMPI_NODE");
-    char host[256] = "";
-
-    if (env.place[0] != '\0') {
-        (void)snprintf(out, room, "%s", env.place);
-        return;
-    }
-    if (rank && node && getenv(CHEMPI_CONTROL_ENV)) {
-        (void)snprintf(out, room, "rank %.10s on node %.64s", rank, node);
-        return;
-    }
-    (void)gethostname(host, sizeof(host) - 1); /* "" when it fails */
-    (void)snprintf(out, room, "process %ld on host %s", (long)getpid(), host);
-}
-
-/* What a launcher would have said. */
-static void print_end(int code, const char *text)
-{
-    char place[320];
-
-    put_place(place, sizeof(place));
-    if (*text)
-        (void)fprintf(stderr, "%s: %s\n", place, text);
-    else
-        (void)fprintf(stderr, "%s called MPI_Abort with code %d\n", place,
-                      code);
-}
 
 /* The client and the counters want one thread at a time, and a moment's wait
  * for others. False: one of them may be inside. It may be stuck: go on, the
@@ -106,40 +53,23 @@ static bool stay_alone(void)
     return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
 }
 
-void chempi_env_end(int exit_code, const char *text)
+bool chempi_env_tell_end(int exit_code, const char *text, bool is_inside)
 {
-    const int status = exit_code & 0xff;
-    const bool is_alone = stay_alone();
-    /* A thread that finds the supervisor lost forgets it. */
-    struct chempi_client *client = chempi_ctx.client;
-    bool is_told;
+    struct chempi_client *client;
 
-    if (is_alone)
+    if (!is_inside)
+        chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
+    if (stay_alone())
         chempi_core_report(); /* else another thread may change the counters */
-    is_told = client && chempi_client_abort(client, exit_code, text) == 0;
-    if (!is_told)
-        print_end(exit_code, text);
-    (void)fflush(NULL);
-    if (!is_told && atomic_load(&env.is_free))
-        (void)raise(SIGKILL); /* any exit code would be taken for a good end */
-    _exit(status ? status : 1);
-}
-
-void chempi_env_die(int exit_code, const char *fmt, ...)
-{
-    char text[CHEMPI_ERR_TEXT_MAX];
-    va_list args;
-
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    chempi_env_end(exit_code, text);
+    /* A thread that finds the supervisor lost forgets it. */
+    client = chempi_ctx.client;
+    return client && chempi_client_abort(client, exit_code, text) == 0;
 }
 
 int chempi_env_abort(struct chempi_comm *comm, int errorcode)
 {
     (void)comm;
-    chempi_env_end(errorcode, "");
+    chempi_fatal_end(errorcode, "", true);
 }
 
 /* ---- init ---- */

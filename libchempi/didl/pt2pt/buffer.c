@@ -253,6 +253,31 @@ static int detach(const void *owner, void *user_addr, MPI_Count *size)
     return MPI_SUCCESS;
 }
 
+/* Off the list and gone; holder of the lock. */
+static void forget(struct buffer *b)
+{
+    chempi_list_remove(&b->link);
+    free(b);
+}
+
+/* The last reference to a communicator is gone: no message is left in its
+ * buffer. With or without the lane lock. */
+static void fini_comm(struct chempi_comm *comm)
+{
+    bool is_locked = chempi_lane_is_mine(&chempi_lane_main);
+    struct buffer *b;
+
+    if (!is_locked)
+        chempi_lane_lock(&chempi_lane_main);
+    b = find(comm);
+    if (b) {
+        assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
+        forget(b);
+    }
+    if (!is_locked)
+        chempi_lane_unlock(&chempi_lane_main);
+}
+
 int chempi_buffer_attach(void *buffer, MPI_Count size)
 {
     return locked_attach(NULL, 0, false, buffer, size);
@@ -261,7 +286,12 @@ int chempi_buffer_attach(void *buffer, MPI_Count size)
 int chempi_buffer_attach_comm(struct chempi_comm *comm, void *buffer,
                               MPI_Count size)
 {
-    return locked_attach(comm, comm->origin.session, false, buffer, size);
+    const int rc =
+        locked_attach(comm, comm->origin.session, false, buffer, size);
+
+    if (rc == MPI_SUCCESS)
+        comm->fini_buffer = fini_comm;
+    return rc;
 }
 
 int chempi_buffer_attach_session(struct chempi_session *session, void *buffer,
@@ -303,13 +333,6 @@ int chempi_buffer_flush_session(struct chempi_session *session)
 }
 
 /* ---- the end ---- */
-
-/* Off the list and gone; holder of the lock. */
-static void forget(struct buffer *b)
-{
-    chempi_list_remove(&b->link);
-    free(b);
-}
 
 /* Wait for a buffer's messages and forget it. The last of them may take the
  * communicator along, and the buffer with it. */
@@ -362,22 +385,6 @@ static void drop_of(uint64_t session)
 void chempi_buffer_fini_session(const struct chempi_session *session)
 {
     drop_of(session->serial);
-}
-
-void chempi_buffer_fini_comm(const struct chempi_comm *comm)
-{
-    bool is_locked = chempi_lane_is_mine(&chempi_lane_main);
-    struct buffer *b;
-
-    if (!is_locked)
-        chempi_lane_lock(&chempi_lane_main);
-    b = find(comm);
-    if (b) {
-        assert(chempi_list_is_empty(&b->pieces)); /* they hold comm */
-        forget(b);
-    }
-    if (!is_locked)
-        chempi_lane_unlock(&chempi_lane_main);
 }
 
 void chempi_buffer_fini_world(void)

@@ -21,8 +21,5 @@ int chempi_buffer_start(struct chempi_request *req);
 void chempi_buffer_fini(void);
 void chempi_buffer_fini_world(void);
 void chempi_buffer_fini_session(const struct chempi_session *session);
-/* The last reference to a communicator is gone: forget its buffer, if it has
- * one. No message is left in it. With or without the lane lock. */
-void chempi_buffer_fini_comm(const struct chempi_comm *comm);
 
 #endif

@@ -14,8 +14,8 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
@@ -301,11 +301,11 @@ static enum chempi_verdict receive_arrived(struct chempi_request *req,
 static CHEMPI_COLD void out_of_memory(const struct chempi_peer *peer,
                                       uint64_t len)
 {
-    chempi_env_die(1,
-                   "out of memory for an unexpected message of %llu bytes "
-                   "from rank %u; post receives earlier, or send fewer "
-                   "messages before they are received",
-                   (unsigned long long)len, peer->proc);
+    chempi_fatal_die(1,
+                     "out of memory for an unexpected message of %llu bytes "
+                     "from rank %u; post receives earlier, or send fewer "
+                     "messages before they are received",
+                     (unsigned long long)len, peer->proc);
 }
 
 /* Keep a message that has no receive yet (or is early). */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/base/log.h"
-#include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/transport/engine.h"
 
 typedef void sysmsg_fn(struct chempi_peer *peer, const uint32_t *words);
@@ -25,10 +25,10 @@ void chempi_sysmsg_answer(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
                           const void *data, size_t len)
 {
     if (CHEMPI_UNLIKELY(chempi_sysmsg_send(peer, tag, data, len) != 0))
-        chempi_env_die(1,
-                       "out of memory for an answer to rank %u, which would "
-                       "wait for it for ever; use less memory",
-                       peer->proc);
+        chempi_fatal_die(1,
+                         "out of memory for an answer to rank %u, which would "
+                         "wait for it for ever; use less memory",
+                         peer->proc);
 }
 
 /* The sync send with this number, or NULL. */

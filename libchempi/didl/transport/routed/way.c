@@ -10,8 +10,8 @@
 
 #include "common/base/fold.h"
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
 #define NAMED_MAX 64u  /* nodes in one sentence, before they are folded */
@@ -261,10 +261,10 @@ void chempi_gate_way_cut(struct chempi_gate *gate, uint32_t proc,
         if (p != proc &&
             gate->gateways[p - gate->rank_count] == CHEMPI_GATE_DEAD)
             chempi_daemon_cut(p, "its connections are gone");
-    chempi_env_die(1,
-                   "the gateway on node %s is lost (%s), and no other way "
-                   "leads from node %s to %s; describe a second gateway, or "
-                   "use nodes with a common network",
-                   s->node_names[s->node_of_proc[proc]], why,
-                   s->node_names[s->node], nodes);
+    chempi_fatal_die(1,
+                     "the gateway on node %s is lost (%s), and no other way "
+                     "leads from node %s to %s; describe a second gateway, or "
+                     "use nodes with a common network",
+                     s->node_names[s->node_of_proc[proc]], why,
+                     s->node_names[s->node], nodes);
 }
