@@ -45,7 +45,7 @@
 /* Wire form: little-endian, no holes; shared by all devices. */
 struct chempi_envelope {
     uint64_t len;     /* payload, bytes */
-    uint32_t context; /* communicator context; 0 for system messages */
+    uint32_t context; /* of a communicator; system messages: bytes of head */
     int32_t source;   /* sender's rank in the communicator */
     int32_t tag;      /* >= 0; a negative one names a system handler */
     uint32_t serial;  /* per lane and ordered pair of processes, wraps */
@@ -53,7 +53,7 @@ struct chempi_envelope {
                          the sender has released so far, wraps */
     uint8_t kind;     /* enum chempi_kind */
     uint8_t lane;
-    uint16_t flags; /* 0 in this version */
+    uint16_t flags; /* didl's */
 };
 static_assert(sizeof(struct chempi_envelope) == 32, "envelope layout");
 static_assert(offsetof(struct chempi_envelope, credit) == 24, "layout");
@@ -62,8 +62,14 @@ static_assert(offsetof(struct chempi_envelope, flags) == 30, "layout");
 enum chempi_kind {
     CHEMPI_KIND_MESSAGE = 1,
     CHEMPI_KIND_SYNC = 2,  /* didl answers with a system message on match */
-    CHEMPI_KIND_SYSTEM = 3 /* runs a handler at the receiver; <= inject_max */
+    CHEMPI_KIND_SYSTEM = 3 /* runs a handler at the receiver */
 };
+
+/* For what other processes have written. */
+static inline bool chempi_envelope_is_known(const struct chempi_envelope *env)
+{
+    return env->kind >= CHEMPI_KIND_MESSAGE && env->kind <= CHEMPI_KIND_SYSTEM;
+}
 
 /* Results of the transfer operations, beside -errno. */
 enum chempi_result {

@@ -204,8 +204,7 @@ static const char *check(const struct chempi_hop_frame *f)
     if (f->kind == CHEMPI_HOP_EAGER && f->env.len != f->len)
         return "an eager message with a wrong length";
     if (f->kind == CHEMPI_HOP_ANNOUNCE &&
-        (f->env.len == 0 || f->env.len > CHEMPI_HOP_LEN_MAX ||
-         f->env.kind == CHEMPI_KIND_SYSTEM))
+        (f->env.len == 0 || f->env.len > CHEMPI_HOP_LEN_MAX))
         return "an impossible announcement";
     if (f->kind == CHEMPI_HOP_CLEAR && f->number == 0)
         return "an impossible clearance";

@@ -762,8 +762,7 @@ const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
     struct scivia_xfer *xfer;
 
     if (ask->env.len == 0 || ask->protocol >= SCIVIA_PROTOCOL_COUNT ||
-        (ask->env.kind != CHEMPI_KIND_MESSAGE &&
-         ask->env.kind != CHEMPI_KIND_SYNC))
+        !chempi_envelope_is_known(&ask->env))
         return "an announcement of nothing";
     xfer = xfer_get(ep, SCIVIA_STATE_LEFT);
     if (!xfer)

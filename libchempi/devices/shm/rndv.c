@@ -438,8 +438,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
 
     arrival.env = line->body.msg.env;
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    if (arrival.env.len == 0 || (arrival.env.kind != CHEMPI_KIND_MESSAGE &&
-                                 arrival.env.kind != CHEMPI_KIND_SYNC))
+    if (arrival.env.len == 0 || !chempi_envelope_is_known(&arrival.env))
         return "an announcement of nothing";
     xfer = xfer_get(ep, SHM_STATE_LEFT);
     if (!xfer)

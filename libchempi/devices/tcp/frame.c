@@ -84,8 +84,6 @@ static const char *check_env(const struct chempi_envelope *env)
         return "an envelope of unknown kind";
     if (env->len > CHEMPI_TCP_LEN_MAX)
         return "an envelope with an impossible length";
-    if (env->kind == CHEMPI_KIND_SYSTEM && env->len > CHEMPI_TCP_INJECT_MAX)
-        return "a system message that is too long";
     return NULL;
 }
 
@@ -111,8 +109,6 @@ static const char *get_announce(const void *src, struct chempi_tcp_frame *out)
         return "an announcement with payload";
     if (!out->env.len)
         return "an announcement of nothing";
-    if (out->env.kind == CHEMPI_KIND_SYSTEM)
-        return "an announced system message";
     return check_env(&out->env);
 }
 

@@ -148,7 +148,11 @@ static const struct chempi_words levels_of_coll = {
       "Every how many times the core was given away the daemon's notices "     \
       "are looked at, a count.")                                               \
     X(REQUEST_POOL, "request", "pool", 4096, 0, 1 << 30, NULL, LOCAL, false,   \
-      false, "How many requests are kept for reuse, a count.")
+      false, "How many requests are kept for reuse, a count.")                 \
+    X(SYSMSG_QUOTA, "sysmsg", "quota", 4 << 20, 256 << 10, 1 << 30, NULL, ALL, \
+      true, false,                                                             \
+      "What requests of one process to another inside the library may hold "   \
+      "there before they are done, in bytes; beyond it they wait.")
 
 #define ROW(id, module_, name_, initial_, min_, max_, words_, scope_, fixed_,  \
             basic_, text_)                                                     \

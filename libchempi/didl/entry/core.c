@@ -49,8 +49,10 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/sysmsg.h"
 
 /* How long the supervisor may take to hear of a start or finalize, ms. */
 #define HEAR_LIMIT_MS 5000
@@ -154,8 +156,11 @@ static void close_conn(void)
 /* Some of the devices may be open when another one fails. */
 static int open_conn(void)
 {
-    int rc = chempi_conn_open(&chempi_engine_sink);
+    int rc;
 
+    chempi_sysmsg_init();
+    chempi_p2p_register();
+    rc = chempi_conn_open(&chempi_engine_sink);
     if (rc == MPI_SUCCESS)
         rc = chempi_daemon_ask_memory();
     if (rc != MPI_SUCCESS)
@@ -287,8 +292,8 @@ int chempi_core_enter(int required, int *provided)
 static bool is_drained(void *arg)
 {
     (void)arg;
-    return chempi_engine_is_idle() && chempi_request_orphans() == 0 &&
-           chempi_conn_is_drained();
+    return chempi_engine_is_idle() && chempi_sysmsg_waiting_count() == 0 &&
+           chempi_request_orphans() == 0 && chempi_conn_is_drained();
 }
 
 int chempi_core_drain(void)

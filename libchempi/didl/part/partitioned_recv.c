@@ -190,7 +190,7 @@ static int start_child(struct chempi_request *child)
     uint64_t at = (uint64_t)child->bytes;
 
     child->pending = 1;
-    child->u.in.is_request = true;
+    child->u.in.kind = CHEMPI_INCOMING_REQUEST;
     rx->cap = (uint64_t)child->count;
     rx->buf = NULL;
     rx->iter = NULL;

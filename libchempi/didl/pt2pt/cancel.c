@@ -32,7 +32,7 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
         chempi_request_progress(req, MPI_SUCCESS);
         return;
     }
-    if (chempi_sysmsg_send(peer, CHEMPI_SYSMSG_CANCEL, &serial, sizeof(serial)))
+    if (chempi_sysmsg_post(peer, CHEMPI_SYSMSG_CANCEL, &serial, sizeof(serial)))
         return; /* no memory: it simply cannot be cancelled */
     req->is_cancelling = true;
     req->pending++;
@@ -40,24 +40,54 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
     chempi_engine_settle();
 }
 
-void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
-                                    bool is_taken_back)
+/* At the receiver: take the message back if nobody has received it. */
+static void on_cancel(struct chempi_sysmsg_in *in)
 {
-    CHEMPI_LIST_FOR_SAFE (pos, &peer->cancels) {
+    const uint32_t *serial = in->head;
+    struct chempi_held *held = chempi_match_take_serial(in->peer, *serial);
+    uint32_t answer[2] = {*serial, held != NULL};
+
+    if (held)
+        chempi_engine_drop_held(held);
+    chempi_sysmsg_answer(in->peer, CHEMPI_SYSMSG_CANCEL_ANSWER, answer,
+                         sizeof(answer));
+}
+
+static void finish(struct chempi_request *req, bool is_taken_back)
+{
+    chempi_list_remove(&req->outgoing.link);
+    req->is_cancelling = false;
+    req->is_cancelled = is_taken_back;
+    if (is_taken_back && req->is_queued) { /* no match will be reported */
+        chempi_list_remove(&req->match_link);
+        req->is_queued = false;
+        req->pending--;
+    }
+    chempi_request_progress(req, MPI_SUCCESS);
+}
+
+static void on_answer(struct chempi_sysmsg_in *in)
+{
+    const uint32_t *words = in->head;
+
+    CHEMPI_LIST_FOR_SAFE (pos, &in->peer->cancels) {
         struct chempi_request *req =
             CHEMPI_CONTAINER_OF(pos, struct chempi_request, outgoing.link);
 
-        if (req->u.tx.env.serial != serial)
+        if (req->u.tx.env.serial != words[0])
             continue;
-        chempi_list_remove(&req->outgoing.link);
-        req->is_cancelling = false;
-        req->is_cancelled = is_taken_back;
-        if (is_taken_back && req->is_queued) { /* no match will be reported */
-            chempi_list_remove(&req->match_link);
-            req->is_queued = false;
-            req->pending--;
-        }
-        chempi_request_progress(req, MPI_SUCCESS);
+        finish(req, words[1] == 1);
         return;
     }
+}
+
+static const struct chempi_sysmsg_handler cancel_handler = {4, 4, on_cancel,
+                                                            NULL};
+static const struct chempi_sysmsg_handler answer_handler = {8, 8, on_answer,
+                                                            NULL};
+
+void chempi_p2p_register(void)
+{
+    chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL, &cancel_handler);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_CANCEL_ANSWER, &answer_handler);
 }

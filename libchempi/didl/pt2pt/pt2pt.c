@@ -53,7 +53,7 @@ void chempi_p2p_aim_recv(struct chempi_request *req)
     struct chempi_rx *rx = &req->u.in.rx;
 
     req->pending = 1;
-    req->u.in.is_request = true;
+    req->u.in.kind = CHEMPI_INCOMING_REQUEST;
     rx->cap = (uint64_t)(req->count * req->type->size);
     rx->buf = NULL;
     rx->iter = NULL;

@@ -31,6 +31,7 @@ static struct {
     bool has_fds;
     uint64_t resolved; /* peers with routes */
     uint64_t lost;
+    void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
 } conn;
 
 /* Processes with peers; those behind are gateways. */
@@ -192,6 +193,12 @@ static int open_by_table(const struct chempi_sink *sink, struct chempi_err *err)
     return rc;
 }
 
+static void free_peer(struct chempi_peer *peer)
+{
+    free(peer->routes);
+    free(peer->system);
+}
+
 static int make_peers(void)
 {
     const struct chempi_services *s = &chempi_ctx.services;
@@ -262,7 +269,7 @@ void chempi_conn_close(void)
     conn.has_fds = false;
     if (conn.peers)
         for (uint32_t p = 0; p < rank_count(); p++)
-            free(conn.peers[p].routes);
+            free_peer(&conn.peers[p]);
     free(conn.peers);
     conn.peers = NULL;
     conn.resolved = 0;
@@ -494,6 +501,11 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
     }
 }
 
+void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer))
+{
+    conn.on_lost = told;
+}
+
 void chempi_conn_set_lost(uint32_t proc, const char *why)
 {
     if (!conn.peers)
@@ -506,8 +518,10 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
         conn.lost++;
         chempi_error_note_loss(proc, why);
         tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
+        conn.peers[proc].is_lost = true;
+        if (conn.on_lost)
+            conn.on_lost(&conn.peers[proc]);
     }
-    conn.peers[proc].is_lost = true;
     chempi_daemon_suspect(proc, why);
 }
 

@@ -11,6 +11,8 @@
  *   N3  eager_out - eager_credit <= chempi_conn_quota(): eager payload that
  *       the peer has not released; beyond it messages wait for consent
  *   N4  while `waiting` is not empty, new messages queue behind it
+ *   N5  while is_blocked, serial_in is the number of a system message whose
+ *       body is being moved; later ones are early
  *
  * Guarded by the lane lock.
  */
@@ -22,8 +24,13 @@
 #include "libchempi/ddi.h"
 #include "libchempi/didl/base/setting.h"
 
-/* Envelope flag: the payload counts against the quota. */
-#define CHEMPI_ENVELOPE_COUNTED 1u
+enum chempi_envelope_flags {
+    CHEMPI_ENVELOPE_COUNTED = 1, /* the payload counts against the quota */
+    /* System messages only: */
+    CHEMPI_ENVELOPE_SPLIT = 2,   /* the body follows in a message of its own */
+    CHEMPI_ENVELOPE_REQUEST = 4, /* costs quota of system messages */
+    CHEMPI_ENVELOPE_URGENT = 8   /* worth waking the receiver's agent */
+};
 
 /* Eager payload that one process may have outstanding at another, bytes. The
  * receiver tells what it has released at the latest after a quarter. */
@@ -63,8 +70,10 @@ struct chempi_peer {
     uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
     uint16_t route_count;
     bool is_lost;
-    struct chempi_list dirty;   /* engine: has something to settle */
-    struct chempi_list early;   /* struct chempi_held.all, by serial */
+    bool is_blocked;                   /* N5 */
+    struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
+    struct chempi_list dirty;          /* engine: has something to settle */
+    struct chempi_list early;          /* struct chempi_held.all, by serial */
     struct chempi_list cancels; /* chempi_request.outgoing.link: sends whose
                                    cancellation is not answered yet */
     struct chempi_list sync;    /* chempi_request.match_link: sync sends that
@@ -111,6 +120,9 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
 /* A process is gone; requests that need it fail with MPI_ERR_PROC_FAILED. */
 void chempi_conn_set_lost(uint32_t proc, const char *why);
+
+/* Be told of each peer that is lost, once, at any place under the lock. */
+void chempi_conn_on_lost(void (*told)(struct chempi_peer *peer));
 
 /* Use a gateway only where there is no other way from now on, or again. */
 void chempi_conn_drained(uint32_t gateway, bool is_drained);

@@ -17,13 +17,18 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/transport/progress.h"
-#include "libchempi/didl/transport/sysmsg.h"
 
 static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */
     uint64_t waiting;         /* entries on all waiting lists */
     bool is_up;
+    const struct chempi_engine_system *system;
 } engine;
+
+void chempi_engine_set_system(const struct chempi_engine_system *system)
+{
+    engine.system = system;
+}
 
 static inline void mark_dirty(struct chempi_peer *peer)
 {
@@ -33,6 +38,11 @@ static inline void mark_dirty(struct chempi_peer *peer)
     }
     if (chempi_list_is_empty(&peer->dirty))
         chempi_list_append(&engine.dirty, &peer->dirty);
+}
+
+void chempi_engine_mark(struct chempi_peer *peer)
+{
+    mark_dirty(peer);
 }
 
 /* ---- sending ---- */
@@ -94,19 +104,6 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
     return rc;
 }
 
-static int try_sysmsg(struct chempi_peer *peer, struct chempi_envelope *env,
-                      const void *data)
-{
-    struct chempi_route *route = chempi_conn_route(peer, env->len);
-    int rc;
-
-    chempi_engine_stamp(peer, env);
-    rc = route->ops->inject(route->ep, env, data, (size_t)env->len);
-    if (rc == 0)
-        chempi_engine_left(peer, route, env);
-    return rc;
-}
-
 int chempi_engine_send(struct chempi_request *req)
 {
     struct chempi_peer *peer = req->peer;
@@ -139,7 +136,7 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
     struct chempi_request *req;
 
     if (out->is_system) {
-        free(CHEMPI_CONTAINER_OF(out, struct chempi_waiting_sysmsg, outgoing));
+        engine.system->finish(out, rc);
         return;
     }
     req = CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing);
@@ -151,13 +148,10 @@ static void finish_waiting(struct chempi_outgoing *out, int rc)
 
 static int send_waiting(struct chempi_peer *peer, struct chempi_outgoing *out)
 {
-    struct chempi_waiting_sysmsg *msg;
-
-    if (!out->is_system)
-        return try_send(
-            peer, CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
-    msg = CHEMPI_CONTAINER_OF(out, struct chempi_waiting_sysmsg, outgoing);
-    return try_sysmsg(peer, &msg->env, msg->data);
+    if (out->is_system)
+        return engine.system->send(out);
+    return try_send(peer,
+                    CHEMPI_CONTAINER_OF(out, struct chempi_request, outgoing));
 }
 
 void chempi_engine_flush(struct chempi_peer *peer)
@@ -192,24 +186,11 @@ bool chempi_engine_is_idle(void)
     return engine.waiting == 0;
 }
 
-int chempi_engine_queue_sysmsg(struct chempi_peer *peer, int32_t tag,
-                               const void *data, size_t len)
+void chempi_engine_queue(struct chempi_peer *peer, struct chempi_outgoing *out)
 {
-    struct chempi_waiting_sysmsg *msg = chempi_sys->calloc(1, sizeof(*msg));
-
-    if (!msg)
-        return -ENOMEM;
-    msg->outgoing.is_system = true;
-    msg->env.kind = CHEMPI_KIND_SYSTEM;
-    msg->env.tag = tag;
-    msg->env.source = (int32_t)chempi_ctx.services.proc;
-    msg->env.len = len;
-    if (len)
-        memcpy(msg->data, data, len);
-    chempi_list_append(&peer->waiting, &msg->outgoing.link);
+    chempi_list_append(&peer->waiting, &out->link);
     engine.waiting++;
     mark_dirty(peer);
-    return 0;
 }
 
 /* ---- receiving ---- */
@@ -224,7 +205,7 @@ static inline void release_credit(struct chempi_peer *peer,
     if (CHEMPI_UNLIKELY(peer->eager_released - peer->eager_told >=
                         peer->quota / 4)) {
         peer->eager_told = peer->eager_released;
-        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
+        engine.system->credit(peer);
     }
 }
 
@@ -263,8 +244,7 @@ static inline void begin_receive(struct chempi_request *req,
     else if (env->len < req->u.in.rx.cap)
         req->error = shortage_error(req, env->len);
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
-        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &env->serial,
-                             sizeof(env->serial));
+        engine.system->matched(peer, env->serial);
 }
 
 /* Copy a payload that is here into the receive's buffer. */
@@ -375,18 +355,8 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
     return verdict_of(held, rx);
 }
 
-/* System messages come with their payload. */
-static CHEMPI_NOINLINE bool is_cut_off(const struct chempi_peer *peer,
-                                       const struct chempi_arrival *a)
-{
-    if (a->avail == a->env.len)
-        return false;
-    chempi_conn_set_lost(peer->proc,
-                         "it sent a system message without its payload");
-    return true;
-}
-
-/* Put an early message in its place, or drop a duplicate (N2). */
+/* Put an early message in its place, or drop a duplicate (N2). A system message
+ * in order that is not whole is put there, too: it waits for its payload. */
 static CHEMPI_NOINLINE enum chempi_verdict
 arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
                      int32_t ahead, struct chempi_rx **rx)
@@ -396,8 +366,6 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
 
     if (ahead < 0 && a->avail == a->env.len)
         return CHEMPI_TAKEN; /* a duplicate */
-    if (a->env.kind == CHEMPI_KIND_SYSTEM && is_cut_off(peer, a))
-        return CHEMPI_TAKEN;
     if (ahead < 0 && (a->flags & CHEMPI_ARRIVAL_STREAMED))
         chempi_conn_set_lost(peer->proc, "it sent a message twice");
     held = hold_arrived(peer, a);
@@ -409,9 +377,34 @@ arrived_out_of_order(struct chempi_peer *peer, const struct chempi_arrival *a,
                      a->env.serial) > 0)
         pos = pos->prev;
     chempi_list_insert_between(&held->all, pos, pos->next);
-    if (ahead < 0)
+    if (ahead <= 0)
         mark_dirty(peer);
     return verdict_of(held, rx);
+}
+
+static inline bool is_body(const struct chempi_envelope *env)
+{
+    return env->tag == CHEMPI_ENGINE_TAG_BODY;
+}
+
+/* The next in order is being released. */
+static inline void take_number(struct chempi_peer *peer)
+{
+    peer->serial_in++;
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&peer->early) ||
+                        !chempi_list_is_empty(&peer->waiting)))
+        mark_dirty(peer);
+}
+
+static CHEMPI_NOINLINE enum chempi_verdict
+system_arrived(struct chempi_peer *peer, const struct chempi_arrival *a,
+               struct chempi_rx **rx)
+{
+    if (a->avail != a->env.len || is_body(&a->env))
+        return arrived_out_of_order(peer, a, 0, rx);
+    take_number(peer);
+    engine.system->arrived(peer, &a->env, a->data);
+    return CHEMPI_TAKEN;
 }
 
 static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
@@ -425,16 +418,9 @@ static enum chempi_verdict arrived(void *arg, const struct chempi_arrival *a,
     take_credit(peer, a->env.credit);
     if (CHEMPI_UNLIKELY(ahead != 0))
         return arrived_out_of_order(peer, a, ahead, rx);
-    peer->serial_in++;
-    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&peer->early) ||
-                        !chempi_list_is_empty(&peer->waiting)))
-        mark_dirty(peer);
-    if (CHEMPI_UNLIKELY(a->env.kind == CHEMPI_KIND_SYSTEM)) {
-        if (is_cut_off(peer, a))
-            return CHEMPI_TAKEN;
-        chempi_sysmsg_arrived(peer, a->env.tag, a->data, a->env.len);
-        return CHEMPI_TAKEN;
-    }
+    if (CHEMPI_UNLIKELY(a->env.kind == CHEMPI_KIND_SYSTEM))
+        return system_arrived(peer, a, rx);
+    take_number(peer);
     req = chempi_match_take_posted(a->env.context, a->env.source, a->env.tag);
     if (CHEMPI_LIKELY(req != NULL))
         return receive_arrived(req, peer, a, rx);
@@ -504,10 +490,14 @@ static void delivered(void *arg, struct chempi_rx *rx, int status)
     struct chempi_held *held;
 
     (void)arg;
-    if (CHEMPI_LIKELY(in->is_request)) {
+    if (CHEMPI_LIKELY(in->kind == CHEMPI_INCOMING_REQUEST)) {
         chempi_request_progress(
             CHEMPI_CONTAINER_OF(in, struct chempi_request, u.in),
             status < 0 ? class_of(status) : MPI_SUCCESS);
+        return;
+    }
+    if (in->kind == CHEMPI_INCOMING_SYSTEM) {
+        engine.system->delivered(in, status);
         return;
     }
     held = CHEMPI_CONTAINER_OF(in, struct chempi_held, in);
@@ -515,6 +505,8 @@ static void delivered(void *arg, struct chempi_rx *rx, int status)
     held->status = status;
     if (held->claimed)
         finish_held(held, held->claimed);
+    else if (held->env.kind == CHEMPI_KIND_SYSTEM)
+        mark_dirty(held->peer);
 }
 
 static void sent(void *arg, struct chempi_tx *tx, int status)
@@ -523,6 +515,10 @@ static void sent(void *arg, struct chempi_tx *tx, int status)
         CHEMPI_CONTAINER_OF(tx, struct chempi_request, u.tx);
 
     (void)arg;
+    if (CHEMPI_UNLIKELY(tx->env.kind == CHEMPI_KIND_SYSTEM)) {
+        engine.system->sent(tx, status);
+        return;
+    }
     if (CHEMPI_UNLIKELY(status < 0 && req->is_queued)) {
         chempi_list_remove(&req->match_link); /* nor will it be matched */
         req->is_queued = false;
@@ -552,9 +548,96 @@ const struct chempi_sink chempi_engine_sink = {
     .lost = lost,
 };
 
+void chempi_engine_unblock(struct chempi_peer *peer)
+{
+    peer->is_blocked = false;
+    peer->serial_in++;
+    mark_dirty(peer);
+}
+
+/* Copy a payload that is here into memory that a handler has named. */
+static void fill_room(struct chempi_rx *rx, const struct chempi_held *held)
+{
+    size_t n = (size_t)(held->env.len < rx->cap ? held->env.len : rx->cap);
+
+    if (rx->iter)
+        (void)chempi_iter_unpack(rx->iter, held->data, n);
+    else if (n)
+        memcpy(rx->buf, held->data, n);
+}
+
+/* The next in order is a body: move it to the room that its head was given. */
+static void release_body(struct chempi_peer *peer, struct chempi_held *held)
+{
+    struct chempi_incoming *in = engine.system->room(peer, &held->env);
+    int rc;
+
+    chempi_list_remove(&held->all);
+    peer->serial_in++;
+    if (!in) {
+        chempi_engine_drop_held(held);
+        return;
+    }
+    if (held->state == CHEMPI_HELD_COMPLETE) {
+        rc = held->status;
+        if (rc == 0)
+            fill_room(&in->rx, held);
+    } else {
+        rc = held->ep->dev->ops->accept(held->ep, held->token, &in->rx);
+    }
+    chempi_match_held_destroy(held);
+    if (rc != CHEMPI_PENDING) {
+        engine.system->delivered(in, rc);
+    } else if (in->is_blocking) {
+        peer->serial_in--;
+        peer->is_blocked = true;
+    }
+}
+
+/* A system message that its device announces, though it is short: fetch it. */
+static void fetch(struct chempi_held *held)
+{
+    int rc = -ENOMEM;
+
+    held->state = CHEMPI_HELD_STREAM;
+    held->room = held->env.len;
+    held->data = chempi_sys->malloc((size_t)held->env.len);
+    if (held->data) {
+        held->in.rx.buf = held->data;
+        held->in.rx.iter = NULL;
+        held->in.rx.cap = held->env.len;
+        rc = held->ep->dev->ops->accept(held->ep, held->token, &held->in.rx);
+    } else {
+        out_of_memory(held->peer, held->env.len);
+    }
+    if (rc == CHEMPI_PENDING)
+        return;
+    held->state = CHEMPI_HELD_COMPLETE;
+    held->status = rc;
+}
+
+/* The next in order is a system message; false: its payload is not here yet. */
+static bool release_system(struct chempi_peer *peer, struct chempi_held *held)
+{
+    if (held->state == CHEMPI_HELD_REMOTE && !is_body(&held->env))
+        fetch(held);
+    if (held->state == CHEMPI_HELD_STREAM)
+        return false;
+    if (is_body(&held->env)) {
+        release_body(peer, held);
+        return true;
+    }
+    chempi_list_remove(&held->all);
+    peer->serial_in++;
+    if (held->status == 0)
+        engine.system->arrived(peer, &held->env, held->data);
+    chempi_match_held_destroy(held);
+    return true;
+}
+
 static void release_early(struct chempi_peer *peer)
 {
-    while (!chempi_list_is_empty(&peer->early)) {
+    while (!chempi_list_is_empty(&peer->early) && !peer->is_blocked) {
         struct chempi_held *held = CHEMPI_CONTAINER_OF(
             chempi_list_first(&peer->early), struct chempi_held, all);
 
@@ -562,19 +645,18 @@ static void release_early(struct chempi_peer *peer)
 
         if (ahead > 0 || (ahead < 0 && held->state == CHEMPI_HELD_STREAM))
             return;
+        if (ahead == 0 && held->env.kind == CHEMPI_KIND_SYSTEM) {
+            if (!release_system(peer, held))
+                return;
+            continue;
+        }
         chempi_list_remove(&held->all);
         if (ahead < 0) { /* a duplicate whose payload is at the sender */
             chempi_engine_drop_held(held);
             continue;
         }
         peer->serial_in++;
-        if (held->env.kind == CHEMPI_KIND_SYSTEM) {
-            chempi_sysmsg_arrived(peer, held->env.tag, held->data,
-                                  held->env.len);
-            chempi_match_held_destroy(held);
-        } else {
-            match_or_hold(held);
-        }
+        match_or_hold(held);
     }
 }
 
@@ -588,6 +670,8 @@ void chempi_engine_settle(void)
 
         chempi_list_remove(&peer->dirty);
         release_early(peer);
+        if (CHEMPI_UNLIKELY(peer->is_lost) && engine.system)
+            engine.system->lost(peer);
         if (chempi_list_is_empty(&peer->waiting))
             continue;
         if (chempi_conn_resolve(peer))

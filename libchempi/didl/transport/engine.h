@@ -16,12 +16,43 @@
 /* The sink that devices report to. */
 extern const struct chempi_sink chempi_engine_sink;
 
-/* A system message that waits for room. */
-struct chempi_waiting_sysmsg {
-    struct chempi_outgoing outgoing;
-    struct chempi_envelope env;
-    unsigned char data[64];
+/* The tag of bodies that travel apart from their heads. */
+#define CHEMPI_ENGINE_TAG_BODY (-6)
+
+/*
+ * What system messages add to the engine (sysmsg.c). Under the lane lock; the
+ * arriving side inside progress.
+ */
+struct chempi_engine_system {
+    /* The next in order is here, whole. */
+    void (*arrived)(struct chempi_peer *peer, const struct chempi_envelope *env,
+                    const void *data);
+    /* The next in order is a body: where to put it, or NULL for nowhere. */
+    struct chempi_incoming *(*room)(struct chempi_peer *peer,
+                                    const struct chempi_envelope *env);
+    void (*delivered)(struct chempi_incoming *in, int status);
+    /* Hand it to its device: DONE, PENDING, -EAGAIN, error. */
+    int (*send)(struct chempi_outgoing *out);
+    /* It has left its list with this result, or its device has sent it. */
+    void (*finish)(struct chempi_outgoing *out, int rc);
+    void (*sent)(struct chempi_tx *tx, int status);
+    void (*credit)(struct chempi_peer *peer);
+    void (*matched)(struct chempi_peer *peer, uint32_t serial);
+    /* The peer cannot be reached any more. */
+    void (*lost)(struct chempi_peer *peer);
 };
+
+/* Set once, at start; stays the caller's. */
+void chempi_engine_set_system(const struct chempi_engine_system *system);
+
+/* Queue a message in order; it leaves with the next settle. */
+void chempi_engine_queue(struct chempi_peer *peer, struct chempi_outgoing *out);
+
+/* Have the next settle look at this peer. */
+void chempi_engine_mark(struct chempi_peer *peer);
+
+/* The body that blocked this peer's messages is in place (N5). */
+void chempi_engine_unblock(struct chempi_peer *peer);
 
 /* Start the send that req describes (u.tx.env without numbers, buf or iter,
  * peer). The request advances when the payload may be reused. MPI error class
@@ -100,10 +131,6 @@ void chempi_engine_flush(struct chempi_peer *peer);
 
 /* Take a request that waits for room out of its list (cancel). */
 void chempi_engine_unqueue(struct chempi_request *req);
-
-/* Queue a system message; it leaves with the next settle. 0 or -ENOMEM. */
-int chempi_engine_queue_sysmsg(struct chempi_peer *peer, int32_t tag,
-                               const void *data, size_t len);
 
 /* After a device's progress: do what its upcalls have caused. */
 void chempi_engine_settle(void);

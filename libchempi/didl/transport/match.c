@@ -418,7 +418,7 @@ struct chempi_held *chempi_match_held_create(uint64_t len)
     held->status = 0;
     held->comm = NULL;
     held->is_indexed = false;
-    held->in.is_request = false;
+    held->in.kind = CHEMPI_INCOMING_HELD;
     held->room = len;
     held->data = NULL;
     if (len <= sizeof(held->small)) {

@@ -39,6 +39,9 @@ void chempi_p2p_fini(struct chempi_request *req);
 /* Does a started send still wait for room? Under the lock. */
 bool chempi_p2p_is_waiting(const struct chempi_request *req);
 
+/* Register the handlers of its system messages, at start. */
+void chempi_p2p_register(void);
+
 /* MPI_Cancel of a send. Under the lock. */
 void chempi_p2p_cancel_send(struct chempi_request *req);
 

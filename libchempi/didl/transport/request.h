@@ -67,10 +67,18 @@ int chempi_request_start_nothing(struct chempi_request *req);
 void chempi_request_cancel_nothing(struct chempi_request *req);
 int chempi_request_finish_empty(struct chempi_request *req, MPI_Status *status);
 
-/* A receive as a device sees it; also part of a message without one. */
+/* What a receive is embedded in. */
+enum chempi_incoming_kind {
+    CHEMPI_INCOMING_REQUEST, /* a request */
+    CHEMPI_INCOMING_HELD,    /* a message without a receive */
+    CHEMPI_INCOMING_SYSTEM   /* memory that a system handler has named */
+};
+
+/* A receive as a device sees it. */
 struct chempi_incoming {
     struct chempi_rx rx;
-    bool is_request; /* embedded in a request, not in a held message */
+    uint8_t kind;     /* enum chempi_incoming_kind */
+    bool is_blocking; /* SYSTEM: the peer's later messages wait for it */
 };
 
 /* Something that waits for room at a peer, in order. */
@@ -200,10 +208,6 @@ int chempi_request_release_general(struct chempi_request *req);
 
 /* The user has freed the handle of an active request. Under the lock. */
 void chempi_request_orphan(struct chempi_request *req);
-
-/* The receiver's answer to a cancelled send (sysmsg). Under the lock. */
-void chempi_request_cancel_answered(struct chempi_peer *peer, uint32_t serial,
-                                    bool is_taken_back);
 
 /* Give pooled memory back (finalize). */
 void chempi_request_fini(void);

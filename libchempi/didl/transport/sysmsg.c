@@ -1,102 +1,564 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* System messages and their handlers; see sysmsg.h. */
+/*
+ * System messages; see sysmsg.h. On the wire a whole message is one of kind
+ * SYSTEM with the head and the body behind it, and the length of the head in
+ * place of a context. A split one is two of consecutive numbers: the head and
+ * the body's length, then the body, which waits for consent.
+ */
 #include "libchempi/didl/transport/sysmsg.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/transport/engine.h"
 
-typedef void sysmsg_fn(struct chempi_peer *peer, const uint32_t *words);
-
-struct handler {
-    uint32_t len; /* bytes of payload, exactly */
-    sysmsg_fn *run;
+enum {
+    HANDLERS_MAX = -CHEMPI_SYSMSG_LAST + 1,
+    SCRATCH_BYTES = 16384 /* larger whole messages are packed on the heap */
 };
 
-int chempi_sysmsg_send(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
-                       const void *data, size_t len)
+/* A peer whose requests were counted; peer->system. */
+struct chempi_sysmsg_peer {
+    struct chempi_list waiting; /* chempi_sysmsg.outgoing: for quota */
+    uint32_t out;               /* cost of requests handed to `waiting` of the
+                                   peer, wraps */
+    uint32_t credit;            /* of these, given back, wraps */
+    uint32_t repaid;            /* cost of the peer's requests given back */
+    uint32_t told;              /* what the peer knows of repaid */
+    struct chempi_sysmsg_room *room; /* of the body that comes next */
+};
+
+static struct {
+    const struct chempi_sysmsg_handler *handlers[HANDLERS_MAX];
+    uint64_t waiting; /* for quota, all peers */
+    unsigned char scratch[SCRATCH_BYTES];
+} sysmsg;
+
+static uint32_t quota(void)
 {
-    return chempi_engine_queue_sysmsg(peer, (int32_t)tag, data, len);
+    return (uint32_t)chempi_setting(CHEMPI_SET_SYSMSG_QUOTA);
 }
 
-void chempi_sysmsg_answer(struct chempi_peer *peer, enum chempi_sysmsg_tag tag,
-                          const void *data, size_t len)
+/* Both ends compute it. */
+static uint32_t cost_of(uint32_t head_len, uint64_t body_len)
 {
-    if (CHEMPI_UNLIKELY(chempi_sysmsg_send(peer, tag, data, len) != 0))
+    return CHEMPI_SYSMSG_COST + head_len +
+           (uint32_t)(body_len < CHEMPI_SYSMSG_BODY_COST_MAX
+                          ? body_len
+                          : CHEMPI_SYSMSG_BODY_COST_MAX);
+}
+
+/* NULL: out of memory. */
+static struct chempi_sysmsg_peer *known(struct chempi_peer *peer)
+{
+    struct chempi_sysmsg_peer *known = peer->system;
+
+    if (CHEMPI_LIKELY(known != NULL))
+        return known;
+    known = chempi_sys->calloc(1, sizeof(*known));
+    if (!known)
+        return NULL;
+    chempi_list_init(&known->waiting);
+    peer->system = known;
+    return known;
+}
+
+/* ---- sending ---- */
+
+static void complete(struct chempi_sysmsg *msg, int status)
+{
+    free(msg->packed);
+    msg->packed = NULL;
+    if (msg->repay)
+        chempi_sysmsg_repay(msg->peer, msg->repay);
+    msg->done(msg, status);
+}
+
+static void admit(struct chempi_sysmsg *msg)
+{
+    if (!msg->is_answer)
+        msg->peer->system->out += cost_of(msg->head_len, msg->body_len);
+    chempi_engine_queue(msg->peer, &msg->outgoing);
+}
+
+static bool has_quota(const struct chempi_sysmsg *msg)
+{
+    const struct chempi_sysmsg_peer *peer = msg->peer->system;
+
+    return peer->out - peer->credit + cost_of(msg->head_len, msg->body_len) <=
+           quota();
+}
+
+int chempi_sysmsg_send(struct chempi_sysmsg *msg)
+{
+    struct chempi_sysmsg_peer *peer;
+
+    msg->outgoing.is_system = true;
+    msg->packed = NULL;
+    msg->is_split = false;
+    msg->is_head_gone = false;
+    if (!msg->is_answer) {
+        peer = known(msg->peer);
+        if (!peer)
+            return -ENOMEM;
+        if (!msg->peer->is_lost &&
+            (!chempi_list_is_empty(&peer->waiting) || !has_quota(msg))) {
+            chempi_list_append(&peer->waiting, &msg->outgoing.link);
+            sysmsg.waiting++;
+            return 0;
+        }
+    }
+    admit(msg);
+    return 0;
+}
+
+/* The peer has given quota back. */
+static void admit_waiting(struct chempi_sysmsg_peer *peer)
+{
+    while (!chempi_list_is_empty(&peer->waiting)) {
+        struct chempi_sysmsg *msg =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&peer->waiting),
+                                struct chempi_sysmsg, outgoing.link);
+
+        if (!has_quota(msg))
+            return;
+        chempi_list_remove(&msg->outgoing.link);
+        sysmsg.waiting--;
+        admit(msg);
+    }
+}
+
+static struct chempi_envelope envelope_of(const struct chempi_sysmsg *msg)
+{
+    return (struct chempi_envelope){
+        .context = msg->head_len,
+        .source = (int32_t)chempi_ctx.services.proc,
+        .tag = msg->tag,
+        .kind = CHEMPI_KIND_SYSTEM,
+        .flags = (uint16_t)((msg->is_answer ? 0 : CHEMPI_ENVELOPE_REQUEST) |
+                            (msg->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0)),
+    };
+}
+
+static void pack(const struct chempi_sysmsg *msg, unsigned char *dst)
+{
+    memcpy(dst, msg->head, msg->head_len);
+    dst += msg->head_len;
+    if (msg->iter) {
+        chempi_iter_seek(msg->iter, 0);
+        (void)chempi_iter_pack(msg->iter, dst, (size_t)msg->body_len);
+    } else if (msg->body_len) {
+        memcpy(dst, msg->body, (size_t)msg->body_len);
+    }
+}
+
+static int inject(struct chempi_sysmsg *msg, struct chempi_route *route,
+                  struct chempi_envelope *env)
+{
+    int rc;
+
+    chempi_engine_stamp(msg->peer, env);
+    rc = route->ops->inject(route->ep, env, sysmsg.scratch, (size_t)env->len);
+    if (rc == 0)
+        chempi_engine_left(msg->peer, route, env);
+    return rc;
+}
+
+static int send_tx(struct chempi_sysmsg *msg, struct chempi_route *route)
+{
+    int rc;
+
+    msg->tx.protocol = route->protocol;
+    chempi_engine_stamp(msg->peer, &msg->tx.env);
+    rc = route->ops->send(route->ep, &msg->tx);
+    if (rc == CHEMPI_DONE || rc == CHEMPI_PENDING)
+        chempi_engine_left(msg->peer, route, &msg->tx.env);
+    return rc;
+}
+
+/* Head and body in one message; -EMSGSIZE: there is no memory to pack them. */
+static int send_whole(struct chempi_sysmsg *msg, struct chempi_route *route)
+{
+    struct chempi_envelope env = envelope_of(msg);
+    const struct chempi_dev_caps *caps = route->ep->dev->caps;
+
+    env.len = msg->head_len + msg->body_len;
+    if (env.len <= caps->inject_max && env.len <= SCRATCH_BYTES) {
+        pack(msg, sysmsg.scratch);
+        return inject(msg, route, &env);
+    }
+    if (!msg->packed) {
+        msg->packed = chempi_sys->malloc((size_t)env.len);
+        if (!msg->packed)
+            return -EMSGSIZE;
+        pack(msg, msg->packed);
+    }
+    msg->tx.env = env;
+    msg->tx.buf = msg->packed;
+    msg->tx.iter = NULL;
+    msg->tx.needs_consent = false;
+    return send_tx(msg, route);
+}
+
+static int send_split_head(struct chempi_sysmsg *msg)
+{
+    struct chempi_envelope env = envelope_of(msg);
+
+    env.len = msg->head_len + sizeof(msg->body_len);
+    env.flags |= CHEMPI_ENVELOPE_SPLIT;
+    memcpy(sysmsg.scratch, msg->head, msg->head_len);
+    memcpy(sysmsg.scratch + msg->head_len, &msg->body_len,
+           sizeof(msg->body_len));
+    return inject(msg, chempi_conn_route(msg->peer, env.len), &env);
+}
+
+static int send_body(struct chempi_sysmsg *msg)
+{
+    msg->tx.env = envelope_of(msg);
+    msg->tx.env.tag = CHEMPI_SYSMSG_BODY;
+    msg->tx.env.flags &= CHEMPI_ENVELOPE_URGENT;
+    msg->tx.env.len = msg->body_len;
+    msg->tx.buf = msg->body;
+    msg->tx.iter = msg->iter;
+    msg->tx.needs_consent = true;
+    if (msg->iter)
+        chempi_iter_seek(msg->iter, 0);
+    return send_tx(msg, chempi_conn_route(msg->peer, msg->body_len));
+}
+
+static int send_split(struct chempi_sysmsg *msg)
+{
+    int rc;
+
+    if (!msg->is_head_gone) {
+        rc = send_split_head(msg);
+        if (rc)
+            return rc;
+        msg->is_head_gone = true;
+    }
+    return send_body(msg);
+}
+
+static struct chempi_sysmsg *msg_of(struct chempi_outgoing *out)
+{
+    return CHEMPI_CONTAINER_OF(out, struct chempi_sysmsg, outgoing);
+}
+
+static int send_outgoing(struct chempi_outgoing *out)
+{
+    struct chempi_sysmsg *msg = msg_of(out);
+    const uint64_t len = msg->head_len + msg->body_len;
+    struct chempi_route *route = chempi_conn_route(msg->peer, len);
+    int rc;
+
+    if (!msg->is_split && (len <= route->eager_max || !msg->body_len)) {
+        rc = send_whole(msg, route);
+        if (rc != -EMSGSIZE)
+            return rc;
+    }
+    msg->is_split = true;
+    return send_split(msg);
+}
+
+static void finish_outgoing(struct chempi_outgoing *out, int rc)
+{
+    if (rc != CHEMPI_PENDING)
+        complete(msg_of(out), rc);
+}
+
+static void sent(struct chempi_tx *tx, int status)
+{
+    complete(CHEMPI_CONTAINER_OF(tx, struct chempi_sysmsg, tx), status);
+}
+
+/* ---- short answers ---- */
+
+static void free_posted(struct chempi_sysmsg *msg, int status)
+{
+    (void)status; /* a lost peer waits for no answer */
+    free(msg);
+}
+
+int chempi_sysmsg_post(struct chempi_peer *peer, int32_t tag, const void *head,
+                       size_t head_len)
+{
+    struct chempi_sysmsg *msg = chempi_sys->calloc(1, sizeof(*msg));
+
+    if (!msg)
+        return -ENOMEM;
+    msg->peer = peer;
+    msg->tag = tag;
+    msg->head_len = (uint32_t)head_len;
+    if (head_len)
+        memcpy(msg->head, head, head_len);
+    msg->is_answer = true;
+    msg->done = free_posted;
+    return chempi_sysmsg_send(msg);
+}
+
+void chempi_sysmsg_answer(struct chempi_peer *peer, int32_t tag,
+                          const void *head, size_t head_len)
+{
+    if (CHEMPI_UNLIKELY(chempi_sysmsg_post(peer, tag, head, head_len) != 0))
         chempi_fatal_die(1,
                          "out of memory for an answer to rank %u, which would "
                          "wait for it for ever; use less memory",
                          peer->proc);
 }
 
-/* The sync send with this number, or NULL. */
-static struct chempi_request *find_sync(struct chempi_peer *peer,
-                                        uint32_t serial)
-{
-    CHEMPI_LIST_FOR (pos, &peer->sync) {
-        struct chempi_request *req =
-            CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+/* ---- quota ---- */
 
-        if (req->u.tx.env.serial == serial)
-            return req;
+/* A quarter at the latest: the sender's largest request fits beside what it
+ * has not been told of. */
+void chempi_sysmsg_repay(struct chempi_peer *peer, uint32_t cost)
+{
+    struct chempi_sysmsg_peer *known = peer->system;
+
+    known->repaid += cost;
+    if (known->repaid - known->told < quota() / 4)
+        return;
+    known->told = known->repaid;
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_REPAID, &known->repaid,
+                         sizeof(known->repaid));
+}
+
+static void on_repaid(struct chempi_sysmsg_in *in)
+{
+    const uint32_t *repaid = in->head;
+    struct chempi_sysmsg_peer *peer = in->peer->system;
+
+    if (!peer || *repaid - peer->credit > peer->out - peer->credit)
+        return; /* more than was ever asked for */
+    peer->credit = *repaid;
+    admit_waiting(peer);
+}
+
+/* ---- receiving ---- */
+
+static CHEMPI_COLD void ignore(const struct chempi_peer *peer,
+                               const struct chempi_envelope *env)
+{
+    chempi_log(CHEMPI_LOG_WARNING, "sysmsg",
+               "ignored a system message %d of %llu bytes with a head of %u "
+               "from rank %u",
+               env->tag, (unsigned long long)env->len, env->context,
+               peer->proc);
+}
+
+static CHEMPI_COLD bool has_memory(struct chempi_peer *peer)
+{
+    if (CHEMPI_LIKELY(known(peer) != NULL))
+        return true;
+    chempi_fatal_die(1,
+                     "out of memory for messages of rank %u; use less memory",
+                     peer->proc);
+    return false;
+}
+
+static const struct chempi_sysmsg_handler *
+handler_of(const struct chempi_envelope *env)
+{
+    const uint64_t behind =
+        env->flags & CHEMPI_ENVELOPE_SPLIT ? sizeof(uint64_t) : 0;
+    const struct chempi_sysmsg_handler *handler;
+
+    if (env->tag >= 0 || env->tag < CHEMPI_SYSMSG_LAST)
+        return NULL;
+    handler = sysmsg.handlers[-env->tag];
+    if (!handler || env->context < handler->head_min ||
+        env->context > handler->head_max || env->len < env->context + behind)
+        return NULL;
+    return handler;
+}
+
+/* Have the handler name the room for a body that comes next. */
+static void begin(const struct chempi_sysmsg_handler *handler,
+                  struct chempi_sysmsg_in *in)
+{
+    struct chempi_sysmsg_room *room =
+        handler->begin ? handler->begin(in) : NULL;
+
+    if (!room) {
+        if (in->cost)
+            chempi_sysmsg_repay(in->peer, in->cost);
+        return;
     }
+    room->peer = in->peer;
+    room->len = in->body_len;
+    room->cost = in->cost;
+    room->in = (struct chempi_incoming){
+        .rx = {.buf = room->iter ? NULL : room->buf,
+               .iter = room->iter,
+               .cap = room->len},
+        .kind = CHEMPI_INCOMING_SYSTEM,
+        .is_blocking = room->is_ordered,
+    };
+    in->peer->system->room = room;
+}
+
+static void arrived(struct chempi_peer *peer, const struct chempi_envelope *env,
+                    const void *data)
+{
+    const struct chempi_sysmsg_handler *handler = handler_of(env);
+    const bool is_split = env->flags & CHEMPI_ENVELOPE_SPLIT;
+    _Alignas(16) unsigned char head[CHEMPI_SYSMSG_HEAD_MAX];
+    struct chempi_sysmsg_in in = {
+        .peer = peer, .tag = env->tag, .head_len = env->context};
+
+    if (!handler) {
+        ignore(peer, env);
+        return;
+    }
+    if ((env->flags & (CHEMPI_ENVELOPE_REQUEST | CHEMPI_ENVELOPE_SPLIT)) &&
+        !has_memory(peer))
+        return;
+    if (in.head_len)
+        memcpy(head, data, in.head_len);
+    in.head = head;
+    in.body_len = env->len - in.head_len;
+    if (is_split)
+        memcpy(&in.body_len, (const char *)data + in.head_len,
+               sizeof(in.body_len));
+    else if (in.body_len)
+        in.body = (const char *)data + in.head_len;
+    if (env->flags & CHEMPI_ENVELOPE_REQUEST)
+        in.cost = cost_of(in.head_len, in.body_len);
+    if (is_split) {
+        begin(handler, &in);
+        return;
+    }
+    handler->run(&in);
+    if (in.cost)
+        chempi_sysmsg_repay(peer, in.cost);
+}
+
+static void delivered(struct chempi_incoming *incoming, int status)
+{
+    struct chempi_sysmsg_room *room =
+        CHEMPI_CONTAINER_OF(incoming, struct chempi_sysmsg_room, in);
+    struct chempi_peer *peer = room->peer;
+    const bool is_blocking = peer->is_blocked && incoming->is_blocking;
+    uint32_t cost = room->cost;
+
+    room->done(room, status, &cost);
+    if (cost)
+        chempi_sysmsg_repay(peer, cost);
+    if (is_blocking)
+        chempi_engine_unblock(peer);
+}
+
+static struct chempi_incoming *room_of(struct chempi_peer *peer,
+                                       const struct chempi_envelope *env)
+{
+    struct chempi_sysmsg_room *room = peer->system ? peer->system->room : NULL;
+
+    if (!room)
+        return NULL;
+    peer->system->room = NULL;
+    if (env->len == room->len)
+        return &room->in;
+    delivered(&room->in, -EPROTO);
+    chempi_conn_set_lost(peer->proc,
+                         "it sent a system message of another length than it "
+                         "said");
     return NULL;
 }
 
-static void on_matched(struct chempi_peer *peer, const uint32_t *words)
-{
-    struct chempi_request *req = find_sync(peer, words[0]);
+/* ---- the peer is lost ---- */
 
-    if (!req)
-        return; /* taken back in the meantime */
-    chempi_list_remove(&req->match_link);
-    req->is_queued = false;
-    chempi_request_progress(req, MPI_SUCCESS);
+static void lost(struct chempi_peer *peer)
+{
+    struct chempi_sysmsg_peer *known = peer->system;
+    struct chempi_sysmsg_room *room;
+
+    if (!known)
+        return;
+    room = known->room;
+    known->room = NULL;
+    if (room)
+        delivered(&room->in, -EPIPE);
+    while (!chempi_list_is_empty(&known->waiting)) {
+        struct chempi_outgoing *out = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&known->waiting), struct chempi_outgoing, link);
+
+        chempi_list_remove(&out->link);
+        sysmsg.waiting--;
+        complete(msg_of(out), -EPIPE);
+    }
 }
 
-static void on_credit(struct chempi_peer *peer, const uint32_t *words)
+uint64_t chempi_sysmsg_waiting_count(void)
 {
-    (void)peer;
-    (void)words; /* the envelope has said it */
+    return sysmsg.waiting;
 }
 
-static void on_cancel(struct chempi_peer *peer, const uint32_t *words)
-{
-    struct chempi_held *held = chempi_match_take_serial(peer, words[0]);
-    uint32_t answer[2] = {words[0], held != NULL};
+/* ---- what the engine needs ---- */
 
-    if (held)
-        chempi_engine_drop_held(held);
-    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CANCEL_ANSWER, answer,
-                         sizeof(answer));
+static void tell_credit(struct chempi_peer *peer)
+{
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_CREDIT, NULL, 0);
 }
 
-static void on_cancel_answer(struct chempi_peer *peer, const uint32_t *words)
+static void on_credit(struct chempi_sysmsg_in *in)
 {
-    chempi_request_cancel_answered(peer, words[0], words[1] == 1);
+    (void)in; /* the envelope has said it */
 }
 
-static const struct handler handlers[] = {
-    [-CHEMPI_SYSMSG_MATCHED] = {4, on_matched},
-    [-CHEMPI_SYSMSG_CREDIT] = {0, on_credit},
-    [-CHEMPI_SYSMSG_CANCEL] = {4, on_cancel},
-    [-CHEMPI_SYSMSG_CANCEL_ANSWER] = {8, on_cancel_answer},
-};
-
-void chempi_sysmsg_arrived(struct chempi_peer *peer, int32_t tag,
-                           const void *data, uint64_t len)
+static void tell_matched(struct chempi_peer *peer, uint32_t serial)
 {
-    uint32_t words[CHEMPI_SYSMSG_MAX / 4] = {0};
+    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &serial, sizeof(serial));
+}
 
-    if (tag >= 0 || tag < CHEMPI_SYSMSG_LAST || len != handlers[-tag].len) {
-        chempi_log(CHEMPI_LOG_WARNING, "sysmsg",
-                   "ignored a system message %d of %llu bytes from rank %u",
-                   tag, (unsigned long long)len, peer->proc);
+/* The sync send with this number; one that was taken back is not there. */
+static void on_matched(struct chempi_sysmsg_in *in)
+{
+    const uint32_t *serial = in->head;
+
+    CHEMPI_LIST_FOR (pos, &in->peer->sync) {
+        struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+
+        if (req->u.tx.env.serial != *serial)
+            continue;
+        chempi_list_remove(&req->match_link);
+        req->is_queued = false;
+        chempi_request_progress(req, MPI_SUCCESS);
         return;
     }
-    if (len)
-        memcpy(words, data, (size_t)len);
-    handlers[-tag].run(peer, words);
+}
+
+/* ---- start and end ---- */
+
+void chempi_sysmsg_register(int32_t tag,
+                            const struct chempi_sysmsg_handler *handler)
+{
+    sysmsg.handlers[-tag] = handler;
+}
+
+void chempi_sysmsg_init(void)
+{
+    static const struct chempi_sysmsg_handler matched = {4, 4, on_matched,
+                                                         NULL};
+    static const struct chempi_sysmsg_handler credit = {0, 0, on_credit, NULL};
+    static const struct chempi_sysmsg_handler repaid = {4, 4, on_repaid, NULL};
+    static const struct chempi_engine_system system = {
+        .arrived = arrived,
+        .room = room_of,
+        .delivered = delivered,
+        .send = send_outgoing,
+        .finish = finish_outgoing,
+        .sent = sent,
+        .credit = tell_credit,
+        .matched = tell_matched,
+        .lost = lost,
+    };
+
+    chempi_engine_set_system(&system);
+    chempi_conn_on_lost(chempi_engine_mark);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_MATCHED, &matched);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_CREDIT, &credit);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_REPAID, &repaid);
 }
