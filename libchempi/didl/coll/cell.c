@@ -98,34 +98,42 @@ void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
 
 /* ---- rooms ---- */
 
-/* Where this cell's bit of member m's slots is. */
-static uint64_t *reserved_mask(const struct cell *cell, int m)
+/* Where this cell's bit of member m's slots is; of whole slots, or of their
+ * first pages. */
+static uint64_t *reserved_mask(const struct cell *cell, int m, bool is_whole)
 {
-    return &cell->st->reserved[(size_t)m * CHEMPI_NODE_MASKS + cell->slot / 64];
+    size_t row = (size_t)m * 2 + is_whole;
+
+    return &cell->st->reserved[row * CHEMPI_NODE_MASKS + cell->slot / 64];
 }
 
-static CHEMPI_COLD int reserve(const struct cell *cell, int m)
+static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
 {
     struct chempi_err err = {.text = ""};
-    int rc =
-        chempi_region_reserve(chempi_ctx.services.region, cell_slot(cell, m),
-                              CHEMPI_NODE_BULK_BYTES, &err);
+    int rc = chempi_region_reserve(
+        chempi_ctx.services.region, cell_slot(cell, m),
+        is_whole ? CHEMPI_NODE_BULK_BYTES : CHEMPI_NODE_PAGE_BYTES, &err);
 
     if (rc < 0)
         return chempi_error_set(MPI_ERR_NO_MEM, "%s", err.text);
-    *reserved_mask(cell, m) |= UINT64_C(1) << cell->slot % 64;
+    *reserved_mask(cell, m, false) |= UINT64_C(1) << cell->slot % 64;
+    if (is_whole)
+        *reserved_mask(cell, m, true) |= UINT64_C(1) << cell->slot % 64;
     return MPI_SUCCESS;
 }
 
 unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
                                      uint64_t len, int *rc)
 {
+    bool is_whole = len > CHEMPI_NODE_PAGE_BYTES;
+    uint64_t mask;
     int code;
 
     if (len <= CHEMPI_NODE_LINE_BYTES)
         return cell_line(cell, m)->data;
-    if (CHEMPI_UNLIKELY(!(*reserved_mask(cell, m) >> cell->slot % 64 & 1u))) {
-        code = reserve(cell, m);
+    mask = *reserved_mask(cell, m, is_whole);
+    if (CHEMPI_UNLIKELY(!(mask >> cell->slot % 64 & 1u))) {
+        code = reserve(cell, m, is_whole);
         if (code) {
             cell_line(cell, m)->len = CELL_NO_ROOM;
             *rc = code;

@@ -287,7 +287,7 @@ struct chempi_coll_state *chempi_coll_node_attach(struct chempi_comm *comm,
 {
     const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_coll_state *st;
-    size_t masks = ((size_t)comm->size + 1) * CHEMPI_NODE_MASKS;
+    size_t masks = ((size_t)comm->size + 1) * 2 * CHEMPI_NODE_MASKS;
     int32_t area = -1;
 
     st = chempi_sys->calloc(1, sizeof(*st) + masks * sizeof(st->reserved[0]) +

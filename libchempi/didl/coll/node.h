@@ -52,14 +52,15 @@
 #include "libchempi/didl/coll/crowd.h"
 
 enum {
-    CHEMPI_NODE_CELLS = 128,
+    CHEMPI_NODE_CELLS = 64,
     CHEMPI_NODE_SYNC_SLOTS = 2, /* used in turn */
     CHEMPI_NODE_SLOTS = CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS,
     CHEMPI_NODE_MASKS = (CHEMPI_NODE_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
-    CHEMPI_NODE_RANKS_MAX = 256,   /* of a communicator that gets an area */
-    CHEMPI_NODE_BULK_BYTES = 4096, /* a page, reserved when first used */
-    CHEMPI_NODE_BOARDS = 2,        /* of a member, used in turn */
+    CHEMPI_NODE_RANKS_MAX = 256,    /* of a communicator that gets an area */
+    CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
+    CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
+    CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
     CHEMPI_NODE_BOARD_BYTES = 32 << 10,
     CHEMPI_NODE_STREAM_BYTES = 1 << 20, /* one stream board of every member */
     CHEMPI_NODE_STREAM_MAX = 256 << 10, /* .. and of one */
@@ -151,8 +152,9 @@ struct chempi_coll_state {
     unsigned char *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (rings.h) */
     struct chempi_rings *rings; /* NULL: none yet */
     struct chempi_crowd crowd;
-    uint64_t reserved[]; /* [size + 1][MASKS]: slots that this process
-                            reserved, a bit for each; then what local_ranks
+    uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
+                            whole slots, that this process reserved, a bit
+                            for each; then what local_ranks
                             and crowd.neighbours point to */
 };
 
