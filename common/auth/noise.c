@@ -268,8 +268,8 @@ int chempi_noise_init(struct chempi_noise *n, bool is_initiator,
     memset(n, 0, sizeof(*n));
     n->is_initiator = is_initiator;
     n->psk_place = (uint8_t)place;
-    n->own = *own;
-    memcpy(n->psk, psk, KEY);
+    n->own = own;
+    n->psk = psk;
     memcpy(n->hash, name, strlen(name));
     memcpy(n->chain, n->hash, HASH);
     mix_hash(n, prologue, prologue_len);
@@ -278,10 +278,10 @@ int chempi_noise_init(struct chempi_noise *n, bool is_initiator,
 
 static void forget(struct chempi_noise *n)
 {
-    sodium_memzero(n->psk, sizeof(n->psk));
+    n->psk = NULL;
+    n->own = NULL;
     sodium_memzero(&n->cipher, sizeof(n->cipher));
     sodium_memzero(n->chain, sizeof(n->chain));
-    sodium_memzero(&n->own, sizeof(n->own));
     sodium_memzero(&n->fresh, sizeof(n->fresh));
 }
 
@@ -332,7 +332,7 @@ static int mix_dh(struct chempi_noise *n, enum token t)
     const bool peer_fresh = t == EE || (t == SE) == n->is_initiator;
     uint8_t shared[KEY];
 
-    if (crypto_scalarmult(shared, own_fresh ? n->fresh.secret : n->own.secret,
+    if (crypto_scalarmult(shared, own_fresh ? n->fresh.secret : n->own->secret,
                           peer_fresh ? n->peer_fresh : n->peer))
         return -EACCES; /* of low order: it gives nothing away, nor proves */
     mix_key(n, shared, sizeof(shared));
@@ -373,7 +373,7 @@ int chempi_noise_write(struct chempi_noise *n, const void *payload, size_t len,
             out += KEY;
             mix_fresh(n, n->fresh.public);
         } else if (*t == S) {
-            out += put(n, n->own.public, KEY, out);
+            out += put(n, n->own->public, KEY, out);
         } else {
             rc = mix(n, *t);
         }

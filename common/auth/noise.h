@@ -58,11 +58,11 @@ struct chempi_noise {
     bool has_pair;     /* e is made */
     uint8_t psk_place; /* enum chempi_noise_psk */
     uint8_t message;   /* the next one, from 0; CHEMPI_NOISE_MESSAGES: over */
-    uint8_t psk[CHEMPI_NOISE_KEY_BYTES];
+    const uint8_t *psk;
+    const struct chempi_noise_pair *own; /* s */
     struct chempi_noise_cipher cipher;
     uint8_t chain[CHEMPI_NOISE_HASH_BYTES];
     uint8_t hash[CHEMPI_NOISE_HASH_BYTES];      /* of all that was said */
-    struct chempi_noise_pair own;               /* s */
     struct chempi_noise_pair fresh;             /* e */
     uint8_t peer[CHEMPI_NOISE_KEY_BYTES];       /* rs, once it has come */
     uint8_t peer_fresh[CHEMPI_NOISE_KEY_BYTES]; /* re */
@@ -74,8 +74,9 @@ int chempi_noise_make_pair(struct chempi_noise_pair *pair);
 void chempi_noise_find_public(struct chempi_noise_pair *pair);
 
 /*
- * Begin. Everything is copied; the prologue must be equal on both sides. 0;
- * -EIO: libsodium does not start.
+ * Begin. The keys are borrowed until the end, so that their owner decides in
+ * which memory they are; the prologue must be equal on both sides. 0; -EIO:
+ * libsodium does not start.
  */
 int chempi_noise_init(struct chempi_noise *n, bool is_initiator,
                       enum chempi_noise_psk place,

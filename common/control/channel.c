@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/sys.h"
+#include "common/control/seal.h"
 
 #define FIRST_CAP 4096u       /* bytes of the first input buffer */
 #define FILL_BOUND (1u << 20) /* bytes taken by one fill, about */
@@ -30,6 +31,16 @@ void chempi_channel_fini(struct chempi_channel *ch)
     ch->in_cap = ch->in_head = ch->in_len = 0;
     chempi_wire_clear(&ch->out);
     ch->out_head = 0;
+    chempi_seal_destroy(ch->seal);
+    ch->seal = NULL;
+}
+
+int chempi_channel_seal(struct chempi_channel *ch,
+                        const struct chempi_noise_cipher *tx,
+                        const struct chempi_noise_cipher *rx)
+{
+    ch->seal = chempi_seal_create(tx, rx);
+    return ch->seal ? 0 : -ENOMEM;
 }
 
 static uint64_t load_le(const uint8_t *at, size_t len)
@@ -49,8 +60,8 @@ static size_t announced(const struct chempi_channel *ch)
     return (size_t)load_le(ch->in + ch->in_head, 4);
 }
 
-/* Room for at least one byte, better for the whole frame under way. */
-static int make_room(struct chempi_channel *ch)
+/* Room for so many bytes at least, better for the whole frame under way. */
+static int make_room(struct chempi_channel *ch, size_t least)
 {
     size_t want = announced(ch);
     size_t cap = ch->in_cap;
@@ -62,10 +73,10 @@ static int make_room(struct chempi_channel *ch)
     if (ch->in_head && ch->in_len)
         memmove(ch->in, ch->in + ch->in_head, ch->in_len);
     ch->in_head = 0;
-    if (ch->in_len < cap && want <= cap)
+    if (ch->in_len + least <= cap && want <= cap)
         return 0;
     cap = cap ? cap : FIRST_CAP;
-    while (cap <= ch->in_len || cap < want)
+    while (cap < ch->in_len + least || cap < want)
         cap *= 2;
     in = chempi_sys->realloc(ch->in, cap);
     if (!in)
@@ -75,34 +86,65 @@ static int make_room(struct chempi_channel *ch)
     return 0;
 }
 
+/* Read once: bytes, 0: end of stream, -errno. is_dry: the socket is empty,
+ * which saves the call that says so. */
+static ssize_t read_plain(struct chempi_channel *ch, bool *is_dry)
+{
+    int rc = make_room(ch, 1);
+    size_t room;
+    ssize_t n;
+
+    if (rc)
+        return rc;
+    room = ch->in_cap - ch->in_len;
+    n = chempi_sys->recv(ch->fd, ch->in + ch->in_len, room, MSG_DONTWAIT);
+    if (n < 0)
+        return -errno;
+    ch->in_len += (size_t)n;
+    *is_dry = (size_t)n < room;
+    return n;
+}
+
+static ssize_t read_sealed(struct chempi_channel *ch, bool *is_dry)
+{
+    const ssize_t n = chempi_seal_fill(ch->seal, ch->fd, is_dry);
+    ssize_t len = 0;
+    int rc;
+
+    if (n <= 0)
+        return n;
+    while (announced(ch) <= ch->in_max &&
+           (len = chempi_seal_next(ch->seal)) > 0) {
+        rc = make_room(ch, (size_t)len);
+        if (!rc)
+            rc = chempi_seal_open(ch->seal, ch->in + ch->in_len);
+        if (rc)
+            return rc;
+        ch->in_len += (size_t)len;
+    }
+    return len < 0 ? len : n;
+}
+
 int chempi_channel_fill(struct chempi_channel *ch)
 {
     size_t taken = 0;
-    ssize_t n;
-    int rc;
+    bool is_dry = false;
 
-    while (taken < FILL_BOUND) {
-        size_t room;
+    while (taken < FILL_BOUND && !is_dry && announced(ch) <= ch->in_max) {
+        const ssize_t n =
+            ch->seal ? read_sealed(ch, &is_dry) : read_plain(ch, &is_dry);
 
-        rc = make_room(ch);
-        if (rc)
-            return rc;
-        room = ch->in_cap - ch->in_len;
-        n = chempi_sys->recv(ch->fd, ch->in + ch->in_len, room, MSG_DONTWAIT);
+        if (n == -EINTR)
+            continue;
+        if (n == -ENOMEM || n == -EBADMSG || n == -EOVERFLOW)
+            return (int)n;
         if (n == 0)
             return taken ? 1 : -EPIPE;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        if (n == -EAGAIN)
             return taken ? 1 : 0;
         if (n < 0)
-            return taken ? 1 : errno == ECONNRESET ? -EPIPE : -errno;
-        ch->in_len += (size_t)n;
+            return taken ? 1 : n == -ECONNRESET ? -EPIPE : (int)n;
         taken += (size_t)n;
-        if ((size_t)n < room)
-            return 1; /* the socket is empty: save the call that says so */
-        if (announced(ch) > ch->in_max)
-            return 1;
     }
     return 1;
 }
@@ -180,20 +222,37 @@ int chempi_channel_send(struct chempi_channel *ch, uint16_t type, uint64_t job,
     return chempi_channel_end(ch);
 }
 
+bool chempi_channel_has_output(const struct chempi_channel *ch)
+{
+    return ch->out.len > ch->out_head || (ch->seal && ch->seal->out.len);
+}
+
+/* Bytes of the queue that are on their way: written, or sealed. */
+static ssize_t write_some(struct chempi_channel *ch)
+{
+    const uint8_t *data = ch->out.data + ch->out_head;
+    const size_t len = ch->out.len - ch->out_head;
+    ssize_t n;
+
+    if (ch->seal) /* the queue may be empty, and what is sealed not yet */
+        return len ? chempi_seal_put(ch->seal, data, len) : 0;
+    n = chempi_sys->send(ch->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return n < 0 ? -errno : n;
+}
+
 int chempi_channel_flush(struct chempi_channel *ch)
 {
     while (chempi_channel_has_output(ch)) {
-        ssize_t n = chempi_sys->send(ch->fd, ch->out.data + ch->out_head,
-                                     ch->out.len - ch->out_head,
-                                     MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = write_some(ch);
 
-        if (n >= 0) {
+        if (n >= 0)
             ch->out_head += (size_t)n;
-        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        if (n >= 0 && ch->seal)
+            n = chempi_seal_flush(ch->seal, ch->fd);
+        if (n == -EAGAIN || (ch->seal && n == 1))
             return 1;
-        } else if (errno != EINTR) {
-            return errno == ECONNRESET ? -EPIPE : -errno;
-        }
+        if (n < 0 && n != -EINTR)
+            return n == -ECONNRESET ? -EPIPE : (int)n;
     }
     ch->out.len = 0;
     ch->out_head = 0;

@@ -12,6 +12,7 @@
  *   C2  a frame handed out points into the channel and is valid until the
  *       next fill
  *   C3  after an error the channel is only good for fini
+ *   C4  of a sealed channel, no byte that is read or written bypasses the seal
  */
 #ifndef CHEMPI_COMMON_CONTROL_CHANNEL_H
 #define CHEMPI_COMMON_CONTROL_CHANNEL_H
@@ -20,7 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/auth/noise.h"
 #include "common/control/wire.h"
+
+struct chempi_seal;
 
 #define CHEMPI_FRAME_HEADER 16u /* bytes */
 #define CHEMPI_FRAME_MAGIC UINT16_C(0xc4e1)
@@ -41,8 +45,9 @@ struct chempi_channel {
     size_t in_head; /* first byte not yet handed out */
     size_t in_len;  /* bytes from in_head on */
     struct chempi_writer out;
-    size_t out_head;  /* first byte not yet written */
-    size_t out_frame; /* where the frame begun with begin() starts */
+    size_t out_head;          /* first byte not yet written */
+    size_t out_frame;         /* where the frame begun with begin() starts */
+    struct chempi_seal *seal; /* NULL: frames go in clear */
 };
 
 /* Take over fd (closed by fini). Never fails, never allocates. */
@@ -50,9 +55,15 @@ void chempi_channel_init(struct chempi_channel *ch, int fd, uint32_t in_max,
                          size_t queue_max);
 void chempi_channel_fini(struct chempi_channel *ch);
 
+/* From now on all is sealed, also what is queued already; nothing has been
+ * written or read yet. 0, -ENOMEM. */
+int chempi_channel_seal(struct chempi_channel *ch,
+                        const struct chempi_noise_cipher *tx,
+                        const struct chempi_noise_cipher *rx);
+
 /* Read what is there, up to a bound that keeps one peer from starving others.
- * Returns 1: something came; 0: nothing now; -EPIPE: end of stream; other
- * -errno. */
+ * Returns 1: something came; 0: nothing now; -EPIPE: end of stream;
+ * -EBADMSG: a record that the peer has not sealed; other -errno. */
 int chempi_channel_fill(struct chempi_channel *ch);
 
 /* Next whole frame: 1, 0: none yet, -EBADMSG: not a frame, -EMSGSIZE: C1. */
@@ -70,9 +81,6 @@ int chempi_channel_end(struct chempi_channel *ch);
 /* Write queued bytes: 0: none left, 1: the socket is full, -errno. */
 int chempi_channel_flush(struct chempi_channel *ch);
 
-static inline bool chempi_channel_has_output(const struct chempi_channel *ch)
-{
-    return ch->out.len > ch->out_head;
-}
+bool chempi_channel_has_output(const struct chempi_channel *ch);
 
 #endif
