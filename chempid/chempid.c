@@ -26,6 +26,8 @@ static const char usage[] =
     "  --dir DIR          directory of the daemons' sockets and ready files\n"
     "  --listen ADDR      address for other daemons, host:port; port 0: any\n"
     "  --key FILE         the cluster's key (see chempictl key)\n"
+    "  --node-key FILE    this node's own key (see chempictl node-key)\n"
+    "  --trust FILE       keys of nodes that are allowed, or revoked\n"
     "  --cluster FILE     nodes of the cluster, NAME ADDRESS:PORT [SLOTS]\n"
     "  --join ADDR        learn the nodes from this daemon\n"
     "  --tables DIR       directory of connection tables (mdconfig)\n"
@@ -42,6 +44,8 @@ enum {
     OPT_DIR,
     OPT_LISTEN,
     OPT_KEY,
+    OPT_NODE_KEY,
+    OPT_TRUST,
     OPT_CLUSTER,
     OPT_JOIN,
     OPT_TABLES,
@@ -58,6 +62,8 @@ static const struct option options[] = {
     {"dir", required_argument, NULL, OPT_DIR},
     {"listen", required_argument, NULL, OPT_LISTEN},
     {"key", required_argument, NULL, OPT_KEY},
+    {"node-key", required_argument, NULL, OPT_NODE_KEY},
+    {"trust", required_argument, NULL, OPT_TRUST},
     {"cluster", required_argument, NULL, OPT_CLUSTER},
     {"join", required_argument, NULL, OPT_JOIN},
     {"tables", required_argument, NULL, OPT_TABLES},
@@ -122,6 +128,8 @@ static void take_option(struct chempi_daemon_options *opt, int c,
     opt->dir = c == OPT_DIR ? text : opt->dir;
     opt->listen = c == OPT_LISTEN ? text : opt->listen;
     opt->key = c == OPT_KEY ? text : opt->key;
+    opt->node_key = c == OPT_NODE_KEY ? text : opt->node_key;
+    opt->trust = c == OPT_TRUST ? text : opt->trust;
     opt->cluster = c == OPT_CLUSTER ? text : opt->cluster;
     opt->join = c == OPT_JOIN ? text : opt->join;
     opt->tables = c == OPT_TABLES ? text : opt->tables;

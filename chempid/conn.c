@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +17,14 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-#define PURPOSE "chempid" /* the context of the proof */
+#define PURPOSE "chempid" /* of the handshake */
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
-                       const char *name, const uint8_t *key,
+                       const char *name, const struct chempi_secrets *secrets,
                        const struct chempi_conn_ops *ops, void *arg)
 {
     *conns = (struct chempi_conns){
-        .loop = loop, .name = name, .key = key, .ops = ops, .arg = arg};
+        .loop = loop, .name = name, .secrets = secrets, .ops = ops, .arg = arg};
     chempi_list_init(&conns->all);
 }
 
@@ -38,7 +39,7 @@ static void destroy(struct chempi_conn *c)
     if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
         conns->unproven--;
     chempi_link_close(&c->link);
-    chempi_auth_fini(&c->auth);
+    chempi_handshake_fini(&c->shake);
     chempi_list_remove(&c->entry);
     free(c);
 }
@@ -125,6 +126,10 @@ static int take_greeting(struct chempi_conn *c,
         return chempi_err_set(err, -EINVAL,
                               "the daemon there is of node %s, not %s", name,
                               c->peer);
+    if (c->kind != CHEMPI_CONN_LOCAL &&
+        chempi_trust_check(&c->conns->secrets->trust,
+                           chempi_handshake_peer(&c->shake), name, err))
+        return err->code;
     memcpy(c->peer, name, strlen(name) + 1);
     c->is_greeted = true;
     return c->conns->ops->on_greet(c, err);
@@ -145,7 +150,10 @@ static void link_lost(struct chempi_link *link, int code,
 {
     struct chempi_conn *c = link->arg;
 
-    if (code == -EPIPE)
+    if (code == -EPIPE && !c->is_greeted && c->kind == CHEMPI_CONN_OUTBOUND)
+        lose(c, "it closed the connection when it knew this node's key (is "
+                "that revoked there, or not allowed?)");
+    else if (code == -EPIPE)
         lose(c, "the connection was closed");
     else if (code == -EDQUOT)
         refuse_crowd(c, err->text);
@@ -209,10 +217,10 @@ static int send_all(int fd, const uint8_t *data, size_t len)
 /* Returns 1 when proven, 0 to go on, -errno with words. */
 static int step(struct chempi_conn *c, struct chempi_err *err)
 {
-    uint8_t out[CHEMPI_AUTH_MSG_MAX];
+    uint8_t out[CHEMPI_HANDSHAKE_MSG_MAX];
     size_t len;
-    int rc =
-        chempi_auth_step(&c->auth, c->bytes, c->byte_count, out, &len, err);
+    int rc = chempi_handshake_step(&c->shake, c->bytes, c->byte_count, out,
+                                   &len, err);
     int sent;
 
     c->byte_count = 0;
@@ -227,7 +235,7 @@ static int step(struct chempi_conn *c, struct chempi_err *err)
 /* Take what is there of the message that is due. */
 static int collect(struct chempi_conn *c, struct chempi_err *err)
 {
-    const size_t need = chempi_auth_need(&c->auth);
+    const size_t need = chempi_handshake_need(&c->shake);
     ssize_t n = chempi_sys->recv(c->fd, c->bytes + c->byte_count,
                                  need - c->byte_count, MSG_DONTWAIT);
 
@@ -238,9 +246,23 @@ static int collect(struct chempi_conn *c, struct chempi_err *err)
     if (n == 0)
         return chempi_err_set(err, -EPIPE,
                               "it closed the connection before the key was "
-                              "proven (is its key another?)");
+                              "proven (does it hold another secret?)");
     c->byte_count += (size_t)n;
     return c->byte_count == need ? step(c, err) : 0;
+}
+
+/* All that follows, what is queued already included. */
+static int seal(struct chempi_conn *c, struct chempi_err *err)
+{
+    struct chempi_noise_cipher tx;
+    struct chempi_noise_cipher rx;
+    int rc = chempi_handshake_split(&c->shake, &tx, &rx);
+
+    if (!rc)
+        rc = chempi_channel_seal(&c->link.ch, &tx, &rx);
+    sodium_memzero(&tx, sizeof(tx));
+    sodium_memzero(&rx, sizeof(rx));
+    return rc ? chempi_err_set(err, rc, "%s", chempi_err_name(rc)) : 0;
 }
 
 static void proving(struct ev_loop *loop, ev_io *w, int events)
@@ -251,9 +273,13 @@ static void proving(struct ev_loop *loop, ev_io *w, int events)
 
     (void)loop;
     (void)events;
-    if (rc < 0)
+    if (rc > 0)
+        rc = seal(c, &err);
+    else if (rc == 0)
+        return;
+    if (rc)
         refuse(c, err.text);
-    else if (rc > 0)
+    else
         stand(c);
 }
 
@@ -280,16 +306,21 @@ static void watch(struct chempi_conn *c, int events,
     ev_io_start(c->conns->loop, &c->io);
 }
 
+static int check_trust(void *arg, const uint8_t *key, struct chempi_err *err)
+{
+    const struct chempi_conn *c = arg;
+
+    return chempi_trust_check(&c->conns->secrets->trust, key, NULL, err);
+}
+
 static void begin_proof(struct chempi_conn *c)
 {
-    const enum chempi_auth_role role = c->kind == CHEMPI_CONN_OUTBOUND
-                                           ? CHEMPI_AUTH_CLIENT
-                                           : CHEMPI_AUTH_SERVER;
+    const bool is_caller = c->kind == CHEMPI_CONN_OUTBOUND;
     struct chempi_err err = {0};
-    int rc = chempi_auth_init(&c->auth, role, c->conns->key, PURPOSE,
-                              sizeof(PURPOSE) - 1);
+    int rc = chempi_handshake_init(
+        &c->shake, is_caller, c->conns->secrets->keys, PURPOSE, check_trust, c);
 
-    if (!rc && role == CHEMPI_AUTH_CLIENT)
+    if (!rc && is_caller)
         rc = step(c, &err);
     if (rc < 0)
         refuse(c, err.code ? err.text : "libsodium does not start");
@@ -433,7 +464,7 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
 
     if (c)
         return c;
-    if (!conns->key) {
+    if (!conns->secrets) {
         (void)chempi_err_set(err, -EACCES,
                              "this daemon has no cluster key (--key) and "
                              "cannot speak to others");
@@ -457,7 +488,22 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
     return c;
 }
 
-/* Then both ends have the random numbers of the same proof. */
+void chempi_conns_recheck(struct chempi_conns *conns)
+{
+    CHEMPI_LIST_FOR_SAFE (e, &conns->all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+        struct chempi_err err;
+
+        if (c->kind != CHEMPI_CONN_LOCAL && c->is_proven &&
+            chempi_trust_check(&conns->secrets->trust,
+                               chempi_handshake_peer(&c->shake),
+                               c->is_greeted ? c->peer : NULL, &err))
+            refuse(c, err.text);
+    }
+}
+
+/* Then both ends have the hash of the same handshake. */
 bool chempi_conns_is_own(const struct chempi_conn *conn)
 {
     CHEMPI_LIST_FOR (e, &conn->conns->all) {
@@ -465,10 +511,9 @@ bool chempi_conns_is_own(const struct chempi_conn *conn)
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
 
         if (c->kind == CHEMPI_CONN_INBOUND && c->is_proven &&
-            memcmp(c->auth.client_nonce, conn->auth.client_nonce,
-                   sizeof(c->auth.client_nonce)) == 0 &&
-            memcmp(c->auth.server_nonce, conn->auth.server_nonce,
-                   sizeof(c->auth.server_nonce)) == 0)
+            memcmp(chempi_handshake_hash(&c->shake),
+                   chempi_handshake_hash(&conn->shake),
+                   CHEMPI_NOISE_HASH_BYTES) == 0)
             return true;
     }
     return false;

@@ -3,11 +3,13 @@
  * A daemon's connections: local clients over a Unix socket, other daemons
  * over TCP that called us or that we called.
  *
- *   N1  nothing of a TCP peer is parsed before the key is proven both ways;
- *       until then it costs one struct and has CHEMPI_CONN_PROOF_S seconds
+ *   N1  nothing of a TCP peer is parsed before the keys are proven both ways;
+ *       until then it costs one struct and has CHEMPI_CONN_PROOF_S seconds;
+ *       after that every byte is sealed
  *   N2  the first frame is GREET; on_frame sees what follows
  *   N3  on_lost is called once, last; then the connection is freed
  *   N4  frames sent before the connection stands are kept for it
+ *   N5  a connection whose peer's key is no longer trusted ends
  */
 #ifndef CHEMPI_CHEMPID_CONN_H
 #define CHEMPI_CHEMPID_CONN_H
@@ -18,7 +20,7 @@
 
 #include "chempid/addr.h"
 #include "chempid/link.h"
-#include "common/auth/auth.h"
+#include "chempid/secrets.h"
 #include "common/base/list.h"
 #include "common/control/client.h"
 
@@ -49,9 +51,9 @@ struct chempi_conns {
     struct ev_loop *loop;
     struct chempi_list all;
     uint32_t unproven;
-    ev_tstamp complained; /* of a user's many clients */
-    const char *name;     /* this node's, for GREET */
-    const uint8_t *key;   /* NULL: no TCP */
+    ev_tstamp complained;                 /* of a user's many clients */
+    const char *name;                     /* this node's, for GREET */
+    const struct chempi_secrets *secrets; /* NULL: no TCP */
     const struct chempi_conn_ops *ops;
     void *arg;
 };
@@ -70,13 +72,13 @@ struct chempi_conn {
     int fd; /* until the link has it */
     ev_io io;
     ev_timer limit;
-    struct chempi_auth auth;
-    uint8_t bytes[CHEMPI_AUTH_MSG_MAX];
+    struct chempi_handshake shake; /* once over: hash and peer's key */
+    uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
     size_t byte_count;
 };
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
-                       const char *name, const uint8_t *key,
+                       const char *name, const struct chempi_secrets *secrets,
                        const struct chempi_conn_ops *ops, void *arg);
 /* Close all, without on_lost. */
 void chempi_conns_fini(struct chempi_conns *conns);
@@ -93,6 +95,8 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
  * questions and orders, chempictl kill above all. -EDQUOT with words. */
 int chempi_conns_admit_job(const struct chempi_conn *conn,
                            struct chempi_err *err);
+/* N5: after the secrets were read again. */
+void chempi_conns_recheck(struct chempi_conns *conns);
 /* Has an outbound connection, once proven, come back to this daemon? */
 bool chempi_conns_is_own(const struct chempi_conn *conn);
 

@@ -508,6 +508,23 @@ void chempi_daemon_stop(struct chempi_daemon *d)
     ev_break(d->loop, EVBREAK_ALL);
 }
 
+int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int rc;
+
+    if (!d->secrets.keys)
+        return chempi_err_set(err, -ENOENT, "this daemon has no key");
+    rc = chempi_secrets_reread(&d->secrets, err);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "keys stay as they were: %s",
+                   err->text);
+        return rc;
+    }
+    chempi_log(CHEMPI_LOG_INFO, "daemon", "keys were read again");
+    chempi_conns_recheck(&d->conns);
+    return 0;
+}
+
 static void signalled(struct ev_loop *loop, ev_io *w, int events)
 {
     struct chempi_daemon *d = w->data;
@@ -557,25 +574,18 @@ static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* On a page that children do not inherit and cores do not hold. */
-static int load_key(struct chempi_daemon *d, struct chempi_err *err)
+static int load_keys(struct chempi_daemon *d, struct chempi_err *err)
 {
-    const size_t len = (size_t)sysconf(_SC_PAGESIZE);
-    void *page;
-    int rc;
-
+    d->secrets.cluster_file = d->opt->key;
+    d->secrets.node_file = d->opt->node_key;
+    d->secrets.trust_file = d->opt->trust;
     if (!d->opt->key)
-        return 0;
-    page = chempi_sys->mmap(NULL, len, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
-        return chempi_err_set(err, -errno, "no memory for the key: %s",
-                              chempi_err_name(errno));
-    (void)madvise(page, len, MADV_WIPEONFORK); /* where the kernel has it */
-    (void)madvise(page, len, MADV_DONTDUMP);
-    d->key = page;
-    rc = chempi_auth_load_key(d->opt->key, d->key, err);
-    return rc;
+        return d->opt->node_key || d->opt->trust
+                   ? chempi_err_set(err, -EINVAL,
+                                    "--node-key and --trust need the "
+                                    "cluster's key (--key)")
+                   : 0;
+    return chempi_secrets_open(&d->secrets, err);
 }
 
 static int make_directory(const struct chempi_daemon *d, struct chempi_err *err)
@@ -644,7 +654,7 @@ static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
     (void)snprintf(d->address, sizeof(d->address), NO_ADDRESS);
     if (!text)
         return 0;
-    if (!d->key)
+    if (!d->secrets.keys)
         return chempi_err_set(err, -EINVAL,
                               "listening on %s needs the cluster's key: make "
                               "one with 'chempictl key FILE' and say --key "
@@ -802,7 +812,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
         chempi_grants_init(d);
     rc = rc ? rc : chempi_brood_watch(&d->brood, d->loop, err);
     rc = rc ? rc : watch_signals(d, err);
-    rc = rc ? rc : load_key(d, err);
+    rc = rc ? rc : load_keys(d, err);
     rc = rc ? rc : make_directory(d, err);
     rc = rc ? rc : read_cluster(d, err);
     rc = rc ? rc : name_files(d, err);
@@ -812,7 +822,8 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     rc = rc ? rc : write_ready_file(d, err);
     if (rc)
         return rc;
-    chempi_conns_init(&d->conns, d->loop, d->opt->name, d->key, &conn_ops, d);
+    chempi_conns_init(&d->conns, d->loop, d->opt->name,
+                      d->secrets.keys ? &d->secrets : NULL, &conn_ops, d);
     return join(d, err);
 }
 
@@ -837,8 +848,7 @@ static void tear_down(struct chempi_daemon *d)
     close_fd(d->tcp_fd);
     close_fd(d->signal_fd);
     chempi_members_fini(&d->members);
-    if (d->key)
-        (void)chempi_sys->munmap(d->key, (size_t)sysconf(_SC_PAGESIZE));
+    chempi_secrets_close(&d->secrets);
     if (d->loop)
         ev_loop_destroy(d->loop);
 }

@@ -36,6 +36,8 @@ struct chempi_daemon_options {
     const char *tables;   /* directory of connection tables, or NULL */
     const char *listen;   /* address, or NULL: no TCP */
     const char *key;      /* file, or NULL */
+    const char *node_key; /* file, or NULL: a key for this run */
+    const char *trust;    /* file, or NULL: all that have the key */
     const char *cluster;  /* file, or NULL */
     const char *join;     /* address of a daemon, or NULL */
     uint32_t slots;       /* 0: processors of the host */
@@ -57,7 +59,7 @@ struct chempi_daemon {
     uint32_t query_count;
     uint64_t next_query;
     struct chempi_members members; /* file and news; no ready files */
-    uint8_t *key;                  /* a page of its own, not inherited */
+    struct chempi_secrets secrets; /* keys NULL: no TCP */
     uint32_t slots;
     char address[CHEMPI_ADDR_MAX]; /* ours, "" without TCP */
     char socket_path[4096];
@@ -97,6 +99,9 @@ void chempi_daemon_stop(struct chempi_daemon *d);
 /* Tell who sent it that a message of this type cannot be followed (D5). */
 void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
                           const char *why);
+/* Keys and trust from their files; connections that are no longer trusted
+ * end. -ENOENT: there is no key; -errno with words: all is as before. */
+int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
 
 /* jobs.c */
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,

@@ -220,8 +220,17 @@ class Sealed:
         data, self.plain = self.plain[:count], self.plain[count:]
         return data
 
+    def settimeout(self, limit):
+        self.sock.settimeout(limit)
+
     def close(self):
         self.sock.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
 
 
 def call(sock, key, own=None):

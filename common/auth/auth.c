@@ -17,7 +17,7 @@
 #define HELLO_LEN (HELLO_MAGIC_LEN + CHEMPI_AUTH_NONCE_BYTES)
 #define REPLY_LEN (CHEMPI_AUTH_NONCE_BYTES + CHEMPI_AUTH_PROOF_BYTES)
 #define FINISH_LEN CHEMPI_AUTH_PROOF_BYTES
-#define KEY_FILE_MAX 256 /* bytes */
+#define KEY_FILE_MAX 512 /* bytes */
 
 _Static_assert(HELLO_LEN <= CHEMPI_AUTH_MSG_MAX, "hello fits");
 _Static_assert(REPLY_LEN <= CHEMPI_AUTH_MSG_MAX, "reply fits");
@@ -191,7 +191,8 @@ int chempi_auth_make_key(uint8_t key[CHEMPI_AUTH_KEY_BYTES])
     return 0;
 }
 
-/* A key that others can read or that is no plain file is no secret. */
+/* A key that others can read, that is another user's or that is no plain file
+ * is no secret. */
 static int check_key_file(int fd, const char *path, struct chempi_err *err)
 {
     struct stat st;
@@ -201,6 +202,11 @@ static int check_key_file(int fd, const char *path, struct chempi_err *err)
                               chempi_err_name(errno));
     if (!S_ISREG(st.st_mode))
         return chempi_err_set(err, -EINVAL, "%s: not a regular file", path);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return chempi_err_set(err, -EPERM,
+                              "%s: this key belongs to user %ld, who can "
+                              "change it; run 'chown %ld %s'",
+                              path, (long)st.st_uid, (long)geteuid(), path);
     if (st.st_mode & (S_IRWXG | S_IRWXO))
         return chempi_err_set(err, -EPERM,
                               "%s: others can read or write this key; run "
@@ -209,24 +215,28 @@ static int check_key_file(int fd, const char *path, struct chempi_err *err)
     return 0;
 }
 
-static int parse_key(const char *path, const char *text, size_t len,
-                     uint8_t key[CHEMPI_AUTH_KEY_BYTES], struct chempi_err *err)
+/* Returns how many there are, or -EINVAL. */
+static int parse_keys(const char *path, const char *text, size_t len,
+                      uint8_t *keys, int max, struct chempi_err *err)
 {
     size_t bin_len;
     const char *end;
 
-    if (sodium_hex2bin(key, CHEMPI_AUTH_KEY_BYTES, text, len, " \t\r\n",
-                       &bin_len, &end) != 0 ||
-        end != text + len || bin_len != CHEMPI_AUTH_KEY_BYTES)
-        return chempi_err_set(err, -EINVAL,
-                              "%s: a key is exactly 64 hexadecimal digits; "
-                              "make one with 'chempictl key FILE'",
-                              path);
-    return 0;
+    if (sodium_hex2bin(keys, (size_t)max * CHEMPI_AUTH_KEY_BYTES, text, len,
+                       " \t\r\n", &bin_len, &end) != 0 ||
+        end != text + len || bin_len == 0 ||
+        bin_len % CHEMPI_AUTH_KEY_BYTES != 0)
+        return chempi_err_set(
+            err, -EINVAL, "%s: a key is exactly 64 hexadecimal digits%s", path,
+            max > 1 ? ", and there may be several, one a "
+                      "line; make one with 'chempictl key "
+                      "FILE'"
+                    : "");
+    return (int)(bin_len / CHEMPI_AUTH_KEY_BYTES);
 }
 
-int chempi_auth_load_key(const char *path, uint8_t key[CHEMPI_AUTH_KEY_BYTES],
-                         struct chempi_err *err)
+int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
+                          struct chempi_err *err)
 {
     char text[KEY_FILE_MAX];
     ssize_t n = -1;
@@ -244,7 +254,7 @@ int chempi_auth_load_key(const char *path, uint8_t key[CHEMPI_AUTH_KEY_BYTES],
         rc = chempi_err_set(err, -errno, "cannot read key file %s: %s", path,
                             chempi_err_name(errno));
     if (!rc)
-        rc = parse_key(path, text, (size_t)n, key, err);
+        rc = parse_keys(path, text, (size_t)n, keys, max, err);
     sodium_memzero(text, sizeof(text));
     (void)close(fd); /* read only: nothing to lose */
     return rc;

@@ -77,12 +77,13 @@ int chempi_auth_step(struct chempi_auth *auth, const void *in, size_t len,
 void chempi_auth_fini(struct chempi_auth *auth);
 
 /*
- * Read a cluster key: a file of 64 hexadecimal digits (white space around
- * them is ignored), a regular file that group and others cannot read. 0 or
- * -errno with words.
+ * Read the keys of a file, at most `max`: 64 hexadecimal digits each, with
+ * white space between and around them; a regular file of this user or root
+ * that group and others cannot read. Returns how many, at least 1, or -errno
+ * with words.
  */
-int chempi_auth_load_key(const char *path, uint8_t key[CHEMPI_AUTH_KEY_BYTES],
-                         struct chempi_err *err);
+int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
+                          struct chempi_err *err);
 
 /* Make a fresh random key. -EIO: libsodium does not start. */
 int chempi_auth_make_key(uint8_t key[CHEMPI_AUTH_KEY_BYTES]);

@@ -107,10 +107,12 @@ static ssize_t read_plain(struct chempi_channel *ch, bool *is_dry)
 
 static ssize_t read_sealed(struct chempi_channel *ch, bool *is_dry)
 {
-    const ssize_t n = chempi_seal_fill(ch->seal, ch->fd, is_dry);
-    ssize_t len = 0;
+    ssize_t len = chempi_seal_next(ch->seal);
+    ssize_t n = 1; /* there was no memory for what waits here */
     int rc;
 
+    if (len == 0)
+        n = chempi_seal_fill(ch->seal, ch->fd, is_dry);
     if (n <= 0)
         return n;
     while (announced(ch) <= ch->in_max &&

@@ -9,7 +9,6 @@ time to pass. After every case no process, socket or file may be left.
 """
 import os
 import re
-import secrets
 import signal
 import socket
 import subprocess
@@ -19,10 +18,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
+import noise  # noqa: E402
 from jobs import (  # noqa: E402
     COMPLAINT_S, LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check,
     children, comm, expect, kill_and_wait, main, run)
-from wire import proof, read_key, receive  # noqa: E402
+from wire import read_key  # noqa: E402
 
 CASES = []
 
@@ -184,11 +184,7 @@ def a_silent_daemon_is_not_joined():
             listener.settimeout(LIMIT_S)
             sock = listener.accept()[0]
             held.append(sock)
-            client = receive(sock, 40)[8:]
-            server = secrets.token_bytes(32)
-            sock.sendall(server + proof(read_key(cluster), b"S", client,
-                                        server))
-            receive(sock, 32)
+            noise.answer(sock, read_key(cluster))
         expect_no_join(cluster, "127.0.0.1:{}".format(
             listener.getsockname()[1]), "has not answered", meanwhile=prove)
         held.pop().close()

@@ -8,7 +8,6 @@ Cases wait for events (a line of output, the end of a process), never for a
 time to pass. After every case no process, socket or file may be left.
 """
 import os
-import secrets
 import select
 import shutil
 import socket
@@ -18,10 +17,12 @@ import sys
 import tempfile
 import time
 
-from jobs import (
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import noise  # noqa: E402
+from jobs import (  # noqa: E402
     COMPLAINT_S, LIMIT_S, Cluster, Programs, await_that, check,
     control_version, expect, main)
-from wire import frame, proof, read_key, receive
+from wire import frame, read_key  # noqa: E402
 
 CASES = []
 
@@ -36,14 +37,8 @@ def case(fn):
 
 def proven(cluster, name):
     """A connection that knows the key."""
-    key = read_key(cluster)
     sock = socket.create_connection(cluster.address(name), LIMIT_S)
-    client = secrets.token_bytes(32)
-    sock.sendall(b"CHEMPIa1" + client)
-    answer = receive(sock, 64)
-    check(answer[32:] == proof(key, b"S", client, answer[:32]))
-    sock.sendall(proof(key, b"C", client, answer[:32]))
-    return sock
+    return noise.call(sock, read_key(cluster))
 
 
 def called(cluster, listener):
@@ -51,12 +46,7 @@ def called(cluster, listener):
     listener.settimeout(LIMIT_S)
     sock = listener.accept()[0]
     sock.settimeout(LIMIT_S)
-    key = read_key(cluster)
-    client = receive(sock, 40)[8:]
-    server = secrets.token_bytes(32)
-    sock.sendall(server + proof(key, b"S", client, server))
-    check(receive(sock, 32) == proof(key, b"C", client, server))
-    return sock
+    return noise.answer(sock, read_key(cluster))
 
 
 def expect_closed(sock):
@@ -75,7 +65,8 @@ def greeting(name):
 
 
 GARBAGE = (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" + bytes(64),
-           bytes(4096), b"\xff" * 4096, b"CHEMPIa1" + bytes(64))
+           bytes(4096), b"\xff" * 4096, b"CHEMPIa1" + bytes(64),
+           noise.MAGIC + bytes(64))
 
 
 @case

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames of the control protocol, for tests that speak it themselves."""
-import hashlib
 import os
 import struct
 
@@ -34,11 +33,6 @@ def receive_frame(sock):
 
 
 # ---- between daemons ---------------------------------------------------------
-
-
-def proof(key, role, client, server):
-    return hashlib.blake2b(b"CHEMPIa1" + role + client + server + b"chempid",
-                           key=key, digest_size=32).digest()
 
 
 def read_key(cluster):

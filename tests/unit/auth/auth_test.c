@@ -191,7 +191,7 @@ Test(key_file, sixty_four_digits_are_a_key)
     uint8_t key[CHEMPI_AUTH_KEY_BYTES];
 
     write_key(DIGITS "\n", 0600);
-    cr_assert_eq(chempi_auth_load_key(path, key, NULL), 0);
+    cr_assert_eq(chempi_auth_load_keys(path, key, 1, NULL), 1);
     for (unsigned i = 0; i < sizeof(key); i++)
         cr_assert_eq(key[i], i);
 }
@@ -202,7 +202,7 @@ Test(key_file, a_key_that_others_can_read_is_refused_with_a_remedy)
     struct chempi_err err;
 
     write_key(DIGITS "\n", 0644);
-    cr_assert_eq(chempi_auth_load_key(path, key, &err), -EPERM);
+    cr_assert_eq(chempi_auth_load_keys(path, key, 1, &err), -EPERM);
     cr_assert(strstr(err.text, "chmod 600"));
 }
 
@@ -214,9 +214,33 @@ Test(key_file, anything_else_is_refused)
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         write_key(bad[i], 0600);
-        cr_assert_eq(chempi_auth_load_key(path, key, NULL), -EINVAL, "%s",
+        cr_assert_eq(chempi_auth_load_keys(path, key, 1, NULL), -EINVAL, "%s",
                      bad[i]);
     }
-    cr_assert_eq(chempi_auth_load_key(dir, key, NULL), -EINVAL);
-    cr_assert_eq(chempi_auth_load_key("/nonexistent/key", key, NULL), -ENOENT);
+    cr_assert_eq(chempi_auth_load_keys(dir, key, 1, NULL), -EINVAL);
+    cr_assert_eq(chempi_auth_load_keys("/nonexistent/key", key, 1, NULL),
+                 -ENOENT);
+}
+
+Test(key_file, two_keys_may_be_good_at_a_time)
+{
+    uint8_t keys[2 * CHEMPI_AUTH_KEY_BYTES];
+
+    write_key(DIGITS "\n" DIGITS "\n", 0600);
+    cr_assert_eq(chempi_auth_load_keys(path, keys, 2, NULL), 2);
+    cr_assert_eq(keys[CHEMPI_AUTH_KEY_BYTES + 1], 1);
+    cr_assert_eq(chempi_auth_load_keys(path, keys, 1, NULL), -EINVAL);
+}
+
+Test(key_file, a_key_of_another_user_is_refused)
+{
+    uint8_t key[CHEMPI_AUTH_KEY_BYTES];
+    struct chempi_err err;
+
+    if (geteuid() != 0)
+        cr_skip_test("only root can give files away");
+    write_key(DIGITS, 0600);
+    cr_assert_eq(chown(path, 65534, 65534), 0);
+    cr_assert_eq(chempi_auth_load_keys(path, key, 1, &err), -EPERM);
+    cr_assert(strstr(err.text, "belongs to user 65534"));
 }
