@@ -404,8 +404,8 @@ static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
 }
 
 /* D5. A local client's connection is its own. */
-static int on_frame(struct chempi_conn *conn, const struct chempi_frame *frame,
-                    struct chempi_err *err)
+int chempi_daemon_take(struct chempi_conn *conn,
+                       const struct chempi_frame *frame, struct chempi_err *err)
 {
     if (!dispatch(conn, frame, err))
         return 0;
@@ -438,7 +438,7 @@ static void on_lost(struct chempi_conn *conn, const char *text)
 }
 
 static const struct chempi_conn_ops conn_ops = {
-    .on_greet = on_greet, .on_frame = on_frame, .on_lost = on_lost};
+    .on_greet = on_greet, .on_frame = chempi_daemon_take, .on_lost = on_lost};
 
 /* ---- events -------------------------------------------------------------- */
 

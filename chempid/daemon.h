@@ -96,6 +96,11 @@ struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
                                        const char *node,
                                        struct chempi_err *err);
 void chempi_daemon_stop(struct chempi_daemon *d);
+/* A frame of a connection that has greeted. An error with words ends it; there
+ * is none for a daemon's (D5). */
+int chempi_daemon_take(struct chempi_conn *conn,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err);
 /* Tell who sent it that a message of this type cannot be followed (D5). */
 void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
                           const char *why);
