@@ -18,8 +18,8 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/check.h"
+#include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 

@@ -9,7 +9,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/comm/p2p_request.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
 

@@ -10,7 +10,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/stream.h"
-#include "libchempi/didl/transport/p2p.h"
+#include "libchempi/didl/comm/p2p_request.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
 {

@@ -8,7 +8,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/hier_ops.h"
-#include "libchempi/didl/pt2pt/pt2pt.h"
+#include "libchempi/didl/comm/p2p.h"
 
 struct chempi_coll_block {
     struct chempi_coll_block *next;
@@ -268,7 +268,7 @@ static void note(struct run *run, int rc)
 static void wait_open(struct run *run)
 {
     if (run->open > 0)
-        note(run, chempi_pt2pt_wait_all(run->reqs, run->open));
+        note(run, chempi_p2p_wait_all(run->reqs, run->open));
     run->open = 0;
 }
 
@@ -297,11 +297,11 @@ static int start(const struct run *run, const struct chempi_coll_step *step,
     const struct chempi_coll_sched *s = run->s;
 
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_pt2pt_isend_on(step->src, send_count(run, step),
-                                     step->type, step->peer, s->tag, s->comm,
-                                     CHEMPI_CONTEXT_COLL, out);
-    return chempi_pt2pt_irecv_on(step->dst, step->count, step->type, step->peer,
-                                 s->tag, s->comm, CHEMPI_CONTEXT_COLL, out);
+        return chempi_p2p_isend_on(step->src, send_count(run, step), step->type,
+                                   step->peer, s->tag, s->comm,
+                                   CHEMPI_CONTEXT_COLL, out);
+    return chempi_p2p_irecv_on(step->dst, step->count, step->type, step->peer,
+                               s->tag, s->comm, CHEMPI_CONTEXT_COLL, out);
 }
 
 /* One message between two fences: without a request. */
@@ -310,12 +310,12 @@ static int do_alone(const struct run *run, const struct chempi_coll_step *step)
     const struct chempi_coll_sched *s = run->s;
 
     if (step->kind == CHEMPI_COLL_SEND)
-        return chempi_pt2pt_send_on(step->src, send_count(run, step),
-                                    step->type, step->peer, s->tag, s->comm,
-                                    CHEMPI_CONTEXT_COLL);
-    return chempi_pt2pt_recv_on(step->dst, step->count, step->type, step->peer,
-                                s->tag, s->comm, CHEMPI_CONTEXT_COLL,
-                                MPI_STATUS_IGNORE);
+        return chempi_p2p_send_on(step->src, send_count(run, step), step->type,
+                                  step->peer, s->tag, s->comm,
+                                  CHEMPI_CONTEXT_COLL);
+    return chempi_p2p_recv_on(step->dst, step->count, step->type, step->peer,
+                              s->tag, s->comm, CHEMPI_CONTEXT_COLL,
+                              MPI_STATUS_IGNORE);
 }
 
 static int do_pair(const struct run *run, const struct chempi_coll_step *a,
@@ -325,10 +325,10 @@ static int do_pair(const struct run *run, const struct chempi_coll_step *a,
     const struct chempi_coll_step *send = a->kind == CHEMPI_COLL_SEND ? a : b;
     const struct chempi_coll_step *recv = send == a ? b : a;
 
-    return chempi_pt2pt_sendrecv_on(
-        send->src, send_count(run, send), send->type, send->peer, s->tag,
-        recv->dst, recv->count, recv->type, recv->peer, s->tag, s->comm,
-        CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
+    return chempi_p2p_sendrecv_on(send->src, send_count(run, send), send->type,
+                                  send->peer, s->tag, recv->dst, recv->count,
+                                  recv->type, recv->peer, s->tag, s->comm,
+                                  CHEMPI_CONTEXT_COLL, MPI_STATUS_IGNORE);
 }
 
 static bool is_message(const struct chempi_coll_step *step)

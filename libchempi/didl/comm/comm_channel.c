@@ -11,7 +11,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/pt2pt/pt2pt.h"
+#include "libchempi/didl/comm/p2p.h"
 
 static struct chempi_datatype *bytes(void)
 {
@@ -42,14 +42,14 @@ static int exchange(const struct chempi_comm_channel *ch,
                     size_t out_len, int from, void *in, size_t in_len)
 {
     if (from == MPI_PROC_NULL)
-        return chempi_pt2pt_send_on(out, (MPI_Count)out_len, bytes(), to,
-                                    ch->tag, comm, ch->kind);
+        return chempi_p2p_send_on(out, (MPI_Count)out_len, bytes(), to, ch->tag,
+                                  comm, ch->kind);
     if (to == MPI_PROC_NULL)
-        return chempi_pt2pt_recv_on(in, (MPI_Count)in_len, bytes(), from,
-                                    ch->tag, comm, ch->kind, MPI_STATUS_IGNORE);
-    return chempi_pt2pt_sendrecv_on(
-        out, (MPI_Count)out_len, bytes(), to, ch->tag, in, (MPI_Count)in_len,
-        bytes(), from, ch->tag, comm, ch->kind, MPI_STATUS_IGNORE);
+        return chempi_p2p_recv_on(in, (MPI_Count)in_len, bytes(), from, ch->tag,
+                                  comm, ch->kind, MPI_STATUS_IGNORE);
+    return chempi_p2p_sendrecv_on(out, (MPI_Count)out_len, bytes(), to, ch->tag,
+                                  in, (MPI_Count)in_len, bytes(), from, ch->tag,
+                                  comm, ch->kind, MPI_STATUS_IGNORE);
 }
 
 static int swap(const struct chempi_comm_channel *ch, int to, const void *out,
@@ -231,10 +231,10 @@ static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
     int rc = far->error;
 
     if (rc == MPI_SUCCESS && !far->is_nobody)
-        rc = chempi_pt2pt_sendrecv_on(
-            &my_len, sizeof(my_len), bytes(), far->rank, far->tag, out_len,
-            sizeof(*out_len), bytes(), far->rank, far->tag, far->comm,
-            far->kind, MPI_STATUS_IGNORE);
+        rc = chempi_p2p_sendrecv_on(&my_len, sizeof(my_len), bytes(), far->rank,
+                                    far->tag, out_len, sizeof(*out_len),
+                                    bytes(), far->rank, far->tag, far->comm,
+                                    far->kind, MPI_STATUS_IGNORE);
     if (rc != MPI_SUCCESS)
         return rc;
     *out = chempi_sys->malloc(*out_len ? *out_len : 1);
@@ -245,10 +245,10 @@ static int swap_leaders(const struct chempi_comm_far *far, const void *mine,
                                 (unsigned long long)*out_len);
     if (far->is_nobody)
         return MPI_SUCCESS;
-    return chempi_pt2pt_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
-                                    far->tag, *out, (MPI_Count)*out_len,
-                                    bytes(), far->rank, far->tag, far->comm,
-                                    far->kind, MPI_STATUS_IGNORE);
+    return chempi_p2p_sendrecv_on(mine, (MPI_Count)len, bytes(), far->rank,
+                                  far->tag, *out, (MPI_Count)*out_len, bytes(),
+                                  far->rank, far->tag, far->comm, far->kind,
+                                  MPI_STATUS_IGNORE);
 }
 
 int chempi_comm_swap(const struct chempi_comm_channel *local,

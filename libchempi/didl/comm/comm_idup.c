@@ -21,8 +21,8 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 

@@ -27,10 +27,10 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/comm/session.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/progress.h"
 
 enum { PIECE_ALIGN = 16 };
@@ -613,7 +613,9 @@ static int refuse(bool is_attached, MPI_Count size, MPI_Count payload)
         (long long)payload, (long long)size, (int)MPI_BSEND_OVERHEAD);
 }
 
-int chempi_buffer_start(struct chempi_request *req)
+/* Pack the message into attached memory and start it; the user's request is
+ * then complete. Under the lock. MPI error class. */
+static int start(struct chempi_request *req)
 {
     MPI_Count payload = req->count * req->type->size;
     struct buffer *b = find(req->comm);
@@ -637,4 +639,26 @@ int chempi_buffer_start(struct chempi_request *req)
     if (!rc)
         chempi_request_progress(req, MPI_SUCCESS);
     return rc;
+}
+
+/* The message of a buffered send has a request of its own; what left is known
+ * by the envelope that its start noted here. */
+static void cancel(struct chempi_request *req)
+{
+    if (req->u.tx.env.kind == CHEMPI_KIND_MESSAGE)
+        chempi_p2p_cancel_send(req);
+}
+
+static const struct chempi_request_ops send_ops = {
+    .call = "MPI_Ibsend",
+    .start = start,
+    .cancel = cancel,
+    .finish = chempi_p2p_finish_send,
+    .destroy = chempi_p2p_destroy,
+};
+
+void chempi_buffer_adopt(struct chempi_request *req)
+{
+    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
+        req->ops = &send_ops;
 }

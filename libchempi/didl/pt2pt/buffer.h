@@ -11,9 +11,8 @@ struct chempi_comm;
 struct chempi_request;
 struct chempi_session;
 
-/* Pack the message of a buffered send into attached memory and start it; the
- * user's request is then complete. Under the lock. MPI error class. */
-int chempi_buffer_start(struct chempi_request *req);
+/* Make the send that was just initialized a buffered one. */
+void chempi_buffer_adopt(struct chempi_request *req);
 
 /* Wait for what is still buffered and forget the buffers: all; those of the
  * process and of communicators of the world model (MPI_Finalize); that of one

@@ -10,16 +10,11 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
-#include "libchempi/didl/pt2pt/pt2pt.h"
+#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/progress.h"
-
-static int no_memory(void)
-{
-    return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-}
 
 static struct chempi_request *alloc_request(void)
 {
@@ -29,48 +24,6 @@ static struct chempi_request *alloc_request(void)
     req = chempi_request_alloc();
     chempi_lane_unlock(&chempi_lane_main);
     return req;
-}
-
-/* Where the data lies, if it lies in one piece: its bytes, or 0. */
-static size_t piece_of(const void *buf, MPI_Count count,
-                       const struct chempi_datatype *type, const char **start)
-{
-    if (!type || !type->is_contiguous || count <= 0)
-        return 0;
-    *start = (const char *)buf + type->true_lb;
-    return (size_t)(count * type->size);
-}
-
-void chempi_p2p_hold_piece(const void *buf, MPI_Count count,
-                           const struct chempi_datatype *type)
-{
-    const char *start = NULL;
-    size_t len = piece_of(buf, count, type, &start);
-
-    if (len > 0)
-        chempi_memory_hold(chempi_ctx.services.memory, start, len);
-}
-
-void chempi_p2p_unhold_piece(const void *buf, MPI_Count count,
-                             const struct chempi_datatype *type)
-{
-    const char *start = NULL;
-    size_t len = piece_of(buf, count, type, &start);
-
-    if (len > 0)
-        chempi_memory_release(chempi_ctx.services.memory, start, len);
-}
-
-void chempi_p2p_hold(const struct chempi_request *req)
-{
-    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
-        chempi_p2p_hold_piece(req->buf, req->count, req->type);
-}
-
-void chempi_p2p_unhold(const struct chempi_request *req)
-{
-    if (req->kind != CHEMPI_REQUEST_NULL_PEER)
-        chempi_p2p_unhold_piece(req->buf, req->count, req->type);
 }
 
 static void make_persistent(struct chempi_request *req, MPI_Request *request)
@@ -92,9 +45,11 @@ static int send_init(const void *buf, MPI_Count count,
     struct chempi_request *req = alloc_request();
 
     if (!req)
-        return no_memory();
+        return chempi_p2p_no_memory();
     chempi_p2p_init_send(req, buf, count, type, dest, tag, comm,
                          CHEMPI_CONTEXT_PT2PT, mode);
+    if (mode == CHEMPI_SEND_BUFFERED)
+        chempi_buffer_adopt(req);
     make_persistent(req, request);
     return MPI_SUCCESS;
 }
@@ -121,7 +76,7 @@ int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
     struct chempi_request *req = alloc_request();
 
     if (!req)
-        return no_memory();
+        return chempi_p2p_no_memory();
     chempi_p2p_init_recv(req, buf, count, datatype, source, tag, comm,
                          CHEMPI_CONTEXT_PT2PT);
     make_persistent(req, request);
@@ -210,7 +165,7 @@ static int alloc_pair(struct pair *pair)
         chempi_request_recycle(pair->recv);
     if (pair->send)
         chempi_request_recycle(pair->send);
-    return no_memory();
+    return chempi_p2p_no_memory();
 }
 
 static int isendrecv(const void *sendbuf, MPI_Count sendcount,
@@ -314,10 +269,10 @@ int chempi_pt2pt_sendrecv_replace(void *buf, MPI_Count count,
     rc = copy_out(buf, count, datatype, &copy);
     if (rc)
         return rc;
-    rc = chempi_pt2pt_sendrecv_on(copy, count * datatype->size,
-                                  chempi_datatype_lookup(MPI_BYTE), dest,
-                                  sendtag, buf, count, datatype, source,
-                                  recvtag, comm, CHEMPI_CONTEXT_PT2PT, status);
+    rc = chempi_p2p_sendrecv_on(copy, count * datatype->size,
+                                chempi_datatype_lookup(MPI_BYTE), dest, sendtag,
+                                buf, count, datatype, source, recvtag, comm,
+                                CHEMPI_CONTEXT_PT2PT, status);
     free(copy);
     return rc;
 }

@@ -1,548 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Point-to-point communication (MPI 5.0, chapter 3): from arguments to
- * requests. A blocking call tries to do without a request first; if it needs
- * one, that lives on its stack.
- */
-#include "libchempi/didl/pt2pt/pt2pt.h"
-
-#include <stdio.h>
-#include <string.h>
-
+/* The calls of point-to-point communication (MPI 5.0, chapter 3). */
 #include "libchempi/api/api_impl.h"
-#include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/pt2pt/buffer.h"
-#include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/p2p.h"
-#include "libchempi/didl/transport/progress.h"
-
-/* ---- requests ---- */
-
-static int start_send(struct chempi_request *req)
-{
-    struct chempi_tx *tx = &req->u.tx;
-    MPI_Count len = req->count * req->type->size;
-
-    req->pending = req->mode == CHEMPI_SEND_SYNC ? 2 : 1;
-    tx->env = (struct chempi_envelope){
-        .len = (uint64_t)len,
-        .context = req->context,
-        .source = req->comm->rank,
-        .tag = req->peer_tag,
-        .kind = req->mode == CHEMPI_SEND_SYNC ? CHEMPI_KIND_SYNC
-                                              : CHEMPI_KIND_MESSAGE,
-    };
-    tx->buf = NULL;
-    tx->iter = NULL;
-    if (req->packed) {
-        tx->buf = req->packed;
-    } else if (req->type->is_contiguous || len == 0) {
-        tx->buf = (const char *)req->buf + req->type->true_lb;
-    } else {
-        chempi_iter_init(&req->iter, req->buf, (uint64_t)req->count,
-                         req->type->layout);
-        tx->iter = &req->iter;
-    }
-    return chempi_engine_send(req);
-}
-
-void chempi_p2p_aim_recv(struct chempi_request *req)
-{
-    struct chempi_rx *rx = &req->u.in.rx;
-
-    req->pending = 1;
-    req->u.in.kind = CHEMPI_INCOMING_REQUEST;
-    rx->cap = (uint64_t)(req->count * req->type->size);
-    rx->buf = NULL;
-    rx->iter = NULL;
-    if (req->type->is_contiguous || rx->cap == 0) {
-        rx->buf = (char *)req->buf + req->type->true_lb;
-    } else {
-        chempi_iter_init(&req->iter, req->buf, (uint64_t)req->count,
-                         req->type->layout);
-        rx->iter = &req->iter;
-    }
-}
-
-static int start_recv(struct chempi_request *req)
-{
-    chempi_p2p_aim_recv(req);
-    return chempi_engine_recv(req);
-}
-
-static int start_null(struct chempi_request *req)
-{
-    req->pending = 0;
-    return MPI_SUCCESS;
-}
-
-/* The message of a buffered send has a request of its own; what left is known
- * by the envelope that its start noted here. */
-static void cancel_bsend(struct chempi_request *req)
-{
-    if (req->u.tx.env.kind == CHEMPI_KIND_MESSAGE)
-        chempi_p2p_cancel_send(req);
-}
-
-static void cancel_recv(struct chempi_request *req)
-{
-    if (!req->is_queued)
-        return; /* matched, or complete */
-    chempi_match_unpost(req);
-    req->is_cancelled = true;
-    chempi_request_progress(req, MPI_SUCCESS);
-}
-
-static int finish_send(struct chempi_request *req, MPI_Status *status)
-{
-    chempi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0,
-                      req->is_cancelled);
-    return req->error;
-}
-
-int chempi_p2p_note_too_much(int rank, uint64_t len, uint64_t room)
-{
-    char who[32] = "another rank";
-
-    if (rank >= 0)
-        (void)snprintf(who, sizeof(who), "rank %d", rank);
-    return chempi_error_set(
-        MPI_ERR_TRUNCATE,
-        "%s gives %llu bytes, this rank's arguments have room for %llu: all "
-        "members must give amounts that match",
-        who, (unsigned long long)len, (unsigned long long)room);
-}
-
-int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
-{
-    return chempi_error_set(
-        MPI_ERR_COUNT,
-        "rank %d sent %llu bytes in a collective operation where %llu were "
-        "expected%s",
-        rank, (unsigned long long)len, (unsigned long long)room,
-        len ? ": all members must give amounts that match"
-            : "; it may have met the mistake of another rank");
-}
-
-static int note_truncation(const struct chempi_request *req)
-{
-    if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
-        return chempi_p2p_note_too_much(
-            req->source, (uint64_t)req->bytes,
-            (uint64_t)(req->count * req->type->size));
-    return chempi_error_set(
-        MPI_ERR_TRUNCATE,
-        "the message from rank %d with tag %d has %lld bytes, the receive "
-        "buffer %lld; post a larger one, or probe first",
-        req->source, req->tag, (long long)req->bytes,
-        (long long)(req->count * req->type->size));
-}
-
-/* Inside a collective the ranks do not agree about the amount; elsewhere the
- * message ends within an element. */
-static int note_shortage(const struct chempi_request *req)
-{
-    if (req->error == MPI_ERR_COUNT)
-        return chempi_p2p_note_too_little(
-            req->source, (uint64_t)req->bytes,
-            (uint64_t)(req->count * req->type->size));
-    return chempi_error_set(
-        MPI_ERR_TYPE,
-        "the message from rank %d with tag %d has %lld bytes, which is no "
-        "whole number of the elements to be received",
-        req->source, req->tag, (long long)req->bytes);
-}
-
-static int finish_recv(struct chempi_request *req, MPI_Status *status)
-{
-    MPI_Count bytes = req->bytes;
-    int error = req->error;
-
-    if (CHEMPI_UNLIKELY(error == MPI_ERR_COUNT || error == MPI_ERR_TYPE))
-        error = note_shortage(req);
-    if (CHEMPI_UNLIKELY(error == MPI_ERR_TRUNCATE)) {
-        bytes = req->count * req->type->size;
-        error = note_truncation(req);
-    }
-    chempi_status_set(status, req->source, req->tag, bytes, req->is_cancelled);
-    return error;
-}
-
-static int finish_null_recv(struct chempi_request *req, MPI_Status *status)
-{
-    (void)req;
-    chempi_status_set_proc_null(status);
-    return MPI_SUCCESS;
-}
-
-static void destroy_p2p(struct chempi_request *req)
-{
-    if (CHEMPI_UNLIKELY(req->is_persistent))
-        chempi_p2p_unhold(req);
-    chempi_p2p_fini(req);
-    chempi_request_recycle(req);
-}
-
-#define P2P_OPS(name, call_name, start_fn, cancel_fn, finish_fn)               \
-    static const struct chempi_request_ops name = {                            \
-        .call = call_name,                                                     \
-        .start = start_fn,                                                     \
-        .cancel = cancel_fn,                                                   \
-        .finish = finish_fn,                                                   \
-        .destroy = destroy_p2p,                                                \
-    }
-
-P2P_OPS(send_ops, "MPI_Isend", start_send, chempi_p2p_cancel_send, finish_send);
-P2P_OPS(recv_ops, "MPI_Irecv", start_recv, cancel_recv, finish_recv);
-P2P_OPS(bsend_ops, "MPI_Ibsend", chempi_buffer_start, cancel_bsend,
-        finish_send);
-P2P_OPS(null_send_ops, "MPI_Isend", start_null, chempi_request_cancel_nothing,
-        finish_send);
-P2P_OPS(null_recv_ops, "MPI_Irecv", start_null, chempi_request_cancel_nothing,
-        finish_null_recv);
-
-void chempi_p2p_fini(struct chempi_request *req)
-{
-    if (req->comm)
-        chempi_comm_release(req->comm);
-    if (req->type && !req->type->is_predefined)
-        chempi_datatype_release(req->type);
-    req->obj.magic = 0;
-}
-
-void chempi_p2p_init_send(struct chempi_request *req, const void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int dest, int tag, struct chempi_comm *comm,
-                          uint32_t kind, enum chempi_send_mode mode)
-{
-    const struct chempi_request_ops *ops = &send_ops;
-
-    if (dest == MPI_PROC_NULL)
-        ops = &null_send_ops;
-    else if (mode == CHEMPI_SEND_BUFFERED)
-        ops = &bsend_ops;
-    chempi_request_init(req,
-                        dest == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
-                                              : CHEMPI_REQUEST_SEND,
-                        ops, comm, type);
-    req->mode = (uint8_t)mode;
-    req->buf = (void *)(uintptr_t)buf;
-    req->count = count;
-    req->peer_rank = dest;
-    req->peer_tag = tag;
-    req->context = comm->send_context + kind;
-    if (dest != MPI_PROC_NULL)
-        req->peer = chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)dest));
-}
-
-void chempi_p2p_init_recv(struct chempi_request *req, void *buf,
-                          MPI_Count count, struct chempi_datatype *type,
-                          int source, int tag, struct chempi_comm *comm,
-                          uint32_t kind)
-{
-    chempi_request_init(req,
-                        source == MPI_PROC_NULL ? CHEMPI_REQUEST_NULL_PEER
-                                                : CHEMPI_REQUEST_RECV,
-                        source == MPI_PROC_NULL ? &null_recv_ops : &recv_ops,
-                        comm, type);
-    req->buf = buf;
-    req->count = count;
-    req->peer_rank = source;
-    req->peer_tag = tag;
-    req->context = comm->recv_context + kind;
-}
-
-int chempi_p2p_start(struct chempi_request *req)
-{
-    return req->ops->start(req);
-}
-
-/* Start a fresh request from the pool, or give it back. Under the lock. */
-static int launch(struct chempi_request *req, struct chempi_request **out)
-{
-    int rc = req->ops->start(req);
-
-    if (CHEMPI_UNLIKELY(rc)) {
-        destroy_p2p(req);
-        return rc;
-    }
-    *out = req;
-    return MPI_SUCCESS;
-}
-
-static int no_memory(void)
-{
-    return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-}
-
-static int isend(const void *buf, MPI_Count count, struct chempi_datatype *type,
-                 int dest, int tag, struct chempi_comm *comm, uint32_t kind,
-                 enum chempi_send_mode mode, struct chempi_request **out)
-{
-    struct chempi_request *req;
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
-    if (CHEMPI_UNLIKELY(!req)) {
-        rc = no_memory();
-    } else {
-        chempi_p2p_init_send(req, buf, count, type, dest, tag, comm, kind,
-                             mode);
-        rc = launch(req, out);
-        chempi_progress_nudge();
-    }
-    chempi_lane_unlock(&chempi_lane_main);
-    return rc;
-}
-
-static int irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
-                 int source, int tag, struct chempi_comm *comm, uint32_t kind,
-                 struct chempi_request **out)
-{
-    struct chempi_request *req;
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    req = chempi_request_alloc();
-    if (CHEMPI_UNLIKELY(!req)) {
-        rc = no_memory();
-    } else {
-        chempi_p2p_init_recv(req, buf, count, type, source, tag, comm, kind);
-        rc = launch(req, out);
-        chempi_progress_nudge();
-    }
-    chempi_lane_unlock(&chempi_lane_main);
-    return rc;
-}
-
-/* ---- blocking ---- */
-
-static CHEMPI_NOINLINE int
-send_by_request(const void *buf, MPI_Count count, struct chempi_datatype *type,
-                int dest, int tag, struct chempi_comm *comm, uint32_t kind,
-                enum chempi_send_mode mode)
-{
-    struct chempi_request req;
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_p2p_init_send(&req, buf, count, type, dest, tag, comm, kind, mode);
-    rc = req.ops->start(&req);
-    chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
-    if (!rc)
-        rc = chempi_request_await(&req);
-    if (!rc)
-        rc = req.error;
-    chempi_p2p_fini(&req);
-    return rc;
-}
-
-static inline int send_any(const void *buf, MPI_Count count,
-                           struct chempi_datatype *type, int dest, int tag,
-                           struct chempi_comm *comm, uint32_t kind,
-                           enum chempi_send_mode mode)
-{
-    int rc = -EAGAIN;
-
-    if (CHEMPI_UNLIKELY(dest == MPI_PROC_NULL))
-        return MPI_SUCCESS;
-    if (CHEMPI_LIKELY(type->is_contiguous && mode != CHEMPI_SEND_SYNC)) {
-        struct chempi_envelope env = {
-            .len = (uint64_t)(count * type->size),
-            .context = comm->send_context + kind,
-            .source = comm->rank,
-            .tag = tag,
-            .kind = CHEMPI_KIND_MESSAGE,
-        };
-
-        chempi_lane_lock(&chempi_lane_main);
-        rc = chempi_engine_inject(
-            chempi_conn_peer(chempi_comm_proc(comm, (uint32_t)dest)), &env,
-            (const char *)buf + type->true_lb);
-        chempi_progress_nudge();
-        chempi_lane_unlock(&chempi_lane_main);
-    }
-    if (CHEMPI_LIKELY(rc == 0))
-        return MPI_SUCCESS;
-    return send_by_request(buf, count, type, dest, tag, comm, kind, mode);
-}
-
-static CHEMPI_NOINLINE int recv_any(void *buf, MPI_Count count,
-                                    struct chempi_datatype *type, int source,
-                                    int tag, struct chempi_comm *comm,
-                                    uint32_t kind, MPI_Status *status)
-{
-    struct chempi_request req;
-    bool is_complete;
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    chempi_p2p_init_recv(&req, buf, count, type, source, tag, comm, kind);
-    rc = req.ops->start(&req);
-    chempi_progress_nudge();
-    is_complete = !rc && chempi_request_is_complete(&req);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (!rc && !is_complete)
-        rc = chempi_request_await(&req);
-    if (!rc)
-        rc = req.ops->finish(&req, status);
-    chempi_p2p_fini(&req);
-    return rc;
-}
-
-/* ---- for the rest of the library ---- */
-
-int chempi_pt2pt_isend_on(const void *buf, MPI_Count count,
-                          struct chempi_datatype *type, int dest, int tag,
-                          struct chempi_comm *comm,
-                          enum chempi_context_kind kind,
-                          struct chempi_request **out)
-{
-    return isend(buf, count, type, dest, tag, comm, kind, CHEMPI_SEND_STANDARD,
-                 out);
-}
-
-int chempi_pt2pt_irecv_on(void *buf, MPI_Count count,
-                          struct chempi_datatype *type, int source, int tag,
-                          struct chempi_comm *comm,
-                          enum chempi_context_kind kind,
-                          struct chempi_request **out)
-{
-    return irecv(buf, count, type, source, tag, comm, kind, out);
-}
-
-int chempi_pt2pt_send_on(const void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int dest, int tag,
-                         struct chempi_comm *comm,
-                         enum chempi_context_kind kind)
-{
-    return send_any(buf, count, type, dest, tag, comm, kind,
-                    CHEMPI_SEND_STANDARD);
-}
-
-int chempi_pt2pt_recv_on(void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int source, int tag,
-                         struct chempi_comm *comm,
-                         enum chempi_context_kind kind, MPI_Status *status)
-{
-    return recv_any(buf, count, type, source, tag, comm, kind, status);
-}
-
-struct all {
-    struct chempi_request **reqs;
-    int n;
-    int done; /* reqs[0..done) are complete */
-};
-
-static bool are_done(void *arg)
-{
-    struct all *all = arg;
-
-    while (all->done < all->n &&
-           (!all->reqs[all->done] ||
-            chempi_request_is_complete(all->reqs[all->done])))
-        all->done++;
-    return all->done == all->n;
-}
-
-static void put_all(struct chempi_where *w, const void *object)
-{
-    const struct all *all = object;
-    int pending = 0;
-
-    for (int i = all->done; i < all->n; i++)
-        if (all->reqs[i] && !chempi_request_is_complete(all->reqs[i]))
-            chempi_where_put_one(w, all->reqs[i], pending++);
-    chempi_where_put_rest(w, pending);
-}
-
-int chempi_pt2pt_wait_all(struct chempi_request **reqs, int n)
-{
-    struct all all = {.reqs = reqs, .n = n};
-    int first;
-
-    first = chempi_progress_wait_for(are_done, &all, put_all, &all);
-    if (first)
-        return first;
-    for (int i = 0; i < n; i++) {
-        int rc = reqs[i] ? reqs[i]->ops->finish(reqs[i], MPI_STATUS_IGNORE)
-                         : MPI_SUCCESS;
-
-        if (rc && !first)
-            first = rc;
-    }
-    chempi_lane_lock(&chempi_lane_main);
-    for (int i = 0; i < n; i++)
-        if (reqs[i])
-            chempi_request_drop(reqs[i]);
-    chempi_lane_unlock(&chempi_lane_main);
-    return first;
-}
-
-/* Both halves at once; `pair` has the receive first. After a failure nobody
- * knows the requests any more. */
-static int start_pair(struct chempi_request pair[2])
-{
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = pair[0].ops->start(&pair[0]);
-    if (rc)
-        pair[0].pending = 0;
-    else
-        rc = pair[1].ops->start(&pair[1]);
-    if (rc && pair[0].is_queued) {
-        chempi_match_unpost(&pair[0]);
-        pair[0].pending = 0;
-    }
-    chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
-    if (rc) /* a device may be filling the receive */
-        (void)chempi_request_await(&pair[0]);
-    return rc;
-}
-
-int chempi_pt2pt_sendrecv_on(const void *sbuf, MPI_Count scount,
-                             struct chempi_datatype *stype, int dest, int stag,
-                             void *rbuf, MPI_Count rcount,
-                             struct chempi_datatype *rtype, int source,
-                             int rtag, struct chempi_comm *comm,
-                             enum chempi_context_kind kind, MPI_Status *status)
-{
-    struct chempi_request pair[2];
-    struct chempi_request *reqs[2] = {&pair[0], &pair[1]};
-    struct all all = {.reqs = reqs, .n = 2};
-    int rc;
-
-    chempi_p2p_init_recv(&pair[0], rbuf, rcount, rtype, source, rtag, comm,
-                         kind);
-    chempi_p2p_init_send(&pair[1], sbuf, scount, stype, dest, stag, comm, kind,
-                         CHEMPI_SEND_STANDARD);
-    rc = start_pair(pair);
-    if (!rc)
-        rc = chempi_progress_wait_for(are_done, &all, put_all, &all);
-    if (!rc)
-        rc = pair[1].error;
-    if (!rc)
-        rc = pair[0].ops->finish(&pair[0], status);
-    chempi_p2p_fini(&pair[0]);
-    chempi_p2p_fini(&pair[1]);
-    return rc;
-}
-
-/* ---- the MPI calls ---- */
 
 #define BLOCKING(name, mode)                                                   \
     int chempi_pt2pt_##name(const void *buf, MPI_Count count,                  \
                             struct chempi_datatype *datatype, int dest,        \
                             int tag, struct chempi_comm *comm)                 \
     {                                                                          \
-        return send_any(buf, count, datatype, dest, tag, comm,                 \
-                        CHEMPI_CONTEXT_PT2PT, mode);                           \
+        return chempi_p2p_send(buf, count, datatype, dest, tag, comm,          \
+                               CHEMPI_CONTEXT_PT2PT, mode);                    \
     }
 
 BLOCKING(send, CHEMPI_SEND_STANDARD)
@@ -553,8 +21,8 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
                       struct chempi_datatype *datatype, int source, int tag,
                       struct chempi_comm *comm, MPI_Status *status)
 {
-    return recv_any(buf, count, datatype, source, tag, comm,
-                    CHEMPI_CONTEXT_PT2PT, status);
+    return chempi_p2p_recv_on(buf, count, datatype, source, tag, comm,
+                              CHEMPI_CONTEXT_PT2PT, status);
 }
 
 #define NONBLOCKING(name, mode)                                                \
@@ -563,8 +31,8 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
         int dest, int tag, struct chempi_comm *comm, MPI_Request *request)     \
     {                                                                          \
         struct chempi_request *req = NULL;                                     \
-        int rc = isend(buf, count, datatype, dest, tag, comm,                  \
-                       CHEMPI_CONTEXT_PT2PT, mode, &req);                      \
+        int rc = chempi_p2p_isend(buf, count, datatype, dest, tag, comm,       \
+                                  CHEMPI_CONTEXT_PT2PT, mode, &req);           \
                                                                                \
         if (CHEMPI_LIKELY(!rc))                                                \
             *request = chempi_request_handle(req);                             \
@@ -574,7 +42,40 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
 NONBLOCKING(isend, CHEMPI_SEND_STANDARD)
 NONBLOCKING(issend, CHEMPI_SEND_SYNC)
 NONBLOCKING(irsend, CHEMPI_SEND_READY)
-NONBLOCKING(ibsend, CHEMPI_SEND_BUFFERED)
+
+static int ibsend(const void *buf, MPI_Count count,
+                  struct chempi_datatype *type, int dest, int tag,
+                  struct chempi_comm *comm, struct chempi_request **out)
+{
+    struct chempi_request *req;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    req = chempi_request_alloc();
+    if (CHEMPI_UNLIKELY(!req)) {
+        rc = chempi_p2p_no_memory();
+    } else {
+        chempi_p2p_init_send(req, buf, count, type, dest, tag, comm,
+                             CHEMPI_CONTEXT_PT2PT, CHEMPI_SEND_BUFFERED);
+        chempi_buffer_adopt(req);
+        rc = chempi_p2p_launch(req, out);
+        chempi_progress_nudge();
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+int chempi_pt2pt_ibsend(const void *buf, MPI_Count count,
+                        struct chempi_datatype *datatype, int dest, int tag,
+                        struct chempi_comm *comm, MPI_Request *request)
+{
+    struct chempi_request *req = NULL;
+    int rc = ibsend(buf, count, datatype, dest, tag, comm, &req);
+
+    if (CHEMPI_LIKELY(!rc))
+        *request = chempi_request_handle(req);
+    return rc;
+}
 
 int chempi_pt2pt_bsend(const void *buf, MPI_Count count,
                        struct chempi_datatype *datatype, int dest, int tag,
@@ -585,9 +86,8 @@ int chempi_pt2pt_bsend(const void *buf, MPI_Count count,
 
     if (dest == MPI_PROC_NULL)
         return MPI_SUCCESS;
-    rc = isend(buf, count, datatype, dest, tag, comm, CHEMPI_CONTEXT_PT2PT,
-               CHEMPI_SEND_BUFFERED, &req);
-    return rc ? rc : chempi_pt2pt_wait_all(&req, 1);
+    rc = ibsend(buf, count, datatype, dest, tag, comm, &req);
+    return rc ? rc : chempi_p2p_wait_all(&req, 1);
 }
 
 int chempi_pt2pt_irecv(void *buf, MPI_Count count,
@@ -595,8 +95,8 @@ int chempi_pt2pt_irecv(void *buf, MPI_Count count,
                        struct chempi_comm *comm, MPI_Request *request)
 {
     struct chempi_request *req = NULL;
-    int rc = irecv(buf, count, datatype, source, tag, comm,
-                   CHEMPI_CONTEXT_PT2PT, &req);
+    int rc = chempi_p2p_irecv(buf, count, datatype, source, tag, comm,
+                              CHEMPI_CONTEXT_PT2PT, &req);
 
     if (CHEMPI_LIKELY(!rc))
         *request = chempi_request_handle(req);
@@ -610,7 +110,7 @@ int chempi_pt2pt_sendrecv(const void *sendbuf, MPI_Count sendcount,
                           int recvtag, struct chempi_comm *comm,
                           MPI_Status *status)
 {
-    return chempi_pt2pt_sendrecv_on(
-        sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
-        recvtype, source, recvtag, comm, CHEMPI_CONTEXT_PT2PT, status);
+    return chempi_p2p_sendrecv_on(sendbuf, sendcount, sendtype, dest, sendtag,
+                                  recvbuf, recvcount, recvtype, source, recvtag,
+                                  comm, CHEMPI_CONTEXT_PT2PT, status);
 }

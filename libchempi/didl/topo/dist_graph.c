@@ -15,7 +15,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
-#include "libchempi/didl/pt2pt/pt2pt.h"
+#include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/topo/place.h"
 #include "libchempi/didl/topo/topology.h"
 
@@ -235,15 +235,15 @@ static int move_edges(struct chempi_comm *comm, const int *order,
 
     while (order[from] != comm->rank)
         from++;
-    rc = chempi_pt2pt_sendrecv_on(out, 3, int_type(), to, ch.tag, in, 3,
-                                  int_type(), from, ch.tag, comm,
-                                  CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);
+    rc = chempi_p2p_sendrecv_on(out, 3, int_type(), to, ch.tag, in, 3,
+                                int_type(), from, ch.tag, comm,
+                                CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);
     if (rc)
         return rc;
     got = make_dist(in[0], in[1], in[2] != 0);
     if (!got)
         return MPI_ERR_NO_MEM;
-    rc = chempi_pt2pt_sendrecv_on(
+    rc = chempi_p2p_sendrecv_on(
         old->ints, (MPI_Count)int_count(old), int_type(), to, ch.tag, got->ints,
         (MPI_Count)int_count(got), int_type(), from, ch.tag, comm,
         CHEMPI_CONTEXT_INTERNAL, MPI_STATUS_IGNORE);

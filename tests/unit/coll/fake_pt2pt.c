@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/datatype/elem.h"
-#include "libchempi/didl/pt2pt/pt2pt.h"
 
 struct chempi_request {
     struct chempi_request *next; /* in the list of sends */
@@ -94,11 +94,10 @@ static struct chempi_request *make(bool is_send, const void *buf, size_t len,
     return req;
 }
 
-int chempi_pt2pt_isend_on(const void *buf, MPI_Count count,
-                          struct chempi_datatype *type, int dest, int tag,
-                          struct chempi_comm *comm,
-                          enum chempi_context_kind kind,
-                          struct chempi_request **out)
+int chempi_p2p_isend_on(const void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int dest, int tag,
+                        struct chempi_comm *comm, enum chempi_context_kind kind,
+                        struct chempi_request **out)
 {
     struct chempi_request **end = &net.sends;
 
@@ -113,11 +112,10 @@ int chempi_pt2pt_isend_on(const void *buf, MPI_Count count,
     return MPI_SUCCESS;
 }
 
-int chempi_pt2pt_irecv_on(void *buf, MPI_Count count,
-                          struct chempi_datatype *type, int source, int tag,
-                          struct chempi_comm *comm,
-                          enum chempi_context_kind kind,
-                          struct chempi_request **out)
+int chempi_p2p_irecv_on(void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int source, int tag,
+                        struct chempi_comm *comm, enum chempi_context_kind kind,
+                        struct chempi_request **out)
 {
     *out = make(false, buf, (size_t)(count * type->size),
                 comm->recv_context + (uint32_t)kind, source, comm->rank, tag);
@@ -158,7 +156,7 @@ static bool try_all(struct chempi_request **reqs, int n)
     return is_done;
 }
 
-int chempi_pt2pt_wait_all(struct chempi_request **reqs, int n)
+int chempi_p2p_wait_all(struct chempi_request **reqs, int n)
 {
     int error = MPI_SUCCESS;
 
@@ -174,45 +172,42 @@ int chempi_pt2pt_wait_all(struct chempi_request **reqs, int n)
     return error;
 }
 
-int chempi_pt2pt_send_on(const void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int dest, int tag,
-                         struct chempi_comm *comm,
-                         enum chempi_context_kind kind)
+int chempi_p2p_send_on(const void *buf, MPI_Count count,
+                       struct chempi_datatype *type, int dest, int tag,
+                       struct chempi_comm *comm, enum chempi_context_kind kind)
 {
     struct chempi_request *req;
 
-    (void)chempi_pt2pt_isend_on(buf, count, type, dest, tag, comm, kind, &req);
-    return chempi_pt2pt_wait_all(&req, 1);
+    (void)chempi_p2p_isend_on(buf, count, type, dest, tag, comm, kind, &req);
+    return chempi_p2p_wait_all(&req, 1);
 }
 
-int chempi_pt2pt_recv_on(void *buf, MPI_Count count,
-                         struct chempi_datatype *type, int source, int tag,
-                         struct chempi_comm *comm,
-                         enum chempi_context_kind kind, MPI_Status *status)
+int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
+                       int source, int tag, struct chempi_comm *comm,
+                       enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request *req;
 
     (void)status;
-    (void)chempi_pt2pt_irecv_on(buf, count, type, source, tag, comm, kind,
-                                &req);
-    return chempi_pt2pt_wait_all(&req, 1);
+    (void)chempi_p2p_irecv_on(buf, count, type, source, tag, comm, kind, &req);
+    return chempi_p2p_wait_all(&req, 1);
 }
 
-int chempi_pt2pt_sendrecv_on(const void *sbuf, MPI_Count scount,
-                             struct chempi_datatype *stype, int dest, int stag,
-                             void *rbuf, MPI_Count rcount,
-                             struct chempi_datatype *rtype, int source,
-                             int rtag, struct chempi_comm *comm,
-                             enum chempi_context_kind kind, MPI_Status *status)
+int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
+                           struct chempi_datatype *stype, int dest, int stag,
+                           void *rbuf, MPI_Count rcount,
+                           struct chempi_datatype *rtype, int source, int rtag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind, MPI_Status *status)
 {
     struct chempi_request *reqs[2];
 
     (void)status;
-    (void)chempi_pt2pt_irecv_on(rbuf, rcount, rtype, source, rtag, comm, kind,
-                                &reqs[0]);
-    (void)chempi_pt2pt_isend_on(sbuf, scount, stype, dest, stag, comm, kind,
-                                &reqs[1]);
-    return chempi_pt2pt_wait_all(reqs, 2);
+    (void)chempi_p2p_irecv_on(rbuf, rcount, rtype, source, rtag, comm, kind,
+                              &reqs[0]);
+    (void)chempi_p2p_isend_on(sbuf, scount, stype, dest, stag, comm, kind,
+                              &reqs[1]);
+    return chempi_p2p_wait_all(reqs, 2);
 }
 
 /* Node phases are messages here: nobody gets that far. */

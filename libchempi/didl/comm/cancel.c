@@ -5,8 +5,8 @@
  * it unmatched and drops it, or it is too late. The request stays pending
  * until the answer.
  */
+#include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/engine.h"
-#include "libchempi/didl/transport/p2p.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
 bool chempi_p2p_is_waiting(const struct chempi_request *req)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages over a communicator, for the rest of the library: as the MPI calls
+ * in the standard mode, but in the context that `kind` names, and without
+ * checks of arguments. MPI error classes.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_P2P_H
+#define CHEMPI_LIBCHEMPI_DIDL_P2P_H
+
+#include <mpi.h>
+
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/datatype/datatype.h"
+
+struct chempi_request;
+
+int chempi_p2p_isend_on(const void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int dest, int tag,
+                        struct chempi_comm *comm, enum chempi_context_kind kind,
+                        struct chempi_request **out);
+int chempi_p2p_irecv_on(void *buf, MPI_Count count,
+                        struct chempi_datatype *type, int source, int tag,
+                        struct chempi_comm *comm, enum chempi_context_kind kind,
+                        struct chempi_request **out);
+/* Blocking; small messages take the fast path without a request. */
+int chempi_p2p_send_on(const void *buf, MPI_Count count,
+                       struct chempi_datatype *type, int dest, int tag,
+                       struct chempi_comm *comm, enum chempi_context_kind kind);
+int chempi_p2p_recv_on(void *buf, MPI_Count count, struct chempi_datatype *type,
+                       int source, int tag, struct chempi_comm *comm,
+                       enum chempi_context_kind kind, MPI_Status *status);
+int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
+                           struct chempi_datatype *stype, int dest, int stag,
+                           void *rbuf, MPI_Count rcount,
+                           struct chempi_datatype *rtype, int source, int rtag,
+                           struct chempi_comm *comm,
+                           enum chempi_context_kind kind, MPI_Status *status);
+
+/* Wait for all of reqs[0..n) and free them (NULL entries are skipped).
+ * Returns the first error class. */
+int chempi_p2p_wait_all(struct chempi_request **reqs, int n);
+
+#endif
