@@ -41,6 +41,34 @@ static void cancel_receives(void)
     }
 }
 
+/* What was sent to oneself is cancelled at the first look. */
+static void cancel_sends_to_self(void)
+{
+    char data[100] = "";
+
+    for (int i = 0; i < 3; i++) {
+        MPI_Request request;
+        MPI_Status status;
+        int is_complete = 0;
+        int is_cancelled = 0;
+
+        if (i == 0)
+            MPI_Isend(data, (int)sizeof(data), MPI_BYTE, 0, TAG, MPI_COMM_SELF,
+                      &request);
+        else if (i == 1)
+            MPI_Issend(data, (int)sizeof(data), MPI_BYTE, 0, TAG, MPI_COMM_SELF,
+                       &request);
+        else
+            MPI_Isend(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_SELF, &request);
+        MPI_Cancel(&request);
+        MPI_Request_get_status(request, &is_complete, &status);
+        CHECK(is_complete, "send %d to oneself is not complete", i);
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &is_cancelled);
+        CHECK(is_cancelled, "send %d to oneself was not cancelled", i);
+    }
+}
+
 /* Cancel the middle one of three; the message goes to the other two. */
 static void cancel_between(void)
 {
@@ -116,6 +144,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     check_need(2);
     cancel_receives();
+    cancel_sends_to_self();
     cancel_between();
     cancel_complete();
     /* A synchronous send completes only when cancelled or received, so it is

@@ -37,6 +37,27 @@ static void on_file(MPI_File *file, int *error, ...)
     (void)error;
 }
 
+/* An error that belongs to no object goes to MPI_COMM_SELF's handler; to that
+ * of MPI_COMM_WORLD when the setting says so. */
+static void without_object(bool is_worlds)
+{
+    MPI_Errhandler handler;
+    MPI_Comm mine = is_worlds ? MPI_COMM_WORLD : MPI_COMM_SELF;
+    MPI_Comm other = is_worlds ? MPI_COMM_SELF : MPI_COMM_WORLD;
+    MPI_Datatype type;
+
+    MPI_Comm_create_errhandler(on_comm, &handler);
+    MPI_Comm_set_errhandler(mine, handler);
+    MPI_Comm_set_errhandler(other, MPI_ERRORS_RETURN);
+    seen.calls = 0;
+    CHECK(MPI_Type_contiguous(-1, MPI_INT, &type) != MPI_SUCCESS,
+          "a type of -1 elements was made");
+    CHECK(seen.calls == 1 && seen.handle == (void *)mine,
+          "%d calls of the handler", seen.calls);
+    MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);
+    MPI_Errhandler_free(&handler);
+}
+
 static void strings_of_classes(void)
 {
     char text[MPI_MAX_ERROR_STRING];
@@ -278,6 +299,7 @@ int main(int argc, char **argv)
     MPI_Add_error_class(&before);
     MPI_Add_error_string(before, "early");
     check_start(&argc, &argv);
+    without_object(check_arg(argc, argv, 1, 0) != 0);
     CHECK(MPI_Error_string(before, text, &len) == MPI_SUCCESS && len == 5 &&
               strcmp(text, "early") == 0,
           "a class from before MPI_Init");

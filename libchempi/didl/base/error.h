@@ -154,8 +154,8 @@ typedef void chempi_error_subject_fn(struct chempi_object *object,
 void chempi_error_set_subject(enum chempi_magic magic,
                               chempi_error_subject_fn *describe);
 
-/* The object of errors that belong to none: MPI_COMM_SELF, or NULL while the
- * world model is not up. */
+/* The object of errors that belong to none: MPI_COMM_SELF (or, as a setting
+ * may say, MPI_COMM_WORLD), or NULL while the world model is not up. */
 void chempi_error_set_default(struct chempi_object *object);
 
 /* An error with this code is raised in this call: keep its words, if they were

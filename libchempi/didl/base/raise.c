@@ -16,7 +16,7 @@ static _Thread_local struct chempi_object *culprit; /* whom to blame */
 static chempi_error_subject_fn
     *subjects[CHEMPI_MAGIC_LAST - CHEMPI_MAGIC_COMM + 1];
 
-/* MPI_COMM_SELF while the world model is up, else NULL. */
+/* MPI_COMM_SELF or MPI_COMM_WORLD while the world model is up, else NULL. */
 static struct chempi_object *_Atomic default_object;
 
 void chempi_error_set_subject(enum chempi_magic magic,

@@ -11,6 +11,13 @@ static const struct chempi_words levels = {
     .count = CHEMPI_ARRAY_LEN(level_list),
 };
 
+static const char *const nobody_list[] = {"self", "world"};
+static const struct chempi_words handlers_of_nobody = {
+    .name = "errors_without_object",
+    .list = nobody_list,
+    .count = CHEMPI_ARRAY_LEN(nobody_list),
+};
+
 static const char *const hierarchy_list[] = {"none", "nodes", "networks"};
 static const struct chempi_words levels_of_coll = {
     .name = "coll_hierarchy",
@@ -30,6 +37,12 @@ static const struct chempi_words levels_of_coll = {
       "memory nobody has set or from another library's mpi.h, may crash the "  \
       "program: what was compiled with another mpi.h must be compiled again, " \
       "with this library's mpicc.")                                            \
+    X(ERRORS_OF_NOBODY, "", "errors_without_object", 0, 0, 1,                  \
+      &handlers_of_nobody, LOCAL, false, true,                                 \
+      "Whose error handler is called for errors that belong to no "            \
+      "communicator, window, file or session: that of MPI_COMM_SELF, as the "  \
+      "standard has it since MPI 4.0, or that of MPI_COMM_WORLD, as programs " \
+      "written for MPI 3 expect.")                                             \
     X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
       "What is told on standard error: errors, also warnings, also "           \
       "information, or everything.")                                           \

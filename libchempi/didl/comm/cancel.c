@@ -5,8 +5,10 @@
  * it unmatched and drops it, or it is too late. The request stays pending
  * until the answer.
  */
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
 bool chempi_p2p_is_waiting(const struct chempi_request *req)
@@ -16,6 +18,16 @@ bool chempi_p2p_is_waiting(const struct chempi_request *req)
             return true;
     }
     return false;
+}
+
+/* A message to oneself has its answer after a look for the question and one
+ * for the answer: programs that look once after MPI_Cancel then find it. */
+static void hear_oneself(const struct chempi_request *req)
+{
+    enum { LOOKS = 2 };
+
+    for (int i = 0; i < LOOKS && req->is_cancelling; i++)
+        (void)chempi_progress_poll();
 }
 
 void chempi_p2p_cancel_send(struct chempi_request *req)
@@ -38,6 +50,8 @@ void chempi_p2p_cancel_send(struct chempi_request *req)
     req->pending++;
     chempi_list_append(&peer->cancels, &req->outgoing.link);
     chempi_engine_settle();
+    if (peer->proc == chempi_ctx.services.proc)
+        hear_oneself(req);
 }
 
 /* At the receiver: take the message back if nobody has received it. */

@@ -20,6 +20,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
+#include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session.h"
@@ -184,9 +185,13 @@ void chempi_comm_run_self_deleters(void)
 
 void chempi_comm_show_world(bool is_shown)
 {
+    struct chempi_comm *of_nobody = chempi_setting(CHEMPI_SET_ERRORS_OF_NOBODY)
+                                        ? &chempi_comm_world
+                                        : &chempi_comm_self;
+
     chempi_comm_shown_world = is_shown ? &chempi_comm_world : NULL;
     chempi_comm_shown_self = is_shown ? &chempi_comm_self : NULL;
-    chempi_error_set_default(is_shown ? &chempi_comm_self.obj : NULL);
+    chempi_error_set_default(is_shown ? &of_nobody->obj : NULL);
 }
 
 void chempi_comm_fini(void)
