@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sodium.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,15 +18,22 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
+#define STRANGER_LEN offsetof(struct chempi_conn, link)
+
+_Static_assert(STRANGER_LEN <= CHEMPI_CONN_UNPROVEN_BYTES,
+               "what a stranger costs (N1)");
+
 #define PURPOSE "chempid" /* of the handshake */
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const struct chempi_secrets *secrets,
-                       const struct chempi_conn_ops *ops, void *arg)
+                       uint64_t descriptors, const struct chempi_conn_ops *ops,
+                       void *arg)
 {
     *conns = (struct chempi_conns){
         .loop = loop, .name = name, .secrets = secrets, .ops = ops, .arg = arg};
     chempi_list_init(&conns->all);
+    chempi_crowd_init(&conns->crowd, descriptors);
 }
 
 static void destroy(struct chempi_conn *c)
@@ -38,9 +46,12 @@ static void destroy(struct chempi_conn *c)
         (void)close(c->fd); /* unproven: nothing of value was sent */
     if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
         conns->unproven--;
-    chempi_link_close(&c->link);
+    if (c->has_link)
+        chempi_link_close(&c->link);
     chempi_handshake_fini(&c->shake);
     chempi_list_remove(&c->entry);
+    if (c->user)
+        chempi_crowd_leave(&conns->crowd, c->user, CHEMPI_CROWD_CONNS);
     free(c);
 }
 
@@ -48,6 +59,7 @@ void chempi_conns_fini(struct chempi_conns *conns)
 {
     CHEMPI_LIST_FOR_SAFE (e, &conns->all)
         destroy(CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry));
+    chempi_crowd_fini(&conns->crowd);
 }
 
 /* N3 */
@@ -132,6 +144,7 @@ static int take_greeting(struct chempi_conn *c,
         return err->code;
     memcpy(c->peer, name, strlen(name) + 1);
     c->is_greeted = true;
+    c->link.ch.in_max = CHEMPI_TREE_MAX;
     return c->conns->ops->on_greet(c, err);
 }
 
@@ -140,6 +153,7 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
 {
     struct chempi_conn *c = link->arg;
 
+    c->heard = ev_now(c->conns->loop);
     if (!c->is_greeted) /* N2 */
         return take_greeting(c, frame, err);
     return c->conns->ops->on_frame(c, frame, err);
@@ -170,10 +184,24 @@ static void greet(struct chempi_conn *c)
     chempi_link_end(&c->link);
 }
 
+static void prepare_link(struct chempi_conn *c)
+{
+    chempi_link_prepare(&c->link, c->conns->loop, CHEMPI_CONN_GREET_MAX,
+                        CHEMPI_QUEUE_MAX);
+    c->link.on_frame = take;
+    c->link.on_lost = link_lost;
+    c->link.arg = c;
+    c->link.is_shared = c->kind != CHEMPI_CONN_LOCAL;
+    c->has_link = true;
+    greet(c);
+}
+
 static struct chempi_conn *create(struct chempi_conns *conns,
                                   enum chempi_conn_kind kind, int fd)
 {
-    struct chempi_conn *c = chempi_sys->calloc(1, sizeof(*c));
+    const bool is_stranger = kind == CHEMPI_CONN_INBOUND;
+    struct chempi_conn *c =
+        chempi_sys->calloc(1, is_stranger ? STRANGER_LEN : sizeof(*c));
 
     if (!c)
         return NULL;
@@ -181,14 +209,53 @@ static struct chempi_conn *create(struct chempi_conns *conns,
     c->kind = kind;
     c->fd = fd;
     chempi_list_append(&conns->all, &c->entry);
-    chempi_link_prepare(&c->link, conns->loop, CHEMPI_TREE_MAX,
-                        CHEMPI_QUEUE_MAX);
-    c->link.on_frame = take;
-    c->link.on_lost = link_lost;
-    c->link.arg = c;
-    c->link.is_shared = kind != CHEMPI_CONN_LOCAL;
-    greet(c);
+    if (!is_stranger)
+        prepare_link(c);
     return c;
+}
+
+/* It has proven the key: room for all that follows. Only the list knows where
+ * it was. NULL: no memory, and nothing is changed. */
+static struct chempi_conn *grow(struct chempi_conn *c)
+{
+    struct chempi_conns *conns = c->conns;
+    struct chempi_conn *whole;
+
+    if (c->has_link)
+        return c;
+    whole = chempi_sys->calloc(1, sizeof(*whole));
+    if (!whole)
+        return NULL;
+    ev_io_stop(conns->loop, &c->io);
+    ev_timer_stop(conns->loop, &c->limit);
+    chempi_list_remove(&c->entry);
+    memcpy(whole, c, STRANGER_LEN);
+    whole->shake.arg = whole;
+    sodium_memzero(c, STRANGER_LEN);
+    free(c);
+    chempi_list_append(&conns->all, &whole->entry);
+    prepare_link(whole);
+    return whole;
+}
+
+static bool is_known(const struct chempi_conn *c)
+{
+    const struct chempi_conns *conns = c->conns;
+
+    for (uint32_t i = 0; i < conns->known_count && i < CHEMPI_CONN_KNOWN_MAX;
+         i++)
+        if (memcmp(&conns->known[i], &c->net, sizeof(c->net)) == 0)
+            return true;
+    return false;
+}
+
+/* It has proven the key. */
+static void remember(const struct chempi_conn *c)
+{
+    struct chempi_conns *conns = c->conns;
+
+    if (!is_known(c))
+        conns->known[conns->known_count++ % CHEMPI_CONN_KNOWN_MAX] = c->net;
 }
 
 static void stand(struct chempi_conn *c)
@@ -197,8 +264,10 @@ static void stand(struct chempi_conn *c)
 
     ev_io_stop(c->conns->loop, &c->io);
     ev_timer_stop(c->conns->loop, &c->limit);
-    if (c->kind == CHEMPI_CONN_INBOUND)
+    if (c->kind == CHEMPI_CONN_INBOUND) {
         c->conns->unproven--;
+        remember(c);
+    }
     c->is_proven = true;
     c->fd = -1;
     chempi_link_start(&c->link, fd); /* N4 */
@@ -248,6 +317,7 @@ static int collect(struct chempi_conn *c, struct chempi_err *err)
                               "it closed the connection before the key was "
                               "proven (does it hold another secret?)");
     c->byte_count += (size_t)n;
+    c->has_spoken = true;
     return c->byte_count == need ? step(c, err) : 0;
 }
 
@@ -270,17 +340,20 @@ static void proving(struct ev_loop *loop, ev_io *w, int events)
     struct chempi_conn *c = w->data;
     struct chempi_err err = {0};
     int rc = collect(c, &err);
+    struct chempi_conn *whole;
 
     (void)loop;
     (void)events;
-    if (rc > 0)
-        rc = seal(c, &err);
-    else if (rc == 0)
+    if (rc == 0)
         return;
+    whole = rc > 0 ? grow(c) : NULL;
+    if (rc > 0)
+        rc = whole ? seal(whole, &err)
+                   : chempi_err_set(&err, -ENOMEM, "out of memory");
     if (rc)
-        refuse(c, err.text);
+        refuse(whole ? whole : c, err.text);
     else
-        stand(c);
+        stand(whole);
 }
 
 static void too_late(struct ev_loop *loop, ev_timer *w, int events)
@@ -290,9 +363,9 @@ static void too_late(struct ev_loop *loop, ev_timer *w, int events)
     refuse(w->data, "no proof of the key within the time limit");
 }
 
-static void start_limit(struct chempi_conn *c)
+static void start_limit(struct chempi_conn *c, double seconds)
 {
-    ev_timer_init(&c->limit, too_late, CHEMPI_CONN_PROOF_S, 0.0);
+    ev_timer_init(&c->limit, too_late, seconds, 0.0);
     c->limit.data = c;
     ev_timer_start(c->conns->loop, &c->limit);
 }
@@ -361,38 +434,39 @@ static bool find_credentials(struct chempi_conn *c)
     return geteuid() == 0 || cred.uid == geteuid() || cred.uid == 0;
 }
 
-/* Local clients of this one's user, itself included. */
-static uint32_t count_alike(const struct chempi_conn *c)
+int chempi_conns_admit_job(const struct chempi_conn *conn,
+                           struct chempi_err *err)
 {
-    uint32_t count = 0;
+    const struct chempi_user *u = conn->user;
+    uint32_t share;
 
-    CHEMPI_LIST_FOR (e, &c->conns->all) {
-        const struct chempi_conn *other =
-            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
-
-        count += other->kind == CHEMPI_CONN_LOCAL && other->uid == c->uid;
-    }
-    return count;
-}
-
-static int check_crowd(const struct chempi_conn *c, uint32_t limit,
-                       struct chempi_err *err)
-{
-    if (count_alike(c) <= limit)
+    if (!u)
+        return 0;
+    share = chempi_crowd_share(&conn->conns->crowd, u->uid,
+                               u->counts[CHEMPI_CROWD_CONNS]);
+    if (u->counts[CHEMPI_CROWD_CONNS] + CHEMPI_CONN_LAUNCH_SPARE <= share ||
+        u->counts[CHEMPI_CROWD_CONNS] <= share / 2)
         return 0;
     return chempi_err_set(err, -EDQUOT,
                           "user %ld has too many jobs and questions under way "
                           "with this daemon (limit: %u); wait until some have "
                           "ended, or end some with 'chempictl kill'",
-                          (long)c->uid, limit);
+                          (long)u->uid, share);
 }
 
-int chempi_conns_admit_job(const struct chempi_conn *conn,
-                           struct chempi_err *err)
+/* N7 */
+static void look_after(struct ev_loop *loop, ev_timer *w, int events)
 {
-    return conn->kind == CHEMPI_CONN_LOCAL
-               ? check_crowd(conn, CHEMPI_CONN_LAUNCH_MAX, err)
-               : 0;
+    struct chempi_conn *c = w->data;
+    const bool is_silent = ev_now(loop) - c->heard >= CHEMPI_CONN_IDLE_S;
+
+    (void)events;
+    if (!c->is_greeted)
+        refuse(c, "it has not greeted within the time limit");
+    else if (is_silent && !c->conns->ops->is_busy(c))
+        refuse(c, "it has no job and has said nothing for too long");
+    else
+        ev_timer_again(loop, w);
 }
 
 static void accept_local(struct chempi_conn *c)
@@ -404,25 +478,116 @@ static void accept_local(struct chempi_conn *c)
         return;
     }
     stand(c);
-    if (check_crowd(c, CHEMPI_CONN_LOCAL_MAX, &err))
+    c->user =
+        chempi_crowd_enter(&c->conns->crowd, c->uid, CHEMPI_CROWD_CONNS, &err);
+    if (!c->user) {
         refuse_crowd(c, err.text);
+        return;
+    }
+    c->link.ch.purse = &c->user->purse;
+    c->heard = ev_now(c->conns->loop);
+    ev_timer_init(&c->limit, look_after, CHEMPI_CONN_GREET_S,
+                  CHEMPI_CONN_IDLE_S);
+    c->limit.data = c;
+    ev_timer_start(c->conns->loop, &c->limit);
+}
+
+static void note_net(struct chempi_conn *c, const struct chempi_addr *addr)
+{
+    const struct sockaddr_in *v4 = (const void *)&addr->storage;
+    const struct sockaddr_in6 *v6 = (const void *)&addr->storage;
+
+    if (addr->storage.ss_family == AF_INET)
+        memcpy(c->net.bytes + 12, &v4->sin_addr, 4);
+    else if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
+        memcpy(c->net.bytes + 12, v6->sin6_addr.s6_addr + 12, 4);
+    else
+        memcpy(c->net.bytes, &v6->sin6_addr, 8);
+}
+
+static bool is_stranger(const struct chempi_conn *c)
+{
+    return c->kind == CHEMPI_CONN_INBOUND && !c->is_proven;
+}
+
+static uint32_t count_at(const struct chempi_conns *conns,
+                         const struct chempi_conn_net *net)
+{
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (e, &conns->all) {
+        const struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+
+        count += is_stranger(c) && memcmp(&c->net, net, sizeof(*net)) == 0;
+    }
+    return count;
+}
+
+/* The higher, the sooner it leaves. */
+static uint32_t burden(const struct chempi_conn *c)
+{
+    const uint32_t silence = c->has_spoken ? 0 : 1;
+
+    if (is_known(c))
+        return 1 + silence;
+    return 2 * count_at(c->conns, &c->net) + 2 + silence;
+}
+
+/* N6: among those of the newcomer's address if it has too many, else among
+ * all; the list is in the order of arrival. */
+static struct chempi_conn *choose_leaver(const struct chempi_conn *newcomer,
+                                         bool is_own)
+{
+    struct chempi_conn *leaver = NULL;
+    uint32_t most = 0;
+
+    CHEMPI_LIST_FOR (e, &newcomer->conns->all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+        uint32_t b;
+
+        if (!is_stranger(c) || c == newcomer ||
+            (is_own && memcmp(&c->net, &newcomer->net, sizeof(c->net)) != 0))
+            continue;
+        b = burden(c);
+        if (b > most) {
+            most = b;
+            leaver = c;
+        }
+    }
+    return leaver;
+}
+
+static void make_place(struct chempi_conn *c)
+{
+    const bool is_own = count_at(c->conns, &c->net) > CHEMPI_CONN_ADDRESS_MAX;
+    struct chempi_conn *leaver;
+
+    if (!is_own && c->conns->unproven <= CHEMPI_CONN_UNPROVEN_MAX)
+        return;
+    leaver = choose_leaver(c, is_own);
+    if (leaver)
+        refuse(leaver, "too many connections without proof");
 }
 
 static void accept_daemon(struct chempi_conn *c)
 {
     const int on = 1;
     struct chempi_addr addr = {.len = sizeof(addr.storage)};
+    char where[CHEMPI_ADDR_MAX] = "?";
 
-    if (getpeername(c->fd, (struct sockaddr *)&addr.storage, &addr.len) == 0)
-        chempi_addr_format(&addr, c->where, sizeof(c->where));
+    if (getpeername(c->fd, (struct sockaddr *)&addr.storage, &addr.len) == 0) {
+        chempi_addr_format(&addr, where, sizeof(where));
+        note_net(c, &addr);
+    }
+    (void)snprintf(c->where, sizeof(c->where), "%.*s",
+                   (int)sizeof(c->where) - 1, where);
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     c->conns->unproven++;
-    if (c->conns->unproven > CHEMPI_CONN_UNPROVEN_MAX) {
-        refuse(c, "too many connections without proof");
-        return;
-    }
-    start_limit(c);
+    make_place(c);
+    start_limit(c, CHEMPI_CONN_PROOF_S);
     begin_proof(c);
 }
 
@@ -483,7 +648,7 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
     }
     (void)snprintf(c->peer, sizeof(c->peer), "%s", name);
     chempi_addr_format(&addr, c->where, sizeof(c->where));
-    start_limit(c);
+    start_limit(c, CHEMPI_CONN_CALL_S);
     watch(c, EV_WRITE, connected);
     return c;
 }

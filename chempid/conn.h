@@ -4,12 +4,17 @@
  * over TCP that called us or that we called.
  *
  *   N1  nothing of a TCP peer is parsed before the keys are proven both ways;
- *       until then it costs one struct and has CHEMPI_CONN_PROOF_S seconds;
- *       after that every byte is sealed
- *   N2  the first frame is GREET; on_frame sees what follows
+ *       until then it costs CHEMPI_CONN_UNPROVEN_BYTES and has
+ *       CHEMPI_CONN_PROOF_S seconds; after that every byte is sealed
+ *   N2  the first frame is GREET, and short; on_frame sees what follows
  *   N3  on_lost is called once, last; then the connection is freed
  *   N4  frames sent before the connection stands are kept for it
  *   N5  a connection whose peer's key is no longer trusted ends
+ *   N6  strangers have CHEMPI_CONN_UNPROVEN_MAX places, each address some of
+ *       them. A newcomer is always taken; who leaves for it is the oldest that
+ *       has said nothing, of those with most, and addresses that have proven
+ *       the key before keep theirs
+ *   N7  a client without a job that says nothing for CHEMPI_CONN_IDLE_S leaves
  */
 #ifndef CHEMPI_CHEMPID_CONN_H
 #define CHEMPI_CHEMPID_CONN_H
@@ -19,16 +24,12 @@
 #include <sys/types.h>
 
 #include "chempid/addr.h"
+#include "chempid/crowd.h"
+#include "chempid/limits.h"
 #include "chempid/link.h"
 #include "chempid/secrets.h"
 #include "common/base/list.h"
 #include "common/control/client.h"
-
-#define CHEMPI_CONN_PROOF_S 10.0
-#define CHEMPI_CONN_COMPLAINT_S 60.0 /* not again before */
-#define CHEMPI_CONN_UNPROVEN_MAX 64u /* strangers at a time */
-#define CHEMPI_CONN_LOCAL_MAX 256u   /* local clients of a user at a time */
-#define CHEMPI_CONN_LAUNCH_MAX 240u  /* beyond so many, they only ask */
 
 enum chempi_conn_kind {
     CHEMPI_CONN_LOCAL,   /* a client on this host */
@@ -44,13 +45,23 @@ struct chempi_conn_ops {
     int (*on_frame)(struct chempi_conn *conn, const struct chempi_frame *frame,
                     struct chempi_err *err);
     void (*on_lost)(struct chempi_conn *conn, const char *text);
+    /* Has a client a job under way? */
+    bool (*is_busy)(const struct chempi_conn *conn);
+};
+
+/* An address without its port; of IPv6, the network of 64 bits. */
+struct chempi_conn_net {
+    uint8_t bytes[16];
 };
 
 /* What all connections of a daemon share. */
 struct chempi_conns {
     struct ev_loop *loop;
     struct chempi_list all;
-    uint32_t unproven;
+    uint32_t unproven; /* that have called us */
+    struct chempi_crowd crowd;
+    struct chempi_conn_net known[CHEMPI_CONN_KNOWN_MAX]; /* a ring */
+    uint32_t known_count;
     ev_tstamp complained;                 /* of a user's many clients */
     const char *name;                     /* this node's, for GREET */
     const struct chempi_secrets *secrets; /* NULL: no TCP */
@@ -58,28 +69,37 @@ struct chempi_conns {
     void *arg;
 };
 
+#define CHEMPI_CONN_WHERE 64 /* bytes of words for where it is */
+
 struct chempi_conn {
     struct chempi_list entry;
     struct chempi_conns *conns;
     enum chempi_conn_kind kind;
     char peer[CHEMPI_NODE_NAME_MAX]; /* the node, "" not known */
-    char where[CHEMPI_ADDR_MAX];     /* address, for words */
+    char where[CHEMPI_CONN_WHERE];   /* address, for words */
     uid_t uid;                       /* of a local client */
     gid_t gid;
-    struct chempi_link link;
+    struct chempi_user *user; /* of a local client; NULL: none yet */
+    struct chempi_conn_net net;
+    ev_tstamp heard; /* when it last said something */
+    bool has_link;   /* a stranger's struct ends before it */
     bool is_proven;
     bool is_greeted;
-    int fd; /* until the link has it */
+    bool has_spoken; /* before the proof */
+    int fd;          /* until the link has it */
     ev_io io;
     ev_timer limit;
     struct chempi_handshake shake; /* once over: hash and peer's key */
     uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
     size_t byte_count;
+    struct chempi_link link; /* the last one */
 };
 
+/* For a process that may have so many descriptors. */
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const struct chempi_secrets *secrets,
-                       const struct chempi_conn_ops *ops, void *arg);
+                       uint64_t descriptors, const struct chempi_conn_ops *ops,
+                       void *arg);
 /* Close all, without on_lost. */
 void chempi_conns_fini(struct chempi_conns *conns);
 

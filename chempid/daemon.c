@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -75,7 +76,8 @@ static void spread_news(struct chempi_daemon *d, const struct chempi_conn *from,
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
         struct chempi_writer *w;
 
-        if (c == from || c->kind == CHEMPI_CONN_LOCAL)
+        if (c == from || c->kind == CHEMPI_CONN_LOCAL ||
+            (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
             continue;
         w = chempi_link_begin(&c->link, CHEMPI_MSG_NEWS, 0);
         chempi_wire_put_u32(w, count);
@@ -437,8 +439,15 @@ static void on_lost(struct chempi_conn *conn, const char *text)
     chempi_jobs_lose(d, conn, text);
 }
 
-static const struct chempi_conn_ops conn_ops = {
-    .on_greet = on_greet, .on_frame = chempi_daemon_take, .on_lost = on_lost};
+static bool is_busy(const struct chempi_conn *conn)
+{
+    return chempi_jobs_has(conn->conns->arg, conn);
+}
+
+static const struct chempi_conn_ops conn_ops = {.on_greet = on_greet,
+                                                .on_frame = chempi_daemon_take,
+                                                .on_lost = on_lost,
+                                                .is_busy = is_busy};
 
 /* ---- events -------------------------------------------------------------- */
 
@@ -475,11 +484,15 @@ static void rest(struct chempi_daemon *d, int code)
 static void accept_all(struct chempi_daemon *d, int fd,
                        enum chempi_conn_kind kind)
 {
-    int got;
+    int got = 0;
 
-    while ((got = chempi_sys->accept4(fd, NULL, NULL,
-                                      SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-        chempi_conns_accept(&d->conns, got, kind);
+    for (int i = 0; i < CHEMPI_CONN_BATCH && got >= 0; i++) {
+        got = chempi_sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (got >= 0)
+            chempi_conns_accept(&d->conns, got, kind);
+    }
+    if (got >= 0)
+        return;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
         errno == ENOMEM)
         rest(d, errno);
@@ -797,6 +810,14 @@ static uint32_t described_slots(const struct chempi_daemon *d)
     return slots;
 }
 
+/* How many descriptors there may be. */
+static uint64_t take_descriptors(void)
+{
+    struct rlimit files;
+
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
+}
+
 static int set_up(struct chempi_daemon *d, struct chempi_err *err)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -823,7 +844,8 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     if (rc)
         return rc;
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
-                      d->secrets.keys ? &d->secrets : NULL, &conn_ops, d);
+                      d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
+                      &conn_ops, d);
     return join(d, err);
 }
 

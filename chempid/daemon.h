@@ -116,6 +116,9 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
  * dropped. */
 int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err);
+/* Has this connection ordered a job that is under way? */
+bool chempi_jobs_has(const struct chempi_daemon *d,
+                     const struct chempi_conn *conn);
 void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                       const char *text);
 /* Spare the gateways here, of one job or ("") of all that the user may order

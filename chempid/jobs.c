@@ -63,6 +63,8 @@ struct job {
     enum chempi_status_fate *fates; /* [gateways]; NULL: all are UP */
     uint32_t gateway_pid; /* of the one here; 0: there is none, or none yet */
     bool is_drained;      /* the one here, as we have told */
+    struct chempi_user *user;
+    size_t paid; /* bytes of the user's purse */
 };
 
 static struct job *find_job(struct chempi_daemon *d, uint64_t number)
@@ -145,6 +147,10 @@ static void destroy(struct job *j)
     chempi_list_remove(&j->entry);
     j->daemon->job_count--;
     chempi_hub_fini(&j->hub);
+    if (j->user) {
+        j->user->purse.used -= j->paid;
+        chempi_crowd_leave(&j->daemon->conns.crowd, j->user, CHEMPI_CROWD_JOBS);
+    }
     chempi_spec_fini(&j->spec);
     free(j->limbs);
     free(j->nodes);
@@ -491,6 +497,28 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
     return 0;
 }
 
+/* What the user has of this node: a job more, and its description. */
+static int admit(struct job *j, size_t len, struct chempi_err *err)
+{
+    struct chempi_purse *purse;
+
+    j->user = chempi_crowd_enter(&j->daemon->conns.crowd, j->spec.uid,
+                                 CHEMPI_CROWD_JOBS, err);
+    if (!j->user)
+        return err->code;
+    purse = &j->user->purse;
+    if (len > purse->max - purse->used)
+        return chempi_err_set(err, -EDQUOT,
+                              "the jobs of user %u need more memory of the "
+                              "daemon of node %s than a user may have (limit: "
+                              "%zu bytes); use smaller environments, or wait "
+                              "until some jobs have ended",
+                              j->spec.uid, j->daemon->opt->name, purse->max);
+    purse->used += len;
+    j->paid = len;
+    return 0;
+}
+
 static int make_limbs(struct job *j)
 {
     const uint32_t spare = chempi_spec_first_spare(&j->spec);
@@ -528,6 +556,7 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_list_init(&j->entry);
     d->job_count++;
     rc = parse_launch(j, from, frame, err);
+    rc = rc ? rc : admit(j, frame->len, err);
     if (!rc && make_limbs(j))
         rc = chempi_err_set(err, -ENOMEM, "out of memory");
     if (rc) {
@@ -627,6 +656,15 @@ int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
     else
         settle(j);
     return rc;
+}
+
+bool chempi_jobs_has(const struct chempi_daemon *d,
+                     const struct chempi_conn *conn)
+{
+    CHEMPI_LIST_FOR (e, &d->jobs)
+        if (CHEMPI_CONTAINER_OF(e, struct job, entry)->up == conn)
+            return true;
+    return false;
 }
 
 void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,

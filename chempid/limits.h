@@ -1,10 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What others may have of a daemon: numbers, bytes and seconds. Kernel buffers
- * are apart. chempid(8) and doc/security.md say them, too.
+ * are apart. What a peer may say in one message is in common/control/msg.h,
+ * which these limits are below. chempid(8) and doc/security.md tell them, too.
  */
 #ifndef CHEMPI_CHEMPID_LIMITS_H
 #define CHEMPI_CHEMPID_LIMITS_H
+
+/* ---- strangers: connections from other nodes before the proof (conn.h) --- */
+
+#define CHEMPI_CONN_UNPROVEN_MAX                                               \
+    64u                             /* at a time; a newcomer takes the place   \
+                                     */
+#define CHEMPI_CONN_ADDRESS_MAX 16u /* of one, first within its own address */
+#define CHEMPI_CONN_UNPROVEN_BYTES 1024u /* of memory, each */
+#define CHEMPI_CONN_PROOF_S 3.0          /* to prove the key, when called */
+#define CHEMPI_CONN_CALL_S                                                     \
+    10.0 /* the same with the way, and to find                                 \
+            the name, when calling */
+#define CHEMPI_CONN_KNOWN_MAX                                                  \
+    256u                     /* addresses that have proven it, and             \
+                                keep their places */
+#define CHEMPI_CONN_BATCH 16 /* taken before others have a turn */
+
+/* ---- users of the Unix socket (crowd.h, conn.h) -------------------------- */
+
+#define CHEMPI_CONN_GREET_MAX                                                  \
+    256u /* bytes that a peer may say before it has                            \
+            greeted, of any kind */
+#define CHEMPI_CONN_GREET_S 5.0
+#define CHEMPI_CONN_IDLE_S 60.0      /* without a job, and saying nothing */
+#define CHEMPI_CONN_LOCAL_MAX 256u   /* of a user at a time, or its share */
+#define CHEMPI_CONN_LAUNCH_SPARE 16u /* with so few left, they only ask */
+#define CHEMPI_CONN_LOCAL_ALL 8192u  /* of all users */
+#define CHEMPI_FDS_RESERVED 64u      /* descriptors for all else, at least */
+#define CHEMPI_FDS_MAX 65536u        /* that a daemon takes for itself */
+#define CHEMPI_USER_CONNS_MIN 16u    /* the pool, without descriptors */
+#define CHEMPI_USER_MEMORY_MAX (96u << 20) /* bytes: messages and jobs */
+#define CHEMPI_USER_JOBS_MAX 512u          /* on one node */
+#define CHEMPI_USER_QUESTIONS_MAX 64u
+
+/* ---- the log ------------------------------------------------------------- */
+
+#define CHEMPI_LOG_BURST 100         /* lines of one kind at a time */
+#define CHEMPI_LOG_PER_S 2           /* and afterwards */
+#define CHEMPI_CONN_COMPLAINT_S 60.0 /* of users' crowds: not again before */
 
 /* ---- ends of processes (brood.h) ----------------------------------------- */
 

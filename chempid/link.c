@@ -20,6 +20,11 @@ static void lose(struct chempi_link *link, int code, struct chempi_err *err)
                              "it announced a message over the limit of %u "
                              "bytes",
                              link->ch.in_max);
+    else if (err->code == 0 && code == -EDQUOT)
+        (void)chempi_err_set(err, code,
+                             "its messages need more memory of the daemon than "
+                             "a user may have (limit: %zu bytes)",
+                             link->ch.purse ? link->ch.purse->max : 0);
     else if (err->code == 0 && code == link->failure)
         (void)chempi_err_set(err, code, "messages to it cannot be sent: %s",
                              chempi_err_name(code));
@@ -41,6 +46,8 @@ static bool take(struct chempi_link *link)
         if (rc)
             break;
     }
+    if (rc == 0)
+        chempi_channel_rest(&link->ch);
     if (link->failure)
         filled = link->failure;
     if (rc >= 0 && filled == -ENOMEM && link->is_shared) {

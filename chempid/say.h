@@ -4,6 +4,14 @@
  * lets go of that once it serves, so that who reads to its end is not kept
  * waiting, and tells the system's log (syslog(3)) instead; but a regular file
  * stays, for nobody waits for the end of one.
+ *
+ *   Y1  no line waits for its reader: what a pipe, a terminal or the system's
+ *       log does not take at once is counted, and said with the next line that
+ *       is taken
+ *   Y2  of each kind (module and level) there are CHEMPI_LOG_BURST lines, and
+ *       then CHEMPI_LOG_PER_S a second; what is left out is counted and said
+ *   Y3  a line is one line, whatever users have put in: control characters are
+ *       question marks
  */
 #ifndef CHEMPI_CHEMPID_SAY_H
 #define CHEMPI_CHEMPID_SAY_H

@@ -12,6 +12,7 @@
 #include "common/control/seal.h"
 
 #define FIRST_CAP 4096u       /* bytes of the first input buffer */
+#define KEEP_CAP (128u << 10) /* bytes of a buffer that is kept */
 #define FILL_BOUND (1u << 20) /* bytes taken by one fill, about */
 
 void chempi_channel_init(struct chempi_channel *ch, int fd, uint32_t in_max,
@@ -19,6 +20,20 @@ void chempi_channel_init(struct chempi_channel *ch, int fd, uint32_t in_max,
 {
     *ch = (struct chempi_channel){
         .fd = fd, .in_max = in_max, .queue_max = queue_max};
+}
+
+/* The channel holds so many bytes now, or shall. */
+static int pay(struct chempi_channel *ch, size_t bytes)
+{
+    struct chempi_purse *p = ch->purse;
+
+    if (!p || bytes == ch->paid)
+        return 0;
+    if (bytes > ch->paid && bytes - ch->paid > p->max - p->used)
+        return -EDQUOT;
+    p->used += bytes - ch->paid; /* either way: modulo arithmetic */
+    ch->paid = bytes;
+    return 0;
 }
 
 void chempi_channel_fini(struct chempi_channel *ch)
@@ -31,6 +46,7 @@ void chempi_channel_fini(struct chempi_channel *ch)
     ch->in_cap = ch->in_head = ch->in_len = 0;
     chempi_wire_clear(&ch->out);
     ch->out_head = 0;
+    (void)pay(ch, 0);
     chempi_seal_destroy(ch->seal);
     ch->seal = NULL;
 }
@@ -60,24 +76,37 @@ static size_t announced(const struct chempi_channel *ch)
     return (size_t)load_le(ch->in + ch->in_head, 4);
 }
 
-/* Room for so many bytes at least, better for the whole frame under way. */
+/* As much as a frame may need. */
+static size_t most(const struct chempi_channel *ch)
+{
+    return CHEMPI_FRAME_HEADER + (size_t)ch->in_max;
+}
+
+/* Twice the room, up to that of one frame, but for so many bytes more (C5). */
+static size_t next_cap(const struct chempi_channel *ch, size_t least)
+{
+    size_t cap = ch->in_cap < FIRST_CAP / 2 ? FIRST_CAP : 2 * ch->in_cap;
+
+    if (cap > most(ch))
+        cap = most(ch);
+    return cap > ch->in_len + least ? cap : ch->in_len + least;
+}
+
 static int make_room(struct chempi_channel *ch, size_t least)
 {
-    size_t want = announced(ch);
-    size_t cap = ch->in_cap;
     uint8_t *in;
+    size_t cap;
+    int rc;
 
-    if (want > ch->in_max) /* C1; next() will say so */
-        want = 0;
-    want += CHEMPI_FRAME_HEADER;
     if (ch->in_head && ch->in_len)
         memmove(ch->in, ch->in + ch->in_head, ch->in_len);
     ch->in_head = 0;
-    if (ch->in_len + least <= cap && want <= cap)
+    if (ch->in_len + least <= ch->in_cap)
         return 0;
-    cap = cap ? cap : FIRST_CAP;
-    while (cap < ch->in_len + least || cap < want)
-        cap *= 2;
+    cap = next_cap(ch, least);
+    rc = pay(ch, cap + ch->out.cap);
+    if (rc)
+        return rc;
     in = chempi_sys->realloc(ch->in, cap);
     if (!in)
         return -ENOMEM;
@@ -90,10 +119,15 @@ static int make_room(struct chempi_channel *ch, size_t least)
  * which saves the call that says so. */
 static ssize_t read_plain(struct chempi_channel *ch, bool *is_dry)
 {
-    int rc = make_room(ch, 1);
     size_t room;
     ssize_t n;
+    int rc;
 
+    if (ch->in_len >= most(ch)) { /* next() takes it first */
+        *is_dry = true;
+        return 1;
+    }
+    rc = make_room(ch, 1);
     if (rc)
         return rc;
     room = ch->in_cap - ch->in_len;
@@ -138,7 +172,7 @@ int chempi_channel_fill(struct chempi_channel *ch)
 
         if (n == -EINTR)
             continue;
-        if (n == -ENOMEM || n == -EBADMSG || n == -EOVERFLOW)
+        if (n == -ENOMEM || n == -EBADMSG || n == -EOVERFLOW || n == -EDQUOT)
             return (int)n;
         if (n == 0)
             return taken ? 1 : -EPIPE;
@@ -176,6 +210,24 @@ int chempi_channel_next(struct chempi_channel *ch, struct chempi_frame *out)
     return 1;
 }
 
+static void shrink_out(struct chempi_channel *ch)
+{
+    ch->out.len = 0;
+    ch->out_head = 0;
+    if (ch->out.cap > KEEP_CAP)
+        chempi_wire_clear(&ch->out);
+}
+
+void chempi_channel_rest(struct chempi_channel *ch)
+{
+    if (ch->in_len == 0 && ch->in_cap > KEEP_CAP) {
+        free(ch->in);
+        ch->in = NULL;
+        ch->in_cap = ch->in_head = 0;
+    }
+    (void)pay(ch, ch->in_cap + ch->out.cap); /* more has been paid before */
+}
+
 /* Forget what is written, so that the queue does not creep upwards. */
 static void compact(struct chempi_channel *ch)
 {
@@ -207,6 +259,8 @@ int chempi_channel_end(struct chempi_channel *ch)
 
     if (!rc && (len > UINT32_MAX || ch->out.len - ch->out_head > ch->queue_max))
         rc = -ENOBUFS;
+    if (!rc)
+        rc = pay(ch, ch->in_cap + ch->out.cap);
     if (rc) { /* take the half frame back: the stream stays whole */
         ch->out.len = ch->out_frame;
         ch->out.error = 0;
@@ -256,7 +310,6 @@ int chempi_channel_flush(struct chempi_channel *ch)
         if (n < 0 && n != -EINTR)
             return n == -ECONNRESET ? -EPIPE : (int)n;
     }
-    ch->out.len = 0;
-    ch->out_head = 0;
+    shrink_out(ch);
     return 0;
 }

@@ -13,6 +13,8 @@
  *       next fill
  *   C3  after an error the channel is only good for fini
  *   C4  of a sealed channel, no byte that is read or written bypasses the seal
+ *   C5  memory grows with the bytes that have come, not with those announced,
+ *       and what a large frame has needed is given back by rest()
  */
 #ifndef CHEMPI_COMMON_CONTROL_CHANNEL_H
 #define CHEMPI_COMMON_CONTROL_CHANNEL_H
@@ -36,10 +38,18 @@ struct chempi_frame {
     const uint8_t *data;
 };
 
+/* Memory that channels have in common, as those of one user. */
+struct chempi_purse {
+    size_t used; /* bytes */
+    size_t max;
+};
+
 struct chempi_channel {
     int fd;
-    uint32_t in_max;  /* largest payload accepted, bytes */
-    size_t queue_max; /* most bytes queued for writing */
+    struct chempi_purse *purse; /* NULL: no limit but the two below */
+    size_t paid;                /* bytes of the purse */
+    uint32_t in_max;            /* largest payload accepted, bytes */
+    size_t queue_max;           /* most bytes queued for writing */
     uint8_t *in;
     size_t in_cap;
     size_t in_head; /* first byte not yet handed out */
@@ -62,14 +72,18 @@ int chempi_channel_seal(struct chempi_channel *ch,
                         const struct chempi_noise_cipher *rx);
 
 /* Read what is there, up to a bound that keeps one peer from starving others.
- * Returns 1: something came; 0: nothing now; -EPIPE: end of stream;
- * -EBADMSG: a record that the peer has not sealed; other -errno. */
+ * Returns 1: something came; 0: nothing now; -EPIPE: end of stream; -EDQUOT:
+ * the purse is empty; -EBADMSG: a record that the peer has not sealed; other
+ * -errno. */
 int chempi_channel_fill(struct chempi_channel *ch);
 
 /* Next whole frame: 1, 0: none yet, -EBADMSG: not a frame, -EMSGSIZE: C1. */
 int chempi_channel_next(struct chempi_channel *ch, struct chempi_frame *out);
 
-/* Queue a frame. 0, -ENOBUFS: the peer does not read, -ENOMEM. */
+/* All frames have been taken: give back what large ones have needed. */
+void chempi_channel_rest(struct chempi_channel *ch);
+
+/* Queue a frame. 0, -ENOBUFS: the peer does not read, -EDQUOT, -ENOMEM. */
 int chempi_channel_send(struct chempi_channel *ch, uint16_t type, uint64_t job,
                         const void *data, size_t len);
 

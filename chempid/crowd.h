@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The users of a daemon, and what each of them has of it: connections, jobs,
+ * questions, memory. The numbers are in limits.h.
+ *
+ *   W1  a user is known while something counts for it, and no longer
+ *   W2  what a user may have of the descriptors is at most what it leaves to
+ *       all others, so that whoever comes finds some
+ */
+#ifndef CHEMPI_CHEMPID_CROWD_H
+#define CHEMPI_CHEMPID_CROWD_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/err.h"
+#include "common/base/list.h"
+#include "common/control/channel.h"
+
+enum chempi_crowd_kind {
+    CHEMPI_CROWD_CONNS,
+    CHEMPI_CROWD_JOBS,
+    CHEMPI_CROWD_QUESTIONS,
+    CHEMPI_CROWD_KINDS
+};
+
+struct chempi_user {
+    struct chempi_list entry;
+    uid_t uid;
+    uint32_t counts[CHEMPI_CROWD_KINDS];
+    struct chempi_purse purse;
+};
+
+struct chempi_crowd {
+    struct chempi_list users;
+    uint32_t conns; /* of all users */
+    uint32_t conns_max;
+};
+
+/* For a process that may have so many descriptors. */
+void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors);
+/* Forget all users. */
+void chempi_crowd_fini(struct chempi_crowd *crowd);
+
+/* One more of this kind for the user, to be ended by leave(). NULL with words:
+ * -EDQUOT, the user has too many already, -ENOMEM. A connection of root or of
+ * the daemon's own user is not subject to W2. */
+struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
+                                       enum chempi_crowd_kind kind,
+                                       struct chempi_err *err);
+void chempi_crowd_leave(struct chempi_crowd *crowd, struct chempi_user *user,
+                        enum chempi_crowd_kind kind);
+
+/* How many connections the user may have now. */
+uint32_t chempi_crowd_share(const struct chempi_crowd *crowd, uid_t uid,
+                            uint32_t own);
+
+#endif

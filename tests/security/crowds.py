@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Crowds of strangers and of users, and what others still get of a daemon.
+
+    crowds.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Cases wait for events, never for a time to pass. Those with several users run
+as root, and count as skipped elsewhere.
+"""
+import contextlib
+import os
+import re
+import resource
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Programs, await_that, check, control_version, expect,
+    main)
+from wire import HEAD, MARK, frame, receive_frame, string  # noqa: E402
+
+CASES = []
+GREET, QUERY = 80, 81
+FIRST_USER = 60001
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def memory(pid):
+    """What the process has now, and has had at most, bytes."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        found = dict(re.findall(r"(VmRSS|VmHWM):\s+(\d+) kB", file.read()))
+    return int(found["VmRSS"]) << 10, int(found["VmHWM"]) << 10
+
+
+@contextlib.contextmanager
+def as_user(uid):
+    if uid is not None:
+        os.seteuid(uid)
+    try:
+        yield
+    finally:
+        if uid is not None:
+            os.seteuid(0)
+
+
+def client_of(cluster, name, uid=None):
+    sock = socket.socket(socket.AF_UNIX)
+    with as_user(uid):
+        sock.connect(f"{cluster.dir}/{name}.sock")
+    sock.settimeout(LIMIT_S)
+    return sock
+
+
+def is_closed(sock):
+    """Has the other side closed, whatever it has said before?"""
+    try:
+        while select.select([sock], [], [], 0)[0]:
+            if not sock.recv(65536):
+                return True
+    except ConnectionResetError:
+        return True
+    return False
+
+
+def send_until_closed(sock, data):
+    """How much the other side takes before it closes."""
+    count = 0
+    try:
+        while True:
+            count += sock.send(data)
+    except (BrokenPipeError, ConnectionResetError):
+        return count
+
+
+def greeting(name):
+    return frame(GREET, struct.pack("<I", control_version()) + string(name))
+
+
+# ---- memory ------------------------------------------------------------------
+
+
+@case
+def nobody_has_memory_before_greeting():
+    """Neither announced nor sent."""
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        before = memory(pid)[1]
+        clients = [client_of(cluster, "a1") for _ in range(8)]
+        for sock in clients:
+            sock.send(struct.pack(HEAD, 64 << 20, GREET, MARK, 0))
+        for sock in clients:
+            send_until_closed(sock, bytes(1 << 20))
+            sock.close()
+        cluster.ctl("nodes")
+        check(memory(pid)[1] - before < 2 << 20, before, memory(pid))
+
+
+@case
+def who_does_not_greet_is_dropped():
+    with Cluster(["a1"]) as cluster:
+        with client_of(cluster, "a1") as sock:
+            await_that(lambda: is_closed(sock), "the end of the connection")
+        check("has not greeted" in cluster.logged(), cluster.logged())
+
+
+@case
+def what_is_not_read_is_bounded_for_a_user():
+    """Answers that nobody reads, on several connections."""
+    names = b"".join(string(b"no%06d" % i) for i in range(20000))
+    question = frame(QUERY, struct.pack("<I", 20000) + names +
+                     struct.pack("<I", 0), 1)
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        clients = [client_of(cluster, "a1") for _ in range(3)]
+        for sock in clients:
+            sock.send(greeting(b""))
+            check(receive_frame(sock)[0] == GREET)
+        for sock in clients:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                for _ in range(100):
+                    sock.sendall(question)
+        cluster.ctl("nodes")
+        check(memory(pid)[1] < 160 << 20, memory(pid))
+        for sock in clients:
+            sock.close()
+        cluster.ctl("nodes")
+
+
+# ---- places ------------------------------------------------------------------
+
+
+@case
+def strangers_take_no_place_of_a_node():
+    """They are many, from the same address, and say nothing."""
+    with Cluster(["a1"]) as cluster:
+        idle = [socket.create_connection(cluster.address("a1"), LIMIT_S)
+                for _ in range(200)]
+        cluster.start("a2", "--join", "%s:%d" % cluster.address("a1"))
+        more = [socket.create_connection(cluster.address("a1"), LIMIT_S)
+                for _ in range(200)]
+        expect(cluster.run("-n", "4", "--ppn", "2", Programs.rank, "init",
+                           "everyone", "final"), 0)
+        for sock in idle + more:
+            sock.close()
+
+
+@case
+def strangers_fill_no_log():
+    with Cluster(["a1"]) as cluster:
+        for _ in range(2000):
+            with socket.create_connection(cluster.address("a1"), LIMIT_S) as s:
+                s.send(b"?" * 64)
+        cluster.ctl("nodes")
+        check(len(cluster.logged()) < 64 << 10, len(cluster.logged()))
+        check("refused" in cluster.logged(), cluster.logged())
+
+
+def start_small(cluster, name, files):
+    """A daemon that may have so many descriptors."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    with open(cluster.log, "ab") as log:
+        subprocess.run(
+            [Programs.chempid, "--name", name, "--dir", cluster.dir, "--listen",
+             "127.0.0.1", "--key", cluster.key, "--background"],
+            env=cluster.env, stdin=subprocess.DEVNULL, stderr=log, check=True,
+            timeout=LIMIT_S, preexec_fn=limit)
+
+
+@case
+def users_leave_descriptors_to_others():
+    """Five users take what they get; the sixth works."""
+    if os.geteuid() != 0:
+        return
+    with Cluster([], mode=0o755) as cluster:
+        start_small(cluster, "a1", 512)
+        taken = []
+        for uid in range(FIRST_USER, FIRST_USER + 5):
+            for _ in range(300):
+                sock = client_of(cluster, "a1", uid)
+                with contextlib.suppress(BrokenPipeError):
+                    sock.send(greeting(b""))
+                taken.append(sock)
+        shutil.copy(Programs.chempictl, f"{cluster.dir}/log.ctl")
+        os.chmod(f"{cluster.dir}/log.ctl", 0o755)
+        done = subprocess.run(
+            [f"{cluster.dir}/log.ctl", "nodes"], env=cluster.env, cwd="/",
+            user=FIRST_USER + 5, group=FIRST_USER, capture_output=True,
+            check=False, timeout=LIMIT_S)
+        os.unlink(f"{cluster.dir}/log.ctl")
+        check(done.returncode == 0 and b"a1" in done.stdout, done)
+        cluster.start("a2", "--join", "%s:%d" % cluster.address("a1"))
+        for sock in taken:
+            sock.close()
+
+
+# ---- the log -----------------------------------------------------------------
+
+
+@case
+def a_log_that_nobody_reads_stops_nothing():
+    """The daemon's standard error is a pipe that is full."""
+    with Cluster([]) as cluster:
+        out, into = os.pipe()
+        daemon = subprocess.Popen(
+            [Programs.chempid, "--name", "a1", "--dir", cluster.dir,
+             "--verbose"], env=cluster.env, stdin=subprocess.DEVNULL,
+            stderr=into)
+        await_that(lambda: os.path.exists(f"{cluster.dir}/a1.node"), "a1")
+        os.set_blocking(into, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(into, bytes(1 << 16))
+        os.set_blocking(into, True)
+        os.close(into)
+        for _ in range(20):
+            with client_of(cluster, "a1") as sock:
+                sock.send(bytes(64))
+                send_until_closed(sock, bytes(64))
+        cluster.ctl("nodes")
+        cluster.ctl("stop")
+        daemon.wait(LIMIT_S)
+        os.close(out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES))
