@@ -35,6 +35,7 @@ static const char usage[] =
     "                     description says, else the processors)\n"
     "  --registrable SIZE memory that the ranks of this node may register,\n"
     "                     bytes, or with K, M, G (half of the memory)\n"
+    "  --detect SECONDS   daemons that are silent for so long are lost (5)\n"
     "  --background       return when the daemon serves\n"
     "  --verbose          log what is done, too\n"
     "  --help, --version\n";
@@ -51,6 +52,7 @@ enum {
     OPT_TABLES,
     OPT_SLOTS,
     OPT_REGISTRABLE,
+    OPT_DETECT,
     OPT_BACKGROUND,
     OPT_VERBOSE,
     OPT_HELP,
@@ -69,6 +71,7 @@ static const struct option options[] = {
     {"tables", required_argument, NULL, OPT_TABLES},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"registrable", required_argument, NULL, OPT_REGISTRABLE},
+    {"detect", required_argument, NULL, OPT_DETECT},
     {"background", no_argument, NULL, OPT_BACKGROUND},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
@@ -80,6 +83,17 @@ static int fail(const char *text, const char *detail)
 {
     (void)fprintf(stderr, "chempid: %s%s\n", text, detail);
     return 2;
+}
+
+static int parse_detect(const char *text, double *out)
+{
+    char *end;
+
+    *out = strtod(text, &end);
+    if (end == text || *end || !(*out >= CHEMPI_BEAT_DETECT_MIN_S) ||
+        !(*out <= CHEMPI_BEAT_DETECT_MAX_S))
+        return fail("--detect: expected seconds from 0.5 to 600, not ", text);
+    return 0;
 }
 
 static int parse_slots(const char *text, uint32_t *out)
@@ -154,6 +168,8 @@ static int parse(struct chempi_daemon_options *opt,
         if (c == '?')
             return fail("see chempid --help", "");
         if (c == OPT_SLOTS && parse_slots(optarg, &opt->slots))
+            return 2;
+        if (c == OPT_DETECT && parse_detect(optarg, &opt->detect_s))
             return 2;
         if (c == OPT_REGISTRABLE && parse_size(optarg, &opt->registrable))
             return 2;
@@ -252,7 +268,7 @@ static int go_to_background(int *ready_fd)
 
 int main(int argc, char **argv)
 {
-    struct chempi_daemon_options opt = {0};
+    struct chempi_daemon_options opt = {.detect_s = CHEMPI_BEAT_DETECT_S};
     enum chempi_log_level level = CHEMPI_LOG_WARNING;
     static char name[CHEMPI_NODE_NAME_MAX];
     char host[CHEMPI_NODE_NAME_MAX] = "";

@@ -70,6 +70,11 @@ static void lose(struct chempi_conn *c, const char *text)
     destroy(c);
 }
 
+void chempi_conns_end(struct chempi_conn *conn, const char *text)
+{
+    lose(conn, text);
+}
+
 /* A client of ours learns why, a stranger does not. */
 static void tell_client(struct chempi_conn *c, const char *why)
 {

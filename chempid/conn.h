@@ -79,6 +79,7 @@ struct chempi_conn {
     char where[CHEMPI_CONN_WHERE];   /* address, for words */
     uid_t uid;                       /* of a local client */
     gid_t gid;
+    double detect_s;          /* of the daemon there (beat.h); 0: not told */
     struct chempi_user *user; /* of a local client; NULL: none yet */
     struct chempi_conn_net net;
     ev_tstamp heard; /* when it last said something */
@@ -117,6 +118,8 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
                            struct chempi_err *err);
 /* N5: after the secrets were read again. */
 void chempi_conns_recheck(struct chempi_conns *conns);
+/* End it with these words; on_lost and all that follows (N3). */
+void chempi_conns_end(struct chempi_conn *conn, const char *text);
 /* Has an outbound connection, once proven, come back to this daemon? */
 bool chempi_conns_is_own(const struct chempi_conn *conn);
 

@@ -49,8 +49,10 @@ struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
 {
     const struct chempi_member *m = chempi_members_find(known, node);
 
-    if (m && strcmp(m->address, NO_ADDRESS) != 0)
+    if (m && strcmp(m->address, NO_ADDRESS) != 0) {
+        chempi_beat_wake(&d->beat);
         return chempi_conns_call(&d->conns, node, m->address, err);
+    }
     if (m)
         (void)chempi_err_set(err, -EADDRNOTAVAIL,
                              "the daemon of node %s does not listen for "
@@ -323,6 +325,7 @@ static int join(struct chempi_daemon *d, struct chempi_err *err)
     c = chempi_conns_call(&d->conns, "", d->opt->join, err);
     if (!c)
         return err->code;
+    chempi_beat_wake(&d->beat);
     tell_all(d, c);
     d->joining = c;
     ev_timer_init(&d->join_timer, join_is_late, JOIN_S, 0.0);
@@ -336,6 +339,10 @@ static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
 {
     struct chempi_daemon *d = conn->conns->arg;
 
+    if (conn->kind != CHEMPI_CONN_LOCAL) {
+        chempi_beat_wake(&d->beat);
+        chempi_beat_greet(&d->beat, conn);
+    }
     if (conn != d->joining || strcmp(conn->peer, d->opt->name) != 0)
         return 0;
     if (!chempi_conns_is_own(conn))
@@ -400,6 +407,9 @@ static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
         return rc;
     case CHEMPI_MSG_REFUSED:
         return take_refusal(d, conn, frame, err);
+    case CHEMPI_MSG_BEAT:
+        chempi_beat_take(conn, frame);
+        return 0;
     default:
         return chempi_jobs_take(d, conn, frame, err);
     }
@@ -846,6 +856,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
                       d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
                       &conn_ops, d);
+    chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
     return join(d, err);
 }
 
@@ -861,6 +872,7 @@ static void tear_down(struct chempi_daemon *d)
     chempi_query_fini(d);
     chempi_jobs_fini(d);
     chempi_grants_fini(d);
+    chempi_beat_stop(&d->beat);
     if (d->conns.arg)
         chempi_conns_fini(&d->conns);
     chempi_keeper_stop(&d->keeper); /* D4 */

@@ -19,6 +19,7 @@
 
 #include <ev.h>
 
+#include "chempid/beat.h"
 #include "chempid/brood.h"
 #include "chempid/budget.h"
 #include "chempid/conn.h"
@@ -42,6 +43,7 @@ struct chempi_daemon_options {
     const char *join;     /* address of a daemon, or NULL */
     uint32_t slots;       /* 0: processors of the host */
     uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
+    double detect_s; /* until one that does not answer is given up (beat.h) */
     bool is_background;
 };
 
@@ -49,6 +51,7 @@ struct chempi_daemon {
     const struct chempi_daemon_options *opt;
     struct ev_loop *loop;
     struct chempi_conns conns;
+    struct chempi_beat beat;
     struct chempi_brood brood;
     struct chempi_keeper keeper;
     struct chempi_budget budget; /* registrable memory; grants.h */

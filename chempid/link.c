@@ -41,6 +41,9 @@ static bool take(struct chempi_link *link)
     int filled = chempi_channel_fill(&link->ch);
     int rc;
 
+    if (filled > 0)
+        link->heard = ev_now(link->loop);
+
     while ((rc = chempi_channel_next(&link->ch, &frame)) == 1) {
         rc = link->on_frame(link, &frame, &err);
         if (rc)
@@ -130,6 +133,7 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->out.data = link;
     link->failure = 0;
     link->sent = 0;
+    link->heard = ev_now(loop);
     link->is_shared = false;
     link->is_open = true;
     link->is_started = false;

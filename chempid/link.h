@@ -37,9 +37,10 @@ struct chempi_link {
     void (*on_written)(struct chempi_link *link); /* queued bytes went out
                                                      later; may be NULL */
     void *arg;
-    uint64_t sent; /* bytes of frames queued so far, as they were given */
-    ev_timer rest; /* from reading (L5) */
-    int failure;   /* why nothing can be sent any more; 0: it can */
+    ev_tstamp heard; /* when bytes came last; first, when it was prepared */
+    uint64_t sent;   /* bytes of frames queued so far, as they were given */
+    ev_timer rest;   /* from reading (L5) */
+    int failure;     /* why nothing can be sent any more; 0: it can */
     bool is_open;
     bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */

@@ -231,6 +231,7 @@ static int send_query(struct chempi_channel *ch, char *const *names,
     for (uint32_t i = 0; i < n; i++)
         chempi_wire_put_str(w, names[i]);
     chempi_wire_put_u32(w, with_memory);
+    chempi_wire_put_u32(w, 0); /* the daemon's own limit */
     rc = chempi_channel_end(ch);
     return rc && rc != -EPIPE ? fail(err, rc) : 0; /* the answer says why */
 }

@@ -21,6 +21,13 @@
 #define SHORT_MAX 160u
 #define ANSWER_MAX (CHEMPI_TREE_MAX - CHEMPI_JOB_NODES_MAX * SHORT_MAX)
 
+/* Of a question without one: in detection times, and in seconds, before the
+ * client gives up. What is passed on has less, so that its answer says who has
+ * none, before ours is due. */
+#define LIMIT_DETECTIONS 4.0
+#define LIMIT_MAX_S 20.0
+#define PASSED_ON 0.75
+
 struct query;
 
 struct piece {
@@ -43,10 +50,13 @@ struct query {
     uint32_t piece_count;
     struct chempi_writer answer;
     bool with_memory;
+    double limit_s;
+    ev_timer limit;
 };
 
 static void destroy(struct query *q)
 {
+    ev_timer_stop(q->daemon->loop, &q->limit);
     chempi_list_remove(&q->entry);
     q->daemon->query_count--;
     chempi_wire_clear(&q->answer);
@@ -113,6 +123,7 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
         for (uint32_t i = p->first; i < p->end; i++)
             chempi_wire_put_str(w, q->names[i]);
         chempi_wire_put_u32(w, q->with_memory);
+        chempi_wire_put_u32(w, (uint32_t)(q->limit_s * 1000 * PASSED_ON));
         rc = chempi_link_try_end(&conn->link);
         if (!rc) {
             p->conn = conn;
@@ -155,6 +166,45 @@ static void settle(struct query *q)
     destroy(q);
 }
 
+/* Those who have been asked and have not answered are named (D3). */
+static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct query *q = w->data;
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)loop;
+    (void)events;
+    for (uint32_t i = 0; i < q->piece_count; i++) {
+        struct piece *p = &q->pieces[i];
+
+        if (!p->conn)
+            continue;
+        (void)snprintf(text, sizeof(text),
+                       "its daemon has not answered within %g s", q->limit_s);
+        add_error(q, q->names[p->first], text);
+        (void)snprintf(text, sizeof(text),
+                       "not asked: node %s, which was to ask it, has not "
+                       "answered within %g s",
+                       q->names[p->first], q->limit_s);
+        for (uint32_t k = p->first + 1; k < p->end; k++)
+            add_error(q, q->names[k], text);
+        p->conn = NULL;
+    }
+    settle(q);
+}
+
+static void start_limit(struct query *q, uint32_t ms)
+{
+    const double own_s = q->daemon->opt->detect_s * LIMIT_DETECTIONS;
+
+    q->limit_s = own_s < LIMIT_MAX_S ? own_s : LIMIT_MAX_S;
+    if (ms && ms / 1000.0 < q->limit_s)
+        q->limit_s = ms / 1000.0;
+    ev_timer_init(&q->limit, time_is_up, q->limit_s, 0.0);
+    q->limit.data = q;
+    ev_timer_start(q->daemon->loop, &q->limit);
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -193,6 +243,7 @@ static int read_names(struct query *q, const struct chempi_members *known,
             return -ENOMEM;
     }
     q->with_memory = chempi_wire_get_u32(&r) != 0;
+    start_limit(q, chempi_wire_get_u32(&r));
     if (!chempi_wire_is_done(&r))
         return -EBADMSG;
     if (n)

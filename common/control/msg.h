@@ -113,7 +113,8 @@ enum chempi_msg {
     CHEMPI_MSG_GREET = 80,   /* u32 version, str node or "" */
     CHEMPI_MSG_QUERY = 81,   /* frame.job: the question's number; count n,
                                 n x str node; none: all that are known;
-                                u32 1: with shares of memory, or 0 */
+                                u32 1: with shares of memory, or 0; u32 ms
+                                until an answer is due; 0: not said */
     CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
                                 chempid/status.h */
     CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */
@@ -122,6 +123,8 @@ enum chempi_msg {
     CHEMPI_MSG_REPLY = 85,   /* u32 errno or 0, str text */
     CHEMPI_MSG_NEWS = 86,    /* count n, n x (str node, str address,
                                 u32 slots) */
+    CHEMPI_MSG_BEAT = 88,    /* u32 ms: the sender is there, and gives up who
+                                is silent for so long (chempid/beat.h) */
     CHEMPI_MSG_REFUSED = 87  /* frame.job: the job or question; u32 the type of
                                 what cannot be done, str text: why. The job has
                                 no part there any more */

@@ -53,7 +53,7 @@ static const struct {
 };
 
 static const struct chempi_daemon_options options = {
-    .name = "a1", .dir = "/nonexistent", .slots = 2};
+    .name = "a1", .dir = "/nonexistent", .slots = 2, .detect_s = 5};
 static struct chempi_daemon daemon_here;
 static struct chempi_conn *conns[CONN_COUNT];
 static struct chempi_sys calls;
@@ -92,6 +92,7 @@ static void set_up_once(void)
     chempi_grants_init(d);
     /* Without a key it calls nobody that it has no connection with. */
     chempi_conns_init(&d->conns, d->loop, "a1", NULL, 1024, NULL, d);
+    chempi_beat_init(&d->beat, &d->conns, options.detect_s);
 }
 
 static void connect_to(enum who who)
@@ -468,6 +469,7 @@ static void add_query(enum who who, uint8_t number, uint32_t count)
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_str(&w, names[i]);
     chempi_wire_put_u32(&w, 1);
+    chempi_wire_put_u32(&w, 1000);
     add(who, CHEMPI_MSG_QUERY, number, &w);
     chempi_wire_clear(&w);
 }

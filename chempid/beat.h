@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The beat between daemons: each tells each neighbour a few times per
+ * detection time that it is there. From a neighbour of which nothing has come
+ * for that long, no byte of anything, its connection is ended, and with it all
+ * that waits for it.
+ *
+ *   T1  who has not run itself, or has not read what is there, blames nobody
+ *   T2  the longer of both sides' detection times counts: each tells its own
+ *   T3  a daemon without connections to others has no timer
+ *
+ * A daemon stands for its node; one that is only busy has seconds to spare for
+ * a beat. A neighbour whose connection is not proven yet counts from its call.
+ */
+#ifndef CHEMPI_CHEMPID_BEAT_H
+#define CHEMPI_CHEMPID_BEAT_H
+
+#include <ev.h>
+
+#define CHEMPI_BEAT_DETECT_S 5.0 /* the default */
+#define CHEMPI_BEAT_DETECT_MIN_S 0.5
+#define CHEMPI_BEAT_DETECT_MAX_S 600.0
+
+struct chempi_conn;
+struct chempi_conns;
+struct chempi_frame;
+
+struct chempi_beat {
+    struct chempi_conns *conns;
+    ev_timer timer;
+    double detect_s;
+    ev_tstamp last; /* when the timer has run */
+};
+
+void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,
+                      double detect_s);
+/* There is a connection with another daemon, or will be. */
+void chempi_beat_wake(struct chempi_beat *beat);
+/* Tell it of our detection time. */
+void chempi_beat_greet(const struct chempi_beat *beat, struct chempi_conn *c);
+/* BEAT; what is malformed says nothing. */
+void chempi_beat_take(struct chempi_conn *c, const struct chempi_frame *frame);
+void chempi_beat_stop(struct chempi_beat *beat);
+
+#endif

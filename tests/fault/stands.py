@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Processes that stand still: they are there, and do nothing.
+
+    stands.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Daemons detect here what is silent for one second. Cases wait for events, never
+for a time to pass. After every case no process, socket or file may be left.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+import jobrun  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check, comm, expect,
+    main)
+
+CASES = []
+QUICK = ("--detect", "1")
+FIVE = ["a1", "a2", "a3", "b1", "b2"]
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+class Standing:
+    """A process that is stopped."""
+
+    def __init__(self, *pids):
+        self.pids = pids
+
+    def __enter__(self):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGSTOP)
+
+    def __exit__(self, *error):
+        for pid in self.pids:
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except ProcessLookupError:
+                pass
+
+
+def supervisors(cluster):
+    return [pid for pid, _ in jobrun.marked(cluster.mark)
+            if comm(pid).startswith("chempi-super")]
+
+
+def hanging_job(cluster, count=10, *options):
+    return cluster.job(*options, "-n", str(count), Programs.rank, "init",
+                       "print", "up", "hang").await_lines(count)
+
+
+@case
+def a_daemon_that_stands_still_is_named_and_no_other():
+    """With and without a connection that was there before."""
+    with Cluster(FIVE, QUICK) as cluster:
+        pids = {name: cluster.pid(name) for name in FIVE}
+        for victim in ("a2", "b2", "a2"):
+            with Standing(pids[victim]):
+                text = cluster.ctl("--via", "a1", "nodes", status=1)
+                for name in FIVE:
+                    silent = re.search(rf"{name} .*has not answered", text)
+                    check(bool(silent) == (name == victim), victim, text)
+            await_that(lambda: "has not" not in cluster.ctl(
+                "--via", "a1", "nodes", status=None), victim)
+
+
+@case
+def a_job_ends_when_a_daemon_of_it_stands_still():
+    with Cluster(FIVE, QUICK) as cluster:
+        for victim in ("a2", "b2"):
+            pid = cluster.pid(victim)
+            job = hanging_job(cluster, 10, "--via", "a1")
+            with Standing(pid):
+                job.process.wait(timeout=LIMIT_S)
+            job.status = job.finish()
+            expect(job, 1, ONE_SENTENCE,
+                   f"the daemon of node {victim} is lost: it has not answered "
+                   "for 1 s")
+            await_that(lambda: not supervisors(cluster), "their ends")
+            await_that(lambda: "has not" not in cluster.ctl(
+                "--via", "a1", "nodes", status=None), victim)
+        expect(cluster.run("-n", "10", Programs.rank, "init", "everyone",
+                           "final"), 0)
+
+
+@case
+def nodes_that_are_only_busy_are_not_lost():
+    with Cluster(["a1", "a2", "a3"], QUICK) as cluster:
+        busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"])
+                for _ in range(60)]
+        try:
+            job = cluster.run("-n", "6", "sleep", "4")
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+        expect(job, 0, r"\A\Z")
+        check("has not answered" not in cluster.logged())
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES))
