@@ -18,10 +18,10 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session.h"
 #include "libchempi/didl/transport/lane.h"

@@ -11,9 +11,9 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 
 /* ---- intercommunicators: both sides' context ids ---- */

@@ -18,8 +18,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/lane.h"

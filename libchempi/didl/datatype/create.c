@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 #define MULADD chempi_datatype_muladd

@@ -10,8 +10,8 @@
 
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/datatype/recipe.h"
 
 MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,

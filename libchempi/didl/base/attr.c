@@ -9,17 +9,14 @@
  *       `table.lock`, which is never held while a callback runs
  *   A3  an attribute that is off its list belongs to the thread that took it
  */
-#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/base/attr.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
-#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/comm/comm.h"
-#include "libchempi/didl/datatype/datatype.h"
 
 #define FIRST_KEYVAL 1024     /* above the ABI's predefined ones */
 #define MAX_KEYVALS (1 << 24) /* a limit against runaway loops */
@@ -506,97 +503,4 @@ int chempi_attr_get(struct chempi_attr_place place, int keyval, void **value,
     }
     (void)pthread_mutex_unlock(&table.lock);
     return rc;
-}
-
-static struct chempi_attr_place comm_place(struct chempi_comm *comm)
-{
-    return (struct chempi_attr_place){.kind = CHEMPI_ATTR_COMM,
-                                      .handle = comm->handle,
-                                      .attrs = &comm->attrs};
-}
-
-static struct chempi_attr_place type_place(struct chempi_datatype *type)
-{
-    return (struct chempi_attr_place){.kind = CHEMPI_ATTR_TYPE,
-                                      .handle = type->handle,
-                                      .attrs = &type->attrs};
-}
-
-int chempi_attr_create_comm_keyval(MPI_Comm_copy_attr_function *copy,
-                                   MPI_Comm_delete_attr_function *drop,
-                                   int *keyval, void *extra_state)
-{
-    return chempi_attr_create_keyval(CHEMPI_ATTR_COMM, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state, keyval);
-}
-
-int chempi_attr_free_comm_keyval(int *keyval)
-{
-    return chempi_attr_free_keyval(CHEMPI_ATTR_COMM, keyval);
-}
-
-int chempi_attr_set_comm(struct chempi_comm *comm, int keyval, void *value)
-{
-    return chempi_attr_set(comm_place(comm), keyval, value);
-}
-
-int chempi_attr_get_comm(struct chempi_comm *comm, int keyval, void *value,
-                         int *flag)
-{
-    return chempi_attr_get(comm_place(comm), keyval, (void **)value, flag);
-}
-
-int chempi_attr_delete_comm(struct chempi_comm *comm, int keyval)
-{
-    return chempi_attr_delete(comm_place(comm), keyval);
-}
-
-int chempi_attr_create_type_keyval(MPI_Type_copy_attr_function *copy,
-                                   MPI_Type_delete_attr_function *drop,
-                                   int *keyval, void *extra_state)
-{
-    return chempi_attr_create_keyval(CHEMPI_ATTR_TYPE, (void (*)(void))copy,
-                                     (void (*)(void))drop, extra_state, keyval);
-}
-
-int chempi_attr_free_type_keyval(int *keyval)
-{
-    return chempi_attr_free_keyval(CHEMPI_ATTR_TYPE, keyval);
-}
-
-int chempi_attr_set_type(struct chempi_datatype *type, int keyval, void *value)
-{
-    return chempi_attr_set(type_place(type), keyval, value);
-}
-
-int chempi_attr_get_type(struct chempi_datatype *type, int keyval, void *value,
-                         int *flag)
-{
-    return chempi_attr_get(type_place(type), keyval, (void **)value, flag);
-}
-
-int chempi_attr_delete_type(struct chempi_datatype *type, int keyval)
-{
-    return chempi_attr_delete(type_place(type), keyval);
-}
-
-int chempi_attr_copy_comm(struct chempi_comm *from, struct chempi_comm *to)
-{
-    return chempi_attr_copy_all(comm_place(from), comm_place(to));
-}
-
-int chempi_attr_clear_comm(struct chempi_comm *comm)
-{
-    return chempi_attr_delete_all(comm_place(comm));
-}
-
-int chempi_attr_copy_type(struct chempi_datatype *from,
-                          struct chempi_datatype *to)
-{
-    return chempi_attr_copy_all(type_place(from), type_place(to));
-}
-
-int chempi_attr_clear_type(struct chempi_datatype *type)
-{
-    return chempi_attr_delete_all(type_place(type));
 }

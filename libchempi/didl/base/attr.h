@@ -44,7 +44,7 @@ int chempi_attr_copy_all(struct chempi_attr_place from,
  * the earlier ones stay, and its result is returned. */
 int chempi_attr_delete_all(struct chempi_attr_place place);
 
-/* The same for the objects of today. */
+/* The same two for the objects of the floors above, by their own rooms. */
 struct chempi_comm;
 struct chempi_datatype;
 int chempi_attr_copy_comm(struct chempi_comm *from, struct chempi_comm *to);
