@@ -15,13 +15,9 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/entry/core.h"
-#include "libchempi/didl/tool/event.h"
-#include "libchempi/didl/transport/conn.h"
-#include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
 
 static struct {
+    const struct chempi_daemon_listener *listener;
     uint64_t fence_entered;
     uint64_t fence_passed;
     uint64_t suspect_ns;                      /* 0: nobody is suspected */
@@ -44,8 +40,7 @@ static struct {
  * lane, or while nothing is locked the only one. */
 static struct chempi_client *client(void)
 {
-    assert(!chempi_lane_main.is_locking ||
-           chempi_lane_is_mine(&chempi_lane_main));
+    assert(self.listener->is_alone());
     return chempi_ctx.client;
 }
 
@@ -75,10 +70,12 @@ static int open_alone(void)
     return 0;
 }
 
-int chempi_daemon_open(struct chempi_err *err)
+int chempi_daemon_open(const struct chempi_daemon_listener *listener,
+                       struct chempi_err *err)
 {
     int rc = chempi_client_open(&chempi_ctx.client, err);
 
+    self.listener = listener;
     if (rc == -ENOENT)
         return open_alone();
     if (rc)
@@ -87,8 +84,6 @@ int chempi_daemon_open(struct chempi_err *err)
     chempi_fatal_place(chempi_ctx.job);
     self.cares = false;
     self.is_sought = false;
-    if (chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST))
-        chempi_progress_announce();
     return 0;
 }
 
@@ -139,19 +134,18 @@ static void tell_memory(void)
         report_memory(NULL);
 }
 
-static bool has_needed_memory(void *arg)
+bool chempi_daemon_has_memory(void *unused)
 {
     struct chempi_memory_state state;
 
-    (void)arg;
+    (void)unused;
     chempi_memory_state(chempi_ctx.services.memory, &state);
     return state.share >= state.needed;
 }
 
-int chempi_daemon_ask_memory(void)
+void chempi_daemon_ask_memory(void)
 {
     report_memory(NULL);
-    return chempi_progress_wait(has_needed_memory, NULL);
 }
 
 int chempi_daemon_watch(void)
@@ -179,7 +173,7 @@ static void got(void *arg, uint32_t rank, const char *key, const void *value,
                 size_t len)
 {
     (void)arg;
-    chempi_conn_card(rank, key, value, len);
+    self.listener->card(rank, key, value, len);
 }
 
 static void fenced(void *arg, uint64_t fence)
@@ -191,7 +185,7 @@ static void fenced(void *arg, uint64_t fence)
 static void rank_lost(void *arg, uint32_t rank, const char *text)
 {
     (void)arg;
-    chempi_conn_set_lost(rank, text);
+    self.listener->lost(rank, text);
 }
 
 static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
@@ -204,13 +198,13 @@ static void budget(void *arg, uint64_t bytes, uint32_t deadline_ms)
 static void drained(void *arg, uint32_t gateway, bool is_drained)
 {
     (void)arg;
-    chempi_conn_drained(gateway, is_drained);
+    self.listener->drained(gateway, is_drained);
 }
 
 static void tell(void *arg)
 {
     (void)arg;
-    chempi_core_report();
+    self.listener->report();
 }
 
 /* Whoever waits has the words. */
@@ -218,7 +212,7 @@ static void where(void *arg)
 {
     (void)arg;
     self.is_sought = true;
-    chempi_progress_announce();
+    self.listener->sought();
 }
 
 static const struct chempi_client_events events = {
@@ -292,22 +286,12 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
 
 int chempi_daemon_need_world(void)
 {
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = client() ? chempi_client_need_world(client()) : 0;
-    chempi_lane_unlock(&chempi_lane_main);
-    return rc;
+    return client() ? chempi_client_need_world(client()) : 0;
 }
 
 int chempi_daemon_leave_world(void)
 {
-    int rc;
-
-    chempi_lane_lock(&chempi_lane_main);
-    rc = client() ? chempi_client_leave_world(client()) : 0;
-    chempi_lane_unlock(&chempi_lane_main);
-    return rc;
+    return client() ? chempi_client_leave_world(client()) : 0;
 }
 
 void chempi_daemon_cut(uint32_t gateway, const char *why)
@@ -349,21 +333,13 @@ int chempi_daemon_get(uint32_t proc, const char *key)
     return client() ? chempi_client_get(client(), proc, key) : -EHOSTUNREACH;
 }
 
-static bool is_fence_passed(void *arg)
+int chempi_daemon_enter_fence(void)
 {
-    (void)arg;
-    return self.fence_passed >= self.fence_entered;
+    return client() ? chempi_client_fence(client(), &self.fence_entered) : 0;
 }
 
-int chempi_daemon_fence(void)
+bool chempi_daemon_is_fenced(void *unused)
 {
-    int rc = 0;
-
-    chempi_lane_lock(&chempi_lane_main);
-    if (client())
-        rc = chempi_client_fence(client(), &self.fence_entered);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (rc)
-        return chempi_error_from(rc, NULL);
-    return chempi_progress_wait(is_fence_passed, NULL);
+    (void)unused;
+    return self.fence_passed >= self.fence_entered;
 }

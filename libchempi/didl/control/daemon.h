@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection to the daemon's supervisor as didl sees it; in a world of
- * one, a made-up job and no connection. Under the lane lock while the library
- * is in use, but for what waits: that takes it itself.
+ * one, a made-up job and no connection. Nothing here waits. Under the lane lock
+ * while the library is in use.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
 #define CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
@@ -13,9 +13,26 @@
 
 #include "common/base/err.h"
 
-/* Connect, or make up a world of one; sets chempi_ctx.job and client. 0 or
- * -errno with words. */
-int chempi_daemon_open(struct chempi_err *err);
+/* Who hears what the supervisor says; under the lane lock. */
+struct chempi_daemon_listener {
+    /* The key-value store's answer to chempi_daemon_get() (length 0: none was
+     * published). */
+    void (*card)(uint32_t proc, const char *key, const void *card, size_t len);
+    void (*lost)(uint32_t rank, const char *why);
+    /* Spare this gateway, or not any more. */
+    void (*drained)(uint32_t gateway, bool is_drained);
+    /* Tell by chempi_client_report() what was sent. */
+    void (*report)(void);
+    /* Somebody asks where this process waits: chempi_daemon_was_sought(). */
+    void (*sought)(void);
+    /* Is the calling thread the one that may use the connection? */
+    bool (*is_alone)(void);
+};
+
+/* Connect, or make up a world of one; sets chempi_ctx.job and client. The
+ * listener stays the caller's and must stay. 0 or -errno with words. */
+int chempi_daemon_open(const struct chempi_daemon_listener *listener,
+                       struct chempi_err *err);
 /* The job is gone with it. */
 void chempi_daemon_close(void);
 
@@ -24,9 +41,10 @@ void chempi_daemon_close(void);
 int chempi_daemon_watch(void);
 void chempi_daemon_unwatch(void);
 
-/* All devices are open: say how much memory they register, or none, and wait
- * until they have what they need. Returns an error class. */
-int chempi_daemon_ask_memory(void);
+/* All devices are open: say how much memory they register, or none. And have
+ * they what they need? (a condition to wait for) */
+void chempi_daemon_ask_memory(void);
+bool chempi_daemon_has_memory(void *unused);
 
 /* Handle notices that have arrived; a lost supervisor ends this process. */
 void chempi_daemon_poll(void);
@@ -39,11 +57,10 @@ int chempi_daemon_deadline_ms(void);
  * this process ends the job with `why`. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 
-/* The world model begins: all ranks of the job are needed. 0 or -errno. Takes
- * the lock. */
+/* The world model begins: all ranks of the job are needed. 0 or -errno. */
 int chempi_daemon_need_world(void);
 
-/* MPI_Finalize is done, and sessions are open. 0 or -errno. Takes the lock. */
+/* MPI_Finalize is done, and sessions are open. 0 or -errno. */
 int chempi_daemon_leave_world(void);
 
 /* Before this process ends the job: it has lost this gateway, and with it the
@@ -60,13 +77,14 @@ bool chempi_daemon_was_sought(void);
 /* The answer: in the words of HERE (common/control/msg.h). */
 void chempi_daemon_here(bool is_waiting, const char *text);
 
-/* Publish a device's card; ask for another process's (the answer goes to
- * chempi_conn_card()). 0 or -errno. */
+/* Publish a device's card; ask for another process's (the answer goes to the
+ * listener). 0 or -errno. */
 int chempi_daemon_put(const char *key, const void *value, size_t len);
 int chempi_daemon_get(uint32_t proc, const char *key);
 
-/* Wait until all processes of the job are here, making progress. MPI error
- * class. */
-int chempi_daemon_fence(void);
+/* Say that this process is at the fence, 0 or -errno; and are all processes of
+ * the job? (a condition to wait for) */
+int chempi_daemon_enter_fence(void);
+bool chempi_daemon_is_fenced(void *unused);
 
 #endif

@@ -48,10 +48,12 @@
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
+#include "libchempi/didl/transport/routed/gate.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
 /* How long the supervisor may take to hear of a start or finalize, ms. */
@@ -119,6 +121,31 @@ static int open_progress(struct chempi_err *err)
     return rc;
 }
 
+static bool is_alone(void)
+{
+    return !chempi_lane_main.is_locking ||
+           chempi_lane_is_mine(&chempi_lane_main);
+}
+
+static const struct chempi_daemon_listener listener = {
+    .card = chempi_conn_card,
+    .lost = chempi_conn_set_lost,
+    .drained = chempi_conn_drained,
+    .report = chempi_core_report,
+    .sought = chempi_progress_announce,
+    .is_alone = is_alone,
+};
+
+static int open_daemon(struct chempi_err *err)
+{
+    int rc = chempi_daemon_open(&listener, err);
+
+    /* The supervisor is to hear of it with the next news. */
+    if (!rc && chempi_event_is_wanted(CHEMPI_EVENT_LOST))
+        chempi_progress_announce();
+    return rc;
+}
+
 static int open_watch(struct chempi_err *err)
 {
     (void)err;
@@ -156,13 +183,20 @@ static void close_conn(void)
 /* Some of the devices may be open when another one fails. */
 static int open_conn(void)
 {
+    static const struct chempi_conn_params params = {
+        .sink = &chempi_engine_sink,
+        .overlay = &chempi_gate_overlay,
+        .settings = chempi_tool_device_settings,
+    };
     int rc;
 
     chempi_sysmsg_init();
     chempi_p2p_register();
-    rc = chempi_conn_open(&chempi_engine_sink);
-    if (rc == MPI_SUCCESS)
-        rc = chempi_daemon_ask_memory();
+    rc = chempi_conn_open(&params);
+    if (rc == MPI_SUCCESS) {
+        chempi_daemon_ask_memory();
+        rc = chempi_progress_wait(chempi_daemon_has_memory, NULL);
+    }
     if (rc != MPI_SUCCESS)
         close_conn();
     return rc;
@@ -176,7 +210,7 @@ static const struct step {
     void (*close)(void);
 } steps[] = {
     {.open = load_settings}, /* the tool interface reads them to the end */
-    {.open = chempi_daemon_open, .close = chempi_daemon_close},
+    {.open = open_daemon, .close = chempi_daemon_close},
     {.open = open_services, .close = close_services},
     {.open = open_progress, .close = close_progress},
     {.open = open_watch, .close = chempi_daemon_unwatch},

@@ -80,6 +80,26 @@ static bool is_level(int level)
            level == MPI_THREAD_SERIALIZED || level == MPI_THREAD_MULTIPLE;
 }
 
+/* Wait until all processes of the job are here. */
+static int fence(void)
+{
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_daemon_enter_fence();
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc)
+        return chempi_error_from(rc, NULL);
+    return chempi_progress_wait(chempi_daemon_is_fenced, NULL);
+}
+
+static void need_world(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    (void)chempi_daemon_need_world(); /* the next call says what is wrong */
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 static int init(int required, int *provided)
 {
     int level = MPI_THREAD_SINGLE;
@@ -99,11 +119,11 @@ static int init(int required, int *provided)
                                : "MPI is initialized already");
     rc = chempi_core_enter(required, &level);
     if (!rc)
-        (void)chempi_daemon_need_world(); /* the next call says what is wrong */
+        need_world();
     /* The fence hands out the devices' cards. All processes take part or
      * none does, whatever devices each of them has. */
     if (!rc && chempi_ctx.job->node_count > 1) {
-        rc = chempi_daemon_fence();
+        rc = fence();
         if (rc)
             chempi_core_leave();
     }
@@ -164,13 +184,16 @@ int chempi_env_finalize(void)
     chempi_buffer_fini_world();
     rc = finish_traffic();
     if (!rc && chempi_ctx.job->size > 1)
-        rc = chempi_daemon_fence();
+        rc = fence();
     if (rc)
         return rc;
     atomic_store(&chempi_ctx.world, CHEMPI_PHASE_AFTER);
     chempi_comm_show_world(false);
-    if (chempi_core_users() > 1)
+    if (chempi_core_users() > 1) {
+        chempi_lane_lock(&chempi_lane_main);
         (void)chempi_daemon_leave_world(); /* only words depend on it */
+        chempi_lane_unlock(&chempi_lane_main);
+    }
     chempi_core_leave();
     return MPI_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Events and their sources; see event.h.
+ * Events and their sources: what transport raises, told to callbacks.
  *
  *   E1  the queue, and what registrations hold, are guarded by event.lock;
  *       the order is tool lock, lane lock, event.lock
@@ -15,7 +15,6 @@
  * they need nothing (MPI_T_CB_REQUIRE_NONE), and any callback may be called;
  * of several the one for the lowest level is.
  */
-#include "libchempi/didl/tool/event.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/tool/tool.h"
+#include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
@@ -59,14 +59,14 @@ static const struct {
 };
 
 struct instance {
-    enum chempi_tool_event type;
+    enum chempi_event type;
     uint64_t time_ns;
     int32_t elements[CHEMPI_EVENT_ELEMENTS];
 };
 
 struct registration {
     struct chempi_list link;
-    enum chempi_tool_event type;
+    enum chempi_event type;
     MPI_T_event_cb_function *callbacks[LEVELS];
     void *user_data[LEVELS];
     MPI_T_event_dropped_cb_function *dropped;
@@ -114,7 +114,7 @@ static void unlock(void)
 /* ---- raising ---- */
 
 /* One instance finds no room: every registration for it shall know. */
-static void drop_locked(enum chempi_tool_event type)
+static void drop_locked(enum chempi_event type)
 {
     CHEMPI_LIST_FOR (pos, &event.registrations) {
         struct registration *r =
@@ -124,16 +124,14 @@ static void drop_locked(enum chempi_tool_event type)
     }
 }
 
-bool chempi_tool_event_is_wanted(enum chempi_tool_event type)
+static bool is_wanted(enum chempi_event type)
 {
     return atomic_load_explicit(&event.wanted[type], memory_order_acquire) > 0;
 }
 
-void chempi_tool_event_raise(enum chempi_tool_event type,
-                             const int32_t elements[CHEMPI_EVENT_ELEMENTS])
+static void note(enum chempi_event type,
+                 const int32_t elements[CHEMPI_EVENT_ELEMENTS])
 {
-    if (!chempi_tool_event_is_wanted(type))
-        return;
     lock();
     if (event.count == QUEUE_MAX) {
         drop_locked(type);
@@ -232,7 +230,7 @@ static void tell_all_locked(const struct instance *instance)
     event.current = NULL;
 }
 
-void chempi_tool_event_deliver(void)
+static void deliver(void)
 {
     lock();
     if (event.is_delivering) {
@@ -257,6 +255,12 @@ void chempi_tool_event_deliver(void)
     unlock();
 }
 
+static const struct chempi_event_listener listener = {
+    .wants = is_wanted,
+    .raise = note,
+    .deliver = deliver,
+};
+
 /* A callback of this thread's that asks for the end must not wait for itself:
  * what is left goes when it has returned (E3). */
 void chempi_tool_event_settle(void)
@@ -266,7 +270,7 @@ void chempi_tool_event_settle(void)
            !pthread_equal(event.deliverer, pthread_self()))
         (void)pthread_cond_wait(&event.is_idle, &event.lock);
     unlock();
-    chempi_tool_event_deliver();
+    deliver();
 }
 
 /* ---- types ---- */
@@ -433,10 +437,11 @@ int chempi_tool_event_handle_alloc(int event_index, void *obj_handle,
     r = chempi_sys->calloc(1, sizeof(*r));
     if (!r)
         return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
-    r->type = (enum chempi_tool_event)event_index;
+    r->type = (enum chempi_event)event_index;
     lock();
     chempi_list_append(&event.registrations, &r->link);
     atomic_fetch_add(&event.wanted[event_index], 1);
+    chempi_event_listen(&listener);
     unlock();
     announce();
     *registration = handle_of(r);
@@ -465,7 +470,7 @@ int chempi_tool_event_handle_free(
     let_go_locked(r);
     rc = leave(MPI_SUCCESS);
     announce();
-    chempi_tool_event_deliver(); /* which reaps */
+    deliver(); /* which reaps */
     return rc;
 }
 

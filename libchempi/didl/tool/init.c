@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
-#include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/lane.h"

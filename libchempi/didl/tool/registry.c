@@ -134,6 +134,7 @@ static const struct chempi_tool_category categories[] = {
     {"match", "Matching of messages and receives."},
     {"progress", "Progress and waiting."},
     {"request", "Requests."},
+    {"sysmsg", "Messages of the library to itself in other processes."},
 };
 
 uint32_t chempi_tool_category_count(void)

@@ -14,9 +14,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/control/daemon.h"
-#include "libchempi/didl/tool/event.h"
-#include "libchempi/didl/tool/registry.h"
-#include "libchempi/didl/transport/routed/gate.h"
+#include "libchempi/didl/transport/event.h"
 
 enum {
     DEVICES_MAX = 16,
@@ -29,7 +27,8 @@ static struct {
     struct chempi_dev *devices[DEVICES_MAX];
     uint32_t device_count;
     bool has_fds;
-    uint64_t resolved; /* peers with routes */
+    const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
+    uint64_t resolved;                         /* peers with routes */
     uint64_t lost;
     void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
 } conn;
@@ -85,12 +84,13 @@ static int find_device(const char *name)
 }
 
 static int open_device(const struct chempi_dev_ops *ops,
-                       const struct chempi_sink *sink, struct chempi_err *err)
+                       const struct chempi_conn_params *with,
+                       struct chempi_err *err)
 {
     const struct chempi_dev_params params = {
         .services = &chempi_ctx.services,
-        .sink = sink,
-        .settings = chempi_tool_device_settings(ops),
+        .sink = with->sink,
+        .settings = with->settings(ops),
     };
     struct chempi_dev *dev = NULL;
     int rc;
@@ -127,7 +127,8 @@ static bool is_reached(uint32_t proc)
 
 /* Without a table: devices in order of preference until this process, one
  * neighbour and one process elsewhere are reached. */
-static int open_by_reach(const struct chempi_sink *sink, struct chempi_err *err)
+static int open_by_reach(const struct chempi_conn_params *with,
+                         struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
     uint32_t probes[3] = {s->proc, s->proc, s->proc};
@@ -142,11 +143,11 @@ static int open_by_reach(const struct chempi_sink *sink, struct chempi_err *err)
     for (size_t i = 0; i < count && !rc; i++)
         if (!is_reached(probes[0]) || !is_reached(probes[1]) ||
             !is_reached(probes[2]))
-            rc = open_device(all[i], sink, err);
+            rc = open_device(all[i], with, err);
     return rc;
 }
 
-static int open_by_name(const char *name, const struct chempi_sink *sink,
+static int open_by_name(const char *name, const struct chempi_conn_params *with,
                         struct chempi_err *err)
 {
     const struct chempi_dev_ops *ops;
@@ -160,19 +161,30 @@ static int open_by_name(const char *name, const struct chempi_sink *sink,
                               "this build does not have; name another device "
                               "for that network in the description",
                               name);
-    return open_device(ops, sink, err);
+    return open_device(ops, with, err);
+}
+
+/* For messages to itself: the first that reaches this process. */
+static int open_for_self(const struct chempi_conn_params *with,
+                         struct chempi_err *err)
+{
+    size_t count;
+    const struct chempi_dev_ops *const *all = chempi_registry_all(&count);
+    int rc = 0;
+
+    for (size_t i = 0;
+         i < count && !rc && !is_reached(chempi_ctx.services.proc); i++)
+        rc = open_device(all[i], with, err);
+    return rc;
 }
 
 /* With a table: the devices that it names towards nodes of this job. */
-static int open_by_table(const struct chempi_sink *sink, struct chempi_err *err)
+static int open_by_table(const struct chempi_conn_params *with,
+                         struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
-    const struct chempi_dev_ops *const *all;
-    size_t count;
-    int rc;
+    int rc = open_for_self(with, err);
 
-    all = chempi_registry_all(&count);
-    rc = open_device(all[0], sink, err); /* messages to itself */
     for (uint32_t n = 0; n < s->node_count && !rc; n++) {
         const struct chempi_table_range *ranges;
         uint32_t node;
@@ -188,7 +200,7 @@ static int open_by_table(const struct chempi_sink *sink, struct chempi_err *err)
                                   s->node_names[n], s->node_names[s->node]);
         ranges = chempi_table_ranges(s->table, node, &range_count);
         for (uint32_t i = 0; i < range_count && !rc; i++)
-            rc = open_by_name(ranges[i].device, sink, err);
+            rc = open_by_name(ranges[i].device, with, err);
     }
     return rc;
 }
@@ -222,7 +234,8 @@ static int make_peers(void)
 }
 
 /* Over the real devices, which it goes before when devices are closed. */
-static int open_gate(struct chempi_err *err)
+static int open_overlay(const struct chempi_conn_params *with,
+                        struct chempi_err *err)
 {
     struct chempi_dev *dev = NULL;
     int rc;
@@ -230,26 +243,29 @@ static int open_gate(struct chempi_err *err)
     if (conn.device_count == DEVICES_MAX)
         return chempi_err_set(err, -ENOSPC, "more than %d devices",
                               DEVICES_MAX);
-    rc = chempi_gate_open(conn.devices, &conn.device_count, &dev, err);
+    rc = conn.overlay->open(conn.devices, &conn.device_count,
+                            with->settings(conn.overlay->ops), &dev, err);
     if (!rc)
         conn.devices[conn.device_count++] = dev;
     return rc;
 }
 
-int chempi_conn_open(const struct chempi_sink *sink)
+int chempi_conn_open(const struct chempi_conn_params *params)
 {
+    struct chempi_conn_params with = *params;
     struct chempi_err err = {0};
     int rc;
 
     rc = make_peers();
     if (rc)
         return chempi_error_from(rc, NULL);
-    if (chempi_gate_is_needed())
-        sink = chempi_gate_sink(sink);
-    rc = chempi_ctx.services.table ? open_by_table(sink, &err)
-                                   : open_by_reach(sink, &err);
-    if (!rc && chempi_gate_is_needed())
-        rc = open_gate(&err);
+    conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
+    if (conn.overlay)
+        with.sink = conn.overlay->sink(with.sink);
+    rc = chempi_ctx.services.table ? open_by_table(&with, &err)
+                                   : open_by_reach(&with, &err);
+    if (!rc && conn.overlay)
+        rc = open_overlay(&with, &err);
     return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
 }
 
@@ -267,6 +283,7 @@ void chempi_conn_close(void)
         conn.devices[i]->ops->close(conn.devices[i]);
     conn.device_count = 0;
     conn.has_fds = false;
+    conn.overlay = NULL;
     if (conn.peers)
         for (uint32_t p = 0; p < rank_count(); p++)
             free_peer(&conn.peers[p]);
@@ -310,16 +327,16 @@ static int find_protocol(const struct chempi_dev_caps *caps, const char *name)
     return -1;
 }
 
-/* A range through gateways: its protocols are the gate's own. `from` is the
+/* A range through gateways: its protocols are the overlay's own. `from` is the
  * least size that it takes. */
-static int add_gate_routes(struct chempi_peer *peer,
-                           const struct chempi_table_range *range,
-                           uint64_t from, uint32_t index,
-                           struct chempi_err *err)
+static int add_overlay_routes(struct chempi_peer *peer,
+                              const struct chempi_table_range *range,
+                              uint64_t from, uint32_t index,
+                              struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
     const struct chempi_dev_caps *caps;
-    int device = find_device("gate");
+    int device = conn.overlay ? find_device(conn.overlay->ops->name) : -1;
     int rc = 0;
 
     if (device < 0)
@@ -356,7 +373,7 @@ static int add_table_route(struct chempi_peer *peer,
     int protocol;
 
     if (range->stage_count > 1)
-        return add_gate_routes(
+        return add_overlay_routes(
             peer, range, index ? ranges[index - 1].max_len + 1 : 0, index, err);
     protocol = find_protocol(conn.devices[device]->caps, range->protocol);
     if (protocol < 0)
@@ -439,13 +456,13 @@ static int ask_cards(const struct chempi_peer *peer)
     return 0;
 }
 
-static void tell(enum chempi_tool_event event, const struct chempi_peer *peer,
+static void tell(enum chempi_event event, const struct chempi_peer *peer,
                  int32_t detail)
 {
     const int32_t elements[CHEMPI_EVENT_ELEMENTS] = {
         (int32_t)peer->proc, (int32_t)peer->node, detail};
 
-    chempi_tool_event_raise(event, elements);
+    chempi_event_raise(event, elements);
 }
 
 static CHEMPI_NOINLINE int resolve(struct chempi_peer *peer)
@@ -483,7 +500,8 @@ void chempi_conn_card(uint32_t proc, const char *key, const void *card,
 
     if (!conn.peers)
         return;
-    chempi_gate_card(proc, key, card, len);
+    if (conn.overlay)
+        conn.overlay->card(proc, key, card, len);
     if (proc >= rank_count())
         return;
     peer = &conn.peers[proc];
@@ -511,7 +529,8 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
     if (!conn.peers)
         return;
     if (proc >= rank_count()) {
-        chempi_gate_lost(proc, why);
+        if (conn.overlay)
+            conn.overlay->lost(proc, why);
         return;
     }
     if (!conn.peers[proc].is_lost) {
@@ -527,7 +546,8 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
 
 void chempi_conn_drained(uint32_t gateway, bool is_drained)
 {
-    chempi_gate_drained(gateway, is_drained);
+    if (conn.overlay)
+        conn.overlay->drained(gateway, is_drained);
 }
 
 /* ---- counters ---- */
@@ -582,7 +602,7 @@ static const char *network_of_route(const struct chempi_peer *peer,
     return chempi_table_network(s->table, ranges[i].network)->name;
 }
 
-/* Of routes through gateways, the gate knows which way was taken. */
+/* Of routes through gateways, the overlay knows which way was taken. */
 static void report_route(uint32_t what, const struct chempi_peer *peer,
                          const struct chempi_route *route,
                          struct chempi_writer *out)
@@ -602,7 +622,8 @@ static void report_route(uint32_t what, const struct chempi_peer *peer,
                        bytes);
         chempi_wire_put_raw(out, line, strlen(line));
     }
-    if (!(what & CHEMPI_STATS_ROUTES) || dev->ops == &chempi_gate_ops)
+    if (!(what & CHEMPI_STATS_ROUTES) ||
+        (conn.overlay && dev->ops == conn.overlay->ops))
         return;
     (void)snprintf(line, sizeof(line),
                    "route %u %u %u %" PRIu64 " %s %s %s - %" PRIu64 " %" PRIu64
@@ -630,6 +651,7 @@ int chempi_conn_report(uint32_t what, struct chempi_writer *out)
             route->told_waits = route->waits;
         }
     }
-    chempi_gate_report(out);
+    if (conn.overlay)
+        conn.overlay->report(out);
     return out->error;
 }

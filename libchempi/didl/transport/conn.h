@@ -80,9 +80,42 @@ struct chempi_peer {
                                    wait for their match, by serial */
 };
 
+/*
+ * A device without a network of its own: it sends in messages of the others.
+ * It is opened after them, over them, in jobs that need it, and hears of
+ * processes that are no ranks. Ranges of the table with more than one stage
+ * are its.
+ */
+struct chempi_conn_overlay {
+    const struct chempi_dev_ops *ops;
+    bool (*is_needed)(void);
+    /* The sink for the devices below, before any is opened: what is not the
+     * overlay's goes on to `above`. */
+    const struct chempi_sink *(*sink)(const struct chempi_sink *above);
+    /* devices[0 .. *device_count) are open and stay. */
+    int (*open)(struct chempi_dev *const *devices, const uint32_t *device_count,
+                const _Atomic uint64_t *settings, struct chempi_dev **out,
+                struct chempi_err *err);
+    /* Append lines on what went which way since the last report. */
+    void (*report)(struct chempi_writer *out);
+    /* As chempi_conn_card(), for any process; as chempi_conn_set_lost() and
+     * chempi_conn_drained(), for those that are no ranks. */
+    void (*card)(uint32_t proc, const char *key, const void *card, size_t len);
+    void (*lost)(uint32_t proc, const char *why);
+    void (*drained)(uint32_t proc, bool is_drained);
+};
+
+struct chempi_conn_params {
+    const struct chempi_sink *sink;
+    const struct chempi_conn_overlay *overlay;
+    /* The values of a device's settings, in the order of its panel. */
+    const _Atomic uint64_t *(*settings)(const struct chempi_dev_ops *ops);
+};
+
 /* Open the devices that the job needs, exchange their cards (not yet their
- * connections). MPI error class. */
-int chempi_conn_open(const struct chempi_sink *sink);
+ * connections). The overlay stays the caller's and must stay. MPI error
+ * class. */
+int chempi_conn_open(const struct chempi_conn_params *params);
 /* True when all that was handed to devices has left the process. */
 bool chempi_conn_is_drained(void);
 void chempi_conn_close(void);

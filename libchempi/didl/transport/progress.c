@@ -28,9 +28,9 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
-#include "libchempi/didl/tool/event.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/shy.h"
 
@@ -126,9 +126,9 @@ static CHEMPI_COLD void tell_news(chempi_where_fn *words, const void *object)
     if (chempi_daemon_was_sought())
         chempi_where_tell(words, object);
     chempi_lane_unlock(&chempi_lane_main);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
-    chempi_daemon_care(chempi_tool_event_is_wanted(CHEMPI_EVENT_LOST) &&
+    chempi_daemon_care(chempi_event_is_wanted(CHEMPI_EVENT_LOST) &&
                        chempi_conn_lost_count() == 0);
 }
 

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "libchempi/didl/tool/event.h"
+#include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 
 enum {
@@ -100,7 +100,7 @@ static void raise_some(int count)
         const int32_t elements[CHEMPI_EVENT_ELEMENTS] = {i, 2 * i, 0};
 
         chempi_lane_lock(&chempi_lane_main);
-        chempi_tool_event_raise(CHEMPI_EVENT_RESOLVED, elements);
+        chempi_event_raise(CHEMPI_EVENT_RESOLVED, elements);
         chempi_lane_unlock(&chempi_lane_main);
     }
 }
@@ -115,14 +115,14 @@ Test(events, that_find_no_room_are_counted_and_told_first)
                                       MPI_INFO_NULL, NULL, on_other),
         MPI_SUCCESS);
     raise_some(RAISED);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     cr_expect_eq(told.calls, QUEUED, "%d", told.calls);
     cr_expect_eq(told.last, QUEUED - 1, "%d", told.last);
     cr_expect_eq(told.dropped, RAISED - QUEUED);
     cr_expect_eq(told.dropped_calls, 1);
     cr_expect_eq(told.calls_before_dropped, 0);
     raise_some(1);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     cr_expect_eq(told.calls, QUEUED + 1);
     cr_expect_eq(told.dropped_calls, 1, "told again");
     cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
@@ -133,7 +133,7 @@ Test(events, end_with_a_registration_that_its_callback_frees)
     (void)begin();
     told.must_free = true;
     raise_some(3);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     cr_expect_eq(told.calls, 1, "%d", told.calls);
     cr_expect_eq(told.frees, 1, "%d", told.frees);
     cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
@@ -146,9 +146,9 @@ Test(events, end_with_the_tool_interface)
 
     raise_some(2);
     cr_expect_eq(MPI_T_finalize(), MPI_SUCCESS);
-    cr_expect_not(chempi_tool_event_is_wanted(CHEMPI_EVENT_RESOLVED));
+    cr_expect_not(chempi_event_is_wanted(CHEMPI_EVENT_RESOLVED));
     raise_some(2);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     cr_expect_eq(told.calls, 0, "%d", told.calls);
     cr_assert_eq(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided), MPI_SUCCESS);
     cr_expect_eq(MPI_T_event_handle_free(reg, NULL, NULL),
@@ -163,7 +163,7 @@ Test(events, do_not_come_after_an_end_in_the_handler_of_dropped_ones)
     cr_assert_eq(MPI_T_event_set_dropped_handler(reg, on_dropped), MPI_SUCCESS);
     told.must_end = true;
     raise_some(RAISED);
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     cr_expect_eq(told.dropped_calls, 1, "%d", told.dropped_calls);
     cr_expect_eq(told.calls, 0, "%d", told.calls);
 }
@@ -184,7 +184,7 @@ static void on_event_slowly(MPI_T_event_instance instance,
     (void)safety;
     (void)user_data;
     slow.runs = true;
-    while (chempi_tool_event_is_wanted(CHEMPI_EVENT_RESOLVED))
+    while (chempi_event_is_wanted(CHEMPI_EVENT_RESOLVED))
         sched_yield();
     for (int i = 0; i < YIELDS && !slow.is_over; i++)
         sched_yield();
@@ -194,7 +194,7 @@ static void on_event_slowly(MPI_T_event_instance instance,
 
 static void *deliver(void *arg)
 {
-    chempi_tool_event_deliver();
+    chempi_event_deliver();
     return arg;
 }
 

@@ -17,7 +17,6 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/control/daemon.h"
-#include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/routed/internal.h"
 
 #define POLLS_MAX 256u         /* until an acknowledgement goes by itself */
@@ -33,7 +32,7 @@ struct chempi_gate *chempi_gate_self(void)
     return self.gate;
 }
 
-bool chempi_gate_is_needed(void)
+static bool is_needed(void)
 {
     return chempi_ctx.services.proc_count > chempi_ctx.job->size;
 }
@@ -47,6 +46,8 @@ static struct chempi_gate_flow *flow_of(struct chempi_ep *ep)
 {
     return (struct chempi_gate_flow *)(void *)ep;
 }
+
+static void gateway_lost(uint32_t proc, const char *why);
 
 /* ---- what the real devices say ------------------------------------------ */
 
@@ -87,7 +88,7 @@ static void room(void *arg, struct chempi_ep *ep)
 static void lost(void *arg, uint32_t proc, int status, const char *why)
 {
     if (proc >= chempi_ctx.job->size) {
-        chempi_gate_lost(proc, why);
+        gateway_lost(proc, why);
         return;
     }
     if (self.gate)
@@ -103,7 +104,7 @@ static const struct chempi_sink gate_sink = {
     .lost = lost,
 };
 
-const struct chempi_sink *chempi_gate_sink(const struct chempi_sink *above)
+static const struct chempi_sink *sink_under(const struct chempi_sink *above)
 {
     self.above = above;
     return &gate_sink;
@@ -128,7 +129,7 @@ static void left(void *arg, struct chempi_hop_buf *buf)
 static void neighbour_lost(void *arg, uint32_t proc, const char *why)
 {
     (void)arg;
-    chempi_gate_lost(proc, why);
+    gateway_lost(proc, why);
 }
 
 static const struct chempi_hop_ops hop_ops = {
@@ -138,14 +139,14 @@ static const struct chempi_hop_ops hop_ops = {
     .lost = neighbour_lost,
 };
 
-void chempi_gate_card(uint32_t proc, const char *key, const void *card,
-                      size_t len)
+static void gateway_card(uint32_t proc, const char *key, const void *card,
+                         size_t len)
 {
     if (self.gate)
         chempi_hop_card(&self.gate->hop, proc, key, card, len);
 }
 
-void chempi_gate_lost(uint32_t proc, const char *why)
+static void gateway_lost(uint32_t proc, const char *why)
 {
     struct chempi_gate *gate = self.gate;
     bool is_cut = false;
@@ -163,7 +164,7 @@ void chempi_gate_lost(uint32_t proc, const char *why)
         chempi_gate_way_cut(gate, proc, why);
 }
 
-void chempi_gate_drained(uint32_t proc, bool is_drained)
+static void gateway_drained(uint32_t proc, bool is_drained)
 {
     struct chempi_gate *gate = self.gate;
 
@@ -240,9 +241,10 @@ static const struct chempi_dev_panel gate_panel = {
 
 static void gate_close(struct chempi_dev *dev);
 
-int chempi_gate_open(struct chempi_dev *const *devices,
-                     const uint32_t *device_count, struct chempi_dev **out,
-                     struct chempi_err *err)
+static int open_over(struct chempi_dev *const *devices,
+                     const uint32_t *device_count,
+                     const _Atomic uint64_t *settings_now,
+                     struct chempi_dev **out, struct chempi_err *err)
 {
     const struct chempi_services *s = &chempi_ctx.services;
     struct chempi_gate *gate = chempi_sys->calloc(1, sizeof(*gate));
@@ -253,9 +255,7 @@ int chempi_gate_open(struct chempi_dev *const *devices,
     gate->dev = (struct chempi_dev){
         .ops = &chempi_gate_ops,
         .caps = &gate_caps,
-        .params = {.services = s,
-                   .sink = self.above,
-                   .settings = chempi_tool_device_settings(&chempi_gate_ops)},
+        .params = {.services = s, .sink = self.above, .settings = settings_now},
     };
     gate->rank_count = chempi_ctx.job->size;
     gate->tally.is_on = chempi_ctx.job->want_stats & CHEMPI_STATS_ROUTES;
@@ -447,7 +447,7 @@ static void gate_drop(struct chempi_ep *ep, const uint64_t token[2])
 
 /* ---- reports ------------------------------------------------------------- */
 
-void chempi_gate_report(struct chempi_writer *out)
+static void report(struct chempi_writer *out)
 {
     if (self.gate)
         chempi_tally_report(&self.gate->tally, &self.gate->hop, out);
@@ -603,4 +603,15 @@ const struct chempi_dev_ops chempi_gate_ops = {
     .is_ready = gate_is_ready,
     .is_drained = gate_is_drained,
     .close = gate_close,
+};
+
+const struct chempi_conn_overlay chempi_gate_overlay = {
+    .ops = &chempi_gate_ops,
+    .is_needed = is_needed,
+    .sink = sink_under,
+    .open = open_over,
+    .report = report,
+    .card = gateway_card,
+    .lost = gateway_lost,
+    .drained = gateway_drained,
 };
