@@ -42,14 +42,22 @@ HEADER_OF = {
     'comm': 'comm/comm', 'datatype': 'datatype/datatype',
     'op': 'datatype/op', 'group': 'comm/group',
     'errhandler': 'base/error', 'info': 'base/info',
-    'session': 'comm/session',
+    'session': 'comm/session', 'file': 'io/file',
 }
 
 # Objects beside communicators that have error handlers, and functions whose
 # errors go to the handler that is an argument.
-HAVE_HANDLER = {'session'}
+HAVE_HANDLER = {'session', 'file'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')
+
+# Errors of calls on files that name no open file go to MPI_FILE_NULL's handler
+# (section 14.7); these calls take it as an argument, too.
+NO_FILE = 'chempi_api_blame(&chempi_file_null.obj)'
+TAKES_FILE_NULL = {'File_call_errhandler', 'File_get_errhandler',
+                   'File_set_errhandler'}
+# These find out themselves whose error handler hears of errors.
+BLAMES_ITSELF = {'File_close'}
 
 # Callable before MPI_Init and after MPI_Finalize.
 ANY_TIME = re.compile(
@@ -205,7 +213,8 @@ class Body:
         self.args = [Arg(function, i) for i in range(len(function.params))]
         self.by_name = {a.name: a for a in self.args}
         comms = [a for a in self.args
-                 if a.kind == 'object' and a.object == 'comm']
+                 if a.kind == 'object' and a.object == 'comm' and
+                 self.stem != 'File_open']
         self.comm = 'x_' + comms[0].name if comms else 'NULL'
         self.blamed = self.comm if comms else self.find_blamed()
         self.cond = significance(self.stem)
@@ -219,6 +228,10 @@ class Body:
                     a.object == 'errhandler' and
                     BRINGS_HANDLER.match(self.stem)):
                 return 'chempi_api_blame(&x_%s->obj)' % a.name
+        if (re.match(r'(File_(?!create_errhandler)|Register_datarep)',
+                     self.stem) and
+                self.stem not in BLAMES_ITSELF):
+            return NO_FILE
         return 'NULL'
 
     def line(self, text, depth=1):
@@ -274,7 +287,9 @@ class Body:
             self.check_at_leader(a)
             return
         depth = 1
-        call = 'x_%s = chempi_%s_lookup(%s);' % (a.name, a.object, a.name)
+        way = 'or_null' if self.stem in TAKES_FILE_NULL and \
+            a.object == 'file' else 'lookup'
+        call = 'x_%s = chempi_%s_%s(%s);' % (a.name, a.object, way, a.name)
         condition = '!x_' + a.name
         if a.object == 'info' and not self.stem.startswith('Info_'):
             condition += ' && %s != MPI_INFO_NULL' % a.name
@@ -282,6 +297,8 @@ class Body:
             condition += f' && {a.name} != {TAKES_NULL[self.stem]}'
         is_own = 'x_' + a.name + '->' in self.blamed + '->'
         where = 'NULL' if is_own else self.blamed
+        if is_own and a.object == 'file':
+            where = NO_FILE
         if a.object == 'op' and self.condition('op'):
             self.line('if (%s) {' % self.condition('op'))
             depth = 2
@@ -507,8 +524,7 @@ def unsupported(f):
     if f.name.startswith('MPI_T_'):
         call = 'unsupported_tool("%s")' % f.name
     else:
-        kind = '_file' if f.name.startswith('MPI_File_') else ''
-        call = 'unsupported%s("%s", %d, "%s")' % (kind, f.name, *f.chapter)
+        call = 'unsupported("%s", %d, "%s")' % (f.name, *f.chapter)
     lines.append('    return chempi_api_%s;' % call)
     return '\n'.join(lines)
 
@@ -571,6 +587,8 @@ def chapter_file(functions):
            '#include "libchempi/api/api_impl.h"\n']
     used = {Arg(f, i).object for f in functions if f.status == 'yes'
             for i in range(len(f.params)) if Arg(f, i).kind == 'object'}
+    if any(f.stem == 'File_open' for f in functions):
+        used.add('file')
     for name in sorted(used):
         out.append('#include "libchempi/didl/%s.h"\n' % HEADER_OF[name])
     out.append('\n')

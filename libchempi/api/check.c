@@ -161,13 +161,6 @@ int chempi_api_unsupported(const char *func, int chapter, const char *title)
     return chempi_error_raise(NULL, MPI_ERR_UNSUPPORTED_OPERATION, func);
 }
 
-int chempi_api_unsupported_file(const char *func, int chapter,
-                                const char *title)
-{
-    chempi_error_blame(&chempi_errhandler_return.obj);
-    return chempi_api_unsupported(func, chapter, title);
-}
-
 int chempi_api_unsupported_tool(const char *func)
 {
     (void)func;

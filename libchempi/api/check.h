@@ -112,13 +112,10 @@ CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm, const char *func,
                                      const char *arg, MPI_Count value);
 
 /* The function, of that chapter of the standard, is not implemented in this
- * version. Files have MPI_ERRORS_RETURN until a program sets another handler
- * (section 9.3), so that it can do without. The tool interface has its own
- * error codes and no error handler. */
+ * version. The tool interface has its own error codes and no error
+ * handler. */
 CHEMPI_COLD int chempi_api_unsupported(const char *func, int chapter,
                                        const char *title);
-CHEMPI_COLD int chempi_api_unsupported_file(const char *func, int chapter,
-                                            const char *title);
 CHEMPI_COLD int chempi_api_unsupported_tool(const char *func);
 
 #endif

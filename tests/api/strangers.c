@@ -4,10 +4,13 @@
  * predefined handles of other kinds and numbers that are no handles. It must
  * return the error class of the kind. Runs as a world of one.
  */
+#define _GNU_SOURCE /* mkstemp */
 #include <mpi.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "expect.h"
 
@@ -23,9 +26,9 @@ enum kind {
     KIND_SESSION,
     KIND_MESSAGE,
     KIND_REQUEST,
+    KIND_FILE,
     KINDS, /* those that functions are tried with */
     KIND_WIN = KINDS,
-    KIND_FILE,
     KIND_NONE
 };
 
@@ -72,6 +75,7 @@ static const int classes[KINDS] = {
     [KIND_SESSION] = MPI_ERR_SESSION,
     [KIND_MESSAGE] = MPI_ERR_REQUEST,
     [KIND_REQUEST] = MPI_ERR_REQUEST,
+    [KIND_FILE] = MPI_ERR_FILE,
 };
 
 /* Right handles, for the places that are not tried. */
@@ -95,6 +99,7 @@ static bool is_refused_null(const struct function *f, enum kind kind,
         {"", KIND_GROUP, (void *)MPI_GROUP_NULL},
         {"", KIND_ERRHANDLER, (void *)MPI_ERRHANDLER_NULL},
         {"", KIND_SESSION, (void *)MPI_SESSION_NULL},
+        {"", KIND_FILE, (void *)MPI_FILE_NULL},
     };
 
     for (size_t i = 0; i < COUNT(nulls); i++)
@@ -140,6 +145,8 @@ int main(int argc, char **argv)
     MPI_Session session;
     MPI_Group group;
     MPI_Comm ring; /* for the collectives of neighbours, too */
+    MPI_File file;
+    char path[] = "/tmp/chempi-strangers-XXXXXX";
 
     MPI_Init(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -148,11 +155,17 @@ int main(int argc, char **argv)
     MPI_Cart_create(MPI_COMM_SELF, 1, &size, &is_periodic, 0, &ring);
     MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
     MPI_Comm_group(ring, &group);
+    (void)close(mkstemp(path));
+    EXPECT(MPI_File_open(MPI_COMM_SELF, path,
+                         MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                         MPI_INFO_NULL, &file) == MPI_SUCCESS);
+    right[KIND_FILE] = (void *)file;
     right[KIND_GROUP] = (void *)group;
     right[KIND_SESSION] = (void *)session;
     right[KIND_COMM] = (void *)ring;
     for (size_t i = 0; i < COUNT(functions); i++)
         try_function(&functions[i]);
+    MPI_File_close(&file);
     MPI_Group_free(&group);
     MPI_Comm_free(&ring);
     MPI_Session_finalize(&session);

@@ -85,7 +85,8 @@ bool chempi_errhandler_is_for(const struct chempi_errhandler *eh,
  * errclass. Thread-local. */
 int chempi_error_set(int errclass, const char *fmt, ...) CHEMPI_PRINTF(2, 3);
 
-/* The error whose words were noted is not raised. */
+/* The error whose words were noted, and whose object was blamed, is not
+ * raised. */
 void chempi_error_forget(void);
 
 #define CHEMPI_ERROR_LOST_MAX 8u    /* lost peers that are named */

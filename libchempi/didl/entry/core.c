@@ -43,6 +43,7 @@
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
@@ -217,6 +218,7 @@ static const struct step {
     {.open_mpi = open_comm, .close = chempi_comm_fini},
     {.open_mpi = open_conn, .close = close_conn},
     {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
+    {.open_mpi = chempi_io_init, .close = chempi_io_fini},
     {.open = attach_tools, .close = chempi_tool_detach},
 };
 

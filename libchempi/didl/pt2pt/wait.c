@@ -80,8 +80,10 @@ static int sum_up(const struct failures *failures)
  * with the error, if it has one. */
 static void peek(struct chempi_request *req, MPI_Status *status)
 {
-    if (req->ops->finish(req, status) != MPI_SUCCESS)
+    if (req->ops->finish(req, status) != MPI_SUCCESS) {
         chempi_error_forget();
+        chempi_error_blame(NULL);
+    }
 }
 
 /* A complete, active request: hand out its status; free or deactivate it. */

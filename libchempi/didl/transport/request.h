@@ -11,7 +11,7 @@
  *       requests, those of the pool while they are free, too; but for those
  *       on the stack of a call and the first message of a partitioned send,
  *       which are under way as long as they hold it. Generalized requests and
- *       flushes of buffers hold none
+ *       flushes of buffers, and those on files, hold none
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
 #define CHEMPI_LIBCHEMPI_DIDL_REQUEST_H
@@ -33,7 +33,8 @@ enum chempi_request_kind {
     CHEMPI_REQUEST_NULL_PEER, /* MPI_PROC_NULL: complete from the start */
     CHEMPI_REQUEST_COLL,      /* a schedule */
     CHEMPI_REQUEST_GENERAL,   /* MPI_Grequest_start */
-    CHEMPI_REQUEST_FLUSH      /* of attached buffers */
+    CHEMPI_REQUEST_FLUSH,     /* of attached buffers */
+    CHEMPI_REQUEST_FILE       /* reading or writing a file */
 };
 
 enum chempi_send_mode {

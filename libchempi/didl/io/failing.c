@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The access layer's member for tests: posix, but what CHEMPI_IO_MISCHIEF says
+ * goes wrong. The environment variable holds "name=number" separated by
+ * commas; a word that is none of these makes opening fail:
+ *
+ *   seed           of what happens at random
+ *   short          thousandths of transfers that end early, at any byte
+ *   interrupt      thousandths of transfers that EINTR interrupts before
+ *   no-space-at    writes beyond this offset fail with ENOSPC
+ *   quota-at       writes beyond this offset fail with EDQUOT
+ *   bad-write-at   a write that covers this offset fails with EIO
+ *   bad-read-at    the same for a read
+ *   bad-rank       which rank these five are for; without it, every one
+ *   bad-sync       syncs fail with EIO
+ *   end-at         reads find the end of the file here, whatever its size
+ *   no-locks       locks fail with ENOLCK
+ *   drop-unsynced  what was written and not synced is undone when the file is
+ *                  closed, and when the process ends, as if the node had lost
+ *                  its power
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/io/access.h"
+
+struct mischief {
+    uint64_t seed;
+    uint64_t short_rate;
+    uint64_t interrupt_rate;
+    uint64_t no_space_at; /* UINT64_MAX: never; also the following */
+    uint64_t quota_at;
+    uint64_t bad_write_at;
+    uint64_t bad_read_at;
+    uint64_t end_at;
+    uint64_t bad_rank; /* UINT64_MAX: all */
+    uint64_t bad_sync;
+    uint64_t no_locks;
+    uint64_t drop_unsynced;
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} items[] = {
+    {"seed", offsetof(struct mischief, seed)},
+    {"short", offsetof(struct mischief, short_rate)},
+    {"interrupt", offsetof(struct mischief, interrupt_rate)},
+    {"no-space-at", offsetof(struct mischief, no_space_at)},
+    {"quota-at", offsetof(struct mischief, quota_at)},
+    {"bad-write-at", offsetof(struct mischief, bad_write_at)},
+    {"bad-read-at", offsetof(struct mischief, bad_read_at)},
+    {"end-at", offsetof(struct mischief, end_at)},
+    {"bad-rank", offsetof(struct mischief, bad_rank)},
+    {"bad-sync", offsetof(struct mischief, bad_sync)},
+    {"no-locks", offsetof(struct mischief, no_locks)},
+    {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
+};
+
+/* Old contents of a range that was overwritten. */
+struct undo {
+    struct undo *next;
+    int64_t offset;
+    uint64_t len; /* bytes that were there */
+    char data[];
+};
+
+struct own {
+    struct own *next; /* all open files */
+    struct chempi_io_fd *fd;
+    pthread_mutex_t lock; /* guards dice and log */
+    struct mischief m;
+    uint64_t dice;
+    int64_t size;     /* at the last sync */
+    struct undo *log; /* the latest first */
+};
+
+static struct own *open_files;
+static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool take_item(const char *text, size_t len, struct mischief *m)
+{
+    const char *equals = memchr(text, '=', len);
+    char *end;
+
+    for (size_t i = 0; equals && i < CHEMPI_ARRAY_LEN(items); i++) {
+        size_t name_len = (size_t)(equals - text);
+
+        if (strlen(items[i].name) != name_len ||
+            memcmp(text, items[i].name, name_len) != 0)
+            continue;
+        *(uint64_t *)(void *)((char *)m + items[i].offset) =
+            strtoull(equals + 1, &end, 10);
+        return end == text + len && end != equals + 1;
+    }
+    return false;
+}
+
+static bool parse(const char *text, struct mischief *m)
+{
+    *m = (struct mischief){.seed = 1,
+                           .no_space_at = UINT64_MAX,
+                           .quota_at = UINT64_MAX,
+                           .bad_write_at = UINT64_MAX,
+                           .bad_read_at = UINT64_MAX,
+                           .end_at = UINT64_MAX,
+                           .bad_rank = UINT64_MAX};
+    while (*text) {
+        size_t len = strcspn(text, ",");
+
+        if (!take_item(text, len, m))
+            return false;
+        text += len + (text[len] == ',');
+    }
+    return true;
+}
+
+static struct own *own_of(struct chempi_io_fd *fd)
+{
+    return fd->own;
+}
+
+/* The posix layer's file behind ours. */
+static int failing_open(struct chempi_io_fd *fd, const char *path, int flags,
+                        mode_t mode)
+{
+    struct own *own = chempi_sys->calloc(1, sizeof(*own));
+    struct chempi_io_stat st = {0};
+    const char *text = getenv("CHEMPI_IO_MISCHIEF");
+    int rc;
+
+    if (!own)
+        return -ENOMEM;
+    rc = parse(text ? text : "", &own->m)
+             ? chempi_io_posix.open(fd, path, flags, mode)
+             : -EINVAL;
+    if (rc) {
+        free(own);
+        return rc;
+    }
+    if (own->m.bad_rank != UINT64_MAX &&
+        own->m.bad_rank != chempi_ctx.services.proc) {
+        own->m.no_space_at = own->m.quota_at = UINT64_MAX;
+        own->m.bad_write_at = own->m.bad_read_at = UINT64_MAX;
+        own->m.bad_sync = 0;
+    }
+    (void)pthread_mutex_init(&own->lock, NULL);
+    own->dice = own->m.seed * UINT64_C(0x9e3779b97f4a7c15) +
+                chempi_ctx.services.proc + 1;
+    (void)chempi_io_posix.stat(fd, &st);
+    own->size = st.size;
+    own->fd = fd;
+    fd->own = own;
+    (void)pthread_mutex_lock(&files_lock);
+    own->next = open_files;
+    open_files = own;
+    (void)pthread_mutex_unlock(&files_lock);
+    return 0;
+}
+
+static void forget(struct own *own)
+{
+    while (own->log) {
+        struct undo *first = own->log;
+
+        own->log = first->next;
+        free(first);
+    }
+}
+
+/* What was there before comes back, the latest change first. */
+static void lose_power(struct own *own)
+{
+    if (own->log && own->m.drop_unsynced) {
+        for (struct undo *u = own->log; u; u = u->next) {
+            struct iovec run = {u->data, u->len};
+
+            if (u->len > 0)
+                (void)chempi_io_posix.writev(own->fd, &run, 1, u->offset);
+        }
+        (void)chempi_io_posix.truncate(own->fd, own->size);
+    }
+    forget(own);
+}
+
+static int failing_close(struct chempi_io_fd *fd)
+{
+    struct own *own = own_of(fd);
+    struct own **at = &open_files;
+
+    (void)pthread_mutex_lock(&files_lock);
+    while (*at != own)
+        at = &(*at)->next;
+    *at = own->next;
+    (void)pthread_mutex_unlock(&files_lock);
+    lose_power(own);
+    (void)pthread_mutex_destroy(&own->lock);
+    free(own);
+    return chempi_io_posix.close(fd);
+}
+
+CHEMPI_AT_UNLOAD static void end_of_process(void)
+{
+    for (struct own *own = open_files; own; own = own->next)
+        lose_power(own);
+}
+
+static int failing_remove(const char *path)
+{
+    return chempi_io_posix.remove(path);
+}
+
+static int failing_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
+{
+    return chempi_io_posix.stat(fd, out);
+}
+
+static int failing_truncate(struct chempi_io_fd *fd, int64_t size)
+{
+    struct own *own = own_of(fd);
+
+    if (size >= 0 && (uint64_t)size > own->m.no_space_at)
+        return -ENOSPC;
+    return chempi_io_posix.truncate(fd, size);
+}
+
+static int failing_reserve(struct chempi_io_fd *fd, int64_t offset, int64_t len)
+{
+    (void)fd;
+    (void)offset;
+    (void)len;
+    return -EOPNOTSUPP;
+}
+
+/* xorshift64*; holder of own->lock. */
+static bool roll(struct own *own, uint64_t rate)
+{
+    uint64_t x = own->dice;
+
+    x ^= x >> 12;
+    x ^= x << 25;
+    x ^= x >> 27;
+    own->dice = x;
+    return (x * UINT64_C(0x2545f4914f6cdd1d)) >> 32 < rate * 4294967;
+}
+
+/* Interrupted, or how many bytes of the first run are transferred. */
+static int shorten(struct own *own, struct iovec *run)
+{
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&own->lock);
+    if (roll(own, own->m.interrupt_rate))
+        rc = -EINTR;
+    else if (run->iov_len > 1 && roll(own, own->m.short_rate))
+        run->iov_len = 1 + own->dice % (run->iov_len - 1);
+    (void)pthread_mutex_unlock(&own->lock);
+    return rc;
+}
+
+/* Cut the run off before `at`; no byte is left: fail. */
+static int cut(struct iovec *run, int64_t offset, uint64_t at, int neg_errno)
+{
+    uint64_t from = (uint64_t)offset;
+
+    if (at == UINT64_MAX || from + run->iov_len <= at)
+        return 0;
+    if (from >= at)
+        return neg_errno;
+    run->iov_len = at - from;
+    return 0;
+}
+
+static bool covers(const struct iovec *run, int64_t offset, uint64_t at)
+{
+    return at >= (uint64_t)offset && at - (uint64_t)offset < run->iov_len;
+}
+
+static ssize_t failing_readv(struct chempi_io_fd *fd, const struct iovec *runs,
+                             int count, int64_t offset)
+{
+    struct own *own = own_of(fd);
+    struct iovec run = runs[0];
+    int rc = shorten(own, &run);
+
+    (void)count; /* less than was asked for */
+    if (rc)
+        return rc;
+    if (covers(&run, offset, own->m.bad_read_at))
+        return -EIO;
+    if (cut(&run, offset, own->m.end_at, -ENODATA))
+        return 0;
+    return chempi_io_posix.readv(fd, &run, 1, offset);
+}
+
+/* Keep what the write will change. */
+static int keep(struct own *own, const struct iovec *run, int64_t offset)
+{
+    struct undo *u = chempi_sys->malloc(sizeof(*u) + run->iov_len);
+    struct iovec old;
+    ssize_t n;
+
+    if (!u)
+        return -ENOMEM;
+    old = (struct iovec){u->data, run->iov_len};
+    n = chempi_io_posix.readv(own->fd, &old, 1, offset);
+    u->offset = offset;
+    u->len = n > 0 ? (uint64_t)n : 0;
+    (void)pthread_mutex_lock(&own->lock);
+    u->next = own->log;
+    own->log = u;
+    (void)pthread_mutex_unlock(&own->lock);
+    return 0;
+}
+
+static ssize_t failing_writev(struct chempi_io_fd *fd, const struct iovec *runs,
+                              int count, int64_t offset)
+{
+    struct own *own = own_of(fd);
+    struct iovec run = runs[0];
+    int rc = shorten(own, &run);
+
+    (void)count;
+    if (!rc)
+        rc = cut(&run, offset, own->m.no_space_at, -ENOSPC);
+    if (!rc)
+        rc = cut(&run, offset, own->m.quota_at, -EDQUOT);
+    if (!rc && covers(&run, offset, own->m.bad_write_at))
+        rc = -EIO;
+    if (!rc && own->m.drop_unsynced)
+        rc = keep(own, &run, offset);
+    return rc ? rc : chempi_io_posix.writev(fd, &run, 1, offset);
+}
+
+static int failing_sync(struct chempi_io_fd *fd)
+{
+    struct own *own = own_of(fd);
+    struct chempi_io_stat st = {0};
+
+    if (own->m.bad_sync)
+        return -EIO;
+    (void)pthread_mutex_lock(&own->lock);
+    forget(own);
+    (void)chempi_io_posix.stat(fd, &st);
+    own->size = st.size;
+    (void)pthread_mutex_unlock(&own->lock);
+    return chempi_io_posix.sync(fd);
+}
+
+static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
+                        int64_t offset, int64_t len)
+{
+    return own_of(fd)->m.no_locks ? -ENOLCK
+                                  : chempi_io_posix.lock(fd, how, offset, len);
+}
+
+static bool failing_can_map(struct chempi_io_fd *fd)
+{
+    (void)fd;
+    return false; /* everything is to come by here */
+}
+
+const struct chempi_io_access chempi_io_failing = {
+    .name = "failing",
+    .open = failing_open,
+    .close = failing_close,
+    .remove = failing_remove,
+    .stat = failing_stat,
+    .truncate = failing_truncate,
+    .reserve = failing_reserve,
+    .readv = failing_readv,
+    .writev = failing_writev,
+    .sync = failing_sync,
+    .lock = failing_lock,
+    .can_map = failing_can_map,
+};

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Files (MPI 5.0, chapter 14): the object behind MPI_File, its view and hints.
+ * doc/files.md tells how the files of this room work together.
+ *
+ *   F1  comm is the file's own: a duplicate of the communicator of the open,
+ *       on which nothing but operations on the file communicates
+ *   F2  view is never changed, only replaced; an operation under way holds
+ *       the one it began with
+ *   F3  pointer, view and split are guarded by `lock`
+ *   F4  collective operations of a file run one after another, in the order of
+ *       their calls, which is the same at all members
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_IO_FILE_H
+#define CHEMPI_LIBCHEMPI_DIDL_IO_FILE_H
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/base/list.h"
+#include "libchempi/didl/base/object.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/io/access.h"
+#include "libchempi/services/layout.h"
+
+struct chempi_errhandler;
+struct chempi_info;
+struct chempi_io_cast;    /* collective.h: what is known about the others */
+struct chempi_io_datarep; /* datarep.h */
+struct chempi_request;
+
+enum chempi_io_choice { CHEMPI_IO_AUTO, CHEMPI_IO_ENABLE, CHEMPI_IO_DISABLE };
+
+/* What the hints come to; hints.c has the keys. Sizes are bytes. */
+struct chempi_io_hints {
+    uint64_t cb_buffer; /* of an aggregator, per round */
+    uint64_t ind_read;  /* of a window of sieving */
+    uint64_t ind_write;
+    uint64_t stripe;  /* file domains are multiples of it; at least a page */
+    uint64_t nodes;   /* aggregators; 0: by the nodes */
+    uint8_t cb_read;  /* enum chempi_io_choice */
+    uint8_t cb_write; /* likewise */
+    uint8_t ds_read;  /* likewise */
+    uint8_t ds_write; /* likewise; ENABLE: read, change and write back */
+};
+
+struct chempi_io_view {
+    _Atomic int32_t refs;
+    MPI_Offset disp;
+    struct chempi_datatype *etype; /* ours; or predefined */
+    struct chempi_datatype *filetype;
+    struct chempi_io_datarep *rep; /* NULL: native and internal */
+    char rep_name[MPI_MAX_DATAREP_STRING + 1];
+    uint64_t esize; /* bytes of an etype in the file; may be 0 */
+    struct chempi_layout tile;
+    int64_t first;      /* displacement of the tile's first byte */
+    uint64_t tiles;     /* as many as file offsets can have */
+    bool is_contiguous; /* position p lies at disp + first + p */
+    bool is_ordered;    /* offsets grow with positions */
+    uint64_t run;       /* bytes of a run, on average */
+};
+
+struct chempi_file {
+    struct chempi_object obj;
+    struct chempi_errhandler *errhandler; /* held; NULL: of MPI_FILE_NULL */
+    struct chempi_comm *comm;             /* F1; NULL: MPI_FILE_NULL's */
+    int amode;
+    bool is_atomic;
+    bool is_closed;           /* kept for the error of its close only */
+    _Atomic bool is_mappable; /* may be written through mappings */
+    _Atomic bool
+        has_locks; /* of byte ranges, until the file system denies it */
+    _Atomic bool was_written; /* by this process, since the last sync */
+    struct chempi_io_fd fd;
+    char *path;
+    uint64_t pointer; /* individual, etypes */
+    pthread_mutex_t lock;
+    pthread_mutex_t range_lock; /* threads of this process; see access.h */
+    struct chempi_io_view *view;
+    struct chempi_io_hints hints;
+    struct chempi_request *split; /* of a split collective; NULL: none */
+    bool is_split_write;
+    void *split_buf;
+    uint64_t token;              /* names the file between its members */
+    uint32_t views;              /* collective set_view calls so far */
+    struct chempi_io_cast *cast; /* what two-phase access has learned */
+    struct chempi_list queue;    /* collective operations; F4 */
+    struct chempi_list link;     /* all open files of the process */
+    uint64_t shared_at;          /* shared pointer, etypes; at member 0 only */
+};
+
+/* Stands for MPI_FILE_NULL, whose handler hears of errors without a file. */
+extern struct chempi_file chempi_file_null;
+
+/* NULL when the handle names no open file. */
+static inline struct chempi_file *chempi_file_lookup(MPI_File handle)
+{
+    struct chempi_file *file = (struct chempi_file *)(void *)handle;
+
+    if (!chempi_handle_is_address(handle))
+        return NULL;
+    return file->obj.magic == CHEMPI_MAGIC_FILE && !file->is_closed ? file
+                                                                    : NULL;
+}
+
+/* The same for calls that know MPI_FILE_NULL, too. */
+static inline struct chempi_file *chempi_file_or_null(MPI_File handle)
+{
+    return handle == MPI_FILE_NULL ? &chempi_file_null
+                                   : chempi_file_lookup(handle);
+}
+
+struct chempi_error_subject;
+
+/* For raising errors; chempi_error_subject_fn. */
+void chempi_io_describe(struct chempi_object *object,
+                        struct chempi_error_subject *out);
+
+/* Drop one reference; frees the memory at the last. */
+void chempi_file_release(struct chempi_file *file);
+
+/*
+ * The words for -errno from the file system: what was done, path, offset (-1:
+ * does not matter), errno. Returns the MPI error class.
+ */
+int chempi_io_fail(const struct chempi_file *file, int neg_errno,
+                   const char *what, int64_t offset);
+
+/*
+ * Collective: the first member's error, if any has one, with its words; they
+ * say whose it was. Every member calls it, with its own class.
+ */
+int chempi_io_agree(struct chempi_comm *comm, int rc);
+
+/* ---- view.c ---- */
+
+struct chempi_io_view *chempi_io_view_default(void);
+void chempi_io_view_release(struct chempi_io_view *view);
+static inline struct chempi_io_view *
+chempi_io_view_hold(struct chempi_io_view *view)
+{
+    (void)atomic_fetch_add_explicit(&view->refs, 1, memory_order_relaxed);
+    return view;
+}
+
+/* The file offset of packed byte `position` of the view. */
+int64_t chempi_io_view_offset(const struct chempi_io_view *view,
+                              uint64_t position);
+/* Packed bytes at offsets below `offset`; of an ordered view. */
+uint64_t chempi_io_view_below(const struct chempi_io_view *view,
+                              int64_t offset);
+/* An iterator over the view whose base is memory that holds the file from
+ * offset `from` on; at `position`. */
+void chempi_io_view_iter(const struct chempi_io_view *view,
+                         struct chempi_iter *iter, const void *base,
+                         int64_t from, uint64_t position);
+
+/* ---- hints.c ---- */
+
+/* Take what is known from info (may be NULL); the rest stays. MPI class. */
+int chempi_io_hints_take(struct chempi_io_hints *hints,
+                         const struct chempi_info *info);
+void chempi_io_hints_default(struct chempi_io_hints *hints);
+
+/* How many aggregators the file has (collective.c). */
+uint64_t chempi_io_aggregators(const struct chempi_file *file);
+
+/* ---- shared.c ---- */
+
+void chempi_io_shared_init(void);
+
+/* Before anybody can ask, and after nobody will. Collective. */
+int chempi_io_shared_open(struct chempi_file *file);
+void chempi_io_shared_close(struct chempi_file *file);
+
+/* Add `count` etypes to the shared pointer; *before is where it was. Waits for
+ * member 0 to make progress. */
+int chempi_io_shared_add(struct chempi_file *file, uint64_t count,
+                         uint64_t *before);
+/* At member 0 only. */
+void chempi_io_shared_set(struct chempi_file *file, uint64_t at);
+
+#endif

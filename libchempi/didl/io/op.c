@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the arguments of a call to an operation, and back; see op.h. */
+#include "libchempi/didl/io/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/status.h"
+#include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/datarep.h"
+
+static int check_mode(const struct chempi_io_call *c)
+{
+    int amode = c->file->amode;
+
+    if (c->is_write && amode & MPI_MODE_RDONLY)
+        return chempi_error_set(MPI_ERR_READ_ONLY,
+                                "%s was opened with MPI_MODE_RDONLY",
+                                c->file->path);
+    if (!c->is_write && amode & MPI_MODE_WRONLY)
+        return chempi_error_set(MPI_ERR_ACCESS,
+                                "%s was opened with MPI_MODE_WRONLY",
+                                c->file->path);
+    if (amode & MPI_MODE_SEQUENTIAL && c->place != CHEMPI_IO_SHARED)
+        return chempi_error_set(MPI_ERR_UNSUPPORTED_OPERATION,
+                                "%s was opened with MPI_MODE_SEQUENTIAL: use "
+                                "the calls with the shared pointer",
+                                c->file->path);
+    if (c->place == CHEMPI_IO_AT && c->offset < 0)
+        return chempi_error_set(
+            MPI_ERR_ARG, "argument offset is %" PRId64 "; it must be 0 or more",
+            (int64_t)c->offset);
+    return MPI_SUCCESS;
+}
+
+/* Bytes in the file; whole elementary types. */
+static int measure(const struct chempi_io_op *op, uint64_t *bytes)
+{
+    const struct chempi_io_view *view = op->view;
+    MPI_Count each;
+    int rc = chempi_io_datarep_size(view->rep, op->type, &each);
+
+    if (rc)
+        return rc;
+    if (each > 0 && op->count > INT64_MAX / 2 / each)
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "%" PRId64 " elements of %" PRId64
+                                " bytes are more than a file can hold",
+                                (int64_t)op->count, (int64_t)each);
+    *bytes = (uint64_t)each * (uint64_t)op->count;
+    if (*bytes > 0 && (view->esize == 0 || view->tile.size == 0))
+        return chempi_error_set(MPI_ERR_IO, "the file type of the view has no "
+                                            "bytes");
+    if (*bytes > 0 && *bytes % view->esize != 0)
+        return chempi_error_set(
+            MPI_ERR_IO,
+            "%" PRIu64 " bytes are no multiple of the view's elementary type, "
+            "which has %" PRIu64,
+            *bytes, view->esize);
+    return MPI_SUCCESS;
+}
+
+/* Where it goes; the individual pointer moves by what is asked for. */
+static int find_place(struct chempi_io_op *op, const struct chempi_io_call *c)
+{
+    struct chempi_file *file = op->file;
+    uint64_t esize = op->view->esize;
+    uint64_t etypes = esize ? op->bytes / esize : 0;
+    uint64_t at = (uint64_t)c->offset;
+    int rc = MPI_SUCCESS;
+
+    if (c->place == CHEMPI_IO_INDIVIDUAL) {
+        (void)pthread_mutex_lock(&file->lock);
+        at = file->pointer;
+        file->pointer += etypes;
+        (void)pthread_mutex_unlock(&file->lock);
+    } else if (c->place == CHEMPI_IO_SHARED && !c->is_collective) {
+        rc = chempi_io_shared_add(file, etypes, &at);
+    }
+    if (!rc && esize > 0 &&
+        (at > INT64_MAX / 2 / esize ||
+         (op->bytes > 0 &&
+          (at * esize + op->bytes) / op->view->tile.size >= op->view->tiles)))
+        return chempi_error_set(MPI_ERR_ARG,
+                                "offset %" PRIu64 " in elementary types of "
+                                "%" PRIu64 " bytes is beyond 2^61 bytes",
+                                at, esize);
+    op->position = at * esize;
+    return rc;
+}
+
+static bool is_consecutive(const struct chempi_io_op *op)
+{
+    return op->type->is_contiguous ||
+           (op->count == 1 && op->type->layout &&
+            op->type->layout->root->kind == CHEMPI_LAYOUT_BLOCK);
+}
+
+/* The memory side. */
+static int aim(struct chempi_io_op *op)
+{
+    if (op->bytes == 0)
+        return MPI_SUCCESS;
+    if (op->view->rep) {
+        op->converted = chempi_sys->malloc(op->bytes);
+        op->mem = op->converted;
+        if (!op->mem)
+            return chempi_error_set(MPI_ERR_NO_MEM,
+                                    "no memory for %" PRIu64
+                                    " bytes in the file's representation",
+                                    op->bytes);
+        return op->is_write
+                   ? chempi_io_datarep_to_file(op->view->rep, op->buf,
+                                               op->count, op->type, op->mem)
+                   : MPI_SUCCESS;
+    }
+    if (is_consecutive(op)) {
+        op->mem = (char *)((uintptr_t)op->buf + (uintptr_t)op->type->true_lb);
+        return MPI_SUCCESS;
+    }
+    chempi_iter_init(&op->iter, op->buf, (uint64_t)op->count, op->type->layout);
+    return MPI_SUCCESS;
+}
+
+static void let_go(struct chempi_io_op *op)
+{
+    free(op->converted);
+    chempi_io_view_release(op->view);
+    if (!op->type->is_predefined)
+        chempi_datatype_release(op->type);
+    chempi_file_release(op->file);
+}
+
+int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c)
+{
+    int rc = check_mode(c);
+
+    if (rc)
+        return rc;
+    *op = (struct chempi_io_op){.file = c->file,
+                                .is_write = c->is_write,
+                                .buf = c->buf,
+                                .count = c->count,
+                                .type = c->type};
+    (void)pthread_mutex_lock(&c->file->lock);
+    op->view = chempi_io_view_hold(c->file->view);
+    (void)pthread_mutex_unlock(&c->file->lock);
+    chempi_object_hold(&c->file->obj);
+    chempi_datatype_hold(op->type);
+    rc = measure(op, &op->bytes);
+    if (!rc)
+        rc = find_place(op, c);
+    if (!rc)
+        rc = aim(op);
+    if (rc)
+        let_go(op);
+    else
+        chempi_io_count(CHEMPI_IO_COUNT_ASKED, op->bytes);
+    return rc;
+}
+
+/* What of the user's data was moved, in bytes of memory. */
+static MPI_Count bytes_moved(const struct chempi_io_op *op)
+{
+    uint64_t each;
+
+    if (!op->view->rep || op->bytes == 0)
+        return (MPI_Count)op->done;
+    each = op->bytes / (uint64_t)op->count;
+    return (MPI_Count)(op->done / each) * op->type->size;
+}
+
+int chempi_io_op_close(struct chempi_io_op *op, MPI_Status *status)
+{
+    uint64_t each = op->bytes > 0 ? op->bytes / (uint64_t)op->count : 1;
+    int rc = op->error;
+
+    if (rc)
+        (void)chempi_error_set(rc, "%s", op->words);
+    if (op->converted && !op->is_write && op->done >= each) {
+        int failed = chempi_io_datarep_from_file(op->view->rep, op->buf,
+                                                 (MPI_Count)(op->done / each),
+                                                 op->type, op->mem);
+
+        rc = rc ? rc : failed;
+    }
+    chempi_status_set(status, MPI_ANY_SOURCE, MPI_ANY_TAG, bytes_moved(op),
+                      false);
+    let_go(op);
+    return rc;
+}
+
+void chempi_io_op_note(struct chempi_io_op *op, int rc)
+{
+    const char *noted = chempi_error_noted(rc);
+
+    if (rc == MPI_SUCCESS || op->error)
+        return;
+    op->error = rc;
+    (void)snprintf(op->words, sizeof(op->words), "%s", noted ? noted : "");
+    chempi_error_forget();
+}
+
+void chempi_io_op_fail(struct chempi_io_op *op, int neg_errno, const char *what,
+                       int64_t offset)
+{
+    if (neg_errno)
+        chempi_io_op_note(op,
+                          chempi_io_fail(op->file, neg_errno, what, offset));
+}
+
+void chempi_io_op_pack(struct chempi_io_op *op, uint64_t position, void *to,
+                       uint64_t len)
+{
+    if (op->mem) {
+        memcpy(to, op->mem + position, len);
+        return;
+    }
+    chempi_iter_seek(&op->iter, position);
+    (void)chempi_iter_pack(&op->iter, to, len);
+}
+
+void chempi_io_op_unpack(struct chempi_io_op *op, uint64_t position,
+                         const void *from, uint64_t len)
+{
+    if (op->mem) {
+        memcpy(op->mem + position, from, len);
+        return;
+    }
+    chempi_iter_seek(&op->iter, position);
+    (void)chempi_iter_unpack(&op->iter, from, len);
+}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening and closing files (MPI 5.0, section 14.2), and agreeing on errors.
+ *
+ * Member 0 creates the file, then the others open it: if that fails, no other
+ * member has made one. That it is the same file everywhere shows in its inode
+ * number. A member that fails takes part in every step that follows, so that
+ * nobody waits for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/io/file.h"
+
+#define ACCESS_MODES (MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY)
+#define ALL_MODES                                                              \
+    (ACCESS_MODES | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND |        \
+     MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL)
+#define FILE_MODE 0666 /* less the umask */
+#define WORDS_MAX 256
+
+struct chempi_file chempi_file_null = {
+    .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
+    .errhandler = &chempi_errhandler_return,
+};
+
+/* ---- errors ---- */
+
+static int class_of(int neg_errno)
+{
+    switch (-neg_errno) {
+    case ENOENT:
+        return MPI_ERR_NO_SUCH_FILE;
+    case EEXIST:
+        return MPI_ERR_FILE_EXISTS;
+    case EACCES:
+    case EPERM:
+        return MPI_ERR_ACCESS;
+    case EROFS:
+        return MPI_ERR_READ_ONLY;
+    case ENOSPC:
+        return MPI_ERR_NO_SPACE;
+    case EDQUOT:
+        return MPI_ERR_QUOTA;
+    case EISDIR:
+    case ENOTDIR:
+    case ENAMETOOLONG:
+    case ELOOP:
+        return MPI_ERR_BAD_FILE;
+    case ETXTBSY:
+    case EBUSY:
+        return MPI_ERR_FILE_IN_USE;
+    case ENOMEM:
+        return MPI_ERR_NO_MEM;
+    case ENOLCK:
+    case EOPNOTSUPP:
+    case ENOSYS:
+        return MPI_ERR_UNSUPPORTED_OPERATION;
+    default:
+        return MPI_ERR_IO;
+    }
+}
+
+static int fail(const char *path, int neg_errno, const char *what,
+                int64_t offset)
+{
+    char where[48] = "";
+
+    if (offset >= 0)
+        (void)snprintf(where, sizeof(where), " at offset %" PRId64, offset);
+    return chempi_error_set(class_of(neg_errno), "%s %.160s%s: %s (errno %d)",
+                            what, path, where, chempi_err_name(neg_errno),
+                            -neg_errno);
+}
+
+int chempi_io_fail(const struct chempi_file *file, int neg_errno,
+                   const char *what, int64_t offset)
+{
+    return fail(file->path, neg_errno, what, offset);
+}
+
+static struct chempi_datatype *int64_type(void)
+{
+    return chempi_datatype_lookup(MPI_INT64_T);
+}
+
+/* vals[0..n) become the maxima over all members. */
+static int maximum(struct chempi_comm *comm, int64_t *vals, int n)
+{
+    int64_t mine[4];
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLREDUCE,
+                                 .comm = comm,
+                                 .sbuf = mine,
+                                 .rbuf = vals,
+                                 .rcount = n,
+                                 .rtype = int64_type(),
+                                 .op = chempi_op_lookup(MPI_MAX)};
+
+    memcpy(mine, vals, (size_t)n * sizeof(*vals));
+    return chempi_coll_do(&c);
+}
+
+static int broadcast(struct chempi_comm *comm, void *buf, size_t len, int root)
+{
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
+                                 .root = root,
+                                 .comm = comm,
+                                 .rbuf = buf,
+                                 .rcount = (MPI_Count)len,
+                                 .rtype = chempi_coll_byte()};
+
+    return chempi_coll_do(&c);
+}
+
+/* Everybody knows that member `rank` has failed with `errclass`. */
+static int tell_words(struct chempi_comm *comm, int rank, int errclass)
+{
+    char words[WORDS_MAX] = "";
+    const char *noted = chempi_error_noted(errclass);
+    int rc;
+
+    if (rank == comm->rank && noted)
+        (void)snprintf(words, sizeof(words), "%s", noted); /* cut is fine */
+    rc = broadcast(comm, words, sizeof(words), rank);
+    words[sizeof(words) - 1] = '\0';
+    if (rc || rank == comm->rank)
+        return rc ? rc : chempi_error_set(errclass, "%s", words);
+    return chempi_error_set(errclass, "rank %d: %s", rank, words);
+}
+
+int chempi_io_agree(struct chempi_comm *comm, int rc)
+{
+    int64_t worst = 0;
+    int failed;
+
+    if (comm->size == 1)
+        return rc;
+    if (rc) /* the lowest rank wins */
+        worst = (int64_t)(comm->size - (uint32_t)comm->rank) << 32 | rc;
+    failed = maximum(comm, &worst, 1);
+    if (failed || worst == 0)
+        return failed;
+    return tell_words(comm, (int)(comm->size - (uint32_t)(worst >> 32)),
+                      (int)(worst & 0xffffffff));
+}
+
+int chempi_io_meet(struct chempi_comm *comm)
+{
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_BARRIER, .comm = comm};
+
+    return comm->size == 1 ? MPI_SUCCESS : chempi_coll_do(&c);
+}
+
+/* ---- the object ---- */
+
+void chempi_file_release(struct chempi_file *file)
+{
+    if (file == &chempi_file_null || !chempi_object_drop(&file->obj))
+        return;
+    file->obj.magic = 0;
+    chempi_io_view_release(file->view);
+    chempi_io_cast_forget(file);
+    if (file->errhandler)
+        chempi_errhandler_release(file->errhandler);
+    if (file->comm)
+        chempi_comm_release(file->comm);
+    (void)pthread_mutex_destroy(&file->lock);
+    (void)pthread_mutex_destroy(&file->range_lock);
+    free(file->path);
+    free(file);
+}
+
+static struct chempi_file *make(const char *path, int amode)
+{
+    struct chempi_file *file = chempi_sys->calloc(1, sizeof(*file));
+    size_t len = strlen(path) + 1;
+
+    if (!file)
+        return NULL;
+    chempi_object_init(&file->obj, CHEMPI_MAGIC_FILE);
+    (void)pthread_mutex_init(&file->lock, NULL);
+    (void)pthread_mutex_init(&file->range_lock, NULL);
+    chempi_list_init(&file->link);
+    file->errhandler = chempi_errhandler_get(&chempi_file_null.errhandler);
+    file->amode = amode;
+    file->has_locks = true;
+    file->fd.ops = chempi_io_access_choose();
+    file->fd.number = -1;
+    chempi_io_hints_default(&file->hints);
+    file->path = chempi_sys->malloc(len);
+    file->view = chempi_io_view_default();
+    if (file->path && file->view) {
+        memcpy(file->path, path, len);
+        return file;
+    }
+    chempi_file_release(file);
+    return NULL;
+}
+
+/* The file's own communicator. */
+static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
+{
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    uint32_t context;
+    int rc = chempi_comm_agree_context(&channel, &context);
+
+    if (rc)
+        return rc;
+    *out = chempi_comm_make(comm->local, NULL, context, context);
+    if (!*out) {
+        chempi_comm_give_context(context);
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory for a file's communicator");
+    }
+    return MPI_SUCCESS;
+}
+
+/* ---- opening ---- */
+
+static int check_amode(int amode)
+{
+    int access = amode & ACCESS_MODES;
+
+    if (amode & ~ALL_MODES)
+        return chempi_error_set(MPI_ERR_AMODE,
+                                "argument amode has bits (0x%x) that are no "
+                                "access modes",
+                                (unsigned)(amode & ~ALL_MODES));
+    if (access != MPI_MODE_RDONLY && access != MPI_MODE_RDWR &&
+        access != MPI_MODE_WRONLY)
+        return chempi_error_set(MPI_ERR_AMODE,
+                                "argument amode needs exactly one of "
+                                "MPI_MODE_RDONLY, MPI_MODE_RDWR and "
+                                "MPI_MODE_WRONLY");
+    if (access == MPI_MODE_RDONLY && amode & (MPI_MODE_CREATE | MPI_MODE_EXCL))
+        return chempi_error_set(MPI_ERR_AMODE,
+                                "MPI_MODE_CREATE and MPI_MODE_EXCL do not go "
+                                "with MPI_MODE_RDONLY");
+    if (access == MPI_MODE_RDWR && amode & MPI_MODE_SEQUENTIAL)
+        return chempi_error_set(MPI_ERR_AMODE,
+                                "MPI_MODE_SEQUENTIAL does not go with "
+                                "MPI_MODE_RDWR");
+    return MPI_SUCCESS;
+}
+
+/* Everybody's error, or that the modes differ. */
+static int agree_amode(struct chempi_comm *comm, int amode, int rc)
+{
+    int64_t vals[2] = {amode, -(int64_t)amode};
+    int failed;
+
+    rc = chempi_io_agree(comm, rc);
+    if (rc || comm->size == 1)
+        return rc;
+    failed = maximum(comm, vals, 2);
+    if (failed || vals[0] == -vals[1])
+        return failed;
+    return chempi_error_set(MPI_ERR_NOT_SAME,
+                            "argument amode differs between the processes: "
+                            "some have 0x%x, some 0x%x",
+                            (unsigned)vals[0], (unsigned)-vals[1]);
+}
+
+static int open_here(struct chempi_file *file, int flags)
+{
+    struct chempi_io_fd *fd = &file->fd;
+    bool is_writing = (file->amode & MPI_MODE_RDONLY) == 0;
+    /* Also to write only: mappings and windows read. */
+    int rc = fd->ops->open(fd, file->path, flags | (is_writing ? O_RDWR : 0),
+                           FILE_MODE);
+
+    if (rc == -EACCES && file->amode & MPI_MODE_WRONLY)
+        rc = fd->ops->open(fd, file->path, flags | O_WRONLY, FILE_MODE);
+    else if (!rc)
+        file->is_mappable = is_writing && fd->ops->can_map(fd);
+    return rc ? chempi_io_fail(file, rc, "opening", -1) : MPI_SUCCESS;
+}
+
+static int compare(struct chempi_file *file)
+{
+    struct chempi_io_stat st = {0};
+    int rc = file->fd.ops->stat(&file->fd, &st);
+    uint64_t inode = st.inode;
+    int failed = broadcast(file->comm, &inode, sizeof(inode), 0);
+
+    if (failed)
+        return failed;
+    if (rc)
+        return chempi_io_fail(file, rc, "asking for the state of", -1);
+    if (inode != st.inode)
+        return chempi_error_set(
+            MPI_ERR_NOT_SAME,
+            "%.160s is not the same file here (node %s, inode %" PRIu64
+            ") as for rank 0 (inode %" PRIu64
+            "); files must lie in a file system that all nodes share",
+            file->path,
+            chempi_ctx.services.node_names
+                [chempi_ctx.services.node_of_proc[chempi_ctx.services.proc]],
+            st.inode, inode);
+    return MPI_SUCCESS;
+}
+
+static int open_all(struct chempi_file *file)
+{
+    int flags = (file->amode & MPI_MODE_CREATE ? O_CREAT : 0) |
+                (file->amode & MPI_MODE_EXCL ? O_EXCL : 0);
+    bool is_first = file->comm->rank == 0;
+    int rc = chempi_io_agree(file->comm,
+                             is_first ? open_here(file, flags) : MPI_SUCCESS);
+
+    if (rc || file->comm->size == 1)
+        return rc;
+    rc = chempi_io_agree(file->comm,
+                         is_first ? MPI_SUCCESS : open_here(file, 0));
+    if (rc)
+        return rc;
+    return chempi_io_agree(file->comm, compare(file));
+}
+
+static int go_to_end(struct chempi_file *file)
+{
+    struct chempi_io_stat st = {0};
+    int rc = file->fd.ops->stat(&file->fd, &st);
+
+    if (rc)
+        return chempi_io_fail(file, rc, "asking for the size of", -1);
+    file->pointer = (uint64_t)st.size;
+    file->shared_at = (uint64_t)st.size;
+    return MPI_SUCCESS;
+}
+
+static void abandon(struct chempi_file *file)
+{
+    bool was_made = file->comm && file->comm->rank == 0 &&
+                    file->fd.number >= 0 && file->amode & MPI_MODE_EXCL;
+
+    if (file->fd.number >= 0)
+        (void)file->fd.ops->close(&file->fd);
+    if (was_made)
+        (void)file->fd.ops->remove(file->path);
+    chempi_file_release(file);
+}
+
+int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
+                   struct chempi_info *info, MPI_File *fh)
+{
+    struct chempi_file *file;
+    int rc;
+
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM,
+                                "argument comm is an intercommunicator; files "
+                                "are opened by an intracommunicator");
+    rc = check_amode(amode);
+    file = rc ? NULL : make(filename, amode);
+    if (!rc && !file)
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a file");
+    if (!rc)
+        rc = chempi_io_hints_take(&file->hints, info);
+    rc = agree_amode(comm, amode, rc);
+    if (!rc)
+        rc = chempi_io_agree(comm, make_comm(comm, &file->comm));
+    if (!rc)
+        rc = chempi_io_shared_open(file);
+    if (!rc)
+        rc = open_all(file);
+    if (!rc && amode & MPI_MODE_APPEND)
+        rc = chempi_io_agree(file->comm, go_to_end(file));
+    if (rc) {
+        if (file) {
+            chempi_io_shared_close(file);
+            abandon(file);
+        }
+        return rc;
+    }
+    *fh = (MPI_File)(void *)file;
+    return MPI_SUCCESS;
+}
+
+int chempi_io_delete(const char *filename, struct chempi_info *info)
+{
+    int rc = chempi_io_access_choose()->remove(filename);
+
+    (void)info;
+    return rc ? fail(filename, rc, "deleting", -1) : MPI_SUCCESS;
+}
+
+/* ---- closing ---- */
+
+int chempi_io_sync(struct chempi_file *fh)
+{
+    int rc = chempi_io_quiet(fh);
+    int failed = 0;
+
+    if (!rc && fh->was_written) {
+        fh->was_written = false;
+        failed = fh->fd.ops->sync(&fh->fd);
+    }
+    if (failed)
+        rc = chempi_io_fail(fh, failed, "bringing to the disk", -1);
+    return chempi_io_agree(fh->comm, rc);
+}
+
+/* The handle is gone in any case; the object stays for the error handler,
+ * until the error was raised. */
+static int close_file(struct chempi_file *file)
+{
+    int rc = chempi_io_sync(file);
+    int failed = file->fd.ops->close(&file->fd);
+
+    if (failed && !rc)
+        rc = chempi_io_fail(file, failed, "closing", -1);
+    rc = chempi_io_agree(file->comm, rc);
+    if (file->amode & MPI_MODE_DELETE_ON_CLOSE) {
+        int removed = MPI_SUCCESS;
+
+        if (file->comm->rank == 0) {
+            failed = file->fd.ops->remove(file->path);
+            if (failed)
+                removed = chempi_io_fail(file, failed, "deleting", -1);
+        }
+        removed = chempi_io_agree(file->comm, removed);
+        rc = rc ? rc : removed;
+    }
+    chempi_io_shared_close(file);
+    return rc;
+}
+
+/* The error of a close is raised after it: the object, whose error handler
+ * that is, stays until the next such error on this thread. */
+static void keep_for_raising(struct chempi_file *file)
+{
+    static _Thread_local struct chempi_file *last;
+
+    if (last)
+        chempi_file_release(last);
+    last = file;
+    chempi_error_blame(&file->obj);
+}
+
+int chempi_io_close(MPI_File *fh)
+{
+    struct chempi_file *file = chempi_file_lookup(*fh);
+    int rc;
+
+    if (!file) {
+        chempi_error_blame(&chempi_file_null.obj);
+        return chempi_error_set(MPI_ERR_FILE, "argument fh is no open file%s",
+                                *fh == MPI_FILE_NULL ? ": MPI_FILE_NULL" : "");
+    }
+    if (file->split) {
+        chempi_error_blame(&file->obj);
+        return chempi_io_quiet(file);
+    }
+    rc = close_file(file);
+    *fh = MPI_FILE_NULL;
+    file->is_closed = true;
+    if (rc)
+        keep_for_raising(file);
+    else
+        chempi_file_release(file);
+    return rc;
+}
