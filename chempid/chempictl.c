@@ -16,6 +16,7 @@
 #include "chempid/route.h"
 #include "chempid/version.h"
 #include "common/auth/auth.h"
+#include "common/auth/noise.h"
 #include "common/control/msg.h"
 
 #define USER_TEXT 64 /* bytes */
@@ -36,6 +37,9 @@ static const char usage[] =
     "  undrain NODE [JOB] use it again\n"
     "  stop [NODE]        end a daemon (the one that answers)\n"
     "  key FILE           make a cluster key in a new file\n"
+    "  node-key FILE      make a node's own key, unless there is one, and\n"
+    "                     print its public half\n"
+    "  reread [NODE]      have a daemon read its keys again\n"
     "\n"
     "  --dir DIR          where the daemons' sockets are\n"
     "  --via NAME         ask this daemon\n"
@@ -264,13 +268,14 @@ static int seek(struct ctl *c, const char *id)
     return status;
 }
 
-static int stop(struct ctl *c, const char *node)
+static int order_daemon(struct ctl *c, enum chempi_request what,
+                        const char *node)
 {
     if (node && strlen(node) >= CHEMPI_NODE_NAME_MAX)
         return misuse("too long a node name");
     if (chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err))
         return fail(c);
-    return send_request(c, CHEMPI_REQUEST_STOP, node ? node : "", "");
+    return send_request(c, what, node ? node : "", "");
 }
 
 /* The order may have been passed on to a daemon that has refused it. */
@@ -366,25 +371,50 @@ static int show_route(struct ctl *c, char **words)
     return rc ? fail(c) : 0;
 }
 
-static int make_key(struct ctl *c, const char *path)
+/* Of 32 bytes, in a new file. */
+static int write_key(struct ctl *c, const char *path, const uint8_t *key)
 {
-    uint8_t key[CHEMPI_AUTH_KEY_BYTES];
-    char text[2 * sizeof(key) + 2];
+    char text[2 * CHEMPI_AUTH_KEY_BYTES + 2];
     ssize_t n;
     int fd;
 
-    if (chempi_auth_make_key(key))
-        return misuse("libsodium does not start");
-    for (size_t i = 0; i < sizeof(key); i++)
+    for (size_t i = 0; i < CHEMPI_AUTH_KEY_BYTES; i++)
         (void)snprintf(text + 2 * i, 3, "%02x", key[i]);
-    text[2 * sizeof(key)] = '\n';
+    text[sizeof(text) - 2] = '\n';
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     n = fd < 0 ? -1 : write(fd, text, sizeof(text) - 1);
-    if (n != (ssize_t)sizeof(text) - 1 || close(fd) < 0) {
-        (void)chempi_err_set(&c->err, -errno, "%s: %s", path,
-                             chempi_err_name(errno));
-        return fail(c);
+    if (n == (ssize_t)sizeof(text) - 1 && close(fd) == 0)
+        return 0;
+    (void)chempi_err_set(&c->err, -errno, "%s: %s", path,
+                         chempi_err_name(errno));
+    return fail(c);
+}
+
+static int make_key(struct ctl *c, const char *path)
+{
+    uint8_t key[CHEMPI_AUTH_KEY_BYTES];
+
+    if (chempi_auth_make_key(key))
+        return misuse("libsodium does not start");
+    return write_key(c, path, key);
+}
+
+static int show_node_key(struct ctl *c, const char *path)
+{
+    struct chempi_noise_pair pair;
+    int status;
+
+    if (access(path, F_OK) < 0) {
+        status = make_key(c, path);
+        if (status)
+            return status;
     }
+    if (chempi_auth_load_keys(path, pair.secret, 1, &c->err) < 0)
+        return fail(c);
+    chempi_noise_find_public(&pair);
+    for (size_t i = 0; i < sizeof(pair.public); i++)
+        printf("%02x", pair.public[i]);
+    printf("\n");
     return 0;
 }
 
@@ -411,7 +441,7 @@ static int run(struct ctl *c, char **words)
         return words[1] && !words[2] ? seek(c, words[1])
                                      : misuse("where takes a job");
     if (strcmp(what, "stop") == 0)
-        return stop(c, words[1]);
+        return order_daemon(c, CHEMPI_REQUEST_STOP, words[1]);
     if (strcmp(what, "drain") == 0)
         return drain(c, words + 1, false);
     if (strcmp(what, "undrain") == 0)
@@ -420,6 +450,11 @@ static int run(struct ctl *c, char **words)
         return words[1] && words[2] && words[3] && !words[4]
                    ? show_route(c, words + 1)
                    : misuse("route takes two nodes and a size");
+    if (strcmp(what, "node-key") == 0)
+        return words[1] && !words[2] ? show_node_key(c, words[1])
+                                     : misuse("node-key takes a file");
+    if (strcmp(what, "reread") == 0)
+        return order_daemon(c, CHEMPI_REQUEST_REREAD, words[1]);
     if (strcmp(what, "key") == 0)
         return words[1] && !words[2] ? make_key(c, words[1])
                                      : misuse("key takes a file");

@@ -31,6 +31,8 @@ static const char usage[] =
     "  --cluster FILE     nodes of the cluster, NAME ADDRESS:PORT [SLOTS]\n"
     "  --join ADDR        learn the nodes from this daemon\n"
     "  --tables DIR       directory of connection tables (mdconfig)\n"
+    "  --serve WHOM       owner, or users: all but root (users, if root's\n"
+    "                     and others can reach the directory)\n"
     "  --slots N          ranks that this node takes well (what the\n"
     "                     description says, else the processors)\n"
     "  --registrable SIZE memory that the ranks of this node may register,\n"
@@ -50,6 +52,7 @@ enum {
     OPT_CLUSTER,
     OPT_JOIN,
     OPT_TABLES,
+    OPT_SERVE,
     OPT_SLOTS,
     OPT_REGISTRABLE,
     OPT_DETECT,
@@ -69,6 +72,7 @@ static const struct option options[] = {
     {"cluster", required_argument, NULL, OPT_CLUSTER},
     {"join", required_argument, NULL, OPT_JOIN},
     {"tables", required_argument, NULL, OPT_TABLES},
+    {"serve", required_argument, NULL, OPT_SERVE},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"registrable", required_argument, NULL, OPT_REGISTRABLE},
     {"detect", required_argument, NULL, OPT_DETECT},
@@ -107,6 +111,17 @@ static int parse_slots(const char *text, uint32_t *out)
         v > CHEMPI_SLOTS_MAX)
         return fail("--slots: expected a number from 1 to 65535, not ", text);
     *out = (uint32_t)v;
+    return 0;
+}
+
+static int parse_serve(const char *text, enum chempi_serve *out)
+{
+    if (strcmp(text, "owner") == 0)
+        *out = CHEMPI_SERVE_OWNER;
+    else if (strcmp(text, "users") == 0)
+        *out = CHEMPI_SERVE_USERS;
+    else
+        return fail("--serve: expected owner or users, not ", text);
     return 0;
 }
 
@@ -170,6 +185,8 @@ static int parse(struct chempi_daemon_options *opt,
         if (c == OPT_SLOTS && parse_slots(optarg, &opt->slots))
             return 2;
         if (c == OPT_DETECT && parse_detect(optarg, &opt->detect_s))
+            return 2;
+        if (c == OPT_SERVE && parse_serve(optarg, &opt->serve))
             return 2;
         if (c == OPT_REGISTRABLE && parse_size(optarg, &opt->registrable))
             return 2;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/members.h"
+#include "chempid/users.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -436,7 +437,7 @@ static bool find_credentials(struct chempi_conn *c)
     (void)snprintf(c->where, sizeof(c->where),
                    "local client (pid %ld, uid %ld)", (long)cred.pid,
                    (long)cred.uid);
-    return geteuid() == 0 || cred.uid == geteuid() || cred.uid == 0;
+    return chempi_users_is_client(c->conns->serves_users, cred.uid);
 }
 
 int chempi_conns_admit_job(const struct chempi_conn *conn,

@@ -65,6 +65,7 @@ struct chempi_conns {
     ev_tstamp complained;                 /* of a user's many clients */
     const char *name;                     /* this node's, for GREET */
     const struct chempi_secrets *secrets; /* NULL: no TCP */
+    bool serves_users;                    /* users.h; false until it is set */
     const struct chempi_conn_ops *ops;
     void *arg;
 };

@@ -188,6 +188,21 @@ static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
     return 0;
 }
 
+/* Who asks learns what is wrong with the files. */
+static void reread(struct chempi_daemon *d, struct chempi_conn *from,
+                   uint32_t uid)
+{
+    struct chempi_err err = {.text = ""};
+    int rc = uid != 0 && uid != geteuid()
+                 ? chempi_err_set(&err, -EPERM,
+                                  "only root and the daemon's "
+                                  "user may do so")
+                 : chempi_daemon_reread(d, &err);
+
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        reply(from, rc, rc ? err.text : "");
+}
+
 static const char *refusal(uint32_t what, int rc, const char *job)
 {
     const bool is_drain =
@@ -231,6 +246,11 @@ static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
         return chempi_err_set(err, -EBADMSG, "a malformed request");
     if (from->kind == CHEMPI_CONN_LOCAL)
         uid = from->uid;
+    if ((strcmp(node, d->opt->name) == 0 || !*node) &&
+        what == CHEMPI_REQUEST_REREAD) {
+        reread(d, from, uid);
+        return 0;
+    }
     if (strcmp(node, d->opt->name) == 0 || !*node) {
         rc = obey(d, what, job, uid);
         if (from->kind == CHEMPI_CONN_LOCAL)
@@ -611,7 +631,7 @@ static int load_keys(struct chempi_daemon *d, struct chempi_err *err)
     return chempi_secrets_open(&d->secrets, err);
 }
 
-static int make_directory(const struct chempi_daemon *d, struct chempi_err *err)
+static int make_directory(struct chempi_daemon *d, struct chempi_err *err)
 {
     const bool is_root = geteuid() == 0;
     struct stat st;
@@ -628,7 +648,8 @@ static int make_directory(const struct chempi_daemon *d, struct chempi_err *err)
                               "%s: not a directory of ours that others cannot "
                               "write",
                               d->opt->dir);
-    return 0;
+    return chempi_users_decide(d->opt->serve, d->opt->dir, &d->serves_users,
+                               err);
 }
 
 /* Complete or not there: others read it at any time. */
@@ -739,7 +760,7 @@ static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
     if (rc)
         return rc;
     d->unix_fd =
-        chempi_addr_listen_unix(part, geteuid() == 0 ? 0666 : 0600, err);
+        chempi_addr_listen_unix(part, d->serves_users ? 0666 : 0600, err);
     if (d->unix_fd < 0)
         return d->unix_fd;
     rc = chempi_keeper_tell(&d->keeper, SOCKET_FILE, part, err);
@@ -856,6 +877,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
                       d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
                       &conn_ops, d);
+    d->conns.serves_users = d->serves_users;
     chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
     return join(d, err);
 }

@@ -26,6 +26,7 @@
 #include "chempid/keeper.h"
 #include "chempid/members.h"
 #include "chempid/status.h"
+#include "chempid/users.h"
 
 #define CHEMPI_DAEMON_FANOUT 4u      /* daemons that one orders directly */
 #define CHEMPI_DAEMON_JOBS_MAX 4096u /* jobs at a time */
@@ -42,6 +43,7 @@ struct chempi_daemon_options {
     const char *cluster;  /* file, or NULL */
     const char *join;     /* address of a daemon, or NULL */
     uint32_t slots;       /* 0: processors of the host */
+    enum chempi_serve serve;
     uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
     double detect_s; /* until one that does not answer is given up (beat.h) */
     bool is_background;
@@ -76,7 +78,8 @@ struct chempi_daemon {
     ev_io keeper_io;
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;
-    bool is_drained; /* the gateways here are spared, whichever job's */
+    bool serves_users; /* users.h */
+    bool is_drained;   /* the gateways here are spared, whichever job's */
     bool is_stopping;
     struct chempi_conn *joining; /* --join: until there is an answer */
     ev_timer join_timer;

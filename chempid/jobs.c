@@ -18,6 +18,7 @@
 #include "chempid/daemon.h"
 #include "chempid/grants.h"
 #include "chempid/hub.h"
+#include "chempid/users.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
@@ -249,14 +250,8 @@ static void tell_drained(struct job *j, uint32_t node, bool is_drained)
 /* Whether a job of this user may run here. */
 static int check_user(const struct job *j, struct chempi_err *err)
 {
-    const uid_t self = geteuid();
-
-    if (self == 0 || self == j->spec.uid)
-        return 0;
-    return chempi_err_set(err, -EPERM,
-                          "the daemon of node %s runs as user %ld and cannot "
-                          "start ranks of user %u",
-                          j->daemon->opt->name, (long)self, j->spec.uid);
+    return chempi_users_check(j->daemon->serves_users, j->daemon->opt->name,
+                              j->spec.uid, j->spec.gid, err);
 }
 
 /* Its ranks here cannot have the memory that they need. */

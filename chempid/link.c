@@ -15,6 +15,10 @@ static void lose(struct chempi_link *link, int code, struct chempi_err *err)
     ev_timer_stop(link->loop, &link->rest);
     if (err->code == 0 && code == -EBADMSG)
         (void)chempi_err_set(err, code, "it sent bytes that are no message");
+    else if (err->code == 0 && code == -EKEYREJECTED)
+        (void)chempi_err_set(err, code,
+                             "it sent bytes that are not sealed with the keys "
+                             "of this link (were they changed on the way?)");
     else if (err->code == 0 && code == -EMSGSIZE)
         (void)chempi_err_set(err, code,
                              "it announced a message over the limit of %u "

@@ -155,10 +155,10 @@ static ssize_t read_sealed(struct chempi_channel *ch, bool *is_dry)
         if (!rc)
             rc = chempi_seal_open(ch->seal, ch->in + ch->in_len);
         if (rc)
-            return rc;
+            return rc == -EBADMSG ? -EKEYREJECTED : rc;
         ch->in_len += (size_t)len;
     }
-    return len < 0 ? len : n;
+    return len < 0 ? -EKEYREJECTED : n;
 }
 
 int chempi_channel_fill(struct chempi_channel *ch)
@@ -172,7 +172,8 @@ int chempi_channel_fill(struct chempi_channel *ch)
 
         if (n == -EINTR)
             continue;
-        if (n == -ENOMEM || n == -EBADMSG || n == -EOVERFLOW || n == -EDQUOT)
+        if (n == -ENOMEM || n == -EKEYREJECTED || n == -EOVERFLOW ||
+            n == -EDQUOT)
             return (int)n;
         if (n == 0)
             return taken ? 1 : -EPIPE;

@@ -73,7 +73,7 @@ int chempi_channel_seal(struct chempi_channel *ch,
 
 /* Read what is there, up to a bound that keeps one peer from starving others.
  * Returns 1: something came; 0: nothing now; -EPIPE: end of stream; -EDQUOT:
- * the purse is empty; -EBADMSG: a record that the peer has not sealed; other
+ * the purse is empty; -EKEYREJECTED: bytes that the peer has not sealed; other
  * -errno. */
 int chempi_channel_fill(struct chempi_channel *ch);
 

@@ -137,7 +137,8 @@ enum chempi_request {
     CHEMPI_REQUEST_DRAIN = 3, /* spare the node's gateway: of this job, or
                                  ("") of all, and of those to come */
     CHEMPI_REQUEST_UNDRAIN = 4,
-    CHEMPI_REQUEST_WHERE = 5 /* say, at the launcher, where its ranks wait */
+    CHEMPI_REQUEST_WHERE = 5, /* say, at the launcher, where its ranks wait */
+    CHEMPI_REQUEST_REREAD = 6 /* the daemon's keys, from their files */
 };
 
 /* What has become of a gateway, in GATEWAY and FALLEN. */

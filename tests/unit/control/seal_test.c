@@ -193,7 +193,7 @@ Test(seal, a_record_sent_again_is_refused)
     cr_assert_eq(chempi_channel_fill(&b), 1);
     expect_frame(&b, 7, "once");
     inject(wire, len);
-    expect_refusal(-EBADMSG);
+    expect_refusal(-EKEYREJECTED);
 }
 
 Test(seal, records_out_of_order_are_refused)
@@ -207,7 +207,7 @@ Test(seal, records_out_of_order_are_refused)
     two_len = intercept(two, sizeof(two));
     inject(two, two_len);
     inject(one, one_len);
-    expect_refusal(-EBADMSG);
+    expect_refusal(-EKEYREJECTED);
 }
 
 Test(seal, a_record_left_out_is_noticed_by_the_next)
@@ -220,7 +220,7 @@ Test(seal, a_record_left_out_is_noticed_by_the_next)
     say("two");
     len = intercept(wire, sizeof(wire));
     inject(wire, len);
-    expect_refusal(-EBADMSG);
+    expect_refusal(-EKEYREJECTED);
 }
 
 Test(seal, a_record_of_ones_own_is_refused)
@@ -231,7 +231,7 @@ Test(seal, a_record_of_ones_own_is_refused)
     say("reflected");
     len = intercept(wire, sizeof(wire));
     cr_assert_eq(write(b.fd, wire, len), (ssize_t)len);
-    cr_assert_eq(chempi_channel_fill(&a), -EBADMSG);
+    cr_assert_eq(chempi_channel_fill(&a), -EKEYREJECTED);
 }
 
 Test(seal, a_stream_that_is_cut_gives_nothing_of_the_last_record)
@@ -254,7 +254,7 @@ Test(seal, bytes_in_clear_are_refused)
     static const uint8_t frame[64] = {0, 0, 0, 0, 52, 0, 0xe1, 0xc4};
 
     inject(frame, sizeof(frame));
-    expect_refusal(-EBADMSG);
+    expect_refusal(-EKEYREJECTED);
 }
 
 Test(seal, a_record_over_the_limit_is_refused_by_its_length)
@@ -262,7 +262,7 @@ Test(seal, a_record_over_the_limit_is_refused_by_its_length)
     static const uint8_t head[] = {0xff, 0xff, 1};
 
     inject(head, sizeof(head));
-    expect_refusal(-EBADMSG);
+    expect_refusal(-EKEYREJECTED);
 }
 
 Test(seal, frames_before_a_bad_record_still_come)
@@ -275,6 +275,6 @@ Test(seal, frames_before_a_bad_record_still_come)
     len = intercept(wire, sizeof(wire));
     wire[len - 1] ^= 1;
     inject(wire, len);
-    cr_assert_eq(chempi_channel_fill(&b), -EBADMSG);
+    cr_assert_eq(chempi_channel_fill(&b), -EKEYREJECTED);
     expect_frame(&b, 7, "good");
 }

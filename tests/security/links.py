@@ -1,0 +1,441 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What somebody between two daemons can do, or one who holds some key.
+
+    links.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+A relay stands between daemons of two nodes: all that they say to each other
+goes through the test, which reads it, changes it or adds to it.
+"""
+import os
+import re
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
+import noise  # noqa: E402
+import jobrun  # noqa: E402
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Programs, await_that, check, comm, control_version,
+    expect, main)
+from wire import (  # noqa: E402
+    frame, launch, read_key, receive_frame, string)
+
+GREET, STATUS_REQUEST = 80, 84
+NOBODY = 65534
+CASES = []
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+class Relay:
+    """Between those that look for the daemon of a node and that daemon."""
+
+    def __init__(self, cluster, name):
+        self.target = cluster.address(name)
+        self.seen = [b"", b""]  # from the caller, from the called one
+        self.link = None  # caller, called
+        self.flip = None  # a direction: its next bytes get one bit changed
+        self.is_cut = threading.Event()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.path = f"{cluster.dir}/{name}.node"
+        with open(self.path, encoding="utf-8") as file:
+            words = file.read().split()
+        os.rename(self.path, f"{self.path}.kept")  # it is the daemon's
+        words[1] = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write(" ".join(words) + "\n")
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        try:
+            caller = self.listener.accept()[0]
+        except OSError:
+            return  # nobody has called
+        with caller, socket.create_connection(self.target) as called:
+            self.link = (caller, called)
+            self.pass_on()
+        self.is_cut.set()
+
+    def pass_on(self):
+        while True:
+            for sock in select.select(self.link, [], [])[0]:
+                way = self.link.index(sock)
+                try:
+                    data = sock.recv(65536)
+                    if not data:
+                        return
+                    if self.flip == way:
+                        self.flip = None
+                        data = data[:-1] + bytes([data[-1] ^ 0x10])
+                    self.seen[way] += data
+                    self.link[1 - way].sendall(data)
+                except OSError:
+                    return
+
+    def await_cut(self):
+        check(self.is_cut.wait(LIMIT_S), "the link is still there")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        os.rename(f"{self.path}.kept", self.path)
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        for sock in self.link or ():
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.thread.join(LIMIT_S)
+
+
+def hanging_job(cluster, *names, env=None):
+    job = cluster.job("--nodes", ",".join(names), "-n", str(len(names)),
+                      "--ppn", "1", Programs.rank, "init", "print", "up",
+                      "hang")
+    return job.await_lines(len(names))
+
+
+def end(job):
+    """By its user; nothing may have gone wrong before."""
+    check(job.process.poll() is None, "the job has ended")
+    job.process.terminate()
+    job.status = job.finish()
+    expect(job, 143, "SIGTERM|signal")
+
+
+# ---- between two daemons -----------------------------------------------------
+
+
+@case
+def what_a_relay_adds_is_not_obeyed():
+    """A launch of root's, after the two have proven each other's keys."""
+    with Cluster(["a1", "a2"]) as cluster, Relay(cluster, "a2") as relay:
+        check("a2 " in cluster.ctl("--via", "a1", "nodes"))
+        trophy = f"{cluster.dir}/log.trophy"
+        relay.link[1].sendall(launch(
+            77, [b"a2"], [0], [0],
+            argv=(b"sh", b"-c", f"id -u > {trophy}".encode()), uid=os.getuid()))
+        await_that(lambda: relay.is_cut.is_set() or os.path.exists(trophy),
+                   "an answer to the launch")
+        check(not os.path.exists(trophy), "the relay's program has run")
+        check(re.search("a2.*refused .*not sealed", cluster.logged()),
+              cluster.logged())
+
+
+@case
+def what_a_relay_changes_ends_the_link_and_its_jobs():
+    for way in (0, 1):
+        with Cluster(["a1", "a2"]) as cluster, Relay(cluster, "a2") as relay:
+            job = hanging_job(cluster, "a1", "a2")
+            relay.flip = way
+            cluster.ctl("--via", "a1", "nodes", status=None)
+            relay.await_cut()
+            job.status = job.finish()
+            expect(job, 1, "the daemon of node a2 is lost")
+            check("not sealed" in cluster.logged(), cluster.logged())
+            expect(cluster.run("--nodes", "a1", "-n", "2", "true"), 0)
+
+
+@case
+def a_relay_sees_no_environment_and_no_output():
+    with Cluster(["a1", "a2"]) as cluster, Relay(cluster, "a2") as relay:
+        cluster.env["SECRET_OF_MINE"] = "open-sesame-5511"
+        job = cluster.run("--nodes", "a1,a2", "-n", "2", "--ppn", "1", "sh",
+                          "-c", "echo out $SECRET_OF_MINE")
+        expect(job, 0)
+        check(job.lines() == ["out open-sesame-5511"] * 2, job.output)
+        both = b"".join(relay.seen)
+        check(len(both) > 500, "nothing went through the relay")
+        for word in (b"sesame", b"SECRET_OF_MINE", b"out ", b"echo", b"PATH",
+                     read_key(cluster)):
+            check(word not in both, "seen on the way:", word)
+
+
+@case
+def a_recorded_link_is_no_use():
+    """Neither played back to the daemon, nor its own words to itself."""
+    with Cluster(["a1", "a2"]) as cluster:
+        with Relay(cluster, "a2") as relay:
+            expect(cluster.run("--nodes", "a1,a2", "-n", "2", "true"), 0)
+            seen = relay.seen
+        for words in (seen[0], seen[1], seen[0][:noise.FIRST] + seen[1]):
+            count = cluster.logged().count(" refused 127.0.0.1")
+            with socket.create_connection(cluster.address("a2"),
+                                          LIMIT_S) as sock:
+                sock.sendall(words)
+                answer = b""
+                try:
+                    while piece := sock.recv(65536):
+                        answer += piece
+                except ConnectionResetError:
+                    pass
+            check(len(answer) <= noise.SECOND, "it has answered", len(answer))
+            await_that(lambda: cluster.logged().count(" refused 127.0.0.1") >
+                       count, "a refusal")
+        expect(cluster.run("--nodes", "a1", "-n", "1", "true"), 0)
+
+
+@case
+def who_lacks_the_key_hears_nothing():
+    """Nor does a daemon compute for them: one hash is enough."""
+    with Cluster(["a1"]) as cluster:
+        stranger = noise.Handshake(True, bytes(32))
+        with socket.create_connection(cluster.address("a1"), LIMIT_S) as sock:
+            sock.sendall(noise.MAGIC + stranger.write())
+            check(sock.recv(1) == b"", "a stranger was answered")
+
+
+# ---- whose programs run ------------------------------------------------------
+
+
+def greeting(name=b""):
+    return frame(GREET, struct.pack("<I", control_version()) + string(name))
+
+
+def launch_from_afar(cluster, uid, gid, trophy, job):
+    """As a daemon that has the cluster's key. Returns what came of it."""
+    sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
+    with noise.call(sock, read_key(cluster)) as link:
+        link.sendall(greeting(b"x1"))
+        check(receive_frame(link)[0] == GREET)
+        link.sendall(launch(job, [b"a1"], [0], [0],
+                            argv=(b"sh", b"-c", f"id -u > {trophy}".encode()),
+                            uid=uid, gid=gid))
+        while True:
+            kind, data = receive_frame(link)
+            if kind == 36:  # NODE_LOST
+                return data[8:-1].decode()
+            if kind == 87:  # REFUSED
+                return data[8:-1].decode()
+            if kind == 39:  # DONE
+                link.sendall(frame(54, b"", job))
+            if kind == 40:  # GONE
+                return ""
+
+
+@case
+def roots_ranks_are_refused_by_a_daemon_of_all():
+    """Whatever another daemon, with the right keys, says."""
+    if os.geteuid() != 0:
+        return
+    with Cluster(["a1"], mode=0o755) as cluster:
+        trophy = f"{cluster.dir}/log.trophy"
+        for job, (uid, gid) in enumerate(((0, 0), (0, NOBODY), (NOBODY, 0))):
+            said = launch_from_afar(cluster, uid, gid, trophy, 900 + job)
+            check("starts no ranks of root" in said, said)
+        check(not os.path.exists(trophy), "root's program has run")
+        said = cluster.run("-n", "1", "true")
+        expect(said, 1, "serves all users and starts no ranks of root")
+        with open(trophy, "wb"):
+            os.chmod(trophy, 0o666)
+        check(launch_from_afar(cluster, NOBODY, NOBODY, trophy, 910) == "")
+        with open(trophy, "rb") as file:
+            check(file.read() == b"%d\n" % NOBODY)
+        os.unlink(trophy)
+
+
+@case
+def a_daemon_of_its_owner_runs_nobody_elses_ranks():
+    if os.geteuid() != 0:
+        return
+    for mode, options in ((0o700, ()), (0o755, ("--serve", "owner"))):
+        with Cluster(["a1"], options=options, mode=mode) as cluster:
+            trophy = f"{cluster.dir}/log.trophy"
+            said = launch_from_afar(cluster, NOBODY, NOBODY, trophy, 920)
+            check("serves user 0 only" in said, said)
+            check(not os.path.exists(trophy))
+            expect(cluster.run("-n", "1", "true"), 0)
+            mode = os.stat(f"{cluster.dir}/a1.sock").st_mode & 0o777
+            check(mode == 0o600, oct(mode))
+
+
+# ---- keys of nodes, and new keys ---------------------------------------------
+
+
+class Keyed(Cluster):
+    """Whose daemons have keys of their own, and a file that says which."""
+
+    def __init__(self, *names):
+        super().__init__([])
+        self.files = f"{self.dir}/log.d"  # "log": may be left
+        os.mkdir(self.files)
+        self.public = {name: self.ctl("node-key", f"{self.files}/{name}").strip()
+                       for name in names}
+        self.trust = f"{self.files}/trust"
+        self.write_trust("")
+        for name in names:
+            self.start(name, *self.options(name))
+
+    def options(self, name):
+        return ("--node-key", f"{self.files}/{name}", "--trust", self.trust)
+
+    def write_trust(self, text):
+        with open(self.trust, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def allow(self, *names):
+        return "".join(f"allow {self.public[n]} {n} # of {n}\n" for n in names)
+
+    def reread(self, *names):
+        for name in names:
+            self.ctl("--via", name, "reread")
+
+    def stop(self):
+        shutil.rmtree(self.files)
+        super().stop()
+
+
+@case
+def one_line_revokes_a_node():
+    with Keyed("a1", "a2", "a3") as cluster:
+        job = hanging_job(cluster, "a1", "a3")
+        lost = hanging_job(cluster, "a1", "a2")
+        cluster.write_trust(f"revoke {cluster.public['a2']}\n")
+        cluster.reread("a1", "a3")
+        lost.status = lost.finish()
+        expect(lost, 1, "a2")
+        for other in ("a1", "a3"):
+            check("is revoked" in cluster.logged(), cluster.logged())
+            said = cluster.ctl("--via", other, "nodes", status=1)
+            check(re.search("^a2 .*revoked", said, re.M), said)
+        # Nor can it call them.
+        said = cluster.ctl("--via", "a2", "nodes", "a1", status=1)
+        check(re.search("^a1 .*(closed|revoked)", said, re.M), said)
+        end(job)
+
+
+@case
+def a_key_is_good_for_its_node_only():
+    with Keyed("a1", "a2") as cluster:
+        cluster.write_trust(cluster.allow("a1", "a2"))
+        cluster.reread("a1", "a2")
+        expect(cluster.run("--nodes", "a1,a2", "-n", "2", "--ppn", "1",
+                           "true"), 0)
+        cluster.start("a3", *cluster.options("a2"))  # a2's key
+        said = cluster.ctl("--via", "a1", "nodes", "a3", status=1)
+        check(re.search("^a3 .*not allowed for node a3", said, re.M), said)
+        cluster.start("a4")  # no key of its own that anybody knows
+        said = cluster.ctl("--via", "a1", "nodes", "a4", status=1)
+        check(re.search("^a4 .*not allowed", said, re.M), said)
+
+
+@case
+def what_is_wrong_in_the_files_changes_nothing():
+    with Keyed("a1", "a2") as cluster:
+        job = hanging_job(cluster, "a1", "a2")
+        for text, words in (
+                ("allow 00 a1\n", "trust:1: expected 'allow KEY NODE'"),
+                (f"# x\nrevoke {cluster.public['a2']} a2\n", "trust:2: "),
+                (f"allow {cluster.public['a2']}\n", "trust:1: "),
+                (f"forget {cluster.public['a2']}\n", "trust:1: ")):
+            cluster.write_trust(text)
+            said = cluster.ctl("--via", "a1", "reread", status=1)
+            check(words in said, said)
+        cluster.write_trust(f"revoke {cluster.public['a2']}\n")
+        os.chmod(cluster.trust, 0o664)
+        said = cluster.ctl("--via", "a1", "reread", status=1)
+        check("others can change" in said, said)
+        end(job)
+
+
+@case
+def the_clusters_key_is_replaced_while_jobs_run():
+    with Keyed("a1", "a2", "a3") as cluster:
+        new = f"{cluster.files}/new"
+        subprocess.run([Programs.chempictl, "key", new], check=True)
+        with open(cluster.key, encoding="utf-8") as file:
+            old_text = file.read()
+        with open(new, encoding="utf-8") as file:
+            new_text = file.read()
+        job = hanging_job(cluster, "a1", "a2")
+        old = read_key(cluster)
+        for text in (old_text + new_text, new_text + old_text, new_text):
+            with open(cluster.key, "w", encoding="utf-8") as file:
+                file.write(text)
+            for name in ("a1", "a2", "a3"):
+                cluster.reread(name)
+                # All speak to all, whoever knows of the change.
+                expect(cluster.run("--nodes", "a1,a2,a3", "-n", "3", "--ppn",
+                                   "1", "true"), 0)
+        with socket.create_connection(cluster.address("a1"), LIMIT_S) as sock:
+            sock.sendall(noise.MAGIC + noise.Handshake(True, old).write())
+            check(sock.recv(1) == b"", "the old key is still good")
+        sock = socket.create_connection(cluster.address("a1"), LIMIT_S)
+        noise.call(sock, bytes.fromhex(new_text.strip())).close()
+        end(job)
+
+
+# ---- where keys are ----------------------------------------------------------
+
+
+def holds(pid, key, is_core):
+    """Whether a process has the bytes in its memory (in what a core dump
+    would hold of it)."""
+    with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
+        text = file.read()
+    found = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) rw.*\n((?:[A-Z].*\n)*)", text,
+                       re.M)
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for start, stop, more in found:
+            flags = re.search(r"^VmFlags:(.*)$", more, re.M)[1].split()
+            if is_core and "dd" in flags:
+                continue
+            memory.seek(int(start, 16))
+            try:
+                if key in memory.read(int(stop, 16) - int(start, 16)):
+                    return True
+            except OSError:
+                pass  # a page without memory behind it
+    return False
+
+
+@case
+def keys_are_in_the_daemons_own_pages_only():
+    """Not in arguments or environments, not in what would be dumped, and not
+    in supervisors, keepers or ranks."""
+    if os.geteuid() != 0:
+        return  # a look at the memory of others
+    with Keyed("a1", "a2") as cluster:
+        job = hanging_job(cluster, "a1", "a2")
+        with open(f"{cluster.files}/a1", encoding="utf-8") as file:
+            own = bytes.fromhex(file.read().strip())
+        key = read_key(cluster)
+        daemons = [cluster.pid("a1"), cluster.pid("a2")]
+        others = [pid for pid, _ in jobrun.marked(cluster.mark) +
+                  jobrun.marked(job.mark) if pid not in daemons]
+        check(len({comm(pid) for pid in others}) >= 3, "who is there?")
+        check(holds(daemons[0], key, False) and holds(daemons[0], own, False),
+              "the test does not find keys")
+        for pid in daemons + others:
+            for name in ("cmdline", "environ"):
+                with open(f"/proc/{pid}/{name}", "rb") as file:
+                    data = file.read()
+                for secret in (key, own):
+                    check(secret not in data and
+                          secret.hex().encode() not in data, pid, name)
+        for secret in (key, own, key.hex().encode(), own.hex().encode()):
+            for pid in daemons:
+                check(not holds(pid, secret, True), "a core would have it")
+            for pid in others:
+                check(not holds(pid, secret, False), comm(pid), "has it")
+        end(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES))
