@@ -32,6 +32,7 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/shy.h"
 
 struct waiter {
@@ -455,6 +456,7 @@ int chempi_progress_init(void)
     chempi_affinity_init(s->proc_count);
     progress.is_roomy = chempi_affinity_is_roomy();
     chempi_shy_init(&progress.shy);
+    chempi_request_on_complete(chempi_progress_notify);
     set_spins(spins_max());
     progress.wake = &s->wakes[s->local_rank];
     progress.wake_fd = s->wake_fds[s->local_rank];

@@ -8,7 +8,6 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/transport/lane.h"
-#include "libchempi/didl/transport/progress.h"
 
 static struct {
     struct chempi_request *free; /* chained through u.tx.ep */
@@ -20,6 +19,8 @@ static struct {
     .all = {&pool.all, &pool.all},
     .lulls = {&pool.lulls, &pool.lulls},
 };
+
+static void (*notify)(void); /* chempi_request_on_complete() */
 
 void chempi_request_init(struct chempi_request *req,
                          enum chempi_request_kind kind,
@@ -242,6 +243,11 @@ static CHEMPI_NOINLINE void finish_orphan(struct chempi_request *req)
         chempi_request_progress(parent, error);
 }
 
+void chempi_request_on_complete(void (*tell)(void))
+{
+    notify = tell;
+}
+
 void chempi_request_progress(struct chempi_request *req, int error)
 {
     if (CHEMPI_UNLIKELY(error != MPI_SUCCESS) && req->error == MPI_SUCCESS)
@@ -253,16 +259,5 @@ void chempi_request_progress(struct chempi_request *req, int error)
         return;
     }
     if (CHEMPI_UNLIKELY(chempi_lane_main.is_locking))
-        chempi_progress_notify();
-}
-
-static bool is_done(void *arg)
-{
-    return chempi_request_is_complete(arg);
-}
-
-int chempi_request_await(struct chempi_request *req)
-{
-    return chempi_progress_wait_for(is_done, req, chempi_where_put_request,
-                                    req);
+        notify();
 }

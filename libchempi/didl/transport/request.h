@@ -183,6 +183,10 @@ void chempi_request_lull_close(struct chempi_request_lull *lull);
  * complete: waiters are told, a freed one is destroyed. Under the lock. */
 void chempi_request_progress(struct chempi_request *req, int error);
 
+/* What tells threads that wait of a complete request, while the lane locks.
+ * Set by progress before the first request. */
+void chempi_request_on_complete(void (*tell)(void));
+
 static inline bool chempi_request_is_complete(const struct chempi_request *req)
 {
     return req->pending == 0;

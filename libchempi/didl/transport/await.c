@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for one request; see request.h. */
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/request.h"
+
+static bool is_done(void *arg)
+{
+    return chempi_request_is_complete(arg);
+}
+
+int chempi_request_await(struct chempi_request *req)
+{
+    return chempi_progress_wait_for(is_done, req, chempi_where_put_request,
+                                    req);
+}
