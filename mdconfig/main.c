@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
-#include "mdconfig/command.h"
+#include "mdconfig/description/command.h"
 
 static const struct chempi_command commands[] = {
     {"compile", "[-o DIR] [--alone|--shared] [--allow-unreachable] FILE",

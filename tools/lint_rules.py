@@ -11,48 +11,10 @@ exits non-zero if anything was found.
 import re
 import sys
 
+import rooms
+
 MAX_FILE_LINES = 1000
 MAX_FUNCTION_LINES = 80
-
-# The first pattern that matches a file decides what its quoted includes may
-# start with.
-MAY_INCLUDE = [
-    (r'common/base/', ['common/base/']),
-    (r'common/', ['common/']),
-    (r'(mdconfig|chempid)/', ['common/', '{top}/']),
-    (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
-                           'libchempi/services/', 'libchempi/devices/host.h',
-                           'libchempi/devices/registry.h', '{dir}/']),
-    (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
-    (r'libchempi/services/', ['common/', 'libchempi/services/']),
-    (r'libchempi/hop/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
-                         'libchempi/devices/envelope.h',
-                         'libchempi/devices/host.h']),
-    (r'libchempi/devices/(registry|host|envelope)\.[ch]',
-     ['common/', 'libchempi/ddi.h', 'libchempi/devices/']),
-    (r'libchempi/devices/', ['common/', 'libchempi/ddi.h',
-                             'libchempi/services/',
-                             'libchempi/devices/envelope.h', '{dir}/']),
-    (r'libchempi/didl/', ['common/', 'libchempi/ddi.h',
-                          'libchempi/services/', 'libchempi/didl/',
-                          'libchempi/hop/',
-                          'libchempi/api/api_impl.h',
-                          'libchempi/devices/host.h',
-                          'libchempi/devices/registry.h']),
-    (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
-                         'libchempi/api/']),
-    (r'programs/wrappers/', ['{dir}/']),
-    (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
-                        '{dir}/']),
-    (r'bench/card/', ['common/base/', 'libchempi/services/',
-                      'libchempi/devices/scivia/adapter/']),
-    (r'(demo|bench|programs/chempi-(info|probe))/', []),
-    (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
-    (r'tests/', ['']),
-]
-MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
-                             r'programs/(libchempi-stats|chempi-info|chempi-probe)|'
-                             r'man)/')
 
 FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')
 EXTENSION = re.compile(r'\b(__attribute__|__builtin_\w+|__asm__|__typeof__|'
@@ -62,31 +24,24 @@ SLEEP = re.compile(r'\b(sleep|usleep|nanosleep)\s*\(')
 C_FILE = re.compile(r'\.[ch]$')
 
 
-def allowed_prefixes(path):
-    for pattern, prefixes in MAY_INCLUDE:
-        if re.match(pattern, path):
-            top = path.split('/')[0]
-            folder = path.rsplit('/', 1)[0]
-            return [p.format(top=top, dir=folder) for p in prefixes]
-    return ['']
-
-
 def check_include(path, line):
     m = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
     if not m:
         return None
     kind, name = m.groups()
     if kind == '<':
-        if name == 'mpi.h' and not MAY_INCLUDE_MPI.match(path):
+        if name == 'mpi.h' and not rooms.MAY_INCLUDE_MPI.match(path):
             return 'mpi.h is for the API and didl only'
         return None
-    prefixes = allowed_prefixes(path)
+    prefixes = rooms.allowed_prefixes(path)
     # Programs for any MPI are compiled without our include path.
     if not prefixes and '/' not in name:
         return None
     if not name.startswith(tuple(prefixes)):
         return '"%s" may not be included here (only %s)' % (
             name, ', '.join(prefixes))
+    if rooms.is_upward(path, name):
+        return '"%s" is of a higher floor' % name
     return None
 
 

@@ -20,9 +20,9 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "mdconfig/description/mem.h"
 #include "mdconfig/description/names.h"
 #include "mdconfig/description/yaml.h"
-#include "mdconfig/routes/mem.h"
 
 #define CHEMPI_DESC_NODES_MAX 131072u
 #define CHEMPI_DESC_NETWORKS_MAX 4096u

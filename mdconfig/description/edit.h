@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 struct chempi_edit {
     size_t at;     /* byte of the text */

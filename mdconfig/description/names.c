@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 static size_t hash_name(const char *name)
 {

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #define CHEMPI_PATTERN_COUNT_MAX 1048576u /* names of one pattern */
 #define CHEMPI_PATTERN_NAME_MAX 256u      /* bytes with the zero */

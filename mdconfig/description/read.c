@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "mdconfig/description/interval.h"
 #include "mdconfig/description/reader.h"
-#include "mdconfig/routes/interval.h"
 
 static int read_cluster(struct chempi_reader *r, chempi_yaml_value value,
                         void *target)

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "common/base/err.h"
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #define CHEMPI_YAML_FILE_MAX (16u << 20) /* bytes */
 

@@ -15,8 +15,8 @@
 #include <stdio.h>
 
 #include "common/base/err.h"
+#include "mdconfig/description/mem.h"
 #include "mdconfig/description/names.h"
-#include "mdconfig/routes/mem.h"
 
 #define CHEMPI_IMPORT_LINE_MAX 65536u /* bytes of a line of a source */
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mdconfig/command.h"
+#include "mdconfig/description/command.h"
 #include "mdconfig/import/import.h"
 
 static int gather(struct chempi_import *im,

@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mdconfig/command.h"
+#include "mdconfig/description/command.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/measure/figures.h"
 #include "mdconfig/measure/measure.h"

@@ -34,7 +34,7 @@ static void put_class(const struct chempi_graph *g, uint32_t node_class,
                   "penwidth=%d, label=\"%s\\n%u node%s%s%s%s\"];\n",
                   node_class, n->gateway ? "#fff3d6" : "#f4f6fa",
                   n->gateway ? 2 : 1,
-                  chempi_show_members(g, node_class, names, sizeof(names)),
+                  chempi_graph_members(g, node_class, names, sizeof(names)),
                   count, chempi_text_plural(count),
                   n->gateway ? ", gateway" : "", *time ? "\\n" : "", time);
 }

@@ -133,7 +133,7 @@ static void draw_box(const struct drawing *d, uint32_t node_class)
     chempi_svg_rect(d->out,
                     (struct chempi_svg_point){x - column_width / 2 + 6, y},
                     column_width - 12, box_height, &style);
-    (void)chempi_show_members(d->graph, node_class, text, 24);
+    (void)chempi_graph_members(d->graph, node_class, text, 24);
     chempi_svg_text(d->out, (struct chempi_svg_point){x, y + 20}, 13,
                     CHEMPI_SVG_MIDDLE, "black", text);
     (void)snprintf(text, sizeof(text), "%u node%s", count,

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "mdconfig/command.h"
+#include "mdconfig/description/command.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/pictures/diff.h"
 #include "mdconfig/pictures/dot.h"

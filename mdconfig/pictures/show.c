@@ -143,22 +143,6 @@ void chempi_show_table(const struct chempi_table *table, FILE *out)
 
 /* ---- descriptions ------------------------------------------------------- */
 
-const char *chempi_show_members(const struct chempi_graph *graph,
-                                uint32_t node_class, char *buf, size_t len)
-{
-    uint32_t count = chempi_graph_size(graph, node_class);
-    const char **names = chempi_mem_get(count, sizeof(*names));
-
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t at = graph->member_first[node_class] + i;
-
-        names[i] = graph->desc->nodes[graph->members[at]].name;
-    }
-    chempi_fold_names(names, count, buf, len);
-    free(names);
-    return buf;
-}
-
 static void show_protocol(const struct chempi_desc_protocol *p, FILE *out)
 {
     char latency[CHEMPI_TEXT_QUANTITY_MAX];
@@ -209,7 +193,7 @@ static void show_class(const struct chempi_graph *g, uint32_t node_class,
     char names[NAMES_LEN];
 
     (void)fprintf(out, "class %u: %s\n", node_class,
-                  chempi_show_members(g, node_class, names, sizeof(names)));
+                  chempi_graph_members(g, node_class, names, sizeof(names)));
     (void)fprintf(out, "    %u node%s", count, chempi_text_plural(count));
     if (n->gateway)
         (void)fprintf(out, ", gateway at %s per message",

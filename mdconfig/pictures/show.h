@@ -14,8 +14,4 @@ void chempi_show_table(const struct chempi_table *table, FILE *out);
 /* What a description says: networks, protocols, classes of nodes. */
 void chempi_show_desc(const struct chempi_graph *graph, FILE *out);
 
-/* Names of the nodes of a class with ranges; buf is returned. */
-const char *chempi_show_members(const struct chempi_graph *graph,
-                                uint32_t node_class, char *buf, size_t len);
-
 #endif

@@ -11,7 +11,6 @@
 #include "common/table/envelope.h"
 #include "common/table/known.h"
 #include "mdconfig/description/text.h"
-#include "mdconfig/pictures/show.h"
 #include "mdconfig/routes/circle.h"
 #include "mdconfig/routes/loss.h"
 
@@ -335,7 +334,7 @@ static void check_nodes(struct chempi_check *c, const struct chempi_graph *g)
                     "%s:%zu:%zu: gateway %s is attached to %s, so it has "
                     "nothing to forward between",
                     d->file, n->line, n->column,
-                    chempi_show_members(g, i, names, sizeof(names)),
+                    chempi_graph_members(g, i, names, sizeof(names)),
                     networks ? "one network" : "no network"));
     }
 }
@@ -449,11 +448,11 @@ static void tell_unreachable(struct chempi_check *c, const struct reach *r,
             &c->arena, "no network is shared and no gateway lies between; %s",
             propose_gateway(c, g, a, b));
     add(c, CHEMPI_CHECK_ERROR,
-        chempi_arena_format(&c->arena, "%s:%zu:%zu: %s cannot reach %s: %s",
-                            g->desc->file, chempi_graph_model(g, a)->line,
-                            chempi_graph_model(g, a)->column,
-                            chempi_show_members(g, a, from, sizeof(from)),
-                            chempi_show_members(g, b, to, sizeof(to)), remedy));
+        chempi_arena_format(
+            &c->arena, "%s:%zu:%zu: %s cannot reach %s: %s", g->desc->file,
+            chempi_graph_model(g, a)->line, chempi_graph_model(g, a)->column,
+            chempi_graph_members(g, a, from, sizeof(from)),
+            chempi_graph_members(g, b, to, sizeof(to)), remedy));
     c->findings[c->count - 1].is_reach = true;
 }
 

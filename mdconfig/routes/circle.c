@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mdconfig/pictures/show.h"
 #include "mdconfig/routes/hops.h"
 
 /* A buffer: gateways of a class, filled from a network. */
@@ -169,7 +168,7 @@ static void name_circle(const struct waits *w, const uint32_t *waiting,
         const struct buffer *b = &w->buffers[at];
         int n = snprintf(
             text + used, len - used, "%s%s (from %s)", used ? " hands to " : "",
-            chempi_show_members(w->graph, b->node_class, names, sizeof(names)),
+            chempi_graph_members(w->graph, b->node_class, names, sizeof(names)),
             w->graph->desc->networks[b->network].name);
 
         if (n < 0 || (size_t)n >= len - used)

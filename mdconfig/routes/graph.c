@@ -2,6 +2,11 @@
 /* The graph behind a description; see graph.h. */
 #include "mdconfig/routes/graph.h"
 
+#include <stdlib.h>
+
+#include "common/base/fold.h"
+#include "mdconfig/description/mem.h"
+
 const struct chempi_desc_node *
 chempi_graph_model(const struct chempi_graph *graph, uint32_t node_class)
 {
@@ -129,4 +134,20 @@ void chempi_graph_fini(struct chempi_graph *graph)
     chempi_intervals_fini(&graph->intervals);
     chempi_arena_fini(&graph->arena);
     *graph = (struct chempi_graph){.desc = NULL};
+}
+
+const char *chempi_graph_members(const struct chempi_graph *graph,
+                                 uint32_t node_class, char *buf, size_t len)
+{
+    uint32_t count = chempi_graph_size(graph, node_class);
+    const char **names = chempi_mem_get(count, sizeof(*names));
+
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t at = graph->member_first[node_class] + i;
+
+        names[i] = graph->desc->nodes[graph->members[at]].name;
+    }
+    chempi_fold_names(names, count, buf, len);
+    free(names);
+    return buf;
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "mdconfig/description/desc.h"
-#include "mdconfig/routes/interval.h"
+#include "mdconfig/description/interval.h"
 
 struct chempi_graph {
     const struct chempi_desc *desc; /* must outlive the graph */
@@ -42,5 +42,9 @@ bool chempi_graph_forwards(const struct chempi_graph *graph,
                            uint32_t node_class);
 bool chempi_graph_receives(const struct chempi_graph *graph,
                            uint32_t node_class, uint32_t network);
+
+/* Names of the nodes of a class with ranges; buf is returned. */
+const char *chempi_graph_members(const struct chempi_graph *graph,
+                                 uint32_t node_class, char *buf, size_t len);
 
 #endif

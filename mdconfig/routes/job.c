@@ -16,7 +16,7 @@
 
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #define OUTPUT_MAX (4u << 20) /* bytes kept of each stream */
 

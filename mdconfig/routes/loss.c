@@ -9,7 +9,7 @@
 
 #include "common/base/fold.h"
 #include "common/base/pairs.h"
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #define GROUPS_MAX 3u /* in a sentence */
 #define NAMES_SHORT 160

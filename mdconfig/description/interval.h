@@ -9,7 +9,7 @@
 #define CHEMPI_MDCONFIG_INTERVAL_H
 
 #include "mdconfig/description/desc.h"
-#include "mdconfig/routes/front.h"
+#include "mdconfig/description/front.h"
 
 /* What crossing a network costs with one of its protocols. */
 struct chempi_interval_crossing {

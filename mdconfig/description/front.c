@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pareto fronts and hulls; see front.h. */
-#include "mdconfig/routes/front.h"
+#include "mdconfig/description/front.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #define ROUNDING 1e-12 /* relative */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Intervals of sizes; see interval.h. */
-#include "mdconfig/routes/interval.h"
+#include "mdconfig/description/interval.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Arenas and growing arrays; see mem.h. */
-#include "mdconfig/routes/mem.h"
+#include "mdconfig/description/mem.h"
 
 #include <stdarg.h>
 #include <stdio.h>

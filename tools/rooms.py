@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Rooms and floors: who may include whom, and who may call whom.
+
+A room is a folder whose files belong together. lint_rules.py reads what may
+be included, lint_calls.py what may be called.
+"""
+
+import re
+
+# Rooms: the first pattern that matches a source file names its room.
+ROOMS = [
+    (r'(common/\w+)/', None),
+    (r'(libchempi/didl/transport/routed)/', None),
+    (r'(libchempi/didl/\w+)/', None),
+    (r'libchempi/devices/(registry|host)\.c', 'libchempi/devices'),
+    (r'(libchempi/devices/scivia/adapter(/public)?)/', None),
+    (r'(libchempi/devices/\w+)/', None),
+    (r'(libchempi/\w+)/', None),
+    (r'(mdconfig/\w+)/', None),
+    (r'(mdconfig)/', None),
+    (r'(chempid/\w+)/', None),
+    (r'(chempid)/', None),
+    (r'(programs/\w+)/', None),
+]
+
+# Floors, the lowest first. A room calls rooms of lower floors, and never one
+# of a higher floor; rooms of one floor may call each other, but not in a
+# circle. Rooms without a floor only stand in no circle.
+FLOORS = [
+    ['common/base'],
+    ['common/table', 'common/control', 'common/auth'],
+    ['libchempi/services'],
+    ['libchempi/hop', 'libchempi/devices', 'libchempi/devices/self',
+     'libchempi/devices/shm', 'libchempi/devices/tcp',
+     'libchempi/devices/scivia', 'libchempi/devices/scivia/adapter',
+     'libchempi/devices/scivia/adapter/public'],
+    ['libchempi/didl/base'],
+    ['libchempi/didl/datatype'],
+    ['libchempi/didl/control'],
+    ['libchempi/didl/transport'],
+    ['libchempi/didl/transport/routed'],
+    ['libchempi/didl/comm'],
+    ['libchempi/didl/pt2pt'],
+    ['libchempi/didl/coll'],
+    ['libchempi/didl/topo', 'libchempi/didl/part', 'libchempi/didl/rma',
+     'libchempi/didl/io', 'libchempi/didl/proc'],
+    ['libchempi/didl/tool'],
+    ['libchempi/didl/entry'],
+    ['libchempi/api'],
+    ['mdconfig/description'],
+    ['mdconfig/routes'],
+    ['mdconfig/pictures', 'mdconfig/measure', 'mdconfig/import'],
+    ['mdconfig'],
+    ['chempid/tree'],
+    ['chempid/supervisor'],
+    ['chempid/launcher', 'chempid/daemon', 'chempid/ctl'],
+]
+
+# May be included on any floor: the structs of objects, and the prototypes of
+# what api calls.
+ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
+                'libchempi/api/api_impl.h']
+
+# In these rooms no files call each other in a circle either.
+NO_CIRCLES_OF_FILES = [
+    'libchempi/didl/base',
+    'libchempi/didl/transport',
+]
+
+
+# The first pattern that matches a file decides what its quoted includes may
+# start with.
+MAY_INCLUDE = [
+    (r'common/base/', ['common/base/']),
+    (r'common/', ['common/']),
+    (r'(mdconfig|chempid)/', ['common/', '{top}/']),
+    (r'programs/gateway/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
+                           'libchempi/services/', 'libchempi/devices/host.h',
+                           'libchempi/devices/registry.h', '{dir}/']),
+    (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
+    (r'libchempi/services/', ['common/', 'libchempi/services/']),
+    (r'libchempi/hop/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
+                         'libchempi/devices/envelope.h',
+                         'libchempi/devices/host.h']),
+    (r'libchempi/devices/(registry|host|envelope)\.[ch]',
+     ['common/', 'libchempi/ddi.h', 'libchempi/devices/']),
+    (r'libchempi/devices/', ['common/', 'libchempi/ddi.h',
+                             'libchempi/services/',
+                             'libchempi/devices/envelope.h', '{dir}/']),
+    (r'libchempi/didl/', ['common/', 'libchempi/ddi.h',
+                          'libchempi/services/', 'libchempi/didl/',
+                          'libchempi/hop/',
+                          'libchempi/api/api_impl.h',
+                          'libchempi/devices/host.h',
+                          'libchempi/devices/registry.h']),
+    (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
+                         'libchempi/api/']),
+    (r'programs/wrappers/', ['{dir}/']),
+    (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
+                        '{dir}/']),
+    (r'bench/card/', ['common/base/', 'libchempi/services/',
+                      'libchempi/devices/scivia/adapter/']),
+    (r'(demo|bench|programs/chempi-(info|probe))/', []),
+    (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
+    (r'tests/', ['']),
+]
+MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
+                             r'programs/(libchempi-stats|chempi-info|chempi-probe)|'
+                             r'man)/')
+
+
+def room_of(path):
+    """The room of a source file, or None."""
+    for pattern, room in ROOMS:
+        m = re.match(pattern, path)
+        if m:
+            return room or m.group(1)
+    return None
+
+
+def floor_of(room):
+    """The number of a room's floor, or None."""
+    for number, rooms in enumerate(FLOORS):
+        if room in rooms:
+            return number
+    return None
+
+
+def is_upward(path, header):
+    """Does this file include a header of a higher floor?"""
+    below = floor_of(room_of(path))
+    above = floor_of(room_of(header))
+    return (None not in (below, above) and above > below and
+            header not in ON_ANY_FLOOR)
+
+
+def allowed_prefixes(path):
+    for pattern, prefixes in MAY_INCLUDE:
+        if re.match(pattern, path):
+            top = path.split('/')[0]
+            folder = path.rsplit('/', 1)[0]
+            return [p.format(top=top, dir=folder) for p in prefixes]
+    return ['']
