@@ -37,11 +37,10 @@ static int prefix_sum(struct chempi_comm *comm, int64_t mine, int64_t *before)
  * Member i begins where those before it end. The last one knows the sum, and
  * moves the shared pointer on. A member that has failed asks for nothing.
  */
-static int place_in_order(struct chempi_io_op *op, struct chempi_file *file,
-                          int failed)
+static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
 {
     struct chempi_comm *comm = file->comm;
-    uint64_t esize = failed ? 0 : op->view->esize;
+    uint64_t esize = op->view->esize;
     int64_t mine = esize ? (int64_t)(op->bytes / esize) : 0;
     int last = (int)comm->size - 1;
     int64_t before;
@@ -58,10 +57,8 @@ static int place_in_order(struct chempi_io_op *op, struct chempi_file *file,
         rc = chempi_io_shared_add(file, (uint64_t)(before + mine), &start);
     if (!rc)
         rc = chempi_coll_do(&c);
-    if (rc || failed)
-        return rc ? rc : failed;
     op->position = (start + (uint64_t)before) * esize;
-    return MPI_SUCCESS;
+    return rc;
 }
 
 /* ---- the call ---- */
@@ -71,34 +68,19 @@ int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status)
     struct chempi_file *file = c->file;
     struct chempi_io_op op;
     int rc = chempi_io_quiet(file);
-    bool is_open;
-    int closed;
 
     if (!rc)
         rc = chempi_io_op_open(&op, c);
-    is_open = rc == MPI_SUCCESS;
+    if (rc)
+        chempi_io_op_open_empty(&op, c, rc);
     if (c->place == CHEMPI_IO_SHARED)
-        rc = place_in_order(&op, file, rc);
-    if (!rc)
-        chempi_io_op_run(&op);
-    if (!is_open)
-        return chempi_io_agree(file->comm, rc);
-    chempi_io_op_note(&op, rc);
+        chempi_io_op_note(&op, place_in_order(&op, file));
+    chempi_io_two_phase(&op);
     if (c->place == CHEMPI_IO_INDIVIDUAL && op.done < op.bytes) {
         (void)pthread_mutex_lock(&file->lock);
         file->pointer -= (op.bytes - op.done) / op.view->esize;
         (void)pthread_mutex_unlock(&file->lock);
     }
-    closed = chempi_io_op_close(&op, status);
-    return chempi_io_agree(file->comm, closed);
-}
-
-uint64_t chempi_io_aggregators(const struct chempi_file *file)
-{
-    return file->hints.nodes ? file->hints.nodes : file->comm->size;
-}
-
-void chempi_io_cast_forget(struct chempi_file *file)
-{
-    file->cast = NULL;
+    rc = chempi_io_op_close(&op, status);
+    return chempi_io_agree(file->comm, rc);
 }

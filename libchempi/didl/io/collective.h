@@ -15,6 +15,17 @@ int chempi_io_quiet(struct chempi_file *file);
 /* All members have come here. */
 int chempi_io_meet(struct chempi_comm *comm);
 
+/* all[r * n ...] become member r's n words. */
+int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
+                         int64_t *all);
+
+/* A tag for messages on the file's communicator: all members draw them in the
+ * same order. */
+static inline int chempi_io_next_tag(struct chempi_file *file)
+{
+    return file->tags++ & 0x3fffffff;
+}
+
 /* The views of the others have changed, or the hints. */
 void chempi_io_cast_forget(struct chempi_file *file);
 

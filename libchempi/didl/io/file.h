@@ -87,10 +87,11 @@ struct chempi_file {
     struct chempi_request *split; /* of a split collective; NULL: none */
     bool is_split_write;
     void *split_buf;
-    uint64_t token;              /* names the file between its members */
-    uint32_t views;              /* collective set_view calls so far */
+    struct chempi_io_view *plain; /* bytes from 0 on */
+    int tags;       /* of messages on comm so far; alike at all members */
+    uint64_t token; /* names the file between its members */
+    uint32_t views; /* collective set_view calls so far */
     struct chempi_io_cast *cast; /* what two-phase access has learned */
-    struct chempi_list queue;    /* collective operations; F4 */
     struct chempi_list link;     /* all open files of the process */
     uint64_t shared_at;          /* shared pointer, etypes; at member 0 only */
 };
@@ -149,6 +150,9 @@ chempi_io_view_hold(struct chempi_io_view *view)
     return view;
 }
 
+/* What follows from disp and tile, which are there. MPI error class. */
+int chempi_io_view_settle(struct chempi_io_view *view);
+
 /* The file offset of packed byte `position` of the view. */
 int64_t chempi_io_view_offset(const struct chempi_io_view *view,
                               uint64_t position);
@@ -166,6 +170,9 @@ void chempi_io_view_iter(const struct chempi_io_view *view,
 /* Take what is known from info (may be NULL); the rest stays. MPI class. */
 int chempi_io_hints_take(struct chempi_io_hints *hints,
                          const struct chempi_info *info);
+/* Collective: those of member 0 are everybody's. */
+int chempi_io_hints_share(struct chempi_comm *comm,
+                          struct chempi_io_hints *hints);
 void chempi_io_hints_default(struct chempi_io_hints *hints);
 
 /* How many aggregators the file has (collective.c). */

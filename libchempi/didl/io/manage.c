@@ -136,6 +136,8 @@ int chempi_io_set_info(struct chempi_file *fh, struct chempi_info *info)
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
     rc = chempi_io_agree(fh->comm, rc);
+    if (!rc)
+        rc = chempi_io_hints_share(fh->comm, &hints);
     if (rc)
         return rc;
     fh->hints = hints;

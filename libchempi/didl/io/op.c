@@ -163,6 +163,17 @@ int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c)
     return rc;
 }
 
+void chempi_io_op_open_empty(struct chempi_io_op *op,
+                             const struct chempi_io_call *c, int rc)
+{
+    *op = (struct chempi_io_op){.file = c->file,
+                                .is_write = c->is_write,
+                                .type = chempi_datatype_lookup(MPI_BYTE)};
+    chempi_io_op_note(op, rc);
+    op->view = chempi_io_view_hold(c->file->view);
+    chempi_object_hold(&c->file->obj);
+}
+
 /* What of the user's data was moved, in bytes of memory. */
 static MPI_Count bytes_moved(const struct chempi_io_op *op)
 {

@@ -61,6 +61,11 @@ struct chempi_io_op {
  */
 int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c);
 
+/* Instead, for a member of a collective call that has failed with class rc: it
+ * has nothing to move, and goes through all steps. */
+void chempi_io_op_open_empty(struct chempi_io_op *op,
+                             const struct chempi_io_call *c, int rc);
+
 /* After the access: convert what was read; the error, with its words noted
  * for this thread; fill in the status. Then give everything back. */
 int chempi_io_op_close(struct chempi_io_op *op, MPI_Status *status);

@@ -156,6 +156,28 @@ int chempi_io_agree(struct chempi_comm *comm, int rc)
                       (int)(worst & 0xffffffff));
 }
 
+int chempi_io_hints_share(struct chempi_comm *comm,
+                          struct chempi_io_hints *hints)
+{
+    return comm->size == 1 ? MPI_SUCCESS
+                           : broadcast(comm, hints, sizeof(*hints), 0);
+}
+
+int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
+                         int64_t *all)
+{
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLGATHER,
+                                 .comm = comm,
+                                 .sbuf = mine,
+                                 .rbuf = all,
+                                 .scount = n,
+                                 .rcount = n,
+                                 .stype = int64_type(),
+                                 .rtype = int64_type()};
+
+    return chempi_coll_do(&c);
+}
+
 int chempi_io_meet(struct chempi_comm *comm)
 {
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BARRIER, .comm = comm};
@@ -171,6 +193,7 @@ void chempi_file_release(struct chempi_file *file)
         return;
     file->obj.magic = 0;
     chempi_io_view_release(file->view);
+    chempi_io_view_release(file->plain);
     chempi_io_cast_forget(file);
     if (file->errhandler)
         chempi_errhandler_release(file->errhandler);
@@ -202,6 +225,7 @@ static struct chempi_file *make(const char *path, int amode)
     file->path = chempi_sys->malloc(len);
     file->view = chempi_io_view_default();
     if (file->path && file->view) {
+        file->plain = chempi_io_view_hold(file->view);
         memcpy(file->path, path, len);
         return file;
     }
@@ -372,6 +396,8 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
     rc = agree_amode(comm, amode, rc);
     if (!rc)
         rc = chempi_io_agree(comm, make_comm(comm, &file->comm));
+    if (!rc)
+        rc = chempi_io_hints_share(file->comm, &file->hints);
     if (!rc)
         rc = chempi_io_shared_open(file);
     if (!rc)

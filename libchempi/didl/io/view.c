@@ -135,8 +135,7 @@ static int plain_tile(struct chempi_io_view *view)
     return view->tile.root ? MPI_SUCCESS : no_memory();
 }
 
-/* What follows from the tile. */
-static int settle(struct chempi_io_view *view)
+int chempi_io_view_settle(struct chempi_io_view *view)
 {
     const struct chempi_layout_node *root = view->tile.root;
     uint64_t reach = (uint64_t)view->tile.extent;
@@ -202,7 +201,7 @@ static int make(MPI_Offset disp, struct chempi_datatype *etype,
         rc = size == filetype->size ? plain_tile(view) : scale_tile(view);
     }
     if (!rc)
-        rc = settle(view);
+        rc = chempi_io_view_settle(view);
     if (!rc && (esize == 0 ? size != 0 : size % esize != 0))
         rc = chempi_error_set(MPI_ERR_ARG,
                               "the file type has %" PRId64
@@ -338,6 +337,8 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
     rc = chempi_io_agree(fh->comm, rc);
+    if (!rc)
+        rc = chempi_io_hints_share(fh->comm, &hints);
     if (!rc && fh->comm->rank == 0)
         chempi_io_shared_set(fh, 0);
     if (rc) {

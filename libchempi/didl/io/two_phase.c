@@ -1,0 +1,740 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two-phase access: the file is cut into domains, one for each aggregator,
+ * and data is exchanged so that only aggregators touch the file, in large
+ * pieces. An aggregator works through its domain in rounds of a window each.
+ *
+ * Everybody knows the window of every round, and from its own view which of
+ * its bytes lie there: they are one range of its packed data, so one message,
+ * straight from or to consecutive memory. The aggregator knows all views and
+ * finds the same numbers. The messages of a round are under way while the
+ * round before accesses the file.
+ *
+ *   T1  a slot belongs to one round at a time; messages of round k + 1 are
+ *       posted before round k accesses the file
+ *   T2  a member that has failed goes on: it sends and receives the same
+ *       number of bytes, whatever they hold
+ *   T3  memory: two windows, the packed data of two rounds, and a mask
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/io/cast.h"
+#include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/io/count.h"
+
+/* Runs from here on are accessed by their owner. */
+#define RUN_ALONE_MIN (64u << 10)
+/* Smaller domains are not worth a message. */
+#define DOMAIN_MIN (32u << 10)
+
+/* What each member tells before; 64-bit words. */
+enum { TOLD_POSITION, TOLD_BYTES, TOLD_FROM, TOLD_TO, TOLD_RUN, TOLD_WORDS };
+
+/* A range of somebody's packed data. */
+struct share {
+    uint64_t position; /* in its view */
+    uint64_t len;
+};
+
+struct slot {
+    char *window; /* of the file, at aggregators */
+    char *packed; /* data of others at aggregators */
+    char *own;    /* this member's, where memory is scattered */
+    uint64_t packed_room;
+    uint64_t own_room;
+    struct share *shares; /* [members] in this aggregator's window */
+    int64_t from;         /* offsets of the window that are used */
+    int64_t to;
+    struct chempi_request **reqs;
+    int req_count;
+};
+
+struct exchange {
+    struct chempi_io_op *op;
+    struct chempi_file *file;
+    struct chempi_io_cast *cast;
+    const int64_t *told; /* [members * TOLD_WORDS] */
+    int64_t base;        /* offset of the first domain */
+    int64_t end;         /* of all data */
+    int64_t domain;      /* bytes */
+    int64_t window;      /* bytes */
+    int tag;
+    char *mask; /* of a window: bytes that somebody writes */
+    char *ones; /* as long, for filling it */
+    struct slot slots[2];
+};
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t most(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- shares ---- */
+
+/* The part of [position, position + bytes) of a view in the offsets
+ * [from, to). */
+static struct share share_of(const struct chempi_io_view *view,
+                             uint64_t position, uint64_t bytes, int64_t from,
+                             int64_t to)
+{
+    uint64_t low = most(chempi_io_view_below(view, from), position);
+    uint64_t high = least(chempi_io_view_below(view, to), position + bytes);
+
+    return (struct share){low, high > low ? high - low : 0};
+}
+
+static bool is_one_run(const struct chempi_io_view *view, const struct share *s,
+                       int64_t *at)
+{
+    *at = chempi_io_view_offset(view, s->position);
+    return view->is_contiguous ||
+           chempi_io_view_offset(view, s->position + s->len - 1) + 1 - *at ==
+               (int64_t)s->len;
+}
+
+/* The window of aggregator a in a round; false: none is left. */
+static bool window_of(const struct exchange *x, int a, int round, int64_t *from,
+                      int64_t *to)
+{
+    int64_t start = x->base + a * x->domain;
+    int64_t stop = start + x->domain < x->end ? start + x->domain : x->end;
+
+    *from = start + round * x->window;
+    *to = *from + x->window < stop ? *from + x->window : stop;
+    return *from < *to;
+}
+
+static const int64_t *told_by(const struct exchange *x, uint32_t rank)
+{
+    return x->told + (size_t)rank * TOLD_WORDS;
+}
+
+/* ---- messages ---- */
+
+static char *grow(char **buf, uint64_t *room, uint64_t len)
+{
+    if (len > *room) {
+        free(*buf);
+        *buf = chempi_sys->malloc(len);
+        *room = *buf ? len : 0;
+    }
+    return *buf;
+}
+
+static void note_no_memory(struct exchange *x)
+{
+    chempi_io_op_fail(x->op, -ENOMEM, "exchanging data of", -1);
+}
+
+static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
+                 int rank, bool is_send)
+{
+    struct chempi_request **req = &s->reqs[s->req_count];
+    int rc = is_send
+                 ? chempi_p2p_isend_on(buf, (MPI_Count)len, chempi_coll_byte(),
+                                       rank, x->tag, x->file->comm,
+                                       CHEMPI_CONTEXT_PT2PT, req)
+                 : chempi_p2p_irecv_on(buf, (MPI_Count)len, chempi_coll_byte(),
+                                       rank, x->tag, x->file->comm,
+                                       CHEMPI_CONTEXT_PT2PT, req);
+
+    if (rc)
+        chempi_io_op_note(x->op, rc);
+    else
+        s->req_count++;
+    if (is_send)
+        chempi_io_count(CHEMPI_IO_COUNT_EXCHANGED, len);
+}
+
+/* This member's data for, or from, all aggregators but itself. */
+static bool own_messages(struct exchange *x, struct slot *s, int round)
+{
+    struct chempi_io_op *op = x->op;
+    uint64_t used = 0;
+    int64_t from;
+    int64_t to;
+
+    if (!op->mem &&
+        !grow(&s->own, &s->own_room,
+              least((uint64_t)x->window * (uint64_t)x->cast->count, op->bytes)))
+        return false;
+    for (int a = 0; a < x->cast->count; a++) {
+        struct share share;
+        char *data;
+
+        if (a == x->cast->mine || !window_of(x, a, round, &from, &to))
+            continue;
+        share = share_of(op->view, op->position, op->bytes, from, to);
+        if (share.len == 0)
+            continue;
+        data =
+            op->mem ? op->mem + (share.position - op->position) : s->own + used;
+        if (!op->mem && op->is_write)
+            chempi_io_op_pack(op, share.position - op->position, data,
+                              share.len);
+        used += share.len;
+        post(x, s, data, share.len, x->cast->ranks[a], op->is_write);
+    }
+    return true;
+}
+
+/* After a round of reading: where data came into a stage. */
+static void unpack_own(struct exchange *x, struct slot *s, int round)
+{
+    struct chempi_io_op *op = x->op;
+    uint64_t used = 0;
+    int64_t from;
+    int64_t to;
+
+    for (int a = 0; !op->mem && a < x->cast->count; a++) {
+        struct share share;
+
+        if (a == x->cast->mine || !window_of(x, a, round, &from, &to))
+            continue;
+        share = share_of(op->view, op->position, op->bytes, from, to);
+        if (share.len == 0)
+            continue;
+        chempi_io_op_unpack(op, share.position - op->position, s->own + used,
+                            share.len);
+        used += share.len;
+    }
+}
+
+/* What the others have in this aggregator's window; how many bytes in all. */
+static uint64_t find_shares(struct exchange *x, struct slot *s, int round)
+{
+    uint64_t sum = 0;
+    int64_t from;
+    int64_t to;
+
+    s->from = INT64_MAX;
+    s->to = 0;
+    if (x->cast->mine < 0 || !window_of(x, x->cast->mine, round, &from, &to)) {
+        if (s->shares)
+            memset(s->shares, 0, x->file->comm->size * sizeof(*s->shares));
+        return 0;
+    }
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        const struct chempi_io_view *view = &x->cast->views[r];
+        const int64_t *told = told_by(x, r);
+        struct share *share = &s->shares[r];
+        int64_t at;
+
+        *share = share_of(view, (uint64_t)told[TOLD_POSITION],
+                          (uint64_t)told[TOLD_BYTES], from, to);
+        if (share->len == 0)
+            continue;
+        sum += share->len;
+        at = chempi_io_view_offset(view, share->position);
+        if (at < s->from)
+            s->from = at;
+        at = chempi_io_view_offset(view, share->position + share->len - 1) + 1;
+        if (at > s->to)
+            s->to = at;
+    }
+    return sum;
+}
+
+/* ---- the aggregator's side of writing ---- */
+
+/* One run goes to its place in the window at once. */
+static bool receive_shares(struct exchange *x, struct slot *s)
+{
+    uint64_t used = 0;
+
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        const struct share *share = &s->shares[r];
+        int64_t at;
+
+        if (share->len == 0 || (int)r == x->file->comm->rank)
+            continue;
+        if (is_one_run(&x->cast->views[r], share, &at)) {
+            post(x, s, s->window + (at - s->from), share->len, (int)r, false);
+            continue;
+        }
+        post(x, s, s->packed + used, share->len, (int)r, false);
+        used += share->len;
+    }
+    return true;
+}
+
+static void scatter(const struct exchange *x, const struct slot *s,
+                    uint32_t rank, char *window, const char *data)
+{
+    struct chempi_iter iter;
+
+    chempi_io_view_iter(&x->cast->views[rank], &iter, window, s->from,
+                        s->shares[rank].position);
+    (void)chempi_iter_unpack(&iter, data, s->shares[rank].len);
+}
+
+static void scatter_own(struct exchange *x, struct slot *s)
+{
+    struct chempi_io_op *op = x->op;
+    uint32_t me = (uint32_t)x->file->comm->rank;
+    const struct share *share = &s->shares[me];
+    uint64_t start = share->position - op->position;
+    uint64_t done = 0;
+    struct chempi_iter iter;
+    char stage[16384];
+
+    if (share->len == 0)
+        return;
+    if (op->mem) {
+        scatter(x, s, me, s->window, op->mem + start);
+        return;
+    }
+    chempi_io_view_iter(&x->cast->views[me], &iter, s->window, s->from,
+                        share->position);
+    while (done < share->len) {
+        uint64_t n = least(sizeof(stage), share->len - done);
+
+        chempi_io_op_pack(op, start + done, stage, n);
+        (void)chempi_iter_unpack(&iter, stage, n);
+        done += n;
+    }
+}
+
+/* Messages have come: everything to its place. */
+static void assemble(struct exchange *x, struct slot *s)
+{
+    uint64_t used = 0;
+
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        const struct share *share = &s->shares[r];
+        int64_t at;
+
+        if (share->len == 0 || (int)r == x->file->comm->rank ||
+            is_one_run(&x->cast->views[r], share, &at))
+            continue;
+        scatter(x, s, r, s->window, s->packed + used);
+        used += share->len;
+    }
+    scatter_own(x, s);
+}
+
+/* Which bytes of the window somebody has brought. */
+static void make_mask(struct exchange *x, const struct slot *s)
+{
+    memset(x->mask, 0, (size_t)(s->to - s->from));
+    for (uint32_t r = 0; r < x->file->comm->size; r++)
+        if (s->shares[r].len > 0)
+            scatter(x, s, r, x->mask, x->ones);
+}
+
+static int write_piece(struct exchange *x, const struct slot *s, int64_t from,
+                       int64_t to, int64_t *at)
+{
+    const struct chempi_io_view *plain = x->file->plain;
+    uint64_t done = 0;
+
+    int rc = chempi_io_view_write(x->file, plain, (uint64_t)from,
+                                  s->window + (from - s->from),
+                                  (uint64_t)(to - from), &done, at);
+
+    return rc;
+}
+
+/* Holes stay as they are. */
+static int write_covered(struct exchange *x, const struct slot *s, int64_t *at)
+{
+    int64_t len = s->to - s->from;
+    int64_t i = 0;
+    int rc = 0;
+
+    while (!rc && i < len) {
+        const char *hole = memchr(x->mask + i, 0, (size_t)(len - i));
+        int64_t stop = hole ? hole - x->mask : len;
+
+        if (stop > i)
+            rc = write_piece(x, s, s->from + i, s->from + stop, at);
+        for (i = stop; i < len && !x->mask[i]; i++)
+            ;
+    }
+    return rc;
+}
+
+static void write_window(struct exchange *x, struct slot *s)
+{
+    int64_t at = s->from;
+    uint64_t begin = chempi_clock_ns();
+    uint32_t givers = 0;
+    int rc;
+
+    for (uint32_t r = 0; r < x->file->comm->size; r++)
+        givers += s->shares[r].len > 0;
+    if (givers == 0)
+        return;
+    make_mask(x, s);
+    rc = x->file->is_mappable && !memchr(x->mask, 0, (size_t)(s->to - s->from))
+             ? write_piece(x, s, s->from, s->to, &at)
+             : write_covered(x, s, &at);
+    chempi_io_op_fail(x->op, rc, "writing", at);
+    chempi_io_count(CHEMPI_IO_COUNT_ACCESS_NS, chempi_clock_ns() - begin);
+    chempi_io_count(CHEMPI_IO_COUNT_ROUNDS, 1);
+}
+
+/* ---- the aggregator's side of reading ---- */
+
+static void read_window(struct exchange *x, struct slot *s)
+{
+    struct iovec run;
+    uint64_t begin = chempi_clock_ns();
+    uint64_t want = s->to > s->from ? (uint64_t)(s->to - s->from) : 0;
+    uint64_t done = 0;
+    int rc;
+
+    if (want == 0)
+        return;
+    run = (struct iovec){s->window, want};
+    rc = chempi_io_read_runs(x->file, &run, 1, s->from, &done);
+    if (rc)
+        chempi_io_op_fail(x->op, rc, "reading", s->from + (int64_t)done);
+    else if (done < want)
+        chempi_io_op_note(x->op,
+                          chempi_error_set(MPI_ERR_IO,
+                                           "%.160s ends at offset %" PRId64
+                                           " now, and not behind %" PRId64
+                                           " as it did when reading began",
+                                           x->file->path,
+                                           s->from + (int64_t)done, s->to));
+    memset(s->window + done, 0, want - done);
+    chempi_io_count(CHEMPI_IO_COUNT_ACCESS_NS, chempi_clock_ns() - begin);
+    chempi_io_count(CHEMPI_IO_COUNT_ROUNDS, 1);
+}
+
+static void send_shares(struct exchange *x, struct slot *s)
+{
+    uint64_t used = 0;
+
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        const struct share *share = &s->shares[r];
+        struct chempi_iter iter;
+        int64_t at;
+
+        if (share->len == 0 || (int)r == x->file->comm->rank)
+            continue;
+        if (is_one_run(&x->cast->views[r], share, &at)) {
+            post(x, s, s->window + (at - s->from), share->len, (int)r, true);
+            continue;
+        }
+        chempi_io_view_iter(&x->cast->views[r], &iter, s->window, s->from,
+                            share->position);
+        (void)chempi_iter_pack(&iter, s->packed + used, share->len);
+        post(x, s, s->packed + used, share->len, (int)r, true);
+        used += share->len;
+    }
+}
+
+static void gather_own(struct exchange *x, struct slot *s)
+{
+    struct chempi_io_op *op = x->op;
+    uint32_t me = (uint32_t)x->file->comm->rank;
+    const struct share *share = &s->shares[me];
+    uint64_t start = share->position - op->position;
+    uint64_t done = 0;
+    struct chempi_iter iter;
+    char stage[16384];
+
+    if (share->len == 0)
+        return;
+    chempi_io_view_iter(&x->cast->views[me], &iter, s->window, s->from,
+                        share->position);
+    if (op->mem)
+        done = chempi_iter_pack(&iter, op->mem + start, share->len);
+    while (done < share->len) {
+        uint64_t n = least(sizeof(stage), share->len - done);
+
+        (void)chempi_iter_pack(&iter, stage, n);
+        chempi_io_op_unpack(op, start + done, stage, n);
+        done += n;
+    }
+}
+
+/* ---- rounds ---- */
+
+static int round_count(const struct exchange *x)
+{
+    return (int)((x->domain + x->window - 1) / x->window);
+}
+
+/* Receive what this round needs; what it sends, it sends if it is there. */
+static void begin_round(struct exchange *x, int round)
+{
+    struct slot *s = &x->slots[round % 2];
+    uint64_t sum = find_shares(x, s, round);
+    bool is_good = sum == 0 || grow(&s->packed, &s->packed_room, sum);
+
+    s->req_count = 0;
+    if (!is_good || !own_messages(x, s, round)) {
+        note_no_memory(x);
+        return;
+    }
+    if (x->cast->mine < 0)
+        return;
+    if (x->op->is_write) {
+        (void)receive_shares(x, s);
+    } else {
+        read_window(x, s);
+        send_shares(x, s);
+        gather_own(x, s);
+    }
+}
+
+static void end_round(struct exchange *x, int round)
+{
+    struct slot *s = &x->slots[round % 2];
+    uint64_t begin = chempi_clock_ns();
+    int rc = chempi_p2p_wait_all(s->reqs, s->req_count);
+
+    chempi_io_count(CHEMPI_IO_COUNT_EXCHANGE_NS, chempi_clock_ns() - begin);
+    chempi_io_op_note(x->op, rc);
+    if (!x->op->is_write) {
+        unpack_own(x, s, round);
+    } else if (x->cast->mine >= 0) {
+        assemble(x, s);
+        write_window(x, s);
+    }
+}
+
+static void run_rounds(struct exchange *x)
+{
+    int rounds = round_count(x);
+
+    begin_round(x, 0);
+    for (int k = 0; k < rounds; k++) {
+        if (k + 1 < rounds)
+            begin_round(x, k + 1);
+        end_round(x, k);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static bool get_slots(struct exchange *x)
+{
+    uint32_t size = x->file->comm->size;
+    bool is_agg = x->cast->mine >= 0;
+    size_t window = (size_t)x->window;
+
+    for (int i = 0; i < 2; i++) {
+        struct slot *s = &x->slots[i];
+
+        s->reqs = chempi_sys->calloc(size + (size_t)x->cast->count,
+                                     sizeof(struct chempi_request *));
+        if (!s->reqs)
+            return false;
+        if (!is_agg)
+            continue;
+        s->window = chempi_sys->malloc(window);
+        s->shares = chempi_sys->calloc(size, sizeof(*s->shares));
+        if (!s->window || !s->shares)
+            return false;
+    }
+    if (!is_agg || !x->op->is_write)
+        return true;
+    x->mask = chempi_sys->malloc(window);
+    x->ones = chempi_sys->malloc(window);
+    if (x->ones)
+        memset(x->ones, 0xff, window);
+    return x->mask && x->ones;
+}
+
+static void drop_slots(struct exchange *x)
+{
+    for (int i = 0; i < 2; i++) {
+        struct slot *s = &x->slots[i];
+
+        free(s->window);
+        free(s->packed);
+        free(s->own);
+        free(s->shares);
+        free(s->reqs);
+    }
+    free(x->mask);
+    free(x->ones);
+}
+
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+/* Domains and windows are whole stripes. */
+static void cut_domains(struct exchange *x, int64_t from, int64_t to)
+{
+    int64_t stripe = (int64_t)x->file->hints.stripe;
+    int64_t least_domain = DOMAIN_MIN;
+
+    x->base = from / stripe * stripe;
+    x->end = to;
+    x->domain = (to - x->base + x->cast->count - 1) / x->cast->count;
+    x->domain =
+        round_up(x->domain > least_domain ? x->domain : least_domain, stripe);
+    x->window = (int64_t)x->file->hints.cb_buffer / stripe * stripe;
+    if (x->window == 0)
+        x->window = stripe;
+    if (x->window > x->domain)
+        x->window = x->domain;
+}
+
+static void exchange(struct chempi_io_op *op, const int64_t *told, int64_t from,
+                     int64_t to)
+{
+    struct exchange x = {.op = op,
+                         .file = op->file,
+                         .cast = op->file->cast,
+                         .told = told,
+                         .tag = chempi_io_next_tag(op->file)};
+    int rc;
+
+    cut_domains(&x, from, to);
+    rc = get_slots(&x)
+             ? MPI_SUCCESS
+             : chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory for two windows of %" PRId64
+                                " bytes; a smaller hint cb_buffer_size helps",
+                                x.window);
+    rc = chempi_io_agree(op->file->comm, rc);
+    if (rc)
+        chempi_io_op_note(op, rc);
+    else
+        run_rounds(&x);
+    if (!op->error)
+        op->done = op->bytes;
+    drop_slots(&x);
+}
+
+/* What of a read lies before the end of the file. */
+static void clip(struct chempi_io_op *op, uint64_t *bytes)
+{
+    struct chempi_io_stat st = {0};
+    int rc = op->file->fd.ops->stat(&op->file->fd, &st);
+    uint64_t below;
+
+    chempi_io_op_fail(op, rc, "asking for the size of", -1);
+    below = chempi_io_view_below(op->view, rc ? 0 : st.size);
+    *bytes = below > op->position ? least(below - op->position, op->bytes) : 0;
+}
+
+static void tell(const struct chempi_io_op *op, int64_t *words)
+{
+    words[TOLD_POSITION] = (int64_t)op->position;
+    words[TOLD_BYTES] = (int64_t)op->bytes;
+    words[TOLD_FROM] = 0;
+    words[TOLD_TO] = 0;
+    words[TOLD_RUN] = INT64_MAX;
+    if (op->bytes == 0)
+        return;
+    words[TOLD_FROM] = chempi_io_view_offset(op->view, op->position);
+    words[TOLD_TO] =
+        chempi_io_view_offset(op->view, op->position + op->bytes - 1) + 1;
+    words[TOLD_RUN] = (int64_t)least(op->view->run, op->bytes);
+}
+
+/* From what all have told: does an exchange pay? The same answer for all. */
+static bool does_pay(const struct chempi_io_op *op, const int64_t *told,
+                     int64_t *from, int64_t *to)
+{
+    enum chempi_io_choice choice =
+        op->is_write ? op->file->hints.cb_write : op->file->hints.cb_read;
+    bool is_mixed = false;
+    int64_t run = INT64_MAX;
+
+    *from = INT64_MAX;
+    *to = 0;
+    for (uint32_t r = 0; r < op->file->comm->size; r++) {
+        const int64_t *t = told + (size_t)r * TOLD_WORDS;
+
+        if (t[TOLD_BYTES] == 0)
+            continue;
+        if (t[TOLD_FROM] < *to)
+            is_mixed = true;
+        if (t[TOLD_FROM] < *from)
+            *from = t[TOLD_FROM];
+        if (t[TOLD_TO] > *to)
+            *to = t[TOLD_TO];
+        if (t[TOLD_RUN] < run)
+            run = t[TOLD_RUN];
+    }
+    if (*to == 0)
+        return false;
+    return choice == CHEMPI_IO_ENABLE || (is_mixed && run < RUN_ALONE_MIN);
+}
+
+static bool is_wanted(const struct chempi_io_op *op)
+{
+    const struct chempi_file *file = op->file;
+
+    return file->comm->size > 1 && !file->is_atomic &&
+           (op->is_write ? file->hints.cb_write : file->hints.cb_read) !=
+               CHEMPI_IO_DISABLE;
+}
+
+/* Both is as it was: how much was asked for, and that less is there. */
+static void run_clipped(struct chempi_io_op *op, const int64_t *told,
+                        int64_t from, int64_t to, uint64_t bytes)
+{
+    uint64_t asked = op->bytes;
+
+    op->bytes = bytes;
+    exchange(op, told, from, to);
+    op->bytes = asked;
+}
+
+void chempi_io_two_phase(struct chempi_io_op *op)
+{
+    struct chempi_file *file = op->file;
+    uint64_t asked = op->bytes;
+    uint64_t bytes = op->bytes;
+    int64_t mine[TOLD_WORDS];
+    int64_t from;
+    int64_t to;
+    int64_t *told;
+    int rc;
+
+    if (!is_wanted(op)) {
+        chempi_io_op_run(op);
+        return;
+    }
+    rc = chempi_io_cast_learn(file);
+    if (rc || !file->cast->is_usable) {
+        chempi_io_op_note(op, rc);
+        if (!rc)
+            chempi_io_op_run(op);
+        return;
+    }
+    told = chempi_sys->malloc(file->comm->size * sizeof(mine));
+    if (!op->is_write)
+        clip(op, &bytes);
+    op->bytes = bytes;
+    tell(op, mine);
+    op->bytes = asked;
+    rc = told ? MPI_SUCCESS
+              : chempi_error_set(MPI_ERR_NO_MEM, "no memory for collective "
+                                                 "access");
+    rc = chempi_io_agree(file->comm, rc);
+    if (!rc)
+        rc = chempi_io_gather_all(file->comm, mine, TOLD_WORDS, told);
+    chempi_io_op_note(op, rc);
+    if (rc)
+        ;
+    else if (does_pay(op, told, &from, &to))
+        run_clipped(op, told, from, to, bytes);
+    else
+        chempi_io_op_run(op);
+    free(told);
+}
