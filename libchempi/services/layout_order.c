@@ -51,15 +51,17 @@ int64_t chempi_layout_end(const struct chempi_layout_node *node)
     }
 }
 
-/* Do the children of a list follow one another without overlap? */
-static bool are_apart(node_t *node)
+/* Do the children of a list follow one another: each begins where the one
+ * before it ends or later (has_overlaps: where it begins)? */
+static bool do_follow(node_t *node, bool has_overlaps)
 {
     node_t *child = node->child;
-    int64_t end = INT64_MIN;
+    int64_t least = INT64_MIN;
 
     if (node->kind == CHEMPI_LAYOUT_STRIDED)
-        return node->stride >=
-               chempi_layout_end(child) - chempi_layout_first(child);
+        return has_overlaps ? node->stride >= 0
+                            : node->stride >= chempi_layout_end(child) -
+                                                  chempi_layout_first(child);
     for (uint64_t i = 0; i < node->count; i++) {
         int64_t first = node->offsets[i];
         int64_t after = first;
@@ -71,23 +73,33 @@ static bool are_apart(node_t *node)
             after += chempi_layout_end(child);
             first += chempi_layout_first(child);
         }
-        if (first < end)
+        if (first < least)
             return false;
-        end = after;
+        least = has_overlaps ? first : after;
     }
     return true;
 }
 
-bool chempi_layout_is_ordered(const struct chempi_layout_node *node)
+static bool check(node_t *node, bool has_overlaps)
 {
     if (node->kind == CHEMPI_LAYOUT_BLOCK)
         return true;
-    if (node->child && !chempi_layout_is_ordered(node->child))
+    if (node->child && !check(node->child, has_overlaps))
         return false;
     for (uint64_t i = 0; node->children && i < node->count; i++)
-        if (!chempi_layout_is_ordered(node->children[i]))
+        if (!check(node->children[i], has_overlaps))
             return false;
-    return are_apart(node);
+    return do_follow(node, has_overlaps);
+}
+
+bool chempi_layout_is_ordered(const struct chempi_layout_node *node)
+{
+    return check(node, false);
+}
+
+bool chempi_layout_is_ascending(const struct chempi_layout_node *node)
+{
+    return check(node, true);
 }
 
 static uint64_t clamp(int64_t x, uint64_t max)

@@ -22,6 +22,9 @@ int64_t chempi_layout_end(const struct chempi_layout_node *node);
 /* Costs a look at every node and every list entry. */
 bool chempi_layout_is_ordered(const struct chempi_layout_node *node);
 
+/* The same but for overlaps: no piece begins before the one that it follows. */
+bool chempi_layout_is_ascending(const struct chempi_layout_node *node);
+
 /* Packed bytes of an ordered layout at displacements below x. */
 uint64_t chempi_layout_below(const struct chempi_layout_node *node, int64_t x);
 

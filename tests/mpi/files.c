@@ -6,7 +6,7 @@
  * individual pointer; collective or not) from consecutive or scattered memory,
  * and reads of the same kinds through other views.
  *
- *   files SEED STEPS [HINT=VALUE ...]
+ *   files SEED STEPS [HINT=VALUE ...] [watch=VARIABLE]
  */
 #include "check.h"
 
@@ -17,6 +17,7 @@ static unsigned char model[MODEL_BYTES];
 static int64_t model_size; /* of the file */
 static MPI_File file;
 static MPI_Info hints = MPI_INFO_NULL;
+static const char *watched; /* performance variable */
 
 /* Rank r has blocks r, r + size, ... of `block` bytes from `start` on. */
 struct plan {
@@ -325,6 +326,10 @@ static void take_hints(int argc, char **argv)
     for (int i = 3; i < argc; i++) {
         char *equals = strchr(argv[i], '=');
 
+        if (strncmp(argv[i], "watch=", 6) == 0) {
+            watched = argv[i] + 6;
+            continue;
+        }
         *equals = '\0';
         MPI_Info_set(hints, argv[i], equals + 1);
         *equals = '=';
@@ -350,11 +355,15 @@ int main(int argc, char **argv)
                        hints, &file);
     CHECK_OR_DIE(rc == MPI_SUCCESS, "open: class %d", check_class(rc));
     MPI_File_set_size(file, 0);
+    if (watched)
+        check_watch(watched);
     for (int i = 0; i < steps; i++) {
         struct plan p = make_plan(&state);
 
         do_step(&p, i);
     }
+    if (watched)
+        check_was_used();
     if (check_rank() == 0)
         compare_whole(path);
     MPI_Barrier(MPI_COMM_WORLD);

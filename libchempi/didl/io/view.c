@@ -152,7 +152,7 @@ int chempi_io_view_settle(struct chempi_io_view *view)
             reach = (uint64_t)span;
     }
     if (view->first < 0 || view->tile.extent <= 0)
-        return chempi_error_set(MPI_ERR_ARG,
+        return chempi_error_set(MPI_ERR_IO,
                                 "the file type begins at displacement %" PRId64
                                 " and has an extent of %" PRId64
                                 " bytes; in a file both must not be negative, "
@@ -266,6 +266,31 @@ uint64_t chempi_io_view_below(const struct chempi_io_view *view, int64_t offset)
 
 /* ---- the calls ---- */
 
+/* What the standard asks of types in a view (section 14.1.1). */
+static int check_type(const struct chempi_file *file,
+                      const struct chempi_datatype *type, const char *which)
+{
+    const struct chempi_layout_node *root =
+        type->layout ? type->layout->root : NULL;
+
+    if (type->size > 0 && type->true_lb < 0)
+        return chempi_error_set(MPI_ERR_IO,
+                                "the %s type has data at displacement "
+                                "%" PRId64 ", before its start",
+                                which, (int64_t)type->true_lb);
+    if (type->size == 0 || !root)
+        return MPI_SUCCESS;
+    if (!chempi_layout_is_ascending(root))
+        return chempi_error_set(
+            MPI_ERR_IO, "the displacements of the %s type must grow", which);
+    if (!(file->amode & MPI_MODE_RDONLY) && !chempi_layout_is_ordered(root))
+        return chempi_error_set(MPI_ERR_IO,
+                                "the %s type overlaps itself, which only "
+                                "files opened with MPI_MODE_RDONLY allow",
+                                which);
+    return MPI_SUCCESS;
+}
+
 static int check_view(struct chempi_file *file, MPI_Offset disp,
                       struct chempi_datatype *etype,
                       struct chempi_datatype *filetype)
@@ -285,8 +310,9 @@ static int check_view(struct chempi_file *file, MPI_Offset disp,
                 ? ", but for MPI_DISPLACEMENT_CURRENT in files opened with "
                   "MPI_MODE_SEQUENTIAL"
                 : "");
-    (void)file;
-    return MPI_SUCCESS;
+    if (check_type(file, etype, "elementary"))
+        return MPI_ERR_IO;
+    return check_type(file, filetype, "file");
 }
 
 /* In a sequential file the view may begin where the shared pointer is. */

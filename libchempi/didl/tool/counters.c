@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/io/count.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -76,6 +77,56 @@ static uint64_t coll_belts(void)
     return chempi_coll_counted(CHEMPI_COLL_WAY_BELTS);
 }
 
+static uint64_t io_asked(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_ASKED);
+}
+
+static uint64_t io_read(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_READ);
+}
+
+static uint64_t io_written(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_WRITTEN);
+}
+
+static uint64_t io_calls(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_CALLS);
+}
+
+static uint64_t io_sieved(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_SIEVED);
+}
+
+static uint64_t io_mapped(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_MAPPED);
+}
+
+static uint64_t io_exchanged(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_EXCHANGED);
+}
+
+static uint64_t io_rounds(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_ROUNDS);
+}
+
+static uint64_t io_access_ns(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_ACCESS_NS);
+}
+
+static uint64_t io_exchange_ns(void)
+{
+    return chempi_io_counted(CHEMPI_IO_COUNT_EXCHANGE_NS);
+}
+
 struct own {
     const char *module;
     const char *name;
@@ -125,6 +176,32 @@ static const struct own own[] = {
      "Reductions to a root that went through "
      "belts in a node's memory, a count.",
      MPI_T_PVAR_CLASS_COUNTER, false, coll_belts, NULL},
+    {"io", "bytes_asked", "What the program asked to read or write, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, true, io_asked, NULL},
+    {"io", "bytes_read", "What was read from files, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, true, io_read, NULL},
+    {"io", "bytes_written",
+     "What was written to files by calls of the system, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, true, io_written, NULL},
+    {"io", "calls", "Calls of the system that read or wrote, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_calls, NULL},
+    {"io", "bytes_sieved",
+     "Windows with holes that were read or written back, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_sieved, NULL},
+    {"io", "bytes_mapped",
+     "What was stored through mappings of files, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_mapped, NULL},
+    {"io", "bytes_exchanged", "What was sent to or by aggregators, in bytes.",
+     MPI_T_PVAR_CLASS_COUNTER, true, io_exchanged, NULL},
+    {"io", "rounds",
+     "Windows that this process accessed as an aggregator, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_rounds, NULL},
+    {"io", "access_ns",
+     "How long it accessed files as an aggregator, in nanoseconds.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_access_ns, NULL},
+    {"io", "exchange_ns",
+     "How long it waited in exchanges with aggregators, in nanoseconds.",
+     MPI_T_PVAR_CLASS_COUNTER, false, io_exchange_ns, NULL},
 };
 
 /* ---- devices ---- */

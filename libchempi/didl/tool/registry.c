@@ -129,6 +129,7 @@ static const struct chempi_tool_category categories[] = {
     {"", "The library as a whole."},
     {"buffer", "Buffered sends."},
     {"coll", "Collective operations: which algorithm when."},
+    {"io", "Files: what was asked for, and what was done for it."},
     {"conn", "Connections: ways to other processes, order, quotas."},
     {"daemon", "The connection to the daemon."},
     {"match", "Matching of messages and receives."},
