@@ -42,12 +42,12 @@ HEADER_OF = {
     'comm': 'comm/comm', 'datatype': 'datatype/datatype',
     'op': 'datatype/op', 'group': 'comm/group',
     'errhandler': 'base/error', 'info': 'base/info',
-    'session': 'comm/session', 'file': 'io/file',
+    'session': 'comm/session', 'file': 'io/file', 'win': 'rma/win',
 }
 
 # Objects beside communicators that have error handlers, and functions whose
 # errors go to the handler that is an argument.
-HAVE_HANDLER = {'session', 'file'}
+HAVE_HANDLER = {'session', 'file', 'win'}
 BRINGS_HANDLER = re.compile(r'((Intercomm|Comm)_create_from_groups?|'
                             r'Session_init)$')
 
@@ -89,6 +89,12 @@ TRIPLES = [('buf', 'count', 'datatype'), ('buffer', 'count', 'datatype'),
            ('sendbuf', None, 'sendtype'), ('recvbuf', None, 'recvtype'),
            ('sendbuf', None, 'datatype'), ('recvbuf', None, 'datatype')]
 
+# The same of one-sided calls, whose two sides have counts of their own.
+TRIPLES += [('origin_addr', 'origin_count', 'origin_datatype'),
+            ('result_addr', 'result_count', 'result_datatype'),
+            ('origin_addr', None, 'datatype'),
+            ('target_disp', None, 'target_datatype')]
+
 # Pointers that may be NULL, by parameter name.
 MAY_BE_NULL = re.compile(
     r'(argc|argv|.*buf|buffer|.*_addr|base|location|extra_state|status|'
@@ -125,6 +131,8 @@ def significance(stem):
                 'recv': 'root >= 0 && recvbuf != MPI_IN_PLACE'}
     if base in ('allgather', 'allgatherv', 'alltoall', 'alltoallv'):
         return {'send': in_place}
+    if base in ('get_accumulate', 'rget_accumulate'):
+        return {'origin': 'op != MPI_NO_OP'}
     if base == 'bcast':
         return {'both': 'root != MPI_PROC_NULL'}
     if base == 'reduce':
@@ -136,6 +144,8 @@ def significance(stem):
 def side(name):
     if name.startswith('send'):
         return 'send'
+    if name.startswith('origin'):
+        return 'origin'
     return 'recv' if name.startswith('recv') else 'both'
 
 

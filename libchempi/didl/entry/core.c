@@ -45,6 +45,7 @@
 #include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/pt2pt/buffer.h"
+#include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/conn.h"
@@ -90,6 +91,7 @@ static int load_settings(struct chempi_err *err)
                    (enum chempi_log_level)chempi_setting(CHEMPI_SET_LOG));
     chempi_session_load_kinds();
     chempi_session_prepare();
+    chempi_win_prepare();
     chempi_fatal_set_tell(chempi_env_tell_end);
     return rc ? rc : chempi_errhandler_check_initial(err);
 }

@@ -34,7 +34,8 @@ enum chempi_request_kind {
     CHEMPI_REQUEST_COLL,      /* a schedule */
     CHEMPI_REQUEST_GENERAL,   /* MPI_Grequest_start */
     CHEMPI_REQUEST_FLUSH,     /* of attached buffers */
-    CHEMPI_REQUEST_FILE       /* reading or writing a file */
+    CHEMPI_REQUEST_FILE,      /* reading or writing a file */
+    CHEMPI_REQUEST_RMA        /* MPI_Rput and its like */
 };
 
 enum chempi_send_mode {

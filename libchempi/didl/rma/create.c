@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Making and freeing windows (MPI 5.0, section 12.2).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+
+#define PAGE 4096u
+#define LINE 64u
+
+/* Where a process's part of the memory begins in the node's file. */
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* ---- hints ---- */
+
+static void take_bool(const struct chempi_info *info, const char *key,
+                      bool *value)
+{
+    const char *text = chempi_info_find(info, key);
+
+    if (text && strcmp(text, "true") == 0)
+        *value = true;
+    else if (text && strcmp(text, "false") == 0)
+        *value = false;
+}
+
+static void copy_text(const struct chempi_info *info, const char *key, char *to,
+                      size_t room)
+{
+    const char *text = chempi_info_find(info, key);
+
+    if (text && strlen(text) < room)
+        memcpy(to, text, strlen(text) + 1);
+}
+
+void chempi_rma_take_hints(struct chempi_win *win,
+                           const struct chempi_info *info)
+{
+    const char *text = chempi_info_find(info, "mpi_accumulate_granularity");
+
+    take_bool(info, "no_locks", &win->no_locks);
+    take_bool(info, "same_size", &win->same_size);
+    take_bool(info, "same_disp_unit", &win->same_unit);
+    take_bool(info, "alloc_shared_noncontig", &win->noncontig);
+    copy_text(info, "accumulate_ordering", win->ordering,
+              sizeof(win->ordering));
+    copy_text(info, "accumulate_ops", win->ops, sizeof(win->ops));
+    if (text)
+        win->granularity = atoi(text);
+}
+
+static void take_first_hints(struct chempi_win *win,
+                             const struct chempi_info *info)
+{
+    strcpy(win->ordering, "rar,raw,war,waw");
+    strcpy(win->ops, "same_op_no_op");
+    chempi_rma_take_hints(win, info);
+}
+
+/* ---- the members ---- */
+
+/* Its own communicator over the same processes. */
+static int make_comm(struct chempi_win *win, struct chempi_comm *comm)
+{
+    struct chempi_comm_channel channel = chempi_comm_channel(comm);
+    uint32_t context;
+    int rc = chempi_comm_agree_context(&channel, &context);
+
+    if (rc)
+        return rc;
+    win->comm = chempi_comm_make(comm->local, NULL, context, context);
+    if (win->comm)
+        return MPI_SUCCESS;
+    chempi_comm_give_context(context);
+    return MPI_ERR_NO_MEM;
+}
+
+static int find_locals(struct chempi_win *win)
+{
+    const uint32_t *node_of = chempi_ctx.services.node_of_proc;
+    uint32_t *locals =
+        chempi_sys->malloc((size_t)win->comm->size * sizeof(*locals));
+
+    if (!locals)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    for (uint32_t i = 0; i < win->comm->size; i++) {
+        if (node_of[chempi_comm_proc(win->comm, i)] != chempi_ctx.services.node)
+            continue;
+        if (i == (uint32_t)win->comm->rank)
+            win->me_local = win->local_count;
+        locals[win->local_count++] = i;
+    }
+    win->locals = locals;
+    win->seat_count = 1;
+    while (win->seat_count < win->local_count)
+        win->seat_count *= 2;
+    return MPI_SUCCESS;
+}
+
+static int swap_cards(struct chempi_win *win)
+{
+    struct chempi_comm_channel ch = chempi_rma_node_channel(win);
+    struct chempi_rma_card mine = {.size = (uint64_t)win->size,
+                                   .unit = win->unit,
+                                   .at = UINT64_MAX,
+                                   .pid = (int32_t)getpid()};
+
+    win->probe =
+        (unsigned char)(chempi_clock_ns() >> 8 ^ (uint64_t)getpid() * 167);
+    mine.base = (uint64_t)(uintptr_t)win->base;
+    mine.probe = (uint64_t)(uintptr_t)&win->probe;
+    mine.probe_value = win->probe;
+    win->cards = chempi_sys->calloc(win->local_count, sizeof(*win->cards));
+    if (!win->cards)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    return chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
+}
+
+/* Only where sizes differ, and other nodes take part, does every member keep
+ * what it knows of all. */
+static int swap_sizes(struct chempi_win *win)
+{
+    struct chempi_comm_channel ch = chempi_comm_channel(win->comm);
+    int64_t vals[4] = {win->size, -win->size, win->unit, -win->unit};
+    int rc = MPI_SUCCESS;
+
+    if (win->local_count == win->comm->size ||
+        win->flavor == MPI_WIN_FLAVOR_DYNAMIC ||
+        (win->same_size && win->same_unit))
+        return MPI_SUCCESS;
+    rc = chempi_comm_max(&ch, vals, 4);
+    if (rc || (vals[0] == -vals[1] && vals[2] == -vals[3]))
+        return rc;
+    win->all = chempi_sys->calloc(win->comm->size, sizeof(*win->all));
+    if (!win->all)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    ch = chempi_comm_channel(win->comm);
+    return chempi_comm_allgather(
+        &ch, &(struct chempi_rma_extent){.size = win->size, .unit = win->unit},
+        sizeof(*win->all), win->all);
+}
+
+/* ---- memory ---- */
+
+static bool is_allocated(const struct chempi_win *win)
+{
+    return win->flavor == MPI_WIN_FLAVOR_ALLOCATE ||
+           win->flavor == MPI_WIN_FLAVOR_SHARED;
+}
+
+/* The file: lines, seats, then everybody's part. Returns its length. */
+static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
+{
+    const bool is_packed =
+        win->flavor == MPI_WIN_FLAVOR_SHARED && !win->noncontig;
+    uint64_t at =
+        win->local_count * sizeof(struct chempi_rma_line) +
+        (uint64_t)win->local_count * win->seat_count * sizeof(uint32_t);
+
+    at = round_up(at, PAGE);
+    *common = at;
+    for (uint32_t i = 0; is_allocated(win) && i < win->local_count; i++) {
+        win->cards[i].at = at;
+        at += win->cards[i].size;
+        if (!is_packed)
+            at = round_up(at, PAGE);
+    }
+    return at;
+}
+
+static void place_lines(struct chempi_win *win, void *memory)
+{
+    win->lines = memory;
+    win->seats = (_Atomic uint32_t *)(void *)(win->lines + win->local_count);
+}
+
+/* Nothing can be shared, or nobody is there to share with. */
+static int make_private(struct chempi_win *win, uint64_t common)
+{
+    void *memory = NULL;
+    uint64_t own = is_allocated(win) ? (uint64_t)win->size : 0;
+
+    if (win->flavor == MPI_WIN_FLAVOR_SHARED && win->comm->size > 1)
+        return chempi_error_set(
+            MPI_ERR_RMA_SHARED,
+            "the ranks of this node cannot share memory: opening another "
+            "process's memory file is not allowed here");
+    if (own > INT64_MAX - common - LINE ||
+        chempi_sys->posix_memalign(&memory, PAGE, common + own + 1))
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory for a window of %llu bytes",
+                                (unsigned long long)own);
+    memset(memory, 0, common);
+    win->heap = memory;
+    place_lines(win, memory);
+    for (uint32_t i = 0; i < win->local_count; i++)
+        win->cards[i].at = UINT64_MAX;
+    if (is_allocated(win))
+        win->base = (char *)memory + common;
+    return MPI_SUCCESS;
+}
+
+static int make_memory(struct chempi_win *win)
+{
+    uint64_t common;
+    uint64_t len = lay_out(win, &common);
+    const struct chempi_rma_card *mine = &win->cards[win->me_local];
+    bool has_part = mine->at != UINT64_MAX;
+    int rc;
+
+    if (win->local_count == 1)
+        return make_private(win, common);
+    rc = chempi_rma_share(win, len, common, has_part ? mine->at : 0,
+                          has_part ? mine->size : 0);
+    if (rc == -ENOSPC || rc == -ENOMEM)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no shared memory for a window: %llu bytes on "
+                                "this node",
+                                (unsigned long long)len);
+    if (rc)
+        return make_private(win, common);
+    win->is_shared = true;
+    place_lines(win, win->file);
+    if (is_allocated(win))
+        win->base = (char *)win->file + mine->at;
+    return MPI_SUCCESS;
+}
+
+/* ---- windows ---- */
+
+static void destroy(struct chempi_win *win)
+{
+    chempi_rma_close_wire(win);
+    chempi_rma_free_peers(win);
+    chempi_rma_unshare(win);
+    while (win->regions.next && !chempi_list_is_empty(&win->regions)) {
+        struct chempi_list *first = chempi_list_first(&win->regions);
+
+        chempi_list_remove(first);
+        free(CHEMPI_CONTAINER_OF(first, struct chempi_rma_region, link));
+    }
+    free(win->heap);
+    free(win->locals);
+    free(win->cards);
+    free(win->all);
+    chempi_attr_drop_all(&win->attrs);
+    chempi_errhandler_put(&win->errhandler, NULL);
+    chempi_comm_release(win->comm);
+    win->obj.magic = 0;
+    free(win);
+}
+
+/* Everybody has made its part, or nobody has a window. */
+static int agree(struct chempi_win *win, int rc)
+{
+    struct chempi_comm_channel ch = chempi_comm_channel(win->comm);
+    int64_t worst = rc;
+
+    if (chempi_comm_max(&ch, &worst, 1))
+        return rc ? rc : MPI_ERR_OTHER;
+    if (rc == MPI_SUCCESS && worst != MPI_SUCCESS)
+        rc = chempi_error_set((int)worst, "the window could not be made at "
+                                          "another rank");
+    return rc;
+}
+
+static int build(struct chempi_win *win, struct chempi_comm *comm)
+{
+    int rc = make_comm(win, comm);
+
+    if (rc)
+        return rc;
+    rc = agree(win, find_locals(win));
+    if (rc == MPI_SUCCESS && win->flavor == MPI_WIN_FLAVOR_SHARED &&
+        win->local_count != win->comm->size)
+        return chempi_error_set(
+            MPI_ERR_RMA_SHARED,
+            "the communicator has ranks on several nodes, which share no "
+            "memory; split it with MPI_Comm_split_type and "
+            "MPI_COMM_TYPE_SHARED");
+    if (rc == MPI_SUCCESS)
+        rc = swap_cards(win);
+    if (rc == MPI_SUCCESS)
+        rc = swap_sizes(win);
+    if (rc == MPI_SUCCESS)
+        rc = make_memory(win);
+    if (rc == MPI_SUCCESS) {
+        win->has_shared_locks = win->local_count == win->comm->size &&
+                                (win->is_shared || win->comm->size == 1);
+        win->is_served = win->comm->size > 1 &&
+                         !(win->has_shared_locks && is_allocated(win));
+        rc = chempi_rma_open_wire(win);
+    }
+    return agree(win, rc);
+}
+
+static int check_arguments(const struct chempi_comm *comm, MPI_Aint size,
+                           MPI_Count unit)
+{
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "a window cannot be made from an "
+                                              "intercommunicator");
+    if (size < 0)
+        return chempi_error_set(MPI_ERR_SIZE,
+                                "argument size is %lld; expected 0 or more",
+                                (long long)size);
+    if (unit <= 0)
+        return chempi_error_set(MPI_ERR_DISP,
+                                "argument disp_unit is %lld; expected 1 or "
+                                "more",
+                                (long long)unit);
+    return MPI_SUCCESS;
+}
+
+static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
+                  const struct chempi_info *info, struct chempi_comm *comm,
+                  struct chempi_win **out)
+{
+    struct chempi_win *win;
+    int rc = check_arguments(comm, size, unit);
+
+    if (rc)
+        return rc;
+    win = chempi_sys->calloc(1, sizeof(*win));
+    if (!win)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    chempi_object_init(&win->obj, CHEMPI_MAGIC_WIN);
+    chempi_list_init(&win->regions);
+    win->handle = (MPI_Win)(void *)win;
+    win->flavor = flavor;
+    win->model = MPI_WIN_UNIFIED;
+    win->base = base;
+    win->size = size;
+    win->unit = unit;
+    win->unit_shown = (int)unit;
+    take_first_hints(win, info);
+    chempi_errhandler_put(&win->errhandler, &chempi_errhandler_fatal);
+    rc = build(win, comm);
+    if (rc) {
+        destroy(win);
+        return rc;
+    }
+    *out = win;
+    return MPI_SUCCESS;
+}
+
+int chempi_win_create(void *base, MPI_Aint size, MPI_Count disp_unit,
+                      struct chempi_info *info, struct chempi_comm *comm,
+                      MPI_Win *win)
+{
+    struct chempi_win *made;
+    int rc =
+        create(MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm, &made);
+
+    if (rc == MPI_SUCCESS)
+        *win = made->handle;
+    return rc;
+}
+
+static int allocate(int flavor, MPI_Aint size, MPI_Count unit,
+                    const struct chempi_info *info, struct chempi_comm *comm,
+                    void *baseptr, MPI_Win *win)
+{
+    struct chempi_win *made;
+    int rc = create(flavor, NULL, size, unit, info, comm, &made);
+
+    if (rc)
+        return rc;
+    memcpy(baseptr, &made->base, sizeof(made->base)); /* of any type */
+    *win = made->handle;
+    return MPI_SUCCESS;
+}
+
+int chempi_win_allocate(MPI_Aint size, MPI_Count disp_unit,
+                        struct chempi_info *info, struct chempi_comm *comm,
+                        void *baseptr, MPI_Win *win)
+{
+    return allocate(MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm,
+                    baseptr, win);
+}
+
+int chempi_win_allocate_shared(MPI_Aint size, MPI_Count disp_unit,
+                               struct chempi_info *info,
+                               struct chempi_comm *comm, void *baseptr,
+                               MPI_Win *win)
+{
+    return allocate(MPI_WIN_FLAVOR_SHARED, size, disp_unit, info, comm, baseptr,
+                    win);
+}
+
+int chempi_win_create_dynamic(struct chempi_info *info,
+                              struct chempi_comm *comm, MPI_Win *win)
+{
+    struct chempi_win *made;
+    int rc =
+        create(MPI_WIN_FLAVOR_DYNAMIC, MPI_BOTTOM, 0, 1, info, comm, &made);
+
+    if (rc == MPI_SUCCESS)
+        *win = made->handle;
+    return rc;
+}
+
+/* ---- the end ---- */
+
+static int check_free(const struct chempi_win *win)
+{
+    if (win->access != CHEMPI_RMA_NO_ACCESS)
+        return chempi_error_set(MPI_ERR_RMA_SYNC, "%s is %s; end it first",
+                                chempi_rma_name(win),
+                                chempi_rma_access_words(win));
+    if (win->is_posted)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s is exposed by MPI_Win_post; call "
+                                "MPI_Win_wait first",
+                                chempi_rma_name(win));
+    return MPI_SUCCESS;
+}
+
+static bool is_idle(void *arg)
+{
+    return chempi_list_is_empty(&((struct chempi_win *)arg)->active);
+}
+
+int chempi_win_free(MPI_Win *handle)
+{
+    struct chempi_win *win = chempi_win_lookup(*handle);
+    int rc;
+
+    if (!win)
+        return chempi_error_set(MPI_ERR_WIN, "argument win names no window");
+    rc = check_free(win);
+    if (rc == MPI_SUCCESS)
+        rc = chempi_attr_delete_all(chempi_rma_attr_place(win));
+    if (rc) {
+        chempi_error_blame(&win->obj);
+        return rc;
+    }
+    rc = chempi_rma_flush_all(win);
+    (void)chempi_coll_barrier(win->comm);
+    (void)chempi_progress_wait(is_idle, win);
+    destroy(win);
+    *handle = MPI_WIN_NULL;
+    return rc;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Active targets (MPI 5.0, sections 12.5.1 and 12.5.2): fence, and post,
+ * start, complete, wait. Post and complete are messages without data between
+ * the two ranks, which arrive in the order in which they were sent; every one
+ * has exactly one receive.
+ */
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/p2p.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/request.h"
+
+enum { TOKEN_POST = 0, TOKEN_COMPLETE = 1 };
+
+enum {
+    FENCE_ASSERTS = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE |
+                    MPI_MODE_NOSUCCEED,
+    POST_ASSERTS = MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT
+};
+
+static int check_assert(int assert, int known, const char *names)
+{
+    if ((assert & ~known) == 0)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_ASSERT,
+                            "argument assert is %d; expected 0 or a sum of %s",
+                            assert, names);
+}
+
+/* ---- fence ---- */
+
+int chempi_win_fence(int assert, struct chempi_win *win)
+{
+    int rc = check_assert(assert, FENCE_ASSERTS,
+                          "MPI_MODE_NOSTORE, MPI_MODE_NOPUT, "
+                          "MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED");
+
+    if (rc)
+        return rc;
+    if (win->access != CHEMPI_RMA_NO_ACCESS)
+        return chempi_error_set(
+            MPI_ERR_RMA_SYNC, "MPI_Win_fence while %s is %s",
+            chempi_rma_name(win), chempi_rma_access_words(win));
+    if (win->is_posted)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "MPI_Win_fence while %s is exposed by "
+                                "MPI_Win_post; call MPI_Win_wait first",
+                                chempi_rma_name(win));
+    if ((assert &MPI_MODE_NOPRECEDE) && win->fence_used)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "MPI_MODE_NOPRECEDE, but operations of %s "
+                                "precede",
+                                chempi_rma_name(win));
+    rc = chempi_rma_flush_all(win);
+    win->is_fenced = !(assert &MPI_MODE_NOSUCCEED);
+    win->fence_used = false;
+    if ((assert &MPI_MODE_NOPRECEDE) && (assert &MPI_MODE_NOSUCCEED))
+        return rc;
+    if (rc)
+        (void)chempi_coll_barrier(win->comm);
+    else
+        rc = chempi_coll_barrier(win->comm);
+    return rc;
+}
+
+int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
+{
+    struct chempi_win *win = peer->win;
+
+    switch (win->access) {
+    case CHEMPI_RMA_LOCKED_ALL:
+        if (CHEMPI_LIKELY(peer->lock))
+            return MPI_SUCCESS;
+        return chempi_rma_take_lock(
+            peer, win->is_unchecked ? CHEMPI_RMA_UNCHECKED : CHEMPI_RMA_SHARED);
+    case CHEMPI_RMA_LOCKED:
+        if (CHEMPI_LIKELY(peer->lock))
+            return MPI_SUCCESS;
+        break;
+    case CHEMPI_RMA_STARTED:
+        if (CHEMPI_LIKELY(peer->is_started))
+            return MPI_SUCCESS;
+        break;
+    default:
+        if (CHEMPI_LIKELY(win->is_fenced)) {
+            win->fence_used = true;
+            return MPI_SUCCESS;
+        }
+        break;
+    }
+    return chempi_error_set(
+        MPI_ERR_RMA_SYNC,
+        "rank %u of %s is not in an access epoch (%s is %s): call "
+        "MPI_Win_fence, MPI_Win_start, MPI_Win_lock or MPI_Win_lock_all first",
+        peer->rank, chempi_rma_name(win), chempi_rma_name(win),
+        win->access ? chempi_rma_access_words(win) : "in none");
+}
+
+/* ---- groups ---- */
+
+/* The window's ranks of a group's members; malloc'ed. */
+static int find_ranks(struct chempi_win *win, struct chempi_group *group,
+                      int **out)
+{
+    int *ranks =
+        chempi_sys->malloc(((size_t)group->size + 1) * 2 * sizeof(*ranks));
+    int *own = ranks ? ranks + group->size + 1 : NULL;
+    int rc;
+
+    if (!ranks)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no room for the ranks of %u processes",
+                                group->size);
+    for (uint32_t i = 0; i < group->size; i++)
+        own[i] = (int)i;
+    rc = chempi_group_translate_ranks(group, (int)group->size, own,
+                                      win->comm->local, ranks);
+    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
+        if (ranks[i] == MPI_UNDEFINED)
+            rc = chempi_error_set(MPI_ERR_GROUP,
+                                  "member %u of the group has no part in %s", i,
+                                  chempi_rma_name(win));
+    if (rc == MPI_SUCCESS)
+        *out = ranks;
+    else
+        free(ranks);
+    return rc;
+}
+
+static void hold_group(struct chempi_group **slot, struct chempi_group *group)
+{
+    if (group != &chempi_group_empty)
+        chempi_object_hold(&group->obj);
+    *slot = group;
+}
+
+static void drop_group(struct chempi_group **slot)
+{
+    if (*slot && *slot != &chempi_group_empty)
+        chempi_group_release(*slot);
+    *slot = NULL;
+}
+
+static int send_token(struct chempi_win *win, int rank, int token)
+{
+    return chempi_p2p_send_on(NULL, 0, chempi_rma_bytes(), rank, token,
+                              win->comm,
+                              (enum chempi_context_kind)CHEMPI_RMA_TOKENS);
+}
+
+static int expect_token(struct chempi_win *win, int rank, int token,
+                        struct chempi_request **req)
+{
+    return chempi_p2p_irecv_on(
+        NULL, 0, chempi_rma_bytes(), rank, token, win->comm,
+        (enum chempi_context_kind)CHEMPI_RMA_TOKENS, req);
+}
+
+static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
+                         int token, struct chempi_request ***out)
+{
+    struct chempi_request **reqs =
+        chempi_sys->calloc((size_t)n + 1, sizeof(struct chempi_request *));
+    int rc = MPI_SUCCESS;
+
+    if (!reqs)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no room for %u requests", n);
+    for (uint32_t i = 0; i < n && rc == MPI_SUCCESS; i++)
+        rc = expect_token(win, ranks[i], token, &reqs[i]);
+    if (rc)
+        free(reqs);
+    else
+        *out = reqs;
+    return rc;
+}
+
+static int check_active(const struct chempi_win *win, const char *call)
+{
+    if (!win->is_fenced || !win->fence_used)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_RMA_SYNC,
+                            "%s while %s is in an epoch of MPI_Win_fence that "
+                            "has operations; close it with another fence",
+                            call, chempi_rma_name(win));
+}
+
+/* ---- exposure ---- */
+
+int chempi_win_post(struct chempi_group *group, int assert,
+                    struct chempi_win *win)
+{
+    int *ranks = NULL;
+    int rc = check_assert(assert, POST_ASSERTS,
+                          "MPI_MODE_NOCHECK, MPI_MODE_NOSTORE and "
+                          "MPI_MODE_NOPUT");
+
+    if (rc == MPI_SUCCESS)
+        rc = check_active(win, "MPI_Win_post");
+    if (rc == MPI_SUCCESS && win->is_posted)
+        rc = chempi_error_set(MPI_ERR_RMA_SYNC,
+                              "%s is exposed by an earlier MPI_Win_post; call "
+                              "MPI_Win_wait first",
+                              chempi_rma_name(win));
+    if (rc == MPI_SUCCESS)
+        rc = find_ranks(win, group, &ranks);
+    if (rc)
+        return rc;
+    atomic_thread_fence(memory_order_seq_cst);
+    rc = expect_tokens(win, ranks, group->size, TOKEN_COMPLETE, &win->awaited);
+    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
+        if (!(assert &MPI_MODE_NOCHECK))
+            rc = send_token(win, ranks[i], TOKEN_POST);
+    free(ranks);
+    if (rc)
+        return rc;
+    hold_group(&win->post_group, group);
+    win->is_posted = true;
+    return MPI_SUCCESS;
+}
+
+static int need_post(const struct chempi_win *win, const char *call)
+{
+    if (win->is_posted)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_RMA_SYNC,
+                            "%s without MPI_Win_post: %s is not exposed", call,
+                            chempi_rma_name(win));
+}
+
+static int end_exposure(struct chempi_win *win)
+{
+    int rc = chempi_p2p_wait_all(win->awaited, (int)win->post_group->size);
+
+    free(win->awaited);
+    win->awaited = NULL;
+    drop_group(&win->post_group);
+    win->is_posted = false;
+    atomic_thread_fence(memory_order_seq_cst);
+    return rc;
+}
+
+int chempi_win_wait(struct chempi_win *win)
+{
+    int rc = need_post(win, "MPI_Win_wait");
+
+    return rc ? rc : end_exposure(win);
+}
+
+int chempi_win_test(struct chempi_win *win, int *flag)
+{
+    int rc = need_post(win, "MPI_Win_test");
+
+    if (rc)
+        return rc;
+    (void)chempi_progress_poll();
+    *flag = 1;
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < win->post_group->size; i++)
+        if (!chempi_request_is_complete(win->awaited[i]))
+            *flag = 0;
+    chempi_lane_unlock(&chempi_lane_main);
+    return *flag ? end_exposure(win) : MPI_SUCCESS;
+}
+
+/* ---- access ---- */
+
+/* Note who is in the group, or that nobody is. */
+static int mark_started(struct chempi_win *win, const int *ranks, uint32_t n,
+                        bool is_started)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < n; i++) {
+        struct chempi_rma_peer *peer = chempi_rma_peer(win, (uint32_t)ranks[i]);
+
+        if (peer)
+            peer->is_started = is_started;
+        else
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
+                                  ranks[i], chempi_rma_name(win));
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+static int check_start(const struct chempi_win *win, int assert)
+{
+    int rc = check_assert(assert, MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK");
+
+    if (rc == MPI_SUCCESS)
+        rc = check_active(win, "MPI_Win_start");
+    if (rc == MPI_SUCCESS && win->access != CHEMPI_RMA_NO_ACCESS)
+        rc = chempi_error_set(MPI_ERR_RMA_SYNC, "%s is already %s",
+                              chempi_rma_name(win),
+                              chempi_rma_access_words(win));
+    return rc;
+}
+
+int chempi_win_start(struct chempi_group *group, int assert,
+                     struct chempi_win *win)
+{
+    struct chempi_request **reqs = NULL;
+    int *ranks = NULL;
+    int rc = check_start(win, assert);
+
+    if (rc == MPI_SUCCESS)
+        rc = find_ranks(win, group, &ranks);
+    if (rc)
+        return rc;
+    if (!(assert &MPI_MODE_NOCHECK)) {
+        rc = expect_tokens(win, ranks, group->size, TOKEN_POST, &reqs);
+        if (rc == MPI_SUCCESS)
+            rc = chempi_p2p_wait_all(reqs, (int)group->size);
+        free(reqs);
+    }
+    if (rc == MPI_SUCCESS)
+        rc = mark_started(win, ranks, group->size, true);
+    free(ranks);
+    if (rc)
+        return rc;
+    hold_group(&win->start_group, group);
+    win->access = CHEMPI_RMA_STARTED;
+    return MPI_SUCCESS;
+}
+
+int chempi_win_complete(struct chempi_win *win)
+{
+    struct chempi_group *group = win->start_group;
+    int *ranks = NULL;
+    int rc;
+    int error;
+
+    if (win->access != CHEMPI_RMA_STARTED)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "MPI_Win_complete without MPI_Win_start: %s is "
+                                "%s",
+                                chempi_rma_name(win),
+                                chempi_rma_access_words(win));
+    rc = find_ranks(win, group, &ranks);
+    if (rc)
+        return rc;
+    error = chempi_rma_flush_all(win);
+    for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
+        rc = send_token(win, ranks[i], TOKEN_COMPLETE);
+    (void)mark_started(win, ranks, group->size, false);
+    free(ranks);
+    drop_group(&win->start_group);
+    win->access = CHEMPI_RMA_NO_ACCESS;
+    return error ? error : rc;
+}

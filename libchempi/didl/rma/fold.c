@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Arithmetic at the target, by whoever has its memory: the origin, if it is
+ * mapped there, or the target's process for a message.
+ *
+ *   F1  which mechanism guards an element depends on its size and address
+ *       only, so that all who meet at it use the same: aligned elements of 1,
+ *       2, 4 and 8 bytes change by the processor's atomics in every operation,
+ *       all others under the line of the memory's owner
+ */
+#include <sched.h>
+#include <string.h>
+
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/services/iter.h"
+
+enum {
+    ELEMENT_MAX = 64, /* bytes; a pair of long double and index has 32 */
+    RUNS = 16,
+    RELAX = 64 /* looks at a busy line before the core is given away */
+};
+
+/* ---- the line ---- */
+
+/* Held for the arithmetic of one run; its holder never waits meanwhile. */
+static void enter(struct chempi_rma_line *line)
+{
+    uint32_t looks = 0;
+
+    while (atomic_exchange_explicit(&line->busy, 1, memory_order_acquire)) {
+        while (atomic_load_explicit(&line->busy, memory_order_relaxed)) {
+            if (++looks < RELAX) {
+                CHEMPI_CPU_RELAX();
+            } else {
+                looks = 0;
+                (void)sched_yield();
+            }
+        }
+    }
+}
+
+static void leave(struct chempi_rma_line *line)
+{
+    atomic_store_explicit(&line->busy, 0, memory_order_release);
+}
+
+/* ---- by atomics ---- */
+
+/* One element: what was there goes to *out (may be NULL). */
+#define DEFINE_ATOMIC(T, bits)                                                 \
+    static void fold_##bits(uint32_t op, chempi_op_loop *loop, T *mem,         \
+                            const unsigned char *in, unsigned char *out)       \
+    {                                                                          \
+        T old;                                                                 \
+        T value = 0;                                                           \
+                                                                               \
+        if (op == CHEMPI_OP_NO_OP) {                                           \
+            old = __atomic_load_n(mem, __ATOMIC_ACQUIRE);                      \
+        } else if (op == CHEMPI_OP_REPLACE) {                                  \
+            memcpy(&value, in, sizeof(value));                                 \
+            old = __atomic_exchange_n(mem, value, __ATOMIC_ACQ_REL);           \
+        } else {                                                               \
+            T given;                                                           \
+                                                                               \
+            memcpy(&given, in, sizeof(given));                                 \
+            old = __atomic_load_n(mem, __ATOMIC_RELAXED);                      \
+            do {                                                               \
+                value = old;                                                   \
+                loop(&given, &value, 1);                                       \
+            } while (!__atomic_compare_exchange_n(                             \
+                mem, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));  \
+        }                                                                      \
+        if (out)                                                               \
+            memcpy(out, &old, sizeof(old));                                    \
+    }                                                                          \
+    static void swap_##bits(T *mem, const void *compare, const void *in,       \
+                            void *out)                                         \
+    {                                                                          \
+        T expected;                                                            \
+        T value;                                                               \
+                                                                               \
+        memcpy(&expected, compare, sizeof(expected));                          \
+        memcpy(&value, in, sizeof(value));                                     \
+        (void)__atomic_compare_exchange_n(mem, &expected, value, false,        \
+                                          __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE); \
+        memcpy(out, &expected, sizeof(expected));                              \
+    }
+
+/* Elements have the kind's own type elsewhere. */
+typedef uint8_t __attribute__((may_alias)) any8;
+typedef uint16_t __attribute__((may_alias)) any16;
+typedef uint32_t __attribute__((may_alias)) any32;
+typedef uint64_t __attribute__((may_alias)) any64;
+
+DEFINE_ATOMIC(any8, 8)
+DEFINE_ATOMIC(any16, 16)
+DEFINE_ATOMIC(any32, 32)
+DEFINE_ATOMIC(any64, 64)
+
+/* Sums of integers, the most frequent of all. */
+static bool add_integers(uint8_t elem, char *mem, const unsigned char *in,
+                         unsigned char *out)
+{
+    any32 a32;
+    any64 a64;
+
+    if (elem == CHEMPI_ELEM_I32 || elem == CHEMPI_ELEM_U32) {
+        memcpy(&a32, in, sizeof(a32));
+        a32 = __atomic_fetch_add((any32 *)(void *)mem, a32, __ATOMIC_ACQ_REL);
+        if (out)
+            memcpy(out, &a32, sizeof(a32));
+        return true;
+    }
+    if (elem == CHEMPI_ELEM_I64 || elem == CHEMPI_ELEM_U64) {
+        memcpy(&a64, in, sizeof(a64));
+        a64 = __atomic_fetch_add((any64 *)(void *)mem, a64, __ATOMIC_ACQ_REL);
+        if (out)
+            memcpy(out, &a64, sizeof(a64));
+        return true;
+    }
+    return false;
+}
+
+static void fold_atomic(uint32_t op, uint8_t elem, char *mem,
+                        const unsigned char *in, unsigned char *out)
+{
+    chempi_op_loop *loop = chempi_op_loops[op][elem];
+
+    if (op == CHEMPI_OP_SUM && add_integers(elem, mem, in, out))
+        return;
+    switch (chempi_elem_table[elem].size) {
+    case 1:
+        fold_8(op, loop, (any8 *)(void *)mem, in, out);
+        break;
+    case 2:
+        fold_16(op, loop, (any16 *)(void *)mem, in, out);
+        break;
+    case 4:
+        fold_32(op, loop, (any32 *)(void *)mem, in, out);
+        break;
+    default:
+        fold_64(op, loop, (any64 *)(void *)mem, in, out);
+        break;
+    }
+}
+
+static bool is_atomic(size_t size, const char *mem)
+{
+    return (size == 1 || size == 2 || size == 4 || size == 8) &&
+           ((uintptr_t)mem & (size - 1)) == 0;
+}
+
+/* ---- under the line ---- */
+
+/* Packed pairs have no padding between their numbers. */
+static void spread(const struct chempi_elem_info *info,
+                   const unsigned char *packed, unsigned char *element)
+{
+    size_t first =
+        info->second_at ? chempi_elem_table[info->first].size : info->size;
+
+    memcpy(element, packed, first);
+    if (info->second_at)
+        memcpy(element + info->second_at, packed + first, info->size - first);
+}
+
+static void gather(const struct chempi_elem_info *info,
+                   const unsigned char *element, unsigned char *packed)
+{
+    size_t first =
+        info->second_at ? chempi_elem_table[info->first].size : info->size;
+
+    memcpy(packed, element, first);
+    if (info->second_at)
+        memcpy(packed + first, element + info->second_at, info->size - first);
+}
+
+/* One element, of which mem may have any alignment; the padding of a pair
+ * stays as it is. */
+static void fold_locked(uint32_t op, uint8_t elem, char *mem,
+                        const unsigned char *in, unsigned char *out)
+{
+    const struct chempi_elem_info *info = &chempi_elem_table[elem];
+    _Alignas(16) unsigned char given[ELEMENT_MAX] = {0};
+    _Alignas(16) unsigned char value[ELEMENT_MAX] = {0};
+    unsigned char packed[ELEMENT_MAX];
+
+    gather(info, (unsigned char *)mem, packed);
+    if (out)
+        memcpy(out, packed, info->size);
+    if (op == CHEMPI_OP_NO_OP)
+        return;
+    spread(info, in, given);
+    spread(info, packed, value);
+    if (op == CHEMPI_OP_REPLACE)
+        memcpy(value, given, sizeof(value));
+    else
+        chempi_op_loops[op][elem](given, value, 1);
+    gather(info, value, packed);
+    spread(info, packed, (unsigned char *)mem);
+}
+
+/* ---- runs ---- */
+
+/* n elements `step` bytes apart. */
+static void fold_run(struct chempi_rma_line *line, uint32_t op, uint8_t elem,
+                     char *mem, uint64_t n, const unsigned char *in,
+                     unsigned char *out)
+{
+    const size_t size = chempi_elem_table[elem].size;
+
+    if (is_atomic(size, mem)) {
+        for (uint64_t i = 0; i < n; i++)
+            fold_atomic(op, elem, mem + i * size, in ? in + i * size : NULL,
+                        out ? out + i * size : NULL);
+        return;
+    }
+    enter(line);
+    for (uint64_t i = 0; i < n; i++)
+        fold_locked(op, elem, mem + i * size, in ? in + i * size : NULL,
+                    out ? out + i * size : NULL);
+    leave(line);
+}
+
+/* Runs of memory: elements may be in pieces, which belong to the one whose
+ * first piece came before. */
+struct stream {
+    const struct chempi_rma_place *place;
+    uint32_t op;
+    uint8_t elem;
+    const unsigned char *in;
+    unsigned char *out;
+    uint64_t rest; /* bytes of the last element that are still to come */
+};
+
+static void take_run(struct stream *s, char *mem, uint64_t len)
+{
+    const uint64_t size = chempi_elem_table[s->elem].size;
+    uint64_t n;
+
+    if (s->rest >= len) {
+        s->rest -= len;
+        return;
+    }
+    mem += s->rest;
+    len -= s->rest;
+    n = len / size;
+    s->rest = 0;
+    if (len % size) {
+        s->rest = size - len % size;
+        n++;
+    }
+    fold_run(s->place->line, s->op, s->elem, mem, n, s->in, s->out);
+    if (s->in)
+        s->in += n * size;
+    if (s->out)
+        s->out += n * size;
+}
+
+/* Consecutive pairs with padding between them have no layout without gaps, so
+ * this is for numbers and for pairs without padding. */
+void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
+                     uint8_t elem, uint64_t at, uint64_t len, const void *in,
+                     void *out)
+{
+    struct stream s = {
+        .place = place, .op = op, .elem = elem, .in = in, .out = out};
+    struct chempi_iter iter;
+    struct iovec runs[RUNS];
+
+    if (!place->layout) {
+        fold_run(place->line, op, elem, place->base + at,
+                 len / chempi_elem_table[elem].size, in, out);
+        return;
+    }
+    chempi_iter_init(&iter, place->base, place->count, place->layout);
+    chempi_iter_seek(&iter, at);
+    while (len > 0) {
+        size_t count = chempi_iter_runs(&iter, runs, RUNS, len);
+
+        if (!count)
+            return;
+        for (size_t i = 0; i < count; i++) {
+            take_run(&s, runs[i].iov_base, runs[i].iov_len);
+            len -= runs[i].iov_len;
+        }
+    }
+}
+
+void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
+                     const void *compare, const void *in, void *out)
+{
+    if (!is_atomic(size, addr)) {
+        enter(line);
+        memcpy(out, addr, size);
+        if (memcmp(out, compare, size) == 0)
+            memcpy(addr, in, size);
+        leave(line);
+    } else if (size == 1) {
+        swap_8((any8 *)(void *)addr, compare, in, out);
+    } else if (size == 2) {
+        swap_16((any16 *)(void *)addr, compare, in, out);
+    } else if (size == 4) {
+        swap_32((any32 *)(void *)addr, compare, in, out);
+    } else {
+        swap_64((any64 *)(void *)addr, compare, in, out);
+    }
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of this room share. Under the lane lock unless said
+ * otherwise; functions return an MPI error class unless said otherwise. */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_INTERNAL_H
+#define CHEMPI_LIBCHEMPI_DIDL_RMA_INTERNAL_H
+
+#include <stddef.h>
+
+#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/comm/comm_make.h"
+#include "libchempi/didl/datatype/datatype.h"
+#include "libchempi/didl/rma/win.h"
+
+#include "libchempi/services/layout.h"
+
+/* The window's own contexts: requests to a target and its answers are apart,
+ * so that neither waits behind the other. */
+enum chempi_rma_context {
+    CHEMPI_RMA_REQUESTS = CHEMPI_CONTEXT_PT2PT,
+    CHEMPI_RMA_ANSWERS = CHEMPI_CONTEXT_PARTITIONED,
+    CHEMPI_RMA_DATA = CHEMPI_CONTEXT_GROUP,  /* of large puts */
+    CHEMPI_RMA_TOKENS = CHEMPI_CONTEXT_INTER /* of post and complete */
+};
+
+/* ---- peers (peer.c) ---- */
+
+/* The record of a rank (valid), made when there is none; NULL: no memory. */
+struct chempi_rma_peer *chempi_rma_peer(struct chempi_win *win, uint32_t rank);
+void chempi_rma_free_peers(struct chempi_win *win);
+/* The index of a rank among the members of this node, or -1. */
+int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank);
+
+/* ---- one operation, checked (ops.c) ---- */
+
+struct chempi_rma_side {
+    char *buf;
+    MPI_Count count;
+    struct chempi_datatype *type;
+};
+
+struct chempi_rma_op {
+    struct chempi_win *win;
+    struct chempi_rma_peer *peer;
+    struct chempi_rma_side origin; /* buf NULL and count 0: none */
+    struct chempi_rma_side result; /* of get and fetching */
+    MPI_Aint disp;
+    MPI_Count count; /* of the target type */
+    struct chempi_datatype *type;
+    uint64_t len; /* packed bytes */
+    uint32_t op;  /* enum chempi_op_index */
+    uint8_t elem; /* enum chempi_elem */
+    bool is_fetch;
+    struct chempi_request *user; /* of the request-based forms, or NULL */
+};
+
+/* ---- memory that the target has mapped here (direct.c) ---- */
+
+/* The address of displacement `disp` at a target that is_mapped. */
+char *chempi_rma_address(const struct chempi_rma_peer *peer, MPI_Aint disp);
+int chempi_rma_direct_put(struct chempi_rma_op *op);
+int chempi_rma_direct_get(struct chempi_rma_op *op);
+int chempi_rma_direct_fold(struct chempi_rma_op *op);
+int chempi_rma_direct_swap(struct chempi_rma_op *op, const void *compare);
+/* -1: better by message. */
+int chempi_rma_attach_put(struct chempi_rma_op *op);
+int chempi_rma_attach_get(struct chempi_rma_op *op);
+
+/* ---- arithmetic at the target (fold.c) ---- */
+
+/* Where accumulates go: count elements of a layout at base (layout NULL:
+ * consecutive bytes). */
+struct chempi_rma_place {
+    char *base;
+    uint64_t count;
+    const struct chempi_layout *layout;
+    struct chempi_rma_line *line; /* of the memory's owner */
+};
+
+/*
+ * Fold len packed bytes of elements into the place from packed byte `at` on;
+ * what was there before goes to `out` unless it is NULL. in may be NULL for
+ * MPI_NO_OP. Any alignment of in and out. Whole elements.
+ */
+void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
+                     uint8_t elem, uint64_t at, uint64_t len, const void *in,
+                     void *out);
+/* Compare and swap one element of `size` bytes. */
+void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
+                     const void *compare, const void *in, void *out);
+
+/* ---- layouts on the way (types.c) ---- */
+
+/* The number by which the peer knows the layout of a type; it is told first if
+ * need be. 0: no memory. */
+uint32_t chempi_rma_tell_type(struct chempi_rma_peer *peer,
+                              struct chempi_datatype *type);
+void chempi_rma_free_types(struct chempi_rma_peer *peer);
+
+struct chempi_rma_type { /* at the target */
+    struct chempi_list link;
+    uint32_t serial;
+    struct chempi_layout layout; /* root NULL: not whole yet */
+    int64_t low;                 /* span of one element, bytes */
+    int64_t high;
+    uint64_t blob_len;
+    uint64_t blob_have;
+    unsigned char *blob;
+};
+
+/* NULL: not known. */
+struct chempi_rma_type *chempi_rma_find_type(struct chempi_rma_peer *peer,
+                                             uint32_t serial);
+/* A piece of a description, or word that one is not needed any more. */
+int chempi_rma_hear_type(struct chempi_rma_peer *peer, uint32_t serial,
+                         uint64_t total, uint64_t at, int64_t extent,
+                         const void *data, uint64_t len);
+void chempi_rma_forget_type(struct chempi_rma_peer *peer, uint32_t serial);
+
+/* ---- messages (wire.c, serve.c) ---- */
+
+enum chempi_rma_kind {
+    CHEMPI_RMA_DO_PUT = 1,
+    CHEMPI_RMA_DO_PUT_LARGE, /* payload follows on CHEMPI_RMA_DATA */
+    CHEMPI_RMA_DO_GET,
+    CHEMPI_RMA_DO_FOLD,       /* accumulate */
+    CHEMPI_RMA_DO_FETCH_FOLD, /* answered with what was there */
+    CHEMPI_RMA_DO_SWAP,       /* payload: compare, value */
+    CHEMPI_RMA_DO_FLUSH,      /* answered when all before is done */
+    CHEMPI_RMA_DO_LOCK,   /* op: enum chempi_rma_lock; answered at the grant */
+    CHEMPI_RMA_DO_UNLOCK, /* flush, then release; answered */
+    CHEMPI_RMA_DO_TYPE,
+    CHEMPI_RMA_DO_FORGET,
+    CHEMPI_RMA_DO_LAST = CHEMPI_RMA_DO_FORGET
+};
+
+/* What a request begins with; host representation (all processes have the
+ * same). */
+struct chempi_rma_head {
+    uint32_t kind;  /* enum chempi_rma_kind */
+    uint32_t id;    /* tag of the answer or of the data */
+    int64_t disp;   /* target_disp as the origin gave it */
+    int64_t shift;  /* bytes to add: lower bound of a type without layout */
+    uint64_t count; /* elements of the layout */
+    uint64_t at;    /* packed position of this piece */
+    uint64_t len;   /* packed bytes of this piece */
+    uint32_t type;  /* serial of the layout, 0: consecutive bytes */
+    uint16_t op;
+    uint16_t elem;
+    uint64_t total; /* TYPE: bytes of the description */
+};
+
+#define CHEMPI_RMA_MESSAGE_MAX 8192u /* bytes of a request */
+#define CHEMPI_RMA_PIECE_MAX                                                   \
+    (CHEMPI_RMA_MESSAGE_MAX - sizeof(struct chempi_rma_head))
+
+/* Something under way with a peer, in order. */
+struct chempi_rma_item {
+    struct chempi_list link;
+    struct chempi_request *req;  /* pt2pt; NULL: nothing to wait for */
+    struct chempi_request *user; /* advances with it */
+    void *buf;                   /* freed with it */
+    uint64_t buf_len;            /* bytes that count as out_bytes */
+    /* An answer that is expected: exactly so many bytes go to `into`, or to
+     * the result if that is NULL; with is_packed on to the result's packed
+     * position `at`. */
+    bool is_answer;
+    bool is_packed;
+    uint64_t expected;
+    void *into;
+    struct chempi_rma_side result; /* type held if is_packed */
+    uint64_t at;
+    int32_t status; /* what flushes are answered with: an error class */
+    /* Of the other's: a flush that waits for all before it. */
+    bool is_marker;
+    bool is_release;
+    uint32_t id;
+    const struct chempi_layout_node *root; /* held, or NULL */
+};
+
+int chempi_rma_open_wire(struct chempi_win *win);
+/* Stop serving: all is flushed and every member has said so. */
+void chempi_rma_close_wire(struct chempi_win *win);
+
+/* Send a request with len bytes, taken from data or, if data is NULL, from
+ * iter. The memory may be reused at return. */
+int chempi_rma_request(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head, const void *data,
+                       struct chempi_iter *iter, uint64_t len);
+/* The same, and expect an answer of len bytes into result (type NULL: none). */
+int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
+                   const void *data, struct chempi_iter *iter, uint64_t len,
+                   struct chempi_rma_item *item);
+/* The same for what is answered with a status. */
+int chempi_rma_ask_status(struct chempi_rma_peer *peer,
+                          enum chempi_rma_kind kind, uint16_t op);
+int chempi_rma_message_put(struct chempi_rma_op *op);
+int chempi_rma_message_get(struct chempi_rma_op *op);
+int chempi_rma_message_fold(struct chempi_rma_op *op);
+int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare);
+/* Ask for a flush unless nothing is out that needs one. */
+int chempi_rma_begin_flush(struct chempi_rma_peer *peer);
+/* A new item, which is at no peer yet; NULL: no memory. */
+struct chempi_rma_item *chempi_rma_make_item(void);
+/* Append it to peer->out or in. */
+void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
+                         struct chempi_rma_item *item);
+void chempi_rma_free_item(struct chempi_rma_item *item);
+/* Start a message of the window's with it. */
+int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
+                    const void *buf, MPI_Count count,
+                    struct chempi_datatype *type, uint32_t tag,
+                    enum chempi_rma_context context);
+int chempi_rma_receive(struct chempi_rma_peer *peer,
+                       struct chempi_rma_item *item, void *buf, MPI_Count count,
+                       struct chempi_datatype *type, uint32_t tag,
+                       enum chempi_rma_context context);
+/* A small one that needs no memory: 0, -EAGAIN, or another -errno. */
+int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
+                      uint64_t len, uint32_t tag,
+                      enum chempi_rma_context context);
+struct chempi_datatype *chempi_rma_bytes(void); /* MPI_BYTE */
+/* Run what a peer asks for; len bytes at data, untrusted. */
+void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
+                      uint64_t len);
+/* Send an answer; data is copied. */
+void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
+                       const void *data, uint64_t len);
+/* The markers of a peer whose turn has come. Returns the number of events. */
+int chempi_rma_reap_in(struct chempi_rma_peer *peer);
+
+/* Locks by the target's process. claim is told by its fn. */
+struct chempi_rma_claim {
+    struct chempi_list link;
+    struct chempi_rma_peer *peer;
+    uint32_t id;
+    bool is_exclusive;
+    bool is_granted; /* of this process's own claim */
+    bool is_own;
+};
+void chempi_rma_gate_ask(struct chempi_win *win,
+                         struct chempi_rma_claim *claim);
+void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);
+
+/* ---- windows (create.c, query.c) ---- */
+
+struct chempi_info;
+void chempi_rma_take_hints(struct chempi_win *win,
+                           const struct chempi_info *info);
+struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win);
+
+/* ---- epochs (epoch.c, lock.c) ---- */
+
+/* Is there an epoch for operations on the peer? Takes the lock of a target
+ * that lock_all has left for its first use; may let go of the lane lock. */
+int chempi_rma_need_epoch(struct chempi_rma_peer *peer);
+/* Wait until nothing is out at any peer, or at this one. Without the lock. */
+int chempi_rma_flush_peer(struct chempi_rma_peer *peer);
+int chempi_rma_flush_all(struct chempi_win *win);
+/* Take or leave a lock of MPI_Win_lock. Without the lane lock. */
+int chempi_rma_take_lock(struct chempi_rma_peer *peer,
+                         enum chempi_rma_lock kind);
+int chempi_rma_leave_lock(struct chempi_rma_peer *peer);
+
+/* "in an epoch of MPI_Win_start". */
+const char *chempi_rma_access_words(const struct chempi_win *win);
+/* Its name for messages. */
+const char *chempi_rma_name(const struct chempi_win *win);
+
+/* ---- the node's file (share.c); without the lock ---- */
+
+/* All members of the node: make or open one file of len bytes, mapped; the
+ * first `common` bytes and this process's own part are reserved. 0 or -errno,
+ * the same at all. */
+int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
+                     uint64_t at, uint64_t own);
+/* The members on this node, for small collectives among them. */
+struct chempi_comm_channel chempi_rma_node_channel(struct chempi_win *win);
+void chempi_rma_unshare(struct chempi_win *win);
+
+#endif

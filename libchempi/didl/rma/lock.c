@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Passive targets: MPI_Win_lock and its relatives, flushes (MPI 5.0, section
+ * 12.5). Where all members are on this node a lock is a ticket in shared
+ * memory; else the target's process keeps a gate and grants in the order of
+ * asking, also to itself and to its own node, so that all meet at one place.
+ */
+#include <stdlib.h>
+
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+
+#define LOCK_ASSERTS MPI_MODE_NOCHECK
+#define BREATHE_EVERY 8u /* flushes that had nothing to wait for */
+
+/* ---- tickets ---- */
+
+struct ticket {
+    struct chempi_rma_peer *peer;
+    uint32_t number;
+    bool is_exclusive;
+};
+
+static struct chempi_rma_line *line_of(const struct chempi_rma_peer *peer)
+{
+    return &peer->win->lines[peer->local];
+}
+
+static _Atomic uint32_t *seat_of(const struct chempi_rma_peer *peer,
+                                 uint32_t number)
+{
+    const struct chempi_win *win = peer->win;
+
+    return &win->seats[(uint32_t)peer->local * win->seat_count +
+                       (number & (win->seat_count - 1))];
+}
+
+static bool is_served(void *arg)
+{
+    const struct ticket *t = arg;
+    struct chempi_rma_line *line = line_of(t->peer);
+
+    return atomic_load(t->is_exclusive ? &line->write : &line->read) ==
+           t->number;
+}
+
+/* Wake who holds a ticket, if anybody does. The seat is taken before its owner
+ * looks at the line, and the line has changed before the seat is read here, so
+ * one of the two sees the other. */
+static void call_ticket(const struct chempi_rma_peer *peer, uint32_t number)
+{
+    const struct chempi_win *win = peer->win;
+    uint32_t seat;
+
+    if (atomic_load(&line_of(peer)->next) == number)
+        return;
+    seat = atomic_load(seat_of(peer, number));
+    if (seat < win->local_count && seat != win->me_local)
+        chempi_progress_rouse_local(
+            chempi_ctx.services.local_rank_of_proc[chempi_comm_proc(
+                win->comm, win->locals[seat])]);
+}
+
+static void put_wait(struct chempi_where *w, const void *object)
+{
+    const struct ticket *t = object;
+
+    chempi_where_put(w, " for the %s lock of rank %u of %s",
+                     t->is_exclusive ? "exclusive" : "shared", t->peer->rank,
+                     chempi_rma_name(t->peer->win));
+}
+
+static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
+{
+    struct chempi_rma_line *line = line_of(peer);
+    struct ticket t = {.peer = peer, .is_exclusive = is_exclusive};
+
+    t.number = atomic_fetch_add(&line->next, 1);
+    atomic_store(seat_of(peer, t.number), peer->win->me_local);
+    if (!is_served(&t)) {
+        peer->win->counts.lock_waits++;
+        (void)chempi_progress_wait_for(is_served, &t, put_wait, &t);
+    }
+    if (!is_exclusive) {
+        (void)atomic_fetch_add(&line->read, 1);
+        call_ticket(peer, t.number + 1);
+    }
+}
+
+static void leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
+{
+    struct chempi_rma_line *line = line_of(peer);
+    uint32_t write;
+    uint32_t read;
+
+    if (is_exclusive)
+        (void)atomic_fetch_add(&line->read, 1);
+    write = atomic_fetch_add(&line->write, 1) + 1;
+    read = atomic_load(&line->read);
+    call_ticket(peer, write);
+    if (read != write)
+        call_ticket(peer, read);
+}
+
+/* ---- the gate ---- */
+
+static bool may_enter(const struct chempi_rma_gate *gate, bool is_exclusive)
+{
+    return !gate->is_exclusive && (!is_exclusive || gate->readers == 0);
+}
+
+static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
+{
+    const int32_t status = MPI_SUCCESS;
+
+    chempi_list_remove(&claim->link);
+    if (claim->is_exclusive)
+        win->gate.is_exclusive = true;
+    else
+        win->gate.readers++;
+    if (claim->is_own) {
+        claim->is_granted = true;
+        return;
+    }
+    claim->peer->granted =
+        claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
+    chempi_rma_answer(claim->peer, claim->id, &status, sizeof(status));
+    free(claim);
+}
+
+static void pump(struct chempi_win *win)
+{
+    while (!chempi_list_is_empty(&win->gate.waiting)) {
+        struct chempi_rma_claim *claim =
+            CHEMPI_CONTAINER_OF(chempi_list_first(&win->gate.waiting),
+                                struct chempi_rma_claim, link);
+
+        if (!may_enter(&win->gate, claim->is_exclusive))
+            return;
+        grant(win, claim);
+    }
+}
+
+void chempi_rma_gate_ask(struct chempi_win *win, struct chempi_rma_claim *claim)
+{
+    chempi_list_append(&win->gate.waiting, &claim->link);
+    pump(win);
+}
+
+void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive)
+{
+    if (is_exclusive)
+        win->gate.is_exclusive = false;
+    else if (win->gate.readers > 0)
+        win->gate.readers--;
+    pump(win);
+    chempi_progress_nudge();
+}
+
+static bool is_granted(void *arg)
+{
+    return ((const struct chempi_rma_claim *)arg)->is_granted;
+}
+
+static void put_claim(struct chempi_where *w, const void *object)
+{
+    const struct chempi_rma_claim *claim = object;
+
+    chempi_where_put(w, " for the %s lock of rank %u of %s",
+                     claim->is_exclusive ? "exclusive" : "shared",
+                     claim->peer->rank, chempi_rma_name(claim->peer->win));
+}
+
+/* Without the lock. */
+static void enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
+{
+    struct chempi_rma_claim claim = {
+        .peer = peer, .is_own = true, .is_exclusive = is_exclusive};
+
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_rma_gate_ask(peer->win, &claim);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!claim.is_granted)
+        peer->win->counts.lock_waits++;
+    (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
+}
+
+/* ---- waiting for what is out ---- */
+
+static bool is_peer_quiet(void *arg)
+{
+    return chempi_list_is_empty(&((struct chempi_rma_peer *)arg)->out);
+}
+
+static bool is_quiet(void *arg)
+{
+    struct chempi_win *win = arg;
+
+    CHEMPI_LIST_FOR (link, &win->active) {
+        const struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        if (!chempi_list_is_empty(&peer->out))
+            return false;
+    }
+    return true;
+}
+
+static void put_peer(struct chempi_where *w, const void *object)
+{
+    const struct chempi_rma_peer *peer = object;
+
+    chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
+                     chempi_rma_name(peer->win));
+}
+
+static void put_win(struct chempi_where *w, const void *object)
+{
+    chempi_where_put(w, " for operations of %s", chempi_rma_name(object));
+}
+
+/* What went wrong since it was asked last. */
+static int take_error(struct chempi_rma_peer *peer)
+{
+    int error = peer->error;
+
+    peer->error = MPI_SUCCESS;
+    if (error == MPI_SUCCESS)
+        return error;
+    return chempi_error_set(
+        error, "%s: rank %u refused an operation: %s",
+        chempi_rma_name(peer->win), peer->rank,
+        error == MPI_ERR_RMA_RANGE
+            ? "it goes beyond the memory that is exposed there; for a dynamic "
+              "window, attach it first"
+            : "it could not be executed");
+}
+
+/* Programs wait for others by loops of direct operations and flushes, which
+ * would never make progress for the rest of the process. */
+static void breathe(struct chempi_win *win)
+{
+    if (++win->breaths % BREATHE_EVERY == 0)
+        (void)chempi_progress_poll();
+}
+
+static int await_peer(struct chempi_rma_peer *peer)
+{
+    if (!chempi_list_is_empty(&peer->out))
+        (void)chempi_progress_wait_for(is_peer_quiet, peer, put_peer, peer);
+    else
+        breathe(peer->win);
+    return take_error(peer);
+}
+
+int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
+{
+    int rc;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_rma_begin_flush(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : await_peer(peer);
+}
+
+static int take_errors(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next) {
+            int error = take_error(p);
+
+            if (error && !rc)
+                rc = error;
+        }
+    return rc;
+}
+
+int chempi_rma_flush_all(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
+            if (rc == MPI_SUCCESS)
+                rc = chempi_rma_begin_flush(p);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc)
+        return rc;
+    if (!chempi_list_is_empty(&win->active))
+        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
+    else
+        breathe(win);
+    return take_errors(win);
+}
+
+/* ---- taking and leaving ---- */
+
+int chempi_rma_take_lock(struct chempi_rma_peer *peer,
+                         enum chempi_rma_lock kind)
+{
+    struct chempi_win *win = peer->win;
+    const bool is_exclusive = kind == CHEMPI_RMA_EXCLUSIVE;
+    int rc = MPI_SUCCESS;
+
+    win->counts.locks++;
+    if (kind == CHEMPI_RMA_UNCHECKED) {
+        ; /* nobody else wants it */
+    } else if (win->has_shared_locks) {
+        take_ticket(peer, is_exclusive);
+    } else if (peer->reach == CHEMPI_RMA_SELF) {
+        enter_own_gate(peer, is_exclusive);
+    } else {
+        chempi_lane_lock(&chempi_lane_main);
+        rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_LOCK, (uint16_t)kind);
+        chempi_lane_unlock(&chempi_lane_main);
+        if (rc == MPI_SUCCESS)
+            rc = await_peer(peer);
+    }
+    if (rc == MPI_SUCCESS)
+        peer->lock = (uint8_t)kind;
+    return rc;
+}
+
+int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
+{
+    struct chempi_win *win = peer->win;
+    const bool is_exclusive = peer->lock == CHEMPI_RMA_EXCLUSIVE;
+    const uint8_t kind = peer->lock;
+    int rc = MPI_SUCCESS;
+
+    peer->lock = CHEMPI_RMA_UNLOCKED;
+    if (kind == CHEMPI_RMA_UNLOCKED)
+        return MPI_SUCCESS;
+    if (kind == CHEMPI_RMA_UNCHECKED || win->has_shared_locks ||
+        peer->reach == CHEMPI_RMA_SELF) {
+        rc = chempi_rma_flush_peer(peer);
+        if (kind == CHEMPI_RMA_UNCHECKED)
+            return rc;
+        if (win->has_shared_locks) {
+            leave_ticket(peer, is_exclusive);
+            return rc;
+        }
+        chempi_lane_lock(&chempi_lane_main);
+        chempi_rma_gate_leave(win, is_exclusive);
+        chempi_lane_unlock(&chempi_lane_main);
+        return rc;
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+    chempi_lane_lock(&chempi_lane_main);
+    peer->is_dirty = false;
+    rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_UNLOCK, 0);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : await_peer(peer);
+}
+
+/* ---- the calls ---- */
+
+static int check_lock(struct chempi_win *win, int assert, const char *what)
+{
+    if (assert & ~LOCK_ASSERTS)
+        return chempi_error_set(MPI_ERR_ASSERT,
+                                "argument assert is %d; %s knows "
+                                "MPI_MODE_NOCHECK only",
+                                assert, what);
+    if (win->no_locks)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s was made with the info key no_locks",
+                                chempi_rma_name(win));
+    if (win->is_fenced && win->fence_used)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s is in an epoch of MPI_Win_fence that has "
+                                "operations; close it with another fence",
+                                chempi_rma_name(win));
+    return MPI_SUCCESS;
+}
+
+static int find_peer(struct chempi_win *win, int rank,
+                     struct chempi_rma_peer **out)
+{
+    if (rank < 0 || (uint32_t)rank >= win->comm->size)
+        return chempi_error_set(
+            MPI_ERR_RANK, "argument rank is %d; %s has ranks 0 to %u", rank,
+            chempi_rma_name(win), win->comm->size - 1);
+    chempi_lane_lock(&chempi_lane_main);
+    *out = chempi_rma_peer(win, (uint32_t)rank);
+    chempi_lane_unlock(&chempi_lane_main);
+    return *out
+               ? MPI_SUCCESS
+               : chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
+                                  rank, chempi_rma_name(win));
+}
+
+static const char *const access_words[] = {
+    [CHEMPI_RMA_NO_ACCESS] = "in no epoch",
+    [CHEMPI_RMA_STARTED] = "in an epoch of MPI_Win_start",
+    [CHEMPI_RMA_LOCKED] = "in an epoch of MPI_Win_lock",
+    [CHEMPI_RMA_LOCKED_ALL] = "in an epoch of MPI_Win_lock_all",
+};
+
+const char *chempi_rma_access_words(const struct chempi_win *win)
+{
+    return access_words[win->access];
+}
+
+int chempi_win_lock(int lock_type, int rank, int assert, struct chempi_win *win)
+{
+    struct chempi_rma_peer *peer;
+    enum chempi_rma_lock kind = CHEMPI_RMA_SHARED;
+    int rc = check_lock(win, assert, "MPI_Win_lock");
+
+    if (rc)
+        return rc;
+    if (lock_type != MPI_LOCK_EXCLUSIVE && lock_type != MPI_LOCK_SHARED)
+        return chempi_error_set(MPI_ERR_LOCKTYPE,
+                                "argument lock_type is %d; expected "
+                                "MPI_LOCK_SHARED or MPI_LOCK_EXCLUSIVE",
+                                lock_type);
+    if (win->access != CHEMPI_RMA_NO_ACCESS && win->access != CHEMPI_RMA_LOCKED)
+        return chempi_error_set(MPI_ERR_RMA_SYNC, "%s is already %s",
+                                chempi_rma_name(win),
+                                chempi_rma_access_words(win));
+    if (rank == MPI_PROC_NULL) {
+        win->is_null_locked = true;
+        win->access = CHEMPI_RMA_LOCKED;
+        win->lock_count++;
+        return MPI_SUCCESS;
+    }
+    rc = find_peer(win, rank, &peer);
+    if (rc)
+        return rc;
+    if (peer->lock)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s: this process holds the lock of rank %d "
+                                "already; unlock it first",
+                                chempi_rma_name(win), rank);
+    if (assert & MPI_MODE_NOCHECK)
+        kind = CHEMPI_RMA_UNCHECKED;
+    else if (lock_type == MPI_LOCK_EXCLUSIVE)
+        kind = CHEMPI_RMA_EXCLUSIVE;
+    rc = chempi_rma_take_lock(peer, kind);
+    if (rc)
+        return rc;
+    win->access = CHEMPI_RMA_LOCKED;
+    win->lock_count++;
+    return MPI_SUCCESS;
+}
+
+static void leave_epoch(struct chempi_win *win)
+{
+    if (--win->lock_count == 0)
+        win->access = CHEMPI_RMA_NO_ACCESS;
+}
+
+/* A peer for which this process holds a lock, or none for MPI_PROC_NULL. */
+static int find_locked(struct chempi_win *win, int rank, const char *call,
+                       struct chempi_rma_peer **out)
+{
+    int rc;
+
+    *out = NULL;
+    if (rank == MPI_PROC_NULL &&
+        (win->is_null_locked || win->access == CHEMPI_RMA_LOCKED_ALL))
+        return MPI_SUCCESS;
+    if (rank == MPI_PROC_NULL)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s without a lock of MPI_PROC_NULL of %s",
+                                call, chempi_rma_name(win));
+    rc = find_peer(win, rank, out);
+    if (rc)
+        return rc;
+    if (win->access == CHEMPI_RMA_LOCKED_ALL ||
+        (win->access == CHEMPI_RMA_LOCKED && (*out)->lock))
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_RMA_SYNC, "%s without a lock of rank %d: %s is %s", call, rank,
+        chempi_rma_name(win),
+        win->access == CHEMPI_RMA_LOCKED ? "locked at other ranks"
+                                         : chempi_rma_access_words(win));
+}
+
+int chempi_win_unlock(int rank, struct chempi_win *win)
+{
+    struct chempi_rma_peer *peer;
+    int rc = find_locked(win, rank, "MPI_Win_unlock", &peer);
+
+    if (rc)
+        return rc;
+    if (win->access == CHEMPI_RMA_LOCKED_ALL)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "%s is in an epoch of MPI_Win_lock_all, which "
+                                "MPI_Win_unlock_all ends",
+                                chempi_rma_name(win));
+    if (!peer)
+        win->is_null_locked = false;
+    else
+        rc = chempi_rma_leave_lock(peer);
+    leave_epoch(win);
+    return rc;
+}
+
+int chempi_win_lock_all(int assert, struct chempi_win *win)
+{
+    int rc = check_lock(win, assert, "MPI_Win_lock_all");
+
+    if (rc)
+        return rc;
+    if (win->access != CHEMPI_RMA_NO_ACCESS)
+        return chempi_error_set(MPI_ERR_RMA_SYNC, "%s is already %s",
+                                chempi_rma_name(win),
+                                chempi_rma_access_words(win));
+    win->access = CHEMPI_RMA_LOCKED_ALL;
+    win->is_unchecked = (assert &MPI_MODE_NOCHECK) != 0;
+    return MPI_SUCCESS;
+}
+
+int chempi_win_unlock_all(struct chempi_win *win)
+{
+    int rc;
+
+    if (win->access != CHEMPI_RMA_LOCKED_ALL)
+        return chempi_error_set(MPI_ERR_RMA_SYNC,
+                                "MPI_Win_unlock_all without MPI_Win_lock_all: "
+                                "%s is %s",
+                                chempi_rma_name(win),
+                                chempi_rma_access_words(win));
+    rc = chempi_rma_flush_all(win);
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next) {
+            int error = chempi_rma_leave_lock(p);
+
+            if (error && !rc)
+                rc = error;
+        }
+    win->access = CHEMPI_RMA_NO_ACCESS;
+    return rc;
+}
+
+int chempi_win_flush(int rank, struct chempi_win *win)
+{
+    struct chempi_rma_peer *peer;
+    int rc = find_locked(win, rank, "MPI_Win_flush", &peer);
+
+    return rc || !peer ? rc : chempi_rma_flush_peer(peer);
+}
+
+/* Nothing that is out may need the origin's memory any more. */
+int chempi_win_flush_local(int rank, struct chempi_win *win)
+{
+    struct chempi_rma_peer *peer;
+    int rc = find_locked(win, rank, "MPI_Win_flush_local", &peer);
+
+    return rc || !peer ? rc : await_peer(peer);
+}
+
+static int need_passive(const struct chempi_win *win, const char *call)
+{
+    if (win->access == CHEMPI_RMA_LOCKED ||
+        win->access == CHEMPI_RMA_LOCKED_ALL)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_RMA_SYNC, "%s without a lock: %s is %s",
+                            call, chempi_rma_name(win),
+                            chempi_rma_access_words(win));
+}
+
+int chempi_win_flush_all(struct chempi_win *win)
+{
+    int rc = need_passive(win, "MPI_Win_flush_all");
+
+    return rc ? rc : chempi_rma_flush_all(win);
+}
+
+int chempi_win_flush_local_all(struct chempi_win *win)
+{
+    int rc = need_passive(win, "MPI_Win_flush_local_all");
+
+    if (rc)
+        return rc;
+    if (!chempi_list_is_empty(&win->active))
+        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
+    else
+        breathe(win);
+    return take_errors(win);
+}
+
+int chempi_win_sync(struct chempi_win *win)
+{
+    (void)win; /* the unified model: order is all that is missing */
+    atomic_thread_fence(memory_order_seq_cst);
+    (void)chempi_progress_poll();
+    return MPI_SUCCESS;
+}

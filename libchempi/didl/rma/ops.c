@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communication calls (MPI 5.0, section 12.3): from arguments to an operation
+ * whose target, range and types are checked, and on to the way that reaches
+ * the target.
+ */
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/op.h"
+#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/request.h"
+
+/* Copies of small payload that wait for room, bytes: beyond it the origin
+ * waits. */
+#define OUT_MAX (UINT64_C(8) << 20)
+
+enum work { PUT, GET, FOLD, SWAP };
+
+/* ---- checks ---- */
+
+static int find_target(struct chempi_win *win, int rank,
+                       struct chempi_rma_peer **out)
+{
+    if (CHEMPI_UNLIKELY((uint32_t)rank >= win->comm->size))
+        return chempi_error_set(MPI_ERR_RANK,
+                                "argument target_rank is %d; %s has ranks 0 to "
+                                "%u",
+                                rank, chempi_rma_name(win),
+                                win->comm->size - 1);
+    chempi_lane_lock(&chempi_lane_main);
+    *out = chempi_rma_peer(win, (uint32_t)rank);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (CHEMPI_UNLIKELY(!*out))
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
+                                rank, chempi_rma_name(win));
+    return MPI_SUCCESS;
+}
+
+static CHEMPI_COLD int beyond(const struct chempi_rma_op *op, int64_t low,
+                              int64_t high)
+{
+    return chempi_error_set(
+        MPI_ERR_RMA_RANGE,
+        "%s: displacement %lld (of %lld bytes each) at rank %u means bytes "
+        "%lld to %lld, but the window has %llu bytes there",
+        chempi_rma_name(op->win), (long long)op->disp,
+        (long long)op->peer->unit, op->peer->rank, (long long)low,
+        (long long)high, (unsigned long long)op->peer->size);
+}
+
+/* Only the target knows what is attached to a dynamic window, but for our own.
+ */
+static int check_attached(const struct chempi_rma_op *op, int64_t low,
+                          int64_t high)
+{
+    if (op->peer->reach != CHEMPI_RMA_SELF)
+        return MPI_SUCCESS;
+    CHEMPI_LIST_FOR (link, &op->win->regions) {
+        const struct chempi_rma_region *r =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
+
+        if ((uint64_t)low >= r->base && (uint64_t)high <= r->base + r->size)
+            return MPI_SUCCESS;
+    }
+    return chempi_error_set(MPI_ERR_RMA_RANGE,
+                            "%s: bytes %lld to %lld of this process are not "
+                            "attached; call MPI_Win_attach first",
+                            chempi_rma_name(op->win), (long long)low,
+                            (long long)high);
+}
+
+static int check_range(const struct chempi_rma_op *op)
+{
+    const struct chempi_datatype *type = op->type;
+    int64_t low = type->true_lb;
+    int64_t high = type->true_lb + type->true_extent;
+    int64_t start;
+    int64_t last;
+
+    if (op->count == 0 || type->size == 0)
+        return MPI_SUCCESS;
+    if (__builtin_mul_overflow(op->count - 1, type->extent, &last) ||
+        __builtin_mul_overflow(op->disp, op->peer->unit, &start) ||
+        __builtin_add_overflow(last < 0 ? last : 0, low, &low) ||
+        __builtin_add_overflow(last > 0 ? last : 0, high, &high) ||
+        __builtin_add_overflow(low, start, &low) ||
+        __builtin_add_overflow(high, start, &high))
+        return beyond(op, INT64_MIN, INT64_MAX);
+    if (op->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return check_attached(op, low, high);
+    if (CHEMPI_UNLIKELY(low < 0 || (uint64_t)high > op->peer->size))
+        return beyond(op, low, high - 1);
+    return MPI_SUCCESS;
+}
+
+static int check_amount(struct chempi_rma_op *op,
+                        const struct chempi_rma_side *side, const char *name)
+{
+    MPI_Count mine;
+    MPI_Count theirs;
+
+    if (__builtin_mul_overflow(side->count, side->type->size, &mine) ||
+        __builtin_mul_overflow(op->count, op->type->size, &theirs))
+        return chempi_error_set(MPI_ERR_COUNT,
+                                "the amount of data exceeds 2^63 bytes");
+    if (CHEMPI_UNLIKELY(mine != theirs))
+        return chempi_error_set(
+            MPI_ERR_TYPE,
+            "%s: the %s has %lld bytes, the target (rank %u, displacement "
+            "%lld) %lld; both must have the same amount of the same basic "
+            "types",
+            chempi_rma_name(op->win), name, (long long)mine, op->peer->rank,
+            (long long)op->disp, (long long)theirs);
+    op->len = (uint64_t)theirs;
+    return MPI_SUCCESS;
+}
+
+static int check_elements(struct chempi_rma_op *op,
+                          const struct chempi_rma_side *side)
+{
+    if (CHEMPI_LIKELY(side->type->elem_kind == op->type->elem_kind))
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_TYPE,
+        "%s: accumulating at rank %u: %s and %s are not "
+        "made of the same basic type",
+        chempi_rma_name(op->win), op->peer->rank,
+        side->type->name[0] ? side->type->name : "the origin's datatype",
+        op->type->name[0] ? op->type->name : "the target's");
+}
+
+static int check_fold(struct chempi_rma_op *op, struct chempi_op *mpi_op)
+{
+    uint32_t index = (uint32_t)(mpi_op - chempi_op_predefined);
+    int rc = MPI_SUCCESS;
+
+    if (!mpi_op->is_predefined)
+        return chempi_error_set(MPI_ERR_OP,
+                                "%s: only predefined operations can be used "
+                                "for accumulating",
+                                chempi_rma_name(op->win));
+    if (index == CHEMPI_OP_NO_OP && !op->is_fetch)
+        return chempi_error_set(MPI_ERR_OP,
+                                "MPI_NO_OP is for calls that fetch");
+    op->op = index;
+    op->elem = op->type->elem_kind;
+    if (op->len == 0)
+        return MPI_SUCCESS;
+    if (op->elem == CHEMPI_ELEM_NONE)
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "%s: the target datatype is not made of one "
+                                "basic type",
+                                chempi_rma_name(op->win));
+    if (index != CHEMPI_OP_NO_OP)
+        rc = check_elements(op, &op->origin);
+    if (rc == MPI_SUCCESS && op->is_fetch)
+        rc = check_elements(op, &op->result);
+    if (rc == MPI_SUCCESS && index != CHEMPI_OP_NO_OP &&
+        index != CHEMPI_OP_REPLACE && !chempi_op_loops[index][op->elem])
+        rc = chempi_error_set(
+            MPI_ERR_OP, "%s: the operation is not defined on %s",
+            chempi_rma_name(op->win),
+            op->type->name[0] ? op->type->name : "the target's datatype");
+    return rc;
+}
+
+/* ---- requests ---- */
+
+static void destroy_user(struct chempi_request *req)
+{
+    req->obj.magic = 0;
+    free(req);
+}
+
+#define USER_OPS(name, call_name)                                              \
+    static const struct chempi_request_ops name = {                            \
+        .call = call_name,                                                     \
+        .start = chempi_request_start_nothing,                                 \
+        .cancel = chempi_request_cancel_nothing,                               \
+        .finish = chempi_request_finish_empty,                                 \
+        .destroy = destroy_user,                                               \
+    }
+
+USER_OPS(rput_ops, "MPI_Rput");
+USER_OPS(rget_ops, "MPI_Rget");
+USER_OPS(raccumulate_ops, "MPI_Raccumulate");
+USER_OPS(rget_accumulate_ops, "MPI_Rget_accumulate");
+
+/* A request that is complete when its first count goes. */
+static struct chempi_request *make_user(const struct chempi_request_ops *ops)
+{
+    struct chempi_request *req = chempi_sys->calloc(1, sizeof(*req));
+
+    if (!req) {
+        (void)chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+        return NULL;
+    }
+    chempi_request_init(req, CHEMPI_REQUEST_RMA, ops, NULL, NULL);
+    return req;
+}
+
+/* ---- on the way ---- */
+
+static int by_message(struct chempi_rma_op *op, enum work work,
+                      const void *compare)
+{
+    switch (work) {
+    case PUT:
+        return chempi_rma_message_put(op);
+    case GET:
+        return chempi_rma_message_get(op);
+    case FOLD:
+        return chempi_rma_message_fold(op);
+    default:
+        return chempi_rma_message_swap(op, compare);
+    }
+}
+
+static int mapped(struct chempi_rma_op *op, enum work work, const void *compare)
+{
+    switch (work) {
+    case PUT:
+        return chempi_rma_direct_put(op);
+    case GET:
+        return chempi_rma_direct_get(op);
+    case FOLD:
+        return chempi_rma_direct_fold(op);
+    default:
+        return chempi_rma_direct_swap(op, compare);
+    }
+}
+
+static int dispatch(struct chempi_rma_op *op, enum work work,
+                    const void *compare)
+{
+    struct chempi_rma_counts *counts = &op->win->counts;
+    uint32_t reach = op->peer->reach;
+    int rc = -1;
+
+    if (op->peer->is_mapped) {
+        rc = mapped(op, work, compare);
+    } else if (reach == CHEMPI_RMA_ATTACH && work <= GET) {
+        rc =
+            work == PUT ? chempi_rma_attach_put(op) : chempi_rma_attach_get(op);
+    }
+    if (rc < 0) {
+        reach = CHEMPI_RMA_MESSAGE;
+        rc = by_message(op, work, compare);
+    }
+    counts->operations[reach]++;
+    counts->bytes[reach] += op->len;
+    return rc;
+}
+
+static bool has_room(void *arg)
+{
+    return ((const struct chempi_win *)arg)->out_bytes <= OUT_MAX / 2;
+}
+
+static int carry_out(struct chempi_rma_op *op, enum work work,
+                     const void *compare)
+{
+    int rc = chempi_rma_need_epoch(op->peer);
+
+    if (CHEMPI_UNLIKELY(rc) || op->len == 0)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = dispatch(op, work, compare);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (CHEMPI_UNLIKELY(op->win->out_bytes > OUT_MAX))
+        (void)chempi_progress_wait(has_room, op->win);
+    return rc;
+}
+
+/* ---- the calls ---- */
+
+static int check_disp(const struct chempi_rma_op *op)
+{
+    if (CHEMPI_LIKELY(op->disp >= 0) ||
+        op->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_DISP,
+                            "argument target_disp is %lld at rank %u of %s; "
+                            "expected 0 or more",
+                            (long long)op->disp, op->peer->rank,
+                            chempi_rma_name(op->win));
+}
+
+/* put (is_put) or get */
+static int transfer(const struct chempi_rma_side *mine, int rank, MPI_Aint disp,
+                    MPI_Count count, struct chempi_datatype *type,
+                    struct chempi_win *win, bool is_put,
+                    struct chempi_request *user)
+{
+    struct chempi_rma_op op = {
+        .win = win, .disp = disp, .count = count, .type = type, .user = user};
+    int rc;
+
+    if (rank == MPI_PROC_NULL)
+        return MPI_SUCCESS;
+    rc = find_target(win, rank, &op.peer);
+    if (rc == MPI_SUCCESS)
+        rc = check_disp(&op);
+    if (rc == MPI_SUCCESS)
+        rc = check_amount(&op, mine, is_put ? "origin" : "result");
+    if (rc == MPI_SUCCESS)
+        rc = check_range(&op);
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    if (is_put)
+        op.origin = *mine;
+    else
+        op.result = *mine;
+    return carry_out(&op, is_put ? PUT : GET, NULL);
+}
+
+#define SIDE(address, number, datatype)                                        \
+    {                                                                          \
+        .buf = (char *)(uintptr_t)(address), .count = (number),                \
+        .type = (datatype)                                                     \
+    }
+
+int chempi_win_put(const void *origin_addr, MPI_Count origin_count,
+                   struct chempi_datatype *origin_datatype, int target_rank,
+                   MPI_Aint target_disp, MPI_Count target_count,
+                   struct chempi_datatype *target_datatype,
+                   struct chempi_win *win)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+
+    return transfer(&mine, target_rank, target_disp, target_count,
+                    target_datatype, win, true, NULL);
+}
+
+int chempi_win_get(void *origin_addr, MPI_Count origin_count,
+                   struct chempi_datatype *origin_datatype, int target_rank,
+                   MPI_Aint target_disp, MPI_Count target_count,
+                   struct chempi_datatype *target_datatype,
+                   struct chempi_win *win)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+
+    return transfer(&mine, target_rank, target_disp, target_count,
+                    target_datatype, win, false, NULL);
+}
+
+/* accumulate, or get_accumulate with a result */
+static int accumulate(const struct chempi_rma_side *mine,
+                      const struct chempi_rma_side *result, int rank,
+                      MPI_Aint disp, MPI_Count count,
+                      struct chempi_datatype *type, struct chempi_op *mpi_op,
+                      struct chempi_win *win, struct chempi_request *user)
+{
+    const bool is_no_op = mpi_op->handle == MPI_NO_OP;
+    struct chempi_rma_op op = {.win = win,
+                               .disp = disp,
+                               .count = count,
+                               .type = type,
+                               .is_fetch = result != NULL,
+                               .user = user};
+    int rc;
+
+    if (rank == MPI_PROC_NULL)
+        return MPI_SUCCESS;
+    rc = find_target(win, rank, &op.peer);
+    if (rc == MPI_SUCCESS)
+        rc = check_disp(&op);
+    if (rc == MPI_SUCCESS && !is_no_op)
+        rc = check_amount(&op, mine, "origin");
+    if (rc == MPI_SUCCESS && result)
+        rc = check_amount(&op, result, "result");
+    if (rc == MPI_SUCCESS)
+        rc = check_range(&op);
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    if (!is_no_op)
+        op.origin = *mine;
+    if (result)
+        op.result = *result;
+    rc = check_fold(&op, mpi_op);
+    return rc ? rc : carry_out(&op, FOLD, NULL);
+}
+
+int chempi_win_accumulate(const void *origin_addr, MPI_Count origin_count,
+                          struct chempi_datatype *origin_datatype,
+                          int target_rank, MPI_Aint target_disp,
+                          MPI_Count target_count,
+                          struct chempi_datatype *target_datatype,
+                          struct chempi_op *op, struct chempi_win *win)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+
+    return accumulate(&mine, NULL, target_rank, target_disp, target_count,
+                      target_datatype, op, win, NULL);
+}
+
+int chempi_win_get_accumulate(const void *origin_addr, MPI_Count origin_count,
+                              struct chempi_datatype *origin_datatype,
+                              void *result_addr, MPI_Count result_count,
+                              struct chempi_datatype *result_datatype,
+                              int target_rank, MPI_Aint target_disp,
+                              MPI_Count target_count,
+                              struct chempi_datatype *target_datatype,
+                              struct chempi_op *op, struct chempi_win *win)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+    struct chempi_rma_side result =
+        SIDE(result_addr, result_count, result_datatype);
+
+    return accumulate(&mine, &result, target_rank, target_disp, target_count,
+                      target_datatype, op, win, NULL);
+}
+
+int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
+                            struct chempi_datatype *datatype, int target_rank,
+                            MPI_Aint target_disp, struct chempi_op *op,
+                            struct chempi_win *win)
+{
+    struct chempi_rma_side mine = SIDE(origin_addr, 1, datatype);
+    struct chempi_rma_side result = SIDE(result_addr, 1, datatype);
+
+    if (!datatype->is_predefined)
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "MPI_Fetch_and_op takes predefined datatypes "
+                                "only");
+    return accumulate(&mine, &result, target_rank, target_disp, 1, datatype, op,
+                      win, NULL);
+}
+
+/* Integers, logicals and bytes (MPI 5.0, section 12.3.4). */
+static bool is_comparable(uint8_t elem)
+{
+    return elem == CHEMPI_ELEM_BYTE || elem == CHEMPI_ELEM_CHAR ||
+           elem == CHEMPI_ELEM_WCHAR ||
+           (elem >= CHEMPI_ELEM_I8 && elem <= CHEMPI_ELEM_U64) ||
+           (elem >= CHEMPI_ELEM_BOOL && elem <= CHEMPI_ELEM_L128);
+}
+
+int chempi_win_compare_and_swap(const void *origin_addr,
+                                const void *compare_addr, void *result_addr,
+                                struct chempi_datatype *datatype,
+                                int target_rank, MPI_Aint target_disp,
+                                struct chempi_win *win)
+{
+    struct chempi_rma_op op = {.win = win,
+                               .disp = target_disp,
+                               .count = 1,
+                               .type = datatype,
+                               .origin = SIDE(origin_addr, 1, datatype),
+                               .result = SIDE(result_addr, 1, datatype),
+                               .is_fetch = true};
+    int rc;
+
+    if (target_rank == MPI_PROC_NULL)
+        return MPI_SUCCESS;
+    if (!datatype->is_predefined || !is_comparable(datatype->elem_kind))
+        return chempi_error_set(MPI_ERR_TYPE,
+                                "%s: MPI_Compare_and_swap takes predefined "
+                                "integers, logicals and bytes only",
+                                chempi_rma_name(win));
+    op.len = (uint64_t)datatype->size;
+    rc = find_target(win, target_rank, &op.peer);
+    if (rc == MPI_SUCCESS)
+        rc = check_disp(&op);
+    if (rc == MPI_SUCCESS)
+        rc = check_range(&op);
+    return rc ? rc : carry_out(&op, SWAP, compare_addr);
+}
+
+/* ---- with a request ---- */
+
+static int check_passive(const struct chempi_win *win, const char *call)
+{
+    if (win->access == CHEMPI_RMA_LOCKED ||
+        win->access == CHEMPI_RMA_LOCKED_ALL)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_RMA_SYNC,
+                            "%s is for epochs of MPI_Win_lock and "
+                            "MPI_Win_lock_all only; %s is %s",
+                            call, chempi_rma_name(win),
+                            chempi_rma_access_words(win));
+}
+
+static int begin_user(struct chempi_win *win, int rank,
+                      const struct chempi_request_ops *ops,
+                      struct chempi_request **out)
+{
+    int rc =
+        rank == MPI_PROC_NULL ? MPI_SUCCESS : check_passive(win, ops->call);
+
+    if (rc)
+        return rc;
+    *out = make_user(ops);
+    return *out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+}
+
+static int end_user(struct chempi_request *user, int rc, MPI_Request *request)
+{
+    if (rc) { /* pieces under way still advance it */
+        chempi_lane_lock(&chempi_lane_main);
+        chempi_request_orphan(user);
+        chempi_request_progress(user, rc);
+        chempi_lane_unlock(&chempi_lane_main);
+        return rc;
+    }
+    *request = chempi_request_handle(user);
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_request_progress(user, MPI_SUCCESS);
+    chempi_lane_unlock(&chempi_lane_main);
+    return MPI_SUCCESS;
+}
+
+int chempi_win_rput(const void *origin_addr, MPI_Count origin_count,
+                    struct chempi_datatype *origin_datatype, int target_rank,
+                    MPI_Aint target_disp, MPI_Count target_count,
+                    struct chempi_datatype *target_datatype,
+                    struct chempi_win *win, MPI_Request *request)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+    struct chempi_request *user;
+    int rc = begin_user(win, target_rank, &rput_ops, &user);
+
+    if (rc)
+        return rc;
+    rc = transfer(&mine, target_rank, target_disp, target_count,
+                  target_datatype, win, true, user);
+    return end_user(user, rc, request);
+}
+
+int chempi_win_rget(void *origin_addr, MPI_Count origin_count,
+                    struct chempi_datatype *origin_datatype, int target_rank,
+                    MPI_Aint target_disp, MPI_Count target_count,
+                    struct chempi_datatype *target_datatype,
+                    struct chempi_win *win, MPI_Request *request)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+    struct chempi_request *user;
+    int rc = begin_user(win, target_rank, &rget_ops, &user);
+
+    if (rc)
+        return rc;
+    rc = transfer(&mine, target_rank, target_disp, target_count,
+                  target_datatype, win, false, user);
+    return end_user(user, rc, request);
+}
+
+int chempi_win_raccumulate(const void *origin_addr, MPI_Count origin_count,
+                           struct chempi_datatype *origin_datatype,
+                           int target_rank, MPI_Aint target_disp,
+                           MPI_Count target_count,
+                           struct chempi_datatype *target_datatype,
+                           struct chempi_op *op, struct chempi_win *win,
+                           MPI_Request *request)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+    struct chempi_request *user;
+    int rc = begin_user(win, target_rank, &raccumulate_ops, &user);
+
+    if (rc)
+        return rc;
+    rc = accumulate(&mine, NULL, target_rank, target_disp, target_count,
+                    target_datatype, op, win, user);
+    return end_user(user, rc, request);
+}
+
+int chempi_win_rget_accumulate(const void *origin_addr, MPI_Count origin_count,
+                               struct chempi_datatype *origin_datatype,
+                               void *result_addr, MPI_Count result_count,
+                               struct chempi_datatype *result_datatype,
+                               int target_rank, MPI_Aint target_disp,
+                               MPI_Count target_count,
+                               struct chempi_datatype *target_datatype,
+                               struct chempi_op *op, struct chempi_win *win,
+                               MPI_Request *request)
+{
+    struct chempi_rma_side mine =
+        SIDE(origin_addr, origin_count, origin_datatype);
+    struct chempi_rma_side result =
+        SIDE(result_addr, result_count, result_datatype);
+    struct chempi_request *user;
+    int rc = begin_user(win, target_rank, &rget_accumulate_ops, &user);
+
+    if (rc)
+        return rc;
+    rc = accumulate(&mine, &result, target_rank, target_disp, target_count,
+                    target_datatype, op, win, user);
+    return end_user(user, rc, request);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The records of those members that this process has to do with, found by
+ * rank: a table of buckets that grows with their number.
+ */
+#include <stdlib.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/services/cma.h"
+
+int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank)
+{
+    uint32_t low = 0;
+    uint32_t high = win->local_count;
+
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+
+        if (win->locals[mid] == rank)
+            return (int32_t)mid;
+        if (win->locals[mid] < rank)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return -1;
+}
+
+/* Memory of the peer that is mapped here, or in no process but this. */
+static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
+                       const struct chempi_rma_card *card)
+{
+    bool is_self = peer->rank == (uint32_t)win->comm->rank;
+
+    if (is_self) {
+        peer->reach = CHEMPI_RMA_SELF;
+        peer->is_mapped = true;
+        peer->mem = win->flavor == MPI_WIN_FLAVOR_DYNAMIC ? NULL : win->base;
+    } else if (win->is_shared && card->at != UINT64_MAX) {
+        peer->reach = CHEMPI_RMA_NODE;
+        peer->is_mapped = true;
+        peer->mem = (char *)win->file + card->at;
+    } else if (card->pid > 0 &&
+               chempi_cma_probe((pid_t)card->pid,
+                                (const void *)(uintptr_t)card->probe,
+                                card->probe_value) == 0) {
+        peer->reach = CHEMPI_RMA_ATTACH;
+    }
+}
+
+static void aim(struct chempi_win *win, struct chempi_rma_peer *peer)
+{
+    peer->reach = CHEMPI_RMA_MESSAGE;
+    peer->size = (uint64_t)win->size;
+    peer->unit = win->unit;
+    if (peer->local >= 0) {
+        const struct chempi_rma_card *card = &win->cards[peer->local];
+
+        peer->size = card->size;
+        peer->unit = card->unit;
+        peer->base = card->base;
+        peer->pid = card->pid;
+        aim_mapped(win, peer, card);
+    } else if (win->all) {
+        peer->size = (uint64_t)win->all[peer->rank].size;
+        peer->unit = win->all[peer->rank].unit;
+    }
+}
+
+static struct chempi_rma_peer *make(struct chempi_win *win, uint32_t rank)
+{
+    struct chempi_rma_peer *peer = chempi_sys->calloc(1, sizeof(*peer));
+
+    if (!peer)
+        return NULL;
+    peer->win = win;
+    peer->rank = rank;
+    peer->proc = chempi_comm_proc(win->comm, rank);
+    peer->local = chempi_rma_local_index(win, rank);
+    chempi_list_init(&peer->out);
+    chempi_list_init(&peer->in);
+    chempi_list_init(&peer->active);
+    chempi_list_init(&peer->told);
+    chempi_list_init(&peer->known);
+    aim(win, peer);
+    return peer;
+}
+
+/* Failure does not matter: the chains become longer. */
+static void grow(struct chempi_win *win)
+{
+    uint32_t count = win->bucket_count ? 2 * win->bucket_count : 16;
+    struct chempi_rma_peer **buckets =
+        chempi_sys->calloc(count, sizeof(struct chempi_rma_peer *));
+
+    if (!buckets)
+        return;
+    for (uint32_t i = 0; i < win->bucket_count; i++) {
+        while (win->buckets[i]) {
+            struct chempi_rma_peer *peer = win->buckets[i];
+
+            win->buckets[i] = peer->next;
+            peer->next = buckets[peer->rank & (count - 1)];
+            buckets[peer->rank & (count - 1)] = peer;
+        }
+    }
+    free(win->buckets);
+    win->buckets = buckets;
+    win->bucket_count = count;
+}
+
+static CHEMPI_NOINLINE struct chempi_rma_peer *add(struct chempi_win *win,
+                                                   uint32_t rank)
+{
+    struct chempi_rma_peer *peer;
+    uint32_t i;
+
+    if (win->peer_count >= win->bucket_count)
+        grow(win);
+    if (!win->bucket_count)
+        return NULL;
+    peer = make(win, rank);
+    if (!peer)
+        return NULL;
+    i = rank & (win->bucket_count - 1);
+    peer->next = win->buckets[i];
+    win->buckets[i] = peer;
+    win->peer_count++;
+    return peer;
+}
+
+struct chempi_rma_peer *chempi_rma_peer(struct chempi_win *win, uint32_t rank)
+{
+    struct chempi_rma_peer *peer = NULL;
+
+    if (CHEMPI_LIKELY(win->bucket_count != 0))
+        peer = win->buckets[rank & (win->bucket_count - 1)];
+    while (peer && peer->rank != rank)
+        peer = peer->next;
+    return CHEMPI_LIKELY(peer != NULL) ? peer : add(win, rank);
+}
+
+void chempi_rma_free_peers(struct chempi_win *win)
+{
+    for (uint32_t i = 0; i < win->bucket_count; i++) {
+        while (win->buckets[i]) {
+            struct chempi_rma_peer *peer = win->buckets[i];
+
+            win->buckets[i] = peer->next;
+            chempi_rma_free_types(peer);
+            free(peer);
+        }
+    }
+    free(win->buckets);
+    win->buckets = NULL;
+    win->bucket_count = 0;
+}

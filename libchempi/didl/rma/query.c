@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a window is asked and told beside operations: group, name, hints,
+ * attributes, error handler; memory of others that is mapped here; what is
+ * attached to a dynamic window.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/info.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+
+const char *chempi_rma_name(const struct chempi_win *win)
+{
+    return win->name[0] ? win->name : "the window";
+}
+
+/* ---- group, name, hints ---- */
+
+int chempi_win_get_group(struct chempi_win *win, MPI_Group *group)
+{
+    return chempi_comm_get_group(win->comm, group);
+}
+
+int chempi_win_set_name(struct chempi_win *win, const char *win_name)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    (void)snprintf(win->name, sizeof(win->name), "%s", win_name);
+    chempi_lane_unlock(&chempi_lane_main);
+    return MPI_SUCCESS;
+}
+
+int chempi_win_get_name(struct chempi_win *win, char *win_name, int *resultlen)
+{
+    *resultlen = snprintf(win_name, MPI_MAX_OBJECT_NAME, "%s", win->name);
+    return MPI_SUCCESS;
+}
+
+int chempi_win_set_info(struct chempi_win *win, struct chempi_info *info)
+{
+    chempi_rma_take_hints(win, info);
+    return MPI_SUCCESS;
+}
+
+static const char *word(bool value)
+{
+    return value ? "true" : "false";
+}
+
+static int fill_info(const struct chempi_win *win, struct chempi_info *info)
+{
+    const struct {
+        const char *key;
+        const char *value;
+    } pairs[] = {
+        {"no_locks", word(win->no_locks)},
+        {"accumulate_ordering", win->ordering},
+        {"accumulate_ops", win->ops},
+        {"same_size", word(win->same_size)},
+        {"same_disp_unit", word(win->same_unit)},
+        {"alloc_shared_noncontig",
+         win->flavor == MPI_WIN_FLAVOR_SHARED ? word(win->noncontig) : NULL},
+    };
+    char number[16];
+    int rc = MPI_SUCCESS;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(pairs) && rc == MPI_SUCCESS; i++)
+        if (pairs[i].value)
+            rc = chempi_info_set(info, pairs[i].key, pairs[i].value);
+    if (rc || !win->granularity)
+        return rc;
+    (void)snprintf(number, sizeof(number), "%d", win->granularity);
+    return chempi_info_set(info, "mpi_accumulate_granularity", number);
+}
+
+int chempi_win_get_info(struct chempi_win *win, MPI_Info *info_used)
+{
+    MPI_Info made;
+    int rc = chempi_info_create(&made);
+
+    if (rc)
+        return rc;
+    rc = fill_info(win, chempi_info_lookup(made));
+    if (rc)
+        (void)chempi_info_free(&made);
+    else
+        *info_used = made;
+    return rc;
+}
+
+/* ---- attributes ---- */
+
+struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win)
+{
+    return (struct chempi_attr_place){
+        .kind = CHEMPI_ATTR_WIN, .handle = win->handle, .attrs = &win->attrs};
+}
+
+int chempi_attr_create_win_keyval(MPI_Win_copy_attr_function *copy,
+                                  MPI_Win_delete_attr_function *drop,
+                                  int *keyval, void *extra_state)
+{
+    return chempi_attr_create_keyval(CHEMPI_ATTR_WIN, (void (*)(void))copy,
+                                     (void (*)(void))drop, extra_state, keyval);
+}
+
+int chempi_attr_free_win_keyval(int *keyval)
+{
+    return chempi_attr_free_keyval(CHEMPI_ATTR_WIN, keyval);
+}
+
+static bool is_predefined(int keyval)
+{
+    return keyval >= MPI_WIN_BASE && keyval <= MPI_WIN_MODEL;
+}
+
+static int refuse_predefined(int keyval)
+{
+    return chempi_error_set(MPI_ERR_KEYVAL,
+                            "key value %d is predefined and cannot be changed",
+                            keyval);
+}
+
+int chempi_attr_set_win(struct chempi_win *win, int keyval, void *value)
+{
+    if (is_predefined(keyval))
+        return refuse_predefined(keyval);
+    return chempi_attr_set(chempi_rma_attr_place(win), keyval, value);
+}
+
+int chempi_attr_get_win(struct chempi_win *win, int keyval, void *value,
+                        int *flag)
+{
+    void **out = value;
+
+    if (!is_predefined(keyval))
+        return chempi_attr_get(chempi_rma_attr_place(win), keyval, out, flag);
+    *flag = 1;
+    if (keyval == MPI_WIN_BASE)
+        *out = win->base;
+    else if (keyval == MPI_WIN_SIZE)
+        *out = &win->size;
+    else if (keyval == MPI_WIN_DISP_UNIT)
+        *out = &win->unit_shown;
+    else if (keyval == MPI_WIN_CREATE_FLAVOR)
+        *out = &win->flavor;
+    else
+        *out = &win->model;
+    return MPI_SUCCESS;
+}
+
+int chempi_attr_delete_win(struct chempi_win *win, int keyval)
+{
+    if (is_predefined(keyval))
+        return refuse_predefined(keyval);
+    return chempi_attr_delete(chempi_rma_attr_place(win), keyval);
+}
+
+/* ---- error handlers ---- */
+
+static void describe(struct chempi_object *object,
+                     struct chempi_error_subject *out)
+{
+    struct chempi_win *win =
+        CHEMPI_CONTAINER_OF(object, struct chempi_win, obj);
+
+    *out = (struct chempi_error_subject){.errhandler = &win->errhandler,
+                                         .handle = win->handle,
+                                         .name = win->name[0] ? win->name
+                                                              : "a window"};
+}
+
+void chempi_win_prepare(void)
+{
+    chempi_error_set_subject(CHEMPI_MAGIC_WIN, describe);
+}
+
+int chempi_errhandler_set_win(struct chempi_win *win,
+                              struct chempi_errhandler *eh)
+{
+    if (!chempi_errhandler_is_for(eh, CHEMPI_ERRHANDLER_WIN))
+        return chempi_error_set(MPI_ERR_ERRHANDLER,
+                                "the error handler was made for another kind "
+                                "of object than windows");
+    chempi_errhandler_put(&win->errhandler, eh);
+    return MPI_SUCCESS;
+}
+
+int chempi_errhandler_get_win(struct chempi_win *win,
+                              MPI_Errhandler *errhandler)
+{
+    /* The reference is the user's, to be freed by MPI_Errhandler_free. */
+    *errhandler = chempi_errhandler_get(&win->errhandler)->handle;
+    return MPI_SUCCESS;
+}
+
+int chempi_errhandler_call_win(struct chempi_win *win, int errorcode)
+{
+    int errclass;
+    int rc = chempi_error_class(errorcode, &errclass);
+
+    if (rc)
+        return rc;
+    (void)chempi_error_set(errorcode, "the program raised it");
+    chempi_error_blame(&win->obj);
+    (void)chempi_error_raise(NULL, errorcode, "MPI_Win_call_errhandler");
+    return MPI_SUCCESS;
+}
+
+/* ---- memory of others ---- */
+
+/* The first member with memory, for MPI_PROC_NULL. */
+static int first_with_memory(const struct chempi_win *win)
+{
+    for (uint32_t i = 0; i < win->local_count; i++)
+        if (win->cards[i].size > 0)
+            return (int)win->locals[i];
+    return (int)win->locals[0];
+}
+
+int chempi_win_shared_query(struct chempi_win *win, int rank, MPI_Aint *size,
+                            MPI_Count *disp_unit, void *baseptr)
+{
+    struct chempi_rma_peer *peer;
+    void *base = NULL;
+
+    if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return chempi_error_set(MPI_ERR_RMA_FLAVOR,
+                                "%s is dynamic: it has no memory of its own",
+                                chempi_rma_name(win));
+    if (rank == MPI_PROC_NULL)
+        rank = first_with_memory(win);
+    if (rank < 0 || (uint32_t)rank >= win->comm->size)
+        return chempi_error_set(
+            MPI_ERR_RANK, "argument rank is %d; %s has ranks 0 to %u", rank,
+            chempi_rma_name(win), win->comm->size - 1);
+    chempi_lane_lock(&chempi_lane_main);
+    peer = chempi_rma_peer(win, (uint32_t)rank);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!peer)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
+                                rank, chempi_rma_name(win));
+    *size = 0;
+    *disp_unit = 0;
+    if (peer->is_mapped) {
+        base = peer->size > 0 ? peer->mem : NULL;
+        *size = (MPI_Aint)peer->size;
+        *disp_unit = peer->unit;
+    }
+    memcpy(baseptr, &base, sizeof(base)); /* a pointer of any type */
+    return MPI_SUCCESS;
+}
+
+/* ---- dynamic windows ---- */
+
+static int need_dynamic(const struct chempi_win *win)
+{
+    if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_RMA_FLAVOR,
+                            "%s was not made by MPI_Win_create_dynamic",
+                            chempi_rma_name(win));
+}
+
+static int check_overlap(const struct chempi_win *win, uint64_t base,
+                         uint64_t size)
+{
+    CHEMPI_LIST_FOR (link, &win->regions) {
+        const struct chempi_rma_region *r =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
+
+        if (base < r->base + r->size && r->base < base + size)
+            return chempi_error_set(
+                MPI_ERR_RMA_ATTACH,
+                "%s: %llu bytes at 0x%llx overlap %llu bytes at 0x%llx, which "
+                "are attached already; detach them first",
+                chempi_rma_name(win), (unsigned long long)size,
+                (unsigned long long)base, (unsigned long long)r->size,
+                (unsigned long long)r->base);
+    }
+    return MPI_SUCCESS;
+}
+
+int chempi_win_attach(struct chempi_win *win, void *base, MPI_Aint size)
+{
+    struct chempi_rma_region *region;
+    int rc = need_dynamic(win);
+
+    if (rc)
+        return rc;
+    if (size < 0)
+        return chempi_error_set(MPI_ERR_SIZE,
+                                "argument size is %lld; expected 0 or more",
+                                (long long)size);
+    region = chempi_sys->calloc(1, sizeof(*region));
+    if (!region)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory to attach memory");
+    region->base = (uint64_t)(uintptr_t)base;
+    region->size = (uint64_t)size;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = check_overlap(win, region->base, region->size);
+    if (rc == MPI_SUCCESS)
+        chempi_list_append(&win->regions, &region->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc)
+        free(region);
+    return rc;
+}
+
+static struct chempi_rma_region *find_region(struct chempi_win *win,
+                                             uint64_t base)
+{
+    CHEMPI_LIST_FOR (link, &win->regions) {
+        struct chempi_rma_region *r =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
+
+        if (r->base == base)
+            return r;
+    }
+    return NULL;
+}
+
+int chempi_win_detach(struct chempi_win *win, const void *base)
+{
+    struct chempi_rma_region *region;
+    int rc = need_dynamic(win);
+
+    if (rc)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    region = find_region(win, (uint64_t)(uintptr_t)base);
+    if (region)
+        chempi_list_remove(&region->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!region)
+        return chempi_error_set(
+            MPI_ERR_RMA_ATTACH, "%s: nothing that begins at 0x%llx is attached",
+            chempi_rma_name(win), (unsigned long long)(uintptr_t)base);
+    free(region);
+    return MPI_SUCCESS;
+}

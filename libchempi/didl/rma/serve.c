@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of one-sided operations, the target's half: what others ask for is
+ * executed by whoever makes progress here, in the order in which each of them
+ * has sent it.
+ *
+ *   S1  nothing that a request says is trusted: its range is looked up in the
+ *       window or among what is attached; what is refused changes nothing and
+ *       its origin learns the class with the answer or at the next flush
+ *   S2  peer->in has what is under way for that origin, in order; a flush
+ *       stands there as a marker until all before it is done
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/request.h"
+#include "libchempi/services/layout.h"
+
+/* ---- answers ---- */
+
+static CHEMPI_COLD void no_answer(const struct chempi_rma_peer *peer)
+{
+    chempi_fatal_die(
+        1,
+        "out of memory for an answer to rank %u of a window, which "
+        "would wait for it for ever; use less memory",
+        peer->rank);
+}
+
+void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
+                       const void *data, uint64_t len)
+{
+    struct chempi_rma_item *item;
+
+    if (chempi_rma_inject(peer, data, len, id, CHEMPI_RMA_ANSWERS) == 0)
+        return;
+    item = chempi_rma_make_item();
+    if (item)
+        item->buf = chempi_sys->malloc(len + 1);
+    if (!item || !item->buf) {
+        no_answer(peer);
+        return;
+    }
+    if (len)
+        memcpy(item->buf, data, len);
+    if (chempi_rma_send(peer, item, item->buf, (MPI_Count)len,
+                        chempi_rma_bytes(), id, CHEMPI_RMA_ANSWERS))
+        chempi_rma_free_item(item); /* it is lost */
+    else
+        chempi_rma_add_item(peer, &peer->in, item);
+}
+
+static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
+{
+    int32_t status = peer->in_error;
+
+    peer->in_error = MPI_SUCCESS;
+    chempi_rma_answer(peer, id, &status, sizeof(status));
+}
+
+/* ---- where ---- */
+
+static bool is_attached(const struct chempi_win *win, uint64_t start,
+                        uint64_t end)
+{
+    CHEMPI_LIST_FOR (link, &win->regions) {
+        const struct chempi_rma_region *r =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
+
+        if (start >= r->base && end <= r->base + r->size)
+            return true;
+    }
+    return false;
+}
+
+/* Bytes that the request touches, relative to its displacement. */
+static bool find_span(const struct chempi_rma_head *head,
+                      const struct chempi_rma_type *type, int64_t *low,
+                      int64_t *high)
+{
+    int64_t last;
+
+    if (!type) {
+        return !__builtin_add_overflow(head->shift, head->at, low) &&
+               !__builtin_add_overflow(*low, head->len, high);
+    }
+    if (head->count == 0 || head->count > INT64_MAX ||
+        __builtin_mul_overflow((int64_t)head->count - 1, type->layout.extent,
+                               &last))
+        return false;
+    *low = type->low;
+    *high = type->high;
+    return last < 0 ? !__builtin_add_overflow(*low, last, low)
+                    : !__builtin_add_overflow(*high, last, high);
+}
+
+/* S1. The place of a request, or an error class. */
+static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
+                      const struct chempi_rma_head *head,
+                      struct chempi_rma_place *place,
+                      const struct chempi_rma_type **type)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+    int64_t disp;
+
+    *type = NULL;
+    if (head->type) {
+        *type = chempi_rma_find_type(peer, head->type);
+        if (!*type || !(*type)->layout.root)
+            return MPI_ERR_TYPE;
+        if ((*type)->layout.size == 0 ||
+            (head->at + head->len) / (*type)->layout.size > head->count)
+            return MPI_ERR_TYPE;
+    }
+    if (head->at + head->len < head->len ||
+        !find_span(head, *type, &low, &high) ||
+        __builtin_mul_overflow(head->disp, win->unit, &disp) ||
+        __builtin_add_overflow(low, disp, &low) ||
+        __builtin_add_overflow(high, disp, &high))
+        return MPI_ERR_RMA_RANGE;
+    if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC
+            ? !is_attached(win, (uint64_t)low, (uint64_t)high)
+            : low < 0 || high > win->size)
+        return MPI_ERR_RMA_RANGE;
+    place->base = (char *)((win->flavor == MPI_WIN_FLAVOR_DYNAMIC
+                                ? 0
+                                : (uintptr_t)win->base) +
+                           (uintptr_t)disp);
+    place->count = head->count;
+    place->layout = *type ? &(*type)->layout : NULL;
+    if (!*type)
+        place->base += head->shift;
+    place->line = &win->lines[win->me_local];
+    return MPI_SUCCESS;
+}
+
+static void refuse(struct chempi_rma_peer *peer, int error)
+{
+    if (!peer->in_error)
+        peer->in_error = error;
+}
+
+/* ---- put and get ---- */
+
+static void serve_put(struct chempi_rma_peer *peer,
+                      const struct chempi_rma_head *head, const void *data,
+                      uint64_t len)
+{
+    const struct chempi_rma_type *type;
+    struct chempi_rma_place place;
+    struct chempi_iter iter;
+    int rc = find_place(peer->win, peer, head, &place, &type);
+
+    if (rc || len != head->len) {
+        refuse(peer, rc ? rc : MPI_ERR_OTHER);
+    } else if (place.layout) {
+        chempi_iter_init(&iter, place.base, place.count, place.layout);
+        (void)chempi_iter_unpack(&iter, data, len);
+    } else {
+        memcpy(place.base, data, len);
+    }
+}
+
+/* A datatype of the layout that a peer has told, for one message. */
+struct foreign {
+    struct chempi_datatype type;
+    struct chempi_layout layout;
+};
+
+static struct chempi_datatype *borrow_type(struct chempi_rma_item *item,
+                                           const struct chempi_rma_type *type)
+{
+    struct foreign *f = chempi_sys->calloc(1, sizeof(*f));
+
+    if (!f)
+        return NULL;
+    item->buf = f;
+    item->root = chempi_layout_hold(type->layout.root);
+    f->layout = type->layout;
+    chempi_object_init(&f->type.obj, CHEMPI_MAGIC_DATATYPE);
+    f->type.is_predefined = true; /* nobody counts its references */
+    f->type.is_committed = true;
+    f->type.size = (MPI_Count)f->layout.size;
+    f->type.extent = f->layout.extent;
+    f->type.layout = &f->layout;
+    f->type.align = 1;
+    return &f->type;
+}
+
+static void serve_large(struct chempi_rma_peer *peer,
+                        const struct chempi_rma_head *head)
+{
+    struct chempi_rma_item *item = chempi_rma_make_item();
+    struct chempi_datatype *bytes = chempi_rma_bytes();
+    const struct chempi_rma_type *type;
+    struct chempi_rma_place place;
+    int rc = find_place(peer->win, peer, head, &place, &type);
+    struct chempi_datatype *borrowed = NULL;
+
+    if (item && rc == MPI_SUCCESS && type) {
+        borrowed = borrow_type(item, type);
+        rc = borrowed ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
+    if (rc)
+        refuse(peer, rc);
+    if (!item) {
+        no_answer(peer);
+        return;
+    }
+    if (rc) /* the payload comes nevertheless; what has no room is dropped */
+        rc = chempi_rma_receive(peer, item, NULL, 0, bytes, head->id,
+                                CHEMPI_RMA_DATA);
+    else if (borrowed)
+        rc = chempi_rma_receive(peer, item, place.base, (MPI_Count)place.count,
+                                borrowed, head->id, CHEMPI_RMA_DATA);
+    else
+        rc = chempi_rma_receive(peer, item, place.base, (MPI_Count)head->len,
+                                bytes, head->id, CHEMPI_RMA_DATA);
+    if (rc) {
+        refuse(peer, rc);
+        chempi_rma_free_item(item);
+    } else {
+        chempi_rma_add_item(peer, &peer->in, item);
+    }
+}
+
+static void serve_get(struct chempi_rma_peer *peer,
+                      const struct chempi_rma_head *head)
+{
+    const struct chempi_rma_type *type;
+    struct chempi_rma_place place;
+    struct chempi_datatype *borrowed = NULL;
+    struct chempi_rma_item *item;
+    int rc = find_place(peer->win, peer, head, &place, &type);
+
+    if (rc) {
+        chempi_rma_answer(peer, head->id, NULL, 0);
+        return;
+    }
+    if (!type && chempi_rma_inject(peer, place.base, head->len, head->id,
+                                   CHEMPI_RMA_ANSWERS) == 0)
+        return;
+    item = chempi_rma_make_item();
+    if (item && type)
+        borrowed = borrow_type(item, type);
+    if (!item || (type && !borrowed)) {
+        no_answer(peer);
+        return;
+    }
+    rc =
+        borrowed
+            ? chempi_rma_send(peer, item, place.base, (MPI_Count)place.count,
+                              borrowed, head->id, CHEMPI_RMA_ANSWERS)
+            : chempi_rma_send(peer, item, place.base, (MPI_Count)head->len,
+                              chempi_rma_bytes(), head->id, CHEMPI_RMA_ANSWERS);
+    if (rc)
+        chempi_rma_free_item(item);
+    else
+        chempi_rma_add_item(peer, &peer->in, item);
+}
+
+/* ---- arithmetic ---- */
+
+static bool is_fold(const struct chempi_rma_head *head, uint64_t len)
+{
+    const struct chempi_elem_info *info;
+
+    if (head->elem >= CHEMPI_ELEM_COUNT || head->op >= CHEMPI_OP_COUNT ||
+        head->len > CHEMPI_RMA_PIECE_MAX)
+        return false;
+    info = &chempi_elem_table[head->elem];
+    if (!info->size || head->len % info->size || head->at % info->size)
+        return false;
+    if (head->op == CHEMPI_OP_NO_OP)
+        return len == 0;
+    return len == head->len && (head->op == CHEMPI_OP_REPLACE ||
+                                chempi_op_loops[head->op][head->elem]);
+}
+
+static void serve_fold(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head, const void *data,
+                       uint64_t len)
+{
+    const bool is_fetch = head->kind == CHEMPI_RMA_DO_FETCH_FOLD;
+    unsigned char out[CHEMPI_RMA_PIECE_MAX];
+    const struct chempi_rma_type *type;
+    struct chempi_rma_place place;
+    int rc = find_place(peer->win, peer, head, &place, &type);
+
+    if (rc == MPI_SUCCESS && !is_fold(head, len))
+        rc = MPI_ERR_OTHER;
+    if (rc == MPI_SUCCESS)
+        chempi_rma_fold(&place, head->op, (uint8_t)head->elem, head->at,
+                        head->len, len ? data : NULL, is_fetch ? out : NULL);
+    else if (!is_fetch)
+        refuse(peer, rc);
+    if (is_fetch)
+        chempi_rma_answer(peer, head->id, out, rc ? 0 : head->len);
+}
+
+static void serve_swap(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head,
+                       const unsigned char *data, uint64_t len)
+{
+    const struct chempi_rma_type *type;
+    struct chempi_rma_place place;
+    unsigned char out[16];
+    int rc = find_place(peer->win, peer, head, &place, &type);
+
+    if (rc || type || head->len > sizeof(out) || len != 2 * head->len) {
+        chempi_rma_answer(peer, head->id, NULL, 0);
+        return;
+    }
+    chempi_rma_swap(place.line, place.base, head->len, data, data + head->len,
+                    out);
+    chempi_rma_answer(peer, head->id, out, head->len);
+}
+
+/* ---- flush and locks ---- */
+
+static void release(struct chempi_rma_peer *peer)
+{
+    if (peer->granted)
+        chempi_rma_gate_leave(peer->win, peer->granted == CHEMPI_RMA_EXCLUSIVE);
+    peer->granted = CHEMPI_RMA_UNLOCKED;
+}
+
+static void serve_flush(struct chempi_rma_peer *peer,
+                        const struct chempi_rma_head *head)
+{
+    const bool is_release = head->kind == CHEMPI_RMA_DO_UNLOCK;
+    struct chempi_rma_item *item;
+
+    if (chempi_list_is_empty(&peer->in)) {
+        if (is_release)
+            release(peer);
+        answer_status(peer, head->id);
+        return;
+    }
+    item = chempi_rma_make_item();
+    if (!item) {
+        no_answer(peer);
+        return;
+    }
+    item->is_marker = true;
+    item->is_release = is_release;
+    item->id = head->id;
+    chempi_rma_add_item(peer, &peer->in, item);
+}
+
+static void serve_lock(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head)
+{
+    struct chempi_rma_claim *claim = chempi_sys->calloc(1, sizeof(*claim));
+
+    if (!claim) {
+        no_answer(peer);
+        return;
+    }
+    claim->peer = peer;
+    claim->id = head->id;
+    claim->is_exclusive = head->op == CHEMPI_RMA_EXCLUSIVE;
+    chempi_rma_gate_ask(peer->win, claim);
+}
+
+int chempi_rma_reap_in(struct chempi_rma_peer *peer)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&peer->in)) {
+        struct chempi_rma_item *item = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->in), struct chempi_rma_item, link);
+
+        if (item->req && !chempi_request_is_complete(item->req))
+            break;
+        chempi_list_remove(&item->link);
+        if (item->req && item->req->error &&
+            item->req->error != MPI_ERR_TRUNCATE)
+            refuse(peer, item->req->error);
+        if (item->is_release)
+            release(peer);
+        if (item->is_marker)
+            answer_status(peer, item->id);
+        chempi_rma_free_item(item);
+        events++;
+    }
+    return events;
+}
+
+/* ---- all of them ---- */
+
+void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
+                      uint64_t len)
+{
+    const unsigned char *payload =
+        (const unsigned char *)data + sizeof(struct chempi_rma_head);
+    struct chempi_rma_head head;
+    struct chempi_rma_peer *peer;
+
+    if (source >= win->comm->size || len < sizeof(head)) {
+        chempi_log(CHEMPI_LOG_WARNING, "rma",
+                   "ignored a one-sided request of %llu bytes from rank %u",
+                   (unsigned long long)len, source);
+        return;
+    }
+    memcpy(&head, data, sizeof(head));
+    len -= sizeof(head);
+    peer = chempi_rma_peer(win, source);
+    if (!peer) {
+        chempi_fatal_die(1,
+                         "out of memory for the requests of rank %u of a "
+                         "window",
+                         source);
+        return;
+    }
+    switch (head.kind) {
+    case CHEMPI_RMA_DO_PUT:
+        serve_put(peer, &head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_PUT_LARGE:
+        serve_large(peer, &head);
+        break;
+    case CHEMPI_RMA_DO_GET:
+        serve_get(peer, &head);
+        break;
+    case CHEMPI_RMA_DO_FOLD:
+    case CHEMPI_RMA_DO_FETCH_FOLD:
+        serve_fold(peer, &head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_SWAP:
+        serve_swap(peer, &head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_FLUSH:
+    case CHEMPI_RMA_DO_UNLOCK:
+        serve_flush(peer, &head);
+        break;
+    case CHEMPI_RMA_DO_LOCK:
+        serve_lock(peer, &head);
+        break;
+    case CHEMPI_RMA_DO_TYPE:
+        if (chempi_rma_hear_type(peer, head.type, head.total, head.at,
+                                 head.shift, payload, len))
+            refuse(peer, MPI_ERR_TYPE);
+        break;
+    case CHEMPI_RMA_DO_FORGET:
+        chempi_rma_forget_type(peer, head.type);
+        break;
+    default:
+        chempi_log(CHEMPI_LOG_WARNING, "rma",
+                   "ignored a one-sided request of kind %u from rank %u",
+                   head.kind, source);
+        break;
+    }
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The window's struct (MPI 5.0, chapter 12), apart from the operations on it.
+ * doc/one-sided.md tells how the parts work together.
+ *
+ *   W1  comm is the window's own: no message of the user's has its contexts
+ *   W2  access and the peers' locks change only by the calls that open and
+ *       close epochs; operations look at them and set fence_used
+ *   W3  a peer's record exists from the first operation in either direction
+ *       until the window is freed
+ *   W4  lines[i] and cards[i] belong to member locals[i] of this node; the
+ *       lines lie in memory that all of them share, if is_shared
+ *   W5  everything but the lines is guarded by the lane lock
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_WIN_H
+#define CHEMPI_LIBCHEMPI_DIDL_RMA_WIN_H
+
+#include <mpi.h>
+#include <stdatomic.h>
+
+#include "common/base/list.h"
+#include "libchempi/didl/base/object.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/progress.h"
+
+struct chempi_attrs;
+struct chempi_errhandler;
+struct chempi_request;
+struct chempi_win;
+
+/* How operations get to a target. */
+enum chempi_rma_reach {
+    CHEMPI_RMA_SELF,
+    CHEMPI_RMA_NODE,    /* its memory is mapped here */
+    CHEMPI_RMA_ATTACH,  /* put and get by cross-memory attach */
+    CHEMPI_RMA_MESSAGE, /* the target's process executes them */
+    CHEMPI_RMA_REACHES
+};
+
+/* What a member tells the others of its node. */
+struct chempi_rma_card {
+    uint64_t base;  /* address in its process */
+    uint64_t size;  /* bytes */
+    int64_t unit;   /* bytes */
+    uint64_t at;    /* offset in the node's file, if it is there */
+    uint64_t probe; /* address of a byte ... */
+    int32_t pid;
+    uint8_t probe_value; /* ... that has this value */
+};
+
+struct chempi_rma_extent {
+    int64_t size; /* bytes */
+    int64_t unit; /* bytes */
+};
+
+/*
+ * What belongs to one member in the node's file.
+ *
+ * The lock is a fair one by tickets: whoever wants it draws `next`; a writer
+ * waits until `write` is its ticket, a reader until `read` is. A reader that
+ * enters lets the next reader in; who leaves advances `write`, a writer also
+ * `read`.
+ */
+struct chempi_rma_line {
+    _Alignas(64) _Atomic uint32_t next;
+    _Atomic uint32_t write;
+    _Atomic uint32_t read;
+    _Alignas(64) _Atomic uint32_t busy; /* of accumulates without atomics */
+};
+
+/* MPI_Win_lock, granted by the target's process: for windows of several nodes.
+ * First come, first served. */
+struct chempi_rma_gate {
+    struct chempi_list waiting; /* struct chempi_rma_claim.link */
+    uint32_t readers;
+    bool is_exclusive;
+};
+
+/* The access epochs of this process. */
+enum chempi_rma_epoch {
+    CHEMPI_RMA_NO_ACCESS,
+    CHEMPI_RMA_STARTED,   /* MPI_Win_start */
+    CHEMPI_RMA_LOCKED,    /* MPI_Win_lock of one target or more */
+    CHEMPI_RMA_LOCKED_ALL /* MPI_Win_lock_all */
+};
+
+struct chempi_rma_counts {
+    uint64_t operations[CHEMPI_RMA_REACHES];
+    uint64_t bytes[CHEMPI_RMA_REACHES];
+    uint64_t locks;
+    uint64_t lock_waits; /* locks that were not free */
+};
+
+/* Another member, as origin of operations here and as target of ours. */
+struct chempi_rma_peer {
+    struct chempi_rma_peer *next; /* in its hash bucket */
+    struct chempi_win *win;
+    uint32_t rank;
+    uint32_t proc;
+    int32_t local;   /* index among the node's members, or -1 */
+    uint8_t reach;   /* enum chempi_rma_reach, of put and get */
+    bool is_mapped;  /* accumulates, too, go to `mem` from here */
+    uint8_t lock;    /* 0, or what is held: CHEMPI_RMA_... below */
+    bool is_started; /* member of the group of MPI_Win_start */
+    bool is_dirty;   /* only a flush tells when what was sent is done */
+    int error;       /* class that the next synchronization reports */
+    int in_error;    /* the same of what the peer has asked for */
+    uint8_t granted; /* enum chempi_rma_lock: by our gate, to the peer */
+    char *mem;       /* NULL: absolute addresses (dynamic) */
+    uint64_t base;   /* of attach: address in the target */
+    uint64_t size;   /* bytes */
+    int64_t unit;    /* bytes */
+    int32_t pid;
+    struct chempi_list out;    /* struct chempi_rma_item: of ours */
+    struct chempi_list in;     /* struct chempi_rma_item: of the other's */
+    struct chempi_list active; /* on win->active while one is not empty */
+    struct chempi_list told;   /* layouts that the peer knows of us */
+    struct chempi_list known;  /* layouts that the peer has told */
+    uint32_t told_count;
+    uint32_t known_count;
+};
+
+/* Kinds of lock that a peer's record has. */
+enum chempi_rma_lock {
+    CHEMPI_RMA_UNLOCKED,
+    CHEMPI_RMA_SHARED,
+    CHEMPI_RMA_EXCLUSIVE,
+    CHEMPI_RMA_UNCHECKED /* MPI_MODE_NOCHECK: nothing is held */
+};
+
+struct chempi_rma_region { /* attached to a dynamic window */
+    struct chempi_list link;
+    uint64_t base;
+    uint64_t size;
+};
+
+struct chempi_rma_slot; /* a posted receive for requests; wire.c */
+
+struct chempi_win {
+    struct chempi_object obj;
+    MPI_Win handle;
+    struct chempi_comm *comm;
+    struct chempi_errhandler *errhandler; /* held */
+    struct chempi_attrs *attrs;
+    struct chempi_list link; /* all windows of the process */
+    /* What attributes show. */
+    void *base;
+    MPI_Aint size; /* bytes */
+    MPI_Aint unit; /* bytes */
+    int unit_shown;
+    int flavor;
+    int model;
+    /* Hints. */
+    bool no_locks;
+    bool same_size;
+    bool same_unit;
+    bool noncontig;
+    char ordering[20];
+    char ops[16];
+    int granularity; /* 0: not given */
+    /* The others. */
+    struct chempi_rma_peer **buckets; /* [bucket_count], a power of two */
+    uint32_t bucket_count;
+    uint32_t peer_count;
+    /* [comm->size] where sizes or units differ between nodes, else NULL. */
+    struct chempi_rma_extent *all;
+    uint32_t *locals; /* [local_count] ranks of this node, ascending */
+    uint32_t local_count;
+    uint32_t me_local;
+    struct chempi_rma_card *cards;
+    /* The node's file. */
+    bool is_shared;
+    bool has_shared_locks; /* all members are here: locks are tickets */
+    bool is_served;        /* requests may come as messages */
+    void *file;
+    uint64_t file_len;
+    struct chempi_rma_line *lines; /* W4 */
+    _Atomic uint32_t *seats; /* [local_count][seat_count]: who has a ticket */
+    uint32_t seat_count;     /* power of two >= local_count */
+    unsigned char probe;
+    void *heap; /* memory of our own that is in no file */
+    struct chempi_list regions;
+    /* Epochs (W2). */
+    uint8_t access; /* enum chempi_rma_epoch */
+    bool is_fenced;
+    bool fence_used;
+    bool is_posted;
+    bool is_null_locked; /* MPI_Win_lock of MPI_PROC_NULL */
+    bool is_unchecked;   /* MPI_Win_lock_all with MPI_MODE_NOCHECK */
+    uint32_t lock_count; /* targets locked by MPI_Win_lock */
+    struct chempi_group *start_group;
+    struct chempi_group *post_group;
+    struct chempi_request **awaited; /* [post_group->size] of MPI_Win_post */
+    /* Messages. */
+    struct chempi_rma_gate gate;
+    struct chempi_progress_hook hook;
+    struct chempi_list active; /* struct chempi_rma_peer.active */
+    struct chempi_rma_slot *slots;
+    uint32_t slot_next;
+    uint32_t next_id;
+    uint32_t breaths;     /* lock.c */
+    uint32_t next_serial; /* of layouts that peers are told */
+    uint64_t out_bytes;   /* copies that wait for room */
+    const struct chempi_rma_peer *lock_waited; /* for tools */
+    struct chempi_rma_counts counts;
+    char name[MPI_MAX_OBJECT_NAME];
+};
+
+/* NULL when the handle names no window. */
+static inline struct chempi_win *chempi_win_lookup(MPI_Win handle)
+{
+    struct chempi_win *win = (struct chempi_win *)(void *)handle;
+
+    if (CHEMPI_UNLIKELY(!chempi_handle_is_address(handle)))
+        return NULL;
+    return win->obj.magic == CHEMPI_MAGIC_WIN ? win : NULL;
+}
+
+/* Make windows known to whoever raises errors; before the library is up. */
+void chempi_win_prepare(void);
+
+#endif

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages of one-sided operations, the origin's half: requests to the
+ * target's process, which executes them in the order in which they were sent,
+ * and its answers.
+ *
+ *   M1  what is under way at a peer stands in peer->out in the order in which
+ *       it was begun, and leaves from the front; an empty list and !is_dirty
+ *       mean that all is done, also at the target
+ *   M2  a request has at most CHEMPI_RMA_MESSAGE_MAX bytes; larger puts name
+ *       it first and send their payload as a message of its own, accumulates
+ *       go in pieces, so that they are executed in order
+ *   M3  every member has SLOTS receives posted, in the order of the ring
+ */
+#include "libchempi/didl/rma/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/transport/engine.h"
+#include "libchempi/didl/transport/lane.h"
+
+enum {
+    SLOTS = 4,
+    SMALL = 512 /* bytes; requests that are put together on the stack */
+};
+
+struct chempi_rma_slot {
+    struct chempi_request req;
+    unsigned char data[CHEMPI_RMA_MESSAGE_MAX];
+};
+
+struct chempi_datatype *chempi_rma_bytes(void)
+{
+    return chempi_datatype_lookup(MPI_BYTE);
+}
+
+/* ---- items ---- */
+
+struct chempi_rma_item *chempi_rma_make_item(void)
+{
+    struct chempi_rma_item *item = chempi_sys->calloc(1, sizeof(*item));
+
+    if (!item)
+        (void)chempi_error_set(MPI_ERR_NO_MEM,
+                               "no memory for a one-sided operation");
+    return item;
+}
+
+void chempi_rma_free_item(struct chempi_rma_item *item)
+{
+    if (item->req)
+        chempi_request_drop(item->req);
+    if (item->is_packed)
+        chempi_datatype_release(item->result.type);
+    if (item->root)
+        chempi_layout_release(item->root);
+    free(item->buf);
+    free(item);
+}
+
+void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
+                         struct chempi_rma_item *item)
+{
+    chempi_list_append(list, &item->link);
+    peer->win->out_bytes += item->buf_len;
+    if (chempi_list_is_empty(&peer->active))
+        chempi_list_append(&peer->win->active, &peer->active);
+    if (item->user)
+        item->user->pending++;
+}
+
+static int launch(struct chempi_rma_item *item)
+{
+    int rc = chempi_p2p_start(item->req);
+
+    if (rc) {
+        chempi_request_drop(item->req);
+        item->req = NULL;
+    }
+    chempi_progress_nudge();
+    return rc;
+}
+
+int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
+                    const void *buf, MPI_Count count,
+                    struct chempi_datatype *type, uint32_t tag,
+                    enum chempi_rma_context context)
+{
+    item->req = chempi_request_alloc();
+    if (!item->req)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    chempi_p2p_init_send(item->req, buf, count, type, (int)peer->rank, (int)tag,
+                         peer->win->comm, context, CHEMPI_SEND_STANDARD);
+    return launch(item);
+}
+
+int chempi_rma_receive(struct chempi_rma_peer *peer,
+                       struct chempi_rma_item *item, void *buf, MPI_Count count,
+                       struct chempi_datatype *type, uint32_t tag,
+                       enum chempi_rma_context context)
+{
+    item->req = chempi_request_alloc();
+    if (!item->req)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
+    chempi_p2p_init_recv(item->req, buf, count, type, (int)peer->rank, (int)tag,
+                         peer->win->comm, context);
+    return launch(item);
+}
+
+int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
+                      uint64_t len, uint32_t tag,
+                      enum chempi_rma_context context)
+{
+    const struct chempi_comm *comm = peer->win->comm;
+    struct chempi_envelope env = {
+        .len = len,
+        .context = comm->send_context + (uint32_t)context,
+        .source = comm->rank,
+        .tag = (int32_t)tag,
+        .kind = CHEMPI_KIND_MESSAGE,
+    };
+
+    return chempi_engine_inject(chempi_conn_peer(peer->proc), &env, data);
+}
+
+/* ---- requests ---- */
+
+static void fill(unsigned char *to, const struct chempi_rma_head *head,
+                 const void *data, struct chempi_iter *iter, uint64_t len)
+{
+    memcpy(to, head, sizeof(*head));
+    if (data && len)
+        memcpy(to + sizeof(*head), data, len);
+    else if (iter && len)
+        (void)chempi_iter_pack(iter, to + sizeof(*head), len);
+}
+
+int chempi_rma_request(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head, const void *data,
+                       struct chempi_iter *iter, uint64_t len)
+{
+    const uint64_t total = sizeof(*head) + len;
+    _Alignas(8) unsigned char small[SMALL];
+    struct chempi_rma_item *item;
+    int rc;
+
+    if (total <= sizeof(small)) {
+        fill(small, head, data, iter, len);
+        if (chempi_rma_inject(peer, small, total, 0, CHEMPI_RMA_REQUESTS) == 0)
+            return MPI_SUCCESS;
+    }
+    item = chempi_rma_make_item();
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    item->buf = chempi_sys->malloc(total);
+    item->buf_len = total;
+    if (!item->buf) {
+        chempi_rma_free_item(item);
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for %llu bytes",
+                                (unsigned long long)total);
+    }
+    if (total <= sizeof(small))
+        memcpy(item->buf, small, total);
+    else
+        fill(item->buf, head, data, iter, len);
+    rc = chempi_rma_send(peer, item, item->buf, (MPI_Count)total,
+                         chempi_rma_bytes(), 0, CHEMPI_RMA_REQUESTS);
+    if (rc)
+        chempi_rma_free_item(item);
+    else
+        chempi_rma_add_item(peer, &peer->out, item);
+    return rc;
+}
+
+static uint32_t next_id(struct chempi_win *win)
+{
+    win->next_id = (win->next_id + 1) & INT32_MAX;
+    return win->next_id;
+}
+
+/* Take back a receive that no answer will come for. */
+static void unreceive(struct chempi_rma_item *item)
+{
+    item->req->ops->cancel(item->req);
+    chempi_rma_free_item(item);
+}
+
+int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
+                   const void *data, struct chempi_iter *iter, uint64_t len,
+                   struct chempi_rma_item *item)
+{
+    int rc;
+
+    head->id = next_id(peer->win);
+    item->is_answer = true;
+    if (item->into)
+        rc = chempi_rma_receive(peer, item, item->into,
+                                (MPI_Count)item->expected, chempi_rma_bytes(),
+                                head->id, CHEMPI_RMA_ANSWERS);
+    else
+        rc =
+            chempi_rma_receive(peer, item, item->result.buf, item->result.count,
+                               item->result.type, head->id, CHEMPI_RMA_ANSWERS);
+    if (rc) {
+        chempi_rma_free_item(item);
+        return rc;
+    }
+    rc = chempi_rma_request(peer, head, data, iter, len);
+    if (rc)
+        unreceive(item);
+    else
+        chempi_rma_add_item(peer, &peer->out, item);
+    return rc;
+}
+
+int chempi_rma_ask_status(struct chempi_rma_peer *peer,
+                          enum chempi_rma_kind kind, uint16_t op)
+{
+    struct chempi_rma_head head = {.kind = (uint32_t)kind, .op = op};
+    struct chempi_rma_item *item = chempi_rma_make_item();
+
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    item->into = &item->status;
+    item->expected = sizeof(item->status);
+    return chempi_rma_ask(peer, &head, NULL, NULL, 0, item);
+}
+
+/* ---- operations ---- */
+
+/* Where at the target: what a head says of it. */
+static int aim(struct chempi_rma_op *op, struct chempi_rma_head *head)
+{
+    head->disp = op->disp;
+    head->count = (uint64_t)op->count;
+    if (op->type->is_contiguous) {
+        head->shift = op->type->true_lb;
+        return MPI_SUCCESS;
+    }
+    head->type = chempi_rma_tell_type(op->peer, op->type);
+    return head->type ? MPI_SUCCESS
+                      : chempi_error_set(MPI_ERR_NO_MEM,
+                                         "no memory to describe the datatype "
+                                         "to rank %u",
+                                         op->peer->rank);
+}
+
+/* The origin's data from its start: flat, or by the iterator. */
+static const char *open_origin(const struct chempi_rma_side *side,
+                               struct chempi_iter *iter)
+{
+    if (side->type->is_contiguous)
+        return side->buf + side->type->true_lb;
+    chempi_iter_init(iter, side->buf, (uint64_t)side->count,
+                     side->type->layout);
+    return NULL;
+}
+
+static int put_large(struct chempi_rma_op *op, struct chempi_rma_head *head)
+{
+    struct chempi_rma_item *item = chempi_rma_make_item();
+    int rc;
+
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    head->kind = CHEMPI_RMA_DO_PUT_LARGE;
+    head->id = next_id(op->win);
+    rc = chempi_rma_request(op->peer, head, NULL, NULL, 0);
+    if (rc == MPI_SUCCESS)
+        rc = chempi_rma_send(op->peer, item, op->origin.buf, op->origin.count,
+                             op->origin.type, head->id, CHEMPI_RMA_DATA);
+    if (rc) {
+        chempi_rma_free_item(item);
+        return rc;
+    }
+    item->user = op->user;
+    chempi_rma_add_item(op->peer, &op->peer->out, item);
+    return MPI_SUCCESS;
+}
+
+int chempi_rma_message_put(struct chempi_rma_op *op)
+{
+    struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_PUT, .len = op->len};
+    struct chempi_iter iter;
+    const char *flat;
+    int rc = aim(op, &head);
+
+    if (rc)
+        return rc;
+    op->peer->is_dirty = true;
+    if (op->len > CHEMPI_RMA_PIECE_MAX)
+        return put_large(op, &head);
+    flat = open_origin(&op->origin, &iter);
+    return chempi_rma_request(op->peer, &head, flat, &iter, op->len);
+}
+
+int chempi_rma_message_get(struct chempi_rma_op *op)
+{
+    struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_GET, .len = op->len};
+    struct chempi_rma_item *item;
+    int rc = aim(op, &head);
+
+    if (rc)
+        return rc;
+    item = chempi_rma_make_item();
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    item->result = op->result;
+    item->expected = op->len;
+    item->user = op->user;
+    return chempi_rma_ask(op->peer, &head, NULL, NULL, 0, item);
+}
+
+/* One piece of an accumulate that fetches. */
+static int fetch_piece(struct chempi_rma_op *op, struct chempi_rma_head *head,
+                       const char *data, struct chempi_iter *iter,
+                       uint64_t payload)
+{
+    struct chempi_rma_item *item = chempi_rma_make_item();
+
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    item->expected = head->len;
+    item->user = op->user;
+    if (op->result.type->is_contiguous) {
+        item->into = op->result.buf + op->result.type->true_lb + head->at;
+    } else {
+        item->buf = chempi_sys->malloc(head->len);
+        if (!item->buf) {
+            chempi_rma_free_item(item);
+            return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a result");
+        }
+        item->into = item->buf;
+        item->is_packed = true;
+        item->result = op->result;
+        item->at = head->at;
+        if (!item->result.type->is_predefined)
+            chempi_object_hold(&item->result.type->obj);
+    }
+    return chempi_rma_ask(op->peer, head, data, iter, payload, item);
+}
+
+int chempi_rma_message_fold(struct chempi_rma_op *op)
+{
+    const uint64_t size = chempi_elem_table[op->elem].size;
+    const uint64_t most = CHEMPI_RMA_PIECE_MAX / size * size;
+    const bool has_in = op->op != CHEMPI_OP_NO_OP;
+    struct chempi_rma_head head = {.op = (uint16_t)op->op, .elem = op->elem};
+    const char *flat = NULL;
+    struct chempi_iter iter;
+    int rc = aim(op, &head);
+
+    head.kind = op->is_fetch ? CHEMPI_RMA_DO_FETCH_FOLD : CHEMPI_RMA_DO_FOLD;
+    if (has_in)
+        flat = open_origin(&op->origin, &iter);
+    if (!op->is_fetch)
+        op->peer->is_dirty = true;
+    for (uint64_t at = 0; at < op->len && rc == MPI_SUCCESS; at += head.len) {
+        const char *data = flat ? flat + at : NULL;
+        uint64_t payload;
+
+        head.at = at;
+        head.len = op->len - at < most ? op->len - at : most;
+        payload = has_in ? head.len : 0;
+        rc = op->is_fetch
+                 ? fetch_piece(op, &head, data, &iter, payload)
+                 : chempi_rma_request(op->peer, &head, data, &iter, payload);
+    }
+    return rc;
+}
+
+int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare)
+{
+    struct chempi_rma_head head = {
+        .kind = CHEMPI_RMA_DO_SWAP, .disp = op->disp, .len = op->len};
+    unsigned char both[32];
+    struct chempi_rma_item *item = chempi_rma_make_item();
+
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    memcpy(both, compare, op->len);
+    memcpy(both + op->len, op->origin.buf, op->len);
+    item->expected = op->len;
+    item->into = op->result.buf;
+    return chempi_rma_ask(op->peer, &head, both, NULL, 2 * op->len, item);
+}
+
+int chempi_rma_begin_flush(struct chempi_rma_peer *peer)
+{
+    if (!peer->is_dirty)
+        return MPI_SUCCESS;
+    peer->is_dirty = false;
+    return chempi_rma_ask_status(peer, CHEMPI_RMA_DO_FLUSH, 0);
+}
+
+/* ---- completion ---- */
+
+static int verdict(const struct chempi_rma_item *item)
+{
+    const struct chempi_request *req = item->req;
+
+    if (!item->is_answer)
+        return req->error;
+    if ((uint64_t)req->bytes == item->expected)
+        return req->error ? req->error : item->status;
+    return req->error && req->error != MPI_ERR_TYPE &&
+                   req->error != MPI_ERR_TRUNCATE
+               ? req->error
+               : MPI_ERR_RMA_RANGE; /* it was refused at the target */
+}
+
+static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
+{
+    int error = verdict(item);
+
+    if (error && !peer->error)
+        peer->error = error;
+    if (item->is_packed && !error) {
+        struct chempi_iter iter;
+
+        chempi_iter_init(&iter, item->result.buf, (uint64_t)item->result.count,
+                         item->result.type->layout);
+        chempi_iter_seek(&iter, item->at);
+        (void)chempi_iter_unpack(&iter, item->buf, item->expected);
+    }
+    peer->win->out_bytes -= item->buf_len;
+    if (item->user)
+        chempi_request_progress(item->user, error);
+    chempi_rma_free_item(item);
+}
+
+static int reap_out(struct chempi_rma_peer *peer)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&peer->out)) {
+        struct chempi_rma_item *item = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&peer->out), struct chempi_rma_item, link);
+
+        if (!chempi_request_is_complete(item->req))
+            break;
+        chempi_list_remove(&item->link);
+        finish(peer, item);
+        events++;
+    }
+    return events;
+}
+
+/* ---- receiving ---- */
+
+static int post_slot(struct chempi_win *win, struct chempi_rma_slot *slot)
+{
+    chempi_p2p_init_recv(&slot->req, slot->data, CHEMPI_RMA_MESSAGE_MAX,
+                         chempi_rma_bytes(), MPI_ANY_SOURCE, 0, win->comm,
+                         CHEMPI_RMA_REQUESTS);
+    chempi_request_track(&slot->req);
+    return chempi_p2p_start(&slot->req);
+}
+
+static void unpost_slot(struct chempi_rma_slot *slot)
+{
+    if (!chempi_request_is_complete(&slot->req))
+        slot->req.ops->cancel(&slot->req);
+    chempi_request_untrack(&slot->req);
+    chempi_p2p_fini(&slot->req);
+}
+
+static int poll_slots(struct chempi_win *win)
+{
+    int events = 0;
+
+    while (win->slots) {
+        struct chempi_rma_slot *slot = &win->slots[win->slot_next];
+
+        if (!chempi_request_is_complete(&slot->req))
+            break;
+        if (slot->req.error == MPI_SUCCESS)
+            chempi_rma_serve(win, (uint32_t)slot->req.source, slot->data,
+                             (uint64_t)slot->req.bytes);
+        unpost_slot(slot);
+        if (post_slot(win, slot))
+            chempi_fatal_die(1, "out of memory for one-sided requests");
+        win->slot_next = (win->slot_next + 1) % SLOTS;
+        events++;
+    }
+    return events;
+}
+
+static int poll_win(struct chempi_progress_hook *hook)
+{
+    struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
+    int events = poll_slots(win);
+
+    CHEMPI_LIST_FOR_SAFE (link, &win->active) {
+        struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        events += reap_out(peer);
+        events += chempi_rma_reap_in(peer);
+        if (chempi_list_is_empty(&peer->out) && chempi_list_is_empty(&peer->in))
+            chempi_list_remove(&peer->active);
+    }
+    return events;
+}
+
+int chempi_rma_open_wire(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_list_init(&win->active);
+    chempi_list_init(&win->gate.waiting);
+    win->hook.poll = poll_win;
+    if (win->is_served) {
+        win->slots = chempi_sys->calloc(SLOTS, sizeof(*win->slots));
+        if (!win->slots)
+            return chempi_error_set(MPI_ERR_NO_MEM,
+                                    "no memory for one-sided requests");
+    }
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
+        rc = post_slot(win, &win->slots[i]);
+    chempi_progress_add_hook(&win->hook);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+void chempi_rma_close_wire(struct chempi_win *win)
+{
+    if (!win->hook.poll)
+        return;
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; win->slots && i < SLOTS; i++)
+        if (win->slots[i].req.obj.magic)
+            unpost_slot(&win->slots[i]);
+    chempi_progress_remove_hook(&win->hook);
+    chempi_lane_unlock(&chempi_lane_main);
+    free(win->slots);
+    win->slots = NULL;
+}
