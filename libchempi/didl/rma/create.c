@@ -10,9 +10,9 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/comm/attr.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 

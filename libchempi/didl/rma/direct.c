@@ -67,7 +67,7 @@ static struct chempi_rma_place place_of(const struct chempi_rma_op *op)
     struct chempi_rma_place place = {.base = addr,
                                      .count = (uint64_t)op->count};
 
-    place.line = &op->win->lines[peer->local];
+    place.line = chempi_rma_line(op->win, (uint32_t)peer->local);
     if (op->type->is_contiguous)
         place.base = addr + op->type->true_lb;
     else
@@ -108,7 +108,7 @@ int chempi_rma_direct_fold(struct chempi_rma_op *op)
 
 int chempi_rma_direct_swap(struct chempi_rma_op *op, const void *compare)
 {
-    chempi_rma_swap(&op->win->lines[op->peer->local],
+    chempi_rma_swap(chempi_rma_line(op->win, (uint32_t)op->peer->local),
                     chempi_rma_address(op->peer, op->disp), op->len, compare,
                     op->origin.buf, op->result.buf);
     return MPI_SUCCESS;

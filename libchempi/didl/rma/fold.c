@@ -6,7 +6,9 @@
  *   F1  which mechanism guards an element depends on its size and address
  *       only, so that all who meet at it use the same: aligned elements of 1,
  *       2, 4 and 8 bytes change by the processor's atomics in every operation,
- *       all others under the line of the memory's owner
+ *       all others under the line of the memory's owner. Memory that no other
+ *       process has mapped needs neither: there is no line, and the lane lock
+ *       excludes
  */
 #include <sched.h>
 #include <string.h>
@@ -204,24 +206,83 @@ static void fold_locked(uint32_t op, uint8_t elem, char *mem,
 
 /* ---- runs ---- */
 
-/* n elements `step` bytes apart. */
+/* As many small elements as a word has, by one atomic of the word: whoever
+ * changes one of them alone meets it all the same. Returns the number done. */
+static uint64_t fold_words(uint32_t op, uint8_t elem, char *mem, uint64_t n,
+                           const unsigned char *in, unsigned char *out)
+{
+    const size_t size = chempi_elem_table[elem].size;
+    const uint64_t per_word = sizeof(any64) / size;
+    chempi_op_loop *loop = chempi_op_loops[op][elem];
+    uint64_t done = 0;
+
+    if (size >= sizeof(any64) || (uintptr_t)mem % sizeof(any64) != 0)
+        return 0;
+    for (; done + per_word <= n; done += per_word) {
+        any64 *word = (any64 *)(void *)(mem + done * size);
+        any64 old = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+        any64 given = 0;
+        any64 value;
+
+        if (in)
+            memcpy(&given, in + done * size, sizeof(given));
+        if (op == CHEMPI_OP_REPLACE)
+            old = __atomic_exchange_n(word, given, __ATOMIC_ACQ_REL);
+        else if (op != CHEMPI_OP_NO_OP)
+            do {
+                value = old;
+                loop(&given, &value, per_word);
+            } while (!__atomic_compare_exchange_n(
+                word, &old, value, true, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+        if (out)
+            memcpy(out + done * size, &old, sizeof(old));
+    }
+    return done;
+}
+
+/* Memory that no other process has mapped, under the lane lock: nobody is to
+ * be excluded. True when it was done. */
+static bool fold_alone(uint32_t op, uint8_t elem, char *mem, uint64_t n,
+                       const unsigned char *in, unsigned char *out)
+{
+    const struct chempi_elem_info *info = &chempi_elem_table[elem];
+    const uintptr_t mask = info->align ? info->align - 1u : 0;
+
+    if (info->size != info->extent || ((uintptr_t)mem & mask) != 0 ||
+        ((uintptr_t)in & mask) != 0)
+        return false;
+    if (out)
+        memcpy(out, mem, n * info->size);
+    if (op == CHEMPI_OP_REPLACE)
+        memcpy(mem, in, n * info->size);
+    else if (op != CHEMPI_OP_NO_OP)
+        chempi_op_loops[op][elem](in, mem, n);
+    return true;
+}
+
+/* n elements, one after the other. */
 static void fold_run(struct chempi_rma_line *line, uint32_t op, uint8_t elem,
                      char *mem, uint64_t n, const unsigned char *in,
                      unsigned char *out)
 {
     const size_t size = chempi_elem_table[elem].size;
+    uint64_t i = 0;
 
-    if (is_atomic(size, mem)) {
-        for (uint64_t i = 0; i < n; i++)
+    if (!line && fold_alone(op, elem, mem, n, in, out))
+        return;
+    if (line && is_atomic(size, mem)) {
+        for (i = fold_words(op, elem, mem, n, in, out); i < n; i++)
             fold_atomic(op, elem, mem + i * size, in ? in + i * size : NULL,
                         out ? out + i * size : NULL);
         return;
     }
-    enter(line);
-    for (uint64_t i = 0; i < n; i++)
+    if (line)
+        enter(line);
+    for (; i < n; i++)
         fold_locked(op, elem, mem + i * size, in ? in + i * size : NULL,
                     out ? out + i * size : NULL);
-    leave(line);
+    if (line)
+        leave(line);
 }
 
 /* Runs of memory: elements may be in pieces, which belong to the one whose
@@ -293,11 +354,13 @@ void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
                      const void *compare, const void *in, void *out)
 {
     if (!is_atomic(size, addr)) {
-        enter(line);
+        if (line)
+            enter(line);
         memcpy(out, addr, size);
         if (memcmp(out, compare, size) == 0)
             memcpy(addr, in, size);
-        leave(line);
+        if (line)
+            leave(line);
     } else if (size == 1) {
         swap_8((any8 *)(void *)addr, compare, in, out);
     } else if (size == 2) {

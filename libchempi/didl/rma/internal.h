@@ -4,9 +4,10 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_RMA_INTERNAL_H
 
+#include <assert.h>
 #include <stddef.h>
 
-#include "libchempi/didl/comm/attr.h"
+#include "libchempi/didl/base/attr.h"
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/datatype/datatype.h"
 #include "libchempi/didl/rma/win.h"
@@ -73,7 +74,8 @@ struct chempi_rma_place {
     char *base;
     uint64_t count;
     const struct chempi_layout *layout;
-    struct chempi_rma_line *line; /* of the memory's owner */
+    struct chempi_rma_line *line; /* of the memory's owner; NULL: nobody
+                                     else has the memory mapped */
 };
 
 /*
@@ -87,6 +89,10 @@ void chempi_rma_fold(const struct chempi_rma_place *place, uint32_t op,
 /* Compare and swap one element of `size` bytes. */
 void chempi_rma_swap(struct chempi_rma_line *line, char *addr, size_t size,
                      const void *compare, const void *in, void *out);
+
+/* The line that guards accumulates at a member of this node, or NULL. */
+struct chempi_rma_line *chempi_rma_line(const struct chempi_win *win,
+                                        uint32_t local);
 
 /* ---- layouts on the way (types.c) ---- */
 
@@ -148,6 +154,7 @@ struct chempi_rma_head {
     uint16_t elem;
     uint64_t total; /* TYPE: bytes of the description */
 };
+static_assert(sizeof(struct chempi_rma_head) % 16 == 0, "alignment");
 
 #define CHEMPI_RMA_MESSAGE_MAX 8192u /* bytes of a request */
 #define CHEMPI_RMA_PIECE_MAX                                                   \
@@ -242,6 +249,10 @@ void chempi_rma_gate_ask(struct chempi_win *win,
 void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);
 
 /* ---- windows (create.c, query.c) ---- */
+
+/* Are these bytes of this process attached, by one or by adjoining pieces? */
+bool chempi_rma_is_attached(const struct chempi_win *win, uint64_t start,
+                            uint64_t end);
 
 struct chempi_info;
 void chempi_rma_take_hints(struct chempi_win *win,

@@ -61,13 +61,8 @@ static int check_attached(const struct chempi_rma_op *op, int64_t low,
 {
     if (op->peer->reach != CHEMPI_RMA_SELF)
         return MPI_SUCCESS;
-    CHEMPI_LIST_FOR (link, &op->win->regions) {
-        const struct chempi_rma_region *r =
-            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
-
-        if ((uint64_t)low >= r->base && (uint64_t)high <= r->base + r->size)
-            return MPI_SUCCESS;
-    }
+    if (chempi_rma_is_attached(op->win, (uint64_t)low, (uint64_t)high))
+        return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_RMA_RANGE,
                             "%s: bytes %lld to %lld of this process are not "
                             "attached; call MPI_Win_attach first",

@@ -28,6 +28,14 @@ int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank)
     return -1;
 }
 
+struct chempi_rma_line *chempi_rma_line(const struct chempi_win *win,
+                                        uint32_t local)
+{
+    return win->is_shared && win->cards[local].at != UINT64_MAX
+               ? &win->lines[local]
+               : NULL;
+}
+
 /* Memory of the peer that is mapped here, or in no process but this. */
 static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
                        const struct chempi_rma_card *card)

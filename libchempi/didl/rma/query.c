@@ -286,6 +286,30 @@ static int check_overlap(const struct chempi_win *win, uint64_t base,
     return MPI_SUCCESS;
 }
 
+/* The end of what is attached from there on without a gap, or 0. */
+static uint64_t region_end(const struct chempi_win *win, uint64_t start)
+{
+    CHEMPI_LIST_FOR (link, &win->regions) {
+        const struct chempi_rma_region *r =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
+
+        if (start >= r->base && start < r->base + r->size)
+            return r->base + r->size;
+    }
+    return 0;
+}
+
+bool chempi_rma_is_attached(const struct chempi_win *win, uint64_t start,
+                            uint64_t end)
+{
+    while (start < end) {
+        start = region_end(win, start);
+        if (!start)
+            return false;
+    }
+    return true;
+}
+
 int chempi_win_attach(struct chempi_win *win, void *base, MPI_Aint size)
 {
     struct chempi_rma_region *region;

@@ -67,19 +67,6 @@ static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
 
 /* ---- where ---- */
 
-static bool is_attached(const struct chempi_win *win, uint64_t start,
-                        uint64_t end)
-{
-    CHEMPI_LIST_FOR (link, &win->regions) {
-        const struct chempi_rma_region *r =
-            CHEMPI_CONTAINER_OF(link, struct chempi_rma_region, link);
-
-        if (start >= r->base && end <= r->base + r->size)
-            return true;
-    }
-    return false;
-}
-
 /* Bytes that the request touches, relative to its displacement. */
 static bool find_span(const struct chempi_rma_head *head,
                       const struct chempi_rma_type *type, int64_t *low,
@@ -127,7 +114,7 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
         __builtin_add_overflow(high, disp, &high))
         return MPI_ERR_RMA_RANGE;
     if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC
-            ? !is_attached(win, (uint64_t)low, (uint64_t)high)
+            ? !chempi_rma_is_attached(win, (uint64_t)low, (uint64_t)high)
             : low < 0 || high > win->size)
         return MPI_ERR_RMA_RANGE;
     place->base = (char *)((win->flavor == MPI_WIN_FLAVOR_DYNAMIC
@@ -138,7 +125,7 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
     place->layout = *type ? &(*type)->layout : NULL;
     if (!*type)
         place->base += head->shift;
-    place->line = &win->lines[win->me_local];
+    place->line = chempi_rma_line(win, win->me_local);
     return MPI_SUCCESS;
 }
 

@@ -34,7 +34,7 @@ enum {
 
 struct chempi_rma_slot {
     struct chempi_request req;
-    unsigned char data[CHEMPI_RMA_MESSAGE_MAX];
+    _Alignas(64) unsigned char data[CHEMPI_RMA_MESSAGE_MAX];
 };
 
 struct chempi_datatype *chempi_rma_bytes(void)
@@ -519,10 +519,15 @@ int chempi_rma_open_wire(struct chempi_win *win)
     chempi_list_init(&win->gate.waiting);
     win->hook.poll = poll_win;
     if (win->is_served) {
-        win->slots = chempi_sys->calloc(SLOTS, sizeof(*win->slots));
-        if (!win->slots)
+        void *memory = NULL;
+
+        if (chempi_sys->posix_memalign(&memory,
+                                       _Alignof(struct chempi_rma_slot),
+                                       SLOTS * sizeof(*win->slots)))
             return chempi_error_set(MPI_ERR_NO_MEM,
                                     "no memory for one-sided requests");
+        memset(memory, 0, SLOTS * sizeof(*win->slots));
+        win->slots = memory;
     }
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
