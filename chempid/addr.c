@@ -48,11 +48,11 @@ static int split(const char *text, char *host, size_t size, const char **port)
     return 0;
 }
 
-int chempi_addr_parse(const char *text, struct chempi_addr *out,
-                      struct chempi_err *err)
+static int parse(const char *text, int flags, struct chempi_addr *out,
+                 struct chempi_err *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-                             .ai_flags = AI_NUMERICSERV};
+                             .ai_flags = AI_NUMERICSERV | flags};
     struct addrinfo *list;
     char host[256];
     const char *port;
@@ -66,6 +66,8 @@ int chempi_addr_parse(const char *text, struct chempi_addr *out,
                               "1.2.3.4:port or [ipv6]:port",
                               text);
     rc = getaddrinfo(host, port, &hints, &list);
+    if (rc && flags)
+        return -ENOENT;
     if (rc)
         return chempi_err_set(err, -ENOENT, "cannot find host '%s': %s", host,
                               gai_strerror(rc));
@@ -74,6 +76,18 @@ int chempi_addr_parse(const char *text, struct chempi_addr *out,
     out->len = list->ai_addrlen;
     freeaddrinfo(list);
     return 0;
+}
+
+int chempi_addr_parse(const char *text, struct chempi_addr *out,
+                      struct chempi_err *err)
+{
+    return parse(text, 0, out, err);
+}
+
+int chempi_addr_parse_number(const char *text, struct chempi_addr *out,
+                             struct chempi_err *err)
+{
+    return parse(text, AI_NUMERICHOST, out, err);
 }
 
 void chempi_addr_format(const struct chempi_addr *addr, char *text, size_t size)

@@ -18,9 +18,13 @@ struct chempi_addr {
     socklen_t len;
 };
 
-/* Names of hosts are looked up, which may block. -EINVAL, -ENOENT. */
+/* Names of hosts are looked up, which may block: not for event loops. -EINVAL,
+ * -ENOENT. */
 int chempi_addr_parse(const char *text, struct chempi_addr *out,
                       struct chempi_err *err);
+/* The same without names, which are -ENOENT, without words. */
+int chempi_addr_parse_number(const char *text, struct chempi_addr *out,
+                             struct chempi_err *err);
 void chempi_addr_format(const struct chempi_addr *addr, char *text,
                         size_t size);
 

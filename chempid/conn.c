@@ -43,6 +43,9 @@ static void destroy(struct chempi_conn *c)
 
     ev_io_stop(conns->loop, &c->io);
     ev_timer_stop(conns->loop, &c->limit);
+    if (c->resolve)
+        chempi_resolve_stop(c->resolve);
+    free(c->resolve);
     if (c->fd >= 0)
         (void)close(c->fd); /* unproven: nothing of value was sent */
     if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
@@ -364,9 +367,14 @@ static void proving(struct ev_loop *loop, ev_io *w, int events)
 
 static void too_late(struct ev_loop *loop, ev_timer *w, int events)
 {
+    const struct chempi_conn *c = w->data;
+
     (void)loop;
     (void)events;
-    refuse(w->data, "no proof of the key within the time limit");
+    if (c->resolve && c->resolve->fd >= 0)
+        refuse(w->data, "the look-up of its name takes too long");
+    else
+        refuse(w->data, "no proof of the key within the time limit");
 }
 
 static void start_limit(struct chempi_conn *c, double seconds)
@@ -625,13 +633,53 @@ static struct chempi_conn *find(const struct chempi_conns *conns,
     return NULL;
 }
 
+static int dial(struct chempi_conn *c, const struct chempi_addr *addr,
+                struct chempi_err *err)
+{
+    char where[CHEMPI_ADDR_MAX];
+
+    c->fd = chempi_addr_connect(addr, err);
+    if (c->fd < 0)
+        return c->fd;
+    chempi_addr_format(addr, where, sizeof(where));
+    (void)snprintf(c->where, sizeof(c->where), "%.*s",
+                   (int)sizeof(c->where) - 1, where);
+    watch(c, EV_WRITE, connected);
+    return 0;
+}
+
+static void have_found(void *arg, const struct chempi_addr *addr,
+                       const struct chempi_err *err)
+{
+    struct chempi_conn *c = arg;
+    struct chempi_err why = {0};
+
+    if (!addr)
+        refuse(c, err->text);
+    else if (dial(c, addr, &why))
+        refuse(c, why.text);
+}
+
+static int find_host(struct chempi_conn *c, const char *address,
+                     struct chempi_err *err)
+{
+    c->resolve = chempi_sys->calloc(1, sizeof(*c->resolve));
+    if (!c->resolve)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    *c->resolve = (struct chempi_resolve){.loop = c->conns->loop,
+                                          .brood = c->conns->brood,
+                                          .done = have_found,
+                                          .arg = c};
+    return chempi_resolve_start(c->resolve, address, err);
+}
+
 struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
                                       const char *name, const char *address,
                                       struct chempi_err *err)
 {
     struct chempi_conn *c = *name ? find(conns, name) : NULL;
     struct chempi_addr addr;
-    int fd;
+    int rc;
 
     if (c)
         return c;
@@ -641,21 +689,23 @@ struct chempi_conn *chempi_conns_call(struct chempi_conns *conns,
                              "cannot speak to others");
         return NULL;
     }
-    if (chempi_addr_parse(address, &addr, err))
+    rc = chempi_addr_parse_number(address, &addr, err);
+    if (rc && rc != -ENOENT)
         return NULL;
-    fd = chempi_addr_connect(&addr, err);
-    if (fd < 0)
-        return NULL;
-    c = create(conns, CHEMPI_CONN_OUTBOUND, fd);
+    c = create(conns, CHEMPI_CONN_OUTBOUND, -1);
     if (!c) {
-        (void)close(fd); /* unused */
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
     (void)snprintf(c->peer, sizeof(c->peer), "%s", name);
-    chempi_addr_format(&addr, c->where, sizeof(c->where));
+    (void)snprintf(c->where, sizeof(c->where), "%.*s",
+                   (int)sizeof(c->where) - 1, address);
+    rc = rc ? find_host(c, address, err) : dial(c, &addr, err);
+    if (rc) {
+        destroy(c);
+        return NULL;
+    }
     start_limit(c, CHEMPI_CONN_CALL_S);
-    watch(c, EV_WRITE, connected);
     return c;
 }
 

@@ -27,6 +27,7 @@
 #include "chempid/crowd.h"
 #include "chempid/limits.h"
 #include "chempid/link.h"
+#include "chempid/resolve.h"
 #include "chempid/secrets.h"
 #include "common/base/list.h"
 #include "common/control/client.h"
@@ -57,6 +58,7 @@ struct chempi_conn_net {
 /* What all connections of a daemon share. */
 struct chempi_conns {
     struct ev_loop *loop;
+    struct chempi_brood *brood; /* of processes that look up names */
     struct chempi_list all;
     uint32_t unproven; /* that have called us */
     struct chempi_crowd crowd;
@@ -91,7 +93,8 @@ struct chempi_conn {
     int fd;          /* until the link has it */
     ev_io io;
     ev_timer limit;
-    struct chempi_handshake shake; /* once over: hash and peer's key */
+    struct chempi_resolve *resolve; /* of the host's name, or NULL */
+    struct chempi_handshake shake;  /* once over: hash and peer's key */
     uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
     size_t byte_count;
     struct chempi_link link; /* the last one */

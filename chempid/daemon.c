@@ -877,6 +877,7 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
                       d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
                       &conn_ops, d);
+    d->conns.brood = &d->brood;
     d->conns.serves_users = d->serves_users;
     chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
     return join(d, err);

@@ -23,6 +23,11 @@
                                 keep their places */
 #define CHEMPI_CONN_BATCH 16 /* taken before others have a turn */
 
+/* ---- names of hosts (resolve.h) ------------------------------------------ */
+
+#define CHEMPI_RESOLVE_MAX 32u  /* at a time */
+#define CHEMPI_RESOLVE_TEXT 512 /* bytes of words for why not */
+
 /* ---- users of the Unix socket (crowd.h, conn.h) -------------------------- */
 
 #define CHEMPI_CONN_GREET_MAX                                                  \
