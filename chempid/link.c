@@ -55,13 +55,14 @@ static bool take(struct chempi_link *link)
     }
     if (rc == 0)
         chempi_channel_rest(&link->ch);
-    if (link->failure)
-        filled = link->failure;
-    if (rc >= 0 && filled == -ENOMEM && link->is_shared) {
+    if (rc >= 0 && filled == -ENOMEM && !link->failure && link->is_shared) {
         ev_io_stop(link->loop, &link->in);
+        ev_timer_set(&link->rest, REST_S, 0.0);
         ev_timer_start(link->loop, &link->rest);
         return false;
     }
+    if (link->failure)
+        filled = link->failure;
     if (rc < 0)
         lose(link, rc, &err);
     else if (filled < 0)
@@ -82,6 +83,7 @@ static void read_on(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)events;
     ev_io_start(loop, &link->in);
+    ev_feed_event(loop, &link->in, EV_READ); /* it may be read already */
 }
 
 void chempi_link_drain(struct chempi_link *link)
