@@ -52,6 +52,7 @@ static const char usage[] =
     "  --dir DIR            where the daemons' sockets are\n"
     "  --via NAME           speak to this daemon\n"
     "  --private            use no daemon\n"
+    "  --secure             encrypt what ranks say to each other over tcp\n"
     "  --help, --version\n"
     "\n"
     "See chempirun(1) for exit statuses and other spellings.\n";

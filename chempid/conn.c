@@ -404,8 +404,9 @@ static void begin_proof(struct chempi_conn *c)
 {
     const bool is_caller = c->kind == CHEMPI_CONN_OUTBOUND;
     struct chempi_err err = {0};
-    int rc = chempi_handshake_init(
-        &c->shake, is_caller, c->conns->secrets->keys, PURPOSE, check_trust, c);
+    int rc =
+        chempi_handshake_init(&c->shake, is_caller, c->conns->secrets->keys,
+                              PURPOSE, sizeof(PURPOSE) - 1, check_trust, c);
 
     if (!rc && is_caller)
         rc = step(c, &err);

@@ -54,6 +54,7 @@ enum id {
     OPT_DIR,
     OPT_VIA,
     OPT_PRIVATE,
+    OPT_SECURE,
     OPT_IGNORED,
     OPT_HELP,
     OPT_VERSION
@@ -118,6 +119,7 @@ static const struct {
     {"dir", OPT_DIR, 1},
     {"via", OPT_VIA, 1},
     {"private", OPT_PRIVATE, 0},
+    {"secure", OPT_SECURE, 0},
     {"oversubscribe", OPT_IGNORED, 0},
     {"allow-run-as-root", OPT_IGNORED, 0},
     {"help", OPT_HELP, 0},
@@ -544,6 +546,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->shows_binding |= id == OPT_SHOW_BINDING;
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
+    opt->is_secure |= id == OPT_SECURE;
     opt->allows_unreachable |= id == OPT_UNREACHABLE;
     opt->has_clean_env |= id == OPT_ENV_NONE;
     opt->has_clean_env &= id != OPT_ENV_ALL;

@@ -196,7 +196,7 @@ static int plan_environment(const struct chempi_options *opt,
                             struct chempi_spec *spec, struct chempi_err *err)
 {
     const size_t max = count_strings(environ) + count_strings(opt->pass) +
-                       count_strings(opt->env);
+                       count_strings(opt->env) + 1;
     size_t count = 0;
     int rc = 0;
 
@@ -215,6 +215,8 @@ static int plan_environment(const struct chempi_options *opt,
         rc = pass_variable(spec, &count, *e);
     for (char *const *e = opt->env; !rc && *e; e++)
         rc = set_variable(spec, &count, *e);
+    if (!rc && opt->is_secure)
+        rc = set_variable(spec, &count, "CHEMPI_TCP_SECURE=on");
     return rc ? out_of_memory(err) : 0;
 }
 

@@ -3,6 +3,7 @@
 #include "common/auth/handshake.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <string.h>
 
 #define MAGIC "CHEMPIn1" /* name and version of this handshake */
@@ -11,26 +12,31 @@
 static int start(struct chempi_handshake *hs, bool is_caller, uint32_t key)
 {
     uint8_t prologue[MAGIC_LEN + CHEMPI_HANDSHAKE_CONTEXT];
-    size_t len = strlen(hs->purpose);
 
-    if (len > CHEMPI_HANDSHAKE_CONTEXT)
-        len = CHEMPI_HANDSHAKE_CONTEXT;
     memcpy(prologue, MAGIC, MAGIC_LEN);
-    memcpy(prologue + MAGIC_LEN, hs->purpose, len);
+    memcpy(prologue + MAGIC_LEN, hs->purpose, hs->purpose_len);
     return chempi_noise_init(&hs->noise, is_caller, CHEMPI_NOISE_PSK0,
                              &hs->keys->node, hs->keys->cluster[key], prologue,
-                             MAGIC_LEN + len);
+                             MAGIC_LEN + hs->purpose_len);
 }
 
 int chempi_handshake_init(struct chempi_handshake *hs, bool is_caller,
-                          const struct chempi_keys *keys, const char *purpose,
-                          chempi_handshake_trust_fn *trust, void *arg)
+                          const struct chempi_keys *keys, const void *purpose,
+                          size_t purpose_len, chempi_handshake_trust_fn *trust,
+                          void *arg)
 {
     if (keys->cluster_count == 0)
         return -EINVAL;
     memset(hs, 0, sizeof(*hs));
     hs->keys = keys;
-    hs->purpose = purpose;
+    hs->purpose_len = purpose_len < CHEMPI_HANDSHAKE_CONTEXT
+                          ? purpose_len
+                          : CHEMPI_HANDSHAKE_CONTEXT;
+    if (purpose_len <= CHEMPI_HANDSHAKE_CONTEXT)
+        memcpy(hs->purpose, purpose, purpose_len);
+    else /* the lengths are right, so it does not fail */
+        (void)crypto_generichash(hs->purpose, sizeof(hs->purpose), purpose,
+                                 purpose_len, NULL, 0);
     hs->trust = trust;
     hs->arg = arg;
     return start(hs, is_caller, 0);

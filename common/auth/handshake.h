@@ -26,7 +26,7 @@
 
 #define CHEMPI_KEYS_MAX 4u           /* cluster keys at a time */
 #define CHEMPI_HANDSHAKE_MSG_MAX 96u /* bytes of the longest message */
-#define CHEMPI_HANDSHAKE_CONTEXT 32u /* bytes of a purpose, at most */
+#define CHEMPI_HANDSHAKE_CONTEXT 32u /* bytes kept of a purpose */
 
 /* What a daemon knows. */
 struct chempi_keys {
@@ -44,14 +44,17 @@ struct chempi_handshake {
     const struct chempi_keys *keys;
     chempi_handshake_trust_fn *trust;
     void *arg;
-    const char *purpose;
+    uint8_t purpose[CHEMPI_HANDSHAKE_CONTEXT];
+    size_t purpose_len;
 };
 
-/* Begin. Keys and purpose (static text) are borrowed until the end. 0,
- * -EINVAL: no cluster key, -EIO: libsodium does not start. */
+/* Begin. The keys are borrowed until the end. The purpose must be equal on
+ * both sides; of a long one the hash is used. 0, -EINVAL: no cluster key,
+ * -EIO: libsodium does not start. */
 int chempi_handshake_init(struct chempi_handshake *hs, bool is_caller,
-                          const struct chempi_keys *keys, const char *purpose,
-                          chempi_handshake_trust_fn *trust, void *arg);
+                          const struct chempi_keys *keys, const void *purpose,
+                          size_t purpose_len, chempi_handshake_trust_fn *trust,
+                          void *arg);
 
 /* Bytes that the next step takes from the peer: 0 for the caller's first step
  * and when all is over. */

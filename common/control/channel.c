@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/auth/seal.h"
 #include "common/base/sys.h"
-#include "common/control/seal.h"
 
 #define FIRST_CAP 4096u       /* bytes of the first input buffer */
 #define KEEP_CAP (128u << 10) /* bytes of a buffer that is kept */

@@ -47,6 +47,7 @@ struct gateway {
     const struct chempi_job *job;
     struct chempi_services services;
     struct chempi_dev *devices[GATEWAY_DEVICES_MAX];
+    _Atomic uint64_t settings[GATEWAY_DEVICES_MAX][CHEMPI_DEV_SETTINGS_MAX];
     uint32_t device_count;
     struct chempi_hop hop;
     struct gateway_flows flows;

@@ -57,11 +57,27 @@ static int publish(const struct gateway *g, struct chempi_dev *dev)
     return rc ? rc : chempi_client_put(g->client, key, card, len);
 }
 
+/* Those that are the same in all processes of a job, from the environment that
+ * ranks have, too; the others are a rank's own. */
+static int load_settings(const struct chempi_dev_panel *panel,
+                         _Atomic uint64_t *values, struct chempi_err *err)
+{
+    for (uint32_t i = 0; i < panel->setting_count; i++) {
+        const struct chempi_settings one = {&panel->settings[i], &values[i], 1};
+
+        atomic_init(&values[i], panel->settings[i].initial);
+        if (panel->settings[i].scope == CHEMPI_SETTING_ALL &&
+            chempi_setting_load(&one, err))
+            return -EINVAL;
+    }
+    return 0;
+}
+
 static int open_device(struct gateway *g, const char *name,
                        struct chempi_err *err)
 {
     const struct chempi_dev_ops *ops = chempi_registry_find(name);
-    const struct chempi_dev_params params = {
+    struct chempi_dev_params params = {
         .services = &g->services,
         .sink = &gateway_sink,
         .sink_arg = g,
@@ -79,7 +95,9 @@ static int open_device(struct gateway *g, const char *name,
     if (g->device_count == GATEWAY_DEVICES_MAX)
         return chempi_err_set(err, -ENOSPC, "more than %d devices",
                               GATEWAY_DEVICES_MAX);
-    rc = ops->open(&params, &dev, err);
+    params.settings = g->settings[g->device_count];
+    rc = load_settings(ops->panel, g->settings[g->device_count], err);
+    rc = rc ? rc : ops->open(&params, &dev, err);
     if (rc) {
         (void)chempi_err_prefix(err, "device %s", name);
         return rc;

@@ -29,6 +29,7 @@ from wire import (  # noqa: E402
 
 GREET, STATUS_REQUEST = 80, 84
 NOBODY = 65534
+SANITIZERS_MIN = 1 << 30  # bytes of a mapping: shadows are that large, no heap
 CASES = []
 
 
@@ -395,6 +396,8 @@ def holds(pid, key, is_core):
         for start, stop, more in found:
             flags = re.search(r"^VmFlags:(.*)$", more, re.M)[1].split()
             if is_core and "dd" in flags:
+                continue
+            if int(stop, 16) - int(start, 16) > SANITIZERS_MIN:
                 continue
             memory.seek(int(start, 16))
             try:

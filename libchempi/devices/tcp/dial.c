@@ -30,16 +30,16 @@
 enum step { STEP_CALL, STEP_REPLY, STEP_VERDICT };
 
 struct chempi_tcp_attempt {
-    struct chempi_auth auth;
+    struct chempi_tcp_proof proof;
     struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
     size_t address_count;
     size_t address; /* the one being tried */
     unsigned again;
     enum step step;
-    uint8_t in[sizeof(struct chempi_tcp_verdict) + CHEMPI_AUTH_MSG_MAX];
+    uint8_t in[sizeof(struct chempi_tcp_verdict) + CHEMPI_TCP_PROOF_MAX];
     size_t in_len;
     size_t in_need;
-    uint8_t out[sizeof(struct chempi_tcp_preamble) + CHEMPI_AUTH_MSG_MAX];
+    uint8_t out[sizeof(struct chempi_tcp_preamble) + CHEMPI_TCP_PROOF_MAX];
     size_t out_len;
     size_t out_done;
 };
@@ -72,7 +72,7 @@ void chempi_tcp_dial_cancel(struct chempi_tcp_link *link)
 {
     if (!link->attempt)
         return;
-    chempi_auth_fini(&link->attempt->auth);
+    chempi_tcp_proof_fini(&link->attempt->proof);
     free(link->attempt);
     link->attempt = NULL;
     chempi_tcp_link_close_fd(link);
@@ -176,8 +176,8 @@ static int step_auth(struct chempi_tcp_link *link, const uint8_t *in,
 {
     struct chempi_tcp_attempt *a = link->attempt;
     size_t out_len;
-    int rc = chempi_auth_step(&a->auth, in, len, a->out + a->out_len, &out_len,
-                              &link->ep->ep.dev->err);
+    int rc = chempi_tcp_proof_step(&a->proof, in, len, a->out + a->out_len,
+                                   &out_len, &link->ep->ep.dev->err);
 
     if (rc >= 0)
         a->out_len += out_len;
@@ -194,9 +194,9 @@ static int prepare(struct chempi_tcp_link *link)
                                          link->network, context);
     int rc;
 
-    chempi_auth_fini(&a->auth);
-    rc =
-        chempi_auth_init(&a->auth, CHEMPI_AUTH_CLIENT, s->secret, context, len);
+    chempi_tcp_proof_fini(&a->proof);
+    rc = chempi_tcp_proof_init(&a->proof, true, s->secret,
+                               chempi_tcp_dev_of(link)->keys, context, len);
     if (rc)
         return rc;
     chempi_tcp_frame_put_preamble(&preamble, s->proc, link->ep->ep.proc,
@@ -388,6 +388,7 @@ static void take_reply(struct chempi_tcp_link *link)
 
 static void welcome(struct chempi_tcp_link *link)
 {
+    struct chempi_tcp_proof proof = link->attempt->proof;
     int fd = link->item.fd;
     int rc;
 
@@ -395,7 +396,8 @@ static void welcome(struct chempi_tcp_link *link)
                           &link->item);
     link->item.fd = -1; /* so that cancel leaves it open */
     chempi_tcp_dial_cancel(link);
-    rc = chempi_tcp_link_up(link, fd);
+    rc = chempi_tcp_link_up(link, fd, &proof);
+    chempi_tcp_proof_fini(&proof);
     if (rc)
         fail(link, rc);
 }
@@ -413,7 +415,7 @@ static void take_input(struct chempi_tcp_link *link)
     } else if (a->step == STEP_VERDICT) {
         welcome(link);
     } else if (a->in_len == sizeof(v)) {
-        a->in_need = sizeof(v) + chempi_auth_need(&a->auth);
+        a->in_need = sizeof(v) + chempi_tcp_proof_need(&a->proof);
     } else {
         take_reply(link);
     }

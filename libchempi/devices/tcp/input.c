@@ -349,6 +349,11 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     struct msghdr msg = {.msg_iov = iov, .msg_iovlen = count};
     ssize_t n;
 
+    if (link->seal) {
+        n = chempi_tcp_sealed_read(link, iov, count);
+        errno = n < 0 ? (int)-n : 0;
+        return n < 0 ? -1 : n;
+    }
     do {
         if (count == 1)
             n = chempi_sys->recv(link->item.fd, iov->iov_base, iov->iov_len,
@@ -423,13 +428,17 @@ int chempi_tcp_input_poll(struct chempi_tcp_link *link)
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_READ);
     int events = 0;
 
-    while (link->state == CHEMPI_TCP_UP && budget) {
-        size_t n = read_once(link, &events);
+    while (link->state == CHEMPI_TCP_UP &&
+           (budget || chempi_tcp_sealed_has_input(link))) {
+        size_t n;
 
-        if (!n)
+        link->is_sparing = !budget;
+        n = read_once(link, &events);
+        if (!n && !chempi_tcp_sealed_has_input(link))
             break;
         budget -= n < budget ? n : budget;
     }
+    link->is_sparing = false;
     if (events) {
         link->misses = 0;
         chempi_tcp_link_heat(link);

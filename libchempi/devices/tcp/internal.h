@@ -19,10 +19,10 @@
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 
-#include "common/auth/auth.h"
 #include "libchempi/ddi.h"
 #include "libchempi/devices/tcp/card.h"
 #include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/proof.h"
 #include "libchempi/services/slots.h"
 
 #define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
@@ -76,6 +76,7 @@ enum chempi_tcp_setting {
     CHEMPI_TCP_SET_KEEPALIVE_IDLE,
     CHEMPI_TCP_SET_KEEPALIVE_EVERY,
     CHEMPI_TCP_SET_KEEPALIVE_COUNT,
+    CHEMPI_TCP_SET_SECURE,
     CHEMPI_TCP_SET_COUNT
 };
 
@@ -129,6 +130,12 @@ struct chempi_tcp_link {
     struct chempi_slots cleared; /* rx that wait for DATA */
     uint8_t *stash;              /* the start of an incomplete frame */
     size_t stash_len;
+
+    struct chempi_seal *seal; /* of a secure job's connection */
+    uint8_t *plain;           /* what a record has beyond the last read */
+    size_t plain_head;
+    size_t plain_len;
+    bool is_sparing; /* for now, no more is read than has been */
 };
 
 struct chempi_tcp_route {
@@ -177,6 +184,7 @@ struct chempi_tcp_dev {
     struct chempi_tcp_ep **eps;                      /* [proc_count] */
     struct chempi_tcp_listener listeners[CHEMPI_TCP_LISTENER_MAX];
     uint32_t listener_count;
+    struct chempi_keys *keys;  /* of a secure job, else NULL */
     struct chempi_list guests; /* oldest first */
     uint32_t guest_count;
     int reserve_fd; /* given up to answer when descriptors run out */
@@ -223,8 +231,10 @@ void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep);
 /* The link of this network, or NULL. */
 struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
                                              uint32_t network);
-/* Proven on both sides: fd, which the link takes over, carries frames. */
-int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd);
+/* Proven on both sides: fd, which the link takes over, carries frames, which
+ * are sealed if `proof` says so (NULL: they are not). */
+int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd,
+                       struct chempi_tcp_proof *proof);
 /* Nothing goes to this process any more; lost() follows. Closes. */
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...) CHEMPI_PRINTF(3, 4);
@@ -288,6 +298,19 @@ bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link);
 /* The tx is finished: sent() follows. */
 void chempi_tcp_output_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
                             int status);
+
+/* sealed.c: as send and recv of a secure link, but with -errno. */
+
+ssize_t chempi_tcp_sealed_write(struct chempi_tcp_link *link,
+                                const struct iovec *iov, size_t count);
+ssize_t chempi_tcp_sealed_read(struct chempi_tcp_link *link,
+                               const struct iovec *iov, size_t count);
+/* Has been sealed and does not leave: the socket is full. */
+bool chempi_tcp_sealed_is_pending(const struct chempi_tcp_link *link);
+/* Something has been read from the socket that the next read finds; epoll
+ * knows nothing of it. */
+bool chempi_tcp_sealed_has_input(const struct chempi_tcp_link *link);
+void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
 /* input.c */
 

@@ -310,15 +310,18 @@ void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep)
     dev->has_work = true;
 }
 
-int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd)
+int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd,
+                       struct chempi_tcp_proof *proof)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    int rc;
+    int rc = proof ? chempi_tcp_proof_seal(proof, &link->seal) : 0;
 
     link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
-    rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
-                            EPOLLIN);
+    if (!rc)
+        rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
+                                EPOLLIN);
     if (rc) {
+        chempi_tcp_sealed_close(link);
         (void)close(fd); /* nothing has been written into it */
         link->item.fd = -1;
         return rc;
@@ -346,6 +349,7 @@ void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
             dev->hot[i] = NULL;
     }
     chempi_list_remove(&link->flush_link);
+    chempi_tcp_sealed_close(link);
     if (link->item.fd < 0)
         return;
     chempi_pollset_remove(dev->dev.params.services->pollset, &link->item);

@@ -33,16 +33,16 @@ struct chempi_tcp_guest {
     struct chempi_list link; /* in dev->guests */
     struct chempi_tcp_dev *dev;
     struct chempi_tcp_address address;
-    struct chempi_auth auth;
+    struct chempi_tcp_proof proof;
     bool is_greeted; /* the preamble was right; now the authentication */
     uint32_t from;
     uint32_t network;
     size_t in_len;
     size_t in_need;
-    uint8_t in[CHEMPI_AUTH_MSG_MAX];
+    uint8_t in[CHEMPI_TCP_PROOF_MAX];
 };
 
-static_assert(sizeof(struct chempi_tcp_preamble) <= CHEMPI_AUTH_MSG_MAX,
+static_assert(sizeof(struct chempi_tcp_preamble) <= CHEMPI_TCP_PROOF_MAX,
               "a preamble fits");
 
 /* ---- guests ---------------------------------------------------------- */
@@ -55,7 +55,7 @@ static void close_guest(struct chempi_tcp_guest *guest)
         (void)close(guest->item.fd); /* nothing of ours is in it */
     chempi_list_remove(&guest->link);
     guest->dev->guest_count--;
-    chempi_auth_fini(&guest->auth);
+    chempi_tcp_proof_fini(&guest->proof);
     free(guest);
 }
 
@@ -102,6 +102,7 @@ static void admit(struct chempi_tcp_guest *guest)
 {
     struct chempi_tcp_dev *dev = guest->dev;
     struct chempi_tcp_link *link = find_link(guest);
+    struct chempi_tcp_proof proof;
     int fd = guest->item.fd;
     int rc;
 
@@ -124,13 +125,15 @@ static void admit(struct chempi_tcp_guest *guest)
     link->peer = guest->address;
     chempi_pollset_remove(dev->dev.params.services->pollset, &guest->item);
     guest->item.fd = -1;
+    proof = guest->proof;
     close_guest(guest);
     if (rc) {
         (void)close(fd); /* it has ended already */
         chempi_tcp_link_fail(link, rc);
-        return;
+    } else {
+        rc = chempi_tcp_link_up(link, fd, &proof);
     }
-    rc = chempi_tcp_link_up(link, fd);
+    chempi_tcp_proof_fini(&proof);
     if (rc)
         chempi_tcp_link_fail(link, rc);
 }
@@ -151,16 +154,17 @@ static int check_preamble(struct chempi_tcp_guest *guest)
         return CHEMPI_TCP_STRANGER;
     guest->from = preamble.from;
     guest->network = preamble.network;
-    rc = chempi_auth_init(&guest->auth, CHEMPI_AUTH_SERVER, s->secret, context,
-                          chempi_tcp_dial_context(s, guest->from, s->proc,
-                                                  guest->network, context));
+    rc = chempi_tcp_proof_init(
+        &guest->proof, false, s->secret, guest->dev->keys, context,
+        chempi_tcp_dial_context(s, guest->from, s->proc, guest->network,
+                                context));
     return rc ? CHEMPI_TCP_STRANGER : 0;
 }
 
 /* in_need bytes have come. Returns false when the guest is gone. */
 static bool step_guest(struct chempi_tcp_guest *guest)
 {
-    uint8_t out[sizeof(struct chempi_tcp_verdict) + CHEMPI_AUTH_MSG_MAX];
+    uint8_t out[sizeof(struct chempi_tcp_verdict) + CHEMPI_TCP_PROOF_MAX];
     struct chempi_tcp_verdict verdict;
     struct chempi_err err;
     size_t len;
@@ -174,11 +178,11 @@ static bool step_guest(struct chempi_tcp_guest *guest)
             return false;
         }
         guest->is_greeted = true;
-        guest->in_need = chempi_auth_need(&guest->auth);
+        guest->in_need = chempi_tcp_proof_need(&guest->proof);
         return true;
     }
-    rc = chempi_auth_step(&guest->auth, guest->in, guest->in_need,
-                          out + sizeof(verdict), &len, &err);
+    rc = chempi_tcp_proof_step(&guest->proof, guest->in, guest->in_need,
+                               out + sizeof(verdict), &len, &err);
     if (rc == 1) {
         admit(guest);
         return false;
@@ -192,7 +196,7 @@ static bool step_guest(struct chempi_tcp_guest *guest)
         close_guest(guest);
         return false;
     }
-    guest->in_need = chempi_auth_need(&guest->auth);
+    guest->in_need = chempi_tcp_proof_need(&guest->proof);
     return true;
 }
 

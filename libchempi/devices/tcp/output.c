@@ -23,6 +23,7 @@
 bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link)
 {
     return link->out.head == link->out.tail && !link->current.tx &&
+           !chempi_tcp_sealed_is_pending(link) &&
            chempi_list_is_empty(&link->eager) &&
            chempi_list_is_empty(&link->bulk);
 }
@@ -62,6 +63,12 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
     ssize_t n;
 
     link->is_acked = false;
+    if (link->seal) {
+        n = chempi_tcp_sealed_write(link, iov, count);
+        if (n >= 0 && chempi_tcp_sealed_is_pending(link))
+            block(link);
+        return n;
+    }
     do {
         if (count == 1)
             n = chempi_sys->send(link->item.fd, iov->iov_base, iov->iov_len,
@@ -446,10 +453,10 @@ void chempi_tcp_output_flush(struct chempi_tcp_link *link)
         }
         if (n)
             consume(link, (size_t)n);
-        if ((size_t)n < total) {
+        if ((size_t)n < total && !link->is_blocked)
             block(link);
+        if (link->is_blocked)
             break;
-        }
         budget -= (size_t)n < budget ? (size_t)n : budget;
     }
     after_flush(link);

@@ -65,6 +65,11 @@ static const struct chempi_setting settings[CHEMPI_TCP_SET_COUNT] = {
         {"tcp", "keepalive_count",
          "After how many questions without an answer it is lost, a count.", 6,
          1, 127, NULL, CHEMPI_SETTING_LOCAL, true, false},
+    [CHEMPI_TCP_SET_SECURE] =
+        {"tcp", "secure",
+         "Whether what processes say to each other over this device is "
+         "encrypted and authenticated; chempirun --secure sets it.",
+         0, 0, 1, &chempi_words_switch, CHEMPI_SETTING_ALL, true, true},
 };
 
 /* ---- counters ---- */

@@ -59,6 +59,15 @@ static int tcp_open(const struct chempi_dev_params *params,
     dev->timer.fd = -1;
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct chempi_tcp_ep *));
+    if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE)) {
+        dev->keys = chempi_tcp_proof_make_keys(params->services->secret);
+        if (!dev->keys) {
+            tcp_close(&dev->dev);
+            return chempi_err_set(err, -ENOMEM,
+                                  "no memory for the keys of "
+                                  "device tcp");
+        }
+    }
     rc = dev->eps ? chempi_tcp_listen_open(dev, err)
                   : chempi_err_set(err, -ENOMEM,
                                    "out of memory for device "
@@ -433,14 +442,18 @@ static bool tcp_is_drained(struct chempi_dev *d)
 static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
 {
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    struct iovec bye;
     ssize_t n = 1;
 
     if (link->state != CHEMPI_TCP_UP)
         return;
-    if (chempi_tcp_output_is_empty(link))
-        (void)chempi_sys->send(link->item.fd, frame,
-                               chempi_tcp_frame_put_bye(frame),
-                               MSG_NOSIGNAL | MSG_DONTWAIT); /* a courtesy */
+    bye = (struct iovec){.iov_base = frame,
+                         .iov_len = chempi_tcp_frame_put_bye(frame)};
+    if (link->seal && chempi_tcp_output_is_empty(link))
+        (void)chempi_tcp_sealed_write(link, &bye, 1); /* a courtesy */
+    else if (chempi_tcp_output_is_empty(link))
+        (void)chempi_sys->send(link->item.fd, bye.iov_base, bye.iov_len,
+                               MSG_NOSIGNAL | MSG_DONTWAIT); /* the same */
     (void)shutdown(link->item.fd, SHUT_WR); /* close() follows anyway */
     for (int i = 0; i < LAST_READS && n > 0; i++)
         n = chempi_sys->recv(link->item.fd, dev->rbuf, sizeof(dev->rbuf),
@@ -462,6 +475,7 @@ static void tcp_close(struct chempi_dev *d)
     }
     chempi_tcp_listen_close(dev);
     stop_timer(dev);
+    chempi_tcp_proof_forget_keys(dev->keys);
     free(dev->eps);
     free(dev);
 }

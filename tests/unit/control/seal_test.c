@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/auth/seal.h"
 #include "common/control/channel.h"
-#include "common/control/seal.h"
 
 #define IN_MAX (8u << 20)
 #define QUEUE_MAX (16u << 20)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sealed records over a stream socket; see seal.h. */
 #define _GNU_SOURCE /* MSG_NOSIGNAL */
-#include "common/control/seal.h"
+#include "common/auth/seal.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  *   S3  buffers have a fixed bound each (CHEMPI_SEAL_BUFFER), and are given
  *       back while they are empty
  */
-#ifndef CHEMPI_COMMON_CONTROL_SEAL_H
-#define CHEMPI_COMMON_CONTROL_SEAL_H
+#ifndef CHEMPI_COMMON_AUTH_SEAL_H
+#define CHEMPI_COMMON_AUTH_SEAL_H
 
 #include <stdbool.h>
 #include <stddef.h>
