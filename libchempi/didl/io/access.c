@@ -256,8 +256,10 @@ int chempi_io_lock_range(struct chempi_file *file, enum chempi_io_lock how,
 
     (void)pthread_mutex_lock(&file->range_lock);
     rc = file->fd.ops->lock(&file->fd, how, offset, len);
-    if (rc)
+    if (rc) {
+        file->has_locks = false;
         (void)pthread_mutex_unlock(&file->range_lock);
+    }
     return rc;
 }
 

@@ -80,12 +80,9 @@ static int write_run(struct chempi_file *file, const char *data, uint64_t len,
     int rc;
 
     *done = 0;
-    if (is_guarded) {
-        rc = chempi_io_lock_range(file, CHEMPI_IO_LOCK_SHARED, offset,
-                                  (int64_t)len);
-        if (rc)
-            return rc;
-    }
+    if (is_guarded &&
+        chempi_io_lock_range(file, CHEMPI_IO_LOCK_SHARED, offset, (int64_t)len))
+        is_guarded = false; /* no locks: nobody writes windows back */
     rc = chempi_io_write_runs(file, &run, 1, offset, done);
     if (is_guarded)
         chempi_io_unlock_range(file, offset, (int64_t)len);
@@ -289,8 +286,12 @@ int chempi_io_view_write(struct chempi_file *file,
             return rc;
         file->is_mappable = false;
     }
-    if (way == WAY_WINDOWS)
-        return by_windows(file, view, position, from, len, true, done, at);
+    if (way == WAY_WINDOWS) {
+        rc = by_windows(file, view, position, from, len, true, done, at);
+        if (file->has_locks || rc == 0)
+            return rc;
+        *done = 0; /* the file system has no locks */
+    }
     return by_runs(file, view, position, from, len, true, done, at);
 }
 
