@@ -30,6 +30,7 @@ struct plan {
     bool is_scattered; /* memory */
     int64_t piece;     /* of scattered memory, bytes */
     bool is_whole;     /* no holes: rank r has one long block */
+    int idle;          /* rank that moves nothing; or none */
 };
 
 enum way {
@@ -63,6 +64,7 @@ static struct plan make_plan(uint64_t *state)
     p.is_whole = draw(state, 5) == 0;
     if (p.is_whole)
         p.block = 120000 + draw(state, 1000);
+    p.idle = (int)draw(state, check_size() + 3);
     p.way = (int)draw(state, WAYS);
     p.is_write = draw(state, 2) == 0;
     p.is_scattered = draw(state, 2) == 0;
@@ -140,6 +142,8 @@ static int finish(int rc, MPI_Request *request, MPI_Status *status)
     return rc ? rc : MPI_Wait(request, status);
 }
 
+static int elements; /* of this rank, 0 or 1 */
+
 static int write_it(const struct plan *p, const void *buf, MPI_Datatype type,
                     MPI_Status *status)
 {
@@ -147,31 +151,32 @@ static int write_it(const struct plan *p, const void *buf, MPI_Datatype type,
 
     switch ((enum way)p->way) {
     case AT:
-        return MPI_File_write_at(file, p->at, buf, 1, type, status);
+        return MPI_File_write_at(file, p->at, buf, elements, type, status);
     case POINTER:
-        return MPI_File_write(file, buf, 1, type, status);
+        return MPI_File_write(file, buf, elements, type, status);
     case AT_ALL:
-        return MPI_File_write_at_all(file, p->at, buf, 1, type, status);
+        return MPI_File_write_at_all(file, p->at, buf, elements, type, status);
     case ALL:
-        return MPI_File_write_all(file, buf, 1, type, status);
+        return MPI_File_write_all(file, buf, elements, type, status);
     case I_AT:
-        return finish(MPI_File_iwrite_at(file, p->at, buf, 1, type, &request),
-                      &request, status);
+        return finish(
+            MPI_File_iwrite_at(file, p->at, buf, elements, type, &request),
+            &request, status);
     case I_POINTER:
-        return finish(MPI_File_iwrite(file, buf, 1, type, &request), &request,
-                      status);
+        return finish(MPI_File_iwrite(file, buf, elements, type, &request),
+                      &request, status);
     case I_AT_ALL:
         return finish(
-            MPI_File_iwrite_at_all(file, p->at, buf, 1, type, &request),
+            MPI_File_iwrite_at_all(file, p->at, buf, elements, type, &request),
             &request, status);
     case I_ALL:
-        return finish(MPI_File_iwrite_all(file, buf, 1, type, &request),
+        return finish(MPI_File_iwrite_all(file, buf, elements, type, &request),
                       &request, status);
     case SPLIT_AT_ALL:
-        MPI_File_write_at_all_begin(file, p->at, buf, 1, type);
+        MPI_File_write_at_all_begin(file, p->at, buf, elements, type);
         return MPI_File_write_at_all_end(file, buf, status);
     default:
-        MPI_File_write_all_begin(file, buf, 1, type);
+        MPI_File_write_all_begin(file, buf, elements, type);
         return MPI_File_write_all_end(file, buf, status);
     }
 }
@@ -183,31 +188,32 @@ static int read_it(const struct plan *p, void *buf, MPI_Datatype type,
 
     switch ((enum way)p->way) {
     case AT:
-        return MPI_File_read_at(file, p->at, buf, 1, type, status);
+        return MPI_File_read_at(file, p->at, buf, elements, type, status);
     case POINTER:
-        return MPI_File_read(file, buf, 1, type, status);
+        return MPI_File_read(file, buf, elements, type, status);
     case AT_ALL:
-        return MPI_File_read_at_all(file, p->at, buf, 1, type, status);
+        return MPI_File_read_at_all(file, p->at, buf, elements, type, status);
     case ALL:
-        return MPI_File_read_all(file, buf, 1, type, status);
+        return MPI_File_read_all(file, buf, elements, type, status);
     case I_AT:
-        return finish(MPI_File_iread_at(file, p->at, buf, 1, type, &request),
-                      &request, status);
+        return finish(
+            MPI_File_iread_at(file, p->at, buf, elements, type, &request),
+            &request, status);
     case I_POINTER:
-        return finish(MPI_File_iread(file, buf, 1, type, &request), &request,
-                      status);
+        return finish(MPI_File_iread(file, buf, elements, type, &request),
+                      &request, status);
     case I_AT_ALL:
         return finish(
-            MPI_File_iread_at_all(file, p->at, buf, 1, type, &request),
+            MPI_File_iread_at_all(file, p->at, buf, elements, type, &request),
             &request, status);
     case I_ALL:
-        return finish(MPI_File_iread_all(file, buf, 1, type, &request),
+        return finish(MPI_File_iread_all(file, buf, elements, type, &request),
                       &request, status);
     case SPLIT_AT_ALL:
-        MPI_File_read_at_all_begin(file, p->at, buf, 1, type);
+        MPI_File_read_at_all_begin(file, p->at, buf, elements, type);
         return MPI_File_read_at_all_end(file, buf, status);
     default:
-        MPI_File_read_all_begin(file, buf, 1, type);
+        MPI_File_read_all_begin(file, buf, elements, type);
         return MPI_File_read_all_end(file, buf, status);
     }
 }
@@ -227,26 +233,23 @@ static void do_write(const struct plan *p, int step)
     MPI_Count got = -1;
     int rc;
 
+    elements = check_rank() != p->idle;
     for (int64_t i = 0; i < p->len; i++)
         buf[memory_at(p, i)] = byte_of(step, check_rank(), i);
     rc = write_it(p, buf, type, &status);
     CHECK(rc == MPI_SUCCESS, "step %d, way %d: class %d", step, p->way,
           check_class(rc));
     MPI_Get_elements_x(&status, MPI_BYTE, &got);
-    CHECK(got == p->len, "step %d, way %d: %lld of %lld bytes", step, p->way,
-          (long long)got, (long long)p->len);
+    CHECK(got == p->len * elements, "step %d, way %d: %lld of %lld bytes", step,
+          p->way, (long long)got, (long long)p->len);
     for (int r = 0; r < check_size(); r++)
-        for (int64_t i = 0; i < p->len; i++)
-            model[offset_of(p, r, p->at + i)] = byte_of(step, r, i);
-    if (p->len > 0) {
-        int64_t end = offset_of(p, check_size() - 1, p->at + p->len - 1) + 1;
+        for (int64_t i = 0; i < p->len && r != p->idle; i++) {
+            int64_t offset = offset_of(p, r, p->at + i);
 
-        for (int r = 0; r < check_size(); r++)
-            if (offset_of(p, r, p->at + p->len - 1) + 1 > end)
-                end = offset_of(p, r, p->at + p->len - 1) + 1;
-        if (end > model_size)
-            model_size = end;
-    }
+            model[offset] = byte_of(step, r, i);
+            if (offset >= model_size)
+                model_size = offset + 1;
+        }
     free(buf);
     MPI_Type_free(&type);
 }
@@ -262,11 +265,12 @@ static void do_read(const struct plan *p, int step)
     int64_t wrong = -1;
     int rc;
 
+    elements = check_rank() != p->idle;
     memset(buf, 0xa5, (size_t)span + 1);
     rc = read_it(p, buf, type, &status);
     CHECK(rc == MPI_SUCCESS, "step %d, way %d: class %d", step, p->way,
           check_class(rc));
-    while (want < p->len &&
+    while (elements && want < p->len &&
            offset_of(p, check_rank(), p->at + want) < model_size)
         want++;
     MPI_Get_elements_x(&status, MPI_BYTE, &got);
@@ -298,7 +302,7 @@ static void do_step(struct plan *p, int step)
         do_read(p, step);
     MPI_File_get_position(file, &at);
     if (p->is_write && (p->way == POINTER || p->way == ALL))
-        CHECK(at == p->at + p->len, "step %d: pointer at %lld", step,
+        CHECK(at == p->at + p->len * elements, "step %d: pointer at %lld", step,
               (long long)at);
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);

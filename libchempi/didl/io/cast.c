@@ -103,10 +103,17 @@ static int choose(const struct chempi_file *file, struct chempi_io_cast *cast)
 
 /* ---- views on their way ---- */
 
+/* Views of more pieces would take more memory than the data they describe. */
+static uint64_t words_max(const struct chempi_file *file)
+{
+    return 4 * file->hints.cb_buffer;
+}
+
 /* The words of this member's view; *count 0 if it cannot travel. */
-static int pack_view(const struct chempi_io_view *view, uint64_t **words,
+static int pack_view(const struct chempi_file *file, uint64_t **words,
                      uint64_t *count)
 {
+    const struct chempi_io_view *view = file->view;
     uint64_t len;
 
     *count = 0;
@@ -114,6 +121,8 @@ static int pack_view(const struct chempi_io_view *view, uint64_t **words,
     if (!view->is_ordered || view->tile.size == 0)
         return MPI_SUCCESS;
     len = chempi_layout_encode(view->tile.root, NULL, 0);
+    if (len * sizeof(uint64_t) > words_max(file))
+        return MPI_SUCCESS;
     *words = chempi_sys->malloc((WORD_HEAD + len) * sizeof(**words));
     if (!*words)
         return no_memory();
@@ -207,7 +216,7 @@ static int learn(struct chempi_file *file, struct chempi_io_cast *cast,
     int rc = choose(file, cast);
 
     if (!rc)
-        rc = pack_view(file->view, &mine, &count);
+        rc = pack_view(file, &mine, &count);
     rc = chempi_io_agree(file->comm, rc);
     if (!rc)
         rc = chempi_io_gather_all(file->comm, &(int64_t){(int64_t)count}, 1,
@@ -218,8 +227,7 @@ static int learn(struct chempi_file *file, struct chempi_io_cast *cast,
         if (counts[r] < WORD_HEAD + 3)
             cast->is_usable = false;
     }
-    /* Views of many pieces would be more than the data they describe. */
-    if (total * sizeof(uint64_t) > 4 * file->hints.cb_buffer)
+    if (total * sizeof(uint64_t) > words_max(file))
         cast->is_usable = false;
     if (cast->is_usable)
         rc = take_views(file, cast, mine, counts, total);

@@ -219,7 +219,10 @@ static int by_windows(struct chempi_file *file,
                       char *data, uint64_t len, bool is_write, uint64_t *done,
                       int64_t *at)
 {
-    uint64_t max = is_write ? file->hints.ind_write : file->hints.ind_read;
+    uint64_t all = (uint64_t)(chempi_io_view_offset(view, position + len - 1) +
+                              1 - chempi_io_view_offset(view, position));
+    uint64_t max =
+        least(all, is_write ? file->hints.ind_write : file->hints.ind_read);
     char *room = chempi_sys->malloc(max);
     int rc = room ? 0 : -ENOMEM;
 

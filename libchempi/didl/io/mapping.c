@@ -35,33 +35,76 @@ static int populate(void *pages, size_t len)
                                               : -errno;
 }
 
+/* Pages of the offsets [from, to), there and with room behind them, or NULL
+ * and *rc. The first one begins at *start. */
+static char *map(struct chempi_file *file, int64_t from, int64_t to,
+                 int64_t *start, int *rc)
+{
+    int64_t page = sysconf(_SC_PAGESIZE);
+    char *pages;
+
+    *start = from / page * page;
+    *rc = file->fd.ops->reserve(&file->fd, from, to - from);
+    if (*rc == -ENOSYS || *rc == -ENODEV)
+        *rc = -EOPNOTSUPP;
+    if (*rc)
+        return NULL;
+    pages =
+        chempi_sys->mmap(NULL, (size_t)(to - *start), PROT_READ | PROT_WRITE,
+                         MAP_SHARED, file->fd.number, *start);
+    *rc = pages == MAP_FAILED ? -EOPNOTSUPP
+                              : populate(pages, (size_t)(to - *start));
+    if (*rc == 0)
+        return pages;
+    if (pages != MAP_FAILED)
+        (void)chempi_sys->munmap(pages, (size_t)(to - *start));
+    return NULL;
+}
+
+static void unmap(struct chempi_file *file, char *pages, size_t span,
+                  uint64_t len)
+{
+    (void)chempi_sys->munmap(pages, span);
+    file->was_written = true;
+    chempi_io_count(CHEMPI_IO_COUNT_MAPPED, len);
+}
+
 int chempi_io_map_write(struct chempi_file *file,
                         const struct chempi_io_view *view, uint64_t position,
                         const char *data, uint64_t len, int64_t from,
                         int64_t to)
 {
-    int64_t page = sysconf(_SC_PAGESIZE);
-    int64_t start = from / page * page;
-    size_t span = (size_t)(to - start);
     struct chempi_iter iter;
-    char *pages;
-    int rc = file->fd.ops->reserve(&file->fd, from, to - from);
+    int64_t start;
+    int rc;
+    char *pages = map(file, from, to, &start, &rc);
 
-    if (rc == -ENOSYS || rc == -ENODEV)
-        rc = -EOPNOTSUPP;
-    if (rc)
+    if (!pages)
         return rc;
-    pages = chempi_sys->mmap(NULL, span, PROT_READ | PROT_WRITE, MAP_SHARED,
-                             file->fd.number, start);
-    if (pages == MAP_FAILED)
-        return -EOPNOTSUPP;
-    rc = populate(pages, span);
-    if (!rc) {
-        chempi_io_view_iter(view, &iter, pages, start, position);
-        (void)chempi_iter_unpack(&iter, data, len);
-        file->was_written = true;
-        chempi_io_count(CHEMPI_IO_COUNT_MAPPED, len);
+    chempi_io_view_iter(view, &iter, pages, start, position);
+    (void)chempi_iter_unpack(&iter, data, len);
+    unmap(file, pages, (size_t)(to - start), len);
+    return 0;
+}
+
+int chempi_io_map_store(struct chempi_file *file, const char *window,
+                        const char *mask, int64_t from, int64_t to)
+{
+    int64_t start;
+    int rc;
+    char *pages = map(file, from, to, &start, &rc);
+    char *at;
+    uint64_t len = 0;
+
+    if (!pages)
+        return rc;
+    at = pages + (from - start);
+    for (int64_t i = 0; i < to - from; i++) {
+        if (!mask[i])
+            continue;
+        at[i] = window[i];
+        len++;
     }
-    (void)chempi_sys->munmap(pages, span);
-    return rc;
+    unmap(file, pages, (size_t)(to - start), len);
+    return 0;
 }

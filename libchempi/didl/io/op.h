@@ -107,6 +107,11 @@ int chempi_io_map_write(struct chempi_file *file,
                         const char *data, uint64_t len, int64_t from,
                         int64_t to);
 
+/* The same for the bytes of a window, which holds the offsets [from, to), whose
+ * mask is not 0. */
+int chempi_io_map_store(struct chempi_file *file, const char *window,
+                        const char *mask, int64_t from, int64_t to);
+
 /* ---- calls.c ---- */
 
 int chempi_io_do(const struct chempi_io_call *c, MPI_Status *status);

@@ -24,6 +24,7 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/io/cast.h"
@@ -34,6 +35,8 @@
 #define RUN_ALONE_MIN (64u << 10)
 /* Smaller domains are not worth a message. */
 #define DOMAIN_MIN (32u << 10)
+/* Longer runs are written by calls of the system. */
+#define RUN_MAP_MAX 2048
 
 /* What each member tells before; 64-bit words. */
 enum { TOLD_POSITION, TOLD_BYTES, TOLD_FROM, TOLD_TO, TOLD_RUN, TOLD_WORDS };
@@ -49,7 +52,6 @@ struct slot {
     char *packed; /* data of others at aggregators */
     char *own;    /* this member's, where memory is scattered */
     uint64_t packed_room;
-    uint64_t own_room;
     struct share *shares; /* [members] in this aggregator's window */
     int64_t from;         /* offsets of the window that are used */
     int64_t to;
@@ -124,19 +126,21 @@ static const int64_t *told_by(const struct exchange *x, uint32_t rank)
 
 /* ---- messages ---- */
 
-static char *grow(char **buf, uint64_t *room, uint64_t len)
+/* Overlapping shares need more room than a window. The others wait for these
+ * messages, and would for ever (T2). */
+static void need_packed(const struct exchange *x, struct slot *s, uint64_t len)
 {
-    if (len > *room) {
-        free(*buf);
-        *buf = chempi_sys->malloc(len);
-        *room = *buf ? len : 0;
-    }
-    return *buf;
-}
-
-static void note_no_memory(struct exchange *x)
-{
-    chempi_io_op_fail(x->op, -ENOMEM, "exchanging data of", -1);
+    if (len <= s->packed_room)
+        return;
+    free(s->packed);
+    s->packed = chempi_sys->malloc(len);
+    s->packed_room = len;
+    if (!s->packed)
+        chempi_fatal_die(1,
+                         "out of memory for %" PRIu64 " bytes of data that "
+                         "overlap in a window of %.160s; a smaller hint "
+                         "cb_buffer_size helps",
+                         len, x->file->path);
 }
 
 static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
@@ -160,17 +164,13 @@ static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
 }
 
 /* This member's data for, or from, all aggregators but itself. */
-static bool own_messages(struct exchange *x, struct slot *s, int round)
+static void own_messages(struct exchange *x, struct slot *s, int round)
 {
     struct chempi_io_op *op = x->op;
     uint64_t used = 0;
     int64_t from;
     int64_t to;
 
-    if (!op->mem &&
-        !grow(&s->own, &s->own_room,
-              least((uint64_t)x->window * (uint64_t)x->cast->count, op->bytes)))
-        return false;
     for (int a = 0; a < x->cast->count; a++) {
         struct share share;
         char *data;
@@ -188,7 +188,6 @@ static bool own_messages(struct exchange *x, struct slot *s, int round)
         used += share.len;
         post(x, s, data, share.len, x->cast->ranks[a], op->is_write);
     }
-    return true;
 }
 
 /* After a round of reading: where data came into a stage. */
@@ -251,7 +250,7 @@ static uint64_t find_shares(struct exchange *x, struct slot *s, int round)
 /* ---- the aggregator's side of writing ---- */
 
 /* One run goes to its place in the window at once. */
-static bool receive_shares(struct exchange *x, struct slot *s)
+static void receive_shares(struct exchange *x, struct slot *s)
 {
     uint64_t used = 0;
 
@@ -268,7 +267,6 @@ static bool receive_shares(struct exchange *x, struct slot *s)
         post(x, s, s->packed + used, share->len, (int)r, false);
         used += share->len;
     }
-    return true;
 }
 
 static void scatter(const struct exchange *x, const struct slot *s,
@@ -349,7 +347,7 @@ static int write_piece(struct exchange *x, const struct slot *s, int64_t from,
 }
 
 /* Holes stay as they are. */
-static int write_covered(struct exchange *x, const struct slot *s, int64_t *at)
+static int write_runs(struct exchange *x, const struct slot *s, int64_t *at)
 {
     int64_t len = s->to - s->from;
     int64_t i = 0;
@@ -367,21 +365,42 @@ static int write_covered(struct exchange *x, const struct slot *s, int64_t *at)
     return rc;
 }
 
+/* Many small runs are stored through a mapping. */
+static int write_covered(struct exchange *x, const struct slot *s, int64_t run,
+                         int64_t *at)
+{
+    struct chempi_file *file = x->file;
+    size_t len = (size_t)(s->to - s->from);
+    int rc;
+
+    if (run >= RUN_MAP_MAX || !file->is_mappable || !memchr(x->mask, 0, len))
+        return write_runs(x, s, at);
+    rc = chempi_io_map_store(file, s->window, x->mask, s->from, s->to);
+    if (rc != -EOPNOTSUPP)
+        return rc;
+    file->is_mappable = false;
+    return write_runs(x, s, at);
+}
+
 static void write_window(struct exchange *x, struct slot *s)
 {
     int64_t at = s->from;
     uint64_t begin = chempi_clock_ns();
-    uint32_t givers = 0;
+    int64_t run = INT64_MAX;
+    bool is_empty = true;
     int rc;
 
-    for (uint32_t r = 0; r < x->file->comm->size; r++)
-        givers += s->shares[r].len > 0;
-    if (givers == 0)
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        if (s->shares[r].len == 0)
+            continue;
+        is_empty = false;
+        if (told_by(x, r)[TOLD_RUN] < run)
+            run = told_by(x, r)[TOLD_RUN];
+    }
+    if (is_empty)
         return;
     make_mask(x, s);
-    rc = x->file->is_mappable && !memchr(x->mask, 0, (size_t)(s->to - s->from))
-             ? write_piece(x, s, s->from, s->to, &at)
-             : write_covered(x, s, &at);
+    rc = write_covered(x, s, run, &at);
     chempi_io_op_fail(x->op, rc, "writing", at);
     chempi_io_count(CHEMPI_IO_COUNT_ACCESS_NS, chempi_clock_ns() - begin);
     chempi_io_count(CHEMPI_IO_COUNT_ROUNDS, 1);
@@ -476,17 +495,14 @@ static void begin_round(struct exchange *x, int round)
 {
     struct slot *s = &x->slots[round % 2];
     uint64_t sum = find_shares(x, s, round);
-    bool is_good = sum == 0 || grow(&s->packed, &s->packed_room, sum);
 
     s->req_count = 0;
-    if (!is_good || !own_messages(x, s, round)) {
-        note_no_memory(x);
-        return;
-    }
+    need_packed(x, s, sum);
+    own_messages(x, s, round);
     if (x->cast->mine < 0)
         return;
     if (x->op->is_write) {
-        (void)receive_shares(x, s);
+        receive_shares(x, s);
     } else {
         read_window(x, s);
         send_shares(x, s);
@@ -529,19 +545,26 @@ static bool get_slots(struct exchange *x)
     uint32_t size = x->file->comm->size;
     bool is_agg = x->cast->mine >= 0;
     size_t window = (size_t)x->window;
+    uint64_t own;
 
     for (int i = 0; i < 2; i++) {
         struct slot *s = &x->slots[i];
 
         s->reqs = chempi_sys->calloc(size + (size_t)x->cast->count,
                                      sizeof(struct chempi_request *));
-        if (!s->reqs)
+        own = x->op->mem
+                  ? 0
+                  : least(window * (uint64_t)x->cast->count, x->op->bytes);
+        s->own = chempi_sys->malloc(own + 1);
+        if (!s->reqs || !s->own)
             return false;
         if (!is_agg)
             continue;
         s->window = chempi_sys->malloc(window);
+        s->packed = chempi_sys->malloc(window);
+        s->packed_room = window;
         s->shares = chempi_sys->calloc(size, sizeof(*s->shares));
-        if (!s->window || !s->shares)
+        if (!s->window || !s->packed || !s->shares)
             return false;
     }
     if (!is_agg || !x->op->is_write)
