@@ -14,6 +14,7 @@
 #define CHEMPI_INLINE static inline __attribute__((always_inline))
 #define CHEMPI_NOINLINE __attribute__((noinline))
 #define CHEMPI_COLD __attribute__((cold, noinline))
+#define CHEMPI_MAY_ALIAS __attribute__((may_alias))
 #define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
 #define CHEMPI_MAYBE_UNUSED __attribute__((unused))
 /* Runs when the library is unloaded or the process exits. */
@@ -28,6 +29,10 @@
 
 #define CHEMPI_CONTAINER_OF(ptr, type, member)                                 \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+
+/* *out = a + b or a * b, of any integer types; true when it does not fit. */
+#define CHEMPI_ADD_OVERFLOWS(a, b, out) __builtin_add_overflow((a), (b), (out))
+#define CHEMPI_MUL_OVERFLOWS(a, b, out) __builtin_mul_overflow((a), (b), (out))
 
 #define CHEMPI_ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -91,10 +91,10 @@ static void leave(struct chempi_rma_line *line)
     }
 
 /* Elements have the kind's own type elsewhere. */
-typedef uint8_t __attribute__((may_alias)) any8;
-typedef uint16_t __attribute__((may_alias)) any16;
-typedef uint32_t __attribute__((may_alias)) any32;
-typedef uint64_t __attribute__((may_alias)) any64;
+typedef uint8_t CHEMPI_MAY_ALIAS any8;
+typedef uint16_t CHEMPI_MAY_ALIAS any16;
+typedef uint32_t CHEMPI_MAY_ALIAS any32;
+typedef uint64_t CHEMPI_MAY_ALIAS any64;
 
 DEFINE_ATOMIC(any8, 8)
 DEFINE_ATOMIC(any16, 16)

@@ -80,12 +80,12 @@ static int check_range(const struct chempi_rma_op *op)
 
     if (op->count == 0 || type->size == 0)
         return MPI_SUCCESS;
-    if (__builtin_mul_overflow(op->count - 1, type->extent, &last) ||
-        __builtin_mul_overflow(op->disp, op->peer->unit, &start) ||
-        __builtin_add_overflow(last < 0 ? last : 0, low, &low) ||
-        __builtin_add_overflow(last > 0 ? last : 0, high, &high) ||
-        __builtin_add_overflow(low, start, &low) ||
-        __builtin_add_overflow(high, start, &high))
+    if (CHEMPI_MUL_OVERFLOWS(op->count - 1, type->extent, &last) ||
+        CHEMPI_MUL_OVERFLOWS(op->disp, op->peer->unit, &start) ||
+        CHEMPI_ADD_OVERFLOWS(last < 0 ? last : 0, low, &low) ||
+        CHEMPI_ADD_OVERFLOWS(last > 0 ? last : 0, high, &high) ||
+        CHEMPI_ADD_OVERFLOWS(low, start, &low) ||
+        CHEMPI_ADD_OVERFLOWS(high, start, &high))
         return beyond(op, INT64_MIN, INT64_MAX);
     if (op->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return check_attached(op, low, high);
@@ -100,8 +100,8 @@ static int check_amount(struct chempi_rma_op *op,
     MPI_Count mine;
     MPI_Count theirs;
 
-    if (__builtin_mul_overflow(side->count, side->type->size, &mine) ||
-        __builtin_mul_overflow(op->count, op->type->size, &theirs))
+    if (CHEMPI_MUL_OVERFLOWS(side->count, side->type->size, &mine) ||
+        CHEMPI_MUL_OVERFLOWS(op->count, op->type->size, &theirs))
         return chempi_error_set(MPI_ERR_COUNT,
                                 "the amount of data exceeds 2^63 bytes");
     if (CHEMPI_UNLIKELY(mine != theirs))

@@ -16,9 +16,9 @@
 
 #include "common/base/log.h"
 #include "common/base/sys.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/op_loops.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/services/layout.h"
@@ -75,17 +75,17 @@ static bool find_span(const struct chempi_rma_head *head,
     int64_t last;
 
     if (!type) {
-        return !__builtin_add_overflow(head->shift, head->at, low) &&
-               !__builtin_add_overflow(*low, head->len, high);
+        return !CHEMPI_ADD_OVERFLOWS(head->shift, head->at, low) &&
+               !CHEMPI_ADD_OVERFLOWS(*low, head->len, high);
     }
     if (head->count == 0 || head->count > INT64_MAX ||
-        __builtin_mul_overflow((int64_t)head->count - 1, type->layout.extent,
-                               &last))
+        CHEMPI_MUL_OVERFLOWS((int64_t)head->count - 1, type->layout.extent,
+                             &last))
         return false;
     *low = type->low;
     *high = type->high;
-    return last < 0 ? !__builtin_add_overflow(*low, last, low)
-                    : !__builtin_add_overflow(*high, last, high);
+    return last < 0 ? !CHEMPI_ADD_OVERFLOWS(*low, last, low)
+                    : !CHEMPI_ADD_OVERFLOWS(*high, last, high);
 }
 
 /* S1. The place of a request, or an error class. */
@@ -109,9 +109,9 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
     }
     if (head->at + head->len < head->len ||
         !find_span(head, *type, &low, &high) ||
-        __builtin_mul_overflow(head->disp, win->unit, &disp) ||
-        __builtin_add_overflow(low, disp, &low) ||
-        __builtin_add_overflow(high, disp, &high))
+        CHEMPI_MUL_OVERFLOWS(head->disp, win->unit, &disp) ||
+        CHEMPI_ADD_OVERFLOWS(low, disp, &low) ||
+        CHEMPI_ADD_OVERFLOWS(high, disp, &high))
         return MPI_ERR_RMA_RANGE;
     if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC
             ? !chempi_rma_is_attached(win, (uint64_t)low, (uint64_t)high)

@@ -197,8 +197,8 @@ static bool join_shifted(struct span *all, const struct span *one, int64_t by)
 {
     struct span s;
 
-    if (__builtin_add_overflow(one->low, by, &s.low) ||
-        __builtin_add_overflow(one->high, by, &s.high))
+    if (CHEMPI_ADD_OVERFLOWS(one->low, by, &s.low) ||
+        CHEMPI_ADD_OVERFLOWS(one->high, by, &s.high))
         return false;
     if (s.low < all->low)
         all->low = s.low;
@@ -225,7 +225,7 @@ read_strided(struct reader *r, const struct wire_node *head, int depth,
     if (!child)
         return NULL;
     if (!head->count || head->count > INT64_MAX ||
-        __builtin_mul_overflow((int64_t)head->count - 1, head->stride, &last) ||
+        CHEMPI_MUL_OVERFLOWS((int64_t)head->count - 1, head->stride, &last) ||
         !join_shifted(span, &one, last)) {
         chempi_layout_release(child);
         return NULL;

@@ -20,10 +20,10 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/op_loops.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 
