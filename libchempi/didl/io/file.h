@@ -174,6 +174,8 @@ int chempi_io_hints_take(struct chempi_io_hints *hints,
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints);
 void chempi_io_hints_default(struct chempi_io_hints *hints);
+/* Could they have come from chempi_io_hints_take()? */
+bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints);
 
 /* How many aggregators the file has (collective.c). */
 uint64_t chempi_io_aggregators(const struct chempi_file *file);

@@ -119,6 +119,25 @@ int chempi_io_hints_take(struct chempi_io_hints *hints,
     return MPI_SUCCESS;
 }
 
+bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints)
+{
+    struct chempi_io_hints copy = *hints;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(size_keys); i++) {
+        uint64_t value = *size_at(&copy, &size_keys[i]);
+        bool is_default = value == 0 && size_keys[i].min == 1;
+
+        if (!is_default &&
+            (value < size_keys[i].min || value > size_keys[i].max))
+            return false;
+    }
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(choice_keys); i++)
+        if (*choice_at(&copy, &choice_keys[i]) >=
+            CHEMPI_ARRAY_LEN(choice_names))
+            return false;
+    return true;
+}
+
 static int put_all(struct chempi_info *info, struct chempi_io_hints *hints)
 {
     char text[32];

@@ -159,8 +159,12 @@ int chempi_io_agree(struct chempi_comm *comm, int rc)
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints)
 {
-    return comm->size == 1 ? MPI_SUCCESS
-                           : broadcast(comm, hints, sizeof(*hints), 0);
+    int rc = comm->size == 1 ? MPI_SUCCESS
+                             : broadcast(comm, hints, sizeof(*hints), 0);
+
+    if (!rc && !chempi_io_hints_are_sane(hints))
+        chempi_io_hints_default(hints); /* everywhere alike */
+    return rc;
 }
 
 int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
