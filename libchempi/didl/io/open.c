@@ -309,10 +309,12 @@ static int open_here(struct chempi_file *file, int flags)
     int rc = fd->ops->open(fd, file->path, flags | (is_writing ? O_RDWR : 0),
                            FILE_MODE);
 
-    if (rc == -EACCES && file->amode & MPI_MODE_WRONLY)
+    if (rc == -EACCES && file->amode & MPI_MODE_WRONLY) {
         rc = fd->ops->open(fd, file->path, flags | O_WRONLY, FILE_MODE);
-    else if (!rc)
+        file->has_locks = false; /* for windows, which are read before */
+    } else if (!rc) {
         file->is_mappable = is_writing && fd->ops->can_map(fd);
+    }
     return rc ? chempi_io_fail(file, rc, "opening", -1) : MPI_SUCCESS;
 }
 
