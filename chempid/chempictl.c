@@ -152,6 +152,22 @@ static const char *state_of(const struct chempi_status_gateway *g, uint32_t pid)
     return g->fate || pid ? chempi_status_fate_word(g->fate) : "starting";
 }
 
+/* What users have chosen, without what terminals obey: control characters,
+ * those of two bytes in UTF-8 included, and the backslash, are \xNN. */
+static void show_text(const char *text)
+{
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+        const bool is_c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0;
+
+        if (*c < 0x20 || *c == 0x7f || *c == '\\' || is_c1)
+            printf("\\x%02x", *c);
+        else
+            (void)putchar(*c);
+        if (is_c1)
+            printf("\\x%02x", *++c);
+    }
+}
+
 /* Its process is known at its node. */
 static void show_gateways(const struct chempi_status *list, uint32_t count,
                           const struct chempi_status_job *job)
@@ -169,7 +185,9 @@ static void show_gateways(const struct chempi_status *list, uint32_t count,
                     pid = list[i].jobs[k].gateways[g].pid;
                     has_node = true;
                 }
-        printf("  gateway %-20s ", node);
+        printf("  gateway ");
+        show_text(node);
+        printf("%*s ", strlen(node) < 20 ? (int)(20 - strlen(node)) : 0, "");
         if (pid)
             printf("pid %-8u ", pid);
         else
@@ -188,8 +206,9 @@ static void show_job(const struct chempi_status *list, uint32_t count,
 {
     char user[USER_TEXT];
 
-    printf("%-18s %-8s %6u  %s  ", job->id, user_name(job->uid, user),
-           job->size, job->program);
+    printf("%-18s %-8s %6u  ", job->id, user_name(job->uid, user), job->size);
+    show_text(job->program);
+    printf("  ");
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
             if (strcmp(list[i].jobs[k].id, job->id) == 0 &&

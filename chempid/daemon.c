@@ -841,12 +841,20 @@ static uint32_t described_slots(const struct chempi_daemon *d)
     return slots;
 }
 
-/* How many descriptors there may be. */
+/* As many as there may be; ranks have their user's limit (shell.h). */
 static uint64_t take_descriptors(void)
 {
     struct rlimit files;
 
-    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? files.rlim_cur : 0;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 0;
+    if (files.rlim_cur < files.rlim_max) {
+        files.rlim_cur =
+            files.rlim_max < CHEMPI_FDS_MAX ? files.rlim_max : CHEMPI_FDS_MAX;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* else it stays */
+        (void)getrlimit(RLIMIT_NOFILE, &files); /* as before */
+    }
+    return files.rlim_cur;
 }
 
 static int set_up(struct chempi_daemon *d, struct chempi_err *err)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The gateway of a job on one node, as its supervisor sees it: a child like a
- * rank, with a control socket and no standard streams but the error output.
+ * rank, with a control socket and no standard streams but, in a private job,
+ * the launcher's error output. A daemon's log is not for users' processes.
  * Its end does not end the job by itself; the ranks are told, and those that
  * have another way go on.
  */
@@ -59,9 +60,11 @@ _Noreturn static void become(const struct chempi_super *s, int control,
     char number[16];
 
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent ||
-        fcntl(control, F_SETFD, 0) < 0)
+        fcntl(control, F_SETFD, 0) < 0 ||
+        (s->spec->shell.is_known && dup2(s->null_fd, STDERR_FILENO) < 0))
         _exit(STATUS_NO_PROGRAM);
     (void)setpgid(0, 0);
+    chempi_shell_wear(&s->spec->shell);
     environ = s->spec->env;
     (void)snprintf(number, sizeof(number), "%d", control);
     (void)setenv(CHEMPI_CONTROL_ENV, number, 1); /* else it says so */

@@ -90,10 +90,10 @@ static void put_limit(const struct chempi_grant *g,
     (void)snprintf(
         buf, len,
         "node %s lets a process lock too little memory: one of the job's needs "
-        "at least %" PRIu64 " bytes for its card to move anything, and chempid "
-        "there was started with a limit of %" PRIu64 " (RLIMIT_MEMLOCK, "
-        "\"ulimit -l\"), which a limit raised in the job does not change; "
-        "start chempid there with a higher limit",
+        "at least %" PRIu64 " bytes for its card to move anything, and its "
+        "limit is %" PRIu64 " (RLIMIT_MEMLOCK, \"ulimit -l\", where the job is "
+        "submitted or chempid there was started), which a limit raised in the "
+        "job does not change; raise it there",
         g->daemon->opt->name, refusal->needed, refusal->available);
 }
 
@@ -144,6 +144,23 @@ static uint32_t *worlds_of(const struct chempi_spec *spec, uint32_t node,
     return worlds;
 }
 
+/* What RLIMIT_MEMLOCK lets a rank lock here (shell.h). */
+static uint64_t lockable(const struct chempi_spec *spec)
+{
+    const struct chempi_shell *shell = &spec->shell;
+    const uint64_t own =
+        geteuid() == 0 ? CHEMPI_BUDGET_NONE : chempi_budget_limit(spec->uid);
+    uint64_t wanted;
+
+    if (spec->uid == 0 || !shell->is_known || shell->count <= RLIMIT_MEMLOCK)
+        return chempi_budget_limit(spec->uid);
+    wanted = shell->limits[RLIMIT_MEMLOCK].rlim_cur;
+    if (wanted == RLIM_INFINITY)
+        return own;
+    wanted &= ~(uint64_t)4095;
+    return wanted < own ? wanted : own;
+}
+
 int chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
                        const struct chempi_spec *spec, uint32_t node,
                        struct chempi_link *link, uint64_t *share)
@@ -164,7 +181,7 @@ int chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
                                .number = spec->job};
     if (worlds)
         rc = chempi_budget_add(&d->budget, &g->job, worlds, count,
-                               chempi_budget_limit(spec->uid));
+                               lockable(spec));
     free(worlds);
     *share = d->budget.total == CHEMPI_BUDGET_NONE ? CHEMPI_BUDGET_NONE : 0;
     return rc;

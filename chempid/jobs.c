@@ -6,7 +6,9 @@
  * the daemon of each spare node by itself, so that nothing takes a gateway
  * along with another one.
  *
- * LAUNCH: count n, n x u32 node (those below), then the description (spec.h).
+ * LAUNCH: count n, n x u32 node (those below), then what ranks have of their
+ * submitter (shell.h; of a local client not known), then the description
+ * (spec.h).
  */
 #define _GNU_SOURCE /* geteuid */
 #include <errno.h>
@@ -346,6 +348,7 @@ static int pass_on(struct job *j, const struct chempi_members *known,
     chempi_wire_put_u32(w, count);
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(w, nodes[i]);
+    chempi_shell_write(&j->spec.shell, w);
     chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
     rc = chempi_link_try_end(&limb->conn->link);
     if (rc) {
@@ -466,15 +469,19 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
                         const struct chempi_frame *frame,
                         struct chempi_err *err)
 {
+    struct chempi_shell shell;
     struct chempi_reader r;
     int rc;
 
     chempi_wire_read(&r, frame->data, frame->len);
     rc = read_nodes(j, &r);
+    if (!rc)
+        rc = chempi_shell_take(&shell, &r);
     if (!rc) {
         j->spec_bytes = r.next;
         j->spec_len = (size_t)(r.end - r.next);
         rc = chempi_spec_read(&j->spec, &r);
+        j->spec.shell = shell;
     }
     if (!rc && (!chempi_wire_is_done(&r) || j->spec.job != frame->job))
         rc = -EBADMSG;
@@ -489,7 +496,9 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
                               "a launch in the name of another user or group");
     if (find_job(j->daemon, j->spec.job))
         return chempi_err_set(err, -EEXIST, "a launch of a job that runs");
-    return 0;
+    return from->kind == CHEMPI_CONN_LOCAL
+               ? chempi_shell_read(&j->spec.shell, from->link.ch.fd, err)
+               : 0;
 }
 
 /* What the user has of this node: a job more, and its description. */

@@ -193,6 +193,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
         fcntl(w->control[1], F_SETFD, 0) < 0)
         give_up(rank, 0);
     (void)setrlimit(RLIMIT_NOFILE, &s->files);
+    chempi_shell_wear(&s->spec->shell);
     errno = -chempi_bind_self(&s->bind, rank->local);
     if (errno && !s->bind.is_share) /* what nobody asked for may fail */
         give_up(rank, 3);

@@ -853,6 +853,7 @@ static int order_launch(struct run *r, int fd, struct chempi_err *err)
         nodes[i] = i;
         chempi_wire_put_u32(w, i);
     }
+    chempi_shell_write(&(const struct chempi_shell){0}, w); /* read there */
     chempi_spec_write(r->spec, w);
     chempi_link_end(&b->daemon);
     (void)chempi_hub_add(&r->hub, nodes, n);

@@ -325,6 +325,20 @@ static void read_head(struct chempi_spec *spec, struct chempi_reader *r)
     spec->gid = chempi_wire_get_u32(r);
 }
 
+static void name_job(const struct chempi_spec *spec, char *id, size_t size)
+{
+    (void)snprintf(id, size, "%016" PRIx64, spec->job);
+}
+
+/* Users know a job by its id, daemons by its number: they must be one. */
+static bool has_own_id(const struct chempi_spec *spec)
+{
+    char id[CHEMPI_JOB_ID_MAX];
+
+    name_job(spec, id, sizeof(id));
+    return strcmp(id, spec->id) == 0;
+}
+
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
 {
     memset(spec, 0, sizeof(*spec));
@@ -345,7 +359,8 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
     spec->bind = chempi_wire_get_u32(r);
     spec->shows_binding = chempi_wire_get_u8(r) != 0;
     spec->want_stats = chempi_wire_get_u32(r);
-    if (!r->is_bad && spec->job && spec->bind <= CHEMPI_BIND_AUTO &&
+    if (!r->is_bad && spec->job && has_own_id(spec) &&
+        spec->bind <= CHEMPI_BIND_AUTO &&
         (spec->stdin_rank < spec->size ||
          spec->stdin_rank >= CHEMPI_STDIN_NONE))
         return 0;

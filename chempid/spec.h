@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "chempid/pool.h"
+#include "chempid/shell.h"
 #include "common/base/err.h"
 #include "common/control/client.h"
 #include "common/control/wire.h"
@@ -62,12 +63,13 @@ struct chempi_spec {
     char *tables;     /* directory of connection tables, or NULL */
     char *own_tables; /* where the launcher finds some, or NULL; not sent */
     uint32_t universe_size;
-    uint32_t stdin_rank;   /* a rank, CHEMPI_STDIN_ALL or _NONE */
-    uint32_t bind;         /* enum chempi_bind */
-    bool shows_binding;    /* each rank tells its processors */
-    uint32_t want_stats;   /* CHEMPI_STATS_* (common/control/client.h) */
-    uint64_t memory_share; /* of each rank here, bytes (budget.h); each
-                              daemon's own, not sent with the others */
+    uint32_t stdin_rank;       /* a rank, CHEMPI_STDIN_ALL or _NONE */
+    uint32_t bind;             /* enum chempi_bind */
+    bool shows_binding;        /* each rank tells its processors */
+    uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
+    struct chempi_shell shell; /* beside it in LAUNCH */
+    uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
+                                  daemon's own, not sent with the others */
 };
 
 /* An empty description with a fresh random job number, id and secret. */

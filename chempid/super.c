@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -708,17 +709,40 @@ static void up_lost(struct chempi_link *link, int code,
 
 /* ---- the beginning ------------------------------------------------------- */
 
-/* A daemon that runs as root does the job as its user. */
+/* By this node's own database. */
+static bool is_group_of(const struct passwd *pw, gid_t gid)
+{
+    gid_t list[NGROUPS_MAX];
+    int count = NGROUPS_MAX;
+
+    if (gid == pw->pw_gid)
+        return true;
+    if (getgrouplist(pw->pw_name, pw->pw_gid, list, &count) < 0)
+        count = NGROUPS_MAX;
+    for (int i = 0; i < count; i++)
+        if (list[i] == gid)
+            return true;
+    return false;
+}
+
+/* A daemon that runs as root does the job as its user. Groups come from this
+ * node's database, never from another node. */
 static int become_user(const struct chempi_spec *spec, struct chempi_err *err)
 {
     const struct passwd *pw;
 
+    if (geteuid() == 0)
+        chempi_shell_lift(&spec->shell);
     if (geteuid() == spec->uid)
         return 0;
     pw = getpwuid(spec->uid);
     if (!pw)
         return chempi_err_set(err, -ENOENT, "this node has no user %u",
                               spec->uid);
+    if (!is_group_of(pw, spec->gid))
+        return chempi_err_set(err, -EPERM,
+                              "user %s is not in group %u on this node",
+                              pw->pw_name, spec->gid);
     if (initgroups(pw->pw_name, spec->gid) < 0 || setgid(spec->gid) < 0 ||
         setuid(spec->uid) < 0)
         return chempi_err_set(err, -errno, "cannot become user %s: %s",

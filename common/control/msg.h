@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 7u
+#define CHEMPI_CONTROL_VERSION 8u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */

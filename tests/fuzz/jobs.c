@@ -312,10 +312,11 @@ static void add_job(enum who who, uint8_t job, char **names, uint32_t ranks,
     };
     struct chempi_writer w = {0};
 
-    (void)snprintf(spec.id, sizeof(spec.id), "%u", job);
+    (void)snprintf(spec.id, sizeof(spec.id), "%016x", job);
     chempi_wire_put_u32(&w, spec.node_count);
     for (uint32_t i = 0; i < spec.node_count; i++)
         chempi_wire_put_u32(&w, i);
+    chempi_shell_write(&spec.shell, &w);
     chempi_spec_write(&spec, &w);
     add(who, CHEMPI_MSG_LAUNCH, job, &w);
     chempi_wire_clear(&w);

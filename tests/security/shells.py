@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ranks have of the user's shell, and of the daemon.
+
+    shells.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
+
+Cases with several users run as root, and count as skipped elsewhere.
+"""
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
+from jobs import (  # noqa: E402
+    LIMIT_S, Cluster, Programs, await_that, check, main)
+
+CASES = []
+NOBODY = 65534
+SHELL = """echo $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hs) \
+$(umask) $(id -u) $(id -g) $(id -G)"""
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def limited(files, core, stack, mask):
+    """What a shell would have set."""
+    def set_up():
+        resource.setrlimit(resource.RLIMIT_NOFILE, files)
+        resource.setrlimit(resource.RLIMIT_CORE, (core, core))
+        resource.setrlimit(resource.RLIMIT_STACK, stack)
+        os.umask(mask)
+    return set_up
+
+
+def run_as_nobody(cluster, set_up, *args, group=NOBODY):
+    shutil.copy(Programs.chempirun, f"{cluster.dir}/log.run")
+    os.chmod(f"{cluster.dir}/log.run", 0o755)
+    # setrlimit comes first: the user may not raise hard limits.
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import os, sys; os.setgroups([]); "
+         f"os.setgid({group}); os.setuid({NOBODY}); "
+         "os.execv(sys.argv[1], sys.argv[1:])",
+         f"{cluster.dir}/log.run", "--wdir", "/", *args],
+        env=cluster.env, cwd="/", capture_output=True, check=False,
+        timeout=LIMIT_S, preexec_fn=set_up)
+    os.unlink(f"{cluster.dir}/log.run")
+    return done
+
+
+def may_raise():
+    """Hard limits (CAP_SYS_RESOURCE); containers often withhold that."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return int(re.search(r"CapEff:\s+(\w+)", file.read())[1], 16) >> 24 & 1
+
+
+def start_limited(cluster, name):
+    with open(cluster.log, "ab") as log:
+        subprocess.run(
+            [Programs.chempid, "--name", name, "--dir", cluster.dir, "--listen",
+             "127.0.0.1", "--key", cluster.key, "--background"],
+            env=cluster.env, stdin=subprocess.DEVNULL, stderr=log, check=True,
+            timeout=LIMIT_S,
+            preexec_fn=limited((700, 800), 0, (8 << 20, 128 << 20), 0o022))
+
+
+@case
+def ranks_have_the_limits_and_umask_of_the_users_shell():
+    """On all nodes; lower ones, and higher ones than the daemon's."""
+    if os.geteuid() != 0:
+        return
+    with Cluster([], mode=0o755) as cluster:
+        start_limited(cluster, "a1")
+        start_limited(cluster, "a2")
+        for files in ((300, 400), (750, 800), (700, 900)):
+            if files[1] > 800 and not may_raise():
+                continue
+            done = run_as_nobody(
+                cluster,
+                limited(files, 0, (8 << 20, 64 << 20), 0o027),
+                "-n", "4", "--ppn", "2", "sh", "-c", SHELL)
+            wanted = (f"{files[0]} {files[1]} 0 {64 << 10} 0027 {NOBODY} "
+                      f"{NOBODY} {NOBODY}\n")
+            check(done.returncode == 0 and
+                  done.stdout.decode() == wanted * 4, done, wanted)
+
+
+@case
+def nobody_brings_a_group_to_a_node():
+    """One that this node's database does not give the user."""
+    if os.geteuid() != 0:
+        return
+    with Cluster(["a1"], mode=0o755) as cluster:
+        done = run_as_nobody(cluster, None, "-n", "1", "id", "-G", group=60099)
+        check(done.returncode != 0 and not done.stdout and
+              b"group 60099" in done.stderr, done)
+
+
+@case
+def names_of_programs_give_no_orders_to_terminals():
+    """Nor do they make lines in the log."""
+    with Cluster(["a1"]) as cluster:
+        program = f"{cluster.dir}/log\x1b[2J\nforged\\\u009b\x7f"
+        os.symlink(shutil.which("cat"), program)
+        job = cluster.job("-n", "1", program, stdin=subprocess.PIPE)
+        await_that(lambda: "cat" in cluster.logged() or
+                   "forged" in cluster.ctl("jobs"), "the job")
+        shown = cluster.ctl("jobs")
+        check("log\\x1b[2J\\x0aforged\\x5c\\xc2\\x9b\\x7f" in shown, shown)
+        check("\nforged" not in cluster.logged(), cluster.logged())
+        check(not set(map(chr, [*range(10), *range(11, 32), 127, 155])) &
+              set(shown + cluster.logged()), shown, cluster.logged())
+        job.process.stdin.close()
+        job.process.stdin = None
+        check(job.finish() == 0, job.errors)
+        os.unlink(program)
+
+
+if __name__ == "__main__":
+    sys.exit(main(CASES))
