@@ -53,7 +53,7 @@ struct chempi_envelope {
                          the sender has released so far, wraps */
     uint8_t kind;     /* enum chempi_kind */
     uint8_t lane;
-    uint16_t flags; /* didl's */
+    uint16_t flags; /* didl's, and CHEMPI_ENVELOPE_URGENT */
 };
 static_assert(sizeof(struct chempi_envelope) == 32, "envelope layout");
 static_assert(offsetof(struct chempi_envelope, credit) == 24, "layout");
@@ -64,6 +64,10 @@ enum chempi_kind {
     CHEMPI_KIND_SYNC = 2,  /* didl answers with a system message on match */
     CHEMPI_KIND_SYSTEM = 3 /* runs a handler at the receiver */
 };
+
+/* Envelope flag: worth waking the receiver's agent, where the device can tell
+ * (chempi_wake_urge()). */
+#define CHEMPI_ENVELOPE_URGENT 8u
 
 /* For what other processes have written. */
 static inline bool chempi_envelope_is_known(const struct chempi_envelope *env)

@@ -15,19 +15,63 @@ bool chempi_wake_register(void)
                    0) == 0;
 }
 
-void chempi_wake_rouse(struct chempi_wake *wake, int eventfd)
+static void futex_wake(_Atomic uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void signal_event(int eventfd)
 {
     const uint64_t one = 1;
-    uint32_t was;
 
-    was = atomic_exchange_explicit(&wake->state, CHEMPI_WAKE_AWAKE,
-                                   memory_order_acq_rel);
-    if (was == CHEMPI_WAKE_ASLEEP_FUTEX)
-        (void)syscall(SYS_futex, &wake->state, FUTEX_WAKE, 1, NULL, NULL, 0);
-    else if (was == CHEMPI_WAKE_ASLEEP_EPOLL && eventfd >= 0 &&
-             write(eventfd, &one, sizeof(one)) < 0) {
+    if (eventfd >= 0 && write(eventfd, &one, sizeof(one)) < 0) {
         /* EAGAIN: the counter is full, so the owner wakes anyway. */
     }
+}
+
+void chempi_wake_rouse(struct chempi_wake *wake, int eventfd)
+{
+    uint32_t was = atomic_load_explicit(&wake->state, memory_order_relaxed);
+
+    do {
+        if (!chempi_wake_is_sleep(was))
+            return; /* W1: nobody else may touch AWAY_OWED */
+    } while (!atomic_compare_exchange_weak_explicit(
+        &wake->state, &was, CHEMPI_WAKE_AWAKE, memory_order_acq_rel,
+        memory_order_relaxed));
+    if (was == CHEMPI_WAKE_ASLEEP_FUTEX)
+        futex_wake(&wake->state);
+    else
+        signal_event(eventfd);
+}
+
+void chempi_wake_agent(struct chempi_wake *wake, int eventfd)
+{
+    uint32_t was = atomic_fetch_and_explicit(
+        &wake->bell, ~(uint32_t)CHEMPI_WAKE_AGENT_ASLEEP, memory_order_acq_rel);
+
+    if (was & CHEMPI_WAKE_AGENT_FUTEX)
+        futex_wake(&wake->bell);
+    if (was & CHEMPI_WAKE_AGENT_EPOLL)
+        signal_event(eventfd);
+}
+
+void chempi_wake_ring(struct chempi_wake *wake, int eventfd)
+{
+    uint32_t was = atomic_fetch_or_explicit(&wake->bell, CHEMPI_WAKE_URGENT,
+                                            memory_order_seq_cst);
+    uint32_t state = atomic_load_explicit(&wake->state, memory_order_seq_cst);
+
+    if (chempi_wake_is_sleep(state))
+        chempi_wake_rouse(wake, eventfd); /* every one, not only the first */
+    else if (state == CHEMPI_WAKE_AWAY_OWED && !(was & CHEMPI_WAKE_URGENT) &&
+             (was & CHEMPI_WAKE_AGENT_ASLEEP))
+        chempi_wake_agent(wake, eventfd);
+}
+
+void chempi_wake_agent_sleep(struct chempi_wake *wake, uint32_t bell)
+{
+    (void)syscall(SYS_futex, &wake->bell, FUTEX_WAIT, bell, NULL, NULL, 0);
 }
 
 bool chempi_wake_barrier(void)

@@ -19,6 +19,11 @@
  *       more than it saves (it interrupts the other cores): there all ranks
  *       agree in the region's header that every producer fences, and a sleeper
  *       only fences as well. Agreed once, by the first rank that comes.
+ *   W6  only the owner stores AWAY_OWED: it is outside the library and owes
+ *       others progress, which its agent makes (agent.h). Ordinary producers
+ *       leave it alone; urgent ones set URGENT in the bell and wake the agent
+ *   W7  who clears an ASLEEP bit of the bell does the one system call that
+ *       wakes the agent
  */
 #ifndef CHEMPI_COMMON_BASE_WAKE_H
 #define CHEMPI_COMMON_BASE_WAKE_H
@@ -34,7 +39,15 @@
 enum chempi_wake_state {
     CHEMPI_WAKE_AWAKE = 0,
     CHEMPI_WAKE_ASLEEP_FUTEX = 1, /* in futex_wait on the word */
-    CHEMPI_WAKE_ASLEEP_EPOLL = 2  /* in epoll_wait, which has the eventfd */
+    CHEMPI_WAKE_ASLEEP_EPOLL = 2, /* in epoll_wait, which has the eventfd */
+    CHEMPI_WAKE_AWAY_OWED = 3     /* W6 */
+};
+
+enum chempi_wake_bell {
+    CHEMPI_WAKE_URGENT = 1,      /* urgent work was published */
+    CHEMPI_WAKE_AGENT_FUTEX = 2, /* the agent sleeps on the bell */
+    CHEMPI_WAKE_AGENT_EPOLL = 4, /* in epoll_wait, which has the eventfd */
+    CHEMPI_WAKE_AGENT_ASLEEP = 6 /* either */
 };
 
 enum chempi_wake_order {
@@ -45,12 +58,14 @@ enum chempi_wake_order {
 
 struct chempi_wake {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t state;
-    _Atomic uint32_t order; /* enum chempi_wake_order; as in the header */
+    _Atomic uint32_t order;     /* enum chempi_wake_order; as in the header */
+    _Atomic uint32_t bell;      /* enum chempi_wake_bell; a futex of its own */
+    _Atomic uint32_t has_agent; /* 1 from the birth of an agent on */
 };
 
 /* First page of a node's region; the wake lines start at the second. */
 #define CHEMPI_REGION_MAGIC UINT32_C(0x43484d52) /* "CHMR" */
-#define CHEMPI_REGION_VERSION UINT32_C(1)
+#define CHEMPI_REGION_VERSION UINT32_C(2)
 #define CHEMPI_REGION_WAKE_OFFSET 4096u /* bytes from the region's start */
 
 struct chempi_region_header {
@@ -73,9 +88,26 @@ static inline uint64_t chempi_region_reserved(uint32_t local_size)
  * the kernel refuses; then pass is_registered = false below. */
 bool chempi_wake_register(void);
 
-/* The slow half of chempi_wake_peer(): exchange and system call. eventfd is
- * the owner's, -1 when there is none. Thread-safe. Never blocks. */
+static inline bool chempi_wake_is_sleep(uint32_t state)
+{
+    return state - CHEMPI_WAKE_ASLEEP_FUTEX <=
+           CHEMPI_WAKE_ASLEEP_EPOLL - CHEMPI_WAKE_ASLEEP_FUTEX;
+}
+
+/* The slow half of chempi_wake_peer(): if the owner sleeps, exchange and
+ * system call. eventfd is the owner's, -1 when there is none. Thread-safe.
+ * Never blocks. */
 void chempi_wake_rouse(struct chempi_wake *wake, int eventfd);
+
+/* The slow half of chempi_wake_urge(), for an owner that has an agent: set
+ * URGENT, wake whoever sleeps. Orders what was published before. */
+void chempi_wake_ring(struct chempi_wake *wake, int eventfd);
+
+/* Wake the agent if it sleeps (W7). */
+void chempi_wake_agent(struct chempi_wake *wake, int eventfd);
+
+/* The agent: sleep while the bell has this value, on its futex. */
+void chempi_wake_agent_sleep(struct chempi_wake *wake, uint32_t bell);
 
 /* Order the work that was published before the looks at whether its owners
  * sleep; once for as many of chempi_wake_look() as follow. */
@@ -91,9 +123,8 @@ static inline void chempi_wake_order_looks(bool is_registered)
 /* Wake the owner if it sleeps. */
 static inline void chempi_wake_look(struct chempi_wake *wake, int eventfd)
 {
-    if (CHEMPI_UNLIKELY(
-            atomic_load_explicit(&wake->state, memory_order_relaxed) !=
-            CHEMPI_WAKE_AWAKE))
+    if (CHEMPI_UNLIKELY(chempi_wake_is_sleep(
+            atomic_load_explicit(&wake->state, memory_order_relaxed))))
         chempi_wake_rouse(wake, eventfd);
 }
 
@@ -103,6 +134,19 @@ static inline void chempi_wake_peer(struct chempi_wake *wake, int eventfd,
 {
     chempi_wake_order_looks(is_registered);
     chempi_wake_look(wake, eventfd);
+}
+
+/* The same for urgent work: what the owner owes others, and must not wait for
+ * its next call. */
+static inline void chempi_wake_urge(struct chempi_wake *wake, int eventfd,
+                                    bool is_registered)
+{
+    chempi_wake_order_looks(is_registered);
+    if (CHEMPI_UNLIKELY(
+            atomic_load_explicit(&wake->has_agent, memory_order_relaxed)))
+        chempi_wake_ring(wake, eventfd);
+    else
+        chempi_wake_look(wake, eventfd);
 }
 
 /* Order this thread's earlier stores before its later loads, and against the

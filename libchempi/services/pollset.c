@@ -176,6 +176,13 @@ int chempi_pollset_collect(struct chempi_pollset *set, int timeout_ms)
     return n > 0 ? n : 0;
 }
 
+void chempi_pollset_watch(struct chempi_pollset *set)
+{
+    struct epoll_event event;
+
+    (void)chempi_sys->epoll_wait(set->epoll_fd, &event, 1, -1);
+}
+
 int chempi_pollset_dispatch(struct chempi_pollset *set)
 {
     int stage = STAGE_FULL;

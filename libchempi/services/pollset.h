@@ -42,6 +42,10 @@ bool chempi_pollset_is_empty(const struct chempi_pollset *set);
  * timeout or signal. */
 int chempi_pollset_collect(struct chempi_pollset *set, int timeout_ms);
 
+/* Wait until something is ready, or a signal comes; remembers nothing. Any
+ * thread, without the lock, while another one may collect. */
+void chempi_pollset_watch(struct chempi_pollset *set);
+
 /* Call ready() for what the last collect found. Under the lane lock. Returns
  * the number of calls. */
 int chempi_pollset_dispatch(struct chempi_pollset *set);

@@ -227,6 +227,7 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
         xfer->is_shared = true;
         dev->shared++;
         shm_publish(ep, line, dev->base.params.services->is_wake_registered);
+        shm_urge(ep);
     }
 }
 
@@ -278,8 +279,7 @@ static int give_help(struct shm_xfer *xfer)
         budget -= len < budget ? len : budget;
     }
     if (events)
-        chempi_wake_peer(ep->wake, ep->wake_fd,
-                         ep->base.dev->params.services->is_wake_registered);
+        shm_urge(ep);
     return events;
 }
 

@@ -284,10 +284,14 @@ static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
                                              memory_order_relaxed) !=
                         SHM_MODE_POLLED))
         chempi_shm_area_ring(ep);
-    if (CHEMPI_UNLIKELY(
-            atomic_load_explicit(&ep->wake->state, memory_order_relaxed) !=
-            CHEMPI_WAKE_AWAKE))
-        chempi_wake_rouse(ep->wake, ep->wake_fd);
+    chempi_wake_look(ep->wake, ep->wake_fd);
+}
+
+/* What the peer's agent may deal with: after publishing it. */
+static inline void shm_urge(struct shm_ep *ep)
+{
+    chempi_wake_urge(ep->wake, ep->wake_fd,
+                     ep->base.dev->params.services->is_wake_registered);
 }
 
 static inline uint32_t shm_round(uint32_t len)

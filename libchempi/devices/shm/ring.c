@@ -194,6 +194,8 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
         line->body.msg.env = *env;
         copy_short(line->body.msg.u.bytes, data, len);
         shm_publish(ep, line, is_registered);
+        if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
+            shm_urge(ep);
         return CHEMPI_DONE;
     }
     if (len > SHM_EAGER_MAX)
@@ -207,6 +209,8 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
     memcpy(chempi_shm_ring_span(ep, (uint32_t)len, &line->body.msg.u.span),
            data, len);
     shm_publish(ep, line, is_registered);
+    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
+        shm_urge(ep);
     chempi_shm_ring_warm(ep, (uint32_t)len);
     return CHEMPI_DONE;
 }
@@ -231,6 +235,8 @@ int chempi_shm_ring_inject_iter(struct shm_ep *ep,
               : chempi_shm_ring_span(ep, (uint32_t)len, &line->body.msg.u.span);
     (void)chempi_iter_pack(iter, dst, len);
     shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    if (env->flags & CHEMPI_ENVELOPE_URGENT)
+        shm_urge(ep);
     return CHEMPI_DONE;
 }
 
@@ -318,7 +324,7 @@ static void tell(struct shm_ep *ep)
                           memory_order_release);
     atomic_thread_fence(memory_order_seq_cst); /* partner: ring_wait() */
     if (atomic_load_explicit(&pair->sender.waits, memory_order_relaxed))
-        chempi_wake_peer(ep->wake, ep->wake_fd, false);
+        chempi_wake_urge(ep->wake, ep->wake_fd, false);
 }
 
 int chempi_shm_ring_drain(struct shm_ep *ep, int budget)

@@ -175,6 +175,7 @@ void chempi_shm_rndv_fail(struct shm_ep *ep, int status)
 static void send_line(struct shm_ep *ep, struct shm_line *line)
 {
     shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    shm_urge(ep);
 }
 
 /* There is a line free; send what xfer owes. */

@@ -46,6 +46,14 @@ static const struct chempi_words levels_of_coll = {
     X(LOG, "", "log", CHEMPI_LOG_WARNING, 0, 3, &levels, LOCAL, true, true,    \
       "What is told on standard error: errors, also warnings, also "           \
       "information, or everything.")                                           \
+    X(AGENT_BYTES, "agent", "bytes", 64 << 10, 0, INT64_MAX, NULL, LOCAL,      \
+      false, false,                                                            \
+      "From which size on, in bytes, a send or receive that was started goes " \
+      "on while the program computes.")                                        \
+    X(AGENT_ENABLED, "agent", "enabled", 1, 0, 1, &chempi_words_switch, LOCAL, \
+      true, false,                                                             \
+      "Whether a thread of the library makes progress for others while the "   \
+      "program computes.")                                                     \
     X(BUFFER_PATIENCE, "buffer", "patience_ns", 500000000, 0, 60000000000,     \
       NULL, LOCAL, false, false,                                               \
       "How long a buffered send makes progress before it calls the buffer "    \

@@ -321,6 +321,8 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
         chempi_p2p_init_send(req, buf, count, type, dest, tag, comm, kind,
                              mode);
         rc = chempi_p2p_launch(req, out);
+        if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
+            chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
     chempi_lane_unlock(&chempi_lane_main);
@@ -341,6 +343,8 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
     } else {
         chempi_p2p_init_recv(req, buf, count, type, source, tag, comm, kind);
         rc = chempi_p2p_launch(req, out);
+        if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
+            chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
     chempi_lane_unlock(&chempi_lane_main);

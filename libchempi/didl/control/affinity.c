@@ -101,3 +101,9 @@ void chempi_affinity_widen(void)
         chempi_cpus_get(&now) == 0 && is_same(&now, &affinity.own))
         widen_threads();
 }
+
+void chempi_affinity_free_thread(void)
+{
+    if (chempi_affinity_is_own())
+        (void)chempi_cpus_set(0, &affinity.all); /* else it stays beside */
+}

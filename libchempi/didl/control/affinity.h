@@ -30,4 +30,8 @@ bool chempi_affinity_is_own(void);
  * have chosen others by themselves. Idempotent. */
 void chempi_affinity_widen(void);
 
+/* A thread of the library's own: let it run wherever the job may on this host,
+ * though its process has a processor of its own. */
+void chempi_affinity_free_thread(void);
+
 #endif

@@ -48,6 +48,7 @@
 #include "libchempi/didl/rma/win.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
+#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/event.h"
@@ -169,6 +170,7 @@ static int attach_tools(struct chempi_err *err)
 
 static void close_progress(void)
 {
+    chempi_agent_fini();
     chempi_request_fini();
     chempi_progress_fini();
 }
@@ -279,13 +281,15 @@ static int grant_locked(int required)
         required == MPI_THREAD_MULTIPLE || chempi_tool_is_threaded();
 
     if (core.users == 0) {
+        chempi_agent_init();
         core.opener = pthread_self();
-        chempi_lane_main.is_locking = wants_lock;
+        chempi_lane_set_locking(&chempi_lane_main, wants_lock);
     } else if (wants_lock && !chempi_lane_main.is_locking) {
         if (!pthread_equal(core.opener, pthread_self()))
             return required < MPI_THREAD_SERIALIZED ? required
                                                     : MPI_THREAD_SERIALIZED;
-        chempi_lane_main.is_locking = true;
+        chempi_agent_stop();
+        chempi_lane_set_locking(&chempi_lane_main, true);
     }
     return required;
 }
@@ -356,13 +360,14 @@ static void park_locked(void)
 {
     chempi_buffer_fini();
     (void)chempi_core_drain(); /* fails only when the job is being ended */
+    chempi_agent_fini();
     chempi_core_report();
     if (chempi_ctx.client) {
         (void)chempi_client_set_finalized(chempi_ctx.client);
         (void)chempi_client_flush(chempi_ctx.client, HEAR_LIMIT_MS);
         chempi_fatal_set_free(true);
     }
-    chempi_lane_main.is_locking = false;
+    chempi_lane_set_locking(&chempi_lane_main, false);
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER
                                         ? CHEMPI_PHASE_AFTER
                                         : CHEMPI_PHASE_BEFORE);

@@ -134,6 +134,7 @@ static int start_half(struct chempi_request *half,
     }
     if (!chempi_request_is_complete(half)) {
         chempi_request_orphan(half);
+        chempi_request_owe(half, (uint64_t)(half->count * half->type->size));
         return MPI_SUCCESS;
     }
     if (half->kind == CHEMPI_REQUEST_RECV) {

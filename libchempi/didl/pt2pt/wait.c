@@ -116,7 +116,7 @@ static bool is_complete(struct chempi_request *req)
 
     chempi_lane_lock(&chempi_lane_main);
     is = chempi_request_is_complete(req);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_pause(&chempi_lane_main); /* the call goes on */
     return is;
 }
 
@@ -513,6 +513,9 @@ static int start_one(MPI_Request handle, int i)
     if (rc) {
         req->is_active = false;
         chempi_error_set_comm(req->comm);
+    } else if (req->kind == CHEMPI_REQUEST_SEND ||
+               req->kind == CHEMPI_REQUEST_RECV) {
+        chempi_request_owe(req, (uint64_t)(req->count * req->type->size));
     }
     chempi_progress_nudge();
     chempi_lane_unlock(&chempi_lane_main);

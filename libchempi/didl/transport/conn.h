@@ -27,9 +27,9 @@
 enum chempi_envelope_flags {
     CHEMPI_ENVELOPE_COUNTED = 1, /* the payload counts against the quota */
     /* System messages only: */
-    CHEMPI_ENVELOPE_SPLIT = 2,   /* the body follows in a message of its own */
-    CHEMPI_ENVELOPE_REQUEST = 4, /* costs quota of system messages */
-    CHEMPI_ENVELOPE_URGENT = 8   /* worth waking the receiver's agent */
+    CHEMPI_ENVELOPE_SPLIT = 2,  /* the body follows in a message of its own */
+    CHEMPI_ENVELOPE_REQUEST = 4 /* costs quota of system messages */
+    /* 8: CHEMPI_ENVELOPE_URGENT (ddi.h) */
 };
 
 /* Eager payload that one process may have outstanding at another, bytes. The

@@ -14,7 +14,7 @@ static void take(struct chempi_lane *lane)
     atomic_store_explicit(&lane->holder, pthread_self(), memory_order_relaxed);
 }
 
-void chempi_lane_lock_slow(struct chempi_lane *lane)
+static void lock(struct chempi_lane *lane)
 {
     if (pthread_mutex_trylock(&lane->lock) != 0) {
         atomic_fetch_add_explicit(&lane->wanted, 1, memory_order_relaxed);
@@ -22,6 +22,38 @@ void chempi_lane_lock_slow(struct chempi_lane *lane)
         atomic_fetch_sub_explicit(&lane->wanted, 1, memory_order_relaxed);
     }
     take(lane);
+}
+
+void chempi_lane_lock_slow(struct chempi_lane *lane)
+{
+    if (lane->on_lock & CHEMPI_LANE_LOCKS)
+        lock(lane);
+    if (lane->on_lock & CHEMPI_LANE_LENT)
+        lane->lender->retake(lane);
+}
+
+void chempi_lane_unlock_slow(struct chempi_lane *lane)
+{
+    const struct chempi_lane_lender *lender =
+        lane->on_unlock & CHEMPI_LANE_OWES ? lane->lender : NULL;
+
+    if (lender)
+        lender->leave(lane);
+    chempi_lane_pause(lane);
+    if (lender)
+        lender->left(lane);
+}
+
+void chempi_lane_set_locking(struct chempi_lane *lane, bool is_locking)
+{
+    lane->is_locking = is_locking;
+    if (is_locking) {
+        lane->on_lock |= CHEMPI_LANE_LOCKS;
+        lane->on_unlock |= CHEMPI_LANE_LOCKS;
+    } else {
+        lane->on_lock &= (uint8_t)~CHEMPI_LANE_LOCKS;
+        lane->on_unlock &= (uint8_t)~CHEMPI_LANE_LOCKS;
+    }
 }
 
 bool chempi_lane_is_mine(struct chempi_lane *lane)
@@ -42,7 +74,7 @@ void chempi_lane_yield(struct chempi_lane *lane)
     if (!lane->is_locking ||
         atomic_load_explicit(&lane->wanted, memory_order_relaxed) == 0)
         return;
-    chempi_lane_unlock(lane);
+    chempi_lane_pause(lane);
     (void)sched_yield();
-    chempi_lane_lock_slow(lane);
+    lock(lane);
 }

@@ -2,11 +2,14 @@
 /*
  * Locking. A lane has its own queues, lock and device endpoints; every
  * communicator belongs to one. There is one lane in this version, but nothing
- * outside lane.[ch], progress and conn may assume that.
+ * outside lane.[ch], progress, agent and conn may assume that.
  *
  * The lock costs one predicted branch unless MPI_THREAD_MULTIPLE was asked
  * for. It is never held while sleeping and never while user code (attribute
  * callbacks, user reduction functions, error handlers) runs.
+ *
+ * Without that lock the lane belongs to the application, and is lent to its
+ * agent (agent.h) while the application is away and owes progress.
  *
  *   L1  is_locking changes only while no other thread can be in MPI
  *   L2  wanted counts threads that are blocked in lock; a thread that polls
@@ -14,6 +17,10 @@
  *   L3  holder is the thread that has locked; 0 while the lock is free, and at
  *       the end of a wait for the lock. Only its own thread can find itself
  *       there
+ *   L4  owed counts what others wait for that this process must do: exposed
+ *       memory, unfinished large transfers. on_unlock has OWES if it is not 0
+ *   L5  on_lock and on_unlock have LOCKS if is_locking; on_lock has LENT from
+ *       when the lane was lent until the application has taken it back
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LANE_H
 #define CHEMPI_LIBCHEMPI_DIDL_LANE_H
@@ -25,30 +32,77 @@
 
 #include "common/base/compiler.h"
 
+enum {
+    CHEMPI_LANE_LOCKS = 1,
+    CHEMPI_LANE_LENT = 2, /* in on_lock */
+    CHEMPI_LANE_OWES = 2  /* in on_unlock */
+};
+
+struct chempi_lane;
+
+/* Who the lane is lent to. */
+struct chempi_lane_lender {
+    /* The application, before it enters a lane that is lent. */
+    void (*retake)(struct chempi_lane *lane);
+    /* Whoever has the lane and owes, before it leaves. */
+    void (*leave)(struct chempi_lane *lane);
+    /* The same, after it has left. */
+    void (*left)(struct chempi_lane *lane);
+};
+
 struct chempi_lane {
     pthread_mutex_t lock;
     _Atomic uint32_t wanted;
     _Atomic pthread_t holder; /* L3 */
+    uint8_t on_lock;          /* L5: what locking has to do, 0: nothing */
+    uint8_t on_unlock;
     bool is_locking;
+    uint32_t owed;                           /* L4 */
+    const struct chempi_lane_lender *lender; /* NULL: nobody */
 };
 
 extern struct chempi_lane chempi_lane_main;
 
 void chempi_lane_lock_slow(struct chempi_lane *lane);
+void chempi_lane_unlock_slow(struct chempi_lane *lane);
 
 static inline void chempi_lane_lock(struct chempi_lane *lane)
 {
-    if (CHEMPI_UNLIKELY(lane->is_locking))
+    if (CHEMPI_UNLIKELY(lane->on_lock))
         chempi_lane_lock_slow(lane);
 }
 
 static inline void chempi_lane_unlock(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->on_unlock))
+        chempi_lane_unlock_slow(lane);
+}
+
+/* Unlock in the middle of a call, or before sleeping: it is not lent. */
+static inline void chempi_lane_pause(struct chempi_lane *lane)
 {
     if (CHEMPI_UNLIKELY(lane->is_locking)) {
         atomic_store_explicit(&lane->holder, 0, memory_order_relaxed);
         (void)pthread_mutex_unlock(&lane->lock);
     }
 }
+
+/* Begin or cease to owe something (L4). Holder of the lane. */
+static inline void chempi_lane_owe(struct chempi_lane *lane)
+{
+    lane->owed++;
+    if (lane->lender)
+        lane->on_unlock |= CHEMPI_LANE_OWES;
+}
+
+static inline void chempi_lane_repay(struct chempi_lane *lane)
+{
+    if (--lane->owed == 0)
+        lane->on_unlock &= (uint8_t)~CHEMPI_LANE_OWES;
+}
+
+/* Lock from now on, or no longer (L1); the lane is not lent. */
+void chempi_lane_set_locking(struct chempi_lane *lane, bool is_locking);
 
 /* Has the calling thread locked it? */
 bool chempi_lane_is_mine(struct chempi_lane *lane);

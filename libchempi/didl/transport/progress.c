@@ -55,7 +55,8 @@ static struct {
     bool is_up;
     bool has_owner;
     bool is_asleep;
-    bool is_roomy; /* each process of the job has a core */
+    uint32_t in_hooks; /* polls that run hooks, which may let go of the lock */
+    bool is_roomy;     /* each process of the job has a core */
     uint32_t fd_turn;
     struct chempi_shy shy; /* P5 */
     struct chempi_wake *wake;
@@ -85,18 +86,22 @@ static int poll_hooks(void)
     uint64_t removals = progress.hook_removals;
     int events = 0;
 
+    progress.in_hooks++;
     CHEMPI_LIST_FOR_SAFE (pos, &progress.hooks) {
         struct chempi_progress_hook *hook =
             CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
 
         events += hook->poll(hook);
-        if (CHEMPI_UNLIKELY(removals != progress.hook_removals))
-            return events + 1;
+        if (CHEMPI_UNLIKELY(removals != progress.hook_removals)) {
+            events++;
+            break;
+        }
     }
+    progress.in_hooks--;
     return events;
 }
 
-static int poll_all(void)
+static inline int poll_devices(void)
 {
     uint32_t count = chempi_conn_device_count();
     int events = 0;
@@ -106,6 +111,13 @@ static int poll_all(void)
 
         events += dev->ops->progress(dev);
     }
+    return events;
+}
+
+static int poll_all(void)
+{
+    int events = poll_devices();
+
     if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&progress.hooks)))
         events += poll_hooks();
     if (chempi_conn_has_fds() &&
@@ -126,7 +138,7 @@ static CHEMPI_COLD void tell_news(chempi_where_fn *words, const void *object)
     progress.has_news = false;
     if (chempi_daemon_was_sought())
         chempi_where_tell(words, object);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_pause(&chempi_lane_main);
     chempi_event_deliver();
     chempi_lane_lock(&chempi_lane_main);
     chempi_daemon_care(chempi_event_is_wanted(CHEMPI_EVENT_LOST) &&
@@ -173,9 +185,26 @@ static bool call_finished(void)
     return is_any;
 }
 
+/* ---- for the agent ---- */
+
+int chempi_progress_turn(void)
+{
+    int events = poll_devices();
+
+    if (chempi_conn_has_fds())
+        events += poll_fds();
+    chempi_engine_settle();
+    return events;
+}
+
+bool chempi_progress_is_attended(void)
+{
+    return progress.has_owner || progress.in_hooks > 0;
+}
+
 /* ---- sleeping ---- */
 
-static bool is_anything_ready(void)
+bool chempi_progress_is_ready(void)
 {
     uint32_t count = chempi_conn_device_count();
 
@@ -207,13 +236,13 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
     chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
     if (done(arg) || call_finished() || progress.has_news ||
-        is_anything_ready()) {
+        chempi_progress_is_ready()) {
         chempi_wake_cancel(progress.wake);
         return;
     }
     progress.is_asleep = true;
     progress.stats.sleeps++;
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_pause(&chempi_lane_main);
     if (has_fds)
         (void)chempi_pollset_collect(chempi_ctx.services.pollset, limit_ms);
     else
@@ -280,7 +309,7 @@ static void yield_core(struct idling *state)
         state->polls = 0;
     } else {
         progress.stats.yields++;
-        chempi_lane_unlock(&chempi_lane_main);
+        chempi_lane_pause(&chempi_lane_main);
         (void)sched_yield();
         chempi_lane_lock(&chempi_lane_main);
         judge_yield(state, before_ns, chempi_clock_ns());
@@ -340,6 +369,8 @@ static void poll_until(chempi_progress_done_fn *done, void *arg)
     uint32_t spins;
 
     progress.has_owner = true;
+    if (CHEMPI_UNLIKELY(chempi_lane_main.owed))
+        chempi_wake_cancel(progress.wake); /* other threads leave it so */
     while (!done(arg)) {
         if (poll_all() > 0) {
             state = (struct idling){0};

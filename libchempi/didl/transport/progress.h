@@ -81,6 +81,18 @@ void chempi_progress_fini(void);
  * wait or poll does it. Under the lock. */
 void chempi_progress_announce(void);
 
+/* For the agent, under the lane lock: advance the devices once, without hooks
+ * and news, which may run the user's functions; returns the number of events.
+ */
+int chempi_progress_turn(void);
+
+/* Is there something to do that nobody will announce? The devices are armed
+ * for sleep. Under the lane lock. */
+bool chempi_progress_is_ready(void);
+
+/* Does a thread poll, or will it when it has run a hook? Under the lock. */
+bool chempi_progress_is_attended(void);
+
 struct chempi_progress_stats {
     uint64_t sleeps;
     uint64_t yields;

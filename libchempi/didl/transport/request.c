@@ -38,6 +38,7 @@ void chempi_request_init(struct chempi_request *req,
     req->is_cancelled = false;
     req->is_cancelling = false;
     req->is_queued = false;
+    req->is_owed = false;
     req->error = MPI_SUCCESS;
     req->source = MPI_ANY_SOURCE;
     req->tag = MPI_ANY_TAG;
@@ -248,12 +249,25 @@ void chempi_request_on_complete(void (*tell)(void))
     notify = tell;
 }
 
+void chempi_request_owe(struct chempi_request *req, uint64_t len)
+{
+    if (CHEMPI_LIKELY(len < chempi_setting(CHEMPI_SET_AGENT_BYTES)) ||
+        req->pending == 0)
+        return;
+    req->is_owed = true;
+    chempi_lane_owe(&chempi_lane_main);
+}
+
 void chempi_request_progress(struct chempi_request *req, int error)
 {
     if (CHEMPI_UNLIKELY(error != MPI_SUCCESS) && req->error == MPI_SUCCESS)
         req->error = error;
     if (--req->pending != 0)
         return;
+    if (CHEMPI_UNLIKELY(req->is_owed)) {
+        req->is_owed = false;
+        chempi_lane_repay(&chempi_lane_main);
+    }
     if (CHEMPI_UNLIKELY(req->is_freed)) {
         finish_orphan(req);
         return;

@@ -101,6 +101,7 @@ struct chempi_request {
     bool is_cancelled; /* completed by cancellation */
     bool is_cancelling;
     bool is_queued; /* outgoing.link or match_link is on a list */
+    bool is_owed;   /* counted by the lane (L4) */
     int error;      /* MPI error class of the finished operation */
     int32_t source; /* status */
     int32_t tag;    /* status, and the tag of a send */
@@ -179,6 +180,10 @@ void chempi_request_lull_open(struct chempi_request_lull *lull,
                               struct chempi_comm *comm);
 bool chempi_request_lull_is_there(struct chempi_request_lull *lull);
 void chempi_request_lull_close(struct chempi_request_lull *lull);
+
+/* A started request of len bytes is left to itself: if it is large, progress
+ * is owed to it until it is complete. Under the lock. */
+void chempi_request_owe(struct chempi_request *req, uint64_t len);
 
 /* One thing that had to happen has happened; at the last the request is
  * complete: waiters are told, a freed one is destroyed. Under the lock. */

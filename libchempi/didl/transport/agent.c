@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent; see agent.h. */
+#define _GNU_SOURCE /* syscall, CPU sets */
+#include "libchempi/didl/transport/agent.h"
+
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/control/affinity.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+
+/* Bounds of the pause between being woken and looking whether the application
+ * is still away, ns. It doubles when the application was back. */
+#define PAUSE_MIN_NS 10000L
+#define PAUSE_MAX_NS 80000L
+/* And of that while something is to be done which does not advance, ns. */
+#define STUCK_MAX_NS 10000000L
+
+enum {
+    LEAVE_TURNS = 4,   /* polls with events until leaving hands over */
+    AGENT_TURNS = 256, /* until the agent looks at the bell again */
+    RELAXES_MAX = 1000 /* before the core is given away */
+};
+
+enum phase { PHASE_NONE, PHASE_BEING_BORN, PHASE_UP, PHASE_REFUSED };
+
+static struct {
+    struct chempi_wake *wake;
+    int wake_fd;
+    pthread_t thread;
+    _Atomic int phase; /* enum phase */
+    _Atomic bool is_stopping;
+    _Atomic bool is_in; /* A2 */
+    bool is_watching;   /* the agent's own: it waits for descriptors */
+    _Atomic uint64_t births;
+    _Atomic uint64_t wakes;
+    _Atomic uint64_t turns;
+} agent;
+
+static void count(_Atomic uint64_t *counter)
+{
+    (void)atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+static uint32_t state(void)
+{
+    return atomic_load_explicit(&agent.wake->state, memory_order_seq_cst);
+}
+
+static uint32_t bell(void)
+{
+    return atomic_load_explicit(&agent.wake->bell, memory_order_seq_cst);
+}
+
+static uint32_t bell_set(uint32_t bits)
+{
+    return atomic_fetch_or_explicit(&agent.wake->bell, bits,
+                                    memory_order_seq_cst);
+}
+
+static void bell_clear(uint32_t bits)
+{
+    (void)atomic_fetch_and_explicit(&agent.wake->bell, ~bits,
+                                    memory_order_seq_cst);
+}
+
+static bool can_watch(void)
+{
+    return agent.wake_fd >= 0 && chempi_conn_has_fds();
+}
+
+/* ---- the agent's side ---------------------------------------------------- */
+
+static void pause_for(long ns)
+{
+    const struct timespec t = {.tv_nsec = ns};
+
+    (void)nanosleep(&t, NULL);
+}
+
+/* Sleep until woken, unless there is something to do. */
+static void rest(void)
+{
+    const uint32_t bit =
+        agent.is_watching ? CHEMPI_WAKE_AGENT_EPOLL : CHEMPI_WAKE_AGENT_FUTEX;
+    const uint32_t was = bell_set(bit);
+
+    if (!atomic_load(&agent.is_stopping) &&
+        !((was & CHEMPI_WAKE_URGENT) && state() == CHEMPI_WAKE_AWAY_OWED)) {
+        if (agent.is_watching)
+            chempi_pollset_watch(chempi_ctx.services.pollset);
+        else
+            chempi_wake_agent_sleep(agent.wake, was | bit);
+        count(&agent.wakes);
+    }
+    bell_clear(CHEMPI_WAKE_AGENT_ASLEEP);
+}
+
+/* In the lane: poll until there is nothing, the application is back, or it is
+ * enough. False: there is more to do. */
+static bool poll_dry(void)
+{
+    bell_clear(CHEMPI_WAKE_URGENT); /* A4 */
+    for (int i = 0; i < AGENT_TURNS; i++) {
+        if (chempi_progress_turn() > 0)
+            count(&agent.turns);
+        else if (!chempi_progress_is_ready())
+            return true;
+        if (state() != CHEMPI_WAKE_AWAY_OWED ||
+            atomic_load_explicit(&chempi_lane_main.wanted,
+                                 memory_order_relaxed))
+            break;
+    }
+    bell_set(CHEMPI_WAKE_URGENT);
+    return false;
+}
+
+/* In the lane. True: nothing is left to be done now. */
+static bool work(void)
+{
+    uint32_t away = CHEMPI_WAKE_AWAY_OWED;
+    bool is_dry = poll_dry();
+
+    agent.is_watching = is_dry && chempi_lane_main.owed > 0 && can_watch();
+    if (chempi_lane_main.owed == 0)
+        (void)atomic_compare_exchange_strong(&agent.wake->state, &away,
+                                             CHEMPI_WAKE_AWAKE);
+    return is_dry;
+}
+
+/* A2. False: the application is back. */
+static bool enter_lent(bool *is_dry)
+{
+    bool is_away;
+
+    atomic_store_explicit(&agent.is_in, true, memory_order_seq_cst);
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    is_away = atomic_load_explicit(&agent.wake->state, memory_order_acquire) ==
+              CHEMPI_WAKE_AWAY_OWED;
+    if (is_away)
+        *is_dry = work();
+    else
+        agent.is_watching = false;
+    atomic_store_explicit(&agent.is_in, false, memory_order_release);
+    return is_away;
+}
+
+/* A5. False: another thread polls, or will. */
+static bool enter_locked(bool *is_dry)
+{
+    bool is_away;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_away =
+        state() == CHEMPI_WAKE_AWAY_OWED && !chempi_progress_is_attended();
+    if (is_away)
+        *is_dry = work();
+    else
+        agent.is_watching = false;
+    chempi_lane_pause(&chempi_lane_main);
+    return is_away;
+}
+
+static void *run(void *arg)
+{
+    long pause_ns = PAUSE_MIN_NS;
+    long stuck_ns = PAUSE_MIN_NS;
+
+    (void)arg;
+    (void)prctl(PR_SET_NAME, "chempi-agent");
+    (void)prctl(PR_SET_TIMERSLACK, 1000UL); /* ns */
+    chempi_affinity_free_thread();
+    for (;;) {
+        bool is_dry = true;
+        bool was_away;
+
+        rest();
+        if (atomic_load(&agent.is_stopping))
+            return NULL;
+        if (state() != CHEMPI_WAKE_AWAY_OWED) {
+            agent.is_watching = false;
+            continue;
+        }
+        /* An application that calls again and again does it by itself. */
+        pause_for(pause_ns);
+        was_away = chempi_lane_main.is_locking ? enter_locked(&is_dry)
+                                               : enter_lent(&is_dry);
+        if (was_away)
+            pause_ns = PAUSE_MIN_NS;
+        else if (pause_ns < PAUSE_MAX_NS)
+            pause_ns *= 2;
+        if (is_dry) {
+            stuck_ns = PAUSE_MIN_NS;
+        } else if (state() == CHEMPI_WAKE_AWAY_OWED) {
+            pause_for(stuck_ns);
+            if (stuck_ns < STUCK_MAX_NS)
+                stuck_ns *= 2;
+        }
+    }
+}
+
+/* ---- birth and end ------------------------------------------------------- */
+
+static bool has_barrier(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0,
+                   0) == 0;
+}
+
+/* The thread gets no signals. */
+static int create_thread(void)
+{
+    sigset_t all;
+    sigset_t before;
+    int rc;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&agent.thread, NULL, run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+/* By a thread that may be in a biased lane, but has no lock. False: not now,
+ * or never. */
+static bool bear(void)
+{
+    int none = PHASE_NONE;
+
+    if (!atomic_compare_exchange_strong(&agent.phase, &none, PHASE_BEING_BORN))
+        return false;
+    atomic_store(&agent.is_stopping, false);
+    agent.is_watching = false;
+    if ((!chempi_lane_main.is_locking && !has_barrier()) ||
+        create_thread() != 0) {
+        chempi_log(CHEMPI_LOG_WARNING, "agent",
+                   "no thread can be made that makes progress while the "
+                   "program computes; others may wait for its next call");
+        atomic_store(&agent.phase, PHASE_REFUSED);
+        return false;
+    }
+    count(&agent.births);
+    atomic_store(&agent.wake->has_agent, 1);
+    (void)chempi_wake_barrier(); /* who saw 0 has published before our polls */
+    bell_set(CHEMPI_WAKE_URGENT);
+    atomic_store(&agent.phase, PHASE_UP);
+    return true;
+}
+
+void chempi_agent_stop(void)
+{
+    if (atomic_load(&agent.phase) == PHASE_UP) {
+        if (!chempi_lane_main.is_locking)
+            chempi_lane_lock(&chempi_lane_main); /* it is not in the lane */
+        atomic_store(&agent.is_stopping, true);
+        bell_set(CHEMPI_WAKE_URGENT);
+        chempi_wake_agent(agent.wake, agent.wake_fd);
+        (void)pthread_join(agent.thread, NULL);
+        chempi_wake_cancel(agent.wake);
+    }
+    if (atomic_load(&agent.phase) != PHASE_NONE)
+        atomic_store(&agent.phase, PHASE_NONE);
+}
+
+/* ---- the application's side ---------------------------------------------- */
+
+static void lend(struct chempi_lane *lane)
+{
+    atomic_store_explicit(&agent.wake->state, CHEMPI_WAKE_AWAY_OWED,
+                          memory_order_seq_cst);
+    if (!lane->is_locking)
+        lane->on_lock |= CHEMPI_LANE_LENT;
+}
+
+/* A3 */
+static void retake(struct chempi_lane *lane)
+{
+    uint32_t relaxes = 0;
+
+    atomic_store_explicit(&agent.wake->state, CHEMPI_WAKE_AWAKE,
+                          memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* partner: the membarrier */
+    while (atomic_load_explicit(&agent.is_in, memory_order_acquire)) {
+        if (++relaxes < RELAXES_MAX)
+            CHEMPI_CPU_RELAX();
+        else
+            (void)sched_yield();
+    }
+    lane->on_lock &= (uint8_t)~CHEMPI_LANE_LENT;
+}
+
+/* The agent shall go on where the application leaves off. */
+static void hand_over(struct chempi_lane *lane)
+{
+    bell_set(CHEMPI_WAKE_URGENT);
+    lend(lane);
+    chempi_wake_agent(agent.wake, agent.wake_fd);
+}
+
+/* Poll until there is nothing. False: it takes too long. */
+static bool poll_last(void)
+{
+    bell_clear(CHEMPI_WAKE_URGENT); /* A4 */
+    for (int i = 0; i < LEAVE_TURNS; i++)
+        if (chempi_progress_turn() == 0)
+            return !chempi_progress_is_ready();
+    return false;
+}
+
+/* With the lock, others may be in the lane afterwards; so the agent polls. */
+static void leave_locked(struct chempi_lane *lane)
+{
+    lend(lane);
+    if ((bell() & CHEMPI_WAKE_URGENT) || chempi_progress_is_ready() ||
+        (can_watch() && !(bell() & CHEMPI_WAKE_AGENT_EPOLL)))
+        hand_over(lane);
+}
+
+static void leave_lent(struct chempi_lane *lane)
+{
+    bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) && !chempi_progress_is_ready();
+
+    for (;;) {
+        uint32_t now;
+
+        if (!is_dry && !poll_last()) {
+            if (lane->owed)
+                hand_over(lane);
+            return;
+        }
+        if (!lane->owed)
+            return;
+        lend(lane);
+        now = bell();
+        if (!(now & CHEMPI_WAKE_URGENT)) {
+            if (can_watch() && !(now & CHEMPI_WAKE_AGENT_EPOLL))
+                chempi_wake_ring(agent.wake, agent.wake_fd);
+            return;
+        }
+        retake(lane);
+        is_dry = false;
+    }
+}
+
+static void leave(struct chempi_lane *lane)
+{
+    if (chempi_progress_is_attended())
+        return;
+    if (CHEMPI_UNLIKELY(atomic_load_explicit(
+                            &agent.phase, memory_order_acquire) != PHASE_UP) &&
+        (lane->is_locking || !bear()))
+        return;
+    if (lane->is_locking)
+        leave_locked(lane);
+    else
+        leave_lent(lane);
+}
+
+/* With the lock, an agent is born when it is free. */
+static void left(struct chempi_lane *lane)
+{
+    if (CHEMPI_LIKELY(atomic_load_explicit(
+                          &agent.phase, memory_order_acquire) != PHASE_NONE) ||
+        !lane->is_locking || !bear())
+        return;
+    chempi_lane_lock(lane);
+    chempi_lane_unlock(lane);
+}
+
+void chempi_agent_init(void)
+{
+    static const struct chempi_lane_lender lender = {
+        .retake = retake,
+        .leave = leave,
+        .left = left,
+    };
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    agent.wake = &s->wakes[s->local_rank];
+    agent.wake_fd = s->wake_fds[s->local_rank];
+    chempi_lane_main.lender =
+        chempi_setting(CHEMPI_SET_AGENT_ENABLED) ? &lender : NULL;
+}
+
+void chempi_agent_fini(void)
+{
+    chempi_agent_stop();
+    chempi_lane_main.lender = NULL;
+}
+
+struct chempi_agent_stats chempi_agent_stats(void)
+{
+    return (struct chempi_agent_stats){
+        .births = atomic_load_explicit(&agent.births, memory_order_relaxed),
+        .wakes = atomic_load_explicit(&agent.wakes, memory_order_relaxed),
+        .turns = atomic_load_explicit(&agent.turns, memory_order_relaxed),
+    };
+}

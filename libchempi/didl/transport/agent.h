@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent: a thread that makes progress while the application is away and
+ * owes it (lane.h, L4). doc/agent.md has the protocol; a model of it is
+ * checked by tests/unit/didl/agent_model.py.
+ *
+ *   A1  it exists from the first time that the application leaves with
+ *       something owed, until the library is no longer in use
+ *   A2  without the lane's lock it is in the lane only between storing is_in
+ *       and clearing it, and only if it saw AWAY_OWED in between, after a
+ *       barrier on all threads of the process
+ *   A3  the application stores AWAKE, and waits for is_in to be 0, before it
+ *       enters a lane that is lent
+ *   A4  URGENT is cleared only by who is in the lane and polls afterwards
+ *   A5  with the lane's lock (MPI_THREAD_MULTIPLE) the agent takes it, like
+ *       any other thread; AWAY_OWED then says that nobody polls
+ *   A6  it runs no function of the user's
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
+#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
+
+#include <stdint.h>
+
+/* Offer the lane to an agent, unless a setting says no; after progress. */
+void chempi_agent_init(void);
+
+/* End the agent, if there is one; another may be born later. By a thread that
+ * does not hold the lane's lock, while no other one is in MPI. */
+void chempi_agent_stop(void);
+
+/* The same, and none is born until the next chempi_agent_init(). */
+void chempi_agent_fini(void);
+
+/* Since the process began. */
+struct chempi_agent_stats {
+    uint64_t births;
+    uint64_t wakes; /* times that it was woken */
+    uint64_t turns; /* polls in which something happened */
+};
+
+/* Any thread. */
+struct chempi_agent_stats chempi_agent_stats(void);
+
+#endif

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Large transfers advance while their processes call nothing of MPI: ranks
+ * that wait outside for what only their library can bring about. Pairs of
+ * ranks, one after the other away, then both.
+ *
+ *   away FOLDER [bytes] [rounds]
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TAG = 5 };
+
+static struct {
+    const char *folder;
+    size_t len;
+    unsigned char *data;
+    unsigned char *wanted;
+    uint64_t seed;
+} my;
+
+/* Tell the partner, who calls nothing of MPI, by a file. */
+static void name_of(char *name, size_t size, int rank)
+{
+    (void)snprintf(name, size, "%s/away-%d-%llu", my.folder, rank,
+                   (unsigned long long)my.seed);
+}
+
+static void tell_outside(void)
+{
+    char name[512];
+    int fd;
+
+    name_of(name, sizeof(name), check_rank());
+    fd = open(name, O_CREAT | O_WRONLY, 0600);
+    CHECK_OR_DIE(fd >= 0, "cannot create %s", name);
+    close(fd);
+}
+
+static void await_outside(int partner)
+{
+    char name[512];
+
+    name_of(name, sizeof(name), partner);
+    while (access(name, F_OK) != 0)
+        sched_yield();
+    unlink(name);
+}
+
+/* Looks at a buffer that the library fills meanwhile: that is the test. */
+__attribute__((no_sanitize("thread"))) static bool is_there(size_t from,
+                                                            size_t to)
+{
+    volatile const unsigned char *data = my.data;
+
+    for (size_t i = from; i < to; i++)
+        if (data[i] != my.wanted[i])
+            return false;
+    return true;
+}
+
+/* A transfer may be cut anyhow. */
+static void await_data(void)
+{
+    enum { PIECE = 4096 };
+
+    check_fill(my.wanted, my.len, my.seed);
+    for (size_t i = 0; i < my.len; i += PIECE)
+        while (!is_there(i, i + PIECE < my.len ? i + PIECE : my.len))
+            sched_yield();
+}
+
+/* What is in the buffer before differs from it everywhere. */
+static void spoil(void)
+{
+    check_fill(my.data, my.len, my.seed);
+    for (size_t i = 0; i < my.len; i++)
+        my.data[i] ^= 0xff;
+}
+
+static void send_in_mpi(int partner)
+{
+    check_fill(my.data, my.len, my.seed);
+    MPI_Send(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD);
+}
+
+static void send_and_go(int partner, bool is_sync)
+{
+    MPI_Request request;
+
+    check_fill(my.data, my.len, my.seed);
+    if (is_sync)
+        MPI_Issend(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+                   &request);
+    else
+        MPI_Isend(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+                  &request);
+    await_outside(partner);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void receive_in_mpi(int partner)
+{
+    spoil();
+    MPI_Recv(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    tell_outside();
+}
+
+/* Begin before the sender has sent, or after it: then it waits for nothing. */
+static void receive_and_go(int partner, bool is_early)
+{
+    MPI_Request request;
+
+    spoil();
+    if (!is_early)
+        MPI_Probe(partner, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Irecv(my.data, (int)my.len, MPI_BYTE, partner, TAG, MPI_COMM_WORLD,
+              &request);
+    if (is_early)
+        MPI_Send(NULL, 0, MPI_BYTE, partner, TAG + 1, MPI_COMM_WORLD);
+    await_data();
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void await_early(int partner)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, partner, TAG + 1, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
+static void as_sender(int partner, int way)
+{
+    const bool is_early = way % 2;
+
+    if (is_early && way / 2 != 0)
+        await_early(partner);
+    if (way / 2 == 1)
+        send_in_mpi(partner);
+    else
+        send_and_go(partner, is_early);
+}
+
+static void as_receiver(int partner, int way)
+{
+    if (way / 2 == 0) {
+        receive_in_mpi(partner);
+        return;
+    }
+    receive_and_go(partner, way % 2);
+    if (way / 2 == 2)
+        tell_outside();
+}
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 3 ? atoi(argv[3]) : 3;
+    int partner;
+
+    check_start(&argc, &argv);
+    check_need(2);
+    CHECK_OR_DIE(argc > 1, "name a folder");
+    my.folder = argv[1];
+    my.len = argc > 2 ? (size_t)atol(argv[2]) : (size_t)4 << 20;
+    my.data = check_alloc(my.len);
+    my.wanted = check_alloc(my.len);
+    partner = check_rank() ^ 1;
+    for (int round = 0; round < rounds && partner < check_size(); round++) {
+        for (int way = 0; way < 6; way++) {
+            my.seed++;
+            if ((check_rank() + round) % 2)
+                as_receiver(partner, way);
+            else
+                as_sender(partner, way);
+            CHECK(check_differs(my.data, my.len, my.seed) == SIZE_MAX,
+                  "wrong data in way %d", way);
+        }
+    }
+    free(my.wanted);
+    free(my.data);
+    return check_finish();
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The agent: born when something is owed, not before; serves urgent requests
+ * while its process calls nothing of MPI; is not woken when nothing is owed.
+ *
+ *   inside-agents FOLDER
+ */
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/transport/agent.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sysmsg.h"
+#include "tests/mpi/check.h"
+
+enum {
+    TAG_ASK = CHEMPI_SYSMSG_TEST,
+    TAG_ANSWER = CHEMPI_SYSMSG_TEST - 1,
+    ASKS = 50,
+    SMALL = 20, /* ordinary messages, which wait in the ring, and wake nobody */
+    LARGE = 1 << 20,
+    TURNS = 4
+};
+
+static struct {
+    const char *folder;
+    uint32_t handled;
+    uint32_t answers;
+} my;
+
+static void name_of(char *name, size_t size, int turn)
+{
+    (void)snprintf(name, size, "%s/agents-%d", my.folder, turn);
+}
+
+static void tell_outside(int turn)
+{
+    char name[512];
+    int fd;
+
+    name_of(name, sizeof(name), turn);
+    fd = open(name, O_CREAT | O_WRONLY, 0600);
+    CHECK_OR_DIE(fd >= 0, "cannot create %s", name);
+    close(fd);
+}
+
+static void await_outside(int turn)
+{
+    char name[512];
+
+    name_of(name, sizeof(name), turn);
+    while (access(name, F_OK) != 0)
+        sched_yield();
+}
+
+/* Of another run. */
+static void forget_files(void)
+{
+    for (int turn = 0; turn < TURNS; turn++) {
+        char name[512];
+
+        name_of(name, sizeof(name), turn);
+        (void)unlink(name);
+    }
+}
+
+static void on_ask(struct chempi_sysmsg_in *in)
+{
+    my.handled++;
+    chempi_sysmsg_answer(in->peer, TAG_ANSWER, NULL, 0);
+}
+
+static void on_answer(struct chempi_sysmsg_in *in)
+{
+    (void)in;
+    my.answers++;
+}
+
+static void on_sent(struct chempi_sysmsg *msg, int status)
+{
+    CHECK(status == 0, "a request: %d", status);
+    msg->arg = NULL;
+}
+
+static bool is_answered(void *arg)
+{
+    return my.answers == *(const uint32_t *)arg;
+}
+
+/* One after the other, so that the agent sleeps in between. */
+static void ask(int target)
+{
+    for (uint32_t i = 1; i <= ASKS; i++) {
+        struct chempi_sysmsg msg = {
+            .peer = chempi_conn_peer((uint32_t)target),
+            .tag = TAG_ASK,
+            .is_urgent = true,
+            .done = on_sent,
+        };
+
+        chempi_lane_lock(&chempi_lane_main);
+        CHECK(chempi_sysmsg_send(&msg) == 0, "no memory");
+        chempi_engine_settle();
+        chempi_lane_unlock(&chempi_lane_main);
+        (void)chempi_progress_wait(is_answered, &i);
+    }
+}
+
+/* A target that owes service, and is away. */
+static void serve(int turn)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_lane_owe(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
+    await_outside(turn);
+    chempi_lane_lock(&chempi_lane_main);
+    CHECK(my.handled == ASKS, "%u requests were handled", my.handled);
+    chempi_lane_repay(&chempi_lane_main);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+/* Small messages to a process that is away and owes nothing. */
+static void stay_asleep(int me, int turn)
+{
+    struct chempi_agent_stats before;
+    struct chempi_agent_stats after;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    before = chempi_agent_stats();
+    if (me == 0) {
+        for (int i = 0; i < SMALL; i++)
+            MPI_Send(&i, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+        tell_outside(turn);
+    } else {
+        await_outside(turn);
+        after = chempi_agent_stats();
+        /* One that waits for descriptors learns then that nothing is owed. */
+        CHECK(after.wakes - before.wakes <= 1, "%llu wakeups for nothing",
+              (unsigned long long)(after.wakes - before.wakes));
+        for (int i = 0; i < SMALL; i++) {
+            int value;
+
+            MPI_Recv(&value, 1, MPI_INT, 0, 1, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+            CHECK(value == i, "%d, not %d", value, i);
+        }
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void exchange_large(int me)
+{
+    char *data = check_alloc(LARGE);
+    MPI_Request request;
+
+    if (me == 0)
+        MPI_Isend(data, LARGE, MPI_BYTE, 1, 2, MPI_COMM_WORLD, &request);
+    else
+        MPI_Irecv(data, LARGE, MPI_BYTE, 0, 2, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    free(data);
+}
+
+static const struct chempi_sysmsg_handler ask_handler = {0, 0, on_ask, NULL};
+static const struct chempi_sysmsg_handler answer_handler = {0, 0, on_answer,
+                                                            NULL};
+
+int main(int argc, char **argv)
+{
+    int me;
+
+    check_start(&argc, &argv);
+    check_need(2);
+    CHECK_OR_DIE(argc > 1, "name a folder");
+    my.folder = argv[1];
+    me = check_rank();
+    chempi_sysmsg_register(TAG_ASK, &ask_handler);
+    chempi_sysmsg_register(TAG_ANSWER, &answer_handler);
+    if (me == 0)
+        forget_files();
+    stay_asleep(me, 0);
+    CHECK(chempi_agent_stats().births == 0, "an agent that nobody needs");
+    exchange_large(me);
+    stay_asleep(me, 1);
+    if (me == 0) {
+        ask(1);
+        tell_outside(2);
+    } else {
+        serve(2);
+        CHECK(chempi_agent_stats().births == 1, "%llu agents",
+              (unsigned long long)chempi_agent_stats().births);
+    }
+    stay_asleep(me, 3);
+    CHECK(chempi_lane_main.owed == 0, "%u are still owed",
+          chempi_lane_main.owed);
+    return check_finish();
+}
