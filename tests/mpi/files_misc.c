@@ -319,6 +319,7 @@ static void check_atomic(void)
 {
     enum { BLOCKS = 200, BLOCK = 64 };
     MPI_File file;
+    MPI_Datatype block;
     MPI_Datatype tile;
     int flag = -1;
     char *buf = check_alloc(BLOCKS * BLOCK);
@@ -328,8 +329,9 @@ static void check_atomic(void)
     CHECK(MPI_File_set_atomicity(file, 1) == MPI_SUCCESS, "atomic mode");
     MPI_File_get_atomicity(file, &flag);
     CHECK(flag == 1, "atomic mode is %d", flag);
-    MPI_Type_vector(1, BLOCK, 1, MPI_BYTE, &tile);
-    MPI_Type_create_resized(tile, 0, 2 * BLOCK, &tile);
+    MPI_Type_vector(1, BLOCK, 1, MPI_BYTE, &block);
+    MPI_Type_create_resized(block, 0, 2 * BLOCK, &tile);
+    MPI_Type_free(&block);
     MPI_Type_commit(&tile);
     MPI_File_set_view(file, 0, MPI_BYTE, tile, "native", MPI_INFO_NULL);
     for (int round = 0; round < 20; round++) {
