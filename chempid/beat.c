@@ -22,6 +22,10 @@ static void end(struct chempi_conn *c, double seconds)
 {
     char text[160];
 
+    if (c->resolve && c->resolve->fd >= 0) {
+        chempi_conns_end(c, "the look-up of its name takes too long");
+        return;
+    }
     (void)snprintf(text, sizeof(text),
                    "it has not answered for %g s: it stands still, or the "
                    "network to it does",
