@@ -97,6 +97,7 @@ static int find_locals(struct chempi_win *win)
 
     if (!locals)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    win->locals = locals;
     for (uint32_t i = 0; i < win->comm->size; i++) {
         if (node_of[chempi_comm_proc(win->comm, i)] != chempi_ctx.services.node)
             continue;
@@ -104,11 +105,13 @@ static int find_locals(struct chempi_win *win)
             win->me_local = win->local_count;
         locals[win->local_count++] = i;
     }
-    win->locals = locals;
     win->seat_count = 1;
     while (win->seat_count < win->local_count)
         win->seat_count *= 2;
-    return MPI_SUCCESS;
+    win->cards = chempi_sys->calloc(win->local_count, sizeof(*win->cards));
+    return win->cards
+               ? MPI_SUCCESS
+               : chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
 }
 
 static int swap_cards(struct chempi_win *win)
@@ -124,9 +127,6 @@ static int swap_cards(struct chempi_win *win)
     mine.base = (uint64_t)(uintptr_t)win->base;
     mine.probe = (uint64_t)(uintptr_t)&win->probe;
     mine.probe_value = win->probe;
-    win->cards = chempi_sys->calloc(win->local_count, sizeof(*win->cards));
-    if (!win->cards)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
     return chempi_comm_allgather(&ch, &mine, sizeof(mine), win->cards);
 }
 

@@ -72,6 +72,13 @@ static void put_wait(struct chempi_where *w, const void *object)
                      chempi_rma_name(t->peer->win));
 }
 
+static void count_wait(struct chempi_win *win)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    win->counts.lock_waits++;
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
 {
     struct chempi_rma_line *line = line_of(peer);
@@ -80,7 +87,7 @@ static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     t.number = atomic_fetch_add(&line->next, 1);
     atomic_store(seat_of(peer, t.number), peer->win->me_local);
     if (!is_served(&t)) {
-        peer->win->counts.lock_waits++;
+        count_wait(peer->win);
         (void)chempi_progress_wait_for(is_served, &t, put_wait, &t);
     }
     if (!is_exclusive) {
@@ -181,9 +188,9 @@ static void enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
 
     chempi_lane_lock(&chempi_lane_main);
     chempi_rma_gate_ask(peer->win, &claim);
-    chempi_lane_unlock(&chempi_lane_main);
     if (!claim.is_granted)
         peer->win->counts.lock_waits++;
+    chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
 }
 
@@ -242,17 +249,28 @@ static int take_error(struct chempi_rma_peer *peer)
  * would never make progress for the rest of the process. */
 static void breathe(struct chempi_win *win)
 {
-    if (++win->breaths % BREATHE_EVERY == 0)
+    if (atomic_fetch_add_explicit(&win->breaths, 1, memory_order_relaxed) %
+            BREATHE_EVERY ==
+        0)
         (void)chempi_progress_poll();
 }
 
 static int await_peer(struct chempi_rma_peer *peer)
 {
-    if (!chempi_list_is_empty(&peer->out))
+    bool is_done;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_done = is_peer_quiet(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!is_done)
         (void)chempi_progress_wait_for(is_peer_quiet, peer, put_peer, peer);
     else
         breathe(peer->win);
-    return take_error(peer);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = take_error(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
 }
 
 int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
@@ -270,6 +288,7 @@ static int take_errors(struct chempi_win *win)
 {
     int rc = MPI_SUCCESS;
 
+    chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; i < win->bucket_count; i++)
         for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next) {
             int error = take_error(p);
@@ -277,7 +296,21 @@ static int take_errors(struct chempi_win *win)
             if (error && !rc)
                 rc = error;
         }
+    chempi_lane_unlock(&chempi_lane_main);
     return rc;
+}
+
+static void await_all(struct chempi_win *win)
+{
+    bool is_done;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_done = is_quiet(win);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!is_done)
+        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
+    else
+        breathe(win);
 }
 
 int chempi_rma_flush_all(struct chempi_win *win)
@@ -293,10 +326,7 @@ int chempi_rma_flush_all(struct chempi_win *win)
     chempi_lane_unlock(&chempi_lane_main);
     if (rc)
         return rc;
-    if (!chempi_list_is_empty(&win->active))
-        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
-    else
-        breathe(win);
+    await_all(win);
     return take_errors(win);
 }
 
@@ -309,7 +339,9 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
     const bool is_exclusive = kind == CHEMPI_RMA_EXCLUSIVE;
     int rc = MPI_SUCCESS;
 
+    chempi_lane_lock(&chempi_lane_main);
     win->counts.locks++;
+    chempi_lane_unlock(&chempi_lane_main);
     if (kind == CHEMPI_RMA_UNCHECKED) {
         ; /* nobody else wants it */
     } else if (win->has_shared_locks) {
@@ -409,6 +441,23 @@ const char *chempi_rma_access_words(const struct chempi_win *win)
     return access_words[win->access];
 }
 
+/* Threads may lock several targets at a time. */
+static void enter_epoch(struct chempi_win *win)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    win->access = CHEMPI_RMA_LOCKED;
+    win->lock_count++;
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+static void leave_epoch(struct chempi_win *win)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    if (--win->lock_count == 0)
+        win->access = CHEMPI_RMA_NO_ACCESS;
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 int chempi_win_lock(int lock_type, int rank, int assert, struct chempi_win *win)
 {
     struct chempi_rma_peer *peer;
@@ -428,8 +477,7 @@ int chempi_win_lock(int lock_type, int rank, int assert, struct chempi_win *win)
                                 chempi_rma_access_words(win));
     if (rank == MPI_PROC_NULL) {
         win->is_null_locked = true;
-        win->access = CHEMPI_RMA_LOCKED;
-        win->lock_count++;
+        enter_epoch(win);
         return MPI_SUCCESS;
     }
     rc = find_peer(win, rank, &peer);
@@ -445,17 +493,9 @@ int chempi_win_lock(int lock_type, int rank, int assert, struct chempi_win *win)
     else if (lock_type == MPI_LOCK_EXCLUSIVE)
         kind = CHEMPI_RMA_EXCLUSIVE;
     rc = chempi_rma_take_lock(peer, kind);
-    if (rc)
-        return rc;
-    win->access = CHEMPI_RMA_LOCKED;
-    win->lock_count++;
-    return MPI_SUCCESS;
-}
-
-static void leave_epoch(struct chempi_win *win)
-{
-    if (--win->lock_count == 0)
-        win->access = CHEMPI_RMA_NO_ACCESS;
+    if (rc == MPI_SUCCESS)
+        enter_epoch(win);
+    return rc;
 }
 
 /* A peer for which this process holds a lock, or none for MPI_PROC_NULL. */
@@ -582,10 +622,7 @@ int chempi_win_flush_local_all(struct chempi_win *win)
 
     if (rc)
         return rc;
-    if (!chempi_list_is_empty(&win->active))
-        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
-    else
-        breathe(win);
+    await_all(win);
     return take_errors(win);
 }
 

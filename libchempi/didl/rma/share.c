@@ -113,8 +113,11 @@ int chempi_rma_share(struct chempi_win *win, uint64_t len, uint64_t common,
     if (win->me_local == 0)
         fd = make_file(len, &offer);
     rc = chempi_comm_bcast(&ch, &offer, sizeof(offer));
-    if (rc)
+    if (rc) {
+        if (fd >= 0)
+            (void)close(fd);
         return -EIO;
+    }
     if (win->me_local != 0 && offer.fd >= 0)
         fd = open_file(&offer);
     if (fd >= 0)

@@ -181,9 +181,9 @@ struct chempi_win {
     void *heap; /* memory of our own that is in no file */
     struct chempi_list regions;
     /* Epochs (W2). */
-    uint8_t access; /* enum chempi_rma_epoch */
+    _Atomic uint8_t access; /* enum chempi_rma_epoch */
     bool is_fenced;
-    bool fence_used;
+    _Atomic bool fence_used;
     bool is_posted;
     bool is_null_locked; /* MPI_Win_lock of MPI_PROC_NULL */
     bool is_unchecked;   /* MPI_Win_lock_all with MPI_MODE_NOCHECK */
@@ -198,9 +198,9 @@ struct chempi_win {
     struct chempi_rma_slot *slots;
     uint32_t slot_next;
     uint32_t next_id;
-    uint32_t breaths;     /* lock.c */
-    uint32_t next_serial; /* of layouts that peers are told */
-    uint64_t out_bytes;   /* copies that wait for room */
+    _Atomic uint32_t breaths; /* lock.c */
+    uint32_t next_serial;     /* of layouts that peers are told */
+    uint64_t out_bytes;       /* copies that wait for room */
     const struct chempi_rma_peer *lock_waited; /* for tools */
     struct chempi_rma_counts counts;
     char name[MPI_MAX_OBJECT_NAME];

@@ -517,7 +517,6 @@ int chempi_rma_open_wire(struct chempi_win *win)
 
     chempi_list_init(&win->active);
     chempi_list_init(&win->gate.waiting);
-    win->hook.poll = poll_win;
     if (win->is_served) {
         void *memory = NULL;
 
@@ -532,6 +531,7 @@ int chempi_rma_open_wire(struct chempi_win *win)
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
         rc = post_slot(win, &win->slots[i]);
+    win->hook.poll = poll_win;
     chempi_progress_add_hook(&win->hook);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
