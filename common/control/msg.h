@@ -51,7 +51,7 @@ enum chempi_msg {
     CHEMPI_MSG_MEMORY = 14, /* u32 serial of the last BUDGET, u64 held, u64
                                used, u64 wanted, u64 needed, u64 degraded:
                                registered memory in bytes, and transfers
-                               (chempid/budget.h) */
+                               (chempid/tree/budget.h) */
 
     /* supervisor -> rank */
     CHEMPI_MSG_WELCOME = 16, /* see chempi_client_open() */
@@ -89,7 +89,7 @@ enum chempi_msg {
                                   ranks wait */
 
     /* on the tree, away from the root */
-    CHEMPI_MSG_LAUNCH = 48,  /* see chempid/spec.h */
+    CHEMPI_MSG_LAUNCH = 48,  /* see chempid/tree/spec.h */
     CHEMPI_MSG_INPUT = 49,   /* u32 node or ANY, blob; empty: end of file */
     CHEMPI_MSG_CREDIT = 50,  /* u32 node, u32 bytes of output shown */
     CHEMPI_MSG_SIGNAL = 51,  /* u32 signal number */
@@ -116,7 +116,7 @@ enum chempi_msg {
                                 u32 1: with shares of memory, or 0; u32 ms
                                 until an answer is due; 0: not said */
     CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
-                                chempid/status.h */
+                                chempid/tree/status.h */
     CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */
     CHEMPI_MSG_REQUEST = 84, /* u32 enum chempi_request, str node, str job,
                                 u32 uid */
@@ -124,7 +124,7 @@ enum chempi_msg {
     CHEMPI_MSG_NEWS = 86,    /* count n, n x (str node, str address,
                                 u32 slots) */
     CHEMPI_MSG_BEAT = 88,    /* u32 ms: the sender is there, and gives up who
-                                is silent for so long (chempid/beat.h) */
+                                is silent for so long (chempid/daemon/beat.h) */
     CHEMPI_MSG_REFUSED = 87  /* frame.job: the job or question; u32 the type of
                                 what cannot be done, str text: why. The job has
                                 no part there any more */

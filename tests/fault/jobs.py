@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 
 LIMIT_S = 60  # for anything: reached only when something hangs
-COMPLAINT_S = 60  # as in chempid/conn.h
+COMPLAINT_S = 60  # as in chempid/daemon/conn.h
 
 
 class Programs:
@@ -102,7 +102,7 @@ def comm(pid):
 
 def cores():
     """Of each core whose processors this process may use, the number of its
-    first processor, which names it (chempid/cores.h)."""
+    first processor, which names it (chempid/supervisor/cores.h)."""
     found = set()
     for cpu in os.sched_getaffinity(0):
         try:

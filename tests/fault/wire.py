@@ -48,7 +48,7 @@ def strings(words):
 
 
 def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None):
-    """LAUNCH (chempid/spec.h): node names of the job, the nodes that are the
+    """LAUNCH (chempid/tree/spec.h): node names of the job, the nodes that are the
     receiver's business, and the node of each rank."""
     uid = os.getuid() if uid is None else uid
     gid = os.getgid() if gid is None else gid

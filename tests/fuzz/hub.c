@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/hub.h"
+#include "chempid/tree/hub.h"
 #include "common/control/msg.h"
 #include "common/control/wire.h"
 #include "tests/fuzz/target.h"

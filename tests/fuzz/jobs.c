@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/daemon.h"
-#include "chempid/grants.h"
+#include "chempid/daemon/daemon.h"
+#include "chempid/daemon/grants.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 #include "tests/fuzz/target.h"

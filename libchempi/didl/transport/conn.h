@@ -167,9 +167,9 @@ uint64_t chempi_conn_lost_count(void);
 /* What was sent by a protocol of an open device. */
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
 
-/* Append "traffic ...", "route ..." and "hop ..." lines (chempid/traffic.h,
- * trace.h), as `what` says (CHEMPI_STATS_*), for what this rank has sent since
- * the last report. 0 or -ENOMEM. */
+/* Append "traffic ...", "route ..." and "hop ..." lines
+ * (chempid/tree/traffic.h, trace.h), as `what` says (CHEMPI_STATS_*), for what
+ * this rank has sent since the last report. 0 or -ENOMEM. */
 int chempi_conn_report(uint32_t what, struct chempi_writer *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "chempid/cores.h"
+#include "chempid/supervisor/cores.h"
 #include "common/base/sys.h"
 
 /* ---- lists --------------------------------------------------------------- */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/cuts.h"
+#include "chempid/tree/cuts.h"
 #include "common/base/compiler.h"
 #include "tests/unit/chempid/tables.h"
 

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/falls.h"
-#include "chempid/verdict.h"
+#include "chempid/launcher/falls.h"
+#include "chempid/launcher/verdict.h"
 #include "common/base/compiler.h"
 #include "common/table/load.h"
 #include "tests/unit/chempid/tables.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/hub.h"
+#include "chempid/tree/hub.h"
 #include "common/control/msg.h"
 
 /* What went where, as words. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/kvs.h"
+#include "chempid/supervisor/kvs.h"
 #include "common/control/msg.h"
 
 static unsigned served;

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/addr.h"
-#include "chempid/bind.h"
-#include "chempid/members.h"
-#include "chempid/place.h"
-#include "chempid/traffic.h"
+#include "chempid/launcher/place.h"
+#include "chempid/supervisor/bind.h"
+#include "chempid/tree/addr.h"
+#include "chempid/tree/members.h"
+#include "chempid/tree/traffic.h"
 
 /* ---- places -------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/options.h"
-#include "chempid/spec.h"
+#include "chempid/launcher/options.h"
+#include "chempid/tree/spec.h"
 
 #define WORDS_MAX 32
 

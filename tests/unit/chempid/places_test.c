@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/places.h"
+#include "chempid/launcher/places.h"
 
 #define RANKS 200u
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/soft.h"
+#include "chempid/launcher/soft.h"
 
 enum { MOST = 40 };
 

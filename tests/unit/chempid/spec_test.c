@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "chempid/spec.h"
-#include "chempid/status.h"
+#include "chempid/tree/spec.h"
+#include "chempid/tree/status.h"
 #include "common/control/msg.h"
 
 static char *argv_a[] = {"./a", "-x", NULL};

@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "chempid/report.h"
-#include "chempid/trace.h"
+#include "chempid/tree/report.h"
+#include "chempid/tree/trace.h"
 
 static struct chempi_writer w;
 static char *printed;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "chempid/verdict.h"
+#include "chempid/launcher/verdict.h"
 
 static char *names[] = {"a1", "a2"};
 static const struct chempi_spec spec = {.size = 4, .node_names = names};

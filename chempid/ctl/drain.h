@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempictl drain and undrain: what an order means before it is given. */
+#ifndef CHEMPI_CHEMPID_DRAIN_H
+#define CHEMPI_CHEMPID_DRAIN_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "chempid/tree/status.h"
+#include "common/base/err.h"
+
+struct chempi_drain {
+    FILE *out;
+    const struct chempi_status *list; /* of all nodes */
+    uint32_t count;
+    const char *node;
+    const char *job; /* NULL: all, and those to come */
+    bool is_forced;
+    bool is_undrain;
+};
+
+/*
+ * Is there such a gateway and such a job, and has every pair of nodes another
+ * one? Pairs that have none are printed, and refused unless forced; then the
+ * gateway stays in use for them. Reads tables. 0; -ENOENT, -ESRCH, -EPERM,
+ * -EBUSY, -ENOMEM with words.
+ */
+int chempi_drain_check(const struct chempi_drain *d, struct chempi_err *err);
+
+/* Print what is drained: nodes, and gateways of single jobs. */
+void chempi_drain_list(FILE *out, const struct chempi_status *list,
+                       uint32_t count);
+
+#endif

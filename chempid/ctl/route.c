@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The way of a message; see route.h. */
+#include "chempid/ctl/route.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+#include "common/table/load.h"
+#include "common/table/table.h"
+
+/* A table and what it is asked. */
+struct question {
+    FILE *file;
+    struct chempi_table *table;
+    const char *from;
+    const char *to;
+    uint64_t len; /* bytes */
+    const struct chempi_table_range *ranges;
+    uint32_t range_count;
+};
+
+/* "100", "64KiB", "64K", "4 MiB" as one word. */
+static int parse_size(const char *text, uint64_t *out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    const char *unit;
+    unsigned shift = 0;
+    uint64_t n;
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    if (errno || !isdigit((unsigned char)text[0]))
+        return -EINVAL;
+    unit = *end ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (unit) {
+        shift = 10 * (unsigned)(unit - units + 1);
+        end++;
+    }
+    if (strcmp(end, "") != 0 && strcmp(end, "B") != 0 &&
+        (!unit || strcmp(end, "iB") != 0))
+        return -EINVAL;
+    if (n > UINT64_MAX >> shift)
+        return -EINVAL;
+    *out = n << shift;
+    return 0;
+}
+
+/* Do messages of this job still go over the gateway? */
+static bool is_usable(void *arg, const char *gateway)
+{
+    return chempi_status_fate_of(arg, gateway) != CHEMPI_FATE_LOST;
+}
+
+static bool has_way(const struct question *q, struct chempi_status_job *job,
+                    const struct chempi_table_range *range)
+{
+    return chempi_table_broken_stage(q->table, range, is_usable, job) ==
+           range->stage_count;
+}
+
+/* The gateways at the end of a stage that are used: of those that run all that
+ * are equally good, else the first alternate; else drained ones. */
+static void print_gateways(const struct question *q,
+                           const struct chempi_status_job *job,
+                           const struct chempi_table_range *range,
+                           uint32_t stage)
+{
+    const struct chempi_table_stage *s = &range->stages[stage];
+    const uint32_t share = chempi_table_share(range, stage);
+    static const enum chempi_status_fate turns[] = {CHEMPI_FATE_UP,
+                                                    CHEMPI_FATE_DRAINED};
+    uint32_t used = 0;
+
+    for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns) && !used; t++)
+        for (uint32_t i = 0; i < s->hop_count && (i < share || !used); i++) {
+            const char *node = chempi_table_node_name(q->table, s->hops[i]);
+
+            if (chempi_status_fate_of(job, node) != turns[t])
+                continue;
+            (void)fprintf(q->file, "%s%s", used ? " or " : " to ", node);
+            used++;
+        }
+}
+
+static void print_time(const struct question *q, const char *before, double us,
+                       const char *after)
+{
+    static const char *const units[] = {"us", "ms", "s"};
+    size_t unit = 0;
+
+    for (; us >= 1000 && unit < 2; unit++)
+        us /= 1000;
+    (void)fprintf(q->file, "%s%.*f %s%s", before,
+                  us < 10    ? 2
+                  : us < 100 ? 1
+                             : 0,
+                  us, units[unit], after);
+}
+
+static void print_way(const struct question *q,
+                      const struct chempi_table_range *range,
+                      const struct chempi_status_job *job)
+{
+    const double us = chempi_table_time(range, q->len);
+
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        const struct chempi_table_stage *stage = &range->stages[i];
+
+        (void)fprintf(q->file, "%s%s %s on %s", i == 0 ? "" : ", then ",
+                      stage->device, stage->protocol,
+                      chempi_table_network(q->table, stage->network)->name);
+        if (i + 1 < range->stage_count)
+            print_gateways(q, job, range, i);
+    }
+    if (us >= 0)
+        print_time(q, "; ", us, "");
+    (void)fprintf(q->file, "\n");
+}
+
+/* What the time is made of, as `mdconfig explain` says it. */
+static void print_parts(const struct question *q,
+                        const struct chempi_table_range *range)
+{
+    const bool is_cut = range->stage_count > 1 && q->len > range->switch_len;
+    const uint64_t first = is_cut ? range->switch_len : q->len;
+    const struct chempi_table_stage *slow = &range->stages[0];
+
+    if (chempi_table_time(range, q->len) < 0)
+        return;
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        const struct chempi_table_stage *s = &range->stages[i];
+        const char *name = chempi_table_network(q->table, s->network)->name;
+
+        if (i > 0)
+            print_time(q, "  ", s->times.forward_us, "  forwarding\n");
+        print_time(q, "  ", s->times.latency_us, "  latency of ");
+        (void)fprintf(q->file, "%s\n", name);
+        if (s->times.cost_us > 0) {
+            print_time(q, "  ", s->times.cost_us, "  per-message cost of ");
+            (void)fprintf(q->file, "%s\n", name);
+        }
+        print_time(q, "  ", (double)first / s->times.bw_bytes_per_us,
+                   is_cut ? "  the first chunk over " : "  the bytes over ");
+        (void)fprintf(q->file, "%s\n", name);
+        if (s->times.bw_bytes_per_us < slow->times.bw_bytes_per_us)
+            slow = s;
+    }
+    if (!is_cut)
+        return;
+    print_time(q, "  ", (double)(q->len - first) / slow->times.bw_bytes_per_us,
+               "  the rest at the speed of ");
+    (void)fprintf(q->file, "%s\n",
+                  chempi_table_network(q->table, slow->network)->name);
+}
+
+/* What a job uses for this size where gateways of it have fallen, by the rules
+ * of libchempi/didl/transport/routed/way.c. NULL: nothing is left. */
+static const struct chempi_table_range *
+range_of_job(const struct question *q, struct chempi_status_job *job,
+             const struct chempi_table_range *range)
+{
+    const struct chempi_table_range *usable = NULL;
+    const struct chempi_table_range *direct = NULL;
+
+    if (has_way(q, job, range))
+        return range;
+    for (uint32_t i = 0; i < q->range_count; i++) {
+        const struct chempi_table_range *other = &q->ranges[i];
+
+        if (other->stage_count == 1) {
+            direct = other;
+        } else if (has_way(q, job, other) &&
+                   (!usable || usable->max_len < q->len)) {
+            usable = other;
+        }
+    }
+    return usable ? usable : direct;
+}
+
+/* Is this node one of the way's gateways? */
+static bool is_on(const struct question *q,
+                  const struct chempi_table_range *range, const char *node)
+{
+    for (uint32_t i = 0; i + 1 < range->stage_count; i++)
+        for (uint32_t k = 0; k < range->stages[i].hop_count; k++)
+            if (strcmp(
+                    chempi_table_node_name(q->table, range->stages[i].hops[k]),
+                    node) == 0)
+                return true;
+    return false;
+}
+
+/* Has the job lost this gateway of the way, or is it drained there? */
+static bool has_fallen(const struct question *q,
+                       const struct chempi_table_range *range,
+                       const struct chempi_status_gateway *gateway)
+{
+    return gateway->fate != CHEMPI_FATE_UP && is_on(q, range, gateway->node);
+}
+
+static bool has_changed(const struct question *q,
+                        const struct chempi_table_range *range,
+                        const struct chempi_status_job *job)
+{
+    for (uint32_t i = 0; i < job->gateway_count; i++)
+        if (has_fallen(q, range, &job->gateways[i]))
+            return true;
+    return false;
+}
+
+/* Does the job have ranks on this node? */
+static bool is_at(const struct chempi_status *list, uint32_t count,
+                  const char *node, const char *job)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++)
+            if (strcmp(list[i].node, node) == 0 &&
+                strcmp(list[i].jobs[k].id, job) == 0)
+                return list[i].jobs[k].local > 0;
+    return false;
+}
+
+/* What is left in a job of a way whose gateways are lost or drained. */
+static void print_change(const struct question *q,
+                         const struct chempi_table_range *range,
+                         struct chempi_status_job *job)
+{
+    const struct chempi_table_range *now = range_of_job(q, job, range);
+
+    (void)fprintf(q->file, "job %s: ", job->id);
+    if (now)
+        print_way(q, now, job);
+    else
+        (void)fprintf(q->file, "no way is left: the gateways are lost\n");
+    for (uint32_t g = 0; g < job->gateway_count; g++)
+        if (has_fallen(q, range, &job->gateways[g]))
+            (void)fprintf(q->file, "  the gateway on %s is %s\n",
+                          job->gateways[g].node,
+                          chempi_status_fate_word(job->gateways[g].fate));
+}
+
+static void print_jobs(const struct question *q,
+                       const struct chempi_table_range *range,
+                       const struct chempi_status *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++) {
+            struct chempi_status_job *job = &list[i].jobs[k];
+
+            if (chempi_status_has_job(list, i, job->id) ||
+                !is_at(list, count, q->from, job->id) ||
+                !is_at(list, count, q->to, job->id))
+                continue;
+            if (has_changed(q, range, job))
+                print_change(q, range, job);
+            else
+                (void)fprintf(q->file, "job %s: the same\n", job->id);
+        }
+}
+
+static int answer(struct question *q, const struct chempi_status *list,
+                  uint32_t count, struct chempi_err *err)
+{
+    const struct chempi_table_range *range;
+    uint32_t node = chempi_table_find_node(q->table, q->to);
+    uint32_t ranges = 0;
+
+    if (node == CHEMPI_TABLE_NONE)
+        return chempi_err_set(err, -ENOENT,
+                              "the network description does not know node %s",
+                              q->to);
+    range = chempi_table_ranges(q->table, node, &ranges);
+    if (ranges == 0)
+        return chempi_err_set(err, -EHOSTUNREACH,
+                              "no way leads from node %s to node %s", q->from,
+                              q->to);
+    q->ranges = range;
+    q->range_count = ranges;
+    while (q->len > range->max_len)
+        range++;
+    (void)fprintf(q->file, "%" PRIu64 " bytes from %s to %s: ", q->len, q->from,
+                  q->to);
+    print_way(q, range, NULL);
+    print_parts(q, range);
+    print_jobs(q, range, list, count);
+    return 0;
+}
+
+/* The table of `from`, in the first directory that has it. */
+static int load(const struct chempi_status *list, uint32_t count,
+                const char *from, void **data, size_t *len,
+                struct chempi_err *err)
+{
+    char path[4096];
+    bool has_tables = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!list[i].tables || !*list[i].tables)
+            continue;
+        has_tables = true;
+        if (snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                     list[i].tables, from) < (int)sizeof(path) &&
+            chempi_table_load(path, data, len, err) == 0)
+            return 0;
+    }
+    return chempi_err_set(
+        err, -ENOENT,
+        has_tables ? "there is no connection table of node %s here; ask on "
+                     "that node"
+                   : "no daemon has connection tables (chempid --tables), so "
+                     "node %s has no ways to tell of",
+        from);
+}
+
+int chempi_route_show(FILE *file, const struct chempi_status *list,
+                      uint32_t count, const char *from, const char *to,
+                      const char *size, struct chempi_err *err)
+{
+    struct question q = {.file = file, .from = from, .to = to};
+    void *data = NULL;
+    size_t len = 0;
+    int rc;
+
+    if (parse_size(size, &q.len))
+        return chempi_err_set(err, -EINVAL,
+                              "%s is no size; expected 100, 64KiB, 4M", size);
+    rc = load(list, count, from, &data, &len, err);
+    if (rc)
+        return rc;
+    rc = chempi_table_open(data, len, &q.table, err);
+    if (!rc) {
+        rc = answer(&q, list, count, err);
+        chempi_table_close(q.table);
+    }
+    free(data);
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The beat between daemons; see beat.h. */
+#include "chempid/daemon/beat.h"
+
+#include <poll.h>
+#include <stdio.h>
+
+#include "chempid/daemon/conn.h"
+#include "common/control/msg.h"
+
+#define PER_DETECTION 4 /* beats */
+
+static bool has_more(const struct chempi_conn *c)
+{
+    struct pollfd p = {.fd = c->is_proven ? c->link.ch.fd : c->fd,
+                       .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR));
+}
+
+static void end(struct chempi_conn *c, double seconds)
+{
+    char text[160];
+
+    if (c->resolve && c->resolve->fd >= 0) {
+        chempi_conns_end(c, "the look-up of its name takes too long");
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "it has not answered for %g s: it stands still, or the "
+                   "network to it does",
+                   seconds);
+    chempi_conns_end(c, text);
+}
+
+void chempi_beat_greet(const struct chempi_beat *beat, struct chempi_conn *c)
+{
+    struct chempi_writer *w = chempi_link_begin(&c->link, CHEMPI_MSG_BEAT, 0);
+
+    chempi_wire_put_u32(w, (uint32_t)(beat->detect_s * 1000));
+    (void)chempi_link_try_end(&c->link); /* there is another one */
+}
+
+void chempi_beat_take(struct chempi_conn *c, const struct chempi_frame *frame)
+{
+    struct chempi_reader r;
+    double seconds;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    seconds = chempi_wire_get_u32(&r) / 1000.0;
+    if (chempi_wire_is_done(&r) && seconds <= CHEMPI_BEAT_DETECT_MAX_S)
+        c->detect_s = seconds;
+}
+
+static void look_at(const struct chempi_beat *beat, struct chempi_conn *c,
+                    bool was_away)
+{
+    const ev_tstamp now = ev_now(beat->conns->loop);
+    const double limit_s =
+        c->detect_s > beat->detect_s ? c->detect_s : beat->detect_s; /* T2 */
+
+    if (was_away || has_more(c)) /* T1 */
+        c->link.heard = now;
+    if (now - c->link.heard >= limit_s)
+        end(c, limit_s);
+    else if (c->is_proven && chempi_link_queued(&c->link) == 0)
+        chempi_beat_greet(beat, c);
+}
+
+static void tick(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_beat *beat = w->data;
+    const bool was_away = ev_now(loop) - beat->last > beat->detect_s / 2;
+    bool is_any = false;
+
+    (void)events;
+    beat->last = ev_now(loop);
+    CHEMPI_LIST_FOR_SAFE (e, &beat->conns->all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+
+        /* Who calls and proves nothing has a limit of its own. */
+        if (c->kind == CHEMPI_CONN_LOCAL ||
+            (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
+            continue;
+        is_any = true;
+        look_at(beat, c, was_away);
+    }
+    if (!is_any)
+        ev_timer_stop(loop, w); /* T3 */
+}
+
+void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,
+                      double detect_s)
+{
+    *beat = (struct chempi_beat){.conns = conns, .detect_s = detect_s};
+    ev_timer_init(&beat->timer, tick, detect_s / PER_DETECTION,
+                  detect_s / PER_DETECTION);
+    beat->timer.data = beat;
+}
+
+void chempi_beat_wake(struct chempi_beat *beat)
+{
+    if (ev_is_active(&beat->timer))
+        return;
+    beat->last = ev_now(beat->conns->loop);
+    ev_timer_again(beat->conns->loop, &beat->timer);
+}
+
+void chempi_beat_stop(struct chempi_beat *beat)
+{
+    if (beat->conns)
+        ev_timer_stop(beat->conns->loop, &beat->timer);
+}

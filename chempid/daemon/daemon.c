@@ -1,0 +1,946 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The daemon of one node: its frame; see daemon.h. */
+#define _GNU_SOURCE /* signalfd, MADV_WIPEONFORK */
+#include "chempid/daemon/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/daemon/grants.h"
+#include "chempid/daemon/say.h"
+#include "common/base/log.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+#include "common/table/load.h"
+#include "common/table/table.h"
+
+#define NO_ADDRESS "-" /* in a ready file: no TCP */
+#define REST_S 0.2     /* without descriptors */
+#define JOIN_S 15      /* with the proof */
+
+/* ---- nodes --------------------------------------------------------------- */
+
+void chempi_daemon_members(const struct chempi_daemon *d,
+                           struct chempi_members *out)
+{
+    *out = (struct chempi_members){0};
+    for (uint32_t i = 0; i < d->members.count; i++) {
+        const struct chempi_member *m = &d->members.list[i];
+
+        /* Without memory some nodes are unknown, and named as such. */
+        (void)chempi_members_add(out, m->name, m->address, m->slots);
+    }
+    chempi_members_scan(out, d->opt->dir);
+}
+
+struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
+                                       const struct chempi_members *known,
+                                       const char *node, struct chempi_err *err)
+{
+    const struct chempi_member *m = chempi_members_find(known, node);
+
+    if (m && strcmp(m->address, NO_ADDRESS) != 0) {
+        chempi_beat_wake(&d->beat);
+        return chempi_conns_call(&d->conns, node, m->address, err);
+    }
+    if (m)
+        (void)chempi_err_set(err, -EADDRNOTAVAIL,
+                             "the daemon of node %s does not listen for "
+                             "others; start it with --listen and --key",
+                             node);
+    else
+        (void)chempi_err_set(err, -ENOENT,
+                             "the daemon of node %s knows no node %s; add it "
+                             "to the cluster file, or start its daemon with "
+                             "the same --dir or with --join",
+                             d->opt->name, node);
+    return NULL;
+}
+
+/* Tell what is news to the neighbours it did not come from. */
+static void spread_news(struct chempi_daemon *d, const struct chempi_conn *from,
+                        const struct chempi_writer *news, uint32_t count)
+{
+    if (count == 0 || news->error)
+        return;
+    CHEMPI_LIST_FOR (e, &d->conns.all) {
+        struct chempi_conn *c =
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+        struct chempi_writer *w;
+
+        if (c == from || c->kind == CHEMPI_CONN_LOCAL ||
+            (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
+            continue;
+        w = chempi_link_begin(&c->link, CHEMPI_MSG_NEWS, 0);
+        chempi_wire_put_u32(w, count);
+        chempi_wire_put_raw(w, news->data, news->len);
+        chempi_link_end(&c->link);
+    }
+}
+
+static void write_member(struct chempi_writer *w, const char *name,
+                         const char *address, uint32_t slots)
+{
+    chempi_wire_put_str(w, name);
+    chempi_wire_put_str(w, address);
+    chempi_wire_put_u32(w, slots);
+}
+
+/* All that we know, ourselves included. */
+static void tell_all(struct chempi_daemon *d, struct chempi_conn *to)
+{
+    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_NEWS, 0);
+
+    chempi_wire_put_u32(w, d->members.count + 1);
+    write_member(w, d->opt->name, d->address, d->slots);
+    for (uint32_t i = 0; i < d->members.count; i++)
+        write_member(w, d->members.list[i].name, d->members.list[i].address,
+                     d->members.list[i].slots);
+    chempi_link_end(&to->link);
+}
+
+/* A daemon that joins is told all; what is new to us is passed on. */
+static int take_news(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct chempi_writer news = {0};
+    struct chempi_reader r;
+    uint32_t fresh = 0;
+    bool joins = false;
+    uint32_t n;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    n = chempi_wire_get_count(&r, CHEMPI_MEMBERS_MAX, 14);
+    for (uint32_t i = 0; i < n && !r.is_bad; i++) {
+        const char *name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
+        const char *address = chempi_wire_get_str(&r, CHEMPI_ADDR_MAX);
+        const uint32_t slots = chempi_wire_get_u32(&r);
+
+        if (r.is_bad || strcmp(name, d->opt->name) == 0)
+            continue;
+        joins |= strcmp(name, from->peer) == 0;
+        if (chempi_members_add(&d->members, name, address, slots) != 1)
+            continue;
+        write_member(&news, name, address, slots);
+        fresh++;
+    }
+    if (joins && from->kind == CHEMPI_CONN_INBOUND)
+        tell_all(d, from);
+    spread_news(d, from, &news, fresh);
+    chempi_wire_clear(&news);
+    return chempi_wire_is_done(&r)
+               ? 0
+               : chempi_err_set(err, -EBADMSG, "malformed news");
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+static void reply(struct chempi_conn *to, int code, const char *text)
+{
+    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, 0);
+
+    chempi_wire_put_u32(w, (uint32_t)-code);
+    chempi_wire_put_str(w, text);
+    chempi_link_end(&to->link);
+}
+
+/* A node is drained for the jobs to come, too, by whoever its daemon obeys. */
+static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
+                 bool is_drained)
+{
+    const bool is_obeyed = uid == 0 || uid == geteuid();
+
+    if (*job && !is_drained && d->is_drained && !is_obeyed)
+        return -EBUSY; /* who has drained the node has the last word */
+    if (*job)
+        return chempi_jobs_drain(d, job, uid, is_drained);
+    if (!is_obeyed)
+        return -EPERM;
+    d->is_drained = is_drained;
+    (void)chempi_jobs_drain(d, "", 0, is_drained); /* there may be none */
+    return 0;
+}
+
+static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
+                uint32_t uid)
+{
+    if (what == CHEMPI_REQUEST_KILL)
+        return chempi_jobs_order_end(d, job, uid);
+    if (what == CHEMPI_REQUEST_WHERE)
+        return chempi_jobs_seek(d, job, uid);
+    if (what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN)
+        return drain(d, job, uid, what == CHEMPI_REQUEST_DRAIN);
+    if (what != CHEMPI_REQUEST_STOP)
+        return -ENOSYS;
+    if (uid != 0 && uid != geteuid())
+        return -EPERM;
+    chempi_daemon_stop(d);
+    return 0;
+}
+
+/* Who asks learns what is wrong with the files. */
+static void reread(struct chempi_daemon *d, struct chempi_conn *from,
+                   uint32_t uid)
+{
+    struct chempi_err err = {.text = ""};
+    int rc = uid != 0 && uid != geteuid()
+                 ? chempi_err_set(&err, -EPERM,
+                                  "only root and the daemon's "
+                                  "user may do so")
+                 : chempi_daemon_reread(d, &err);
+
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        reply(from, rc, rc ? err.text : "");
+}
+
+static const char *refusal(uint32_t what, int rc, const char *job)
+{
+    const bool is_drain =
+        what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN;
+
+    if (rc == -ESRCH && is_drain)
+        return "this job has no gateway there";
+    if (rc == -EPERM && is_drain)
+        return *job ? "only root and the user whose job it is may do so"
+                    : "only root and the daemon's user may do so for all jobs; "
+                      "name a job of yours";
+    if (rc == -EBUSY && is_drain)
+        return "the node is drained for all jobs, which only root and the "
+               "daemon's user may undo";
+    return rc ? chempi_err_name(rc) : "";
+}
+
+/* For this node, or for another: then it is passed on, and the answer is that
+ * it was. */
+static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_members known;
+    struct chempi_conn *conn;
+    struct chempi_writer *w;
+    struct chempi_err why = {0};
+    struct chempi_reader r;
+    uint32_t what;
+    uint32_t uid;
+    const char *node;
+    const char *job;
+    int rc;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    what = chempi_wire_get_u32(&r);
+    node = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
+    job = chempi_wire_get_str(&r, CHEMPI_JOB_ID_MAX);
+    uid = chempi_wire_get_u32(&r);
+    if (!chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "a malformed request");
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        uid = from->uid;
+    if ((strcmp(node, d->opt->name) == 0 || !*node) &&
+        what == CHEMPI_REQUEST_REREAD) {
+        reread(d, from, uid);
+        return 0;
+    }
+    if (strcmp(node, d->opt->name) == 0 || !*node) {
+        rc = obey(d, what, job, uid);
+        if (from->kind == CHEMPI_CONN_LOCAL)
+            reply(from, rc, refusal(what, rc, job));
+        return 0;
+    }
+    if (from->kind != CHEMPI_CONN_LOCAL)
+        return 0; /* passed on once only */
+    chempi_daemon_members(d, &known);
+    conn = chempi_daemon_call(d, &known, node, &why);
+    chempi_members_fini(&known);
+    if (conn) {
+        w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, 0);
+        chempi_wire_put_u32(w, what);
+        chempi_wire_put_str(w, node);
+        chempi_wire_put_str(w, job);
+        chempi_wire_put_u32(w, uid);
+        rc = chempi_link_try_end(&conn->link);
+        if (rc)
+            (void)chempi_err_set(&why, rc, "node %s cannot be told: %s", node,
+                                 chempi_err_name(rc));
+    }
+    reply(from, why.code, why.text);
+    return 0;
+}
+
+/* ---- joining ------------------------------------------------------------- */
+
+/* Whoever has started the daemon waits; without them it does not stay. */
+static int tell_ready(struct chempi_daemon *d)
+{
+    ssize_t n;
+
+    if (d->ready_fd < 0)
+        return 0;
+    n = chempi_say_leave();
+    if (n < 0) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "cannot leave standard error: %s", chempi_err_name((int)-n));
+        return (int)n;
+    }
+    while ((n = write(d->ready_fd, "r", 1)) < 0 && errno == EINTR)
+        ;
+    if (n < 0)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "whoever started this daemon is gone");
+    (void)close(d->ready_fd); /* the byte is there, or nobody */
+    d->ready_fd = -1;
+    return n < 0 ? -EPIPE : 0;
+}
+
+static void fail(struct chempi_daemon *d)
+{
+    d->status = 1;
+    ev_break(d->loop, EVBREAK_ALL);
+}
+
+/* The daemon that we are to join has told us all, or is lost before. */
+static void end_join(struct chempi_daemon *d, const char *why)
+{
+    d->joining = NULL;
+    ev_timer_stop(d->loop, &d->join_timer);
+    if (why)
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "cannot join %s: %s",
+                   d->opt->join, why);
+    if (why || tell_ready(d))
+        fail(d);
+}
+
+static void join_is_late(struct ev_loop *loop, ev_timer *w, int events)
+{
+    char text[96];
+
+    (void)loop;
+    (void)events;
+    (void)snprintf(text, sizeof(text),
+                   "the daemon there has not answered within %d seconds",
+                   JOIN_S);
+    end_join(w->data, text);
+}
+
+static int join(struct chempi_daemon *d, struct chempi_err *err)
+{
+    struct chempi_conn *c;
+
+    if (!d->opt->join)
+        return 0;
+    if (d->tcp_fd < 0)
+        return chempi_err_set(err, -EINVAL,
+                              "--join needs --listen: the others must reach "
+                              "this daemon");
+    c = chempi_conns_call(&d->conns, "", d->opt->join, err);
+    if (!c)
+        return err->code;
+    chempi_beat_wake(&d->beat);
+    tell_all(d, c);
+    d->joining = c;
+    ev_timer_init(&d->join_timer, join_is_late, JOIN_S, 0.0);
+    d->join_timer.data = d;
+    ev_timer_start(d->loop, &d->join_timer);
+    return 0;
+}
+
+/* One command line for all nodes tells the first one to join itself. */
+static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+
+    if (conn->kind != CHEMPI_CONN_LOCAL) {
+        chempi_beat_wake(&d->beat);
+        chempi_beat_greet(&d->beat, conn);
+    }
+    if (conn != d->joining || strcmp(conn->peer, d->opt->name) != 0)
+        return 0;
+    if (!chempi_conns_is_own(conn))
+        return chempi_err_set(err, -EEXIST,
+                              "the daemon there has the same name (%s); say "
+                              "another --name",
+                              d->opt->name);
+    end_join(d, NULL);
+    return 0;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
+                          const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, type);
+    chempi_wire_put_str(&w, why);
+    chempi_link_send(&to->link, CHEMPI_MSG_REFUSED, job, w.data, w.len);
+}
+
+/* Of a question; of a job all the rest. */
+static int take_refusal(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_reader r;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    return chempi_wire_get_u32(&r) == CHEMPI_MSG_QUERY
+               ? chempi_query_refused(d, from, frame, err)
+               : chempi_jobs_take(d, from, frame, err);
+}
+
+static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+    const bool is_below = conn->kind == CHEMPI_CONN_OUTBOUND;
+    int rc;
+
+    switch (frame->type) {
+    case CHEMPI_MSG_LAUNCH:
+        return is_below ? chempi_err_set(err, -EBADMSG, "out of place")
+                        : chempi_jobs_launch(d, conn, frame, err);
+    case CHEMPI_MSG_QUERY:
+        return chempi_query_ask(d, conn, frame, err);
+    case CHEMPI_MSG_STATUS:
+        return chempi_query_answer(d, conn, frame, err);
+    case CHEMPI_MSG_REQUEST:
+        return take_request(d, conn, frame, err);
+    case CHEMPI_MSG_NEWS:
+        if (conn->kind == CHEMPI_CONN_LOCAL)
+            return chempi_err_set(err, -EBADMSG, "out of place");
+        rc = take_news(d, conn, frame, err);
+        if (conn == d->joining)
+            end_join(d, rc ? err->text : NULL);
+        return rc;
+    case CHEMPI_MSG_REFUSED:
+        return take_refusal(d, conn, frame, err);
+    case CHEMPI_MSG_BEAT:
+        chempi_beat_take(conn, frame);
+        return 0;
+    default:
+        return chempi_jobs_take(d, conn, frame, err);
+    }
+}
+
+/* D5. A local client's connection is its own. */
+int chempi_daemon_take(struct chempi_conn *conn,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    if (!dispatch(conn, frame, err))
+        return 0;
+    if (conn->kind == CHEMPI_CONN_LOCAL)
+        return err->code;
+    chempi_log(CHEMPI_LOG_WARNING, "daemon",
+               "refused message %u of node %s: %.500s", frame->type, conn->peer,
+               err->text);
+    if (frame->type == CHEMPI_MSG_LAUNCH || frame->type == CHEMPI_MSG_QUERY)
+        chempi_daemon_refuse(conn, frame->type, frame->job, err->text);
+    *err = (struct chempi_err){0};
+    return 0;
+}
+
+static void on_lost(struct chempi_conn *conn, const char *text)
+{
+    struct chempi_daemon *d = conn->conns->arg;
+
+    if (d->is_stopping)
+        return;
+    if (conn == d->joining)
+        end_join(d, text);
+    else if (conn->kind != CHEMPI_CONN_LOCAL)
+        chempi_log(conn->kind == CHEMPI_CONN_OUTBOUND ? CHEMPI_LOG_WARNING
+                                                      : CHEMPI_LOG_INFO,
+                   "daemon", "connection with node %s: %s",
+                   *conn->peer ? conn->peer : "?", text);
+    chempi_query_lose(d, conn, text);
+    chempi_jobs_lose(d, conn, text);
+}
+
+static bool is_busy(const struct chempi_conn *conn)
+{
+    return chempi_jobs_has(conn->conns->arg, conn);
+}
+
+static const struct chempi_conn_ops conn_ops = {.on_greet = on_greet,
+                                                .on_frame = chempi_daemon_take,
+                                                .on_lost = on_lost,
+                                                .is_busy = is_busy};
+
+/* ---- events -------------------------------------------------------------- */
+
+static void listen_again(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)events;
+    ev_io_start(loop, &d->unix_io);
+    if (d->tcp_fd >= 0)
+        ev_io_start(loop, &d->tcp_io);
+}
+
+/* A connection that cannot be taken keeps its listener readable: do not look
+ * at it for a while, and do not repeat the complaint. */
+static void rest(struct chempi_daemon *d, int code)
+{
+    if (ev_now(d->loop) - d->complained > CHEMPI_CONN_COMPLAINT_S) {
+        d->complained = ev_now(d->loop);
+        chempi_log(CHEMPI_LOG_ERROR, "daemon",
+                   "cannot take a connection: %s; raise the limit of open "
+                   "files",
+                   chempi_err_name(code));
+    }
+    ev_io_stop(d->loop, &d->unix_io);
+    if (d->tcp_fd >= 0)
+        ev_io_stop(d->loop, &d->tcp_io);
+    ev_timer_stop(d->loop, &d->rest);
+    ev_timer_init(&d->rest, listen_again, REST_S, 0.0);
+    d->rest.data = d;
+    ev_timer_start(d->loop, &d->rest);
+}
+
+static void accept_all(struct chempi_daemon *d, int fd,
+                       enum chempi_conn_kind kind)
+{
+    int got = 0;
+
+    for (int i = 0; i < CHEMPI_CONN_BATCH && got >= 0; i++) {
+        got = chempi_sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (got >= 0)
+            chempi_conns_accept(&d->conns, got, kind);
+    }
+    if (got >= 0)
+        return;
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+        errno == ENOMEM)
+        rest(d, errno);
+}
+
+static void local_calls(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    accept_all(d, d->unix_fd, CHEMPI_CONN_LOCAL);
+}
+
+static void daemon_calls(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    accept_all(d, d->tcp_fd, CHEMPI_CONN_INBOUND);
+}
+
+void chempi_daemon_stop(struct chempi_daemon *d)
+{
+    ev_break(d->loop, EVBREAK_ALL);
+}
+
+int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int rc;
+
+    if (!d->secrets.keys)
+        return chempi_err_set(err, -ENOENT, "this daemon has no key");
+    rc = chempi_secrets_reread(&d->secrets, err);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "keys stay as they were: %s",
+                   err->text);
+        return rc;
+    }
+    chempi_log(CHEMPI_LOG_INFO, "daemon", "keys were read again");
+    chempi_conns_recheck(&d->conns);
+    return 0;
+}
+
+static void signalled(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        chempi_daemon_stop(d);
+}
+
+enum { SOCKET_FILE, READY_FILE }; /* for the keeper */
+
+static int start_keeper(struct chempi_daemon *d, struct chempi_err *err);
+
+static void keeper_ended(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+    struct chempi_err err;
+
+    (void)events;
+    ev_io_stop(loop, w);
+    chempi_brood_yield(&d->brood, d->keeper.pid);
+    chempi_keeper_forget(&d->keeper);
+    if (start_keeper(d, &err))
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
+}
+
+static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int rc;
+
+    d->keeper.paths[SOCKET_FILE] = d->socket_path;
+    d->keeper.paths[READY_FILE] = d->ready_path;
+    rc = chempi_keeper_start(&d->keeper, err);
+    if (rc)
+        return rc;
+    if (chempi_brood_spare(&d->brood, d->keeper.pid)) {
+        chempi_keeper_forget(&d->keeper); /* a stray now */
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    }
+    ev_io_init(&d->keeper_io, keeper_ended, d->keeper.fd, EV_READ);
+    d->keeper_io.data = d;
+    ev_io_start(d->loop, &d->keeper_io);
+    return 0;
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+static int load_keys(struct chempi_daemon *d, struct chempi_err *err)
+{
+    d->secrets.cluster_file = d->opt->key;
+    d->secrets.node_file = d->opt->node_key;
+    d->secrets.trust_file = d->opt->trust;
+    if (!d->opt->key)
+        return d->opt->node_key || d->opt->trust
+                   ? chempi_err_set(err, -EINVAL,
+                                    "--node-key and --trust need the "
+                                    "cluster's key (--key)")
+                   : 0;
+    return chempi_secrets_open(&d->secrets, err);
+}
+
+static int make_directory(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const bool is_root = geteuid() == 0;
+    struct stat st;
+
+    if (mkdir(d->opt->dir, is_root ? 0755 : 0700) < 0 && errno != EEXIST)
+        return chempi_err_set(err, -errno, "cannot make directory %s: %s",
+                              d->opt->dir, chempi_err_name(errno));
+    if (stat(d->opt->dir, &st) < 0)
+        return chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
+                              chempi_err_name(errno));
+    if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
+        (st.st_mode & S_IWOTH))
+        return chempi_err_set(err, -EPERM,
+                              "%s: not a directory of ours that others cannot "
+                              "write",
+                              d->opt->dir);
+    return chempi_users_decide(d->opt->serve, d->opt->dir, &d->serves_users,
+                               err);
+}
+
+/* Complete or not there: others read it at any time. */
+static int write_ready_file(struct chempi_daemon *d, struct chempi_err *err)
+{
+    char part[sizeof(d->ready_path) + 24];
+    FILE *file;
+    bool is_good;
+    int rc = chempi_keeper_name(d->ready_path, part, sizeof(part), err);
+
+    file = rc ? NULL : fopen(part, "we");
+    if (!file)
+        return rc ? rc
+                  : chempi_err_set(err, -errno, "cannot write %s: %s", part,
+                                   chempi_err_name(errno));
+    is_good =
+        fprintf(file, "%s %s %u\n", d->opt->name, d->address, d->slots) > 0;
+    if (fclose(file) != 0 || !is_good)
+        return chempi_err_set(err, -EIO, "cannot write %s: %s", part,
+                              chempi_err_name(errno));
+    rc = chempi_keeper_tell(&d->keeper, READY_FILE, part, err);
+    if (!rc && rename(part, d->ready_path) < 0)
+        rc = chempi_err_set(err, -errno, "cannot write %s: %s", d->ready_path,
+                            chempi_err_name(errno));
+    return rc;
+}
+
+/* --listen, or what the cluster file says of this node. */
+static const char *listen_address(const struct chempi_daemon *d)
+{
+    const struct chempi_member *m;
+
+    if (d->opt->listen)
+        return d->opt->listen;
+    m = d->opt->cluster ? chempi_members_find(&d->members, d->opt->name) : NULL;
+    return m ? m->address : NULL;
+}
+
+static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const char *text = listen_address(d);
+    struct chempi_addr addr;
+    struct chempi_addr bound;
+    int rc;
+
+    (void)snprintf(d->address, sizeof(d->address), NO_ADDRESS);
+    if (!text)
+        return 0;
+    if (!d->secrets.keys)
+        return chempi_err_set(err, -EINVAL,
+                              "listening on %s needs the cluster's key: make "
+                              "one with 'chempictl key FILE' and say --key "
+                              "FILE on every node",
+                              text);
+    rc = chempi_addr_parse(text, &addr, err);
+    if (rc)
+        return rc;
+    rc = chempi_addr_listen(&addr, &bound, err);
+    if (rc < 0)
+        return rc;
+    d->tcp_fd = rc;
+    chempi_addr_format(&bound, d->address, sizeof(d->address));
+    ev_io_init(&d->tcp_io, daemon_calls, d->tcp_fd, EV_READ);
+    d->tcp_io.data = d;
+    ev_io_start(d->loop, &d->tcp_io);
+    return 0;
+}
+
+static int name_files(struct chempi_daemon *d, struct chempi_err *err)
+{
+    int n = snprintf(d->socket_path, sizeof(d->socket_path),
+                     "%s/%s" CHEMPI_SOCKET_SUFFIX, d->opt->dir, d->opt->name);
+    int m = snprintf(d->ready_path, sizeof(d->ready_path),
+                     "%s/%s" CHEMPI_READY_SUFFIX, d->opt->dir, d->opt->name);
+
+    if (n < 0 || (size_t)n >= sizeof(d->socket_path) || m < 0 ||
+        (size_t)m >= sizeof(d->ready_path))
+        return chempi_err_set(err, -ENAMETOOLONG, "%s: too long a name",
+                              d->opt->dir);
+    return 0;
+}
+
+/* From its passing name to its own; another daemon may have been faster. */
+static int give_name(const struct chempi_daemon *d, const char *part,
+                     struct chempi_err *err)
+{
+    if (link(part, d->socket_path) == 0) {
+        (void)unlink(part); /* else the keeper does */
+        return 0;
+    }
+    if (errno == EEXIST)
+        return chempi_err_set(err, -EADDRINUSE,
+                              "a daemon of this name is already running (%s)",
+                              d->socket_path);
+    if (rename(part, d->socket_path) == 0) /* no links there */
+        return 0;
+    return chempi_err_set(err, -errno, "%s: %s", d->socket_path,
+                          chempi_err_name(errno));
+}
+
+static int listen_unix(struct chempi_daemon *d, struct chempi_err *err)
+{
+    char part[sizeof(d->socket_path) + 24];
+    int rc = chempi_addr_clear_unix(d->socket_path, err);
+
+    if (!rc)
+        rc = chempi_keeper_name(d->socket_path, part, sizeof(part), err);
+    if (rc)
+        return rc;
+    d->unix_fd =
+        chempi_addr_listen_unix(part, d->serves_users ? 0666 : 0600, err);
+    if (d->unix_fd < 0)
+        return d->unix_fd;
+    rc = chempi_keeper_tell(&d->keeper, SOCKET_FILE, part, err);
+    rc = rc ? rc : give_name(d, part, err);
+    if (rc)
+        return rc;
+    ev_io_init(&d->unix_io, local_calls, d->unix_fd, EV_READ);
+    d->unix_io.data = d;
+    ev_io_start(d->loop, &d->unix_io);
+    return 0;
+}
+
+static int watch_signals(struct chempi_daemon *d, struct chempi_err *err)
+{
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (d->signal_fd < 0)
+        return chempi_err_set(err, -errno, "cannot watch signals: %s",
+                              chempi_err_name(errno));
+    ev_io_init(&d->signal_io, signalled, d->signal_fd, EV_READ);
+    d->signal_io.data = d;
+    ev_io_start(d->loop, &d->signal_io);
+    return 0;
+}
+
+static int read_cluster(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const struct chempi_member *m;
+    int rc;
+
+    if (!d->opt->cluster)
+        return 0;
+    rc = chempi_members_read(&d->members, d->opt->cluster, err);
+    m = chempi_members_find(&d->members, d->opt->name);
+    if (!rc && !m && !d->opt->listen)
+        return chempi_err_set(err, -ENOENT,
+                              "%s does not name this node (%s); say --name, "
+                              "or --listen",
+                              d->opt->cluster, d->opt->name);
+    if (!rc && m && m->slots && !d->opt->slots)
+        d->slots = m->slots;
+    return rc;
+}
+
+/* What the network description says of this node; 0: nothing. Jobs find words
+ * for a table that cannot be read. */
+static uint32_t described_slots(const struct chempi_daemon *d)
+{
+    struct chempi_table *table = NULL;
+    void *data = NULL;
+    uint32_t slots = 0;
+    size_t len = 0;
+    char path[4096];
+    int n;
+
+    if (!d->opt->tables)
+        return 0;
+    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX,
+                 d->opt->tables, d->opt->name);
+    if (n < 0 || (size_t)n >= sizeof(path) ||
+        chempi_table_load(path, &data, &len, NULL))
+        return 0;
+    if (!chempi_table_open(data, len, &table, NULL)) {
+        const uint32_t self = chempi_table_self(table);
+
+        if (chempi_table_node_has_slots(table, self))
+            slots = chempi_table_node_slots(table, self);
+        chempi_table_close(table);
+    }
+    free(data);
+    return slots;
+}
+
+/* As many as there may be; ranks have their user's limit (shell.h). */
+static uint64_t take_descriptors(void)
+{
+    struct rlimit files;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return 0;
+    if (files.rlim_cur < files.rlim_max) {
+        files.rlim_cur =
+            files.rlim_max < CHEMPI_FDS_MAX ? files.rlim_max : CHEMPI_FDS_MAX;
+        (void)setrlimit(RLIMIT_NOFILE, &files); /* else it stays */
+        (void)getrlimit(RLIMIT_NOFILE, &files); /* as before */
+    }
+    return files.rlim_cur;
+}
+
+static int set_up(struct chempi_daemon *d, struct chempi_err *err)
+{
+    const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int rc = chempi_brood_init(&d->brood, err);
+
+    d->slots = d->opt->slots ? d->opt->slots : described_slots(d);
+    if (!d->slots)
+        d->slots = cpus > 0 ? (uint32_t)cpus : 1;
+    d->loop = rc ? NULL : ev_loop_new(EVFLAG_AUTO);
+    if (!rc && !d->loop)
+        rc = chempi_err_set(err, -ENOMEM, "no event loop");
+    if (!rc)
+        chempi_grants_init(d);
+    rc = rc ? rc : chempi_brood_watch(&d->brood, d->loop, err);
+    rc = rc ? rc : watch_signals(d, err);
+    rc = rc ? rc : load_keys(d, err);
+    rc = rc ? rc : make_directory(d, err);
+    rc = rc ? rc : read_cluster(d, err);
+    rc = rc ? rc : name_files(d, err);
+    rc = rc ? rc : start_keeper(d, err); /* before there are files */
+    rc = rc ? rc : listen_unix(d, err);
+    rc = rc ? rc : listen_tcp(d, err);
+    rc = rc ? rc : write_ready_file(d, err);
+    if (rc)
+        return rc;
+    chempi_conns_init(&d->conns, d->loop, d->opt->name,
+                      d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
+                      &conn_ops, d);
+    d->conns.brood = &d->brood;
+    d->conns.serves_users = d->serves_users;
+    chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
+    return join(d, err);
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd); /* listeners and signals: nothing is written */
+}
+
+static void tear_down(struct chempi_daemon *d)
+{
+    d->is_stopping = true;
+    chempi_query_fini(d);
+    chempi_jobs_fini(d);
+    chempi_grants_fini(d);
+    chempi_beat_stop(&d->beat);
+    if (d->conns.arg)
+        chempi_conns_fini(&d->conns);
+    chempi_keeper_stop(&d->keeper); /* D4 */
+    if (d->brood.nestlings.next)
+        chempi_brood_fini(&d->brood);
+    close_fd(d->unix_fd);
+    close_fd(d->tcp_fd);
+    close_fd(d->signal_fd);
+    chempi_members_fini(&d->members);
+    chempi_secrets_close(&d->secrets);
+    if (d->loop)
+        ev_loop_destroy(d->loop);
+}
+
+int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
+{
+    static struct chempi_daemon d; /* one per process */
+    struct chempi_err err = {0};
+    int rc;
+
+    d = (struct chempi_daemon){.opt = opt,
+                               .unix_fd = -1,
+                               .tcp_fd = -1,
+                               .signal_fd = -1,
+                               .ready_fd = ready_fd};
+    chempi_list_init(&d.jobs);
+    chempi_list_init(&d.queries);
+    rc = set_up(&d, &err);
+    if (rc) {
+        chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);
+    } else {
+        chempi_log(CHEMPI_LOG_INFO, "daemon", "node %s serves at %s and %s",
+                   opt->name, d.socket_path, d.address);
+        rc = d.joining ? 0 : tell_ready(&d);
+        if (!rc)
+            ev_run(d.loop, 0);
+    }
+    tear_down(&d);
+    return rc ? 1 : d.status;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The daemon of one node: its connections, the jobs that have part in it, the
+ * questions under way. One thread, one event loop; see doc/daemon.md.
+ *
+ *   D1  a job is known from its LAUNCH until all nodes below are gone
+ *   D2  a job whose order came over a connection ends with that connection
+ *   D3  a question is answered once, also when daemons below do not answer
+ *   D4  the files in the directory vanish with the daemon (keeper.h)
+ *   D5  what is wrong with a message of one job or question ends that one; a
+ *       link between daemons, which others use, ends only with its peer or
+ *       its network, and for bytes that are no frames
+ *
+ * daemon.c has the frame and the beginning, jobs.c the jobs, query.c the
+ * questions.
+ */
+#ifndef CHEMPI_CHEMPID_DAEMON_H
+#define CHEMPI_CHEMPID_DAEMON_H
+
+#include <ev.h>
+
+#include "chempid/daemon/beat.h"
+#include "chempid/daemon/conn.h"
+#include "chempid/daemon/keeper.h"
+#include "chempid/daemon/users.h"
+#include "chempid/supervisor/brood.h"
+#include "chempid/tree/budget.h"
+#include "chempid/tree/members.h"
+#include "chempid/tree/status.h"
+
+#define CHEMPI_DAEMON_FANOUT 4u      /* daemons that one orders directly */
+#define CHEMPI_DAEMON_JOBS_MAX 4096u /* jobs at a time */
+#define CHEMPI_DAEMON_QUERIES_MAX 256u
+
+struct chempi_daemon_options {
+    const char *name;
+    const char *dir;
+    const char *tables;   /* directory of connection tables, or NULL */
+    const char *listen;   /* address, or NULL: no TCP */
+    const char *key;      /* file, or NULL */
+    const char *node_key; /* file, or NULL: a key for this run */
+    const char *trust;    /* file, or NULL: all that have the key */
+    const char *cluster;  /* file, or NULL */
+    const char *join;     /* address of a daemon, or NULL */
+    uint32_t slots;       /* 0: processors of the host */
+    enum chempi_serve serve;
+    uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
+    double detect_s; /* until one that does not answer is given up (beat.h) */
+    bool is_background;
+};
+
+struct chempi_daemon {
+    const struct chempi_daemon_options *opt;
+    struct ev_loop *loop;
+    struct chempi_conns conns;
+    struct chempi_beat beat;
+    struct chempi_brood brood;
+    struct chempi_keeper keeper;
+    struct chempi_budget budget; /* registrable memory; grants.h */
+    ev_timer budget_timer;
+    struct chempi_list jobs;
+    uint32_t job_count;
+    struct chempi_list queries;
+    uint32_t query_count;
+    uint64_t next_query;
+    struct chempi_members members; /* file and news; no ready files */
+    struct chempi_secrets secrets; /* keys NULL: no TCP */
+    uint32_t slots;
+    char address[CHEMPI_ADDR_MAX]; /* ours, "" without TCP */
+    char socket_path[4096];
+    char ready_path[4096];
+    int unix_fd;
+    int tcp_fd;
+    int signal_fd;
+    ev_io unix_io;
+    ev_io tcp_io;
+    ev_io signal_io;
+    ev_io keeper_io;
+    ev_timer rest; /* from listening, for lack of descriptors */
+    ev_tstamp complained;
+    bool serves_users; /* users.h */
+    bool is_drained;   /* the gateways here are spared, whichever job's */
+    bool is_stopping;
+    struct chempi_conn *joining; /* --join: until there is an answer */
+    ev_timer join_timer;
+    int ready_fd; /* who waits for us to serve, or -1 */
+    int status;   /* of the exit */
+};
+
+/* Run until told to stop; returns the exit status. ready_fd gets a byte when
+ * the daemon serves and has joined those that it shall (-1: nobody waits). */
+int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd);
+
+/* ---- between the daemon's files ------------------------------------------ */
+
+/* All nodes known now, ready files included; the caller's to fini. */
+void chempi_daemon_members(const struct chempi_daemon *d,
+                           struct chempi_members *out);
+/* Connection to the daemon of a node, through what `known` says of it. */
+struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
+                                       const struct chempi_members *known,
+                                       const char *node,
+                                       struct chempi_err *err);
+void chempi_daemon_stop(struct chempi_daemon *d);
+/* A frame of a connection that has greeted. An error with words ends it; there
+ * is none for a daemon's (D5). */
+int chempi_daemon_take(struct chempi_conn *conn,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err);
+/* Tell who sent it that a message of this type cannot be followed (D5). */
+void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
+                          const char *why);
+/* Keys and trust from their files; connections that are no longer trusted
+ * end. -ENOENT: there is no key; -errno with words: all is as before. */
+int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
+
+/* jobs.c */
+int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
+                       const struct chempi_frame *frame,
+                       struct chempi_err *err);
+/* A frame of a job from above or below; frames of unknown jobs are late and
+ * dropped. */
+int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err);
+/* Has this connection ordered a job that is under way? */
+bool chempi_jobs_has(const struct chempi_daemon *d,
+                     const struct chempi_conn *conn);
+void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
+                      const char *text);
+/* Spare the gateways here, of one job or ("") of all that the user may order
+ * about, or use them again. 0, -ESRCH: there is none, -EPERM. */
+int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
+                      bool is_drained);
+/* End a job by order of a user. 0, -ESRCH, -EPERM. */
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
+                          uint32_t uid);
+/* Have its launcher print where the ranks wait. 0, -ESRCH, -EPERM. */
+int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid);
+/* This node's record, if asked for with shares of memory; what it points to is
+ * in the pool or the daemon. */
+int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
+                       struct chempi_pool *pool, struct chempi_status *out);
+void chempi_jobs_fini(struct chempi_daemon *d);
+
+/* query.c */
+int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err);
+int chempi_query_answer(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err);
+/* The daemon there cannot be asked now. */
+int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err);
+void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
+                       const char *text);
+void chempi_query_fini(struct chempi_daemon *d);
+
+#endif

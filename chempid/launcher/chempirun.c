@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempirun, the launcher: see chempirun(1). */
+#define _GNU_SOURCE /* gethostname, strverscmp */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/launcher/falls.h"
+#include "chempid/launcher/options.h"
+#include "chempid/launcher/plan.h"
+#include "chempid/launcher/profile.h"
+#include "chempid/launcher/run.h"
+#include "chempid/launcher/verdict.h"
+#include "chempid/tree/local.h"
+#include "chempid/version.h"
+#include "common/base/sys.h"
+
+static const char usage[] =
+    "Usage: chempirun [-n RANKS] [OPTION]... PROGRAM [ARG]... [: ...]\n"
+    "Run an MPI job.\n"
+    "\n"
+    "  -n RANKS             number of ranks of the program (1)\n"
+    "  --soft LIST          these numbers would do, such as 2:10:2,16\n"
+    "  --configfile FILE    in place of PROGRAM: a program a line\n"
+    "  --nodes A[:N],B      use these nodes of the cluster, for N ranks\n"
+    "  -f FILE              the same, with one node a line\n"
+    "  --virtual A[:N],B|K  use virtual nodes on this host\n"
+    "  --network DIR        directory of connection tables (mdconfig)\n"
+    "  --allow-unreachable  start though some nodes have no way to others\n"
+    "  --ppn N              at most N ranks per node\n"
+    "  --map HOW            block, cyclic or load\n"
+    "  --bind WHAT          auto, core, socket or none\n"
+    "  --show-binding       say which processors each rank has\n"
+    "  --wdir DIR           working directory\n"
+    "  --env NAME=VALUE     variable for the program\n"
+    "  -x NAME[=VALUE]      variable for all programs\n"
+    "  --env-none           pass no other variables on\n"
+    "  --stdin WHO          all, none or a rank (0)\n"
+    "  --label              put the rank before each line of output\n"
+    "  --timeout SECONDS    end the job after this time\n"
+    "  --initial-errhandler mpi_errors_return, mpi_errors_abort or\n"
+    "                       mpi_errors_are_fatal\n"
+    "  --memory-alloc-kinds LIST\n"
+    "                       kinds of memory, such as system,mpi:alloc_mem\n"
+    "  --stats[=WHAT]       traffic: which way how many messages went;\n"
+    "                       calls: as --profile; all\n"
+    "  --trace-routes       which way messages of which size went, by node\n"
+    "  --profile            count MPI calls by operation and size\n"
+    "  --dir DIR            where the daemons' sockets are\n"
+    "  --via NAME           speak to this daemon\n"
+    "  --private            use no daemon\n"
+    "  --secure             encrypt what ranks say to each other over tcp\n"
+    "  --help, --version\n"
+    "\n"
+    "See chempirun(1) for exit statuses and other spellings.\n";
+
+/* Descriptors 0 to 2 must be open, so that no pipe gets their numbers. */
+static void hold_standard_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= 2);
+    if (fd > 2)
+        (void)close(fd); /* it was only needed to look */
+}
+
+static int fail(const struct chempi_err *err, int status)
+{
+    (void)fprintf(stderr, "chempirun: %s\n", err->text);
+    return status;
+}
+
+static void name_this_host(char *name, size_t size)
+{
+    if (gethostname(name, size) < 0 || !name[0])
+        (void)snprintf(name, size, "localhost");
+    name[size - 1] = '\0';
+    name[strcspn(name, ".")] = '\0';
+}
+
+static int out_of_memory(void)
+{
+    struct chempi_err err;
+
+    (void)chempi_err_set(&err, -ENOMEM, "out of memory");
+    return fail(&err, CHEMPI_EXIT_FAILURE);
+}
+
+/* What the user says of a node; 0: nothing. */
+static uint32_t slots_of(const struct chempi_options *opt, const char *node)
+{
+    bool has_any = false;
+
+    for (uint32_t i = 0; opt->names && opt->names[i]; i++) {
+        if (strcmp(opt->names[i], node) == 0 && opt->slots[i])
+            return opt->slots[i];
+        has_any |= opt->slots[i] != 0;
+    }
+    return has_any ? 1 : 0;
+}
+
+/* Exit status for a plan that could not be made. */
+static int plan_status(int rc)
+{
+    return rc == -ENOMEM || rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
+                                                : CHEMPI_EXIT_USAGE;
+}
+
+static int make_plan(const struct chempi_options *opt,
+                     const struct chempi_plan_node *nodes, uint32_t count,
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err)
+{
+    uint32_t unseen;
+    int rc = chempi_plan_make(opt, nodes, count, daemon_tables, spec, err);
+
+    if (rc)
+        return rc;
+    rc = chempi_falls_check(spec, &unseen, err);
+    if (unseen)
+        (void)fprintf(stderr,
+                      "chempirun: %u of the job's nodes were not looked at: "
+                      "there is no connection table of them here, or there are "
+                      "more than %u; whether they reach all others shows when "
+                      "messages are sent\n",
+                      unseen, CHEMPI_CUTS_NODES_MAX);
+    if (rc == -EHOSTUNREACH && opt->allows_unreachable) {
+        (void)fprintf(stderr, "chempirun: %s\n", err->text);
+        return 0;
+    }
+    if (rc == -EHOSTUNREACH)
+        (void)snprintf(err->text + strlen(err->text),
+                       sizeof(err->text) - strlen(err->text),
+                       "; the job was not started (--allow-unreachable would "
+                       "start it)");
+    if (rc)
+        chempi_spec_fini(spec);
+    return rc;
+}
+
+static int run_private(const struct chempi_options *opt)
+{
+    char host[CHEMPI_NODE_NAME_MAX];
+    char *alone[] = {host, NULL};
+    char **names = opt->is_virtual ? opt->names : alone;
+    struct chempi_plan_node *nodes;
+    struct chempi_spec spec;
+    struct chempi_err err;
+    uint32_t count = 0;
+    int rc;
+
+    name_this_host(host, sizeof(host));
+    while (names[count])
+        count++;
+    nodes = chempi_sys->calloc(count, sizeof(*nodes));
+    if (!nodes)
+        return out_of_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        nodes[i].name = names[i];
+        nodes[i].place.slots = slots_of(opt, names[i]);
+    }
+    rc = make_plan(opt, nodes, count, NULL, &spec, &err);
+    free(nodes);
+    if (rc)
+        return fail(&err, plan_status(rc));
+    rc = chempi_run_private(opt, &spec);
+    chempi_spec_fini(&spec);
+    return rc;
+}
+
+/* ---- with a daemon ------------------------------------------------------- */
+
+/* Nodes that do not answer: an error if they were asked for, else they are
+ * left out. */
+static int choose_nodes(const struct chempi_options *opt,
+                        const struct chempi_status *list, uint32_t count,
+                        struct chempi_plan_node *nodes, uint32_t *chosen,
+                        struct chempi_err *err)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t slots = slots_of(opt, list[i].node);
+
+        if (*list[i].error && opt->names)
+            return chempi_err_set(err, -EHOSTUNREACH, "node %s: %s",
+                                  list[i].node, list[i].error);
+        if (*list[i].error) {
+            (void)fprintf(stderr, "chempirun: leaving out node %s: %s\n",
+                          list[i].node, list[i].error);
+            continue;
+        }
+        nodes[n++] = (struct chempi_plan_node){
+            .name = list[i].node,
+            .place = {.slots = slots ? slots : list[i].slots,
+                      .load = list[i].load / 100.0},
+            .host = list[i].host,
+            .busy = list[i].busy,
+        };
+    }
+    *chosen = n;
+    return n ? 0 : chempi_err_set(err, -EHOSTUNREACH, "no node answers");
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct chempi_plan_node *x = a;
+    const struct chempi_plan_node *y = b;
+
+    return strverscmp(x->name, y->name);
+}
+
+/* In the order of --nodes, else of the names. */
+static void order_nodes(const struct chempi_options *opt,
+                        struct chempi_plan_node *nodes, uint32_t count)
+{
+    if (!opt->names) {
+        qsort(nodes, count, sizeof(*nodes), compare_names);
+        return;
+    }
+    for (uint32_t i = 0; i < count && opt->names[i]; i++)
+        for (uint32_t k = i + 1; k < count; k++)
+            if (strcmp(nodes[k].name, opt->names[i]) == 0) {
+                const struct chempi_plan_node other = nodes[k];
+
+                nodes[k] = nodes[i];
+                nodes[i] = other;
+            }
+}
+
+/* Where the connection tables are: at the daemon that we speak to, which is on
+ * this host, else at another one, in the hope of a common file system. NULL:
+ * nowhere. */
+static const char *tables_of(const struct chempi_status *list, uint32_t count,
+                             const char *daemon)
+{
+    const char *other = NULL;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (!list[i].tables || !*list[i].tables)
+            continue;
+        other = other ? other : list[i].tables;
+        if (strcmp(list[i].node, daemon) == 0)
+            return list[i].tables;
+    }
+    return other;
+}
+
+/* 0, or the exit status with words. */
+static int plan_remote(const struct chempi_options *opt,
+                       struct chempi_channel *ch, const char *daemon,
+                       struct chempi_spec *spec, struct chempi_err *err)
+{
+    struct chempi_pool pool = {0};
+    struct chempi_plan_node *nodes = NULL;
+    struct chempi_status *list = NULL;
+    uint32_t count = 0;
+    uint32_t chosen = 0;
+    int status = CHEMPI_EXIT_FAILURE;
+    int rc =
+        chempi_local_query(ch, opt->names, false, &pool, &list, &count, err);
+
+    if (!rc) {
+        nodes = chempi_pool_array(&pool, count, sizeof(*nodes));
+        rc = nodes ? choose_nodes(opt, list, count, nodes, &chosen, err)
+                   : chempi_err_set(err, -ENOMEM, "out of memory");
+    }
+    if (!rc) {
+        order_nodes(opt, nodes, chosen);
+        rc = make_plan(opt, nodes, chosen, tables_of(list, count, daemon), spec,
+                       err);
+        status = plan_status(rc);
+    }
+    chempi_pool_fini(&pool);
+    return rc ? status : 0;
+}
+
+static int run_remote(const struct chempi_options *opt,
+                      struct chempi_channel *ch, const char *daemon)
+{
+    struct chempi_spec spec;
+    struct chempi_err err = {0};
+    int fd = ch->fd;
+    int rc = plan_remote(opt, ch, daemon, &spec, &err);
+
+    if (rc) {
+        chempi_channel_fini(ch);
+        return fail(&err, rc);
+    }
+    ch->fd = -1; /* the run has it now */
+    chempi_channel_fini(ch);
+    rc = chempi_run_remote(opt, &spec, fd, daemon);
+    chempi_spec_fini(&spec);
+    return rc;
+}
+
+/* "-host localhost" is what private jobs do anyway. */
+static bool is_here_only(const struct chempi_options *opt)
+{
+    char host[CHEMPI_NODE_NAME_MAX];
+
+    name_this_host(host, sizeof(host));
+    for (char **n = opt->names; n && *n; n++)
+        if (strcmp(*n, "localhost") != 0 && strcmp(*n, host) != 0)
+            return false;
+    return true;
+}
+
+/* A daemon, if one is asked for or there is one; else a private job. */
+static int run(const struct chempi_options *opt)
+{
+    const char *set = getenv(CHEMPI_DIR_ENV);
+    const bool must = opt->dir || opt->via || (set && *set);
+    struct chempi_channel ch;
+    struct chempi_err err = {0};
+    char node[CHEMPI_NODE_NAME_MAX];
+    char dir[4096];
+    int rc;
+
+    if (opt->is_virtual || opt->is_private)
+        return run_private(opt);
+    rc = chempi_local_dir(dir, sizeof(dir));
+    if (!rc)
+        rc = chempi_local_open(&ch, opt->dir ? opt->dir : dir, opt->via, node,
+                               &err);
+    if (!rc)
+        return run_remote(opt, &ch, node);
+    if (must)
+        return fail(&err, CHEMPI_EXIT_FAILURE);
+    if (is_here_only(opt))
+        return run_private(opt);
+    (void)fprintf(stderr,
+                  "chempirun: %s; other nodes need chempid there and here, "
+                  "virtual nodes on this host need none: --virtual\n",
+                  err.text);
+    return CHEMPI_EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    struct chempi_options opt;
+    struct chempi_err err;
+    int status;
+
+    hold_standard_streams();
+    if (chempi_options_parse(&opt, argc, argv, &err))
+        return fail(&err, CHEMPI_EXIT_USAGE);
+    if (opt.wants_help || opt.wants_version) {
+        (void)fputs(opt.wants_help ? usage
+                                   : "chempirun (CHEMPI) " CHEMPI_VERSION "\n",
+                    stdout);
+        status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
+    } else if (chempi_options_environment(&opt, &err) ||
+               (opt.has_profile && chempi_profile_add(&opt, &err))) {
+        status = fail(&err, CHEMPI_EXIT_USAGE);
+    } else {
+        status = run(&opt);
+    }
+    chempi_options_fini(&opt);
+    return status;
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The launcher's standard streams; see console.h. */
+#define _GNU_SOURCE /* tcgetpgrp */
+#include "chempid/launcher/console.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+#define CHUNK 4096u             /* bytes a writable pipe surely takes */
+#define CREDIT_STEP (64u << 10) /* bytes owed before credit is sent */
+
+/* ---- output -------------------------------------------------------------- */
+
+static void send_credit(struct chempi_console *c, uint32_t least)
+{
+    for (uint32_t i = 0; i < c->node_count; i++) {
+        const uint32_t owed = c->owed[i];
+
+        if (owed < least)
+            continue;
+        c->owed[i] = 0;
+        c->ops->credit(c->arg, i, owed);
+    }
+}
+
+static void break_outlet(struct chempi_outlet *o, int code)
+{
+    struct chempi_console *c = o->console;
+
+    o->is_broken = true;
+    o->head = o->queue.len = 0;
+    ev_io_stop(c->loop, &o->io);
+    c->ops->broken(c->arg, o->fd, code);
+}
+
+static bool is_ready(const struct chempi_outlet *o)
+{
+    struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+
+    return o->is_regular || poll(&p, 1, 0) > 0;
+}
+
+/* Write what goes without waiting; true when the queue is empty. */
+static bool pump(struct chempi_outlet *o)
+{
+    while (o->head < o->queue.len && is_ready(o)) {
+        size_t len = o->queue.len - o->head;
+        ssize_t n;
+
+        if (!o->is_regular && len > CHUNK)
+            len = CHUNK;
+        n = chempi_sys->write(o->fd, o->queue.data + o->head, len);
+        if (n > 0) {
+            o->head += (size_t)n;
+        } else if (n < 0 && errno == EAGAIN) {
+            break;
+        } else if (n < 0 && errno != EINTR) {
+            break_outlet(o, -errno);
+            return true;
+        }
+    }
+    if (o->head < o->queue.len)
+        return false;
+    o->head = o->queue.len = o->words = 0;
+    return true;
+}
+
+static void flush(struct chempi_outlet *o)
+{
+    struct chempi_console *c = o->console;
+
+    if (!pump(o)) {
+        ev_io_start(c->loop, &o->io);
+        return;
+    }
+    ev_io_stop(c->loop, &o->io);
+    if (chempi_console_is_empty(c))
+        send_credit(c, CREDIT_STEP); /* O2 */
+}
+
+static void writable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_outlet *o = w->data;
+    struct chempi_console *c = o->console;
+
+    (void)loop;
+    (void)events;
+    flush(o);
+    if (chempi_console_is_empty(c))
+        c->ops->empty(c->arg);
+}
+
+static void append_label(struct chempi_outlet *o, uint32_t rank)
+{
+    char label[32];
+    int n = snprintf(label, sizeof(label), "[%u] ", rank);
+
+    if (n > 0)
+        chempi_wire_put_raw(&o->queue, label, (size_t)n);
+}
+
+static void append_labelled(struct chempi_outlet *o, uint32_t rank,
+                            const char *text, size_t len)
+{
+    if (o->open_rank != CHEMPI_NODE_ANY && o->open_rank != rank) {
+        chempi_wire_put_raw(&o->queue, "\n", 1);
+        o->open_rank = CHEMPI_NODE_ANY;
+    }
+    while (len) {
+        const char *nl = memchr(text, '\n', len);
+        const size_t n = nl ? (size_t)(nl - text) + 1 : len;
+
+        if (o->open_rank != rank)
+            append_label(o, rank);
+        chempi_wire_put_raw(&o->queue, text, n);
+        o->open_rank = nl ? CHEMPI_NODE_ANY : rank;
+        text += n;
+        len -= n;
+    }
+}
+
+/* Write as much as goes now. */
+static void set_off(struct chempi_outlet *o)
+{
+    if (o->queue.error) { /* out of memory: this stream is lost */
+        chempi_wire_clear(&o->queue);
+        break_outlet(o, -ENOMEM);
+        return;
+    }
+    if (!ev_is_active(&o->io))
+        flush(o);
+}
+
+void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
+                         int number, const void *data, size_t len)
+{
+    struct chempi_outlet *o = &c->out[number - 1];
+
+    c->owed[node] += (uint32_t)len;
+    if (o->is_broken) {
+        send_credit(c, CREDIT_STEP);
+        return;
+    }
+    if (c->has_label)
+        append_labelled(o, rank, data, len);
+    else
+        chempi_wire_put_raw(&o->queue, data, len);
+    set_off(o);
+}
+
+void chempi_console_say(struct chempi_console *c, const char *text, size_t len)
+{
+    struct chempi_outlet *o = &c->out[1];
+
+    if (o->is_broken || len > CHEMPI_CONSOLE_WORDS - o->words)
+        return;
+    if (o->open_rank != CHEMPI_NODE_ANY)
+        chempi_wire_put_raw(&o->queue, "\n", 1);
+    o->open_rank = CHEMPI_NODE_ANY;
+    o->words += len;
+    chempi_wire_put_raw(&o->queue, text, len);
+    set_off(o);
+}
+
+bool chempi_console_is_empty(const struct chempi_console *c)
+{
+    return c->out[0].queue.len == 0 && c->out[1].queue.len == 0;
+}
+
+static void init_outlet(struct chempi_console *c, int k)
+{
+    struct chempi_outlet *o = &c->out[k];
+    struct stat st;
+
+    o->console = c;
+    o->fd = k + 1;
+    o->open_rank = CHEMPI_NODE_ANY;
+    o->is_regular = fstat(o->fd, &st) == 0 && S_ISREG(st.st_mode);
+    ev_io_init(&o->io, writable, o->fd, EV_WRITE);
+    o->io.data = o;
+}
+
+/* ---- input --------------------------------------------------------------- */
+
+static uint32_t most_fed(const struct chempi_console *c)
+{
+    uint32_t most = 0;
+
+    for (uint32_t i = 0; i < c->target_count; i++)
+        most = c->fed[i] > most ? c->fed[i] : most;
+    return most;
+}
+
+static void watch_input(struct chempi_console *c)
+{
+    if (c->has_input && !c->is_background && most_fed(c) < CHEMPI_STDIN_WINDOW)
+        ev_io_start(c->loop, &c->in);
+    else
+        ev_io_stop(c->loop, &c->in);
+}
+
+static void readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_console *c = w->data;
+    const size_t room = CHEMPI_STDIN_WINDOW - most_fed(c);
+    char text[CHUNK];
+    ssize_t n =
+        chempi_sys->read(0, text, room < sizeof(text) ? room : sizeof(text));
+
+    (void)loop;
+    (void)events;
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n <= 0) {
+        c->has_input = false;
+        n = 0;
+    }
+    for (uint32_t i = 0; i < c->target_count; i++)
+        c->fed[i] += (uint32_t)n;
+    watch_input(c);
+    c->ops->input(c->arg, text, (size_t)n);
+}
+
+static bool reads_from_background(void)
+{
+    return isatty(0) && tcgetpgrp(0) != getpgrp();
+}
+
+void chempi_console_eaten(struct chempi_console *c, uint32_t target,
+                          uint32_t bytes)
+{
+    if (target >= c->target_count)
+        return;
+    c->fed[target] -= bytes < c->fed[target] ? bytes : c->fed[target];
+    watch_input(c);
+}
+
+void chempi_console_resume(struct chempi_console *c)
+{
+    c->is_background = reads_from_background();
+    watch_input(c);
+}
+
+void chempi_console_stop_input(struct chempi_console *c)
+{
+    c->has_input = false;
+    watch_input(c);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
+                        uint32_t node_count, uint32_t targets, bool has_label,
+                        const struct chempi_console_ops *ops, void *arg)
+{
+    *c = (struct chempi_console){
+        .loop = loop,
+        .ops = ops,
+        .arg = arg,
+        .node_count = node_count,
+        .has_label = has_label,
+        .has_input = targets > 0,
+        .target_count = targets,
+    };
+    c->owed = chempi_sys->calloc(node_count, sizeof(*c->owed));
+    c->fed = chempi_sys->calloc(targets ? targets : 1, sizeof(*c->fed));
+    if (!c->owed || !c->fed) {
+        free(c->owed);
+        free(c->fed);
+        c->owed = c->fed = NULL;
+        return -ENOMEM;
+    }
+    init_outlet(c, 0);
+    init_outlet(c, 1);
+    ev_io_init(&c->in, readable, 0, EV_READ);
+    c->in.data = c;
+    if (c->has_input)
+        chempi_console_resume(c);
+    return 0;
+}
+
+void chempi_console_fini(struct chempi_console *c)
+{
+    ev_io_stop(c->loop, &c->in);
+    for (int k = 0; k < 2; k++) {
+        ev_io_stop(c->loop, &c->out[k].io);
+        chempi_wire_clear(&c->out[k].queue);
+    }
+    free(c->owed);
+    free(c->fed);
+}

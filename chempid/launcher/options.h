@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The command line of chempirun, parsed. Spellings of other launchers are
+ * accepted where they mean the same; one or two dashes make no difference.
+ */
+#ifndef CHEMPI_CHEMPID_OPTIONS_H
+#define CHEMPI_CHEMPID_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chempid/tree/pool.h"
+#include "common/base/err.h"
+
+enum chempi_map { CHEMPI_MAP_BLOCK, CHEMPI_MAP_CYCLIC, CHEMPI_MAP_LOAD };
+
+/* One program of the command line (they are separated by ":"), or of a file
+ * that it names. */
+struct chempi_program {
+    uint32_t count; /* ranks; 0: not said */
+    char **argv;    /* points into the command line, ends with NULL */
+    char **env;     /* NAME=VALUE, ends with NULL */
+    char *wdir;
+    char *soft; /* numbers of ranks that are permitted (soft.h), one of them
+                   in 1 to count; NULL: not said */
+};
+
+/* What ranks get to say where they wait if nothing else is said. */
+#define CHEMPI_WHERE_S 2.0
+
+struct chempi_options {
+    struct chempi_pool pool;
+    struct chempi_program *programs;
+    uint32_t program_count;
+    char **names;    /* --virtual or --nodes; ends with NULL; NULL: not said */
+    uint32_t *slots; /* ranks that each of these is meant for; 0: not said */
+    char **pass;     /* -x: NAME or NAME=VALUE; ends with NULL */
+    char **env;      /* --genv for all programs, ends with NULL */
+    char *tables;    /* --network */
+    char *dir;       /* --dir: where daemons are found */
+    char *via;       /* --via: which of them to speak to */
+    uint32_t ppn;    /* 0: not said */
+    uint32_t bind;   /* enum chempi_bind */
+    uint32_t stdin_rank;
+    double timeout_s; /* 0: none */
+    double where_s;   /* what ranks get to say where they wait; 0: they are
+                         not asked before timeout_s ends them */
+    enum chempi_map map;
+    bool is_virtual;
+    bool is_private; /* --private: no daemon even if there is one */
+    bool is_secure;  /* --secure: what ranks say over tcp is sealed */
+    bool has_label;
+    bool has_stats;
+    bool has_routes;    /* --trace-routes */
+    bool shows_binding; /* --show-binding */
+    bool has_profile;   /* --profile: count MPI calls */
+    bool allows_unreachable;
+    bool has_clean_env; /* --env-none */
+    bool wants_help;
+    bool wants_version;
+};
+
+/* 0; -EINVAL with words, or -ENOMEM. On failure nothing is left. */
+int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
+                         struct chempi_err *err);
+/* What the environment says where the command line is silent: a time limit in
+ * MPIEXEC_TIMEOUT, 0 for none; and where_s in CHEMPI_WHERE_LIMIT. 0 or -EINVAL
+ * with words. */
+int chempi_options_environment(struct chempi_options *opt,
+                               struct chempi_err *err);
+void chempi_options_fini(struct chempi_options *opt);
+
+#endif

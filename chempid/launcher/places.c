@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where the ranks of a job wait; see places.h. */
+#include "chempid/launcher/places.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+#include "common/base/sys.h"
+
+#define RANGES_MAX 32u /* of ranks in a line */
+#define UNKNOWN 0u
+#define SURPLUS (CHEMPI_PLACES_GROUPS + 1)
+static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
+#define KINDS 4u /* without words; the first groups are theirs */
+static_assert(CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT + 1 == KINDS,
+              "each of them has its own");
+
+int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
+{
+    *p = (struct chempi_places){
+        .spec = spec,
+        .group_of = chempi_sys->calloc(spec->size, sizeof(*p->group_of)),
+        .is_due = chempi_sys->calloc(spec->node_count, sizeof(*p->is_due)),
+        .groups = chempi_sys->calloc(CHEMPI_PLACES_GROUPS, sizeof(*p->groups)),
+    };
+    if (!p->group_of || !p->is_due || !p->groups) {
+        chempi_places_close(p);
+        return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < spec->size; i++)
+        p->is_due[spec->node_of_rank[i]] = true;
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        p->due += p->is_due[i];
+    return 0;
+}
+
+void chempi_places_close(struct chempi_places *p)
+{
+    free(p->group_of);
+    free(p->is_due);
+    free(p->groups);
+    *p = (struct chempi_places){0};
+}
+
+/* ---- taking -------------------------------------------------------------- */
+
+static bool has_text(uint8_t here)
+{
+    return here == CHEMPI_HERE_WAITS || here == CHEMPI_HERE_TESTS;
+}
+
+static bool is_same_call(const struct chempi_places_group *a,
+                         const struct chempi_places_group *b)
+{
+    const size_t len = strcspn(a->text, " ");
+
+    return a->here == b->here && strcspn(b->text, " ") == len &&
+           memcmp(a->text, b->text, len) == 0;
+}
+
+static uint32_t count_same_call(const struct chempi_places *p, uint32_t group)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+        n += is_same_call(&p->groups[group], &p->groups[i]);
+    return n;
+}
+
+/* Make one group of all that are in the same call as this one. */
+static void merge(struct chempi_places *p, uint32_t group)
+{
+    struct chempi_places_group *to = &p->groups[group];
+    bool is_gone[CHEMPI_PLACES_GROUPS] = {false};
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++)
+        is_gone[i] = i != group && is_same_call(to, &p->groups[i]);
+    for (uint32_t i = 0; i < CHEMPI_PLACES_GROUPS; i++)
+        if (is_gone[i])
+            p->groups[i] = (struct chempi_places_group){0};
+    for (uint32_t i = 0; i < p->spec->size; i++) {
+        const uint8_t was = p->group_of[i];
+
+        if (was != UNKNOWN && was != SURPLUS && is_gone[was - 1])
+            p->group_of[i] = (uint8_t)(group + 1);
+    }
+    to->text[strcspn(to->text, " ")] = '\0';
+    to->is_merged = true;
+}
+
+/* Of the call that has the most groups there is to be one only. False: each
+ * has but one. */
+static bool make_room(struct chempi_places *p)
+{
+    uint32_t best = 0;
+    uint32_t most = 0;
+
+    for (uint32_t i = KINDS; i < CHEMPI_PLACES_GROUPS; i++) {
+        const uint32_t n = count_same_call(p, i);
+
+        if (n > most) {
+            most = n;
+            best = i;
+        }
+    }
+    if (most < 2)
+        return false;
+    merge(p, best);
+    return true;
+}
+
+/* The group with these words or, for several, with this call; how many there
+ * are: none. */
+static uint32_t find_group(const struct chempi_places *p,
+                           const struct chempi_places_group *g)
+{
+    uint32_t i = KINDS;
+
+    while (i < CHEMPI_PLACES_GROUPS &&
+           !(p->groups[i].is_merged ? is_same_call(&p->groups[i], g)
+                                    : p->groups[i].here == g->here &&
+                                          !strcmp(p->groups[i].text, g->text)))
+        i++;
+    return i;
+}
+
+static uint32_t find_free(const struct chempi_places *p)
+{
+    uint32_t i = KINDS;
+
+    while (i < CHEMPI_PLACES_GROUPS && p->groups[i].here)
+        i++;
+    return i;
+}
+
+/* 1 + the group, which is made if it is new; SURPLUS: there is no room. The
+ * kinds without words always have some: they may be why the others wait. */
+static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
+{
+    struct chempi_places_group g = {.here = here};
+    uint32_t i;
+
+    for (size_t k = 0; has_text(here) && text[k] && k < sizeof(g.text) - 1; k++)
+        g.text[k] =
+            (unsigned char)text[k] < ' ' || text[k] == '\x7f' ? '?' : text[k];
+    if (!has_text(here)) {
+        i = here - CHEMPI_HERE_SILENT;
+        p->groups[i] = g;
+        return (uint8_t)(i + 1);
+    }
+    i = find_group(p, &g);
+    if (i < CHEMPI_PLACES_GROUPS)
+        return (uint8_t)(i + 1);
+    if (find_free(p) == CHEMPI_PLACES_GROUPS && !make_room(p))
+        return SURPLUS;
+    i = find_group(p, &g); /* that of its call may be one for several now */
+    if (i == CHEMPI_PLACES_GROUPS) {
+        i = find_free(p);
+        p->groups[i] = g;
+    }
+    return (uint8_t)(i + 1);
+}
+
+bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
+{
+    const struct chempi_spec *spec = p->spec;
+    const uint32_t node = chempi_wire_get_u32(r);
+
+    if (r->is_bad || node >= spec->node_count || !p->is_due[node])
+        return p->due == 0;
+    p->is_due[node] = false;
+    p->due--;
+    while (!r->is_bad && !chempi_wire_is_done(r)) {
+        const uint32_t rank = chempi_wire_get_u32(r);
+        const uint8_t here = chempi_wire_get_u8(r);
+        const char *text = chempi_wire_get_str(r, CHEMPI_HERE_MAX);
+
+        if (r->is_bad || rank >= spec->size ||
+            spec->node_of_rank[rank] != node || here < CHEMPI_HERE_WAITS ||
+            here > CHEMPI_HERE_ENDED)
+            break;
+        p->group_of[rank] = group_of(p, here, text);
+    }
+    return p->due == 0;
+}
+
+bool chempi_places_is_ending(const struct chempi_places *p)
+{
+    for (uint32_t i = 0; i < p->spec->size; i++)
+        if (p->group_of[i] != 1 + CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT &&
+            p->group_of[i] != 1 + CHEMPI_HERE_FINALIZED - CHEMPI_HERE_SILENT)
+            return false;
+    return true;
+}
+
+/* ---- printing ------------------------------------------------------------ */
+
+/* The first rank of a group from this one on; size: there is none. */
+static uint32_t next_of(const struct chempi_places *p, uint8_t group,
+                        uint32_t rank)
+{
+    while (rank < p->spec->size && p->group_of[rank] != group)
+        rank++;
+    return rank;
+}
+
+static uint32_t count_of(const struct chempi_places *p, uint8_t group)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < p->spec->size; i++)
+        n += p->group_of[i] == group;
+    return n;
+}
+
+/* "rank 3 on node a2" or "ranks 0-2, 5" */
+static void print_ranks(const struct chempi_places *p, FILE *file,
+                        uint8_t group)
+{
+    const uint32_t size = p->spec->size;
+    uint32_t left = count_of(p, group);
+    uint32_t at = next_of(p, group, 0);
+
+    if (left == 1) {
+        (void)fprintf(file, "rank %u on node %s", at,
+                      p->spec->node_names[p->spec->node_of_rank[at]]);
+        return;
+    }
+    (void)fprintf(file, "ranks ");
+    for (uint32_t shown = 0; left; shown++) {
+        uint32_t end = at;
+
+        if (shown == RANGES_MAX) {
+            (void)fprintf(file, " and %u more", left);
+            return;
+        }
+        while (end < size && p->group_of[end] == group)
+            end++;
+        (void)fprintf(file, "%s%u", shown ? ", " : "", at);
+        if (end > at + 1)
+            (void)fprintf(file, "-%u", end - 1);
+        left -= end - at;
+        at = next_of(p, group, end);
+    }
+}
+
+static void print_group(const struct chempi_places *p, FILE *file,
+                        uint8_t group)
+{
+    /* Of one rank, of several. */
+    static const char *const words[][2] = {
+        [CHEMPI_HERE_WAITS] = {" waits in ", " wait in "},
+        [CHEMPI_HERE_TESTS] = {" does not wait, but calls ",
+                               " do not wait, but call "},
+        [CHEMPI_HERE_SILENT] = {" does not wait in MPI (it computes, tests or "
+                                "waits elsewhere)",
+                                " do not wait in MPI (they compute, test or "
+                                "wait elsewhere)"},
+        [CHEMPI_HERE_FRESH] = {" has not initialized MPI",
+                               " have not initialized MPI"},
+        [CHEMPI_HERE_FINALIZED] = {" has finalized MPI and not ended",
+                                   " have finalized MPI and not ended"},
+        [CHEMPI_HERE_ENDED] = {" has ended", " have ended"},
+    };
+    const struct chempi_places_group *g = &p->groups[group - 1];
+
+    (void)fprintf(file, "chempirun: ");
+    print_ranks(p, file, group);
+    (void)fprintf(file, "%s%s%s\n", words[g->here][count_of(p, group) > 1],
+                  g->text, g->is_merged ? ", not all for the same" : "");
+}
+
+static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
+                       const char *words)
+{
+    if (next_of(p, group, 0) == p->spec->size)
+        return;
+    (void)fprintf(file, "chempirun: %s ", words);
+    print_ranks(p, file, group);
+    (void)fprintf(file, "\n");
+}
+
+static void print_groups(const struct chempi_places *p, FILE *file,
+                         bool is_waiting)
+{
+    bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
+
+    is_told[UNKNOWN] = is_told[SURPLUS] = true;
+    for (uint32_t i = 0; i < p->spec->size; i++) {
+        const uint8_t group = p->group_of[i];
+
+        if (is_told[group] ||
+            (p->groups[group - 1].here == CHEMPI_HERE_WAITS) != is_waiting)
+            continue;
+        is_told[group] = true;
+        print_group(p, file, group);
+    }
+}
+
+/* Those that do not wait are often whom the others wait for. */
+void chempi_places_print(const struct chempi_places *p, FILE *file,
+                         bool has_rest)
+{
+    print_groups(p, file, false);
+    print_groups(p, file, true);
+    print_rest(p, file, SURPLUS, "no room to tell of");
+    if (has_rest)
+        print_rest(p, file, UNKNOWN, "nothing is known of");
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the command line to the job's description; see plan.h. */
+#define _GNU_SOURCE /* environ, get_current_dir_name */
+#include "chempid/launcher/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "chempid/launcher/gateways.h"
+#include "chempid/launcher/soft.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+static int out_of_memory(struct chempi_err *err)
+{
+    return chempi_err_set(err, -ENOMEM, "out of memory");
+}
+
+/* ---- programs ------------------------------------------------------------ */
+
+static char **copy_strings(struct chempi_spec *spec, char *const *list)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (list[n])
+        n++;
+    copy = chempi_pool_array(&spec->pool, n + 1, sizeof(*copy));
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = chempi_pool_str(&spec->pool, list[i]);
+        if (!copy[i])
+            return NULL;
+    }
+    return copy;
+}
+
+/* Fewer ranks of a program than so many, down to the fewest it permits. */
+static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
+                       uint32_t surplus)
+{
+    const uint32_t fit =
+        surplus < count ? chempi_soft_largest(prog->soft, count - surplus) : 0;
+
+    return fit ? fit : chempi_soft_smallest(prog->soft);
+}
+
+/*
+ * How many ranks each program gets: what is asked for, or the largest number
+ * below it that it permits (--soft). Where they have no room together, the last
+ * programs that permit fewer ranks get fewer first.
+ */
+static int plan_counts(const struct chempi_options *opt, uint64_t room,
+                       struct chempi_spec *spec, struct chempi_err *err)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < opt->program_count; i++) {
+        const struct chempi_program *prog = &opt->programs[i];
+        const uint32_t count = prog->count ? prog->count : 1;
+
+        spec->apps[i].count =
+            prog->soft ? chempi_soft_largest(prog->soft, count) : count;
+        total += spec->apps[i].count;
+    }
+    for (uint32_t i = opt->program_count; i-- > 0 && total > room;) {
+        struct chempi_app *app = &spec->apps[i];
+        const uint64_t surplus = total - room;
+
+        if (!opt->programs[i].soft)
+            continue;
+        total -= app->count;
+        app->count =
+            reduce(&opt->programs[i], app->count,
+                   surplus < UINT32_MAX ? (uint32_t)surplus : UINT32_MAX);
+        total += app->count;
+    }
+    if (total > CHEMPI_JOB_RANKS_MAX)
+        return chempi_err_set(err, -EINVAL, "a job has at most %u ranks",
+                              CHEMPI_JOB_RANKS_MAX);
+    return 0;
+}
+
+static int copy_program(struct chempi_spec *spec,
+                        const struct chempi_program *from,
+                        struct chempi_app *to)
+{
+    to->argv = copy_strings(spec, from->argv);
+    to->env = copy_strings(spec, from->env);
+    to->wdir = from->wdir ? chempi_pool_str(&spec->pool, from->wdir) : NULL;
+    if (!to->argv || !to->env || (from->wdir && !to->wdir))
+        return -ENOMEM;
+    to->first_rank = spec->size;
+    spec->size += to->count;
+    return 0;
+}
+
+static int plan_programs(const struct chempi_options *opt, uint64_t room,
+                         struct chempi_spec *spec, struct chempi_err *err)
+{
+    int rc;
+
+    spec->apps =
+        chempi_pool_array(&spec->pool, opt->program_count, sizeof(*spec->apps));
+    if (!spec->apps)
+        return out_of_memory(err);
+    spec->app_count = opt->program_count;
+    rc = plan_counts(opt, room, spec, err);
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < opt->program_count; i++)
+        if (copy_program(spec, &opt->programs[i], &spec->apps[i]))
+            return out_of_memory(err);
+    if (opt->stdin_rank < CHEMPI_STDIN_NONE && opt->stdin_rank >= spec->size)
+        return chempi_err_set(err, -EINVAL,
+                              "--stdin %u: the job has ranks 0 to %u only",
+                              opt->stdin_rank, spec->size - 1);
+    spec->stdin_rank = opt->stdin_rank;
+    return 0;
+}
+
+/* ---- environment --------------------------------------------------------- */
+
+/* Ours to set, and never to be inherited from a job around this one. */
+static bool is_ours(const char *assignment)
+{
+    static const char *const names[] = {CHEMPI_CONTROL_ENV "=",
+                                        CHEMPI_CPUS_ENV "=",
+                                        CHEMPI_HOST_CPUS_ENV "=",
+                                        CHEMPI_HOST_SIZE_ENV "=",
+                                        CHEMPI_SOFT_ENV "=",
+                                        CHEMPI_ERRHANDLER_ENV "=",
+                                        CHEMPI_KINDS_ENV "=",
+                                        "CHEMPI_RANK=",
+                                        "CHEMPI_SIZE=",
+                                        "CHEMPI_LOCAL_RANK=",
+                                        "CHEMPI_LOCAL_SIZE=",
+                                        "CHEMPI_NODE=",
+                                        "CHEMPI_JOB="};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(names); i++)
+        if (strncmp(assignment, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Length of the name with "=". */
+static size_t name_len(const char *assignment)
+{
+    const char *eq = strchr(assignment, '=');
+
+    return eq ? (size_t)(eq - assignment) + 1 : strlen(assignment);
+}
+
+/* A list without duplicates: the last assignment of a name counts. */
+static int set_variable(struct chempi_spec *spec, size_t *count,
+                        const char *assignment)
+{
+    const size_t len = name_len(assignment);
+    char *copy = chempi_pool_str(&spec->pool, assignment);
+    size_t i = 0;
+
+    if (!copy)
+        return -ENOMEM;
+    while (i < *count && strncmp(spec->env[i], assignment, len) != 0)
+        i++;
+    spec->env[i] = copy;
+    *count += i == *count;
+    return 0;
+}
+
+static int pass_variable(struct chempi_spec *spec, size_t *count,
+                         const char *name)
+{
+    char *const *e;
+
+    if (strchr(name, '='))
+        return set_variable(spec, count, name);
+    for (e = environ; *e; e++)
+        if (strncmp(*e, name, strlen(name)) == 0 && (*e)[strlen(name)] == '=')
+            return set_variable(spec, count, *e);
+    return 0; /* not set here, so not set there */
+}
+
+static size_t count_strings(char *const *list)
+{
+    size_t n = 0;
+
+    while (list[n])
+        n++;
+    return n;
+}
+
+static int plan_environment(const struct chempi_options *opt,
+                            struct chempi_spec *spec, struct chempi_err *err)
+{
+    const size_t max = count_strings(environ) + count_strings(opt->pass) +
+                       count_strings(opt->env) + 1;
+    size_t count = 0;
+    int rc = 0;
+
+    spec->env = chempi_pool_array(&spec->pool, max + 1, sizeof(char *));
+    if (!spec->env)
+        return out_of_memory(err);
+    for (char *const *e = environ; *e && !opt->has_clean_env; e++) {
+        if (is_ours(*e) || !strchr(*e, '='))
+            continue;
+        spec->env[count] = chempi_pool_str(&spec->pool, *e);
+        rc = rc ? rc : spec->env[count++] ? 0 : -ENOMEM;
+    }
+    if (opt->has_clean_env) /* programs are found through it */
+        rc = pass_variable(spec, &count, "PATH");
+    for (char *const *e = opt->pass; !rc && *e; e++)
+        rc = pass_variable(spec, &count, *e);
+    for (char *const *e = opt->env; !rc && *e; e++)
+        rc = set_variable(spec, &count, *e);
+    if (!rc && opt->is_secure)
+        rc = set_variable(spec, &count, "CHEMPI_TCP_SECURE=on");
+    return rc ? out_of_memory(err) : 0;
+}
+
+static int plan_directories(const struct chempi_options *opt,
+                            struct chempi_spec *spec, struct chempi_err *err)
+{
+    char *cwd = get_current_dir_name();
+    char *tables = NULL;
+
+    if (!cwd)
+        return chempi_err_set(err, -errno,
+                              "the working directory is not to be found: %s",
+                              chempi_err_name(errno));
+    spec->cwd = chempi_pool_str(&spec->pool, cwd);
+    free(cwd);
+    if (!spec->cwd)
+        return out_of_memory(err);
+    if (!opt->tables)
+        return 0;
+    tables = realpath(opt->tables, NULL); /* nodes work elsewhere */
+    if (!tables)
+        return chempi_err_set(err, -errno, "--network %s: %s", opt->tables,
+                              chempi_err_name(errno));
+    spec->tables = chempi_pool_str(&spec->pool, tables);
+    free(tables);
+    return spec->tables ? 0 : out_of_memory(err);
+}
+
+/* ---- places -------------------------------------------------------------- */
+
+/* Ranks of this job and others that stand before a node's on its host. */
+static void plan_binding(const struct chempi_plan_node *nodes, uint32_t count,
+                         const uint32_t *used, const uint32_t *number,
+                         struct chempi_spec *spec)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t before = nodes[i].busy;
+
+        if (!used[i])
+            continue;
+        for (uint32_t k = 0; k < i; k++)
+            if (nodes[k].host == nodes[i].host)
+                before += nodes[k].busy + used[k];
+        spec->bind_offset[number[i]] = before;
+    }
+}
+
+/* Which nodes of the job share a host. A gateway's that is not among `nodes`
+ * is taken for the first one's: better too few cores than too many. */
+static int plan_hosts(const struct chempi_plan_node *nodes, uint32_t count,
+                      struct chempi_spec *spec)
+{
+    uint64_t *hosts =
+        chempi_pool_array(&spec->pool, spec->node_count, sizeof(*hosts));
+    uint32_t at = 0;
+
+    spec->host_of_node =
+        chempi_pool_array(&spec->pool, spec->node_count, sizeof(uint32_t));
+    if (!hosts || !spec->host_of_node)
+        return -ENOMEM;
+    for (uint32_t n = 0; n < spec->node_count; n++) {
+        uint32_t tries = 0;
+
+        /* They are in the same order, but for gateways. */
+        while (tries++ < count &&
+               strcmp(nodes[at].name, spec->node_names[n]) != 0)
+            at = (at + 1) % count;
+        hosts[n] = tries <= count ? nodes[at].host : nodes[0].host;
+        while (hosts[spec->host_of_node[n]] != hosts[n])
+            spec->host_of_node[n]++;
+    }
+    return 0;
+}
+
+/* Leave out the nodes that got no rank. */
+static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
+                        uint32_t *used, uint32_t *number,
+                        struct chempi_spec *spec)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < spec->size; i++)
+        used[spec->node_of_rank[i]]++;
+    for (uint32_t i = 0; i < count; i++)
+        if (used[i])
+            number[i] = n++;
+    spec->node_count = n;
+    spec->node_names = chempi_pool_array(&spec->pool, n, sizeof(char *));
+    spec->bind_offset = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
+    if (!spec->node_names || !spec->bind_offset)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!used[i])
+            continue;
+        spec->node_names[number[i]] =
+            chempi_pool_str(&spec->pool, nodes[i].name);
+        if (!spec->node_names[number[i]])
+            return -ENOMEM;
+    }
+    for (uint32_t i = 0; i < spec->size; i++)
+        spec->node_of_rank[i] = number[spec->node_of_rank[i]];
+    plan_binding(nodes, count, used, number, spec);
+    return 0;
+}
+
+static int plan_places(const struct chempi_options *opt,
+                       const struct chempi_plan_node *nodes, uint32_t count,
+                       struct chempi_spec *spec, struct chempi_err *err)
+{
+    struct chempi_place_node *places =
+        chempi_pool_array(&spec->pool, count, sizeof(*places));
+    uint32_t *numbers =
+        chempi_pool_array(&spec->pool, 2 * (size_t)count, sizeof(*numbers));
+    uint64_t slots = 0;
+    int rc;
+
+    spec->node_of_rank =
+        chempi_pool_array(&spec->pool, spec->size, sizeof(uint32_t));
+    if (!places || !numbers || !spec->node_of_rank)
+        return out_of_memory(err);
+    for (uint32_t i = 0; i < count; i++) {
+        places[i] = nodes[i].place;
+        slots += places[i].slots;
+    }
+    rc = chempi_place_ranks(places, count, spec->size, opt->ppn, opt->map,
+                            spec->node_of_rank, err);
+    if (rc)
+        return rc;
+    spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
+    spec->bind = opt->bind;
+    spec->want_stats = (opt->has_stats ? CHEMPI_STATS_TRAFFIC : 0) |
+                       (opt->has_routes ? CHEMPI_STATS_ROUTES : 0);
+    spec->shows_binding = opt->shows_binding;
+    if (number_nodes(nodes, count, numbers, numbers + count, spec))
+        return out_of_memory(err);
+    return 0;
+}
+
+int chempi_plan_make(const struct chempi_options *opt,
+                     const struct chempi_plan_node *nodes, uint32_t count,
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err)
+{
+    const uint64_t room =
+        opt->ppn ? (uint64_t)opt->ppn * count : CHEMPI_JOB_RANKS_MAX;
+    const char *tables;
+    int rc = chempi_spec_init(spec, err);
+
+    if (rc)
+        return rc;
+    rc = plan_programs(opt, room, spec, err);
+    rc = rc ? rc : plan_environment(opt, spec, err);
+    rc = rc ? rc : plan_directories(opt, spec, err);
+    tables = spec->tables ? spec->tables : daemon_tables;
+    rc = rc ? rc : plan_places(opt, nodes, count, spec, err);
+    if (!rc && tables) {
+        spec->own_tables = chempi_pool_str(&spec->pool, tables);
+        rc = spec->own_tables ? chempi_gateways_plan(spec, tables, err)
+                              : out_of_memory(err);
+    }
+    if (!rc && plan_hosts(nodes, count, spec))
+        rc = out_of_memory(err);
+    if (rc)
+        chempi_spec_fini(spec);
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From the command line and the nodes at hand to the job's description. */
+#ifndef CHEMPI_CHEMPID_PLAN_H
+#define CHEMPI_CHEMPID_PLAN_H
+
+#include "chempid/launcher/options.h"
+#include "chempid/launcher/place.h"
+#include "chempid/tree/spec.h"
+
+/* A node that may take ranks. */
+struct chempi_plan_node {
+    const char *name;
+    struct chempi_place_node place;
+    uint64_t host; /* equal for nodes of one host */
+    uint32_t busy; /* ranks of other jobs there, for binding */
+};
+
+/*
+ * Describe the job: programs, environment, places. Nodes without ranks are
+ * left out of it, except those that the job needs as gateways, by the
+ * connection tables of --network or else in daemon_tables (may be NULL). The
+ * description owns copies. -EINVAL, -ENOSPC, -ENOMEM with
+ * words; on failure nothing is left.
+ */
+int chempi_plan_make(const struct chempi_options *opt,
+                     const struct chempi_plan_node *nodes, uint32_t count,
+                     const char *daemon_tables, struct chempi_spec *spec,
+                     struct chempi_err *err);
+
+#endif

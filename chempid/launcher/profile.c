@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempirun --profile; see profile.h. */
+#define _GNU_SOURCE /* readlink */
+#include "chempid/launcher/profile.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBRARY "libchempi-stats.so"
+#define VARIABLE "LD_PRELOAD"
+
+enum { PATH_LEN = 4096 };
+
+/* Where the build has it, or where it is installed, seen from this program.
+ * True if it is there. */
+static bool find_library(char path[PATH_LEN])
+{
+    static const char *const places[] = {"../programs/libchempi-stats",
+                                         CHEMPI_LIBDIR_FROM_BINDIR};
+    char self[PATH_LEN / 2];
+    char rough[PATH_LEN];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
+        (void)snprintf(rough, sizeof(rough), "%s/%s/%s", self, places[i],
+                       LIBRARY);
+        if (realpath(rough, path))
+            return true;
+    }
+    return false;
+}
+
+/* What the ranks would load anyway: of -x and --env, else of our own. */
+static const char *others(const struct chempi_options *opt)
+{
+    const size_t len = strlen(VARIABLE "=");
+    const char *found = getenv(VARIABLE);
+
+    for (char *const *e = opt->pass; *e; e++)
+        if (strncmp(*e, VARIABLE "=", len) == 0)
+            found = *e + len;
+    for (char *const *e = opt->env; *e; e++)
+        if (strncmp(*e, VARIABLE "=", len) == 0)
+            found = *e + len;
+    return found && *found ? found : NULL;
+}
+
+int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err)
+{
+    char path[PATH_LEN];
+    const char *more;
+    size_t count = 0;
+    size_t len;
+    char **env;
+    char *text;
+
+    if (!find_library(path))
+        return chempi_err_set(err, -ENOENT,
+                              "--profile needs " LIBRARY
+                              ", which is not installed beside the library");
+    more = others(opt);
+    while (opt->env[count])
+        count++;
+    len = sizeof(VARIABLE "=:") + strlen(path) + (more ? strlen(more) : 0);
+    text = chempi_pool_alloc(&opt->pool, len);
+    env = chempi_pool_array(&opt->pool, count + 2, sizeof(*env));
+    if (!text || !env)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    (void)snprintf(text, len, VARIABLE "=%s%s%s", path, more ? ":" : "",
+                   more ? more : "");
+    if (count)
+        memcpy(env, opt->env, count * sizeof(*env));
+    env[count] = text;
+    opt->env = env;
+    return 0;
+}

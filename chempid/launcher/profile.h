@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* chempirun --profile: the ranks load libchempi-stats before the library. */
+#ifndef CHEMPI_CHEMPID_PROFILE_H
+#define CHEMPI_CHEMPID_PROFILE_H
+
+#include "chempid/launcher/options.h"
+
+/* Add the variable to opt->env. 0; -ENOENT with words when the library is not
+ * where it belongs, or -ENOMEM. */
+int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err);
+
+#endif

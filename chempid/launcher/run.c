@@ -1,0 +1,878 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The launcher's event loop; see run.h. */
+#define _GNU_SOURCE /* sigset_t and friends, open_memstream */
+#include "chempid/launcher/run.h"
+
+#include <errno.h>
+#include <ev.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "chempid/launcher/console.h"
+#include "chempid/launcher/falls.h"
+#include "chempid/launcher/places.h"
+#include "chempid/launcher/verdict.h"
+#include "chempid/supervisor/brood.h"
+#include "chempid/tree/hub.h"
+#include "chempid/tree/link.h"
+#include "chempid/tree/report.h"
+#include "chempid/tree/trace.h"
+#include "chempid/tree/traffic.h"
+#include "common/base/sys.h"
+
+#define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
+#define SLACK_S 1.0     /* for answers on their way, beyond opt->where_s */
+#define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
+
+struct run;
+
+/* What stands below the root: a supervisor that is our child, or a daemon. */
+struct branch {
+    struct run *run;
+    struct chempi_link *link;        /* to one of these: */
+    struct chempi_nestling nestling; /* a supervisor */
+    struct chempi_link daemon;       /* the daemon that has the job */
+};
+
+struct run {
+    struct ev_loop *loop;
+    const struct chempi_options *opt;
+    const struct chempi_spec *spec;
+    struct chempi_hub hub;
+    struct chempi_console console;
+    struct chempi_verdict verdict;
+    struct chempi_falls falls;
+    struct branch *branches;
+    uint32_t branch_count;
+    struct chempi_writer stats;
+    int signal_fd;
+    ev_io signals;
+    ev_timer limit; /* --timeout */
+    ev_timer grace;
+    ev_timer seek; /* nodes are asked where their ranks wait: for so long */
+    struct chempi_places places; /* open while they are asked */
+    bool has_sought;             /* all have told, or their time is over */
+    bool is_late;                /* then the job is to be ended */
+    struct chempi_brood brood;
+    const char *daemon_name;       /* node of the daemon that has the job */
+    char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
+    bool has_killed;
+    bool has_absent;
+    /* some rank ended without initializing; all know */ /* U2 */
+    bool was_interrupted; /* a signal that ends the job was passed on */
+};
+
+/* For beginning and end: the job waits for whoever reads it. */
+static void say(const char *text)
+{
+    if (*text) /* a failing standard error leaves nobody to tell */
+        (void)fprintf(stderr, "chempirun: %s\n", text);
+}
+
+/* As say(), but nothing waits for the reader. */
+static void tell(struct run *r, const char *text)
+{
+    char line[CHEMPI_TEXT_MAX + 16];
+    const int len = snprintf(line, sizeof(line), "chempirun: %.*s\n",
+                             (int)CHEMPI_TEXT_MAX - 1, text);
+
+    if (len > 0)
+        chempi_console_say(&r->console, line, (size_t)len);
+}
+
+static void down(struct run *r, uint16_t type, const void *data, size_t len)
+{
+    struct chempi_err err;
+
+    /* Only for a malformed address, and the addresses are ours. */
+    (void)chempi_hub_down(&r->hub, type, data, len, &err);
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+static bool is_seeking(const struct run *r)
+{
+    return r->places.spec != NULL;
+}
+
+static void tell_places(struct run *r)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    if (!file)
+        return;
+    chempi_places_print(&r->places, file, r->has_sought);
+    if (fclose(file) == 0)
+        chempi_console_say(&r->console, text, len);
+    free(text);
+}
+
+/* What is known by now; the rest is not waited for. */
+static void end_seek(struct run *r)
+{
+    if (!is_seeking(r))
+        return;
+    ev_timer_stop(r->loop, &r->seek);
+    if (!r->hub.has_done) /* then there is nowhere to wait */
+        tell_places(r);
+    chempi_places_close(&r->places);
+}
+
+static void kill_job(struct run *r)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    if (r->has_killed)
+        return;
+    r->has_killed = true; /* U2 */
+    chempi_console_stop_input(&r->console);
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, r->verdict.rank);
+    chempi_wire_put_str(&w, r->verdict.text);
+    down(r, CHEMPI_MSG_KILL, w.data, w.len);
+    end_seek(r);
+}
+
+static void check_end(struct run *r)
+{
+    if (chempi_hub_is_over(&r->hub) && chempi_console_is_empty(&r->console))
+        ev_break(r->loop, EVBREAK_ALL); /* U1 */
+}
+
+static void order_end(struct run *r, int status, const char *text)
+{
+    chempi_verdict_order(&r->verdict, status, text);
+    kill_job(r);
+}
+
+/* Ask all nodes where their ranks wait. False: that is not possible. */
+static bool seek(struct run *r)
+{
+    const double limit_s =
+        r->opt->where_s > 0 ? r->opt->where_s : CHEMPI_WHERE_S;
+    uint8_t data[4];
+    struct chempi_writer w;
+
+    if (is_seeking(r))
+        return true;
+    if (r->has_killed || r->hub.has_done ||
+        chempi_places_open(&r->places, r->spec))
+        return false;
+    r->has_sought = false;
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
+    ev_timer_set(&r->seek, limit_s + SLACK_S, 0.0);
+    ev_timer_start(r->loop, &r->seek);
+    down(r, CHEMPI_MSG_LOCATE, w.data, w.len);
+    return true;
+}
+
+static void end_late(struct run *r)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text),
+                   "the time limit of %g s has passed; the job was ended",
+                   r->opt->timeout_s);
+    order_end(r, CHEMPI_EXIT_TIMEOUT, text);
+}
+
+/* Until now the job could still end by itself. */
+static void have_sought(struct run *r)
+{
+    r->has_sought = true;
+    if (r->is_late)
+        end_late(r);
+    end_seek(r);
+}
+
+static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    have_sought(w->data);
+}
+
+static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct run *r = w->data;
+
+    (void)loop;
+    (void)events;
+    r->is_late = true;
+    if (r->opt->where_s <= 0 || !seek(r))
+        end_late(r);
+}
+
+static void grace_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    kill_job(w->data);
+}
+
+/* ---- messages for the root ----------------------------------------------- */
+
+/* A rank that has said that it needs a lost way asks for the end: what has no
+ * way any more is a better reason than what this one rank knows. */
+static void judge_cut(struct run *r, uint32_t node, uint32_t rank, uint32_t pid,
+                      const char *program)
+{
+    char text[CHEMPI_TEXT_MAX];
+    char who[256];
+
+    (void)snprintf(who, sizeof(who), "rank %u on node %.40s (pid %u, %.80s)",
+                   rank, r->spec->node_names[node], pid, program);
+    chempi_falls_put(&r->falls, who, text, sizeof(text));
+    if (*text)
+        chempi_verdict_cut(&r->verdict, rank, text);
+}
+
+static void take_ended(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+    const uint32_t pid = chempi_wire_get_u32(in);
+    const uint8_t how = chempi_wire_get_u8(in);
+    const uint32_t code = chempi_wire_get_u32(in);
+    const char *program = chempi_wire_get_str(in, CHEMPI_SPEC_STRING_MAX);
+    const char *text = chempi_wire_get_str(in, CHEMPI_ERR_TEXT_MAX);
+
+    if (!chempi_wire_is_done(in) || rank >= r->spec->size) {
+        chempi_verdict_node(&r->verdict,
+                            "a supervisor sent a malformed message");
+        kill_job(r);
+        return;
+    }
+    if (how == CHEMPI_END_ABORT && chempi_falls_is_cut(&r->falls, rank) &&
+        chempi_verdict_takes_cut(&r->verdict)) /* reading tables is dear */
+        judge_cut(r, node, rank, pid, program);
+    if (chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
+                            (enum chempi_end)how, code, program, text))
+        kill_job(r);
+}
+
+static void take_output(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+    const uint8_t number = chempi_wire_get_u8(in);
+    size_t len;
+    const uint8_t *data =
+        chempi_wire_get_blob(in, 2 * CHEMPI_OUTPUT_CHUNK, &len);
+
+    if (chempi_wire_is_done(in) && number >= 1 && number <= 2)
+        chempi_console_show(&r->console, node, rank, number, data, len);
+}
+
+static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
+                      const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, proc);
+    chempi_wire_put_u8(&w, how);
+    chempi_wire_put_str(&w, why);
+    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
+}
+
+/* A gateway is gone or drained. The ranks decide: one that has no other way
+ * ends the job. */
+static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
+                      const char *why)
+{
+    static const char *const words[] = {"lost", "lost", "drained", "lost",
+                                        "in use again"};
+    char effect[EFFECT_TEXT] = "";
+    char text[CHEMPI_TEXT_MAX];
+
+    if (r->has_killed || r->hub.has_done || how >= CHEMPI_ARRAY_LEN(words))
+        return;
+    if (chempi_falls_is_lost(&r->falls, proc) && how != CHEMPI_FALL_FATAL)
+        return; /* and all know */
+    if (how != CHEMPI_FALL_FATAL)
+        pass_fall(r, proc, how, why); /* reading tables takes time */
+    if (how == CHEMPI_FALL_LOST) {
+        (void)chempi_falls_note(&r->falls, proc, why);
+        chempi_falls_effect(&r->falls, effect, sizeof(effect));
+    }
+    (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.300s%s",
+                   r->spec->node_names[node], words[how], why, effect);
+    if (how == CHEMPI_FALL_FATAL) {
+        chempi_verdict_node(&r->verdict, text);
+        kill_job(r);
+    } else {
+        tell(r, text);
+    }
+}
+
+static void take_gateway(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t proc = chempi_wire_get_u32(in);
+    const uint8_t how = chempi_wire_get_u8(in);
+    const uint32_t rank = chempi_wire_get_u32(in);
+    const char *why = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+
+    if (!chempi_wire_is_done(in))
+        return;
+    if (how != CHEMPI_FALL_CUT) {
+        tell_fall(r, node, proc, how, why);
+        return;
+    }
+    chempi_falls_cut(&r->falls, rank);
+    (void)chempi_falls_note(&r->falls, proc, why);
+}
+
+/* A node without ranks is lost as a gateway only. */
+static void take_lost(struct run *r, struct chempi_reader *in)
+{
+    uint32_t rank = 0;
+    const uint32_t node = chempi_wire_get_u32(in);
+    const char *text = chempi_wire_get_str(in, CHEMPI_TEXT_MAX);
+
+    if (node >= r->hub.spare) {
+        tell_fall(r, node, chempi_spec_gateway(r->spec, node), CHEMPI_FALL_LOST,
+                  text);
+        return;
+    }
+    while (rank < r->spec->size && r->spec->node_of_rank[rank] != node)
+        rank++;
+    chempi_verdict_node(&r->verdict, text);
+    if (r->verdict.rank == CHEMPI_NODE_ANY && rank < r->spec->size)
+        r->verdict.rank = rank; /* some rank of it: its peers want one */
+    kill_job(r);
+}
+
+static void take_eaten(struct run *r, struct chempi_reader *in)
+{
+    const uint32_t node = chempi_wire_get_u32(in);
+    const uint32_t bytes = chempi_wire_get_u32(in);
+
+    chempi_console_eaten(
+        &r->console, r->spec->stdin_rank == CHEMPI_STDIN_ALL ? node : 0, bytes);
+}
+
+static void take_stats(struct run *r, struct chempi_reader *in)
+{
+    size_t len;
+    const uint8_t *text;
+
+    (void)chempi_wire_get_u32(in);
+    text = chempi_wire_get_blob(in, CHEMPI_TREE_MAX, &len);
+    if (chempi_wire_is_done(in) && r->stats.len + len <= CHEMPI_QUEUE_MAX)
+        chempi_wire_put_raw(&r->stats, text, len);
+}
+
+static void take_order(struct run *r, struct chempi_reader *in)
+{
+    (void)chempi_wire_get_u32(in);
+    if (r->hub.has_done)
+        kill_job(r); /* U4 */
+    else
+        order_end(r, CHEMPI_EXIT_SIGNAL + SIGTERM,
+                  chempi_wire_get_str(in, CHEMPI_TEXT_MAX));
+}
+
+static void take_places(struct run *r, struct chempi_reader *in)
+{
+    if (!is_seeking(r) || !chempi_places_take(&r->places, in))
+        return;
+    if (r->is_late && chempi_places_is_ending(&r->places))
+        return; /* it may still end by itself: until their time is over */
+    have_sought(r);
+}
+
+static void up(void *arg, uint16_t type, const void *data, size_t len)
+{
+    struct run *r = arg;
+    struct chempi_reader in;
+
+    chempi_wire_read(&in, data, len);
+    switch (type) {
+    case CHEMPI_MSG_OUTPUT:
+        take_output(r, &in);
+        break;
+    case CHEMPI_MSG_EATEN:
+        take_eaten(r, &in);
+        break;
+    case CHEMPI_MSG_ENDED:
+        take_ended(r, &in);
+        break;
+    case CHEMPI_MSG_NODE_LOST:
+        take_lost(r, &in);
+        break;
+    case CHEMPI_MSG_ENTERED:
+        down(r, CHEMPI_MSG_RELEASE, data, len);
+        break;
+    case CHEMPI_MSG_STATS:
+        take_stats(r, &in);
+        break;
+    case CHEMPI_MSG_GATEWAY:
+        take_gateway(r, &in);
+        break;
+    case CHEMPI_MSG_ORDERED:
+        take_order(r, &in);
+        break;
+    case CHEMPI_MSG_PLACES:
+        take_places(r, &in);
+        break;
+    case CHEMPI_MSG_SOUGHT:
+        (void)seek(r); /* a job that ends will not be found anywhere */
+        break;
+    case CHEMPI_MSG_ABSENT:
+        if (!r->has_absent)
+            down(r, CHEMPI_MSG_ABSENT, data, len);
+        r->has_absent = true;
+        break;
+    case CHEMPI_MSG_DONE:
+        ev_timer_stop(r->loop, &r->limit); /* U4 */
+        end_seek(r);
+        chempi_console_stop_input(&r->console);
+        down(r, CHEMPI_MSG_END, NULL, 0);
+        break;
+    case CHEMPI_MSG_GONE:
+        check_end(r);
+        break;
+    default:
+        break; /* STARTED: nobody waits for it here */
+    }
+}
+
+static void down_to(void *arg, uint32_t child, uint16_t type, const void *data,
+                    size_t len)
+{
+    struct run *r = arg;
+
+    chempi_link_send(r->branches[child].link, type, r->spec->job, data, len);
+}
+
+static const struct chempi_hub_ops hub_ops = {.up = up, .down = down_to};
+
+/* ---- console ------------------------------------------------------------- */
+
+static void give_credit(void *arg, uint32_t node, uint32_t bytes)
+{
+    uint8_t data[8];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, node);
+    chempi_wire_put_u32(&w, bytes);
+    down(arg, CHEMPI_MSG_CREDIT, w.data, w.len);
+}
+
+static void pass_input(void *arg, const void *data, size_t len)
+{
+    struct run *r = arg;
+    const uint32_t rank = r->spec->stdin_rank;
+    struct chempi_writer w = {0};
+
+    chempi_wire_put_u32(&w, rank == CHEMPI_STDIN_ALL
+                                ? CHEMPI_NODE_ANY
+                                : r->spec->node_of_rank[rank]);
+    chempi_wire_put_blob(&w, data, len);
+    if (w.error)
+        order_end(r, CHEMPI_EXIT_FAILURE,
+                  "out of memory for standard input; the job was ended");
+    else
+        down(r, CHEMPI_MSG_INPUT, w.data, w.len);
+    chempi_wire_clear(&w);
+}
+
+/* As for any program in a pipe whose reader has left. */
+static void output_broken(void *arg, int number, int code)
+{
+    char text[128];
+
+    if (number != 1)
+        return; /* nothing could be said of it */
+    if (code == -EPIPE) {
+        order_end(arg, CHEMPI_EXIT_SIGNAL + SIGPIPE, "");
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "cannot write standard output: %s; the job was ended",
+                   chempi_err_name(code));
+    order_end(arg, CHEMPI_EXIT_FAILURE, text);
+}
+
+static void output_empty(void *arg)
+{
+    check_end(arg);
+}
+
+static const struct chempi_console_ops console_ops = {
+    .credit = give_credit,
+    .input = pass_input,
+    .broken = output_broken,
+    .empty = output_empty,
+};
+
+/* ---- signals ------------------------------------------------------------- */
+
+static void pass_signal(struct run *r, uint32_t number)
+{
+    uint8_t data[4] = {(uint8_t)number, 0, 0, 0};
+
+    down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
+}
+
+/* Once passes it on and waits a little; twice kills. */
+static void interrupt_job(struct run *r, uint32_t number)
+{
+    char text[64];
+
+    if (r->was_interrupted) {
+        kill_job(r);
+        return;
+    }
+    r->was_interrupted = true;
+    (void)snprintf(text, sizeof(text), "ended by signal %u", number);
+    if (!r->hub.has_done) /* U4 */
+        chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,
+                             text);
+    pass_signal(r, number);
+    ev_timer_start(r->loop, &r->grace);
+}
+
+static void stop_self(struct run *r)
+{
+    pass_signal(r, SIGTSTP);
+    (void)raise(SIGSTOP); /* until SIGCONT */
+}
+
+static void signalled(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct run *r = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        switch (info.ssi_signo) {
+        case SIGINT:
+        case SIGTERM:
+        case SIGHUP:
+        case SIGQUIT:
+            interrupt_job(r, info.ssi_signo);
+            break;
+        case SIGTSTP:
+            stop_self(r);
+            break;
+        case SIGCONT:
+            pass_signal(r, SIGCONT);
+            chempi_console_resume(&r->console);
+            break;
+        case SIGUSR1:
+        case SIGUSR2:
+        case SIGWINCH:
+            pass_signal(r, info.ssi_signo);
+            break;
+        default:
+            break; /* SIGCHLD: supervisors are missed at their links */
+        }
+    }
+}
+
+static int watch_signals(struct run *r, struct chempi_err *err)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (r->signal_fd < 0)
+        return chempi_err_set(err, -errno, "cannot watch signals: %s",
+                              chempi_err_name(errno));
+    ev_io_init(&r->signals, signalled, r->signal_fd, EV_READ);
+    r->signals.data = r;
+    ev_io_start(r->loop, &r->signals);
+    return 0;
+}
+
+/* ---- what stands below --------------------------------------------------- */
+
+static int take_branch(struct branch *b, const struct chempi_frame *frame,
+                       struct chempi_err *err)
+{
+    const uint32_t child = (uint32_t)(b - b->run->branches);
+
+    return chempi_hub_take(&b->run->hub, child, frame, err);
+}
+
+static int take_nestling(void *arg, const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
+        return 0;
+    return take_branch(arg, frame, err);
+}
+
+static void lose_branch(struct branch *b, const char *text)
+{
+    const uint32_t child = (uint32_t)(b - b->run->branches);
+
+    if (b->run->hub.has_done)
+        chempi_hub_leave(&b->run->hub, child);
+    else
+        chempi_hub_lose(&b->run->hub, child, text);
+}
+
+static void nestling_ended(void *arg, const char *text)
+{
+    lose_branch(arg, text);
+}
+
+static int start_supervisor(struct run *r, uint32_t node,
+                            struct chempi_err *err)
+{
+    struct branch *b = &r->branches[r->branch_count];
+    int rc;
+
+    b->run = r;
+    b->nestling.on_frame = take_nestling;
+    b->nestling.on_end = nestling_ended;
+    b->nestling.arg = b;
+    rc = chempi_brood_start(&r->brood, &b->nestling, r->loop, r->spec, node,
+                            err);
+    if (rc)
+        return rc;
+    b->link = &b->nestling.link;
+    r->branch_count++;
+    (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
+    return 0;
+}
+
+/* ---- beginning and end --------------------------------------------------- */
+
+static void start_timers(struct run *r)
+{
+    ev_timer_init(&r->grace, grace_is_over, GRACE_S, 0.0);
+    r->grace.data = r;
+    ev_timer_init(&r->seek, seek_is_over, 0.0, 0.0);
+    r->seek.data = r;
+    ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
+    r->limit.data = r;
+    if (r->opt->timeout_s > 0)
+        ev_timer_start(r->loop, &r->limit);
+}
+
+static uint32_t count_targets(const struct chempi_spec *spec)
+{
+    if (spec->stdin_rank == CHEMPI_STDIN_NONE)
+        return 0;
+    return spec->stdin_rank == CHEMPI_STDIN_ALL ? spec->node_count : 1;
+}
+
+static int set_up(struct run *r, struct chempi_err *err)
+{
+    const struct chempi_spec *spec = r->spec;
+    int rc;
+
+    chempi_falls_init(&r->falls, spec);
+    rc = chempi_brood_init(&r->brood, err); /* U3 */
+    if (rc)
+        return rc;
+    r->loop = ev_loop_new(EVFLAG_AUTO);
+    if (r->loop && chempi_brood_watch(&r->brood, r->loop, err))
+        return err->code;
+    r->branches = chempi_sys->calloc(spec->node_count, sizeof(*r->branches));
+    if (!r->loop || !r->branches ||
+        chempi_hub_init(&r->hub, spec->node_count, spec->node_count, &hub_ops,
+                        r) ||
+        chempi_console_init(&r->console, r->loop, spec->node_count,
+                            count_targets(spec), r->opt->has_label,
+                            &console_ops, r))
+        return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
+    chempi_hub_spare(&r->hub, chempi_spec_first_spare(spec));
+    start_timers(r);
+    return watch_signals(r, err);
+}
+
+static void tear_down(struct run *r)
+{
+    for (uint32_t i = 0; i < r->branch_count; i++) {
+        chempi_brood_forget(&r->branches[i].nestling);
+        chempi_link_close(r->branches[i].link);
+    }
+    chempi_brood_fini(&r->brood); /* U3 */
+    chempi_hub_fini(&r->hub);
+    if (r->loop) {
+        chempi_console_fini(&r->console);
+        ev_io_stop(r->loop, &r->signals);
+        ev_timer_stop(r->loop, &r->limit);
+        ev_timer_stop(r->loop, &r->grace);
+        ev_timer_stop(r->loop, &r->seek);
+        ev_loop_destroy(r->loop);
+    }
+    if (r->signal_fd >= 0)
+        (void)close(r->signal_fd); /* nothing is written there */
+    free(r->branches);
+    chempi_falls_fini(&r->falls);
+    chempi_places_close(&r->places);
+    chempi_wire_clear(&r->stats);
+}
+
+static void print_figures(const struct run *r)
+{
+    const struct chempi_spec *spec = r->spec;
+    bool *lacking = chempi_report_lacking(spec, r->stats.data, r->stats.len);
+
+    chempi_report_gaps(stderr, spec, r->stats.data, r->stats.len);
+    if (r->opt->has_stats && r->stats.len)
+        chempi_traffic_print(stderr, r->stats.data, r->stats.len,
+                             spec->node_names, spec->node_count, lacking);
+    if (r->opt->has_routes)
+        chempi_trace_print(stderr, r->stats.data, r->stats.len,
+                           spec->node_names, spec->node_count, lacking);
+    free(lacking);
+}
+
+static int conclude(struct run *r)
+{
+    char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
+
+    if (r->spec->want_stats)
+        print_figures(r);
+    chempi_verdict_put(&r->verdict, text, sizeof(text));
+    say(text);
+    return chempi_verdict_status(&r->verdict);
+}
+
+static int finish(struct run *r, const struct chempi_err *err, int rc)
+{
+    int status = CHEMPI_EXIT_FAILURE;
+
+    if (rc) {
+        say(err->text);
+    } else {
+        ev_run(r->loop, 0);
+        status = conclude(r);
+    }
+    tear_down(r);
+    return status;
+}
+
+int chempi_run_private(const struct chempi_options *opt,
+                       const struct chempi_spec *spec)
+{
+    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct chempi_err err = {0};
+    int rc = set_up(&r, &err);
+
+    for (uint32_t i = 0; !rc && i < spec->node_count; i++)
+        rc = start_supervisor(&r, i, &err);
+    return finish(&r, &err, rc);
+}
+
+/* The daemon has ended the job, and nothing of it is left there. */
+static void end_by_daemon(struct branch *b, const char *why)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text),
+                   "the daemon of node %s has ended it: "
+                   "%.800s",
+                   b->run->daemon_name, why);
+    chempi_hub_lose(&b->run->hub, 0, text);
+}
+
+static int take_daemon(struct chempi_link *link,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    struct chempi_reader r;
+
+    if (frame->type != CHEMPI_MSG_REPLY && frame->type != CHEMPI_MSG_REFUSED)
+        return take_branch(b, frame, err);
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    if (frame->type == CHEMPI_MSG_REFUSED) {
+        end_by_daemon(b, chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+        return 0;
+    }
+    (void)snprintf(b->run->refusal, sizeof(b->run->refusal), "%s",
+                   chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+    return 0;
+}
+
+static void daemon_lost(struct chempi_link *link, int code,
+                        const struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+
+    chempi_link_close(link);
+    if (b->run->refusal[0])
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s refuses: "
+                       "%.800s",
+                       b->run->daemon_name, b->run->refusal);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s is lost: %.800s",
+                       b->run->daemon_name,
+                       code == -EPIPE ? "it closed the connection" : err->text);
+    lose_branch(b, text);
+}
+
+static int order_launch(struct run *r, int fd, struct chempi_err *err)
+{
+    const uint32_t n = r->spec->node_count;
+    uint32_t *nodes = chempi_sys->calloc(n, sizeof(*nodes));
+    struct branch *b = &r->branches[0];
+    struct chempi_writer *w;
+
+    if (!nodes)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    b->run = r;
+    b->link = &b->daemon;
+    r->branch_count = 1;
+    chempi_link_open(&b->daemon, r->loop, fd, CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    b->daemon.on_frame = take_daemon;
+    b->daemon.on_lost = daemon_lost;
+    b->daemon.arg = b;
+    w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
+    chempi_wire_put_u32(w, n);
+    for (uint32_t i = 0; i < n; i++) {
+        nodes[i] = i;
+        chempi_wire_put_u32(w, i);
+    }
+    chempi_shell_write(&(const struct chempi_shell){0}, w); /* read there */
+    chempi_spec_write(r->spec, w);
+    chempi_link_end(&b->daemon);
+    (void)chempi_hub_add(&r->hub, nodes, n);
+    free(nodes);
+    return 0;
+}
+
+int chempi_run_remote(const struct chempi_options *opt,
+                      const struct chempi_spec *spec, int fd,
+                      const char *daemon)
+{
+    struct run r = {
+        .opt = opt, .spec = spec, .signal_fd = -1, .daemon_name = daemon};
+    struct chempi_err err = {0};
+    int rc = set_up(&r, &err);
+
+    if (rc)
+        (void)close(fd); /* nothing was ordered */
+    else
+        rc = order_launch(&r, fd, &err);
+    return finish(&r, &err, rc);
+}

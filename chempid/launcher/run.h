@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The launcher's event loop: the root of a job's tree from its start to its
+ * end, whatever stands below it: supervisors of its own (a private job), or a
+ * daemon.
+ *
+ *   U1  the job has ended when every node is gone and all output is written
+ *   U2  KILL is sent once; what is reported later can only improve the
+ *       sentence that says why
+ *   U3  when run() returns, no descendant is left that was not there before
+ *   U4  the verdict stands when all ranks have ended: time limits, signals and
+ *       orders that come while figures are gathered only hasten the end
+ */
+#ifndef CHEMPI_CHEMPID_RUN_H
+#define CHEMPI_CHEMPID_RUN_H
+
+#include "chempid/launcher/options.h"
+#include "chempid/tree/spec.h"
+
+/* Run the job with supervisors of our own; returns the exit status. What
+ * there is to say is printed to standard error. */
+int chempi_run_private(const struct chempi_options *opt,
+                       const struct chempi_spec *spec);
+
+/* Run the job through the daemon at the other end of fd (taken over), which
+ * is that of node `daemon`. */
+int chempi_run_remote(const struct chempi_options *opt,
+                      const struct chempi_spec *spec, int fd,
+                      const char *daemon);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Binding ranks to cores or sockets; see bind.h. */
+#define _GNU_SOURCE /* pipe2 */
+#include "chempid/supervisor/bind.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/supervisor/cores.h"
+#include "common/base/sys.h"
+
+#define TEXT_MAX (256u << 10) /* bytes of the helper's answer */
+#define HELPER "chempi-topology"
+
+/* ---- the answer ---------------------------------------------------------- */
+
+/* "0 0,1\n" */
+static bool parse_line(const char **at, struct chempi_bind_place *p)
+{
+    char *end;
+    unsigned long socket;
+
+    memset(p, 0, sizeof(*p));
+    if (!isdigit((unsigned char)**at))
+        return false;
+    socket = strtoul(*at, &end, 10);
+    if (*end != ' ' || socket > UINT32_MAX)
+        return false;
+    p->socket = (uint32_t)socket;
+    *at = end + 1;
+    if (chempi_cpus_scan(at, &p->cpus) || **at != '\n')
+        return false;
+    ++*at;
+    return true;
+}
+
+/* A core of its own, or one more core of its socket. */
+static void lay(struct chempi_bind_map *map, enum chempi_bind kind,
+                const struct chempi_bind_place *core)
+{
+    uint32_t i = map->count;
+
+    if (kind == CHEMPI_BIND_SOCKET)
+        for (i = 0; i < map->count; i++)
+            if (map->places[i].socket == core->socket)
+                break;
+    if (i == map->count) {
+        map->places[map->count++] = *core;
+        return;
+    }
+    chempi_cpus_join(&map->places[i].cpus, &core->cpus);
+}
+
+int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
+                      const char *text, struct chempi_err *err)
+{
+    struct chempi_bind_place core;
+    uint32_t lines = 0;
+    uint32_t number = 0;
+
+    *map = (struct chempi_bind_map){0};
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    if (lines == 0 || lines > CHEMPI_BIND_PLACES_MAX)
+        return chempi_err_set(err, -EINVAL, HELPER " names %u cores", lines);
+    map->places = chempi_sys->calloc(lines, sizeof(*map->places));
+    if (!map->places)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    while (*text) {
+        number++;
+        if (!parse_line(&text, &core)) {
+            chempi_bind_fini(map);
+            return chempi_err_set(err, -EINVAL,
+                                  "line %u of " HELPER " is malformed", number);
+        }
+        lay(map, kind, &core);
+        chempi_cpus_join(&map->allowed, &core.cpus);
+    }
+    return 0;
+}
+
+void chempi_bind_fini(struct chempi_bind_map *map)
+{
+    chempi_cores_release(map);
+    free(map->places);
+    *map = (struct chempi_bind_map){0};
+}
+
+/* ---- the helper ---------------------------------------------------------- */
+
+/* Beside this program, or where it is installed. */
+_Noreturn static void become_helper(int out)
+{
+    static const char *const places[] = {"/" HELPER,
+                                         "/../libexec/chempi/" HELPER};
+    char self[4096];
+    char path[sizeof(self) + 64];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+
+    if (dup2(out, 1) < 0 || n <= 0)
+        _exit(127);
+    self[n] = '\0';
+    slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", self, places[i]);
+        (void)execl(path, HELPER, (char *)NULL);
+    }
+    _exit(127);
+}
+
+static size_t read_all(int fd, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (len < size && ((n = read(fd, text + len, size - len)) > 0 ||
+                          (n < 0 && errno == EINTR)))
+        len += n > 0 ? (size_t)n : 0;
+    return len;
+}
+
+static int ask_helper(char *text, size_t size, struct chempi_err *err)
+{
+    int fds[2];
+    int status = 0;
+    size_t len;
+    pid_t pid;
+
+    if (chempi_sys->pipe2(fds, O_CLOEXEC) < 0)
+        return chempi_err_set(err, -errno, "cannot ask " HELPER ": %s",
+                              chempi_err_name(errno));
+    pid = chempi_sys->fork();
+    if (pid == 0)
+        become_helper(fds[1]);
+    (void)close(fds[1]); /* the child's end */
+    len = pid > 0 ? read_all(fds[0], text, size - 1) : 0;
+    text[len] = '\0';
+    (void)close(fds[0]); /* read only */
+    if (pid > 0)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+    if (pid < 0 || status != 0 || len == size - 1)
+        return chempi_err_set(err, -ENOEXEC,
+                              "--bind needs the program " HELPER
+                              ", which does not work here (is it installed "
+                              "with this one?)");
+    return 0;
+}
+
+int chempi_bind_init(struct chempi_bind_map *map,
+                     const struct chempi_spec *spec, uint32_t node,
+                     struct chempi_err *err)
+{
+    const enum chempi_bind kind = (enum chempi_bind)spec->bind;
+    char *text;
+    int rc;
+
+    *map = (struct chempi_bind_map){0};
+    if (kind == CHEMPI_BIND_AUTO)
+        chempi_cores_choose(spec, node, map);
+    if (kind != CHEMPI_BIND_CORE && kind != CHEMPI_BIND_SOCKET)
+        return 0;
+    text = chempi_sys->malloc(TEXT_MAX);
+    if (!text)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    rc = ask_helper(text, TEXT_MAX, err);
+    if (!rc)
+        rc = chempi_bind_parse(map, kind, text, err);
+    free(text);
+    map->offset = spec->bind_offset[node];
+    if (!rc)
+        chempi_cores_claim(map, chempi_spec_local_size(spec, node));
+    return rc;
+}
+
+int chempi_bind_self(const struct chempi_bind_map *map, uint32_t local)
+{
+    if (map->count == 0)
+        return 0;
+    return chempi_cpus_set(
+        0, &map->places[(map->offset + local) % map->count].cpus);
+}

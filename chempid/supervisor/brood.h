@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Supervisors as children of this process (launcher or daemon): start one,
+ * talk to it, learn how it ended. What a dead supervisor leaves behind comes
+ * to this process, which is a subreaper too, and is killed here.
+ *
+ *   B1  on_end is called once, last; afterwards the supervisor is reaped and
+ *       none of its user's strays is left, but for what does not end within
+ *       CHEMPI_REAP_S of being killed
+ *   B2  children that are neither supervisors nor elders are strays
+ *   B3  nothing here waits: SIGCHLD says what has ended, a timer what has not
+ *
+ * A killed process does not end while another one traces it, or while it is in
+ * an uninterruptible call. Such strays are held: killed and reaped when it can
+ * be done, while nobody waits for them any more. A supervisor waits for strays
+ * of its own user only, so that no user delays the ends of others' jobs.
+ */
+#ifndef CHEMPI_CHEMPID_BROOD_H
+#define CHEMPI_CHEMPID_BROOD_H
+
+#include <ev.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "chempid/tree/link.h"
+#include "chempid/tree/spec.h"
+#include "common/base/list.h"
+#include "common/control/msg.h"
+
+struct chempi_brood { /* one per process */
+    struct chempi_list nestlings;
+    pid_t *elders; /* children that are not ours to kill */
+    size_t elder_count;
+    pid_t *held; /* strays that nobody waits for */
+    size_t held_count;
+    struct ev_loop *loop;
+    ev_io child_io;
+    int signal_fd; /* SIGCHLD; -1: not watched */
+};
+
+enum chempi_nestling_phase {
+    CHEMPI_NESTLING_RUNS,
+    CHEMPI_NESTLING_DROPPED, /* shall end by itself */
+    CHEMPI_NESTLING_ENDS,    /* its link is closed */
+    CHEMPI_NESTLING_KILLED,
+    CHEMPI_NESTLING_SWEPT /* reaped, or given up: what it has left ends */
+};
+
+struct chempi_nestling {
+    struct chempi_list entry;
+    struct chempi_brood *brood;
+    struct chempi_link link;
+    enum chempi_nestling_phase phase;
+    ev_timer limit;
+    pid_t pid;
+    uid_t uid;
+    bool is_faulty;  /* text says already how it ended */
+    bool is_waiting; /* for strays of its user */
+    char text[CHEMPI_TEXT_MAX];
+    uint32_t node;
+    const char *node_name; /* the caller's */
+    int (*on_frame)(void *arg, const struct chempi_frame *frame,
+                    struct chempi_err *err);
+    void (*on_end)(void *arg, const char *text); /* how it ended */
+    void *arg;
+};
+
+/* Become subreaper; present children are elders. 0 or -errno with words. */
+int chempi_brood_init(struct chempi_brood *brood, struct chempi_err *err);
+/* Watch the ends of children. 0 or -errno with words. */
+int chempi_brood_watch(struct chempi_brood *brood, struct ev_loop *loop,
+                       struct chempi_err *err);
+/* Kill and reap all that is left (B2 and supervisors), for CHEMPI_REAP_S. */
+void chempi_brood_fini(struct chempi_brood *brood);
+/* One child more that is left alone. 0 or -ENOMEM. */
+int chempi_brood_spare(struct chempi_brood *brood, pid_t pid);
+/* It is a stray now, to be killed and reaped. */
+void chempi_brood_yield(struct chempi_brood *brood, pid_t pid);
+
+/* Fork the supervisor of a node of the job. n's callbacks and arg are set by
+ * the caller. 0 or -errno with words. */
+int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
+                       struct ev_loop *loop, const struct chempi_spec *spec,
+                       uint32_t node, struct chempi_err *err);
+
+/* Tell it that its job is not wanted any more (it kills its ranks and ends,
+ * or is killed after CHEMPI_DROP_S); on_end follows. */
+void chempi_brood_drop(struct chempi_nestling *n);
+/* No on_end for it any more; the process is left to fini. Idempotent. */
+void chempi_brood_forget(struct chempi_nestling *n);
+
+#endif

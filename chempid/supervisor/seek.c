@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the ranks of a node wait (doc/where.md): their supervisor asks them
+ * when the launcher wants to know, and tells what has been answered as soon as
+ * all have, or when the time for it is over. A rank that is not in an MPI call
+ * does not hear the question, and answers late or never; what comes when
+ * nobody asks is dropped.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "chempid/supervisor/super.h"
+
+#define LIMIT_MAX_MS 3600000u
+
+static int bad(struct chempi_err *err, const char *what)
+{
+    return chempi_err_set(err, -EBADMSG, "a malformed message (%s)", what);
+}
+
+/* One whose connection breaks most probably ends: how, is to be known first. */
+static bool is_due(const struct chempi_rank *rank)
+{
+    return rank->is_sought && rank->pid > 0 &&
+           rank->phase != CHEMPI_PHASE_FINALIZED;
+}
+
+/* What is known of a rank; its text, if any, is in rank->here. */
+static enum chempi_here place_of(const struct chempi_rank *rank)
+{
+    if (rank->here_kind)
+        return (enum chempi_here)rank->here_kind;
+    if (rank->pid <= 0)
+        return CHEMPI_HERE_ENDED;
+    if (rank->phase == CHEMPI_PHASE_FINALIZED)
+        return CHEMPI_HERE_FINALIZED;
+    return rank->phase == CHEMPI_PHASE_FRESH ? CHEMPI_HERE_FRESH
+                                             : CHEMPI_HERE_SILENT;
+}
+
+static void send_places(struct chempi_super *s)
+{
+    struct chempi_writer *w;
+    size_t start;
+
+    ev_timer_stop(s->loop, &s->seek);
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_PLACES, s->spec->job);
+    start = w->len;
+    chempi_wire_put_u32(w, s->node);
+    for (uint32_t i = 0;
+         i < s->local_size && w->len - start < CHEMPI_PLACES_MAX; i++) {
+        const struct chempi_rank *rank = &s->ranks[i];
+
+        chempi_wire_put_u32(w, rank->world);
+        chempi_wire_put_u8(w, (uint8_t)place_of(rank));
+        chempi_wire_put_str(w, rank->here);
+    }
+    chempi_link_end(&s->up);
+}
+
+static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    send_places(w->data);
+}
+
+void chempi_seek_init(struct chempi_super *s)
+{
+    ev_timer_init(&s->seek, seek_is_over, 0.0, 0.0);
+    s->seek.data = s;
+}
+
+void chempi_seek_settle(struct chempi_super *s)
+{
+    if (!ev_is_active(&s->seek))
+        return;
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (is_due(&s->ranks[i]))
+            return;
+    send_places(s);
+}
+
+void chempi_seek_drop(struct chempi_super *s)
+{
+    ev_timer_stop(s->loop, &s->seek);
+}
+
+int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
+                    struct chempi_err *err)
+{
+    const uint32_t limit_ms = chempi_wire_get_u32(r);
+
+    if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS)
+        return bad(err, "question where ranks wait");
+    if (ev_is_active(&s->seek) || s->local_size == 0)
+        return 0;
+    for (uint32_t i = 0; i < s->local_size; i++) {
+        struct chempi_rank *rank = &s->ranks[i];
+
+        rank->here_kind = 0;
+        rank->here[0] = '\0';
+        rank->is_sought = rank->link.is_open;
+        if (is_due(rank))
+            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, NULL, 0);
+    }
+    ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);
+    ev_timer_start(s->loop, &s->seek);
+    chempi_seek_settle(s);
+    return 0;
+}
+
+int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
+                     struct chempi_err *err)
+{
+    const uint8_t kind = chempi_wire_get_u8(r);
+    const char *text = chempi_wire_get_str(r, CHEMPI_HERE_MAX);
+
+    if (!chempi_wire_is_done(r) || rank == rank->super->gateway ||
+        (kind != CHEMPI_HERE_WAITS && kind != CHEMPI_HERE_TESTS))
+        return bad(err, "where it waits");
+    if (!rank->is_sought || !ev_is_active(&rank->super->seek))
+        return 0;
+    rank->is_sought = false;
+    rank->here_kind = kind;
+    memcpy(rank->here, text, strlen(text) + 1); /* CHEMPI_HERE_MAX at most */
+    chempi_seek_settle(rank->super);
+    return 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the ranks of a node share; see share.h. */
+#define _GNU_SOURCE /* memfd seals, fallocate */
+#include "chempid/supervisor/share.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+#include "common/table/build.h"
+#include "common/table/load.h"
+#include "common/table/table.h"
+
+static const char *descriptor_hint(int code)
+{
+    if (code == -EMFILE)
+        return "; raise the limit of open files ('ulimit -n', "
+               "/etc/security/limits.conf) or use fewer ranks per node";
+    if (code == -ENFILE)
+        return "; raise fs.file-max or use fewer ranks on this host";
+    return "";
+}
+
+static int make_region(struct chempi_share *s, struct chempi_err *err)
+{
+    const off_t len = (off_t)chempi_region_reserved(s->local_size);
+    struct chempi_region_header *header;
+    int rc = 0;
+
+    s->region_fd = chempi_sys->memfd_create("chempi-region", MFD_ALLOW_SEALING);
+    if (s->region_fd < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot create the shared region: %s%s",
+                              chempi_err_name(errno), descriptor_hint(-errno));
+    if (chempi_sys->ftruncate(s->region_fd, len) < 0 ||
+        chempi_sys->fallocate(s->region_fd, 0, 0, len) < 0) /* S1 */
+        rc = -errno;
+    if (!rc && fcntl(s->region_fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0) /* S2 */
+        rc = -errno;
+    if (rc)
+        return chempi_err_set(err, rc,
+                              "cannot reserve %lld bytes of shared memory: "
+                              "%s; free memory on this node or raise the "
+                              "memory limit of the job's control group",
+                              (long long)len, chempi_err_name(rc));
+    s->map = chempi_sys->mmap(NULL, (size_t)len, PROT_READ | PROT_WRITE,
+                              MAP_SHARED, s->region_fd, 0);
+    if (s->map == MAP_FAILED) {
+        s->map = NULL;
+        return chempi_err_set(err, -errno, "cannot map the shared region: %s",
+                              chempi_err_name(errno));
+    }
+    s->map_len = (uint64_t)len;
+    header = s->map;
+    header->version = CHEMPI_REGION_VERSION;
+    header->local_size = s->local_size;
+    header->magic = CHEMPI_REGION_MAGIC;
+    return 0;
+}
+
+static int make_events(struct chempi_share *s, struct chempi_err *err)
+{
+    s->wake_fds = chempi_sys->malloc(s->local_size * sizeof(int));
+    if (!s->wake_fds)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; i < s->local_size; i++)
+        s->wake_fds[i] = -1;
+    for (uint32_t i = 0; i < s->local_size; i++) {
+        s->wake_fds[i] = chempi_sys->eventfd(0, EFD_NONBLOCK);
+        if (s->wake_fds[i] < 0)
+            return chempi_err_set(
+                err, -errno, "cannot create a wake event: %s%s",
+                chempi_err_name(errno), descriptor_hint(-errno));
+    }
+    return 0;
+}
+
+/* From the compiled tables; a whole job without any has tcp and shm. */
+static int find_table(const struct chempi_spec *spec, uint32_t node,
+                      void **data, size_t *len, struct chempi_err *err)
+{
+    char path[4096];
+    int n;
+
+    if (!spec->tables)
+        return chempi_table_build_default((const char *const *)spec->node_names,
+                                          spec->node_count, node, data, len,
+                                          err);
+    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, spec->tables,
+                 spec->node_names[node]);
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return chempi_err_set(err, -ENAMETOOLONG,
+                              "the path of the tables is too long");
+    n = chempi_table_load(path, data, len, err);
+    if (n == -ENOENT || n == -ENOTDIR)
+        return chempi_err_set(err, -EINVAL,
+                              "%s is missing; compile a description that has "
+                              "node %s: mdconfig compile -o DIR FILE.yaml",
+                              path, spec->node_names[node]);
+    return n;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len) {
+        ssize_t n = chempi_sys->write(fd, data, len);
+
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0) {
+            data += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+/* Every node of the job must be known to the table (S3). */
+static int check_table(const struct chempi_spec *spec, const void *data,
+                       size_t len, struct chempi_err *err)
+{
+    struct chempi_table *table;
+    int rc = chempi_table_open(data, len, &table, err);
+
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; !rc && i < spec->node_count; i++)
+        if (chempi_table_find_node(table, spec->node_names[i]) ==
+            CHEMPI_TABLE_NONE)
+            rc = chempi_err_set(err, -ENOENT,
+                                "the network description does not know node "
+                                "%s; add it and run mdconfig compile",
+                                spec->node_names[i]);
+    chempi_table_close(table);
+    return rc;
+}
+
+static int seal_table(struct chempi_share *s, const void *data, size_t len,
+                      struct chempi_err *err)
+{
+    int rc;
+
+    s->table_fd = chempi_sys->memfd_create("chempi-table", MFD_ALLOW_SEALING);
+    if (s->table_fd < 0)
+        return chempi_err_set(err, -errno,
+                              "cannot create a file for the connection "
+                              "table: %s%s",
+                              chempi_err_name(errno), descriptor_hint(-errno));
+    rc = write_all(s->table_fd, data, len);
+    if (!rc &&
+        fcntl(s->table_fd, F_ADD_SEALS,
+              F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        rc = -errno;
+    if (rc)
+        return chempi_err_set(err, rc, "cannot store the connection table: %s",
+                              chempi_err_name(rc));
+    return 0;
+}
+
+static int make_table(struct chempi_share *s, const struct chempi_spec *spec,
+                      uint32_t node, struct chempi_err *err)
+{
+    void *data = NULL;
+    size_t len = 0;
+    int rc;
+
+    if (spec->node_count == 1 && !spec->tables)
+        return 0;
+    rc = find_table(spec, node, &data, &len, err);
+    if (!rc)
+        rc = check_table(spec, data, len, err);
+    if (!rc)
+        rc = seal_table(s, data, len, err);
+    free(data);
+    return rc;
+}
+
+int chempi_share_init(struct chempi_share *s, const struct chempi_spec *spec,
+                      uint32_t node, uint32_t local_size,
+                      struct chempi_err *err)
+{
+    int rc;
+
+    *s = (struct chempi_share){
+        .local_size = local_size, .region_fd = -1, .table_fd = -1};
+    rc = make_region(s, err);
+    if (!rc)
+        rc = make_events(s, err);
+    if (!rc)
+        rc = make_table(s, spec, node, err);
+    if (rc)
+        chempi_share_fini(s);
+    return rc;
+}
+
+static void close_fd(int fd)
+{
+    if (fd >= 0)
+        (void)close(fd); /* memory files and events have no late errors */
+}
+
+void chempi_share_fini(struct chempi_share *s)
+{
+    if (s->map)
+        (void)chempi_sys->munmap(s->map, (size_t)s->map_len);
+    close_fd(s->region_fd);
+    close_fd(s->table_fd);
+    for (uint32_t i = 0; s->wake_fds && i < s->local_size; i++)
+        close_fd(s->wake_fds[i]);
+    free(s->wake_fds);
+    *s = (struct chempi_share){.region_fd = -1, .table_fd = -1};
+}
+
+void chempi_share_wake(const struct chempi_share *s, uint32_t local)
+{
+    struct chempi_wake *lines =
+        (void *)((char *)s->map + CHEMPI_REGION_WAKE_OFFSET);
+
+    /* This process does not rely on membarrier (W3): one fence per control
+     * message costs nothing that matters. */
+    chempi_wake_peer(&lines[local], s->wake_fds[local], false);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A control channel in an event loop; see link.h. */
+#define _GNU_SOURCE /* O_NONBLOCK and friends */
+#include "chempid/tree/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define REST_S 0.1 /* without memory */
+
+static void lose(struct chempi_link *link, int code, struct chempi_err *err)
+{
+    ev_io_stop(link->loop, &link->in);
+    ev_io_stop(link->loop, &link->out);
+    ev_timer_stop(link->loop, &link->rest);
+    if (err->code == 0 && code == -EBADMSG)
+        (void)chempi_err_set(err, code, "it sent bytes that are no message");
+    else if (err->code == 0 && code == -EKEYREJECTED)
+        (void)chempi_err_set(err, code,
+                             "it sent bytes that are not sealed with the keys "
+                             "of this link (were they changed on the way?)");
+    else if (err->code == 0 && code == -EMSGSIZE)
+        (void)chempi_err_set(err, code,
+                             "it announced a message over the limit of %u "
+                             "bytes",
+                             link->ch.in_max);
+    else if (err->code == 0 && code == -EDQUOT)
+        (void)chempi_err_set(err, code,
+                             "its messages need more memory of the daemon than "
+                             "a user may have (limit: %zu bytes)",
+                             link->ch.purse ? link->ch.purse->max : 0);
+    else if (err->code == 0 && code == link->failure)
+        (void)chempi_err_set(err, code, "messages to it cannot be sent: %s",
+                             chempi_err_name(code));
+    else if (err->code == 0)
+        (void)chempi_err_set(err, code, "%s", chempi_err_name(code));
+    link->on_lost(link, code, err); /* may close and free the link */
+}
+
+/* Returns true when there may be more. */
+static bool take(struct chempi_link *link)
+{
+    struct chempi_err err = {0};
+    struct chempi_frame frame;
+    int filled = chempi_channel_fill(&link->ch);
+    int rc;
+
+    if (filled > 0)
+        link->heard = ev_now(link->loop);
+
+    while ((rc = chempi_channel_next(&link->ch, &frame)) == 1) {
+        rc = link->on_frame(link, &frame, &err);
+        if (rc)
+            break;
+    }
+    if (rc == 0)
+        chempi_channel_rest(&link->ch);
+    if (rc >= 0 && filled == -ENOMEM && !link->failure && link->is_shared) {
+        ev_io_stop(link->loop, &link->in);
+        ev_timer_set(&link->rest, REST_S, 0.0);
+        ev_timer_start(link->loop, &link->rest);
+        return false;
+    }
+    if (link->failure)
+        filled = link->failure;
+    if (rc < 0)
+        lose(link, rc, &err);
+    else if (filled < 0)
+        lose(link, filled, &err);
+    return rc >= 0 && filled > 0;
+}
+
+static void readable(struct ev_loop *loop, ev_io *w, int events)
+{
+    (void)loop;
+    (void)events;
+    (void)take(w->data); /* once: others want their turn */
+}
+
+static void read_on(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_link *link = w->data;
+
+    (void)events;
+    ev_io_start(loop, &link->in);
+    ev_feed_event(loop, &link->in, EV_READ); /* it may be read already */
+}
+
+void chempi_link_drain(struct chempi_link *link)
+{
+    while (take(link))
+        ;
+}
+
+/* The reader takes what has come so far and then reports the loss (L2); the
+ * peer notices nothing before. */
+static void break_off(struct chempi_link *link, int code)
+{
+    link->failure = link->failure ? link->failure : code;
+    ev_io_stop(link->loop, &link->out);
+    if (link->is_started)
+        ev_feed_event(link->loop, &link->in, EV_READ);
+}
+
+static void push(struct chempi_link *link)
+{
+    int rc = chempi_channel_flush(&link->ch);
+
+    if (rc < 0)
+        break_off(link, rc);
+    else if (rc > 0)
+        ev_io_start(link->loop, &link->out);
+    else
+        ev_io_stop(link->loop, &link->out);
+}
+
+static void writable(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct chempi_link *link = w->data;
+
+    (void)loop;
+    (void)events;
+    push(link);
+    if (link->on_written)
+        link->on_written(link);
+}
+
+void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
+                         uint32_t in_max, size_t queue_max)
+{
+    chempi_channel_init(&link->ch, -1, in_max, queue_max);
+    link->loop = loop;
+    link->on_written = NULL;
+    ev_io_init(&link->in, readable, -1, EV_READ);
+    ev_io_init(&link->out, writable, -1, EV_WRITE);
+    ev_timer_init(&link->rest, read_on, REST_S, 0.0);
+    link->in.data = link;
+    link->rest.data = link;
+    link->out.data = link;
+    link->failure = 0;
+    link->sent = 0;
+    link->heard = ev_now(loop);
+    link->is_shared = false;
+    link->is_open = true;
+    link->is_started = false;
+}
+
+void chempi_link_start(struct chempi_link *link, int fd)
+{
+    const int flags = fcntl(fd, F_GETFL);
+
+    /* Reads and writes ask for non-blocking themselves; this is for peers
+     * that share the description. */
+    (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+    link->ch.fd = fd;
+    link->is_started = true;
+    ev_io_set(&link->in, fd, EV_READ);
+    ev_io_set(&link->out, fd, EV_WRITE);
+    ev_io_start(link->loop, &link->in);
+    if (link->failure)
+        break_off(link, link->failure);
+    else
+        push(link);
+}
+
+void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
+                      uint32_t in_max, size_t queue_max)
+{
+    chempi_link_prepare(link, loop, in_max, queue_max);
+    chempi_link_start(link, fd);
+}
+
+void chempi_link_close(struct chempi_link *link)
+{
+    if (!link->is_open)
+        return;
+    link->is_open = false;
+    ev_io_stop(link->loop, &link->in);
+    ev_io_stop(link->loop, &link->out);
+    ev_timer_stop(link->loop, &link->rest);
+    chempi_channel_fini(&link->ch);
+}
+
+struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
+                                        uint64_t job)
+{
+    return chempi_channel_begin(&link->ch, type, job);
+}
+
+int chempi_link_try_end(struct chempi_link *link)
+{
+    const size_t begun = link->ch.out_frame;
+    int rc;
+
+    if (!link->is_open) {
+        chempi_wire_clear(&link->ch.out);
+        return 0;
+    }
+    rc = chempi_channel_end(&link->ch);
+    if (rc)
+        return rc;
+    link->sent += link->ch.out.len - begun;
+    if (link->is_started && !ev_is_active(&link->out))
+        push(link);
+    return 0;
+}
+
+void chempi_link_end(struct chempi_link *link)
+{
+    const int rc = chempi_link_try_end(link);
+
+    if (rc)
+        break_off(link, rc); /* it does not read, or there is no memory */
+}
+
+int chempi_link_offer(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len)
+{
+    if (!link->is_open)
+        return 0;
+    chempi_wire_put_raw(chempi_link_begin(link, type, job), data, len);
+    return chempi_link_try_end(link);
+}
+
+void chempi_link_send(struct chempi_link *link, uint16_t type, uint64_t job,
+                      const void *data, size_t len)
+{
+    if (!link->is_open)
+        return;
+    chempi_wire_put_raw(chempi_link_begin(link, type, job), data, len);
+    chempi_link_end(link);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The nodes that a daemon knows; see members.h. */
+#define _GNU_SOURCE /* getline */
+#include "chempid/tree/members.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/sys.h"
+
+/* Node names are file names of tables and sockets, too. */
+bool chempi_members_is_name(const char *s)
+{
+    const size_t len = strlen(s);
+
+    return len > 0 && *s != '.' && len < CHEMPI_NODE_NAME_MAX &&
+           strcspn(s, "/ \t\r\n:,#") == len;
+}
+
+struct chempi_member *chempi_members_find(const struct chempi_members *m,
+                                          const char *name)
+{
+    for (uint32_t i = 0; i < m->count; i++)
+        if (strcmp(m->list[i].name, name) == 0)
+            return &m->list[i];
+    return NULL;
+}
+
+static int grow(struct chempi_members *m)
+{
+    const uint32_t cap = m->cap ? 2 * m->cap : 16;
+    struct chempi_member *list;
+
+    if (m->count >= CHEMPI_MEMBERS_MAX)
+        return -ENOSPC;
+    list = chempi_sys->realloc(m->list, cap * sizeof(*list));
+    if (!list)
+        return -ENOMEM;
+    m->list = list;
+    m->cap = cap;
+    return 0;
+}
+
+int chempi_members_add(struct chempi_members *m, const char *name,
+                       const char *address, uint32_t slots)
+{
+    struct chempi_member *one;
+    int rc;
+
+    if (!chempi_members_is_name(name) || !*address ||
+        strlen(address) >= CHEMPI_ADDR_MAX || slots > CHEMPI_SLOTS_MAX)
+        return -EINVAL;
+    one = chempi_members_find(m, name);
+    if (one && strcmp(one->address, address) == 0 && one->slots == slots)
+        return 0;
+    if (!one) {
+        rc = m->count == m->cap ? grow(m) : 0;
+        if (rc)
+            return rc;
+        one = &m->list[m->count++];
+    }
+    (void)snprintf(one->name, sizeof(one->name), "%s", name);
+    (void)snprintf(one->address, sizeof(one->address), "%s", address);
+    one->slots = slots;
+    return 1;
+}
+
+static int take_line(struct chempi_members *m, char *line, const char *path,
+                     unsigned number, struct chempi_err *err)
+{
+    char name[CHEMPI_NODE_NAME_MAX] = "";
+    char address[CHEMPI_ADDR_MAX] = "";
+    unsigned slots = 0;
+    int end = 0;
+    int rc;
+
+    line[strcspn(line, "#\r\n")] = '\0';
+    if (line[strspn(line, " \t")] == '\0')
+        return 0;
+    (void)sscanf(line, "%63s %299s %n%5u %n", name, address, &end, &slots,
+                 &end);
+    if (end == 0 || line[end])
+        return chempi_err_set(err, -EINVAL,
+                              "%s:%u: expected NAME ADDRESS:PORT [SLOTS]", path,
+                              number);
+    if (chempi_members_find(m, name))
+        return chempi_err_set(err, -EINVAL, "%s:%u: node %s is named twice",
+                              path, number, name);
+    rc = chempi_members_add(m, name, address, slots);
+    if (rc < 0)
+        return chempi_err_set(err, rc, "%s:%u: node '%s' at '%s': %s", path,
+                              number, name, address, chempi_err_name(rc));
+    return 0;
+}
+
+static int check_file(FILE *file, const char *path, struct chempi_err *err)
+{
+    struct stat st;
+
+    if (fstat(fileno(file), &st) < 0)
+        return chempi_err_set(err, -errno, "%s: %s", path,
+                              chempi_err_name(errno));
+    if (!S_ISREG(st.st_mode) || st.st_size > CHEMPI_CLUSTER_FILE_MAX)
+        return chempi_err_set(err, -EINVAL,
+                              "%s: not a regular file of at most %u bytes",
+                              path, CHEMPI_CLUSTER_FILE_MAX);
+    return 0;
+}
+
+int chempi_members_read(struct chempi_members *m, const char *path,
+                        struct chempi_err *err)
+{
+    FILE *file = fopen(path, "re");
+    char *line = NULL;
+    size_t size = 0;
+    unsigned number = 0;
+    int rc;
+
+    if (!file)
+        return chempi_err_set(err, -errno, "%s: %s", path,
+                              chempi_err_name(errno));
+    rc = check_file(file, path, err);
+    while (!rc && getline(&line, &size, file) >= 0)
+        rc = take_line(m, line, path, ++number, err);
+    free(line);
+    (void)fclose(file); /* read only */
+    return rc;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    const size_t len = strlen(name);
+    const size_t end = strlen(suffix);
+
+    return len > end && strcmp(name + len - end, suffix) == 0;
+}
+
+static void scan_file(struct chempi_members *m, const char *dir,
+                      const char *file)
+{
+    struct chempi_members one = {0};
+    char path[4096];
+    int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+
+    if (n > 0 && (size_t)n < sizeof(path) &&
+        chempi_members_read(&one, path, NULL) == 0 && one.count == 1)
+        (void)chempi_members_add(m, one.list[0].name, one.list[0].address,
+                                 one.list[0].slots);
+    chempi_members_fini(&one);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct chempi_member *x = a;
+    const struct chempi_member *y = b;
+
+    return strverscmp(x->name, y->name);
+}
+
+void chempi_members_scan(struct chempi_members *m, const char *path)
+{
+    DIR *dir = opendir(path);
+    const uint32_t before = m->count;
+    struct dirent *d;
+
+    if (!dir)
+        return; /* no directory, no ready files */
+    while ((d = readdir(dir)))
+        if (has_suffix(d->d_name, CHEMPI_READY_SUFFIX))
+            scan_file(m, path, d->d_name);
+    (void)closedir(dir); /* read only */
+    if (m->count > before)
+        qsort(m->list + before, m->count - before, sizeof(*m->list), compare);
+}
+
+void chempi_members_fini(struct chempi_members *m)
+{
+    free(m->list);
+    *m = (struct chempi_members){0};
+}

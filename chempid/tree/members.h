@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The nodes that a daemon knows, with the addresses of their daemons. They
+ * come from a cluster file, from the ready files in the daemons' directory,
+ * or from other daemons (join).
+ *
+ * A cluster file has a node a line: NAME ADDRESS:PORT [SLOTS]; what follows
+ * "#" is a comment. A ready file DIR/NAME.node has one such line.
+ */
+#ifndef CHEMPI_CHEMPID_MEMBERS_H
+#define CHEMPI_CHEMPID_MEMBERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chempid/tree/addr.h"
+#include "common/base/err.h"
+#include "common/control/client.h"
+
+#define CHEMPI_MEMBERS_MAX 65536u
+#define CHEMPI_CLUSTER_FILE_MAX (16u << 20) /* bytes */
+#define CHEMPI_SLOTS_MAX 65535u
+#define CHEMPI_READY_SUFFIX ".node"
+#define CHEMPI_SOCKET_SUFFIX ".sock"
+
+struct chempi_member {
+    char name[CHEMPI_NODE_NAME_MAX];
+    char address[CHEMPI_ADDR_MAX];
+    uint32_t slots; /* 0: not known */
+};
+
+struct chempi_members { /* all zero: empty; in the order of arrival */
+    struct chempi_member *list;
+    uint32_t count;
+    uint32_t cap;
+};
+
+bool chempi_members_is_name(const char *name);
+
+struct chempi_member *chempi_members_find(const struct chempi_members *m,
+                                          const char *name);
+/* Add, or change the address of one that is known. 1: news, 0: known as it
+ * is, -EINVAL, -ENOSPC, -ENOMEM. */
+int chempi_members_add(struct chempi_members *m, const char *name,
+                       const char *address, uint32_t slots);
+
+/* Read a cluster file; errors name file and line. */
+int chempi_members_read(struct chempi_members *m, const char *path,
+                        struct chempi_err *err);
+/* Read the ready files of a directory; files that are no such are left. */
+void chempi_members_scan(struct chempi_members *m, const char *dir);
+
+void chempi_members_fini(struct chempi_members *m);
+
+#endif

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The description of a job: everything that a node needs to know in order to
+ * run its part. Made by the launcher, constant afterwards; it travels as the
+ * payload of LAUNCH.
+ */
+#ifndef CHEMPI_CHEMPID_SPEC_H
+#define CHEMPI_CHEMPID_SPEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "chempid/tree/pool.h"
+#include "chempid/tree/shell.h"
+#include "common/base/err.h"
+#include "common/control/client.h"
+#include "common/control/wire.h"
+
+/* Limits on what a LAUNCH may say; the whole is bounded by its frame too. */
+#define CHEMPI_SPEC_STRINGS_MAX (1u << 16)  /* arguments or variables */
+#define CHEMPI_SPEC_STRING_MAX (128u << 10) /* bytes, as the kernel's */
+#define CHEMPI_SPEC_APPS_MAX 1024u
+#define CHEMPI_SPEC_GATEWAYS_MAX (1u << 12)
+
+#define CHEMPI_STDIN_ALL UINT32_MAX
+#define CHEMPI_STDIN_NONE (UINT32_MAX - 1)
+
+enum chempi_bind {
+    CHEMPI_BIND_NONE,
+    CHEMPI_BIND_CORE,
+    CHEMPI_BIND_SOCKET,
+    CHEMPI_BIND_AUTO /* shares of the cores, if there are enough (cores.h) */
+};
+
+/* One program of the job; its ranks are consecutive. */
+struct chempi_app {
+    char **argv; /* ends with NULL */
+    char **env;  /* NAME=VALUE for this program, ends with NULL */
+    char *wdir;  /* NULL: the job's */
+    uint32_t first_rank;
+    uint32_t count;
+};
+
+struct chempi_spec {
+    struct chempi_pool pool; /* owns all that follows */
+    uint64_t job;            /* random; never 0 */
+    char id[CHEMPI_JOB_ID_MAX];
+    uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
+    uint32_t uid;
+    uint32_t gid;
+    uint32_t size;
+    uint32_t node_count;
+    char **node_names;
+    uint32_t *node_of_rank; /* [size + gateway_count] */
+    uint32_t gateway_count; /* processes behind the ranks that forward */
+    uint32_t *bind_offset;  /* per node: places used before it on its host */
+    uint32_t *host_of_node; /* the first node that is on the same host */
+    struct chempi_app *apps;
+    uint32_t app_count;
+    char **env; /* of all ranks, ends with NULL */
+    char *cwd;
+    char *tables;     /* directory of connection tables, or NULL */
+    char *own_tables; /* where the launcher finds some, or NULL; not sent */
+    uint32_t universe_size;
+    uint32_t stdin_rank;       /* a rank, CHEMPI_STDIN_ALL or _NONE */
+    uint32_t bind;             /* enum chempi_bind */
+    bool shows_binding;        /* each rank tells its processors */
+    uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
+    struct chempi_shell shell; /* beside it in LAUNCH */
+    uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
+                                  daemon's own, not sent with the others */
+};
+
+/* An empty description with a fresh random job number, id and secret. */
+int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err);
+void chempi_spec_fini(struct chempi_spec *spec);
+
+const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
+                                         uint32_t rank);
+/* Ranks and gateways; a gateway's number is size or more. */
+uint32_t chempi_spec_procs(const struct chempi_spec *spec);
+/* The gateway on a node, or CHEMPI_NODE_ANY. */
+uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node);
+/* The nodes from this one on have a gateway and no rank; node_count: none. */
+uint32_t chempi_spec_first_spare(const struct chempi_spec *spec);
+/* Processes of the job on the host of a node. */
+uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node);
+/* Ranks on a node. */
+uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
+
+/* Bytes of LAUNCH; failure stays in the writer. */
+void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w);
+/* From LAUNCH, validated: node names are names, each is there once. On failure
+ * nothing is left. -EBADMSG, also without memory. */
+int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);
+
+#endif
