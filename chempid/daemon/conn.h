@@ -24,11 +24,11 @@
 #include <sys/types.h>
 
 #include "chempid/daemon/crowd.h"
+#include "chempid/daemon/resolve.h"
 #include "chempid/daemon/secrets.h"
 #include "chempid/tree/addr.h"
 #include "chempid/tree/limits.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/resolve.h"
 #include "common/base/list.h"
 #include "common/control/client.h"
 

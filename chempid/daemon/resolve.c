@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Names of hosts; see resolve.h. */
 #define _GNU_SOURCE /* closefrom, pipe2 */
-#include "chempid/tree/resolve.h"
+#include "chempid/daemon/resolve.h"
 
 #include <errno.h>
 #include <fcntl.h>
