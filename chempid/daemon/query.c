@@ -41,6 +41,7 @@ struct query {
     struct chempi_list entry;
     struct chempi_daemon *daemon;
     struct chempi_conn *from; /* NULL: gone */
+    struct chempi_user *user; /* for whom it counts; NULL: another daemon */
     uint64_t asked;           /* the asker's number */
     uint64_t number;          /* ours */
     struct chempi_pool pool;
@@ -59,6 +60,9 @@ static void destroy(struct query *q)
     ev_timer_stop(q->daemon->loop, &q->limit);
     chempi_list_remove(&q->entry);
     q->daemon->query_count--;
+    if (q->user)
+        chempi_crowd_leave(&q->daemon->conns.crowd, q->user,
+                           CHEMPI_CROWD_QUESTIONS);
     chempi_wire_clear(&q->answer);
     chempi_pool_fini(&q->pool);
     free(q);
@@ -280,24 +284,48 @@ static void spread(struct query *q, const struct chempi_members *known)
     }
 }
 
-int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
-                     const struct chempi_frame *frame, struct chempi_err *err)
+/* A question of a client counts for its user. */
+static struct query *begin(struct chempi_daemon *d, struct chempi_conn *from,
+                           uint64_t asked, struct chempi_err *err)
 {
-    struct chempi_members known;
+    struct chempi_user *user = NULL;
     struct query *q;
-    int rc;
 
-    if (d->query_count >= CHEMPI_DAEMON_QUERIES_MAX)
-        return chempi_err_set(err, -ENOBUFS, "too many questions");
+    if (d->query_count >= CHEMPI_DAEMON_QUERIES_MAX) {
+        (void)chempi_err_set(err, -ENOBUFS, "too many questions");
+        return NULL;
+    }
     q = chempi_sys->calloc(1, sizeof(*q));
-    if (!q)
-        return chempi_err_set(err, -ENOMEM, "out of memory");
+    if (!q) {
+        (void)chempi_err_set(err, -ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        user = chempi_crowd_enter(&d->conns.crowd, from->uid,
+                                  CHEMPI_CROWD_QUESTIONS, err);
+    if (from->kind == CHEMPI_CONN_LOCAL && !user) {
+        free(q);
+        return NULL;
+    }
     q->daemon = d;
     q->from = from;
-    q->asked = frame->job;
+    q->user = user;
+    q->asked = asked;
     q->number = ++d->next_query;
     chempi_list_append(&d->queries, &q->entry);
     d->query_count++;
+    return q;
+}
+
+int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct query *q = begin(d, from, frame->job, err);
+    struct chempi_members known;
+    int rc;
+
+    if (!q)
+        return err->code;
     chempi_daemon_members(d, &known);
     rc = read_names(q, &known, frame);
     if (rc) {

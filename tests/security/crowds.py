@@ -13,6 +13,7 @@ import re
 import resource
 import select
 import shutil
+import signal
 import socket
 import struct
 import subprocess
@@ -117,7 +118,7 @@ def what_is_not_read_is_bounded_for_a_user():
     """Answers that nobody reads, on several connections."""
     names = b"".join(string(b"no%06d" % i) for i in range(20000))
     question = frame(QUERY, struct.pack("<I", 20000) + names +
-                     struct.pack("<I", 0), 1)
+                     struct.pack("<II", 0, 0), 1)
     with Cluster(["a1"]) as cluster:
         pid = cluster.pid("a1")
         clients = [client_of(cluster, "a1") for _ in range(3)]
@@ -133,6 +134,39 @@ def what_is_not_read_is_bounded_for_a_user():
         for sock in clients:
             sock.close()
         cluster.ctl("nodes")
+
+
+@case
+def a_user_has_only_so_many_questions():
+    """While a node does not answer; then they are given back."""
+    most = 64
+    question = frame(QUERY, struct.pack("<I", 1) + string(b"a2") +
+                     struct.pack("<II", 0, 0), 1)
+    with Cluster(["a1", "a2"]) as cluster:
+        pid = cluster.pid("a2")
+        clients = [client_of(cluster, "a1") for _ in range(most + 6)]
+        for sock in clients:
+            sock.send(greeting(b""))
+            check(receive_frame(sock)[0] == GREET)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for sock in clients:
+                sock.send(question)
+            refused = set()
+            while len(refused) < 6:
+                ready = select.select(clients, [], [], LIMIT_S)[0]
+                check(ready, len(refused))
+                for sock in ready:
+                    check(b"too many questions" in receive_frame(sock)[1])
+                    clients.remove(sock)
+                    refused.add(sock)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        for sock in clients:
+            check(b"too many" not in receive_frame(sock)[1])
+        for sock in clients + list(refused):
+            sock.close()
+        check("a2" in cluster.ctl("nodes"))
 
 
 # ---- places ------------------------------------------------------------------
