@@ -127,6 +127,7 @@ struct chempi_tool_cvar chempi_tool_cvar_at(uint32_t i)
 static const struct chempi_tool_category categories[] = {
     {NULL, "Everything that CHEMPI lets tools see and set."},
     {"", "The library as a whole."},
+    {"agent", "Progress while the program computes."},
     {"buffer", "Buffered sends."},
     {"coll", "Collective operations: which algorithm when."},
     {"io", "Files: what was asked for, and what was done for it."},
