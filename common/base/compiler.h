@@ -26,6 +26,8 @@
 
 /* Number of the lowest set bit of a 64-bit value that is not 0. */
 #define CHEMPI_LOWEST_BIT(x) ((uint32_t)__builtin_ctzll(x))
+/* The same of the highest bit that is set. */
+#define CHEMPI_HIGHEST_BIT(x) (63u - (uint32_t)__builtin_clzll(x))
 
 #define CHEMPI_CONTAINER_OF(ptr, type, member)                                 \
     ((type *)(void *)((char *)(ptr)-offsetof(type, member)))

@@ -87,8 +87,8 @@ static uint32_t take_above_locked(uint32_t from)
     while (word > 0 && ids.used[word - 1] == 0)
         word--;
     above = word == 0 ? 0
-                      : (uint32_t)(word * ID_BITS) -
-                            (uint32_t)__builtin_clzll(ids.used[word - 1]);
+                      : (uint32_t)((word - 1) * ID_BITS) +
+                            CHEMPI_HIGHEST_BIT(ids.used[word - 1]) + 1;
     above = above < from ? from : above;
     return above < HIGH_END ? take_locked(above) : 0;
 }
