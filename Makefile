@@ -15,7 +15,7 @@ FUZZ_SECONDS ?= 30
 all: build
 
 # All that the goals need is installed in one go.
-PURPOSES = $(filter demo bench lint fuzz conformance,$(MAKECMDGOALS))
+PURPOSES = $(filter demo check bench lint fuzz conformance,$(MAKECMDGOALS))
 deps:
 	@tools/deps build $(PURPOSES)
 

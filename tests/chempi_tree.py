@@ -5,6 +5,7 @@ import pathlib
 
 PLACES = {
     "mpicc": ("programs/wrappers/mpicc", "bin/mpicc"),
+    "mpifort": ("programs/wrappers/mpifort", "bin/mpifort"),
     "mpiexec": ("chempid/chempirun", "bin/mpiexec"),
     "chempirun": ("chempid/chempirun", "bin/chempirun"),
     "chempid": ("chempid/chempid", "bin/chempid"),

@@ -618,6 +618,7 @@ def symbols(functions):
               for way in ('c2f', 'f2c', 'c2f08', 'f082c', 'f2f08', 'f082f')]
     names += ['MPI_F_STATUS_IGNORE', 'MPI_F_STATUSES_IGNORE',
               'MPI_F08_STATUS_IGNORE', 'MPI_F08_STATUSES_IGNORE']
+    names += ['mpi_fort_status_ignore_', 'mpi_fort_statuses_ignore_']
     return '{\nglobal:\n%s\nlocal:\n    *;\n};\n' % '\n'.join(
         '    %s;' % n for n in sorted(names))
 

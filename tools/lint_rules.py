@@ -85,7 +85,8 @@ def check_file(path):
     with open(path, encoding='utf-8', errors='replace') as f:
         lines = f.read().split('\n')
     is_c = bool(C_FILE.search(path))
-    if is_c and 'SPDX-License-Identifier: BSD-3-Clause' not in lines[0]:
+    is_fortran = path.endswith(('.f90', '.F90', '.f'))
+    if (is_c or is_fortran) and 'SPDX-License-Identifier: BSD-3-Clause' not in lines[0]:
         yield 1, 'the first line is not the SPDX line'
     if len(lines) > MAX_FILE_LINES and not path.endswith(('.tsv', '.yaml')):
         yield len(lines), 'more than %d lines' % MAX_FILE_LINES

@@ -96,6 +96,7 @@ MAY_INCLUDE = [
     (r'libchempi/api/', ['common/', 'libchempi/ddi.h', 'libchempi/didl/',
                          'libchempi/api/']),
     (r'programs/wrappers/', ['{dir}/']),
+    (r'fortran/', ['common/base/compiler.h', 'fortran/lib/']),
     (r'bench/papers/', ['common/base/', 'libchempi/devices/scivia/adapter/',
                         '{dir}/']),
     (r'bench/card/', ['common/base/', 'libchempi/services/',
@@ -104,7 +105,7 @@ MAY_INCLUDE = [
     (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
     (r'tests/', ['']),
 ]
-MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|tests|demo|bench|'
+MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|fortran|tests|demo|bench|'
                              r'programs/(libchempi-stats|chempi-info|chempi-probe)|'
                              r'man)/')
 

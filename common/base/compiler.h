@@ -17,6 +17,8 @@
 #define CHEMPI_MAY_ALIAS __attribute__((may_alias))
 #define CHEMPI_WARN_UNUSED __attribute__((warn_unused_result))
 #define CHEMPI_MAYBE_UNUSED __attribute__((unused))
+/* Runs when the library is loaded. */
+#define CHEMPI_AT_LOAD __attribute__((constructor))
 /* Runs when the library is unloaded or the process exits. */
 #define CHEMPI_AT_UNLOAD __attribute__((destructor))
 #define CHEMPI_EXPORT __attribute__((visibility("default")))

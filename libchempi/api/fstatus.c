@@ -14,20 +14,29 @@ static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint),
               "a status is eight integers");
 static_assert(sizeof(MPI_F08_status) == sizeof(MPI_Status), "the same form");
 
-/* Their addresses are what matters: Fortran's MPI_STATUS_IGNORE. */
-static MPI_F08_status ignore_one;
-static MPI_F08_status ignore_many;
+/*
+ * Their addresses are what matters. They are shown under the names that
+ * Fortran programs and libmpifort_abi give theirs, so that the dynamic linker
+ * lets all of them meet: C code that gets a status from Fortran recognizes an
+ * ignored one.
+ */
+CHEMPI_EXPORT MPI_F08_status mpi_fort_status_ignore_;
+CHEMPI_EXPORT MPI_F08_status mpi_fort_statuses_ignore_;
 
-CHEMPI_EXPORT MPI_Fint *const MPI_F_STATUS_IGNORE = &ignore_one.MPI_SOURCE;
-CHEMPI_EXPORT MPI_Fint *const MPI_F_STATUSES_IGNORE = &ignore_many.MPI_SOURCE;
-CHEMPI_EXPORT MPI_F08_status *const MPI_F08_STATUS_IGNORE = &ignore_one;
-CHEMPI_EXPORT MPI_F08_status *const MPI_F08_STATUSES_IGNORE = &ignore_many;
+CHEMPI_EXPORT MPI_Fint *const MPI_F_STATUS_IGNORE =
+    &mpi_fort_status_ignore_.MPI_SOURCE;
+CHEMPI_EXPORT MPI_Fint *const MPI_F_STATUSES_IGNORE =
+    &mpi_fort_statuses_ignore_.MPI_SOURCE;
+CHEMPI_EXPORT MPI_F08_status *const MPI_F08_STATUS_IGNORE =
+    &mpi_fort_status_ignore_;
+CHEMPI_EXPORT MPI_F08_status *const MPI_F08_STATUSES_IGNORE =
+    &mpi_fort_statuses_ignore_;
 
 /* The standard makes it an error to convert one that is ignored. */
 static int convert(const void *from, void *to, const char *func)
 {
-    bool is_ignored = !from || from == (const void *)&ignore_one ||
-                      from == (const void *)&ignore_many;
+    bool is_ignored = !from || from == (const void *)&mpi_fort_status_ignore_ ||
+                      from == (const void *)&mpi_fort_statuses_ignore_;
 
     if (is_ignored || !to) {
         (void)chempi_error_set(MPI_ERR_ARG,

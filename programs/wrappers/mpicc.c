@@ -1,31 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mpicc, mpicxx and mpicc_abi: run the compiler with what an MPI program
- * needs. The name that the program is called by chooses the language. Where
- * mpi.h and the library are follows from where this program is, so that an
- * installed tree may be moved; it also works from the build tree.
+ * mpicc, mpicxx, mpifort and their other names: run the compiler with what an
+ * MPI program needs. The name that the program is called by chooses the
+ * language. Where mpi.h, the modules and the libraries are follows from where
+ * this program is, so that an installed tree may be moved; it also works from
+ * the build tree.
  *
- * CHEMPI_CC_DEFAULT, CHEMPI_CXX_DEFAULT and CHEMPI_LIBDIR_FROM_BINDIR come
- * from the build; CHEMPI_EXTRA_FLAGS are flags that programs must share with
- * the library (a sanitizer), or "".
+ * CHEMPI_CC_DEFAULT, CHEMPI_CXX_DEFAULT, CHEMPI_FC_DEFAULT and
+ * CHEMPI_LIBDIR_FROM_BINDIR come from the build; CHEMPI_FC_VERSION is the
+ * version of the compiler that compiled the modules, "" if there are none;
+ * CHEMPI_EXTRA_FLAGS are flags that programs must share with the library (a
+ * sanitizer), or "".
  */
 #define _GNU_SOURCE /* readlink */
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define MAX_OWN_ARGS 16 /* what this program adds to the command line */
 
+#define MAX_DIRS 2 /* the build tree has two folders of libraries */
+
+enum language { LANGUAGE_C, LANGUAGE_CXX, LANGUAGE_FORTRAN };
+
+static const struct {
+    const char *compiler; /* if nothing else is said */
+    const char *variable; /* names another one, */
+    const char *option;   /* as this does */
+} languages[] = {
+    [LANGUAGE_C] = {CHEMPI_CC_DEFAULT, "CHEMPI_CC", "-cc="},
+    [LANGUAGE_CXX] = {CHEMPI_CXX_DEFAULT, "CHEMPI_CXX", "-cxx="},
+    [LANGUAGE_FORTRAN] = {CHEMPI_FC_DEFAULT, "CHEMPI_FC", "-fc="},
+};
+
 struct place {
-    char include_flag[PATH_MAX + 16];
-    char libdir[PATH_MAX];
-    char libdir_flag[PATH_MAX + 16];
-    char rpath_flag[PATH_MAX + 16];
+    int n_include;
+    int n_lib;
+    char include_flag[MAX_DIRS][PATH_MAX + 16];
+    char libdir[MAX_DIRS][PATH_MAX];
+    char libdir_flag[MAX_DIRS][PATH_MAX + 16];
+    char rpath_flag[MAX_DIRS][PATH_MAX + 16];
 };
 
 /* What to do: compile, or print a part of the command and stop. */
@@ -43,10 +64,13 @@ enum action {
     ACTION_BAD
 };
 
+static const char fortran_libs[] = "mpifort_abi mpi_abi";
+
 struct job {
     const char *name; /* as called */
     const char *compiler;
-    bool is_cxx;
+    enum language language;
+    bool asks_version;
     bool has_input; /* some argument is no option */
     bool is_linking;
     enum action action;
@@ -108,7 +132,11 @@ static bool take_own_option(struct job *job, const char *arg)
         job->action = find_action(arg);
         return true;
     }
-    if (is_prefixed(arg, job->is_cxx ? "-cxx=" : "-cc=")) {
+    if (strcmp(arg, "--help") == 0) {
+        job->action = ACTION_SHOW_HELP;
+        return true;
+    }
+    if (is_prefixed(arg, languages[job->language].option)) {
         job->compiler = value + 1;
         return true;
     }
@@ -127,13 +155,59 @@ static bool stops_before_linking(const char *arg)
     return false;
 }
 
-static const char *choose_compiler(bool is_cxx)
+static const char *choose_compiler(enum language language)
 {
-    const char *set = getenv(is_cxx ? "CHEMPI_CXX" : "CHEMPI_CC");
+    const char *set = getenv(languages[language].variable);
 
-    if (set && *set)
-        return set;
-    return is_cxx ? CHEMPI_CXX_DEFAULT : CHEMPI_CC_DEFAULT;
+    return set && *set ? set : languages[language].compiler;
+}
+
+static enum language find_language(const char *name)
+{
+    if (is_prefixed(name, "mpif"))
+        return LANGUAGE_FORTRAN;
+    if (strstr(name, "xx") || strstr(name, "++") || strstr(name, "CC"))
+        return LANGUAGE_CXX;
+    return LANGUAGE_C;
+}
+
+/* Default integers of 8 bytes: the modules and the ABI have 4. */
+static bool widens_integers(const char *arg)
+{
+    static const char *const words[] = {"-fdefault-integer-8", "-i8",
+                                        "-finteger-4-integer-8"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(arg, words[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* False, after saying why, where Fortran cannot be compiled. */
+static bool check_fortran(const struct job *job)
+{
+    if (job->language != LANGUAGE_FORTRAN)
+        return true;
+    if (!*CHEMPI_FC_VERSION) {
+        fprintf(stderr,
+                "%s: this CHEMPI was built without a Fortran compiler and has "
+                "no Fortran modules; install gfortran 12 or later and build "
+                "CHEMPI again\n",
+                job->name);
+        return false;
+    }
+    for (int i = 0; i < job->argc; i++) {
+        if (!widens_integers(job->argv[i]))
+            continue;
+        fprintf(stderr,
+                "%s: %s makes default integers 8 bytes wide, but MPI's "
+                "INTEGER has 4 here; leave the option out and declare the "
+                "program's own wide integers as INTEGER(8)\n",
+                job->name, job->argv[i]);
+        return false;
+    }
+    return true;
 }
 
 /* Sort the command line into our options and the compiler's arguments. */
@@ -142,9 +216,8 @@ static void parse(struct job *job, int argc, char **argv)
     const char *slash = strrchr(argv[0], '/');
 
     job->name = slash ? slash + 1 : argv[0];
-    job->is_cxx = strstr(job->name, "xx") || strstr(job->name, "++") ||
-                  strstr(job->name, "CC");
-    job->compiler = choose_compiler(job->is_cxx);
+    job->language = find_language(job->name);
+    job->compiler = choose_compiler(job->language);
     job->is_linking = true;
     for (int i = 1; i < argc; i++) {
         if (take_own_option(job, argv[i]))
@@ -153,6 +226,8 @@ static void parse(struct job *job, int argc, char **argv)
             job->is_linking = false;
         if (argv[i][0] != '-' || argv[i][1] == '\0')
             job->has_input = true;
+        if (strcmp(argv[i], "--version") == 0)
+            job->asks_version = true;
         job->argv[job->argc++] = argv[i];
     }
 }
@@ -181,43 +256,62 @@ static bool find_own_dir(char *dir)
     return true;
 }
 
+static void add_include(struct place *p, const char *dir)
+{
+    (void)snprintf(p->include_flag[p->n_include++], sizeof(p->include_flag[0]),
+                   "-I%s", dir);
+}
+
+static void add_libdir(struct place *p, const char *dir)
+{
+    int i = p->n_lib++;
+
+    (void)snprintf(p->libdir[i], sizeof(p->libdir[0]), "%s", dir);
+    (void)snprintf(p->libdir_flag[i], sizeof(p->libdir_flag[0]), "-L%s", dir);
+    (void)snprintf(p->rpath_flag[i], sizeof(p->rpath_flag[0]), "-Wl,-rpath,%s",
+                   dir);
+}
+
 /* Fill in the flags from where this program lies. */
 static bool find_place(struct job *job)
 {
-    const char *include = "../include/mpi.h";
     struct place *p = &job->place;
+    const char *top = "..";
     char dir[PATH_MAX];
-    char header[PATH_MAX];
-    char library[PATH_MAX];
+    char tail[PATH_MAX];
+    char path[PATH_MAX];
+    bool is_built; /* this is the build tree */
 
     if (!find_own_dir(dir)) {
         fprintf(stderr, "%s: cannot read /proc/self/exe: %s\n", job->name,
                 strerror(errno));
         return false;
     }
-    /* The build tree keeps the library in libchempi/. */
-    if (resolve(library, dir, "../../libchempi/libmpi_abi.so.1")) {
-        (void)resolve(p->libdir, dir, "../../libchempi");
-        include = "../../include/mpi.h";
-    } else if (resolve(library, dir,
-                       CHEMPI_LIBDIR_FROM_BINDIR "/libmpi_abi.so.1")) {
-        (void)resolve(p->libdir, dir, CHEMPI_LIBDIR_FROM_BINDIR);
-    } else {
-        fprintf(stderr,
-                "%s: no libmpi_abi.so.1 in %s/%s; was the tree installed "
-                "completely?\n",
-                job->name, dir, CHEMPI_LIBDIR_FROM_BINDIR);
+    is_built = resolve(path, dir, "../../libchempi/libmpi_abi.so.1");
+    if (is_built)
+        top = "../..";
+    (void)snprintf(tail, sizeof(tail), "%s/include/mpi.h", top);
+    if (!resolve(path, dir, tail)) {
+        fprintf(stderr, "%s: found no %s/%s\n", job->name, dir, tail);
         return false;
     }
-    if (!resolve(header, dir, include)) {
-        fprintf(stderr, "%s: found no %s/%s\n", job->name, dir, include);
+    *strrchr(path, '/') = '\0';
+    add_include(p, path);
+    /* The build tree keeps libraries and modules where they are made. */
+    if (is_built && job->language == LANGUAGE_FORTRAN &&
+        resolve(path, dir, "../../fortran")) {
+        add_include(p, path);
+        add_libdir(p, path);
+    }
+    (void)snprintf(tail, sizeof(tail), "%s/libmpi_abi.so.1",
+                   is_built ? "../../libchempi" : CHEMPI_LIBDIR_FROM_BINDIR);
+    if (!resolve(path, dir, tail)) {
+        fprintf(stderr, "%s: no %s/%s; was the tree installed completely?\n",
+                job->name, dir, tail);
         return false;
     }
-    *strrchr(header, '/') = '\0';
-    (void)snprintf(p->include_flag, sizeof(p->include_flag), "-I%s", header);
-    (void)snprintf(p->libdir_flag, sizeof(p->libdir_flag), "-L%s", p->libdir);
-    (void)snprintf(p->rpath_flag, sizeof(p->rpath_flag), "-Wl,-rpath,%s",
-                   p->libdir);
+    *strrchr(path, '/') = '\0';
+    add_libdir(p, path);
     return true;
 }
 
@@ -225,7 +319,8 @@ static int add_compile_flags(const struct job *job, const char **out)
 {
     int n = 0;
 
-    out[n++] = job->place.include_flag;
+    for (int i = 0; i < job->place.n_include; i++)
+        out[n++] = job->place.include_flag[i];
     if (*CHEMPI_EXTRA_FLAGS)
         out[n++] = CHEMPI_EXTRA_FLAGS;
     return n;
@@ -235,8 +330,12 @@ static int add_link_flags(const struct job *job, const char **out)
 {
     int n = 0;
 
-    out[n++] = job->place.libdir_flag;
-    out[n++] = job->place.rpath_flag;
+    for (int i = 0; i < job->place.n_lib; i++) {
+        out[n++] = job->place.libdir_flag[i];
+        out[n++] = job->place.rpath_flag[i];
+    }
+    if (job->language == LANGUAGE_FORTRAN)
+        out[n++] = "-lmpifort_abi";
     out[n++] = "-lmpi_abi";
     if (*CHEMPI_EXTRA_FLAGS)
         out[n++] = CHEMPI_EXTRA_FLAGS;
@@ -279,7 +378,17 @@ static const char help_text[] =
     "  -showme:libs       names of libraries\n"
     "  -showme:command    the compiler\n"
     "  -showme:version    version of CHEMPI\n"
-    "  -cc=X, -cxx=X      use compiler X (or set CHEMPI_CC, CHEMPI_CXX)\n";
+    "  --version          versions of the compiler and of CHEMPI\n"
+    "  -cc=X, -cxx=X, -fc=X   use compiler X (or set CHEMPI_CC, CHEMPI_CXX,\n"
+    "                         CHEMPI_FC)\n"
+    "Everything else goes to the compiler, %s.\n";
+
+static void print_dirs(const char (*flags)[PATH_MAX + 16], int n)
+{
+    for (int i = 0; i < n; i++)
+        printf("%s%s", i ? " " : "", flags[i] + strlen("-I"));
+    printf("\n");
+}
 
 static void show(const struct job *job)
 {
@@ -293,13 +402,14 @@ static void show(const struct job *job)
         print_words(flags, add_link_flags(job, flags));
         break;
     case ACTION_SHOW_INCDIRS:
-        printf("%s\n", job->place.include_flag + strlen("-I"));
+        print_dirs(job->place.include_flag, job->place.n_include);
         break;
     case ACTION_SHOW_LIBDIRS:
-        printf("%s\n", job->place.libdir);
+        print_dirs(job->place.libdir_flag, job->place.n_lib);
         break;
     case ACTION_SHOW_LIBS:
-        printf("mpi_abi\n");
+        printf("%s\n",
+               job->language == LANGUAGE_FORTRAN ? fortran_libs : "mpi_abi");
         break;
     case ACTION_SHOW_COMMAND:
         printf("%s\n", job->compiler);
@@ -308,9 +418,83 @@ static void show(const struct job *job)
         printf("%s: CHEMPI %s\n", job->name, CHEMPI_VERSION);
         break;
     default:
-        printf(help_text, job->name);
+        printf(help_text, job->name, job->compiler);
         break;
     }
+}
+
+/* Run the compiler in place of this program; returns if that fails. */
+static int become(const struct job *job, char *const *command)
+{
+    (void)execvp(job->compiler, command);
+    fprintf(stderr,
+            "%s: cannot run %s: %s; set %s to the compiler that you want\n",
+            job->name, job->compiler, strerror(errno),
+            languages[job->language].variable);
+    return 127;
+}
+
+/* Where something is to be said after the compiler has run. */
+static bool needs_last_word(const struct job *job)
+{
+    return job->asks_version || job->language == LANGUAGE_FORTRAN;
+}
+
+/* The first line that "COMPILER -dumpversion" prints; "" if none. */
+static void ask_version(const struct job *job, char *out, size_t size)
+{
+    char line[PATH_MAX + 32];
+    FILE *pipe;
+
+    *out = '\0';
+    (void)snprintf(line, sizeof(line), "'%s' -dumpversion", job->compiler);
+    pipe = strchr(job->compiler, '\'') ? NULL : popen(line, "r");
+    if (!pipe)
+        return;
+    if (!fgets(out, (int)size, pipe))
+        *out = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    (void)pclose(pipe);
+}
+
+/* A module can be read by the compiler that wrote it, and by some others. */
+static void explain_failure(const struct job *job)
+{
+    char version[64];
+
+    ask_version(job, version, sizeof(version));
+    if (strcmp(version, CHEMPI_FC_VERSION) == 0)
+        return;
+    fprintf(stderr,
+            "%s: the modules mpi and mpi_f08 were compiled by %s %s, and %s "
+            "is version %s; if it cannot read them, build CHEMPI with "
+            "FC='%s'\n",
+            job->name, CHEMPI_FC_DEFAULT, CHEMPI_FC_VERSION, job->compiler,
+            *version ? version : "unknown", job->compiler);
+}
+
+static int run_and_add(const struct job *job, char *const *command)
+{
+    pid_t child = fork();
+    int status = 0;
+
+    if (child < 0)
+        return become(job, command);
+    if (child == 0)
+        _exit(become(job, command));
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFSIGNALED(status)) {
+        (void)signal(WTERMSIG(status), SIG_DFL);
+        (void)raise(WTERMSIG(status));
+    }
+    if (WEXITSTATUS(status) == 0 && job->asks_version)
+        printf("%s: CHEMPI %s, an MPI 5.0 library, around %s\n", job->name,
+               CHEMPI_VERSION, job->compiler);
+    else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 127 &&
+             job->language == LANGUAGE_FORTRAN)
+        explain_failure(job);
+    return WEXITSTATUS(status);
 }
 
 static int run(const struct job *job)
@@ -333,13 +517,10 @@ static int run(const struct job *job)
         free(command);
         return 0;
     }
-    (void)execvp(job->compiler, args.out);
-    fprintf(stderr,
-            "%s: cannot run %s: %s; set %s to the compiler that you want\n",
-            job->name, job->compiler, strerror(errno),
-            job->is_cxx ? "CHEMPI_CXX" : "CHEMPI_CC");
+    n = needs_last_word(job) ? run_and_add(job, args.out)
+                             : become(job, args.out);
     free(command);
-    return 127;
+    return n;
 }
 
 int main(int argc, char **argv)
@@ -353,7 +534,7 @@ int main(int argc, char **argv)
         return 1;
     }
     parse(&job, argc, argv);
-    if (job.action != ACTION_BAD && find_place(&job)) {
+    if (job.action != ACTION_BAD && check_fortran(&job) && find_place(&job)) {
         if (job.action == ACTION_RUN || job.action == ACTION_SHOW) {
             rc = run(&job);
         } else {

@@ -12,6 +12,8 @@ import re
 import subprocess
 import threading
 
+import fortran
+
 COMPILE_LIMIT_S = 900  # one of them takes 20 s of an idle core
 
 HAS = """DOUBLE__COMPLEX FLOAT__COMPLEX LONG_DOUBLE__COMPLEX LONG_DOUBLE
@@ -52,10 +54,11 @@ def read_edits():
 class Builder:
     """Objects and programs of one MPI, below one folder."""
 
-    def __init__(self, root, work, mpicc, flags=()):
+    def __init__(self, root, work, mpicc, flags=(), mpifort=None):
         self.root = pathlib.Path(root)
         self.work = pathlib.Path(work)
         self.mpicc = mpicc
+        self.fortran = mpifort and fortran.Compiler(self, mpifort)
         self.header_time, has_removed = self.read_header()
         self.edits = read_edits()
         # MPI 3.0 removed these names, which the suite still uses.
@@ -135,6 +138,12 @@ class Builder:
         missing = [name for name in recipe.sources if not os.path.exists(name)]
         if missing:
             return None, f"no source {os.path.basename(missing[0])}"
+        if fortran.is_fortran(directory):
+            if not self.fortran:
+                return None, "no mpifort was given"
+            words = self.fortran.program(directory, target, recipe, [
+                str(self.object(stem)) for stem in stems])
+            return (target, None) if words is None else (None, words)
         try:
             sources = [word for name in recipe.sources
                        for word in self.edited(name)]

@@ -4,12 +4,19 @@ import dataclasses
 import pathlib
 import re
 
+import fortran
+
 # Directories in the order in which the suite's own list names them.
 DIRECTORIES = """attr basic coll comm datatype errhan group info init mpi_t
 pt2pt part rma spawn topo io errors/attr errors/coll errors/comm
 errors/datatype errors/group errors/pt2pt errors/topo errors/rma errors/spawn
 errors/io threads/pt2pt threads/comm threads/init threads/mpi_t threads/spawn
 threads/rma threads/part threads/coll""".split()
+
+# Those of Fortran: the lists of each interface name its parts.
+FORTRAN = [f"{interface}/{part}" for interface in fortran.INTERFACES
+           for part in """attr coll comm datatype ext f90types info init io
+           misc profile pt2pt rma spawn subarray timer topo""".split()]
 
 # What configure would put for @word@ in a list: nothing switches a test on.
 ENABLED = {"namepub_tests", "comm_overlap"}
@@ -151,10 +158,13 @@ def recipes(root, directory):
                       lambda match: values.get(match.group(1), ""), text)
 
     def recipe(program):
-        sources = expand(values.get(f"{program}_SOURCES", "")).split()
+        sources = expand(values.get(f"{program}_SOURCES",
+                                    values.get(f"nodist_{program}_SOURCES",
+                                               ""))).split()
         flags = expand(values.get(f"{program}_CPPFLAGS", "")).split()
         return Recipe([str(folder / name) for name in
-                       sources or [f"{program}.c"] if name.endswith(".c")],
+                       sources or [program + fortran.extension(directory)]
+                       if name.endswith((".c", ".f", ".f90"))],
                       [word for word in flags if word.startswith("-")],
                       ["-lm", "-lpthread"])
 

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Choice buffers that are sections with gaps; see choice.h.
+ *
+ * Derived datatypes of sections of predefined types are cached:
+ *
+ *   C1  `lock` guards the cache; an entry with uses > 0 is in some call and
+ *       is neither freed nor changed
+ *   C2  cached datatypes exist only between MPI_Init and MPI_Finalize, which
+ *       frees them through an attribute of MPI_COMM_SELF; processes that use
+ *       sessions only have no cache
+ */
+#include "fortran/lib/choice.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fortran/lib/keep.h"
+
+#define CACHE_SIZE 16
+
+struct shape {
+    struct chempi_section section; /* base is NULL: a type has no place */
+    size_t count;                  /* elements of the section */
+    MPI_Count per_element;
+    MPI_Datatype type;
+};
+
+struct entry {
+    struct shape shape;
+    MPI_Datatype made; /* MPI_DATATYPE_NULL: the entry is free */
+    int uses;
+    unsigned long stamp; /* of the last use */
+};
+
+struct chempi_held {
+    MPI_Datatype made; /* to be freed, or MPI_DATATYPE_NULL */
+    struct entry *entry;
+    char *copy; /* with section, way, span */
+    struct chempi_section section;
+    unsigned way;
+    enum chempi_span span;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    int keyval; /* MPI_KEYVAL_INVALID: not made, MPI_Finalize will not tell */
+    unsigned long clock;
+    struct entry entry[CACHE_SIZE];
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER, .keyval = MPI_KEYVAL_INVALID};
+
+/* ---- the cache of datatypes ---- */
+
+static bool is_same_shape(const struct shape *a, const struct shape *b)
+{
+    const struct chempi_section *s = &a->section;
+    const struct chempi_section *t = &b->section;
+
+    if (a->count != b->count || a->per_element != b->per_element ||
+        a->type != b->type || s->elem_len != t->elem_len || s->rank != t->rank)
+        return false;
+    for (int i = 0; i < s->rank; i++)
+        if (s->dim[i].extent != t->dim[i].extent ||
+            s->dim[i].stride != t->dim[i].stride)
+            return false;
+    return true;
+}
+
+/* MPI_Finalize deletes the attribute: the cache ends (C2). */
+static int on_finalize(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void)comm;
+    (void)keyval;
+    (void)value;
+    (void)state;
+    (void)pthread_mutex_lock(&cache.lock);
+    for (int i = 0; i < CACHE_SIZE; i++) {
+        struct entry *e = &cache.entry[i];
+
+        if (e->made != NULL && e->made != MPI_DATATYPE_NULL)
+            (void)MPI_Type_free(&e->made);
+        e->made = MPI_DATATYPE_NULL;
+    }
+    if (cache.keyval != MPI_KEYVAL_INVALID)
+        (void)MPI_Comm_free_keyval(&cache.keyval);
+    (void)pthread_mutex_unlock(&cache.lock);
+    return MPI_SUCCESS;
+}
+
+static bool may_cache_locked(void)
+{
+    int is_up = 0;
+    int is_down = 0;
+
+    if (cache.keyval != MPI_KEYVAL_INVALID)
+        return true;
+    if (MPI_Initialized(&is_up) || MPI_Finalized(&is_down) || !is_up || is_down)
+        return false;
+    if (MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize,
+                               &cache.keyval, NULL))
+        return false;
+    return MPI_Comm_set_attr(MPI_COMM_SELF, cache.keyval, NULL) == MPI_SUCCESS;
+}
+
+static bool is_free(const struct entry *e)
+{
+    return e->made == NULL || e->made == MPI_DATATYPE_NULL;
+}
+
+/* The entry of a shape, or the one to replace (free, else the one unused for
+ * longest); NULL if all are in use. */
+static struct entry *find_locked(const struct shape *shape)
+{
+    struct entry *best = NULL;
+
+    for (int i = 0; i < CACHE_SIZE; i++) {
+        struct entry *e = &cache.entry[i];
+
+        if (!is_free(e) && is_same_shape(&e->shape, shape))
+            return e;
+        if (e->uses == 0 && (!best || (!is_free(best) &&
+                                       (is_free(e) || e->stamp < best->stamp))))
+            best = e;
+    }
+    return best;
+}
+
+static int make(const struct shape *shape, MPI_Datatype *made)
+{
+    return chempi_section_type(&shape->section, shape->count,
+                               shape->per_element, shape->type, made);
+}
+
+/* The datatype of a shape from the cache; held->entry stays NULL when the
+ * cache cannot serve. */
+static int take_cached(struct chempi_held *held, const struct shape *shape,
+                       MPI_Datatype *type)
+{
+    struct entry *e = NULL;
+    int rc = MPI_SUCCESS;
+
+    if ((uintptr_t)shape->type >= CHEMPI_PREDEFINED_END)
+        return MPI_SUCCESS;
+    (void)pthread_mutex_lock(&cache.lock);
+    if (may_cache_locked())
+        e = find_locked(shape);
+    if (e && (is_free(e) || !is_same_shape(&e->shape, shape))) {
+        if (!is_free(e))
+            (void)MPI_Type_free(&e->made);
+        e->shape = *shape;
+        e->made = MPI_DATATYPE_NULL;
+        rc = make(shape, &e->made);
+    }
+    if (e && !rc) {
+        e->uses++;
+        e->stamp = ++cache.clock;
+        held->entry = e;
+        *type = e->made;
+    }
+    (void)pthread_mutex_unlock(&cache.lock);
+    return rc;
+}
+
+/* ---- holding and letting go ---- */
+
+static int fail(const struct chempi_caller *caller, int errclass,
+                const char *sentence)
+{
+    return chempi_error_raise(caller, errclass, sentence);
+}
+
+static const char no_memory[] =
+    "no memory for the copy of an array section that has gaps";
+
+static struct chempi_held *new_held(const CFI_cdesc_t *d,
+                                    const struct chempi_caller *caller, int *rc)
+{
+    struct chempi_held *held = calloc(1, sizeof(*held));
+
+    *rc = MPI_SUCCESS;
+    if (!held) {
+        *rc = fail(caller, MPI_ERR_NO_MEM, no_memory);
+    } else if (!chempi_section_read(&held->section, d)) {
+        *rc = fail(caller, MPI_ERR_BUFFER,
+                   "the buffer is an assumed-size array with gaps; pass an "
+                   "array whose shape is known");
+        free(held);
+        held = NULL;
+    } else {
+        held->made = MPI_DATATYPE_NULL;
+    }
+    return held;
+}
+
+static bool has_gaps(const struct chempi_section *s)
+{
+    return chempi_section_count(s) != 0 && s->rank != 0 &&
+           !(s->rank == 1 && s->dim[0].stride == (ptrdiff_t)s->elem_len);
+}
+
+int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
+                            unsigned way, enum chempi_span span,
+                            const struct chempi_caller *caller)
+{
+    int rc;
+    struct chempi_held *held = new_held(d, caller, &rc);
+
+    if (!held)
+        return rc;
+    if (!has_gaps(&held->section)) {
+        free(held);
+        return MPI_SUCCESS;
+    }
+    held->copy =
+        malloc(chempi_section_count(&held->section) * held->section.elem_len);
+    if (!held->copy) {
+        free(held);
+        return fail(caller, MPI_ERR_NO_MEM, no_memory);
+    }
+    held->way = way;
+    held->span = span;
+    chempi_choice_fetch(held);
+    x->address = held->copy;
+    x->held = held;
+    return MPI_SUCCESS;
+}
+
+/*
+ * Does a whole number of elements of the type fill one of the section, and do
+ * count of them fill whole ones? Then shape says which.
+ */
+static bool fits(const struct chempi_section *s, MPI_Count count,
+                 MPI_Datatype type, struct shape *shape)
+{
+    MPI_Count size = 0;
+    MPI_Count lb = 0;
+    MPI_Count extent = 0;
+    MPI_Count elem_len = (MPI_Count)s->elem_len;
+
+    if (MPI_Type_size_c(type, &size) ||
+        MPI_Type_get_extent_c(type, &lb, &extent))
+        return false;
+    if (size <= 0 || lb != 0 || extent != size || elem_len % size ||
+        count % (elem_len / size))
+        return false;
+    shape->section = *s;
+    shape->section.base = NULL;
+    shape->per_element = elem_len / size;
+    shape->count = (size_t)(count / shape->per_element);
+    shape->type = type;
+    return true;
+}
+
+int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
+                           unsigned way, enum chempi_span span,
+                           const struct chempi_caller *caller)
+{
+    struct shape shape;
+    struct chempi_held *held;
+    int rc;
+
+    if (x->count <= 0 || x->type == MPI_DATATYPE_NULL || x->type == NULL)
+        return MPI_SUCCESS; /* nothing, or for C to refuse */
+    held = new_held(d, caller, &rc);
+    if (!held || !has_gaps(&held->section)) {
+        free(held);
+        return rc;
+    }
+    if (!fits(&held->section, x->count, x->type, &shape) ||
+        shape.count > chempi_section_count(&held->section)) {
+        free(held);
+        if (span != CHEMPI_SPAN_UNKNOWN)
+            return chempi_choice_hold_copy(x, d, way, span, caller);
+        return fail(caller, MPI_ERR_TYPE,
+                    "the buffer is an array section with gaps, and the "
+                    "datatype does not fit its elements; use the type of the "
+                    "array's elements, or a contiguous array");
+    }
+    rc = take_cached(held, &shape, &x->type);
+    if (!rc && !held->entry) {
+        rc = make(&shape, &held->made);
+        x->type = held->made;
+    }
+    if (rc) {
+        free(held);
+        return rc; /* raised by the function that failed */
+    }
+    x->count = 1;
+    x->held = held;
+    return MPI_SUCCESS;
+}
+
+int chempi_choice_refuse(const CFI_cdesc_t *d,
+                         const struct chempi_caller *caller)
+{
+    int rc;
+    struct chempi_held *held = new_held(d, caller, &rc);
+    bool is_bad = held && has_gaps(&held->section);
+
+    free(held);
+    if (is_bad)
+        return fail(caller, MPI_ERR_BUFFER,
+                    "the buffer is an array section with gaps; here it must "
+                    "be contiguous");
+    return rc;
+}
+
+void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
+{
+    bool is_kept = held->copy && held->span != CHEMPI_SPAN_CALL &&
+                   rc == MPI_SUCCESS &&
+                   request != chempi_out_request(MPI_REQUEST_NULL);
+
+    if (is_kept) {
+        chempi_keep_section(request, held,
+                            held->span == CHEMPI_SPAN_PERSISTENT);
+        return;
+    }
+    if (held->entry) {
+        (void)pthread_mutex_lock(&cache.lock);
+        held->entry->uses--;
+        (void)pthread_mutex_unlock(&cache.lock);
+    }
+    if (held->made != MPI_DATATYPE_NULL)
+        (void)MPI_Type_free(&held->made);
+    if (held->copy)
+        chempi_choice_store(held);
+    chempi_choice_drop(held);
+}
+
+void chempi_choice_fetch(struct chempi_held *held)
+{
+    chempi_section_gather(&held->section, held->copy);
+}
+
+void chempi_choice_store(struct chempi_held *held)
+{
+    if (held->way & CHEMPI_WAY_OUT)
+        chempi_section_scatter(&held->section, held->copy);
+}
+
+void chempi_choice_drop(struct chempi_held *held)
+{
+    free(held->copy);
+    free(held);
+}

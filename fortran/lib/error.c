@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Errors of the Fortran library, raised by what the ABI offers: a code with a
+ * string of its own, handed to the error handler of the object.
+ *
+ *   E1  a sentence has one code; codes are never removed, so the table of
+ *       them is bounded, and beyond it the class itself is raised
+ */
+#include "fortran/lib/error.h"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fortran/lib/binding.h"
+
+#define MAX_CODES 64
+
+static struct {
+    pthread_mutex_t lock;
+    int used;
+    struct {
+        int code;
+        char text[MPI_MAX_ERROR_STRING];
+    } row[MAX_CODES];
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int find_code_locked(int errclass, const char *text)
+{
+    int code = errclass;
+
+    for (int i = 0; i < known.used; i++)
+        if (strcmp(known.row[i].text, text) == 0)
+            return known.row[i].code;
+    if (known.used == MAX_CODES ||
+        MPI_Add_error_code(errclass, &code) != MPI_SUCCESS ||
+        MPI_Add_error_string(code, text) != MPI_SUCCESS)
+        return errclass;
+    (void)snprintf(known.row[known.used].text, MPI_MAX_ERROR_STRING, "%s",
+                   text);
+    known.row[known.used++].code = code;
+    return code;
+}
+
+static void call_handler(const struct chempi_caller *caller, int code)
+{
+    int handle = caller->blame == CHEMPI_BLAME_NOBODY ? 0 : *caller->handle;
+
+    switch (caller->blame) {
+    case CHEMPI_BLAME_COMM:
+        (void)MPI_Comm_call_errhandler(chempi_in_comm(handle), code);
+        break;
+    case CHEMPI_BLAME_WIN:
+        (void)MPI_Win_call_errhandler(chempi_in_win(handle), code);
+        break;
+    case CHEMPI_BLAME_FILE:
+        (void)MPI_File_call_errhandler(chempi_in_file(handle), code);
+        break;
+    case CHEMPI_BLAME_SESSION:
+        (void)MPI_Session_call_errhandler(chempi_in_session(handle), code);
+        break;
+    case CHEMPI_BLAME_NOBODY:
+    default:
+        (void)MPI_Comm_call_errhandler(MPI_COMM_SELF, code);
+        break;
+    }
+}
+
+int chempi_error_raise(const struct chempi_caller *caller, int errclass,
+                       const char *sentence)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int code;
+
+    (void)snprintf(text, sizeof(text), "%s: %s", caller->name, sentence);
+    (void)pthread_mutex_lock(&known.lock);
+    code = find_code_locked(errclass, text);
+    (void)pthread_mutex_unlock(&known.lock);
+    call_handler(caller, code);
+    return code;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Lengths of arrays that follow from a communicator. */
+#include "fortran/lib/topology.h"
+
+#include <stddef.h>
+
+int chempi_topology_size(MPI_Comm comm)
+{
+    int is_inter = 0;
+    int size = 0;
+
+    if (comm == NULL || comm == MPI_COMM_NULL ||
+        MPI_Comm_test_inter(comm, &is_inter))
+        return 0;
+    if (is_inter)
+        (void)MPI_Comm_remote_size(comm, &size);
+    else
+        (void)MPI_Comm_size(comm, &size);
+    return size;
+}
+
+int chempi_topology_dims(MPI_Comm comm)
+{
+    int kind = MPI_UNDEFINED;
+    int dims = 0;
+
+    if (comm == NULL || comm == MPI_COMM_NULL || MPI_Topo_test(comm, &kind) ||
+        kind != MPI_CART)
+        return 0;
+    (void)MPI_Cartdim_get(comm, &dims);
+    return dims;
+}
+
+static void count_neighbors(MPI_Comm comm, int *in, int *out)
+{
+    int kind = MPI_UNDEFINED;
+    int rank = 0;
+    int weighted = 0;
+
+    *in = 0;
+    *out = 0;
+    if (comm == NULL || comm == MPI_COMM_NULL || MPI_Topo_test(comm, &kind))
+        return;
+    if (kind == MPI_CART) {
+        *in = *out = 2 * chempi_topology_dims(comm);
+    } else if (kind == MPI_DIST_GRAPH) {
+        (void)MPI_Dist_graph_neighbors_count(comm, in, out, &weighted);
+    } else if (kind == MPI_GRAPH && !MPI_Comm_rank(comm, &rank)) {
+        (void)MPI_Graph_neighbors_count(comm, rank, in);
+        *out = *in;
+    }
+}
+
+int chempi_topology_neighbors_in(MPI_Comm comm)
+{
+    int in;
+    int out;
+
+    count_neighbors(comm, &in, &out);
+    return in;
+}
+
+int chempi_topology_neighbors_out(MPI_Comm comm)
+{
+    int in;
+    int out;
+
+    count_neighbors(comm, &in, &out);
+    return out;
+}
