@@ -234,8 +234,9 @@ static int show_jobs(struct ctl *c, char **names)
     return 0;
 }
 
-static int send_request(struct ctl *c, enum chempi_request what,
-                        const char *node, const char *job)
+/* 0 or -errno with words. */
+static int request(struct ctl *c, enum chempi_request what, const char *node,
+                   const char *job)
 {
     struct chempi_frame frame;
     struct chempi_reader r;
@@ -248,16 +249,22 @@ static int send_request(struct ctl *c, enum chempi_request what,
     chempi_wire_put_str(w, node);
     chempi_wire_put_str(w, job);
     chempi_wire_put_u32(w, (uint32_t)geteuid());
-    if (chempi_channel_end(&c->ch) ||
-        chempi_local_await(&c->ch, CHEMPI_MSG_REPLY, &frame, &c->err))
-        return fail(c);
+    if (chempi_channel_end(&c->ch))
+        return chempi_err_set(&c->err, -ENOMEM, "out of memory");
+    if (chempi_local_await(&c->ch, CHEMPI_MSG_REPLY, &frame, &c->err))
+        return c->err.code;
     chempi_wire_read(&r, frame.data, frame.len);
     code = chempi_wire_get_u32(&r);
     text = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
     if (code == 0)
         return 0;
-    (void)chempi_err_set(&c->err, -EIO, "%s", text);
-    return fail(c);
+    return chempi_err_set(&c->err, code < 4096 ? -(int)code : -EIO, "%s", text);
+}
+
+static int send_request(struct ctl *c, enum chempi_request what,
+                        const char *node, const char *job)
+{
+    return request(c, what, node, job) ? fail(c) : 0;
 }
 
 /* A node that has part in the job knows the way to its launcher. */
@@ -276,6 +283,43 @@ static int order_job(struct ctl *c, enum chempi_request what, const char *id)
                 return send_request(c, what, list[i].node, id);
     (void)chempi_err_set(&c->err, -ESRCH, "no job %s runs", id);
     return fail(c);
+}
+
+static bool has_job(const struct chempi_status *s, const char *id)
+{
+    return chempi_status_has_job(s, 1, id);
+}
+
+/* What is said of nodes that cannot be asked: there it may run on. */
+static void name_silent(const struct chempi_status *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (*list[i].error)
+            (void)fprintf(stderr,
+                          "chempictl: node %s: %s; what the job may have there "
+                          "ends when its daemon can be heard\n",
+                          list[i].node, list[i].error);
+}
+
+/* Any node that has part in it can end it; the answer is that it has ended. */
+static int kill_job(struct ctl *c, const char *id)
+{
+    struct chempi_status *list;
+    uint32_t count;
+    int rc = -ESRCH;
+
+    if (strlen(id) >= CHEMPI_JOB_ID_MAX)
+        return misuse("too long a job name");
+    if (ask(c, NULL, false, &list, &count))
+        return fail(c);
+    (void)chempi_err_set(&c->err, rc, "no job %s runs", id);
+    for (uint32_t i = 0; i < count && rc && rc != -EPERM; i++)
+        if (has_job(&list[i], id)) {
+            rc = request(c, CHEMPI_REQUEST_KILL, list[i].node, id);
+            rc = rc == -ESRCH ? 0 : rc; /* since we have asked */
+        }
+    name_silent(list, count);
+    return rc ? fail(c) : 0;
 }
 
 static int seek(struct ctl *c, const char *id)
@@ -453,9 +497,8 @@ static int run(struct ctl *c, char **words)
         return words[1] ? misuse("status takes no argument")
                         : show_nodes(c, NULL, true);
     if (strcmp(what, "kill") == 0)
-        return words[1] && !words[2]
-                   ? order_job(c, CHEMPI_REQUEST_KILL, words[1])
-                   : misuse("kill takes a job");
+        return words[1] && !words[2] ? kill_job(c, words[1])
+                                     : misuse("kill takes a job");
     if (strcmp(what, "where") == 0)
         return words[1] && !words[2] ? seek(c, words[1])
                                      : misuse("where takes a job");

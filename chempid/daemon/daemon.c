@@ -145,14 +145,13 @@ static int take_news(struct chempi_daemon *d, struct chempi_conn *from,
 
 /* ---- requests ------------------------------------------------------------ */
 
-static void reply(struct chempi_conn *to, int code, const char *text)
-{
-    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_REPLY, 0);
-
-    chempi_wire_put_u32(w, (uint32_t)-code);
-    chempi_wire_put_str(w, text);
-    chempi_link_end(&to->link);
-}
+struct request {
+    uint64_t number; /* the asker's */
+    uint32_t what;   /* enum chempi_request */
+    uint32_t uid;
+    const char *node;
+    const char *job;
+};
 
 /* A node is drained for the jobs to come, too, by whoever its daemon obeys. */
 static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
@@ -171,36 +170,44 @@ static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
     return 0;
 }
 
-static int obey(struct chempi_daemon *d, uint32_t what, const char *job,
-                uint32_t uid)
+/* 1: the answer comes later. */
+static int obey(struct chempi_daemon *d, struct chempi_conn *from,
+                const struct request *r)
 {
-    if (what == CHEMPI_REQUEST_KILL)
-        return chempi_jobs_order_end(d, job, uid);
-    if (what == CHEMPI_REQUEST_WHERE)
-        return chempi_jobs_seek(d, job, uid);
-    if (what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN)
-        return drain(d, job, uid, what == CHEMPI_REQUEST_DRAIN);
-    if (what != CHEMPI_REQUEST_STOP)
+    struct chempi_err err = {0};
+    uint64_t number = 0;
+    int rc;
+
+    if (r->what == CHEMPI_REQUEST_WHERE)
+        return chempi_jobs_seek(d, r->job, r->uid);
+    if (r->what == CHEMPI_REQUEST_DRAIN || r->what == CHEMPI_REQUEST_UNDRAIN)
+        return drain(d, r->job, r->uid, r->what == CHEMPI_REQUEST_DRAIN);
+    if (r->what == CHEMPI_REQUEST_STOP) {
+        if (r->uid != 0 && r->uid != geteuid())
+            return -EPERM;
+        chempi_daemon_stop(d);
+        return 0;
+    }
+    if (r->what != CHEMPI_REQUEST_KILL)
         return -ENOSYS;
-    if (uid != 0 && uid != geteuid())
-        return -EPERM;
-    chempi_daemon_stop(d);
-    return 0;
+    rc = chempi_jobs_order_end(d, r->job, r->uid, &number);
+    if (!rc)
+        rc = chempi_orders_await(d, from, r->number, number, &err);
+    return rc ? rc : 1;
 }
 
 /* Who asks learns what is wrong with the files. */
 static void reread(struct chempi_daemon *d, struct chempi_conn *from,
-                   uint32_t uid)
+                   const struct request *r)
 {
     struct chempi_err err = {.text = ""};
-    int rc = uid != 0 && uid != geteuid()
+    int rc = r->uid != 0 && r->uid != geteuid()
                  ? chempi_err_set(&err, -EPERM,
                                   "only root and the daemon's "
                                   "user may do so")
                  : chempi_daemon_reread(d, &err);
 
-    if (from->kind == CHEMPI_CONN_LOCAL)
-        reply(from, rc, rc ? err.text : "");
+    chempi_orders_reply(from, r->number, rc, rc ? err.text : "");
 }
 
 static const char *refusal(uint32_t what, int rc, const char *job)
@@ -220,60 +227,71 @@ static const char *refusal(uint32_t what, int rc, const char *job)
     return rc ? chempi_err_name(rc) : "";
 }
 
-/* For this node, or for another: then it is passed on, and the answer is that
- * it was. */
-static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
-                        const struct chempi_frame *frame,
-                        struct chempi_err *err)
+/* To the daemon of the node, whose answer is passed back. */
+static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct request *r, struct chempi_err *err)
 {
     struct chempi_members known;
     struct chempi_conn *conn;
     struct chempi_writer *w;
+    uint64_t number;
+    int rc;
+
+    chempi_daemon_members(d, &known);
+    conn = chempi_daemon_call(d, &known, r->node, err);
+    chempi_members_fini(&known);
+    if (!conn)
+        return err->code;
+    rc = chempi_orders_pass(d, from, r->number, conn, &number, err);
+    if (rc)
+        return rc;
+    w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, number);
+    chempi_wire_put_u32(w, r->what);
+    chempi_wire_put_str(w, r->node);
+    chempi_wire_put_str(w, r->job);
+    chempi_wire_put_u32(w, r->uid);
+    rc = chempi_link_try_end(&conn->link);
+    if (!rc)
+        return 0;
+    chempi_orders_take_back(d, number);
+    return chempi_err_set(err, rc, "node %s cannot be told: %s", r->node,
+                          chempi_err_name(rc));
+}
+
+/* For this node, or for another: then it is passed on, once only. */
+static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct request req = {.number = frame->job};
     struct chempi_err why = {0};
     struct chempi_reader r;
-    uint32_t what;
-    uint32_t uid;
-    const char *node;
-    const char *job;
+    bool is_ours;
     int rc;
 
     chempi_wire_read(&r, frame->data, frame->len);
-    what = chempi_wire_get_u32(&r);
-    node = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-    job = chempi_wire_get_str(&r, CHEMPI_JOB_ID_MAX);
-    uid = chempi_wire_get_u32(&r);
+    req.what = chempi_wire_get_u32(&r);
+    req.node = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
+    req.job = chempi_wire_get_str(&r, CHEMPI_JOB_ID_MAX);
+    req.uid = chempi_wire_get_u32(&r);
     if (!chempi_wire_is_done(&r))
         return chempi_err_set(err, -EBADMSG, "a malformed request");
     if (from->kind == CHEMPI_CONN_LOCAL)
-        uid = from->uid;
-    if ((strcmp(node, d->opt->name) == 0 || !*node) &&
-        what == CHEMPI_REQUEST_REREAD) {
-        reread(d, from, uid);
-        return 0;
+        req.uid = from->uid;
+    is_ours = strcmp(req.node, d->opt->name) == 0 || !*req.node;
+    if (is_ours && req.what == CHEMPI_REQUEST_REREAD) {
+        reread(d, from, &req);
+    } else if (is_ours) {
+        rc = obey(d, from, &req);
+        if (rc <= 0)
+            chempi_orders_reply(from, req.number, rc,
+                                refusal(req.what, rc, req.job));
+    } else if (from->kind != CHEMPI_CONN_LOCAL) {
+        chempi_orders_reply(from, req.number, -EINVAL,
+                            "this is the daemon of another node");
+    } else if (pass_request(d, from, &req, &why)) {
+        chempi_orders_reply(from, req.number, why.code, why.text);
     }
-    if (strcmp(node, d->opt->name) == 0 || !*node) {
-        rc = obey(d, what, job, uid);
-        if (from->kind == CHEMPI_CONN_LOCAL)
-            reply(from, rc, refusal(what, rc, job));
-        return 0;
-    }
-    if (from->kind != CHEMPI_CONN_LOCAL)
-        return 0; /* passed on once only */
-    chempi_daemon_members(d, &known);
-    conn = chempi_daemon_call(d, &known, node, &why);
-    chempi_members_fini(&known);
-    if (conn) {
-        w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, 0);
-        chempi_wire_put_u32(w, what);
-        chempi_wire_put_str(w, node);
-        chempi_wire_put_str(w, job);
-        chempi_wire_put_u32(w, uid);
-        rc = chempi_link_try_end(&conn->link);
-        if (rc)
-            (void)chempi_err_set(&why, rc, "node %s cannot be told: %s", node,
-                                 chempi_err_name(rc));
-    }
-    reply(from, why.code, why.text);
     return 0;
 }
 
@@ -418,6 +436,8 @@ static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
         return chempi_query_answer(d, conn, frame, err);
     case CHEMPI_MSG_REQUEST:
         return take_request(d, conn, frame, err);
+    case CHEMPI_MSG_REPLY:
+        return chempi_orders_answer(d, conn, frame, err);
     case CHEMPI_MSG_NEWS:
         if (conn->kind == CHEMPI_CONN_LOCAL)
             return chempi_err_set(err, -EBADMSG, "out of place");
@@ -466,6 +486,7 @@ static void on_lost(struct chempi_conn *conn, const char *text)
                    "daemon", "connection with node %s: %s",
                    *conn->peer ? conn->peer : "?", text);
     chempi_query_lose(d, conn, text);
+    chempi_orders_lose(d, conn, text);
     chempi_jobs_lose(d, conn, text);
 }
 
@@ -901,6 +922,7 @@ static void tear_down(struct chempi_daemon *d)
 {
     d->is_stopping = true;
     chempi_query_fini(d);
+    chempi_orders_fini(d);
     chempi_jobs_fini(d);
     chempi_grants_fini(d);
     chempi_beat_stop(&d->beat);
@@ -931,6 +953,7 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
                                .ready_fd = ready_fd};
     chempi_list_init(&d.jobs);
     chempi_list_init(&d.queries);
+    chempi_orders_init(&d.orders);
     rc = set_up(&d, &err);
     if (rc) {
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);

@@ -10,6 +10,8 @@
  *   D5  what is wrong with a message of one job or question ends that one; a
  *       link between daemons, which others use, ends only with its peer or
  *       its network, and for bytes that are no frames
+ *   D6  a job that its owner has ordered to end ends, whether its launcher and
+ *       other daemons do their part or stand still
  *
  * daemon.c has the frame and the beginning, jobs.c the jobs, query.c the
  * questions.
@@ -22,6 +24,7 @@
 #include "chempid/daemon/beat.h"
 #include "chempid/daemon/conn.h"
 #include "chempid/daemon/keeper.h"
+#include "chempid/daemon/orders.h"
 #include "chempid/daemon/users.h"
 #include "chempid/supervisor/brood.h"
 #include "chempid/tree/budget.h"
@@ -63,6 +66,7 @@ struct chempi_daemon {
     struct chempi_list queries;
     uint32_t query_count;
     uint64_t next_query;
+    struct chempi_orders orders;
     struct chempi_members members; /* file and news; no ready files */
     struct chempi_secrets secrets; /* keys NULL: no TCP */
     uint32_t slots;
@@ -131,9 +135,11 @@ void chempi_jobs_lose(struct chempi_daemon *d, struct chempi_conn *conn,
  * about, or use them again. 0, -ESRCH: there is none, -EPERM. */
 int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
                       bool is_drained);
-/* End a job by order of a user. 0, -ESRCH, -EPERM. */
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id,
-                          uint32_t uid);
+/* End a job by order of a user: its launcher is told, and when it has not ended
+ * the job within the detection time, the daemons end it without. *number is
+ * the job's, which chempi_orders_job_ended() tells. 0, -ESRCH, -EPERM. */
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid,
+                          uint64_t *number);
 /* Have its launcher print where the ranks wait. 0, -ESRCH, -EPERM. */
 int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid);
 /* This node's record, if asked for with shares of memory; what it points to is

@@ -27,6 +27,9 @@
 #include "common/control/msg.h"
 
 #define TROUBLE_TEXT 256
+#define DOOM_MAX_S                                                             \
+    6.0 /* twice that, and what follows, is < CHEMPI_ORDERS_S                  \
+         */
 #define LIGHT_BYTES                                                            \
     (1u << 20) /* a job with no more goes on when links fill                   \
                 */
@@ -57,6 +60,7 @@ struct job {
     struct chempi_hub hub;
     struct chempi_conn *up; /* NULL: gone (D2) */
     struct load up_load;
+    ev_timer doom;              /* since it was ordered to end */
     char trouble[TROUBLE_TEXT]; /* why it has to end, or "" */
     struct limb *limbs;         /* [hub.child_max] */
     uint32_t *nodes;            /* below, in the order of LAUNCH */
@@ -119,10 +123,42 @@ static void send_to(struct job *j, struct chempi_conn *conn, struct load *load,
                        chempi_err_name(rc));
 }
 
+static void fail(struct job *j, const char *text);
+
+static void is_doomed(struct ev_loop *loop, ev_timer *w, int events)
+{
+    char text[160];
+
+    (void)loop;
+    (void)events;
+    (void)snprintf(text, sizeof(text),
+                   "ended by chempictl kill, as its launcher has not done so "
+                   "within %g s",
+                   w->repeat);
+    ev_timer_stop(loop, w);
+    fail(w->data, text);
+}
+
+/* The launcher has some time to end it; then its daemon ends it, and if that
+ * does not, the others do for their parts (D6). */
+static void doom(struct job *j)
+{
+    const bool is_first = j->up && j->up->kind == CHEMPI_CONN_LOCAL;
+    const double detect_s = j->daemon->opt->detect_s;
+    const double limit_s = detect_s < DOOM_MAX_S ? detect_s : DOOM_MAX_S;
+
+    if (ev_is_active(&j->doom))
+        return;
+    j->doom.repeat = is_first ? limit_s : 2 * limit_s;
+    ev_timer_again(j->daemon->loop, &j->doom);
+}
+
 static void send_up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct job *j = arg;
 
+    if (type == CHEMPI_MSG_ORDERED)
+        doom(j);
     if (j->up && j->up->kind == CHEMPI_CONN_LOCAL) /* it is the job's own */
         chempi_link_send(&j->up->link, type, j->spec.job, data, len);
     else if (j->up)
@@ -145,6 +181,9 @@ static const struct chempi_hub_ops hub_ops = {.up = send_up, .down = send_down};
 
 static void destroy(struct job *j)
 {
+    ev_timer_stop(j->daemon->loop, &j->doom);
+    if (!chempi_list_is_empty(&j->entry)) /* its number was its own */
+        chempi_orders_job_ended(j->daemon, j->spec.job);
     for (uint32_t i = 0; i < j->hub.child_count; i++)
         chempi_grants_close(&j->limbs[i].grant);
     chempi_list_remove(&j->entry);
@@ -159,8 +198,6 @@ static void destroy(struct job *j)
     free(j->nodes);
     free(j);
 }
-
-static void fail(struct job *j, const char *text);
 
 /* May destroy the job, but not within its supervisor's on_frame (L3): as long
  * as that is not gone, the job is not over. */
@@ -568,6 +605,8 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
         return rc;
     }
     j->up = from;
+    ev_init(&j->doom, is_doomed);
+    j->doom.data = j;
     chempi_list_append(&d->jobs, &j->entry);
     chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,
                j->spec.size, j->spec.apps[0].argv[0]);
@@ -770,7 +809,8 @@ static struct job *find_own(struct chempi_daemon *d, const char *id,
     return NULL;
 }
 
-int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
+int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid,
+                          uint64_t *number)
 {
     int rc;
     struct job *j = find_own(d, id, uid, &rc);
@@ -782,6 +822,7 @@ int chempi_jobs_order_end(struct chempi_daemon *d, const char *id, uint32_t uid)
     chempi_wire_fix(&w, text, sizeof(text));
     chempi_wire_put_u32(&w, j->nodes[0]);
     chempi_wire_put_str(&w, "ended by chempictl kill");
+    *number = j->spec.job;
     send_up(j, CHEMPI_MSG_ORDERED, w.data, w.len);
     return 0;
 }

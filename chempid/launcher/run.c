@@ -24,6 +24,7 @@
 #include "common/base/sys.h"
 
 #define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
+#define QUIET_S 5.0     /* of a job that shall end, until it is left */
 #define SLACK_S 1.0     /* for answers on their way, beyond opt->where_s */
 #define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
@@ -52,7 +53,8 @@ struct run {
     ev_io signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
-    ev_timer seek; /* nodes are asked where their ranks wait: for so long */
+    ev_timer quiet; /* since the last sign of a job that shall end (U5) */
+    ev_timer seek;  /* nodes are asked where their ranks wait: for so long */
     struct chempi_places places; /* open while they are asked */
     bool has_sought;             /* all have told, or their time is over */
     bool is_late;                /* then the job is to be ended */
@@ -131,6 +133,7 @@ static void kill_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
+    ev_timer_again(r->loop, &r->quiet);
     chempi_console_stop_input(&r->console);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
@@ -396,6 +399,8 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
     struct run *r = arg;
     struct chempi_reader in;
 
+    if (r->has_killed && type != CHEMPI_MSG_OUTPUT)
+        ev_timer_again(r->loop, &r->quiet);
     chempi_wire_read(&in, data, len);
     switch (type) {
     case CHEMPI_MSG_OUTPUT:
@@ -526,11 +531,17 @@ static void pass_signal(struct run *r, uint32_t number)
     down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
 }
 
-/* Once passes it on and waits a little; twice kills. */
+static void leave_all(struct run *r);
+
+/* Once passes it on and waits a little; twice kills; more often leaves. */
 static void interrupt_job(struct run *r, uint32_t number)
 {
     char text[64];
 
+    if (r->has_killed) {
+        leave_all(r); /* whoever insists does not wait */
+        return;
+    }
     if (r->was_interrupted) {
         kill_job(r);
         return;
@@ -657,12 +668,45 @@ static int start_supervisor(struct run *r, uint32_t node,
     return 0;
 }
 
+/* Nothing comes any more from below. Supervisors of ours are killed if they do
+ * not leave; a daemon that loses us ends what it has of the job. */
+static void leave_all(struct run *r)
+{
+    ev_timer_stop(r->loop, &r->quiet);
+    for (uint32_t i = 0; i < r->branch_count; i++) {
+        struct branch *b = &r->branches[i];
+        char text[CHEMPI_TEXT_MAX];
+
+        if (r->hub.children[i].is_lost)
+            continue;
+        if (b->link == &b->nestling.link) {
+            chempi_brood_drop(&b->nestling);
+            continue;
+        }
+        chempi_link_close(b->link);
+        (void)snprintf(text, sizeof(text),
+                       "node %s has not told within %g s that the job has "
+                       "ended",
+                       r->daemon_name, QUIET_S);
+        lose_branch(b, text);
+    }
+}
+
+static void is_quiet(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    leave_all(w->data);
+}
+
 /* ---- beginning and end --------------------------------------------------- */
 
 static void start_timers(struct run *r)
 {
     ev_timer_init(&r->grace, grace_is_over, GRACE_S, 0.0);
     r->grace.data = r;
+    ev_timer_init(&r->quiet, is_quiet, 0.0, QUIET_S);
+    r->quiet.data = r;
     ev_timer_init(&r->seek, seek_is_over, 0.0, 0.0);
     r->seek.data = r;
     ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
@@ -716,6 +760,7 @@ static void tear_down(struct run *r)
         ev_io_stop(r->loop, &r->signals);
         ev_timer_stop(r->loop, &r->limit);
         ev_timer_stop(r->loop, &r->grace);
+        ev_timer_stop(r->loop, &r->quiet);
         ev_timer_stop(r->loop, &r->seek);
         ev_loop_destroy(r->loop);
     }

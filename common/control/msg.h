@@ -118,9 +118,10 @@ enum chempi_msg {
     CHEMPI_MSG_STATUS = 82,  /* frame.job: the question's number; records, see
                                 chempid/tree/status.h */
     CHEMPI_MSG_DROP = 83,    /* frame.job: whoever ordered it is gone */
-    CHEMPI_MSG_REQUEST = 84, /* u32 enum chempi_request, str node, str job,
-                                u32 uid */
-    CHEMPI_MSG_REPLY = 85,   /* u32 errno or 0, str text */
+    CHEMPI_MSG_REQUEST = 84, /* frame.job: the order's number; u32 enum
+                                chempi_request, str node, str job, u32 uid */
+    CHEMPI_MSG_REPLY = 85,   /* frame.job: as in REQUEST; u32 errno or 0, str
+                                text */
     CHEMPI_MSG_NEWS = 86,    /* count n, n x (str node, str address,
                                 u32 slots) */
     CHEMPI_MSG_BEAT = 88,    /* u32 ms: the sender is there, and gives up who

@@ -16,7 +16,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, ONE_SENTENCE, Cluster, Programs, await_that, check, comm, expect,
+    LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check, comm, expect,
     main)
 
 CASES = []
@@ -104,6 +104,79 @@ def nodes_that_are_only_busy_are_not_lost():
                 process.wait()
         expect(job, 0, r"\A\Z")
         check("has not answered" not in cluster.logged())
+
+
+def job_name(cluster):
+    return cluster.ctl("--via", "a1", "jobs",
+                       status=None).splitlines()[1].split()[0]
+
+
+@case
+def a_job_is_killed_though_its_launcher_stands_still():
+    """By any node; the answer is that it has ended."""
+    with Cluster(FIVE, QUICK) as cluster:
+        for via in ("a1", "b2"):
+            job = hanging_job(cluster, 10, "--via", "a1")
+            name = job_name(cluster)
+            with Standing(job.process.pid):
+                check(cluster.ctl("--via", via, "kill", name) == "")
+                text = cluster.ctl("jobs")
+                check(name not in text, text)
+                check(not supervisors(cluster), supervisors(cluster))
+            job.status = job.finish()
+            expect(job, 143, r"\Achempirun: ended by chempictl kill\n\Z")
+
+
+@case
+def a_job_is_killed_though_its_first_daemon_stands_still():
+    with Cluster(FIVE, QUICK) as cluster:
+        first = cluster.pid("a1")
+        job = hanging_job(cluster, 10, "--via", "a1")
+        name = job_name(cluster)
+        ranks = len(job.ranks())
+        with Standing(first, job.process.pid):
+            said = cluster.ctl("--via", "b2", "kill", name, status=None)
+            check("a1" in said, said)
+            # What is left is behind the daemon that stands still.
+            await_that(lambda: len(job.ranks()) == ranks // 5, job.ranks)
+        job.status = job.finish()
+        check(job.status != 0)
+        await_that(lambda: not supervisors(cluster), "their ends")
+
+
+@case
+def time_limits_and_interrupts_work_whatever_stands_still():
+    """The daemon for a time limit, supervisors for an interrupt."""
+    with Cluster(["a1", "a2"], QUICK) as cluster:
+        job = hanging_job(cluster, 4, "--via", "a1", "--timeout", "1")
+        with Standing(cluster.pid("a1")):
+            job.process.wait(timeout=LIMIT_S)
+        job.status = job.finish()
+        expect(job, 124, "time limit of 1 s")
+        job = hanging_job(cluster, 4, "--via", "a1")
+        with Standing(*supervisors(cluster)):
+            interrupt_twice(job)
+        job.status = job.finish()
+        check(job.status in (130, 143), job.status)
+        expect(job, job.status, r"\Achempirun: ended by signal")
+
+
+def interrupt_twice(job):
+    job.process.send_signal(signal.SIGINT)
+    job.process.send_signal(signal.SIGTERM)
+    job.process.wait(timeout=LIMIT_S)
+
+
+@case
+def a_private_job_ends_though_its_supervisor_stands_still():
+    job = Job("--private", "-n", "2", Programs.rank, "init", "print", "up",
+              "hang").await_lines(2)
+    supers = job.marked("chempi-super")
+    check(len(supers) == 1, supers)
+    with Standing(*supers):
+        interrupt_twice(job)
+    job.status = job.finish()
+    check(job.status in (130, 143), job.status, job.errors)
 
 
 if __name__ == "__main__":

@@ -87,6 +87,7 @@ static void set_up_once(void)
     d->loop = ev_loop_new(EVFLAG_AUTO);
     chempi_list_init(&d->jobs);
     chempi_list_init(&d->queries);
+    chempi_orders_init(&d->orders);
     HOLDS(d->loop && chempi_brood_init(&d->brood, NULL) == 0);
     d->brood.loop = d->loop; /* which never runs: there are no children */
     chempi_grants_init(d);
@@ -124,6 +125,7 @@ static void lose(enum who who)
     conns[who] = NULL;
     chempi_list_remove(&c->entry);
     chempi_query_lose(&daemon_here, c, "lost");
+    chempi_orders_lose(&daemon_here, c, "lost");
     chempi_jobs_lose(&daemon_here, c, "lost");
     chempi_link_close(&c->link);
     free(c);
@@ -163,6 +165,7 @@ static void check(void)
 
     HOLDS(length(&d->jobs) == d->job_count);
     HOLDS(length(&d->queries) == d->query_count);
+    HOLDS(length(&d->orders.all) == d->orders.count);
     HOLDS(d->query_count <= CHEMPI_DAEMON_QUERIES_MAX);
     for (unsigned i = ABOVE; i < CONN_COUNT; i++)
         HOLDS(!conns[i] || (conns[i]->link.is_open && !conns[i]->link.failure));
@@ -202,9 +205,11 @@ static void tear_down(void)
     while ((n = find_supervisor()))
         end_supervisor(n);
     HOLDS(d->job_count == 0 && chempi_list_is_empty(&d->jobs));
+    HOLDS(d->orders.count == 0 && chempi_list_is_empty(&d->orders.all));
     HOLDS(d->query_count == 0 && chempi_list_is_empty(&d->queries));
     chempi_members_fini(&d->members);
     d->is_drained = false;
+    d->next_query = d->orders.next = 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -475,7 +480,7 @@ static void add_query(enum who who, uint8_t number, uint32_t count)
     chempi_wire_clear(&w);
 }
 
-/* Numbers of questions begin anew with each input, see the replay's run. */
+/* Numbers of questions and orders begin anew with each input. */
 static void questions(void)
 {
     struct chempi_writer w = {0};
@@ -505,6 +510,8 @@ static void orders_and_news(void)
         add(what % 2 ? ABOVE : CLIENT, CHEMPI_MSG_REQUEST, 0, &w);
         chempi_wire_clear(&w);
     }
+    for (uint8_t order = 0; order < 4; order++)
+        add_text(BELOW, CHEMPI_MSG_REPLY, order, ESRCH, "no such job");
     chempi_wire_put_u32(&w, 2);
     chempi_wire_put_str(&w, "p1");
     chempi_wire_put_str(&w, "127.0.0.1:2");
