@@ -14,7 +14,7 @@
 
 #include "expect.h"
 
-enum { HANDLES_MAX = 4, SCRATCH_BYTES = 65536, FAILURES_MAX = 20 };
+enum { HANDLES_MAX = 5, SCRATCH_BYTES = 65536, FAILURES_MAX = 20 };
 
 enum kind {
     KIND_COMM,
@@ -27,8 +27,8 @@ enum kind {
     KIND_MESSAGE,
     KIND_REQUEST,
     KIND_FILE,
-    KINDS, /* those that functions are tried with */
-    KIND_WIN = KINDS,
+    KIND_WIN,
+    KINDS,
     KIND_NONE
 };
 
@@ -76,6 +76,7 @@ static const int classes[KINDS] = {
     [KIND_MESSAGE] = MPI_ERR_REQUEST,
     [KIND_REQUEST] = MPI_ERR_REQUEST,
     [KIND_FILE] = MPI_ERR_FILE,
+    [KIND_WIN] = MPI_ERR_WIN,
 };
 
 /* Right handles, for the places that are not tried. */
@@ -100,6 +101,7 @@ static bool is_refused_null(const struct function *f, enum kind kind,
         {"", KIND_ERRHANDLER, (void *)MPI_ERRHANDLER_NULL},
         {"", KIND_SESSION, (void *)MPI_SESSION_NULL},
         {"", KIND_FILE, (void *)MPI_FILE_NULL},
+        {"", KIND_WIN, (void *)MPI_WIN_NULL},
     };
 
     for (size_t i = 0; i < COUNT(nulls); i++)
@@ -146,6 +148,7 @@ int main(int argc, char **argv)
     MPI_Group group;
     MPI_Comm ring; /* for the collectives of neighbours, too */
     MPI_File file;
+    MPI_Win win;
     char path[] = "/tmp/chempi-strangers-XXXXXX";
 
     MPI_Init(&argc, &argv);
@@ -159,12 +162,19 @@ int main(int argc, char **argv)
     EXPECT(MPI_File_open(MPI_COMM_SELF, path,
                          MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
                          MPI_INFO_NULL, &file) == MPI_SUCCESS);
+    EXPECT(MPI_Win_create(scratch_bytes, SCRATCH_BYTES, 1, MPI_INFO_NULL, ring,
+                          &win) == MPI_SUCCESS);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_lock_all(0, win);
+    right[KIND_WIN] = (void *)win;
     right[KIND_FILE] = (void *)file;
     right[KIND_GROUP] = (void *)group;
     right[KIND_SESSION] = (void *)session;
     right[KIND_COMM] = (void *)ring;
     for (size_t i = 0; i < COUNT(functions); i++)
         try_function(&functions[i]);
+    MPI_Win_unlock_all(win);
+    MPI_Win_free(&win);
     MPI_File_close(&file);
     MPI_Group_free(&group);
     MPI_Comm_free(&ring);

@@ -9,7 +9,7 @@
 
 enum { MOST = 40000 };
 
-static const int counts[] = {1500, 5000, MOST};
+static const int counts[] = {4500, 8000, MOST};
 
 /* Of very different sizes. */
 static float number(int rank, int seed, int i)

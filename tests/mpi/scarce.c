@@ -184,7 +184,7 @@ static void exchange_scarcely(void)
 
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     for (int i = 0; i < 4; i++)
-        exchange(comm, 20, "in slots"); /* which are there then */
+        exchange(comm, 300, "in slots"); /* which are there then */
     for (int k = 0; k < 2; k++) {
         is_scarce = k == 0 && check_rank() == 1;
         for (int i = 0; i < 3; i++)

@@ -494,9 +494,9 @@ static struct row begin_row(const struct cell *cell,
         cell_mine(cell)->mark = ON_BOARD;
         return row_of(cell, st->rank);
     }
-    return (struct row){
-        chempi_coll_cell_room(cell, st->rank, CHEMPI_NODE_BULK_BYTES, rc),
-        CHEMPI_NODE_BULK_BYTES};
+    len = len <= CHEMPI_NODE_PAGE_BYTES ? CHEMPI_NODE_PAGE_BYTES
+                                        : CHEMPI_NODE_BULK_BYTES;
+    return (struct row){chempi_coll_cell_room(cell, st->rank, len, rc), len};
 }
 
 /* What this member says of rings for the len bytes of its large blocks. */
