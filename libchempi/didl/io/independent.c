@@ -288,6 +288,7 @@ int chempi_io_view_write(struct chempi_file *file,
         if (rc != -EOPNOTSUPP)
             return rc;
         file->is_mappable = false;
+        *done = 0;
     }
     if (way == WAY_WINDOWS) {
         rc = by_windows(file, view, position, from, len, true, done, at);

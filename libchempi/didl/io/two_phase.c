@@ -373,7 +373,8 @@ static int write_covered(struct exchange *x, const struct slot *s, int64_t run,
     size_t len = (size_t)(s->to - s->from);
     int rc;
 
-    if (run >= RUN_MAP_MAX || !file->is_mappable || !memchr(x->mask, 0, len))
+    if (run >= RUN_MAP_MAX || !file->is_mappable ||
+        file->hints.ds_write != CHEMPI_IO_AUTO || !memchr(x->mask, 0, len))
         return write_runs(x, s, at);
     rc = chempi_io_map_store(file, s->window, x->mask, s->from, s->to);
     if (rc != -EOPNOTSUPP)

@@ -222,8 +222,12 @@ static int make_memory(struct chempi_win *win)
     bool has_part = mine->at != UINT64_MAX;
     int rc;
 
-    if (win->local_count == 1)
+    if (win->local_count == 1) {
+        /* Sharing takes a tag of the communicator's, which all members must
+         * count alike. */
+        (void)chempi_rma_node_channel(win);
         return make_private(win, common);
+    }
     rc = chempi_rma_share(win, len, common, has_part ? mine->at : 0,
                           has_part ? mine->size : 0);
     if (rc == -ENOSPC || rc == -ENOMEM)

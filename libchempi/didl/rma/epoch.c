@@ -71,8 +71,9 @@ int chempi_win_fence(int assert, struct chempi_win *win)
 int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
 {
     struct chempi_win *win = peer->win;
+    const enum chempi_rma_epoch access = win->access;
 
-    switch (win->access) {
+    switch (access) {
     case CHEMPI_RMA_LOCKED_ALL:
         if (CHEMPI_LIKELY(peer->lock))
             return MPI_SUCCESS;

@@ -37,6 +37,8 @@ struct chempi_rma_line *chempi_rma_line(const struct chempi_win *win,
 }
 
 /* Memory of the peer that is mapped here, or in no process but this. */
+/* Memory that was to be allocated and cannot be shared has an address that is
+ * not on the card: it is reached by messages. */
 static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
                        const struct chempi_rma_card *card)
 {
@@ -50,7 +52,7 @@ static void aim_mapped(struct chempi_win *win, struct chempi_rma_peer *peer,
         peer->reach = CHEMPI_RMA_NODE;
         peer->is_mapped = true;
         peer->mem = (char *)win->file + card->at;
-    } else if (card->pid > 0 &&
+    } else if (win->flavor != MPI_WIN_FLAVOR_ALLOCATE && card->pid > 0 &&
                chempi_cma_probe((pid_t)card->pid,
                                 (const void *)(uintptr_t)card->probe,
                                 card->probe_value) == 0) {
