@@ -572,6 +572,16 @@ void chempi_daemon_stop(struct chempi_daemon *d)
     ev_break(d->loop, EVBREAK_ALL);
 }
 
+/* Who asked may be revoked by what was read. */
+static void recheck(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+
+    (void)loop;
+    (void)events;
+    chempi_conns_recheck(&d->conns);
+}
+
 int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)
 {
     int rc;
@@ -585,7 +595,7 @@ int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)
         return rc;
     }
     chempi_log(CHEMPI_LOG_INFO, "daemon", "keys were read again");
-    chempi_conns_recheck(&d->conns);
+    ev_timer_start(d->loop, &d->recheck);
     return 0;
 }
 
@@ -909,6 +919,9 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     d->conns.brood = &d->brood;
     d->conns.serves_users = d->serves_users;
     chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
+    ev_timer_init(&d->recheck, recheck, 0.0, 0.0);
+    ev_set_priority(&d->recheck, EV_MAXPRI); /* before what they say next */
+    d->recheck.data = d;
     return join(d, err);
 }
 
@@ -926,6 +939,8 @@ static void tear_down(struct chempi_daemon *d)
     chempi_jobs_fini(d);
     chempi_grants_fini(d);
     chempi_beat_stop(&d->beat);
+    if (d->loop)
+        ev_timer_stop(d->loop, &d->recheck);
     if (d->conns.arg)
         chempi_conns_fini(&d->conns);
     chempi_keeper_stop(&d->keeper); /* D4 */

@@ -82,6 +82,7 @@ struct chempi_daemon {
     ev_io keeper_io;
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;
+    ev_timer recheck;  /* of all links, when keys were read again */
     bool serves_users; /* users.h */
     bool is_drained;   /* the gateways here are spared, whichever job's */
     bool is_stopping;
@@ -114,8 +115,9 @@ int chempi_daemon_take(struct chempi_conn *conn,
 /* Tell who sent it that a message of this type cannot be followed (D5). */
 void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
                           const char *why);
-/* Keys and trust from their files; connections that are no longer trusted
- * end. -ENOENT: there is no key; -errno with words: all is as before. */
+/* Keys and trust from their files; connections that are no longer trusted end
+ * when the loop has come round (L3). -ENOENT: there is no key; -errno with
+ * words: all is as before. */
 int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
 
 /* jobs.c */

@@ -322,6 +322,22 @@ def one_line_revokes_a_node():
 
 
 @case
+def who_asks_for_its_own_revocation_is_revoked():
+    """The order comes over the link that it ends."""
+    with Keyed("a1", "a2") as cluster:
+        for name in ("a1", "a2"):
+            check(f"{name} " in cluster.ctl("--via", "a1", "nodes"))
+        pid = cluster.pid("a2")
+        cluster.write_trust(f"revoke {cluster.public['a1']}\n")
+        cluster.ctl("--via", "a1", "reread", "a2", status=None)
+        said = cluster.ctl("--via", "a1", "nodes", "a2", status=1)
+        check(re.search("^a2 .*(closed|revoked)", said, re.M), said)
+        await_that(lambda: "connection with node a1: " in cluster.logged() and
+                   "is revoked" in cluster.logged(), "the end of the link")
+        check(cluster.pid("a2") == pid)  # whom it has not harmed
+
+
+@case
 def a_key_is_good_for_its_node_only():
     with Keyed("a1", "a2") as cluster:
         cluster.write_trust(cluster.allow("a1", "a2"))
