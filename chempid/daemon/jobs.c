@@ -65,6 +65,8 @@ struct job {
     struct limb *limbs;         /* [hub.child_max] */
     uint32_t *nodes;            /* below, in the order of LAUNCH */
     uint32_t node_count;
+    uint32_t own_node;         /* CHEMPI_NODE_ANY: it only passes through */
+    uint32_t local_size;       /* ranks there */
     const uint8_t *spec_bytes; /* of LAUNCH, while it is worked on */
     size_t spec_len;
     enum chempi_status_fate *fates; /* [gateways]; NULL: all are UP */
@@ -579,6 +581,14 @@ static int make_limbs(struct job *j)
     return 0;
 }
 
+static uint32_t find_own_node(const struct job *j)
+{
+    for (uint32_t i = 0; i < j->spec.node_count; i++)
+        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
+            return i;
+    return CHEMPI_NODE_ANY;
+}
+
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
                        const struct chempi_frame *frame, struct chempi_err *err)
 {
@@ -605,6 +615,9 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
         return rc;
     }
     j->up = from;
+    j->own_node = find_own_node(j);
+    if (j->own_node != CHEMPI_NODE_ANY)
+        j->local_size = chempi_spec_local_size(&j->spec, j->own_node);
     ev_init(&j->doom, is_doomed);
     j->doom.data = j;
     chempi_list_append(&d->jobs, &j->entry);
@@ -760,14 +773,6 @@ static void note_fall(struct job *j, const struct chempi_frame *frame)
                                        : CHEMPI_FATE_LOST;
 }
 
-static uint32_t own_node(const struct job *j)
-{
-    for (uint32_t i = 0; i < j->spec.node_count; i++)
-        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
-            return i;
-    return CHEMPI_NODE_ANY;
-}
-
 int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
                       bool is_drained)
 {
@@ -775,7 +780,7 @@ int chempi_jobs_drain(struct chempi_daemon *d, const char *id, uint32_t uid,
 
     CHEMPI_LIST_FOR (e, &d->jobs) {
         struct job *j = CHEMPI_CONTAINER_OF(e, struct job, entry);
-        const uint32_t node = own_node(j);
+        const uint32_t node = j->own_node;
 
         if ((*id && strcmp(j->spec.id, id) != 0) ||
             chempi_spec_gateway(&j->spec, node) == CHEMPI_NODE_ANY)
@@ -842,18 +847,10 @@ int chempi_jobs_seek(struct chempi_daemon *d, const char *id, uint32_t uid)
     return 0;
 }
 
-static uint32_t local_size(const struct job *j)
-{
-    for (uint32_t i = 0; i < j->spec.node_count; i++)
-        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
-            return chempi_spec_local_size(&j->spec, i);
-    return 0;
-}
-
 static int add_gateways(const struct job *j, struct chempi_pool *pool,
                         uint32_t *room, struct chempi_status_job *out)
 {
-    const uint32_t own = own_node(j);
+    const uint32_t own = j->own_node;
 
     out->is_cut = j->spec.gateway_count > *room;
     if (out->is_cut)
@@ -902,12 +899,12 @@ int chempi_jobs_status(struct chempi_daemon *d, bool with_memory,
             .id = j->spec.id,
             .uid = j->spec.uid,
             .size = j->spec.size,
-            .local = local_size(j),
+            .local = j->local_size,
             .program = j->spec.apps[0].argv[0],
         };
         if (add_gateways(j, pool, &room, &out->jobs[out->job_count++]))
             return -ENOMEM;
-        out->busy += local_size(j);
+        out->busy += j->local_size;
     }
     return chempi_grants_status(d, with_memory, pool, out);
 }
