@@ -96,6 +96,7 @@ void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,
     *beat = (struct chempi_beat){.conns = conns, .detect_s = detect_s};
     ev_timer_init(&beat->timer, tick, detect_s / PER_DETECTION,
                   detect_s / PER_DETECTION);
+    ev_set_priority(&beat->timer, EV_MAXPRI);
     beat->timer.data = beat;
 }
 

@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define REST_S 0.1 /* without memory */
+#define REST_S 0.1     /* without memory */
+#define TURN_FRAMES 64 /* handed on in a turn, at most (L6) */
+#define TURN_S 0.002   /* for them, about */
 
 static void lose(struct chempi_link *link, int code, struct chempi_err *err)
 {
@@ -37,28 +39,65 @@ static void lose(struct chempi_link *link, int code, struct chempi_err *err)
     link->on_lost(link, code, err); /* may close and free the link */
 }
 
-/* Returns true when there may be more. */
-static bool take(struct chempi_link *link)
+/* In so many seconds, or before. */
+static void go_on_in(struct chempi_link *link, ev_tstamp seconds)
 {
-    struct chempi_err err = {0};
+    if (ev_is_active(&link->rest) &&
+        ev_timer_remaining(link->loop, &link->rest) <= seconds)
+        return;
+    ev_timer_stop(link->loop, &link->rest);
+    ev_timer_set(&link->rest, seconds, 0.0);
+    ev_timer_start(link->loop, &link->rest);
+}
+
+/* A turn's worth of what is here, or all of it: 1: there may be more, 0: there
+ * is no whole frame left, -errno. */
+static int hand_on(struct chempi_link *link, bool is_all,
+                   struct chempi_err *err)
+{
+    const ev_tstamp end = ev_time() + TURN_S;
     struct chempi_frame frame;
-    int filled = chempi_channel_fill(&link->ch);
     int rc;
 
-    if (filled > 0)
-        link->heard = ev_now(link->loop);
-
-    while ((rc = chempi_channel_next(&link->ch, &frame)) == 1) {
-        rc = link->on_frame(link, &frame, &err);
+    for (int n = 0; is_all || n < TURN_FRAMES; n++) {
+        rc = chempi_channel_next(&link->ch, &frame);
+        if (rc != 1)
+            return rc;
+        rc = link->on_frame(link, &frame, err);
         if (rc)
+            return rc;
+        if (!is_all && ev_time() >= end)
             break;
+    }
+    return 1;
+}
+
+/* What is left of the last turn comes first: until then nothing is read, so
+ * that no more waits here than one reading takes. Returns true when there may
+ * be more to read. */
+static bool take(struct chempi_link *link, bool is_all)
+{
+    struct chempi_err err = {0};
+    int filled;
+    int rc;
+
+    if (!link->has_more)
+        link->filled = chempi_channel_fill(&link->ch);
+    if (link->filled > 0)
+        link->heard = ev_now(link->loop);
+    filled = link->filled;
+
+    rc = hand_on(link, is_all, &err);
+    link->has_more = rc > 0;
+    if (rc > 0) {
+        go_on_in(link, 0.0); /* an event fed now would be of this turn, too */
+        return false;
     }
     if (rc == 0)
         chempi_channel_rest(&link->ch);
-    if (rc >= 0 && filled == -ENOMEM && !link->failure && link->is_shared) {
+    if (rc == 0 && filled == -ENOMEM && !link->failure && link->is_shared) {
         ev_io_stop(link->loop, &link->in);
-        ev_timer_set(&link->rest, REST_S, 0.0);
-        ev_timer_start(link->loop, &link->rest);
+        go_on_in(link, REST_S);
         return false;
     }
     if (link->failure)
@@ -67,28 +106,19 @@ static bool take(struct chempi_link *link)
         lose(link, rc, &err);
     else if (filled < 0)
         lose(link, filled, &err);
-    return rc >= 0 && filled > 0;
+    return rc == 0 && filled > 0;
 }
 
 static void readable(struct ev_loop *loop, ev_io *w, int events)
 {
     (void)loop;
     (void)events;
-    (void)take(w->data); /* once: others want their turn */
-}
-
-static void read_on(struct ev_loop *loop, ev_timer *w, int events)
-{
-    struct chempi_link *link = w->data;
-
-    (void)events;
-    ev_io_start(loop, &link->in);
-    ev_feed_event(loop, &link->in, EV_READ); /* it may be read already */
+    (void)take(w->data, false); /* once: others want their turn */
 }
 
 void chempi_link_drain(struct chempi_link *link)
 {
-    while (take(link))
+    while (take(link, true))
         ;
 }
 
@@ -106,12 +136,14 @@ static void push(struct chempi_link *link)
 {
     int rc = chempi_channel_flush(&link->ch);
 
-    if (rc < 0)
-        break_off(link, rc);
-    else if (rc > 0)
+    if (rc > 0)
         ev_io_start(link->loop, &link->out);
     else
         ev_io_stop(link->loop, &link->out);
+    if ((rc == -ENOMEM || rc == -ENOBUFS) && link->is_shared)
+        go_on_in(link, REST_S);
+    else if (rc < 0)
+        break_off(link, rc);
 }
 
 static void writable(struct ev_loop *loop, ev_io *w, int events)
@@ -125,6 +157,17 @@ static void writable(struct ev_loop *loop, ev_io *w, int events)
         link->on_written(link);
 }
 
+static void go_on(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_link *link = w->data;
+
+    ev_io_start(loop, &link->in);
+    ev_feed_event(loop, &link->in, EV_READ); /* it may be read already */
+    if (!link->failure && !ev_is_active(&link->out) &&
+        chempi_channel_has_output(&link->ch))
+        writable(loop, &link->out, events); /* it may free the link */
+}
+
 void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
                          uint32_t in_max, size_t queue_max)
 {
@@ -133,11 +176,13 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->on_written = NULL;
     ev_io_init(&link->in, readable, -1, EV_READ);
     ev_io_init(&link->out, writable, -1, EV_WRITE);
-    ev_timer_init(&link->rest, read_on, REST_S, 0.0);
+    ev_timer_init(&link->rest, go_on, REST_S, 0.0);
     link->in.data = link;
     link->rest.data = link;
     link->out.data = link;
     link->failure = 0;
+    link->filled = 0;
+    link->has_more = false;
     link->sent = 0;
     link->heard = ev_now(loop);
     link->is_shared = false;

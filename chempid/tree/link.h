@@ -8,7 +8,10 @@
  *   L3  a link may be closed in on_lost or outside its callbacks, not in its
  *       own on_frame
  *   L4  what is offered and cannot be queued is not sent, and the link stays
- *   L5  a shared link that has no memory for what comes reads on later
+ *   L5  a shared link for which there is no memory, here or in the kernel,
+ *       reads and writes on later
+ *   L6  the loop hands on a bounded number of frames and turns to others; the
+ *       rest keeps its order and comes in the loop's next iterations
  */
 #ifndef CHEMPI_CHEMPID_LINK_H
 #define CHEMPI_CHEMPID_LINK_H
@@ -39,8 +42,10 @@ struct chempi_link {
     void *arg;
     ev_tstamp heard; /* when bytes came last; first, when it was prepared */
     uint64_t sent;   /* bytes of frames queued so far, as they were given */
-    ev_timer rest;   /* from reading (L5) */
+    ev_timer rest;   /* from reading and writing (L5, L6) */
     int failure;     /* why nothing can be sent any more; 0: it can */
+    int filled;      /* what came of reading last */
+    bool has_more;   /* frames that were read and not yet handed on */
     bool is_open;
     bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */

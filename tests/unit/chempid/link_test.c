@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Links in a loop: turns (L6), and times without memory (L5). */
+#define _GNU_SOURCE /* SOCK_CLOEXEC */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "chempid/tree/link.h"
+#include "common/auth/seal.h"
+#include "common/base/sys.h"
+
+#define MANY 1000u /* frames, of one write */
+#define IN_MAX 4096u
+#define QUEUE_MAX (1u << 20)
+
+struct side {
+    struct chempi_link link;
+    int peer; /* the other end */
+    uint64_t taken;
+    uint64_t before; /* what its neighbour had taken at its first frame */
+    int lost;        /* code */
+    struct side *neighbour;
+};
+
+static struct ev_loop *loop;
+static struct side busy;
+static struct side quiet;
+static struct chempi_sys rigged;
+
+static void send_many(int fd, uint32_t count)
+{
+    struct chempi_channel ch;
+
+    chempi_channel_init(&ch, fd, IN_MAX, QUEUE_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        cr_assert_eq(chempi_channel_send(&ch, 1, i, NULL, 0), 0);
+    cr_assert_eq(chempi_channel_flush(&ch), 0);
+    ch.fd = -1; /* not ours to close */
+    chempi_channel_fini(&ch);
+}
+
+/* The first frame of the busy side makes one for the quiet side, which the
+ * loop can see in its next iteration only. */
+static int on_frame(struct chempi_link *link, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    struct side *s = link->arg;
+
+    (void)err;
+    cr_expect_eq(frame->job, s->taken, "in order");
+    if (s->taken++ == 0 && s->neighbour)
+        s->before = s->neighbour->taken;
+    if (s == &busy && s->taken == 1)
+        send_many(quiet.peer, 1);
+    return 0;
+}
+
+static void on_lost(struct chempi_link *link, int code,
+                    const struct chempi_err *err)
+{
+    struct side *s = link->arg;
+
+    (void)err;
+    cr_expect_eq(s->lost, 0, "once");
+    s->lost = code;
+    chempi_link_close(link);
+}
+
+static void open_side(struct side *s, struct side *neighbour, bool is_shared)
+{
+    int fds[2];
+
+    cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    *s = (struct side){.peer = fds[1], .neighbour = neighbour};
+    chempi_link_prepare(&s->link, loop, IN_MAX, QUEUE_MAX);
+    s->link.on_frame = on_frame;
+    s->link.on_lost = on_lost;
+    s->link.arg = s;
+    s->link.is_shared = is_shared;
+    s->link.ch.fd = fds[0];
+}
+
+static void close_side(struct side *s)
+{
+    chempi_link_close(&s->link);
+    if (s->peer >= 0)
+        (void)close(s->peer);
+}
+
+static void set_up(void)
+{
+    loop = ev_loop_new(EVFLAG_AUTO);
+    cr_assert(loop);
+    rigged = chempi_sys_libc;
+    open_side(&busy, NULL, true);
+    open_side(&quiet, &busy, true);
+}
+
+static void tear_down(void)
+{
+    chempi_sys = &chempi_sys_libc;
+    close_side(&busy);
+    close_side(&quiet);
+    ev_loop_destroy(loop);
+}
+
+TestSuite(link, .init = set_up, .fini = tear_down, .timeout = 30);
+
+Test(link, others_have_their_turn)
+{
+    chempi_link_start(&busy.link, busy.link.ch.fd);
+    chempi_link_start(&quiet.link, quiet.link.ch.fd);
+    send_many(busy.peer, MANY);
+    (void)close(busy.peer);
+    busy.peer = -1;
+
+    while (!busy.lost)
+        (void)ev_run(loop, EVRUN_ONCE);
+    cr_expect_eq(busy.taken, MANY, "all come before the end");
+    cr_expect_eq(busy.lost, -EPIPE);
+    cr_expect_eq(quiet.taken, 1);
+    cr_expect_leq(quiet.before, 128, "two turns of 64");
+}
+
+Test(link, all_is_taken_when_it_is_asked_for)
+{
+    chempi_link_start(&busy.link, busy.link.ch.fd);
+    send_many(busy.peer, MANY);
+    (void)ev_run(loop, EVRUN_ONCE); /* a turn */
+    cr_expect_lt(busy.taken, MANY);
+    chempi_link_drain(&busy.link);
+    cr_expect_eq(busy.taken, MANY);
+    cr_expect_eq(busy.lost, 0);
+}
+
+static void *no_memory(void *ptr, size_t size)
+{
+    (void)ptr;
+    (void)size;
+    errno = ENOMEM;
+    return NULL;
+}
+
+static ssize_t no_buffers(int fd, const void *buf, size_t len, int flags)
+{
+    (void)fd;
+    (void)buf;
+    (void)len;
+    (void)flags;
+    errno = ENOBUFS;
+    return -1;
+}
+
+/* What is queued goes out when there is memory again. */
+static void check_writes_later(void)
+{
+    char byte;
+
+    chempi_link_send(&busy.link, 1, 0, "words", 5);
+    chempi_sys = &rigged;
+    chempi_link_start(&busy.link, busy.link.ch.fd);
+    (void)ev_run(loop, EVRUN_NOWAIT);
+    cr_expect_eq(busy.lost, 0, "lost: %d", busy.lost);
+    cr_expect_gt(chempi_link_queued(&busy.link) +
+                     (busy.link.ch.seal ? busy.link.ch.seal->out.len : 0),
+                 0);
+    chempi_sys = &chempi_sys_libc;
+    while (!busy.lost && recv(busy.peer, &byte, 1, MSG_DONTWAIT) != 1)
+        (void)ev_run(loop, EVRUN_ONCE);
+    cr_expect_eq(busy.lost, 0, "lost: %d", busy.lost);
+    cr_expect_eq(chempi_link_queued(&busy.link), 0);
+}
+
+Test(link, seals_later_without_memory)
+{
+    const struct chempi_noise_cipher cipher = {0};
+
+    cr_assert_eq(chempi_channel_seal(&busy.link.ch, &cipher, &cipher), 0);
+    rigged.realloc = no_memory;
+    check_writes_later();
+}
+
+Test(link, writes_later_without_buffers_of_the_kernel)
+{
+    rigged.send = no_buffers;
+    check_writes_later();
+}
