@@ -674,10 +674,10 @@ static int make_directory(struct chempi_daemon *d, struct chempi_err *err)
         return chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
                               chempi_err_name(errno));
     if (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0) ||
-        (st.st_mode & S_IWOTH))
+        (st.st_mode & (S_IWGRP | S_IWOTH)))
         return chempi_err_set(err, -EPERM,
                               "%s: not a directory of ours that others cannot "
-                              "write",
+                              "write (chmod go-w)",
                               d->opt->dir);
     return chempi_users_decide(d->opt->serve, d->opt->dir, &d->serves_users,
                                err);
@@ -691,7 +691,9 @@ static int write_ready_file(struct chempi_daemon *d, struct chempi_err *err)
     bool is_good;
     int rc = chempi_keeper_name(d->ready_path, part, sizeof(part), err);
 
-    file = rc ? NULL : fopen(part, "we");
+    if (!rc)
+        (void)unlink(part); /* of a process that had our number, or nothing */
+    file = rc ? NULL : fopen(part, "wex");
     if (!file)
         return rc ? rc
                   : chempi_err_set(err, -errno, "cannot write %s: %s", part,

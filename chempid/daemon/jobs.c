@@ -356,6 +356,8 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
         chempi_hub_lose(&j->hub, child_of(limb), err.text);
     } else {
         limb->is_supervisor = true;
+        /* Until it is forgotten, which is before the job leaves its user. */
+        limb->nestling.link.ch.purse = &j->user->purse;
         if (d->is_drained &&
             chempi_spec_gateway(&j->spec, node) != CHEMPI_NODE_ANY)
             tell_drained(j, node, true);
@@ -365,6 +367,38 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
 
 /* ---- daemons below ------------------------------------------------------- */
 
+/* Also this belongs to one job of those that share the link. */
+static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
+                       uint32_t count, struct chempi_err *err)
+{
+    struct chempi_link *link = &limb->conn->link;
+    const char *name = j->spec.node_names[nodes[0]];
+    const size_t len = CHEMPI_FRAME_HEADER + 4 + 4 * (size_t)count +
+                       sizeof(j->spec.shell) + j->spec_len; /* at most */
+    struct chempi_writer *w;
+    int rc;
+
+    if (!fits(&limb->load, link, len))
+        return chempi_err_set(err, -ENOBUFS,
+                              "the job cannot be sent to node %s, which does "
+                              "not take the messages of other jobs as fast as "
+                              "they come",
+                              name);
+    w = chempi_link_begin(link, CHEMPI_MSG_LAUNCH, j->spec.job);
+    chempi_wire_put_u32(w, count);
+    for (uint32_t i = 0; i < count; i++)
+        chempi_wire_put_u32(w, nodes[i]);
+    chempi_shell_write(&j->spec.shell, w);
+    chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
+    rc = chempi_link_try_end(link);
+    if (rc)
+        return chempi_err_set(err, rc, "the job cannot be sent to node %s: %s",
+                              name, chempi_err_name(rc));
+    limb->load.end = link->sent;
+    limb->load.bytes += len;
+    return 0;
+}
+
 static int pass_on(struct job *j, const struct chempi_members *known,
                    const uint32_t *nodes, uint32_t count,
                    struct chempi_err *why)
@@ -372,30 +406,16 @@ static int pass_on(struct job *j, const struct chempi_members *known,
     const char *name = j->spec.node_names[nodes[0]];
     struct limb *limb = add_limb(j, nodes, count, why);
     struct chempi_err err = {0};
-    struct chempi_writer *w;
-    int rc;
 
     if (!limb)
         return why->code;
     limb->conn = chempi_daemon_call(j->daemon, known, name, &err);
-    if (!limb->conn) {
+    if (!limb->conn)
         (void)chempi_err_prefix(&err, "node %s", name);
-        chempi_hub_lose(&j->hub, child_of(limb), err.text);
-        return 0;
-    }
-    w = chempi_link_begin(&limb->conn->link, CHEMPI_MSG_LAUNCH, j->spec.job);
-    chempi_wire_put_u32(w, count);
-    for (uint32_t i = 0; i < count; i++)
-        chempi_wire_put_u32(w, nodes[i]);
-    chempi_shell_write(&j->spec.shell, w);
-    chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
-    rc = chempi_link_try_end(&limb->conn->link);
-    if (rc) {
-        (void)chempi_err_set(&err, rc, "the job cannot be sent to node %s: %s",
-                             name, chempi_err_name(rc));
+    else if (send_launch(j, limb, nodes, count, &err))
         limb->conn = NULL; /* nothing of the job has gone there */
+    if (!limb->conn)
         chempi_hub_lose(&j->hub, child_of(limb), err.text);
-    }
     return 0;
 }
 

@@ -406,7 +406,8 @@ int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
     n->node = node;
     n->node_name = spec->node_names[node];
     chempi_list_append(&brood->nestlings, &n->entry);
-    chempi_link_open(&n->link, loop, fds[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    chempi_link_open(&n->link, loop, fds[0], CHEMPI_TREE_MAX,
+                     CHEMPI_NESTLING_QUEUE_MAX);
     n->link.on_frame = take;
     n->link.on_lost = lost;
     n->link.arg = n;

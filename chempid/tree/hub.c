@@ -7,7 +7,10 @@
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 #include "common/control/msg.h"
+
+#define FIELDS_MAX 64u /* bytes of a payload apart from text and blobs */
 
 int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
                     uint32_t child_max, const struct chempi_hub_ops *ops,
@@ -261,11 +264,26 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     }
 }
 
+/* The longest payload of such a message. */
+static size_t longest(uint16_t type)
+{
+    switch (type) {
+    case CHEMPI_MSG_INPUT:
+        return CHEMPI_STDIN_WINDOW + FIELDS_MAX;
+    case CHEMPI_MSG_ANSWER:
+        return CHEMPI_KVS_KEY_MAX + CHEMPI_KVS_VALUE_MAX + FIELDS_MAX;
+    default: /* a sentence, a key, or numbers */
+        return CHEMPI_TEXT_MAX + FIELDS_MAX;
+    }
+}
+
 int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
                     size_t len, struct chempi_err *err)
 {
     struct chempi_reader r;
 
+    if (len > longest(type)) /* it would wait where nobody may read */
+        return bad(err, "too long");
     switch (type) {
     case CHEMPI_MSG_SIGNAL:
     case CHEMPI_MSG_KILL:

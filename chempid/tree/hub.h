@@ -11,6 +11,8 @@
  *       it has spare nodes only, one for each of them
  *   H4  fence n goes up when every child has entered it, without those whose
  *       nodes are all spare and gone
+ *   H5  what goes down is no longer than its fields may be: it may wait for
+ *       who does not read
  *
  * Spare nodes have no ranks, and the job may go on without them. They are the
  * last ones by number; where daemons order a job, each is a child of its own of

@@ -45,6 +45,12 @@
 #define CHEMPI_USER_JOBS_MAX 512u          /* on one node */
 #define CHEMPI_USER_QUESTIONS_MAX 64u
 
+/* ---- supervisors (brood.h) ----------------------------------------------- */
+
+#define CHEMPI_NESTLING_QUEUE_MAX                                              \
+    (32u << 20) /* bytes that one has not read: half a KiB for each            \
+                   question that is open at a node */
+
 /* ---- the log ------------------------------------------------------------- */
 
 #define CHEMPI_LOG_BURST 100         /* lines of one kind at a time */

@@ -232,7 +232,7 @@ struct chempi_writer *chempi_link_begin(struct chempi_link *link, uint16_t type,
     return chempi_channel_begin(&link->ch, type, job);
 }
 
-int chempi_link_try_end(struct chempi_link *link)
+static int end_within(struct chempi_link *link, size_t reserve)
 {
     const size_t begun = link->ch.out_frame;
     int rc;
@@ -241,7 +241,7 @@ int chempi_link_try_end(struct chempi_link *link)
         chempi_wire_clear(&link->ch.out);
         return 0;
     }
-    rc = chempi_channel_end(&link->ch);
+    rc = chempi_channel_end_within(&link->ch, reserve);
     if (rc)
         return rc;
     link->sent += link->ch.out.len - begun;
@@ -250,9 +250,15 @@ int chempi_link_try_end(struct chempi_link *link)
     return 0;
 }
 
+int chempi_link_try_end(struct chempi_link *link)
+{
+    return end_within(link, 0);
+}
+
 void chempi_link_end(struct chempi_link *link)
 {
-    const int rc = chempi_link_try_end(link);
+    const int rc =
+        end_within(link, link->is_shared ? CHEMPI_LINK_RESERVE : 0); /* L7 */
 
     if (rc)
         break_off(link, rc); /* it does not read, or there is no memory */

@@ -12,6 +12,8 @@
  *       reads and writes on later
  *   L6  the loop hands on a bounded number of frames and turns to others; the
  *       rest keeps its order and comes in the loop's next iterations
+ *   L7  what is sent on a shared link, not offered, has a reserve above the
+ *       queue's limit: who fills the queue with offers does not end the link
  */
 #ifndef CHEMPI_CHEMPID_LINK_H
 #define CHEMPI_CHEMPID_LINK_H
@@ -20,6 +22,9 @@
 
 #include "common/base/err.h"
 #include "common/control/channel.h"
+
+/* Bytes: more than DROP or REFUSED of all jobs that a daemon may have. */
+#define CHEMPI_LINK_RESERVE (8u << 20)
 
 struct chempi_link;
 

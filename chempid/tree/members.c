@@ -5,10 +5,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/sys.h"
 
@@ -111,10 +113,23 @@ static int check_file(FILE *file, const char *path, struct chempi_err *err)
     return 0;
 }
 
+/* Does not wait for the other end of a pipe; check_file() refuses it. */
+static FILE *open_file(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    const int code = errno;
+
+    if (fd >= 0 && !file)
+        (void)close(fd); /* read only */
+    errno = code;
+    return file;
+}
+
 int chempi_members_read(struct chempi_members *m, const char *path,
                         struct chempi_err *err)
 {
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     char *line = NULL;
     size_t size = 0;
     unsigned number = 0;

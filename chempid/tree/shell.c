@@ -44,6 +44,18 @@ static const char *find_line(const char *text, const char *name)
     return at ? at + strlen(name) : NULL;
 }
 
+/* All of them, real, effective, saved and of the file system: a program that
+ * has another one's rights may also have other limits. */
+static bool are_all(const char *numbers, uint32_t id)
+{
+    char *end;
+
+    for (int i = 0; i < 4; i++, numbers = end)
+        if (strtoul(numbers, &end, 10) != id || end == numbers)
+            return false;
+    return true;
+}
+
 /* The umask, and that the process is still its user's. */
 static int read_status(struct chempi_shell *shell, const struct ucred *peer)
 {
@@ -51,6 +63,7 @@ static int read_status(struct chempi_shell *shell, const struct ucred *peer)
     char text[4096];
     const char *mask;
     const char *uid;
+    const char *gid;
     ssize_t n;
     int fd;
 
@@ -64,7 +77,9 @@ static int read_status(struct chempi_shell *shell, const struct ucred *peer)
     text[n > 0 ? n : 0] = '\0';
     mask = find_line(text, "\nUmask:");
     uid = find_line(text, "\nUid:");
-    if (!mask || !uid || (uid_t)strtoul(uid, NULL, 10) != peer->uid)
+    gid = find_line(text, "\nGid:");
+    if (!mask || !uid || !gid || !are_all(uid, peer->uid) ||
+        !are_all(gid, peer->gid))
         return -ESRCH;
     shell->umask = (uint32_t)strtoul(mask, NULL, 8) & 0777;
     return 0;

@@ -255,10 +255,16 @@ struct chempi_writer *chempi_channel_begin(struct chempi_channel *ch,
 
 int chempi_channel_end(struct chempi_channel *ch)
 {
-    size_t len = ch->out.len - ch->out_frame - CHEMPI_FRAME_HEADER;
+    return chempi_channel_end_within(ch, 0);
+}
+
+int chempi_channel_end_within(struct chempi_channel *ch, size_t reserve)
+{
+    const size_t len = ch->out.len - ch->out_frame - CHEMPI_FRAME_HEADER;
+    const size_t queued = ch->out.len - ch->out_head;
     int rc = ch->out.error;
 
-    if (!rc && (len > UINT32_MAX || ch->out.len - ch->out_head > ch->queue_max))
+    if (!rc && (len > UINT32_MAX || queued > ch->queue_max + reserve))
         rc = -ENOBUFS;
     if (!rc)
         rc = pay(ch, ch->in_cap + ch->out.cap);

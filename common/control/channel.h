@@ -91,6 +91,8 @@ int chempi_channel_send(struct chempi_channel *ch, uint16_t type, uint64_t job,
 struct chempi_writer *chempi_channel_begin(struct chempi_channel *ch,
                                            uint16_t type, uint64_t job);
 int chempi_channel_end(struct chempi_channel *ch);
+/* So many bytes above the queue's limit are well, too. */
+int chempi_channel_end_within(struct chempi_channel *ch, size_t reserve);
 
 /* Write queued bytes: 0: none left, 1: the socket is full, -errno. */
 int chempi_channel_flush(struct chempi_channel *ch);

@@ -25,9 +25,9 @@ from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
     frame, launch, receive_frame, string, strings)
 
-(STARTED, ENDED, ENTERED, DONE, GONE, LAUNCH, KILL, END, ASK, GREET, QUERY,
+(STARTED, ENDED, NODE_LOST, ENTERED, DONE, GONE, LAUNCH, KILL, END, ASK, GREET, QUERY,
  STATUS, DROP, REQUEST, REPLY, NEWS, REFUSED) = (
-    32, 35, 37, 39, 40, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
+    32, 35, 36, 37, 39, 40, 48, 52, 54, 60, 80, 81, 82, 83, 84, 85, 86, 87)
 
 CASES = []
 # What is spoken for here does not beat.
@@ -94,6 +94,27 @@ def a_launch_names_no_files():
                 sock.sendall(launch(9, [b"a1", name], [0], [0]))
                 check("malformed launch" in refusal(sock))
         expect_whole(cluster, pid)
+
+
+@case
+def nobody_waits_for_a_pipe_among_the_files_of_nodes():
+    with Cluster(["a1"], PATIENT) as cluster:
+        pid = cluster.pid("a1")
+        os.mkfifo(f"{cluster.dir}/a0.node")
+        expect_whole(cluster, pid)
+        os.unlink(f"{cluster.dir}/a0.node")
+
+
+@case
+def a_directory_that_a_group_may_write_is_refused():
+    with Cluster([]) as cluster:
+        os.chmod(cluster.dir, 0o770)
+        done = subprocess.run(
+            [Programs.chempid, "--name", "a1", "--dir", cluster.dir],
+            env=cluster.env, stdin=subprocess.DEVNULL, capture_output=True,
+            text=True, check=False, timeout=LIMIT_S)
+        os.chmod(cluster.dir, 0o700)
+        check(done.returncode == 1 and "chmod go-w" in done.stderr, done)
 
 
 # ---- links -------------------------------------------------------------------
@@ -303,6 +324,52 @@ def nonsense_from_below_ends_its_job_only():
         x1.send(GONE, number, u32(1))
         bystander.status = bystander.finish()
         expect(bystander, 143)
+
+
+def is_refused(sock, number, size):
+    """Of a launch of about so many bytes on node x1; and why."""
+    words = [b"y" * 100000] * (size // 100000) + [b"y" * (size % 100000)]
+    sock.sendall(launch(number, [b"a1", b"x1"], [1], [1], (b"true", *words)))
+    sock.sendall(frame(QUERY, strings([b"a1"]) + u32(0, 0), 1))
+    said = b""
+    while True:
+        kind, data = receive_frame(sock)
+        if kind == STATUS:
+            return said
+        said += data if kind == NODE_LOST else b""
+
+
+@case
+def a_link_that_a_user_fills_stays():
+    """Node x1 does not read. Launches are refused, small ones last, and then
+    all that have gone are dropped."""
+    with Cluster(["a1"], PATIENT) as cluster, Rogue(cluster) as x1:
+        bystander = job_over(cluster, "a1")
+        _, number, _ = x1.await_call(LAUNCH)
+        x1.send(STARTED, number, u32(1))
+        with client(cluster, "a1") as sock:
+            said = b""
+            large = 0
+            while not said:
+                large += 1
+                check(large < 30, "all is accepted")
+                said = is_refused(sock, 5, 20 << 20)
+                sock.sendall(frame(DROP, b"", 5))
+            check(b"as fast as they come" in said, said)
+            kept = 0
+            for size in (900000, 300000, 100000, 10000, 1000, 50, 1):
+                while not is_refused(sock, 100 + kept, size):
+                    kept += 1
+                    check(kept < 400, "all is accepted")
+                sock.sendall(frame(DROP, b"", 100 + kept))
+            for i in range(kept):
+                sock.sendall(frame(DROP, b"", 100 + i))
+            await_that(lambda: cluster.ctl("jobs").count("true") == 0)
+        check("connection with node x1" not in cluster.logged())
+        check(bystander.process.poll() is None, "the bystander ended")
+        check("sleep" in cluster.ctl("jobs"))
+        bystander.process.kill()
+        bystander.finish()
 
 
 @case

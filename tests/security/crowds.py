@@ -21,12 +21,13 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, control_version, expect,
-    main)
-from wire import HEAD, MARK, frame, receive_frame, string  # noqa: E402
+    LIMIT_S, Cluster, Programs, await_that, check, children, comm,
+    control_version, expect, main)
+from wire import (  # noqa: E402
+    HEAD, MARK, frame, launch, receive_frame, string)
 
 CASES = []
-GREET, QUERY = 80, 81
+STARTED, NODE_LOST, INPUT, GREET, QUERY = 32, 36, 49, 80, 81
 FIRST_USER = 60001
 
 
@@ -134,6 +135,47 @@ def what_is_not_read_is_bounded_for_a_user():
         for sock in clients:
             sock.close()
         cluster.ctl("nodes")
+
+
+def supervisors(pid):
+    return [child for child in children(pid)
+            if comm(child).strip() == "chempi-super"]
+
+
+@case
+def what_supervisors_do_not_read_is_bounded_for_a_user():
+    """They are stopped; so much input for each is below the limit of one."""
+    count = 8
+    data = frame(INPUT, struct.pack("<II", 0xffffffff, 65000) + bytes(65000))
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        clients = [client_of(cluster, "a1") for _ in range(count)]
+        for number, sock in enumerate(clients):
+            sock.send(greeting(b""))
+            sock.sendall(launch(9 + number, [b"a1"], [0], [0],
+                                (b"sleep", b"1000")))
+            while receive_frame(sock)[0] != STARTED:
+                pass
+        stopped = supervisors(pid)
+        check(len(stopped) == count, stopped)
+        for child in stopped:
+            os.kill(child, signal.SIGSTOP)
+        for number, sock in enumerate(clients):
+            one = data[:8] + struct.pack("<Q", 9 + number) + data[16:]
+            for _ in range(28 * 16):
+                sock.sendall(one)
+        kind = None
+        while kind != NODE_LOST:  # the last one gets no more than was left
+            kind, said = receive_frame(clients[-1])
+        check(b"than a user may have" in said, said)
+        check(memory(pid)[1] < 160 << 20, memory(pid))
+        for child in supervisors(pid):
+            os.kill(child, signal.SIGCONT)
+        for sock in clients:
+            sock.close()
+        await_that(lambda: "sleep" not in cluster.ctl("jobs"))
+        expect(cluster.run("-n", "2", Programs.rank, "init", "everyone",
+                           "final"), 0)
 
 
 @case

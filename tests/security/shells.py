@@ -10,15 +10,19 @@ import os
 import re
 import resource
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, main)
+    LIMIT_S, Cluster, Programs, await_that, check, control_version, main)
+from wire import frame, launch, receive_frame, string  # noqa: E402
 
 CASES = []
 NOBODY = 65534
+STARTED, REPLY = 32, 85
 SHELL = """echo $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hs) \
 $(umask) $(id -u) $(id -g) $(id -G)"""
 
@@ -100,6 +104,58 @@ def nobody_brings_a_group_to_a_node():
         done = run_as_nobody(cluster, None, "-n", "1", "id", "-G", group=60099)
         check(done.returncode != 0 and not done.stdout and
               b"group 60099" in done.stderr, done)
+
+
+def launch_with(cluster, uids, gids):
+    """What the daemon says of a launch by a process with these ids: real,
+    effective, saved."""
+    def speak():
+        os.setgroups([])
+        os.setresgid(*gids)
+        os.setresuid(*uids)
+        sock.connect(f"{cluster.dir}/a1.sock")
+        sock.sendall(frame(80, struct.pack("<I", control_version()) +
+                           string(b"")))
+        sock.sendall(launch(7, [b"a1"], [0], [0], uid=NOBODY, gid=NOBODY))
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(LIMIT_S)
+        waits = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                speak()
+                os.read(waits[0], 1)  # the daemon looks at it meanwhile
+            finally:
+                os._exit(0)
+        try:
+            await_that(lambda: is_connected(sock), "the launcher")
+            receive_frame(sock)  # the greeting
+            return receive_frame(sock)
+        finally:
+            os.write(waits[1], b"x")
+            os.waitpid(child, 0)
+            os.close(waits[0])
+            os.close(waits[1])
+
+
+def is_connected(sock):
+    try:
+        return sock.getpeername() is not None
+    except OSError:
+        return False
+
+
+@case
+def whoever_has_other_rights_gives_no_limits():
+    """A program with the set-user-id bit may have raised its limits."""
+    if os.geteuid() != 0:
+        return
+    own, more = (NOBODY, NOBODY, NOBODY), (NOBODY, NOBODY, 0)
+    with Cluster(["a1"], mode=0o755) as cluster:
+        for uids, gids in ((more, own), (own, more)):
+            kind, data = launch_with(cluster, uids, gids)
+            check(kind == REPLY and b"limits of the process" in data, data)
+        check(launch_with(cluster, own, own)[0] == STARTED)
 
 
 @case

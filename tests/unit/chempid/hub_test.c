@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "chempid/tree/hub.h"
+#include "common/control/client.h"
 #include "common/control/msg.h"
 
 /* What went where, as words. */
@@ -267,5 +268,37 @@ Test(hub, a_node_goes_below_one_child_only)
     cr_assert_eq(chempi_hub_add(&other, NULL, 0), -EINVAL);
     cr_assert_eq(other.child_count, 1);
     cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){0, 2, 3}, 3), 1);
+    chempi_hub_fini(&other);
+}
+
+/* H5 */
+Test(hub, what_is_longer_than_any_such_message_does_not_go_down)
+{
+    static const uint8_t data[CHEMPI_STDIN_WINDOW + 65]; /* for node 0 */
+    static const struct {
+        uint16_t type;
+        size_t most;
+    } kinds[] = {
+        {CHEMPI_MSG_SIGNAL, CHEMPI_TEXT_MAX + 64},
+        {CHEMPI_MSG_KILL, CHEMPI_TEXT_MAX + 64},
+        {CHEMPI_MSG_FALLEN, CHEMPI_TEXT_MAX + 64},
+        {CHEMPI_MSG_INPUT, CHEMPI_STDIN_WINDOW + 64},
+        {CHEMPI_MSG_ANSWER, CHEMPI_KVS_KEY_MAX + CHEMPI_KVS_VALUE_MAX + 64},
+    };
+    struct chempi_hub other;
+
+    cr_assert_eq(chempi_hub_init(&other, 1, 1, &ops, NULL), 0);
+    cr_assert_eq(chempi_hub_add(&other, (uint32_t[]){0}, 1), 0);
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        trace[0] = '\0';
+        cr_expect_eq(chempi_hub_down(&other, kinds[i].type, data,
+                                     kinds[i].most + 1, NULL),
+                     -EBADMSG);
+        cr_expect_str_eq(trace, "");
+        cr_expect_eq(
+            chempi_hub_down(&other, kinds[i].type, data, kinds[i].most, NULL),
+            0);
+        cr_expect_str_neq(trace, "");
+    }
     chempi_hub_fini(&other);
 }
