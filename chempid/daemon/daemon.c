@@ -24,276 +24,8 @@
 #include "common/table/load.h"
 #include "common/table/table.h"
 
-#define NO_ADDRESS "-" /* in a ready file: no TCP */
-#define REST_S 0.2     /* without descriptors */
-#define JOIN_S 15      /* with the proof */
-
-/* ---- nodes --------------------------------------------------------------- */
-
-void chempi_daemon_members(const struct chempi_daemon *d,
-                           struct chempi_members *out)
-{
-    *out = (struct chempi_members){0};
-    for (uint32_t i = 0; i < d->members.count; i++) {
-        const struct chempi_member *m = &d->members.list[i];
-
-        /* Without memory some nodes are unknown, and named as such. */
-        (void)chempi_members_add(out, m->name, m->address, m->slots);
-    }
-    chempi_members_scan(out, d->opt->dir);
-}
-
-struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
-                                       const struct chempi_members *known,
-                                       const char *node, struct chempi_err *err)
-{
-    const struct chempi_member *m = chempi_members_find(known, node);
-
-    if (m && strcmp(m->address, NO_ADDRESS) != 0) {
-        chempi_beat_wake(&d->beat);
-        return chempi_conns_call(&d->conns, node, m->address, err);
-    }
-    if (m)
-        (void)chempi_err_set(err, -EADDRNOTAVAIL,
-                             "the daemon of node %s does not listen for "
-                             "others; start it with --listen and --key",
-                             node);
-    else
-        (void)chempi_err_set(err, -ENOENT,
-                             "the daemon of node %s knows no node %s; add it "
-                             "to the cluster file, or start its daemon with "
-                             "the same --dir or with --join",
-                             d->opt->name, node);
-    return NULL;
-}
-
-/* Tell what is news to the neighbours it did not come from. */
-static void spread_news(struct chempi_daemon *d, const struct chempi_conn *from,
-                        const struct chempi_writer *news, uint32_t count)
-{
-    if (count == 0 || news->error)
-        return;
-    CHEMPI_LIST_FOR (e, &d->conns.all) {
-        struct chempi_conn *c =
-            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
-        struct chempi_writer *w;
-
-        if (c == from || c->kind == CHEMPI_CONN_LOCAL ||
-            (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
-            continue;
-        w = chempi_link_begin(&c->link, CHEMPI_MSG_NEWS, 0);
-        chempi_wire_put_u32(w, count);
-        chempi_wire_put_raw(w, news->data, news->len);
-        chempi_link_end(&c->link);
-    }
-}
-
-static void write_member(struct chempi_writer *w, const char *name,
-                         const char *address, uint32_t slots)
-{
-    chempi_wire_put_str(w, name);
-    chempi_wire_put_str(w, address);
-    chempi_wire_put_u32(w, slots);
-}
-
-/* All that we know, ourselves included. */
-static void tell_all(struct chempi_daemon *d, struct chempi_conn *to)
-{
-    struct chempi_writer *w = chempi_link_begin(&to->link, CHEMPI_MSG_NEWS, 0);
-
-    chempi_wire_put_u32(w, d->members.count + 1);
-    write_member(w, d->opt->name, d->address, d->slots);
-    for (uint32_t i = 0; i < d->members.count; i++)
-        write_member(w, d->members.list[i].name, d->members.list[i].address,
-                     d->members.list[i].slots);
-    chempi_link_end(&to->link);
-}
-
-/* A daemon that joins is told all; what is new to us is passed on. */
-static int take_news(struct chempi_daemon *d, struct chempi_conn *from,
-                     const struct chempi_frame *frame, struct chempi_err *err)
-{
-    struct chempi_writer news = {0};
-    struct chempi_reader r;
-    uint32_t fresh = 0;
-    bool joins = false;
-    uint32_t n;
-
-    chempi_wire_read(&r, frame->data, frame->len);
-    n = chempi_wire_get_count(&r, CHEMPI_MEMBERS_MAX, 14);
-    for (uint32_t i = 0; i < n && !r.is_bad; i++) {
-        const char *name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-        const char *address = chempi_wire_get_str(&r, CHEMPI_ADDR_MAX);
-        const uint32_t slots = chempi_wire_get_u32(&r);
-
-        if (r.is_bad || strcmp(name, d->opt->name) == 0)
-            continue;
-        joins |= strcmp(name, from->peer) == 0;
-        if (chempi_members_add(&d->members, name, address, slots) != 1)
-            continue;
-        write_member(&news, name, address, slots);
-        fresh++;
-    }
-    if (joins && from->kind == CHEMPI_CONN_INBOUND)
-        tell_all(d, from);
-    spread_news(d, from, &news, fresh);
-    chempi_wire_clear(&news);
-    return chempi_wire_is_done(&r)
-               ? 0
-               : chempi_err_set(err, -EBADMSG, "malformed news");
-}
-
-/* ---- requests ------------------------------------------------------------ */
-
-struct request {
-    uint64_t number; /* the asker's */
-    uint32_t what;   /* enum chempi_request */
-    uint32_t uid;
-    const char *node;
-    const char *job;
-};
-
-/* A node is drained for the jobs to come, too, by whoever its daemon obeys. */
-static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
-                 bool is_drained)
-{
-    const bool is_obeyed = uid == 0 || uid == geteuid();
-
-    if (*job && !is_drained && d->is_drained && !is_obeyed)
-        return -EBUSY; /* who has drained the node has the last word */
-    if (*job)
-        return chempi_jobs_drain(d, job, uid, is_drained);
-    if (!is_obeyed)
-        return -EPERM;
-    d->is_drained = is_drained;
-    (void)chempi_jobs_drain(d, "", 0, is_drained); /* there may be none */
-    return 0;
-}
-
-/* 1: the answer comes later. */
-static int obey(struct chempi_daemon *d, struct chempi_conn *from,
-                const struct request *r)
-{
-    struct chempi_err err = {0};
-    uint64_t number = 0;
-    int rc;
-
-    if (r->what == CHEMPI_REQUEST_WHERE)
-        return chempi_jobs_seek(d, r->job, r->uid);
-    if (r->what == CHEMPI_REQUEST_DRAIN || r->what == CHEMPI_REQUEST_UNDRAIN)
-        return drain(d, r->job, r->uid, r->what == CHEMPI_REQUEST_DRAIN);
-    if (r->what == CHEMPI_REQUEST_STOP) {
-        if (r->uid != 0 && r->uid != geteuid())
-            return -EPERM;
-        chempi_daemon_stop(d);
-        return 0;
-    }
-    if (r->what != CHEMPI_REQUEST_KILL)
-        return -ENOSYS;
-    rc = chempi_jobs_order_end(d, r->job, r->uid, &number);
-    if (!rc)
-        rc = chempi_orders_await(d, from, r->number, number, &err);
-    return rc ? rc : 1;
-}
-
-/* Who asks learns what is wrong with the files. */
-static void reread(struct chempi_daemon *d, struct chempi_conn *from,
-                   const struct request *r)
-{
-    struct chempi_err err = {.text = ""};
-    int rc = r->uid != 0 && r->uid != geteuid()
-                 ? chempi_err_set(&err, -EPERM,
-                                  "only root and the daemon's "
-                                  "user may do so")
-                 : chempi_daemon_reread(d, &err);
-
-    chempi_orders_reply(from, r->number, rc, rc ? err.text : "");
-}
-
-static const char *refusal(uint32_t what, int rc, const char *job)
-{
-    const bool is_drain =
-        what == CHEMPI_REQUEST_DRAIN || what == CHEMPI_REQUEST_UNDRAIN;
-
-    if (rc == -ESRCH && is_drain)
-        return "this job has no gateway there";
-    if (rc == -EPERM && is_drain)
-        return *job ? "only root and the user whose job it is may do so"
-                    : "only root and the daemon's user may do so for all jobs; "
-                      "name a job of yours";
-    if (rc == -EBUSY && is_drain)
-        return "the node is drained for all jobs, which only root and the "
-               "daemon's user may undo";
-    return rc ? chempi_err_name(rc) : "";
-}
-
-/* To the daemon of the node, whose answer is passed back. */
-static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
-                        const struct request *r, struct chempi_err *err)
-{
-    struct chempi_members known;
-    struct chempi_conn *conn;
-    struct chempi_writer *w;
-    uint64_t number;
-    int rc;
-
-    chempi_daemon_members(d, &known);
-    conn = chempi_daemon_call(d, &known, r->node, err);
-    chempi_members_fini(&known);
-    if (!conn)
-        return err->code;
-    rc = chempi_orders_pass(d, from, r->number, conn, &number, err);
-    if (rc)
-        return rc;
-    w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, number);
-    chempi_wire_put_u32(w, r->what);
-    chempi_wire_put_str(w, r->node);
-    chempi_wire_put_str(w, r->job);
-    chempi_wire_put_u32(w, r->uid);
-    rc = chempi_link_try_end(&conn->link);
-    if (!rc)
-        return 0;
-    chempi_orders_take_back(d, number);
-    return chempi_err_set(err, rc, "node %s cannot be told: %s", r->node,
-                          chempi_err_name(rc));
-}
-
-/* For this node, or for another: then it is passed on, once only. */
-static int take_request(struct chempi_daemon *d, struct chempi_conn *from,
-                        const struct chempi_frame *frame,
-                        struct chempi_err *err)
-{
-    struct request req = {.number = frame->job};
-    struct chempi_err why = {0};
-    struct chempi_reader r;
-    bool is_ours;
-    int rc;
-
-    chempi_wire_read(&r, frame->data, frame->len);
-    req.what = chempi_wire_get_u32(&r);
-    req.node = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-    req.job = chempi_wire_get_str(&r, CHEMPI_JOB_ID_MAX);
-    req.uid = chempi_wire_get_u32(&r);
-    if (!chempi_wire_is_done(&r))
-        return chempi_err_set(err, -EBADMSG, "a malformed request");
-    if (from->kind == CHEMPI_CONN_LOCAL)
-        req.uid = from->uid;
-    is_ours = strcmp(req.node, d->opt->name) == 0 || !*req.node;
-    if (is_ours && req.what == CHEMPI_REQUEST_REREAD) {
-        reread(d, from, &req);
-    } else if (is_ours) {
-        rc = obey(d, from, &req);
-        if (rc <= 0)
-            chempi_orders_reply(from, req.number, rc,
-                                refusal(req.what, rc, req.job));
-    } else if (from->kind != CHEMPI_CONN_LOCAL) {
-        chempi_orders_reply(from, req.number, -EINVAL,
-                            "this is the daemon of another node");
-    } else if (pass_request(d, from, &req, &why)) {
-        chempi_orders_reply(from, req.number, why.code, why.text);
-    }
-    return 0;
-}
+#define REST_S 0.2 /* without descriptors */
+#define JOIN_S 15  /* with the proof */
 
 /* ---- joining ------------------------------------------------------------- */
 
@@ -364,7 +96,7 @@ static int join(struct chempi_daemon *d, struct chempi_err *err)
     if (!c)
         return err->code;
     chempi_beat_wake(&d->beat);
-    tell_all(d, c);
+    chempi_news_tell(d, c);
     d->joining = c;
     ev_timer_init(&d->join_timer, join_is_late, JOIN_S, 0.0);
     d->join_timer.data = d;
@@ -435,13 +167,13 @@ static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
     case CHEMPI_MSG_STATUS:
         return chempi_query_answer(d, conn, frame, err);
     case CHEMPI_MSG_REQUEST:
-        return take_request(d, conn, frame, err);
+        return chempi_requests_take(d, conn, frame, err);
     case CHEMPI_MSG_REPLY:
         return chempi_orders_answer(d, conn, frame, err);
     case CHEMPI_MSG_NEWS:
         if (conn->kind == CHEMPI_CONN_LOCAL)
             return chempi_err_set(err, -EBADMSG, "out of place");
-        rc = take_news(d, conn, frame, err);
+        rc = chempi_news_take(d, conn, frame, err);
         if (conn == d->joining)
             end_join(d, rc ? err->text : NULL);
         return rc;
@@ -728,7 +460,7 @@ static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
     struct chempi_addr bound;
     int rc;
 
-    (void)snprintf(d->address, sizeof(d->address), NO_ADDRESS);
+    (void)snprintf(d->address, sizeof(d->address), CHEMPI_NO_ADDRESS);
     if (!text)
         return 0;
     if (!d->secrets.keys)

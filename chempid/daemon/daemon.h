@@ -13,8 +13,8 @@
  *   D6  a job that its owner has ordered to end ends, whether its launcher and
  *       other daemons do their part or stand still
  *
- * daemon.c has the frame and the beginning, jobs.c the jobs, query.c the
- * questions.
+ * daemon.c has the frame and the beginning, news.c the nodes, requests.c the
+ * orders, jobs.c and launch.c the jobs, query.c the questions.
  */
 #ifndef CHEMPI_CHEMPID_DAEMON_H
 #define CHEMPI_CHEMPID_DAEMON_H
@@ -34,6 +34,7 @@
 #define CHEMPI_DAEMON_FANOUT 4u      /* daemons that one orders directly */
 #define CHEMPI_DAEMON_JOBS_MAX 4096u /* jobs at a time */
 #define CHEMPI_DAEMON_QUERIES_MAX 256u
+#define CHEMPI_NO_ADDRESS "-" /* of a daemon without TCP, in its ready file */
 
 struct chempi_daemon_options {
     const char *name;
@@ -98,14 +99,6 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd);
 
 /* ---- between the daemon's files ------------------------------------------ */
 
-/* All nodes known now, ready files included; the caller's to fini. */
-void chempi_daemon_members(const struct chempi_daemon *d,
-                           struct chempi_members *out);
-/* Connection to the daemon of a node, through what `known` says of it. */
-struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
-                                       const struct chempi_members *known,
-                                       const char *node,
-                                       struct chempi_err *err);
 void chempi_daemon_stop(struct chempi_daemon *d);
 /* A frame of a connection that has greeted. An error with words ends it; there
  * is none for a daemon's (D5). */
@@ -120,10 +113,36 @@ void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
  * words: all is as before. */
 int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
 
-/* jobs.c */
+/* news.c */
+
+/* All nodes known now, ready files included; the caller's to fini. */
+void chempi_daemon_members(const struct chempi_daemon *d,
+                           struct chempi_members *out);
+/* Connection to the daemon of a node, through what `known` says of it. */
+struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
+                                       const struct chempi_members *known,
+                                       const char *node,
+                                       struct chempi_err *err);
+/* NEWS from a daemon: one that joins is told all, what is new to us is passed
+ * on to others. -EBADMSG with words. */
+int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
+                     const struct chempi_frame *frame, struct chempi_err *err);
+/* Tell all that we know, ourselves included. */
+void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to);
+
+/* requests.c: REQUEST, for this node or for another; then it is passed on, once
+ * only. -EBADMSG with words. */
+int chempi_requests_take(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_frame *frame,
+                         struct chempi_err *err);
+
+/* launch.c */
 int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
                        const struct chempi_frame *frame,
                        struct chempi_err *err);
+
+/* jobs.c */
+
 /* A frame of a job from above or below; frames of unknown jobs are late and
  * dropped. */
 int chempi_jobs_take(struct chempi_daemon *d, struct chempi_conn *from,
