@@ -53,8 +53,7 @@ struct ctl {
     bool is_json;
     bool is_forced;
     bool with_memory;
-    char dir_text[4096];
-    char node[CHEMPI_NODE_NAME_MAX]; /* of the daemon that answers */
+    struct chempi_local_daemon daemon; /* that answers */
     struct chempi_channel ch;
     struct chempi_pool pool;
     struct chempi_err err;
@@ -85,8 +84,8 @@ static int compare_nodes(const void *a, const void *b)
 static int ask(struct ctl *c, char **names, bool is_self,
                struct chempi_status **list, uint32_t *count)
 {
-    char *self[] = {c->node, NULL};
-    int rc = chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err);
+    char *self[] = {c->daemon.node, NULL};
+    int rc = chempi_local_open(&c->ch, c->dir, c->via, &c->daemon, &c->err);
 
     if (rc)
         return rc;
@@ -336,7 +335,7 @@ static int order_daemon(struct ctl *c, enum chempi_request what,
 {
     if (node && strlen(node) >= CHEMPI_NODE_NAME_MAX)
         return misuse("too long a node name");
-    if (chempi_local_open(&c->ch, c->dir, c->via, c->node, &c->err))
+    if (chempi_local_open(&c->ch, c->dir, c->via, &c->daemon, &c->err))
         return fail(c);
     return send_request(c, what, node ? node : "", "");
 }
@@ -556,9 +555,6 @@ int main(int argc, char **argv)
     }
     if (optind == argc)
         return misuse("no command");
-    if (!c.dir && chempi_local_dir(c.dir_text, sizeof(c.dir_text)))
-        return misuse("too long a directory name");
-    c.dir = c.dir ? c.dir : c.dir_text;
     status = run(&c, argv + optind);
     chempi_channel_fini(&c.ch);
     chempi_pool_fini(&c.pool);

@@ -18,6 +18,33 @@ static bool has_more(const struct chempi_conn *c)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLIN | POLLHUP | POLLERR));
 }
 
+/* T2: it cannot answer that any more. */
+static void say_so(struct chempi_conn *c, double seconds)
+{
+    uint8_t data[CHEMPI_CONN_GAVE_UP_MAX + 16];
+    char text[CHEMPI_CONN_GAVE_UP_MAX];
+    struct chempi_writer w;
+
+    if (!c->is_greeted)
+        return;
+    (void)snprintf(text, sizeof(text),
+                   "it has closed the connection, as node %.64s had not "
+                   "answered for %g s",
+                   c->peer, seconds);
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, CHEMPI_MSG_BEAT);
+    chempi_wire_put_str(&w, text);
+    (void)chempi_link_offer(&c->link, CHEMPI_MSG_REFUSED, 0, w.data, w.len);
+}
+
+void chempi_beat_refused(struct chempi_conn *c, struct chempi_reader *r)
+{
+    const char *why = chempi_wire_get_str(r, CHEMPI_CONN_GAVE_UP_MAX);
+
+    if (chempi_wire_is_done(r))
+        (void)snprintf(c->gave_up, sizeof(c->gave_up), "%s", why);
+}
+
 static void end(struct chempi_conn *c, double seconds)
 {
     char text[160];
@@ -26,6 +53,7 @@ static void end(struct chempi_conn *c, double seconds)
         chempi_conns_end(c, "the look-up of its name takes too long");
         return;
     }
+    say_so(c, seconds);
     (void)snprintf(text, sizeof(text),
                    "it has not answered for %g s: it stands still, or the "
                    "network to it does",

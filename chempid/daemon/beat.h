@@ -7,6 +7,8 @@
  *
  *   T1  who has not run itself, or has not read what is there, blames nobody
  *   T2  the longer of both sides' detection times counts: each tells its own
+ *       When it gives up a neighbour it says so to it, as far as that can be
+ *       done: who stood still learns that it is itself to blame
  *   T3  a daemon without connections to others has no timer
  *
  * A daemon stands for its node; one that is only busy has seconds to spare for
@@ -24,6 +26,7 @@
 struct chempi_conn;
 struct chempi_conns;
 struct chempi_frame;
+struct chempi_reader;
 
 struct chempi_beat {
     struct chempi_conns *conns;
@@ -40,6 +43,9 @@ void chempi_beat_wake(struct chempi_beat *beat);
 void chempi_beat_greet(const struct chempi_beat *beat, struct chempi_conn *c);
 /* BEAT; what is malformed says nothing. */
 void chempi_beat_take(struct chempi_conn *c, const struct chempi_frame *frame);
+/* The neighbour gives this daemon up, and will close the connection; r is at
+ * the words. */
+void chempi_beat_refused(struct chempi_conn *c, struct chempi_reader *r);
 void chempi_beat_stop(struct chempi_beat *beat);
 
 #endif

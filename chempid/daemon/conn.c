@@ -173,7 +173,10 @@ static void link_lost(struct chempi_link *link, int code,
 {
     struct chempi_conn *c = link->arg;
 
-    if (code == -EPIPE && !c->is_greeted && c->kind == CHEMPI_CONN_OUTBOUND)
+    if (*c->gave_up)
+        lose(c, c->gave_up);
+    else if (code == -EPIPE && !c->is_greeted &&
+             c->kind == CHEMPI_CONN_OUTBOUND)
         lose(c, "it closed the connection when it knew this node's key (is "
                 "that revoked there, or not allowed?)");
     else if (code == -EPIPE)

@@ -72,7 +72,8 @@ struct chempi_conns {
     void *arg;
 };
 
-#define CHEMPI_CONN_WHERE 64 /* bytes of words for where it is */
+#define CHEMPI_CONN_GAVE_UP_MAX 160 /* bytes of words for why it ended */
+#define CHEMPI_CONN_WHERE 64        /* bytes of words for where it is */
 
 struct chempi_conn {
     struct chempi_list entry;
@@ -97,7 +98,9 @@ struct chempi_conn {
     struct chempi_handshake shake;  /* once over: hash and peer's key */
     uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
     size_t byte_count;
-    struct chempi_link link; /* the last one */
+    /* Not for strangers: */
+    struct chempi_link link;
+    char gave_up[CHEMPI_CONN_GAVE_UP_MAX]; /* why it will close it, or "" */
 };
 
 /* For a process that may have so many descriptors. */

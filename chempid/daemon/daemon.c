@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/daemon/advertise.h"
 #include "chempid/daemon/grants.h"
 #include "chempid/daemon/say.h"
 #include "common/base/log.h"
@@ -112,6 +113,7 @@ static int on_greet(struct chempi_conn *conn, struct chempi_err *err)
     if (conn->kind != CHEMPI_CONN_LOCAL) {
         chempi_beat_wake(&d->beat);
         chempi_beat_greet(&d->beat, conn);
+        chempi_rivals_greeted(d, conn);
     }
     if (conn != d->joining || strcmp(conn->peer, d->opt->name) != 0)
         return 0;
@@ -138,17 +140,29 @@ void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
     chempi_link_send(&to->link, CHEMPI_MSG_REFUSED, job, w.data, w.len);
 }
 
-/* Of a question; of a job all the rest. */
+/* Of a name, of a beat, of a question; of a job all the rest. */
 static int take_refusal(struct chempi_daemon *d, struct chempi_conn *from,
                         const struct chempi_frame *frame,
                         struct chempi_err *err)
 {
     struct chempi_reader r;
+    const char *why;
 
     chempi_wire_read(&r, frame->data, frame->len);
-    return chempi_wire_get_u32(&r) == CHEMPI_MSG_QUERY
-               ? chempi_query_refused(d, from, frame, err)
-               : chempi_jobs_take(d, from, frame, err);
+    switch (chempi_wire_get_u32(&r)) {
+    case CHEMPI_MSG_QUERY:
+        return chempi_query_refused(d, from, frame, err);
+    case CHEMPI_MSG_BEAT:
+        chempi_beat_refused(from, &r);
+        return 0;
+    case CHEMPI_MSG_NEWS:
+        why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
+        if (from == d->joining)
+            end_join(d, why);
+        return 0;
+    default:
+        return chempi_jobs_take(d, from, frame, err);
+    }
 }
 
 static int dispatch(struct chempi_conn *conn, const struct chempi_frame *frame,
@@ -217,6 +231,7 @@ static void on_lost(struct chempi_conn *conn, const char *text)
                                                       : CHEMPI_LOG_INFO,
                    "daemon", "connection with node %s: %s",
                    *conn->peer ? conn->peer : "?", text);
+    chempi_rivals_lost(d, conn);
     chempi_query_lose(d, conn, text);
     chempi_orders_lose(d, conn, text);
     chempi_jobs_lose(d, conn, text);
@@ -453,6 +468,27 @@ static const char *listen_address(const struct chempi_daemon *d)
     return m ? m->address : NULL;
 }
 
+/* What others call: of all addresses, what the cluster file says, or the only
+ * one. */
+static int find_address(struct chempi_daemon *d, struct chempi_addr *bound,
+                        struct chempi_err *err)
+{
+    const struct chempi_member *m;
+    int rc;
+
+    if (!chempi_addr_is_any(d->address))
+        return 0;
+    m = chempi_members_find(&d->members, d->opt->name);
+    if (m) {
+        (void)snprintf(d->address, sizeof(d->address), "%s", m->address);
+        return 0;
+    }
+    rc = chempi_advertise_find(bound, err);
+    if (!rc)
+        chempi_addr_format(bound, d->address, sizeof(d->address));
+    return rc;
+}
+
 static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
 {
     const char *text = listen_address(d);
@@ -477,6 +513,9 @@ static int listen_tcp(struct chempi_daemon *d, struct chempi_err *err)
         return rc;
     d->tcp_fd = rc;
     chempi_addr_format(&bound, d->address, sizeof(d->address));
+    rc = find_address(d, &bound, err);
+    if (rc)
+        return rc;
     ev_io_init(&d->tcp_io, daemon_calls, d->tcp_fd, EV_READ);
     d->tcp_io.data = d;
     ev_io_start(d->loop, &d->tcp_io);
@@ -668,6 +707,7 @@ static void close_fd(int fd)
 static void tear_down(struct chempi_daemon *d)
 {
     d->is_stopping = true;
+    chempi_rivals_fini(&d->rivals);
     chempi_query_fini(d);
     chempi_orders_fini(d);
     chempi_jobs_fini(d);
@@ -703,6 +743,7 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
     chempi_list_init(&d.jobs);
     chempi_list_init(&d.queries);
     chempi_orders_init(&d.orders);
+    chempi_rivals_init(&d.rivals);
     rc = set_up(&d, &err);
     if (rc) {
         chempi_log(CHEMPI_LOG_ERROR, "daemon", "%s", err.text);

@@ -25,6 +25,7 @@
 #include "chempid/daemon/conn.h"
 #include "chempid/daemon/keeper.h"
 #include "chempid/daemon/orders.h"
+#include "chempid/daemon/rivals.h"
 #include "chempid/daemon/users.h"
 #include "chempid/supervisor/brood.h"
 #include "chempid/tree/budget.h"
@@ -68,6 +69,7 @@ struct chempi_daemon {
     uint32_t query_count;
     uint64_t next_query;
     struct chempi_orders orders;
+    struct chempi_rivals rivals;
     struct chempi_members members; /* file and news; no ready files */
     struct chempi_secrets secrets; /* keys NULL: no TCP */
     uint32_t slots;
@@ -129,6 +131,9 @@ int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err);
 /* Tell all that we know, ourselves included. */
 void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to);
+/* What `from` (NULL: gone) has said of a node holds; who joins is told all. */
+void chempi_news_believe(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_member *claim, bool joins);
 
 /* requests.c: REQUEST, for this node or for another; then it is passed on, once
  * only. -EBADMSG with words. */

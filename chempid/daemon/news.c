@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes that a daemon knows, and what others say of them; see daemon.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "chempid/daemon/daemon.h"
@@ -84,10 +85,52 @@ void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to)
     chempi_link_end(&to->link);
 }
 
+/* What is new to us is passed on to all but who has said it. */
+static void believe(struct chempi_daemon *d, const struct chempi_conn *from,
+                    const struct chempi_member *m)
+{
+    struct chempi_writer news = {0};
+
+    if (chempi_members_add(&d->members, m->name, m->address, m->slots) != 1)
+        return;
+    write_member(&news, m->name, m->address, m->slots);
+    spread_news(d, from, &news, 1);
+    chempi_wire_clear(&news);
+}
+
+void chempi_news_believe(struct chempi_daemon *d, struct chempi_conn *from,
+                         const struct chempi_member *claim, bool joins)
+{
+    believe(d, from, claim);
+    if (joins && from)
+        chempi_news_tell(d, from);
+}
+
+/* A name that is known with another address is a matter of its own. */
+static bool is_rival(const struct chempi_member *known,
+                     const struct chempi_member *claim)
+{
+    return known && strcmp(known->address, claim->address) != 0 &&
+           strcmp(known->address, CHEMPI_NO_ADDRESS) != 0;
+}
+
+static bool read_member(struct chempi_reader *r, struct chempi_member *m)
+{
+    const char *name = chempi_wire_get_str(r, CHEMPI_NODE_NAME_MAX);
+    const char *address = chempi_wire_get_str(r, CHEMPI_ADDR_MAX);
+
+    *m = (struct chempi_member){.slots = chempi_wire_get_u32(r)};
+    (void)snprintf(m->name, sizeof(m->name), "%s", name);
+    (void)snprintf(m->address, sizeof(m->address), "%s", address);
+    return !r->is_bad;
+}
+
 int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct chempi_writer news = {0};
+    struct chempi_members known;
+    struct chempi_member m;
     struct chempi_reader r;
     uint32_t fresh = 0;
     bool joins = false;
@@ -95,23 +138,29 @@ int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
 
     chempi_wire_read(&r, frame->data, frame->len);
     n = chempi_wire_get_count(&r, CHEMPI_MEMBERS_MAX, 14);
-    for (uint32_t i = 0; i < n && !r.is_bad; i++) {
-        const char *name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-        const char *address = chempi_wire_get_str(&r, CHEMPI_ADDR_MAX);
-        const uint32_t slots = chempi_wire_get_u32(&r);
+    chempi_daemon_members(d, &known);
+    for (uint32_t i = 0; i < n && read_member(&r, &m); i++) {
+        const struct chempi_member *old = chempi_members_find(&known, m.name);
+        const bool is_self = strcmp(m.name, from->peer) == 0;
 
-        if (r.is_bad || strcmp(name, d->opt->name) == 0)
+        if (strcmp(m.name, d->opt->name) == 0 || chempi_addr_is_any(m.address))
             continue;
-        joins |= strcmp(name, from->peer) == 0;
-        if (chempi_members_add(&d->members, name, address, slots) != 1)
+        if (is_rival(old, &m)) { /* R2 */
+            chempi_rivals_try(d, from, old, &m,
+                              is_self && from->kind == CHEMPI_CONN_INBOUND);
             continue;
-        write_member(&news, name, address, slots);
+        }
+        joins |= is_self;
+        if (chempi_members_add(&d->members, m.name, m.address, m.slots) != 1)
+            continue;
+        write_member(&news, m.name, m.address, m.slots);
         fresh++;
     }
     if (joins && from->kind == CHEMPI_CONN_INBOUND)
         chempi_news_tell(d, from);
     spread_news(d, from, &news, fresh);
     chempi_wire_clear(&news);
+    chempi_members_fini(&known);
     return chempi_wire_is_done(&r)
                ? 0
                : chempi_err_set(err, -EBADMSG, "malformed news");

@@ -52,6 +52,7 @@ static const char usage[] =
     "  --dir DIR            where the daemons' sockets are\n"
     "  --via NAME           speak to this daemon\n"
     "  --private            use no daemon\n"
+    "  --verbose            say which daemon is used, and where ranks go\n"
     "  --secure             encrypt what ranks say to each other over tcp\n"
     "  --help, --version\n"
     "\n"
@@ -83,6 +84,25 @@ static void name_this_host(char *name, size_t size)
     name[strcspn(name, ".")] = '\0';
 }
 
+/* Which daemon, and how many ranks each node gets. */
+static void say_plan(const struct chempi_options *opt,
+                     const struct chempi_spec *spec,
+                     const struct chempi_local_daemon *daemon)
+{
+    if (!opt->is_verbose)
+        return;
+    (void)fprintf(stderr, "chempirun: job %s ", spec->id);
+    if (daemon)
+        (void)fprintf(stderr, "by the daemon of node %s (%s):", daemon->node,
+                      daemon->path);
+    else
+        (void)fprintf(stderr, "without a daemon:");
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        (void)fprintf(stderr, " %s:%u", spec->node_names[i],
+                      chempi_spec_local_size(spec, i));
+    (void)fprintf(stderr, "\n");
+}
+
 static int out_of_memory(void)
 {
     struct chempi_err err;
@@ -107,6 +127,8 @@ static uint32_t slots_of(const struct chempi_options *opt, const char *node)
 /* Exit status for a plan that could not be made. */
 static int plan_status(int rc)
 {
+    if (rc == -ENXIO)
+        return CHEMPI_EXIT_NODE;
     return rc == -ENOMEM || rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
                                                 : CHEMPI_EXIT_USAGE;
 }
@@ -168,6 +190,7 @@ static int run_private(const struct chempi_options *opt)
     free(nodes);
     if (rc)
         return fail(&err, plan_status(rc));
+    say_plan(opt, &spec, NULL);
     rc = chempi_run_private(opt, &spec);
     chempi_spec_fini(&spec);
     return rc;
@@ -188,8 +211,8 @@ static int choose_nodes(const struct chempi_options *opt,
         const uint32_t slots = slots_of(opt, list[i].node);
 
         if (*list[i].error && opt->names)
-            return chempi_err_set(err, -EHOSTUNREACH, "node %s: %s",
-                                  list[i].node, list[i].error);
+            return chempi_err_set(err, -ENXIO, "node %s: %s", list[i].node,
+                                  list[i].error);
         if (*list[i].error) {
             (void)fprintf(stderr, "chempirun: leaving out node %s: %s\n",
                           list[i].node, list[i].error);
@@ -204,7 +227,7 @@ static int choose_nodes(const struct chempi_options *opt,
         };
     }
     *chosen = n;
-    return n ? 0 : chempi_err_set(err, -EHOSTUNREACH, "no node answers");
+    return n ? 0 : chempi_err_set(err, -ENXIO, "no node answers");
 }
 
 static int compare_names(const void *a, const void *b)
@@ -251,7 +274,6 @@ static const char *tables_of(const struct chempi_status *list, uint32_t count,
     return other;
 }
 
-/* 0, or the exit status with words. */
 static int plan_remote(const struct chempi_options *opt,
                        struct chempi_channel *ch, const char *daemon,
                        struct chempi_spec *spec, struct chempi_err *err)
@@ -261,7 +283,6 @@ static int plan_remote(const struct chempi_options *opt,
     struct chempi_status *list = NULL;
     uint32_t count = 0;
     uint32_t chosen = 0;
-    int status = CHEMPI_EXIT_FAILURE;
     int rc =
         chempi_local_query(ch, opt->names, false, &pool, &list, &count, err);
 
@@ -274,27 +295,30 @@ static int plan_remote(const struct chempi_options *opt,
         order_nodes(opt, nodes, chosen);
         rc = make_plan(opt, nodes, chosen, tables_of(list, count, daemon), spec,
                        err);
-        status = plan_status(rc);
     }
     chempi_pool_fini(&pool);
-    return rc ? status : 0;
+    return rc;
 }
 
 static int run_remote(const struct chempi_options *opt,
-                      struct chempi_channel *ch, const char *daemon)
+                      struct chempi_channel *ch,
+                      const struct chempi_local_daemon *daemon)
 {
     struct chempi_spec spec;
     struct chempi_err err = {0};
     int fd = ch->fd;
-    int rc = plan_remote(opt, ch, daemon, &spec, &err);
+    int rc = plan_remote(opt, ch, daemon->node, &spec, &err);
 
     if (rc) {
         chempi_channel_fini(ch);
-        return fail(&err, rc);
+        (void)fprintf(stderr, "chempirun: %s (by the daemon at %s)\n", err.text,
+                      daemon->path);
+        return plan_status(rc);
     }
     ch->fd = -1; /* the run has it now */
     chempi_channel_fini(ch);
-    rc = chempi_run_remote(opt, &spec, fd, daemon);
+    say_plan(opt, &spec, daemon);
+    rc = chempi_run_remote(opt, &spec, fd, daemon->node);
     chempi_spec_fini(&spec);
     return rc;
 }
@@ -318,18 +342,12 @@ static int run(const struct chempi_options *opt)
     const bool must = opt->dir || opt->via || (set && *set);
     struct chempi_channel ch;
     struct chempi_err err = {0};
-    char node[CHEMPI_NODE_NAME_MAX];
-    char dir[4096];
-    int rc;
+    struct chempi_local_daemon daemon;
 
     if (opt->is_virtual || opt->is_private)
         return run_private(opt);
-    rc = chempi_local_dir(dir, sizeof(dir));
-    if (!rc)
-        rc = chempi_local_open(&ch, opt->dir ? opt->dir : dir, opt->via, node,
-                               &err);
-    if (!rc)
-        return run_remote(opt, &ch, node);
+    if (!chempi_local_open(&ch, opt->dir, opt->via, &daemon, &err))
+        return run_remote(opt, &ch, &daemon);
     if (must)
         return fail(&err, CHEMPI_EXIT_FAILURE);
     if (is_here_only(opt))

@@ -55,6 +55,7 @@ enum id {
     OPT_VIA,
     OPT_PRIVATE,
     OPT_SECURE,
+    OPT_VERBOSE,
     OPT_IGNORED,
     OPT_HELP,
     OPT_VERSION
@@ -120,6 +121,7 @@ static const struct {
     {"via", OPT_VIA, 1},
     {"private", OPT_PRIVATE, 0},
     {"secure", OPT_SECURE, 0},
+    {"verbose", OPT_VERBOSE, 0},
     {"oversubscribe", OPT_IGNORED, 0},
     {"allow-run-as-root", OPT_IGNORED, 0},
     {"help", OPT_HELP, 0},
@@ -547,6 +549,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
     opt->is_secure |= id == OPT_SECURE;
+    opt->is_verbose |= id == OPT_VERBOSE;
     opt->allows_unreachable |= id == OPT_UNREACHABLE;
     opt->has_clean_env |= id == OPT_ENV_NONE;
     opt->has_clean_env &= id != OPT_ENV_ALL;

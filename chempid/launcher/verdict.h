@@ -17,6 +17,7 @@
 /* Exit statuses of the launcher's own. */
 #define CHEMPI_EXIT_FAILURE 1
 #define CHEMPI_EXIT_USAGE 2
+#define CHEMPI_EXIT_NODE 3 /* one that was asked for cannot be had */
 #define CHEMPI_EXIT_TIMEOUT 124
 #define CHEMPI_EXIT_NOT_EXECUTABLE 126
 #define CHEMPI_EXIT_NOT_FOUND 127

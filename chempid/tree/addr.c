@@ -90,6 +90,19 @@ int chempi_addr_parse_number(const char *text, struct chempi_addr *out,
     return parse(text, AI_NUMERICHOST, out, err);
 }
 
+bool chempi_addr_is_any(const char *text)
+{
+    struct chempi_addr addr;
+    const struct sockaddr_in *v4 = (const void *)&addr.storage;
+    const struct sockaddr_in6 *v6 = (const void *)&addr.storage;
+
+    if (parse(text, AI_NUMERICHOST, &addr, NULL))
+        return false;
+    return addr.storage.ss_family == AF_INET
+               ? v4->sin_addr.s_addr == htonl(INADDR_ANY)
+               : IN6_IS_ADDR_UNSPECIFIED(&v6->sin6_addr);
+}
+
 void chempi_addr_format(const struct chempi_addr *addr, char *text, size_t size)
 {
     char host[256];

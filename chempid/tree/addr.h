@@ -6,6 +6,7 @@
 #ifndef CHEMPI_CHEMPID_ADDR_H
 #define CHEMPI_CHEMPID_ADDR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,8 @@ int chempi_addr_parse(const char *text, struct chempi_addr *out,
 /* The same without names, which are -ENOENT, without words. */
 int chempi_addr_parse_number(const char *text, struct chempi_addr *out,
                              struct chempi_err *err);
+/* Is it one that nobody can call: 0.0.0.0, ::? Names are not looked up. */
+bool chempi_addr_is_any(const char *text);
 void chempi_addr_format(const struct chempi_addr *addr, char *text,
                         size_t size);
 

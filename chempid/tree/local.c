@@ -17,8 +17,6 @@
 #include "common/base/clock.h"
 #include "common/control/msg.h"
 
-#define PATH_LEN 4096
-
 int chempi_local_dir(char *dir, size_t size)
 {
     const char *set = getenv(CHEMPI_DIR_ENV);
@@ -28,7 +26,7 @@ int chempi_local_dir(char *dir, size_t size)
     if (set && *set)
         n = snprintf(dir, size, "%s", set);
     else if (geteuid() == 0)
-        n = snprintf(dir, size, "/run/chempi");
+        n = snprintf(dir, size, CHEMPI_LOCAL_ROOT_DIR);
     else if (run && *run)
         n = snprintf(dir, size, "%s/chempi", run);
     else
@@ -86,19 +84,19 @@ static int check_server(int fd, const char *path, struct chempi_err *err)
                           path);
 }
 
-static int connect_to(const char *dir, const char *via, struct chempi_err *err)
+static int connect_in(const char *dir, const char *via, char *path,
+                      struct chempi_err *err)
 {
     char name[CHEMPI_NODE_NAME_MAX];
-    char path[PATH_LEN];
     int n;
     int fd;
 
     if (!via && choose(dir, name))
         return chempi_err_set(err, -ENOENT, "no daemon has a socket in %s",
                               dir);
-    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_SOCKET_SUFFIX, dir,
+    n = snprintf(path, CHEMPI_LOCAL_PATH_MAX, "%s/%s" CHEMPI_SOCKET_SUFFIX, dir,
                  via ? via : name);
-    if (n < 0 || (size_t)n >= sizeof(path))
+    if (n < 0 || (size_t)n >= CHEMPI_LOCAL_PATH_MAX)
         return chempi_err_set(err, -ENAMETOOLONG, "%s: too long", dir);
     fd = chempi_addr_connect_unix(path, err);
     if (fd < 0) {
@@ -107,6 +105,31 @@ static int connect_to(const char *dir, const char *via, struct chempi_err *err)
     }
     n = check_server(fd, path, err);
     return n ? n : fd;
+}
+
+/* Where nothing is said, one's own daemon comes before root's. */
+static int connect_to(const char *dir, const char *via, char *path,
+                      struct chempi_err *err)
+{
+    const char *set = getenv(CHEMPI_DIR_ENV);
+    char own[CHEMPI_LOCAL_PATH_MAX];
+    struct chempi_err why;
+    int rc;
+
+    if (dir)
+        return connect_in(dir, via, path, err);
+    if (chempi_local_dir(own, sizeof(own)))
+        return chempi_err_set(err, -ENAMETOOLONG,
+                              "the default directory's name is too long");
+    rc = connect_in(own, via, path, err);
+    if (rc >= 0 || (set && *set) || strcmp(own, CHEMPI_LOCAL_ROOT_DIR) == 0)
+        return rc;
+    rc = connect_in(CHEMPI_LOCAL_ROOT_DIR, via, path, &why);
+    if (rc < 0)
+        (void)snprintf(err->text + strlen(err->text),
+                       sizeof(err->text) - strlen(err->text), ", and %s",
+                       why.text);
+    return rc < 0 ? err->code : rc;
 }
 
 /* Wait for the socket until the deadline. */
@@ -187,14 +210,14 @@ int chempi_local_await(struct chempi_channel *ch, uint16_t type,
 }
 
 int chempi_local_open(struct chempi_channel *ch, const char *dir,
-                      const char *via, char node[CHEMPI_NODE_NAME_MAX],
+                      const char *via, struct chempi_local_daemon *daemon,
                       struct chempi_err *err)
 {
     const char *name;
     struct chempi_frame frame;
     struct chempi_reader r;
     struct chempi_writer *w;
-    int rc = connect_to(dir, via, err);
+    int rc = connect_to(dir, via, daemon->path, err);
 
     if (rc < 0)
         return rc;
@@ -211,7 +234,7 @@ int chempi_local_open(struct chempi_channel *ch, const char *dir,
             rc = chempi_err_set(err, -EPROTO,
                                 "the daemon is of another version");
         name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-        memcpy(node, name, strlen(name) + 1);
+        memcpy(daemon->node, name, strlen(name) + 1);
     }
     if (rc)
         chempi_channel_fini(ch);

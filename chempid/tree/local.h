@@ -16,17 +16,25 @@
 
 #define CHEMPI_DIR_ENV "CHEMPI_DIR"
 #define CHEMPI_LOCAL_LIMIT_MS 30000
+#define CHEMPI_LOCAL_PATH_MAX 4096u
+#define CHEMPI_LOCAL_ROOT_DIR "/run/chempi" /* of root's daemons */
 
 /* Where daemons of this user have their sockets if nothing else is said:
  * $CHEMPI_DIR, /run/chempi (root), $XDG_RUNTIME_DIR/chempi, /tmp/chempi-UID.
  * -ENAMETOOLONG. */
 int chempi_local_dir(char *dir, size_t size);
 
-/* Connect to the daemon `via` in dir (NULL: any, the host's name preferred);
- * node gets its name. -ENOENT: there is none. The daemon must be root's or
- * our own. */
+/* Who answers there. */
+struct chempi_local_daemon {
+    char node[CHEMPI_NODE_NAME_MAX];
+    char path[CHEMPI_LOCAL_PATH_MAX]; /* of its socket */
+};
+
+/* Connect to the daemon `via` (NULL: any, the host's name preferred) in dir.
+ * NULL: in chempi_local_dir(), or, unless $CHEMPI_DIR is set, where root's
+ * daemons are. -ENOENT: there is none. The daemon must be root's or our own. */
 int chempi_local_open(struct chempi_channel *ch, const char *dir,
-                      const char *via, char node[CHEMPI_NODE_NAME_MAX],
+                      const char *via, struct chempi_local_daemon *daemon,
                       struct chempi_err *err);
 
 /* Wait for the next frame of this type; others are dropped. */

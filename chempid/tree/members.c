@@ -92,6 +92,11 @@ static int take_line(struct chempi_members *m, char *line, const char *path,
     if (chempi_members_find(m, name))
         return chempi_err_set(err, -EINVAL, "%s:%u: node %s is named twice",
                               path, number, name);
+    if (chempi_addr_is_any(address))
+        return chempi_err_set(err, -EINVAL,
+                              "%s:%u: nobody can call node %s at %s; name the "
+                              "address that others shall call",
+                              path, number, name, address);
     rc = chempi_members_add(m, name, address, slots);
     if (rc < 0)
         return chempi_err_set(err, rc, "%s:%u: node '%s' at '%s': %s", path,

@@ -371,11 +371,11 @@ def chempictl_shows_and_kills_jobs():
 def errors_of_clusters_are_clear():
     with Cluster(["a1"]) as cluster:
         job = cluster.run("--nodes", "a1,zz", "-n", "2", "true")
-        expect(job, 1, "knows no node zz")
+        expect(job, 3, "knows no node zz")
         with open(f"{cluster.dir}/dead.node", "w", encoding="utf-8") as file:
             file.write("dead 127.0.0.1:1 2\n")
         job = cluster.run("--nodes", "dead", "-n", "2", "true")
-        expect(job, 1, "dead.*refused")
+        expect(job, 3, "dead.*refused")
         job = cluster.run("-n", "2", "true")
         expect(job, 0, "leaving out node dead")
         os.unlink(f"{cluster.dir}/dead.node")
@@ -386,7 +386,7 @@ def errors_of_clusters_are_clear():
         subprocess.run([Programs.chempictl, "key", other], check=True)
         cluster.start("a2", key=other)
         job = cluster.run("--nodes", "a1,a2", "-n", "2", "true")
-        expect(job, 1, "node a2: .*(key|secret)")
+        expect(job, 3, "node a2: .*(key|secret)")
         check("refused 127.0.0.1" in cluster.logged() or
               "another secret" in cluster.logged(), cluster.logged())
         os.unlink(other)
