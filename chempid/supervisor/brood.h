@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Supervisors as children of this process (launcher or daemon): start one,
- * talk to it, learn how it ended. What a dead supervisor leaves behind comes
- * to this process, which is a subreaper too, and is killed here.
+ * The supervisors of this process (launcher or daemon): start one, talk to it,
+ * learn how it ended. They are its children (nest.h), or those of a helper that
+ * is still root; what is done with processes goes through a table.
  *
  *   B1  on_end is called once, last; afterwards the supervisor is reaped and
  *       none of its user's strays is left, but for what does not end within
  *       CHEMPI_REAP_S of being killed
- *   B2  children that are neither supervisors nor elders are strays
- *   B3  nothing here waits: SIGCHLD says what has ended, a timer what has not
- *
- * A killed process does not end while another one traces it, or while it is in
- * an uninterruptible call. Such strays are held: killed and reaped when it can
- * be done, while nobody waits for them any more. A supervisor waits for strays
- * of its own user only, so that no user delays the ends of others' jobs.
+ *   B2  what a supervisor has sent is taken in before its end is judged
+ *   B3  nothing here waits: SIGCHLD, or the helper, says what has ended, a
+ *       timer what has not
  */
 #ifndef CHEMPI_CHEMPID_BROOD_H
 #define CHEMPI_CHEMPID_BROOD_H
@@ -22,17 +18,34 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "chempid/supervisor/nest.h"
 #include "chempid/tree/link.h"
 #include "chempid/tree/spec.h"
 #include "common/base/list.h"
 #include "common/control/msg.h"
 
+struct chempi_nestling;
+struct chempi_brood;
+
+/* Whoever has the processes. Nothing here waits or calls back. */
+struct chempi_brood_ops {
+    /* Start the supervisor of a node, whose link is up_fd, which stays the
+     * caller's. The nestling's young is filled in. 0, -errno with words. */
+    int (*start)(struct chempi_nestling *n, const struct chempi_spec *spec,
+                 int up_fd, struct chempi_err *err);
+    /* SIGKILL. */
+    void (*kill)(struct chempi_nestling *n);
+    /* Wait no more for the process and its user's strays. */
+    void (*let_go)(struct chempi_nestling *n);
+    /* Nobody asks any more; idempotent, also after let_go. */
+    void (*forget)(struct chempi_nestling *n);
+};
+
 struct chempi_brood { /* one per process */
+    const struct chempi_brood_ops *ops;
+    void *arg; /* of ops */
     struct chempi_list nestlings;
-    pid_t *elders; /* children that are not ours to kill */
-    size_t elder_count;
-    pid_t *held; /* strays that nobody waits for */
-    size_t held_count;
+    struct chempi_nest nest;
     struct ev_loop *loop;
     ev_io child_io;
     int signal_fd; /* SIGCHLD; -1: not watched */
@@ -50,12 +63,12 @@ struct chempi_nestling {
     struct chempi_list entry;
     struct chempi_brood *brood;
     struct chempi_link link;
+    struct chempi_young young;
     enum chempi_nestling_phase phase;
     ev_timer limit;
-    pid_t pid;
-    uid_t uid;
-    bool is_faulty;  /* text says already how it ended */
-    bool is_waiting; /* for strays of its user */
+    pid_t pid;      /* for words; it may have ended */
+    uint32_t place; /* where the helper has it */
+    bool is_faulty; /* text says already how it ended */
     char text[CHEMPI_TEXT_MAX];
     uint32_t node;
     const char *node_name; /* the caller's */
@@ -70,14 +83,18 @@ int chempi_brood_init(struct chempi_brood *brood, struct chempi_err *err);
 /* Watch the ends of children. 0 or -errno with words. */
 int chempi_brood_watch(struct chempi_brood *brood, struct ev_loop *loop,
                        struct chempi_err *err);
-/* Kill and reap all that is left (B2 and supervisors), for CHEMPI_REAP_S. */
+/* Kill and reap all that is left, for CHEMPI_REAP_S. */
 void chempi_brood_fini(struct chempi_brood *brood);
 /* One child more that is left alone. 0 or -ENOMEM. */
 int chempi_brood_spare(struct chempi_brood *brood, pid_t pid);
 /* It is a stray now, to be killed and reaped. */
 void chempi_brood_yield(struct chempi_brood *brood, pid_t pid);
 
-/* Fork the supervisor of a node of the job. n's callbacks and arg are set by
+/* What is known of supervisors' processes (their young) has changed, other than
+ * by SIGCHLD: the loop shall look. */
+void chempi_brood_look(struct chempi_brood *brood);
+
+/* Start the supervisor of a node of the job. n's callbacks and arg are set by
  * the caller. 0 or -errno with words. */
 int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
                        struct ev_loop *loop, const struct chempi_spec *spec,

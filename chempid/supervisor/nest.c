@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Supervisors as processes; see nest.h. */
+#define _GNU_SOURCE /* O_CLOEXEC */
+#include "chempid/supervisor/nest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/supervisor/orphans.h"
+#include "chempid/tree/limits.h"
+#include "common/base/sys.h"
+
+int chempi_nest_init(struct chempi_nest *nest, struct chempi_err *err)
+{
+    int rc;
+
+    *nest = (struct chempi_nest){0};
+    chempi_list_init(&nest->young);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return chempi_err_set(err, -errno, "cannot become a subreaper: %s",
+                              chempi_err_name(errno));
+    rc = chempi_orphans_list(&nest->elders, &nest->elder_count);
+    if (rc)
+        return chempi_err_set(err, rc, "cannot read /proc: %s",
+                              chempi_err_name(rc));
+    return 0;
+}
+
+static bool is_elder(const struct chempi_nest *nest, pid_t pid)
+{
+    for (size_t i = 0; i < nest->elder_count; i++)
+        if (nest->elders[i] == pid)
+            return true;
+    return false;
+}
+
+static bool is_elder_fn(void *arg, pid_t pid)
+{
+    return is_elder(arg, pid);
+}
+
+/* N1 */
+static bool is_known(void *arg, pid_t pid)
+{
+    struct chempi_nest *nest = arg;
+
+    CHEMPI_LIST_FOR (e, &nest->young)
+        if (CHEMPI_CONTAINER_OF(e, struct chempi_young, entry)->pid == pid)
+            return true;
+    return is_elder(nest, pid);
+}
+
+void chempi_nest_fini(struct chempi_nest *nest)
+{
+    (void)chempi_orphans_end(is_elder_fn, nest,
+                             (unsigned)(CHEMPI_REAP_S * 1000));
+    free(nest->elders);
+    free(nest->held);
+    nest->elders = nest->held = NULL;
+    nest->elder_count = nest->held_count = 0;
+}
+
+int chempi_nest_spare(struct chempi_nest *nest, pid_t pid)
+{
+    const size_t n = nest->elder_count + 1;
+    pid_t *list = chempi_sys->realloc(nest->elders, n * sizeof(*list));
+
+    if (!list)
+        return -ENOMEM;
+    list[nest->elder_count] = pid;
+    nest->elders = list;
+    nest->elder_count = n;
+    return 0;
+}
+
+void chempi_nest_yield(struct chempi_nest *nest, pid_t pid)
+{
+    for (size_t i = 0; i < nest->elder_count; i++)
+        if (nest->elders[i] == pid)
+            nest->elders[i] = nest->elders[--nest->elder_count];
+}
+
+/* ---- strays -------------------------------------------------------------- */
+
+static bool is_held(const struct chempi_nest *nest, pid_t pid)
+{
+    for (size_t i = 0; i < nest->held_count; i++)
+        if (nest->held[i] == pid)
+            return true;
+    return false;
+}
+
+/* Without memory others wait for it, too: CHEMPI_REAP_S at most. */
+static void hold(struct chempi_nest *nest, pid_t pid)
+{
+    const size_t n = nest->held_count + 1;
+    pid_t *list;
+
+    if (is_held(nest, pid))
+        return;
+    list = chempi_sys->realloc(nest->held, n * sizeof(*list));
+    if (!list)
+        return;
+    list[nest->held_count] = pid;
+    nest->held = list;
+    nest->held_count = n;
+}
+
+static void release(struct chempi_nest *nest, pid_t pid)
+{
+    for (size_t i = 0; i < nest->held_count; i++)
+        if (nest->held[i] == pid)
+            nest->held[i] = nest->held[--nest->held_count];
+}
+
+/* The real user of a process; false: it is gone. */
+static bool user_of(pid_t pid, uid_t *out)
+{
+    char path[64];
+    char buf[1024]; /* the line is among the first dozen */
+    const char *at;
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, buf, sizeof(buf) - 1);
+    (void)close(fd); /* read only */
+    buf[n > 0 ? n : 0] = '\0';
+    at = strstr(buf, "\nUid:");
+    if (!at)
+        return false;
+    *out = (uid_t)strtoul(at + 5, NULL, 10);
+    return true;
+}
+
+/* A stray that has not ended keeps the supervisors of its user waiting; with
+ * `gives_up` set, it is held instead. */
+struct watchman {
+    struct chempi_nest *nest;
+    const struct chempi_young *gives_up;
+};
+
+static bool is_spared(void *arg, pid_t pid)
+{
+    const struct watchman *w = arg;
+
+    return is_known(w->nest, pid);
+}
+
+static void seen(void *arg, pid_t pid, bool is_gone)
+{
+    struct watchman *w = arg;
+    uid_t uid;
+
+    if (is_gone) {
+        release(w->nest, pid);
+        return;
+    }
+    if (is_held(w->nest, pid) || !user_of(pid, &uid))
+        return;
+    CHEMPI_LIST_FOR (e, &w->nest->young) {
+        struct chempi_young *y =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        y->is_waiting |= y->uid == uid;
+    }
+    if (w->gives_up && w->gives_up->uid == uid)
+        hold(w->nest, pid);
+}
+
+static void sweep(struct chempi_nest *nest, const struct chempi_young *gives_up)
+{
+    struct watchman w = {.nest = nest, .gives_up = gives_up};
+
+    CHEMPI_LIST_FOR (e, &nest->young)
+        CHEMPI_CONTAINER_OF(e, struct chempi_young, entry)->is_waiting = false;
+    /* Without /proc nobody knows of strays, and nobody waits for them. */
+    (void)chempi_orphans_sweep(is_spared, seen, &w);
+}
+
+/* ---- supervisors --------------------------------------------------------- */
+
+void chempi_nest_add(struct chempi_nest *nest, struct chempi_young *young)
+{
+    young->has_ended = young->is_waiting = false;
+    chempi_list_append(&nest->young, &young->entry);
+}
+
+static void reap(struct chempi_young *young)
+{
+    const pid_t got = waitpid(young->pid, &young->status, WNOHANG);
+
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return;
+    young->has_ended = true;
+    young->pid = 0; /* free for others */
+}
+
+void chempi_nest_settle(struct chempi_nest *nest)
+{
+    CHEMPI_LIST_FOR (e, &nest->young) {
+        struct chempi_young *young =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        if (young->pid)
+            reap(young);
+    }
+    sweep(nest, NULL);
+}
+
+void chempi_nest_kill(struct chempi_young *young)
+{
+    if (young->pid)
+        (void)kill(young->pid, SIGKILL); /* ours: at worst a zombie */
+}
+
+void chempi_nest_let_go(struct chempi_nest *nest, struct chempi_young *young)
+{
+    young->pid = 0;
+    sweep(nest, young);
+    chempi_nest_forget(young);
+}
+
+void chempi_nest_forget(struct chempi_young *young)
+{
+    chempi_list_remove(&young->entry);
+}
