@@ -6,9 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define REST_S 0.1     /* without memory */
-#define TURN_FRAMES 64 /* handed on in a turn, at most (L6) */
-#define TURN_S 0.002   /* for them, about */
+#define REST_S 0.1       /* without memory */
+#define TURN_FRAMES 64   /* handed on in a turn, at most (L6) */
+#define TURN_S 0.002     /* for them, about */
+#define LAST_READINGS 64 /* of a peer that goes on sending after a failure */
 
 static void lose(struct chempi_link *link, int code, struct chempi_err *err)
 {
@@ -100,8 +101,10 @@ static bool take(struct chempi_link *link, bool is_all)
         go_on_in(link, REST_S);
         return false;
     }
-    if (link->failure)
+    if (link->failure && (filled <= 0 || --link->readings == 0))
         filled = link->failure;
+    else if (link->failure)
+        go_on_in(link, 0.0);
     if (rc < 0)
         lose(link, rc, &err);
     else if (filled < 0)
@@ -122,11 +125,15 @@ void chempi_link_drain(struct chempi_link *link)
         ;
 }
 
-/* The reader takes what has come so far and then reports the loss (L2); the
- * peer notices nothing before. */
+/* The reader takes what has come so far, however many readings of a bounded
+ * number that needs, and then reports the loss (L2); the peer notices nothing
+ * before. */
 static void break_off(struct chempi_link *link, int code)
 {
-    link->failure = link->failure ? link->failure : code;
+    if (!link->failure) {
+        link->failure = code;
+        link->readings = LAST_READINGS;
+    }
     ev_io_stop(link->loop, &link->out);
     if (link->is_started)
         ev_feed_event(link->loop, &link->in, EV_READ);
@@ -181,6 +188,7 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->rest.data = link;
     link->out.data = link;
     link->failure = 0;
+    link->readings = 0;
     link->filled = 0;
     link->has_more = false;
     link->sent = 0;

@@ -4,7 +4,8 @@
  *
  *   L1  on_frame returns 0 or -errno with words; then, or when the peer is
  *       gone, on_lost is called once, last, from the loop
- *   L2  send never calls back; a failure to send ends in on_lost (L1)
+ *   L2  send never calls back; a failure to send ends in on_lost (L1), after
+ *       all that had come before it
  *   L3  a link may be closed in on_lost or outside its callbacks, not in its
  *       own on_frame
  *   L4  what is offered and cannot be queued is not sent, and the link stays
@@ -49,6 +50,7 @@ struct chempi_link {
     uint64_t sent;   /* bytes of frames queued so far, as they were given */
     ev_timer rest;   /* from reading and writing (L5, L6) */
     int failure;     /* why nothing can be sent any more; 0: it can */
+    int readings;    /* that a failed link has left */
     int filled;      /* what came of reading last */
     bool has_more;   /* frames that were read and not yet handed on */
     bool is_open;

@@ -28,12 +28,12 @@ static struct side busy;
 static struct side quiet;
 static struct chempi_sys rigged;
 
-static void send_many(int fd, uint32_t count)
+static void send_from(int fd, uint64_t first, uint64_t count)
 {
     struct chempi_channel ch;
 
     chempi_channel_init(&ch, fd, IN_MAX, QUEUE_MAX);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint64_t i = first; i < first + count; i++)
         cr_assert_eq(chempi_channel_send(&ch, 1, i, NULL, 0), 0);
     cr_assert_eq(chempi_channel_flush(&ch), 0);
     ch.fd = -1; /* not ours to close */
@@ -52,7 +52,7 @@ static int on_frame(struct chempi_link *link, const struct chempi_frame *frame,
     if (s->taken++ == 0 && s->neighbour)
         s->before = s->neighbour->taken;
     if (s == &busy && s->taken == 1)
-        send_many(quiet.peer, 1);
+        send_from(quiet.peer, 0, 1);
     return 0;
 }
 
@@ -111,7 +111,7 @@ Test(link, others_have_their_turn)
 {
     chempi_link_start(&busy.link, busy.link.ch.fd);
     chempi_link_start(&quiet.link, quiet.link.ch.fd);
-    send_many(busy.peer, MANY);
+    send_from(busy.peer, 0, MANY);
     (void)close(busy.peer);
     busy.peer = -1;
 
@@ -126,12 +126,30 @@ Test(link, others_have_their_turn)
 Test(link, all_is_taken_when_it_is_asked_for)
 {
     chempi_link_start(&busy.link, busy.link.ch.fd);
-    send_many(busy.peer, MANY);
+    send_from(busy.peer, 0, MANY);
     (void)ev_run(loop, EVRUN_ONCE); /* a turn */
     cr_expect_lt(busy.taken, MANY);
     chempi_link_drain(&busy.link);
     cr_expect_eq(busy.taken, MANY);
     cr_expect_eq(busy.lost, 0);
+}
+
+/* The last words of a peer, which come between two turns. */
+Test(link, all_is_taken_of_a_peer_that_is_gone)
+{
+    chempi_link_start(&busy.link, busy.link.ch.fd);
+    send_from(busy.peer, 0, MANY);
+    (void)ev_run(loop, EVRUN_ONCE); /* a turn */
+    cr_expect_lt(busy.taken, MANY);
+    send_from(busy.peer, MANY, 1);
+    (void)close(busy.peer);
+    busy.peer = -1;
+    chempi_link_send(&busy.link, 1, 0, NULL, 0); /* fails */
+
+    while (!busy.lost)
+        (void)ev_run(loop, EVRUN_ONCE);
+    cr_expect_eq(busy.taken, MANY + 1);
+    cr_expect_eq(busy.lost, -EPIPE);
 }
 
 static void *no_memory(void *ptr, size_t size)
