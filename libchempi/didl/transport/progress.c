@@ -6,7 +6,9 @@
  *       their own condition until their wait is over or they become owner
  *   P2  the owner leaves only after handing over to a waiter, if there is one
  *   P3  before it sleeps, the owner publishes its state, orders (wake.h, W3)
- *       and looks once more: at its condition, at every device
+ *       and looks once more: at every hook, its condition, at every device.
+ *       Other threads make work for hooks at any time, and so do the daemon's
+ *       notices
  *   P4  a wait spins only while nobody else wants the core: how long is
  *       learned from what happens when the core is given away. A process that
  *       has a core of its own (affinity.h) does not give it away, and so does
@@ -235,7 +237,7 @@ static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
                                                    : CHEMPI_WAKE_ASLEEP_FUTEX);
     chempi_daemon_poll(); /* the supervisor rouses once per notice, too */
     limit_ms = shorter(limit_ms, chempi_daemon_deadline_ms());
-    if (done(arg) || call_finished() || progress.has_news ||
+    if (poll_hooks() > 0 || done(arg) || call_finished() || progress.has_news ||
         chempi_progress_is_ready()) {
         chempi_wake_cancel(progress.wake);
         return;

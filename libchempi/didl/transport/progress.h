@@ -105,7 +105,9 @@ const struct chempi_progress_stats *chempi_progress_stats(void);
 /*
  * A hook that every poll calls, for work that is nobody's device (collective
  * schedules); returns the number of events. Added and removed under the lane
- * lock; the hook runs under it. A poll with no hooks pays one compare.
+ * lock; the hook runs under it, also when the process is about to sleep. Other
+ * threads publish work for it and then call chempi_progress_rouse_local() for
+ * this rank. A poll with no hooks pays one compare.
  */
 struct chempi_progress_hook {
     struct chempi_list link;
