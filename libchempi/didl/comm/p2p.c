@@ -31,6 +31,7 @@ static int start_send(struct chempi_request *req)
         .tag = req->peer_tag,
         .kind = req->mode == CHEMPI_SEND_SYNC ? CHEMPI_KIND_SYNC
                                               : CHEMPI_KIND_MESSAGE,
+        .flags = req->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0,
     };
     tx->buf = NULL;
     tx->iter = NULL;

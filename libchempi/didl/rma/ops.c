@@ -261,14 +261,16 @@ static bool has_room(void *arg)
 static int carry_out(struct chempi_rma_op *op, enum work work,
                      const void *compare)
 {
+    bool is_full;
     int rc = chempi_rma_need_epoch(op->peer);
 
     if (CHEMPI_UNLIKELY(rc) || op->len == 0)
         return rc;
     chempi_lane_lock(&chempi_lane_main);
     rc = dispatch(op, work, compare);
+    is_full = op->win->out_bytes > OUT_MAX;
     chempi_lane_unlock(&chempi_lane_main);
-    if (CHEMPI_UNLIKELY(op->win->out_bytes > OUT_MAX))
+    if (CHEMPI_UNLIKELY(is_full))
         (void)chempi_progress_wait(has_room, op->win);
     return rc;
 }

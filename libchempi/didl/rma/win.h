@@ -172,6 +172,7 @@ struct chempi_win {
     bool is_shared;
     bool has_shared_locks; /* all members are here: locks are tickets */
     bool is_served;        /* requests may come as messages */
+    bool is_owing;         /* and the agent serves them (lane.h, L4) */
     void *file;
     uint64_t file_len;
     struct chempi_rma_line *lines; /* W4 */

@@ -77,13 +77,17 @@ void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
         item->user->pending++;
 }
 
+/* What is large goes on while this process is away, as all large messages. */
 static int launch(struct chempi_rma_item *item)
 {
-    int rc = chempi_p2p_start(item->req);
+    struct chempi_request *req = item->req;
+    int rc = chempi_p2p_start(req);
 
     if (rc) {
-        chempi_request_drop(item->req);
+        chempi_request_drop(req);
         item->req = NULL;
+    } else {
+        chempi_request_owe(req, (uint64_t)(req->count * req->type->size));
     }
     chempi_progress_nudge();
     return rc;
@@ -99,6 +103,7 @@ int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
     chempi_p2p_init_send(item->req, buf, count, type, (int)peer->rank, (int)tag,
                          peer->win->comm, context, CHEMPI_SEND_STANDARD);
+    item->req->is_urgent = true;
     return launch(item);
 }
 
@@ -126,6 +131,7 @@ int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
         .source = comm->rank,
         .tag = (int32_t)tag,
         .kind = CHEMPI_KIND_MESSAGE,
+        .flags = CHEMPI_ENVELOPE_URGENT,
     };
 
     return chempi_engine_inject(chempi_conn_peer(peer->proc), &env, data);
@@ -511,6 +517,34 @@ static int poll_win(struct chempi_progress_hook *hook)
     return events;
 }
 
+static bool is_front_complete(struct chempi_list *list)
+{
+    const struct chempi_rma_item *item;
+
+    if (chempi_list_is_empty(list))
+        return false;
+    item = CHEMPI_CONTAINER_OF(chempi_list_first(list), struct chempi_rma_item,
+                               link);
+    return !item->req || chempi_request_is_complete(item->req);
+}
+
+static bool has_work(struct chempi_progress_hook *hook)
+{
+    struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
+
+    if (win->slots &&
+        chempi_request_is_complete(&win->slots[win->slot_next].req))
+        return true;
+    CHEMPI_LIST_FOR (link, &win->active) {
+        struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        if (is_front_complete(&peer->out) || is_front_complete(&peer->in))
+            return true;
+    }
+    return false;
+}
+
 int chempi_rma_open_wire(struct chempi_win *win)
 {
     int rc = MPI_SUCCESS;
@@ -532,7 +566,12 @@ int chempi_rma_open_wire(struct chempi_win *win)
     for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
         rc = post_slot(win, &win->slots[i]);
     win->hook.poll = poll_win;
+    win->hook.is_ready = has_work;
     chempi_progress_add_hook(&win->hook);
+    if (win->is_served && !win->no_locks) {
+        win->is_owing = true;
+        chempi_lane_owe(&chempi_lane_main);
+    }
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
@@ -546,6 +585,8 @@ void chempi_rma_close_wire(struct chempi_win *win)
         if (win->slots[i].req.obj.magic)
             unpost_slot(&win->slots[i]);
     chempi_progress_remove_hook(&win->hook);
+    if (win->is_owing)
+        chempi_lane_repay(&chempi_lane_main);
     chempi_lane_unlock(&chempi_lane_main);
     free(win->slots);
     win->slots = NULL;

@@ -86,8 +86,9 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
 
     tx->protocol = route->protocol;
     tx->needs_consent = is_eager && !chempi_engine_has_quota(peer, tx->env.len);
-    tx->env.flags =
-        is_eager && !tx->needs_consent ? CHEMPI_ENVELOPE_COUNTED : 0;
+    tx->env.flags &= CHEMPI_ENVELOPE_URGENT;
+    if (is_eager && !tx->needs_consent)
+        tx->env.flags |= CHEMPI_ENVELOPE_COUNTED;
     chempi_engine_stamp(peer, &tx->env);
     rc = route->ops->send(route->ep, tx);
     if (rc == -EAGAIN)

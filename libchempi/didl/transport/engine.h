@@ -60,7 +60,8 @@ void chempi_engine_unblock(struct chempi_peer *peer);
 int chempi_engine_send(struct chempi_request *req);
 
 /* Try to send a small contiguous message without a request: 0, -EAGAIN (use
- * chempi_engine_send), or a device's error. */
+ * chempi_engine_send), or a device's error. Flags of the envelope: none, or
+ * CHEMPI_ENVELOPE_URGENT. */
 static inline int chempi_engine_inject(struct chempi_peer *peer,
                                        struct chempi_envelope *env,
                                        const void *data);
@@ -108,7 +109,7 @@ static inline int chempi_engine_inject(struct chempi_peer *peer,
                         !chempi_engine_has_quota(peer, env->len)))
         return -EAGAIN;
     chempi_engine_stamp(peer, env);
-    env->flags = CHEMPI_ENVELOPE_COUNTED;
+    env->flags |= CHEMPI_ENVELOPE_COUNTED;
     rc = route->ops->inject(route->ep, env, data, (size_t)env->len);
     if (CHEMPI_LIKELY(rc == 0))
         chempi_engine_left(peer, route, env);

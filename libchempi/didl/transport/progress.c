@@ -195,6 +195,13 @@ int chempi_progress_turn(void)
 
     if (chempi_conn_has_fds())
         events += poll_fds();
+    CHEMPI_LIST_FOR (pos, &progress.hooks) {
+        struct chempi_progress_hook *hook =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
+
+        if (hook->is_ready)
+            events += hook->poll(hook);
+    }
     chempi_engine_settle();
     return events;
 }
@@ -210,6 +217,13 @@ bool chempi_progress_is_ready(void)
 {
     uint32_t count = chempi_conn_device_count();
 
+    CHEMPI_LIST_FOR (pos, &progress.hooks) {
+        struct chempi_progress_hook *hook =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_progress_hook, link);
+
+        if (hook->is_ready && hook->is_ready(hook))
+            return true;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct chempi_dev *dev = chempi_conn_device(i);
 

@@ -81,13 +81,13 @@ void chempi_progress_fini(void);
  * wait or poll does it. Under the lock. */
 void chempi_progress_announce(void);
 
-/* For the agent, under the lane lock: advance the devices once, without hooks
- * and news, which may run the user's functions; returns the number of events.
- */
+/* For the agent, under the lane lock: advance the devices once, and hooks that
+ * are for it; without other hooks and news, which may run the user's functions.
+ * Returns the number of events. */
 int chempi_progress_turn(void);
 
-/* Is there something to do that nobody will announce? The devices are armed
- * for sleep. Under the lane lock. */
+/* Is there something to do that nobody will announce, at a device or for a hook
+ * of the agent's? The devices are armed for sleep. Under the lane lock. */
 bool chempi_progress_is_ready(void);
 
 /* Does a thread poll, or will it when it has run a hook? Under the lock. */
@@ -112,6 +112,10 @@ const struct chempi_progress_stats *chempi_progress_stats(void);
 struct chempi_progress_hook {
     struct chempi_list link;
     int (*poll)(struct chempi_progress_hook *hook);
+    /* NULL: poll may run the user's functions or let go of the lock, and the
+     * agent calls it not. Else: has it something to do that nobody will
+     * announce? */
+    bool (*is_ready)(struct chempi_progress_hook *hook);
 };
 
 void chempi_progress_add_hook(struct chempi_progress_hook *hook);

@@ -39,6 +39,7 @@ void chempi_request_init(struct chempi_request *req,
     req->is_cancelling = false;
     req->is_queued = false;
     req->is_owed = false;
+    req->is_urgent = false;
     req->error = MPI_SUCCESS;
     req->source = MPI_ANY_SOURCE;
     req->tag = MPI_ANY_TAG;

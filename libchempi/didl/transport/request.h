@@ -102,6 +102,7 @@ struct chempi_request {
     bool is_cancelling;
     bool is_queued; /* outgoing.link or match_link is on a list */
     bool is_owed;   /* counted by the lane (L4) */
+    bool is_urgent; /* a send: the receiver's agent may take it */
     int error;      /* MPI error class of the finished operation */
     int32_t source; /* status */
     int32_t tag;    /* status, and the tag of a send */
