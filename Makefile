@@ -5,17 +5,19 @@
 #   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
 #                                         also scivia and gateways, see
 #                                         doc/conformance.md
+#   NAME=              applications only: which, e.g. NAME="fftw3 hpcc"
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
 
 .PHONY: all build demo check bench bench-papers bench-registration install \
-        lint format fuzz status conformance clean deps
+        lint format fuzz status conformance applications clean deps
 
 all: build
 
 # All that the goals need is installed in one go.
-PURPOSES = $(filter demo check bench lint fuzz conformance,$(MAKECMDGOALS))
+PURPOSES = $(filter demo check bench lint fuzz conformance \
+    applications,$(MAKECMDGOALS))
 deps:
 	@tools/deps build $(PURPOSES)
 
@@ -58,6 +60,9 @@ status: deps
 
 conformance: build
 	@tests/conformance/mpich/run --build-dir $(BUILD)
+
+applications: build
+	@tests/applications/run --build-dir $(BUILD) $(NAME)
 
 clean:
 	rm -rf $(BUILD)

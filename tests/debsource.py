@@ -100,10 +100,25 @@ def fetch(package, version):
         shutil.rmtree(work, ignore_errors=True)
 
 
-def unpack(archive, below, target):
+def stays_inside(member, inner):
+    """Whether a symbolic link of the archive points into its own tree."""
+    place = os.path.normpath(inner.parent / member.linkname)
+    return not os.path.isabs(place) and not place.startswith("..")
+
+
+def keep_attributes(member, path):
+    """Modes and times as in the archive: configure scripts want to run, and
+    makefiles compare times."""
+    if not path.is_symlink():
+        path.chmod(0o755 if member.mode & 0o100 else 0o644)
+        os.utime(path, (member.mtime, member.mtime))
+
+
+def unpack(archive, below, target, whole=False):
     """Unpack what lies in the archive's folder `below` into target.
 
-    Only plain files and folders; a path that would leave target is refused.
+    Only plain files and folders, when whole also symbolic links within the
+    tree, modes and times; a path that would leave target is refused.
     """
     partial = target.with_name(f"{target.name}.{os.getpid()}")
     try:
@@ -116,8 +131,14 @@ def unpack(archive, below, target):
                 member.name = str(inner.relative_to(below))
                 if ".." in inner.parts or inner.is_absolute():
                     raise FetchError(f"{archive}: odd path {member.name}")
-                if member.isfile() or member.isdir():
-                    tar.extract(member, partial, set_attrs=False)
+                if not (member.isfile() or member.isdir() or
+                        whole and member.issym() and
+                        stays_inside(member, inner)):
+                    continue
+                tar.extract(member, partial, set_attrs=False)
+                if whole and not member.isdir():
+                    keep_attributes(member, partial / member.name)
+                elif not whole:
                     os.utime(partial / member.name)
         os.replace(partial, target)
     finally:

@@ -4,7 +4,7 @@ program intercepted
   use mpi_f08
   implicit none
   integer, external :: tool_calls
-  integer :: rank, x
+  integer :: rank, x(1)
   x = 5
   call MPI_Init()
   call MPI_Comm_rank(MPI_COMM_WORLD, rank)

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The driver of tests/applications by itself: every recipe can be read, and
+what a command printed is judged as the recipe says."""
+import pathlib
+import sys
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import jobrun  # noqa: E402
+import recipe as recipes_of  # noqa: E402
+import report  # noqa: E402
+
+
+def outcome(output, status=0, **words):
+    test = recipes_of.Test(name="t", run="true", **words)
+    return report.judge(test, jobrun.Result(status, output, "", 1.0))
+
+
+class Judged(unittest.TestCase):
+    def counts(self, result, passed, failed):
+        self.assertEqual((result.passed, result.failed), (passed, failed))
+
+    def test_plain(self):
+        self.counts(outcome(""), 1, 0)
+        self.counts(outcome("", status=1), 0, 1)
+        self.counts(outcome("", status=-11), 0, 1)
+
+    def test_patterns(self):
+        self.counts(outcome("x\nDone 7\n", wants=[r"^Done \d"]), 1, 0)
+        self.counts(outcome("not Done 7\n", wants=[r"^Done \d"]), 0, 1)
+        self.counts(outcome("Done\nFAIL\n", wants=["Done"],
+                            never=["FAIL"]), 0, 1)
+
+    def test_counted(self):
+        words = {"passed": r"(\d+) good", "failed": r"(\d+) bad"}
+        self.counts(outcome("3 good\n4 good, 0 bad\n", **words), 7, 0)
+        self.counts(outcome("3 good, 2 bad\n", **words), 3, 2)
+        self.counts(outcome("3 good, 2 bad\n", status=8, **words), 3, 2)
+        self.counts(outcome("3 good, 0 bad\n", status=1, **words), 3, 1)
+        self.counts(outcome("", **words), 0, 1) # it did nothing
+        self.counts(outcome("ok\nok\n", passed="^ok"), 2, 0)
+
+    def test_leftovers(self):
+        test = recipes_of.Test(name="t", run="true")
+        result = jobrun.Result(0, "", "", 1.0, leftovers=[(7, "sleep")])
+        self.counts(report.judge(test, result), 0, 1)
+
+
+class Recipes(unittest.TestCase):
+    def test_all(self):
+        recipes = recipes_of.load_all()
+        self.assertGreater(len(recipes), 10)
+        order = [r.name for r in recipes_of.ordered(recipes, recipes)]
+        self.assertEqual(sorted(order), sorted(recipes))
+        for recipe in recipes.values():
+            for other in recipe.after:
+                self.assertLess(order.index(other), order.index(recipe.name))
+
+    def test_refused(self):
+        with self.assertRaises(recipes_of.RecipeError):
+            recipes_of.ordered(recipes_of.load_all(), ["nothing"])
+        with self.assertRaises(recipes_of.RecipeError):
+            recipes_of.tests_of({"name": "a", "run": "b", "wnts": []}, "x")
+        with self.assertRaises(recipes_of.RecipeError):
+            recipes_of.tests_of({"name": "a", "run": "b",
+                                 "places": ["moon"]}, "x")
+
+    def test_each(self):
+        made = recipes_of.tests_of({"name": "{each}!", "run": "r {each}",
+                                    "each": ["a", "b"]}, "x")
+        self.assertEqual([(t.name, t.run) for t in made],
+                         [("a!", "r a"), ("b!", "r b")])
+
+
+if __name__ == "__main__":
+    unittest.main()
