@@ -189,7 +189,7 @@ void chempi_cores_claim(struct chempi_bind_map *map, uint32_t count)
         if (fd >= 0)
             map->holds[map->hold_count++] = fd;
     }
-    chempi_bind_fini(&cores);
+    free(cores.places); /* it holds none */
 }
 
 /* ---- who gets what ------------------------------------------------------- */
@@ -253,5 +253,5 @@ void chempi_cores_choose(const struct chempi_spec *spec, uint32_t node,
         map->is_share = true;
         map->allowed = allowed;
     }
-    chempi_bind_fini(&cores);
+    free(cores.places); /* it holds none */
 }

@@ -21,6 +21,74 @@
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/topo/topology.h"
 
+/* ---- who they are ---- */
+
+/*
+ * The neighbours of this process. `count` entries; ranks[i] may be
+ * MPI_PROC_NULL, where a cart has a border. What goes to or comes from the
+ * same process is matched in the order of nth().
+ */
+struct neighbors {
+    int count;
+    bool is_cart_sources; /* matched in pairs: plus before minus */
+    const int *ranks;
+};
+
+/* Position of the i-th entry in the order of matching. */
+static int nth(const struct neighbors *n, int i)
+{
+    return n->is_cart_sources ? i ^ 1 : i;
+}
+
+/* Numbers that find_neighbors() writes: a cart's neighbours, while the other
+ * kinds of topology have theirs. */
+static int count_scratch(const struct chempi_topology *t)
+{
+    return t->kind == MPI_CART ? 2 * t->u.cart.ndims : 0;
+}
+
+static void cart_neighbors(const struct chempi_cart *cart, int *ranks)
+{
+    for (int d = 0; d < cart->ndims; d++) {
+        ranks[2 * d] = chempi_cart_shifted(cart, d, -1);
+        ranks[2 * d + 1] = chempi_cart_shifted(cart, d, 1);
+    }
+}
+
+/* Both lists (MPI 5.0, section 8.6). */
+static void find_neighbors(const struct chempi_comm *comm, int *scratch,
+                           struct neighbors *sources,
+                           struct neighbors *destinations)
+{
+    const struct chempi_topology *t = comm->topology;
+    const struct chempi_graph *graph = &t->u.graph;
+    int first;
+
+    sources->is_cart_sources = false;
+    destinations->is_cart_sources = false;
+    switch (t->kind) {
+    case MPI_CART:
+        cart_neighbors(&t->u.cart, scratch);
+        sources->count = 2 * t->u.cart.ndims;
+        sources->ranks = scratch;
+        *destinations = *sources;
+        sources->is_cart_sources = true;
+        break;
+    case MPI_GRAPH:
+        first = comm->rank > 0 ? graph->index[comm->rank - 1] : 0;
+        sources->count = graph->index[comm->rank] - first;
+        sources->ranks = graph->edges + first;
+        *destinations = *sources;
+        break;
+    default:
+        sources->count = t->u.dist.indegree;
+        sources->ranks = t->u.dist.sources;
+        destinations->count = t->u.dist.outdegree;
+        destinations->ranks = t->u.dist.destinations;
+        break;
+    }
+}
+
 /* One neighbour's block on one side. */
 struct block {
     void *buf;
@@ -113,8 +181,8 @@ static int check_arrays(const struct chempi_coll_call *c, int in, int out)
 
 struct hood {
     const struct chempi_coll_call *call;
-    struct chempi_neighbors in;
-    struct chempi_neighbors out;
+    struct neighbors in;
+    struct neighbors out;
     int *scratch; /* ranks of a cart's neighbours */
 };
 
@@ -136,11 +204,11 @@ static int hood_init(struct hood *hood, const struct chempi_coll_call *c)
         return chempi_error_set(MPI_ERR_BUFFER, "MPI_IN_PLACE is not for "
                                                 "neighbourhood collectives");
     hood->scratch = chempi_sys->malloc(
-        ((size_t)chempi_topology_scratch(c->comm) + 1) * sizeof(int));
+        ((size_t)count_scratch(c->comm->topology) + 1) * sizeof(int));
     if (!hood->scratch)
         return chempi_error_set(MPI_ERR_NO_MEM, "no room for a list of "
                                                 "neighbours");
-    chempi_topology_neighbors(c->comm, hood->scratch, &hood->in, &hood->out);
+    find_neighbors(c->comm, hood->scratch, &hood->in, &hood->out);
     rc = check_arrays(c, hood->in.count, hood->out.count);
     if (rc)
         hood_fini(hood);
@@ -175,7 +243,7 @@ static void build(struct chempi_coll_sched *s, const void *arg)
     int own = 0;
 
     for (int i = 0; i < hood->in.count; i++) {
-        int at = chempi_neighbors_nth(&hood->in, i);
+        int at = nth(&hood->in, i);
         int rank = hood->in.ranks[at];
         struct block b;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Topologies: life, kind, neighbours, the communicators that carry them. */
+/* Topologies: life, kind, the communicators that carry them. */
 #include "libchempi/didl/topo/topology.h"
 
 #include <stdlib.h>
@@ -82,56 +82,6 @@ int chempi_topology_test(struct chempi_comm *comm, int *status)
 {
     *status = comm->topology ? comm->topology->kind : MPI_UNDEFINED;
     return MPI_SUCCESS;
-}
-
-/* ---- neighbours ---- */
-
-int chempi_topology_scratch(const struct chempi_comm *comm)
-{
-    const struct chempi_topology *t = comm->topology;
-
-    return t->kind == MPI_CART ? 2 * t->u.cart.ndims : 0;
-}
-
-static void cart_neighbors(const struct chempi_cart *cart, int *ranks)
-{
-    for (int d = 0; d < cart->ndims; d++) {
-        ranks[2 * d] = chempi_cart_shifted(cart, d, -1);
-        ranks[2 * d + 1] = chempi_cart_shifted(cart, d, 1);
-    }
-}
-
-void chempi_topology_neighbors(const struct chempi_comm *comm, int *scratch,
-                               struct chempi_neighbors *sources,
-                               struct chempi_neighbors *destinations)
-{
-    const struct chempi_topology *t = comm->topology;
-    const struct chempi_graph *graph = &t->u.graph;
-    int first;
-
-    sources->is_cart_sources = false;
-    destinations->is_cart_sources = false;
-    switch (t->kind) {
-    case MPI_CART:
-        cart_neighbors(&t->u.cart, scratch);
-        sources->count = 2 * t->u.cart.ndims;
-        sources->ranks = scratch;
-        *destinations = *sources;
-        sources->is_cart_sources = true;
-        break;
-    case MPI_GRAPH:
-        first = comm->rank > 0 ? graph->index[comm->rank - 1] : 0;
-        sources->count = graph->index[comm->rank] - first;
-        sources->ranks = graph->edges + first;
-        *destinations = *sources;
-        break;
-    default:
-        sources->count = t->u.dist.indegree;
-        sources->ranks = t->u.dist.sources;
-        destinations->count = t->u.dist.outdegree;
-        destinations->ranks = t->u.dist.destinations;
-        break;
-    }
 }
 
 /* ---- making communicators ---- */

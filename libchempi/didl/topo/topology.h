@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The virtual topology of a communicator (MPI 5.0, chapter 8): the struct,
- * its life, and who is whose neighbour.
+ * The virtual topology of a communicator (MPI 5.0, chapter 8): the struct
+ * and its life.
  *
  *   T1  immutable once it is attached; duplicates of a communicator share it
  *   T2  cart: size == product of dims, dims[i] >= 1; no dimensions: size 1
@@ -66,33 +66,6 @@ void chempi_topology_attach(struct chempi_comm *comm,
 
 /* MPI_ERR_TOPOLOGY with words unless comm's topology is of this kind. */
 int chempi_topology_need(const struct chempi_comm *comm, int kind);
-
-/*
- * The neighbours of this process. `count` entries; ranks[i] may be
- * MPI_PROC_NULL, where a cart has a border. What goes to or comes from the
- * same process is matched in the order of chempi_neighbors_nth().
- */
-struct chempi_neighbors {
-    int count;
-    bool is_cart_sources; /* matched in pairs: plus before minus */
-    const int *ranks;
-};
-
-/* Position of the i-th entry in the order of matching. */
-static inline int chempi_neighbors_nth(const struct chempi_neighbors *n, int i)
-{
-    return n->is_cart_sources ? i ^ 1 : i;
-}
-
-/*
- * Both lists of a communicator with a topology (MPI 5.0, section 8.6). A cart
- * fills in scratch[2 * ndims] (chempi_topology_scratch() says how many), the
- * others, for which that is 0, point into the topology.
- */
-void chempi_topology_neighbors(const struct chempi_comm *comm, int *scratch,
-                               struct chempi_neighbors *sources,
-                               struct chempi_neighbors *destinations);
-int chempi_topology_scratch(const struct chempi_comm *comm);
 
 /* The rank at coords, which lie inside the grid. */
 int chempi_cart_rank_of(const struct chempi_cart *cart, const int *coords);
