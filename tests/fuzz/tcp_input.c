@@ -178,7 +178,7 @@ static void run(struct chempi_dev *dev, struct state *s, const uint8_t *data,
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds) < 0)
         abort();
     link = ((struct chempi_tcp_ep *)(void *)ep)->links[0];
-    if (chempi_tcp_link_up(link, fds[0], NULL) != 0)
+    if (chempi_tcp_work_up(link, fds[0], NULL) != 0)
         abort();
     for (unsigned i = 0; i < ANNOUNCED_MAX; i++) {
         txs[i] = (struct chempi_tx){

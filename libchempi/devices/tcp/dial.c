@@ -27,23 +27,6 @@
 
 #define PURPOSE "chempi tcp device"
 
-enum step { STEP_CALL, STEP_REPLY, STEP_VERDICT };
-
-struct chempi_tcp_attempt {
-    struct chempi_tcp_proof proof;
-    struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
-    size_t address_count;
-    size_t address; /* the one being tried */
-    unsigned again;
-    enum step step;
-    uint8_t in[sizeof(struct chempi_tcp_verdict) + CHEMPI_TCP_PROOF_MAX];
-    size_t in_len;
-    size_t in_need;
-    uint8_t out[sizeof(struct chempi_tcp_preamble) + CHEMPI_TCP_PROOF_MAX];
-    size_t out_len;
-    size_t out_done;
-};
-
 size_t chempi_tcp_dial_context(const struct chempi_services *services,
                                uint32_t from, uint32_t to, uint32_t network,
                                uint8_t context[CHEMPI_AUTH_CONTEXT_MAX])
@@ -66,17 +49,6 @@ bool chempi_tcp_dial_lift_limit(void)
         return false;
     limit.rlim_cur = limit.rlim_max;
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
-}
-
-void chempi_tcp_dial_cancel(struct chempi_tcp_link *link)
-{
-    if (!link->attempt)
-        return;
-    chempi_tcp_proof_fini(&link->attempt->proof);
-    free(link->attempt);
-    link->attempt = NULL;
-    chempi_tcp_link_close_fd(link);
-    link->state = CHEMPI_TCP_IDLE;
 }
 
 static unsigned long file_limit(void)
@@ -159,7 +131,7 @@ static void next_address(struct chempi_tcp_link *link, int code)
 static void try_again(struct chempi_tcp_link *link, int code)
 {
     chempi_tcp_link_close_fd(link);
-    if (link->attempt->step == STEP_CALL ||
+    if (link->attempt->step == CHEMPI_TCP_STEP_CALL ||
         link->attempt->again >=
             chempi_tcp_setting(link, CHEMPI_TCP_SET_DIAL_AGAIN)) {
         next_address(link, code);
@@ -206,7 +178,7 @@ static int prepare(struct chempi_tcp_link *link)
     a->out_done = 0;
     a->in_len = 0;
     a->in_need = 0;
-    a->step = STEP_CALL;
+    a->step = CHEMPI_TCP_STEP_CALL;
     rc = step_auth(link, NULL, 0);
     return rc < 0 ? rc : 0;
 }
@@ -249,7 +221,7 @@ static void greet(struct chempi_tcp_link *link)
         fail(link, rc);
         return;
     }
-    a->step = STEP_REPLY;
+    a->step = CHEMPI_TCP_STEP_REPLY;
     a->in_need = sizeof(struct chempi_tcp_verdict);
 }
 
@@ -339,8 +311,8 @@ static void take_refusal(struct chempi_tcp_link *link,
 
     (void)chempi_tcp_link_name(link, name);
     if (v->code == CHEMPI_TCP_YIELD && s->proc > link->ep->ep.proc &&
-        link->attempt->step == STEP_VERDICT) {
-        chempi_tcp_dial_cancel(link);
+        link->attempt->step == CHEMPI_TCP_STEP_VERDICT) {
+        chempi_tcp_link_cancel(link);
         link->state = CHEMPI_TCP_YIELDED;
     } else if (v->code == CHEMPI_TCP_VERSIONS) {
         chempi_tcp_link_break(
@@ -381,7 +353,7 @@ static void take_reply(struct chempi_tcp_link *link)
         try_again(link, rc < 0 ? rc : -EIO);
         return;
     }
-    a->step = STEP_VERDICT;
+    a->step = CHEMPI_TCP_STEP_VERDICT;
     a->in_len = 0;
     a->in_need = sizeof(struct chempi_tcp_verdict);
 }
@@ -395,8 +367,8 @@ static void welcome(struct chempi_tcp_link *link)
     chempi_pollset_remove(link->ep->ep.dev->params.services->pollset,
                           &link->item);
     link->item.fd = -1; /* so that cancel leaves it open */
-    chempi_tcp_dial_cancel(link);
-    rc = chempi_tcp_link_up(link, fd, &proof);
+    chempi_tcp_link_cancel(link);
+    rc = chempi_tcp_work_up(link, fd, &proof);
     chempi_tcp_proof_fini(&proof);
     if (rc)
         fail(link, rc);
@@ -412,7 +384,7 @@ static void take_input(struct chempi_tcp_link *link)
         next_address(link, -EPROTO);
     } else if (v.code != CHEMPI_TCP_WELCOME) {
         take_refusal(link, &v);
-    } else if (a->step == STEP_VERDICT) {
+    } else if (a->step == CHEMPI_TCP_STEP_VERDICT) {
         welcome(link);
     } else if (a->in_len == sizeof(v)) {
         a->in_need = sizeof(v) + chempi_tcp_proof_need(&a->proof);
@@ -427,7 +399,8 @@ static void read_in(struct chempi_tcp_link *link)
     struct chempi_tcp_attempt *a = link->attempt;
     int fd = link->item.fd;
 
-    while (link->attempt && link->item.fd == fd && a->step != STEP_CALL) {
+    while (link->attempt && link->item.fd == fd &&
+           a->step != CHEMPI_TCP_STEP_CALL) {
         ssize_t n = chempi_sys->recv(fd, a->in + a->in_len,
                                      a->in_need - a->in_len, MSG_DONTWAIT);
 
@@ -450,7 +423,7 @@ static void dial_ready(struct chempi_poll_item *item, uint32_t events)
     struct chempi_tcp_link *link =
         CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
 
-    if (link->attempt->step != STEP_CALL)
+    if (link->attempt->step != CHEMPI_TCP_STEP_CALL)
         read_in(link);
     else if (events & ~(uint32_t)EPOLLIN)
         greet(link);

@@ -210,7 +210,7 @@ static void take_drop(struct chempi_tcp_link *link,
     if (!tx)
         violate(link, "a refusal of no message of ours");
     else
-        chempi_tcp_output_done(chempi_tcp_dev_of(link), tx, 0);
+        chempi_tcp_link_done(chempi_tcp_dev_of(link), tx, 0);
 }
 
 static void take_data(struct chempi_tcp_link *link,

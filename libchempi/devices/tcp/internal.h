@@ -82,7 +82,27 @@ enum chempi_tcp_setting {
 
 struct chempi_tcp_dev;
 struct chempi_tcp_ep;
-struct chempi_tcp_attempt;
+
+enum chempi_tcp_step { /* of connecting; see dial.c */
+                       CHEMPI_TCP_STEP_CALL,
+                       CHEMPI_TCP_STEP_REPLY,
+                       CHEMPI_TCP_STEP_VERDICT
+};
+
+struct chempi_tcp_attempt {
+    struct chempi_tcp_proof proof;
+    struct chempi_tcp_address addresses[CHEMPI_TCP_ENTRY_MAX];
+    size_t address_count;
+    size_t address; /* the one being tried */
+    unsigned again;
+    enum chempi_tcp_step step;
+    uint8_t in[sizeof(struct chempi_tcp_verdict) + CHEMPI_TCP_PROOF_MAX];
+    size_t in_len;
+    size_t in_need;
+    uint8_t out[sizeof(struct chempi_tcp_preamble) + CHEMPI_TCP_PROOF_MAX];
+    size_t out_len;
+    size_t out_done;
+};
 
 /* The frame with a user's payload that is being written. */
 struct chempi_tcp_current {
@@ -205,10 +225,6 @@ chempi_tcp_dev_of(const struct chempi_tcp_link *link)
     return (struct chempi_tcp_dev *)(void *)link->ep->ep.dev;
 }
 
-/* tcp.c: make the upcalls that are owed and write what can be written;
- * returns the number of events. */
-int chempi_tcp_work(struct chempi_tcp_dev *dev);
-
 /* panel.c: what tools may see and set. */
 extern const struct chempi_dev_panel chempi_tcp_panel;
 /* Capabilities as the settings say. */
@@ -231,10 +247,6 @@ void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep);
 /* The link of this network, or NULL. */
 struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
                                              uint32_t network);
-/* Proven on both sides: fd, which the link takes over, carries frames, which
- * are sealed if `proof` says so (NULL: they are not). */
-int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_tcp_proof *proof);
 /* Nothing goes to this process any more; lost() follows. Closes. */
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...) CHEMPI_PRINTF(3, 4);
@@ -245,6 +257,13 @@ void chempi_tcp_link_end(struct chempi_tcp_link *link);
 /* Report what was pending on a broken or ended endpoint. */
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep);
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link);
+/* Forget the attempt to connect (T2), if there is one, and its descriptor. */
+void chempi_tcp_link_cancel(struct chempi_tcp_link *link);
+/* Has the kernel got everything? */
+bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link);
+/* The tx is finished: sent() follows. */
+void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
+                          int status);
 /* Read this link directly for a while. */
 void chempi_tcp_link_heat(struct chempi_tcp_link *link);
 /* room() is owed to the endpoint. */
@@ -263,12 +282,20 @@ void chempi_tcp_link_calm(int fd, const char before[CHEMPI_TCP_CONGESTION_MAX]);
 const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
                                  char buf[CHEMPI_TCP_WHY_MAX]);
 
+/* work.c: what an event sets off. */
+
+/* Make the upcalls that are owed and write what can be written; returns the
+ * number of events. */
+int chempi_tcp_work(struct chempi_tcp_dev *dev);
+/* Proven on both sides: fd, which the link takes over, carries frames, which
+ * are sealed if `proof` says so (NULL: they are not). */
+int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
+                       struct chempi_tcp_proof *proof);
+
 /* dial.c: connecting. */
 
 /* IDLE -> DIALING (or BROKEN). The card is there. */
 void chempi_tcp_dial_start(struct chempi_tcp_link *link);
-/* Forget the attempt (T2) and its descriptor. */
-void chempi_tcp_dial_cancel(struct chempi_tcp_link *link);
 /* What the authentication is bound to; returns its length. */
 size_t chempi_tcp_dial_context(const struct chempi_services *services,
                                uint32_t from, uint32_t to, uint32_t network,
@@ -294,10 +321,6 @@ void chempi_tcp_output_control(struct chempi_tcp_link *link, const void *frame,
 /* Write until the kernel takes no more, all is written, or it has been a
  * lot. */
 void chempi_tcp_output_flush(struct chempi_tcp_link *link);
-bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link);
-/* The tx is finished: sent() follows. */
-void chempi_tcp_output_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
-                            int status);
 
 /* sealed.c: as send and recv of a secure link, but with -errno. */
 

@@ -249,9 +249,20 @@ int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
     return 0;
 }
 
+void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
+{
+    if (!link->attempt)
+        return;
+    chempi_tcp_proof_fini(&link->attempt->proof);
+    free(link->attempt);
+    link->attempt = NULL;
+    chempi_tcp_link_close_fd(link);
+    link->state = CHEMPI_TCP_IDLE;
+}
+
 static void destroy_link(struct chempi_tcp_link *link)
 {
-    chempi_tcp_dial_cancel(link);
+    chempi_tcp_link_cancel(link);
     chempi_tcp_link_close_fd(link);
     chempi_slots_fini(&link->announced);
     chempi_slots_fini(&link->cleared);
@@ -272,22 +283,21 @@ void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep)
 
 /* ---- life ------------------------------------------------------------ */
 
-static void link_ready(struct chempi_poll_item *item, uint32_t events)
+bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_link *link =
-        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    return link->out.head == link->out.tail && !link->current.tx &&
+           !chempi_tcp_sealed_is_pending(link) &&
+           chempi_list_is_empty(&link->eager) &&
+           chempi_list_is_empty(&link->bulk);
+}
 
-    if (events & EPOLLOUT) {
-        if (chempi_tcp_output_is_empty(link) &&
-            chempi_pollset_modify(dev->dev.params.services->pollset, item,
-                                  EPOLLIN) == 0)
-            link->is_armed = false;
-        chempi_tcp_output_flush(link);
-    }
-    if (events & ~(uint32_t)EPOLLOUT)
-        (void)chempi_tcp_input_poll(link);
-    (void)chempi_tcp_work(dev);
+void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
+                          int status)
+{
+    tx->priv[CHEMPI_TCP_TX_STATUS] = (uint64_t)(int64_t)status;
+    tx->priv[CHEMPI_TCP_TX_IS_DONE] = 1;
+    chempi_list_append(&dev->done, &tx->link);
+    dev->has_work = true;
 }
 
 void chempi_tcp_link_heat(struct chempi_tcp_link *link)
@@ -308,36 +318,6 @@ void chempi_tcp_link_owe_room(struct chempi_tcp_ep *ep)
         return;
     chempi_list_append(&dev->room, &ep->room_link);
     dev->has_work = true;
-}
-
-int chempi_tcp_link_up(struct chempi_tcp_link *link, int fd,
-                       struct chempi_tcp_proof *proof)
-{
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-    int rc = proof ? chempi_tcp_proof_seal(proof, &link->seal) : 0;
-
-    link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
-    if (!rc)
-        rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
-                                EPOLLIN);
-    if (rc) {
-        chempi_tcp_sealed_close(link);
-        (void)close(fd); /* nothing has been written into it */
-        link->item.fd = -1;
-        return rc;
-    }
-    link->state = CHEMPI_TCP_UP;
-    dev->opened++;
-    link->is_blocked = false;
-    link->is_armed = false;
-    chempi_tcp_link_heat(link);
-    if (!chempi_tcp_output_is_empty(link) &&
-        chempi_list_is_empty(&link->flush_link)) {
-        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
-        dev->has_work = true;
-    }
-    chempi_tcp_link_owe_room(link->ep);
-    return 0;
 }
 
 void chempi_tcp_link_close_fd(struct chempi_tcp_link *link)
@@ -383,7 +363,7 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     if (link->state >= CHEMPI_TCP_ENDED)
         return; /* the first reason counts */
     if (ep->status) {
-        chempi_tcp_dial_cancel(link);
+        chempi_tcp_link_cancel(link);
         end_link(link); /* the process has said BYE on another link */
         return;
     }
@@ -394,7 +374,7 @@ void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
     va_end(args);
     (void)chempi_err_set(&ep->ep.dev->err, status, "%s", ep->why);
     for (uint32_t i = 0; i < ep->link_count; i++) {
-        chempi_tcp_dial_cancel(ep->links[i]);
+        chempi_tcp_link_cancel(ep->links[i]);
         chempi_tcp_link_close_fd(ep->links[i]);
         ep->links[i]->state = CHEMPI_TCP_BROKEN;
     }
@@ -438,7 +418,7 @@ static void reap_link(struct chempi_tcp_link *link, int status)
     void *ptr;
 
     if (link->current.tx)
-        chempi_tcp_output_done(dev, link->current.tx, status);
+        chempi_tcp_link_done(dev, link->current.tx, status);
     link->current.tx = NULL;
     chempi_list_splice(&link->eager, &link->bulk);
     while (!chempi_list_is_empty(&link->eager)) {
@@ -446,10 +426,10 @@ static void reap_link(struct chempi_tcp_link *link, int status)
             chempi_list_first(&link->eager), struct chempi_tx, link);
 
         chempi_list_remove(&tx->link);
-        chempi_tcp_output_done(dev, tx, status);
+        chempi_tcp_link_done(dev, tx, status);
     }
     while ((ptr = chempi_slots_pop(&link->announced)) != NULL)
-        chempi_tcp_output_done(dev, ptr, status);
+        chempi_tcp_link_done(dev, ptr, status);
     ptr = link->rx && !link->rx_token ? link->rx : NULL;
     link->rx = NULL;
     if (ptr)

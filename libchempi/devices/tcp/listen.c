@@ -119,7 +119,7 @@ static void admit(struct chempi_tcp_guest *guest)
             refuse(guest, CHEMPI_TCP_YIELD);
             return;
         }
-        chempi_tcp_dial_cancel(link);
+        chempi_tcp_link_cancel(link);
     }
     rc = say_verdict(fd, CHEMPI_TCP_WELCOME);
     link->peer = guest->address;
@@ -131,7 +131,7 @@ static void admit(struct chempi_tcp_guest *guest)
         (void)close(fd); /* it has ended already */
         chempi_tcp_link_fail(link, rc);
     } else {
-        rc = chempi_tcp_link_up(link, fd, &proof);
+        rc = chempi_tcp_work_up(link, fd, &proof);
     }
     chempi_tcp_proof_fini(&proof);
     if (rc)

@@ -20,23 +20,6 @@
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 #define ALONE 4u                 /* pieces in one while nobody else waits */
 
-bool chempi_tcp_output_is_empty(const struct chempi_tcp_link *link)
-{
-    return link->out.head == link->out.tail && !link->current.tx &&
-           !chempi_tcp_sealed_is_pending(link) &&
-           chempi_list_is_empty(&link->eager) &&
-           chempi_list_is_empty(&link->bulk);
-}
-
-void chempi_tcp_output_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
-                            int status)
-{
-    tx->priv[CHEMPI_TCP_TX_STATUS] = (uint64_t)(int64_t)status;
-    tx->priv[CHEMPI_TCP_TX_IS_DONE] = 1;
-    chempi_list_append(&dev->done, &tx->link);
-    dev->has_work = true;
-}
-
 /* Ask for EPOLLOUT; it stays asked for until it comes with nothing to do. */
 static void block(struct chempi_tcp_link *link)
 {
@@ -211,7 +194,7 @@ int chempi_tcp_output_inject(struct chempi_tcp_link *link,
                              const void *data, size_t len)
 {
     if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
-                      chempi_tcp_output_is_empty(link)))
+                      chempi_tcp_link_is_written(link)))
         return inject_now(link, env, data, len);
     return inject_later(link, env, data, len);
 }
@@ -389,7 +372,7 @@ static void finish_current(struct chempi_tcp_link *link)
 
     link->current.tx = NULL;
     if (tx->priv[CHEMPI_TCP_TX_POS] == tx->priv[CHEMPI_TCP_TX_END])
-        chempi_tcp_output_done(chempi_tcp_dev_of(link), tx, 0);
+        chempi_tcp_link_done(chempi_tcp_dev_of(link), tx, 0);
     else
         chempi_list_append(&link->bulk, &tx->link);
 }
@@ -425,7 +408,7 @@ static void after_flush(struct chempi_tcp_link *link)
             chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2)
         chempi_tcp_link_owe_room(link->ep);
     if (!link->is_blocked && link->state == CHEMPI_TCP_UP &&
-        !chempi_tcp_output_is_empty(link) &&
+        !chempi_tcp_link_is_written(link) &&
         chempi_list_is_empty(&link->flush_link)) {
         chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
         dev->has_work = true;
@@ -438,7 +421,7 @@ void chempi_tcp_output_flush(struct chempi_tcp_link *link)
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_FLUSH);
 
     link->is_blocked = false;
-    while (link->state == CHEMPI_TCP_UP && !chempi_tcp_output_is_empty(link) &&
+    while (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
            budget) {
         size_t count = gather(link, iov);
         size_t total = 0;

@@ -205,117 +205,6 @@ static void tcp_drop(struct chempi_ep *ep, const uint64_t token[2])
     chempi_tcp_input_drop(link, token[0]);
 }
 
-/* ---- work ------------------------------------------------------------ */
-
-static int work_broken(struct chempi_tcp_dev *dev)
-{
-    int events = 0;
-
-    while (!chempi_list_is_empty(&dev->broken)) {
-        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&dev->broken), struct chempi_tcp_ep, broken_link);
-
-        chempi_list_remove(&ep->broken_link);
-        chempi_tcp_link_reap(ep);
-        if (ep->is_lost && !ep->is_told)
-            chempi_list_append(&dev->lost, &ep->lost_link);
-        ep->is_told = ep->is_lost;
-        events++;
-    }
-    return events;
-}
-
-static int work_flush(struct chempi_tcp_dev *dev)
-{
-    struct chempi_list now;
-    int events = 0;
-
-    chempi_list_init(&now);
-    chempi_list_splice(&now, &dev->flush); /* each once: it may come again */
-    while (!chempi_list_is_empty(&now)) {
-        struct chempi_tcp_link *link = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&now), struct chempi_tcp_link, flush_link);
-
-        chempi_list_remove(&link->flush_link);
-        chempi_tcp_output_flush(link);
-        events++;
-    }
-    return events;
-}
-
-static int work_done(struct chempi_tcp_dev *dev)
-{
-    const struct chempi_dev_params *p = &dev->dev.params;
-    int events = 0;
-
-    while (!chempi_list_is_empty(&dev->done)) {
-        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&dev->done), struct chempi_tx, link);
-
-        chempi_list_remove(&tx->link);
-        p->sink->sent(p->sink_arg, tx,
-                      (int)(int64_t)tx->priv[CHEMPI_TCP_TX_STATUS]);
-        events++;
-    }
-    return events;
-}
-
-static int work_room(struct chempi_tcp_dev *dev)
-{
-    const struct chempi_dev_params *p = &dev->dev.params;
-    struct chempi_list now;
-    int events = 0;
-
-    chempi_list_init(&now);
-    chempi_list_splice(&now, &dev->room);
-    while (!chempi_list_is_empty(&now)) {
-        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&now), struct chempi_tcp_ep, room_link);
-
-        chempi_list_remove(&ep->room_link);
-        ep->is_starved = false;
-        p->sink->room(p->sink_arg, &ep->ep);
-        events++;
-    }
-    return events;
-}
-
-/* lost() comes after everything of the endpoint has been reported. */
-static int work_lost(struct chempi_tcp_dev *dev)
-{
-    const struct chempi_dev_params *p = &dev->dev.params;
-    int events = 0;
-
-    while (!chempi_list_is_empty(&dev->lost)) {
-        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&dev->lost), struct chempi_tcp_ep, lost_link);
-
-        chempi_list_remove(&ep->lost_link);
-        p->sink->lost(p->sink_arg, ep->ep.proc, ep->status, ep->why);
-        events++;
-    }
-    return events;
-}
-
-int chempi_tcp_work(struct chempi_tcp_dev *dev)
-{
-    int events = 0;
-
-    if (dev->is_working)
-        return 0;
-    dev->is_working = true;
-    if (dev->has_work) {
-        dev->has_work = false; /* whoever appends sets it again */
-        events += work_flush(dev);
-        events += work_broken(dev);
-        events += work_done(dev);
-        events += work_lost(dev);
-        events += work_room(dev);
-    }
-    dev->is_working = false;
-    return events;
-}
-
 /* ---- progress -------------------------------------------------------- */
 
 /* Is it this link's turn to be read without asking epoll? */
@@ -344,7 +233,7 @@ static int tcp_progress(struct chempi_dev *d)
         link->misses++;
         events += chempi_tcp_input_poll(link);
         if (link->state == CHEMPI_TCP_UP && link->is_blocked &&
-            !chempi_tcp_output_is_empty(link))
+            !chempi_tcp_link_is_written(link))
             chempi_tcp_output_flush(link);
     }
     if (dev->has_work)
@@ -368,7 +257,7 @@ static bool is_link_drained(struct chempi_tcp_link *link)
 
     if (link->state >= CHEMPI_TCP_ENDED)
         return true;
-    if (!chempi_tcp_output_is_empty(link) || link->announced.used)
+    if (!chempi_tcp_link_is_written(link) || link->announced.used)
         return false;
     if (link->state != CHEMPI_TCP_UP)
         return true;
@@ -449,9 +338,9 @@ static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
         return;
     bye = (struct iovec){.iov_base = frame,
                          .iov_len = chempi_tcp_frame_put_bye(frame)};
-    if (link->seal && chempi_tcp_output_is_empty(link))
+    if (link->seal && chempi_tcp_link_is_written(link))
         (void)chempi_tcp_sealed_write(link, &bye, 1); /* a courtesy */
-    else if (chempi_tcp_output_is_empty(link))
+    else if (chempi_tcp_link_is_written(link))
         (void)chempi_sys->send(link->item.fd, bye.iov_base, bye.iov_len,
                                MSG_NOSIGNAL | MSG_DONTWAIT); /* the same */
     (void)shutdown(link->item.fd, SHUT_WR); /* close() follows anyway */

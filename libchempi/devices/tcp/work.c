@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an event sets off: connections that come into use, what may be written
+ * and read, and the upcalls that are owed (T3). */
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "libchempi/devices/tcp/internal.h"
+
+static int work_broken(struct chempi_tcp_dev *dev)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->broken)) {
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->broken), struct chempi_tcp_ep, broken_link);
+
+        chempi_list_remove(&ep->broken_link);
+        chempi_tcp_link_reap(ep);
+        if (ep->is_lost && !ep->is_told)
+            chempi_list_append(&dev->lost, &ep->lost_link);
+        ep->is_told = ep->is_lost;
+        events++;
+    }
+    return events;
+}
+
+static int work_flush(struct chempi_tcp_dev *dev)
+{
+    struct chempi_list now;
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->flush); /* each once: it may come again */
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_tcp_link *link = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_tcp_link, flush_link);
+
+        chempi_list_remove(&link->flush_link);
+        chempi_tcp_output_flush(link);
+        events++;
+    }
+    return events;
+}
+
+static int work_done(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->done)) {
+        struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->done), struct chempi_tx, link);
+
+        chempi_list_remove(&tx->link);
+        p->sink->sent(p->sink_arg, tx,
+                      (int)(int64_t)tx->priv[CHEMPI_TCP_TX_STATUS]);
+        events++;
+    }
+    return events;
+}
+
+static int work_room(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    struct chempi_list now;
+    int events = 0;
+
+    chempi_list_init(&now);
+    chempi_list_splice(&now, &dev->room);
+    while (!chempi_list_is_empty(&now)) {
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&now), struct chempi_tcp_ep, room_link);
+
+        chempi_list_remove(&ep->room_link);
+        ep->is_starved = false;
+        p->sink->room(p->sink_arg, &ep->ep);
+        events++;
+    }
+    return events;
+}
+
+/* lost() comes after everything of the endpoint has been reported. */
+static int work_lost(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_dev_params *p = &dev->dev.params;
+    int events = 0;
+
+    while (!chempi_list_is_empty(&dev->lost)) {
+        struct chempi_tcp_ep *ep = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&dev->lost), struct chempi_tcp_ep, lost_link);
+
+        chempi_list_remove(&ep->lost_link);
+        p->sink->lost(p->sink_arg, ep->ep.proc, ep->status, ep->why);
+        events++;
+    }
+    return events;
+}
+
+int chempi_tcp_work(struct chempi_tcp_dev *dev)
+{
+    int events = 0;
+
+    if (dev->is_working)
+        return 0;
+    dev->is_working = true;
+    if (dev->has_work) {
+        dev->has_work = false; /* whoever appends sets it again */
+        events += work_flush(dev);
+        events += work_broken(dev);
+        events += work_done(dev);
+        events += work_lost(dev);
+        events += work_room(dev);
+    }
+    dev->is_working = false;
+    return events;
+}
+
+/* ---- links ----------------------------------------------------------- */
+
+static void link_ready(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_tcp_link *link =
+        CHEMPI_CONTAINER_OF(item, struct chempi_tcp_link, item);
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (events & EPOLLOUT) {
+        if (chempi_tcp_link_is_written(link) &&
+            chempi_pollset_modify(dev->dev.params.services->pollset, item,
+                                  EPOLLIN) == 0)
+            link->is_armed = false;
+        chempi_tcp_output_flush(link);
+    }
+    if (events & ~(uint32_t)EPOLLOUT)
+        (void)chempi_tcp_input_poll(link);
+    (void)chempi_tcp_work(dev);
+}
+
+int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
+                       struct chempi_tcp_proof *proof)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+    int rc = proof ? chempi_tcp_proof_seal(proof, &link->seal) : 0;
+
+    link->item = (struct chempi_poll_item){.fd = fd, .ready = link_ready};
+    if (!rc)
+        rc = chempi_pollset_add(dev->dev.params.services->pollset, &link->item,
+                                EPOLLIN);
+    if (rc) {
+        chempi_tcp_sealed_close(link);
+        (void)close(fd); /* nothing has been written into it */
+        link->item.fd = -1;
+        return rc;
+    }
+    link->state = CHEMPI_TCP_UP;
+    dev->opened++;
+    link->is_blocked = false;
+    link->is_armed = false;
+    chempi_tcp_link_heat(link);
+    if (!chempi_tcp_link_is_written(link) &&
+        chempi_list_is_empty(&link->flush_link)) {
+        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
+        dev->has_work = true;
+    }
+    chempi_tcp_link_owe_room(link->ep);
+    return 0;
+}
