@@ -176,7 +176,7 @@ int chempi_shm_area_open_tx(struct shm_ep *ep)
     return 0;
 }
 
-static void ring(struct shm_inbox *inbox, uint32_t sender)
+void chempi_shm_area_bell(struct shm_inbox *inbox, uint32_t sender)
 {
     uint32_t word = sender / 64;
 
@@ -191,72 +191,8 @@ void chempi_shm_area_ring(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
 
-    ring(inbox_of(dev, ep->peer), dev->local_rank);
+    chempi_shm_area_bell(inbox_of(dev, ep->peer), dev->local_rank);
     atomic_thread_fence(memory_order_seq_cst); /* before the wake word */
-}
-
-/* Make `ep` hot in place of the least used hot ring, if it is busier. */
-static void contest(struct shm_dev *dev, struct shm_ep *ep)
-{
-    uint32_t least = 0;
-
-    for (uint32_t i = 1; i < SHM_HOT_MAX; i++) {
-        if (dev->hot[i]->recent < dev->hot[least]->recent)
-            least = i;
-    }
-    if (dev->hot[least]->recent < ep->rings) {
-        struct shm_ep *old = dev->hot[least];
-
-        atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_BELL,
-                              memory_order_seq_cst);
-        if (!chempi_wake_barrier()) {
-            atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_POLLED,
-                                  memory_order_relaxed);
-        } else {
-            old->is_hot = false;
-            old->rings = 0;
-            ring(dev->inbox, old->peer); /* B3 */
-            dev->hot[least] = ep;
-            ep->is_hot = true;
-            atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
-                                  memory_order_relaxed);
-        }
-    }
-    for (uint32_t i = 0; i < SHM_HOT_MAX; i++)
-        dev->hot[i]->recent = 0;
-    ep->rings = 0;
-}
-
-static void consider_hot(struct shm_dev *dev, struct shm_ep *ep)
-{
-    if (ep->is_hot || ep->is_broken)
-        return;
-    if (dev->hot_count < SHM_HOT_MAX) {
-        dev->hot[dev->hot_count++] = ep;
-        ep->is_hot = true;
-        atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
-                              memory_order_relaxed);
-    } else if (++ep->rings >= chempi_dev_setting(&dev->base, SHM_SET_CONTEST)) {
-        contest(dev, ep);
-    }
-}
-
-static int answer(struct shm_dev *dev, uint32_t sender)
-{
-    struct shm_ep *ep;
-    int events;
-
-    if (sender >= dev->local_size || sender == dev->local_rank)
-        return 0; /* nobody's bell: some process wrote garbage */
-    ep = chempi_shm_area_ep(dev, sender);
-    if (ep->is_broken)
-        return 0;
-    dev->bells++;
-    events = chempi_shm_ring_drain(ep, dev->drain_budget);
-    if (events >= dev->drain_budget && !ep->is_hot)
-        ring(dev->inbox, sender); /* there may be more */
-    consider_hot(dev, ep);
-    return events;
 }
 
 bool chempi_shm_area_is_ready(struct shm_dev *dev)
@@ -279,26 +215,4 @@ void chempi_shm_area_cool(struct shm_ep *ep)
             dev->hot[i] = dev->hot[--dev->hot_count];
     }
     ep->is_hot = false;
-}
-
-int chempi_shm_area_hear(struct shm_dev *dev)
-{
-    uint64_t summary = atomic_exchange_explicit(&dev->inbox->summary, 0,
-                                                memory_order_acq_rel); /* B2 */
-    int events = 0;
-
-    while (summary) {
-        uint32_t w = CHEMPI_LOWEST_BIT(summary);
-        uint64_t word = atomic_exchange_explicit(&dev->inbox->words[w], 0,
-                                                 memory_order_acq_rel);
-
-        summary &= summary - 1;
-        while (word) {
-            uint32_t bit = CHEMPI_LOWEST_BIT(word);
-
-            word &= word - 1;
-            events += answer(dev, w * 64 + bit);
-        }
-    }
-    return events;
 }

@@ -80,6 +80,17 @@ static uint64_t chunk_len(uint64_t want, uint32_t k)
 
 /* --- receiver --- */
 
+/* The payload is in place: tell sender and sink. */
+static void finish(struct shm_xfer *xfer)
+{
+    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
+    struct chempi_rx *rx = xfer->rx;
+
+    xfer->rx = NULL;
+    chempi_shm_ring_owe(xfer, SHM_KIND_FIN);
+    params->sink->delivered(params->sink_arg, rx, 0);
+}
+
 static void refuse(struct shm_xfer *xfer, int rc)
 {
     if (rc != -EFAULT) { /* EPERM, ESRCH, ENOSYS, ENOMEM */
@@ -87,7 +98,7 @@ static void refuse(struct shm_xfer *xfer, int rc)
         xfer->ep->cma = SHM_CMA_REFUSED;
         xfer->is_refused = true;
     }
-    chempi_shm_rndv_fall_back(xfer);
+    chempi_shm_ring_owe(xfer, SHM_KIND_GO); /* from xfer->done on */
 }
 
 /* Returns events. */
@@ -107,7 +118,7 @@ static int advance_alone(struct shm_xfer *xfer)
     if (rc < 0)
         refuse(xfer, rc);
     else if (xfer->done == xfer->want)
-        chempi_shm_rndv_finish(xfer);
+        finish(xfer);
     return 1;
 }
 
@@ -159,7 +170,7 @@ static int settle(struct shm_xfer *xfer)
     if (xfer->status < 0)
         refuse(xfer, xfer->status); /* all of it again, from 0 */
     else
-        chempi_shm_rndv_finish(xfer);
+        finish(xfer);
     return 1;
 }
 

@@ -171,8 +171,8 @@ struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer);
 int chempi_shm_area_open_tx(struct shm_ep *ep);
 /* Ring the bell of a peer's inbox. */
 void chempi_shm_area_ring(struct shm_ep *ep);
-/* Hear the bells: drain the rings of all that rang. Returns events. */
-int chempi_shm_area_hear(struct shm_dev *dev);
+/* Ring a bell of an inbox, also of this process's own. */
+void chempi_shm_area_bell(struct shm_inbox *inbox, uint32_t sender);
 /* Has a line arrived, or rung? */
 bool chempi_shm_area_is_ready(struct shm_dev *dev);
 /* Stop polling the ring of a broken endpoint. */
@@ -202,16 +202,38 @@ const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
                                                const struct shm_span *span);
 /* Note that something waits for room. */
 void chempi_shm_ring_wait(struct shm_ep *ep);
-/* Take what has arrived, at most budget lines. Returns events. */
-int chempi_shm_ring_drain(struct shm_ep *ep, int budget);
 /* Give up on a peer that broke the rules of shared memory; why is a static
  * clause. Reported from progress. */
 void chempi_shm_ring_break(struct shm_ep *ep, const char *why);
 /* Give up on a peer that cannot be answered, for the reason in dev->err. */
 void chempi_shm_ring_give_up(struct shm_ep *ep, int status);
+/* Read what the peer has taken; it may not be more than was put. */
+void chempi_shm_ring_refresh(struct shm_ep *ep);
+/* Send the control line of this kind, GO or FIN, now or when there is room. */
+void chempi_shm_ring_owe(struct shm_xfer *xfer, uint32_t kind);
+/* Send owed control lines while there is room. Returns events. */
+int chempi_shm_ring_flush(struct shm_ep *ep);
+
+/* --- drain.c: what has arrived --- */
+
+/* Take at most budget lines of a ring. Returns events. */
+int chempi_shm_drain_ring(struct shm_ep *ep, int budget);
+/* Hear the bells: drain the rings of all that rang. Returns events. */
+int chempi_shm_drain_hear(struct shm_dev *dev);
 /* Serve the endpoints that wait for room. Returns events. */
-int chempi_shm_ring_serve(struct shm_dev *dev);
-bool chempi_shm_ring_can_serve(struct shm_dev *dev);
+int chempi_shm_drain_serve(struct shm_dev *dev);
+bool chempi_shm_drain_can_serve(struct shm_dev *dev);
+
+/* --- xfer.c: the pool of transfers --- */
+
+/* A transfer in this state with all else unset; NULL: out of memory. */
+struct shm_xfer *chempi_shm_xfer_get(struct shm_ep *ep, enum shm_state state);
+void chempi_shm_xfer_put(struct shm_xfer *xfer);
+uint64_t chempi_shm_xfer_id(const struct shm_xfer *xfer);
+/* The transfer that a peer's id means, or NULL (X1 in rndv.c). */
+struct shm_xfer *chempi_shm_xfer_find(struct shm_ep *ep, uint64_t id,
+                                      enum shm_state state);
+void chempi_shm_xfer_fini(struct shm_dev *dev);
 
 /* --- rndv.c: transfers of more than one line --- */
 
@@ -229,16 +251,10 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep,
 const char *chempi_shm_rndv_help(struct shm_ep *ep,
                                  const struct shm_line *line);
 const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
-/* Send owed control lines and chunks while there is room. Returns events. */
-int chempi_shm_rndv_flush(struct shm_ep *ep);
+/* Send chunks while there is room. Returns events. */
 int chempi_shm_rndv_pump(struct shm_ep *ep);
 /* Report all transfers of a broken endpoint. */
 void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
-void chempi_shm_rndv_fini(struct shm_dev *dev);
-/* The payload of `xfer` is in place or discarded: tell sender and sink. */
-void chempi_shm_rndv_finish(struct shm_xfer *xfer);
-/* Go on through the ring from xfer->done. */
-void chempi_shm_rndv_fall_back(struct shm_xfer *xfer);
 
 /* --- copy.c: single copy by cross-memory attach --- */
 
@@ -294,9 +310,38 @@ static inline void shm_urge(struct shm_ep *ep)
                      ep->base.dev->params.services->is_wake_registered);
 }
 
+/* A line of a transfer: its receiver is to deal with it soon. */
+static inline void shm_send_line(struct shm_ep *ep, struct shm_line *line)
+{
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    shm_urge(ep);
+}
+
 static inline uint32_t shm_round(uint32_t len)
 {
     return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
+}
+
+/* Where a span of len bytes would start, skipping what is left of a lap. */
+static inline uint32_t shm_span_start(const struct shm_ep *ep, uint32_t len)
+{
+    uint32_t size = shm_dev_of(ep)->data_size;
+    uint32_t left = size - (ep->data_head & (size - 1));
+
+    return shm_round(len) <= left ? ep->data_head : ep->data_head + left;
+}
+
+static inline bool shm_has_line(const struct shm_ep *ep)
+{
+    return ep->tx_head - ep->tx_tail <= ep->line_mask;
+}
+
+static inline bool shm_has_room(const struct shm_ep *ep, uint32_t len)
+{
+    return shm_has_line(ep) &&
+           (len == 0 ||
+            shm_span_start(ep, len) + shm_round(len) - ep->data_tail <=
+                shm_dev_of(ep)->data_size);
 }
 
 #endif

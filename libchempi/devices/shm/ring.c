@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines and room: sending and taking messages of one line or one span, and
- * waiting for room.
+ * Lines and room: sending messages of one line or one span and what is owed,
+ * and waiting for room.
  *
  *   W1  a sender that lacks room sets `waits`, orders, and looks at `taken`
  *       again before it sleeps (is_ready); a receiver that advances `taken`
@@ -17,29 +17,8 @@
 
 /* --- room --- */
 
-/* Where a span of len bytes would start, skipping what is left of a lap. */
-static uint32_t span_start(const struct shm_ep *ep, uint32_t len)
-{
-    uint32_t size = shm_dev_of(ep)->data_size;
-    uint32_t left = size - (ep->data_head & (size - 1));
-
-    return shm_round(len) <= left ? ep->data_head : ep->data_head + left;
-}
-
-static inline bool has_line(const struct shm_ep *ep)
-{
-    return ep->tx_head - ep->tx_tail <= ep->line_mask;
-}
-
-static inline bool has_room(const struct shm_ep *ep, uint32_t len)
-{
-    return has_line(ep) &&
-           (len == 0 || span_start(ep, len) + shm_round(len) - ep->data_tail <=
-                            shm_dev_of(ep)->data_size);
-}
-
 /* Read what the peer has taken; it may not be more than was put. */
-static void refresh(struct shm_ep *ep)
+void chempi_shm_ring_refresh(struct shm_ep *ep)
 {
     struct shm_taken *taken = &ep->tx_pair->taken;
     uint32_t lines = atomic_load_explicit(&taken->lines, memory_order_acquire);
@@ -81,15 +60,15 @@ static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
         if (rc < 0)
             return rc;
     }
-    refresh(ep);
+    chempi_shm_ring_refresh(ep);
     if (!chempi_list_is_empty(&ep->control))
-        (void)chempi_shm_rndv_flush(ep);
-    return has_room(ep, len) ? 0 : -EAGAIN;
+        (void)chempi_shm_ring_flush(ep);
+    return shm_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
 int chempi_shm_ring_try(struct shm_ep *ep, uint32_t len)
 {
-    return CHEMPI_LIKELY(has_room(ep, len)) ? 0 : find_room(ep, len);
+    return CHEMPI_LIKELY(shm_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
 int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len)
@@ -129,6 +108,65 @@ void chempi_shm_ring_give_up(struct shm_ep *ep, int status)
     give_up(ep, status, NULL);
 }
 
+/* --- control lines --- */
+
+/* There is a line free; send what xfer owes. */
+static void send_owed(struct shm_xfer *xfer)
+{
+    struct shm_ep *ep = xfer->ep;
+    struct shm_line *line = shm_next_line(ep);
+
+    chempi_list_remove(&xfer->link);
+    line->kind = xfer->owed;
+    if (xfer->owed == SHM_KIND_GO) {
+        line->body.go = (struct shm_go){
+            .id = xfer->peer_id,
+            .peer_id = chempi_shm_xfer_id(xfer),
+            .from = xfer->done,
+            .want = xfer->want,
+            .refused = xfer->is_refused,
+        };
+        xfer->state = SHM_STATE_WAITING;
+    } else {
+        line->body.fin.id = xfer->peer_id;
+        chempi_shm_xfer_put(xfer);
+    }
+    shm_send_line(ep, line);
+}
+
+void chempi_shm_ring_owe(struct shm_xfer *xfer, uint32_t owed)
+{
+    struct shm_ep *ep = xfer->ep;
+    int rc;
+
+    xfer->owed = owed;
+    xfer->state = SHM_STATE_CONTROL;
+    rc = chempi_list_is_empty(&ep->control) ? chempi_shm_ring_try(ep, 0)
+                                            : -EAGAIN;
+    if (rc == 0) {
+        send_owed(xfer);
+        return;
+    }
+    chempi_list_remove(&xfer->link);
+    chempi_list_append(&ep->control, &xfer->link);
+    if (rc == -EAGAIN)
+        chempi_shm_ring_wait(ep);
+    else
+        chempi_shm_ring_give_up(ep, rc);
+}
+
+int chempi_shm_ring_flush(struct shm_ep *ep)
+{
+    int events = 0;
+
+    while (!chempi_list_is_empty(&ep->control) && shm_has_line(ep)) {
+        send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
+                                      struct shm_xfer, link));
+        events++;
+    }
+    return events;
+}
+
 /* --- sending --- */
 
 static inline void copy_short(unsigned char *dst, const unsigned char *src,
@@ -154,7 +192,7 @@ static_assert(SHM_INLINE_MAX <= 24, "copy_short covers 24 bytes");
 unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
                                     struct shm_span *span)
 {
-    span->pos = span_start(ep, len);
+    span->pos = shm_span_start(ep, len);
     span->len = len;
     ep->data_head = span->pos + shm_round(len);
     return ep->tx_data + (span->pos & (shm_dev_of(ep)->data_size - 1));
@@ -168,7 +206,8 @@ unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
 void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len)
 {
     uint32_t size = shm_dev_of(ep)->data_size;
-    const unsigned char *p = ep->tx_data + (span_start(ep, len) & (size - 1));
+    const unsigned char *p =
+        ep->tx_data + (shm_span_start(ep, len) & (size - 1));
 
     for (uint32_t i = 0; i < len; i += CHEMPI_CACHE_LINE)
         CHEMPI_PREFETCH_WRITE(p + i);
@@ -184,7 +223,7 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
     int rc;
 
     if (CHEMPI_LIKELY(len <= SHM_INLINE_MAX)) {
-        if (CHEMPI_UNLIKELY(!has_line(ep))) {
+        if (CHEMPI_UNLIKELY(!shm_has_line(ep))) {
             rc = chempi_shm_ring_room(ep, 0);
             if (rc < 0)
                 return rc;
@@ -252,187 +291,4 @@ const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
         return NULL;
     ep->rx_data = span->pos + shm_round(span->len);
     return ep->rx_base + offset;
-}
-
-/* A message that is completely at hand. Returns the rule broken, or NULL. */
-static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
-                                bool is_short)
-{
-    const struct chempi_dev_params *params = &ep->base.dev->params;
-    struct chempi_arrival arrival;
-    struct chempi_rx *rx = NULL;
-
-    arrival.ep = &ep->base;
-    arrival.env = line->body.msg.env;
-    arrival.data = line->body.msg.u.bytes;
-    if (!is_short) {
-        struct shm_span span = line->body.msg.u.span;
-
-        atomic_signal_fence(memory_order_seq_cst); /* read once */
-        arrival.data = chempi_shm_ring_take_span(ep, &span);
-        if (!arrival.data || span.len != arrival.env.len)
-            return "a span out of bounds";
-    } else {
-        atomic_signal_fence(memory_order_seq_cst); /* read once */
-        if (arrival.env.len > SHM_INLINE_MAX)
-            return "a short message that is too long";
-    }
-    if (CHEMPI_UNLIKELY((uint8_t)(arrival.env.kind - CHEMPI_KIND_MESSAGE) >
-                        CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE))
-        return "a message of unknown kind";
-    arrival.avail = arrival.env.len;
-    arrival.token[0] = 0;
-    arrival.token[1] = 0;
-    arrival.flags = 0;
-    arrival.protocol = is_short ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER;
-    chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
-    (void)params->sink->arrived(params->sink_arg, &arrival, &rx); /* TAKEN */
-    return NULL;
-}
-
-static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
-                                              const struct shm_line *line)
-{
-    switch (line->kind) {
-    case SHM_KIND_EAGER:
-        return take_message(ep, line, false);
-    case SHM_KIND_ASK:
-        return chempi_shm_rndv_asked(ep, line);
-    case SHM_KIND_GO:
-        return chempi_shm_rndv_go(ep, line);
-    case SHM_KIND_HELP:
-        return chempi_shm_rndv_help(ep, line);
-    case SHM_KIND_DATA:
-        return chempi_shm_rndv_data(ep, line);
-    case SHM_KIND_FIN:
-        return chempi_shm_rndv_fin(ep, line);
-    default:
-        return "a line of unknown kind";
-    }
-}
-
-/* Publish what was taken, and call a sender that waits for it (W1). */
-static void tell(struct shm_ep *ep)
-{
-    struct shm_pair *pair = ep->rx_pair;
-
-    ep->rx_told = ep->rx_head;
-    ep->rx_data_told = ep->rx_data;
-    atomic_store_explicit(&pair->taken.data, ep->rx_data,
-                          memory_order_release); /* partner: refresh() */
-    atomic_store_explicit(&pair->taken.lines, ep->rx_head,
-                          memory_order_release);
-    atomic_thread_fence(memory_order_seq_cst); /* partner: ring_wait() */
-    if (atomic_load_explicit(&pair->sender.waits, memory_order_relaxed))
-        chempi_wake_urge(ep->wake, ep->wake_fd, false);
-}
-
-int chempi_shm_ring_drain(struct shm_ep *ep, int budget)
-{
-    uint32_t lag_max = (ep->line_mask + 1) / 4;
-    uint32_t data_lag_max = shm_dev_of(ep)->data_size / 4;
-    int events = 0;
-
-    while (events < budget && chempi_shm_ring_has_line(ep)) {
-        const struct shm_line *line =
-            &ep->rx_lines[ep->rx_head & ep->line_mask];
-        const char *why;
-
-        if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
-            why = take_message(ep, line, true);
-        else
-            why = take_other(ep, line);
-        events++;
-        ep->rx_head++;
-        if (CHEMPI_UNLIKELY(why != NULL)) {
-            chempi_shm_ring_break(ep, why);
-            break;
-        }
-        if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
-                            ep->rx_data - ep->rx_data_told >= data_lag_max))
-            tell(ep);
-    }
-    ep->recent += events > 0;
-    return events;
-}
-
-/* --- endpoints that wait --- */
-
-static int report_broken(struct shm_ep *ep)
-{
-    struct shm_dev *dev = shm_dev_of(ep);
-    const struct chempi_dev_params *params = &dev->base.params;
-
-    chempi_list_remove(&ep->busy_link);
-    if (ep->is_reported)
-        return 0;
-    ep->is_reported = true;
-    chempi_shm_area_cool(ep);
-    if (ep->broken_why)
-        (void)chempi_err_set(&dev->broken, ep->broken_status,
-                             "shared memory is damaged: %s", ep->broken_why);
-    chempi_shm_rndv_fail(ep, ep->broken_status);
-    params->sink->lost(params->sink_arg, ep->base.proc, ep->broken_status,
-                       dev->broken.text);
-    return 1;
-}
-
-static int serve(struct shm_ep *ep)
-{
-    const struct chempi_dev_params *params = &ep->base.dev->params;
-    int events = 0;
-
-    if (!ep->is_broken)
-        refresh(ep);
-    if (ep->is_broken)
-        return report_broken(ep);
-    events += chempi_shm_rndv_flush(ep);
-    if (ep->wants_room && has_room(ep, ep->wanted)) {
-        ep->wants_room = false;
-        params->sink->room(params->sink_arg, &ep->base);
-        events++;
-    }
-    events += chempi_shm_rndv_pump(ep);
-    if (chempi_list_is_empty(&ep->control) &&
-        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
-        !ep->is_broken) {
-        chempi_list_remove(&ep->busy_link);
-        atomic_store_explicit(&ep->tx_pair->sender.waits, 0,
-                              memory_order_relaxed);
-    }
-    return events;
-}
-
-int chempi_shm_ring_serve(struct shm_dev *dev)
-{
-    int events = 0;
-
-    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
-        events += serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link));
-    return events;
-}
-
-/* Would serve() get anywhere? */
-static bool can_serve(struct shm_ep *ep)
-{
-    struct shm_taken *taken = &ep->tx_pair->taken;
-
-    return ep->is_broken ||
-           atomic_load_explicit(&taken->lines, memory_order_acquire) !=
-               ep->tx_tail ||
-           atomic_load_explicit(&taken->data, memory_order_acquire) !=
-               ep->data_tail ||
-           (!chempi_list_is_empty(&ep->control) && has_line(ep)) ||
-           (!chempi_list_is_empty(&ep->pumping) &&
-            has_room(ep, SHM_CHUNK_MAX)) ||
-           (ep->wants_room && has_room(ep, ep->wanted));
-}
-
-bool chempi_shm_ring_can_serve(struct shm_dev *dev)
-{
-    CHEMPI_LIST_FOR (node, &dev->busy) {
-        if (can_serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link)))
-            return true;
-    }
-    return false;
 }

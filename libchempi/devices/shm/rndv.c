@@ -22,122 +22,12 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
 
-#define POOL_START 16u
-
-/* --- the pool --- */
-
-static bool grow_pool(struct shm_dev *dev)
-{
-    uint32_t room = dev->xfer_room ? dev->xfer_room * 2 : POOL_START;
-    struct shm_xfer **xfers;
-
-    if (dev->xfer_count < dev->xfer_room)
-        return true;
-    xfers =
-        room > dev->xfer_room
-            ? chempi_sys->realloc(dev->xfers, room * sizeof(struct shm_xfer *))
-            : NULL;
-    if (!xfers)
-        return false;
-    dev->xfers = xfers;
-    dev->xfer_room = room;
-    return true;
-}
-
-static struct shm_xfer *xfer_create(struct shm_dev *dev)
-{
-    struct shm_xfer *xfer;
-
-    if (!grow_pool(dev))
-        return NULL;
-    xfer = chempi_sys->calloc(1, sizeof(*xfer));
-    if (!xfer)
-        return NULL;
-    xfer->index = dev->xfer_count;
-    dev->xfers[dev->xfer_count++] = xfer;
-    return xfer;
-}
-
-static struct shm_xfer *xfer_get(struct shm_ep *ep, enum shm_state state)
-{
-    struct shm_dev *dev = shm_dev_of(ep);
-    struct shm_xfer *xfer;
-
-    if (!chempi_list_is_empty(&dev->xfer_free)) {
-        xfer = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->xfer_free),
-                                   struct shm_xfer, link);
-        chempi_list_remove(&xfer->link);
-    } else {
-        xfer = xfer_create(dev);
-        if (!xfer)
-            return NULL;
-        chempi_list_init(&xfer->link);
-    }
-    xfer->ep = ep;
-    xfer->generation++;
-    xfer->state = state;
-    xfer->tx = NULL;
-    xfer->rx = NULL;
-    xfer->want = 0;
-    xfer->done = 0;
-    xfer->addr = 0;
-    xfer->share = SHM_HELP_SLOTS;
-    xfer->mine = 0;
-    xfer->status = 0;
-    xfer->is_refused = false;
-    xfer->is_shared = false;
-    xfer->is_claimed = false;
-    return xfer;
-}
-
-static void xfer_put(struct shm_xfer *xfer)
-{
-    struct shm_dev *dev = shm_dev_of(xfer->ep);
-
-    if (xfer->tx) {
-        dev->outgoing--;
-        if (xfer->share < SHM_HELP_SLOTS)
-            xfer->ep->shares_used &= ~(1u << xfer->share);
-    }
-    xfer->state = SHM_STATE_FREE;
-    chempi_list_remove(&xfer->link);
-    chempi_list_prepend(&dev->xfer_free, &xfer->link);
-}
-
-static uint64_t id_of(const struct shm_xfer *xfer)
-{
-    return (uint64_t)xfer->generation << 32 | xfer->index;
-}
-
-static struct shm_xfer *find(struct shm_ep *ep, uint64_t id,
-                             enum shm_state state)
-{
-    struct shm_dev *dev = shm_dev_of(ep);
-    uint32_t index = (uint32_t)id;
-    struct shm_xfer *xfer;
-
-    if (index >= dev->xfer_count)
-        return NULL;
-    xfer = dev->xfers[index];
-    return xfer->generation == (uint32_t)(id >> 32) && xfer->ep == ep &&
-                   xfer->state == state
-               ? xfer
-               : NULL;
-}
-
-void chempi_shm_rndv_fini(struct shm_dev *dev)
-{
-    for (uint32_t i = 0; i < dev->xfer_count; i++)
-        free(dev->xfers[i]);
-    free(dev->xfers);
-}
-
 static void report_sent(struct shm_xfer *xfer, int status)
 {
     const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
     struct chempi_tx *tx = xfer->tx;
 
-    xfer_put(xfer);
+    chempi_shm_xfer_put(xfer);
     params->sink->sent(params->sink_arg, tx, status);
 }
 
@@ -164,80 +54,10 @@ void chempi_shm_rndv_fail(struct shm_ep *ep, int status)
             report_sent(xfer, status);
             continue;
         }
-        xfer_put(xfer);
+        chempi_shm_xfer_put(xfer);
         if (rx)
             report_delivered(ep, rx, status);
     }
-}
-
-/* --- lines --- */
-
-static void send_line(struct shm_ep *ep, struct shm_line *line)
-{
-    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
-    shm_urge(ep);
-}
-
-/* There is a line free; send what xfer owes. */
-static void send_owed(struct shm_xfer *xfer)
-{
-    struct shm_ep *ep = xfer->ep;
-    struct shm_line *line = shm_next_line(ep);
-
-    chempi_list_remove(&xfer->link);
-    line->kind = xfer->owed;
-    if (xfer->owed == SHM_KIND_GO) {
-        line->body.go = (struct shm_go){
-            .id = xfer->peer_id,
-            .peer_id = id_of(xfer),
-            .from = xfer->done,
-            .want = xfer->want,
-            .refused = xfer->is_refused,
-        };
-        xfer->state = SHM_STATE_WAITING;
-    } else {
-        line->body.fin.id = xfer->peer_id;
-        xfer_put(xfer);
-    }
-    send_line(ep, line);
-}
-
-static bool has_line(const struct shm_ep *ep)
-{
-    return ep->tx_head - ep->tx_tail <= ep->line_mask;
-}
-
-static void owe(struct shm_xfer *xfer, uint32_t owed)
-{
-    struct shm_ep *ep = xfer->ep;
-    int rc;
-
-    xfer->owed = owed;
-    xfer->state = SHM_STATE_CONTROL;
-    rc = chempi_list_is_empty(&ep->control) ? chempi_shm_ring_try(ep, 0)
-                                            : -EAGAIN;
-    if (rc == 0) {
-        send_owed(xfer);
-        return;
-    }
-    chempi_list_remove(&xfer->link);
-    chempi_list_append(&ep->control, &xfer->link);
-    if (rc == -EAGAIN)
-        chempi_shm_ring_wait(ep);
-    else
-        chempi_shm_ring_give_up(ep, rc);
-}
-
-int chempi_shm_rndv_flush(struct shm_ep *ep)
-{
-    int events = 0;
-
-    while (!chempi_list_is_empty(&ep->control) && has_line(ep)) {
-        send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
-                                      struct shm_xfer, link));
-        events++;
-    }
-    return events;
 }
 
 /* --- sender --- */
@@ -272,7 +92,7 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     rc = chempi_shm_ring_room(ep, 0);
     if (rc < 0)
         return rc;
-    xfer = xfer_get(ep, SHM_STATE_ASKED);
+    xfer = chempi_shm_xfer_get(ep, SHM_STATE_ASKED);
     if (!xfer)
         return chempi_err_set(&ep->base.dev->err, -ENOMEM,
                               "out of memory for a message to rank %u",
@@ -288,13 +108,13 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     line->kind = SHM_KIND_ASK;
     line->body.msg.env = tx->env;
     line->body.msg.u.ask = (struct shm_ask){
-        .id = id_of(xfer),
+        .id = chempi_shm_xfer_id(xfer),
         .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
         .help = xfer->share,
         .protocol =
             is_offered ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE,
     };
-    send_line(ep, line);
+    shm_send_line(ep, line);
     return CHEMPI_PENDING;
 }
 
@@ -313,7 +133,7 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     else
         memcpy(dst, (const char *)tx->buf + xfer->done, len);
     xfer->done += len;
-    send_line(ep, line);
+    shm_send_line(ep, line);
     chempi_shm_ring_warm(ep, len);
 }
 
@@ -346,7 +166,7 @@ const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
     struct shm_xfer *xfer;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    xfer = find(ep, go.id, SHM_STATE_ASKED);
+    xfer = chempi_shm_xfer_find(ep, go.id, SHM_STATE_ASKED);
     if (!xfer || go.want > xfer->len || go.from >= go.want)
         return "a request for data that does not exist";
     if (go.refused)
@@ -369,7 +189,7 @@ const char *chempi_shm_rndv_help(struct shm_ep *ep, const struct shm_line *line)
     struct shm_xfer *xfer;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    xfer = find(ep, help.id, SHM_STATE_ASKED);
+    xfer = chempi_shm_xfer_find(ep, help.id, SHM_STATE_ASKED);
     if (!xfer || xfer->share >= SHM_HELP_SLOTS || xfer->is_shared ||
         help.want == 0 || help.want > xfer->len)
         return "a request for help that nobody offered";
@@ -384,7 +204,7 @@ const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line)
     struct shm_xfer *xfer;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    xfer = find(ep, fin.id, SHM_STATE_ASKED);
+    xfer = chempi_shm_xfer_find(ep, fin.id, SHM_STATE_ASKED);
     if (!xfer)
         return "an end to a transfer that does not exist";
     report_sent(xfer, 0);
@@ -401,7 +221,7 @@ static bool start(struct shm_xfer *xfer, struct chempi_rx *rx)
     rx->ep = &xfer->ep->base;
     if (xfer->want == 0) {
         xfer->rx = NULL;
-        owe(xfer, SHM_KIND_FIN);
+        chempi_shm_ring_owe(xfer, SHM_KIND_FIN);
         return false;
     }
     if (xfer->addr && chempi_shm_copy_is_possible(xfer->ep)) {
@@ -409,23 +229,8 @@ static bool start(struct shm_xfer *xfer, struct chempi_rx *rx)
         return true;
     }
     xfer->is_refused = xfer->addr != 0;
-    owe(xfer, SHM_KIND_GO);
+    chempi_shm_ring_owe(xfer, SHM_KIND_GO);
     return true;
-}
-
-void chempi_shm_rndv_finish(struct shm_xfer *xfer)
-{
-    struct chempi_rx *rx = xfer->rx;
-    struct shm_ep *ep = xfer->ep;
-
-    xfer->rx = NULL;
-    owe(xfer, SHM_KIND_FIN);
-    report_delivered(ep, rx, 0);
-}
-
-void chempi_shm_rndv_fall_back(struct shm_xfer *xfer)
-{
-    owe(xfer, SHM_KIND_GO);
 }
 
 const char *chempi_shm_rndv_asked(struct shm_ep *ep,
@@ -441,14 +246,14 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     if (arrival.env.len == 0 || !chempi_envelope_is_known(&arrival.env))
         return "an announcement of nothing";
-    xfer = xfer_get(ep, SHM_STATE_LEFT);
+    xfer = chempi_shm_xfer_get(ep, SHM_STATE_LEFT);
     if (!xfer)
         return "more messages than memory can hold";
     xfer->len = arrival.env.len;
     xfer->peer_id = ask.id;
     xfer->addr = ask.addr;
     xfer->share = ask.help;
-    arrival.token[0] = id_of(xfer);
+    arrival.token[0] = chempi_shm_xfer_id(xfer);
     arrival.protocol =
         ask.addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
     chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
@@ -478,7 +283,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     struct chempi_rx *rx;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
-    xfer = find(ep, data.id, SHM_STATE_WAITING);
+    xfer = chempi_shm_xfer_find(ep, data.id, SHM_STATE_WAITING);
     src = chempi_shm_ring_take_span(ep, &data.span);
     if (!xfer || !src || data.span.len > xfer->want - xfer->done)
         return "data that nobody asked for";
@@ -486,7 +291,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     if (xfer->done < xfer->want)
         return NULL;
     rx = xfer->rx;
-    xfer_put(xfer);
+    chempi_shm_xfer_put(xfer);
     report_delivered(ep, rx, 0);
     return NULL;
 }
@@ -494,12 +299,12 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
 int chempi_shm_rndv_accept(struct shm_ep *ep, uint64_t token,
                            struct chempi_rx *rx)
 {
-    struct shm_xfer *xfer = find(ep, token, SHM_STATE_LEFT);
+    struct shm_xfer *xfer = chempi_shm_xfer_find(ep, token, SHM_STATE_LEFT);
 
     if (!xfer)
         return -EINVAL;
     if (ep->is_broken) {
-        xfer_put(xfer);
+        chempi_shm_xfer_put(xfer);
         return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
                               "rank %u broke the rules of shared memory",
                               (unsigned)ep->base.proc);
@@ -509,12 +314,12 @@ int chempi_shm_rndv_accept(struct shm_ep *ep, uint64_t token,
 
 void chempi_shm_rndv_drop(struct shm_ep *ep, uint64_t token)
 {
-    struct shm_xfer *xfer = find(ep, token, SHM_STATE_LEFT);
+    struct shm_xfer *xfer = chempi_shm_xfer_find(ep, token, SHM_STATE_LEFT);
 
     if (!xfer)
         return;
     if (ep->is_broken)
-        xfer_put(xfer);
+        chempi_shm_xfer_put(xfer);
     else
-        owe(xfer, SHM_KIND_FIN);
+        chempi_shm_ring_owe(xfer, SHM_KIND_FIN);
 }

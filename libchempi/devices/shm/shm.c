@@ -144,7 +144,7 @@ static void shm_close(struct chempi_dev *base)
 
     if (!dev)
         return;
-    chempi_shm_rndv_fini(dev);
+    chempi_shm_xfer_fini(dev);
     if (dev->eps)
         (void)chempi_sys->munmap(dev->eps, dev->eps_len);
     free(dev->proc_of_local);
@@ -235,7 +235,7 @@ static void shm_drop(struct chempi_ep *ep, const uint64_t token[2])
 
 static int CHEMPI_NOINLINE work(struct shm_dev *dev)
 {
-    int events = chempi_shm_ring_serve(dev) + chempi_shm_copy_advance(dev);
+    int events = chempi_shm_drain_serve(dev) + chempi_shm_copy_advance(dev);
 
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
                     !chempi_list_is_empty(&dev->copying) ||
@@ -250,11 +250,11 @@ static int shm_progress(struct chempi_dev *base)
 
     for (uint32_t i = 0; i < dev->hot_count; i++) {
         if (chempi_shm_ring_has_line(dev->hot[i]))
-            events += chempi_shm_ring_drain(dev->hot[i], dev->drain_budget);
+            events += chempi_shm_drain_ring(dev->hot[i], dev->drain_budget);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->summary,
                                              memory_order_relaxed) != 0))
-        events += chempi_shm_area_hear(dev);
+        events += chempi_shm_drain_hear(dev);
     if (CHEMPI_UNLIKELY(dev->has_work))
         events += work(dev);
     return events;
@@ -265,7 +265,7 @@ static bool shm_is_ready(struct chempi_dev *base)
     struct shm_dev *dev = to_shm(base);
 
     return chempi_shm_area_is_ready(dev) || chempi_shm_copy_is_ready(dev) ||
-           chempi_shm_ring_can_serve(dev);
+           chempi_shm_drain_can_serve(dev);
 }
 
 static bool shm_is_drained(struct chempi_dev *base)

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Taking what has arrived: the lines of a ring, the bells that tell which
+ * rings have some, and the endpoints that wait for room (W1 and W2 in ring.c,
+ * B1 to B3 in area.c).
+ */
+#include <errno.h>
+
+#include "libchempi/devices/shm/internal.h"
+
+/* --- lines --- */
+
+/* A message that is completely at hand. Returns the rule broken, or NULL. */
+static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
+                                bool is_short)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    struct chempi_arrival arrival;
+    struct chempi_rx *rx = NULL;
+
+    arrival.ep = &ep->base;
+    arrival.env = line->body.msg.env;
+    arrival.data = line->body.msg.u.bytes;
+    if (!is_short) {
+        struct shm_span span = line->body.msg.u.span;
+
+        atomic_signal_fence(memory_order_seq_cst); /* read once */
+        arrival.data = chempi_shm_ring_take_span(ep, &span);
+        if (!arrival.data || span.len != arrival.env.len)
+            return "a span out of bounds";
+    } else {
+        atomic_signal_fence(memory_order_seq_cst); /* read once */
+        if (arrival.env.len > SHM_INLINE_MAX)
+            return "a short message that is too long";
+    }
+    if (CHEMPI_UNLIKELY((uint8_t)(arrival.env.kind - CHEMPI_KIND_MESSAGE) >
+                        CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE))
+        return "a message of unknown kind";
+    arrival.avail = arrival.env.len;
+    arrival.token[0] = 0;
+    arrival.token[1] = 0;
+    arrival.flags = 0;
+    arrival.protocol = is_short ? SHM_PROTOCOL_SHORT : SHM_PROTOCOL_EAGER;
+    chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
+    (void)params->sink->arrived(params->sink_arg, &arrival, &rx); /* TAKEN */
+    return NULL;
+}
+
+static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
+                                              const struct shm_line *line)
+{
+    switch (line->kind) {
+    case SHM_KIND_EAGER:
+        return take_message(ep, line, false);
+    case SHM_KIND_ASK:
+        return chempi_shm_rndv_asked(ep, line);
+    case SHM_KIND_GO:
+        return chempi_shm_rndv_go(ep, line);
+    case SHM_KIND_HELP:
+        return chempi_shm_rndv_help(ep, line);
+    case SHM_KIND_DATA:
+        return chempi_shm_rndv_data(ep, line);
+    case SHM_KIND_FIN:
+        return chempi_shm_rndv_fin(ep, line);
+    default:
+        return "a line of unknown kind";
+    }
+}
+
+/* Publish what was taken, and call a sender that waits for it (W1). */
+static void tell(struct shm_ep *ep)
+{
+    struct shm_pair *pair = ep->rx_pair;
+
+    ep->rx_told = ep->rx_head;
+    ep->rx_data_told = ep->rx_data;
+    atomic_store_explicit(&pair->taken.data, ep->rx_data,
+                          memory_order_release); /* partner: refresh() */
+    atomic_store_explicit(&pair->taken.lines, ep->rx_head,
+                          memory_order_release);
+    atomic_thread_fence(memory_order_seq_cst); /* partner: ring_wait() */
+    if (atomic_load_explicit(&pair->sender.waits, memory_order_relaxed))
+        chempi_wake_urge(ep->wake, ep->wake_fd, false);
+}
+
+int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
+{
+    uint32_t lag_max = (ep->line_mask + 1) / 4;
+    uint32_t data_lag_max = shm_dev_of(ep)->data_size / 4;
+    int events = 0;
+
+    while (events < budget && chempi_shm_ring_has_line(ep)) {
+        const struct shm_line *line =
+            &ep->rx_lines[ep->rx_head & ep->line_mask];
+        const char *why;
+
+        if (CHEMPI_LIKELY(line->kind == SHM_KIND_SHORT))
+            why = take_message(ep, line, true);
+        else
+            why = take_other(ep, line);
+        events++;
+        ep->rx_head++;
+        if (CHEMPI_UNLIKELY(why != NULL)) {
+            chempi_shm_ring_break(ep, why);
+            break;
+        }
+        if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
+                            ep->rx_data - ep->rx_data_told >= data_lag_max))
+            tell(ep);
+    }
+    ep->recent += events > 0;
+    return events;
+}
+
+/* --- bells --- */
+
+/* Make `ep` hot in place of the least used hot ring, if it is busier. */
+static void contest(struct shm_dev *dev, struct shm_ep *ep)
+{
+    uint32_t least = 0;
+
+    for (uint32_t i = 1; i < SHM_HOT_MAX; i++) {
+        if (dev->hot[i]->recent < dev->hot[least]->recent)
+            least = i;
+    }
+    if (dev->hot[least]->recent < ep->rings) {
+        struct shm_ep *old = dev->hot[least];
+
+        atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_BELL,
+                              memory_order_seq_cst);
+        if (!chempi_wake_barrier()) {
+            atomic_store_explicit(&old->rx_pair->taken.mode, SHM_MODE_POLLED,
+                                  memory_order_relaxed);
+        } else {
+            old->is_hot = false;
+            old->rings = 0;
+            chempi_shm_area_bell(dev->inbox, old->peer); /* B3 */
+            dev->hot[least] = ep;
+            ep->is_hot = true;
+            atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
+                                  memory_order_relaxed);
+        }
+    }
+    for (uint32_t i = 0; i < SHM_HOT_MAX; i++)
+        dev->hot[i]->recent = 0;
+    ep->rings = 0;
+}
+
+static void consider_hot(struct shm_dev *dev, struct shm_ep *ep)
+{
+    if (ep->is_hot || ep->is_broken)
+        return;
+    if (dev->hot_count < SHM_HOT_MAX) {
+        dev->hot[dev->hot_count++] = ep;
+        ep->is_hot = true;
+        atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
+                              memory_order_relaxed);
+    } else if (++ep->rings >= chempi_dev_setting(&dev->base, SHM_SET_CONTEST)) {
+        contest(dev, ep);
+    }
+}
+
+static int answer(struct shm_dev *dev, uint32_t sender)
+{
+    struct shm_ep *ep;
+    int events;
+
+    if (sender >= dev->local_size || sender == dev->local_rank)
+        return 0; /* nobody's bell: some process wrote garbage */
+    ep = chempi_shm_area_ep(dev, sender);
+    if (ep->is_broken)
+        return 0;
+    dev->bells++;
+    events = chempi_shm_drain_ring(ep, dev->drain_budget);
+    if (events >= dev->drain_budget && !ep->is_hot)
+        chempi_shm_area_bell(dev->inbox, sender); /* there may be more */
+    consider_hot(dev, ep);
+    return events;
+}
+
+int chempi_shm_drain_hear(struct shm_dev *dev)
+{
+    uint64_t summary = atomic_exchange_explicit(&dev->inbox->summary, 0,
+                                                memory_order_acq_rel); /* B2 */
+    int events = 0;
+
+    while (summary) {
+        uint32_t w = CHEMPI_LOWEST_BIT(summary);
+        uint64_t word = atomic_exchange_explicit(&dev->inbox->words[w], 0,
+                                                 memory_order_acq_rel);
+
+        summary &= summary - 1;
+        while (word) {
+            uint32_t bit = CHEMPI_LOWEST_BIT(word);
+
+            word &= word - 1;
+            events += answer(dev, w * 64 + bit);
+        }
+    }
+    return events;
+}
+
+/* --- endpoints that wait --- */
+
+static int report_broken(struct shm_ep *ep)
+{
+    struct shm_dev *dev = shm_dev_of(ep);
+    const struct chempi_dev_params *params = &dev->base.params;
+
+    chempi_list_remove(&ep->busy_link);
+    if (ep->is_reported)
+        return 0;
+    ep->is_reported = true;
+    chempi_shm_area_cool(ep);
+    if (ep->broken_why)
+        (void)chempi_err_set(&dev->broken, ep->broken_status,
+                             "shared memory is damaged: %s", ep->broken_why);
+    chempi_shm_rndv_fail(ep, ep->broken_status);
+    params->sink->lost(params->sink_arg, ep->base.proc, ep->broken_status,
+                       dev->broken.text);
+    return 1;
+}
+
+static int serve(struct shm_ep *ep)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    int events = 0;
+
+    if (!ep->is_broken)
+        chempi_shm_ring_refresh(ep);
+    if (ep->is_broken)
+        return report_broken(ep);
+    events += chempi_shm_ring_flush(ep);
+    if (ep->wants_room && shm_has_room(ep, ep->wanted)) {
+        ep->wants_room = false;
+        params->sink->room(params->sink_arg, &ep->base);
+        events++;
+    }
+    events += chempi_shm_rndv_pump(ep);
+    if (chempi_list_is_empty(&ep->control) &&
+        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
+        !ep->is_broken) {
+        chempi_list_remove(&ep->busy_link);
+        atomic_store_explicit(&ep->tx_pair->sender.waits, 0,
+                              memory_order_relaxed);
+    }
+    return events;
+}
+
+int chempi_shm_drain_serve(struct shm_dev *dev)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
+        events += serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link));
+    return events;
+}
+
+/* Would serve() get anywhere? */
+static bool can_serve(struct shm_ep *ep)
+{
+    struct shm_taken *taken = &ep->tx_pair->taken;
+
+    return ep->is_broken ||
+           atomic_load_explicit(&taken->lines, memory_order_acquire) !=
+               ep->tx_tail ||
+           atomic_load_explicit(&taken->data, memory_order_acquire) !=
+               ep->data_tail ||
+           (!chempi_list_is_empty(&ep->control) && shm_has_line(ep)) ||
+           (!chempi_list_is_empty(&ep->pumping) &&
+            shm_has_room(ep, SHM_CHUNK_MAX)) ||
+           (ep->wants_room && shm_has_room(ep, ep->wanted));
+}
+
+bool chempi_shm_drain_can_serve(struct shm_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->busy) {
+        if (can_serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link)))
+            return true;
+    }
+    return false;
+}
