@@ -2,6 +2,7 @@
 /* The daemon of one node: its frame; see daemon.h. */
 #define _GNU_SOURCE /* signalfd, MADV_WIPEONFORK */
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/news.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -327,6 +328,7 @@ static void recheck(struct ev_loop *loop, ev_timer *w, int events)
     (void)loop;
     (void)events;
     chempi_conns_recheck(&d->conns);
+    chempi_news_recheck(d);
 }
 
 int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err)

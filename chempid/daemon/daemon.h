@@ -115,26 +115,6 @@ void chempi_daemon_refuse(struct chempi_conn *to, uint16_t type, uint64_t job,
  * words: all is as before. */
 int chempi_daemon_reread(struct chempi_daemon *d, struct chempi_err *err);
 
-/* news.c */
-
-/* All nodes known now, ready files included; the caller's to fini. */
-void chempi_daemon_members(const struct chempi_daemon *d,
-                           struct chempi_members *out);
-/* Connection to the daemon of a node, through what `known` says of it. */
-struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
-                                       const struct chempi_members *known,
-                                       const char *node,
-                                       struct chempi_err *err);
-/* NEWS from a daemon: one that joins is told all, what is new to us is passed
- * on to others. -EBADMSG with words. */
-int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
-                     const struct chempi_frame *frame, struct chempi_err *err);
-/* Tell all that we know, ourselves included. */
-void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to);
-/* What `from` (NULL: gone) has said of a node holds; who joins is told all. */
-void chempi_news_believe(struct chempi_daemon *d, struct chempi_conn *from,
-                         const struct chempi_member *claim, bool joins);
-
 /* requests.c: REQUEST, for this node or for another; then it is passed on, once
  * only. -EBADMSG with words. */
 int chempi_requests_take(struct chempi_daemon *d, struct chempi_conn *from,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "chempid/daemon/job.h"
+#include "chempid/daemon/news.h"
 #include "chempid/daemon/users.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"

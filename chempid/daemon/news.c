@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The nodes that a daemon knows, and what others say of them; see daemon.h. */
+/* The nodes that a daemon knows, and what others say of them; see news.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/news.h"
+#include "common/base/log.h"
 #include "common/control/msg.h"
 
 void chempi_daemon_members(const struct chempi_daemon *d,
@@ -85,25 +87,119 @@ void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to)
     chempi_link_end(&to->link);
 }
 
-/* What is new to us is passed on to all but who has said it. */
-static void believe(struct chempi_daemon *d, const struct chempi_conn *from,
-                    const struct chempi_member *m)
-{
-    struct chempi_writer news = {0};
+/* ---- who may say what ---------------------------------------------------- */
 
-    if (chempi_members_add(&d->members, m->name, m->address, m->slots) != 1)
-        return;
-    write_member(&news, m->name, m->address, m->slots);
-    spread_news(d, from, &news, 1);
-    chempi_wire_clear(&news);
+/* What is being read, and what of it others shall hear. */
+struct reading {
+    struct chempi_daemon *d;
+    struct chempi_conn *from;
+    struct chempi_writer news;
+    uint32_t fresh;
+    uint32_t told; /* members known from this node */
+    bool joins;
+};
+
+static uint32_t count_told(const struct chempi_members *m, const char *teller)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < m->count; i++)
+        n += strcmp(m->list[i].teller, teller) == 0;
+    return n;
+}
+
+bool chempi_news_is_fixed(const struct chempi_daemon *d, const char *node)
+{
+    const struct chempi_member *m = chempi_members_find(&d->members, node);
+
+    return m && !*m->teller;
+}
+
+static int put(struct chempi_daemon *d, const struct chempi_member *claim)
+{
+    struct chempi_member *m;
+    int rc = chempi_members_add(&d->members, claim->name, claim->address,
+                                claim->slots);
+
+    if (rc != 1)
+        return rc;
+    m = chempi_members_find(&d->members, claim->name);
+    memcpy(m->teller, claim->teller, sizeof(m->teller));
+    memcpy(m->teller_key, claim->teller_key, sizeof(m->teller_key));
+    return 1;
 }
 
 void chempi_news_believe(struct chempi_daemon *d, struct chempi_conn *from,
                          const struct chempi_member *claim, bool joins)
 {
-    believe(d, from, claim);
+    struct chempi_writer news = {0};
+
+    if (count_told(&d->members, claim->teller) < CHEMPI_NEWS_TOLD_MAX &&
+        put(d, claim) == 1) {
+        write_member(&news, claim->name, claim->address, claim->slots);
+        spread_news(d, from, &news, 1);
+        chempi_wire_clear(&news);
+    }
     if (joins && from)
         chempi_news_tell(d, from);
+}
+
+static void pass_on(struct reading *r, const struct chempi_member *claim)
+{
+    write_member(&r->news, claim->name, claim->address, claim->slots);
+    r->fresh++;
+}
+
+/* R2: it does not stand by what it has said of this node. */
+static void withdraw(struct reading *r, const struct chempi_member *claim)
+{
+    struct chempi_member *m = chempi_members_find(&r->d->members, claim->name);
+
+    if (!m || m->is_gone || strcmp(m->teller, claim->teller) != 0)
+        return;
+    m->is_gone = true;
+    r->told--;
+    pass_on(r, claim);
+}
+
+static bool is_there(void *arg, const struct chempi_member *m)
+{
+    (void)arg;
+    return !m->is_gone;
+}
+
+/* Slots, of the same address: R1. */
+static bool may_change(const struct chempi_member *m,
+                       const struct chempi_member *claim)
+{
+    return *m->teller && (strcmp(m->address, claim->address) != 0 ||
+                          strcmp(m->name, claim->teller) == 0 ||
+                          strcmp(m->teller, claim->teller) == 0);
+}
+
+/* One that is no rival. */
+static void take_one(struct reading *r, const struct chempi_member *claim)
+{
+    const struct chempi_member *m =
+        chempi_members_find(&r->d->members, claim->name);
+    const bool is_more = !m || m->is_gone || strcmp(m->teller, claim->teller);
+
+    if (m && !m->is_gone && strcmp(m->address, claim->address) == 0 &&
+        m->slots == claim->slots)
+        return;
+    if (m && !may_change(m, claim)) {
+        chempi_log(CHEMPI_LOG_WARNING, "daemon",
+                   "what node %s says of node %s is not what is known, and is "
+                   "left",
+                   claim->teller, claim->name);
+    } else if (is_more && r->told >= CHEMPI_NEWS_TOLD_MAX) {
+        chempi_log(CHEMPI_LOG_WARNING, "daemon",
+                   "node %s tells of more than %u nodes; node %s is left out",
+                   claim->teller, CHEMPI_NEWS_TOLD_MAX, claim->name);
+    } else if (put(r->d, claim) == 1) {
+        r->told += is_more;
+        pass_on(r, claim);
+    }
 }
 
 /* A name that is known with another address is a matter of its own. */
@@ -114,7 +210,8 @@ static bool is_rival(const struct chempi_member *known,
            strcmp(known->address, CHEMPI_NO_ADDRESS) != 0;
 }
 
-static bool read_member(struct chempi_reader *r, struct chempi_member *m)
+static bool read_member(struct chempi_reader *r, const struct chempi_conn *from,
+                        struct chempi_member *m)
 {
     const char *name = chempi_wire_get_str(r, CHEMPI_NODE_NAME_MAX);
     const char *address = chempi_wire_get_str(r, CHEMPI_ADDR_MAX);
@@ -122,46 +219,99 @@ static bool read_member(struct chempi_reader *r, struct chempi_member *m)
     *m = (struct chempi_member){.slots = chempi_wire_get_u32(r)};
     (void)snprintf(m->name, sizeof(m->name), "%s", name);
     (void)snprintf(m->address, sizeof(m->address), "%s", address);
+    memcpy(m->teller, from->peer, sizeof(m->teller));
+    memcpy(m->teller_key, chempi_handshake_peer(&from->shake),
+           sizeof(m->teller_key));
     return !r->is_bad;
+}
+
+static void take_claim(struct reading *r, const struct chempi_members *known,
+                       const struct chempi_member *claim)
+{
+    const struct chempi_member *old = chempi_members_find(known, claim->name);
+    const bool is_self = strcmp(claim->name, claim->teller) == 0;
+
+    if (strcmp(claim->name, r->d->opt->name) == 0 ||
+        chempi_addr_is_any(claim->address))
+        return;
+    if (!*claim->address) {
+        withdraw(r, claim);
+    } else if (is_rival(old, claim)) {
+        chempi_rivals_try(r->d, r->from, old, claim,
+                          is_self && r->from->kind == CHEMPI_CONN_INBOUND);
+    } else {
+        r->joins |= is_self;
+        take_one(r, claim);
+    }
 }
 
 int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)
 {
-    struct chempi_writer news = {0};
+    struct reading reading = {
+        .d = d, .from = from, .told = count_told(&d->members, from->peer)};
     struct chempi_members known;
-    struct chempi_member m;
+    struct chempi_member claim;
     struct chempi_reader r;
-    uint32_t fresh = 0;
-    bool joins = false;
     uint32_t n;
 
     chempi_wire_read(&r, frame->data, frame->len);
-    n = chempi_wire_get_count(&r, CHEMPI_MEMBERS_MAX, 14);
+    n = chempi_wire_get_count(&r, CHEMPI_NEWS_MAX, 14);
     chempi_daemon_members(d, &known);
-    for (uint32_t i = 0; i < n && read_member(&r, &m); i++) {
-        const struct chempi_member *old = chempi_members_find(&known, m.name);
-        const bool is_self = strcmp(m.name, from->peer) == 0;
-
-        if (strcmp(m.name, d->opt->name) == 0 || chempi_addr_is_any(m.address))
-            continue;
-        if (is_rival(old, &m)) { /* R2 */
-            chempi_rivals_try(d, from, old, &m,
-                              is_self && from->kind == CHEMPI_CONN_INBOUND);
-            continue;
-        }
-        joins |= is_self;
-        if (chempi_members_add(&d->members, m.name, m.address, m.slots) != 1)
-            continue;
-        write_member(&news, m.name, m.address, m.slots);
-        fresh++;
-    }
-    if (joins && from->kind == CHEMPI_CONN_INBOUND)
+    for (uint32_t i = 0; i < n && read_member(&r, from, &claim); i++)
+        take_claim(&reading, &known, &claim);
+    chempi_members_prune(&d->members, is_there, NULL);
+    if (reading.joins && from->kind == CHEMPI_CONN_INBOUND)
         chempi_news_tell(d, from);
-    spread_news(d, from, &news, fresh);
-    chempi_wire_clear(&news);
+    spread_news(d, from, &reading.news, reading.fresh);
+    chempi_wire_clear(&reading.news);
     chempi_members_fini(&known);
     return chempi_wire_is_done(&r)
                ? 0
                : chempi_err_set(err, -EBADMSG, "malformed news");
+}
+
+/* ---- what is not believed any more --------------------------------------- */
+
+struct recheck {
+    struct chempi_daemon *d;
+    struct chempi_writer news;
+    uint32_t fresh;
+    const struct chempi_member *last; /* whose teller was looked up */
+    bool is_trusted;
+};
+
+/* Files say it, or a node that is trusted. */
+static bool is_believed(void *arg, const struct chempi_member *m)
+{
+    struct recheck *r = arg;
+    struct chempi_err err;
+
+    if (!*m->teller)
+        return true;
+    if (!r->last || strcmp(r->last->teller, m->teller) != 0 ||
+        memcmp(r->last->teller_key, m->teller_key, CHEMPI_MEMBER_KEY) != 0)
+        r->is_trusted = chempi_trust_check(&r->d->secrets.trust, m->teller_key,
+                                           m->teller, &err) == 0;
+    r->last = m; /* not overwritten before the next one is asked for */
+    if (r->is_trusted)
+        return true;
+    write_member(&r->news, m->name, "", 0);
+    r->fresh++;
+    return false;
+}
+
+void chempi_news_recheck(struct chempi_daemon *d)
+{
+    struct recheck r = {.d = d};
+
+    chempi_members_prune(&d->members, is_believed, &r);
+    if (r.fresh)
+        chempi_log(
+            CHEMPI_LOG_INFO, "daemon",
+            "%u nodes are forgotten that nodes not trusted any more have "
+            "told of",
+            r.fresh);
+    spread_news(d, NULL, &r.news, r.fresh);
+    chempi_wire_clear(&r.news);
 }

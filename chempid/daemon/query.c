@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/news.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/news.h"
 #include "common/control/msg.h"
 
 struct request {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/news.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -104,6 +105,12 @@ void chempi_rivals_lost(struct chempi_daemon *d, struct chempi_conn *conn)
             r->from = NULL;
         if (r->call != conn)
             continue;
+        if (chempi_news_is_fixed(d, r->claim.name)) {
+            refuse(r->from, &r->claim, r->known, r->joins,
+                   "as the cluster file says");
+            destroy(&d->rivals, r);
+            continue;
+        }
         chempi_log(CHEMPI_LOG_INFO, "daemon",
                    "node %s is at %s now, and no more at %s", r->claim.name,
                    r->claim.address, r->known);

@@ -4,7 +4,8 @@
  * one, started anew, or a second one of this name.
  *
  *   R1  the address that is known is called first; the new one is believed
- *       when no daemon of this name answers there, and refused when one does
+ *       when no daemon of this name answers there, and refused when one does,
+ *       or when the cluster file has the known one
  *   R2  until then nobody is told of the new address, and who joins with it
  *       waits for its answer
  *

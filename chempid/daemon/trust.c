@@ -4,6 +4,7 @@
 #include "chempid/daemon/trust.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,17 +96,32 @@ static int parse_file(struct chempi_trust *trust, FILE *file, const char *path,
     return rc;
 }
 
+/* Does not wait for the other end of a pipe. */
+static FILE *open_file(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    const int code = errno;
+
+    if (fd >= 0 && !file)
+        (void)close(fd); /* read only */
+    errno = code;
+    return file;
+}
+
 int chempi_trust_read(struct chempi_trust *trust, const char *path,
                       struct chempi_err *err)
 {
     struct stat st;
-    FILE *file = fopen(path, "re");
+    FILE *file = open_file(path);
     int rc = 0;
 
     *trust = (struct chempi_trust){0};
     if (!file || fstat(fileno(file), &st) < 0)
         rc = chempi_err_set(err, -errno, "cannot open %s: %s", path,
                             chempi_err_name(errno));
+    else if (!S_ISREG(st.st_mode))
+        rc = chempi_err_set(err, -EINVAL, "%s: not a regular file", path);
     else if ((st.st_uid != geteuid() && st.st_uid != 0) ||
              (st.st_mode & (S_IWGRP | S_IWOTH)))
         rc = chempi_err_set(err, -EPERM,

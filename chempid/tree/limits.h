@@ -23,6 +23,12 @@
                                 keep their places */
 #define CHEMPI_CONN_BATCH 16 /* taken before others have a turn */
 
+/* ---- what other daemons tell (news.h) ------------------------------------ */
+
+#define CHEMPI_NEWS_MAX 65536u /* nodes in one message */
+#define CHEMPI_NEWS_TOLD_MAX                                                   \
+    8192u /* nodes known from one node; cluster files may have more */
+
 /* ---- names of hosts (resolve.h) ------------------------------------------ */
 
 #define CHEMPI_RESOLVE_MAX 32u  /* at a time */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The nodes that a daemon knows; see members.h. */
-#define _GNU_SOURCE /* getline */
+#define _GNU_SOURCE /* getline, O_NOFOLLOW */
 #include "chempid/tree/members.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,19 +24,54 @@ bool chempi_members_is_name(const char *s)
            strcspn(s, "/ \t\r\n:,#") == len;
 }
 
+/* FNV-1a, from a start that nobody knows, so that nobody finds names that meet
+ * in one place. Without random bytes they only cost more. */
+static uint32_t hash_of(const char *name)
+{
+    static uint32_t start;
+    uint32_t h;
+
+    if (!start && getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
+        start = 2166136261u;
+    start |= 1;
+    h = start;
+    for (; *name; name++)
+        h = (h ^ (uint8_t)*name) * 16777619u;
+    return h;
+}
+
+/* Where the name is in the index, or where it would be. The index is never
+ * more than half full. */
+static uint32_t *place_of(const struct chempi_members *m, const char *name)
+{
+    const uint32_t mask = 2 * m->cap - 1;
+    uint32_t at = hash_of(name) & mask;
+
+    while (m->index[at] && strcmp(m->list[m->index[at] - 1].name, name) != 0)
+        at = (at + 1) & mask;
+    return &m->index[at];
+}
+
 struct chempi_member *chempi_members_find(const struct chempi_members *m,
                                           const char *name)
 {
+    const uint32_t at = m->count ? *place_of(m, name) : 0;
+
+    return at ? &m->list[at - 1] : NULL;
+}
+
+static void index_all(struct chempi_members *m)
+{
+    memset(m->index, 0, 2 * (size_t)m->cap * sizeof(*m->index));
     for (uint32_t i = 0; i < m->count; i++)
-        if (strcmp(m->list[i].name, name) == 0)
-            return &m->list[i];
-    return NULL;
+        *place_of(m, m->list[i].name) = i + 1;
 }
 
 static int grow(struct chempi_members *m)
 {
     const uint32_t cap = m->cap ? 2 * m->cap : 16;
     struct chempi_member *list;
+    uint32_t *index;
 
     if (m->count >= CHEMPI_MEMBERS_MAX)
         return -ENOSPC;
@@ -43,7 +79,13 @@ static int grow(struct chempi_members *m)
     if (!list)
         return -ENOMEM;
     m->list = list;
-    m->cap = cap;
+    index = chempi_sys->calloc(2 * (size_t)cap, sizeof(*index));
+    if (!index)
+        return -ENOMEM;
+    free(m->index);
+    m->index = index;
+    m->cap = cap; /* a power of two */
+    index_all(m);
     return 0;
 }
 
@@ -63,12 +105,33 @@ int chempi_members_add(struct chempi_members *m, const char *name,
         rc = m->count == m->cap ? grow(m) : 0;
         if (rc)
             return rc;
-        one = &m->list[m->count++];
+        one = &m->list[m->count];
+        *place_of(m, name) = ++m->count;
     }
+    *one = (struct chempi_member){.slots = slots};
     (void)snprintf(one->name, sizeof(one->name), "%s", name);
     (void)snprintf(one->address, sizeof(one->address), "%s", address);
-    one->slots = slots;
     return 1;
+}
+
+void chempi_members_prune(struct chempi_members *m,
+                          bool (*is_wanted)(void *arg,
+                                            const struct chempi_member *one),
+                          void *arg)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (!is_wanted(arg, &m->list[i]))
+            continue;
+        if (kept < i)
+            m->list[kept] = m->list[i];
+        kept++;
+    }
+    if (kept == m->count)
+        return;
+    m->count = kept;
+    index_all(m);
 }
 
 static int take_line(struct chempi_members *m, char *line, const char *path,
@@ -119,9 +182,9 @@ static int check_file(FILE *file, const char *path, struct chempi_err *err)
 }
 
 /* Does not wait for the other end of a pipe; check_file() refuses it. */
-static FILE *open_file(const char *path)
+static FILE *open_file(const char *path, int flags)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     const int code = errno;
 
@@ -131,10 +194,10 @@ static FILE *open_file(const char *path)
     return file;
 }
 
-int chempi_members_read(struct chempi_members *m, const char *path,
-                        struct chempi_err *err)
+static int read_file(struct chempi_members *m, const char *path, int flags,
+                     struct chempi_err *err)
 {
-    FILE *file = open_file(path);
+    FILE *file = open_file(path, flags);
     char *line = NULL;
     size_t size = 0;
     unsigned number = 0;
@@ -151,6 +214,12 @@ int chempi_members_read(struct chempi_members *m, const char *path,
     return rc;
 }
 
+int chempi_members_read(struct chempi_members *m, const char *path,
+                        struct chempi_err *err)
+{
+    return read_file(m, path, 0, err);
+}
+
 static bool has_suffix(const char *name, const char *suffix)
 {
     const size_t len = strlen(name);
@@ -159,6 +228,7 @@ static bool has_suffix(const char *name, const char *suffix)
     return len > end && strcmp(name + len - end, suffix) == 0;
 }
 
+/* A daemon makes its own file there, and no link to another one. */
 static void scan_file(struct chempi_members *m, const char *dir,
                       const char *file)
 {
@@ -167,7 +237,7 @@ static void scan_file(struct chempi_members *m, const char *dir,
     int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
 
     if (n > 0 && (size_t)n < sizeof(path) &&
-        chempi_members_read(&one, path, NULL) == 0 && one.count == 1)
+        read_file(&one, path, O_NOFOLLOW, NULL) == 0 && one.count == 1)
         (void)chempi_members_add(m, one.list[0].name, one.list[0].address,
                                  one.list[0].slots);
     chempi_members_fini(&one);
@@ -193,12 +263,15 @@ void chempi_members_scan(struct chempi_members *m, const char *path)
         if (has_suffix(d->d_name, CHEMPI_READY_SUFFIX))
             scan_file(m, path, d->d_name);
     (void)closedir(dir); /* read only */
-    if (m->count > before)
-        qsort(m->list + before, m->count - before, sizeof(*m->list), compare);
+    if (m->count == before)
+        return;
+    qsort(m->list + before, m->count - before, sizeof(*m->list), compare);
+    index_all(m);
 }
 
 void chempi_members_fini(struct chempi_members *m)
 {
     free(m->list);
+    free(m->index);
     *m = (struct chempi_members){0};
 }

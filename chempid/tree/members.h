@@ -23,26 +23,38 @@
 #define CHEMPI_READY_SUFFIX ".node"
 #define CHEMPI_SOCKET_SUFFIX ".sock"
 
+#define CHEMPI_MEMBER_KEY 32u /* bytes of a node's own key */
+
 struct chempi_member {
     char name[CHEMPI_NODE_NAME_MAX];
     char address[CHEMPI_ADDR_MAX];
-    uint32_t slots; /* 0: not known */
+    uint32_t slots;                    /* 0: not known */
+    char teller[CHEMPI_NODE_NAME_MAX]; /* which node said so; "": a file */
+    uint8_t teller_key[CHEMPI_MEMBER_KEY];
+    bool is_gone; /* taken back; prune() is due */
 };
 
 struct chempi_members { /* all zero: empty; in the order of arrival */
     struct chempi_member *list;
     uint32_t count;
     uint32_t cap;
+    uint32_t *index; /* [2 * cap] by hash of name: place in the list + 1 */
 };
 
 bool chempi_members_is_name(const char *name);
 
 struct chempi_member *chempi_members_find(const struct chempi_members *m,
                                           const char *name);
-/* Add, or change the address of one that is known. 1: news, 0: known as it
- * is, -EINVAL, -ENOSPC, -ENOMEM. */
+/* Add, or change the address of one that is known; as if a file said so. 1:
+ * news, 0: known as it is, -EINVAL, -ENOSPC, -ENOMEM. */
 int chempi_members_add(struct chempi_members *m, const char *name,
                        const char *address, uint32_t slots);
+
+/* Forget those that are not wanted any more; the others keep their order. */
+void chempi_members_prune(struct chempi_members *m,
+                          bool (*is_wanted)(void *arg,
+                                            const struct chempi_member *one),
+                          void *arg);
 
 /* Read a cluster file; errors name file and line. */
 int chempi_members_read(struct chempi_members *m, const char *path,

@@ -106,6 +106,17 @@ def nobody_waits_for_a_pipe_among_the_files_of_nodes():
 
 
 @case
+def no_link_is_followed_among_the_files_of_nodes():
+    with Cluster(["a1"], PATIENT) as cluster:
+        with open(f"{cluster.dir}/log.other", "w", encoding="utf-8") as file:
+            file.write("a0 127.0.0.1:1 1\n")
+        os.symlink("log.other", f"{cluster.dir}/a0.node")
+        check("a0" not in cluster.ctl("nodes"), "the link was followed")
+        os.unlink(f"{cluster.dir}/a0.node")
+        os.unlink(f"{cluster.dir}/log.other")
+
+
+@case
 def a_directory_that_a_group_may_write_is_refused():
     with Cluster([]) as cluster:
         os.chmod(cluster.dir, 0o770)

@@ -9,6 +9,7 @@ goes through the test, which reads it, changes it or adds to it.
 """
 import os
 import re
+import secrets
 import select
 import shutil
 import socket
@@ -321,6 +322,128 @@ def one_line_revokes_a_node():
         end(job)
 
 
+NEWS = 86
+
+
+def member(name, address, slots=1):
+    return string(name) + string(address.encode()) + struct.pack("<I", slots)
+
+
+class Speaker:
+    """A node that the test plays: it calls a daemon with the keys of a node."""
+
+    def __init__(self, cluster, daemon, name, own=None):
+        self.sock = noise.call(
+            socket.create_connection(cluster.address(daemon), LIMIT_S),
+            read_key(cluster), own)
+        self.sock.settimeout(LIMIT_S)
+        self.name = name
+        self.sock.sendall(greeting(name))
+        check(receive_frame(self.sock)[0] == GREET)
+
+    def tell(self, *members):
+        """Returns when it has been heard: an unknown message is answered, and a
+        question in order."""
+        self.sock.sendall(frame(NEWS, struct.pack("<I", len(members)) +
+                                b"".join(members)))
+        self.sock.sendall(frame(STATUS_REQUEST, struct.pack("<I", 0) +
+                                string(b"") + string(b"") +
+                                struct.pack("<I", 0), 5))
+        heard = []
+        kind = None
+        while kind != 85:
+            kind, data = receive_frame(self.sock)
+            heard.append((kind, data))
+        return heard
+
+
+def known(cluster, via):
+    """Nodes and addresses that a daemon tells to one that joins it."""
+    speaker = Speaker(cluster, via, b"zz")
+    for kind, data in speaker.tell(member(b"zz", "127.0.0.1:9")):
+        if kind == NEWS:
+            return parse_news(data)
+    raise AssertionError("no news")
+
+
+def parse_news(data):
+    found = {}
+    count, at = struct.unpack_from("<I", data)[0], 4
+    for _ in range(count):
+        words = []
+        for _ in range(2):
+            length = struct.unpack_from("<I", data, at)[0]
+            words.append(data[at + 4:at + 3 + length].decode())
+            at += 4 + length
+        at += 4
+        found[words[0]] = words[1]
+    return found
+
+
+@case
+def what_the_cluster_file_says_is_not_changed():
+    """Also where nobody answers."""
+    with Cluster([]) as cluster:
+        path = f"{cluster.dir}/log.cluster"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("a1 127.0.0.1:0\na2 127.0.0.1:7 3\n")
+        cluster.start("a1", "--cluster", path)
+        os.unlink(path)
+        thief = Speaker(cluster, "a1", b"a5")
+        thief.tell(member(b"a2", "127.0.0.1:66"))
+        await_that(lambda: "as the cluster file says" in cluster.logged(),
+                   "the claim's end")
+        thief.tell(member(b"a2", "127.0.0.1:7", 99), member(b"a2", ""))
+        now = known(cluster, "a1")
+        check(now["a2"] == "127.0.0.1:7", now)
+        check("what node a5 says of node a2" in cluster.logged(),
+              cluster.logged())
+
+
+@case
+def a_node_takes_back_only_what_it_has_told():
+    with Cluster(["a1"]) as cluster:
+        honest = Speaker(cluster, "a1", b"a3")
+        honest.tell(member(b"a3", "127.0.0.1:3"), member(b"a4", "127.0.0.1:4"))
+        thief = Speaker(cluster, "a1", b"a5")
+        thief.tell(member(b"a5", "127.0.0.1:5"), member(b"a3", ""),
+                   member(b"a4", ""), member(b"a6", "127.0.0.1:6"))
+        now = known(cluster, "a1")
+        check({"a3", "a4", "a5", "a6"} <= set(now), now)
+        honest.tell(member(b"a4", ""), member(b"a6", ""))
+        now = known(cluster, "a1")
+        check({"a3", "a5", "a6"} <= set(now) and "a4" not in now, now)
+
+
+@case
+def what_a_revoked_node_has_told_is_forgotten():
+    """Also where it was passed on to."""
+    with Keyed("a1") as cluster:
+        own = secrets.token_bytes(32)
+        other = Speaker(cluster, "a1", b"b1")
+        other.tell(member(b"b1", "127.0.0.1:1"), member(b"b3", "127.0.0.1:3"))
+        thief = Speaker(cluster, "a1", b"b2", own)
+        thief.tell(member(b"b2", "127.0.0.1:2"), member(b"b4", "127.0.0.1:4"))
+        check({"b1", "b2", "b3", "b4"} <= set(known(cluster, "a1")))
+        cluster.write_trust(f"revoke {noise.public_of(own).hex()}\n")
+        cluster.reread("a1")
+        heard = [parse_news(data) for kind, data in other.tell()
+                 if kind == NEWS]
+        check({"b2": "", "b4": ""} in heard, heard)
+        now = known(cluster, "a1")
+        check({"b1", "b3"} <= set(now) and not {"b2", "b4"} & set(now), now)
+
+
+@case
+def a_node_tells_of_so_many_nodes_only():
+    with Cluster(["a1"]) as cluster:
+        speaker = Speaker(cluster, "a1", b"b1")
+        speaker.tell(*(member(b"n%d" % i, "127.0.0.1:1")
+                       for i in range(9000)))
+        check(len(known(cluster, "a1")) < 8192 + 4)
+        check("tells of more than 8192 nodes" in cluster.logged(), cluster.logged())
+
+
 @case
 def who_asks_for_its_own_revocation_is_revoked():
     """The order comes over the link that it ends."""
@@ -368,6 +491,10 @@ def what_is_wrong_in_the_files_changes_nothing():
         os.chmod(cluster.trust, 0o664)
         said = cluster.ctl("--via", "a1", "reread", status=1)
         check("others can change" in said, said)
+        os.unlink(cluster.trust)
+        os.mkfifo(cluster.trust, 0o600)  # nobody writes there
+        said = cluster.ctl("--via", "a1", "reread", status=1)
+        check("not a regular file" in said, said)
         end(job)
 
 
