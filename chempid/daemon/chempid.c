@@ -37,6 +37,7 @@ static const char usage[] =
     "                     description says, else the processors)\n"
     "  --registrable SIZE memory that the ranks of this node may register,\n"
     "                     bytes, or with K, M, G (half of the memory)\n"
+    "  --job-limits FILE  memory, processes and cpus that a job may have here\n"
     "  --detect SECONDS   daemons that are silent for so long are lost (5)\n"
     "  --background       return when the daemon serves\n"
     "  --verbose          log what is done, too\n"
@@ -55,6 +56,7 @@ enum {
     OPT_SERVE,
     OPT_SLOTS,
     OPT_REGISTRABLE,
+    OPT_JOB_LIMITS,
     OPT_DETECT,
     OPT_BACKGROUND,
     OPT_VERBOSE,
@@ -75,6 +77,7 @@ static const struct option options[] = {
     {"serve", required_argument, NULL, OPT_SERVE},
     {"slots", required_argument, NULL, OPT_SLOTS},
     {"registrable", required_argument, NULL, OPT_REGISTRABLE},
+    {"job-limits", required_argument, NULL, OPT_JOB_LIMITS},
     {"detect", required_argument, NULL, OPT_DETECT},
     {"background", no_argument, NULL, OPT_BACKGROUND},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
@@ -162,6 +165,7 @@ static void take_option(struct chempi_daemon_options *opt, int c,
     opt->cluster = c == OPT_CLUSTER ? text : opt->cluster;
     opt->join = c == OPT_JOIN ? text : opt->join;
     opt->tables = c == OPT_TABLES ? text : opt->tables;
+    opt->job_limits = c == OPT_JOB_LIMITS ? text : opt->job_limits;
     opt->is_background |= c == OPT_BACKGROUND;
     if (c == OPT_VERBOSE)
         *level = CHEMPI_LOG_INFO;

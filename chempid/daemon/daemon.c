@@ -382,6 +382,7 @@ static int start_keeper(struct chempi_daemon *d, struct chempi_err *err)
 
     d->keeper.paths[SOCKET_FILE] = d->socket_path;
     d->keeper.paths[READY_FILE] = d->ready_path;
+    d->keeper.groups = &d->groups;
     rc = chempi_keeper_start(&d->keeper, err);
     if (rc)
         return rc;
@@ -682,6 +683,10 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     rc = rc ? rc : make_directory(d, err);
     rc = rc ? rc : read_cluster(d, err);
     rc = rc ? rc : name_files(d, err);
+    rc = rc ? rc
+            : chempi_groups_open(&d->groups, d->opt->name, d->opt->job_limits,
+                                 err);
+    d->brood.nest.groups = &d->groups;
     rc = rc ? rc : start_keeper(d, err); /* before there are files */
     rc = rc ? rc : listen_unix(d, err);
     rc = rc ? rc : listen_tcp(d, err);
@@ -722,6 +727,7 @@ static void tear_down(struct chempi_daemon *d)
     chempi_keeper_stop(&d->keeper); /* D4 */
     if (d->brood.nestlings.next)
         chempi_brood_fini(&d->brood);
+    chempi_groups_close(&d->groups);
     close_fd(d->unix_fd);
     close_fd(d->tcp_fd);
     close_fd(d->signal_fd);

@@ -23,6 +23,7 @@
 
 #include "chempid/daemon/beat.h"
 #include "chempid/daemon/conn.h"
+#include "chempid/daemon/groups.h"
 #include "chempid/daemon/keeper.h"
 #include "chempid/daemon/orders.h"
 #include "chempid/daemon/rivals.h"
@@ -40,14 +41,15 @@
 struct chempi_daemon_options {
     const char *name;
     const char *dir;
-    const char *tables;   /* directory of connection tables, or NULL */
-    const char *listen;   /* address, or NULL: no TCP */
-    const char *key;      /* file, or NULL */
-    const char *node_key; /* file, or NULL: a key for this run */
-    const char *trust;    /* file, or NULL: all that have the key */
-    const char *cluster;  /* file, or NULL */
-    const char *join;     /* address of a daemon, or NULL */
-    uint32_t slots;       /* 0: processors of the host */
+    const char *tables;     /* directory of connection tables, or NULL */
+    const char *listen;     /* address, or NULL: no TCP */
+    const char *key;        /* file, or NULL */
+    const char *node_key;   /* file, or NULL: a key for this run */
+    const char *trust;      /* file, or NULL: all that have the key */
+    const char *cluster;    /* file, or NULL */
+    const char *job_limits; /* file, or NULL: none but the node's own */
+    const char *join;       /* address of a daemon, or NULL */
+    uint32_t slots;         /* 0: processors of the host */
     enum chempi_serve serve;
     uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
     double detect_s; /* until one that does not answer is given up (beat.h) */
@@ -61,7 +63,8 @@ struct chempi_daemon {
     struct chempi_beat beat;
     struct chempi_brood brood;
     struct chempi_keeper keeper;
-    struct chempi_budget budget; /* registrable memory; grants.h */
+    struct chempi_cgroups groups; /* of jobs */
+    struct chempi_budget budget;  /* registrable memory; grants.h */
     ev_timer budget_timer;
     struct chempi_list jobs;
     uint32_t job_count;

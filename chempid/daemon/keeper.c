@@ -61,6 +61,7 @@ static void remove_files(const struct chempi_keeper *k, pid_t daemon)
             is_same(&now, &k->files[i]))
             (void)unlink(k->paths[i]);
     }
+    chempi_cgroups_sweep(k->groups);
 }
 
 _Noreturn static void keep(struct chempi_keeper *k, pid_t daemon, int fd)

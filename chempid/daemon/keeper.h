@@ -9,6 +9,9 @@
  * knows from the beginning; then the keeper is told which file it is, and only
  * then the file gets its own name. So there is no moment at which a file would
  * be forgotten, and a successor's file of the same name is left alone.
+ *
+ * The control groups of the daemon's jobs are its business, too: what is in
+ * them is killed then, and they are removed.
  */
 #ifndef CHEMPI_CHEMPID_KEEPER_H
 #define CHEMPI_CHEMPID_KEEPER_H
@@ -18,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include "chempid/supervisor/cgroup.h"
 #include "common/base/err.h"
 
 #define CHEMPI_KEEPER_FILES 2
@@ -26,6 +30,7 @@ struct chempi_keeper {
     const char *paths[CHEMPI_KEEPER_FILES]; /* the caller's */
     struct stat files[CHEMPI_KEEPER_FILES];
     bool is_known[CHEMPI_KEEPER_FILES]; /* files[] is valid */
+    const struct chempi_cgroups *groups;
     pid_t pid;
     int fd; /* closes when either of the two ends */
 };

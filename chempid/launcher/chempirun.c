@@ -274,6 +274,7 @@ static const char *tables_of(const struct chempi_status *list, uint32_t count,
     return other;
 }
 
+/* 0, or the exit status with words. */
 static int plan_remote(const struct chempi_options *opt,
                        struct chempi_channel *ch, const char *daemon,
                        struct chempi_spec *spec, struct chempi_err *err)
@@ -283,6 +284,7 @@ static int plan_remote(const struct chempi_options *opt,
     struct chempi_status *list = NULL;
     uint32_t count = 0;
     uint32_t chosen = 0;
+    int status = CHEMPI_EXIT_FAILURE;
     int rc =
         chempi_local_query(ch, opt->names, false, &pool, &list, &count, err);
 
@@ -290,14 +292,16 @@ static int plan_remote(const struct chempi_options *opt,
         nodes = chempi_pool_array(&pool, count, sizeof(*nodes));
         rc = nodes ? choose_nodes(opt, list, count, nodes, &chosen, err)
                    : chempi_err_set(err, -ENOMEM, "out of memory");
+        status = plan_status(rc);
     }
     if (!rc) {
         order_nodes(opt, nodes, chosen);
         rc = make_plan(opt, nodes, chosen, tables_of(list, count, daemon), spec,
                        err);
+        status = plan_status(rc);
     }
     chempi_pool_fini(&pool);
-    return rc;
+    return rc ? status : 0;
 }
 
 static int run_remote(const struct chempi_options *opt,
@@ -313,7 +317,7 @@ static int run_remote(const struct chempi_options *opt,
         chempi_channel_fini(ch);
         (void)fprintf(stderr, "chempirun: %s (by the daemon at %s)\n", err.text,
                       daemon->path);
-        return plan_status(rc);
+        return rc;
     }
     ch->fd = -1; /* the run has it now */
     chempi_channel_fini(ch);

@@ -26,8 +26,8 @@ static int describe(enum chempi_end how, uint32_t code, const char *detail,
     switch (how) {
     case CHEMPI_END_SIGNAL:
         name = strsignal((int)code);
-        (void)snprintf(text, size, " was killed by signal %u (%s)", code,
-                       name ? name : "?");
+        (void)snprintf(text, size, " was killed by signal %u (%s)%s%s", code,
+                       name ? name : "?", *detail ? ", " : "", detail);
         return CHEMPI_EXIT_SIGNAL + (int)(code & 0x7f);
     case CHEMPI_END_ABORT:
         (void)snprintf(text, size, " called MPI_Abort with code %d", (int)code);

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/cgroup.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
@@ -22,15 +23,25 @@
 static int fork_one(struct chempi_nestling *n, const struct chempi_spec *spec,
                     int up_fd, struct chempi_err *err)
 {
-    const pid_t pid = chempi_sys->fork();
+    struct chempi_cgroup *group = &n->young.group;
+    struct chempi_spec own = *spec;
+    pid_t pid;
+    int code;
 
+    if (chempi_cgroup_make(group, n->brood->nest.groups, spec->id, err))
+        return err->code;
+    own.cgroup = group;
+    pid = chempi_cgroup_fork(group);
+    code = -errno;
     if (pid == 0)
-        chempi_super_run(spec, n->node, up_fd);
-    if (pid < 0)
-        return chempi_err_set(err, -errno,
+        chempi_super_run(&own, n->node, up_fd);
+    if (pid < 0) {
+        chempi_cgroup_remove(group);
+        return chempi_err_set(err, code,
                               "cannot start a supervisor: %s; raise the "
                               "limit of processes ('ulimit -u')",
-                              chempi_err_name(errno));
+                              chempi_err_name(code));
+    }
     n->pid = n->young.pid = pid;
     n->young.uid = spec->uid;
     chempi_nest_add(&n->brood->nest, &n->young);

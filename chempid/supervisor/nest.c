@@ -216,6 +216,8 @@ void chempi_nest_settle(struct chempi_nest *nest)
             reap(young);
     }
     sweep(nest, NULL);
+    if (nest->groups)
+        chempi_cgroups_tidy(nest->groups);
 }
 
 void chempi_nest_kill(struct chempi_young *young)
@@ -234,4 +236,5 @@ void chempi_nest_let_go(struct chempi_nest *nest, struct chempi_young *young)
 void chempi_nest_forget(struct chempi_young *young)
 {
     chempi_list_remove(&young->entry);
+    chempi_cgroup_remove(&young->group);
 }

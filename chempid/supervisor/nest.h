@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "chempid/supervisor/cgroup.h"
 #include "common/base/err.h"
 #include "common/base/list.h"
 
@@ -30,13 +31,15 @@ struct chempi_nest { /* one per process */
     size_t elder_count;
     pid_t *held; /* strays that nobody waits for */
     size_t held_count;
+    struct chempi_cgroups *groups; /* the caller's, or NULL */
 };
 
 struct chempi_young {
     struct chempi_list entry;
     pid_t pid; /* 0: it is reaped, or was let go */
     uid_t uid;
-    int status; /* of wait(2), when it has ended */
+    struct chempi_cgroup group; /* made by the caller, or zeros */
+    int status;                 /* of wait(2), when it has ended */
     bool has_ended;
     bool is_waiting; /* for strays of its user, as of the last settling */
 };
@@ -58,7 +61,8 @@ void chempi_nest_settle(struct chempi_nest *nest);
 void chempi_nest_kill(struct chempi_young *young);
 /* It, if it still runs, and what its user has left are held. */
 void chempi_nest_let_go(struct chempi_nest *nest, struct chempi_young *young);
-/* It is not among the young any more; if it still runs, it is a stray. */
+/* It is not among the young any more; if it still runs, it is a stray. Its
+ * group is removed. */
 void chempi_nest_forget(struct chempi_young *young);
 
 #endif

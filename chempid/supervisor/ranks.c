@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/cgroup.h"
 #include "chempid/tree/budget.h"
 #include "common/base/sys.h"
 
@@ -483,6 +484,7 @@ void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
 
 void chempi_ranks_reap(struct chempi_rank *rank, int status)
 {
+    char why[160];
     uint32_t code;
 
     if (rank->link.is_open)
@@ -490,8 +492,10 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
     if (rank->exec_errno) {
         /* already judged, with what its child said */
     } else if (WIFSIGNALED(status)) {
+        chempi_cgroup_explain(rank->super->spec->cgroup, WTERMSIG(status), why,
+                              sizeof(why));
         chempi_ranks_judge(rank, CHEMPI_END_SIGNAL, (uint32_t)WTERMSIG(status),
-                           "");
+                           why);
     } else {
         code = (uint32_t)WEXITSTATUS(status);
         if (rank->phase == CHEMPI_PHASE_INITIALIZED)

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/cgroup.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
@@ -788,6 +789,8 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     if (!s->text)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     raise_file_limit(s);
+    if (chempi_cgroup_enter(s->spec->cgroup, err))
+        return err->code;
     return become_user(s->spec, err);
 }
 

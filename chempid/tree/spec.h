@@ -42,6 +42,8 @@ struct chempi_app {
     uint32_t count;
 };
 
+struct chempi_cgroup;
+
 struct chempi_spec {
     struct chempi_pool pool; /* owns all that follows */
     uint64_t job;            /* random; never 0 */
@@ -70,6 +72,8 @@ struct chempi_spec {
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
                                   daemon's own, not sent with the others */
+    const struct chempi_cgroup *cgroup; /* of the ranks here, or NULL; not
+                                           sent, either */
 };
 
 /* An empty description with a fresh random job number, id and secret. */
