@@ -4,7 +4,7 @@
  * file, offset and errno; in a collective every rank gets it and none hangs;
  * and what was closed has been synced before.
  *
- *   files_fail CLASS write|read|sync|locks|close [HINT=VALUE]
+ *   files_fail CLASS write|read|sync|locks|busy|close [HINT=VALUE]
  */
 #include "check.h"
 
@@ -90,6 +90,30 @@ static void try_transfers(bool is_write)
           "the first block");
 }
 
+/* Locks that are refused for a moment, and a change of mode while accesses
+ * that began in the other one are under way. */
+static void try_busy_locks(void)
+{
+    MPI_Request requests[BLOCKS];
+    char *back = check_alloc(sizeof(data));
+
+    for (int is_atomic = 1; is_atomic >= 0; is_atomic--) {
+        expect(MPI_File_set_atomicity(file, is_atomic), "set_atomicity", false);
+        for (int i = 0; i < BLOCKS; i++)
+            MPI_File_iwrite_at(file, (MPI_Offset)BLOCK * i, data + BLOCK * i,
+                               BLOCK, MPI_BYTE, &requests[i]);
+        expect(MPI_File_set_atomicity(file, !is_atomic), "set_atomicity",
+               false);
+        expect(MPI_Waitall(BLOCKS, requests, MPI_STATUSES_IGNORE),
+               "MPI_Waitall", false);
+    }
+    expect(MPI_File_read_at(file, 0, back, (int)sizeof(data), MPI_BYTE,
+                            MPI_STATUS_IGNORE),
+           "read_at", false);
+    CHECK(memcmp(back, data, sizeof(data)) == 0, "other bytes came back");
+    free(back);
+}
+
 /* What was closed stays although all that was not synced is lost. */
 static void try_close(void)
 {
@@ -133,7 +157,7 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     if (argc < 3)
-        check_skip("usage: files_fail CLASS write|read|sync|locks|close");
+        check_skip("usage: files_fail CLASS write|read|sync|locks|busy|close");
     wanted = class_of_name(argv[1]);
     what = argv[2];
     snprintf(path, sizeof(path), "fail-%ld.tmp", (long)getppid());
@@ -162,6 +186,8 @@ int main(int argc, char **argv)
         CHECK(MPI_File_write_at(file, 0, data, (int)sizeof(data), MPI_BYTE,
                                 MPI_STATUS_IGNORE) == MPI_SUCCESS,
               "writing without locks");
+    } else if (strcmp(what, "busy") == 0) {
+        try_busy_locks();
     } else if (strcmp(what, "close") == 0) {
         try_close();
     } else {

@@ -146,6 +146,24 @@ static void ordered(bool is_split, int start)
     CHECK(memcmp(mine, back, (size_t)n * sizeof(int)) == 0, "out of order");
 }
 
+/* Every member hears that nobody has a place, and nothing is written. */
+static void too_far(void)
+{
+    MPI_Offset before = -1;
+    MPI_Offset after = -1;
+    int value = 1;
+    int rc;
+
+    MPI_File_get_size(file, &before);
+    MPI_File_seek_shared(file, (MPI_Offset)1 << 60, MPI_SEEK_SET);
+    rc = MPI_File_write_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+    CHECK(check_class(rc) == MPI_ERR_ARG, "beyond 2^61 bytes: class %d",
+          check_class(rc));
+    MPI_File_get_size(file, &after);
+    CHECK(after == before, "%lld bytes, %lld before", (long long)after,
+          (long long)before);
+}
+
 int main(int argc, char **argv)
 {
     char path[64];
@@ -164,6 +182,7 @@ int main(int argc, char **argv)
     read_all_at_once();
     ordered(false, 7);
     ordered(true, 1000);
+    too_far();
     MPI_File_seek_shared(file, 0, MPI_SEEK_END);
     MPI_File_get_position_shared(file, &at);
     CHECK(at == 1000 + check_size() * (check_size() + 1) / 2, "end at %lld",

@@ -8,11 +8,16 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/sys.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+
+/* After a lock was refused for a while, with pauses from 1 ms on that double.
+ */
+#define LOCK_RETRIES 9
 
 /* From <linux/magic.h>, which not all systems' headers have. */
 enum { MAGIC_TMPFS = 0x01021994, MAGIC_EXT = 0xef53, MAGIC_XFS = 0x58465342 };
@@ -249,17 +254,36 @@ int chempi_io_write_runs(struct chempi_file *file, struct iovec *runs,
 
 /* ---- locks ---- */
 
+static bool may_pass(int neg_errno)
+{
+    return neg_errno == -EAGAIN || neg_errno == -EACCES ||
+           neg_errno == -EDEADLK || neg_errno == -EINTR;
+}
+
+/* About a second, for servers of locks that are restarted or crowded. */
+static int lock_patiently(struct chempi_file *file, enum chempi_io_lock how,
+                          int64_t offset, int64_t len)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    int rc = file->fd.ops->lock(&file->fd, how, offset, len);
+
+    for (int i = 0; i < LOCK_RETRIES && may_pass(rc); i++) {
+        (void)nanosleep(&pause, NULL);
+        pause.tv_nsec *= 2;
+        rc = file->fd.ops->lock(&file->fd, how, offset, len);
+    }
+    return rc;
+}
+
 int chempi_io_lock_range(struct chempi_file *file, enum chempi_io_lock how,
                          int64_t offset, int64_t len)
 {
     int rc;
 
     (void)pthread_mutex_lock(&file->range_lock);
-    rc = file->fd.ops->lock(&file->fd, how, offset, len);
-    if (rc) {
-        file->has_locks = false;
+    rc = lock_patiently(file, how, offset, len);
+    if (rc)
         (void)pthread_mutex_unlock(&file->range_lock);
-    }
     return rc;
 }
 
@@ -268,4 +292,17 @@ void chempi_io_unlock_range(struct chempi_file *file, int64_t offset,
 {
     (void)file->fd.ops->lock(&file->fd, CHEMPI_IO_UNLOCK, offset, len);
     (void)pthread_mutex_unlock(&file->range_lock);
+}
+
+int chempi_io_probe_locks(struct chempi_file *file)
+{
+    int rc = chempi_io_lock_range(file,
+                                  file->amode & MPI_MODE_RDONLY
+                                      ? CHEMPI_IO_LOCK_SHARED
+                                      : CHEMPI_IO_LOCK_EXCLUSIVE,
+                                  0, 1);
+
+    if (!rc)
+        chempi_io_unlock_range(file, 0, 1);
+    return rc;
 }

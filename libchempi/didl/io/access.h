@@ -86,10 +86,13 @@ int chempi_io_write_runs(struct chempi_file *file, struct iovec *runs,
 /*
  * Lock [offset, offset + len) of the file against other processes and other
  * open files, and against this process's other threads, as locks of an open
- * file do not exclude those. -errno: the file system has no locks.
+ * file do not exclude those. What may pass (EAGAIN, EDEADLK) is tried again
+ * for about a second. -errno: it is not locked.
  */
 int chempi_io_lock_range(struct chempi_file *file, enum chempi_io_lock how,
                          int64_t offset, int64_t len);
+/* Can ranges be locked at all? 0 or -errno. */
+int chempi_io_probe_locks(struct chempi_file *file);
 void chempi_io_unlock_range(struct chempi_file *file, int64_t offset,
                             int64_t len);
 

@@ -8,6 +8,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/io/collective.h"
@@ -153,15 +154,13 @@ static int unpack_view(const uint64_t *words, uint64_t count,
 /* Everybody's words come to the aggregators. counts: of all members. */
 static int exchange(struct chempi_file *file, struct chempi_io_cast *cast,
                     const uint64_t *mine, const int64_t *counts,
-                    uint64_t *words)
+                    uint64_t *words, struct chempi_request **reqs)
 {
     struct chempi_comm *comm = file->comm;
-    struct chempi_request **reqs = chempi_sys->calloc(
-        (size_t)cast->count + comm->size, sizeof(struct chempi_request *));
     int n = 0;
     uint64_t at = 0;
     int tag = chempi_io_next_tag(file);
-    int rc = reqs ? MPI_SUCCESS : no_memory();
+    int rc = MPI_SUCCESS;
     int waited;
 
     for (uint32_t r = 0; !rc && cast->mine >= 0 && r < comm->size; r++) {
@@ -174,8 +173,12 @@ static int exchange(struct chempi_file *file, struct chempi_io_cast *cast,
         rc = chempi_p2p_isend_on(mine, counts[comm->rank] * 8,
                                  chempi_coll_byte(), cast->ranks[a], tag, comm,
                                  CHEMPI_CONTEXT_PT2PT, &reqs[n++]);
-    waited = reqs ? chempi_p2p_wait_all(reqs, n) : MPI_SUCCESS;
-    free(reqs);
+    if (rc == MPI_ERR_NO_MEM)
+        chempi_fatal_die(1,
+                         "out of memory for a message about the view of "
+                         "%.160s, which other processes wait for",
+                         file->path);
+    waited = chempi_p2p_wait_all(reqs, n);
     return rc ? rc : waited;
 }
 
@@ -183,9 +186,12 @@ static int take_views(struct chempi_file *file, struct chempi_io_cast *cast,
                       const uint64_t *mine, const int64_t *counts,
                       uint64_t total)
 {
+    struct chempi_request **reqs =
+        chempi_sys->calloc((size_t)cast->count + file->comm->size,
+                           sizeof(struct chempi_request *));
     uint64_t *words = NULL;
     uint64_t at = 0;
-    int rc = MPI_SUCCESS;
+    int rc = reqs ? MPI_SUCCESS : no_memory();
 
     if (cast->mine >= 0) {
         words = chempi_sys->malloc(total * sizeof(*words));
@@ -196,11 +202,12 @@ static int take_views(struct chempi_file *file, struct chempi_io_cast *cast,
     }
     rc = chempi_io_agree(file->comm, rc);
     if (!rc)
-        rc = exchange(file, cast, mine, counts, words);
+        rc = exchange(file, cast, mine, counts, words, reqs);
     for (uint32_t r = 0; !rc && cast->mine >= 0 && r < file->comm->size; r++) {
         rc = unpack_view(words + at, (uint64_t)counts[r], &cast->views[r]);
         at += (uint64_t)counts[r];
     }
+    free(reqs);
     free(words);
     return chempi_io_agree(file->comm, rc);
 }

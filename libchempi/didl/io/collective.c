@@ -33,18 +33,33 @@ static int prefix_sum(struct chempi_comm *comm, int64_t mine, int64_t *before)
     return chempi_coll_do(&c);
 }
 
+/* What the last member tells all. */
+struct start {
+    uint64_t at;   /* etypes; where member 0 begins */
+    int64_t error; /* MPI error class: nobody has a place */
+};
+
+/* The sums of all members are below this, so their sum is no overflow. */
+static int64_t etypes_of(const struct chempi_io_op *op)
+{
+    int64_t max = INT64_MAX / op->file->comm->size;
+    int64_t n = op->view->esize ? (int64_t)(op->bytes / op->view->esize) : 0;
+
+    return n < max ? n : max;
+}
+
 /*
  * Member i begins where those before it end. The last one knows the sum, and
- * moves the shared pointer on. A member that has failed asks for nothing.
+ * moves the shared pointer on. A member that has failed asks for nothing; one
+ * that fails here goes on to the end, too, as the others wait for it.
  */
 static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
 {
     struct chempi_comm *comm = file->comm;
-    uint64_t esize = op->view->esize;
-    int64_t mine = esize ? (int64_t)(op->bytes / esize) : 0;
+    int64_t mine = etypes_of(op);
     int last = (int)comm->size - 1;
-    int64_t before;
-    uint64_t start = 0;
+    int64_t before = 0;
+    struct start start = {0};
     struct chempi_coll_call c = {.kind = CHEMPI_COLL_BCAST,
                                  .root = last,
                                  .comm = comm,
@@ -52,13 +67,20 @@ static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
                                  .rcount = sizeof(start),
                                  .rtype = chempi_coll_byte()};
     int rc = prefix_sum(comm, mine, &before);
+    int failed;
 
     if (!rc && comm->rank == last)
-        rc = chempi_io_shared_add(file, (uint64_t)(before + mine), &start);
-    if (!rc)
-        rc = chempi_coll_do(&c);
-    op->position = (start + (uint64_t)before) * esize;
-    return rc;
+        rc = chempi_io_shared_add(file, (uint64_t)(before + mine), &start.at);
+    start.error = rc;
+    failed = chempi_coll_do(&c);
+    if (rc || failed)
+        return rc ? rc : failed;
+    if (start.error)
+        return chempi_error_set((int)start.error,
+                                "rank %d could not move the shared pointer of "
+                                "%.160s",
+                                last, file->path);
+    return chempi_io_op_place(op, start.at + (uint64_t)before);
 }
 
 /* ---- the call ---- */
@@ -73,8 +95,12 @@ int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status)
         rc = chempi_io_op_open(&op, c);
     if (rc)
         chempi_io_op_open_empty(&op, c, rc);
-    if (c->place == CHEMPI_IO_SHARED)
-        chempi_io_op_note(&op, place_in_order(&op, file));
+    if (c->place == CHEMPI_IO_SHARED) {
+        rc = place_in_order(&op, file);
+        if (rc)
+            op.bytes = 0; /* it has no place */
+        chempi_io_op_note(&op, rc);
+    }
     chempi_io_two_phase(&op);
     if (c->place == CHEMPI_IO_INDIVIDUAL && op.done < op.bytes) {
         (void)pthread_mutex_lock(&file->lock);

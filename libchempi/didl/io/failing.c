@@ -15,6 +15,7 @@
  *   bad-sync       syncs fail with EIO
  *   end-at         reads find the end of the file here, whatever its size
  *   no-locks       locks fail with ENOLCK
+ *   busy-locks     thousandths of locks that fail with EAGAIN
  *   drop-unsynced  what was written and not synced is undone when the file is
  *                  closed, and when the process ends, as if the node had lost
  *                  its power
@@ -41,6 +42,7 @@ struct mischief {
     uint64_t bad_rank; /* UINT64_MAX: all */
     uint64_t bad_sync;
     uint64_t no_locks;
+    uint64_t busy_rate;
     uint64_t drop_unsynced;
 };
 
@@ -59,6 +61,7 @@ static const struct {
     {"bad-rank", offsetof(struct mischief, bad_rank)},
     {"bad-sync", offsetof(struct mischief, bad_sync)},
     {"no-locks", offsetof(struct mischief, no_locks)},
+    {"busy-locks", offsetof(struct mischief, busy_rate)},
     {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
 };
 
@@ -355,8 +358,15 @@ static int failing_sync(struct chempi_io_fd *fd)
 static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
                         int64_t offset, int64_t len)
 {
-    return own_of(fd)->m.no_locks ? -ENOLCK
-                                  : chempi_io_posix.lock(fd, how, offset, len);
+    struct own *own = own_of(fd);
+    bool is_busy;
+
+    if (own->m.no_locks)
+        return -ENOLCK;
+    (void)pthread_mutex_lock(&own->lock);
+    is_busy = how != CHEMPI_IO_UNLOCK && roll(own, own->m.busy_rate);
+    (void)pthread_mutex_unlock(&own->lock);
+    return is_busy ? -EAGAIN : chempi_io_posix.lock(fd, how, offset, len);
 }
 
 static bool failing_can_map(struct chempi_io_fd *fd)

@@ -71,11 +71,12 @@ struct chempi_file {
     struct chempi_errhandler *errhandler; /* held; NULL: of MPI_FILE_NULL */
     struct chempi_comm *comm;             /* F1; NULL: MPI_FILE_NULL's */
     int amode;
-    bool is_atomic;
+    _Atomic bool is_atomic;   /* of accesses that begin from now on */
     bool is_closed;           /* kept for the error of its close only */
     _Atomic bool is_mappable; /* may be written through mappings */
-    _Atomic bool
-        has_locks; /* of byte ranges, until the file system denies it */
+    bool can_rewrite;         /* may be read where it is written */
+    _Atomic bool has_locks;   /* of byte ranges, at all members: as far as
+                                 windows are written back, which need them */
     _Atomic bool was_written; /* by this process, since the last sync */
     struct chempi_io_fd fd;
     char *path;
@@ -173,6 +174,9 @@ int chempi_io_hints_take(struct chempi_io_hints *hints,
 /* Collective: those of member 0 are everybody's. */
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints);
+/* Collective: they hold from now on. */
+int chempi_io_hints_put(struct chempi_file *file,
+                        const struct chempi_io_hints *hints);
 void chempi_io_hints_default(struct chempi_io_hints *hints);
 /* Could they have come from chempi_io_hints_take()? */
 bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints);

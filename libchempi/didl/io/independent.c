@@ -72,17 +72,19 @@ static enum way way_of_read(const struct chempi_file *file,
 /* ---- one run ---- */
 
 static int write_run(struct chempi_file *file, const char *data, uint64_t len,
-                     int64_t offset, uint64_t *done)
+                     int64_t offset, bool is_locked, uint64_t *done)
 {
     struct iovec run = {(void *)(uintptr_t)data, len};
     bool is_guarded = file->hints.ds_write == CHEMPI_IO_ENABLE &&
-                      file->has_locks && !file->is_atomic;
-    int rc;
+                      file->has_locks && !is_locked;
+    int rc = 0;
 
     *done = 0;
-    if (is_guarded &&
-        chempi_io_lock_range(file, CHEMPI_IO_LOCK_SHARED, offset, (int64_t)len))
-        is_guarded = false; /* no locks: nobody writes windows back */
+    if (is_guarded)
+        rc = chempi_io_lock_range(file, CHEMPI_IO_LOCK_SHARED, offset,
+                                  (int64_t)len);
+    if (rc)
+        return rc;
     rc = chempi_io_write_runs(file, &run, 1, offset, done);
     if (is_guarded)
         chempi_io_unlock_range(file, offset, (int64_t)len);
@@ -99,10 +101,10 @@ static int read_run(struct chempi_file *file, char *data, uint64_t len,
 
 /* ---- run by run ---- */
 
-/* data is read only when is_write. */
+/* is_locked: of a write, whose data is only read; NULL: a read. */
 static int by_runs(struct chempi_file *file, const struct chempi_io_view *view,
-                   uint64_t position, char *data, uint64_t len, bool is_write,
-                   uint64_t *done, int64_t *at)
+                   uint64_t position, char *data, uint64_t len,
+                   const bool *is_locked, uint64_t *done, int64_t *at)
 {
     struct chempi_iter iter;
     struct iovec runs[64];
@@ -115,10 +117,10 @@ static int by_runs(struct chempi_file *file, const struct chempi_io_view *view,
         for (size_t i = 0; i < n; i++) {
             int64_t offset = (int64_t)(uintptr_t)runs[i].iov_base;
             uint64_t got;
-            int rc = is_write ? write_run(file, data + *done, runs[i].iov_len,
-                                          offset, &got)
-                              : read_run(file, data + *done, runs[i].iov_len,
-                                         offset, &got);
+            int rc = is_locked ? write_run(file, data + *done, runs[i].iov_len,
+                                           offset, *is_locked, &got)
+                               : read_run(file, data + *done, runs[i].iov_len,
+                                          offset, &got);
 
             *done += got;
             *at = offset + (int64_t)got;
@@ -197,32 +199,31 @@ static int rewrite_window(struct chempi_file *file,
 static int write_window(struct chempi_file *file,
                         const struct chempi_io_view *view, uint64_t position,
                         const struct window *w, char *room, const char *data,
-                        uint64_t *got)
+                        bool is_locked, uint64_t *got)
 {
-    bool is_locking = !file->is_atomic; /* else the whole range is */
     int rc = 0;
 
     *got = 0;
-    if (is_locking)
+    if (!is_locked)
         rc = chempi_io_lock_range(file, CHEMPI_IO_LOCK_EXCLUSIVE, w->from,
                                   w->to - w->from);
     if (rc)
         return rc;
     rc = rewrite_window(file, view, position, w, room, data, got);
-    if (is_locking)
+    if (!is_locked)
         chempi_io_unlock_range(file, w->from, w->to - w->from);
     return rc;
 }
 
 static int by_windows(struct chempi_file *file,
                       const struct chempi_io_view *view, uint64_t position,
-                      char *data, uint64_t len, bool is_write, uint64_t *done,
-                      int64_t *at)
+                      char *data, uint64_t len, const bool *is_locked,
+                      uint64_t *done, int64_t *at)
 {
     uint64_t all = (uint64_t)(chempi_io_view_offset(view, position + len - 1) +
                               1 - chempi_io_view_offset(view, position));
     uint64_t max =
-        least(all, is_write ? file->hints.ind_write : file->hints.ind_read);
+        least(all, is_locked ? file->hints.ind_write : file->hints.ind_read);
     char *room = chempi_sys->malloc(max);
     int rc = room ? 0 : -ENOMEM;
 
@@ -231,10 +232,10 @@ static int by_windows(struct chempi_file *file,
             next_window(view, position + *done, position + len, max);
         uint64_t got;
 
-        rc = is_write ? write_window(file, view, position + *done, &w, room,
-                                     data + *done, &got)
-                      : read_window(file, view, position + *done, &w, room,
-                                    data + *done, &got);
+        rc = is_locked ? write_window(file, view, position + *done, &w, room,
+                                      data + *done, *is_locked, &got)
+                       : read_window(file, view, position + *done, &w, room,
+                                     data + *done, &got);
         *done += got;
         *at = w.from;
         if (got < w.len)
@@ -268,8 +269,8 @@ static int by_mapping(struct chempi_file *file,
 
 int chempi_io_view_write(struct chempi_file *file,
                          const struct chempi_io_view *view, uint64_t position,
-                         const char *data, uint64_t len, uint64_t *done,
-                         int64_t *at)
+                         const char *data, uint64_t len, bool is_locked,
+                         uint64_t *done, int64_t *at)
 {
     char *from = (char *)(uintptr_t)data;
     enum way way;
@@ -278,7 +279,7 @@ int chempi_io_view_write(struct chempi_file *file,
     *done = 0;
     if (view->is_contiguous) {
         *at = chempi_io_view_offset(view, position);
-        rc = write_run(file, data, len, *at, done);
+        rc = write_run(file, data, len, *at, is_locked, done);
         *at += (int64_t)*done;
         return rc;
     }
@@ -290,13 +291,10 @@ int chempi_io_view_write(struct chempi_file *file,
         file->is_mappable = false;
         *done = 0;
     }
-    if (way == WAY_WINDOWS) {
-        rc = by_windows(file, view, position, from, len, true, done, at);
-        if (file->has_locks || rc == 0)
-            return rc;
-        *done = 0; /* the file system has no locks */
-    }
-    return by_runs(file, view, position, from, len, true, done, at);
+    if (way == WAY_WINDOWS)
+        return by_windows(file, view, position, from, len, &is_locked, done,
+                          at);
+    return by_runs(file, view, position, from, len, &is_locked, done, at);
 }
 
 int chempi_io_view_read(struct chempi_file *file,
@@ -313,8 +311,8 @@ int chempi_io_view_read(struct chempi_file *file,
         return rc;
     }
     return way_of_read(file, view) == WAY_WINDOWS
-               ? by_windows(file, view, position, data, len, false, done, at)
-               : by_runs(file, view, position, data, len, false, done, at);
+               ? by_windows(file, view, position, data, len, NULL, done, at)
+               : by_runs(file, view, position, data, len, NULL, done, at);
 }
 
 /* ---- scattered memory ---- */
@@ -360,7 +358,7 @@ static int by_stages(struct chempi_io_op *op, int64_t *at)
         if (op->is_write) {
             chempi_io_op_pack(op, op->done, stage, len);
             rc = chempi_io_view_write(op->file, op->view, at_file, stage, len,
-                                      &got, at);
+                                      op->is_atomic, &got, at);
         } else {
             rc = chempi_io_view_read(op->file, op->view, at_file, stage, len,
                                      &got, at);
@@ -378,7 +376,7 @@ static int run(struct chempi_io_op *op, int64_t *at)
 {
     if (op->mem && op->is_write)
         return chempi_io_view_write(op->file, op->view, op->position, op->mem,
-                                    op->bytes, &op->done, at);
+                                    op->bytes, op->is_atomic, &op->done, at);
     if (op->mem)
         return chempi_io_view_read(op->file, op->view, op->position, op->mem,
                                    op->bytes, &op->done, at);
@@ -392,7 +390,7 @@ static int run(struct chempi_io_op *op, int64_t *at)
 void chempi_io_op_run(struct chempi_io_op *op)
 {
     struct chempi_file *file = op->file;
-    bool is_locking = file->is_atomic && op->bytes > 0;
+    bool is_locking = op->is_atomic && op->bytes > 0;
     int64_t from = 0;
     int64_t len = 0; /* an unordered view may lie anywhere: 0 is all */
     int64_t at = -1;

@@ -140,9 +140,7 @@ int chempi_io_set_info(struct chempi_file *fh, struct chempi_info *info)
         rc = chempi_io_hints_share(fh->comm, &hints);
     if (rc)
         return rc;
-    fh->hints = hints;
-    chempi_io_cast_forget(fh);
-    return MPI_SUCCESS;
+    return chempi_io_hints_put(fh, &hints);
 }
 
 /* ---- pointers ---- */
@@ -257,14 +255,8 @@ int chempi_io_set_atomicity(struct chempi_file *fh, int flag)
     int rc = chempi_io_quiet(fh);
 
     if (!rc && flag) { /* are there locks? */
-        failed = chempi_io_lock_range(fh,
-                                      fh->amode & MPI_MODE_RDONLY
-                                          ? CHEMPI_IO_LOCK_SHARED
-                                          : CHEMPI_IO_LOCK_EXCLUSIVE,
-                                      0, 1);
-        if (!failed)
-            chempi_io_unlock_range(fh, 0, 1);
-        else
+        failed = chempi_io_probe_locks(fh);
+        if (failed)
             rc = chempi_io_fail(
                 fh, failed, "locking, which atomic mode needs, parts of", -1);
     }

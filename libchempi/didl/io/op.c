@@ -64,33 +64,53 @@ static int measure(const struct chempi_io_op *op, uint64_t *bytes)
     return MPI_SUCCESS;
 }
 
-/* Where it goes; the individual pointer moves by what is asked for. */
-static int find_place(struct chempi_io_op *op, const struct chempi_io_call *c)
+int chempi_io_op_place(struct chempi_io_op *op, uint64_t at)
 {
-    struct chempi_file *file = op->file;
-    uint64_t esize = op->view->esize;
-    uint64_t etypes = esize ? op->bytes / esize : 0;
-    uint64_t at = (uint64_t)c->offset;
-    int rc = MPI_SUCCESS;
+    const struct chempi_io_view *view = op->view;
+    uint64_t esize = view->esize;
 
-    if (c->place == CHEMPI_IO_INDIVIDUAL) {
-        (void)pthread_mutex_lock(&file->lock);
-        at = file->pointer;
-        file->pointer += etypes;
-        (void)pthread_mutex_unlock(&file->lock);
-    } else if (c->place == CHEMPI_IO_SHARED && !c->is_collective) {
-        rc = chempi_io_shared_add(file, etypes, &at);
-    }
-    if (!rc && esize > 0 &&
+    if (esize > 0 &&
         (at > INT64_MAX / 2 / esize ||
          (op->bytes > 0 &&
-          (at * esize + op->bytes) / op->view->tile.size >= op->view->tiles)))
+          (at * esize + op->bytes) / view->tile.size >= view->tiles)))
         return chempi_error_set(MPI_ERR_ARG,
                                 "offset %" PRIu64 " in elementary types of "
                                 "%" PRIu64 " bytes is beyond 2^61 bytes",
                                 at, esize);
     op->position = at * esize;
+    return MPI_SUCCESS;
+}
+
+/* The individual pointer moves by what is asked for. */
+static int place_at_pointer(struct chempi_io_op *op, uint64_t etypes)
+{
+    struct chempi_file *file = op->file;
+    int rc;
+
+    (void)pthread_mutex_lock(&file->lock);
+    rc = chempi_io_op_place(op, file->pointer);
+    if (!rc)
+        file->pointer += etypes;
+    (void)pthread_mutex_unlock(&file->lock);
     return rc;
+}
+
+/* In ordered access the place comes later. */
+static int find_place(struct chempi_io_op *op, const struct chempi_io_call *c)
+{
+    uint64_t esize = op->view->esize;
+    uint64_t etypes = esize ? op->bytes / esize : 0;
+    uint64_t at = 0;
+    int rc;
+
+    if (c->place == CHEMPI_IO_INDIVIDUAL)
+        return place_at_pointer(op, etypes);
+    if (c->place == CHEMPI_IO_AT)
+        return chempi_io_op_place(op, (uint64_t)c->offset);
+    if (c->is_collective)
+        return MPI_SUCCESS;
+    rc = chempi_io_shared_add(op->file, etypes, &at);
+    return rc ? rc : chempi_io_op_place(op, at);
 }
 
 static bool is_consecutive(const struct chempi_io_op *op)
@@ -143,6 +163,7 @@ int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c)
         return rc;
     *op = (struct chempi_io_op){.file = c->file,
                                 .is_write = c->is_write,
+                                .is_atomic = c->file->is_atomic,
                                 .buf = c->buf,
                                 .count = c->count,
                                 .type = c->type};
@@ -168,6 +189,7 @@ void chempi_io_op_open_empty(struct chempi_io_op *op,
 {
     *op = (struct chempi_io_op){.file = c->file,
                                 .is_write = c->is_write,
+                                .is_atomic = c->file->is_atomic,
                                 .type = chempi_datatype_lookup(MPI_BYTE)};
     chempi_io_op_note(op, rc);
     op->view = chempi_io_view_hold(c->file->view);

@@ -40,7 +40,7 @@ struct chempi_io_op {
     struct chempi_file *file;    /* held */
     struct chempi_io_view *view; /* held */
     bool is_write;
-    bool is_mapped; /* has been: for words */
+    bool is_atomic; /* so it was when the operation began */
     uint64_t position;
     uint64_t bytes;
     uint64_t done;
@@ -60,6 +60,9 @@ struct chempi_io_op {
  * failure nothing is held. MPI error class.
  */
 int chempi_io_op_open(struct chempi_io_op *op, const struct chempi_io_call *c);
+
+/* It begins `at` etypes into its view. MPI error class: that is too far. */
+int chempi_io_op_place(struct chempi_io_op *op, uint64_t at);
 
 /* Instead, for a member of a collective call that has failed with class rc: it
  * has nothing to move, and goes through all steps. */
@@ -89,13 +92,13 @@ void chempi_io_op_unpack(struct chempi_io_op *op, uint64_t position,
 /*
  * len packed bytes of a view, from position on, between the file and
  * consecutive memory: by runs, by windows, through a mapping, as it pays.
- * *done counts what was transferred from the start. 0 or -errno; *at is the
- * offset of the failure.
+ * is_locked: the caller has locked all of it. *done counts what was transferred
+ * from the start. 0 or -errno; *at is the offset of the failure.
  */
 int chempi_io_view_write(struct chempi_file *file,
                          const struct chempi_io_view *view, uint64_t position,
-                         const char *data, uint64_t len, uint64_t *done,
-                         int64_t *at);
+                         const char *data, uint64_t len, bool is_locked,
+                         uint64_t *done, int64_t *at);
 int chempi_io_view_read(struct chempi_file *file,
                         const struct chempi_io_view *view, uint64_t position,
                         char *data, uint64_t len, uint64_t *done, int64_t *at);

@@ -167,6 +167,31 @@ int chempi_io_hints_share(struct chempi_comm *comm,
     return rc;
 }
 
+/* Windows are written back only if every member can lock ranges. */
+static int agree_locks(struct chempi_file *file)
+{
+    int64_t lacks = 0;
+    int rc = MPI_SUCCESS;
+
+    if (file->hints.ds_write != CHEMPI_IO_ENABLE)
+        return MPI_SUCCESS;
+    lacks = !file->can_rewrite || chempi_io_probe_locks(file);
+    if (file->comm->size > 1)
+        rc = maximum(file->comm, &lacks, 1);
+    file->has_locks = lacks == 0;
+    return rc;
+}
+
+int chempi_io_hints_put(struct chempi_file *file,
+                        const struct chempi_io_hints *hints)
+{
+    bool was_rewriting = file->hints.ds_write == CHEMPI_IO_ENABLE;
+
+    file->hints = *hints;
+    chempi_io_cast_forget(file);
+    return was_rewriting ? MPI_SUCCESS : agree_locks(file);
+}
+
 int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
                          int64_t *all)
 {
@@ -222,7 +247,7 @@ static struct chempi_file *make(const char *path, int amode)
     chempi_list_init(&file->link);
     file->errhandler = chempi_errhandler_get(&chempi_file_null.errhandler);
     file->amode = amode;
-    file->has_locks = true;
+    file->can_rewrite = (amode & MPI_MODE_RDONLY) == 0;
     file->fd.ops = chempi_io_access_choose();
     file->fd.number = -1;
     chempi_io_hints_default(&file->hints);
@@ -311,7 +336,7 @@ static int open_here(struct chempi_file *file, int flags)
 
     if (rc == -EACCES && file->amode & MPI_MODE_WRONLY) {
         rc = fd->ops->open(fd, file->path, flags | O_WRONLY, FILE_MODE);
-        file->has_locks = false; /* for windows, which are read before */
+        file->can_rewrite = false;
     } else if (!rc) {
         file->is_mappable = is_writing && fd->ops->can_map(fd);
     }
@@ -408,6 +433,8 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
         rc = chempi_io_shared_open(file);
     if (!rc)
         rc = open_all(file);
+    if (!rc)
+        rc = agree_locks(file);
     if (!rc && amode & MPI_MODE_APPEND)
         rc = chempi_io_agree(file->comm, go_to_end(file));
     if (rc) {
@@ -440,8 +467,10 @@ int chempi_io_sync(struct chempi_file *fh)
         fh->was_written = false;
         failed = fh->fd.ops->sync(&fh->fd);
     }
-    if (failed)
+    if (failed) {
+        fh->was_written = true; /* the next one does not say that all is well */
         rc = chempi_io_fail(fh, failed, "bringing to the disk", -1);
+    }
     return chempi_io_agree(fh->comm, rc);
 }
 

@@ -108,8 +108,8 @@ static bool is_one_run(const struct chempi_io_view *view, const struct share *s,
 }
 
 /* The window of aggregator a in a round; false: none is left. */
-static bool window_of(const struct exchange *x, int a, int round, int64_t *from,
-                      int64_t *to)
+static bool window_of(const struct exchange *x, int a, int64_t round,
+                      int64_t *from, int64_t *to)
 {
     int64_t start = x->base + a * x->domain;
     int64_t stop = start + x->domain < x->end ? start + x->domain : x->end;
@@ -143,6 +143,14 @@ static void need_packed(const struct exchange *x, struct slot *s, uint64_t len)
                          len, x->file->path);
 }
 
+static CHEMPI_COLD void die_without_message(const struct chempi_file *file)
+{
+    chempi_fatal_die(1,
+                     "out of memory for a message of collective access to "
+                     "%.160s, which other processes wait for",
+                     file->path);
+}
+
 static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
                  int rank, bool is_send)
 {
@@ -155,6 +163,8 @@ static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
                                        rank, x->tag, x->file->comm,
                                        CHEMPI_CONTEXT_PT2PT, req);
 
+    if (rc == MPI_ERR_NO_MEM)
+        die_without_message(x->file);
     if (rc)
         chempi_io_op_note(x->op, rc);
     else
@@ -164,7 +174,7 @@ static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
 }
 
 /* This member's data for, or from, all aggregators but itself. */
-static void own_messages(struct exchange *x, struct slot *s, int round)
+static void own_messages(struct exchange *x, struct slot *s, int64_t round)
 {
     struct chempi_io_op *op = x->op;
     uint64_t used = 0;
@@ -191,7 +201,7 @@ static void own_messages(struct exchange *x, struct slot *s, int round)
 }
 
 /* After a round of reading: where data came into a stage. */
-static void unpack_own(struct exchange *x, struct slot *s, int round)
+static void unpack_own(struct exchange *x, struct slot *s, int64_t round)
 {
     struct chempi_io_op *op = x->op;
     uint64_t used = 0;
@@ -213,7 +223,7 @@ static void unpack_own(struct exchange *x, struct slot *s, int round)
 }
 
 /* What the others have in this aggregator's window; how many bytes in all. */
-static uint64_t find_shares(struct exchange *x, struct slot *s, int round)
+static uint64_t find_shares(struct exchange *x, struct slot *s, int64_t round)
 {
     uint64_t sum = 0;
     int64_t from;
@@ -339,11 +349,9 @@ static int write_piece(struct exchange *x, const struct slot *s, int64_t from,
     const struct chempi_io_view *plain = x->file->plain;
     uint64_t done = 0;
 
-    int rc = chempi_io_view_write(x->file, plain, (uint64_t)from,
-                                  s->window + (from - s->from),
-                                  (uint64_t)(to - from), &done, at);
-
-    return rc;
+    return chempi_io_view_write(x->file, plain, (uint64_t)from,
+                                s->window + (from - s->from),
+                                (uint64_t)(to - from), false, &done, at);
 }
 
 /* Holes stay as they are. */
@@ -486,13 +494,13 @@ static void gather_own(struct exchange *x, struct slot *s)
 
 /* ---- rounds ---- */
 
-static int round_count(const struct exchange *x)
+static int64_t round_count(const struct exchange *x)
 {
-    return (int)((x->domain + x->window - 1) / x->window);
+    return (x->domain + x->window - 1) / x->window;
 }
 
 /* Receive what this round needs; what it sends, it sends if it is there. */
-static void begin_round(struct exchange *x, int round)
+static void begin_round(struct exchange *x, int64_t round)
 {
     struct slot *s = &x->slots[round % 2];
     uint64_t sum = find_shares(x, s, round);
@@ -511,7 +519,7 @@ static void begin_round(struct exchange *x, int round)
     }
 }
 
-static void end_round(struct exchange *x, int round)
+static void end_round(struct exchange *x, int64_t round)
 {
     struct slot *s = &x->slots[round % 2];
     uint64_t begin = chempi_clock_ns();
@@ -529,10 +537,10 @@ static void end_round(struct exchange *x, int round)
 
 static void run_rounds(struct exchange *x)
 {
-    int rounds = round_count(x);
+    int64_t rounds = round_count(x);
 
     begin_round(x, 0);
-    for (int k = 0; k < rounds; k++) {
+    for (int64_t k = 0; k < rounds; k++) {
         if (k + 1 < rounds)
             begin_round(x, k + 1);
         end_round(x, k);
@@ -703,7 +711,7 @@ static bool is_wanted(const struct chempi_io_op *op)
 {
     const struct chempi_file *file = op->file;
 
-    return file->comm->size > 1 && !file->is_atomic &&
+    return file->comm->size > 1 && !op->is_atomic &&
            (op->is_write ? file->hints.cb_write : file->hints.cb_read) !=
                CHEMPI_IO_DISABLE;
 }

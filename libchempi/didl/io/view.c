@@ -371,9 +371,10 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
         chempi_io_view_release(view);
         return rc;
     }
-    fh->hints = hints;
     replace_view(fh, view);
-    chempi_io_cast_forget(fh);
+    rc = chempi_io_hints_put(fh, &hints);
+    if (rc)
+        return rc;
     return chempi_io_meet(fh->comm); /* nobody uses the shared pointer before
                                         it is at 0 */
 }
@@ -417,6 +418,12 @@ int chempi_io_get_byte_offset(struct chempi_file *fh, MPI_Offset offset,
                                 "the file was opened with "
                                 "MPI_MODE_SEQUENTIAL, and has a shared "
                                 "pointer only");
+    if (fh->view->esize > 0 &&
+        (uint64_t)offset > INT64_MAX / 2 / fh->view->esize)
+        return chempi_error_set(MPI_ERR_ARG,
+                                "the offset is %" PRId64 " elementary types "
+                                "of %" PRIu64 " bytes, beyond 2^61 bytes",
+                                (int64_t)offset, fh->view->esize);
     *disp = chempi_io_view_offset(fh->view, (uint64_t)offset * fh->view->esize);
     return MPI_SUCCESS;
 }
