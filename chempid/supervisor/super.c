@@ -843,14 +843,29 @@ static void watch(struct chempi_super *s)
     chempi_streams_init(s);
 }
 
+static int make_share(struct chempi_super *s, struct chempi_err *err)
+{
+    const struct chempi_share_nodes nodes = {
+        .names = (const char *const *)s->spec->node_names,
+        .count = s->spec->node_count,
+        .self = s->node,
+        .tables = s->spec->tables,
+    };
+    int rc = chempi_share_init(&s->share, s->local_size + (s->gateway != NULL),
+                               err);
+
+    if (!rc)
+        rc = chempi_share_set_table(&s->share, &nodes, err);
+    return rc;
+}
+
 static int start(struct chempi_super *s, struct chempi_rank **culprit,
                  struct chempi_err *err)
 {
     int rc = set_up_process(s, err);
 
     if (!rc)
-        rc = chempi_share_init(&s->share, s->spec, s->node,
-                               s->local_size + (s->gateway != NULL), err);
+        rc = make_share(s, err);
     if (!rc)
         rc = chempi_bind_init(&s->bind, s->spec, s->node, err);
     if (rc)

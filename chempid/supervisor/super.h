@@ -36,11 +36,11 @@
 
 #include "chempid/supervisor/bind.h"
 #include "chempid/supervisor/kvs.h"
-#include "chempid/supervisor/share.h"
 #include "chempid/tree/link.h"
 #include "chempid/tree/spec.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
+#include "common/control/share.h"
 
 struct chempi_super;
 

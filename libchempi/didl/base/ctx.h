@@ -18,13 +18,17 @@ enum chempi_phase {
     CHEMPI_PHASE_AFTER
 };
 
+struct chempi_entry;
+
 struct chempi_ctx {
     _Atomic int phase; /* enum chempi_phase: is the library in use, by the
                           world model or by a session? */
     _Atomic int world; /* enum chempi_phase: the world model alone */
     int thread_level;  /* MPI_THREAD_* that MPI_Init_thread provided */
     const struct chempi_job *job; /* a world of one has a made-up one */
-    struct chempi_client *client; /* NULL in a world of one */
+    /* How this process was started (control/entry.h); NULL before that is
+     * known, and when the launcher is lost. */
+    const struct chempi_entry *entry;
     struct chempi_services services;
     _Atomic uint32_t spins; /* see chempi_progress_spins() */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's end of didl; see daemon.h. */
-#define _GNU_SOURCE /* close_range, via the client */
 #include "libchempi/didl/control/daemon.h"
 
 #include <assert.h>
@@ -8,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/control/entry.h"
 
 static struct {
     const struct chempi_daemon_listener *listener;
@@ -29,59 +28,32 @@ static struct {
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
     bool is_sought;                    /* asked where it waits */
-    uint32_t zero;
-    int no_fd;
-    const char *name;
-    struct chempi_job alone;
-    char host[CHEMPI_NODE_NAME_MAX];
 } self;
 
-/* NULL in a world of one. It wants one thread at a time: the one that has the
- * lane, or while nothing is locked the only one. */
-static struct chempi_client *client(void)
+/* NULL when the launcher is lost. It wants one thread at a time: the one that
+ * has the lane, or while nothing is locked the only one. */
+static const struct chempi_entry_ops *entry(void)
 {
     assert(self.listener->is_alone());
-    return chempi_ctx.client;
-}
-
-static int open_alone(void)
-{
-    if (gethostname(self.host, sizeof(self.host)) != 0)
-        (void)snprintf(self.host, sizeof(self.host), "localhost");
-    self.host[sizeof(self.host) - 1] = '\0';
-    self.no_fd = -1;
-    self.name = self.host;
-    self.alone = (struct chempi_job){
-        .id = "alone",
-        .size = 1,
-        .node_count = 1,
-        .local_size = 1,
-        .node_of_rank = &self.zero,
-        .local_rank_of_rank = &self.zero,
-        .node_names = &self.name,
-        .universe_size = 1,
-        .region_fd = -1,
-        .table_fd = -1,
-        .wake_fds = &self.no_fd,
-        .memory_share = CHEMPI_MEMORY_UNLIMITED,
-    };
-    chempi_ctx.job = &self.alone;
-    chempi_fatal_place(chempi_ctx.job);
-    return 0;
+    return chempi_ctx.entry ? chempi_ctx.entry->ops : NULL;
 }
 
 int chempi_daemon_open(const struct chempi_daemon_listener *listener,
                        struct chempi_err *err)
 {
-    int rc = chempi_client_open(&chempi_ctx.client, err);
+    const struct chempi_entry *found = chempi_entry_find(err);
+    const struct chempi_job *job;
+    int rc;
 
     self.listener = listener;
-    if (rc == -ENOENT)
-        return open_alone();
+    if (!found)
+        return -EPROTO;
+    rc = found->ops->open(found, &job, err);
     if (rc)
         return rc;
-    chempi_ctx.job = chempi_client_job(chempi_ctx.client);
-    chempi_fatal_place(chempi_ctx.job);
+    chempi_ctx.entry = found;
+    chempi_ctx.job = job;
+    chempi_fatal_place(job);
     self.cares = false;
     self.is_sought = false;
     return 0;
@@ -89,10 +61,53 @@ int chempi_daemon_open(const struct chempi_daemon_listener *listener,
 
 void chempi_daemon_close(void)
 {
-    chempi_client_close(chempi_ctx.client);
-    chempi_ctx.client = NULL;
+    if (chempi_ctx.entry)
+        chempi_ctx.entry->ops->close();
+    chempi_ctx.entry = NULL;
     chempi_ctx.job = NULL;
     chempi_fatal_set_free(false); /* nobody is to be told any more */
+}
+
+int chempi_daemon_begin(struct chempi_err *err)
+{
+    int rc = chempi_ctx.entry ? chempi_ctx.entry->ops->begin(err) : 0;
+
+    if (!rc)
+        chempi_fatal_set_free(false);
+    return rc;
+}
+
+void chempi_daemon_end(bool is_for_good)
+{
+    if (!chempi_ctx.entry)
+        return;
+    (void)chempi_ctx.entry->ops->end(is_for_good); /* nobody is to act on it */
+    chempi_fatal_set_free(chempi_ctx.entry->is_free_after_end);
+}
+
+bool chempi_daemon_abort(int exit_code, const char *text)
+{
+    /* A thread that finds the launcher lost forgets it. */
+    const struct chempi_entry *found = chempi_ctx.entry;
+
+    return found && found->ops->abort(exit_code, text) == 0;
+}
+
+void chempi_daemon_report(const void *text, size_t len)
+{
+    if (chempi_ctx.entry)
+        (void)chempi_ctx.entry->ops->report(text, len);
+}
+
+bool chempi_daemon_needs_fence(void)
+{
+    return chempi_ctx.job->node_count > 1 && chempi_ctx.entry &&
+           !chempi_ctx.entry->begins_fenced;
+}
+
+bool chempi_daemon_needs_fd(void)
+{
+    return chempi_ctx.entry && chempi_ctx.entry->ops->needs_fd();
 }
 
 static void notice_ready(struct chempi_poll_item *item, uint32_t events)
@@ -108,17 +123,17 @@ static void report_memory(void *arg)
     struct chempi_memory_state state;
 
     (void)arg;
-    if (!client())
+    if (!entry())
         return;
     chempi_memory_state(chempi_ctx.services.memory, &state);
     self.memory = state;
     chempi_memory_told(chempi_ctx.services.memory, &state);
-    (void)chempi_client_memory(
-        client(), &(struct chempi_client_memory){.held = state.held,
-                                                 .used = state.used,
-                                                 .wanted = state.wanted,
-                                                 .needed = state.needed,
-                                                 .degraded = state.degraded});
+    (void)entry()->memory(
+        &(struct chempi_client_memory){.held = state.held,
+                                       .used = state.used,
+                                       .wanted = state.wanted,
+                                       .needed = state.needed,
+                                       .degraded = state.degraded});
 }
 
 /* Before this process sleeps: small changes are told, too. */
@@ -152,10 +167,10 @@ int chempi_daemon_watch(void)
 {
     int rc;
 
-    if (!chempi_ctx.client)
+    if (!chempi_ctx.entry || chempi_ctx.entry->ops->fd() < 0)
         return 0;
     chempi_memory_on_change(chempi_ctx.services.memory, report_memory, NULL);
-    self.item.fd = chempi_client_fd(chempi_ctx.client);
+    self.item.fd = chempi_ctx.entry->ops->fd();
     self.item.ready = notice_ready;
     rc = chempi_pollset_add(chempi_ctx.services.pollset, &self.item, EPOLLIN);
     self.is_watched = rc == 0;
@@ -241,10 +256,10 @@ void chempi_daemon_poll(void)
     struct chempi_err err = {0};
 
     tell_memory();
-    if (client() && chempi_client_progress(client(), &events, NULL, &err) < 0) {
+    if (entry() && entry()->progress(&events, NULL, &err) < 0) {
         /* Not closed: the names in the sentence, and all that other threads
-         * may read of the job, are the client's. */
-        chempi_ctx.client = NULL;
+         * may read of the job, are its own. */
+        chempi_ctx.entry = NULL;
         chempi_fatal_die(1, "%s", err.text);
     }
     if (self.suspect_ns && chempi_clock_ns() > self.suspect_ns)
@@ -255,6 +270,8 @@ int chempi_daemon_deadline_ms(void)
 {
     uint64_t now_ns;
 
+    if (chempi_ctx.entry && chempi_ctx.entry->ops->is_ready())
+        return 0;
     if (!self.suspect_ns)
         return -1;
     now_ns = chempi_clock_ns();
@@ -286,27 +303,26 @@ void chempi_daemon_suspect(uint32_t proc, const char *why)
 
 int chempi_daemon_need_world(void)
 {
-    return client() ? chempi_client_need_world(client()) : 0;
+    return entry() ? entry()->need_world() : 0;
 }
 
 int chempi_daemon_leave_world(void)
 {
-    return client() ? chempi_client_leave_world(client()) : 0;
+    return entry() ? entry()->leave_world() : 0;
 }
 
 void chempi_daemon_cut(uint32_t gateway, const char *why)
 {
-    if (client()) /* else nobody listens to the end either */
-        (void)chempi_client_cut(client(), gateway, why);
+    if (entry()) /* else nobody listens to the end either */
+        (void)entry()->cut(gateway, why);
 }
 
 void chempi_daemon_care(bool cares)
 {
-    if (cares == self.cares || !client())
+    if (cares == self.cares || !entry())
         return;
     self.cares = cares;
-    (void)chempi_client_care(client(), cares); /* the next call says what is
-                                                  wrong */
+    (void)entry()->care(cares); /* the next call says what is wrong */
 }
 
 bool chempi_daemon_was_sought(void)
@@ -319,23 +335,23 @@ bool chempi_daemon_was_sought(void)
 
 void chempi_daemon_here(bool is_waiting, const char *text)
 {
-    if (chempi_ctx.client) /* the next poll says what is wrong */
-        (void)chempi_client_here(chempi_ctx.client, is_waiting, text);
+    if (chempi_ctx.entry) /* the next poll says what is wrong */
+        (void)chempi_ctx.entry->ops->here(is_waiting, text);
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)
 {
-    return client() ? chempi_client_put(client(), key, value, len) : 0;
+    return entry() ? entry()->put(key, value, len) : 0;
 }
 
 int chempi_daemon_get(uint32_t proc, const char *key)
 {
-    return client() ? chempi_client_get(client(), proc, key) : -EHOSTUNREACH;
+    return entry() ? entry()->get(proc, key) : -EHOSTUNREACH;
 }
 
 int chempi_daemon_enter_fence(void)
 {
-    return client() ? chempi_client_fence(client(), &self.fence_entered) : 0;
+    return entry() ? entry()->fence(&self.fence_entered) : 0;
 }
 
 bool chempi_daemon_is_fenced(void *unused)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection to the daemon's supervisor as didl sees it; in a world of
- * one, a made-up job and no connection. Nothing here waits. Under the lane lock
- * while the library is in use.
+ * The connection to whoever started this process, as didl sees it: our own
+ * supervisor, or another launcher (entry.h); in a world of one, a made-up job
+ * and no connection. Nothing here waits but open, begin, end and abort. Under
+ * the lane lock while the library is in use.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
 #define CHEMPI_LIBCHEMPI_DIDL_DAEMON_H
@@ -21,7 +22,7 @@ struct chempi_daemon_listener {
     void (*lost)(uint32_t rank, const char *why);
     /* Spare this gateway, or not any more. */
     void (*drained)(uint32_t gateway, bool is_drained);
-    /* Tell by chempi_client_report() what was sent. */
+    /* Tell by chempi_daemon_report() what was sent. */
     void (*report)(void);
     /* Somebody asks where this process waits: chempi_daemon_was_sought(). */
     void (*sought)(void);
@@ -29,12 +30,30 @@ struct chempi_daemon_listener {
     bool (*is_alone)(void);
 };
 
-/* Connect, or make up a world of one; sets chempi_ctx.job and client. The
+/* Connect, or make up a world of one; sets chempi_ctx.job and entry. The
  * listener stays the caller's and must stay. 0 or -errno with words. */
 int chempi_daemon_open(const struct chempi_daemon_listener *listener,
                        struct chempi_err *err);
 /* The job is gone with it. */
 void chempi_daemon_close(void);
+
+/* The library is in use from now on, all cards are published; and is not any
+ * more, is_for_good: since MPI was finalized. In turns. begin: 0 or -errno with
+ * words. */
+int chempi_daemon_begin(struct chempi_err *err);
+void chempi_daemon_end(bool is_for_good);
+
+/* Ask for the end of the job. Has the launcher heard it, and will it say why,
+ * or has this process said so? From any thread. */
+bool chempi_daemon_abort(int exit_code, const char *text);
+
+/* Lines on what was sent; see chempi_client_report(). */
+void chempi_daemon_report(const void *text, size_t len);
+
+/* Are the cards of others known only after a fence? */
+bool chempi_daemon_needs_fence(void);
+/* Does the next news come on a descriptor of the pollset only? */
+bool chempi_daemon_needs_fd(void);
 
 /* After the pollset exists: wait for notices there too. 0 or -errno. And the
  * reverse, while it exists. */

@@ -59,9 +59,6 @@
 #include "libchempi/didl/transport/routed/gate.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
-/* How long the supervisor may take to hear of a start or finalize, ms. */
-#define HEAR_LIMIT_MS 5000
-
 static struct {
     pthread_mutex_t lock;
     uint32_t users;
@@ -294,21 +291,13 @@ static int grant_locked(int required)
     return required;
 }
 
-/* The supervisor hears of the first user before anything is on the way. Its
- * loss is noticed when its notices are read. */
+/* The launcher hears of the first user before anything is on the way. */
 static int announce_locked(void)
 {
-    struct chempi_client *client = chempi_ctx.client;
-    int rc;
+    struct chempi_err err = {0};
+    int rc = core.users > 0 ? 0 : chempi_daemon_begin(&err);
 
-    if (core.users > 0 || !client)
-        return MPI_SUCCESS;
-    rc = chempi_client_set_initialized(client);
-    if (rc)
-        return chempi_error_from(rc, NULL);
-    if (chempi_client_flush(client, HEAR_LIMIT_MS) == 0)
-        chempi_fatal_set_free(false);
-    return MPI_SUCCESS;
+    return rc ? chempi_error_from(rc, &err) : MPI_SUCCESS;
 }
 
 int chempi_core_enter(int required, int *provided)
@@ -347,12 +336,12 @@ void chempi_core_report(void)
 {
     struct chempi_writer text = {0};
 
-    if (!chempi_ctx.client || !chempi_ctx.job->want_stats)
+    if (!chempi_ctx.job || !chempi_ctx.job->want_stats)
         return;
     /* Also when there is nothing to tell. What is too long, or has no memory,
      * is missed by the supervisor, which says so. */
     if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)
-        (void)chempi_client_report(chempi_ctx.client, text.data, text.len);
+        chempi_daemon_report(text.data, text.len);
     chempi_wire_clear(&text);
 }
 
@@ -362,11 +351,7 @@ static void park_locked(void)
     (void)chempi_core_drain(); /* fails only when the job is being ended */
     chempi_agent_fini();
     chempi_core_report();
-    if (chempi_ctx.client) {
-        (void)chempi_client_set_finalized(chempi_ctx.client);
-        (void)chempi_client_flush(chempi_ctx.client, HEAR_LIMIT_MS);
-        chempi_fatal_set_free(true);
-    }
+    chempi_daemon_end(chempi_ctx.world == CHEMPI_PHASE_AFTER);
     chempi_lane_set_locking(&chempi_lane_main, false);
     atomic_store(&chempi_ctx.phase, chempi_ctx.world == CHEMPI_PHASE_AFTER
                                         ? CHEMPI_PHASE_AFTER

@@ -55,15 +55,11 @@ static bool stay_alone(void)
 
 bool chempi_env_tell_end(int exit_code, const char *text, bool is_inside)
 {
-    struct chempi_client *client;
-
     if (!is_inside)
         chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
     if (stay_alone())
         chempi_core_report(); /* else another thread may change the counters */
-    /* A thread that finds the supervisor lost forgets it. */
-    client = chempi_ctx.client;
-    return client && chempi_client_abort(client, exit_code, text) == 0;
+    return chempi_daemon_abort(exit_code, text);
 }
 
 int chempi_env_abort(struct chempi_comm *comm, int errorcode)
@@ -122,7 +118,7 @@ static int init(int required, int *provided)
         need_world();
     /* The fence hands out the devices' cards. All processes take part or
      * none does, whatever devices each of them has. */
-    if (!rc && chempi_ctx.job->node_count > 1) {
+    if (!rc && chempi_daemon_needs_fence()) {
         rc = fence();
         if (rc)
             chempi_core_leave();

@@ -243,7 +243,7 @@ static int shorter(int a_ms, int b_ms)
 /* P3. The lock is held on entry and on return, not while asleep. */
 static void sleep_until_woken(chempi_progress_done_fn *done, void *arg)
 {
-    bool has_fds = chempi_conn_has_fds();
+    bool has_fds = chempi_conn_has_fds() || chempi_daemon_needs_fd();
     int limit_ms;
 
     limit_ms =

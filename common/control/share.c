@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the ranks of a node share; see share.h. */
 #define _GNU_SOURCE /* memfd seals, fallocate */
-#include "chempid/supervisor/share.h"
+#include "common/control/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,18 +83,17 @@ static int make_events(struct chempi_share *s, struct chempi_err *err)
 }
 
 /* From the compiled tables; a whole job without any has tcp and shm. */
-static int find_table(const struct chempi_spec *spec, uint32_t node,
-                      void **data, size_t *len, struct chempi_err *err)
+static int find_table(const struct chempi_share_nodes *nodes, void **data,
+                      size_t *len, struct chempi_err *err)
 {
     char path[4096];
     int n;
 
-    if (!spec->tables)
-        return chempi_table_build_default((const char *const *)spec->node_names,
-                                          spec->node_count, node, data, len,
-                                          err);
-    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, spec->tables,
-                 spec->node_names[node]);
+    if (!nodes->tables)
+        return chempi_table_build_default(nodes->names, nodes->count,
+                                          nodes->self, data, len, err);
+    n = snprintf(path, sizeof(path), "%s/%s" CHEMPI_TABLE_SUFFIX, nodes->tables,
+                 nodes->names[nodes->self]);
     if (n < 0 || (size_t)n >= sizeof(path))
         return chempi_err_set(err, -ENAMETOOLONG,
                               "the path of the tables is too long");
@@ -103,7 +102,7 @@ static int find_table(const struct chempi_spec *spec, uint32_t node,
         return chempi_err_set(err, -EINVAL,
                               "%s is missing; compile a description that has "
                               "node %s: mdconfig compile -o DIR FILE.yaml",
-                              path, spec->node_names[node]);
+                              path, nodes->names[nodes->self]);
     return n;
 }
 
@@ -123,7 +122,7 @@ static int write_all(int fd, const char *data, size_t len)
 }
 
 /* Every node of the job must be known to the table (S3). */
-static int check_table(const struct chempi_spec *spec, const void *data,
+static int check_table(const struct chempi_share_nodes *nodes, const void *data,
                        size_t len, struct chempi_err *err)
 {
     struct chempi_table *table;
@@ -131,13 +130,12 @@ static int check_table(const struct chempi_spec *spec, const void *data,
 
     if (rc)
         return rc;
-    for (uint32_t i = 0; !rc && i < spec->node_count; i++)
-        if (chempi_table_find_node(table, spec->node_names[i]) ==
-            CHEMPI_TABLE_NONE)
+    for (uint32_t i = 0; !rc && i < nodes->count; i++)
+        if (chempi_table_find_node(table, nodes->names[i]) == CHEMPI_TABLE_NONE)
             rc = chempi_err_set(err, -ENOENT,
                                 "the network description does not know node "
                                 "%s; add it and run mdconfig compile",
-                                spec->node_names[i]);
+                                nodes->names[i]);
     chempi_table_close(table);
     return rc;
 }
@@ -164,26 +162,26 @@ static int seal_table(struct chempi_share *s, const void *data, size_t len,
     return 0;
 }
 
-static int make_table(struct chempi_share *s, const struct chempi_spec *spec,
-                      uint32_t node, struct chempi_err *err)
+int chempi_share_set_table(struct chempi_share *s,
+                           const struct chempi_share_nodes *nodes,
+                           struct chempi_err *err)
 {
     void *data = NULL;
     size_t len = 0;
     int rc;
 
-    if (spec->node_count == 1 && !spec->tables)
+    if (nodes->count == 1 && !nodes->tables)
         return 0;
-    rc = find_table(spec, node, &data, &len, err);
+    rc = find_table(nodes, &data, &len, err);
     if (!rc)
-        rc = check_table(spec, data, len, err);
+        rc = check_table(nodes, data, len, err);
     if (!rc)
         rc = seal_table(s, data, len, err);
     free(data);
     return rc;
 }
 
-int chempi_share_init(struct chempi_share *s, const struct chempi_spec *spec,
-                      uint32_t node, uint32_t local_size,
+int chempi_share_init(struct chempi_share *s, uint32_t local_size,
                       struct chempi_err *err)
 {
     int rc;
@@ -193,8 +191,6 @@ int chempi_share_init(struct chempi_share *s, const struct chempi_spec *spec,
     rc = make_region(s, err);
     if (!rc)
         rc = make_events(s, err);
-    if (!rc)
-        rc = make_table(s, spec, node, err);
     if (rc)
         chempi_share_fini(s);
     return rc;

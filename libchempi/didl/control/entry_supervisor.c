@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The entry's member for chempi's own supervisor; see entry.h, client.h. */
+#include "libchempi/didl/control/entry.h"
+
+#include <stdlib.h>
+
+/* How long the supervisor may take to hear of a start or finalize, ms. */
+#define HEAR_LIMIT_MS 5000
+
+static struct chempi_client *client;
+
+static int open_way(const struct chempi_entry *entry,
+                    const struct chempi_job **job, struct chempi_err *err)
+{
+    int rc = chempi_client_open(&client, err);
+
+    (void)entry;
+    if (rc)
+        return rc;
+    *job = chempi_client_job(client);
+    return 0;
+}
+
+static void close_way(void)
+{
+    chempi_client_close(client);
+    client = NULL;
+}
+
+static int fd(void)
+{
+    return chempi_client_fd(client);
+}
+
+static int put(const char *key, const void *value, size_t len)
+{
+    return chempi_client_put(client, key, value, len);
+}
+
+static int get(uint32_t rank, const char *key)
+{
+    return chempi_client_get(client, rank, key);
+}
+
+static int fence(uint64_t *number)
+{
+    return chempi_client_fence(client, number);
+}
+
+static int progress(const struct chempi_client_events *events, void *arg,
+                    struct chempi_err *err)
+{
+    return chempi_client_progress(client, events, arg, err);
+}
+
+/* Heard of before anything is on the way. Its loss is noticed when its notices
+ * are read. */
+static int begin(struct chempi_err *err)
+{
+    int rc = chempi_client_set_initialized(client);
+
+    if (rc)
+        return chempi_err_set(err, rc, "the supervisor cannot be told: %s",
+                              chempi_err_name(rc));
+    (void)chempi_client_flush(client, HEAR_LIMIT_MS);
+    return 0;
+}
+
+static int end(bool is_for_good)
+{
+    (void)is_for_good;
+    (void)chempi_client_set_finalized(client);
+    (void)chempi_client_flush(client, HEAR_LIMIT_MS);
+    return 0;
+}
+
+static int end_job(int exit_code, const char *text)
+{
+    return chempi_client_abort(client, exit_code, text);
+}
+
+static int need_world(void)
+{
+    return chempi_client_need_world(client);
+}
+
+static int leave_world(void)
+{
+    return chempi_client_leave_world(client);
+}
+
+static int care(bool cares)
+{
+    return chempi_client_care(client, cares);
+}
+
+static int cut(uint32_t gateway, const char *why)
+{
+    return chempi_client_cut(client, gateway, why);
+}
+
+static int memory(const struct chempi_client_memory *state)
+{
+    return chempi_client_memory(client, state);
+}
+
+static int report(const void *text, size_t len)
+{
+    return chempi_client_report(client, text, len);
+}
+
+static int here(bool is_waiting, const char *text)
+{
+    return chempi_client_here(client, is_waiting, text);
+}
+
+const struct chempi_entry_ops chempi_entry_supervisor = {
+    .open = open_way,
+    .close = close_way,
+    .fd = fd,
+    .needs_fd = chempi_entry_no_question, /* it rouses the rank, too */
+    .is_ready = chempi_entry_no_question,
+    .put = put,
+    .get = get,
+    .fence = fence,
+    .progress = progress,
+    .begin = begin,
+    .end = end,
+    .abort = end_job,
+    .need_world = need_world,
+    .leave_world = leave_world,
+    .care = care,
+    .cut = cut,
+    .memory = memory,
+    .report = report,
+    .here = here,
+};
