@@ -15,6 +15,7 @@
 #include "chempid/launcher/run.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/tree/local.h"
+#include "chempid/tree/program.h"
 #include "chempid/version.h"
 #include "common/base/sys.h"
 
@@ -339,6 +340,30 @@ static bool is_here_only(const struct chempi_options *opt)
     return true;
 }
 
+/* Programs of another MPI do not find the job: each rank would be a world of
+ * one. That cannot be certain (the library may be replaced at run time), so
+ * they are started all the same. */
+static void warn_of_others(const struct chempi_options *opt)
+{
+    char file[4096];
+    char library[128];
+
+    for (uint32_t i = 0; i < opt->program_count; i++) {
+        const struct chempi_program *program = &opt->programs[i];
+
+        if (chempi_program_find(program->argv[0], program->wdir, getenv("PATH"),
+                                file, sizeof(file)) &&
+            chempi_program_other_mpi(file, library, sizeof(library)))
+            (void)fprintf(stderr,
+                          "chempirun: %s is linked with %s, another MPI's "
+                          "library, which does not know this launcher: its "
+                          "ranks will not find each other; compile it with "
+                          "CHEMPI's mpicc, or start it with that MPI's "
+                          "mpiexec\n",
+                          program->argv[0], library);
+    }
+}
+
 /* A daemon, if one is asked for or there is one; else a private job. */
 static int run(const struct chempi_options *opt)
 {
@@ -381,6 +406,7 @@ int main(int argc, char **argv)
                (opt.has_profile && chempi_profile_add(&opt, &err))) {
         status = fail(&err, CHEMPI_EXIT_USAGE);
     } else {
+        warn_of_others(&opt);
         status = run(&opt);
     }
     chempi_options_fini(&opt);

@@ -20,6 +20,7 @@
 #include "chempid/supervisor/cgroup.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/tree/limits.h"
+#include "chempid/tree/program.h"
 #include "common/base/sys.h"
 
 #define UP_FD 3 /* where the link upwards sits */
@@ -243,6 +244,33 @@ static bool is_in_path(const char *list, const char *name)
     }
 }
 
+/* The file is there, what shall read it is not. */
+static bool find_interpreter(const char *name, const char *dir,
+                             const char *path, char *text, size_t size)
+{
+    char file[4096];
+    char reader[256];
+    size_t len;
+
+    if (!chempi_program_find(name, dir, path, file, sizeof(file)) ||
+        !chempi_program_interpreter(file, reader, sizeof(reader)) ||
+        access(reader, F_OK) == 0)
+        return false;
+    len = strlen(reader);
+    if (reader[len - 1] == '\r') {
+        reader[len - 1] = '\0';
+        (void)snprintf(text, size,
+                       "; its first line names %.200s and ends as on Windows: "
+                       "take the carriage returns out of %.200s",
+                       reader, name);
+    } else {
+        (void)snprintf(text, size,
+                       "; the file is there, its interpreter %.200s is not",
+                       reader);
+    }
+    return true;
+}
+
 /* A program without a path is sought in PATH; many mean the one that is in
  * the working directory. One that is there has no interpreter. */
 static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
@@ -251,7 +279,11 @@ static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
     const struct chempi_app *app = chempi_spec_app(spec, rank->world);
     const char *dir = app->wdir ? app->wdir : spec->cwd;
 
-    if (rank->exec_errno != ENOENT || strchr(app->argv[0], '/') || !dir)
+    if (rank->exec_errno != ENOENT)
+        return;
+    if (find_interpreter(app->argv[0], dir, path_of(spec, app), text, size))
+        return;
+    if (strchr(app->argv[0], '/') || !dir)
         return;
     if (is_in_path(path_of(spec, app), app->argv[0]))
         (void)snprintf(text, size,
@@ -851,8 +883,8 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
         .self = s->node,
         .tables = s->spec->tables,
     };
-    int rc = chempi_share_init(&s->share, s->local_size + (s->gateway != NULL),
-                               err);
+    int rc =
+        chempi_share_init(&s->share, s->local_size + (s->gateway != NULL), err);
 
     if (!rc)
         rc = chempi_share_set_table(&s->share, &nodes, err);
