@@ -16,6 +16,7 @@
 #include "chempid/launcher/places.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/brood.h"
+#include "chempid/tree/files.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
 #include "chempid/tree/report.h"
@@ -778,9 +779,11 @@ static void print_figures(const struct run *r)
     bool *lacking = chempi_report_lacking(spec, r->stats.data, r->stats.len);
 
     chempi_report_gaps(stderr, spec, r->stats.data, r->stats.len);
-    if (r->opt->has_stats && r->stats.len)
+    if (r->opt->has_stats && r->stats.len) {
         chempi_traffic_print(stderr, r->stats.data, r->stats.len,
                              spec->node_names, spec->node_count, lacking);
+        chempi_files_print(stderr, r->stats.data, r->stats.len);
+    }
     if (r->opt->has_routes)
         chempi_trace_print(stderr, r->stats.data, r->stats.len,
                            spec->node_names, spec->node_count, lacking);

@@ -7,7 +7,7 @@
  * gateway at the very end; whoever does not answer in time is named, so that
  * nobody takes the figures for the whole.
  *
- * Besides the lines of traffic.h and trace.h a supervisor says:
+ * Besides the lines of traffic.h, files.h and trace.h a supervisor says:
  *   node N         it has told all that it knows of node N
  *   missing RANK   this rank has ended without telling
  *   gateway N      and the gateway on node N has told
@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "chempid/supervisor/super.h"
+#include "chempid/tree/files.h"
 #include "chempid/tree/report.h"
 #include "chempid/tree/trace.h"
 #include "chempid/tree/traffic.h"
@@ -69,6 +70,7 @@ void chempi_figures_send(struct chempi_super *s)
     if (!s->spec->want_stats)
         return;
     chempi_traffic_merge(s->report.data, s->report.len, &merged);
+    chempi_files_merge(s->report.data, s->report.len, &merged);
     chempi_trace_merge(s->report.data, s->report.len, &merged);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (is_speechless(&s->ranks[i]))

@@ -43,6 +43,7 @@
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/entry/env.h"
+#include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/rma/win.h"
@@ -338,6 +339,8 @@ void chempi_core_report(void)
 
     if (!chempi_ctx.job || !chempi_ctx.job->want_stats)
         return;
+    if (chempi_ctx.job->want_stats & CHEMPI_STATS_TRAFFIC)
+        chempi_io_count_report(&text);
     /* Also when there is nothing to tell. What is too long, or has no memory,
      * is missed by the supervisor, which says so. */
     if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)

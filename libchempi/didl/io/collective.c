@@ -4,8 +4,10 @@
 
 #include <inttypes.h>
 
+#include "common/base/clock.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/io/count.h"
 
 int chempi_io_quiet(struct chempi_file *file)
 {
@@ -89,6 +91,7 @@ int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status)
 {
     struct chempi_file *file = c->file;
     struct chempi_io_op op;
+    uint64_t begin;
     int rc = chempi_io_quiet(file);
 
     if (!rc)
@@ -108,5 +111,8 @@ int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status)
         (void)pthread_mutex_unlock(&file->lock);
     }
     rc = chempi_io_op_close(&op, status);
-    return chempi_io_agree(file->comm, rc);
+    begin = chempi_clock_ns();
+    rc = chempi_io_agree(file->comm, rc);
+    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS, chempi_clock_ns() - begin);
+    return rc;
 }

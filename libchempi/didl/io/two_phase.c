@@ -634,6 +634,7 @@ static void exchange(struct chempi_io_op *op, const int64_t *told, int64_t from,
     int rc;
 
     cut_domains(&x, from, to);
+    chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x.cast->mine >= 0);
     rc = get_slots(&x)
              ? MPI_SUCCESS
              : chempi_error_set(MPI_ERR_NO_MEM,
@@ -736,6 +737,7 @@ void chempi_io_two_phase(struct chempi_io_op *op)
     int64_t from;
     int64_t to;
     int64_t *told;
+    uint64_t begin;
     int rc;
 
     if (!is_wanted(op)) {
@@ -758,9 +760,11 @@ void chempi_io_two_phase(struct chempi_io_op *op)
     rc = told ? MPI_SUCCESS
               : chempi_error_set(MPI_ERR_NO_MEM, "no memory for collective "
                                                  "access");
+    begin = chempi_clock_ns();
     rc = chempi_io_agree(file->comm, rc);
     if (!rc)
         rc = chempi_io_gather_all(file->comm, mine, TOLD_WORDS, told);
+    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS, chempi_clock_ns() - begin);
     chempi_io_op_note(op, rc);
     if (rc)
         ;

@@ -10,6 +10,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -148,6 +149,7 @@ void chempi_io_submit(struct chempi_io_job *job)
 int chempi_io_init(void)
 {
     pool.is_ending = false;
+    chempi_io_count_init();
     chempi_error_set_subject(CHEMPI_MAGIC_FILE, chempi_io_describe);
     chempi_io_shared_init();
     return MPI_SUCCESS;

@@ -77,56 +77,6 @@ static uint64_t coll_belts(void)
     return chempi_coll_counted(CHEMPI_COLL_WAY_BELTS);
 }
 
-static uint64_t io_asked(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_ASKED);
-}
-
-static uint64_t io_read(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_READ);
-}
-
-static uint64_t io_written(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_WRITTEN);
-}
-
-static uint64_t io_calls(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_CALLS);
-}
-
-static uint64_t io_sieved(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_SIEVED);
-}
-
-static uint64_t io_mapped(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_MAPPED);
-}
-
-static uint64_t io_exchanged(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_EXCHANGED);
-}
-
-static uint64_t io_rounds(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_ROUNDS);
-}
-
-static uint64_t io_access_ns(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_ACCESS_NS);
-}
-
-static uint64_t io_exchange_ns(void)
-{
-    return chempi_io_counted(CHEMPI_IO_COUNT_EXCHANGE_NS);
-}
-
 struct own {
     const char *module;
     const char *name;
@@ -176,33 +126,35 @@ static const struct own own[] = {
      "Reductions to a root that went through "
      "belts in a node's memory, a count.",
      MPI_T_PVAR_CLASS_COUNTER, false, coll_belts, NULL},
-    {"io", "bytes_asked", "What the program asked to read or write, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, true, io_asked, NULL},
-    {"io", "bytes_read", "What was read from files, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, true, io_read, NULL},
-    {"io", "bytes_written",
-     "What was written to files by calls of the system, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, true, io_written, NULL},
-    {"io", "calls", "Calls of the system that read or wrote, a count.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_calls, NULL},
-    {"io", "bytes_sieved",
-     "Windows with holes that were read or written back, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_sieved, NULL},
-    {"io", "bytes_mapped",
-     "What was stored through mappings of files, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_mapped, NULL},
-    {"io", "bytes_exchanged", "What was sent to or by aggregators, in bytes.",
-     MPI_T_PVAR_CLASS_COUNTER, true, io_exchanged, NULL},
-    {"io", "rounds",
-     "Windows that this process accessed as an aggregator, a count.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_rounds, NULL},
-    {"io", "access_ns",
-     "How long it accessed files as an aggregator, in nanoseconds.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_access_ns, NULL},
-    {"io", "exchange_ns",
-     "How long it waited in exchanges with aggregators, in nanoseconds.",
-     MPI_T_PVAR_CLASS_COUNTER, false, io_exchange_ns, NULL},
 };
+
+enum {
+    OWN = CHEMPI_ARRAY_LEN(own),
+    BEFORE_DEVICES = OWN + CHEMPI_IO_COUNTERS /* then those of files */
+};
+
+static void describe_own(const struct own *var, struct chempi_tool_pvar *out)
+{
+    (void)snprintf(out->name, sizeof(out->name), "chempi_%s_%s", var->module,
+                   var->name);
+    (void)snprintf(out->text, sizeof(out->text), "%s", var->text);
+    out->module = var->module;
+    out->var_class = var->var_class;
+    out->is_basic = var->is_basic;
+}
+
+static void describe_io(uint32_t which, struct chempi_tool_pvar *out)
+{
+    const struct chempi_io_counter_words *words =
+        &chempi_io_counter_words[which];
+
+    describe_own(&(struct own){.module = "io",
+                               .name = words->name,
+                               .text = words->text,
+                               .var_class = MPI_T_PVAR_CLASS_COUNTER,
+                               .is_basic = words->is_basic},
+                 out);
+}
 
 /* ---- devices ---- */
 
@@ -293,7 +245,7 @@ static uint64_t read_place(const struct place *at)
 
 uint32_t chempi_tool_pvar_count(void)
 {
-    uint32_t n = CHEMPI_ARRAY_LEN(own);
+    uint32_t n = BEFORE_DEVICES;
 
     for (size_t i = 0; i < chempi_tool_device_count(); i++)
         n += shown_by(chempi_tool_device_at(i)->panel);
@@ -304,16 +256,15 @@ void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out)
 {
     struct place at;
 
-    if (i < CHEMPI_ARRAY_LEN(own)) {
-        (void)snprintf(out->name, sizeof(out->name), "chempi_%s_%s",
-                       own[i].module, own[i].name);
-        (void)snprintf(out->text, sizeof(out->text), "%s", own[i].text);
-        out->module = own[i].module;
-        out->var_class = own[i].var_class;
-        out->is_basic = own[i].is_basic;
+    if (i < OWN) {
+        describe_own(&own[i], out);
         return;
     }
-    find_place(i - (uint32_t)CHEMPI_ARRAY_LEN(own), &at);
+    if (i < BEFORE_DEVICES) {
+        describe_io(i - OWN, out);
+        return;
+    }
+    find_place(i - BEFORE_DEVICES, &at);
     out->module = at.ops->name;
     if (at.gauge)
         describe_gauge(&at, out);
@@ -325,9 +276,11 @@ static uint64_t read_live(uint32_t i)
 {
     struct place at;
 
-    if (i < CHEMPI_ARRAY_LEN(own))
+    if (i < OWN)
         return own[i].read();
-    find_place(i - (uint32_t)CHEMPI_ARRAY_LEN(own), &at);
+    if (i < BEFORE_DEVICES)
+        return chempi_io_counted((enum chempi_io_counter)(i - OWN));
+    find_place(i - BEFORE_DEVICES, &at);
     return read_place(&at);
 }
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What ranks have done to files, handed in at the end as lines of text:
+ *   file NAME AMOUNT
+ * NAME is that of a performance variable without chempi_io_. Lines that are not
+ * of this form are dropped: statistics are worth no failure.
+ */
+#ifndef CHEMPI_CHEMPID_FILES_H
+#define CHEMPI_CHEMPID_FILES_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "common/control/wire.h"
+
+/* Sum lines of the same name; the result is sorted. */
+void chempi_files_merge(const void *text, size_t len,
+                        struct chempi_writer *out);
+
+/* Print the sums as a table; nothing where nobody has used a file. */
+void chempi_files_print(FILE *file, const void *text, size_t len);
+
+#endif
