@@ -4,7 +4,7 @@
  * file, offset and errno; in a collective every rank gets it and none hangs;
  * and what was closed has been synced before.
  *
- *   files_fail CLASS write|read|sync|locks|busy|close [HINT=VALUE]
+ *   files_fail CLASS write|read|shrunk|sync|locks|busy|close [HINT=VALUE]
  */
 #include "check.h"
 
@@ -90,6 +90,30 @@ static void try_transfers(bool is_write)
           "the first block");
 }
 
+/* The file ends earlier than its size said: an exchange is an error for all, a
+ * read by one process ends there. */
+static void try_shrunk(void)
+{
+    const int end = 500000; /* the list's */
+    int len = (int)sizeof(data);
+    int below = 0;
+    int got = -1;
+    MPI_Status status;
+
+    for (int i = 0; i < BLOCKS; i++) {
+        int left = end - (i * check_size() + check_rank()) * BLOCK;
+
+        below += left < 0 ? 0 : left < BLOCK ? left : BLOCK;
+    }
+    expect(MPI_File_read_at_all(file, 0, data, len, MPI_BYTE, &status),
+           "read_at_all", true);
+    CHECK(MPI_File_read_at(file, 0, data, len, MPI_BYTE, &status) ==
+              MPI_SUCCESS,
+          "read_at");
+    MPI_Get_count(&status, MPI_BYTE, &got);
+    CHECK(got == below, "%d bytes, not %d", got, below);
+}
+
 /* Locks that are refused for a moment, and a change of mode while accesses
  * that began in the other one are under way. */
 static void try_busy_locks(void)
@@ -157,7 +181,8 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     if (argc < 3)
-        check_skip("usage: files_fail CLASS write|read|sync|locks|busy|close");
+        check_skip(
+            "usage: files_fail CLASS write|read|shrunk|sync|locks|busy|close");
     wanted = class_of_name(argv[1]);
     what = argv[2];
     snprintf(path, sizeof(path), "fail-%ld.tmp", (long)getppid());
@@ -170,7 +195,7 @@ int main(int argc, char **argv)
         MPI_Info_create(&info);
         MPI_Info_set(info, argv[3], equals + 1);
     }
-    if (strcmp(what, "read") == 0)
+    if (strcmp(what, "read") == 0 || strcmp(what, "shrunk") == 0)
         make_file();
     CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, path,
                                MPI_MODE_CREATE | MPI_MODE_RDWR, info,
@@ -186,6 +211,8 @@ int main(int argc, char **argv)
         CHECK(MPI_File_write_at(file, 0, data, (int)sizeof(data), MPI_BYTE,
                                 MPI_STATUS_IGNORE) == MPI_SUCCESS,
               "writing without locks");
+    } else if (strcmp(what, "shrunk") == 0) {
+        try_shrunk();
     } else if (strcmp(what, "busy") == 0) {
         try_busy_locks();
     } else if (strcmp(what, "close") == 0) {

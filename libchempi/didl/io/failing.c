@@ -16,6 +16,9 @@
  *   end-at         reads find the end of the file here, whatever its size
  *   no-locks       locks fail with ENOLCK
  *   busy-locks     thousandths of locks that fail with EAGAIN
+ *   pretend        nothing is transferred, but the file gets as long as if;
+ *                  for requests larger than memory. More than the system
+ *                  transfers at a time fails with EINVAL
  *   drop-unsynced  what was written and not synced is undone when the file is
  *                  closed, and when the process ends, as if the node had lost
  *                  its power
@@ -44,6 +47,7 @@ struct mischief {
     uint64_t no_locks;
     uint64_t busy_rate;
     uint64_t drop_unsynced;
+    uint64_t pretends;
 };
 
 static const struct {
@@ -63,6 +67,7 @@ static const struct {
     {"no-locks", offsetof(struct mischief, no_locks)},
     {"busy-locks", offsetof(struct mischief, busy_rate)},
     {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
+    {"pretend", offsetof(struct mischief, pretends)},
 };
 
 /* Old contents of a range that was overwritten. */
@@ -284,14 +289,34 @@ static bool covers(const struct iovec *run, int64_t offset, uint64_t at)
     return at >= (uint64_t)offset && at - (uint64_t)offset < run->iov_len;
 }
 
+static ssize_t pretend(struct own *own, const struct iovec *runs, int count,
+                       int64_t offset, bool is_write)
+{
+    struct chempi_io_stat st = {0};
+    uint64_t sum = 0;
+    int rc = chempi_io_posix.stat(own->fd, &st);
+
+    for (int i = 0; i < count; i++)
+        sum += runs[i].iov_len;
+    if (rc || sum > 0x7ffff000) /* as Linux has it */
+        return rc ? rc : -EINVAL;
+    if (is_write && offset + (int64_t)sum > st.size)
+        rc = chempi_io_posix.truncate(own->fd, offset + (int64_t)sum);
+    if (!is_write && offset + (int64_t)sum > st.size)
+        sum = st.size > offset ? (uint64_t)(st.size - offset) : 0;
+    return rc ? rc : (ssize_t)sum;
+}
+
 static ssize_t failing_readv(struct chempi_io_fd *fd, const struct iovec *runs,
                              int count, int64_t offset)
 {
     struct own *own = own_of(fd);
     struct iovec run = runs[0];
-    int rc = shorten(own, &run);
+    int rc;
 
-    (void)count; /* less than was asked for */
+    if (own->m.pretends)
+        return pretend(own, runs, count, offset, false);
+    rc = shorten(own, &run); /* less than was asked for */
     if (rc)
         return rc;
     if (covers(&run, offset, own->m.bad_read_at))
@@ -326,9 +351,11 @@ static ssize_t failing_writev(struct chempi_io_fd *fd, const struct iovec *runs,
 {
     struct own *own = own_of(fd);
     struct iovec run = runs[0];
-    int rc = shorten(own, &run);
+    int rc;
 
-    (void)count;
+    if (own->m.pretends)
+        return pretend(own, runs, count, offset, true);
+    rc = shorten(own, &run);
     if (!rc)
         rc = cut(&run, offset, own->m.no_space_at, -ENOSPC);
     if (!rc)
