@@ -64,6 +64,7 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
     limb->node = node;
     limb->grant.refused = refused;
     limb->grant.arg = limb;
+    j->spec.slots = d->slots;
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
     if (!rc && chempi_grants_open(d, &limb->grant, &j->spec, node,

@@ -33,6 +33,7 @@ static const char usage[] =
     "  --allow-unreachable  start though some nodes have no way to others\n"
     "  --ppn N              at most N ranks per node\n"
     "  --map HOW            block, cyclic or load\n"
+    "  --no-oversubscribe   start in free slots, or not at all\n"
     "  --bind WHAT          auto, core, socket or none\n"
     "  --show-binding       say which processors each rank has\n"
     "  --wdir DIR           working directory\n"
@@ -130,8 +131,9 @@ static int plan_status(int rc)
 {
     if (rc == -ENXIO)
         return CHEMPI_EXIT_NODE;
-    return rc == -ENOMEM || rc == -EHOSTUNREACH ? CHEMPI_EXIT_FAILURE
-                                                : CHEMPI_EXIT_USAGE;
+    return rc == -ENOMEM || rc == -EHOSTUNREACH || rc == -EDQUOT
+               ? CHEMPI_EXIT_FAILURE
+               : CHEMPI_EXIT_USAGE;
 }
 
 static int make_plan(const struct chempi_options *opt,
@@ -222,7 +224,8 @@ static int choose_nodes(const struct chempi_options *opt,
         nodes[n++] = (struct chempi_plan_node){
             .name = list[i].node,
             .place = {.slots = slots ? slots : list[i].slots,
-                      .load = list[i].load / 100.0},
+                      .load = list[i].load / 100.0,
+                      .busy = slots ? 0 : list[i].busy},
             .host = list[i].host,
             .busy = list[i].busy,
         };

@@ -56,6 +56,7 @@ enum id {
     OPT_PRIVATE,
     OPT_SECURE,
     OPT_VERBOSE,
+    OPT_FITS,
     OPT_IGNORED,
     OPT_HELP,
     OPT_VERSION
@@ -122,6 +123,8 @@ static const struct {
     {"private", OPT_PRIVATE, 0},
     {"secure", OPT_SECURE, 0},
     {"verbose", OPT_VERBOSE, 0},
+    {"no-oversubscribe", OPT_FITS, 0},
+    {"nooversubscribe", OPT_FITS, 0},
     {"oversubscribe", OPT_IGNORED, 0},
     {"allow-run-as-root", OPT_IGNORED, 0},
     {"help", OPT_HELP, 0},
@@ -549,6 +552,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_profile |= id == OPT_PROFILE;
     opt->is_private |= id == OPT_PRIVATE;
     opt->is_secure |= id == OPT_SECURE;
+    opt->fits_only |= id == OPT_FITS;
     opt->is_verbose |= id == OPT_VERBOSE;
     opt->allows_unreachable |= id == OPT_UNREACHABLE;
     opt->has_clean_env |= id == OPT_ENV_NONE;

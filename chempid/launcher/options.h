@@ -48,6 +48,7 @@ struct chempi_options {
     enum chempi_map map;
     bool is_virtual;
     bool is_private; /* --private: no daemon even if there is one */
+    bool fits_only;  /* --no-oversubscribe: in free slots, or not at all */
     bool is_verbose; /* --verbose: say which daemon is used */
     bool is_secure;  /* --secure: what ranks say over tcp is sealed */
     bool has_label;

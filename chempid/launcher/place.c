@@ -3,59 +3,90 @@
 #include "chempid/launcher/place.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/sys.h"
+#include "common/control/client.h"
 
-/* How many ranks each node may get; the sum is at least size. */
-static int find_room(const struct chempi_place_node *nodes, uint32_t count,
-                     uint32_t size, uint32_t ppn, uint32_t *room,
-                     struct chempi_err *err)
+static uint32_t free_of(const struct chempi_place_node *node)
+{
+    return node->slots > node->busy ? node->slots - node->busy : 0;
+}
+
+static uint64_t all_slots(const struct chempi_place_node *nodes, uint32_t count)
 {
     uint64_t total = 0;
-    uint32_t times;
 
     for (uint32_t i = 0; i < count; i++)
         total += nodes[i].slots;
-    times = total ? (uint32_t)((size + total - 1) / total) : 0;
+    return total;
+}
+
+/* What is over when all free slots are taken goes to all nodes in equal
+ * measure; in blocks, before the first ones get one round more. */
+static void add_rounds(const struct chempi_place_node *nodes, uint32_t count,
+                       uint64_t rest, bool is_block, uint32_t *room)
+{
+    const uint64_t total = all_slots(nodes, count);
+    const uint32_t rounds = (uint32_t)(rest / total);
+    const bool is_uneven = rest % total != 0;
+
+    rest %= total;
     for (uint32_t i = 0; i < count; i++) {
-        if (ppn)
-            room[i] = ppn;
-        else if (total)
-            room[i] = nodes[i].slots * times;
-        else
-            room[i] = size / count + (i < size % count);
+        const uint32_t slots = nodes[i].slots;
+        uint32_t more = is_uneven ? slots : 0;
+
+        if (is_block && rest < more)
+            more = (uint32_t)rest;
+        room[i] += slots * rounds + more;
+        rest -= is_block ? more : 0;
     }
-    if (ppn && (uint64_t)ppn * count < size)
+}
+
+/* Free slots of all nodes, as far as ppn lets them be taken, and the rest only
+ * where that is not enough. */
+static void take_free(const struct chempi_place_node *nodes, uint32_t count,
+                      uint32_t size, uint32_t ppn, uint32_t *room)
+{
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        total += free_of(&nodes[i]) < ppn ? free_of(&nodes[i]) : ppn;
+    for (uint32_t i = 0; i < count && total >= size; i++)
+        if (free_of(&nodes[i]) < ppn)
+            room[i] = free_of(&nodes[i]);
+}
+
+/* How many ranks each node may get; the sum is at least size. */
+static int find_room(const struct chempi_place_node *nodes, uint32_t count,
+                     uint32_t size, uint32_t ppn, bool is_block, uint32_t *room,
+                     struct chempi_err *err)
+{
+    const bool is_known = all_slots(nodes, count) > 0;
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        room[i] = ppn        ? ppn
+                  : is_known ? free_of(&nodes[i])
+                             : size / count + (i < size % count);
+        total += room[i];
+    }
+    if (!ppn) {
+        if (total < size)
+            add_rounds(nodes, count, size - total, is_block, room);
+        return 0;
+    }
+    if (total < size)
         return chempi_err_set(err, -ENOSPC,
                               "%u ranks do not fit on %u node%s with %u per "
                               "node; use more nodes or a larger --ppn",
                               size, count, count > 1 ? "s" : "", ppn);
+    if (is_known)
+        take_free(nodes, count, size, ppn, room);
     return 0;
-}
-
-/* With more ranks than slots, all nodes are filled equally often before the
- * first ones get one round more. */
-static void even_out(const struct chempi_place_node *nodes, uint32_t count,
-                     uint32_t size, uint32_t *room)
-{
-    uint64_t total = 0;
-    uint64_t rest;
-    uint32_t rounds;
-
-    for (uint32_t i = 0; i < count; i++)
-        total += nodes[i].slots;
-    if (total == 0 || total >= size)
-        return;
-    rounds = (uint32_t)(size / total);
-    rest = size % total;
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t slots = nodes[i].slots;
-        const uint32_t more = rest < slots ? (uint32_t)rest : slots;
-
-        room[i] = slots * rounds + more;
-        rest -= more;
-    }
 }
 
 static void map_block(uint32_t size, uint32_t *room, uint32_t *node_of_rank)
@@ -84,7 +115,8 @@ static void map_cyclic(uint32_t count, uint32_t size, uint32_t *room,
     }
 }
 
-/* Each rank counts on the least loaded node; then they are put in blocks. */
+/* Each rank counts on the least loaded node, and so does one of another job,
+ * which may sleep now; then they are put in blocks. */
 static void map_load(const struct chempi_place_node *nodes, uint32_t count,
                      uint32_t size, uint32_t *room, uint32_t *taken,
                      uint32_t *node_of_rank)
@@ -95,7 +127,9 @@ static void map_load(const struct chempi_place_node *nodes, uint32_t count,
 
         for (uint32_t k = 0; k < count; k++) {
             const double slots = nodes[k].slots ? nodes[k].slots : 1;
-            const double load = (nodes[k].load + taken[k] + 1) / slots;
+            const double now =
+                nodes[k].load > nodes[k].busy ? nodes[k].load : nodes[k].busy;
+            const double load = (now + taken[k] + 1) / slots;
 
             if (taken[k] < room[k] && (best == count || load < best_load)) {
                 best = k;
@@ -116,9 +150,7 @@ int chempi_place_ranks(const struct chempi_place_node *nodes, uint32_t count,
 
     if (!room)
         return chempi_err_set(err, -ENOMEM, "out of memory");
-    rc = find_room(nodes, count, size, ppn, room, err);
-    if (!rc && !ppn && map == CHEMPI_MAP_BLOCK)
-        even_out(nodes, count, size, room);
+    rc = find_room(nodes, count, size, ppn, map == CHEMPI_MAP_BLOCK, room, err);
     if (!rc && map == CHEMPI_MAP_BLOCK)
         map_block(size, room, node_of_rank);
     else if (!rc && map == CHEMPI_MAP_CYCLIC)
@@ -127,4 +159,33 @@ int chempi_place_ranks(const struct chempi_place_node *nodes, uint32_t count,
         map_load(nodes, count, size, room, room + count, node_of_rank);
     free(room);
     return rc;
+}
+
+int chempi_place_check(const struct chempi_place_node *nodes,
+                       const char *const *names, uint32_t count, uint32_t size,
+                       uint32_t ppn, struct chempi_err *err)
+{
+    char text[CHEMPI_ERR_TEXT_MAX / 2] = "";
+    uint64_t total = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t most = free_of(&nodes[i]);
+        const size_t len = strlen(text);
+
+        if (!nodes[i].slots)
+            return 0;
+        total += ppn && ppn < most ? ppn : most;
+        if (len + CHEMPI_NODE_NAME_MAX + 32 < sizeof(text))
+            (void)snprintf(text + len, sizeof(text) - len, "%s%s %u of %u",
+                           len ? ", " : "", names[i], most, nodes[i].slots);
+        else if (len < sizeof(text) - 4)
+            (void)snprintf(text + len, sizeof(text) - len, "...");
+    }
+    if (total >= size)
+        return 0;
+    return chempi_err_set(err, -EDQUOT,
+                          "the job does not fit: it has %u rank%s, and so many "
+                          "slots are free: %s; wait until other jobs have "
+                          "ended, or start it without --no-oversubscribe",
+                          size, size > 1 ? "s" : "", text);
 }

@@ -328,6 +328,7 @@ static int plan_places(const struct chempi_options *opt,
 {
     struct chempi_place_node *places =
         chempi_pool_array(&spec->pool, count, sizeof(*places));
+    const char **names = chempi_pool_array(&spec->pool, count, sizeof(*names));
     uint32_t *numbers =
         chempi_pool_array(&spec->pool, 2 * (size_t)count, sizeof(*numbers));
     uint64_t slots = 0;
@@ -335,12 +336,18 @@ static int plan_places(const struct chempi_options *opt,
 
     spec->node_of_rank =
         chempi_pool_array(&spec->pool, spec->size, sizeof(uint32_t));
-    if (!places || !numbers || !spec->node_of_rank)
+    if (!places || !names || !numbers || !spec->node_of_rank)
         return out_of_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         places[i] = nodes[i].place;
+        names[i] = nodes[i].name;
         slots += places[i].slots;
     }
+    rc = opt->fits_only ? chempi_place_check(places, names, count, spec->size,
+                                             opt->ppn, err)
+                        : 0;
+    if (rc)
+        return rc;
     rc = chempi_place_ranks(places, count, spec->size, opt->ppn, opt->map,
                             spec->node_of_rank, err);
     if (rc)

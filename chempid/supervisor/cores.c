@@ -211,25 +211,95 @@ static void count_ranks(const struct chempi_spec *spec, uint32_t node,
     }
 }
 
-static int lay_out(const struct chempi_bind_map *cores, uint32_t before,
-                   uint32_t count, uint32_t total, struct chempi_bind_map *map)
+/* The cores that the ranks here have among them as places, `held` of them
+ * named. */
+static int lay_out(const struct chempi_bind_map *held, uint32_t count,
+                   struct chempi_bind_map *map)
 {
-    int rc;
-
     map->places = chempi_sys->calloc(count, sizeof(*map->places));
     if (!map->places)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++)
-        chempi_cores_share(cores, before + i, total, &map->places[i]);
-    rc = hold_cores(cores, share_start(cores, before, total),
-                    share_start(cores, before + count, total), map);
-    if (rc) {
-        free(map->places);
-        map->places = NULL;
-        return rc;
-    }
+        chempi_cores_share(held, i, count, &map->places[i]);
     map->count = count;
     return 0;
+}
+
+/* Hold free cores, `want` if there are so many: in `held`, as places. */
+static int hold_free(const struct chempi_bind_map *cores, uint32_t want,
+                     struct chempi_bind_map *held)
+{
+    held->holds = chempi_sys->calloc(want, sizeof(*held->holds));
+    held->places = chempi_sys->calloc(want, sizeof(*held->places));
+    if (!held->holds || !held->places)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < cores->count && held->count < want; i++) {
+        const int fd = hold_core(cores->places[i].socket);
+
+        if (fd < 0)
+            continue;
+        held->holds[held->hold_count++] = fd;
+        held->places[held->count++] = cores->places[i];
+    }
+    return 0;
+}
+
+/* The part of this node in all cores, as if no other job were on the host. */
+static int hold_share(const struct chempi_bind_map *cores, uint32_t before,
+                      uint32_t count, uint32_t total,
+                      struct chempi_bind_map *held)
+{
+    const uint32_t first = share_start(cores, before, total);
+    const uint32_t end = share_start(cores, before + count, total);
+    const int rc = hold_cores(cores, first, end, held);
+
+    if (rc)
+        return rc;
+    held->places = chempi_sys->calloc(end - first, sizeof(*held->places));
+    if (!held->places)
+        return -ENOMEM;
+    memcpy(held->places, cores->places + first,
+           (end - first) * sizeof(*held->places));
+    held->count = end - first;
+    return 0;
+}
+
+/* How many cores the ranks here are meant to have: those of their slots (K4),
+ * else of all that there are. */
+static uint32_t wanted(const struct chempi_spec *spec, uint32_t count,
+                       const struct chempi_bind_map *cores, uint32_t total)
+{
+    const uint32_t most = cores->count / total * count;
+    const uint32_t per = spec->slots ? cores->count / spec->slots : 0;
+
+    if (!spec->slots)
+        return most;
+    return per * count > most ? most : per ? per * count : count;
+}
+
+static void choose_among(const struct chempi_spec *spec, uint32_t node,
+                         const struct chempi_bind_map *cores,
+                         struct chempi_bind_map *map)
+{
+    const uint32_t count = chempi_spec_local_size(spec, node);
+    struct chempi_bind_map held = {0};
+    uint32_t total;
+    uint32_t before;
+    int rc = -EADDRINUSE;
+
+    count_ranks(spec, node, &total, &before);
+    if (!spec->slots)
+        rc = hold_share(cores, before, count, total, &held);
+    if (rc == -EADDRINUSE)
+        rc = hold_free(cores, wanted(spec, count, cores, total), &held);
+    if (!rc && held.count >= count && !lay_out(&held, count, map)) { /* K1 */
+        map->holds = held.holds;
+        map->hold_count = held.hold_count;
+        held.holds = NULL;
+        held.hold_count = 0;
+        map->is_share = true;
+    }
+    chempi_bind_fini(&held);
 }
 
 void chempi_cores_choose(const struct chempi_spec *spec, uint32_t node,
@@ -237,21 +307,20 @@ void chempi_cores_choose(const struct chempi_spec *spec, uint32_t node,
 {
     struct chempi_bind_map cores;
     struct chempi_cpus allowed;
-    const uint32_t count = chempi_spec_local_size(spec, node);
     const uint32_t procs = chempi_spec_host_procs(spec, node);
     uint32_t total;
     uint32_t before;
 
     *map = (struct chempi_bind_map){0};
     count_ranks(spec, node, &total, &before);
-    if (count == 0 || total < 2 || chempi_cpus_get(&allowed) ||
+    if (chempi_spec_local_size(spec, node) == 0 ||
+        (total < 2 && !spec->slots) || chempi_cpus_get(&allowed) ||
         procs > chempi_cpus_count(&allowed) ||
         chempi_cores_find(CHEMPI_CORES_DIR, &allowed, &cores))
         return;
-    if (procs <= cores.count &&
-        lay_out(&cores, before, count, total, map) == 0) { /* K1 */
-        map->is_share = true;
+    if (procs <= cores.count)
+        choose_among(spec, node, &cores, map);
+    if (map->count)
         map->allowed = allowed;
-    }
-    free(cores.places); /* it holds none */
+    chempi_bind_fini(&cores);
 }

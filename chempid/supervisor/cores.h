@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The cores that ranks are bound to when nobody has asked for anything: as
- * long as a job has no more ranks on a host than this process has cores, each
- * rank gets its share of them.
+ * long as a job has no more ranks on a host than this process has cores, and
+ * so many are free, each rank gets its share of them.
  *
  *   K1  the ranks of a node are bound all or not at all; those of another
  *       node of the same host need not be
@@ -12,6 +12,8 @@
  *       core's first processor, whether or not this process may use it: all
  *       jobs must mean the same. The kernel takes it back from a dead process
  *   K3  a rank never gets a processor that this process may not use
+ *   K4  under a daemon a rank has the cores of a slot, so that the others are
+ *       there for other jobs; without one, all cores are the job's
  */
 #ifndef CHEMPI_CHEMPID_CORES_H
 #define CHEMPI_CHEMPID_CORES_H

@@ -72,6 +72,8 @@ struct chempi_spec {
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
                                   daemon's own, not sent with the others */
+    uint32_t slots;            /* of this node, by its daemon; 0: it has none.
+                                  Not sent, either */
     const struct chempi_cgroup *cgroup; /* of the ranks here, or NULL; not
                                            sent, either */
 };

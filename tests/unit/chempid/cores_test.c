@@ -212,6 +212,7 @@ Test(cores, shares_are_disjoint_and_leave_no_core_over)
 
 static uint32_t places[CHEMPI_CPUS_MAX + 1];
 static uint32_t hosts[2];
+static uint32_t slots;
 
 static uint32_t choose(uint32_t ranks, uint32_t gateways,
                        struct chempi_bind_map *map)
@@ -220,6 +221,7 @@ static uint32_t choose(uint32_t ranks, uint32_t gateways,
                                .gateway_count = gateways,
                                .node_count = 2,
                                .node_of_rank = places,
+                               .slots = slots,
                                .host_of_node = hosts};
 
     chempi_cores_choose(&spec, 0, map);
@@ -272,6 +274,36 @@ Test(cores, a_core_is_given_to_one_job_at_a_time)
     chempi_bind_fini(&first);
     cr_assert_eq(choose(2, 0, &second), 2);
     chempi_bind_fini(&second);
+}
+
+/* Under a daemon that has a slot per core. */
+Test(cores, jobs_have_cores_of_their_own)
+{
+    const uint32_t count = be_alone();
+    struct chempi_bind_map first;
+    struct chempi_bind_map second;
+    struct chempi_bind_map rest;
+
+    slots = count;
+    cr_assert_eq(choose(1, 0, &first), 1);
+    cr_assert_eq(first.hold_count, 1);
+    cr_assert_eq(choose(1, 0, &second), 1);
+    cr_assert_neq(memcmp(&first.places[0].cpus, &second.places[0].cpus,
+                         sizeof(first.places[0].cpus)),
+                  0);
+    if (count > 2) {
+        cr_assert_eq(choose(count - 2, 0, &rest), count - 2);
+        chempi_bind_fini(&rest);
+    }
+    cr_assert_eq(choose(count - 1, 0, &rest), 0);
+    chempi_bind_fini(&first);
+    cr_assert_eq(choose(count - 1, 0, &rest), count - 1);
+    chempi_bind_fini(&rest);
+    chempi_bind_fini(&second);
+    slots = 1;
+    cr_assert_eq(choose(1, 0, &first), 1);
+    cr_assert_eq(first.hold_count, count);
+    chempi_bind_fini(&first);
 }
 
 Test(cores, nobody_gets_by_default_what_a_job_has_asked_for)

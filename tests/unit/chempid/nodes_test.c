@@ -31,8 +31,12 @@ static void expect_places(const struct chempi_place_node *nodes, uint32_t count,
 }
 
 static const struct chempi_place_node unknown[3];
-static const struct chempi_place_node sized[3] = {{2, 0}, {4, 0}, {2, 0}};
-static const struct chempi_place_node loaded[3] = {{2, 3}, {2, 0}, {2, 1}};
+static const struct chempi_place_node sized[3] = {
+    {2, 0, 0}, {4, 0, 0}, {2, 0, 0}};
+static const struct chempi_place_node loaded[3] = {
+    {2, 3, 0}, {2, 0, 0}, {2, 1, 0}};
+static const struct chempi_place_node taken[3] = {
+    {2, 0, 1}, {4, 0, 1}, {2, 0, 2}};
 
 Test(place, blocks_fill_node_after_node)
 {
@@ -59,6 +63,31 @@ Test(place, load_prefers_idle_nodes)
 {
     expect_places(loaded, 3, 0, CHEMPI_MAP_LOAD, "112");
     expect_places(loaded, 3, 0, CHEMPI_MAP_LOAD, "001122");
+}
+
+Test(place, free_slots_come_first)
+{
+    expect_places(taken, 3, 0, CHEMPI_MAP_BLOCK, "0111");
+    expect_places(taken, 3, 0, CHEMPI_MAP_CYCLIC, "0111");
+    expect_places(taken, 3, 0, CHEMPI_MAP_LOAD, "0111");
+    expect_places(taken, 3, 1, CHEMPI_MAP_BLOCK, "01");
+    expect_places(taken, 3, 2, CHEMPI_MAP_BLOCK, "011");
+    expect_places(taken, 3, 2, CHEMPI_MAP_BLOCK, "0011");
+    expect_places(taken, 3, 0, CHEMPI_MAP_BLOCK, "000111111122");
+    expect_places(taken, 3, 0, CHEMPI_MAP_BLOCK, "000111");
+}
+
+Test(place, what_is_free_is_told)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct chempi_err err;
+
+    cr_assert_eq(chempi_place_check(taken, names, 3, 4, 0, NULL), 0);
+    cr_assert_eq(chempi_place_check(taken, names, 3, 5, 0, &err), -EDQUOT);
+    cr_assert(strstr(err.text, ": a 1 of 2, b 3 of 4, c 0 of 2;"), "%s",
+              err.text);
+    cr_assert_eq(chempi_place_check(taken, names, 3, 4, 2, NULL), -EDQUOT);
+    cr_assert_eq(chempi_place_check(unknown, names, 3, 99, 0, NULL), 0);
 }
 
 Test(place, ranks_that_do_not_fit_are_an_error_with_a_remedy)
