@@ -311,7 +311,7 @@ def programs_that_cannot_be_started_are_named():
                r"in PATH; say \./lost-script for the one in the working")
         expect(run("--wdir", folder, "--env", f"PATH=/nonexistent:{folder}",
                    "lost-script"), 127, ONE_SENTENCE,
-               "is in PATH, but not the interpreter")
+               "the file is there, its interpreter /nonexistent/shell is not")
 
 
 @case
