@@ -5,6 +5,8 @@
  * dynamic windows beside shared ones; and every error that a program can make
  * with epochs, ranges and types.
  */
+#include <sched.h>
+
 #include "check.h"
 
 enum { CELLS = 64 };
@@ -156,6 +158,49 @@ static void test_shared(MPI_Comm node, bool is_noncontig)
     MPI_Win_free(&win);
 }
 
+/* Plain loads and stores: by member 0 under lock_all, by the others under
+ * exclusive locks, which lock_all must keep out. */
+static void test_exclusion(MPI_Comm node)
+{
+    enum { TURNS = 50 };
+    volatile int64_t *cell;
+    int64_t *memory;
+    int me;
+    int count;
+    int unit;
+    MPI_Aint len;
+    MPI_Win win;
+
+    MPI_Comm_rank(node, &me);
+    MPI_Comm_size(node, &count);
+    MPI_Win_allocate_shared(me ? 0 : 8, 8, MPI_INFO_NULL, node, &memory, &win);
+    MPI_Win_shared_query(win, 0, &len, &unit, &memory);
+    cell = memory;
+    if (!me)
+        *cell = 0;
+    MPI_Barrier(node);
+    for (int i = 0; i < TURNS; i++) {
+        int64_t seen;
+
+        if (me)
+            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        else
+            MPI_Win_lock_all(0, win);
+        seen = *cell;
+        sched_yield();
+        *cell = seen + 1;
+        if (me)
+            MPI_Win_unlock(0, win);
+        else
+            MPI_Win_unlock_all(win);
+    }
+    MPI_Barrier(node);
+    CHECK(*cell == (int64_t)TURNS * count, "%d turns of %d were seen",
+          (int)*cell, TURNS * count);
+    MPI_Barrier(node);
+    MPI_Win_free(&win);
+}
+
 static void test_shared_all(void)
 {
     MPI_Comm node;
@@ -169,6 +214,7 @@ static void test_shared_all(void)
                         &node);
     test_shared(node, false);
     test_shared(node, true);
+    test_exclusion(node);
     MPI_Win_allocate_shared_c(16, 8, MPI_INFO_NULL, node, &memory, &win);
     MPI_Win_free(&win);
     MPI_Win_allocate_c(16, 8, MPI_INFO_NULL, node, &memory, &win);
@@ -470,6 +516,44 @@ static void test_dynamic_errors(void)
     MPI_Win_free(&win);
 }
 
+/* A lock ends the epoch of a fence that no operation has followed. */
+static void test_fence_then_lock(void)
+{
+    int64_t *memory;
+    int64_t value = 0;
+    MPI_Win win = make(&memory);
+
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Win_fence(0, win);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    MPI_Win_unlock(0, win);
+    expect(MPI_Get(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win),
+           MPI_ERR_RMA_SYNC, "not in an access epoch");
+    MPI_Win_fence(0, win);
+    MPI_Get(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win);
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+
+/* The mistake of one member is the error of all, and nobody waits for it. */
+static void test_one_mistake(void)
+{
+    int64_t *memory;
+    MPI_Win win = MPI_WIN_NULL;
+    const int culprit = size - 1;
+    int code;
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    code = MPI_Win_allocate(rank == culprit ? -1 : CELLS, 8, MPI_INFO_NULL,
+                            MPI_COMM_WORLD, &memory, &win);
+    expect(code, MPI_ERR_SIZE,
+           rank == culprit ? "size is -1" : "at another rank");
+    code = MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    CHECK(code == MPI_SUCCESS, "the next window: %d", code);
+    MPI_Win_free(&win);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 static void test_errors(void)
 {
     int64_t *memory;
@@ -484,6 +568,8 @@ static void test_errors(void)
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
     MPI_Win_free(&win);
     test_dynamic_errors();
+    test_fence_then_lock();
+    test_one_mistake();
 }
 
 int main(int argc, char *argv[])

@@ -73,20 +73,40 @@ static void take_first_hints(struct chempi_win *win,
 
 /* ---- the members ---- */
 
-/* Its own communicator over the same processes. */
-static int make_comm(struct chempi_win *win, struct chempi_comm *comm)
+/* Everybody has made its part, or nobody has a window. comm: the window's, or
+ * as long as not all have that, the user's. */
+static int agree(struct chempi_comm *comm, int rc)
+{
+    struct chempi_comm_channel ch = chempi_comm_channel(comm);
+    int64_t worst = rc;
+    int error = chempi_comm_max(&ch, &worst, 1);
+
+    if (rc == MPI_SUCCESS && error)
+        rc = error;
+    else if (rc == MPI_SUCCESS && worst != MPI_SUCCESS)
+        rc = chempi_error_set((int)worst, "the window could not be made at "
+                                          "another rank");
+    return rc;
+}
+
+/* Its own communicator over the same processes. rc: what went wrong here
+ * before, which all members learn. */
+static int make_comm(struct chempi_win *win, struct chempi_comm *comm, int rc)
 {
     struct chempi_comm_channel channel = chempi_comm_channel(comm);
     uint32_t context;
-    int rc = chempi_comm_agree_context(&channel, &context);
+    int error = chempi_comm_agree_context(&channel, &context);
 
+    if (error)
+        return rc ? rc : error;
+    if (rc == MPI_SUCCESS) {
+        win->comm = chempi_comm_make(comm->local, NULL, context, context);
+        if (!win->comm)
+            rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    }
     if (rc)
-        return rc;
-    win->comm = chempi_comm_make(comm->local, NULL, context, context);
-    if (win->comm)
-        return MPI_SUCCESS;
-    chempi_comm_give_context(context);
-    return MPI_ERR_NO_MEM;
+        chempi_comm_give_context(context);
+    return agree(comm, rc);
 }
 
 static int find_locals(struct chempi_win *win)
@@ -147,7 +167,10 @@ static int swap_sizes(struct chempi_win *win)
         return rc;
     win->all = chempi_sys->calloc(win->comm->size, sizeof(*win->all));
     if (!win->all)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+        rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    rc = agree(win->comm, rc);
+    if (rc)
+        return rc;
     ch = chempi_comm_channel(win->comm);
     return chempi_comm_allgather(
         &ch, &(struct chempi_rma_extent){.size = win->size, .unit = win->unit},
@@ -169,7 +192,8 @@ static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
         win->flavor == MPI_WIN_FLAVOR_SHARED && !win->noncontig;
     uint64_t at =
         win->local_count * sizeof(struct chempi_rma_line) +
-        (uint64_t)win->local_count * win->seat_count * sizeof(uint32_t);
+        (uint64_t)win->local_count * (win->seat_count * sizeof(*win->seats) +
+                                      win->local_count * sizeof(*win->marks));
 
     at = round_up(at, PAGE);
     *common = at;
@@ -182,10 +206,15 @@ static uint64_t lay_out(struct chempi_win *win, uint64_t *common)
     return at;
 }
 
-static void place_lines(struct chempi_win *win, void *memory)
+static void place_lines(struct chempi_win *win, char *memory)
 {
-    win->lines = memory;
-    win->seats = (_Atomic uint32_t *)(void *)(win->lines + win->local_count);
+    const size_t seats =
+        (size_t)win->local_count * win->seat_count * sizeof(*win->seats);
+
+    win->lines = (struct chempi_rma_line *)(void *)memory;
+    memory += win->local_count * sizeof(*win->lines);
+    win->seats = (_Atomic uint32_t *)(void *)memory;
+    win->marks = (_Atomic uint8_t *)(void *)(memory + seats);
 }
 
 /* Nothing can be shared, or nobody is there to share with. */
@@ -246,12 +275,15 @@ static int make_memory(struct chempi_win *win)
 
 /* ---- windows ---- */
 
+/* Also of one that is not whole, or NULL. */
 static void destroy(struct chempi_win *win)
 {
+    if (!win)
+        return;
     chempi_rma_close_wire(win);
     chempi_rma_free_peers(win);
     chempi_rma_unshare(win);
-    while (win->regions.next && !chempi_list_is_empty(&win->regions)) {
+    while (!chempi_list_is_empty(&win->regions)) {
         struct chempi_list *first = chempi_list_first(&win->regions);
 
         chempi_list_remove(first);
@@ -263,32 +295,16 @@ static void destroy(struct chempi_win *win)
     free(win->all);
     chempi_attr_drop_all(&win->attrs);
     chempi_errhandler_put(&win->errhandler, NULL);
-    chempi_comm_release(win->comm);
+    if (win->comm)
+        chempi_comm_release(win->comm);
     win->obj.magic = 0;
     free(win);
 }
 
-/* Everybody has made its part, or nobody has a window. */
-static int agree(struct chempi_win *win, int rc)
+static int build(struct chempi_win *win)
 {
-    struct chempi_comm_channel ch = chempi_comm_channel(win->comm);
-    int64_t worst = rc;
+    int rc = agree(win->comm, find_locals(win));
 
-    if (chempi_comm_max(&ch, &worst, 1))
-        return rc ? rc : MPI_ERR_OTHER;
-    if (rc == MPI_SUCCESS && worst != MPI_SUCCESS)
-        rc = chempi_error_set((int)worst, "the window could not be made at "
-                                          "another rank");
-    return rc;
-}
-
-static int build(struct chempi_win *win, struct chempi_comm *comm)
-{
-    int rc = make_comm(win, comm);
-
-    if (rc)
-        return rc;
-    rc = agree(win, find_locals(win));
     if (rc == MPI_SUCCESS && win->flavor == MPI_WIN_FLAVOR_SHARED &&
         win->local_count != win->comm->size)
         return chempi_error_set(
@@ -309,15 +325,11 @@ static int build(struct chempi_win *win, struct chempi_comm *comm)
                          !(win->has_shared_locks && is_allocated(win));
         rc = chempi_rma_open_wire(win);
     }
-    return agree(win, rc);
+    return agree(win->comm, rc);
 }
 
-static int check_arguments(const struct chempi_comm *comm, MPI_Aint size,
-                           MPI_Count unit)
+static int check_arguments(MPI_Aint size, MPI_Count unit)
 {
-    if (comm->is_inter)
-        return chempi_error_set(MPI_ERR_COMM, "a window cannot be made from an "
-                                              "intercommunicator");
     if (size < 0)
         return chempi_error_set(MPI_ERR_SIZE,
                                 "argument size is %lld; expected 0 or more",
@@ -330,20 +342,19 @@ static int check_arguments(const struct chempi_comm *comm, MPI_Aint size,
     return MPI_SUCCESS;
 }
 
-static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
-                  const struct chempi_info *info, struct chempi_comm *comm,
-                  struct chempi_win **out)
+static struct chempi_win *make_win(int flavor, void *base, MPI_Aint size,
+                                   MPI_Count unit,
+                                   const struct chempi_info *info)
 {
-    struct chempi_win *win;
-    int rc = check_arguments(comm, size, unit);
+    struct chempi_win *win = chempi_sys->calloc(1, sizeof(*win));
 
-    if (rc)
-        return rc;
-    win = chempi_sys->calloc(1, sizeof(*win));
-    if (!win)
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+    if (!win) {
+        (void)chempi_error_set(MPI_ERR_NO_MEM, "no memory for a window");
+        return NULL;
+    }
     chempi_object_init(&win->obj, CHEMPI_MAGIC_WIN);
     chempi_list_init(&win->regions);
+    chempi_list_init(&win->held);
     win->handle = (MPI_Win)(void *)win;
     win->flavor = flavor;
     win->model = MPI_WIN_UNIFIED;
@@ -353,7 +364,29 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
     win->unit_shown = (int)unit;
     take_first_hints(win, info);
     chempi_errhandler_put(&win->errhandler, &chempi_errhandler_fatal);
-    rc = build(win, comm);
+    return win;
+}
+
+/* A member whose arguments are wrong, or who has no memory, takes part until
+ * all know of it. */
+static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
+                  const struct chempi_info *info, struct chempi_comm *comm,
+                  struct chempi_win **out)
+{
+    struct chempi_win *win = NULL;
+    int rc;
+
+    if (comm->is_inter)
+        return chempi_error_set(MPI_ERR_COMM, "a window cannot be made from an "
+                                              "intercommunicator");
+    rc = check_arguments(size, unit);
+    if (rc == MPI_SUCCESS) {
+        win = make_win(flavor, base, size, unit, info);
+        rc = win ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
+    rc = make_comm(win, comm, rc);
+    if (rc == MPI_SUCCESS)
+        rc = build(win);
     if (rc) {
         destroy(win);
         return rc;
@@ -366,7 +399,7 @@ int chempi_win_create(void *base, MPI_Aint size, MPI_Count disp_unit,
                       struct chempi_info *info, struct chempi_comm *comm,
                       MPI_Win *win)
 {
-    struct chempi_win *made;
+    struct chempi_win *made = NULL;
     int rc =
         create(MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, info, comm, &made);
 
@@ -379,7 +412,7 @@ static int allocate(int flavor, MPI_Aint size, MPI_Count unit,
                     const struct chempi_info *info, struct chempi_comm *comm,
                     void *baseptr, MPI_Win *win)
 {
-    struct chempi_win *made;
+    struct chempi_win *made = NULL;
     int rc = create(flavor, NULL, size, unit, info, comm, &made);
 
     if (rc)
@@ -409,7 +442,7 @@ int chempi_win_allocate_shared(MPI_Aint size, MPI_Count disp_unit,
 int chempi_win_create_dynamic(struct chempi_info *info,
                               struct chempi_comm *comm, MPI_Win *win)
 {
-    struct chempi_win *made;
+    struct chempi_win *made = NULL;
     int rc =
         create(MPI_WIN_FLAVOR_DYNAMIC, MPI_BOTTOM, 0, 1, info, comm, &made);
 

@@ -162,6 +162,19 @@ static int expect_token(struct chempi_win *win, int rank, int token,
         (enum chempi_context_kind)CHEMPI_RMA_TOKENS, req);
 }
 
+/* Tokens that nobody waits for any more. */
+static void drop_tokens(struct chempi_request **reqs, uint32_t n)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < n && reqs[i]; i++) {
+        if (!chempi_request_is_complete(reqs[i]))
+            reqs[i]->ops->cancel(reqs[i]);
+        chempi_request_drop(reqs[i]);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    free(reqs);
+}
+
 static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
                          int token, struct chempi_request ***out)
 {
@@ -174,7 +187,7 @@ static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
     for (uint32_t i = 0; i < n && rc == MPI_SUCCESS; i++)
         rc = expect_token(win, ranks[i], token, &reqs[i]);
     if (rc)
-        free(reqs);
+        drop_tokens(reqs, n);
     else
         *out = reqs;
     return rc;
@@ -217,8 +230,12 @@ int chempi_win_post(struct chempi_group *group, int assert,
         if (!(assert &MPI_MODE_NOCHECK))
             rc = send_token(win, ranks[i], TOKEN_POST);
     free(ranks);
-    if (rc)
+    if (rc) {
+        if (win->awaited)
+            drop_tokens(win->awaited, group->size);
+        win->awaited = NULL;
         return rc;
+    }
     hold_group(&win->post_group, group);
     win->is_posted = true;
     return MPI_SUCCESS;
@@ -327,6 +344,7 @@ int chempi_win_start(struct chempi_group *group, int assert,
         return rc;
     hold_group(&win->start_group, group);
     win->access = CHEMPI_RMA_STARTED;
+    win->is_fenced = false;
     return MPI_SUCCESS;
 }
 

@@ -47,9 +47,10 @@ struct chempi_rma_op {
     MPI_Aint disp;
     MPI_Count count; /* of the target type */
     struct chempi_datatype *type;
-    uint64_t len; /* packed bytes */
-    uint32_t op;  /* enum chempi_op_index */
-    uint8_t elem; /* enum chempi_elem */
+    uint64_t len;  /* packed bytes */
+    uint64_t done; /* of these, are under way (accumulates by message) */
+    uint32_t op;   /* enum chempi_op_index */
+    uint8_t elem;  /* enum chempi_elem */
     bool is_fetch;
     struct chempi_request *user; /* of the request-based forms, or NULL */
 };
@@ -136,7 +137,9 @@ enum chempi_rma_kind {
     CHEMPI_RMA_DO_UNLOCK, /* flush, then release; answered */
     CHEMPI_RMA_DO_TYPE,
     CHEMPI_RMA_DO_FORGET,
-    CHEMPI_RMA_DO_LAST = CHEMPI_RMA_DO_FORGET
+    CHEMPI_RMA_DO_DROP,   /* the payload of PUT_LARGE `id` will not come */
+    CHEMPI_RMA_NOTE_HELD, /* to who has asked for a lock: rank disp has it */
+    CHEMPI_RMA_DO_LAST = CHEMPI_RMA_NOTE_HELD
 };
 
 /* What a request begins with; host representation (all processes have the
@@ -155,6 +158,10 @@ struct chempi_rma_head {
     uint64_t total; /* TYPE: bytes of the description */
 };
 static_assert(sizeof(struct chempi_rma_head) % 16 == 0, "alignment");
+
+/* Copies of payload, and results on their way, that wait at an origin, bytes:
+ * beyond it the origin waits for half of them to be gone. */
+#define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
 
 #define CHEMPI_RMA_MESSAGE_MAX 8192u /* bytes of a request */
 #define CHEMPI_RMA_PIECE_MAX                                                   \
@@ -180,6 +187,7 @@ struct chempi_rma_item {
     /* Of the other's: a flush that waits for all before it. */
     bool is_marker;
     bool is_release;
+    bool is_data; /* payload of a large put */
     uint32_t id;
     const struct chempi_layout_node *root; /* held, or NULL */
 };
@@ -202,6 +210,8 @@ int chempi_rma_ask_status(struct chempi_rma_peer *peer,
                           enum chempi_rma_kind kind, uint16_t op);
 int chempi_rma_message_put(struct chempi_rma_op *op);
 int chempi_rma_message_get(struct chempi_rma_op *op);
+/* Goes on at op->done, and ends there when the window has CHEMPI_RMA_OUT_MAX
+ * bytes of copies waiting. */
 int chempi_rma_message_fold(struct chempi_rma_op *op);
 int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare);
 /* Ask for a flush unless nothing is out that needs one. */
@@ -232,6 +242,8 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
 /* Send an answer; data is copied. */
 void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
                        const void *data, uint64_t len);
+/* Tell an origin that waits for a lock who has it; may fail. */
+void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
 /* The markers of a peer whose turn has come. Returns the number of events. */
 int chempi_rma_reap_in(struct chempi_rma_peer *peer);
 
@@ -240,6 +252,7 @@ struct chempi_rma_claim {
     struct chempi_list link;
     struct chempi_rma_peer *peer;
     uint32_t id;
+    int32_t held_by; /* a rank that has the lock, or -1; for words only */
     bool is_exclusive;
     bool is_granted; /* of this process's own claim */
     bool is_own;
@@ -251,8 +264,8 @@ void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);
 /* ---- windows (create.c, query.c) ---- */
 
 /* Are these bytes of this process attached, by one or by adjoining pieces? */
-bool chempi_rma_is_attached(const struct chempi_win *win, uint64_t start,
-                            uint64_t end);
+bool chempi_rma_is_attached(const struct chempi_win *win, int64_t start,
+                            int64_t end);
 
 struct chempi_info;
 void chempi_rma_take_hints(struct chempi_win *win,

@@ -14,6 +14,7 @@
 
 #define LOCK_ASSERTS MPI_MODE_NOCHECK
 #define BREATHE_EVERY 8u /* flushes that had nothing to wait for */
+#define HOLDERS_MAX 4u   /* of a lock that are named */
 
 /* ---- tickets ---- */
 
@@ -63,13 +64,39 @@ static void call_ticket(const struct chempi_rma_peer *peer, uint32_t number)
                 win->comm, win->locals[seat])]);
 }
 
+static void put_lock_words(struct chempi_where *w,
+                           const struct chempi_rma_peer *peer,
+                           bool is_exclusive)
+{
+    chempi_where_put(w, " for the %s lock of rank %u of %s",
+                     is_exclusive ? "exclusive" : "shared", peer->rank,
+                     chempi_rma_name(peer->win));
+}
+
+static _Atomic uint8_t *mark_of(const struct chempi_rma_peer *peer,
+                                uint32_t member)
+{
+    const struct chempi_win *win = peer->win;
+
+    return &win->marks[(uint32_t)peer->local * win->local_count + member];
+}
+
 static void put_wait(struct chempi_where *w, const void *object)
 {
     const struct ticket *t = object;
+    const struct chempi_win *win = t->peer->win;
+    uint32_t named = 0;
 
-    chempi_where_put(w, " for the %s lock of rank %u of %s",
-                     t->is_exclusive ? "exclusive" : "shared", t->peer->rank,
-                     chempi_rma_name(t->peer->win));
+    put_lock_words(w, t->peer, t->is_exclusive);
+    for (uint32_t i = 0; i < win->local_count && named <= HOLDERS_MAX; i++) {
+        if (!atomic_load_explicit(mark_of(t->peer, i), memory_order_relaxed))
+            continue;
+        if (named++ < HOLDERS_MAX)
+            chempi_where_put(w, "%s rank %u", named == 1 ? ", held by" : " and",
+                             win->locals[i]);
+        else
+            chempi_where_put(w, " and others");
+    }
 }
 
 static void count_wait(struct chempi_win *win)
@@ -94,6 +121,8 @@ static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
         (void)atomic_fetch_add(&line->read, 1);
         call_ticket(peer, t.number + 1);
     }
+    atomic_store_explicit(mark_of(peer, peer->win->me_local), 1,
+                          memory_order_relaxed);
 }
 
 static void leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
@@ -102,6 +131,8 @@ static void leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     uint32_t write;
     uint32_t read;
 
+    atomic_store_explicit(mark_of(peer, peer->win->me_local), 0,
+                          memory_order_relaxed);
     if (is_exclusive)
         (void)atomic_fetch_add(&line->read, 1);
     write = atomic_fetch_add(&line->write, 1) + 1;
@@ -128,6 +159,7 @@ static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
     else
         win->gate.readers++;
     if (claim->is_own) {
+        win->gate.is_mine = true;
         claim->is_granted = true;
         return;
     }
@@ -150,10 +182,31 @@ static void pump(struct chempi_win *win)
     }
 }
 
+/* Somebody who has the lock now: a rank, or -1. */
+static int32_t holder_of(const struct chempi_win *win)
+{
+    if (win->gate.is_mine)
+        return win->comm->rank;
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (const struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
+            if (p->granted)
+                return (int32_t)p->rank;
+    return -1;
+}
+
 void chempi_rma_gate_ask(struct chempi_win *win, struct chempi_rma_claim *claim)
 {
+    const bool is_free = chempi_list_is_empty(&win->gate.waiting) &&
+                         may_enter(&win->gate, claim->is_exclusive);
+
     chempi_list_append(&win->gate.waiting, &claim->link);
-    pump(win);
+    if (is_free) {
+        grant(win, claim);
+        return;
+    }
+    claim->held_by = holder_of(win);
+    if (!claim->is_own)
+        chempi_rma_tell_holder(claim->peer, claim->held_by);
 }
 
 void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive)
@@ -175,16 +228,19 @@ static void put_claim(struct chempi_where *w, const void *object)
 {
     const struct chempi_rma_claim *claim = object;
 
-    chempi_where_put(w, " for the %s lock of rank %u of %s",
-                     claim->is_exclusive ? "exclusive" : "shared",
-                     claim->peer->rank, chempi_rma_name(claim->peer->win));
+    put_lock_words(w, claim->peer, claim->is_exclusive);
+    if (claim->held_by >= 0)
+        chempi_where_put(w, ", which rank %d held when it was asked for",
+                         claim->held_by);
 }
 
 /* Without the lock. */
 static void enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
 {
-    struct chempi_rma_claim claim = {
-        .peer = peer, .is_own = true, .is_exclusive = is_exclusive};
+    struct chempi_rma_claim claim = {.peer = peer,
+                                     .held_by = -1,
+                                     .is_own = true,
+                                     .is_exclusive = is_exclusive};
 
     chempi_lane_lock(&chempi_lane_main);
     chempi_rma_gate_ask(peer->win, &claim);
@@ -255,7 +311,7 @@ static void breathe(struct chempi_win *win)
         (void)chempi_progress_poll();
 }
 
-static int await_peer(struct chempi_rma_peer *peer)
+static int await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words)
 {
     bool is_done;
     int rc;
@@ -264,7 +320,7 @@ static int await_peer(struct chempi_rma_peer *peer)
     is_done = is_peer_quiet(peer);
     chempi_lane_unlock(&chempi_lane_main);
     if (!is_done)
-        (void)chempi_progress_wait_for(is_peer_quiet, peer, put_peer, peer);
+        (void)chempi_progress_wait_for(is_peer_quiet, peer, words, peer);
     else
         breathe(peer->win);
     chempi_lane_lock(&chempi_lane_main);
@@ -281,7 +337,7 @@ int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
     chempi_lane_lock(&chempi_lane_main);
     rc = chempi_rma_begin_flush(peer);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc ? rc : await_peer(peer);
+    return rc ? rc : await_peer(peer, put_peer);
 }
 
 static int take_errors(struct chempi_win *win)
@@ -332,44 +388,94 @@ int chempi_rma_flush_all(struct chempi_win *win)
 
 /* ---- taking and leaving ---- */
 
+static bool is_not_wanted(void *arg)
+{
+    return ((const struct chempi_rma_peer *)arg)->wanted == CHEMPI_RMA_UNLOCKED;
+}
+
+static void put_lock(struct chempi_where *w, const void *object)
+{
+    const struct chempi_rma_peer *peer = object;
+
+    put_lock_words(w, peer, peer->wanted == CHEMPI_RMA_EXCLUSIVE);
+    if (peer->held_by >= 0)
+        chempi_where_put(w, ", which rank %d held when it was asked for",
+                         peer->held_by);
+}
+
+/* By a message; the lane lock is held on entry, not on return. */
+static int ask_lock(struct chempi_rma_peer *peer)
+{
+    int rc;
+
+    peer->held_by = -1;
+    rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_LOCK, peer->wanted);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : await_peer(peer, put_lock);
+}
+
+/* The same for all ways. */
+static int get_lock(struct chempi_rma_peer *peer)
+{
+    const bool is_exclusive = peer->wanted == CHEMPI_RMA_EXCLUSIVE;
+
+    if (peer->wanted != CHEMPI_RMA_UNCHECKED && !peer->win->has_shared_locks &&
+        peer->reach != CHEMPI_RMA_SELF)
+        return ask_lock(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (peer->wanted == CHEMPI_RMA_UNCHECKED)
+        ; /* nobody else wants it */
+    else if (peer->win->has_shared_locks)
+        take_ticket(peer, is_exclusive);
+    else
+        enter_own_gate(peer, is_exclusive);
+    return MPI_SUCCESS;
+}
+
 int chempi_rma_take_lock(struct chempi_rma_peer *peer,
                          enum chempi_rma_lock kind)
 {
     struct chempi_win *win = peer->win;
-    const bool is_exclusive = kind == CHEMPI_RMA_EXCLUSIVE;
-    int rc = MPI_SUCCESS;
+    int rc;
 
     chempi_lane_lock(&chempi_lane_main);
-    win->counts.locks++;
-    chempi_lane_unlock(&chempi_lane_main);
-    if (kind == CHEMPI_RMA_UNCHECKED) {
-        ; /* nobody else wants it */
-    } else if (win->has_shared_locks) {
-        take_ticket(peer, is_exclusive);
-    } else if (peer->reach == CHEMPI_RMA_SELF) {
-        enter_own_gate(peer, is_exclusive);
-    } else {
-        chempi_lane_lock(&chempi_lane_main);
-        rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_LOCK, (uint16_t)kind);
+    while (peer->wanted) { /* another thread takes it */
         chempi_lane_unlock(&chempi_lane_main);
-        if (rc == MPI_SUCCESS)
-            rc = await_peer(peer);
+        (void)chempi_progress_wait_for(is_not_wanted, peer, put_lock, peer);
+        chempi_lane_lock(&chempi_lane_main);
     }
-    if (rc == MPI_SUCCESS)
+    if (peer->lock) {
+        chempi_lane_unlock(&chempi_lane_main);
+        return MPI_SUCCESS;
+    }
+    win->counts.locks++;
+    peer->wanted = (uint8_t)kind;
+    rc = get_lock(peer);
+    chempi_lane_lock(&chempi_lane_main);
+    if (rc == MPI_SUCCESS) {
         peer->lock = (uint8_t)kind;
+        chempi_list_append(&win->held, &peer->held);
+    }
+    peer->wanted = CHEMPI_RMA_UNLOCKED;
+    if (chempi_lane_main.is_locking)
+        chempi_progress_notify();
+    chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
 
 int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
 {
     struct chempi_win *win = peer->win;
-    const bool is_exclusive = peer->lock == CHEMPI_RMA_EXCLUSIVE;
     const uint8_t kind = peer->lock;
+    const bool is_exclusive = kind == CHEMPI_RMA_EXCLUSIVE;
     int rc = MPI_SUCCESS;
 
-    peer->lock = CHEMPI_RMA_UNLOCKED;
     if (kind == CHEMPI_RMA_UNLOCKED)
         return MPI_SUCCESS;
+    chempi_lane_lock(&chempi_lane_main);
+    peer->lock = CHEMPI_RMA_UNLOCKED;
+    chempi_list_remove(&peer->held);
+    chempi_lane_unlock(&chempi_lane_main);
     if (kind == CHEMPI_RMA_UNCHECKED || win->has_shared_locks ||
         peer->reach == CHEMPI_RMA_SELF) {
         rc = chempi_rma_flush_peer(peer);
@@ -380,6 +486,7 @@ int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
             return rc;
         }
         chempi_lane_lock(&chempi_lane_main);
+        win->gate.is_mine = false;
         chempi_rma_gate_leave(win, is_exclusive);
         chempi_lane_unlock(&chempi_lane_main);
         return rc;
@@ -389,7 +496,54 @@ int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
     peer->is_dirty = false;
     rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_UNLOCK, 0);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc ? rc : await_peer(peer);
+    return rc ? rc : await_peer(peer, put_peer);
+}
+
+/* Locks whose absence loads and stores of the program's would not meet: of
+ * its own memory, and of what is mapped here and was asked for. */
+static int lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind)
+{
+    const bool is_all =
+        win->is_shared &&
+        (win->flavor == MPI_WIN_FLAVOR_SHARED || win->is_queried);
+    int rc = MPI_SUCCESS;
+
+    for (uint32_t i = 0; i < win->local_count && rc == MPI_SUCCESS; i++) {
+        struct chempi_rma_peer *peer;
+
+        if (!is_all && i != win->me_local)
+            continue;
+        chempi_lane_lock(&chempi_lane_main);
+        peer = chempi_rma_peer(win, win->locals[i]);
+        chempi_lane_unlock(&chempi_lane_main);
+        rc = peer ? chempi_rma_take_lock(peer, kind)
+                  : chempi_error_set(MPI_ERR_NO_MEM,
+                                     "no memory for rank %u of %s",
+                                     win->locals[i], chempi_rma_name(win));
+    }
+    return rc;
+}
+
+/* What is held, until nothing is. Without the lane lock. */
+static int leave_all(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    for (;;) {
+        struct chempi_rma_peer *peer = NULL;
+        int error;
+
+        chempi_lane_lock(&chempi_lane_main);
+        if (!chempi_list_is_empty(&win->held))
+            peer = CHEMPI_CONTAINER_OF(chempi_list_first(&win->held),
+                                       struct chempi_rma_peer, held);
+        chempi_lane_unlock(&chempi_lane_main);
+        if (!peer)
+            return rc;
+        error = chempi_rma_leave_lock(peer);
+        if (error && !rc)
+            rc = error;
+    }
 }
 
 /* ---- the calls ---- */
@@ -446,6 +600,7 @@ static void enter_epoch(struct chempi_win *win)
 {
     chempi_lane_lock(&chempi_lane_main);
     win->access = CHEMPI_RMA_LOCKED;
+    win->is_fenced = false; /* its epoch, without operations, is over */
     win->lock_count++;
     chempi_lane_unlock(&chempi_lane_main);
 }
@@ -555,13 +710,21 @@ int chempi_win_lock_all(int assert, struct chempi_win *win)
         return chempi_error_set(MPI_ERR_RMA_SYNC, "%s is already %s",
                                 chempi_rma_name(win),
                                 chempi_rma_access_words(win));
-    win->access = CHEMPI_RMA_LOCKED_ALL;
     win->is_unchecked = (assert &MPI_MODE_NOCHECK) != 0;
+    rc = lock_mapped(win, win->is_unchecked ? CHEMPI_RMA_UNCHECKED
+                                            : CHEMPI_RMA_SHARED);
+    if (rc) {
+        (void)leave_all(win);
+        return rc;
+    }
+    win->access = CHEMPI_RMA_LOCKED_ALL;
+    win->is_fenced = false;
     return MPI_SUCCESS;
 }
 
 int chempi_win_unlock_all(struct chempi_win *win)
 {
+    int error;
     int rc;
 
     if (win->access != CHEMPI_RMA_LOCKED_ALL)
@@ -571,13 +734,9 @@ int chempi_win_unlock_all(struct chempi_win *win)
                                 chempi_rma_name(win),
                                 chempi_rma_access_words(win));
     rc = chempi_rma_flush_all(win);
-    for (uint32_t i = 0; i < win->bucket_count; i++)
-        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next) {
-            int error = chempi_rma_leave_lock(p);
-
-            if (error && !rc)
-                rc = error;
-        }
+    error = leave_all(win);
+    if (!rc)
+        rc = error;
     win->access = CHEMPI_RMA_NO_ACCESS;
     return rc;
 }
@@ -596,7 +755,7 @@ int chempi_win_flush_local(int rank, struct chempi_win *win)
     struct chempi_rma_peer *peer;
     int rc = find_locked(win, rank, "MPI_Win_flush_local", &peer);
 
-    return rc || !peer ? rc : await_peer(peer);
+    return rc || !peer ? rc : await_peer(peer, put_peer);
 }
 
 static int need_passive(const struct chempi_win *win, const char *call)

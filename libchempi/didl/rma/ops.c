@@ -16,10 +16,6 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
 
-/* Copies of small payload that wait for room, bytes: beyond it the origin
- * waits. */
-#define OUT_MAX (UINT64_C(8) << 20)
-
 enum work { PUT, GET, FOLD, SWAP };
 
 /* ---- checks ---- */
@@ -59,9 +55,14 @@ static CHEMPI_COLD int beyond(const struct chempi_rma_op *op, int64_t low,
 static int check_attached(const struct chempi_rma_op *op, int64_t low,
                           int64_t high)
 {
+    bool is_there;
+
     if (op->peer->reach != CHEMPI_RMA_SELF)
         return MPI_SUCCESS;
-    if (chempi_rma_is_attached(op->win, (uint64_t)low, (uint64_t)high))
+    chempi_lane_lock(&chempi_lane_main);
+    is_there = chempi_rma_is_attached(op->win, low, high);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (is_there)
         return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_RMA_RANGE,
                             "%s: bytes %lld to %lld of this process are not "
@@ -238,6 +239,7 @@ static int dispatch(struct chempi_rma_op *op, enum work work,
     uint32_t reach = op->peer->reach;
     int rc = -1;
 
+    op->done = op->len;
     if (op->peer->is_mapped) {
         rc = mapped(op, work, compare);
     } else if (reach == CHEMPI_RMA_ATTACH && work <= GET) {
@@ -246,6 +248,7 @@ static int dispatch(struct chempi_rma_op *op, enum work work,
     }
     if (rc < 0) {
         reach = CHEMPI_RMA_MESSAGE;
+        op->done = work == FOLD ? 0 : op->len;
         rc = by_message(op, work, compare);
     }
     counts->operations[reach]++;
@@ -255,7 +258,22 @@ static int dispatch(struct chempi_rma_op *op, enum work work,
 
 static bool has_room(void *arg)
 {
-    return ((const struct chempi_win *)arg)->out_bytes <= OUT_MAX / 2;
+    return ((const struct chempi_win *)arg)->out_bytes <=
+           CHEMPI_RMA_OUT_MAX / 2;
+}
+
+/* The pieces of a long accumulate as others make room. */
+static int finish_fold(struct chempi_rma_op *op)
+{
+    int rc = MPI_SUCCESS;
+
+    while (op->done < op->len && rc == MPI_SUCCESS) {
+        (void)chempi_progress_wait(has_room, op->win);
+        chempi_lane_lock(&chempi_lane_main);
+        rc = chempi_rma_message_fold(op);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    return rc;
 }
 
 static int carry_out(struct chempi_rma_op *op, enum work work,
@@ -268,8 +286,10 @@ static int carry_out(struct chempi_rma_op *op, enum work work,
         return rc;
     chempi_lane_lock(&chempi_lane_main);
     rc = dispatch(op, work, compare);
-    is_full = op->win->out_bytes > OUT_MAX;
+    is_full = op->win->out_bytes > CHEMPI_RMA_OUT_MAX;
     chempi_lane_unlock(&chempi_lane_main);
+    if (CHEMPI_UNLIKELY(op->done < op->len) && rc == MPI_SUCCESS)
+        return finish_fold(op);
     if (CHEMPI_UNLIKELY(is_full))
         (void)chempi_progress_wait(has_room, op->win);
     return rc;

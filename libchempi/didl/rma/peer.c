@@ -8,6 +8,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/services/cma.h"
 
 int32_t chempi_rma_local_index(const struct chempi_win *win, uint32_t rank)
@@ -92,6 +93,7 @@ static struct chempi_rma_peer *make(struct chempi_win *win, uint32_t rank)
     chempi_list_init(&peer->out);
     chempi_list_init(&peer->in);
     chempi_list_init(&peer->active);
+    chempi_list_init(&peer->held);
     chempi_list_init(&peer->told);
     chempi_list_init(&peer->known);
     aim(win, peer);
@@ -152,17 +154,40 @@ struct chempi_rma_peer *chempi_rma_peer(struct chempi_win *win, uint32_t rank)
     return CHEMPI_LIKELY(peer != NULL) ? peer : add(win, rank);
 }
 
+/* What is left of a window that was not whole, or of a lost member. */
+static void drop_items(struct chempi_list *list)
+{
+    while (!chempi_list_is_empty(list)) {
+        struct chempi_list *first = chempi_list_first(list);
+
+        chempi_list_remove(first);
+        chempi_rma_free_item(
+            CHEMPI_CONTAINER_OF(first, struct chempi_rma_item, link));
+    }
+}
+
 void chempi_rma_free_peers(struct chempi_win *win)
 {
+    chempi_lane_lock(&chempi_lane_main);
+    while (win->gate.waiting.next &&
+           !chempi_list_is_empty(&win->gate.waiting)) {
+        struct chempi_list *first = chempi_list_first(&win->gate.waiting);
+
+        chempi_list_remove(first);
+        free(CHEMPI_CONTAINER_OF(first, struct chempi_rma_claim, link));
+    }
     for (uint32_t i = 0; i < win->bucket_count; i++) {
         while (win->buckets[i]) {
             struct chempi_rma_peer *peer = win->buckets[i];
 
             win->buckets[i] = peer->next;
+            drop_items(&peer->out);
+            drop_items(&peer->in);
             chempi_rma_free_types(peer);
             free(peer);
         }
     }
+    chempi_lane_unlock(&chempi_lane_main);
     free(win->buckets);
     win->buckets = NULL;
     win->bucket_count = 0;

@@ -241,6 +241,7 @@ int chempi_win_shared_query(struct chempi_win *win, int rank, MPI_Aint *size,
             chempi_rma_name(win), win->comm->size - 1);
     chempi_lane_lock(&chempi_lane_main);
     peer = chempi_rma_peer(win, (uint32_t)rank);
+    win->is_queried = true;
     chempi_lane_unlock(&chempi_lane_main);
     if (!peer)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
@@ -299,12 +300,17 @@ static uint64_t region_end(const struct chempi_win *win, uint64_t start)
     return 0;
 }
 
-bool chempi_rma_is_attached(const struct chempi_win *win, uint64_t start,
-                            uint64_t end)
+/* No memory of a process lies in the upper half of all addresses. */
+bool chempi_rma_is_attached(const struct chempi_win *win, int64_t start,
+                            int64_t end)
 {
-    while (start < end) {
-        start = region_end(win, start);
-        if (!start)
+    uint64_t at = (uint64_t)start;
+
+    if (start < 0)
+        return false;
+    while (at < (uint64_t)end) {
+        at = region_end(win, at);
+        if (!at)
             return false;
     }
     return true;

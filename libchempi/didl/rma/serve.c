@@ -68,6 +68,25 @@ static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
 /* ---- where ---- */
 
 /* Bytes that the request touches, relative to its displacement. */
+/* Only accumulates come in pieces. */
+static bool has_pieces(const struct chempi_rma_head *head)
+{
+    return head->kind == CHEMPI_RMA_DO_FOLD ||
+           head->kind == CHEMPI_RMA_DO_FETCH_FOLD;
+}
+
+/* Is this part of what the layout describes, all of it if not in pieces? */
+static bool is_part(const struct chempi_rma_head *head,
+                    const struct chempi_rma_type *type)
+{
+    uint64_t whole;
+
+    if (CHEMPI_MUL_OVERFLOWS(head->count, type->layout.size, &whole) ||
+        head->at > whole || head->len > whole - head->at)
+        return false;
+    return has_pieces(head) || head->len == whole;
+}
+
 static bool find_span(const struct chempi_rma_head *head,
                       const struct chempi_rma_type *type, int64_t *low,
                       int64_t *high)
@@ -103,18 +122,17 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
         *type = chempi_rma_find_type(peer, head->type);
         if (!*type || !(*type)->layout.root)
             return MPI_ERR_TYPE;
-        if ((*type)->layout.size == 0 ||
-            (head->at + head->len) / (*type)->layout.size > head->count)
+        if (!is_part(head, *type))
             return MPI_ERR_TYPE;
     }
-    if (head->at + head->len < head->len ||
+    if ((head->at && !has_pieces(head)) || head->at + head->len < head->len ||
         !find_span(head, *type, &low, &high) ||
         CHEMPI_MUL_OVERFLOWS(head->disp, win->unit, &disp) ||
         CHEMPI_ADD_OVERFLOWS(low, disp, &low) ||
         CHEMPI_ADD_OVERFLOWS(high, disp, &high))
         return MPI_ERR_RMA_RANGE;
     if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC
-            ? !chempi_rma_is_attached(win, (uint64_t)low, (uint64_t)high)
+            ? !chempi_rma_is_attached(win, low, high)
             : low < 0 || high > win->size)
         return MPI_ERR_RMA_RANGE;
     place->base = (char *)((win->flavor == MPI_WIN_FLAVOR_DYNAMIC
@@ -202,6 +220,8 @@ static void serve_large(struct chempi_rma_peer *peer,
         no_answer(peer);
         return;
     }
+    item->is_data = true;
+    item->id = head->id;
     if (rc) /* the payload comes nevertheless; what has no room is dropped */
         rc = chempi_rma_receive(peer, item, NULL, 0, bytes, head->id,
                                 CHEMPI_RMA_DATA);
@@ -216,6 +236,21 @@ static void serve_large(struct chempi_rma_peer *peer,
         chempi_rma_free_item(item);
     } else {
         chempi_rma_add_item(peer, &peer->in, item);
+    }
+}
+
+/* The payload of a large put will not come. */
+static void serve_drop(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head)
+{
+    CHEMPI_LIST_FOR (link, &peer->in) {
+        struct chempi_rma_item *item =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_item, link);
+
+        if (!item->is_data || item->id != head->id)
+            continue;
+        item->req->ops->cancel(item->req);
+        return;
     }
 }
 
@@ -354,6 +389,7 @@ static void serve_lock(struct chempi_rma_peer *peer,
     }
     claim->peer = peer;
     claim->id = head->id;
+    claim->held_by = -1;
     claim->is_exclusive = head->op == CHEMPI_RMA_EXCLUSIVE;
     chempi_rma_gate_ask(peer->win, claim);
 }
@@ -439,6 +475,13 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
         break;
     case CHEMPI_RMA_DO_FORGET:
         chempi_rma_forget_type(peer, head.type);
+        break;
+    case CHEMPI_RMA_DO_DROP:
+        serve_drop(peer, &head);
+        break;
+    case CHEMPI_RMA_NOTE_HELD:
+        if (peer->wanted && head.disp >= 0 && head.disp < win->comm->size)
+            peer->held_by = (int32_t)head.disp;
         break;
     default:
         chempi_log(CHEMPI_LOG_WARNING, "rma",

@@ -5,7 +5,8 @@
  *
  *   W1  comm is the window's own: no message of the user's has its contexts
  *   W2  access and the peers' locks change only by the calls that open and
- *       close epochs; operations look at them and set fence_used
+ *       close epochs, and by the first operation at a target under lock_all;
+ *       operations look at them and set fence_used
  *   W3  a peer's record exists from the first operation in either direction
  *       until the window is freed
  *   W4  lines[i] and cards[i] belong to member locals[i] of this node; the
@@ -74,6 +75,7 @@ struct chempi_rma_gate {
     struct chempi_list waiting; /* struct chempi_rma_claim.link */
     uint32_t readers;
     bool is_exclusive;
+    bool is_mine; /* this process has entered */
 };
 
 /* The access epochs of this process. */
@@ -101,11 +103,13 @@ struct chempi_rma_peer {
     uint8_t reach;   /* enum chempi_rma_reach, of put and get */
     bool is_mapped;  /* accumulates, too, go to `mem` from here */
     uint8_t lock;    /* 0, or what is held: CHEMPI_RMA_... below */
+    uint8_t wanted;  /* the same, while a thread takes it */
     bool is_started; /* member of the group of MPI_Win_start */
     bool is_dirty;   /* only a flush tells when what was sent is done */
     int error;       /* class that the next synchronization reports */
     int in_error;    /* the same of what the peer has asked for */
     uint8_t granted; /* enum chempi_rma_lock: by our gate, to the peer */
+    int32_t held_by; /* a rank with the lock that was asked for, or -1 */
     char *mem;       /* NULL: absolute addresses (dynamic) */
     uint64_t base;   /* of attach: address in the target */
     uint64_t size;   /* bytes */
@@ -114,6 +118,7 @@ struct chempi_rma_peer {
     struct chempi_list out;    /* struct chempi_rma_item: of ours */
     struct chempi_list in;     /* struct chempi_rma_item: of the other's */
     struct chempi_list active; /* on win->active while one is not empty */
+    struct chempi_list held;   /* on win->held while lock is not 0 */
     struct chempi_list told;   /* layouts that the peer knows of us */
     struct chempi_list known;  /* layouts that the peer has told */
     uint32_t told_count;
@@ -178,6 +183,8 @@ struct chempi_win {
     struct chempi_rma_line *lines; /* W4 */
     _Atomic uint32_t *seats; /* [local_count][seat_count]: who has a ticket */
     uint32_t seat_count;     /* power of two >= local_count */
+    /* [local_count][local_count]: who has whose lock; for words only. */
+    _Atomic uint8_t *marks;
     unsigned char probe;
     void *heap; /* memory of our own that is in no file */
     struct chempi_list regions;
@@ -188,6 +195,7 @@ struct chempi_win {
     bool is_posted;
     bool is_null_locked; /* MPI_Win_lock of MPI_PROC_NULL */
     bool is_unchecked;   /* MPI_Win_lock_all with MPI_MODE_NOCHECK */
+    bool is_queried;     /* memory of others may be accessed without calls */
     uint32_t lock_count; /* targets locked by MPI_Win_lock */
     struct chempi_group *start_group;
     struct chempi_group *post_group;
@@ -196,13 +204,13 @@ struct chempi_win {
     struct chempi_rma_gate gate;
     struct chempi_progress_hook hook;
     struct chempi_list active; /* struct chempi_rma_peer.active */
+    struct chempi_list held;   /* struct chempi_rma_peer.held */
     struct chempi_rma_slot *slots;
     uint32_t slot_next;
     uint32_t next_id;
     _Atomic uint32_t breaths; /* lock.c */
     uint32_t next_serial;     /* of layouts that peers are told */
     uint64_t out_bytes;       /* copies that wait for room */
-    const struct chempi_rma_peer *lock_waited; /* for tools */
     struct chempi_rma_counts counts;
     char name[MPI_MAX_OBJECT_NAME];
 };

@@ -270,6 +270,18 @@ static const char *open_origin(const struct chempi_rma_side *side,
     return NULL;
 }
 
+/* The target waits for what it was told of. */
+static void take_back(struct chempi_rma_peer *peer, uint32_t id)
+{
+    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_DROP, .id = id};
+
+    if (chempi_rma_request(peer, &head, NULL, NULL, 0) != MPI_SUCCESS)
+        chempi_fatal_die(1,
+                         "out of memory for a put of which rank %u has been "
+                         "told; use less memory",
+                         peer->rank);
+}
+
 static int put_large(struct chempi_rma_op *op, struct chempi_rma_head *head)
 {
     struct chempi_rma_item *item = chempi_rma_make_item();
@@ -280,9 +292,12 @@ static int put_large(struct chempi_rma_op *op, struct chempi_rma_head *head)
     head->kind = CHEMPI_RMA_DO_PUT_LARGE;
     head->id = next_id(op->win);
     rc = chempi_rma_request(op->peer, head, NULL, NULL, 0);
-    if (rc == MPI_SUCCESS)
+    if (rc == MPI_SUCCESS) {
         rc = chempi_rma_send(op->peer, item, op->origin.buf, op->origin.count,
                              op->origin.type, head->id, CHEMPI_RMA_DATA);
+        if (rc)
+            take_back(op->peer, head->id);
+    }
     if (rc) {
         chempi_rma_free_item(item);
         return rc;
@@ -335,6 +350,7 @@ static int fetch_piece(struct chempi_rma_op *op, struct chempi_rma_head *head,
     if (!item)
         return MPI_ERR_NO_MEM;
     item->expected = head->len;
+    item->buf_len = head->len;
     item->user = op->user;
     if (op->result.type->is_contiguous) {
         item->into = op->result.buf + op->result.type->true_lb + head->at;
@@ -367,18 +383,22 @@ int chempi_rma_message_fold(struct chempi_rma_op *op)
     head.kind = op->is_fetch ? CHEMPI_RMA_DO_FETCH_FOLD : CHEMPI_RMA_DO_FOLD;
     if (has_in)
         flat = open_origin(&op->origin, &iter);
+    if (has_in && !flat && op->done)
+        chempi_iter_seek(&iter, op->done);
     if (!op->is_fetch)
         op->peer->is_dirty = true;
-    for (uint64_t at = 0; at < op->len && rc == MPI_SUCCESS; at += head.len) {
-        const char *data = flat ? flat + at : NULL;
+    while (op->done < op->len && rc == MPI_SUCCESS &&
+           op->win->out_bytes <= CHEMPI_RMA_OUT_MAX) {
+        const char *data = flat ? flat + op->done : NULL;
         uint64_t payload;
 
-        head.at = at;
-        head.len = op->len - at < most ? op->len - at : most;
+        head.at = op->done;
+        head.len = op->len - op->done < most ? op->len - op->done : most;
         payload = has_in ? head.len : 0;
         rc = op->is_fetch
                  ? fetch_piece(op, &head, data, &iter, payload)
                  : chempi_rma_request(op->peer, &head, data, &iter, payload);
+        op->done += head.len;
     }
     return rc;
 }
@@ -397,6 +417,14 @@ int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare)
     item->expected = op->len;
     item->into = op->result.buf;
     return chempi_rma_ask(op->peer, &head, both, NULL, 2 * op->len, item);
+}
+
+void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder)
+{
+    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_NOTE_HELD,
+                                         .disp = holder};
+
+    (void)chempi_rma_request(peer, &head, NULL, NULL, 0); /* words only */
 }
 
 int chempi_rma_begin_flush(struct chempi_rma_peer *peer)

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who waits for locks and who has them, for chempirun's words, and ranks that
+ * die with one.
+ *
+ *   winwait held      rank 1 has rank 0's lock and waits; the others want it
+ *   winwait holder    rank 1 dies with the lock that the others wait for
+ *   winwait waiter    rank 1 dies while it waits for the lock of rank 0
+ *   winwait epoch     rank 1 dies between two fences
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { TAG = 3 };
+
+static MPI_Win win;
+
+static void tell(int rank)
+{
+    MPI_Send(NULL, 0, MPI_BYTE, rank, TAG, MPI_COMM_WORLD);
+}
+
+static void hear(int rank)
+{
+    MPI_Recv(NULL, 0, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void lock(void)
+{
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+}
+
+static void die(void)
+{
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* Rank 1 first, then all the others. */
+static void hold(bool is_dying)
+{
+    if (check_rank() == 1) {
+        lock();
+        for (int i = 0; i < check_size(); i++)
+            if (i != 1)
+                tell(i);
+        if (is_dying)
+            die();
+        hear(0);
+    }
+    hear(1);
+    lock();
+}
+
+/* A child dies for a rank that waits. */
+static void die_waiting(void)
+{
+    if (check_rank() == 0) {
+        lock();
+        tell(1);
+        hear(1);
+    } else if (check_rank() == 1) {
+        const pid_t parent = getpid();
+
+        hear(0);
+        if (fork() == 0) {
+            (void)kill(parent, SIGKILL);
+            _exit(0);
+        }
+        lock();
+    }
+    hear(0);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    int64_t value = 1;
+    int64_t *memory;
+
+    check_start(&argc, &argv);
+    check_need(3);
+    MPI_Win_allocate(8, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    MPI_Win_set_name(win, "table");
+    if (strcmp(what, "held") == 0 || strcmp(what, "holder") == 0) {
+        hold(strcmp(what, "holder") == 0);
+    } else if (strcmp(what, "waiter") == 0) {
+        die_waiting();
+    } else {
+        MPI_Win_fence(0, win);
+        MPI_Put(&value, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win);
+        if (check_rank() == 1)
+            die();
+        MPI_Win_fence(0, win);
+    }
+    return check_finish();
+}
