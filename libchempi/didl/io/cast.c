@@ -85,8 +85,10 @@ static int choose(const struct chempi_file *file, struct chempi_io_cast *cast)
     bool *is_marked = chempi_sys->calloc(size, sizeof(bool));
 
     cast->ranks = chempi_sys->malloc(size * sizeof(int));
+    cast->told = chempi_sys->calloc((size_t)size * CHEMPI_IO_TOLD_WORDS,
+                                    sizeof(*cast->told));
     cast->mine = -1;
-    if (!is_marked || !cast->ranks) {
+    if (!is_marked || !cast->ranks || !cast->told) {
         free(is_marked);
         return no_memory();
     }
@@ -271,6 +273,7 @@ void chempi_io_cast_forget(struct chempi_file *file)
         chempi_layout_release(cast->views[r].tile.root);
     free(cast->views);
     free(cast->ranks);
+    free(cast->told);
     free(cast);
     file->cast = NULL;
 }

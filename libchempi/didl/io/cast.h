@@ -9,12 +9,23 @@
 
 #include "libchempi/didl/io/file.h"
 
+/* What each member tells before an access; 64-bit words. */
+enum chempi_io_told {
+    CHEMPI_IO_TOLD_POSITION, /* in its view */
+    CHEMPI_IO_TOLD_BYTES,
+    CHEMPI_IO_TOLD_FROM, /* offsets [from, to); both 0: it has nothing */
+    CHEMPI_IO_TOLD_TO,
+    CHEMPI_IO_TOLD_RUN, /* bytes of a run, on average */
+    CHEMPI_IO_TOLD_WORDS
+};
+
 struct chempi_io_cast {
     bool is_usable; /* all views are ordered and small enough to travel */
     int count;      /* of aggregators */
     int *ranks;     /* [count] of the aggregators, in ascending order */
     int mine;       /* this member's place in ranks, or -1 */
     struct chempi_io_view *views; /* [comm->size], at aggregators; no types */
+    int64_t *told; /* [comm->size * CHEMPI_IO_TOLD_WORDS], of this access */
 };
 
 /* Learn it, if it is not known; collective. MPI error class, which may differ

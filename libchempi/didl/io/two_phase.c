@@ -38,9 +38,6 @@
 /* Longer runs are written by calls of the system. */
 #define RUN_MAP_MAX 2048
 
-/* What each member tells before; 64-bit words. */
-enum { TOLD_POSITION, TOLD_BYTES, TOLD_FROM, TOLD_TO, TOLD_RUN, TOLD_WORDS };
-
 /* A range of somebody's packed data. */
 struct share {
     uint64_t position; /* in its view */
@@ -63,11 +60,10 @@ struct exchange {
     struct chempi_io_op *op;
     struct chempi_file *file;
     struct chempi_io_cast *cast;
-    const int64_t *told; /* [members * TOLD_WORDS] */
-    int64_t base;        /* offset of the first domain */
-    int64_t end;         /* of all data */
-    int64_t domain;      /* bytes */
-    int64_t window;      /* bytes */
+    int64_t base;   /* offset of the first domain */
+    int64_t end;    /* of all data */
+    int64_t domain; /* bytes */
+    int64_t window; /* bytes */
     int tag;
     char *mask; /* of a window: bytes that somebody writes */
     char *ones; /* as long, for filling it */
@@ -121,7 +117,7 @@ static bool window_of(const struct exchange *x, int a, int64_t round,
 
 static const int64_t *told_by(const struct exchange *x, uint32_t rank)
 {
-    return x->told + (size_t)rank * TOLD_WORDS;
+    return x->cast->told + (size_t)rank * CHEMPI_IO_TOLD_WORDS;
 }
 
 /* ---- messages ---- */
@@ -242,8 +238,8 @@ static uint64_t find_shares(struct exchange *x, struct slot *s, int64_t round)
         struct share *share = &s->shares[r];
         int64_t at;
 
-        *share = share_of(view, (uint64_t)told[TOLD_POSITION],
-                          (uint64_t)told[TOLD_BYTES], from, to);
+        *share = share_of(view, (uint64_t)told[CHEMPI_IO_TOLD_POSITION],
+                          (uint64_t)told[CHEMPI_IO_TOLD_BYTES], from, to);
         if (share->len == 0)
             continue;
         sum += share->len;
@@ -403,8 +399,8 @@ static void write_window(struct exchange *x, struct slot *s)
         if (s->shares[r].len == 0)
             continue;
         is_empty = false;
-        if (told_by(x, r)[TOLD_RUN] < run)
-            run = told_by(x, r)[TOLD_RUN];
+        if (told_by(x, r)[CHEMPI_IO_TOLD_RUN] < run)
+            run = told_by(x, r)[CHEMPI_IO_TOLD_RUN];
     }
     if (is_empty)
         return;
@@ -623,13 +619,11 @@ static void cut_domains(struct exchange *x, int64_t from, int64_t to)
         x->window = x->domain;
 }
 
-static void exchange(struct chempi_io_op *op, const int64_t *told, int64_t from,
-                     int64_t to)
+static void exchange(struct chempi_io_op *op, int64_t from, int64_t to)
 {
     struct exchange x = {.op = op,
                          .file = op->file,
                          .cast = op->file->cast,
-                         .told = told,
                          .tag = chempi_io_next_tag(op->file)};
     int rc;
 
@@ -665,17 +659,17 @@ static void clip(struct chempi_io_op *op, uint64_t *bytes)
 
 static void tell(const struct chempi_io_op *op, int64_t *words)
 {
-    words[TOLD_POSITION] = (int64_t)op->position;
-    words[TOLD_BYTES] = (int64_t)op->bytes;
-    words[TOLD_FROM] = 0;
-    words[TOLD_TO] = 0;
-    words[TOLD_RUN] = INT64_MAX;
+    words[CHEMPI_IO_TOLD_POSITION] = (int64_t)op->position;
+    words[CHEMPI_IO_TOLD_BYTES] = (int64_t)op->bytes;
+    words[CHEMPI_IO_TOLD_FROM] = 0;
+    words[CHEMPI_IO_TOLD_TO] = 0;
+    words[CHEMPI_IO_TOLD_RUN] = INT64_MAX;
     if (op->bytes == 0)
         return;
-    words[TOLD_FROM] = chempi_io_view_offset(op->view, op->position);
-    words[TOLD_TO] =
+    words[CHEMPI_IO_TOLD_FROM] = chempi_io_view_offset(op->view, op->position);
+    words[CHEMPI_IO_TOLD_TO] =
         chempi_io_view_offset(op->view, op->position + op->bytes - 1) + 1;
-    words[TOLD_RUN] = (int64_t)least(op->view->run, op->bytes);
+    words[CHEMPI_IO_TOLD_RUN] = (int64_t)least(op->view->run, op->bytes);
 }
 
 /* From what all have told: does an exchange pay? The same answer for all. */
@@ -690,18 +684,18 @@ static bool does_pay(const struct chempi_io_op *op, const int64_t *told,
     *from = INT64_MAX;
     *to = 0;
     for (uint32_t r = 0; r < op->file->comm->size; r++) {
-        const int64_t *t = told + (size_t)r * TOLD_WORDS;
+        const int64_t *t = told + (size_t)r * CHEMPI_IO_TOLD_WORDS;
 
-        if (t[TOLD_BYTES] == 0)
+        if (t[CHEMPI_IO_TOLD_BYTES] == 0)
             continue;
-        if (t[TOLD_FROM] < *to)
+        if (t[CHEMPI_IO_TOLD_FROM] < *to)
             is_mixed = true;
-        if (t[TOLD_FROM] < *from)
-            *from = t[TOLD_FROM];
-        if (t[TOLD_TO] > *to)
-            *to = t[TOLD_TO];
-        if (t[TOLD_RUN] < run)
-            run = t[TOLD_RUN];
+        if (t[CHEMPI_IO_TOLD_FROM] < *from)
+            *from = t[CHEMPI_IO_TOLD_FROM];
+        if (t[CHEMPI_IO_TOLD_TO] > *to)
+            *to = t[CHEMPI_IO_TOLD_TO];
+        if (t[CHEMPI_IO_TOLD_RUN] < run)
+            run = t[CHEMPI_IO_TOLD_RUN];
     }
     if (*to == 0)
         return false;
@@ -718,13 +712,13 @@ static bool is_wanted(const struct chempi_io_op *op)
 }
 
 /* Both is as it was: how much was asked for, and that less is there. */
-static void run_clipped(struct chempi_io_op *op, const int64_t *told,
-                        int64_t from, int64_t to, uint64_t bytes)
+static void run_clipped(struct chempi_io_op *op, int64_t from, int64_t to,
+                        uint64_t bytes)
 {
     uint64_t asked = op->bytes;
 
     op->bytes = bytes;
-    exchange(op, told, from, to);
+    exchange(op, from, to);
     op->bytes = asked;
 }
 
@@ -733,10 +727,9 @@ void chempi_io_two_phase(struct chempi_io_op *op)
     struct chempi_file *file = op->file;
     uint64_t asked = op->bytes;
     uint64_t bytes = op->bytes;
-    int64_t mine[TOLD_WORDS];
+    int64_t mine[CHEMPI_IO_TOLD_WORDS];
     int64_t from;
     int64_t to;
-    int64_t *told;
     uint64_t begin;
     int rc;
 
@@ -751,26 +744,20 @@ void chempi_io_two_phase(struct chempi_io_op *op)
             chempi_io_op_run(op);
         return;
     }
-    told = chempi_sys->malloc(file->comm->size * sizeof(mine));
     if (!op->is_write)
         clip(op, &bytes);
     op->bytes = bytes;
     tell(op, mine);
     op->bytes = asked;
-    rc = told ? MPI_SUCCESS
-              : chempi_error_set(MPI_ERR_NO_MEM, "no memory for collective "
-                                                 "access");
     begin = chempi_clock_ns();
-    rc = chempi_io_agree(file->comm, rc);
-    if (!rc)
-        rc = chempi_io_gather_all(file->comm, mine, TOLD_WORDS, told);
+    rc = chempi_io_gather_all(file->comm, mine, CHEMPI_IO_TOLD_WORDS,
+                              file->cast->told);
     chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS, chempi_clock_ns() - begin);
     chempi_io_op_note(op, rc);
     if (rc)
         ;
-    else if (does_pay(op, told, &from, &to))
-        run_clipped(op, told, from, to, bytes);
+    else if (does_pay(op, file->cast->told, &from, &to))
+        run_clipped(op, from, to, bytes);
     else
         chempi_io_op_run(op);
-    free(told);
 }
