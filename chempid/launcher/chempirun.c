@@ -8,8 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "chempid/launcher/allocation.h"
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/options.h"
+#include "chempid/launcher/outpost.h"
 #include "chempid/launcher/plan.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
@@ -54,6 +56,9 @@ static const char usage[] =
     "  --dir DIR            where the daemons' sockets are\n"
     "  --via NAME           speak to this daemon\n"
     "  --private            use no daemon\n"
+    "  --launcher HOW       reach the hosts of --nodes by ssh, rsh or srun, "
+    "and\n"
+    "                       use no daemon there\n"
     "  --verbose            say which daemon is used, and where ranks go\n"
     "  --secure             encrypt what ranks say to each other over tcp\n"
     "  --help, --version\n"
@@ -195,6 +200,59 @@ static int run_private(const struct chempi_options *opt)
         return fail(&err, plan_status(rc));
     say_plan(opt, &spec, NULL);
     rc = chempi_run_private(opt, &spec);
+    chempi_spec_fini(&spec);
+    return rc;
+}
+
+/* ---- on other hosts, without daemons --------------------------------------
+ */
+
+static int call_hosts(const struct chempi_options *opt,
+                      const struct chempi_spec *spec, const char *launcher)
+{
+    struct chempi_outpost *posts =
+        chempi_sys->calloc(spec->node_count, sizeof(*posts));
+    struct chempi_err err;
+    int rc;
+
+    if (!posts)
+        return out_of_memory();
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        posts[i].host = spec->node_names[i];
+    rc = chempi_outpost_call(posts, spec->node_count, launcher, &err);
+    rc =
+        rc ? fail(&err, CHEMPI_EXIT_FAILURE) : chempi_run_far(opt, spec, posts);
+    chempi_outpost_leave(posts, spec->node_count);
+    free(posts);
+    return rc;
+}
+
+static int run_far(const struct chempi_options *opt)
+{
+    const char *launcher = opt->launcher                  ? opt->launcher
+                           : chempi_allocation_is_slurm() ? CHEMPI_LAUNCHER_SRUN
+                                                          : CHEMPI_LAUNCHER_SSH;
+    struct chempi_plan_node *nodes;
+    struct chempi_spec spec;
+    struct chempi_err err;
+    uint32_t count = 0;
+    int rc;
+
+    while (opt->names[count])
+        count++;
+    nodes = chempi_sys->calloc(count, sizeof(*nodes));
+    if (!nodes)
+        return out_of_memory();
+    for (uint32_t i = 0; i < count; i++) {
+        nodes[i].name = opt->names[i];
+        nodes[i].place.slots = slots_of(opt, opt->names[i]);
+        nodes[i].host = i + 1; /* nobody knows better before they answer */
+    }
+    rc = make_plan(opt, nodes, count, NULL, &spec, &err);
+    free(nodes);
+    if (rc)
+        return fail(&err, plan_status(rc));
+    rc = call_hosts(opt, &spec, launcher);
     chempi_spec_fini(&spec);
     return rc;
 }
@@ -367,15 +425,40 @@ static void warn_of_others(const struct chempi_options *opt)
     }
 }
 
-/* A daemon, if one is asked for or there is one; else a private job. */
-static int run(const struct chempi_options *opt)
+/* The nodes that a batch system has given us, as if they had been named. 1, 0:
+ * none, -errno with words. */
+static int take_allocation(struct chempi_options *opt, struct chempi_err *err)
+{
+    struct chempi_hosts hosts = {0};
+    const int rc = chempi_allocation_read(&hosts, &opt->pool, err);
+
+    if (rc > 0) {
+        opt->names = hosts.names;
+        opt->slots = hosts.slots;
+    }
+    return rc;
+}
+
+/* A daemon, if one is asked for or there is one; else a private job, or by ssh
+ * if there are other hosts. */
+static int run(struct chempi_options *opt)
 {
     const char *set = getenv(CHEMPI_DIR_ENV);
     const bool must = opt->dir || opt->via || (set && *set);
     struct chempi_channel ch;
     struct chempi_err err = {0};
     struct chempi_local_daemon daemon;
+    int rc;
 
+    if (!must && !opt->is_virtual && !opt->is_private && !opt->names) {
+        rc = take_allocation(opt, &err);
+        if (rc < 0)
+            return fail(&err, CHEMPI_EXIT_FAILURE);
+        if (rc)
+            return is_here_only(opt) ? run_private(opt) : run_far(opt);
+    }
+    if (opt->launcher && opt->names)
+        return run_far(opt);
     if (opt->is_virtual || opt->is_private)
         return run_private(opt);
     if (!chempi_local_open(&ch, opt->dir, opt->via, &daemon, &err))
@@ -384,11 +467,7 @@ static int run(const struct chempi_options *opt)
         return fail(&err, CHEMPI_EXIT_FAILURE);
     if (is_here_only(opt))
         return run_private(opt);
-    (void)fprintf(stderr,
-                  "chempirun: %s; other nodes need chempid there and here, "
-                  "virtual nodes on this host need none: --virtual\n",
-                  err.text);
-    return CHEMPI_EXIT_FAILURE;
+    return run_far(opt);
 }
 
 int main(int argc, char **argv)
@@ -398,6 +477,8 @@ int main(int argc, char **argv)
     int status;
 
     hold_standard_streams();
+    if (argc == 2 && strcmp(argv[1], CHEMPI_OUTPOST_OPTION) == 0)
+        return chempi_outpost_serve();
     if (chempi_options_parse(&opt, argc, argv, &err))
         return fail(&err, CHEMPI_EXIT_USAGE);
     if (opt.wants_help || opt.wants_version) {

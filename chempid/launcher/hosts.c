@@ -121,7 +121,21 @@ int chempi_hosts_list(struct chempi_hosts *h, struct chempi_pool *pool,
     return rc;
 }
 
-/* "NAME[:N] [slots=N]"; what else others write there has no meaning here. */
+/* What Open MPI writes: how many ranks at most. Read so that its files can be
+ * used; it cannot be less than what is wanted. */
+static int check_most(const char *text, uint32_t slots, struct chempi_err *err)
+{
+    uint32_t most = 0;
+    int rc = get_slots(text, &most, err);
+
+    if (!rc && most < slots)
+        rc = chempi_err_set(err, -EINVAL,
+                            "max_slots=%u is less than the %u slots", most,
+                            slots);
+    return rc;
+}
+
+/* "NAME[:N] [slots=N] [max_slots=N]". */
 static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
                       char *line, struct chempi_err *err)
 {
@@ -144,6 +158,9 @@ static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
     while (!rc && (word = strtok_r(NULL, blank, &line))) {
         if (strncmp(word, "slots=", 6) == 0)
             rc = get_slots(word + 6, &slots, err);
+        else if (strncmp(word, "max_slots=", 10) == 0 ||
+                 strncmp(word, "max-slots=", 10) == 0)
+            rc = check_most(word + 10, slots, err);
         else
             rc = chempi_err_set(err, -EINVAL,
                                 "'%.100s': expected NAME, NAME:RANKS or NAME "

@@ -12,6 +12,7 @@
 
 #include "chempid/launcher/configfile.h"
 #include "chempid/launcher/hosts.h"
+#include "chempid/launcher/others.h"
 #include "chempid/launcher/soft.h"
 #include "chempid/tree/spec.h"
 #include "common/control/client.h"
@@ -54,6 +55,8 @@ enum id {
     OPT_DIR,
     OPT_VIA,
     OPT_PRIVATE,
+    OPT_LAUNCHER,
+    OPT_LAUNCHER_EXEC,
     OPT_SECURE,
     OPT_VERBOSE,
     OPT_FITS,
@@ -121,6 +124,8 @@ static const struct {
     {"dir", OPT_DIR, 1},
     {"via", OPT_VIA, 1},
     {"private", OPT_PRIVATE, 0},
+    {"launcher", OPT_LAUNCHER, 1},
+    {"launcher-exec", OPT_LAUNCHER_EXEC, 1},
     {"secure", OPT_SECURE, 0},
     {"verbose", OPT_VERBOSE, 0},
     {"no-oversubscribe", OPT_FITS, 0},
@@ -378,6 +383,16 @@ static int parse_env_list(struct parser *p, const char *text)
     return rc;
 }
 
+/* A value that others have under another form is answered. */
+static int parse_place(struct parser *p, const char *text,
+                       const char *const *choices, uint32_t *out)
+{
+    const char *answer = chempi_others_place(text);
+
+    return answer ? fail(p, p->spelled, ": chempirun says it so: ", answer)
+                  : parse_choice(p, text, choices, out);
+}
+
 /* Other launchers name what is filled or gone round. */
 static int parse_map(struct parser *p, const char *text)
 {
@@ -385,11 +400,13 @@ static int parse_map(struct parser *p, const char *text)
     uint32_t v = 0;
     int rc;
 
+    if (strcmp(text, "socket") == 0)
+        text = "socket:"; /* to bind to one is another thing */
     if (strcmp(text, "node") == 0)
         text = "cyclic";
     if (strcmp(text, "slot") == 0 || strcmp(text, "core") == 0)
         text = "block";
-    rc = parse_choice(p, text, choices, &v);
+    rc = parse_place(p, text, choices, &v);
 
     p->opt->map = (enum chempi_map)v;
     return rc;
@@ -400,7 +417,21 @@ static int parse_bind(struct parser *p, const char *text)
     static const char *const choices[] = {"none", "core", "socket", "auto",
                                           NULL};
 
-    return parse_choice(p, text, choices, &p->opt->bind);
+    return parse_place(p, text, choices, &p->opt->bind);
+}
+
+/* The name of a way to other hosts. "{}" is the host; else it comes last. */
+static int parse_launcher(struct parser *p, const char *text)
+{
+    static const char *const choices[] = {"ssh", "rsh", "srun", NULL};
+    static const char *const words[] = {CHEMPI_LAUNCHER_SSH, "rsh",
+                                        CHEMPI_LAUNCHER_SRUN};
+    uint32_t v = 0;
+    int rc = parse_choice(p, text, choices, &v);
+
+    if (!rc)
+        p->opt->launcher = words[v];
+    return rc;
 }
 
 /* ---- what MPI's standard lets a launcher ask of the library -------------- */
@@ -520,6 +551,8 @@ static int take_option(struct parser *p, struct chempi_program *prog,
         return parse_hostfile(p, words[0]);
     case OPT_PPN:
         return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
+    case OPT_LAUNCHER:
+        return parse_launcher(p, words[0]);
     case OPT_MAP:
         return parse_map(p, words[0]);
     case OPT_ROUND_ROBIN:
@@ -542,6 +575,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
         break;
     }
     opt->tables = id == OPT_NETWORK ? words[0] : opt->tables;
+    opt->launcher = id == OPT_LAUNCHER_EXEC ? words[0] : opt->launcher;
     opt->dir = id == OPT_DIR ? words[0] : opt->dir;
     opt->via = id == OPT_VIA ? words[0] : opt->via;
     prog->wdir = id == OPT_WDIR ? words[0] : prog->wdir;
@@ -592,8 +626,12 @@ static int unknown_option(struct parser *p, const char *spelled,
                           const char *name)
 {
     const size_t digits = strcspn(name, "0123456789");
+    const char *answer = chempi_others_answer(name, strcspn(name, "="));
     const char *best = NULL;
     unsigned least = 3;
+
+    if (answer)
+        return fail(p, spelled, ": chempirun says it so: ", answer);
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++) {
         const size_t len = strlen(table[i].name);
@@ -810,6 +848,11 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
         rc = fail(&p,
                   "--virtual starts nodes of its own: it goes with "
                   "neither --dir nor --via",
+                  "", "");
+    if (!rc && opt->launcher && (opt->dir || opt->via || opt->is_virtual))
+        rc = fail(&p,
+                  "--launcher reaches hosts without daemons: it goes with "
+                  "none of --dir, --via and --virtual",
                   "", "");
     if (!rc && opt->is_virtual && p.names_nodes)
         rc = fail(&p,

@@ -25,6 +25,15 @@ struct chempi_program {
                    in 1 to count; NULL: not said */
 };
 
+/* How other hosts are reached if nothing is said: without a terminal, without
+ * questions. */
+#define CHEMPI_LAUNCHER_SSH "ssh -x -T -o BatchMode=yes"
+/* In an allocation of Slurm: a step for each node, beside those that run.
+ * Unbuffered: else lines wait for their ends, and frames have none. */
+#define CHEMPI_LAUNCHER_SRUN                                                   \
+    "srun --overlap --unbuffered --quiet --mpi=none --nodes=1 --ntasks=1 "     \
+    "--nodelist {} sh -c"
+
 /* What ranks get to say where they wait if nothing else is said. */
 #define CHEMPI_WHERE_S 2.0
 
@@ -39,8 +48,10 @@ struct chempi_options {
     char *tables;    /* --network */
     char *dir;       /* --dir: where daemons are found */
     char *via;       /* --via: which of them to speak to */
-    uint32_t ppn;    /* 0: not said */
-    uint32_t bind;   /* enum chempi_bind */
+    const char *launcher; /* --launcher: the words of the command that reaches
+                        other hosts, or NULL */
+    uint32_t ppn;         /* 0: not said */
+    uint32_t bind;        /* enum chempi_bind */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
     double where_s;   /* what ranks get to say where they wait; 0: they are

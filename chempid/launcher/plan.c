@@ -46,6 +46,16 @@ static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
     return fit ? fit : chempi_soft_smallest(prog->soft);
 }
 
+/* Ranks of a program that does not say: one; or, if it is the only one, as many
+ * as --ppn gives to all nodes. */
+static uint32_t default_count(const struct chempi_options *opt, uint64_t room)
+{
+    if (opt->ppn && opt->program_count == 1)
+        return room <= CHEMPI_JOB_RANKS_MAX ? (uint32_t)room
+                                            : CHEMPI_JOB_RANKS_MAX + 1;
+    return 1;
+}
+
 /*
  * How many ranks each program gets: what is asked for, or the largest number
  * below it that it permits (--soft). Where they have no room together, the last
@@ -58,7 +68,8 @@ static int plan_counts(const struct chempi_options *opt, uint64_t room,
 
     for (uint32_t i = 0; i < opt->program_count; i++) {
         const struct chempi_program *prog = &opt->programs[i];
-        const uint32_t count = prog->count ? prog->count : 1;
+        const uint32_t count =
+            prog->count ? prog->count : default_count(opt, room);
 
         spec->apps[i].count =
             prog->soft ? chempi_soft_largest(prog->soft, count) : count;

@@ -13,6 +13,7 @@
 
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/falls.h"
+#include "chempid/launcher/outpost.h"
 #include "chempid/launcher/places.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/brood.h"
@@ -36,7 +37,8 @@ struct branch {
     struct run *run;
     struct chempi_link *link;        /* to one of these: */
     struct chempi_nestling nestling; /* a supervisor */
-    struct chempi_link daemon;       /* the daemon that has the job */
+    struct chempi_link daemon;       /* the daemon that has the job, or */
+    struct chempi_outpost *post;     /* a supervisor on another host */
 };
 
 struct run {
@@ -688,7 +690,7 @@ static void leave_all(struct run *r)
         (void)snprintf(text, sizeof(text),
                        "node %s has not told within %g s that the job has "
                        "ended",
-                       r->daemon_name, QUIET_S);
+                       b->post ? b->post->host : r->daemon_name, QUIET_S);
         lose_branch(b, text);
     }
 }
@@ -826,6 +828,66 @@ int chempi_run_private(const struct chempi_options *opt,
         rc = start_supervisor(&r, i, &err);
     return finish(&r, &err, rc);
 }
+
+/* ---- supervisors on other hosts ------------------------------------------ */
+
+static int take_far(struct chempi_link *link, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    return take_nestling(link->arg, frame, err);
+}
+
+static void far_lost(struct chempi_link *link, int code,
+                     const struct chempi_err *err)
+{
+    struct branch *b = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+    char fate[96];
+
+    chempi_link_close(link);
+    chempi_outpost_fate(b->post, fate, sizeof(fate));
+    (void)snprintf(text, sizeof(text),
+                   "the connection to host %s is lost: %.700s%s", b->post->host,
+                   code == -EPIPE ? "it was closed" : err->text, fate);
+    lose_branch(b, text);
+}
+
+static void start_far(struct run *r, uint32_t node, struct chempi_outpost *post)
+{
+    struct branch *b = &r->branches[r->branch_count++];
+    struct chempi_writer *w;
+
+    b->run = r;
+    b->link = &b->daemon;
+    b->post = post;
+    chempi_link_open(&b->daemon, r->loop, post->fd, CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    post->fd = -1; /* the link's now */
+    b->daemon.on_frame = take_far;
+    b->daemon.on_lost = far_lost;
+    b->daemon.arg = b;
+    w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
+    chempi_wire_put_u32(w, 1);
+    chempi_wire_put_u32(w, node);
+    chempi_shell_write(&(const struct chempi_shell){0}, w); /* as it is there */
+    chempi_spec_write(r->spec, w);
+    chempi_link_end(&b->daemon);
+    (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
+}
+
+int chempi_run_far(const struct chempi_options *opt,
+                   const struct chempi_spec *spec, struct chempi_outpost *posts)
+{
+    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
+    struct chempi_err err = {0};
+    int rc = set_up(&r, &err);
+
+    for (uint32_t i = 0; !rc && i < spec->node_count; i++)
+        start_far(&r, i, &posts[i]);
+    return finish(&r, &err, rc);
+}
+
+/* ---- a daemon ------------------------------------------------------------ */
 
 /* The daemon has ended the job, and nothing of it is left there. */
 static void end_by_daemon(struct branch *b, const char *why)

@@ -24,6 +24,14 @@
 int chempi_run_private(const struct chempi_options *opt,
                        const struct chempi_spec *spec);
 
+struct chempi_outpost;
+
+/* Run the job with supervisors that answer already, one for each node of the
+ * description in its order; their connections are taken over. */
+int chempi_run_far(const struct chempi_options *opt,
+                   const struct chempi_spec *spec,
+                   struct chempi_outpost *posts);
+
 /* Run the job through the daemon at the other end of fd (taken over), which
  * is that of node `daemon`. */
 int chempi_run_remote(const struct chempi_options *opt,

@@ -157,6 +157,12 @@ Test(options, files_of_nodes_are_read)
     cr_assert_eq(opt.slots[1], 3);
     cr_assert_eq(opt.slots[2], 3);
     chempi_options_fini(&opt);
+    cr_assert_eq(read_file("a slots=2 max_slots=4\nb:3 max-slots=3\n"), 0);
+    cr_assert_eq(opt.slots[0], 2);
+    cr_assert_eq(opt.slots[1], 3);
+    chempi_options_fini(&opt);
+    cr_assert_eq(read_file("a slots=2 max_slots=1\n"), -EINVAL);
+    cr_assert(strstr(err.text, "less than the 2 slots"), "%s", err.text);
     cr_assert_eq(read_file("a\nb what=2\n"), -EINVAL);
     cr_assert(strstr(err.text, ":2: 'what=2': expected NAME"), "%s", err.text);
     cr_assert_eq(read_file("a\n\n../b\n"), -EINVAL);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of hydra and of Open MPI's mpirun; see others.h. */
+#include "chempid/launcher/others.h"
+
+#include <string.h>
+
+#include "common/base/compiler.h"
+
+static const char files[] =
+    "sh -c 'exec \"$0\" \"$@\" >out.$CHEMPI_RANK' PROGRAM ARGS, which gives "
+    "each rank a file";
+
+static const struct {
+    const char *name;
+    const char *answer;
+} others[] = {
+    {"timestamp-output", "--label, with its output through ts(1)"},
+    {"outfile-pattern", files},
+    {"errfile-pattern", files},
+    {"output-filename", files},
+    {"rankfile", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
+    {"rf", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
+    {"cpu-set", "taskset -c LIST chempirun --bind none ..."},
+    {"cpu-list", "taskset -c LIST chempirun --bind none ..."},
+    {"usize", "--nodes A:4,B:4: the universe has as many ranks as the nodes "
+              "have slots"},
+    {"iface", "a network description that names the interface (--network)"},
+    {"bootstrap", "--launcher"},
+    {"bootstrap-exec", "--launcher-exec"},
+    {"prepend-pattern", "--label, which has one form"},
+    {"use-hwthread-cpus", "--bind none"},
+    {"bynode", "--map cyclic"},
+    {"byslot", "--map block"},
+    {"mca", "variables: chempi-info has those of this library"},
+    {"gmca", "variables: chempi-info has those of this library"},
+};
+
+const char *chempi_others_answer(const char *name, size_t len)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(others); i++)
+        if (strlen(others[i].name) == len &&
+            strncmp(others[i].name, name, len) == 0)
+            return others[i].answer;
+    return NULL;
+}
+
+static const char socket_answer[] =
+    "--bind socket (neighbours in rank share a socket), or --bind core";
+
+static const struct {
+    const char *word;
+    const char *answer;
+} places[] = {
+    {"ppr", "--ppn N, for N ranks on each node"},
+    {"socket:", socket_answer},
+    {"package", socket_answer},
+    {"numa", socket_answer},
+    {"l1cache", socket_answer},
+    {"l2cache", socket_answer},
+    {"l3cache", socket_answer},
+    {"hwthread", "--bind core: a rank has all threads of its core"},
+};
+
+const char *chempi_others_place(const char *text)
+{
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++)
+        if (strncmp(text, places[i].word, strlen(places[i].word)) == 0)
+            return places[i].answer;
+    return NULL;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Options of other launchers that chempirun has under another form. */
+#ifndef CHEMPI_CHEMPID_OTHERS_H
+#define CHEMPI_CHEMPID_OTHERS_H
+
+#include <stddef.h>
+
+/* How chempirun says what the option (without dashes, `len` bytes) means; NULL:
+ * nobody has such an option. */
+const char *chempi_others_answer(const char *name, size_t len);
+
+/* The same for what others map by and bind to; it may have modifiers behind a
+ * colon. */
+const char *chempi_others_place(const char *text);
+
+#endif

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A real Slurm for tests: munged, slurmctld and a slurmd for each of two
+nodes, all on this host, with ports, keys and files of their own in a folder
+of the test."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+START_S = 30
+NODES = 2
+
+SETTINGS = """ClusterName=chempi
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation={folder}/state
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdSpoolDir={folder}/spool.%n
+SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmdLogFile={folder}/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+"""
+
+
+def free_ports(count):
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+class Cluster:
+    def __init__(self, folder):
+        self.folder = folder
+        self.config = folder / "slurm.conf"
+        self.processes = []
+
+    def missing(self):
+        if os.geteuid() != 0:
+            return "slurmd wants to be started by root"
+        absent = [name for name in ("munged", "slurmctld", "slurmd", "srun")
+                  if not shutil.which(name)]
+        return f"{', '.join(absent)}: no such program; packages munge, " \
+            "slurmctld, slurmd, slurm-client" if absent else None
+
+    def write(self):
+        host = socket.gethostname().split(".")[0]
+        ports = free_ports(1 + NODES)
+        text = SETTINGS.format(host=host, ports=ports, folder=self.folder)
+        for i in range(NODES):
+            text += (f"NodeName=n{i} NodeHostname={host} NodeAddr=127.0.0.1 "
+                     f"Port={ports[1 + i]} CPUs=2 State=UNKNOWN\n")
+            (self.folder / f"spool.n{i}").mkdir()
+        text += ("PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE "
+                 "State=UP OverSubscribe=FORCE:8\n")
+        self.config.write_text(text)
+        (self.folder / "state").mkdir()
+        munge = self.folder / "munge"
+        munge.mkdir(mode=0o755)
+        (munge / "key").write_bytes(os.urandom(1024))
+        (munge / "key").chmod(0o600)
+
+    def run(self, *words):
+        log = open(self.folder / "log", "a", encoding="utf-8")
+        self.processes.append(subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            env={**os.environ, "SLURM_CONF": str(self.config)}))
+        log.close()
+
+    def ask(self, *words):
+        return subprocess.run(
+            words, env={**os.environ, "SLURM_CONF": str(self.config)},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True, check=False,
+            timeout=30).stdout
+
+    def start(self):
+        """None, or why there is none."""
+        why = self.missing()
+        if why:
+            return why
+        self.folder.mkdir(mode=0o755)
+        self.write()
+        munge = self.folder / "munge"
+        self.run("munged", "--foreground", "--force",
+                 f"--key-file={munge}/key", f"--socket={munge}/socket",
+                 f"--pid-file={munge}/pid", f"--seed-file={munge}/seed",
+                 f"--log-file={munge}/log")
+        self.run("slurmctld", "-D", "-i", "-f", str(self.config))
+        for i in range(NODES):
+            self.run("slurmd", "-D", "-N", f"n{i}", "-f", str(self.config))
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            idle = self.ask("sinfo", "-h", "-t", "idle", "-o", "%D").strip()
+            if idle == str(NODES):
+                return None
+        self.stop()
+        return "Slurm does not come up here: " + \
+            " ".join((self.folder / "log").read_text().split()[-20:])
+
+    def stop(self):
+        for process in reversed(self.processes):
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in reversed(self.processes):
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self.processes = []
