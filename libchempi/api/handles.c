@@ -9,9 +9,15 @@
  *       for another object, the index names that one, as the address does
  *   T2  slots[hash...] holds index - FIRST + 1, 0 marks a free slot;
  *       its size is a power of two and it is at most half full
+ *   T3  addresses lie in chunks, each twice as large as the one before, that
+ *       are neither moved nor freed; what lies below `count` never changes
+ *
+ * So a number is turned into a handle without the lock: Fortran programs do
+ * that in every call.
  */
 #include <mpi.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
@@ -20,14 +26,17 @@
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
 #define MIN_SLOTS 64u
-#define MAX_INDICES (1u << 28) /* bounds the memory; more fail as invalid */
+#define CHUNKS 23u
+#define CHUNK_BITS 5u /* log2 of the places in the first chunk */
+/* Places in all chunks: bounds the memory; more fail as invalid. */
+#define MAX_INDICES ((1u << (CHUNK_BITS + CHUNKS)) - (1u << CHUNK_BITS))
 
 struct table {
     pthread_mutex_t lock;
-    const void **address; /* [count] by index - FIRST; room for slots / 2 */
-    uint32_t *slot;       /* [slots] */
-    uint32_t count;
+    uint32_t *slot; /* [slots] */
     uint32_t slots;
+    atomic_uint count;          /* written under the lock */
+    const void **chunk[CHUNKS]; /* by index - FIRST; NULL above count */
 };
 
 static struct table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -39,55 +48,79 @@ static uint32_t hash(const void *address)
     return (uint32_t)(x >> 32);
 }
 
+static uint32_t chunk_of(uint32_t place)
+{
+    return CHEMPI_HIGHEST_BIT((uint64_t)place + (1u << CHUNK_BITS)) -
+           CHUNK_BITS;
+}
+
+/* A place whose chunk is there. */
+static const void **address_at(uint32_t place)
+{
+    uint32_t k = chunk_of(place);
+
+    return &table.chunk[k]
+                       [place + (1u << CHUNK_BITS) - (1u << (CHUNK_BITS + k))];
+}
+
 /* The slot that holds the address, or the free one where it belongs. */
 static uint32_t *find_slot_locked(const void *address)
 {
     uint32_t i = hash(address) & (table.slots - 1);
 
-    while (table.slot[i] && table.address[table.slot[i] - 1] != address)
+    while (table.slot[i] && *address_at(table.slot[i] - 1) != address)
         i = (i + 1) & (table.slots - 1);
     return &table.slot[i];
 }
 
-static bool grow_locked(void)
+static bool grow_slots_locked(uint32_t count)
 {
     uint32_t slots = table.slots ? 2 * table.slots : MIN_SLOTS;
-    const void **address;
-    uint32_t *slot;
+    uint32_t *slot = chempi_sys->calloc(slots, sizeof(*slot));
 
-    if (slots / 2 > MAX_INDICES)
-        return false;
-    slot = chempi_sys->calloc(slots, sizeof(*slot));
     if (!slot)
         return false;
-    address = chempi_sys->realloc(table.address, slots / 2 * sizeof(*address));
-    if (!address) {
-        free(slot);
-        return false;
-    }
     free(table.slot);
     table.slot = slot;
     table.slots = slots;
-    table.address = address;
-    for (uint32_t i = 0; i < table.count; i++)
-        *find_slot_locked(address[i]) = i + 1;
+    for (uint32_t i = 0; i < count; i++)
+        *find_slot_locked(*address_at(i)) = i + 1;
     return true;
+}
+
+/* Room for one more address. */
+static bool make_room_locked(uint32_t count)
+{
+    uint32_t k = chunk_of(count);
+
+    if (count >= MAX_INDICES)
+        return false;
+    if (!table.chunk[k])
+        table.chunk[k] = chempi_sys->calloc((size_t)1 << (CHUNK_BITS + k),
+                                            sizeof(*table.chunk[k]));
+    if (!table.chunk[k])
+        return false;
+    return count < table.slots / 2 || grow_slots_locked(count);
 }
 
 /* 0, which is never valid, when out of memory. */
 static int to_int(const void *handle)
 {
     uint32_t *slot;
+    uint32_t count;
     uint32_t index = 0;
 
     if ((uintptr_t)handle < FIRST)
         return (int)(uintptr_t)handle;
     (void)pthread_mutex_lock(&table.lock);
-    if (table.count < table.slots / 2 || grow_locked()) {
+    count = atomic_load_explicit(&table.count, memory_order_relaxed);
+    if (make_room_locked(count)) {
         slot = find_slot_locked(handle);
         if (!*slot) {
-            table.address[table.count++] = handle;
-            *slot = table.count;
+            *address_at(count) = handle;
+            *slot = count + 1;
+            atomic_store_explicit(&table.count, count + 1,
+                                  memory_order_release);
         }
         index = FIRST + *slot - 1;
     }
@@ -105,10 +138,10 @@ static void *from_int(int value)
 
     if (value >= 0 && (uint32_t)value < FIRST)
         return (void *)(uintptr_t)value;
-    (void)pthread_mutex_lock(&table.lock);
-    if (value >= 0 && (uint32_t)value - FIRST < table.count)
-        handle.in = table.address[(uint32_t)value - FIRST];
-    (void)pthread_mutex_unlock(&table.lock);
+    if (value >= 0 &&
+        (uint32_t)value - FIRST <
+            atomic_load_explicit(&table.count, memory_order_acquire))
+        handle.in = *address_at((uint32_t)value - FIRST);
     return handle.out;
 }
 
