@@ -2,6 +2,7 @@
 # The front door; Meson does the building. Variables:
 #   BUILD=build        build folder       PREFIX=/usr/local  where to install
 #   MESON_ARGS=        for meson setup    TEST_ARGS=         for meson test
+#   SOAK_LAUNCHES=10000, SOAK_SECONDS=36000, SOAK_SEED=1     for soak
 #   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
 #                                         also scivia and gateways, see
 #                                         doc/conformance.md
@@ -9,9 +10,12 @@
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 30
+SOAK_LAUNCHES ?= 10000
+SOAK_SECONDS ?= 36000
+SOAK_SEED ?= 1
 
 .PHONY: all build demo check bench bench-papers bench-registration install \
-        lint format fuzz status conformance applications clean deps
+        lint format fuzz soak status conformance applications clean deps
 
 all: build
 
@@ -54,6 +58,15 @@ format:
 
 fuzz: deps
 	@tools/fuzz $(FUZZ_SECONDS)
+
+# What 'make check' has a small share of: as root, with several users.
+SOAK_PROGRAMS = $(abspath $(addprefix $(BUILD)/,chempid/chempirun \
+        chempid/chempid chempid/chempictl tests/fault/fault-rank))
+soak: build
+	@tests/fault/numbers.py $(SOAK_PROGRAMS) --jobs 1000 --together 100 \
+	    --output 1024 --daemons 256
+	@tests/fault/chaos.py $(SOAK_PROGRAMS) --launches $(SOAK_LAUNCHES) \
+	    --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
 
 status: deps
 	@tools/status.py

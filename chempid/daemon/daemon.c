@@ -732,6 +732,7 @@ static void tear_down(struct chempi_daemon *d)
     close_fd(d->tcp_fd);
     close_fd(d->signal_fd);
     chempi_members_fini(&d->members);
+    chempi_ready_fini(&d->ready);
     chempi_secrets_close(&d->secrets);
     if (d->loop)
         ev_loop_destroy(d->loop);

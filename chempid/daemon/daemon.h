@@ -26,6 +26,7 @@
 #include "chempid/daemon/groups.h"
 #include "chempid/daemon/keeper.h"
 #include "chempid/daemon/orders.h"
+#include "chempid/daemon/ready.h"
 #include "chempid/daemon/rivals.h"
 #include "chempid/daemon/users.h"
 #include "chempid/supervisor/brood.h"
@@ -73,6 +74,7 @@ struct chempi_daemon {
     uint64_t next_query;
     struct chempi_orders orders;
     struct chempi_rivals rivals;
+    struct chempi_ready ready;
     struct chempi_members members; /* file and news; no ready files */
     struct chempi_secrets secrets; /* keys NULL: no TCP */
     uint32_t slots;

@@ -9,17 +9,22 @@
 #include "common/base/log.h"
 #include "common/control/msg.h"
 
-void chempi_daemon_members(const struct chempi_daemon *d,
-                           struct chempi_members *out)
+void chempi_daemon_members(struct chempi_daemon *d, struct chempi_members *out)
 {
-    *out = (struct chempi_members){0};
-    for (uint32_t i = 0; i < d->members.count; i++) {
-        const struct chempi_member *m = &d->members.list[i];
+    const struct chempi_members *ready =
+        chempi_ready_look(&d->ready, d->opt->dir);
 
-        /* Without memory some nodes are unknown, and named as such. */
+    /* Without memory some nodes are unknown, and named as such. */
+    if (d->members.count == 0) {
+        (void)chempi_members_copy(out, ready);
+        return;
+    }
+    (void)chempi_members_copy(out, &d->members);
+    for (uint32_t i = 0; i < ready->count; i++) {
+        const struct chempi_member *m = &ready->list[i];
+
         (void)chempi_members_add(out, m->name, m->address, m->slots);
     }
-    chempi_members_scan(out, d->opt->dir);
 }
 
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,

@@ -21,8 +21,7 @@ struct chempi_conn;
 struct chempi_daemon;
 
 /* All nodes known now, ready files included; the caller's to fini. */
-void chempi_daemon_members(const struct chempi_daemon *d,
-                           struct chempi_members *out);
+void chempi_daemon_members(struct chempi_daemon *d, struct chempi_members *out);
 /* Connection to the daemon of a node, through what `known` says of it. */
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
                                        const struct chempi_members *known,

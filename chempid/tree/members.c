@@ -134,6 +134,27 @@ void chempi_members_prune(struct chempi_members *m,
     index_all(m);
 }
 
+int chempi_members_copy(struct chempi_members *out,
+                        const struct chempi_members *from)
+{
+    const size_t cap = from->cap;
+
+    *out = (struct chempi_members){0};
+    if (from->count == 0)
+        return 0;
+    out->list = chempi_sys->calloc(cap, sizeof(*out->list));
+    out->index = chempi_sys->calloc(2 * cap, sizeof(*out->index));
+    if (!out->list || !out->index) {
+        chempi_members_fini(out);
+        return -ENOMEM;
+    }
+    memcpy(out->list, from->list, from->count * sizeof(*out->list));
+    memcpy(out->index, from->index, 2 * cap * sizeof(*out->index));
+    out->count = from->count;
+    out->cap = from->cap;
+    return 0;
+}
+
 static int take_line(struct chempi_members *m, char *line, const char *path,
                      unsigned number, struct chempi_err *err)
 {

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ready files, read when they change; see ready.h. */
+#define _GNU_SOURCE /* CLOCK_REALTIME_COARSE */
+#include "chempid/daemon/ready.h"
+
+#include <sys/stat.h>
+
+#include "common/base/clock.h"
+
+/* What comes within a tick of the file systems' clock may not be seen in the
+ * directory's time. */
+#define SETTLE_NS (100 * CHEMPI_NS_PER_MS)
+
+static bool is_equal(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+static bool is_long_ago(const struct timespec *t)
+{
+    struct timespec now;
+    int64_t ns;
+
+    if (clock_gettime(CLOCK_REALTIME_COARSE, &now) < 0)
+        return false;
+    ns = (now.tv_sec - t->tv_sec) * INT64_C(1000000000) + now.tv_nsec -
+         t->tv_nsec;
+    return ns > (int64_t)SETTLE_NS;
+}
+
+const struct chempi_members *chempi_ready_look(struct chempi_ready *ready,
+                                               const char *dir)
+{
+    struct stat st;
+    const bool is_there = stat(dir, &st) == 0;
+
+    if (is_there && ready->is_settled && is_equal(&st.st_mtim, &ready->changed))
+        return &ready->list;
+    chempi_members_fini(&ready->list);
+    ready->is_settled = is_there && is_long_ago(&st.st_mtim);
+    if (is_there)
+        ready->changed = st.st_mtim;
+    chempi_members_scan(&ready->list, dir);
+    return &ready->list;
+}
+
+void chempi_ready_fini(struct chempi_ready *ready)
+{
+    chempi_members_fini(&ready->list);
+    ready->is_settled = false;
+}

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What daemons cost: at rest, after many jobs, and while jobs write much.
+
+    numbers.py CHEMPIRUN CHEMPID CHEMPICTL RANK [--jobs N] [--together N]
+               [--output MIB] [--daemons N] [CASE]...
+
+The numbers are small for each build; 'make soak' takes large ones.
+"""
+import argparse
+import os
+import re
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from jobs import (  # noqa: E402
+    Cluster, Programs, await_that, check, expect, run_cases)
+
+CASES = []
+OPTIONS = None
+REST_PSS = 4 << 20    # of a daemon that has nothing to do
+GROWTH = 512 << 10    # of one that has had jobs
+OUTPUT_RSS = 32 << 20 # of one whose ranks write
+REST_MS = 50000       # libev looks at the clock once a minute
+
+
+def case(fn):
+    CASES.append(fn)
+    return fn
+
+
+def is_sanitized(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        return re.search("lib[at]san", file.read())
+
+
+def field(pid, file, name):
+    """Bytes, from lines of kB."""
+    with open(f"/proc/{pid}/{file}", encoding="ascii") as lines:
+        return int(re.search(rf"^{name}:\s+(\d+) kB", lines.read(),
+                             re.M)[1]) << 10
+
+
+def descriptors(pid):
+    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}")
+                  for fd in os.listdir(f"/proc/{pid}/fd"))
+
+
+def waits_ms(pid):
+    """For how long the process waits for events; None: it does not."""
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        words = file.read().split()
+    if len(words) < 5 or words[0] not in ("232", "281", "22"):
+        return None  # epoll_wait, epoll_pwait on two architectures
+    limit = int(words[4], 16) & 0xffffffff
+    return REST_MS if limit == 0xffffffff else limit
+
+
+@case
+def a_daemon_at_rest_costs_next_to_nothing():
+    with Cluster(["a1"]) as cluster:
+        expect(cluster.run("-n", "2", Programs.rank, "init", "everyone",
+                           "final"), 0)
+        pid = cluster.pid("a1")
+        if is_sanitized(pid):
+            print("skipped: sanitizers have memory and threads of their own")
+            return
+        pss = field(pid, "smaps_rollup", "Pss")
+        check(pss <= REST_PSS, pss)
+        try:
+            waits_ms(pid)
+        except OSError:
+            print("skipped: what a process waits for cannot be seen here")
+            return
+        # Clients that are gone are looked after for a moment more.
+        await_that(lambda: (waits_ms(pid) or 0) >= REST_MS, waits_ms(pid))
+
+
+@case
+def nothing_grows_with_jobs():
+    """One after the other, and many at a time."""
+    with Cluster(["a1", "a2"]) as cluster:
+        pids = [cluster.pid(name) for name in ("a1", "a2")]
+        words = ("-n", "4", "--ppn", "2", Programs.rank, "init", "everyone",
+                 "final")
+
+        def many():
+            jobs = [cluster.job(*words) for _ in range(OPTIONS.together)]
+            for job in jobs:
+                job.status = job.finish()
+                expect(job, 0, r"\A\Z")
+
+        def at_rest():
+            await_that(lambda: cluster.ctl("jobs").count("\n") == 1, "rest")
+            return ([field(p, "status", "VmRSS") for p in pids],
+                    [descriptors(p) for p in pids], os.listdir(cluster.dir))
+
+        for _ in range(10):
+            expect(cluster.run(*words), 0, r"\A\Z")
+        many()
+        memory, fds, files = at_rest()
+        for _ in range(OPTIONS.jobs):
+            expect(cluster.run(*words), 0, r"\A\Z")
+        many()
+        more, fds_then, files_then = at_rest()
+        print(f"        {OPTIONS.jobs} jobs, {OPTIONS.together} at a time: "
+              f"RSS {memory} -> {more}, descriptors "
+              f"{[len(f) for f in fds]} -> {[len(f) for f in fds_then]}")
+        check([len(f) for f in fds] == [len(f) for f in fds_then], fds,
+              fds_then)
+        check(sorted(files) == sorted(files_then), files_then)
+        if not is_sanitized(pids[0]):
+            check(all(b - a < GROWTH for a, b in zip(memory, more)), memory,
+                  more)
+
+
+@case
+def what_ranks_write_arrives_whole():
+    """Line by line, and the daemons hold little of it."""
+    ranks = 16
+    lines = OPTIONS.output * (1 << 20) // 64 // ranks
+    with Cluster(["a1", "a2"]) as cluster:
+        pids = [cluster.pid(name) for name in ("a1", "a2")]
+        job = cluster.job("-n", str(ranks), "--ppn", "8", "sh", "-c",
+                          "yes \"$(printf '%02d %060d' $CHEMPI_RANK 7)\" | "
+                          f"head -n {lines}")
+        wanted = {b"%02d %060d" % (i, 7): 0 for i in range(ranks)}
+        rest = b""
+        while True:
+            piece = os.read(job.process.stdout.fileno(), 1 << 20)
+            if not piece:
+                break
+            *whole, rest = (rest + piece).split(b"\n")
+            for line in whole:
+                wanted[line] = wanted.get(line, 0) + 1
+        job.status = job.finish()
+        expect(job, 0, r"\A\Z")
+        check(not rest and len(wanted) == ranks and
+              set(wanted.values()) == {lines}, len(wanted), lines,
+              list(wanted.items())[:ranks + 2])
+        most = [field(p, "status", "VmHWM") for p in pids]
+        print(f"        {OPTIONS.output} MiB: RSS at most {most}")
+        if not is_sanitized(pids[0]):
+            check(all(m < OUTPUT_RSS for m in most), most)
+
+
+@case
+def many_daemons_launch_a_job():
+    """A rank on each; how long that takes is told."""
+    names = [f"n{i}" for i in range(OPTIONS.daemons)]
+    with Cluster([]) as cluster:
+        for name in names:
+            cluster.start(name, "--detect", "60", slots="1")
+        for _ in range(3):
+            start = time.monotonic()
+            job = cluster.run("-n", str(len(names)), "--bind", "none", "true")
+            seconds = time.monotonic() - start
+            expect(job, 0, r"\A\Z")
+            print(f"        {len(names)} daemons: {seconds:.2f} s")
+
+
+def main():
+    global OPTIONS
+    parser = argparse.ArgumentParser()
+    for name in ("chempirun", "chempid", "chempictl", "rank"):
+        parser.add_argument(name)
+    for name, value in (("jobs", 30), ("together", 10), ("output", 16),
+                        ("daemons", 16)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("cases", nargs="*")
+    OPTIONS = parser.parse_args()
+    os.environ.pop("CHEMPI_DIR", None)
+    Programs.chempirun, Programs.chempid = OPTIONS.chempirun, OPTIONS.chempid
+    Programs.chempictl, Programs.rank = OPTIONS.chempictl, OPTIONS.rank
+    return run_cases(CASES, OPTIONS.cases)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
