@@ -153,6 +153,18 @@ static int unpack_view(const uint64_t *words, uint64_t count,
     return MPI_SUCCESS;
 }
 
+/* After an error the other messages go on: their partners wait for them. The
+ * partner of one that there is no memory for would wait for ever. */
+static int begun(const struct chempi_file *file, int before, int rc)
+{
+    if (rc == MPI_ERR_NO_MEM)
+        chempi_fatal_die(1,
+                         "out of memory for a message about the view of "
+                         "%.160s, which other processes wait for",
+                         file->path);
+    return before ? before : rc;
+}
+
 /* Everybody's words come to the aggregators. counts: of all members. */
 static int exchange(struct chempi_file *file, struct chempi_io_cast *cast,
                     const uint64_t *mine, const int64_t *counts,
@@ -165,21 +177,18 @@ static int exchange(struct chempi_file *file, struct chempi_io_cast *cast,
     int rc = MPI_SUCCESS;
     int waited;
 
-    for (uint32_t r = 0; !rc && cast->mine >= 0 && r < comm->size; r++) {
-        rc = chempi_p2p_irecv_on(words + at, counts[r] * 8, chempi_coll_byte(),
-                                 (int)r, tag, comm, CHEMPI_CONTEXT_PT2PT,
-                                 &reqs[n++]);
+    for (uint32_t r = 0; cast->mine >= 0 && r < comm->size; r++) {
+        rc = begun(file, rc,
+                   chempi_p2p_irecv_on(words + at, counts[r] * 8,
+                                       chempi_coll_byte(), (int)r, tag, comm,
+                                       CHEMPI_CONTEXT_PT2PT, &reqs[n++]));
         at += (uint64_t)counts[r];
     }
-    for (int a = 0; !rc && a < cast->count; a++)
-        rc = chempi_p2p_isend_on(mine, counts[comm->rank] * 8,
-                                 chempi_coll_byte(), cast->ranks[a], tag, comm,
-                                 CHEMPI_CONTEXT_PT2PT, &reqs[n++]);
-    if (rc == MPI_ERR_NO_MEM)
-        chempi_fatal_die(1,
-                         "out of memory for a message about the view of "
-                         "%.160s, which other processes wait for",
-                         file->path);
+    for (int a = 0; a < cast->count; a++)
+        rc = begun(file, rc,
+                   chempi_p2p_isend_on(mine, counts[comm->rank] * 8,
+                                       chempi_coll_byte(), cast->ranks[a], tag,
+                                       comm, CHEMPI_CONTEXT_PT2PT, &reqs[n++]));
     waited = chempi_p2p_wait_all(reqs, n);
     return rc ? rc : waited;
 }
