@@ -609,7 +609,11 @@ def chapter_file(functions):
     return ''.join(out)
 
 
-def symbols(functions):
+def symbols(functions, shows_missing):
+    """What the library shows; hidden functions are as if they were not there,
+    for whoever asks the linker."""
+    if not shows_missing:
+        functions = [f for f in functions if f.status in ('yes', 'manual')]
     names = [p + f.name for f in functions for p in ('', 'P')]
     kinds = ['Type' if k == 'Datatype' else k for k in api_table.HANDLES]
     names += ['%s%s_%s' % (p, k, way) for k in kinds for p in ('MPI_', 'PMPI_')
@@ -640,7 +644,7 @@ def write(path, text):
         out.write(text)
 
 
-def main(api_dir, output_dir):
+def main(api_dir, output_dir, missing='shown'):
     functions = api_table.load_functions(api_dir)
     chapters = {number: [] for number in FILES}
     for f in functions:
@@ -649,7 +653,7 @@ def main(api_dir, output_dir):
     for number, members in chapters.items():
         write(os.path.join(output_dir, 'api_%s.c' % FILES[number]),
               chapter_file(members))
-    write(os.path.join(output_dir, 'symbols.map'), symbols(functions))
+    write(os.path.join(output_dir, 'symbols.map'), symbols(functions, missing == 'shown'))
     write(os.path.join(output_dir, 'handle_names.inc'),
           handle_names(api_table.load_constants(api_dir)))
 

@@ -94,6 +94,28 @@ static void widen(int *width, const char *word)
     *width = len > *width ? len : *width;
 }
 
+/* Of the line's network and device, when it is the first that names them: what
+ * all lines of those say. */
+static void print_total(FILE *file, const struct chempi_lines *all, size_t at)
+{
+    const struct line *list = all->list;
+    uint64_t messages = 0;
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < all->count; i++) {
+        if (strcmp(list[i].names[0], list[at].names[0]) != 0 ||
+            strcmp(list[i].names[1], list[at].names[1]) != 0)
+            continue;
+        if (i < at)
+            return;
+        messages += list[i].messages;
+        bytes += list[i].bytes;
+    }
+    (void)fprintf(
+        file, "total over %s (%s): %" PRIu64 " messages, %" PRIu64 " bytes\n",
+        list[at].names[0], list[at].names[1], messages, bytes);
+}
+
 void chempi_traffic_print(FILE *file, const void *text, size_t len,
                           char *const *node_names, uint32_t node_count,
                           const bool *lacking)
@@ -104,6 +126,11 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
     const struct line *list = all.list;
     int width[CHEMPI_ARRAY_LEN(heads)] = {0};
 
+    if (all.count == 0) { /* nothing can be done if it cannot be written */
+        (void)fprintf(file, "no messages were counted\n");
+        free(all.list);
+        return;
+    }
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(heads); i++)
         widen(&width[i], heads[i]);
     for (size_t i = 0; i < all.count; i++) {
@@ -132,5 +159,7 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
             width[2], l->names[0], width[3], l->names[1], width[4], l->names[2],
             l->messages, l->bytes, lacking && lacking[l->from] ? " *" : "");
     }
+    for (size_t i = 0; i < all.count; i++)
+        print_total(file, &all, i);
     free(all.list);
 }

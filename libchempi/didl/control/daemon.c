@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The daemon's end of didl; see daemon.h. */
+#define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/control/daemon.h"
 
 #include <assert.h>
