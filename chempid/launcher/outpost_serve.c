@@ -105,8 +105,11 @@ static int parse(const struct chempi_writer *in, size_t whole,
     *node = chempi_wire_get_u32(&r);
     rc = chempi_shell_take(&shell, &r);
     rc = rc ? rc : chempi_spec_read(spec, &r);
-    if (!rc)
+    if (rc == 0) { /* whoever has logged in, whatever the launcher is there */
         spec->shell = shell;
+        spec->uid = geteuid();
+        spec->gid = getegid();
+    }
     return !rc && (!chempi_wire_is_done(&r) || *node >= spec->node_count)
                ? -EBADMSG
                : rc;

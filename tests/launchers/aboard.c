@@ -5,6 +5,7 @@
  *     aboard sessions SIZE     the same without the world model
  *     aboard abort CODE        the last rank ends the job
  *     aboard crash             the last rank ends without MPI_Finalize
+ *     aboard hang FIFO         say "up" there, and wait for what never comes
  *     aboard after CODE        exit code after MPI_Finalize
  *     aboard child PROGRAM     rank 0 starts a program, a world of its own
  * Rank 0 prints "ok" when all is well.
@@ -137,6 +138,19 @@ static void with_sessions(int want_size)
         puts("ok");
 }
 
+static void hang(const char *path, int rank)
+{
+    FILE *fifo = rank == 0 ? fopen(path, "w") : NULL;
+    int never;
+
+    if (fifo) {
+        fputs("up\n", fifo);
+        fclose(fifo);
+    }
+    MPI_Recv(&never, 1, MPI_INT, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+}
+
 static int start_child(const char *program)
 {
     const pid_t pid = fork();
@@ -168,6 +182,8 @@ int main(int argc, char **argv)
         talk(number, argc > 3 ? atoi(argv[3]) : 1);
     if (strcmp(what, "child") == 0 && rank == 0)
         need(start_child(argv[2]) == 0, "a child is a world of its own");
+    if (strcmp(what, "hang") == 0)
+        hang(argv[2], rank);
     if (strcmp(what, "abort") == 0 && rank == size - 1)
         MPI_Abort(MPI_COMM_WORLD, number);
     if (strcmp(what, "crash") == 0 && rank == size - 1)

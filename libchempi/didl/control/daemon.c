@@ -73,9 +73,9 @@ int chempi_daemon_begin(struct chempi_err *err)
 {
     int rc = chempi_ctx.entry ? chempi_ctx.entry->ops->begin(err) : 0;
 
-    if (!rc)
+    if (rc == 0)
         chempi_fatal_set_free(false);
-    return rc;
+    return rc < 0 ? rc : 0;
 }
 
 void chempi_daemon_end(bool is_for_good)
@@ -83,6 +83,10 @@ void chempi_daemon_end(bool is_for_good)
     if (!chempi_ctx.entry)
         return;
     (void)chempi_ctx.entry->ops->end(is_for_good); /* nobody is to act on it */
+    /* A launcher that has heard of the end may close its side, which would be
+     * readable for ever. */
+    if (is_for_good && chempi_ctx.entry->begins_fenced)
+        chempi_daemon_unwatch();
     chempi_fatal_set_free(chempi_ctx.entry->is_free_after_end);
 }
 

@@ -51,7 +51,8 @@ struct chempi_entry_ops {
                     struct chempi_err *err);
 
     /* The library is in use from now on, with all cards put; and is not any
-     * more, perhaps for good (MPI_Finalize). In turns. begin() has words. */
+     * more, perhaps for good (MPI_Finalize). In turns. begin() has words, and
+     * returns 1 if the launcher may not have heard it yet. */
     int (*begin)(struct chempi_err *err);
     int (*end)(bool is_for_good);
     /* End all processes of the job. 0: the launcher has heard, and tells the

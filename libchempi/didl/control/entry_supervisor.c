@@ -62,8 +62,7 @@ static int begin(struct chempi_err *err)
     if (rc)
         return chempi_err_set(err, rc, "the supervisor cannot be told: %s",
                               chempi_err_name(rc));
-    (void)chempi_client_flush(client, HEAR_LIMIT_MS);
-    return 0;
+    return chempi_client_flush(client, HEAR_LIMIT_MS) == 0 ? 0 : 1;
 }
 
 static int end(bool is_for_good)

@@ -672,9 +672,14 @@ static int progress(const struct chempi_client_events *events, void *arg,
     }
     if (guest.has_fence)
         rc = guest.store->fenced();
+    else if (!guest.is_left)
+        rc = guest.store->look();
     if (rc < 0)
-        return lost(err, "meeting other ranks", -EPIPE);
-    if (rc == 0)
+        return chempi_err_set(err, -EPIPE,
+                              "the launcher is lost: its %s server "
+                              "answers with %s",
+                              guest.store->name, chempi_err_name(rc));
+    if (!guest.has_fence || rc == 0)
         return count;
     guest.has_fence = false;
     guest.passed = guest.entered;

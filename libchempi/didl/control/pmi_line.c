@@ -113,6 +113,14 @@ void chempi_pmi_line_close(struct chempi_pmi_line *line)
     line->fd = -1;
 }
 
+int chempi_pmi_line_look(const struct chempi_pmi_line *line)
+{
+    char byte;
+    const ssize_t n = recv(line->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)) ? 0 : -EPIPE;
+}
+
 int chempi_pmi_line_send(struct chempi_pmi_line *line, const char *text,
                          size_t len)
 {

@@ -31,6 +31,9 @@ int chempi_pmi_line_connect(struct chempi_pmi_line *line,
                             struct chempi_err *err);
 void chempi_pmi_line_close(struct chempi_pmi_line *line);
 
+/* While nothing is asked: 0, -EPIPE: the server has gone. Does not block. */
+int chempi_pmi_line_look(const struct chempi_pmi_line *line);
+
 /* Blocks while the server does not read; -EPIPE. */
 int chempi_pmi_line_send(struct chempi_pmi_line *line, const char *text,
                          size_t len);

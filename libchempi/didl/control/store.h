@@ -44,7 +44,10 @@ struct chempi_store_ops {
     /* Look whether it has passed: 1, 0: not yet, -errno: lost. Does not
      * block. */
     int (*fenced)(void);
-    /* Readable when fenced() may have changed. */
+    /* Outside of a fence: 0, or -EPIPE when the launcher is lost. Does not
+     * block. */
+    int (*look)(void);
+    /* Readable when fenced() or look() may have changed. */
     int (*fd)(void);
     /* The launcher ends the job; may not return. The text is one line. */
     int (*abort)(int exit_code, const char *text);

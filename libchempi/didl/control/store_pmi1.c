@@ -191,6 +191,11 @@ static int fenced(void)
     return 1;
 }
 
+static int look(void)
+{
+    return chempi_pmi_line_look(&pmi.line);
+}
+
 static int fd(void)
 {
     return pmi.line.fd;
@@ -221,6 +226,7 @@ const struct chempi_store_ops chempi_store_pmi1 = {
     .get = get,
     .fence = fence,
     .fenced = fenced,
+    .look = look,
     .fd = fd,
     .abort = end_job,
     .finalize = finalize,

@@ -233,6 +233,11 @@ static int fenced(void)
     return rc;
 }
 
+static int look(void)
+{
+    return chempi_pmi_line_look(&pmi.line);
+}
+
 static int fd(void)
 {
     return pmi.line.fd;
@@ -270,6 +275,7 @@ const struct chempi_store_ops chempi_store_pmi2 = {
     .get = get,
     .fence = fence,
     .fenced = fenced,
+    .look = look,
     .fd = fd,
     .abort = end_job,
     .finalize = finalize,
