@@ -187,7 +187,8 @@ static void take_one(struct reading *r, const struct chempi_member *claim)
 {
     const struct chempi_member *m =
         chempi_members_find(&r->d->members, claim->name);
-    const bool is_more = !m || m->is_gone || strcmp(m->teller, claim->teller);
+    const bool is_more =
+        !m || m->is_gone || strcmp(m->teller, claim->teller) != 0;
 
     if (m && !m->is_gone && strcmp(m->address, claim->address) == 0 &&
         m->slots == claim->slots)

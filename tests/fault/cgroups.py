@@ -16,8 +16,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, comm, expect, kill_and_wait,
-    main)
+    LIMIT_S, Cluster, Programs, await_that, check, children, comm, expect,
+    kill_and_wait, main)
 
 CASES = []
 MIB = 1 << 20
@@ -66,7 +66,8 @@ def has_groups(cluster):
     if groups(cluster):
         return True
     print("skipped: no control group can be written here")
-    check("no control groups" in cluster.logged(), cluster.logged())
+    check(re.search("no control groups|are not limited in",
+                    cluster.logged()), cluster.logged())
     expect(cluster.run("-n", "2", Programs.rank, "init", "everyone", "final"),
            0, r"\A\Z")
     return False
@@ -138,6 +139,32 @@ def groups_of_a_killed_daemon_go_with_its_keeper():
         cluster.start("a1")
         expect(cluster.run("-n", "4", Programs.rank, "init", "everyone",
                            "final"), 0)
+
+
+@case
+def groups_of_a_daemon_without_a_keeper_go_with_the_next():
+    """Both are killed."""
+    with Cluster(["a1"]) as cluster:
+        if not has_groups(cluster):
+            return
+        places = groups(cluster)
+        job = cluster.job("-n", "2", Programs.rank, "init", "print", "up",
+                          "hang").await_lines(2)
+        pid = cluster.pid("a1")
+        keepers = [child for child in children(pid)
+                   if comm(child).startswith("chempi-keeper")]
+        inside = set().union(*map(members, jobs_in(places)))
+        os.kill(pid, signal.SIGSTOP)  # it would start another keeper
+        for keeper in keepers:
+            os.kill(keeper, signal.SIGKILL)
+        kill_and_wait(pid, inside)
+        job.finish()
+        check(places and all(os.path.exists(p) for p in places), places)
+        for name in ("a1.sock", "a1.node"):
+            os.unlink(f"{cluster.dir}/{name}")
+        await_that(lambda: not os.path.exists(f"/proc/{pid}"), "its reaping")
+        cluster.start("a1")
+        check(not [p for p in places if os.path.exists(p)], places)
 
 
 @case

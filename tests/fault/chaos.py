@@ -161,6 +161,7 @@ class Cluster:
         self.network = Network(NODES)
         self.dirs = []
         self.pids = {}
+        self.all_pids = set()  # also of those that were killed
         for i in range(NODES):
             self.dirs.append(f"{self.base}/n{i}")
             os.mkdir(self.dirs[i], 0o755)
@@ -186,6 +187,7 @@ class Cluster:
                 env=self.env, stdin=subprocess.DEVNULL, stderr=log,
                 check=True, timeout=LIMIT_S)
         self.pids[node] = self.find(node)
+        self.all_pids.add(str(self.pids[node]))
 
     def find(self, node):
         said = self.ctl(node, "status")
@@ -212,6 +214,21 @@ class Cluster:
     def supervisors(self):
         return [pid for pid, _ in jobrun.marked(self.mark)
                 if comm(pid).startswith("chempi-super")]
+
+    def groups(self):
+        """Control groups of jobs, and of daemons that are gone."""
+        found = []
+        alive = {str(pid) for pid in self.pids.values()}
+        for path, dirs, _ in os.walk("/sys/fs/cgroup"):
+            for name in [d for d in dirs if d.startswith("chempi.n")]:
+                pid = name.rsplit(".", 1)[1]
+                own = os.path.join(path, name)
+                if pid in alive:
+                    found += [e.path for e in os.scandir(own) if e.is_dir()]
+                elif pid in self.all_pids:
+                    found.append(own)
+            dirs[:] = [d for d in dirs if not d.startswith("chempi.")]
+        return found
 
     def descriptors(self, node):
         return len(os.listdir(f"/proc/{self.pids[node]}/fd"))
@@ -537,6 +554,7 @@ class Chaos:
                   errors="replace") as file:
             cores = re.findall("@chempi-core-.*", file.read())
         return (f"supervisors {self.cluster.supervisors()}, {cores}, "
+                f"{self.cluster.groups()}, "
                 f"{[self.cluster.ctl(i, 'jobs') for i in range(NODES)]}, "
                 f"{[self.cluster.descriptors(i) for i in range(NODES)]} of "
                 f"{self.base_descriptors}")
@@ -544,6 +562,7 @@ class Chaos:
     def is_clean(self):
         """Each pair of daemons may have two connections."""
         return (not self.cluster.supervisors() and
+                not self.cluster.groups() and
                 all(self.cluster.descriptors(i) <= self.base_descriptors[i] +
                     2 * (NODES - 1) for i in range(NODES)) and
                 all(self.cluster.ctl(i, "jobs").count("\n") == 1
