@@ -38,6 +38,8 @@ static const char usage[] =
     "  --registrable SIZE memory that the ranks of this node may register,\n"
     "                     bytes, or with K, M, G (half of the memory)\n"
     "  --job-limits FILE  memory, processes and cpus that a job may have here\n"
+    "  --user NAME        whom a daemon that serves all users becomes\n"
+    "                     (chempid, or a number that nobody has)\n"
     "  --detect SECONDS   daemons that are silent for so long are lost (5)\n"
     "  --background       return when the daemon serves\n"
     "  --verbose          log what is done, too\n"
@@ -58,6 +60,7 @@ enum {
     OPT_REGISTRABLE,
     OPT_JOB_LIMITS,
     OPT_DETECT,
+    OPT_USER,
     OPT_BACKGROUND,
     OPT_VERBOSE,
     OPT_HELP,
@@ -79,6 +82,7 @@ static const struct option options[] = {
     {"registrable", required_argument, NULL, OPT_REGISTRABLE},
     {"job-limits", required_argument, NULL, OPT_JOB_LIMITS},
     {"detect", required_argument, NULL, OPT_DETECT},
+    {"user", required_argument, NULL, OPT_USER},
     {"background", no_argument, NULL, OPT_BACKGROUND},
     {"verbose", no_argument, NULL, OPT_VERBOSE},
     {"help", no_argument, NULL, OPT_HELP},
@@ -166,6 +170,7 @@ static void take_option(struct chempi_daemon_options *opt, int c,
     opt->join = c == OPT_JOIN ? text : opt->join;
     opt->tables = c == OPT_TABLES ? text : opt->tables;
     opt->job_limits = c == OPT_JOB_LIMITS ? text : opt->job_limits;
+    opt->user = c == OPT_USER ? text : opt->user;
     opt->is_background |= c == OPT_BACKGROUND;
     if (c == OPT_VERBOSE)
         *level = CHEMPI_LOG_INFO;

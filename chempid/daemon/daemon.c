@@ -18,8 +18,10 @@
 #include <unistd.h>
 
 #include "chempid/daemon/advertise.h"
+#include "chempid/daemon/drop.h"
 #include "chempid/daemon/grants.h"
 #include "chempid/daemon/say.h"
+#include "chempid/tree/limits.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -450,6 +452,8 @@ static int write_ready_file(struct chempi_daemon *d, struct chempi_err *err)
                                    chempi_err_name(errno));
     is_good =
         fprintf(file, "%s %s %u\n", d->opt->name, d->address, d->slots) > 0;
+    if (d->serves_users) /* read by daemons that are not root any more */
+        is_good &= fchmod(fileno(file), 0644) == 0;
     if (fclose(file) != 0 || !is_good)
         return chempi_err_set(err, -EIO, "cannot write %s: %s", part,
                               chempi_err_name(errno));
@@ -664,6 +668,85 @@ static uint64_t take_descriptors(void)
     return files.rlim_cur;
 }
 
+/* R4 */
+static void helper_is_lost(void *arg, const char *text)
+{
+    struct chempi_daemon *d = arg;
+
+    chempi_log(
+        CHEMPI_LOG_ERROR, "daemon",
+        "root's helper (process %ld), which starts and ends programs, is "
+        "lost: %s; this daemon ends, and the jobs here with it",
+        (long)d->helper.pid, text);
+    fail(d);
+}
+
+static int open_secret(void *arg, enum chempi_secrets_file which)
+{
+    return chempi_helper_open(arg, which);
+}
+
+/* The helper has the keeper; what we had of it ends with the helper. */
+static void hand_over_keeper(struct chempi_daemon *d)
+{
+    ev_io_stop(d->loop, &d->keeper_io);
+    chempi_brood_yield(&d->brood, d->keeper.pid);
+    chempi_keeper_forget(&d->keeper);
+    for (int i = 0; i < CHEMPI_KEEPER_FILES; i++)
+        d->keeper.paths[i] = NULL;
+}
+
+static int start_helper(struct chempi_daemon *d, uid_t own,
+                        struct chempi_err *err)
+{
+    int rc;
+
+    d->terms = (struct chempi_helper_terms){
+        .node = d->opt->name,
+        .own = own,
+        .user_max = CHEMPI_USER_JOBS_MAX,
+        .files = {[CHEMPI_SECRETS_CLUSTER] = d->opt->key,
+                  [CHEMPI_SECRETS_NODE] = d->opt->node_key,
+                  [CHEMPI_SECRETS_TRUST] = d->opt->trust},
+        .keeper = &d->keeper,
+        .groups = &d->groups,
+        .has_streams = !d->opt->is_background,
+    };
+    d->helper.on_lost = helper_is_lost;
+    d->helper.arg = d;
+    rc = chempi_helper_start(&d->helper, &d->terms, &d->brood, err);
+    if (rc)
+        return rc;
+    hand_over_keeper(d);
+    d->brood.nest.groups = NULL;
+    d->groups = (struct chempi_cgroups){0}; /* nothing is ours there */
+    d->secrets.open = open_secret;
+    d->secrets.arg = &d->helper;
+    return 0;
+}
+
+/* Whoever serves all users reads what they and networks send, and so is not
+ * root. Names in the directory are the last that it looks for. */
+static int separate(struct chempi_daemon *d, struct chempi_err *err)
+{
+    struct chempi_drop drop;
+    int rc = chempi_drop_choose(d->opt->user, &drop, err);
+
+    chempi_say_prepare();
+    rc = rc ? rc : start_helper(d, drop.uid, err);
+    if (!rc && chdir(d->opt->dir) < 0)
+        rc = chempi_err_set(err, -errno, "%s: %s", d->opt->dir,
+                            chempi_err_name(errno));
+    rc = rc ? rc : chempi_drop_now(&drop, err);
+    if (!rc && access(".", R_OK | X_OK) < 0)
+        rc = chempi_err_set(err, -errno,
+                            "%s: cannot be read by user %ld, which this daemon "
+                            "has become; run 'chmod a+rx %s'",
+                            d->opt->dir, (long)drop.uid, d->opt->dir);
+    d->dir = ".";
+    return rc;
+}
+
 static int set_up(struct chempi_daemon *d, struct chempi_err *err)
 {
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -691,6 +774,12 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     rc = rc ? rc : listen_unix(d, err);
     rc = rc ? rc : listen_tcp(d, err);
     rc = rc ? rc : write_ready_file(d, err);
+    if (!rc && d->serves_users)
+        rc = separate(d, err);
+    else if (!rc && d->opt->user)
+        rc = chempi_err_set(err, -EINVAL,
+                            "--user is for a daemon that serves all users "
+                            "(--serve users)");
     if (rc)
         return rc;
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
@@ -724,7 +813,8 @@ static void tear_down(struct chempi_daemon *d)
         ev_timer_stop(d->loop, &d->recheck);
     if (d->conns.arg)
         chempi_conns_fini(&d->conns);
-    chempi_keeper_stop(&d->keeper); /* D4 */
+    chempi_helper_stop(&d->helper); /* D4 */
+    chempi_keeper_stop(&d->keeper);
     if (d->brood.nestlings.next)
         chempi_brood_fini(&d->brood);
     chempi_groups_close(&d->groups);
@@ -745,6 +835,8 @@ int chempi_daemon_run(const struct chempi_daemon_options *opt, int ready_fd)
     int rc;
 
     d = (struct chempi_daemon){.opt = opt,
+                               .owner = geteuid(),
+                               .dir = opt->dir,
                                .unix_fd = -1,
                                .tcp_fd = -1,
                                .signal_fd = -1,

@@ -24,6 +24,7 @@
 #include "chempid/daemon/beat.h"
 #include "chempid/daemon/conn.h"
 #include "chempid/daemon/groups.h"
+#include "chempid/daemon/helper.h"
 #include "chempid/daemon/keeper.h"
 #include "chempid/daemon/orders.h"
 #include "chempid/daemon/ready.h"
@@ -50,6 +51,7 @@ struct chempi_daemon_options {
     const char *cluster;    /* file, or NULL */
     const char *job_limits; /* file, or NULL: none but the node's own */
     const char *join;       /* address of a daemon, or NULL */
+    const char *user;       /* whom one that serves all becomes, or NULL */
     uint32_t slots;         /* 0: processors of the host */
     enum chempi_serve serve;
     uint64_t registrable; /* bytes of the node; 0: the default of budget.h */
@@ -63,8 +65,10 @@ struct chempi_daemon {
     struct chempi_conns conns;
     struct chempi_beat beat;
     struct chempi_brood brood;
-    struct chempi_keeper keeper;
-    struct chempi_cgroups groups; /* of jobs */
+    struct chempi_keeper keeper; /* its helper's, if it has one */
+    struct chempi_helper helper; /* of one that serves all users */
+    struct chempi_helper_terms terms;
+    struct chempi_cgroups groups; /* of jobs; the same */
     struct chempi_budget budget;  /* registrable memory; grants.h */
     ev_timer budget_timer;
     struct chempi_list jobs;
@@ -91,7 +95,9 @@ struct chempi_daemon {
     ev_timer rest; /* from listening, for lack of descriptors */
     ev_tstamp complained;
     ev_timer recheck;  /* of all links, when keys were read again */
-    bool serves_users; /* users.h */
+    bool serves_users; /* users.h; then it is not root any more (drop.h) */
+    const char *dir;   /* opt->dir, as we find it */
+    uid_t owner;       /* who has started it, and is obeyed as root is */
     bool is_drained;   /* the gateways here are spared, whichever job's */
     bool is_stopping;
     struct chempi_conn *joining; /* --join: until there is an answer */

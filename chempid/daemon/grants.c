@@ -145,11 +145,12 @@ static uint32_t *worlds_of(const struct chempi_spec *spec, uint32_t node,
 }
 
 /* What RLIMIT_MEMLOCK lets a rank lock here (shell.h). */
-static uint64_t lockable(const struct chempi_spec *spec)
+static uint64_t lockable(const struct chempi_daemon *d,
+                         const struct chempi_spec *spec)
 {
     const struct chempi_shell *shell = &spec->shell;
     const uint64_t own =
-        geteuid() == 0 ? CHEMPI_BUDGET_NONE : chempi_budget_limit(spec->uid);
+        d->owner == 0 ? CHEMPI_BUDGET_NONE : chempi_budget_limit(spec->uid);
     uint64_t wanted;
 
     if (spec->uid == 0 || !shell->is_known || shell->count <= RLIMIT_MEMLOCK)
@@ -181,7 +182,7 @@ int chempi_grants_open(struct chempi_daemon *d, struct chempi_grant *g,
                                .number = spec->job};
     if (worlds)
         rc = chempi_budget_add(&d->budget, &g->job, worlds, count,
-                               lockable(spec));
+                               lockable(d, spec));
     free(worlds);
     *share = d->budget.total == CHEMPI_BUDGET_NONE ? CHEMPI_BUDGET_NONE : 0;
     return rc;

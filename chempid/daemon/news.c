@@ -11,8 +11,7 @@
 
 void chempi_daemon_members(struct chempi_daemon *d, struct chempi_members *out)
 {
-    const struct chempi_members *ready =
-        chempi_ready_look(&d->ready, d->opt->dir);
+    const struct chempi_members *ready = chempi_ready_look(&d->ready, d->dir);
 
     /* Without memory some nodes are unknown, and named as such. */
     if (d->members.count == 0) {

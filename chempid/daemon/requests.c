@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What clients and other daemons ask a daemon to do; see daemon.h. */
-#define _GNU_SOURCE /* geteuid */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "chempid/daemon/daemon.h"
 #include "chempid/daemon/news.h"
@@ -21,7 +19,7 @@ struct request {
 static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
                  bool is_drained)
 {
-    const bool is_obeyed = uid == 0 || uid == geteuid();
+    const bool is_obeyed = uid == 0 || uid == d->owner;
 
     if (*job && !is_drained && d->is_drained && !is_obeyed)
         return -EBUSY; /* who has drained the node has the last word */
@@ -47,7 +45,7 @@ static int obey(struct chempi_daemon *d, struct chempi_conn *from,
     if (r->what == CHEMPI_REQUEST_DRAIN || r->what == CHEMPI_REQUEST_UNDRAIN)
         return drain(d, r->job, r->uid, r->what == CHEMPI_REQUEST_DRAIN);
     if (r->what == CHEMPI_REQUEST_STOP) {
-        if (r->uid != 0 && r->uid != geteuid())
+        if (r->uid != 0 && r->uid != d->owner)
             return -EPERM;
         chempi_daemon_stop(d);
         return 0;
@@ -65,7 +63,7 @@ static void reread(struct chempi_daemon *d, struct chempi_conn *from,
                    const struct request *r)
 {
     struct chempi_err err = {.text = ""};
-    int rc = r->uid != 0 && r->uid != geteuid()
+    int rc = r->uid != 0 && r->uid != d->owner
                  ? chempi_err_set(&err, -EPERM,
                                   "only root and the daemon's "
                                   "user may do so")

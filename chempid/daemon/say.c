@@ -206,6 +206,12 @@ void chempi_say_start(const char *name, enum chempi_log_level max)
     chempi_log_set(tell, NULL, max);
 }
 
+void chempi_say_prepare(void)
+{
+    if (!say.has_left)
+        (void)log_fd();
+}
+
 int chempi_say_leave(void)
 {
     struct stat to;

@@ -25,5 +25,7 @@ void chempi_say_start(const char *name, enum chempi_log_level max);
 /* Leave standard error to the others who have it, unless it is a regular file:
  * what follows goes to the system's log. 0 or -errno, and then all stays. */
 int chempi_say_leave(void);
+/* Open what lines go to: this process may soon not be able to. */
+void chempi_say_prepare(void);
 
 #endif

@@ -13,12 +13,23 @@
 #include "chempid/daemon/trust.h"
 #include "common/auth/handshake.h"
 
+/* The files, by number. */
+enum chempi_secrets_file {
+    CHEMPI_SECRETS_CLUSTER,
+    CHEMPI_SECRETS_NODE,
+    CHEMPI_SECRETS_TRUST
+};
+
 struct chempi_secrets {
     const char *cluster_file; /* one key a line, the first to call with */
     const char *node_file;    /* NULL: a key is made that ends with us */
     const char *trust_file;   /* NULL: all that know the cluster's key */
     struct chempi_keys *keys;
     struct chempi_trust trust;
+    /* Open one for who may not do so itself: a descriptor or -errno. NULL: we
+     * may. */
+    int (*open)(void *arg, enum chempi_secrets_file which);
+    void *arg;
 };
 
 /* The files' names are set and stay the caller's. 0 or -errno with words;

@@ -96,24 +96,11 @@ static int parse_file(struct chempi_trust *trust, FILE *file, const char *path,
     return rc;
 }
 
-/* Does not wait for the other end of a pipe. */
-static FILE *open_file(const char *path)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    const int code = errno;
-
-    if (fd >= 0 && !file)
-        (void)close(fd); /* read only */
-    errno = code;
-    return file;
-}
-
-int chempi_trust_read(struct chempi_trust *trust, const char *path,
+int chempi_trust_read(struct chempi_trust *trust, int fd, const char *path,
                       struct chempi_err *err)
 {
     struct stat st;
-    FILE *file = open_file(path);
+    FILE *file = fdopen(fd, "r");
     int rc = 0;
 
     *trust = (struct chempi_trust){0};
@@ -132,6 +119,8 @@ int chempi_trust_read(struct chempi_trust *trust, const char *path,
         rc = parse_file(trust, file, path, err);
     if (file)
         (void)fclose(file); /* read only */
+    else
+        (void)close(fd); /* the same */
     if (rc)
         chempi_trust_fini(trust);
     return rc;

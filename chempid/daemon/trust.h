@@ -34,8 +34,9 @@ struct chempi_trust {
 };
 
 /* Read a file into an empty struct. It must belong to this user or root, and
- * nobody else may write it. 0; -errno with file and line, and nothing held. */
-int chempi_trust_read(struct chempi_trust *trust, const char *path,
+ * nobody else may write it. fd is taken over; path is for words. 0; -errno with
+ * file and line, and nothing held. */
+int chempi_trust_read(struct chempi_trust *trust, int fd, const char *path,
                       struct chempi_err *err);
 void chempi_trust_fini(struct chempi_trust *trust);
 

@@ -249,11 +249,47 @@ static void lost(struct chempi_link *link, int code,
     chempi_brood_look(n->brood); /* its process may have ended before */
 }
 
+/* The child has not become its user; its end follows. */
+static int take_refusal(struct chempi_nestling *n,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    struct chempi_reader r;
+    const char *text;
+
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    text = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
+    if (!chempi_wire_is_done(&r))
+        return chempi_err_set(err, -EBADMSG, "a malformed message (refusal)");
+    n->is_faulty = true;
+    (void)snprintf(n->text, sizeof(n->text), "node %s starts no ranks: %.800s",
+                   n->node_name, text);
+    return 0;
+}
+
+/* Queued whatever its length, which the daemon has read already. */
+static void tell_part(struct chempi_nestling *n, const struct chempi_spec *spec)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&n->link, CHEMPI_MSG_PART, spec->job);
+
+    chempi_wire_put_u32(w, n->node);
+    chempi_wire_put_u64(w, spec->memory_share);
+    chempi_wire_put_u32(w, spec->slots);
+    chempi_shell_write(&spec->shell, w);
+    chempi_spec_write(spec, w);
+    n->link.ch.queue_max += w->len;
+    chempi_link_end(&n->link);
+}
+
 static int take(struct chempi_link *link, const struct chempi_frame *frame,
                 struct chempi_err *err)
 {
     struct chempi_nestling *n = link->arg;
 
+    if (n->brood->ops->tells_part && frame->type == CHEMPI_MSG_REFUSED)
+        return take_refusal(n, frame, err);
     return n->on_frame(n->arg, frame, err);
 }
 
@@ -289,6 +325,8 @@ int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
     n->link.on_frame = take;
     n->link.on_lost = lost;
     n->link.arg = n;
+    if (brood->ops->tells_part)
+        tell_part(n, spec);
     return 0;
 }
 

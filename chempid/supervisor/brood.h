@@ -39,6 +39,9 @@ struct chempi_brood_ops {
     void (*let_go)(struct chempi_nestling *n);
     /* Nobody asks any more; idempotent, also after let_go. */
     void (*forget)(struct chempi_nestling *n);
+    /* Supervisors share no memory with us, and are told their part of the job
+     * on their link (chempi_super_run_as()). */
+    bool tells_part;
 };
 
 struct chempi_brood { /* one per process */
@@ -66,9 +69,9 @@ struct chempi_nestling {
     struct chempi_young young;
     enum chempi_nestling_phase phase;
     ev_timer limit;
-    pid_t pid;      /* for words; it may have ended */
-    uint32_t place; /* where the helper has it */
-    bool is_faulty; /* text says already how it ended */
+    pid_t pid;       /* for words; it may have ended */
+    uint32_t number; /* where a helper has it; 0: nowhere any more */
+    bool is_faulty;  /* text says already how it ended */
     char text[CHEMPI_TEXT_MAX];
     uint32_t node;
     const char *node_name; /* the caller's */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The supervisor of a job's ranks on one node; invariants in super.h. */
-#define _GNU_SOURCE /* closefrom, initgroups */
+#define _GNU_SOURCE /* closefrom, setgroups */
 #include "chempid/supervisor/super.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <limits.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/become.h"
 #include "chempid/supervisor/cgroup.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/tree/limits.h"
@@ -742,47 +741,6 @@ static void up_lost(struct chempi_link *link, int code,
 
 /* ---- the beginning ------------------------------------------------------- */
 
-/* By this node's own database. */
-static bool is_group_of(const struct passwd *pw, gid_t gid)
-{
-    gid_t list[NGROUPS_MAX];
-    int count = NGROUPS_MAX;
-
-    if (gid == pw->pw_gid)
-        return true;
-    if (getgrouplist(pw->pw_name, pw->pw_gid, list, &count) < 0)
-        count = NGROUPS_MAX;
-    for (int i = 0; i < count; i++)
-        if (list[i] == gid)
-            return true;
-    return false;
-}
-
-/* A daemon that runs as root does the job as its user. Groups come from this
- * node's database, never from another node. */
-static int become_user(const struct chempi_spec *spec, struct chempi_err *err)
-{
-    const struct passwd *pw;
-
-    if (geteuid() == 0)
-        chempi_shell_lift(&spec->shell);
-    if (geteuid() == spec->uid)
-        return 0;
-    pw = getpwuid(spec->uid);
-    if (!pw)
-        return chempi_err_set(err, -ENOENT, "this node has no user %u",
-                              spec->uid);
-    if (!is_group_of(pw, spec->gid))
-        return chempi_err_set(err, -EPERM,
-                              "user %s is not in group %u on this node",
-                              pw->pw_name, spec->gid);
-    if (initgroups(pw->pw_name, spec->gid) < 0 || setgid(spec->gid) < 0 ||
-        setuid(spec->uid) < 0)
-        return chempi_err_set(err, -errno, "cannot become user %s: %s",
-                              pw->pw_name, chempi_err_name(errno));
-    return 0;
-}
-
 /* The supervisor holds several descriptors per rank. */
 static void raise_file_limit(struct chempi_super *s)
 {
@@ -821,9 +779,11 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     if (!s->text)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     raise_file_limit(s);
+    if (s->has_become) /* chempi_super_run_as() */
+        return 0;
     if (chempi_cgroup_enter(s->spec->cgroup, err))
         return err->code;
-    return become_user(s->spec, err);
+    return chempi_become_user(s->spec->uid, s->spec->gid, &s->spec->shell, err);
 }
 
 static int number_ranks(struct chempi_super *s, struct chempi_err *err)
@@ -920,27 +880,14 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
     return rc;
 }
 
-_Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
-                                int up_fd)
+/* What s->spec describes, on its node s->node. */
+static void begin(struct chempi_super *s)
 {
-    struct chempi_super *s = chempi_sys->calloc(1, sizeof(*s));
     struct chempi_rank *culprit;
     struct chempi_err err = {0};
     int rc;
 
-    if (dup2(up_fd, UP_FD) < 0 || fcntl(UP_FD, F_SETFD, FD_CLOEXEC) < 0)
-        _exit(errno); /* the parent finds words for it */
-    closefrom(UP_FD + 1);
-    if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
-        _exit(ENOMEM);
-    s->spec = spec;
-    s->node = node;
-    s->signal_fd = s->null_fd = -1;
-    s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
-    chempi_link_open(&s->up, s->loop, UP_FD, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.on_frame = take;
-    s->up.on_lost = up_lost;
-    s->up.arg = s;
     if (number_ranks(s, &err))
         _exit(ENOMEM);
     culprit = &s->ranks[0];
@@ -948,6 +895,96 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     if (rc)
         chempi_ranks_judge(culprit, CHEMPI_END_START, (uint32_t)-rc, err.text);
     reap(s);
+}
+
+/* PART: the first frame, for a supervisor that knows its user only. */
+static int take_part(struct chempi_link *link, const struct chempi_frame *frame,
+                     struct chempi_err *err)
+{
+    struct chempi_super *s = link->arg;
+    struct chempi_spec *spec = chempi_sys->calloc(1, sizeof(*spec));
+    struct chempi_shell shell;
+    struct chempi_reader r;
+    uint64_t share;
+    uint32_t slots;
+    int rc;
+
+    if (!spec)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    chempi_wire_read(&r, frame->data, frame->len);
+    s->node = chempi_wire_get_u32(&r);
+    share = chempi_wire_get_u64(&r);
+    slots = chempi_wire_get_u32(&r);
+    rc = frame->type == CHEMPI_MSG_PART ? chempi_shell_take(&shell, &r)
+                                        : -EBADMSG;
+    rc = rc ? rc : chempi_spec_read(spec, &r);
+    if (!rc && (!chempi_wire_is_done(&r) || s->node >= spec->node_count ||
+                spec->uid != getuid() || spec->gid != getgid())) {
+        chempi_spec_fini(spec);
+        rc = -EBADMSG;
+    }
+    if (rc) {
+        free(spec);
+        return bad(err, "a supervisor's part of a job");
+    }
+    spec->shell = shell;
+    spec->memory_share = share;
+    spec->slots = slots;
+    spec->cgroup = s->group;
+    s->spec = spec; /* until the process ends */
+    begin(s);
+    return 0;
+}
+
+/* Nothing but the link upwards and standard streams. */
+static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
+{
+    struct chempi_super *s = chempi_sys->calloc(1, sizeof(*s));
+
+    if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
+        _exit(ENOMEM);
+    s->signal_fd = s->null_fd = -1;
+    s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
+    chempi_link_open(&s->up, s->loop, up_fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    s->up.on_frame = on_frame;
+    s->up.on_lost = up_lost;
+    s->up.arg = s;
+    return s;
+}
+
+static void keep_only(int up_fd)
+{
+    if (dup2(up_fd, UP_FD) < 0 || fcntl(UP_FD, F_SETFD, FD_CLOEXEC) < 0)
+        _exit(errno); /* the parent finds words for it */
+    closefrom(UP_FD + 1);
+}
+
+_Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
+                                int up_fd)
+{
+    struct chempi_super *s;
+
+    keep_only(up_fd);
+    s = open_up(UP_FD, take);
+    s->spec = spec;
+    s->node = node;
+    begin(s);
     ev_run(s->loop, 0);
     leave(s, EIO); /* not reached while the link upwards is watched */
+}
+
+_Noreturn void chempi_super_run_as(uint32_t uid, uint32_t gid,
+                                   const struct chempi_shell *shell,
+                                   const struct chempi_cgroup *group, int up_fd)
+{
+    struct chempi_super *s;
+
+    keep_only(up_fd);
+    if (!chempi_become_or_tell(uid, gid, shell, group, UP_FD))
+        _exit(EPERM);
+    s = open_up(UP_FD, take_part);
+    s->has_become = true;
+    s->group = group;
+    ev_run(s->loop, 0);
+    leave(s, EIO); /* as above */
 }

@@ -99,6 +99,8 @@ struct chempi_super {
     const struct chempi_spec *spec;
     uint32_t node;
     struct chempi_link up;
+    bool has_become;                   /* its user, before it had spec */
+    const struct chempi_cgroup *group; /* for spec, then */
     struct chempi_share share;
     struct chempi_bind_map bind;
     struct chempi_kvs kvs;
@@ -140,6 +142,15 @@ struct chempi_super {
  * takes over up_fd and closes all other descriptors but the standard ones. */
 _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
                                 int up_fd);
+
+/* The same for a process that is root and has no description: it enters the
+ * control group (NULL, or zeros: none) and becomes the user first, of a group
+ * of theirs, and is told the job (PART) on its link, of which nothing is read
+ * before. Where it cannot, it says REFUSED and ends. */
+_Noreturn void chempi_super_run_as(uint32_t uid, uint32_t gid,
+                                   const struct chempi_shell *shell,
+                                   const struct chempi_cgroup *group,
+                                   int up_fd);
 
 /* ---- between the supervisor's files -------------------------------------- */
 

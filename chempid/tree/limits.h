@@ -63,6 +63,8 @@
 #define CHEMPI_LOG_PER_S 2           /* and afterwards */
 #define CHEMPI_CONN_COMPLAINT_S 60.0 /* of users' crowds: not again before */
 
+#define CHEMPI_HELPER_S 2.0 /* for the helper to open a file (helper.h) */
+
 /* ---- ends of processes (brood.h) ----------------------------------------- */
 
 #define CHEMPI_END_S 2.0  /* for a supervisor whose socket is closed */

@@ -235,20 +235,15 @@ static int parse_keys(const char *path, const char *text, size_t len,
     return (int)(bin_len / CHEMPI_AUTH_KEY_BYTES);
 }
 
-int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
+int chempi_auth_read_keys(int fd, const char *path, uint8_t *keys, int max,
                           struct chempi_err *err)
 {
     char text[KEY_FILE_MAX];
     ssize_t n = -1;
     int rc;
-    int fd;
 
     if (sodium_init() < 0)
         return chempi_err_set(err, -EIO, "libsodium does not start");
-    fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
-    if (fd < 0)
-        return chempi_err_set(err, -errno, "cannot open key file %s: %s", path,
-                              chempi_err_name(errno));
     rc = check_key_file(fd, path, err);
     if (!rc && (n = chempi_sys->read(fd, text, sizeof(text))) < 0)
         rc = chempi_err_set(err, -errno, "cannot read key file %s: %s", path,
@@ -256,6 +251,19 @@ int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
     if (!rc)
         rc = parse_keys(path, text, (size_t)n, keys, max, err);
     sodium_memzero(text, sizeof(text));
+    return rc;
+}
+
+int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
+                          struct chempi_err *err)
+{
+    const int fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    int rc;
+
+    if (fd < 0)
+        return chempi_err_set(err, -errno, "cannot open key file %s: %s", path,
+                              chempi_err_name(errno));
+    rc = chempi_auth_read_keys(fd, path, keys, max, err);
     (void)close(fd); /* read only: nothing to lose */
     return rc;
 }

@@ -84,6 +84,10 @@ void chempi_auth_fini(struct chempi_auth *auth);
  */
 int chempi_auth_load_keys(const char *path, uint8_t *keys, int max,
                           struct chempi_err *err);
+/* The same from a descriptor that is open already and stays the caller's; path
+ * is for words. */
+int chempi_auth_read_keys(int fd, const char *path, uint8_t *keys, int max,
+                          struct chempi_err *err);
 
 /* Make a fresh random key. -EIO: libsodium does not start. */
 int chempi_auth_make_key(uint8_t key[CHEMPI_AUTH_KEY_BYTES]);

@@ -104,6 +104,9 @@ enum chempi_msg {
     CHEMPI_MSG_HOLDS = 71, /* supervisor: u32 local rank, then as MEMORY */
     CHEMPI_MSG_RUNS = 72,  /* supervisor: u32 process id of the gateway, 0 when
                               it has ended */
+    CHEMPI_MSG_PART = 73,  /* daemon, first of all, where the supervisor is not
+                              its child: u32 node, u64 memory of each rank,
+                              u32 slots, then as LAUNCH from the shell on */
 
     /* on the tree, from node to node */
     CHEMPI_MSG_ASK = 60,    /* u32 to node, u32 from node, u32 rank, str key */

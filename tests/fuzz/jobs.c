@@ -82,8 +82,12 @@ static void set_up_once(void)
     calls = *chempi_sys;
     calls.fork = fork_nothing;
     chempi_sys = &calls;
-    *d = (struct chempi_daemon){
-        .opt = &options, .slots = 2, .unix_fd = -1, .tcp_fd = -1};
+    *d = (struct chempi_daemon){.opt = &options,
+                                .dir = options.dir,
+                                .owner = geteuid(),
+                                .slots = 2,
+                                .unix_fd = -1,
+                                .tcp_fd = -1};
     d->loop = ev_loop_new(EVFLAG_AUTO);
     chempi_list_init(&d->jobs);
     chempi_list_init(&d->queries);

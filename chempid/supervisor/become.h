@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Becoming a job's user, in a supervisor that is still root. */
+#ifndef CHEMPI_CHEMPID_BECOME_H
+#define CHEMPI_CHEMPID_BECOME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "chempid/supervisor/cgroup.h"
+#include "chempid/tree/shell.h"
+#include "common/base/err.h"
+
+/* A daemon that runs as root does the job as its user. Groups come from this
+ * node's database, never from another node; limits are raised so far that the
+ * ranks can have those of the shell. May wait for that database. 0; -ENOENT: no
+ * such user, -EPERM: not of that group; -errno; with words. */
+int chempi_become_user(uint32_t uid, uint32_t gid,
+                       const struct chempi_shell *shell,
+                       struct chempi_err *err);
+
+/* The same after it has entered the control group (NULL, or zeros: none).
+ * Otherwise says REFUSED with the words on the link fd, no longer as root, and
+ * returns false: the process is to end. */
+bool chempi_become_or_tell(uint32_t uid, uint32_t gid,
+                           const struct chempi_shell *shell,
+                           const struct chempi_cgroup *group, int fd);
+
+#endif
