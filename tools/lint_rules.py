@@ -20,6 +20,7 @@ FORBIDDEN = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b')
 EXTENSION = re.compile(r'\b(__attribute__|__builtin_\w+|__asm__|__typeof__|'
                        r'typeof|__extension__)\b')
 EXTENSION_FILE = 'common/base/compiler.h'
+PASTED = re.compile(r'(?<!struct )\bchempi_\w*##')
 SLEEP = re.compile(r'\b(sleep|usleep|nanosleep)\s*\(')
 C_FILE = re.compile(r'\.[ch]$')
 
@@ -77,6 +78,8 @@ def check_line(path, line):
     if (not path.startswith(('tests/', EXTENSION_FILE)) and
             EXTENSION.search(code)):
         yield 'compiler extension outside %s' % EXTENSION_FILE
+    if PASTED.search(code) and not path.startswith(('tests/', 'fortran/')):
+        yield 'a function whose whole name cannot be searched for'
     if path.startswith('tests/') and SLEEP.search(code):
         yield 'a test waits for events, not for time'
 

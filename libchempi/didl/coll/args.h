@@ -158,23 +158,4 @@
         .rtypes = recvtypes                                                    \
     }
 
-/* FORM(name, NAME) for every collective but the barrier. */
-#define CHEMPI_COLL_FOR_EACH(FORM)                                             \
-    FORM(bcast, BCAST)                                                         \
-    FORM(reduce, REDUCE)                                                       \
-    FORM(allreduce, ALLREDUCE)                                                 \
-    FORM(gather, GATHER)                                                       \
-    FORM(gatherv, GATHERV)                                                     \
-    FORM(scatter, SCATTER)                                                     \
-    FORM(scatterv, SCATTERV)                                                   \
-    FORM(allgather, ALLGATHER)                                                 \
-    FORM(allgatherv, ALLGATHERV)                                               \
-    FORM(alltoall, ALLTOALL)                                                   \
-    FORM(alltoallv, ALLTOALLV)                                                 \
-    FORM(alltoallw, ALLTOALLW)                                                 \
-    FORM(reduce_scatter, REDUCE_SCATTER)                                       \
-    FORM(reduce_scatter_block, REDUCE_SCATTER_BLOCK)                           \
-    FORM(scan, SCAN)                                                           \
-    FORM(exscan, EXSCAN)
-
 #endif

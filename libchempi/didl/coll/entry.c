@@ -95,7 +95,7 @@ static int run(struct chempi_coll_call *c)
 }
 
 #define BLOCKING(name, NAME)                                                   \
-    int chempi_coll_##name(NAME##_ARGS)                                        \
+    int name(NAME##_ARGS)                                                      \
     {                                                                          \
         struct chempi_coll_call c = NAME##_CALL;                               \
                                                                                \
@@ -111,4 +111,19 @@ int chempi_coll_barrier(struct chempi_comm *comm)
     return run(&c);
 }
 
-CHEMPI_COLL_FOR_EACH(BLOCKING)
+BLOCKING(chempi_coll_bcast, BCAST)
+BLOCKING(chempi_coll_reduce, REDUCE)
+BLOCKING(chempi_coll_allreduce, ALLREDUCE)
+BLOCKING(chempi_coll_gather, GATHER)
+BLOCKING(chempi_coll_gatherv, GATHERV)
+BLOCKING(chempi_coll_scatter, SCATTER)
+BLOCKING(chempi_coll_scatterv, SCATTERV)
+BLOCKING(chempi_coll_allgather, ALLGATHER)
+BLOCKING(chempi_coll_allgatherv, ALLGATHERV)
+BLOCKING(chempi_coll_alltoall, ALLTOALL)
+BLOCKING(chempi_coll_alltoallv, ALLTOALLV)
+BLOCKING(chempi_coll_alltoallw, ALLTOALLW)
+BLOCKING(chempi_coll_reduce_scatter, REDUCE_SCATTER)
+BLOCKING(chempi_coll_reduce_scatter_block, REDUCE_SCATTER_BLOCK)
+BLOCKING(chempi_coll_scan, SCAN)
+BLOCKING(chempi_coll_exscan, EXSCAN)

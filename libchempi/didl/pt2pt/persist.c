@@ -55,18 +55,18 @@ static int send_init(const void *buf, MPI_Count count,
 }
 
 #define INIT(name, mode)                                                       \
-    int chempi_pt2pt_##name(                                                   \
-        const void *buf, MPI_Count count, struct chempi_datatype *datatype,    \
-        int dest, int tag, struct chempi_comm *comm, MPI_Request *request)     \
+    int name(const void *buf, MPI_Count count,                                 \
+             struct chempi_datatype *datatype, int dest, int tag,              \
+             struct chempi_comm *comm, MPI_Request *request)                   \
     {                                                                          \
         return send_init(buf, count, datatype, dest, tag, comm, mode,          \
                          request);                                             \
     }
 
-INIT(send_init, CHEMPI_SEND_STANDARD)
-INIT(ssend_init, CHEMPI_SEND_SYNC)
-INIT(rsend_init, CHEMPI_SEND_READY)
-INIT(bsend_init, CHEMPI_SEND_BUFFERED)
+INIT(chempi_pt2pt_send_init, CHEMPI_SEND_STANDARD)
+INIT(chempi_pt2pt_ssend_init, CHEMPI_SEND_SYNC)
+INIT(chempi_pt2pt_rsend_init, CHEMPI_SEND_READY)
+INIT(chempi_pt2pt_bsend_init, CHEMPI_SEND_BUFFERED)
 
 int chempi_pt2pt_recv_init(void *buf, MPI_Count count,
                            struct chempi_datatype *datatype, int source,

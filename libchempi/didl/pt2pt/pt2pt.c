@@ -5,17 +5,17 @@
 #include "libchempi/didl/pt2pt/buffer.h"
 
 #define BLOCKING(name, mode)                                                   \
-    int chempi_pt2pt_##name(const void *buf, MPI_Count count,                  \
-                            struct chempi_datatype *datatype, int dest,        \
-                            int tag, struct chempi_comm *comm)                 \
+    int name(const void *buf, MPI_Count count,                                 \
+             struct chempi_datatype *datatype, int dest, int tag,              \
+             struct chempi_comm *comm)                                         \
     {                                                                          \
         return chempi_p2p_send(buf, count, datatype, dest, tag, comm,          \
                                CHEMPI_CONTEXT_PT2PT, mode);                    \
     }
 
-BLOCKING(send, CHEMPI_SEND_STANDARD)
-BLOCKING(ssend, CHEMPI_SEND_SYNC)
-BLOCKING(rsend, CHEMPI_SEND_READY)
+BLOCKING(chempi_pt2pt_send, CHEMPI_SEND_STANDARD)
+BLOCKING(chempi_pt2pt_ssend, CHEMPI_SEND_SYNC)
+BLOCKING(chempi_pt2pt_rsend, CHEMPI_SEND_READY)
 
 int chempi_pt2pt_recv(void *buf, MPI_Count count,
                       struct chempi_datatype *datatype, int source, int tag,
@@ -26,9 +26,9 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
 }
 
 #define NONBLOCKING(name, mode)                                                \
-    int chempi_pt2pt_##name(                                                   \
-        const void *buf, MPI_Count count, struct chempi_datatype *datatype,    \
-        int dest, int tag, struct chempi_comm *comm, MPI_Request *request)     \
+    int name(const void *buf, MPI_Count count,                                 \
+             struct chempi_datatype *datatype, int dest, int tag,              \
+             struct chempi_comm *comm, MPI_Request *request)                   \
     {                                                                          \
         struct chempi_request *req = NULL;                                     \
         int rc = chempi_p2p_isend(buf, count, datatype, dest, tag, comm,       \
@@ -39,9 +39,9 @@ int chempi_pt2pt_recv(void *buf, MPI_Count count,
         return rc;                                                             \
     }
 
-NONBLOCKING(isend, CHEMPI_SEND_STANDARD)
-NONBLOCKING(issend, CHEMPI_SEND_SYNC)
-NONBLOCKING(irsend, CHEMPI_SEND_READY)
+NONBLOCKING(chempi_pt2pt_isend, CHEMPI_SEND_STANDARD)
+NONBLOCKING(chempi_pt2pt_issend, CHEMPI_SEND_SYNC)
+NONBLOCKING(chempi_pt2pt_irsend, CHEMPI_SEND_READY)
 
 static int ibsend(const void *buf, MPI_Count count,
                   struct chempi_datatype *type, int dest, int tag,

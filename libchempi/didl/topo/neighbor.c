@@ -314,21 +314,21 @@ static int make(const struct chempi_coll_call *c, bool is_persistent,
         .rdispls = {rdispls, true}, .rtypes = recvtypes                        \
     }
 
-#define FORMS(name, NAME)                                                      \
-    int chempi_neighbor_##name(NAME##_ARGS)                                    \
+#define FORMS(blocking, non_blocking, persistent, NAME)                        \
+    int blocking(NAME##_ARGS)                                                  \
     {                                                                          \
         const struct chempi_coll_call c = NAME##_CALL;                         \
                                                                                \
         return run(&c);                                                        \
     }                                                                          \
-    int chempi_neighbor_i##name(NAME##_ARGS, MPI_Request *request)             \
+    int non_blocking(NAME##_ARGS, MPI_Request *request)                        \
     {                                                                          \
         const struct chempi_coll_call c = NAME##_CALL;                         \
                                                                                \
         return make(&c, false, request);                                       \
     }                                                                          \
-    int chempi_neighbor_##name##_init(NAME##_ARGS, struct chempi_info *info,   \
-                                      MPI_Request *request)                    \
+    int persistent(NAME##_ARGS, struct chempi_info *info,                      \
+                   MPI_Request *request)                                       \
     {                                                                          \
         const struct chempi_coll_call c = NAME##_CALL;                         \
                                                                                \
@@ -336,8 +336,13 @@ static int make(const struct chempi_coll_call *c, bool is_persistent,
         return make(&c, true, request);                                        \
     }
 
-FORMS(allgather, ALLGATHER)
-FORMS(allgatherv, ALLGATHERV)
-FORMS(alltoall, ALLTOALL)
-FORMS(alltoallv, ALLTOALLV)
-FORMS(alltoallw, NEIGHBOR_ALLTOALLW)
+FORMS(chempi_neighbor_allgather, chempi_neighbor_iallgather,
+      chempi_neighbor_allgather_init, ALLGATHER)
+FORMS(chempi_neighbor_allgatherv, chempi_neighbor_iallgatherv,
+      chempi_neighbor_allgatherv_init, ALLGATHERV)
+FORMS(chempi_neighbor_alltoall, chempi_neighbor_ialltoall,
+      chempi_neighbor_alltoall_init, ALLTOALL)
+FORMS(chempi_neighbor_alltoallv, chempi_neighbor_ialltoallv,
+      chempi_neighbor_alltoallv_init, ALLTOALLV)
+FORMS(chempi_neighbor_alltoallw, chempi_neighbor_ialltoallw,
+      chempi_neighbor_alltoallw_init, NEIGHBOR_ALLTOALLW)
