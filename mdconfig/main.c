@@ -26,7 +26,7 @@ static const struct chempi_command commands[] = {
      "[-o PICTURE] [--layout HOW|--dot] [--from NODE --size SIZE] FILE",
      "draw nodes and networks, and the ways of a size, as SVG or for Graphviz",
      chempi_command_graph},
-    {"plot", "[-o PICTURE] FILE FROM TO",
+    {"plot", "[-o PICTURE] [--csv] FILE FROM TO",
      "draw the time over the size of a message, as SVG", chempi_command_plot},
     {"import",
      "[-o FILE] [--local] [--hosts FILE] [--scontrol FILE] [--topology FILE]",

@@ -4,7 +4,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "common/base/sys.h"
 
 /* A name in three: text, last number, text behind it. */
 struct split {
@@ -120,4 +123,39 @@ void chempi_fold_names(const char *const *names, size_t count, char *buf,
             put(&o, ", ", 2);
         put_group(&o, names, i, end);
     }
+}
+
+/* By the text before the number, the text behind it, the number. */
+static int compare(const void *a, const void *b)
+{
+    const struct split x = split_name(*(const char *const *)a);
+    const struct split y = split_name(*(const char *const *)b);
+    const size_t x_head = x.digits ? x.head : strlen(x.name);
+    const size_t y_head = y.digits ? y.head : strlen(y.name);
+    int order = memcmp(x.name, y.name, x_head < y_head ? x_head : y_head);
+
+    if (order == 0)
+        order = (x_head > y_head) - (x_head < y_head);
+    if (order == 0)
+        order = strcmp(x.digits ? x.name + x.head + x.digits : "",
+                       y.digits ? y.name + y.head + y.digits : "");
+    if (order == 0)
+        order = (x.number > y.number) - (x.number < y.number);
+    return order ? order : strcmp(x.name, y.name);
+}
+
+void chempi_fold_sorted(const char *const *names, size_t count, char *buf,
+                        size_t len)
+{
+    const char **sorted =
+        count > 1 ? chempi_sys->calloc(count, sizeof(*sorted)) : NULL;
+
+    if (!sorted) {
+        chempi_fold_names(names, count, buf, len);
+        return;
+    }
+    memcpy(sorted, names, count * sizeof(*sorted));
+    qsort(sorted, count, sizeof(*sorted), compare);
+    chempi_fold_names(sorted, count, buf, len);
+    free(sorted);
 }

@@ -11,4 +11,9 @@
 void chempi_fold_names(const char *const *names, size_t count, char *buf,
                        size_t len);
 
+/* The same of names in any order, which is not kept: each prefix stands once,
+ * its numbers ascending. (Without memory they are folded as they are.) */
+void chempi_fold_sorted(const char *const *names, size_t count, char *buf,
+                        size_t len);
+
 #endif

@@ -29,6 +29,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--strict", &line->strict},
         {"--all", &line->all},
         {"--dot", &line->dot},
+        {"--csv", &line->csv},
         {"--virtual", &line->is_virtual},
     };
 

@@ -58,6 +58,7 @@ struct chempi_command_line {
     bool is_virtual;
     bool local;
     bool dot;
+    bool csv;
     bool alone;
     bool shared;
     bool allow_unreachable;

@@ -54,7 +54,7 @@ static void tell_nodes(struct diffing *d, const struct chempi_desc *of,
             names[count++] = of->nodes[i].name;
     }
     if (count > 0) {
-        chempi_fold_names(names, count, text, sizeof(text));
+        chempi_fold_sorted(names, count, text, sizeof(text));
         (void)fprintf(d->out, "%s node%s %s\n", word, chempi_text_plural(count),
                       text);
         d->found++;
@@ -243,7 +243,7 @@ static void compare_nodes(struct diffing *d)
             names[count++] = a->nodes[i].name;
     }
     if (count > 0) {
-        chempi_fold_names(names, count, text, sizeof(text));
+        chempi_fold_sorted(names, count, text, sizeof(text));
         (void)fprintf(d->out,
                       "slots, forwarding or attachments of %s changed\n", text);
         d->found++;
@@ -369,13 +369,13 @@ static void compare_ways_from(struct diffing *d, const struct groups *groups,
 
     chempi_route_source(d->a, from->class_a, &a);
     chempi_route_source(d->b, from->class_b, &b);
-    chempi_fold_names(from->names, from->count, source, sizeof(source));
+    chempi_fold_sorted(from->names, from->count, source, sizeof(source));
     for (size_t i = 0; i < groups->count; i++) {
         const struct group *to = &groups->list[i];
 
         if (to == from && to->count == 1)
             continue;
-        chempi_fold_names(to->names, to->count, target, sizeof(target));
+        chempi_fold_sorted(to->names, to->count, target, sizeof(target));
         (void)snprintf(head, sizeof(head), "ways from %s to %s", source,
                        target);
         compare_lists(d, &a.lists[to->class_a], &b.lists[to->class_b], head);

@@ -201,7 +201,7 @@ static int plot(const struct chempi_desc *desc,
     if (!out)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, desc);
-    found = chempi_plot(&graph, from, to, out);
+    found = chempi_plot(&graph, from, to, line->csv, out);
     if (!found)
         (void)chempi_err_set(err, -EHOSTUNREACH,
                              "%s: there is no way from %s to %s", desc->file,
@@ -214,7 +214,7 @@ int chempi_command_plot(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_command_line line;
     struct chempi_desc desc;
-    int rc = chempi_command_read_line(argc, argv, "-o", 3, 3, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "-o --csv", 3, 3, &line, err);
 
     if (rc)
         return rc;

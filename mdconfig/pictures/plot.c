@@ -5,6 +5,7 @@
  */
 #include "mdconfig/pictures/plot.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +17,10 @@
 #define CURVES_MAX 8u
 #define SAMPLES 193 /* eight per doubling */
 #define DOUBLINGS 24
+#define SWITCHES_MAX 64u /* more have a line without a label */
+#define LABEL_HEIGHT 12
 
 static const double left = 70;
-static const double top = 50;
 static const double plot_width = 720;
 static const double plot_height = 420;
 
@@ -34,6 +36,8 @@ struct plotting {
     size_t count;
     int decade_from; /* 10^n us */
     int decade_to;
+    double top;                /* of the curves: below title and labels */
+    size_t rows[SWITCHES_MAX]; /* of the labels of switching points */
     FILE *out;
 };
 
@@ -51,7 +55,7 @@ static double y_of(const struct plotting *p, double us)
 {
     double decades = p->decade_to - p->decade_from;
 
-    return top + plot_height * (p->decade_to - log10(us)) / decades;
+    return p->top + plot_height * (p->decade_to - log10(us)) / decades;
 }
 
 static double envelope_at(const struct plotting *p, uint64_t len)
@@ -134,10 +138,11 @@ static void draw_axes(const struct plotting *p)
     for (int i = 0; i <= DOUBLINGS; i += 2) {
         double x = x_of(exp2(i));
 
-        chempi_svg_line(p->out, (struct chempi_svg_point){x, top},
-                        (struct chempi_svg_point){x, top + plot_height}, &grid);
+        chempi_svg_line(p->out, (struct chempi_svg_point){x, p->top},
+                        (struct chempi_svg_point){x, p->top + plot_height},
+                        &grid);
         chempi_svg_text(p->out,
-                        (struct chempi_svg_point){x, top + plot_height + 16},
+                        (struct chempi_svg_point){x, p->top + plot_height + 16},
                         11, CHEMPI_SVG_MIDDLE, "#444444",
                         chempi_text_put_size(text, UINT64_C(1) << i));
     }
@@ -151,7 +156,7 @@ static void draw_axes(const struct plotting *p)
                         i == 3 ? "1 ms"
                                : chempi_text_put_time(text, pow(10, i)));
     }
-    chempi_svg_rect(p->out, (struct chempi_svg_point){left, top}, plot_width,
+    chempi_svg_rect(p->out, (struct chempi_svg_point){left, p->top}, plot_width,
                     plot_height, &frame);
 }
 
@@ -187,6 +192,38 @@ static void draw_envelope(const struct plotting *p)
     chempi_svg_polyline(p->out, points, SAMPLES, &style);
 }
 
+static bool is_shown(const struct plotting *p, size_t i)
+{
+    const uint64_t len = p->list->routes[i].max_len;
+
+    return i + 1 < p->list->count && len > 0 && len < UINT64_C(1) << DOUBLINGS;
+}
+
+/* Labels that would overprint go into rows of their own: the lowest one whose
+ * last label ends before this one begins. */
+static void place_labels(struct plotting *p)
+{
+    double ends[SWITCHES_MAX] = {0}; /* of each row */
+    size_t count = 0;
+    char text[CHEMPI_TEXT_QUANTITY_MAX];
+
+    for (size_t i = 0; i < p->list->count && i < SWITCHES_MAX; i++) {
+        double x;
+        double half;
+
+        if (!is_shown(p, i))
+            continue;
+        chempi_text_put_size(text, p->list->routes[i].max_len);
+        x = x_of((double)p->list->routes[i].max_len);
+        half = ((double)strlen(text) + 1) * CHEMPI_SVG_CHAR / 2;
+        while (p->rows[i] < count && ends[p->rows[i]] > x - half)
+            p->rows[i]++;
+        ends[p->rows[i]] = x + half;
+        count += p->rows[i] == count;
+    }
+    p->top = 38 + LABEL_HEIGHT * (double)(count ? count : 1);
+}
+
 static void draw_switches(const struct plotting *p)
 {
     static const struct chempi_svg_style style = {
@@ -197,15 +234,18 @@ static void draw_switches(const struct plotting *p)
         uint64_t len = p->list->routes[i].max_len;
         double x = x_of((double)len);
 
-        if (len == 0 || len >= UINT64_C(1) << DOUBLINGS)
+        if (!is_shown(p, i))
             continue;
-        chempi_svg_line(p->out, (struct chempi_svg_point){x, top - 4},
-                        (struct chempi_svg_point){x, top + plot_height},
+        chempi_svg_line(p->out, (struct chempi_svg_point){x, p->top - 4},
+                        (struct chempi_svg_point){x, p->top + plot_height},
                         &style);
-        chempi_svg_text(
-            p->out,
-            (struct chempi_svg_point){x, top - 8 - (double)(i % 2) * 12}, 11,
-            CHEMPI_SVG_MIDDLE, "#444444", chempi_text_put_size(text, len));
+        if (i >= SWITCHES_MAX)
+            continue;
+        chempi_svg_text(p->out,
+                        (struct chempi_svg_point){
+                            x, p->top - 8 - (double)p->rows[i] * LABEL_HEIGHT},
+                        11, CHEMPI_SVG_MIDDLE, "#444444",
+                        chempi_text_put_size(text, len));
     }
 }
 
@@ -213,7 +253,7 @@ static void draw_legend(const struct plotting *p)
 {
     static const struct chempi_svg_style envelope = {.stroke = "#00000033",
                                                      .width = 8};
-    double y = top + plot_height + 52;
+    double y = p->top + plot_height + 52;
     char name[256];
 
     chempi_svg_line(p->out, (struct chempi_svg_point){left, y - 4},
@@ -244,7 +284,7 @@ static void draw(const struct plotting *p, const char *from, const char *to)
     char title[256];
 
     chempi_svg_begin(p->out, left + plot_width + 40,
-                     top + plot_height + 80 + 18 * (double)p->count);
+                     p->top + plot_height + 80 + 18 * (double)p->count);
     (void)snprintf(title, sizeof(title),
                    "Time of a message from %.64s to %.64s over its size", from,
                    to);
@@ -259,8 +299,86 @@ static void draw(const struct plotting *p, const char *from, const char *to)
     chempi_svg_end(p->out);
 }
 
+/* ---- figures ------------------------------------------------------------ */
+
+/* A field in quotes, which are doubled inside. */
+static void put_quoted(FILE *out, const char *text)
+{
+    (void)fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            (void)fputc('"', out);
+        (void)fputc(*text, out);
+    }
+    (void)fputc('"', out);
+}
+
+static void put_header(const struct plotting *p)
+{
+    char name[256];
+
+    (void)fputs("bytes,table_us,table_way", p->out);
+    for (size_t i = 0; i < p->count; i++) {
+        const struct chempi_way *way = p->curves[i].way;
+
+        (void)fputc(',', p->out);
+        (void)chempi_ways_name(p->graph, way->stages, way->count, name,
+                               sizeof(name) - 16);
+        if (way->is_shut_out)
+            (void)strcat(name, " (not used)");
+        put_quoted(p->out, name);
+    }
+    (void)fputc('\n', p->out);
+}
+
+static void put_row(const struct plotting *p, uint64_t len)
+{
+    const struct chempi_route *r = chempi_route_for(p->list, len);
+    char name[256];
+
+    (void)fprintf(p->out, "%" PRIu64 ",%.4f,", len, envelope_at(p, len));
+    (void)chempi_ways_name(p->graph, r->stages, r->stage_count, name,
+                           sizeof(name));
+    put_quoted(p->out, name);
+    for (size_t i = 0; i < p->count; i++) {
+        double us = chempi_ways_time(p->graph, p->curves[i].way, len);
+
+        (void)fputc(',', p->out);
+        if (!isinf(us)) /* else its protocols do not take this size */
+            (void)fprintf(p->out, "%.4f", us);
+    }
+    (void)fputc('\n', p->out);
+}
+
+/* The sizes of the picture, and those on both sides of a switching point. */
+static void put_figures(const struct plotting *p)
+{
+    size_t next = 0;
+    uint64_t least = 0; /* of the rows to come */
+
+    put_header(p);
+    for (int k = 0; k < SAMPLES; k++) {
+        const uint64_t len = sample_len(k);
+
+        while (least <= len) {
+            uint64_t at = len;
+
+            while (next + 1 < p->list->count &&
+                   p->list->routes[next].max_len + 1 < least)
+                next++;
+            if (next + 1 < p->list->count) {
+                const uint64_t end = p->list->routes[next].max_len;
+
+                at = end < least ? least : end < len ? end : len;
+            }
+            put_row(p, at);
+            least = at + 1;
+        }
+    }
+}
+
 bool chempi_plot(const struct chempi_graph *graph, uint32_t from, uint32_t to,
-                 FILE *out)
+                 bool is_figures, FILE *out)
 {
     const struct chempi_desc *d = graph->desc;
     uint32_t source = d->nodes[from].node_class;
@@ -277,7 +395,11 @@ bool chempi_plot(const struct chempi_graph *graph, uint32_t from, uint32_t to,
         chempi_ways_find(graph, source, target, from == to, &ways);
         choose_curves(&p, &ways);
         choose_decades(&p);
-        draw(&p, d->nodes[from].name, d->nodes[to].name);
+        place_labels(&p);
+        if (is_figures)
+            put_figures(&p);
+        else
+            draw(&p, d->nodes[from].name, d->nodes[to].name);
         chempi_ways_fini(&ways);
     }
     chempi_routes_fini(&routes);

@@ -8,8 +8,9 @@
 #include "mdconfig/routes/route.h"
 
 /* Draw the envelope with its switching points and the ways that come nearest
- * to it. False when there is no way. */
+ * to it, or, with is_figures, write the same as comma-separated values: a row
+ * for each size, a column for each way. False when there is no way. */
 bool chempi_plot(const struct chempi_graph *graph, uint32_t from, uint32_t to,
-                 FILE *out);
+                 bool is_figures, FILE *out);
 
 #endif

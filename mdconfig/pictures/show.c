@@ -45,7 +45,7 @@ static void put_hops(const struct chempi_table *t,
 
     for (uint32_t i = 0; i < s->hop_count; i++)
         names[i] = chempi_table_node_name(t, s->hops[i]);
-    chempi_fold_names(names, share_count, text, sizeof(text));
+    chempi_fold_sorted(names, share_count, text, sizeof(text));
     (void)fprintf(out, " to %s", text);
     if (share_count < s->hop_count) {
         chempi_fold_names(names + share_count, s->hop_count - share_count, text,
@@ -109,7 +109,7 @@ static uint32_t fold_class(const struct chempi_table *t, uint32_t node_class,
             first = i;
         names[count++] = chempi_table_node_name(t, i);
     }
-    chempi_fold_names(names, count, text, len);
+    chempi_fold_sorted(names, count, text, len);
     free(names);
     return first;
 }

@@ -416,7 +416,7 @@ static const char *propose_gateway(struct chempi_check *c,
         for (uint32_t i = g->member_first[k]; i < g->member_first[k + 1]; i++)
             names[count++] = g->desc->nodes[g->members[i]].name;
     }
-    chempi_fold_names(names, count, list, sizeof(list));
+    chempi_fold_sorted(names, count, list, sizeof(list));
     free(names);
     if (count == 0)
         return "attach them to a common network, or a gateway to networks of "

@@ -147,7 +147,7 @@ const char *chempi_graph_members(const struct chempi_graph *graph,
 
         names[i] = graph->desc->nodes[graph->members[at]].name;
     }
-    chempi_fold_names(names, count, buf, len);
+    chempi_fold_sorted(names, count, buf, len);
     free(names);
     return buf;
 }

@@ -180,7 +180,7 @@ const char *chempi_hops_names(const struct chempi_graph *graph,
             names[count++] = graph->desc->nodes[graph->members[m]].name;
         }
     }
-    chempi_fold_names(names, count, buf, len);
+    chempi_fold_sorted(names, count, buf, len);
     free(names);
     return buf;
 }

@@ -35,7 +35,7 @@ static void put_list(struct teller *t, const uint32_t *classes, uint32_t count)
         for (uint32_t m = g->member_first[classes[i]];
              m < g->member_first[classes[i] + 1]; m++)
             t->names[n++] = g->desc->nodes[g->members[m]].name;
-    chempi_fold_names(t->names, n, t->text, t->text_len);
+    chempi_fold_sorted(t->names, n, t->text, t->text_len);
     (void)fputs(t->text, t->out);
 }
 

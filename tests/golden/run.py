@@ -17,6 +17,7 @@ import/NAME/     sources for `import`: hosts, scontrol, topology; import/NAME.tx
 The examples in etc/networks count as good ones. --update records anew: look
 at the difference before you commit it.
 """
+import csv
 import os
 import pathlib
 import re
@@ -80,7 +81,8 @@ def good(mdconfig, path, out):
         draws(mdconfig, path, "graph", "--layout", "built-in", "--from",
               words[0], "--size", words[2], name)
         draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
-        draws(mdconfig, path, "plot", name, words[0], words[1])
+        apart(path, draws(mdconfig, path, "plot", name, words[0], words[1]))
+        figures(mdconfig, path, words[0], words[1])
     for words in re.findall(r"^# check: (.*)$", path.read_text(), re.M):
         text += run(mdconfig, "check", *words.split(), name,
                     cwd=path.parent)[1]
@@ -99,6 +101,39 @@ def draws(mdconfig, path, *arguments):
     root = xml.etree.ElementTree.fromstring(done.stdout)
     if not root.tag.endswith("svg") or len(list(root.iter())) < 5:
         raise AssertionError(f"{path}: mdconfig {arguments}: no picture")
+    return root
+
+
+def apart(path, root):
+    """Centred labels of a picture must not overprint."""
+    rows = {}
+    for text in root.iter("{http://www.w3.org/2000/svg}text"):
+        if text.get("text-anchor") == "middle":
+            half = len(text.text) * float(text.get("font-size")) * 0.6 / 2
+            rows.setdefault(text.get("y"), []).append(
+                (float(text.get("x")), half, text.text))
+    for row in rows.values():
+        row.sort()
+        for (x, half, left), (then, before, right) in zip(row, row[1:]):
+            if x + half > then - before:
+                raise AssertionError(f"{path}: the labels {left} and {right} "
+                                     "overprint")
+
+
+def figures(mdconfig, path, *ends):
+    """The figures of a plot: sizes ascend, and the table's way, which is
+    drawn, is the fastest of those that are used."""
+    code, text = run(mdconfig, "plot", "--csv", path.name, *ends,
+                     cwd=path.parent)
+    rows = list(csv.reader(text.splitlines()[1:]))  # behind the command
+    sizes = [int(row[0]) for row in rows[1:]]
+    if code or len(rows) < 100 or sizes != sorted(set(sizes)):
+        raise AssertionError(f"{path}: no figures from {ends}:\n{text}")
+    for row in rows[1:]:
+        times = [float(us) for us, way in zip(row[3:], rows[0][3:])
+                 if us and not way.endswith("(not used)")]
+        if len(row) != len(rows[0]) or float(row[1]) > min(times) + 0.0001:
+            raise AssertionError(f"{path}: {ends}: {row}")
 
 
 def draws_dot(mdconfig, path, *arguments):

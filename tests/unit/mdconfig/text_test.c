@@ -193,6 +193,20 @@ Test(fold, writes_names_as_ranges)
     cr_expect_str_eq(buf, "");
 }
 
+Test(fold, sorts_names_that_stand_in_any_order)
+{
+    static const char *const names[] = {"sci8", "b1",  "sci10", "sci0",
+                                        "sci9", "b",   "a2-x",  "sci7",
+                                        "a1-y", "a1-x"};
+    char buf[128];
+
+    chempi_fold_sorted(names, 10, buf, sizeof(buf));
+    cr_expect_str_eq(buf, "a[1,2]-x, a1-y, b, b1, sci[0,7-9], sci10");
+    cr_expect_str_eq(names[0], "sci8");
+    chempi_fold_sorted(NULL, 0, buf, sizeof(buf));
+    cr_expect_str_eq(buf, "");
+}
+
 Test(distance, counts_letters_to_insert_delete_or_change)
 {
     char longer[CHEMPI_DISTANCE_WORD_MAX + 2];
