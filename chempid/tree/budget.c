@@ -2,13 +2,13 @@
 /* The registrable memory of a node; see budget.h. */
 #include "chempid/tree/budget.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/base/compiler.h"
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 
 #define PAGE UINT64_C(4096)
@@ -64,12 +64,26 @@ uint64_t chempi_budget_granted(const struct chempi_budget *budget)
     return sum;
 }
 
+const char *chempi_budget_check(const struct chempi_budget *budget)
+{
+    if (chempi_budget_granted(budget) > budget->total)
+        return "budget M1: more is granted than there is";
+    CHEMPI_LIST_FOR (e, &budget->jobs) {
+        const struct chempi_budget_job *job = job_of(e);
+
+        for (uint32_t i = 0; i < job->rank_count; i++) {
+            if (job->ranks[i].ordered > job->ranks[i].granted)
+                return "budget M2: a rank was told more than is granted";
+        }
+    }
+    return NULL;
+}
+
 static uint64_t unused(const struct chempi_budget *budget)
 {
     uint64_t granted = chempi_budget_granted(budget);
 
-    assert(granted <= budget->total); /* M1 */
-    return budget->total - granted;
+    return budget->total - granted; /* M1 */
 }
 
 /* --- who should have how much --- */
@@ -358,6 +372,7 @@ static void admit(struct chempi_budget *budget, uint64_t now_ms)
         else if (!job->patience_ms)
             job->patience_ms = now_ms + CHEMPI_BUDGET_PATIENCE_MS;
     }
+    CHEMPI_CHECK(chempi_budget_check(budget));
 }
 
 /* --- jobs come and go --- */

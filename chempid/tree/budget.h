@@ -113,6 +113,9 @@ int chempi_budget_take(struct chempi_budget *budget,
 /* Look at deadlines. Returns when to look next, 0: no need. */
 uint64_t chempi_budget_tick(struct chempi_budget *budget, uint64_t now_ms);
 
+/* NULL, or what of M1 and M2 does not hold (invariant.h). */
+const char *chempi_budget_check(const struct chempi_budget *budget);
+
 uint64_t chempi_budget_granted(const struct chempi_budget *budget);
 
 #endif

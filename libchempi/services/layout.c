@@ -608,3 +608,67 @@ chempi_layout_join(uint64_t count, const int64_t *offsets,
     free(kept_offsets);
     return node;
 }
+
+/* --- invariants --- */
+
+static const char *check_node(const struct chempi_layout_node *node,
+                              int levels);
+
+/* RUNS and PARTS: packed positions ascend, and neighbours are apart (L2). */
+static const char *check_list(const struct chempi_layout_node *node)
+{
+    bool is_blocks = node->kind == CHEMPI_LAYOUT_RUNS;
+
+    if (node->starts[0] != 0 || node->starts[node->count] != node->size)
+        return "layout L5: a list of another size";
+    for (uint64_t i = 0; i < node->count; i++) {
+        if (node->starts[i] >= node->starts[i + 1])
+            return "layout L1: an empty block in a list";
+        if (is_blocks && i + 1 < node->count &&
+            node->offsets[i] +
+                    (int64_t)(node->starts[i + 1] - node->starts[i]) ==
+                node->offsets[i + 1])
+            return "layout L2: neighbours that are not merged";
+    }
+    return NULL;
+}
+
+static const char *check_children(const struct chempi_layout_node *node,
+                                  int levels)
+{
+    const char *why = NULL;
+
+    if (node->kind != CHEMPI_LAYOUT_PARTS)
+        return node->child->size * node->count == node->size
+                   ? check_node(node->child, levels - 1)
+                   : "layout L5: a node of another size than its children";
+    for (uint64_t i = 0; i < node->count && !why; i++)
+        why = check_node(node->children[i], levels - 1);
+    return why;
+}
+
+static const char *check_node(const struct chempi_layout_node *node, int levels)
+{
+    const char *why = NULL;
+
+    if (node->size == 0 || node->size > INT64_MAX)
+        return "layout L1, L5: a size that cannot be";
+    if (levels == 0 || node->depth > levels)
+        return "layout L6: a tree that is too deep";
+    if (node->kind == CHEMPI_LAYOUT_BLOCK)
+        return NULL;
+    if (node->count < 2)
+        return "layout L1: a list of one";
+    if (node->kind == CHEMPI_LAYOUT_RUNS || node->kind == CHEMPI_LAYOUT_PARTS)
+        why = check_list(node);
+    return why || node->kind == CHEMPI_LAYOUT_RUNS
+               ? why
+               : check_children(node, levels);
+}
+
+const char *chempi_layout_check(const struct chempi_layout_node *root)
+{
+    return root->kind == CHEMPI_LAYOUT_BLOCK && root->size == 0
+               ? NULL /* the empty one */
+               : check_node(root, CHEMPI_LAYOUT_DEPTH_MAX);
+}

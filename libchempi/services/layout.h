@@ -22,6 +22,8 @@
  *   L5  sizes and displacements fit 63 bits (constructors answer NULL)
  *   L6  a tree is at most CHEMPI_LAYOUT_DEPTH_MAX deep; a deeper one is
  *       written out as a list of blocks
+ *
+ * chempi_layout_check() looks at L1, L2, L5 and L6.
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
 #define CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
@@ -98,5 +100,8 @@ chempi_layout_join(uint64_t count, const int64_t *offsets,
 const struct chempi_layout_node *
 chempi_layout_hold(const struct chempi_layout_node *node);
 void chempi_layout_release(const struct chempi_layout_node *node);
+
+/* NULL, or what does not hold (invariant.h). Linear in the tree. */
+const char *chempi_layout_check(const struct chempi_layout_node *root);
 
 #endif

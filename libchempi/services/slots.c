@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 
 #define SLOTS_MIN 8u
@@ -44,6 +45,7 @@ int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token)
     slot->ptr = ptr;
     slots->used++;
     *token = (uint64_t)slot->generation << 32 | index;
+    CHEMPI_CHECK_EVERY(64, chempi_slots_check(slots));
     return 0;
 }
 
@@ -79,7 +81,32 @@ void *chempi_slots_take(struct chempi_slots *slots, uint64_t token)
         slot->generation = 1; /* L1 */
     slot->next_free = slots->free_slot;
     slots->free_slot = (uint32_t)(slot - slots->at) + 1;
+    CHEMPI_CHECK_EVERY(64, chempi_slots_check(slots));
     return ptr;
+}
+
+const char *chempi_slots_check(const struct chempi_slots *slots)
+{
+    uint32_t used = 0;
+    uint32_t free_count = 0;
+    uint32_t next = slots->free_slot;
+
+    for (uint32_t i = 0; i < slots->count; i++) {
+        if (slots->at[i].generation == 0)
+            return "slots L1: a slot without a generation";
+        used += slots->at[i].ptr != NULL;
+    }
+    if (used != slots->used)
+        return "slots: the number of used ones is wrong";
+    while (next && next <= slots->count && free_count <= slots->count) {
+        if (slots->at[next - 1].ptr)
+            return "slots L2: a used slot is on the list of free ones";
+        next = slots->at[next - 1].next_free;
+        free_count++;
+    }
+    return next || free_count != slots->count - used
+               ? "slots L2: a free slot is not on the list"
+               : NULL;
 }
 
 void *chempi_slots_pop(struct chempi_slots *slots)

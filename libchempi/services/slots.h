@@ -5,7 +5,10 @@
  * token that is made up or worn out finds nothing.
  *
  *   L1  generation > 0, and changes whenever a slot is freed
- *   L2  a slot is free exactly when its ptr is NULL
+ *   L2  a slot is free exactly when its ptr is NULL, and then on the list of
+ *       free ones
+ *
+ * chempi_slots_check() looks at both.
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
 #define CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
@@ -35,5 +38,7 @@ void *chempi_slots_take(struct chempi_slots *slots, uint64_t token);
 /* Forget any one of them and return it; NULL when there is none. */
 void *chempi_slots_pop(struct chempi_slots *slots);
 void chempi_slots_fini(struct chempi_slots *slots);
+/* NULL, or what does not hold (invariant.h). */
+const char *chempi_slots_check(const struct chempi_slots *slots);
 
 #endif

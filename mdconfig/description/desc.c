@@ -3,6 +3,7 @@
 #include "mdconfig/description/desc.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,4 +87,55 @@ void chempi_desc_classify(struct chempi_desc *desc)
     free(key);
     chempi_names_fini(&classes);
     chempi_arena_fini(&keys);
+}
+
+/* --- invariants --- */
+
+static bool is_figure(double figure)
+{
+    return isfinite(figure) && figure >= 0;
+}
+
+static const char *check_network(const struct chempi_desc_network *network)
+{
+    if (network->protocol_count == 0)
+        return "desc D3: a network without protocols";
+    for (size_t i = 0; i < network->protocol_count; i++) {
+        const struct chempi_desc_protocol *p = &network->protocols[i];
+
+        if (!is_figure(p->latency_us) || !is_figure(p->cost_us) ||
+            !isfinite(p->bw_bytes_per_us) || p->bw_bytes_per_us <= 0)
+            return "desc D4: a figure that cannot be";
+    }
+    return NULL;
+}
+
+static const char *check_node(const struct chempi_desc *desc,
+                              const struct chempi_desc_node *node)
+{
+    for (size_t i = 0; i < node->attachment_count; i++) {
+        uint32_t network = node->attachments[i].network;
+
+        if (network >= desc->network_count ||
+            (i > 0 && node->attachments[i - 1].network >= network))
+            return "desc D2: attachments twice or out of order";
+    }
+    return node->node_class < desc->class_count ? NULL
+                                                : "desc D5: a node of no class";
+}
+
+const char *chempi_desc_check(const struct chempi_desc *desc)
+{
+    const char *why = NULL;
+    uint32_t classes = 0;
+
+    for (uint32_t i = 0; i < desc->network_count && !why; i++)
+        why = check_network(&desc->networks[i]);
+    for (uint32_t i = 0; i < desc->node_count && !why; i++) {
+        why = check_node(desc, &desc->nodes[i]);
+        if (desc->nodes[i].node_class > classes)
+            return "desc D5: class numbers that do not ascend";
+        classes += desc->nodes[i].node_class == classes;
+    }
+    return why;
 }

@@ -11,6 +11,8 @@
  *   D4  latencies and bandwidths are positive and finite
  *   D5  nodes of one class have the same attachments, the same directions and
  *       the same forwarding; class numbers ascend with the first node
+ *
+ * chempi_desc_check() looks at D2 to D5.
  */
 #ifndef CHEMPI_MDCONFIG_DESC_H
 #define CHEMPI_MDCONFIG_DESC_H
@@ -119,6 +121,9 @@ void chempi_desc_fini(struct chempi_desc *desc);
 const struct chempi_desc_attachment *
 chempi_desc_attached(const struct chempi_desc *desc, uint32_t node,
                      uint32_t network);
+
+/* NULL, or what does not hold (invariant.h); of a finished description. */
+const char *chempi_desc_check(const struct chempi_desc *desc);
 
 /* Number the classes of nodes (invariant D5); called by open and parse. */
 void chempi_desc_classify(struct chempi_desc *desc);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/invariant.h"
 #include "mdconfig/description/interval.h"
 #include "mdconfig/description/reader.h"
 
@@ -258,6 +259,7 @@ static int read_top(struct chempi_reader *r)
                               "same ones",
                               r->desc->file);
     chempi_desc_classify(r->desc);
+    CHEMPI_CHECK(chempi_desc_check(r->desc));
     return 0;
 }
 

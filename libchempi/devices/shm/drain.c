@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "common/base/invariant.h"
 #include "libchempi/devices/shm/internal.h"
 
 /* --- lines --- */
@@ -251,8 +252,12 @@ int chempi_shm_drain_serve(struct shm_dev *dev)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
-        events += serve(CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link));
+    CHEMPI_LIST_FOR_SAFE (node, &dev->busy) {
+        struct shm_ep *ep = CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link);
+
+        events += serve(ep);
+        CHEMPI_CHECK(chempi_shm_ring_check(ep));
+    }
     return events;
 }
 

@@ -79,7 +79,9 @@ struct shm_xfer {
  *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
  *       not open yet or broken, so that one compare guards the fast path
  *   E2  in dev->busy exactly if something waits for room: control or pumping
- *       is not empty, or wants_room is set
+ *       is not empty, or wants_room is set; or its end must be reported
+ *
+ * chempi_shm_ring_check() looks at both.
  */
 struct shm_ep {
     struct chempi_ep base;
@@ -200,6 +202,8 @@ void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len);
 /* Where a received span lies, or NULL when it is out of bounds. */
 const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
                                                const struct shm_span *span);
+/* NULL, or what does not hold (invariant.h). */
+const char *chempi_shm_ring_check(const struct shm_ep *ep);
 /* Note that something waits for room. */
 void chempi_shm_ring_wait(struct shm_ep *ep);
 /* Give up on a peer that broke the rules of shared memory; why is a static

@@ -83,6 +83,21 @@ int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len)
     return rc;
 }
 
+const char *chempi_shm_ring_check(const struct shm_ep *ep)
+{
+    bool is_waiting = !chempi_list_is_empty(&ep->control) ||
+                      !chempi_list_is_empty(&ep->pumping) || ep->wants_room ||
+                      (ep->is_broken && !ep->is_reported);
+    bool is_closed = !ep->is_tx_open || ep->is_broken;
+
+    if (ep->tx_head - ep->tx_tail > ep->line_mask + 1 ||
+        (is_closed && ep->tx_head - ep->tx_tail != ep->line_mask + 1))
+        return "shm E1: more lines than there are, or some that are closed";
+    return !is_waiting || !chempi_list_is_empty(&ep->busy_link)
+               ? NULL
+               : "shm E2: an endpoint that waits for room unnoticed";
+}
+
 static void give_up(struct shm_ep *ep, int status, const char *why)
 {
     ep->is_broken = true;

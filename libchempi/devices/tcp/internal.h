@@ -15,6 +15,8 @@
  *   T5  a link with output that is UP is is_blocked (the kernel will say
  *       when) or stands in dev->flush
  *   T6  once BROKEN or ENDED, always so
+ *
+ * chempi_tcp_link_check() looks at T1, T2 and T5.
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
 #define CHEMPI_LIBCHEMPI_DEVICES_TCP_STATE_H
@@ -264,6 +266,8 @@ bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link);
 /* The tx is finished: sent() follows. */
 void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
                           int status);
+/* NULL, or what does not hold (invariant.h); after chempi_tcp_work(). */
+const char *chempi_tcp_link_check(const struct chempi_tcp_link *link);
 /* Read this link directly for a while. */
 void chempi_tcp_link_heat(struct chempi_tcp_link *link);
 /* room() is owed to the endpoint. */

@@ -300,6 +300,23 @@ void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
     dev->has_work = true;
 }
 
+const char *chempi_tcp_link_check(const struct chempi_tcp_link *link)
+{
+    const bool has_fd = link->item.fd >= 0;
+
+    if ((link->state == CHEMPI_TCP_UP) != has_fd &&
+        link->state != CHEMPI_TCP_DIALING)
+        return "tcp T1: a descriptor without a use, or none";
+    if (has_fd != (link->item.slot != 0))
+        return "tcp T1: a descriptor that nobody watches";
+    if ((link->attempt != NULL) != (link->state == CHEMPI_TCP_DIALING))
+        return "tcp T2: an attempt to connect in another state";
+    if (link->state == CHEMPI_TCP_UP && !chempi_tcp_link_is_written(link) &&
+        !link->is_blocked && chempi_list_is_empty(&link->flush_link))
+        return "tcp T5: output that nobody will write";
+    return NULL;
+}
+
 void chempi_tcp_link_heat(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/base/invariant.h"
 #include "libchempi/devices/tcp/internal.h"
 
 static int work_broken(struct chempi_tcp_dev *dev)
@@ -133,6 +134,7 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
     if (events & ~(uint32_t)EPOLLOUT)
         (void)chempi_tcp_input_poll(link);
     (void)chempi_tcp_work(dev);
+    CHEMPI_CHECK(chempi_tcp_link_check(link));
 }
 
 int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,

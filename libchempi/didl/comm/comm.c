@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
@@ -69,6 +70,18 @@ void chempi_comm_fill(struct chempi_comm *comm, struct chempi_group *local,
     link_in(comm);
 }
 
+const char *chempi_comm_check(const struct chempi_comm *comm)
+{
+    if (comm->send_context % CHEMPI_CONTEXT_STEP != 0 ||
+        comm->recv_context % CHEMPI_CONTEXT_STEP != 0 ||
+        comm->send_context == 0 || comm->recv_context == 0)
+        return "comm C1: a context that cannot be a communicator's";
+    if (!comm->is_inter && (comm->send_context != comm->recv_context ||
+                            comm->remote != comm->local))
+        return "comm C2: an intracommunicator with two sides";
+    return NULL;
+}
+
 struct chempi_comm *chempi_comm_make(struct chempi_group *local,
                                      struct chempi_group *remote,
                                      uint32_t send_context,
@@ -84,6 +97,7 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
     comm->recv_context = recv_context;
     comm->handle = (MPI_Comm)(void *)comm;
     chempi_comm_fill(comm, local, remote);
+    CHEMPI_CHECK(chempi_comm_check(comm));
     return comm;
 }
 

@@ -23,6 +23,9 @@ struct chempi_comm *chempi_comm_make(struct chempi_group *local,
                                      uint32_t send_context,
                                      uint32_t recv_context);
 
+/* NULL, or what of C1 and C2 does not hold (invariant.h). */
+const char *chempi_comm_check(const struct chempi_comm *comm);
+
 /* An intercommunicator and its local group's own communicator. NULL when out
  * of memory; the ids are given back then. */
 struct chempi_comm *chempi_comm_make_inter(struct chempi_group *local,

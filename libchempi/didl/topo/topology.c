@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -48,9 +49,52 @@ static int copy(const struct chempi_comm *from, struct chempi_comm *to)
 void chempi_topology_attach(struct chempi_comm *comm,
                             struct chempi_topology *topology)
 {
+    CHEMPI_CHECK(chempi_topology_check(topology, (int)comm->size));
     comm->topology = topology;
     comm->fini_topology = fini;
     comm->copy_topology = copy;
+}
+
+static const char *check_cart(const struct chempi_cart *cart, int size)
+{
+    int64_t product = 1;
+
+    for (int d = 0; d < cart->ndims; d++) {
+        if (cart->dims[d] < 1 || product > size)
+            return "topology T2: a dimension that cannot be";
+        if (cart->coords[d] < 0 || cart->coords[d] >= cart->dims[d])
+            return "topology T2: a process outside of its grid";
+        product *= cart->dims[d];
+    }
+    return product == size ? NULL : "topology T2: a grid of another size";
+}
+
+static const char *check_graph(const struct chempi_graph *graph, int size)
+{
+    int last = 0;
+
+    for (int i = 0; i < graph->node_count; i++) {
+        if (graph->index[i] < last)
+            return "topology T3: the index does not ascend";
+        last = graph->index[i];
+    }
+    if (last != graph->edge_count)
+        return "topology T3: edges behind the last node's";
+    for (int i = 0; i < graph->edge_count; i++) {
+        if (graph->edges[i] < 0 || graph->edges[i] >= size)
+            return "topology T3: an edge to nobody";
+    }
+    return NULL;
+}
+
+const char *chempi_topology_check(const struct chempi_topology *topology,
+                                  int size)
+{
+    if (topology->kind == MPI_CART)
+        return check_cart(&topology->u.cart, size);
+    if (topology->kind == MPI_GRAPH)
+        return check_graph(&topology->u.graph, size);
+    return NULL;
 }
 
 static const char *kind_name(int kind)

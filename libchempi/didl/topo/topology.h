@@ -9,6 +9,8 @@
  *   T4  dist_graph: the k-th time that q stands among the destinations of p
  *       and the k-th time that p stands among the sources of q are the same
  *       edge
+ *
+ * chempi_topology_check() looks at T2 and T3, which one process can see.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TOPO_TOPOLOGY_H
 #define CHEMPI_LIBCHEMPI_DIDL_TOPO_TOPOLOGY_H
@@ -63,6 +65,11 @@ void chempi_topology_release(struct chempi_topology *topology);
 /* Give comm the topology, and the reference to it. */
 void chempi_topology_attach(struct chempi_comm *comm,
                             struct chempi_topology *topology);
+
+/* NULL, or what does not hold for a topology over `size` processes
+ * (invariant.h). */
+const char *chempi_topology_check(const struct chempi_topology *topology,
+                                  int size);
 
 /* MPI_ERR_TOPOLOGY with words unless comm's topology is of this kind. */
 int chempi_topology_need(const struct chempi_comm *comm, int kind);

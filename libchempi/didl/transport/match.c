@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/setting.h"
 
@@ -330,6 +331,7 @@ struct chempi_held *chempi_match_post(struct chempi_request *req, int *error)
     req->stamp = table.stamp++;
     req->is_queued = true;
     table.posted[kind]++;
+    CHEMPI_CHECK_EVERY(256, chempi_match_check());
     return NULL;
 }
 
@@ -369,6 +371,7 @@ int chempi_match_hold(struct chempi_held *held)
     table.held_total++;
     if (++table.held_count > table.held_max)
         table.held_max = table.held_count;
+    CHEMPI_CHECK_EVERY(256, chempi_match_check());
     return 0;
 }
 
@@ -484,11 +487,78 @@ static void free_queue_list(struct chempi_queue *q)
     }
 }
 
+/* One queue of a kind: M1, M3, and M4 in *posted. */
+static const char *check_queue(const struct chempi_queue *q, uint64_t *posted)
+{
+    uint64_t stamp = 0;
+
+    if (!chempi_list_is_empty(&q->posted) && !chempi_list_is_empty(&q->held))
+        return "match M3: a posted receive and a held message in one queue";
+    CHEMPI_LIST_FOR (pos, &q->posted) {
+        const struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+
+        if (!req->is_queued ||
+            !is_queue(q, req->context, req->peer_rank, req->peer_tag))
+            return "match M1: a posted receive in another's queue";
+        if (req->stamp < stamp)
+            return "match: posted receives out of order";
+        stamp = req->stamp;
+        ++*posted;
+    }
+    return NULL;
+}
+
+/* M2 */
+static const char *check_held(void)
+{
+    uint64_t count = 0;
+
+    CHEMPI_LIST_FOR (pos, &table.all) {
+        const struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
+        bool is_garbage =
+            held->env.source == MPI_ANY_SOURCE || held->env.tag == MPI_ANY_TAG;
+
+        count++;
+        if (!held->is_indexed)
+            return "match M2: a held message that is in no queue";
+        for (int k = 0; k < CHEMPI_MATCH_KINDS && !is_garbage; k++) {
+            bool is_due = k == KIND_EXACT || table.is_used[k];
+
+            if (chempi_list_is_empty(&held->by[k]) == is_due)
+                return "match M2: a held message in too few or many queues";
+        }
+    }
+    return count == table.held_count
+               ? NULL
+               : "match: the number of held messages is wrong";
+}
+
+const char *chempi_match_check(void)
+{
+    uint64_t posted[CHEMPI_MATCH_KINDS] = {0};
+    const char *why = NULL;
+
+    ensure_table();
+    for (uint32_t i = 0; i <= table.mask && !why; i++) {
+        for (const struct chempi_queue *q = table.buckets[i]; q && !why;
+             q = q->next)
+            why = check_queue(q, &posted[kind_of(q->source, q->tag)]);
+    }
+    for (int k = 0; k < CHEMPI_MATCH_KINDS && !why; k++) {
+        if (posted[k] != table.posted[k])
+            why = "match M4: the number of posted receives is wrong";
+    }
+    return why ? why : check_held();
+}
+
 uint64_t chempi_match_fini(void)
 {
     uint64_t dropped = 0;
 
     ensure_table();
+    CHEMPI_CHECK(chempi_match_check());
     while (!chempi_list_is_empty(&table.all)) {
         struct chempi_held *held = CHEMPI_CONTAINER_OF(
             chempi_list_first(&table.all), struct chempi_held, all);

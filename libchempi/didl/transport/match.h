@@ -16,6 +16,8 @@
  *   M3  in no queue do a posted receive and a held message stand together
  *   M4  posted[k] is the number of posted receives of kind k
  *
+ * chempi_match_check() looks at all of them.
+ *
  * Everything here is guarded by the lane lock.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_MATCH_H
@@ -106,6 +108,9 @@ uint64_t chempi_match_rearm(void);
 
 /* Number of held messages. */
 uint64_t chempi_match_held_count(void);
+
+/* NULL, or what does not hold (invariant.h). Linear in what waits. */
+const char *chempi_match_check(void);
 
 /* Drop everything (finalize); returns the number of messages dropped. */
 uint64_t chempi_match_fini(void);

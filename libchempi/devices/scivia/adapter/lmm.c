@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/base/invariant.h"
 #include "common/base/maps.h"
 #include "common/base/sys.h"
 
@@ -408,6 +409,7 @@ int chempi_lmm_lock_area(struct chempi_lmm *lmm, const void *ptr, size_t len)
     }
     join_all(lmm, start, end);
     trim(lmm);
+    CHEMPI_CHECK_EVERY(64, chempi_lmm_check(lmm));
     return 0;
 }
 
@@ -444,6 +446,7 @@ int chempi_lmm_unlock_area(struct chempi_lmm *lmm, const void *ptr, size_t len)
     }
     join_all(lmm, start, end);
     trim(lmm);
+    CHEMPI_CHECK_EVERY(64, chempi_lmm_check(lmm));
     return 0;
 }
 
@@ -602,11 +605,14 @@ static bool is_balanced(const struct node *node)
            is_balanced(node->left) && is_balanced(node->right);
 }
 
-bool chempi_lmm_check(const struct chempi_lmm *lmm)
+const char *chempi_lmm_check(const struct chempi_lmm *lmm)
 {
     struct inspection found = {.is_good = true};
 
     walk(lmm->root, inspect, &found);
-    return found.is_good && found.bytes == lmm->locked &&
-           is_balanced(lmm->root);
+    if (!found.is_good)
+        return "lmm L1, L2: areas that overlap, are empty or should be one";
+    if (found.bytes != lmm->locked)
+        return "lmm L3: another number of locked bytes than of areas";
+    return is_balanced(lmm->root) ? NULL : "lmm L4: a tree out of balance";
 }

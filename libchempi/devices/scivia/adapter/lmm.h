@@ -83,6 +83,6 @@ void chempi_lmm_walk(const struct chempi_lmm *lmm, chempi_lmm_walk_fn *fn,
                      void *arg);
 
 /* Do L1, L2 and L4 hold, and do the bytes add up? For tests. */
-bool chempi_lmm_check(const struct chempi_lmm *lmm);
+const char *chempi_lmm_check(const struct chempi_lmm *lmm);
 
 #endif
