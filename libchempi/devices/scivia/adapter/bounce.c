@@ -128,10 +128,10 @@ int chempi_bounce_start(struct chempi_via_vi *vi,
     return -EINPROGRESS;
 }
 
-static int serve(struct chempi_link *link, const struct word *word)
+static int serve(struct chempi_link *link, const struct chempi_via_vi *vi,
+                 const struct word *word)
 {
     struct chempi_adapter *adapter = link->adapter;
-    struct chempi_via_vi *vi = chempi_via_find(adapter, link, word->token);
     uint32_t enables = word->id == BOUNCE_INTO     ? CHEMPI_VIA_ENABLE_WRITE
                        : word->id == BOUNCE_OUT_OF ? CHEMPI_VIA_ENABLE_READ
                                                    : 0;
@@ -151,8 +151,9 @@ static int serve(struct chempi_link *link, const struct word *word)
     return 0;
 }
 
-void chempi_bounce_asked(struct chempi_link *link, const struct word *word,
-                         int fd)
+void chempi_bounce_asked(struct chempi_link *link,
+                         const struct chempi_via_vi *vi,
+                         const struct word *word, int fd)
 {
     struct word answer = {.type = WORD_BOUNCED, .id = word->token};
     size_t len = 0;
@@ -164,11 +165,12 @@ void chempi_bounce_asked(struct chempi_link *link, const struct word *word,
              chempi_adapter_map_foreign(link->adapter, fd, ADAPTER_BOUNCE_BYTES,
                                         &len, &memory) == 0)
         link->peer_bounce = memory;
-    answer.status = serve(link, word);
+    answer.status = serve(link, vi, word);
     (void)chempi_link_say(link, &answer, -1, -1); /* else it is down */
 }
 
-void chempi_bounce_answered(struct chempi_link *link, const struct word *word)
+struct chempi_via_vi *chempi_bounce_answered(struct chempi_link *link,
+                                             const struct word *word)
 {
     struct chempi_via_vi *vi = link->bouncing;
     struct chempi_via_descriptor *d;
@@ -176,7 +178,7 @@ void chempi_bounce_answered(struct chempi_link *link, const struct word *word)
 
     link->bouncing = NULL;
     if (!vi || !vi->is_bouncing || chempi_list_is_empty(&vi->sends))
-        return; /* it was given up meanwhile */
+        return NULL; /* it was given up meanwhile */
     vi->is_bouncing = false;
     d = CHEMPI_CONTAINER_OF(chempi_list_first(&vi->sends),
                             struct chempi_via_descriptor, link);
@@ -190,5 +192,5 @@ void chempi_bounce_answered(struct chempi_link *link, const struct word *word)
         link->adapter->counters.bytes_moved += size;
         link->adapter->counters.bytes_bounced += size;
     }
-    (void)chempi_queue_run(vi);
+    return vi;
 }

@@ -275,7 +275,17 @@ struct chempi_via_request {
     int fd;
 };
 
+/* What a link tells the parts above it. */
+struct link_events {
+    /* A word from an adapter that is known; fd (-1: none) is taken over.
+     * False: there is no such word, and fd stays the caller's. */
+    bool (*hear)(struct chempi_link *link, const struct word *word, int fd);
+    /* The link has just gone down. */
+    void (*down)(struct chempi_link *link);
+};
+
 struct chempi_adapter {
+    const struct link_events *link_events;
     struct chempi_adapter_events events;
     void *arg;
     uint32_t user;
@@ -323,7 +333,7 @@ struct chempi_adapter {
 #define ADAPTER_FAIL(adapter, code, ...)                                       \
     chempi_err_set(&(adapter)->err, (code), __VA_ARGS__)
 
-/* --- adapter.c --- */
+/* --- page.c --- */
 
 /* Memory file of len bytes, allocated and mapped. */
 int chempi_adapter_map_new(struct chempi_adapter *adapter, const char *name,
@@ -350,6 +360,8 @@ void chempi_link_fail(struct chempi_link *link, int status);
 int chempi_link_report(struct chempi_adapter *adapter);
 void chempi_link_destroy(struct chempi_link *link);
 
+extern const struct link_events chempi_words_events; /* words.c */
+
 /* --- words handled elsewhere; fd (-1: none) is theirs --- */
 
 void chempi_sci_asked(struct chempi_link *link, const struct word *word);
@@ -375,7 +387,6 @@ void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text);
 
 /* Execute what can be; returns events. */
 int chempi_queue_run(struct chempi_via_vi *vi);
-void chempi_queue_flush(struct chempi_via_vi *vi);
 
 /* May this descriptor be (or is it being) moved by both sides? */
 bool chempi_share_fits(const struct chempi_via_vi *vi,
@@ -397,8 +408,12 @@ int chempi_bounce_start(struct chempi_via_vi *vi,
                         const struct chempi_via_descriptor *descriptor,
                         const struct vi_piece *remote, uint32_t remote_count,
                         uint64_t len);
-void chempi_bounce_asked(struct chempi_link *link, const struct word *word,
-                         int fd);
-void chempi_bounce_answered(struct chempi_link *link, const struct word *word);
+/* vi: whom the word means, NULL: nobody. fd (-1: none) is taken over. */
+void chempi_bounce_asked(struct chempi_link *link,
+                         const struct chempi_via_vi *vi,
+                         const struct word *word, int fd);
+/* The VI whose queue is to be run, or NULL. */
+struct chempi_via_vi *chempi_bounce_answered(struct chempi_link *link,
+                                             const struct word *word);
 
 #endif

@@ -207,8 +207,7 @@ void chempi_link_fail(struct chempi_link *link, int status)
     drop_out(link);
     chempi_list_remove(&link->link);
     chempi_list_append(&adapter->downs, &link->link);
-    chempi_sci_link_down(link);
-    chempi_via_link_down(link);
+    adapter->link_events->down(link);
 }
 
 int chempi_link_report(struct chempi_adapter *adapter)
@@ -547,46 +546,6 @@ static void hear_welcome(struct chempi_link *link, const int *fds)
         adapter->events.up(adapter->arg, link);
 }
 
-/* Words between adapters that know each other. False: not one of them. */
-static bool hear_other(struct chempi_link *link, const struct word *word,
-                       int fd)
-{
-    switch (word->type) {
-    case WORD_SEG_CONNECT:
-        chempi_sci_asked(link, word);
-        return true;
-    case WORD_SEG_ANSWER:
-        chempi_sci_answered(link, word, fd);
-        return true;
-    case WORD_SEG_LEAVE:
-        chempi_sci_left(link, word);
-        return true;
-    case WORD_SEG_GONE:
-        chempi_sci_gone(link, word);
-        return true;
-    case WORD_VI_REQUEST:
-        chempi_via_requested(link, word, fd);
-        return true;
-    case WORD_VI_ANSWER:
-        chempi_via_answered(link, word, fd);
-        return true;
-    case WORD_VI_BREAK:
-        chempi_via_broken(link, word);
-        return true;
-    case WORD_BOUNCE:
-        chempi_bounce_asked(link, word, fd);
-        return true;
-    case WORD_BOUNCED:
-        chempi_bounce_answered(link, word);
-        return true;
-    case WORD_BYE:
-        chempi_link_fail(link, -ESHUTDOWN);
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* How many descriptors belong to a word. */
 static size_t fds_of(uint32_t type, const struct word *word)
 {
@@ -620,7 +579,8 @@ static void hear(struct chempi_link *link, const struct word *word,
         hear_welcome(link, fds);
         return;
     }
-    if (is_good && link->status == 0 && hear_other(link, word, fds[0]))
+    if (is_good && link->status == 0 &&
+        link->adapter->link_events->hear(link, word, fds[0]))
         return;
     for (size_t i = 0; i < fd_count; i++)
         (void)close(fds[i]); /* not wanted */

@@ -14,17 +14,13 @@
  */
 #define _GNU_SOURCE /* process_vm_writev */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 
-#include "common/base/clock.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/adapter/internal.h"
-
-#define LOOK_NS CHEMPI_NS_PER_MS
 
 /* --- checking --- */
 
@@ -360,13 +356,44 @@ int chempi_queue_run(struct chempi_via_vi *vi)
     return events;
 }
 
+/* --- breaking --- */
+
 /* The VI is in the error state: what is queued fails. */
-void chempi_queue_flush(struct chempi_via_vi *vi)
+static void flush(struct chempi_via_vi *vi)
 {
     if (!vi->is_running)
         (void)chempi_queue_run(vi);
     if (vi->attributes.recv_cq)
         vi->attributes.recv_cq->has_local = true;
+}
+
+void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text)
+{
+    struct chempi_adapter *adapter = vi->adapter;
+    bool was_connected = vi->state == CHEMPI_VIA_CONNECTED;
+
+    if (vi->state == CHEMPI_VIA_ERROR)
+        return;
+    vi->state = CHEMPI_VIA_ERROR;
+    vi->status = status;
+    atomic_store_explicit(&vi->page->is_broken, 1, memory_order_release);
+    if (vi->peer)
+        atomic_store_explicit(&vi->peer->is_broken, 1, memory_order_release);
+    if (vi->at && was_connected) {
+        const struct word word = {.type = WORD_VI_BREAK,
+                                  .token = vi->peer_token,
+                                  .status = -ECONNRESET};
+
+        (void)chempi_link_say(vi->at, &word, -1, -1); /* else it is down */
+    }
+    if (vi->at && vi->at->bouncing == vi)
+        vi->at->bouncing = NULL;
+    vi->is_bouncing = false;
+    flush(vi);
+    if (vi->is_told || !adapter->events.error)
+        return;
+    vi->is_told = true;
+    adapter->events.error(adapter->arg, vi, status, text);
 }
 
 /* --- posting --- */
@@ -489,80 +516,6 @@ struct chempi_via_descriptor *chempi_via_recv_done(struct chempi_via_vi *vi)
     return d;
 }
 
-typedef struct chempi_via_descriptor *done_fn(struct chempi_via_vi *vi);
-
-/* Look for a while before sleeping: with a personality, being waked takes the
- * time that is imposed, not what this machine needs beside. */
-static void look(const struct chempi_adapter *adapter, struct pollfd *item)
-{
-    uint64_t end_ns;
-
-    if (!adapter->pace.personality)
-        return;
-    end_ns = chempi_clock_ns() + LOOK_NS;
-    while (poll(item, 1, 0) == 0 && chempi_clock_ns() < end_ns)
-        CHEMPI_CPU_RELAX();
-}
-
-/* Sleep until something may have happened; false: the time is up. */
-static bool sleep_on(struct chempi_adapter *adapter, uint64_t end_ns,
-                     bool has_end)
-{
-    struct pollfd item = {.fd = adapter->epoll_fd, .events = POLLIN};
-    uint64_t now_ns = chempi_clock_ns();
-    int left_ms = -1;
-
-    if (has_end && now_ns >= end_ns)
-        return false;
-    if (has_end)
-        left_ms = (int)((end_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
-    if (chempi_adapter_is_busy(adapter))
-        left_ms = 0;
-    if (left_ms != 0)
-        look(adapter, &item);
-    (void)poll(&item, 1, left_ms); /* interrupted or not: look again */
-    (void)chempi_adapter_service(adapter);
-    return true;
-}
-
-static struct chempi_via_descriptor *wait_for(struct chempi_via_vi *vi,
-                                              done_fn *done, int timeout_ms)
-{
-    uint64_t end_ns =
-        chempi_clock_ns() +
-        (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CHEMPI_NS_PER_MS;
-    struct chempi_via_descriptor *d = done(vi);
-
-    while (!d) {
-        chempi_adapter_arm(vi->adapter);
-        d = done(vi);
-        if (!d && !sleep_on(vi->adapter, end_ns, timeout_ms >= 0))
-            break;
-        d = d ? d : done(vi);
-    }
-    chempi_adapter_disarm(vi->adapter);
-    return d;
-}
-
-struct chempi_via_descriptor *chempi_via_send_wait(struct chempi_via_vi *vi,
-                                                   int timeout_ms)
-{
-    const struct chempi_pace before = vi->adapter->pace;
-    uint64_t now_ns = chempi_pace_begin(&before);
-    struct chempi_via_descriptor *d =
-        wait_for(vi, chempi_via_send_done, timeout_ms);
-
-    if (d && before.personality)
-        chempi_pace_sleep(&before, now_ns);
-    return d;
-}
-
-struct chempi_via_descriptor *chempi_via_recv_wait(struct chempi_via_vi *vi,
-                                                   int timeout_ms)
-{
-    return wait_for(vi, chempi_via_recv_done, timeout_ms);
-}
-
 /* --- completion queues --- */
 
 int chempi_via_cq_create(struct chempi_adapter *adapter,
@@ -641,23 +594,4 @@ struct chempi_via_vi *chempi_via_cq_done(struct chempi_via_cq *cq,
     cq->seen = now;
     cq->has_local = false;
     return NULL;
-}
-
-struct chempi_via_vi *chempi_via_cq_wait(struct chempi_via_cq *cq,
-                                         bool *is_recv, int timeout_ms)
-{
-    uint64_t end_ns =
-        chempi_clock_ns() +
-        (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CHEMPI_NS_PER_MS;
-    struct chempi_via_vi *vi = chempi_via_cq_done(cq, is_recv);
-
-    while (!vi) {
-        chempi_adapter_arm(cq->adapter);
-        vi = chempi_via_cq_done(cq, is_recv);
-        if (!vi && !sleep_on(cq->adapter, end_ns, timeout_ms >= 0))
-            break;
-        vi = vi ? vi : chempi_via_cq_done(cq, is_recv);
-    }
-    chempi_adapter_disarm(cq->adapter);
-    return vi;
 }

@@ -622,34 +622,6 @@ uint32_t chempi_sci_interrupt_take(struct chempi_adapter *adapter,
     return fresh;
 }
 
-int chempi_sci_interrupt_wait(struct chempi_adapter *adapter, uint32_t number,
-                              int timeout_ms)
-{
-    uint64_t end_ns =
-        chempi_clock_ns() +
-        (uint64_t)(timeout_ms < 0 ? 0 : timeout_ms) * CHEMPI_NS_PER_MS;
-    struct pollfd item = {.fd = adapter->epoll_fd, .events = POLLIN};
-
-    for (;;) {
-        uint64_t now_ns = chempi_clock_ns();
-        int left_ms = -1;
-
-        if (chempi_sci_interrupt_take(adapter, number))
-            return 0;
-        if (timeout_ms >= 0 && now_ns >= end_ns)
-            return -ETIMEDOUT;
-        if (timeout_ms >= 0)
-            left_ms = (int)((end_ns - now_ns) / CHEMPI_NS_PER_MS) + 1;
-        chempi_adapter_arm(adapter);
-        if (chempi_sci_interrupt_take(adapter, number)) {
-            chempi_adapter_disarm(adapter);
-            return 0;
-        }
-        (void)poll(&item, 1, left_ms); /* interrupted or not: look again */
-        (void)chempi_adapter_service(adapter);
-    }
-}
-
 int chempi_sci_interrupt_trigger(struct chempi_link *link, uint32_t number)
 {
     struct chempi_adapter *adapter = link->adapter;

@@ -178,14 +178,6 @@ void chempi_via_vi_destroy(struct chempi_via_vi *vi)
     free(vi);
 }
 
-enum chempi_via_state chempi_via_vi_state(const struct chempi_via_vi *vi)
-{
-    if (vi->state == CHEMPI_VIA_CONNECTED &&
-        atomic_load_explicit(&vi->page->is_broken, memory_order_acquire))
-        return CHEMPI_VIA_ERROR;
-    return vi->state;
-}
-
 int chempi_via_vi_status(const struct chempi_via_vi *vi)
 {
     return vi->status ? vi->status : -ECONNRESET;
@@ -208,35 +200,6 @@ struct chempi_via_vi *chempi_via_find(struct chempi_adapter *adapter,
             return vi;
     }
     return NULL;
-}
-
-void chempi_via_break(struct chempi_via_vi *vi, int status, const char *text)
-{
-    struct chempi_adapter *adapter = vi->adapter;
-    bool was_connected = vi->state == CHEMPI_VIA_CONNECTED;
-
-    if (vi->state == CHEMPI_VIA_ERROR)
-        return;
-    vi->state = CHEMPI_VIA_ERROR;
-    vi->status = status;
-    atomic_store_explicit(&vi->page->is_broken, 1, memory_order_release);
-    if (vi->peer)
-        atomic_store_explicit(&vi->peer->is_broken, 1, memory_order_release);
-    if (vi->at && was_connected) {
-        const struct word word = {.type = WORD_VI_BREAK,
-                                  .token = vi->peer_token,
-                                  .status = -ECONNRESET};
-
-        (void)chempi_link_say(vi->at, &word, -1, -1); /* else it is down */
-    }
-    if (vi->at && vi->at->bouncing == vi)
-        vi->at->bouncing = NULL;
-    vi->is_bouncing = false;
-    chempi_queue_flush(vi);
-    if (vi->is_told || !adapter->events.error)
-        return;
-    vi->is_told = true;
-    adapter->events.error(adapter->arg, vi, status, text);
 }
 
 /* --- connecting --- */
