@@ -247,6 +247,9 @@ struct chempi_dev_caps {
      * consent (eager), bytes; above it a message is left at the sender until
      * accepted. Counts against the receiver's quota. */
     uint64_t eager_max;
+    /* By protocol: the one that serves its messages on this machine, as a card
+     * may lack what a table expects. Counters name that one. NULL: each. */
+    const uint32_t *instead;
 };
 
 /*
@@ -392,12 +395,12 @@ struct chempi_dev {
     const struct chempi_dev_ops *ops;
     const struct chempi_dev_caps *caps;
     struct chempi_dev_params params;
-    /* Announced to the sink, per protocol; chempi_dev_count(). */
+    /* Messages that have come, per protocol; chempi_dev_count(). */
     struct chempi_dev_traffic received[CHEMPI_DEV_PROTOCOLS_MAX];
     struct chempi_err err; /* words of the last failure on this device */
 };
 
-/* Call once per message that is announced to the sink. */
+/* Call once per message, with the protocol that its payload has taken. */
 static inline void chempi_dev_count(struct chempi_dev *dev, uint32_t protocol,
                                     uint64_t len)
 {

@@ -68,6 +68,8 @@ NO_CIRCLES_OF_FILES = [
     'libchempi/didl/topo',
     'libchempi/devices/shm',
     'libchempi/devices/tcp',
+    'libchempi/devices/scivia',
+    'libchempi/devices/scivia/adapter',
 ]
 
 

@@ -12,18 +12,18 @@
 #define PAGE ((uintptr_t)4096)
 #define RARE UINT64_C(256) /* look-ups until a region used once is expected */
 
-static struct chempi_region *region_of(struct chempi_list *node)
+static struct chempi_registration *region_of(struct chempi_list *node)
 {
-    return CHEMPI_CONTAINER_OF(node, struct chempi_region, link);
+    return CHEMPI_CONTAINER_OF(node, struct chempi_registration, link);
 }
 
-static uint64_t size_of(const struct chempi_region *region)
+static uint64_t size_of(const struct chempi_registration *region)
 {
     return region->end - region->start;
 }
 
-static struct chempi_region **hint_of(struct chempi_regcache *cache,
-                                      uintptr_t start)
+static struct chempi_registration **hint_of(struct chempi_regcache *cache,
+                                            uintptr_t start)
 {
     uintptr_t page = start / PAGE;
 
@@ -47,7 +47,7 @@ static void unwatch(struct chempi_regcache *cache, struct chempi_list *node,
                     uintptr_t start, uintptr_t end)
 {
     for (; node != &cache->regions; node = node->next) {
-        const struct chempi_region *other = region_of(node);
+        const struct chempi_registration *other = region_of(node);
 
         if (!other->is_watched || other->start >= end || start >= other->end)
             continue;
@@ -60,9 +60,10 @@ static void unwatch(struct chempi_regcache *cache, struct chempi_list *node,
     chempi_memory_unwatch(cache->memory, start, end - start);
 }
 
-static void drop(struct chempi_regcache *cache, struct chempi_region *region)
+static void drop(struct chempi_regcache *cache,
+                 struct chempi_registration *region)
 {
-    struct chempi_region **hint = hint_of(cache, region->start);
+    struct chempi_registration **hint = hint_of(cache, region->start);
 
     if (*hint == region)
         *hint = NULL;
@@ -87,7 +88,7 @@ void chempi_regcache_fini(struct chempi_regcache *cache)
 
 /* In how many look-ups the region may be expected again. */
 static uint64_t distance(const struct chempi_regcache *cache,
-                         const struct chempi_region *region)
+                         const struct chempi_registration *region)
 {
     uint64_t age = cache->now - region->last;
     uint64_t usual = region->usual ? region->usual : RARE;
@@ -104,7 +105,7 @@ static struct chempi_regcache_ghost *ghost_of(struct chempi_regcache *cache,
 }
 
 static void remember(struct chempi_regcache *cache,
-                     const struct chempi_region *region)
+                     const struct chempi_registration *region)
 {
     *ghost_of(cache, region->start) =
         (struct chempi_regcache_ghost){.start = region->start,
@@ -113,7 +114,8 @@ static void remember(struct chempi_regcache *cache,
                                        .usual = region->usual};
 }
 
-static void recall(struct chempi_regcache *cache, struct chempi_region *region)
+static void recall(struct chempi_regcache *cache,
+                   struct chempi_registration *region)
 {
     struct chempi_regcache_ghost *ghost = ghost_of(cache, region->start);
 
@@ -125,7 +127,8 @@ static void recall(struct chempi_regcache *cache, struct chempi_region *region)
 }
 
 /* A use now: learn from the interval. */
-static void learn(struct chempi_regcache *cache, struct chempi_region *region)
+static void learn(struct chempi_regcache *cache,
+                  struct chempi_registration *region)
 {
     uint64_t interval = cache->now - region->last;
 
@@ -136,8 +139,8 @@ static void learn(struct chempi_regcache *cache, struct chempi_region *region)
 }
 
 static bool goes_before(const struct chempi_regcache *cache,
-                        const struct chempi_region *a,
-                        const struct chempi_region *b)
+                        const struct chempi_registration *a,
+                        const struct chempi_registration *b)
 {
     uint64_t far_a;
     uint64_t far_b;
@@ -153,10 +156,10 @@ static bool goes_before(const struct chempi_regcache *cache,
 
 bool chempi_regcache_evict(struct chempi_regcache *cache)
 {
-    struct chempi_region *least = NULL;
+    struct chempi_registration *least = NULL;
 
     CHEMPI_LIST_FOR (node, &cache->regions) {
-        struct chempi_region *region = region_of(node);
+        struct chempi_registration *region = region_of(node);
 
         if (region->users == 0 && goes_before(cache, region, least))
             least = region;
@@ -171,23 +174,23 @@ bool chempi_regcache_evict(struct chempi_regcache *cache)
 
 /* --- look-up --- */
 
-static bool covers(const struct chempi_region *region, uintptr_t start,
+static bool covers(const struct chempi_registration *region, uintptr_t start,
                    uintptr_t end, uint32_t access)
 {
     return region->start <= start && end <= region->end &&
            (region->access & access) == access && !region->is_stale;
 }
 
-static struct chempi_region *find(struct chempi_regcache *cache,
-                                  uintptr_t start, uintptr_t end,
-                                  uint32_t access)
+static struct chempi_registration *find(struct chempi_regcache *cache,
+                                        uintptr_t start, uintptr_t end,
+                                        uint32_t access)
 {
-    struct chempi_region *hint = *hint_of(cache, start);
+    struct chempi_registration *hint = *hint_of(cache, start);
 
     if (hint && covers(hint, start, end, access))
         return hint;
     CHEMPI_LIST_FOR (node, &cache->regions) {
-        struct chempi_region *region = region_of(node);
+        struct chempi_registration *region = region_of(node);
 
         if (covers(region, start, end, access)) {
             *hint_of(cache, region->start) = region;
@@ -197,7 +200,8 @@ static struct chempi_region *find(struct chempi_regcache *cache,
     return NULL;
 }
 
-static int enter(struct chempi_regcache *cache, struct chempi_region *region)
+static int enter(struct chempi_regcache *cache,
+                 struct chempi_registration *region)
 {
     int rc;
 
@@ -211,7 +215,7 @@ static int enter(struct chempi_regcache *cache, struct chempi_region *region)
 }
 
 static void classify(struct chempi_regcache *cache,
-                     struct chempi_region *region)
+                     struct chempi_registration *region)
 {
     cache->bytes[region->class] -= size_of(region);
     region->class =
@@ -222,11 +226,11 @@ static void classify(struct chempi_regcache *cache,
     cache->bytes[region->class] += size_of(region);
 }
 
-static struct chempi_region *create(struct chempi_regcache *cache,
-                                    uintptr_t start, uintptr_t end,
-                                    uint32_t access)
+static struct chempi_registration *create(struct chempi_regcache *cache,
+                                          uintptr_t start, uintptr_t end,
+                                          uint32_t access)
 {
-    struct chempi_region *region;
+    struct chempi_registration *region;
 
     /* What cannot succeed shall not drive out the others first. */
     if (end - start > cache->ops->room(cache->arg) + cache->idle)
@@ -234,10 +238,10 @@ static struct chempi_region *create(struct chempi_regcache *cache,
     region = chempi_sys->calloc(1, sizeof(*region));
     if (!region)
         return NULL;
-    *region = (struct chempi_region){.start = start,
-                                     .end = end,
-                                     .access = access,
-                                     .class = CHEMPI_MEMORY_USER};
+    *region = (struct chempi_registration){.start = start,
+                                           .end = end,
+                                           .access = access,
+                                           .class = CHEMPI_MEMORY_USER};
     if (cache->region_count >= cache->region_max &&
         !chempi_regcache_evict(cache)) {
         free(region);
@@ -263,13 +267,13 @@ static struct chempi_region *create(struct chempi_regcache *cache,
     return region;
 }
 
-struct chempi_region *chempi_regcache_get(struct chempi_regcache *cache,
-                                          const void *ptr, size_t len,
-                                          uint32_t access)
+struct chempi_registration *chempi_regcache_get(struct chempi_regcache *cache,
+                                                const void *ptr, size_t len,
+                                                uint32_t access)
 {
     uintptr_t start = (uintptr_t)ptr & ~(PAGE - 1);
     uintptr_t end = ((uintptr_t)ptr + len + PAGE - 1) & ~(PAGE - 1);
-    struct chempi_region *region;
+    struct chempi_registration *region;
 
     if (cache->memory)
         chempi_memory_hear(cache->memory);
@@ -295,7 +299,7 @@ struct chempi_region *chempi_regcache_get(struct chempi_regcache *cache,
 }
 
 void chempi_regcache_put(struct chempi_regcache *cache,
-                         struct chempi_region *region)
+                         struct chempi_registration *region)
 {
     if (!region || --region->users > 0)
         return;
@@ -306,7 +310,8 @@ void chempi_regcache_put(struct chempi_regcache *cache,
 
 /* --- what happens to memory --- */
 
-static void lose(struct chempi_regcache *cache, struct chempi_region *region)
+static void lose(struct chempi_regcache *cache,
+                 struct chempi_registration *region)
 {
     if (region->is_stale)
         return;
@@ -322,7 +327,7 @@ void chempi_regcache_gone(struct chempi_regcache *cache, uintptr_t start,
                           uintptr_t end)
 {
     CHEMPI_LIST_FOR_SAFE (node, &cache->regions) {
-        struct chempi_region *region = region_of(node);
+        struct chempi_registration *region = region_of(node);
 
         if (region->start < end && start < region->end)
             lose(cache, region);
@@ -333,7 +338,7 @@ void chempi_regcache_held(struct chempi_regcache *cache, uintptr_t start,
                           uintptr_t end)
 {
     CHEMPI_LIST_FOR (node, &cache->regions) {
-        struct chempi_region *region = region_of(node);
+        struct chempi_registration *region = region_of(node);
 
         if (region->start < end && start < region->end)
             classify(cache, region);

@@ -36,7 +36,7 @@ enum chempi_memory_class {
     CHEMPI_MEMORY_LIBRARY
 };
 
-struct chempi_region {
+struct chempi_registration {
     struct chempi_list link; /* the cache's; latest used first */
     uintptr_t start;         /* whole pages */
     uintptr_t end;
@@ -90,7 +90,7 @@ struct chempi_regcache {
     struct chempi_list regions;
     uint32_t region_count;
     uint64_t now; /* look-ups */
-    struct chempi_region *hints[CHEMPI_REGCACHE_HINTS];
+    struct chempi_registration *hints[CHEMPI_REGCACHE_HINTS];
     struct chempi_regcache_ghost ghosts[CHEMPI_REGCACHE_GHOSTS];
     uint64_t bytes[CHEMPI_MEMORY_LIBRARY]; /* registered, per class */
     uint64_t idle;                         /* of these, without users */
@@ -106,12 +106,12 @@ void chempi_regcache_fini(struct chempi_regcache *cache);
 
 /* A region that covers [ptr, ptr + len) and grants `access`; it is in use
  * until put. NULL: it cannot be registered (now). */
-struct chempi_region *chempi_regcache_get(struct chempi_regcache *cache,
-                                          const void *ptr, size_t len,
-                                          uint32_t access);
+struct chempi_registration *chempi_regcache_get(struct chempi_regcache *cache,
+                                                const void *ptr, size_t len,
+                                                uint32_t access);
 /* Accepts NULL. */
 void chempi_regcache_put(struct chempi_regcache *cache,
-                         struct chempi_region *region);
+                         struct chempi_registration *region);
 
 /* Let the region go whose reuse is least probable; false: all are in use. */
 bool chempi_regcache_evict(struct chempi_regcache *cache);

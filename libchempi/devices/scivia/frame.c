@@ -29,19 +29,12 @@
 
 /* --- memory --- */
 
-uint64_t chempi_scivia_frame_bytes(uint32_t count)
-{
-    uint64_t len = count * (uint64_t)sizeof(struct scivia_frame);
-
-    return (len + PAGE - 1) & ~(uint64_t)(PAGE - 1);
-}
-
 /* As many as frames may be had without crowding out what else is registered;
  * no more than must be while others wait for memory: frames are for good. */
 static uint32_t choose_count(const struct scivia_dev *dev)
 {
-    uint64_t more = chempi_scivia_frame_bytes(SCIVIA_FRAMES) -
-                    chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    uint64_t more = scivia_frame_bytes(SCIVIA_FRAMES) -
+                    scivia_frame_bytes(SCIVIA_FRAMES_MIN);
 
     return !dev->is_over_share &&
                    dev->memory_user.needed + more <= dev->granted / PART
@@ -53,7 +46,7 @@ static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
                       uint32_t *count, uint32_t *handle)
 {
     uint32_t n = choose_count(dev);
-    size_t len = (size_t)chempi_scivia_frame_bytes(n);
+    size_t len = (size_t)scivia_frame_bytes(n);
     void *memory = NULL;
     int rc;
 
@@ -65,7 +58,7 @@ static int get_frames(struct scivia_dev *dev, struct scivia_frame **out,
     rc = chempi_scivia_memory_need(dev, memory, len, handle);
     if (rc < 0 && n > SCIVIA_FRAMES_MIN) {
         n = SCIVIA_FRAMES_MIN;
-        len = (size_t)chempi_scivia_frame_bytes(n);
+        len = (size_t)scivia_frame_bytes(n);
         rc = chempi_scivia_memory_need(dev, memory, len, handle);
     }
     if (rc < 0)
@@ -123,7 +116,7 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
     if (!framed)
         return;
     chempi_scivia_memory_unneed(dev, framed->handle,
-                                chempi_scivia_frame_bytes(framed->count));
+                                scivia_frame_bytes(framed->count));
     chempi_via_vi_destroy(framed->tx);
     chempi_via_vi_destroy(framed->rx);
     free(framed->memory);
@@ -133,7 +126,7 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
 void chempi_scivia_frame_free(struct scivia_dev *dev)
 {
     chempi_scivia_memory_unneed(dev, dev->slot_handle,
-                                chempi_scivia_frame_bytes(dev->slot_count));
+                                scivia_frame_bytes(dev->slot_count));
     free(dev->slot_memory);
 }
 
@@ -160,36 +153,6 @@ int chempi_scivia_frame_open(struct scivia_ep *ep)
                                                                    : -EAGAIN;
 }
 
-int chempi_scivia_frame_accept(struct scivia_ep *ep,
-                               struct chempi_via_request *request)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct scivia_framed *framed = ep->framed;
-    struct chempi_via_attributes attributes = {
-        .ptag = dev->ptag,
-        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
-        .recv_cq = dev->cq,
-        .user = ep,
-    };
-    int rc = framed ? chempi_scivia_frame_init(ep) : -EINVAL;
-
-    if (rc < 0)
-        return rc;
-    chempi_scivia_frame_drop_rx(ep);
-    rc = chempi_via_vi_create(dev->adapter, &attributes, &framed->rx);
-    for (uint32_t i = 0; rc == 0 && i < framed->count; i++) {
-        framed->receives[i] = (struct chempi_via_descriptor){
-            .op = CHEMPI_VIA_RECEIVE,
-            .segment_count = 1,
-            .segments = {{.addr = &framed->memory[i],
-                          .handle = framed->handle,
-                          .len = sizeof(struct scivia_frame)}},
-        };
-        rc = chempi_via_post_recv(framed->rx, &framed->receives[i]);
-    }
-    return rc < 0 ? rc : chempi_via_connect_accept(request, framed->rx);
-}
-
 /* --- sending --- */
 
 static void post(struct scivia_ep *ep, struct scivia_slot *slot)
@@ -212,7 +175,7 @@ static void post(struct scivia_ep *ep, struct scivia_slot *slot)
         chempi_list_remove(&slot->link);
         chempi_list_append(&ep->framed->unsent, &slot->link);
         ep->is_frame_broken = true;
-        chempi_scivia_pair_mend(ep);
+        chempi_scivia_endpoint_mend(ep);
     }
 }
 
@@ -257,10 +220,10 @@ int chempi_scivia_frame_reap(struct scivia_ep *ep)
         }
         chempi_list_append(&framed->unsent, &slot->link);
         ep->is_frame_broken = true;
-        chempi_scivia_pair_mend(ep);
+        chempi_scivia_endpoint_mend(ep);
     }
     if (!chempi_list_is_empty(&framed->sending))
-        chempi_scivia_pair_mark(ep);
+        chempi_scivia_endpoint_mark(ep);
     return events;
 }
 
@@ -277,7 +240,7 @@ void chempi_scivia_frame_tell(struct scivia_ep *ep)
         return;
     }
     ep->framed->is_tell_owed = true;
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
 }
 
 void chempi_scivia_frame_resend(struct scivia_ep *ep)
@@ -325,105 +288,4 @@ void chempi_scivia_frame_fail(struct scivia_ep *ep)
         chempi_list_append(&dev->slot_free, node);
         dev->unsent--;
     }
-}
-
-/* --- taking --- */
-
-/* What the peer has taken; it may not be more than was sent, and what was
- * told late takes nothing back. */
-static bool hear_told(struct scivia_ep *ep, uint32_t lines, uint32_t posted)
-{
-    struct scivia_framed *framed = ep->framed;
-
-    if (ep->tx_head - lines > ep->tx_head - framed->lines)
-        return ep->tx_head - lines <= SCIVIA_LINES; /* older */
-    framed->lines = lines;
-    framed->posted = posted;
-    if (ep->is_tx_open)
-        ep->tx_tail = lines;
-    return true;
-}
-
-/* The same in every frame. */
-static bool hear_room(struct scivia_framed *framed, uint32_t room)
-{
-    if (room < framed->room || room > SCIVIA_FRAMES)
-        return false;
-    framed->room = room;
-    return true;
-}
-
-/* R5 */
-static uint32_t quarter_of(const struct scivia_framed *framed)
-{
-    return scivia_frame_quarter(framed->has_told_room ? framed->count
-                                                      : SCIVIA_FRAMES_MIN);
-}
-
-/* NULL, or why the peer breaks the rules. */
-static const char *take(struct scivia_ep *ep,
-                        const struct chempi_via_descriptor *d, bool *is_new)
-{
-    const struct scivia_frame *frame = d->segments[0].addr;
-    struct scivia_framed *framed = ep->framed;
-    struct scivia_line line; /* a private copy */
-    const char *why;
-    uint32_t seq;
-
-    if (d->length < SCIVIA_FRAME_HEAD || d->length > sizeof(*frame))
-        return "a frame of wrong length";
-    memcpy(&line, &frame->line, sizeof(line));
-    seq = atomic_load_explicit(&line.seq, memory_order_relaxed);
-    if (!hear_told(ep, frame->lines, frame->posted))
-        return "it took more than was sent";
-    if (!hear_room(framed, frame->room))
-        return "room for an impossible number of frames";
-    if (ep->rx_head - seq < SCIVIA_FRAMES)
-        return NULL; /* sent again, but it had arrived (F3) */
-    if (seq != ep->rx_head + 1)
-        return "a frame out of order";
-    *is_new = true;
-    framed->bytes = frame->bytes;
-    framed->len = (uint32_t)(d->length - SCIVIA_FRAME_HEAD);
-    why = line.kind == SCIVIA_KIND_TOLD ? NULL
-                                        : chempi_scivia_line_take(ep, &line);
-    framed->bytes = NULL;
-    framed->len = 0;
-    return why;
-}
-
-void chempi_scivia_frame_taken(struct scivia_ep *ep,
-                               struct chempi_via_descriptor *d)
-{
-    struct scivia_framed *framed = ep->framed;
-    bool is_new = false;
-    const char *why;
-
-    if (d->status < 0 || ep->is_broken)
-        return; /* the connection is broken: drop_rx follows */
-    why = take(ep, d, &is_new);
-    if (why) {
-        chempi_scivia_pair_break(ep, -EPROTO, why);
-        return;
-    }
-    ep->breaks = 0;
-    if (framed->rx)
-        (void)chempi_via_post_recv(framed->rx, d); /* as it was before */
-    ep->rx_head += is_new;
-    if (ep->rx_head - ep->rx_told >= quarter_of(framed))
-        chempi_scivia_frame_tell(ep);
-}
-
-void chempi_scivia_frame_drop_rx(struct scivia_ep *ep)
-{
-    struct scivia_framed *framed = ep->framed;
-    struct chempi_via_descriptor *d;
-
-    if (!framed || !framed->rx)
-        return;
-    chempi_via_disconnect(framed->rx); /* what had arrived comes first */
-    while ((d = chempi_via_recv_done(framed->rx)))
-        chempi_scivia_frame_taken(ep, d);
-    chempi_via_vi_destroy(framed->rx);
-    framed->rx = NULL;
 }

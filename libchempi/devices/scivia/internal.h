@@ -18,6 +18,7 @@
 #include "libchempi/devices/scivia/wire.h"
 #include "libchempi/services/regcache.h"
 
+#define SCIVIA_PAGE 4096u
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
 #define SCIVIA_HOT_RINGS 4u    /* bells after which a ring may become hot */
 #define SCIVIA_COLD_LINES 64u  /* heard elsewhere since a hot one was used */
@@ -84,12 +85,14 @@ struct scivia_xfer {
     uint64_t peer_id;
     uint64_t addr; /* RDMA target */
     uint32_t handle;
-    uint32_t posts;               /* out: descriptors the card has */
-    struct chempi_region *region; /* of the user's buffer, in use */
-    bool is_staged;               /* out: through registered buffers */
-    bool is_piecewise;            /* out: registered piece by piece */
-    bool is_windowed;             /* in: counted as such */
+    uint32_t posts;                     /* out: descriptors the card has */
+    struct chempi_registration *region; /* of the user's buffer, in use */
+    bool is_staged;                     /* out: through registered buffers */
+    bool is_piecewise;                  /* out: registered piece by piece */
+    bool is_windowed;                   /* in: counted as such */
     uint32_t protocol;
+    uint32_t taken; /* in: enum scivia_protocol, by which the payload came;
+                       of several, the one with the most copies */
 };
 
 /* A frame on its way, in registered memory. */
@@ -123,7 +126,7 @@ struct scivia_stage {
     struct chempi_list link;
     struct chempi_via_descriptor descriptor;
     struct scivia_xfer *xfer;
-    struct chempi_region *region; /* of this piece alone, or NULL */
+    struct chempi_registration *region; /* of this piece alone, or NULL */
     unsigned char *bytes;
     uint64_t len;
 };
@@ -192,6 +195,7 @@ struct scivia_dev {
     struct chempi_dev base;
     struct chempi_adapter *adapter;
     struct chempi_adapter_attributes attributes;
+    struct chempi_dev_caps caps;
     struct chempi_poll_item item;  /* the adapter's descriptor */
     struct chempi_poll_item timer; /* rings again what was not heard */
     bool is_watched;
@@ -266,25 +270,38 @@ static inline uint32_t scivia_line_protocol(const struct scivia_ep *ep)
     return ep->framed ? SCIVIA_PROTOCOL_SEND : SCIVIA_PROTOCOL_SHARED_MEMORY;
 }
 
-/* --- pair.c: endpoints, their connection and their end --- */
+/* --- endpoint.c: who there is, and what is to be done --- */
+
+int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,
+                               struct scivia_ep **out, struct chempi_err *err);
+/* Do two nodes have cards with an SCI half on a common network? */
+bool chempi_scivia_endpoint_has_sci(const struct chempi_services *services,
+                                    const char *node, const char *other);
+/* How many processes are on nodes that frames reach. */
+uint32_t chempi_scivia_endpoint_count_framed(const struct scivia_dev *dev);
+/* Something of its connections must be mended by pair.c. */
+void chempi_scivia_endpoint_mend(struct scivia_ep *ep);
+/* Something of this endpoint must be looked at by progress. */
+void chempi_scivia_endpoint_mark(struct scivia_ep *ep);
+/* Give up on a peer; reported from progress. */
+void chempi_scivia_endpoint_break(struct scivia_ep *ep, int status,
+                                  const char *why);
+/* The peer's adapter is gone. */
+void chempi_scivia_endpoint_end(struct scivia_ep *ep, bool is_clean);
+
+/* --- connect.c: the first steps of a connection --- */
+
+/* Begin whatever is missing for sending. 0: nothing is; -EAGAIN; an error. */
+int chempi_scivia_connect_open(struct scivia_ep *ep);
+/* The same for VIA. 0: connected or never will be. */
+int chempi_scivia_connect_via(struct scivia_ep *ep);
+
+/* --- pair.c: connections and their end --- */
 
 extern const struct chempi_adapter_events chempi_scivia_pair_events;
-int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
-                           struct scivia_ep **out, struct chempi_err *err);
 void chempi_scivia_pair_fini(struct scivia_dev *dev);
-/* Do two nodes have cards with an SCI half on a common network? */
-bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
-                                const char *node, const char *other);
-/* How many processes are on nodes that frames reach. */
-uint32_t chempi_scivia_pair_count_framed(const struct scivia_dev *dev);
-/* Begin whatever is missing for sending. 0: nothing is; -EAGAIN; an error. */
-int chempi_scivia_pair_open(struct scivia_ep *ep);
-/* The same for VIA. 0: connected or never will be. */
-int chempi_scivia_pair_open_via(struct scivia_ep *ep);
 /* The link to the peer is gone, perhaps not its process. */
 void chempi_scivia_pair_unlink(struct scivia_ep *ep);
-/* Something of its connections must be mended by advance(). */
-void chempi_scivia_pair_mend(struct scivia_ep *ep);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);
@@ -293,12 +310,8 @@ void chempi_scivia_pair_post(struct scivia_dev *dev);
 /* Give back the memory of receives that nobody uses, by ending the connections
  * for which they are posted, until no more is registered than may be. */
 void chempi_scivia_pair_withdraw(struct scivia_dev *dev);
-/* Give up on a peer; reported from progress. */
-void chempi_scivia_pair_break(struct scivia_ep *ep, int status,
-                              const char *why);
+/* Report the end of a broken or gone endpoint. Returns events. */
 int chempi_scivia_pair_report(struct scivia_ep *ep);
-/* Something of this endpoint must be looked at by progress. */
-void chempi_scivia_pair_mark(struct scivia_ep *ep);
 
 /* --- line.c: lines and room --- */
 
@@ -324,21 +337,42 @@ uint32_t chempi_scivia_line_posted(const struct scivia_ep *ep);
 void chempi_scivia_line_reopen(struct scivia_ep *ep);
 /* Nothing can be sent until then. */
 void chempi_scivia_line_close(struct scivia_ep *ep);
-/* Handle one line of the peer; NULL, or why it breaks the rules. */
-const char *chempi_scivia_line_take(struct scivia_ep *ep,
-                                    const struct scivia_line *line);
 const unsigned char *
 chempi_scivia_line_take_span(struct scivia_ep *ep,
                              const struct scivia_span *span);
 /* Number the line, store it, and call the peer. */
 int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line);
-int chempi_scivia_line_drain(struct scivia_ep *ep, int budget);
 /* Tell the peer what was taken; urgent: it may sleep until it has room. */
 void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent);
-int chempi_scivia_line_hear(struct scivia_dev *dev);
-int chempi_scivia_line_serve(struct scivia_dev *dev);
-bool chempi_scivia_line_can_serve(struct scivia_dev *dev);
 void chempi_scivia_line_wake(struct scivia_ep *ep);
+/* Read what the peer has taken; it may not be more than was sent. */
+void chempi_scivia_line_refresh(struct scivia_ep *ep);
+
+/* --- take.c: what lines and frames say --- */
+
+/* Handle one line of the peer; NULL, or why it breaks the rules. */
+const char *chempi_scivia_take_line(struct scivia_ep *ep,
+                                    const struct scivia_line *line);
+/* A receive descriptor of framed->rx has come back. */
+void chempi_scivia_take_frame(struct scivia_ep *ep,
+                              struct chempi_via_descriptor *descriptor);
+/* The peer asks for its direction. 0 or -errno. */
+int chempi_scivia_take_accept(struct scivia_ep *ep,
+                              struct chempi_via_request *request);
+/* Forget a broken connection of this direction. */
+void chempi_scivia_take_drop_frames(struct scivia_ep *ep);
+
+/* --- drain.c: what has arrived --- */
+
+/* Take at most budget lines of a ring. Returns events. */
+int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget);
+/* Take what the card has finished. Returns events. */
+int chempi_scivia_drain_completed(struct scivia_dev *dev);
+/* Hear the bells: drain the rings of all that rang. Returns events. */
+int chempi_scivia_drain_hear(struct scivia_dev *dev);
+/* Serve the endpoints that wait for room. Returns events. */
+int chempi_scivia_drain_serve(struct scivia_dev *dev);
+bool chempi_scivia_drain_can_serve(struct scivia_dev *dev);
 
 static inline bool scivia_has_line(const struct scivia_ep *ep)
 {
@@ -349,8 +383,6 @@ static inline bool scivia_has_line(const struct scivia_ep *ep)
 
 /* --- frame.c: lines in VIA sends --- */
 
-/* What so many frames take of the share. */
-uint64_t chempi_scivia_frame_bytes(uint32_t count);
 /* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied;
  * -EAGAIN: there will be some later. */
 int chempi_scivia_frame_init(struct scivia_ep *ep);
@@ -358,9 +390,6 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep);
 void chempi_scivia_frame_free(struct scivia_dev *dev);
 /* Begin or go on connecting. 0: frames can be sent; -EAGAIN; an error. */
 int chempi_scivia_frame_open(struct scivia_ep *ep);
-/* The peer asks for its direction. 0 or -errno. */
-int chempi_scivia_frame_accept(struct scivia_ep *ep,
-                               struct chempi_via_request *request);
 /* Send; room is there. The payload may be NULL. */
 int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
                              const void *payload, uint32_t len);
@@ -372,13 +401,8 @@ void chempi_scivia_frame_resend(struct scivia_ep *ep);
 int chempi_scivia_frame_reap(struct scivia_ep *ep);
 /* Forget a broken connection of this direction. */
 void chempi_scivia_frame_drop_tx(struct scivia_ep *ep);
-void chempi_scivia_frame_drop_rx(struct scivia_ep *ep);
 /* The peer is gone: what was not sent never will be. */
 void chempi_scivia_frame_fail(struct scivia_ep *ep);
-/* A receive descriptor of framed->rx has come back. */
-void chempi_scivia_frame_taken(struct scivia_ep *ep,
-                               struct chempi_via_descriptor *descriptor);
-
 /* --- rndv.c: transfers --- */
 
 int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx);
@@ -397,8 +421,12 @@ const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
 int chempi_scivia_rndv_flush(struct scivia_ep *ep);
 int chempi_scivia_rndv_pump(struct scivia_ep *ep);
 bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep);
-/* Take what the card has finished. Returns events. */
-int chempi_scivia_rndv_complete(struct scivia_dev *dev);
+/* A descriptor of tx_vi has come back. */
+void chempi_scivia_rndv_posted(struct scivia_ep *ep, struct scivia_dev *dev,
+                               struct chempi_via_descriptor *d);
+/* A receive descriptor of rx_vi has come back. */
+void chempi_scivia_rndv_piece(struct scivia_ep *ep,
+                              struct chempi_via_descriptor *d);
 /* Forget a broken VI; what it had not moved is moved again. */
 void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep);
 void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep);
@@ -422,18 +450,21 @@ void chempi_scivia_rma_fini(struct scivia_dev *dev);
 int chempi_scivia_memory_init(struct scivia_dev *dev, struct chempi_err *err);
 void chempi_scivia_memory_fini(struct scivia_dev *dev);
 /* A registration that covers the range; NULL: denied, which is counted. */
-struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
-                                               const void *start, size_t len,
-                                               uint32_t enables);
+struct chempi_registration *chempi_scivia_memory_get(struct scivia_dev *dev,
+                                                     const void *start,
+                                                     size_t len,
+                                                     uint32_t enables);
 void chempi_scivia_memory_put(struct scivia_dev *dev,
-                              struct chempi_region *region);
+                              struct chempi_registration *region);
 /* How much user memory could be registered now, bytes. */
 uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev);
 /* Give back what is above the share and out of use, stages last, but for what
  * chempi_scivia_pair_withdraw() gives, from progress. */
 void chempi_scivia_memory_shrink(struct scivia_dev *dev);
-/* From progress: that, too. */
+/* The same without noting what is left. */
 void chempi_scivia_memory_give(struct scivia_dev *dev);
+/* Note whether more is registered than may be, and some of it can go. */
+void chempi_scivia_memory_note_over(struct scivia_dev *dev);
 /* Is more registered than may be? */
 bool chempi_scivia_memory_is_over(const struct scivia_dev *dev);
 /* Register library memory, at the cost of user memory nobody uses. */
@@ -454,5 +485,46 @@ void chempi_scivia_memory_deregister(struct scivia_dev *dev, uint32_t handle,
                                      size_t len);
 /* Are there registered buffers for what has no other? Tries if not. */
 bool chempi_scivia_memory_stage(struct scivia_dev *dev);
+
+/* --- helpers --- */
+
+static inline uint32_t scivia_round_up(uint32_t len)
+{
+    return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
+}
+
+static inline uint32_t scivia_span_start(const struct scivia_ep *ep,
+                                         uint32_t len)
+{
+    uint32_t left =
+        SCIVIA_DATA_BYTES - (ep->data_head & (SCIVIA_DATA_BYTES - 1));
+
+    return scivia_round_up(len) <= left ? ep->data_head : ep->data_head + left;
+}
+
+static inline bool scivia_has_free_line(const struct scivia_ep *ep)
+{
+    if (CHEMPI_UNLIKELY(ep->framed != NULL))
+        return ep->tx_head - ep->tx_tail <
+                   ep->framed->room - scivia_frame_reserve(ep->framed->room) &&
+               !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free);
+    return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
+}
+
+static inline bool scivia_has_room(const struct scivia_ep *ep, uint32_t len)
+{
+    return scivia_has_free_line(ep) &&
+           (len == 0 || ep->framed ||
+            scivia_span_start(ep, len) + scivia_round_up(len) - ep->data_tail <=
+                SCIVIA_DATA_BYTES);
+}
+
+/* What so many frames take of the share, bytes: whole pages. */
+static inline uint64_t scivia_frame_bytes(uint32_t count)
+{
+    uint64_t len = count * (uint64_t)sizeof(struct scivia_frame);
+
+    return (len + SCIVIA_PAGE - 1) & ~(uint64_t)(SCIVIA_PAGE - 1);
+}
 
 #endif

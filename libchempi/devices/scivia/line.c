@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines and room: sending and taking messages of one line or one span,
- * waiting for room, the bells.
+ * Lines and room: sending messages of one line or one span, telling what was
+ * taken, waiting for room.
  *
  *   W1  a sender that lacks room looks at `told` again after it has armed the
  *       adapter, a receiver triggers after it has stored `told`: one of the
@@ -20,46 +20,16 @@ static_assert(SCIVIA_CHUNK <= SCIVIA_DATA_BYTES / 4 &&
                   SCIVIA_EAGER_MAX <= SCIVIA_DATA_BYTES / 4,
               "W2");
 
-static uint32_t round_up(uint32_t len)
-{
-    return (len + CHEMPI_CACHE_LINE - 1) & ~(CHEMPI_CACHE_LINE - 1u);
-}
-
 /* --- room --- */
-
-static uint32_t span_start(const struct scivia_ep *ep, uint32_t len)
-{
-    uint32_t left =
-        SCIVIA_DATA_BYTES - (ep->data_head & (SCIVIA_DATA_BYTES - 1));
-
-    return round_up(len) <= left ? ep->data_head : ep->data_head + left;
-}
-
-static inline bool has_line(const struct scivia_ep *ep)
-{
-    if (CHEMPI_UNLIKELY(ep->framed != NULL))
-        return ep->tx_head - ep->tx_tail <
-                   ep->framed->room - scivia_frame_reserve(ep->framed->room) &&
-               !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free);
-    return ep->tx_head - ep->tx_tail < SCIVIA_LINES;
-}
 
 bool chempi_scivia_line_is_free(const struct scivia_ep *ep)
 {
-    return has_line(ep);
-}
-
-static inline bool has_room(const struct scivia_ep *ep, uint32_t len)
-{
-    return has_line(ep) &&
-           (len == 0 || ep->framed ||
-            span_start(ep, len) + round_up(len) - ep->data_tail <=
-                SCIVIA_DATA_BYTES);
+    return scivia_has_free_line(ep);
 }
 
 /* Read what the peer has taken; it may not be more than was sent, and what
  * arrives late may not take anything back. */
-static void refresh(struct scivia_ep *ep)
+void chempi_scivia_line_refresh(struct scivia_ep *ep)
 {
     uint32_t lines;
     uint32_t data;
@@ -70,8 +40,8 @@ static void refresh(struct scivia_ep *ep)
     data = atomic_load_explicit(&ep->in->told.data, memory_order_acquire);
     if (ep->tx_head - lines > SCIVIA_LINES ||
         ep->data_head - data > SCIVIA_DATA_BYTES) {
-        chempi_scivia_pair_break(ep, -EPROTO,
-                                 "the peer took more than was sent");
+        chempi_scivia_endpoint_break(ep, -EPROTO,
+                                     "the peer took more than was sent");
         return;
     }
     ep->tx_tail = lines;
@@ -86,23 +56,23 @@ static int CHEMPI_NOINLINE find_room(struct scivia_ep *ep, uint32_t len)
         return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
                               "rank %u cannot be reached any more",
                               (unsigned)ep->base.proc);
-    rc = ep->is_tx_open ? 0 : chempi_scivia_pair_open(ep);
+    rc = ep->is_tx_open ? 0 : chempi_scivia_connect_open(ep);
     if (rc < 0)
         return rc;
-    refresh(ep);
-    return has_room(ep, len) ? 0 : -EAGAIN;
+    chempi_scivia_line_refresh(ep);
+    return scivia_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
 int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len)
 {
-    return CHEMPI_LIKELY(has_room(ep, len)) ? 0 : find_room(ep, len);
+    return CHEMPI_LIKELY(scivia_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
 static void want_room(struct scivia_ep *ep, uint32_t len)
 {
     ep->wants_room = true;
     ep->wanted = len;
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
 }
 
 int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len)
@@ -146,7 +116,7 @@ static int put(struct scivia_ep *ep, struct chempi_sci_remote *remote,
     }
     scivia_dev_of(ep)->base.err =
         *chempi_adapter_words(scivia_dev_of(ep)->adapter);
-    chempi_scivia_pair_break(ep, rc, "the card loses everything");
+    chempi_scivia_endpoint_break(ep, rc, "the card loses everything");
     return -ECONNRESET;
 }
 
@@ -225,11 +195,11 @@ int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
     uint32_t before = ep->data_head;
     int rc;
 
-    span->pos = ep->framed ? 0 : span_start(ep, len);
+    span->pos = ep->framed ? 0 : scivia_span_start(ep, len);
     span->len = len;
     if (ep->framed)
         return chempi_scivia_frame_send(ep, line, src, len);
-    ep->data_head = span->pos + round_up(len);
+    ep->data_head = span->pos + scivia_round_up(len);
     rc = put(ep, ep->out,
              offsetof(struct scivia_pair, data) +
                  (span->pos & (SCIVIA_DATA_BYTES - 1)),
@@ -244,7 +214,7 @@ void chempi_scivia_line_close(struct scivia_ep *ep)
 {
     ep->is_tx_open = false;
     ep->tx_tail = ep->tx_head - SCIVIA_LINES;
-    chempi_scivia_pair_mend(ep);
+    chempi_scivia_endpoint_mend(ep);
 }
 
 void chempi_scivia_line_reopen(struct scivia_ep *ep)
@@ -260,7 +230,7 @@ void chempi_scivia_line_reopen(struct scivia_ep *ep)
             chempi_scivia_frame_tell(ep);
         return;
     }
-    refresh(ep);
+    chempi_scivia_line_refresh(ep);
     if (ep->has_unsent && !ep->is_broken &&
         put_line(ep, &ep->unsent, ep->tx_head - 1) == 0) {
         ep->has_unsent = false;
@@ -288,10 +258,11 @@ static void expect(const struct scivia_ep *ep, uint32_t len)
 {
     if (!ep->is_tx_open || ep->framed)
         return;
-    chempi_sci_expect(ep->out,
-                      offsetof(struct scivia_pair, data) +
-                          (span_start(ep, len) & (SCIVIA_DATA_BYTES - 1)),
-                      len);
+    chempi_sci_expect(
+        ep->out,
+        offsetof(struct scivia_pair, data) +
+            (scivia_span_start(ep, len) & (SCIVIA_DATA_BYTES - 1)),
+        len);
 }
 
 /* --- sending --- */
@@ -388,81 +359,8 @@ chempi_scivia_line_take_span(struct scivia_ep *ep,
     if (span->len == 0 || span->len > SCIVIA_DATA_BYTES / 4 ||
         span->len > SCIVIA_DATA_BYTES - offset)
         return NULL;
-    ep->rx_data = span->pos + round_up(span->len);
+    ep->rx_data = span->pos + scivia_round_up(span->len);
     return ep->in->data + offset;
-}
-
-static const char *announce(struct scivia_ep *ep,
-                            struct chempi_arrival *arrival)
-{
-    const struct chempi_dev_params *params = &ep->base.dev->params;
-    struct chempi_rx *rx = NULL;
-
-    if ((uint8_t)(arrival->env.kind - CHEMPI_KIND_MESSAGE) >
-        CHEMPI_KIND_SYSTEM - CHEMPI_KIND_MESSAGE)
-        return "a message of unknown kind";
-    arrival->ep = &ep->base;
-    arrival->avail = arrival->env.len;
-    arrival->protocol = scivia_line_protocol(ep);
-    scivia_dev_of(ep)->bytes_copied += arrival->env.len;
-    chempi_dev_count(ep->base.dev, arrival->protocol, arrival->env.len);
-    (void)params->sink->arrived(params->sink_arg, arrival, &rx); /* TAKEN */
-    return NULL;
-}
-
-static const char *take_short(struct scivia_ep *ep,
-                              const struct scivia_line *line)
-{
-    const struct scivia_short *brief = &line->body.brief;
-    struct chempi_arrival arrival = {
-        .env = {.len = line->len,
-                .context = brief->context,
-                .source = brief->source,
-                .tag = brief->tag,
-                .serial = brief->serial,
-                .credit = brief->credit,
-                .kind = line->env_kind,
-                .lane = line->lane,
-                .flags = brief->flags},
-        .data = brief->bytes,
-    };
-
-    if (line->len > SCIVIA_INLINE_MAX)
-        return "a short message that is too long";
-    return announce(ep, &arrival);
-}
-
-static const char *take_eager(struct scivia_ep *ep,
-                              const struct scivia_line *line)
-{
-    struct chempi_arrival arrival = {.env = line->body.eager.env};
-
-    arrival.data = chempi_scivia_line_take_span(ep, &line->body.eager.span);
-    if (!arrival.data || line->body.eager.span.len != arrival.env.len)
-        return "a span out of bounds";
-    return announce(ep, &arrival);
-}
-
-const char *chempi_scivia_line_take(struct scivia_ep *ep,
-                                    const struct scivia_line *line)
-{
-    switch (line->kind) {
-    case SCIVIA_KIND_SHORT:
-        return take_short(ep, line);
-    case SCIVIA_KIND_EAGER:
-        return take_eager(ep, line);
-    case SCIVIA_KIND_ASK:
-        return chempi_scivia_rndv_asked(ep, line);
-    case SCIVIA_KIND_GO:
-        return chempi_scivia_rndv_go(ep, line);
-    case SCIVIA_KIND_DATA:
-        return chempi_scivia_rndv_data(ep, line);
-    case SCIVIA_KIND_DONE:
-    case SCIVIA_KIND_FIN:
-        return chempi_scivia_rndv_ended(ep, line);
-    default:
-        return "a line of unknown kind";
-    }
 }
 
 void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent)
@@ -489,204 +387,4 @@ void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent)
     /* W1; a trigger that gets lost is made good by the sender's timer. */
     if (is_urgent)
         (void)chempi_sci_interrupt_trigger(ep->at, 0);
-}
-
-int chempi_scivia_line_drain(struct scivia_ep *ep, int budget)
-{
-    int events = 0;
-
-    if (ep->framed)
-        return 0; /* frames come by the completion queue */
-    while (events < budget && !ep->is_broken && scivia_has_line(ep)) {
-        struct scivia_line line; /* a private copy */
-        const char *why;
-
-        /* Payload, if there is any, most likely begins here. */
-        CHEMPI_PREFETCH(ep->in->data + (ep->rx_data & (SCIVIA_DATA_BYTES - 1)));
-        memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
-        atomic_signal_fence(memory_order_seq_cst); /* read once */
-        ep->rx_head++;
-        events++;
-        why = chempi_scivia_line_take(ep, &line);
-        if (CHEMPI_UNLIKELY(why != NULL)) {
-            chempi_scivia_pair_break(ep, -EPROTO, why);
-            break;
-        }
-        if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= SCIVIA_LINES / 4 ||
-                            ep->rx_data - ep->rx_data_told >=
-                                SCIVIA_DATA_BYTES / 4))
-            chempi_scivia_line_tell(ep, true);
-    }
-    if (events > 0)
-        ep->last_heat = scivia_dev_of(ep)->heat;
-    return events;
-}
-
-/* --- bells --- */
-
-/*
- * A ring that has rung often takes the place of the hot one that was quiet for
- * longest. Its sender may not have seen yet that it must ring again, so the
- * ring is looked at once more after the mode was stored: with a full fence on
- * either side, either we see the line or the sender the mode.
- */
-static struct scivia_ep *find_cold(const struct scivia_dev *dev)
-{
-    struct scivia_ep *cold = dev->hot[0];
-
-    for (uint32_t i = 1; i < dev->hot_count; i++) {
-        if (dev->hot[i]->last_heat < cold->last_heat)
-            cold = dev->hot[i];
-    }
-    return cold->is_tx_open && /* else it could not be told */
-                   dev->heat - cold->last_heat >= SCIVIA_COLD_LINES
-               ? cold
-               : NULL;
-}
-
-/* Stop polling a ring; returns events. */
-static int cool(struct scivia_dev *dev, struct scivia_ep *ep)
-{
-    for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (dev->hot[i] == ep)
-            dev->hot[i] = dev->hot[--dev->hot_count];
-    }
-    ep->is_hot = false;
-    ep->is_mode_owed = true;
-    ep->rings = 0;
-    chempi_scivia_line_tell(ep, false);
-    atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
-    return chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET);
-}
-
-/* Returns events. */
-static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
-{
-    int events = 0;
-
-    if (ep->is_hot || ep->is_broken || ep->framed)
-        return 0;
-    ep->rings++;
-    if (dev->hot_count == SCIVIA_HOT_MAX) {
-        struct scivia_ep *cold =
-            ep->rings < SCIVIA_HOT_RINGS ? NULL : find_cold(dev);
-
-        if (!cold)
-            return 0;
-        events = cool(dev, cold);
-        if (events == SCIVIA_DRAIN_BUDGET)
-            atomic_store(&dev->inbox->exist, 1); /* see `hear` */
-    }
-    dev->hot[dev->hot_count++] = ep;
-    ep->is_hot = true;
-    ep->is_mode_owed = true;
-    ep->last_heat = dev->heat;
-    chempi_scivia_line_tell(ep, false);
-    return events;
-}
-
-/* Hear the bells: drain the rings of all that rang. */
-int chempi_scivia_line_hear(struct scivia_dev *dev)
-{
-    int events = 0;
-
-    /* Cleared before the bells are looked at: partner of R4. */
-    (void)atomic_exchange(&dev->inbox->exist, 0);
-    CHEMPI_LIST_FOR (node, &dev->used) {
-        struct scivia_ep *ep =
-            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
-        uint32_t rung = atomic_load_explicit(&dev->inbox->bells[ep->base.proc],
-                                             memory_order_acquire);
-        int n;
-
-        if (ep->is_broken || !ep->in ||
-            (rung == ep->heard && (ep->is_hot || !scivia_has_line(ep))))
-            continue;
-        n = chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET);
-        events += n;
-        dev->heat += (uint64_t)n;
-        if (n < SCIVIA_DRAIN_BUDGET)
-            ep->heard = rung;
-        else
-            atomic_store(&dev->inbox->exist, 1); /* there may be more */
-        events += make_hot(dev, ep);
-    }
-    return events;
-}
-
-/* --- endpoints that wait --- */
-
-/* Frames that the card has, or one that waits for room to tell. */
-static bool is_sending(const struct scivia_ep *ep)
-{
-    return ep->framed && (ep->framed->is_tell_owed ||
-                          !chempi_list_is_empty(&ep->framed->sending));
-}
-
-static int serve(struct scivia_ep *ep)
-{
-    const struct chempi_dev_params *params = &ep->base.dev->params;
-    int events = 0;
-
-    if (ep->is_tx_open && !ep->is_broken && !ep->is_gone)
-        refresh(ep);
-    if (ep->is_broken || ep->is_gone)
-        return chempi_scivia_pair_report(ep);
-    if (ep->framed)
-        events += chempi_scivia_frame_reap(ep);
-    if (!ep->is_tx_open)
-        return 0;
-    if (ep->framed && ep->framed->is_tell_owed)
-        chempi_scivia_frame_tell(ep);
-    events += chempi_scivia_rndv_flush(ep);
-    events += chempi_scivia_rndv_pump(ep);
-    if (ep->wants_room && has_room(ep, ep->wanted) &&
-        chempi_list_is_empty(&ep->opening_link)) {
-        ep->wants_room = false;
-        params->sink->room(params->sink_arg, &ep->base);
-        events++;
-    }
-    if (chempi_list_is_empty(&ep->control) &&
-        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
-        !ep->is_broken && !is_sending(ep))
-        chempi_list_remove(&ep->busy_link);
-    return events;
-}
-
-int chempi_scivia_line_serve(struct scivia_dev *dev)
-{
-    int events = 0;
-
-    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
-        events += serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link));
-    return events;
-}
-
-/* Would serve() get anywhere? */
-static bool can_serve(struct scivia_ep *ep)
-{
-    struct scivia_told *told;
-
-    if (ep->is_broken || ep->is_gone)
-        return true;
-    if (!ep->is_tx_open)
-        return false;
-    told = ep->framed ? NULL : &ep->in->told;
-    return (told && (atomic_load_explicit(&told->lines, memory_order_acquire) !=
-                         ep->tx_tail ||
-                     atomic_load_explicit(&told->data, memory_order_acquire) !=
-                         ep->data_tail)) ||
-           (!chempi_list_is_empty(&ep->control) && has_line(ep)) ||
-           chempi_scivia_rndv_can_pump(ep) ||
-           (ep->wants_room && has_room(ep, ep->wanted) &&
-            chempi_list_is_empty(&ep->opening_link));
-}
-
-bool chempi_scivia_line_can_serve(struct scivia_dev *dev)
-{
-    CHEMPI_LIST_FOR (node, &dev->busy) {
-        if (can_serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link)))
-            return true;
-    }
-    return false;
 }

@@ -82,9 +82,10 @@ uint64_t chempi_scivia_memory_room(const struct scivia_dev *dev)
     return free_bytes + dev->cache.idle;
 }
 
-struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
-                                               const void *ptr, size_t len,
-                                               uint32_t enables)
+struct chempi_registration *chempi_scivia_memory_get(struct scivia_dev *dev,
+                                                     const void *ptr,
+                                                     size_t len,
+                                                     uint32_t enables)
 {
     bool is_off = !chempi_dev_setting(&dev->base, SCIVIA_SETTING_CACHE);
 
@@ -96,7 +97,7 @@ struct chempi_region *chempi_scivia_memory_get(struct scivia_dev *dev,
 }
 
 void chempi_scivia_memory_put(struct scivia_dev *dev,
-                              struct chempi_region *region)
+                              struct chempi_registration *region)
 {
     chempi_regcache_put(&dev->cache, region);
     if (dev->is_over_share)
@@ -148,7 +149,7 @@ static void give_idle(struct scivia_dev *dev)
 }
 
 /* Frames stay; all else that is still registered is in use. */
-static void note_over(struct scivia_dev *dev)
+void chempi_scivia_memory_note_over(struct scivia_dev *dev)
 {
     dev->is_over_share = chempi_scivia_memory_is_over(dev) &&
                          dev->library_bytes +
@@ -160,15 +161,13 @@ static void note_over(struct scivia_dev *dev)
 void chempi_scivia_memory_shrink(struct scivia_dev *dev)
 {
     give_idle(dev);
-    note_over(dev);
+    chempi_scivia_memory_note_over(dev);
     dev->has_work |= dev->is_over_share;
 }
 
 void chempi_scivia_memory_give(struct scivia_dev *dev)
 {
     give_idle(dev);
-    chempi_scivia_pair_withdraw(dev);
-    note_over(dev);
 }
 
 static uint32_t count_sets(const struct scivia_dev *dev)
@@ -182,8 +181,7 @@ static uint32_t count_sets(const struct scivia_dev *dev)
 /* F4: what is set aside for frames, nobody else may have. */
 static void set_budget(struct scivia_dev *dev)
 {
-    dev->reserve =
-        count_sets(dev) * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    dev->reserve = count_sets(dev) * scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     dev->memory_user.needed = dev->needed_bytes + dev->reserve;
     dev->is_admitted |= dev->granted >= dev->memory_user.needed;
     chempi_lmm_set_budget(
@@ -244,7 +242,7 @@ int chempi_scivia_memory_need(struct scivia_dev *dev, const void *start,
                               size_t len, uint32_t *handle)
 {
     struct chempi_lmm *lmm = chempi_adapter_lmm(dev->adapter);
-    uint64_t least = chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    uint64_t least = scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     int rc;
 
     if (dev->reserve >= least) /* it is for this */
@@ -336,7 +334,7 @@ int chempi_scivia_memory_init(struct scivia_dev *dev, struct chempi_err *err)
     dev->granted = chempi_lmm_budget(lmm);
     if (!dev->attributes.has_via)
         return 0;
-    dev->framed_procs = chempi_scivia_pair_count_framed(dev);
+    dev->framed_procs = chempi_scivia_endpoint_count_framed(dev);
     dev->memory_user.events = &memory_events;
     dev->memory_user.wanted = dev->granted;
     set_budget(dev);

@@ -33,217 +33,7 @@
 #define PAGE 4096u
 #define RECEIVE_BYTES ((size_t)SCIVIA_RECEIVES * SCIVIA_CHUNK)
 
-void chempi_scivia_pair_mark(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-
-    if (chempi_list_is_empty(&ep->busy_link))
-        chempi_list_append(&dev->busy, &ep->busy_link);
-    dev->has_work = true;
-}
-
-static void open_later(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-
-    if (chempi_list_is_empty(&ep->opening_link))
-        chempi_list_append(&dev->opening, &ep->opening_link);
-    dev->has_work = true;
-}
-
-/* --- who has which half --- */
-
-static bool is_attached(const struct chempi_table *table, const char *name,
-                        uint32_t network)
-{
-    return chempi_table_is_attached(table, chempi_table_find_node(table, name),
-                                    network);
-}
-
-/* Networks of type sci have cards with both halves, others of this device
- * (myrinet, via) the VIA half only. Without a table the card itself says. */
-bool chempi_scivia_pair_has_sci(const struct chempi_services *services,
-                                const char *node, const char *other)
-{
-    const struct chempi_table *table = services->table;
-    bool is_any = false;
-
-    for (uint32_t i = 0; table && i < chempi_table_network_count(table); i++) {
-        const struct chempi_table_network *network =
-            chempi_table_network(table, i);
-
-        if (strcmp(network->device, "scivia") != 0 ||
-            !is_attached(table, node, i) || !is_attached(table, other, i))
-            continue;
-        is_any = true;
-        if (strcmp(network->type, "sci") == 0)
-            return true;
-    }
-    return !is_any;
-}
-
-static bool is_framed(const struct scivia_dev *dev, uint32_t node)
-{
-    const struct chempi_services *services = dev->base.params.services;
-
-    return !dev->attributes.has_sci ||
-           !chempi_scivia_pair_has_sci(services,
-                                       services->node_names[services->node],
-                                       services->node_names[node]);
-}
-
-/* Have two nodes cards on a common network? Without a table, all have. */
-static bool shares_network(const struct chempi_table *table, const char *node,
-                           const char *other)
-{
-    for (uint32_t i = 0; table && i < chempi_table_network_count(table); i++) {
-        if (strcmp(chempi_table_network(table, i)->device, "scivia") == 0 &&
-            is_attached(table, node, i) && is_attached(table, other, i))
-            return true;
-    }
-    return !table;
-}
-
-static uint32_t count_procs(const struct chempi_services *services,
-                            uint32_t node)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < services->proc_count; i++)
-        count += i != services->proc && services->node_of_proc[i] == node;
-    return count;
-}
-
-uint32_t chempi_scivia_pair_count_framed(const struct scivia_dev *dev)
-{
-    const struct chempi_services *services = dev->base.params.services;
-    const char *own = services->node_names[services->node];
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < services->node_count; i++) {
-        if ((services->table && i == services->node) || !is_framed(dev, i) ||
-            !shares_network(services->table, own, services->node_names[i]))
-            continue;
-        count += count_procs(services, i);
-    }
-    return count;
-}
-
-static int get_framed(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-
-    if (!is_framed(dev, dev->base.params.services->node_of_proc[ep->base.proc]))
-        return 0;
-    ep->framed = chempi_sys->calloc(1, sizeof(*ep->framed));
-    if (!ep->framed)
-        return -ENOMEM;
-    ep->framed->room = SCIVIA_FRAMES_MIN;
-    chempi_list_init(&ep->framed->sending);
-    chempi_list_init(&ep->framed->unsent);
-    return 0;
-}
-
-int chempi_scivia_pair_get(struct scivia_dev *dev, uint32_t proc,
-                           struct scivia_ep **out, struct chempi_err *err)
-{
-    struct scivia_ep *ep = dev->eps[proc];
-
-    if (ep) {
-        *out = ep;
-        return 0;
-    }
-    ep = chempi_sys->calloc(1, sizeof(*ep));
-    if (!ep)
-        return chempi_err_set(err, -ENOMEM, "out of memory");
-    ep->base.dev = &dev->base;
-    ep->base.proc = proc;
-    ep->tx_tail = 0u - SCIVIA_LINES; /* closed */
-    chempi_list_init(&ep->opening_link);
-    chempi_list_init(&ep->busy_link);
-    chempi_list_init(&ep->used_link);
-    chempi_list_init(&ep->control);
-    chempi_list_init(&ep->pumping);
-    if (get_framed(ep) < 0) {
-        free(ep);
-        return chempi_err_set(err, -ENOMEM, "out of memory");
-    }
-    dev->eps[proc] = ep;
-    *out = ep;
-    return 0;
-}
-
-static void end(struct scivia_ep *ep, bool is_clean)
-{
-    if (!ep->is_gone)
-        ep->is_clean = is_clean;
-    ep->is_gone = true;
-    ep->is_tx_open = false;
-    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
-    chempi_scivia_pair_mark(ep);
-}
-
 /* --- opening --- */
-
-/* Export what the peer will write. */
-static int export_pair(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    int rc;
-
-    if (ep->framed) {
-        rc = chempi_scivia_frame_init(ep);
-        dev->is_awaiting |= rc == -EAGAIN;
-        if (rc == -EAGAIN) {
-            open_later(ep);
-            return rc;
-        }
-        return rc < 0
-                   ? chempi_err_prefix(&dev->base.err, "connecting to rank %u",
-                                       (unsigned)ep->base.proc)
-                   : 0;
-    }
-    if (ep->in)
-        return 0;
-    rc = chempi_sci_segment_create(
-        dev->adapter, SCIVIA_SEGMENT_PAIR(ep->base.proc),
-        sizeof(struct scivia_pair), dev->tag, &ep->segment);
-    if (rc == 0)
-        rc = chempi_sci_segment_prepare(ep->segment);
-    if (rc == 0)
-        rc = chempi_sci_segment_set_available(ep->segment);
-    if (rc < 0) {
-        dev->base.err = *chempi_adapter_words(dev->adapter);
-        chempi_sci_segment_remove(ep->segment);
-        ep->segment = NULL;
-        return chempi_err_prefix(&dev->base.err, "connecting to rank %u",
-                                 (unsigned)ep->base.proc);
-    }
-    ep->in = chempi_sci_segment_memory(ep->segment);
-    chempi_list_append(&dev->used, &ep->used_link);
-    return 0;
-}
-
-int chempi_scivia_pair_open(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    int rc = export_pair(ep);
-
-    if (rc < 0)
-        return rc;
-    open_later(ep);
-    if (!ep->has_card || ep->at)
-        return -EAGAIN;
-    rc = chempi_link_open(dev->adapter, ep->address, sizeof(ep->address), ep,
-                          &ep->at);
-    if (rc == 0 || rc == -EAGAIN)
-        return -EAGAIN;
-    dev->base.err = *chempi_adapter_words(dev->adapter);
-    if (ep->was_reached)
-        end(ep, false); /* P4 */
-    return chempi_err_prefix(&dev->base.err, "connecting to rank %u",
-                             (unsigned)ep->base.proc);
-}
 
 /* The link is up: connect to what the peer exports. */
 static int import(struct scivia_ep *ep)
@@ -267,11 +57,6 @@ static int import(struct scivia_ep *ep)
                                                    (me + 1) * sizeof(uint32_t)))
         rc = -EPROTO;
     return rc;
-}
-
-void chempi_scivia_pair_mend(struct scivia_ep *ep)
-{
-    open_later(ep);
 }
 
 /* Count a connection that broke; true: once too often. Frames say themselves
@@ -313,7 +98,7 @@ static void mend_vis(struct scivia_ep *ep)
         chempi_scivia_line_close(ep);
         chempi_scivia_frame_drop_tx(ep);
         if (is_hopeless(ep))
-            chempi_scivia_pair_break(
+            chempi_scivia_endpoint_break(
                 ep, -ECONNRESET,
                 ep->is_frame_refused
                     ? "it refuses VIA connections, probably for lack of "
@@ -338,7 +123,7 @@ static bool open_lines(struct scivia_ep *ep, bool *is_done)
     if (rc == -ENOTCONN)
         return false; /* the link's end will be told */
     if (rc < 0) {
-        chempi_scivia_pair_break(ep, rc, "it exports nothing for us");
+        chempi_scivia_endpoint_break(ep, rc, "it exports nothing for us");
         return true;
     }
     chempi_scivia_line_reopen(ep);
@@ -350,7 +135,7 @@ static bool open_lines(struct scivia_ep *ep, bool *is_done)
 static bool open_payload(struct scivia_ep *ep)
 {
     if (!ep->tx_vi && !chempi_list_is_empty(&ep->pumping))
-        (void)chempi_scivia_pair_open_via(ep); /* or the ring serves all */
+        (void)chempi_scivia_connect_via(ep); /* or the ring serves all */
     return !ep->tx_vi || ep->is_via_refused ||
            chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTING;
 }
@@ -367,9 +152,9 @@ static bool advance(struct scivia_ep *ep)
         return false;
     }
     if (!ep->at) {
-        rc = ep->has_card ? chempi_scivia_pair_open(ep) : -EAGAIN;
+        rc = ep->has_card ? chempi_scivia_connect_open(ep) : -EAGAIN;
         if (rc < 0 && rc != -EAGAIN && !ep->is_gone)
-            chempi_scivia_pair_break(ep, rc, "it cannot be reached");
+            chempi_scivia_endpoint_break(ep, rc, "it cannot be reached");
         return ep->at != NULL || ep->is_broken || ep->is_gone;
     }
     if (chempi_link_state(ep->at) != 0)
@@ -384,7 +169,7 @@ static bool advance(struct scivia_ep *ep)
     chempi_list_remove(&ep->opening_link);
     if (!chempi_list_is_empty(&ep->control) ||
         !chempi_list_is_empty(&ep->pumping) || ep->wants_room)
-        chempi_scivia_pair_mark(ep);
+        chempi_scivia_endpoint_mark(ep);
     return true;
 }
 
@@ -399,41 +184,6 @@ int chempi_scivia_pair_advance(struct scivia_dev *dev)
 }
 
 /* --- VIA --- */
-
-int chempi_scivia_pair_open_via(struct scivia_ep *ep)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct chempi_via_attributes attributes = {
-        .ptag = dev->ptag,
-        .reliability = CHEMPI_VIA_RELIABLE_RECEPTION,
-        .send_cq = dev->cq,
-        .user = ep,
-    };
-    int rc;
-
-    if (!dev->attributes.has_via || ep->is_via_refused ||
-        (!dev->stage_handle && !chempi_scivia_memory_stage(dev)))
-        return 0;
-    if (ep->is_vi_broken || !ep->at) {
-        rc = -EAGAIN; /* replaced first */
-    } else if (ep->tx_vi) {
-        rc = chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTING ? -EAGAIN
-                                                                     : 0;
-    } else {
-        rc = chempi_via_vi_create(dev->adapter, &attributes, &ep->tx_vi);
-        if (rc == 0)
-            rc = chempi_via_connect_request(ep->tx_vi, ep->at,
-                                            SCIVIA_DISCRIMINATOR_PAYLOAD);
-        if (rc < 0 && rc != -ENOTCONN) {
-            ep->is_via_refused = true; /* the ring serves all */
-            return 0;
-        }
-        rc = -EAGAIN;
-    }
-    if (rc == -EAGAIN)
-        open_later(ep);
-    return rc;
-}
 
 /* Buffers for one-copy messages of this peer, posted. */
 static int post_receives(struct scivia_ep *ep)
@@ -502,7 +252,7 @@ static bool is_awaiting(const struct scivia_ep *ep)
  * serves RDMA alone. Whoever exposes memory waits for accesses it knows nothing
  * of, and they would fail.
  */
-void chempi_scivia_pair_withdraw(struct scivia_dev *dev)
+static void withdraw(struct scivia_dev *dev)
 {
     CHEMPI_LIST_FOR (node, &dev->used) {
         struct scivia_ep *ep =
@@ -517,6 +267,13 @@ void chempi_scivia_pair_withdraw(struct scivia_dev *dev)
         ep->rx_handle = 0;
         ep->rx_posted = 0;
     }
+}
+
+void chempi_scivia_pair_withdraw(struct scivia_dev *dev)
+{
+    chempi_scivia_memory_give(dev);
+    withdraw(dev);
+    chempi_scivia_memory_note_over(dev);
 }
 
 static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
@@ -555,11 +312,11 @@ static int accept_frames(struct scivia_ep *ep,
         return -EINVAL; /* its lines come by remote stores */
     rc = chempi_scivia_frame_init(ep);
     if (rc == 0)
-        return chempi_scivia_frame_accept(ep, request);
+        return chempi_scivia_take_accept(ep, request);
     if (rc == -EAGAIN)
         return rc;
     dev->refusal = dev->base.err;
-    chempi_scivia_pair_break(ep, rc, dev->refusal.text);
+    chempi_scivia_endpoint_break(ep, rc, dev->refusal.text);
     return rc;
 }
 
@@ -604,14 +361,14 @@ static void reached(void *arg, uint32_t user, const void *address)
     struct scivia_ep *ep = NULL;
 
     if (user >= services->proc_count || user == services->proc ||
-        chempi_scivia_pair_get(dev, user, &ep, &dev->base.err) < 0)
+        chempi_scivia_endpoint_get(dev, user, &ep, &dev->base.err) < 0)
         return; /* it finds nothing exported for it */
     if (!ep->has_card)
         memcpy(ep->address, address, sizeof(ep->address));
     ep->has_card = true;
     ep->was_reached = true;
     if (!ep->is_tx_open && !ep->is_broken && !ep->is_gone)
-        (void)chempi_scivia_pair_open(ep); /* tried again by advance() */
+        (void)chempi_scivia_connect_open(ep); /* tried again by advance() */
 }
 
 static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
@@ -621,13 +378,13 @@ static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
     (void)arg;
     (void)status;
     if (is_clean) {
-        end(ep, true);
+        chempi_scivia_endpoint_end(ep, true);
         return;
     }
     chempi_scivia_pair_unlink(ep);
     chempi_link_close(link);
     if (is_hopeless(ep))
-        end(ep, false);
+        chempi_scivia_endpoint_end(ep, false);
 }
 
 /* The peer mends its link. Whether there is still a peer is found out by
@@ -641,11 +398,11 @@ static void left(void *arg, uint32_t user, bool is_clean)
     if (!ep)
         return;
     chempi_scivia_rndv_drop_rx(ep);
-    chempi_scivia_frame_drop_rx(ep);
+    chempi_scivia_take_drop_frames(ep);
     if (is_clean)
-        end(ep, true);
+        chempi_scivia_endpoint_end(ep, true);
     else if (!ep->at && !ep->is_broken && !ep->is_gone)
-        open_later(ep);
+        chempi_scivia_endpoint_mend(ep);
 }
 
 static void error(void *arg, struct chempi_via_vi *vi, int status,
@@ -663,7 +420,7 @@ static void error(void *arg, struct chempi_via_vi *vi, int status,
         ep->is_frame_broken = true;
         ep->is_frame_refused = status == -ECONNREFUSED;
     }
-    open_later(ep);
+    chempi_scivia_endpoint_mend(ep);
 }
 
 const struct chempi_adapter_events chempi_scivia_pair_events = {
@@ -674,18 +431,6 @@ const struct chempi_adapter_events chempi_scivia_pair_events = {
 };
 
 /* --- the end --- */
-
-void chempi_scivia_pair_break(struct scivia_ep *ep, int status, const char *why)
-{
-    if (ep->is_broken)
-        return;
-    ep->is_broken = true;
-    ep->is_tx_open = false;
-    ep->broken_status = status;
-    ep->broken_why = why;
-    ep->tx_tail = ep->tx_head - SCIVIA_LINES; /* closed */
-    chempi_scivia_pair_mark(ep);
-}
 
 static void forget_hot(struct scivia_ep *ep)
 {
@@ -709,11 +454,6 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
         chempi_list_remove(&ep->busy_link);
         return 0;
     }
-    /* What has arrived counts, although nothing can be answered. */
-    (void)chempi_scivia_rndv_complete(dev);
-    if (ep->in && chempi_scivia_line_drain(ep, SCIVIA_DRAIN_BUDGET) ==
-                      SCIVIA_DRAIN_BUDGET)
-        return SCIVIA_DRAIN_BUDGET;
     ep->is_reported = true;
     chempi_list_remove(&ep->busy_link);
     chempi_list_remove(&ep->opening_link);
@@ -722,7 +462,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
              : ep->is_broken             ? ep->broken_status
                                          : -ECONNRESET;
     if (!ep->is_broken)
-        chempi_scivia_pair_break(ep, status, "its process has ended");
+        chempi_scivia_endpoint_break(ep, status, "its process has ended");
     chempi_list_remove(&ep->busy_link);
     if (ep->tx_vi)
         chempi_via_disconnect(ep->tx_vi); /* the card lets go of memory */

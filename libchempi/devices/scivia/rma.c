@@ -38,7 +38,7 @@ struct key {
 static_assert(sizeof(struct key) == CHEMPI_RMA_KEY_BYTES, "key layout");
 
 struct chempi_rma_memory {
-    struct chempi_region *region;
+    struct chempi_registration *region;
     void *own; /* to be freed, or NULL */
 };
 
@@ -53,7 +53,7 @@ struct post {
     struct chempi_list link; /* in scivia_rma.free */
     struct chempi_via_descriptor descriptor;
     struct chempi_rma *rma; /* O3 */
-    struct chempi_region *region;
+    struct chempi_registration *region;
 };
 
 struct scivia_rma {
@@ -182,9 +182,9 @@ static int rma_attach(struct chempi_ep *base,
     if (ep->is_broken || ep->is_gone)
         return chempi_err_set(err, -ECONNRESET, "rank %u is gone",
                               (unsigned)base->proc);
-    rc = ep->is_tx_open ? 0 : chempi_scivia_pair_open(ep);
+    rc = ep->is_tx_open ? 0 : chempi_scivia_connect_open(ep);
     if (rc == 0)
-        rc = chempi_scivia_pair_open_via(ep);
+        rc = chempi_scivia_connect_via(ep);
     if (rc < 0)
         return chempi_err_set(err, rc, "rank %u is not connected",
                               (unsigned)base->proc);
@@ -359,8 +359,8 @@ void chempi_scivia_rma_finish(struct scivia_dev *dev,
         return; /* it has failed with its connection */
     target = rma->target;
     if (d->status < 0) {
-        chempi_scivia_pair_break(target->ep, -ECONNRESET,
-                                 "its VIA connection broke");
+        chempi_scivia_endpoint_break(target->ep, -ECONNRESET,
+                                     "its VIA connection broke");
         finish(rma, -ECONNRESET);
     } else {
         go_on(rma, d->length);

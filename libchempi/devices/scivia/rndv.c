@@ -166,6 +166,8 @@ static void report_delivered(struct scivia_xfer *xfer, int status)
     const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
     struct chempi_rx *rx = xfer->rx;
 
+    if (status == 0)
+        chempi_dev_count(xfer->ep->base.dev, xfer->taken, xfer->len);
     xfer_put(xfer);
     params->sink->delivered(params->sink_arg, rx, status);
 }
@@ -243,7 +245,7 @@ static void owe(struct scivia_xfer *xfer, enum scivia_kind kind)
     chempi_list_remove(&xfer->link);
     chempi_list_append(&ep->control, &xfer->link);
     /* From progress: an upcall may follow, and the caller may be one. */
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
 }
 
 int chempi_scivia_rndv_flush(struct scivia_ep *ep)
@@ -272,11 +274,11 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     if (rc < 0)
         return rc;
     if (protocol > SCIVIA_PROTOCOL_SEND) {
-        rc = chempi_scivia_pair_open_via(ep);
+        rc = chempi_scivia_connect_via(ep);
         if (rc < 0) {
             ep->wants_room = true;
             ep->wanted = 0;
-            chempi_scivia_pair_mark(ep);
+            chempi_scivia_endpoint_mark(ep);
             return rc;
         }
         if (!ep->tx_vi || ep->is_via_refused) {
@@ -371,7 +373,7 @@ const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
     xfer->state = SCIVIA_STATE_PUMPING;
     prepare(xfer);
     chempi_list_append(&ep->pumping, &xfer->link);
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
     return NULL;
 }
 
@@ -385,7 +387,7 @@ static void rewind_xfer(struct scivia_xfer *xfer)
         chempi_iter_seek(xfer->tx->iter, xfer->done);
     if (chempi_list_is_empty(&xfer->link))
         chempi_list_append(&ep->pumping, &xfer->link);
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
 }
 
 /* The next len bytes: where they lie, or packed into `room`. */
@@ -464,7 +466,7 @@ static bool has_vi(struct scivia_xfer *xfer)
     if (ep->is_via_refused && xfer->posts == 0) {
         take_ring(xfer);
     } else {
-        chempi_scivia_pair_mend(ep);
+        chempi_scivia_endpoint_mend(ep);
     }
     return false;
 }
@@ -536,7 +538,7 @@ static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
 
 static void free_stage(struct scivia_dev *dev, struct scivia_stage *stage)
 {
-    struct chempi_region *region = stage->region;
+    struct chempi_registration *region = stage->region;
 
     stage->xfer = NULL;
     stage->region = NULL;
@@ -583,7 +585,7 @@ static bool pump_via(struct scivia_xfer *xfer)
     xfer->posts--;
     rewind_xfer(xfer);
     ep->is_vi_broken = true;
-    chempi_scivia_pair_mend(ep);
+    chempi_scivia_endpoint_mend(ep);
     return false;
 }
 
@@ -641,8 +643,8 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
 }
 
 /* A descriptor of the send queue has come back. */
-static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
-                        struct chempi_via_descriptor *d)
+void chempi_scivia_rndv_posted(struct scivia_ep *ep, struct scivia_dev *dev,
+                               struct chempi_via_descriptor *d)
 {
     struct scivia_stage *stage =
         CHEMPI_CONTAINER_OF(d, struct scivia_stage, descriptor);
@@ -655,7 +657,7 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
     if (d->status < 0) {
         rewind_xfer(xfer);
         ep->is_vi_broken = true;
-        chempi_scivia_pair_mend(ep);
+        chempi_scivia_endpoint_mend(ep);
         return;
     }
     ep->vi_breaks = 0;
@@ -663,7 +665,7 @@ static void finish_post(struct scivia_ep *ep, struct scivia_dev *dev,
     xfer->finished += stage->len;
     if (xfer->finished < xfer->end) {
         if (xfer->is_piecewise)
-            chempi_scivia_pair_mark(ep); /* there is room again */
+            chempi_scivia_endpoint_mark(ep); /* there is room again */
         return;
     }
     put_region(xfer);
@@ -743,6 +745,7 @@ static bool start(struct scivia_xfer *xfer, struct chempi_rx *rx)
 {
     xfer->want = xfer->len < rx->cap ? xfer->len : rx->cap;
     if (xfer->want == 0) {
+        chempi_dev_count(xfer->ep->base.dev, scivia_line_protocol(xfer->ep), 0);
         owe(xfer, SCIVIA_KIND_FIN);
         return false;
     }
@@ -772,7 +775,7 @@ const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
     xfer->protocol = ask->protocol;
     arrival.token[0] = id_of(xfer);
     arrival.protocol = ask->protocol;
-    chempi_dev_count(ep->base.dev, ask->protocol, ask->env.len);
+    xfer->taken = SCIVIA_PROTOCOL_ZERO_COPY; /* until some of it is copied */
     if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
             CHEMPI_ACCEPT &&
         !start(xfer, rx))
@@ -839,6 +842,10 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
         chempi_adapter_host_copy(scivia_dev_of(xfer->ep)->adapter,
                                  (char *)rx->buf + offset, src, (size_t)len);
     xfer->done += len;
+    if (xfer->way == SCIVIA_WAY_RING)
+        xfer->taken = scivia_line_protocol(xfer->ep);
+    else if (xfer->taken == SCIVIA_PROTOCOL_ZERO_COPY)
+        xfer->taken = SCIVIA_PROTOCOL_ONE_COPY;
     scivia_dev_of(xfer->ep)->bytes_copied += len;
     if (xfer->done == xfer->want)
         report_delivered(xfer, 0);
@@ -849,7 +856,8 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
  * A receive descriptor has come back. A piece whose transfer is over had
  * arrived before the connection broke, and is sent again.
  */
-static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
+void chempi_scivia_rndv_piece(struct scivia_ep *ep,
+                              struct chempi_via_descriptor *d)
 {
     const unsigned char *bytes = d->segments[0].addr;
     struct scivia_piece head;
@@ -866,7 +874,7 @@ static void take_piece(struct scivia_ep *ep, struct chempi_via_descriptor *d)
                             d->length - SCIVIA_PIECE_HEAD)
                     : is_past(ep, head.id));
     if (!is_good) {
-        chempi_scivia_pair_break(ep, -EPROTO, "data that nobody asked for");
+        chempi_scivia_endpoint_break(ep, -EPROTO, "data that nobody asked for");
         return;
     }
     if (ep->is_broken || chempi_via_post_recv(ep->rx_vi, d) < 0)
@@ -882,7 +890,7 @@ static void take_pieces(struct scivia_ep *ep)
     struct chempi_via_descriptor *d;
 
     while (ep->rx_vi && (d = chempi_via_recv_done(ep->rx_vi)))
-        take_piece(ep, d);
+        chempi_scivia_rndv_piece(ep, d);
 }
 
 const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
@@ -928,25 +936,6 @@ const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
     return NULL;
 }
 
-static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
-                      bool is_recv)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct chempi_via_descriptor *d =
-        is_recv ? chempi_via_recv_done(vi) : chempi_via_send_done(vi);
-
-    if (!d)
-        return;
-    if (!is_recv && chempi_scivia_rma_is_post(dev, d))
-        chempi_scivia_rma_finish(dev, d);
-    else if (!is_recv)
-        finish_post(ep, dev, d);
-    else if (vi == ep->rx_vi)
-        take_piece(ep, d);
-    else
-        chempi_scivia_frame_taken(ep, d);
-}
-
 void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep)
 {
     struct chempi_via_descriptor *d;
@@ -960,7 +949,7 @@ void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep)
         if (chempi_scivia_rma_is_post(scivia_dev_of(ep), d))
             chempi_scivia_rma_finish(scivia_dev_of(ep), d);
         else
-            finish_post(ep, scivia_dev_of(ep), d);
+            chempi_scivia_rndv_posted(ep, scivia_dev_of(ep), d);
     }
     chempi_via_vi_destroy(ep->tx_vi);
     ep->tx_vi = NULL;
@@ -975,18 +964,4 @@ void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep)
     take_pieces(ep);
     chempi_via_vi_destroy(ep->rx_vi);
     ep->rx_vi = NULL;
-}
-
-int chempi_scivia_rndv_complete(struct scivia_dev *dev)
-{
-    struct chempi_via_vi *vi;
-    bool is_recv;
-    int events = 0;
-
-    while (events < SCIVIA_DRAIN_BUDGET &&
-           (vi = chempi_via_cq_done(dev->cq, &is_recv)) != NULL) {
-        events++;
-        completed(chempi_via_vi_user(vi), vi, is_recv);
-    }
-    return events;
 }

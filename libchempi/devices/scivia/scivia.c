@@ -34,6 +34,15 @@ static const uint64_t protocol_max[SCIVIA_PROTOCOL_COUNT] = {
     [SCIVIA_PROTOCOL_ZERO_COPY] = UINT64_MAX,
 };
 
+/* What serves a protocol on a card without an SCI half, and without a VIA
+ * half. */
+static const uint32_t without_sci[SCIVIA_PROTOCOL_COUNT] = {
+    SCIVIA_PROTOCOL_SEND, SCIVIA_PROTOCOL_SEND, SCIVIA_PROTOCOL_ONE_COPY,
+    SCIVIA_PROTOCOL_ZERO_COPY};
+static const uint32_t without_via[SCIVIA_PROTOCOL_COUNT] = {
+    SCIVIA_PROTOCOL_SHARED_MEMORY, SCIVIA_PROTOCOL_SHARED_MEMORY,
+    SCIVIA_PROTOCOL_SHARED_MEMORY, SCIVIA_PROTOCOL_SHARED_MEMORY};
+
 static const struct chempi_dev_caps caps = {
     .protocols = protocol_names,
     .protocol_count = SCIVIA_PROTOCOL_COUNT,
@@ -381,7 +390,7 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     struct chempi_personality model;
     struct chempi_adapter_params params = {
         .user = services->proc,
-        .without_sci = !chempi_scivia_pair_has_sci(
+        .without_sci = !chempi_scivia_endpoint_has_sci(
             services, services->node_names[services->node],
             services->node_names[services->node]),
         .lock_budget_bytes =
@@ -405,6 +414,10 @@ static int open_adapter(struct scivia_dev *dev, struct chempi_err *err)
     if (!dev->attributes.has_sci && !dev->attributes.has_via)
         return chempi_err_set(err, -ENOTSUP, "adapter %s has neither half",
                               dev->attributes.name);
+    if (!dev->attributes.has_via)
+        dev->caps.instead = without_via;
+    else if (!dev->attributes.has_sci)
+        dev->caps.instead = without_sci;
     return 0;
 }
 
@@ -463,7 +476,8 @@ static int scivia_open(const struct chempi_dev_params *params,
     if (!dev)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     dev->base.ops = &chempi_scivia_ops;
-    dev->base.caps = &caps;
+    dev->caps = caps;
+    dev->base.caps = &dev->caps;
     dev->base.params = *params;
     dev->timer.fd = -1;
     chempi_list_init(&dev->opening);
@@ -514,7 +528,7 @@ static int scivia_connect(struct chempi_dev *base, uint32_t proc,
         return chempi_err_set(err, -EHOSTUNREACH,
                               "process %u is not another one of this job",
                               (unsigned)proc);
-    rc = chempi_scivia_pair_get(to_scivia(base), proc, &ep, err);
+    rc = chempi_scivia_endpoint_get(to_scivia(base), proc, &ep, err);
     if (rc == 0)
         *out = &ep->base;
     return rc;
@@ -572,7 +586,7 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
     int events;
 
     if (dev->is_over_share)
-        chempi_scivia_memory_give(dev);
+        chempi_scivia_pair_withdraw(dev);
     if (dev->has_new_share) {
         dev->has_new_share = false;
         chempi_scivia_pair_post(dev);
@@ -586,7 +600,7 @@ static int CHEMPI_NOINLINE work(struct scivia_dev *dev)
     if (chempi_adapter_is_busy(dev->adapter))
         serve_adapter(dev);
     events = chempi_scivia_pair_advance(dev);
-    events += chempi_scivia_line_serve(dev);
+    events += chempi_scivia_drain_serve(dev);
     dev->has_work = !chempi_list_is_empty(&dev->busy) ||
                     !chempi_list_is_empty(&dev->opening) ||
                     chempi_adapter_has_posts(dev->adapter) ||
@@ -633,12 +647,12 @@ static int scivia_progress(struct chempi_dev *base)
     for (uint32_t i = 0; i < dev->hot_count; i++) {
         if (scivia_has_line(dev->hot[i]))
             events +=
-                chempi_scivia_line_drain(dev->hot[i], SCIVIA_DRAIN_BUDGET);
+                chempi_scivia_drain_ring(dev->hot[i], SCIVIA_DRAIN_BUDGET);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->exist,
                                              memory_order_relaxed) != 0))
-        events += chempi_scivia_line_hear(dev);
-    events += chempi_scivia_rndv_complete(dev);
+        events += chempi_scivia_drain_hear(dev);
+    events += chempi_scivia_drain_completed(dev);
     if (CHEMPI_UNLIKELY(dev->has_work))
         events += work(dev);
     if (events == 0 && CHEMPI_UNLIKELY(++dev->polls % AGAIN_POLLS == 0))
@@ -701,7 +715,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
             return true;
     }
     if (atomic_load_explicit(&dev->inbox->exist, memory_order_acquire) ||
-        chempi_scivia_line_can_serve(dev) || is_retried(dev) ||
+        chempi_scivia_drain_can_serve(dev) || is_retried(dev) ||
         chempi_via_cq_done(dev->cq, &is_recv) ||
         chempi_adapter_is_busy(dev->adapter))
         return true;

@@ -310,7 +310,7 @@ static int add_route(struct chempi_peer *peer, uint32_t device,
         return rc;
     route->max_len = max_len;
     route->ops = dev->ops;
-    route->protocol = protocol;
+    route->protocol = caps->instead ? caps->instead[protocol] : protocol;
     route->device = device;
     route->range = range;
     route->inject_max = is_eager ? caps->inject_max : 0;

@@ -18,12 +18,19 @@
 #include "tests/unit/scivia/ends.h"
 #include "tests/unit/services/rig.h"
 
+/* Messages that the second end says it has received by a protocol. */
+static uint64_t received(enum scivia_protocol protocol)
+{
+    return ends[1].dev->received[protocol].messages;
+}
+
 Test(scivia, zero_copy_is_copied_by_nobody_and_the_others_once)
 {
     unsigned char *from = payload();
 
     open_ends(NULL);
     transfer(from, LEN_MAX, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(received(SCIVIA_PROTOCOL_ZERO_COPY), 1);
     cr_expect_eq(gauge(1, "bytes_copied"), 0);
     cr_expect_eq(gauge(0, "bytes_moved"), LEN_MAX);
     cr_expect_eq(gauge(0, "bytes_bounced"), 0);
@@ -112,6 +119,8 @@ Test(scivia, denied_memory_degrades_to_one_copy_and_is_counted)
 
     open_ends(settings);
     transfer(from, 400000, SCIVIA_PROTOCOL_ZERO_COPY);
+    cr_expect_eq(received(SCIVIA_PROTOCOL_ZERO_COPY), 0);
+    cr_expect_eq(received(SCIVIA_PROTOCOL_ONE_COPY), 1);
     cr_expect_eq(gauge(1, "bytes_copied"), 400000);
     cr_expect_eq(gauge(1, "cache_denied"), 1);
     cr_expect_eq(gauge(0, "cache_denied"), 1); /* staged at the sender */
@@ -339,7 +348,7 @@ Test(scivia, idle_receives_go_when_the_share_shrinks_and_come_back)
  * than may be. */
 Test(scivia, few_frames_do_where_memory_is_scarce)
 {
-    const uint64_t least = 2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    const uint64_t least = 2 * scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     _Atomic uint64_t settings[] = {least, 1};
     unsigned char *from = payload();
 
@@ -360,7 +369,7 @@ Test(scivia, few_frames_do_where_memory_is_scarce)
 Test(scivia, a_process_that_may_not_register_frames_says_so_when_it_starts)
 {
     _Atomic uint64_t settings[] = {
-        2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN) - 4096, 1};
+        2 * scivia_frame_bytes(SCIVIA_FRAMES_MIN) - 4096, 1};
     struct chempi_dev_params params = {.services = &ends[0].services,
                                        .settings = settings};
     struct chempi_err err = {.text = ""};
@@ -382,7 +391,7 @@ Test(scivia, a_process_that_may_not_register_frames_says_so_when_it_starts)
 /* Connections are neither refused nor given up. */
 Test(scivia, frames_wait_until_there_is_a_share)
 {
-    const uint64_t least = 2 * chempi_scivia_frame_bytes(SCIVIA_FRAMES_MIN);
+    const uint64_t least = 2 * scivia_frame_bytes(SCIVIA_FRAMES_MIN);
     unsigned char *from = payload();
     struct chempi_tx tx = {
         .env = {.len = 100, .kind = CHEMPI_KIND_MESSAGE},
@@ -661,7 +670,7 @@ Test(scivia, a_peer_that_takes_more_than_was_sent_is_given_up)
     transfer(from, 100, SCIVIA_PROTOCOL_SHARED_MEMORY);
     ep = (struct scivia_ep *)ends[0].ep;
     atomic_store(&ep->in->told.lines, ep->tx_head + 1);
-    chempi_scivia_pair_mark(ep);
+    chempi_scivia_endpoint_mark(ep);
     for (int k = 0; k < 100; k++)
         poll_ends();
     cr_expect_eq(ends[0].lost, 1);

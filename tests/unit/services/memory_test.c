@@ -133,7 +133,7 @@ static char *map(void *where, size_t pages)
 static bool use(const char *at, size_t first, size_t count)
 {
     uint64_t hits = card.cache.counters.hits;
-    struct chempi_region *region =
+    struct chempi_registration *region =
         chempi_regcache_get(&card.cache, at + first * PAGE, count * PAGE, 0);
 
     cr_assert_not_null(region);
@@ -232,8 +232,8 @@ Test(memory, freed_memory_that_malloc_gives_back_is_not_found_again)
 Test(memory, what_is_lost_in_use_ends_with_its_last_user)
 {
     char *at = map(NULL, 8);
-    struct chempi_region *region;
-    struct chempi_region *other;
+    struct chempi_registration *region;
+    struct chempi_registration *other;
 
     set_up(1 << 20);
     region = chempi_regcache_get(&card.cache, at, 8 * PAGE, 0);
@@ -318,7 +318,7 @@ Test(memory, more_reports_than_can_be_kept_mean_that_all_is_gone)
 Test(memory, without_a_watch_nothing_is_kept)
 {
     char *at = map(NULL, 8);
-    struct chempi_region *region;
+    struct chempi_registration *region;
 
     set_up(1 << 20);
     chempi_regcache_fini(&card.cache);
@@ -443,7 +443,7 @@ Test(memory, memory_of_persistent_requests_goes_last)
 Test(memory, memory_in_use_never_goes)
 {
     char *at = map(NULL, 32);
-    struct chempi_region *region;
+    struct chempi_registration *region;
 
     set_up(8 * PAGE);
     region = chempi_regcache_get(&card.cache, at, 6 * PAGE, 0);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Taking what has arrived: lines, what the card has finished, the bells that
+ * tell which rings have lines, and the endpoints that wait for room (W1 to W3
+ * in line.c).
+ */
+#include <errno.h>
+
+#include "libchempi/devices/scivia/internal.h"
+
+/* --- lines --- */
+
+int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
+{
+    int events = 0;
+
+    if (ep->framed)
+        return 0; /* frames come by the completion queue */
+    while (events < budget && !ep->is_broken && scivia_has_line(ep)) {
+        struct scivia_line line; /* a private copy */
+        const char *why;
+
+        /* Payload, if there is any, most likely begins here. */
+        CHEMPI_PREFETCH(ep->in->data + (ep->rx_data & (SCIVIA_DATA_BYTES - 1)));
+        memcpy(&line, &ep->in->lines[ep->rx_head % SCIVIA_LINES], sizeof(line));
+        atomic_signal_fence(memory_order_seq_cst); /* read once */
+        ep->rx_head++;
+        events++;
+        why = chempi_scivia_take_line(ep, &line);
+        if (CHEMPI_UNLIKELY(why != NULL)) {
+            chempi_scivia_endpoint_break(ep, -EPROTO, why);
+            break;
+        }
+        if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= SCIVIA_LINES / 4 ||
+                            ep->rx_data - ep->rx_data_told >=
+                                SCIVIA_DATA_BYTES / 4))
+            chempi_scivia_line_tell(ep, true);
+    }
+    if (events > 0)
+        ep->last_heat = scivia_dev_of(ep)->heat;
+    return events;
+}
+
+/* --- what the card has finished --- */
+
+static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
+                      bool is_recv)
+{
+    struct scivia_dev *dev = scivia_dev_of(ep);
+    struct chempi_via_descriptor *d =
+        is_recv ? chempi_via_recv_done(vi) : chempi_via_send_done(vi);
+
+    if (!d)
+        return;
+    if (!is_recv && chempi_scivia_rma_is_post(dev, d))
+        chempi_scivia_rma_finish(dev, d);
+    else if (!is_recv)
+        chempi_scivia_rndv_posted(ep, dev, d);
+    else if (vi == ep->rx_vi)
+        chempi_scivia_rndv_piece(ep, d);
+    else
+        chempi_scivia_take_frame(ep, d);
+}
+
+int chempi_scivia_drain_completed(struct scivia_dev *dev)
+{
+    struct chempi_via_vi *vi;
+    bool is_recv;
+    int events = 0;
+
+    while (events < SCIVIA_DRAIN_BUDGET &&
+           (vi = chempi_via_cq_done(dev->cq, &is_recv)) != NULL) {
+        events++;
+        completed(chempi_via_vi_user(vi), vi, is_recv);
+    }
+    return events;
+}
+
+/* --- bells --- */
+
+/*
+ * A ring that has rung often takes the place of the hot one that was quiet for
+ * longest. Its sender may not have seen yet that it must ring again, so the
+ * ring is looked at once more after the mode was stored: with a full fence on
+ * either side, either we see the line or the sender the mode.
+ */
+static struct scivia_ep *find_cold(const struct scivia_dev *dev)
+{
+    struct scivia_ep *cold = dev->hot[0];
+
+    for (uint32_t i = 1; i < dev->hot_count; i++) {
+        if (dev->hot[i]->last_heat < cold->last_heat)
+            cold = dev->hot[i];
+    }
+    return cold->is_tx_open && /* else it could not be told */
+                   dev->heat - cold->last_heat >= SCIVIA_COLD_LINES
+               ? cold
+               : NULL;
+}
+
+/* Stop polling a ring; returns events. */
+static int cool(struct scivia_dev *dev, struct scivia_ep *ep)
+{
+    for (uint32_t i = 0; i < dev->hot_count; i++) {
+        if (dev->hot[i] == ep)
+            dev->hot[i] = dev->hot[--dev->hot_count];
+    }
+    ep->is_hot = false;
+    ep->is_mode_owed = true;
+    ep->rings = 0;
+    chempi_scivia_line_tell(ep, false);
+    atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
+    return chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET);
+}
+
+/* Returns events. */
+static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
+{
+    int events = 0;
+
+    if (ep->is_hot || ep->is_broken || ep->framed)
+        return 0;
+    ep->rings++;
+    if (dev->hot_count == SCIVIA_HOT_MAX) {
+        struct scivia_ep *cold =
+            ep->rings < SCIVIA_HOT_RINGS ? NULL : find_cold(dev);
+
+        if (!cold)
+            return 0;
+        events = cool(dev, cold);
+        if (events == SCIVIA_DRAIN_BUDGET)
+            atomic_store(&dev->inbox->exist, 1); /* see `hear` */
+    }
+    dev->hot[dev->hot_count++] = ep;
+    ep->is_hot = true;
+    ep->is_mode_owed = true;
+    ep->last_heat = dev->heat;
+    chempi_scivia_line_tell(ep, false);
+    return events;
+}
+
+/* Hear the bells: drain the rings of all that rang. */
+int chempi_scivia_drain_hear(struct scivia_dev *dev)
+{
+    int events = 0;
+
+    /* Cleared before the bells are looked at: partner of R4. */
+    (void)atomic_exchange(&dev->inbox->exist, 0);
+    CHEMPI_LIST_FOR (node, &dev->used) {
+        struct scivia_ep *ep =
+            CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
+        uint32_t rung = atomic_load_explicit(&dev->inbox->bells[ep->base.proc],
+                                             memory_order_acquire);
+        int n;
+
+        if (ep->is_broken || !ep->in ||
+            (rung == ep->heard && (ep->is_hot || !scivia_has_line(ep))))
+            continue;
+        n = chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET);
+        events += n;
+        dev->heat += (uint64_t)n;
+        if (n < SCIVIA_DRAIN_BUDGET)
+            ep->heard = rung;
+        else
+            atomic_store(&dev->inbox->exist, 1); /* there may be more */
+        events += make_hot(dev, ep);
+    }
+    return events;
+}
+
+/* --- endpoints that wait --- */
+
+/* Frames that the card has, or one that waits for room to tell. */
+static bool is_sending(const struct scivia_ep *ep)
+{
+    return ep->framed && (ep->framed->is_tell_owed ||
+                          !chempi_list_is_empty(&ep->framed->sending));
+}
+
+/* What has arrived counts, although nothing can be answered. */
+static int report(struct scivia_ep *ep)
+{
+    if (!ep->is_reported) {
+        (void)chempi_scivia_drain_completed(scivia_dev_of(ep));
+        if (ep->in && chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET) ==
+                          SCIVIA_DRAIN_BUDGET)
+            return SCIVIA_DRAIN_BUDGET;
+    }
+    return chempi_scivia_pair_report(ep);
+}
+
+static int serve(struct scivia_ep *ep)
+{
+    const struct chempi_dev_params *params = &ep->base.dev->params;
+    int events = 0;
+
+    if (ep->is_tx_open && !ep->is_broken && !ep->is_gone)
+        chempi_scivia_line_refresh(ep);
+    if (ep->is_broken || ep->is_gone)
+        return report(ep);
+    if (ep->framed)
+        events += chempi_scivia_frame_reap(ep);
+    if (!ep->is_tx_open)
+        return 0;
+    if (ep->framed && ep->framed->is_tell_owed)
+        chempi_scivia_frame_tell(ep);
+    events += chempi_scivia_rndv_flush(ep);
+    events += chempi_scivia_rndv_pump(ep);
+    if (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
+        chempi_list_is_empty(&ep->opening_link)) {
+        ep->wants_room = false;
+        params->sink->room(params->sink_arg, &ep->base);
+        events++;
+    }
+    if (chempi_list_is_empty(&ep->control) &&
+        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
+        !ep->is_broken && !is_sending(ep))
+        chempi_list_remove(&ep->busy_link);
+    return events;
+}
+
+int chempi_scivia_drain_serve(struct scivia_dev *dev)
+{
+    int events = 0;
+
+    CHEMPI_LIST_FOR_SAFE (node, &dev->busy)
+        events += serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link));
+    return events;
+}
+
+/* Would serve() get anywhere? */
+static bool can_serve(struct scivia_ep *ep)
+{
+    struct scivia_told *told;
+
+    if (ep->is_broken || ep->is_gone)
+        return true;
+    if (!ep->is_tx_open)
+        return false;
+    told = ep->framed ? NULL : &ep->in->told;
+    return (told && (atomic_load_explicit(&told->lines, memory_order_acquire) !=
+                         ep->tx_tail ||
+                     atomic_load_explicit(&told->data, memory_order_acquire) !=
+                         ep->data_tail)) ||
+           (!chempi_list_is_empty(&ep->control) && scivia_has_free_line(ep)) ||
+           chempi_scivia_rndv_can_pump(ep) ||
+           (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
+            chempi_list_is_empty(&ep->opening_link));
+}
+
+bool chempi_scivia_drain_can_serve(struct scivia_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->busy) {
+        if (can_serve(CHEMPI_CONTAINER_OF(node, struct scivia_ep, busy_link)))
+            return true;
+    }
+    return false;
+}
