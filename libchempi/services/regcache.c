@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 
 #define PAGE ((uintptr_t)4096)
@@ -295,6 +296,7 @@ struct chempi_registration *chempi_regcache_get(struct chempi_regcache *cache,
     learn(cache, region);
     if (region->users++ == 0)
         cache->idle -= size_of(region);
+    CHEMPI_CHECK_EVERY(16, chempi_regcache_check(cache));
     return region;
 }
 
@@ -306,6 +308,28 @@ void chempi_regcache_put(struct chempi_regcache *cache,
     cache->idle += size_of(region);
     if (region->is_stale || !region->is_watched || cache->is_off)
         drop(cache, region); /* R2 */
+    CHEMPI_CHECK_EVERY(16, chempi_regcache_check(cache));
+}
+
+const char *chempi_regcache_check(const struct chempi_regcache *cache)
+{
+    uint64_t bytes[CHEMPI_MEMORY_LIBRARY] = {0};
+    uint64_t idle = 0;
+    uint32_t count = 0;
+
+    CHEMPI_LIST_FOR (node, &cache->regions) {
+        const struct chempi_registration *region = region_of(node);
+
+        if (region->users == 0 && (region->is_stale || !region->is_watched))
+            return "regcache R2: kept without being watched, or lost";
+        bytes[region->class] += size_of(region);
+        idle += region->users == 0 ? size_of(region) : 0;
+        count++;
+    }
+    if (count != cache->region_count || idle != cache->idle ||
+        memcmp(bytes, cache->bytes, sizeof(bytes)) != 0)
+        return "regcache: the sums are wrong";
+    return NULL;
 }
 
 /* --- what happens to memory --- */

@@ -113,6 +113,9 @@ struct chempi_registration *chempi_regcache_get(struct chempi_regcache *cache,
 void chempi_regcache_put(struct chempi_regcache *cache,
                          struct chempi_registration *region);
 
+/* NULL, or what of R2 or of the sums does not hold (invariant.h). */
+const char *chempi_regcache_check(const struct chempi_regcache *cache);
+
 /* Let the region go whose reuse is least probable; false: all are in use. */
 bool chempi_regcache_evict(struct chempi_regcache *cache);
 
