@@ -34,6 +34,7 @@ void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
     *conns = (struct chempi_conns){
         .loop = loop, .name = name, .secrets = secrets, .ops = ops, .arg = arg};
     chempi_list_init(&conns->all);
+    chempi_list_init(&conns->strangers);
     chempi_crowd_init(&conns->crowd, descriptors);
 }
 
@@ -50,6 +51,7 @@ static void destroy(struct chempi_conn *c)
         (void)close(c->fd); /* unproven: nothing of value was sent */
     if (!c->is_proven && c->kind == CHEMPI_CONN_INBOUND)
         conns->unproven--;
+    chempi_list_remove(&c->fellow);
     if (c->has_link)
         chempi_link_close(&c->link);
     chempi_handshake_fini(&c->shake);
@@ -222,6 +224,7 @@ static struct chempi_conn *create(struct chempi_conns *conns,
     c->conns = conns;
     c->kind = kind;
     c->fd = fd;
+    chempi_list_init(&c->fellow);
     chempi_list_append(&conns->all, &c->entry);
     if (!is_stranger)
         prepare_link(c);
@@ -243,7 +246,9 @@ static struct chempi_conn *grow(struct chempi_conn *c)
     ev_io_stop(conns->loop, &c->io);
     ev_timer_stop(conns->loop, &c->limit);
     chempi_list_remove(&c->entry);
+    chempi_list_remove(&c->fellow);
     memcpy(whole, c, STRANGER_LEN);
+    chempi_list_init(&whole->fellow);
     whole->shake.arg = whole;
     sodium_memzero(c, STRANGER_LEN);
     free(c);
@@ -309,6 +314,7 @@ static int step(struct chempi_conn *c, struct chempi_err *err)
     c->byte_count = 0;
     if (rc < 0)
         return rc;
+    c->has_merit = true;
     sent = send_all(c->fd, out, len);
     if (sent)
         return chempi_err_set(err, sent, "%s", chempi_err_name(sent));
@@ -331,7 +337,6 @@ static int collect(struct chempi_conn *c, struct chempi_err *err)
                               "it closed the connection before the key was "
                               "proven (does it hold another secret?)");
     c->byte_count += (size_t)n;
-    c->has_spoken = true;
     return c->byte_count == need ? step(c, err) : 0;
 }
 
@@ -349,15 +354,13 @@ static int seal(struct chempi_conn *c, struct chempi_err *err)
     return rc ? chempi_err_set(err, rc, "%s", chempi_err_name(rc)) : 0;
 }
 
-static void proving(struct ev_loop *loop, ev_io *w, int events)
+/* With what has come so far; it may end the connection. */
+static void go_on_proving(struct chempi_conn *c)
 {
-    struct chempi_conn *c = w->data;
     struct chempi_err err = {0};
     int rc = collect(c, &err);
     struct chempi_conn *whole;
 
-    (void)loop;
-    (void)events;
     if (rc == 0)
         return;
     whole = rc > 0 ? grow(c) : NULL;
@@ -368,6 +371,13 @@ static void proving(struct ev_loop *loop, ev_io *w, int events)
         refuse(whole ? whole : c, err.text);
     else
         stand(whole);
+}
+
+static void proving(struct ev_loop *loop, ev_io *w, int events)
+{
+    (void)loop;
+    (void)events;
+    go_on_proving(w->data);
 }
 
 static void too_late(struct ev_loop *loop, ev_timer *w, int events)
@@ -415,10 +425,13 @@ static void begin_proof(struct chempi_conn *c)
 
     if (!rc && is_caller)
         rc = step(c, &err);
-    if (rc < 0)
+    if (rc < 0) {
         refuse(c, err.code ? err.text : "libsodium does not start");
-    else
-        watch(c, EV_READ, proving);
+        return;
+    }
+    watch(c, EV_READ, proving);
+    if (!is_caller) /* N6: a node has its merit before another one comes */
+        go_on_proving(c);
 }
 
 static void connected(struct ev_loop *loop, ev_io *w, int events)
@@ -525,21 +538,16 @@ static void note_net(struct chempi_conn *c, const struct chempi_addr *addr)
         memcpy(c->net.bytes, &v6->sin6_addr, 8);
 }
 
-static bool is_stranger(const struct chempi_conn *c)
-{
-    return c->kind == CHEMPI_CONN_INBOUND && !c->is_proven;
-}
-
 static uint32_t count_at(const struct chempi_conns *conns,
                          const struct chempi_conn_net *net)
 {
     uint32_t count = 0;
 
-    CHEMPI_LIST_FOR (e, &conns->all) {
+    CHEMPI_LIST_FOR (e, &conns->strangers) {
         const struct chempi_conn *c =
-            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, fellow);
 
-        count += is_stranger(c) && memcmp(&c->net, net, sizeof(*net)) == 0;
+        count += memcmp(&c->net, net, sizeof(*net)) == 0;
     }
     return count;
 }
@@ -547,7 +555,7 @@ static uint32_t count_at(const struct chempi_conns *conns,
 /* The higher, the sooner it leaves. */
 static uint32_t burden(const struct chempi_conn *c)
 {
-    const uint32_t silence = c->has_spoken ? 0 : 1;
+    const uint32_t silence = c->has_merit ? 0 : 1;
 
     if (is_known(c))
         return 1 + silence;
@@ -562,12 +570,12 @@ static struct chempi_conn *choose_leaver(const struct chempi_conn *newcomer,
     struct chempi_conn *leaver = NULL;
     uint32_t most = 0;
 
-    CHEMPI_LIST_FOR (e, &newcomer->conns->all) {
+    CHEMPI_LIST_FOR (e, &newcomer->conns->strangers) {
         struct chempi_conn *c =
-            CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
+            CHEMPI_CONTAINER_OF(e, struct chempi_conn, fellow);
         uint32_t b;
 
-        if (!is_stranger(c) || c == newcomer ||
+        if (c == newcomer ||
             (is_own && memcmp(&c->net, &newcomer->net, sizeof(c->net)) != 0))
             continue;
         b = burden(c);
@@ -606,6 +614,7 @@ static void accept_daemon(struct chempi_conn *c)
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     (void)setsockopt(c->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
     c->conns->unproven++;
+    chempi_list_append(&c->conns->strangers, &c->fellow);
     make_place(c);
     start_limit(c, CHEMPI_CONN_PROOF_S);
     begin_proof(c);

@@ -12,8 +12,9 @@
  *   N5  a connection whose peer's key is no longer trusted ends
  *   N6  strangers have CHEMPI_CONN_UNPROVEN_MAX places, each address some of
  *       them. A newcomer is always taken; who leaves for it is the oldest that
- *       has said nothing, of those with most, and addresses that have proven
- *       the key before keep theirs
+ *       has sent no whole first message made with the key, of those with most,
+ *       and addresses that have proven the key before keep theirs. What a node
+ *       has sent is looked at when it is taken, before others come
  *   N7  a client without a job that says nothing for CHEMPI_CONN_IDLE_S leaves
  */
 #ifndef CHEMPI_CHEMPID_CONN_H
@@ -60,7 +61,8 @@ struct chempi_conns {
     struct ev_loop *loop;
     struct chempi_brood *brood; /* of processes that look up names */
     struct chempi_list all;
-    uint32_t unproven; /* that have called us */
+    struct chempi_list strangers; /* in the order of arrival */
+    uint32_t unproven;            /* they, and those about to be none */
     struct chempi_crowd crowd;
     struct chempi_conn_net known[CHEMPI_CONN_KNOWN_MAX]; /* a ring */
     uint32_t known_count;
@@ -77,6 +79,7 @@ struct chempi_conns {
 
 struct chempi_conn {
     struct chempi_list entry;
+    struct chempi_list fellow; /* among strangers, or in no list */
     struct chempi_conns *conns;
     enum chempi_conn_kind kind;
     char peer[CHEMPI_NODE_NAME_MAX]; /* the node, "" not known */
@@ -90,8 +93,8 @@ struct chempi_conn {
     bool has_link;   /* a stranger's struct ends before it */
     bool is_proven;
     bool is_greeted;
-    bool has_spoken; /* before the proof */
-    int fd;          /* until the link has it */
+    bool has_merit; /* a stranger that holds the cluster's key, it seems */
+    int fd;         /* until the link has it */
     ev_io io;
     ev_timer limit;
     struct chempi_resolve *resolve; /* of the host's name, or NULL */

@@ -18,6 +18,8 @@
 #include "common/base/sys.h"
 
 #define BACKLOG 128
+#define BACKLOG_TCP 4096 /* those that say nothing wait there */
+#define DEFER_S 1        /* until one that says nothing is taken */
 
 /* Cut "[host]:port" or "host:port" in two; a bare "::1" is all host. */
 static int split(const char *text, char *host, size_t size, const char **port)
@@ -153,7 +155,10 @@ int chempi_addr_listen(const struct chempi_addr *addr,
     if (chempi_sys->bind(fd, (const struct sockaddr *)&addr->storage,
                          addr->len) < 0)
         return fail(fd, err, "use address", addr);
-    if (chempi_sys->listen(fd, BACKLOG) < 0)
+    /* Who calls says the first word. Without this all are taken at once. */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &(int){DEFER_S},
+                     sizeof(int));
+    if (chempi_sys->listen(fd, BACKLOG_TCP) < 0)
         return fail(fd, err, "listen on", addr);
     memset(bound, 0, sizeof(*bound));
     bound->len = sizeof(bound->storage);

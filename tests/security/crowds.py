@@ -19,12 +19,14 @@ import struct
 import subprocess
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
+import noise  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, children, comm,
     control_version, expect, main)
 from wire import (  # noqa: E402
-    HEAD, MARK, frame, launch, receive_frame, string)
+    HEAD, MARK, frame, launch, read_key, receive_frame, string)
 
 CASES = []
 STARTED, NODE_LOST, INPUT, GREET, QUERY = 32, 36, 49, 80, 81
@@ -234,6 +236,40 @@ def strangers_take_no_place_of_a_node():
                            "everyone", "final"), 0)
         for sock in idle + more:
             sock.close()
+
+
+def fill_places(address):
+    """From one address, with what is no message but looks like the beginning
+    of one, until the first of them leave."""
+    taken = []
+    while not any(is_closed(sock) for sock in taken):
+        sock = socket.create_connection(address, LIMIT_S)
+        sock.sendall(b"CHEMPIn1")
+        taken.append(sock)
+    return taken
+
+
+@case
+def garbage_is_no_merit():
+    """Who has sent some, and goes on calling, does not keep a node out that
+    calls from the same address and is slow to finish."""
+    with Cluster(["a1"]) as cluster:
+        address = cluster.address("a1")
+        taken = fill_places(address)
+        node = socket.create_connection(address, LIMIT_S)
+        caller = noise.Handshake(True, read_key(cluster))
+        node.sendall(noise.MAGIC + caller.write())
+        answer = noise.receive(node, 96)
+        for _ in range(4):
+            taken += fill_places(address)
+        caller.read(answer)
+        node.sendall(caller.write())
+        link = noise.Sealed(node, *caller.split())
+        link.sendall(greeting(b"b1"))
+        check(receive_frame(link)[0] == GREET)
+        for sock in taken:
+            sock.close()
+        link.close()
 
 
 @case
