@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "chempid/daemon/conn.h"
+#include "chempid/daemon/news.h"
 #include "common/control/msg.h"
 
 #define PER_DETECTION 4 /* beats */
@@ -112,6 +113,8 @@ static void tick(struct ev_loop *loop, ev_timer *w, int events)
             (c->kind == CHEMPI_CONN_INBOUND && !c->is_proven))
             continue;
         is_any = true;
+        if (c->is_proven && c->owes_news) /* R4 of news.h */
+            chempi_news_tell(beat->conns->arg, c);
         look_at(beat, c, was_away);
     }
     if (!is_any)

@@ -205,9 +205,10 @@ static void prepare_link(struct chempi_conn *c)
     c->link.on_frame = take;
     c->link.on_lost = link_lost;
     c->link.arg = c;
-    c->link.is_shared = c->kind != CHEMPI_CONN_LOCAL;
-    if (c->link.is_shared) /* before clients: beats come through it */
-        ev_set_priority(&c->link.in, 1);
+    if (c->kind != CHEMPI_CONN_LOCAL) {
+        chempi_link_share(&c->link);
+        ev_set_priority(&c->link.in, 1); /* before clients: for the beats */
+    }
     c->has_link = true;
     greet(c);
 }

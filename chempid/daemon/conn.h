@@ -86,8 +86,11 @@ struct chempi_conn {
     char where[CHEMPI_CONN_WHERE];   /* address, for words */
     uid_t uid;                       /* of a local client */
     gid_t gid;
+    bool owes_news;           /* there was no memory for some */
     double detect_s;          /* of the daemon there (beat.h); 0: not told */
     struct chempi_user *user; /* of a local client; NULL: none yet */
+    uint32_t questions;       /* under way, that came from there */
+    uint32_t orders;
     struct chempi_conn_net net;
     ev_tstamp heard; /* when it last said something */
     bool has_link;   /* a stranger's struct ends before it */

@@ -67,7 +67,7 @@ static void spread_news(struct chempi_daemon *d, const struct chempi_conn *from,
         w = chempi_link_begin(&c->link, CHEMPI_MSG_NEWS, 0);
         chempi_wire_put_u32(w, count);
         chempi_wire_put_raw(w, news->data, news->len);
-        chempi_link_end(&c->link);
+        c->owes_news |= chempi_link_try_end(&c->link) != 0; /* R4 */
     }
 }
 
@@ -88,7 +88,7 @@ void chempi_news_tell(struct chempi_daemon *d, struct chempi_conn *to)
     for (uint32_t i = 0; i < d->members.count; i++)
         write_member(w, d->members.list[i].name, d->members.list[i].address,
                      d->members.list[i].slots);
-    chempi_link_end(&to->link);
+    to->owes_news = chempi_link_try_end(&to->link) != 0; /* R4 */
 }
 
 /* ---- who may say what ---------------------------------------------------- */

@@ -198,6 +198,14 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->is_started = false;
 }
 
+void chempi_link_share(struct chempi_link *link)
+{
+    link->is_shared = true;
+    link->ch.spare = CHEMPI_LINK_SPARE;
+    /* Without memory now: before the first frame that is offered. */
+    (void)chempi_channel_keep(&link->ch);
+}
+
 void chempi_link_start(struct chempi_link *link, int fd)
 {
     const int flags = fcntl(fd, F_GETFL);

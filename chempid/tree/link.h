@@ -14,7 +14,8 @@
  *   L6  the loop hands on a bounded number of frames and turns to others; the
  *       rest keeps its order and comes in the loop's next iterations
  *   L7  what is sent on a shared link, not offered, has a reserve above the
- *       queue's limit: who fills the queue with offers does not end the link
+ *       queue's limit, and memory ahead: who fills the queue with offers, and
+ *       who takes all memory, does not end the link
  */
 #ifndef CHEMPI_CHEMPID_LINK_H
 #define CHEMPI_CHEMPID_LINK_H
@@ -26,6 +27,9 @@
 
 /* Bytes: more than DROP or REFUSED of all jobs that a daemon may have. */
 #define CHEMPI_LINK_RESERVE (8u << 20)
+
+/* Bytes of memory that a shared link keeps: the same, but for words. */
+#define CHEMPI_LINK_SPARE (112u << 10)
 
 struct chempi_link;
 
@@ -57,6 +61,9 @@ struct chempi_link {
     bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */
 };
+
+/* It is used by jobs of several users (L5, L7); after prepare(). */
+void chempi_link_share(struct chempi_link *link);
 
 /* Take what has arrived, without waiting for the loop. */
 void chempi_link_drain(struct chempi_link *link);

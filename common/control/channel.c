@@ -211,12 +211,38 @@ int chempi_channel_next(struct chempi_channel *ch, struct chempi_frame *out)
     return 1;
 }
 
+/* What is spare stays. */
 static void shrink_out(struct chempi_channel *ch)
 {
+    uint8_t *data;
+
     ch->out.len = 0;
     ch->out_head = 0;
-    if (ch->out.cap > KEEP_CAP)
+    if (ch->out.cap <= KEEP_CAP)
+        return;
+    if (!ch->spare) {
         chempi_wire_clear(&ch->out);
+        return;
+    }
+    data = chempi_sys->realloc(ch->out.data, KEEP_CAP);
+    if (!data)
+        return; /* it stays large */
+    ch->out.data = data;
+    ch->out.cap = KEEP_CAP;
+}
+
+int chempi_channel_keep(struct chempi_channel *ch)
+{
+    struct chempi_writer *w = &ch->out;
+    int rc;
+
+    if (!ch->spare || w->cap - w->len >= ch->spare)
+        return 0;
+    if (chempi_wire_reserve(w, ch->spare))
+        w->len -= ch->spare;
+    rc = w->error;
+    w->error = 0;
+    return rc;
 }
 
 void chempi_channel_rest(struct chempi_channel *ch)
@@ -266,6 +292,8 @@ int chempi_channel_end_within(struct chempi_channel *ch, size_t reserve)
 
     if (!rc && (len > UINT32_MAX || queued > ch->queue_max + reserve))
         rc = -ENOBUFS;
+    if (!rc && !reserve)
+        rc = chempi_channel_keep(ch);
     if (!rc)
         rc = pay(ch, ch->in_cap + ch->out.cap);
     if (rc) { /* take the half frame back: the stream stays whole */

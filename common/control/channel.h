@@ -50,6 +50,7 @@ struct chempi_channel {
     size_t paid;                /* bytes of the purse */
     uint32_t in_max;            /* largest payload accepted, bytes */
     size_t queue_max;           /* most bytes queued for writing */
+    size_t spare; /* bytes of memory that a frame without reserve leaves */
     uint8_t *in;
     size_t in_cap;
     size_t in_head; /* first byte not yet handed out */
@@ -91,8 +92,12 @@ int chempi_channel_send(struct chempi_channel *ch, uint16_t type, uint64_t job,
 struct chempi_writer *chempi_channel_begin(struct chempi_channel *ch,
                                            uint16_t type, uint64_t job);
 int chempi_channel_end(struct chempi_channel *ch);
-/* So many bytes above the queue's limit are well, too. */
+/* So many bytes above the queue's limit are well, too, and what is spare may be
+ * used. */
 int chempi_channel_end_within(struct chempi_channel *ch, size_t reserve);
+
+/* Have the memory that is spare, beyond what is queued. 0 or -ENOMEM. */
+int chempi_channel_keep(struct chempi_channel *ch);
 
 /* Write queued bytes: 0: none left, 1: the socket is full, -errno. */
 int chempi_channel_flush(struct chempi_channel *ch);

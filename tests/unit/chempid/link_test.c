@@ -190,6 +190,35 @@ static void check_writes_later(void)
     cr_expect_eq(chempi_link_queued(&busy.link), 0);
 }
 
+/* Offers leave so much that DROP of all jobs is queued. */
+Test(link, has_memory_ahead_for_what_must_be_said)
+{
+    const uint32_t jobs = 4096;
+    uint64_t offers = 0;
+    char byte;
+    int rc;
+
+    chempi_link_share(&busy.link);
+    rigged.realloc = no_memory;
+    chempi_sys = &rigged;
+    while ((rc = chempi_link_offer(&busy.link, 1, 0, NULL, 0)) == 0)
+        offers++;
+    cr_expect_eq(rc, -ENOMEM);
+    for (uint32_t i = 0; i < jobs; i++)
+        chempi_link_send(&busy.link, 1, 0, NULL, 0);
+    cr_expect_eq(busy.link.failure, 0, "%d", busy.link.failure);
+    chempi_sys = &chempi_sys_libc;
+    cr_expect_eq(chempi_link_queued(&busy.link),
+                 (offers + jobs) * CHEMPI_FRAME_HEADER);
+    chempi_link_start(&busy.link, busy.link.ch.fd);
+    while (chempi_link_queued(&busy.link) > 0) {
+        while (recv(busy.peer, &byte, 1, MSG_DONTWAIT) == 1)
+            ;
+        (void)ev_run(loop, EVRUN_NOWAIT);
+    }
+    cr_expect_eq(busy.lost, 0, "lost: %d", busy.lost);
+}
+
 Test(link, seals_later_without_memory)
 {
     const struct chempi_noise_cipher cipher = {0};
