@@ -9,8 +9,8 @@
  *       here, when the node takes it back or its key is not trusted any more:
  *       news with an empty address say so
  *   R3  no node tells of more than CHEMPI_NEWS_TOLD_MAX nodes
- *   R4  news that cannot be sent for lack of memory are sent with the next
- * beat, as all that is known then
+ *   R4  news for which there is no memory are sent with the next beat, as all
+ *       that is known then
  */
 #ifndef CHEMPI_CHEMPID_NEWS_H
 #define CHEMPI_CHEMPID_NEWS_H
