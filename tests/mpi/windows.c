@@ -24,6 +24,14 @@ static MPI_Win make(int64_t **memory)
     return win;
 }
 
+static int size_of(MPI_Comm comm)
+{
+    int count;
+
+    MPI_Comm_size(comm, &count);
+    return count;
+}
+
 /* ---- objects ---- */
 
 static int delete_calls;
@@ -158,45 +166,43 @@ static void test_shared(MPI_Comm node, bool is_noncontig)
     MPI_Win_free(&win);
 }
 
-/* Plain loads and stores: by member 0 under lock_all, by the others under
- * exclusive locks, which lock_all must keep out. */
+/* Who has an exclusive lock is alone with the memory, also with loads and
+ * stores of others that lock_all has let in: member 0 calls it when it knows
+ * that member 1 is about to change the cell, and must not see it half done. */
 static void test_exclusion(MPI_Comm node)
 {
-    enum { TURNS = 50 };
+    enum { TURNS = 5, YIELDS = 200 };
     volatile int64_t *cell;
     int64_t *memory;
     int me;
-    int count;
     int unit;
     MPI_Aint len;
     MPI_Win win;
 
     MPI_Comm_rank(node, &me);
-    MPI_Comm_size(node, &count);
     MPI_Win_allocate_shared(me ? 0 : 8, 8, MPI_INFO_NULL, node, &memory, &win);
     MPI_Win_shared_query(win, 0, &len, &unit, &memory);
     cell = memory;
     if (!me)
         *cell = 0;
     MPI_Barrier(node);
-    for (int i = 0; i < TURNS; i++) {
-        int64_t seen;
-
-        if (me)
-            MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
-        else
-            MPI_Win_lock_all(0, win);
-        seen = *cell;
-        sched_yield();
-        *cell = seen + 1;
-        if (me)
-            MPI_Win_unlock(0, win);
-        else
-            MPI_Win_unlock_all(win);
+    for (int i = 0; i < TURNS && me == 1; i++) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        *cell = 1;
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 0, node);
+        for (int k = 0; k < YIELDS; k++)
+            sched_yield();
+        *cell = 0;
+        MPI_Win_unlock(0, win);
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, node, MPI_STATUS_IGNORE);
     }
-    MPI_Barrier(node);
-    CHECK(*cell == (int64_t)TURNS * count, "%d turns of %d were seen",
-          (int)*cell, TURNS * count);
+    for (int i = 0; i < TURNS && me == 0 && size_of(node) > 1; i++) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, node, MPI_STATUS_IGNORE);
+        MPI_Win_lock_all(0, win);
+        CHECK(*cell == 0, "lock_all beside an exclusive lock");
+        MPI_Win_unlock_all(win);
+        MPI_Send(NULL, 0, MPI_BYTE, 1, 0, node);
+    }
     MPI_Barrier(node);
     MPI_Win_free(&win);
 }

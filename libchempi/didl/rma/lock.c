@@ -9,6 +9,7 @@
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 
@@ -99,10 +100,10 @@ static void put_wait(struct chempi_where *w, const void *object)
     }
 }
 
-static void count_wait(struct chempi_win *win)
+static void count_wait(void)
 {
     chempi_lane_lock(&chempi_lane_main);
-    win->counts.lock_waits++;
+    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
     chempi_lane_unlock(&chempi_lane_main);
 }
 
@@ -114,7 +115,7 @@ static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     t.number = atomic_fetch_add(&line->next, 1);
     atomic_store(seat_of(peer, t.number), peer->win->me_local);
     if (!is_served(&t)) {
-        count_wait(peer->win);
+        count_wait();
         (void)chempi_progress_wait_for(is_served, &t, put_wait, &t);
     }
     if (!is_exclusive) {
@@ -245,7 +246,7 @@ static void enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
     chempi_lane_lock(&chempi_lane_main);
     chempi_rma_gate_ask(peer->win, &claim);
     if (!claim.is_granted)
-        peer->win->counts.lock_waits++;
+        chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
     chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
 }
@@ -448,7 +449,7 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
         chempi_lane_unlock(&chempi_lane_main);
         return MPI_SUCCESS;
     }
-    win->counts.locks++;
+    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCKS]++;
     peer->wanted = (uint8_t)kind;
     rc = get_lock(peer);
     chempi_lane_lock(&chempi_lane_main);

@@ -12,6 +12,7 @@
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/op.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
@@ -235,7 +236,6 @@ static int mapped(struct chempi_rma_op *op, enum work work, const void *compare)
 static int dispatch(struct chempi_rma_op *op, enum work work,
                     const void *compare)
 {
-    struct chempi_rma_counts *counts = &op->win->counts;
     uint32_t reach = op->peer->reach;
     int rc = -1;
 
@@ -251,8 +251,8 @@ static int dispatch(struct chempi_rma_op *op, enum work work,
         op->done = work == FOLD ? 0 : op->len;
         rc = by_message(op, work, compare);
     }
-    counts->operations[reach]++;
-    counts->bytes[reach] += op->len;
+    chempi_rma_counts[2 * reach]++;
+    chempi_rma_counts[2 * reach + 1] += op->len;
     return rc;
 }
 

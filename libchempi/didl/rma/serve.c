@@ -19,6 +19,7 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/services/layout.h"
@@ -444,6 +445,7 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                          source);
         return;
     }
+    chempi_rma_counts[CHEMPI_RMA_COUNT_SERVED]++;
     switch (head.kind) {
     case CHEMPI_RMA_DO_PUT:
         serve_put(peer, &head, payload, len);
@@ -480,8 +482,10 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
         serve_drop(peer, &head);
         break;
     case CHEMPI_RMA_NOTE_HELD:
-        if (peer->wanted && head.disp >= 0 && head.disp < win->comm->size)
+        if (peer->wanted && head.disp >= 0 && head.disp < win->comm->size) {
             peer->held_by = (int32_t)head.disp;
+            chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
+        }
         break;
     default:
         chempi_log(CHEMPI_LOG_WARNING, "rma",

@@ -86,34 +86,28 @@ enum chempi_rma_epoch {
     CHEMPI_RMA_LOCKED_ALL /* MPI_Win_lock_all */
 };
 
-struct chempi_rma_counts {
-    uint64_t operations[CHEMPI_RMA_REACHES];
-    uint64_t bytes[CHEMPI_RMA_REACHES];
-    uint64_t locks;
-    uint64_t lock_waits; /* locks that were not free */
-};
-
 /* Another member, as origin of operations here and as target of ours. */
 struct chempi_rma_peer {
     struct chempi_rma_peer *next; /* in its hash bucket */
     struct chempi_win *win;
     uint32_t rank;
     uint32_t proc;
-    int32_t local;   /* index among the node's members, or -1 */
-    uint8_t reach;   /* enum chempi_rma_reach, of put and get */
-    bool is_mapped;  /* accumulates, too, go to `mem` from here */
-    uint8_t lock;    /* 0, or what is held: CHEMPI_RMA_... below */
-    uint8_t wanted;  /* the same, while a thread takes it */
-    bool is_started; /* member of the group of MPI_Win_start */
-    bool is_dirty;   /* only a flush tells when what was sent is done */
-    int error;       /* class that the next synchronization reports */
-    int in_error;    /* the same of what the peer has asked for */
-    uint8_t granted; /* enum chempi_rma_lock: by our gate, to the peer */
-    int32_t held_by; /* a rank with the lock that was asked for, or -1 */
-    char *mem;       /* NULL: absolute addresses (dynamic) */
-    uint64_t base;   /* of attach: address in the target */
-    uint64_t size;   /* bytes */
-    int64_t unit;    /* bytes */
+    int32_t local;        /* index among the node's members, or -1 */
+    uint8_t reach;        /* enum chempi_rma_reach, of put and get */
+    bool is_mapped;       /* accumulates, too, go to `mem` from here */
+    _Atomic uint8_t lock; /* 0, or what is held: CHEMPI_RMA_... below; threads
+                             look at it without the lane lock */
+    uint8_t wanted;       /* the same, while a thread takes it */
+    bool is_started;      /* member of the group of MPI_Win_start */
+    bool is_dirty;        /* only a flush tells when what was sent is done */
+    int error;            /* class that the next synchronization reports */
+    int in_error;         /* the same of what the peer has asked for */
+    uint8_t granted;      /* enum chempi_rma_lock: by our gate, to the peer */
+    int32_t held_by;      /* a rank with the lock that was asked for, or -1 */
+    char *mem;            /* NULL: absolute addresses (dynamic) */
+    uint64_t base;        /* of attach: address in the target */
+    uint64_t size;        /* bytes */
+    int64_t unit;         /* bytes */
     int32_t pid;
     struct chempi_list out;    /* struct chempi_rma_item: of ours */
     struct chempi_list in;     /* struct chempi_rma_item: of the other's */
@@ -211,7 +205,6 @@ struct chempi_win {
     _Atomic uint32_t breaths; /* lock.c */
     uint32_t next_serial;     /* of layouts that peers are told */
     uint64_t out_bytes;       /* copies that wait for room */
-    struct chempi_rma_counts counts;
     char name[MPI_MAX_OBJECT_NAME];
 };
 

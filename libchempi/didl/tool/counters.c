@@ -5,6 +5,7 @@
 
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
@@ -130,7 +131,8 @@ static const struct own own[] = {
 
 enum {
     OWN = CHEMPI_ARRAY_LEN(own),
-    BEFORE_DEVICES = OWN + CHEMPI_IO_COUNTERS /* then those of files */
+    BEFORE_RMA = OWN + CHEMPI_IO_COUNTERS, /* then those of files */
+    BEFORE_DEVICES = BEFORE_RMA + CHEMPI_RMA_COUNTERS
 };
 
 static void describe_own(const struct own *var, struct chempi_tool_pvar *out)
@@ -149,6 +151,19 @@ static void describe_io(uint32_t which, struct chempi_tool_pvar *out)
         &chempi_io_counter_words[which];
 
     describe_own(&(struct own){.module = "io",
+                               .name = words->name,
+                               .text = words->text,
+                               .var_class = MPI_T_PVAR_CLASS_COUNTER,
+                               .is_basic = words->is_basic},
+                 out);
+}
+
+static void describe_rma(uint32_t which, struct chempi_tool_pvar *out)
+{
+    const struct chempi_rma_counter_words *words =
+        &chempi_rma_counter_words[which];
+
+    describe_own(&(struct own){.module = "rma",
                                .name = words->name,
                                .text = words->text,
                                .var_class = MPI_T_PVAR_CLASS_COUNTER,
@@ -260,8 +275,12 @@ void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out)
         describe_own(&own[i], out);
         return;
     }
-    if (i < BEFORE_DEVICES) {
+    if (i < BEFORE_RMA) {
         describe_io(i - OWN, out);
+        return;
+    }
+    if (i < BEFORE_DEVICES) {
+        describe_rma(i - BEFORE_RMA, out);
         return;
     }
     find_place(i - BEFORE_DEVICES, &at);
@@ -278,8 +297,10 @@ static uint64_t read_live(uint32_t i)
 
     if (i < OWN)
         return own[i].read();
-    if (i < BEFORE_DEVICES)
+    if (i < BEFORE_RMA)
         return chempi_io_counted((enum chempi_io_counter)(i - OWN));
+    if (i < BEFORE_DEVICES)
+        return chempi_rma_counts[i - BEFORE_RMA];
     find_place(i - BEFORE_DEVICES, &at);
     return read_place(&at);
 }

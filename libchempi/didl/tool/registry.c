@@ -136,6 +136,7 @@ static const struct chempi_tool_category categories[] = {
     {"match", "Matching of messages and receives."},
     {"progress", "Progress and waiting."},
     {"request", "Requests."},
+    {"rma", "One-sided operations, over all windows."},
     {"sysmsg", "Messages of the library to itself in other processes."},
 };
 
