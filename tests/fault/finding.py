@@ -158,7 +158,7 @@ def launchers_find_roots_daemon():
             "$as chempirun --nodes zz -n 1 true || echo status $?; "
             "chempictl stop; "
             "while test -e /run/chempi/a1.sock; do sleep 0.02; done; "
-            "$as chempirun --nodes zz -n 1 true || echo status $?")
+            "$as chempictl nodes || echo status $?")
         env = {k: v for k, v in os.environ.items()
                if k not in ("CHEMPI_DIR", "XDG_RUNTIME_DIR")}
         env["PATH"] = f"{own}:{env['PATH']}"

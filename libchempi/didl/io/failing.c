@@ -289,22 +289,25 @@ static bool covers(const struct iovec *run, int64_t offset, uint64_t at)
     return at >= (uint64_t)offset && at - (uint64_t)offset < run->iov_len;
 }
 
+/* The last byte makes a file longer, and never shorter than others make it. */
 static ssize_t pretend(struct own *own, const struct iovec *runs, int count,
                        int64_t offset, bool is_write)
 {
     struct chempi_io_stat st = {0};
+    struct iovec last = {.iov_base = "", .iov_len = 1};
     uint64_t sum = 0;
-    int rc = chempi_io_posix.stat(own->fd, &st);
+    ssize_t rc = chempi_io_posix.stat(own->fd, &st);
 
     for (int i = 0; i < count; i++)
         sum += runs[i].iov_len;
     if (rc || sum > 0x7ffff000) /* as Linux has it */
         return rc ? rc : -EINVAL;
     if (is_write && offset + (int64_t)sum > st.size)
-        rc = chempi_io_posix.truncate(own->fd, offset + (int64_t)sum);
+        rc = chempi_io_posix.writev(own->fd, &last, 1,
+                                    offset + (int64_t)sum - 1);
     if (!is_write && offset + (int64_t)sum > st.size)
         sum = st.size > offset ? (uint64_t)(st.size - offset) : 0;
-    return rc ? rc : (ssize_t)sum;
+    return rc < 0 ? rc : (ssize_t)sum;
 }
 
 static ssize_t failing_readv(struct chempi_io_fd *fd, const struct iovec *runs,
