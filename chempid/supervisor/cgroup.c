@@ -315,6 +315,12 @@ static int set_limits(const struct chempi_cgroup_place *p, const char *job,
         rc =
             write_file(p->dir, job,
                        p->is_v2 ? "memory.max" : "memory.limit_in_bytes", text);
+        /* Nor in swap; without it the file is missing. */
+        if (!rc)
+            (void)write_file(p->dir, job,
+                             p->is_v2 ? "memory.swap.max"
+                                      : "memory.memsw.limit_in_bytes",
+                             p->is_v2 ? "0" : text);
     }
     if (!rc && p->has_processes) {
         (void)snprintf(text, sizeof(text), "%" PRIu64, limits->processes);

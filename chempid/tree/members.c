@@ -15,12 +15,13 @@
 
 #include "common/base/sys.h"
 
-/* Node names are file names of tables and sockets, too. */
+/* Node names are file names of tables and sockets, too, and words of commands:
+ * none is an option. */
 bool chempi_members_is_name(const char *s)
 {
     const size_t len = strlen(s);
 
-    return len > 0 && *s != '.' && len < CHEMPI_NODE_NAME_MAX &&
+    return len > 0 && *s != '.' && *s != '-' && len < CHEMPI_NODE_NAME_MAX &&
            strcspn(s, "/ \t\r\n:,#") == len;
 }
 

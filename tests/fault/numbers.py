@@ -91,10 +91,17 @@ def nothing_grows_with_jobs():
                 job.status = job.finish()
                 expect(job, 0, r"\A\Z")
 
-        def at_rest():
+        def open_now():
+            return [len(descriptors(p)) for p in pids]
+
+        def at_rest(fds=None):
+            """Clients and supervisors are looked after a moment longer than
+            the job is listed."""
             await_that(lambda: cluster.ctl("jobs").count("\n") == 1, "rest")
-            return ([field(p, "status", "VmRSS") for p in pids],
-                    [descriptors(p) for p in pids], os.listdir(cluster.dir))
+            await_that(lambda: open_now() == (fds or open_now()), fds,
+                       open_now)
+            return ([field(p, "status", "VmRSS") for p in pids], open_now(),
+                    os.listdir(cluster.dir))
 
         for _ in range(10):
             expect(cluster.run(*words), 0, r"\A\Z")
@@ -103,12 +110,11 @@ def nothing_grows_with_jobs():
         for _ in range(OPTIONS.jobs):
             expect(cluster.run(*words), 0, r"\A\Z")
         many()
-        more, fds_then, files_then = at_rest()
+        more, fds_then, files_then = at_rest(fds)
         print(f"        {OPTIONS.jobs} jobs, {OPTIONS.together} at a time: "
               f"RSS {memory} -> {more}, descriptors "
-              f"{[len(f) for f in fds]} -> {[len(f) for f in fds_then]}")
-        check([len(f) for f in fds] == [len(f) for f in fds_then], fds,
-              fds_then)
+              f"{fds} -> {fds_then}")
+        check(fds == fds_then, fds, fds_then)
         check(sorted(files) == sorted(files_then), files_then)
         if not is_sanitized(pids[0]):
             check(all(b - a < GROWTH for a, b in zip(memory, more)), memory,

@@ -85,11 +85,14 @@ class Cluster:
         log.close()
 
     def ask(self, *words):
-        return subprocess.run(
-            words, env={**os.environ, "SLURM_CONF": str(self.config)},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, check=False,
-            timeout=30).stdout
+        try:
+            return subprocess.run(
+                words, env={**os.environ, "SLURM_CONF": str(self.config)},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, text=True, check=False,
+                timeout=30).stdout
+        except subprocess.TimeoutExpired:
+            return ""
 
     def start(self):
         """None, or why there is none."""

@@ -49,10 +49,14 @@ class Server:
             "  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n")
 
     def answers(self):
-        return subprocess.run(
-            ["ssh", "-F", str(self.config), self.names[-1], "true"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, check=False, timeout=30).returncode == 0
+        try:
+            return subprocess.run(
+                ["ssh", "-F", str(self.config), self.names[-1], "true"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, check=False,
+                timeout=30).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
 
     def start(self):
         """None, or why there is none."""

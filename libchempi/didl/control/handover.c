@@ -116,13 +116,17 @@ static int send_bunch(int fd, const void *data, size_t len, const int *fds,
         .msg_controllen = CMSG_SPACE(count * sizeof(int)),
     };
     struct cmsghdr *item = CMSG_FIRSTHDR(&message);
+    const uint64_t deadline_ns =
+        chempi_clock_ns() + CHEMPI_STORE_LIMIT_MS * CHEMPI_NS_PER_MS;
 
     item->cmsg_level = SOL_SOCKET;
     item->cmsg_type = SCM_RIGHTS;
     item->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(item), fds, count * sizeof(int));
     while (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-        if (errno != EINTR)
+        if (errno == ETOOMANYREFS && chempi_clock_ns() < deadline_ns)
+            (void)poll(NULL, 0, 1); /* until others have taken theirs */
+        else if (errno != EINTR)
             return -errno;
     return 0;
 }

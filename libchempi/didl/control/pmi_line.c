@@ -157,7 +157,8 @@ static int measure(const struct chempi_pmi_line *line, bool is_framed,
         return 0;
     memcpy(digits, line->in, FRAME_DIGITS);
     v = strtoul(digits, &rest, 10);
-    if (rest == digits || strspn(rest, " ") != strlen(rest))
+    if (rest == digits || strspn(rest, " ") != strlen(rest) ||
+        strspn(digits, " 0123456789") != FRAME_DIGITS)
         return -EBADMSG;
     if (v + FRAME_DIGITS >= sizeof(line->in))
         return -EMSGSIZE;

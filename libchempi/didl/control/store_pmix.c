@@ -193,20 +193,27 @@ static int fence(void)
     return 0;
 }
 
-static int fenced(void)
+/* Who waits for the event is woken once. */
+static void calm(void)
 {
     uint64_t count;
 
     if (read(store.event_fd, &count, sizeof(count)) < 0) {
         /* Not yet, or it was read before: `passed` says it. */
     }
+}
+
+static int fenced(void)
+{
+    calm();
     return atomic_load(&store.passed);
 }
 
 /* Who loses its PMIx server is ended by the launcher: libpmix says nothing of
- * it through the event. */
+ * it through the event, which may come after its fence was seen to be over. */
 static int look(void)
 {
+    calm();
     return 0;
 }
 
