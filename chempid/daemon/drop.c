@@ -9,6 +9,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/become.h"
+
 int chempi_drop_choose(const char *name, struct chempi_drop *out,
                        struct chempi_err *err)
 {
@@ -41,7 +43,7 @@ int chempi_drop_choose(const char *name, struct chempi_drop *out,
 
 int chempi_drop_now(const struct chempi_drop *drop, struct chempi_err *err)
 {
-    if (setgroups(0, NULL) < 0 ||
+    if (chempi_become_bare() || setgroups(0, NULL) < 0 ||
         setresgid(drop->gid, drop->gid, drop->gid) < 0 ||
         setresuid(drop->uid, drop->uid, drop->uid) < 0 ||
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

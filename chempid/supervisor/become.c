@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/keyctl.h>
 #include <pwd.h>
+#include <stdio.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/control/channel.h"
@@ -28,6 +31,34 @@ static bool is_group_of(const struct passwd *pw, gid_t gid)
     return false;
 }
 
+static void stand_in_line(void)
+{
+    static const char path[] = "/proc/self/oom_score_adj";
+    FILE *file = fopen(path, "re");
+    int score = 0;
+
+    if (file) {
+        (void)fscanf(file, "%d", &score);
+        (void)fclose(file); /* read only */
+    }
+    file = score < 0 ? fopen(path, "we") : NULL;
+    if (file) {
+        (void)fputs("0", file);
+        (void)fclose(file); /* refused: it stays protected */
+    }
+}
+
+int chempi_become_bare(void)
+{
+    stand_in_line();
+    /* A new one, of root's, as users may have few. Where keyrings are missing
+     * or denied (containers) nobody reads them. */
+    if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+        errno != ENOSYS && errno != EPERM)
+        return -errno;
+    return 0;
+}
+
 int chempi_become_user(uint32_t uid, uint32_t gid,
                        const struct chempi_shell *shell, struct chempi_err *err)
 {
@@ -44,7 +75,8 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
         return chempi_err_set(err, -EPERM,
                               "user %s is not in group %u on this node",
                               pw->pw_name, gid);
-    if (initgroups(pw->pw_name, gid) < 0 || setgid(gid) < 0 || setuid(uid) < 0)
+    if (chempi_become_bare() || initgroups(pw->pw_name, gid) < 0 ||
+        setgid(gid) < 0 || setuid(uid) < 0)
         return chempi_err_set(err, -errno, "cannot become user %s: %s",
                               pw->pw_name, chempi_err_name(errno));
     return 0;

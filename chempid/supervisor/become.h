@@ -18,6 +18,12 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
                        const struct chempi_shell *shell,
                        struct chempi_err *err);
 
+/* What a process of root's has besides its numbers, and others shall not: the
+ * keys of its session (keyrings(7)), which fork and setuid keep, and a
+ * protection from the kernel's lack of memory. To be called as root. 0, or
+ * -errno where the keys remain. */
+int chempi_become_bare(void);
+
 /* The same after it has entered the control group (NULL, or zeros: none).
  * Otherwise says REFUSED with the words on the link fd, no longer as root, and
  * returns false: the process is to end. */

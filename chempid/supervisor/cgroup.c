@@ -343,10 +343,83 @@ static void name_group(const struct chempi_cgroup_place *p, const char *job,
                    job);
 }
 
+/* Numbers may have been used again since they were read: a process is killed
+ * that was in the group after this had a hold of it. */
+static bool is_inside(pid_t pid, const char *job)
+{
+    char path[64];
+    char buf[4096];
+    ssize_t n;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/cgroup", (long)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    n = read(fd, buf, sizeof(buf) - 1);
+    (void)close(fd); /* read only */
+    buf[n > 0 ? n : 0] = '\0';
+    return strstr(buf, job);
+}
+
+static void kill_one(pid_t pid, const char *job)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+    if (fd < 0 && errno == ENOSYS)
+        (void)kill(pid, SIGKILL); /* kernels before 5.3 */
+    else if (fd >= 0 && is_inside(pid, job))
+        (void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
+    if (fd >= 0)
+        (void)close(fd); /* a hold only */
+}
+
+/* Version 1, and kernels before 5.14. */
+static void kill_each(const char *dir, const char *job)
+{
+    char path[2 * CHEMPI_CGROUP_PATH_MAX];
+    FILE *file;
+    long pid;
+
+    (void)snprintf(path, sizeof(path), "%s/%s/cgroup.procs", dir, job);
+    file = fopen(path, "re");
+    while (file && fscanf(file, "%ld", &pid) == 1)
+        if (pid > 0) /* 0: of another namespace */
+            kill_one((pid_t)pid, job);
+    if (file)
+        (void)fclose(file); /* read only */
+}
+
+static void kill_all(const struct chempi_cgroup_place *p, const char *job)
+{
+    if (!p->is_v2 || write_file(p->dir, job, "cgroup.kill", "1"))
+        kill_each(p->dir, job);
+}
+
+/* False: there are processes in it, or groups. */
+static bool end_group(const struct chempi_cgroup_place *p, const char *job)
+{
+    char path[2 * CHEMPI_CGROUP_PATH_MAX];
+
+    name_group(p, job, path);
+    if (rmdir(path) == 0 || errno == ENOENT)
+        return true;
+    kill_all(p, job);
+    return rmdir(path) == 0 || errno == ENOENT;
+}
+
+static void close_fd(struct chempi_cgroup *group)
+{
+    if (group->all && group->fd >= 0)
+        (void)close(group->fd); /* a directory */
+    group->fd = -1;
+}
+
 int chempi_cgroup_make(struct chempi_cgroup *group, struct chempi_cgroups *all,
                        const char *job, struct chempi_err *err)
 {
     char path[2 * CHEMPI_CGROUP_PATH_MAX];
+    uint32_t made = 0;
     int rc = 0;
 
     *group = (struct chempi_cgroup){.fd = -1};
@@ -358,6 +431,7 @@ int chempi_cgroup_make(struct chempi_cgroup *group, struct chempi_cgroups *all,
         name_group(&all->places[i], job, path);
         if (mkdir(path, 0755) < 0)
             rc = -errno;
+        made += !rc;
         if (!rc)
             rc = set_limits(&all->places[i], job, &all->limits);
         if (!rc && all->places[i].is_v2) /* else the child enters by itself */
@@ -365,14 +439,17 @@ int chempi_cgroup_make(struct chempi_cgroup *group, struct chempi_cgroups *all,
     }
     if (!rc)
         return 0;
-    chempi_cgroup_remove(group);
+    while (made > 0) /* not what was there before */
+        (void)end_group(&all->places[--made], job);
+    close_fd(group);
+    group->all = NULL;
     return chempi_err_set(err, rc, "cannot make the control group %s: %s", path,
                           chempi_err_name(rc));
 }
 
 /* Entering afterwards takes milliseconds: the kernel waits for all
  * processors. */
-pid_t chempi_cgroup_fork(const struct chempi_cgroup *group)
+pid_t chempi_cgroup_fork(struct chempi_cgroup *group)
 {
     struct clone_args args = {.exit_signal = SIGCHLD};
     long pid = -1;
@@ -384,7 +461,11 @@ pid_t chempi_cgroup_fork(const struct chempi_cgroup *group)
         if (pid == 0)
             is_born_inside = true;
     }
-    return pid >= 0 ? (pid_t)pid : chempi_sys->fork(); /* older kernels */
+    if (pid < 0)
+        pid = chempi_sys->fork(); /* older kernels */
+    if (group)
+        close_fd(group);
+    return (pid_t)pid;
 }
 
 int chempi_cgroup_enter(const struct chempi_cgroup *group,
@@ -440,35 +521,6 @@ void chempi_cgroup_explain(const struct chempi_cgroup *group, int number,
 
 /* ---- the end ------------------------------------------------------------- */
 
-/* Version 1, and kernels before 5.14. */
-static void kill_each(const char *dir, const char *job)
-{
-    char path[2 * CHEMPI_CGROUP_PATH_MAX];
-    FILE *file;
-    long pid;
-
-    (void)snprintf(path, sizeof(path), "%s/%s/cgroup.procs", dir, job);
-    file = fopen(path, "re");
-    while (file && fscanf(file, "%ld", &pid) == 1)
-        if (pid > 0) /* 0: of another namespace */
-            (void)kill((pid_t)pid, SIGKILL);
-    if (file)
-        (void)fclose(file); /* read only */
-}
-
-/* False: there are processes in it, or groups. */
-static bool end_group(const struct chempi_cgroup_place *p, const char *job)
-{
-    char path[2 * CHEMPI_CGROUP_PATH_MAX];
-
-    name_group(p, job, path);
-    if (rmdir(path) == 0 || errno == ENOENT)
-        return true;
-    if (!p->is_v2 || write_file(p->dir, job, "cgroup.kill", "1"))
-        kill_each(p->dir, job);
-    return rmdir(path) == 0 || errno == ENOENT;
-}
-
 static bool end_all(const struct chempi_cgroup *group)
 {
     bool is_gone = true;
@@ -478,6 +530,12 @@ static bool end_all(const struct chempi_cgroup *group)
     return is_gone;
 }
 
+void chempi_cgroup_kill(const struct chempi_cgroup *group)
+{
+    for (uint32_t i = 0; group->all && i < group->all->count; i++)
+        kill_all(&group->all->places[i], group->job);
+}
+
 void chempi_cgroup_remove(struct chempi_cgroup *group)
 {
     struct chempi_cgroups *all = group->all;
@@ -485,9 +543,7 @@ void chempi_cgroup_remove(struct chempi_cgroup *group)
 
     if (!all)
         return;
-    if (group->fd >= 0)
-        (void)close(group->fd); /* a directory */
-    group->fd = -1;
+    close_fd(group);
     if (!end_all(group)) {
         left = chempi_sys->realloc(all->left,
                                    (all->left_count + 1) * sizeof(*left));

@@ -47,7 +47,7 @@ struct chempi_cgroup_place {
 struct chempi_cgroup {
     struct chempi_cgroups *all;
     char job[CHEMPI_JOB_ID_MAX];
-    int fd; /* of the directory of version 2, or -1 */
+    int fd; /* of the directory of version 2 until the fork, or -1 */
 };
 
 /* Where the groups of a daemon's jobs go. Zeros: nowhere. */
@@ -76,14 +76,16 @@ void chempi_cgroups_fini(struct chempi_cgroups *all);
  * then there is none. */
 int chempi_cgroup_make(struct chempi_cgroup *group, struct chempi_cgroups *all,
                        const char *job, struct chempi_err *err);
-/* fork() into it; group NULL, or none: a plain one. */
-pid_t chempi_cgroup_fork(const struct chempi_cgroup *group);
+/* fork() into it, once; group NULL, or none: a plain one. */
+pid_t chempi_cgroup_fork(struct chempi_cgroup *group);
 /* In the child: enter what fork has not put it into. 0 or -errno with words. */
 int chempi_cgroup_enter(const struct chempi_cgroup *group,
                         struct chempi_err *err);
 /* Why the kernel may have sent a process in it this signal, or "". */
 void chempi_cgroup_explain(const struct chempi_cgroup *group, int number,
                            char *text, size_t size);
+/* Kill all that is in it. */
+void chempi_cgroup_kill(const struct chempi_cgroup *group);
 /* Kill all that is in it, and remove it, if need be later (tidy). Without
  * memory for that, it goes with the daemon. Idempotent. */
 void chempi_cgroup_remove(struct chempi_cgroup *group);

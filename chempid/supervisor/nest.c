@@ -203,7 +203,8 @@ static void reap(struct chempi_young *young)
     if (got == 0 || (got < 0 && errno == EINTR))
         return;
     young->has_ended = true;
-    young->pid = 0; /* free for others */
+    young->pid = 0;                    /* free for others */
+    chempi_cgroup_kill(&young->group); /* all at once: they may fork */
 }
 
 void chempi_nest_settle(struct chempi_nest *nest)
@@ -229,6 +230,7 @@ void chempi_nest_kill(struct chempi_young *young)
 void chempi_nest_let_go(struct chempi_nest *nest, struct chempi_young *young)
 {
     young->pid = 0;
+    chempi_cgroup_kill(&young->group);
     sweep(nest, young);
     chempi_nest_forget(young);
 }

@@ -18,6 +18,10 @@
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 
+/* Children that a sweep looks at, each time it does: processes that fork as
+ * fast as they are killed must not keep it from returning. */
+#define SWEEP_MAX 512
+
 struct pids {
     pid_t *list;
     size_t count;
@@ -152,6 +156,7 @@ struct hunt {
     int killed;
     int left;
     int reaped;
+    int budget; /* children to look at; without reaping, all */
 };
 
 static int kill_child(void *arg, pid_t pid)
@@ -161,6 +166,8 @@ static int kill_child(void *arg, pid_t pid)
 
     if (h->spare && h->spare(h->arg, pid))
         return 0;
+    if (h->reaps && h->budget-- <= 0)
+        return -EBUSY;
     (void)kill(pid, SIGKILL); /* our child: at worst a zombie */
     if (h->reaps)
         got = waitpid(pid, NULL, WNOHANG);
@@ -183,7 +190,11 @@ int chempi_orphans_kill(chempi_orphans_spare_fn *spare, void *arg)
 int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
                          chempi_orphans_seen_fn *seen, void *arg)
 {
-    struct hunt h = {.spare = spare, .seen = seen, .arg = arg, .reaps = true};
+    struct hunt h = {.spare = spare,
+                     .seen = seen,
+                     .arg = arg,
+                     .reaps = true,
+                     .budget = SWEEP_MAX};
     int rc;
 
     /* A child that has been reaped has handed us its own children. */
@@ -191,7 +202,10 @@ int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
         h.left = h.reaped = 0;
         rc = visit_children(kill_child, &h);
     } while (!rc && h.reaped);
-    return rc ? rc : h.left;
+    if (rc != -EBUSY)
+        return rc ? rc : h.left;
+    (void)kill(getpid(), SIGCHLD);
+    return h.left ? h.left : 1;
 }
 
 int chempi_orphans_end(chempi_orphans_spare_fn *spare, void *arg,

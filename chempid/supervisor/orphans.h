@@ -27,7 +27,9 @@ typedef void chempi_orphans_seen_fn(void *arg, pid_t pid, bool is_gone);
 
 /* Kill all children but the spared and reap those that have ended, without
  * waiting for any. Returns how many have not ended yet (SIGCHLD will tell), or
- * -errno. `seen` may be NULL, and called more than once of a child. */
+ * -errno. It looks at a bounded number, and raises SIGCHLD when there may be
+ * more: so the caller comes back after its other work. `seen` may be NULL, and
+ * called more than once of a child. */
 int chempi_orphans_sweep(chempi_orphans_spare_fn *spare,
                          chempi_orphans_seen_fn *seen, void *arg);
 

@@ -74,6 +74,34 @@ def start_limited(cluster, name):
             preexec_fn=limited((700, 800), 0, (8 << 20, 128 << 20), 0o022))
 
 
+KEYS = "import ctypes; print(ctypes.CDLL(None).syscall({}, 0, -3, 0))"
+KEYCTL = {"x86_64": 250, "aarch64": 219, "ppc64le": 271, "riscv64": 219}
+
+
+@case
+def ranks_have_no_keys_of_roots_session():
+    """Nor one job those of another."""
+    number = KEYCTL.get(os.uname().machine)
+    if os.geteuid() != 0 or not number or \
+            not os.path.exists("/usr/bin/python3"):
+        return
+    code = KEYS.format(number)
+    own = subprocess.run([sys.executable, "-c", code], capture_output=True,
+                         check=True, timeout=LIMIT_S).stdout
+    if int(own) < 0:
+        print("skipped: no keyrings here")
+        return
+    with Cluster([], mode=0o755) as cluster:
+        cluster.start("a1")
+        seen = [own]
+        for _ in range(2):
+            done = run_as_nobody(cluster, None, "-n", "1", "/usr/bin/python3",
+                                 "-c", code)
+            check(done.returncode == 0 and int(done.stdout) > 0, done)
+            check(done.stdout not in seen, seen, done)
+            seen.append(done.stdout)
+
+
 @case
 def ranks_have_the_limits_and_umask_of_the_users_shell():
     """On all nodes; lower ones, and higher ones than the daemon's."""
