@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/dumps.h"
 #include "common/control/channel.h"
 #include "common/control/msg.h"
 
@@ -66,8 +67,10 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
 
     if (geteuid() == 0)
         chempi_shell_lift(shell);
-    if (geteuid() == uid)
+    if (geteuid() == uid) {
+        chempi_dumps_forbid(false);
         return 0;
+    }
     pw = getpwuid(uid);
     if (!pw)
         return chempi_err_set(err, -ENOENT, "this node has no user %u", uid);
@@ -79,6 +82,7 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
         setgid(gid) < 0 || setuid(uid) < 0)
         return chempi_err_set(err, -errno, "cannot become user %s: %s",
                               pw->pw_name, chempi_err_name(errno));
+    chempi_dumps_forbid(true);
     return 0;
 }
 
@@ -108,7 +112,9 @@ bool chempi_become_or_tell(uint32_t uid, uint32_t gid,
         return true;
     /* Whoever is behind that socket shall not take it for root's. */
     if (geteuid() != 0 ||
-        (setgroups(0, NULL) == 0 && setgid(gid) == 0 && setuid(uid) == 0))
+        (setgroups(0, NULL) == 0 && setgid(gid) == 0 && setuid(uid) == 0)) {
+        chempi_dumps_forbid(true);
         tell_refusal(fd, err.text);
+    }
     return false;
 }

@@ -12,8 +12,9 @@
 
 /* A daemon that runs as root does the job as its user. Groups come from this
  * node's database, never from another node; limits are raised so far that the
- * ranks can have those of the shell. May wait for that database. 0; -ENOENT: no
- * such user, -EPERM: not of that group; -errno; with words. */
+ * ranks can have those of the shell; the process dumps nothing from then on
+ * (dumps.h). May wait for that database. 0; -ENOENT: no such user, -EPERM: not
+ * of that group; -errno; with words. */
 int chempi_become_user(uint32_t uid, uint32_t gid,
                        const struct chempi_shell *shell,
                        struct chempi_err *err);

@@ -104,7 +104,9 @@ _Noreturn static void become_helper(int out)
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     char *slash;
 
-    if (dup2(out, 1) < 0 || n <= 0)
+    /* Standard error may be the daemon's log. */
+    if (dup2(out, 1) < 0 || n <= 0 ||
+        dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2) < 0)
         _exit(127);
     self[n] = '\0';
     slash = strrchr(self, '/');

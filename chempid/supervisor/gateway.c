@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/supervisor/dumps.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/sys.h"
@@ -43,6 +44,7 @@ static void execute(const struct chempi_super *s, char *const *env)
 
     if (n <= 0)
         return;
+    chempi_dumps_allow();
     memcpy(id, s->spec->id, sizeof(id));
     self[n] = '\0';
     slash = strrchr(self, '/');

@@ -4,6 +4,7 @@
  * on its control socket, its end.
  */
 #define _GNU_SOURCE /* pipe2, execvpe */
+#include "chempid/supervisor/dumps.h"
 #include "chempid/supervisor/super.h"
 
 #include <errno.h>
@@ -204,6 +205,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
         give_up(rank, 1);
     set_environment(rank, app, w->control[1]);
     chempi_ranks_reset_signals();
+    chempi_dumps_allow();
     (void)execvp(app->argv[0], app->argv);
     give_up(rank, 2);
 }
