@@ -80,6 +80,8 @@ static uint32_t limit_of(const struct chempi_crowd *crowd,
         return chempi_crowd_share(crowd, u->uid, u->counts[kind]);
     case CHEMPI_CROWD_JOBS:
         return CHEMPI_USER_JOBS_MAX;
+    case CHEMPI_CROWD_ORDERS:
+        return CHEMPI_USER_ORDERS_MAX;
     default:
         return CHEMPI_USER_QUESTIONS_MAX;
     }
@@ -100,7 +102,7 @@ struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
                                        struct chempi_err *err)
 {
     static const char *const names[] = {"jobs and questions", "jobs",
-                                        "questions"};
+                                        "questions", "orders"};
     struct chempi_user *u = find_or_add(crowd, uid);
     uint32_t limit;
 

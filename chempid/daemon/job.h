@@ -46,6 +46,7 @@ struct job {
     struct chempi_conn *up; /* NULL: gone (D2) */
     struct load up_load;
     ev_timer doom;                     /* since it was ordered to end */
+    ev_timer mend;                     /* settles it, once there is trouble */
     char trouble[CHEMPI_TROUBLE_TEXT]; /* why it has to end, or "" */
     struct limb *limbs;                /* [hub.child_max] */
     uint32_t *nodes;                   /* below, in the order of LAUNCH */
@@ -71,8 +72,7 @@ static inline uint32_t chempi_job_child(const struct limb *limb)
 /* What a job's hub does, and what its supervisor here says. */
 extern const struct chempi_hub_ops chempi_job_hub_ops;
 void chempi_job_watch(struct limb *limb);
-/* Time for the launcher to end it, once it is ordered to. */
-void chempi_job_ready_doom(struct job *j);
+void chempi_job_ready_timers(struct job *j);
 
 struct job *chempi_job_find(struct chempi_daemon *d, uint64_t number);
 void chempi_job_send_up(void *job, uint16_t type, const void *data, size_t len);

@@ -60,6 +60,8 @@ static void send_to(struct job *j, struct chempi_conn *conn, struct load *load,
         rc = chempi_link_offer(&conn->link, type, j->spec.job, data, len);
     load->end = conn->link.sent;
     load->bytes += len;
+    if (rc) /* whoever has sent this may not settle */
+        ev_timer_start(j->daemon->loop, &j->mend);
     if (rc == -ENOBUFS)
         (void)snprintf(j->trouble, sizeof(j->trouble),
                        "node %s does not take the messages of this job as fast "
@@ -86,10 +88,19 @@ static void is_doomed(struct ev_loop *loop, ev_timer *w, int events)
     fail(w->data, text);
 }
 
-void chempi_job_ready_doom(struct job *j)
+static void mend(struct ev_loop *loop, ev_timer *w, int events)
+{
+    (void)loop;
+    (void)events;
+    chempi_job_settle(w->data);
+}
+
+void chempi_job_ready_timers(struct job *j)
 {
     ev_init(&j->doom, is_doomed);
     j->doom.data = j;
+    ev_timer_init(&j->mend, mend, 0.0, 0.0);
+    j->mend.data = j;
 }
 
 /* The launcher has some time to end it; then its daemon ends it, and if that
@@ -136,6 +147,7 @@ const struct chempi_hub_ops chempi_job_hub_ops = {.up = chempi_job_send_up,
 void chempi_job_destroy(struct job *j)
 {
     ev_timer_stop(j->daemon->loop, &j->doom);
+    ev_timer_stop(j->daemon->loop, &j->mend);
     if (!chempi_list_is_empty(&j->entry)) /* its number was its own */
         chempi_orders_job_ended(j->daemon, j->spec.job);
     for (uint32_t i = 0; i < j->hub.child_count; i++)
@@ -143,11 +155,11 @@ void chempi_job_destroy(struct job *j)
     chempi_list_remove(&j->entry);
     j->daemon->job_count--;
     chempi_hub_fini(&j->hub);
+    chempi_spec_fini(&j->spec); /* which its user has paid */
     if (j->user) {
         j->user->purse.used -= j->paid;
         chempi_crowd_leave(&j->daemon->conns.crowd, j->user, CHEMPI_CROWD_JOBS);
     }
-    chempi_spec_fini(&j->spec);
     free(j->limbs);
     free(j->nodes);
     free(j);

@@ -7,6 +7,7 @@
 #include "chempid/daemon/job.h"
 #include "chempid/daemon/news.h"
 #include "chempid/daemon/users.h"
+#include "chempid/tree/limits.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -18,6 +19,43 @@ static int check_user(const struct job *j, struct chempi_err *err)
 {
     return chempi_users_check(j->daemon->serves_users, j->daemon->opt->name,
                               j->spec.uid, j->spec.gid, err);
+}
+
+static int too_much(const struct job *j, struct chempi_err *err)
+{
+    return chempi_err_set(err, -EDQUOT,
+                          "the jobs of user %ld need more memory of the daemon "
+                          "of node %s than a user may have (limit: %zu bytes); "
+                          "use smaller environments, fewer ranks and nodes, or "
+                          "wait until some jobs have ended",
+                          (long)j->user->uid, j->daemon->opt->name,
+                          j->user->purse.max);
+}
+
+/* So many bytes more are the job's. */
+static int pay(struct job *j, size_t bytes, struct chempi_err *err)
+{
+    struct chempi_purse *purse = &j->user->purse;
+
+    if (bytes > purse->max - purse->used)
+        return too_much(j, err);
+    purse->used += bytes;
+    j->paid += bytes;
+    return 0;
+}
+
+/* What this node keeps of each rank. */
+static int pay_ranks(struct job *j, struct chempi_err *err)
+{
+    if (j->local_size > CHEMPI_NODE_RANKS_MAX)
+        return chempi_err_set(err, -EINVAL,
+                              "the daemon of node %s runs at most %u ranks of "
+                              "a job, not %u; use more nodes",
+                              j->daemon->opt->name, CHEMPI_NODE_RANKS_MAX,
+                              j->local_size);
+    return pay(j,
+               (j->local_size + (size_t)1) * sizeof(struct chempi_budget_rank),
+               err);
 }
 
 /* Its ranks here cannot have the memory that they need. */
@@ -62,9 +100,13 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
         return why->code;
     chempi_job_watch(limb);
     limb->node = node;
+    /* It is forgotten before the job leaves its user. */
+    limb->nestling.purse = &j->user->purse;
     limb->grant.refused = refused;
     limb->grant.arg = limb;
     j->spec.slots = d->slots;
+    if (!rc)
+        rc = pay_ranks(j, &err);
     if (!rc && !j->spec.tables && d->opt->tables)
         j->spec.tables = chempi_pool_str(&j->spec.pool, d->opt->tables);
     if (!rc && chempi_grants_open(d, &limb->grant, &j->spec, node,
@@ -80,8 +122,6 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
         chempi_hub_lose(&j->hub, chempi_job_child(limb), err.text);
     } else {
         limb->is_supervisor = true;
-        /* Until it is forgotten, which is before the job leaves its user. */
-        limb->nestling.link.ch.purse = &j->user->purse;
         if (d->is_drained &&
             chempi_spec_gateway(&j->spec, node) != CHEMPI_NODE_ANY)
             chempi_job_tell_drained(j, node, true);
@@ -207,6 +247,38 @@ static int check_nodes(const struct job *j)
     return rc;
 }
 
+/* The description, for which its user pays. */
+static int parse_spec(struct job *j, const struct chempi_conn *from,
+                      struct chempi_reader *r, struct chempi_err *err)
+{
+    const uint32_t uid = chempi_spec_user(r);
+    int rc;
+
+    j->spec_bytes = r->next;
+    j->spec_len = (size_t)(r->end - r->next);
+    if (from->kind == CHEMPI_CONN_LOCAL && uid != from->uid)
+        return chempi_err_set(err, -EPERM,
+                              "a launch in the name of another user");
+    j->user = chempi_crowd_enter(&j->daemon->conns.crowd, uid,
+                                 CHEMPI_CROWD_JOBS, err);
+    if (!j->user)
+        return err->code;
+    rc = pay(j, j->node_count * sizeof(*j->nodes), err);
+    if (rc)
+        return rc;
+    rc = chempi_spec_read_for(&j->spec, r, &j->user->purse);
+    return rc == -EDQUOT ? too_much(j, err) : rc;
+}
+
+/* What the ranks of a job have here comes from the process that has submitted
+ * it, which the first daemon has looked at. */
+static bool has_shell(const struct chempi_shell *shell,
+                      const struct chempi_conn *from)
+{
+    return from->kind == CHEMPI_CONN_LOCAL ||
+           (shell->is_known && shell->count == RLIM_NLIMITS);
+}
+
 static int parse_launch(struct job *j, const struct chempi_conn *from,
                         const struct chempi_frame *frame,
                         struct chempi_err *err)
@@ -219,12 +291,15 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
     rc = read_nodes(j, &r);
     if (!rc)
         rc = chempi_shell_take(&shell, &r);
-    if (!rc) {
-        j->spec_bytes = r.next;
-        j->spec_len = (size_t)(r.end - r.next);
-        rc = chempi_spec_read(&j->spec, &r);
+    if (!rc && !has_shell(&shell, from))
+        return chempi_err_set(err, -EBADMSG,
+                              "a launch without its submitter's limits");
+    if (!rc)
+        rc = parse_spec(j, from, &r, err);
+    if (err->code)
+        return err->code;
+    if (!rc)
         j->spec.shell = shell;
-    }
     if (!rc && (!chempi_wire_is_done(&r) || j->spec.job != frame->job))
         rc = -EBADMSG;
     if (!rc)
@@ -232,10 +307,9 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
     if (rc)
         return chempi_err_set(err, rc, "a malformed launch: %s",
                               chempi_err_name(rc));
-    if (from->kind == CHEMPI_CONN_LOCAL &&
-        (j->spec.uid != from->uid || j->spec.gid != from->gid))
+    if (from->kind == CHEMPI_CONN_LOCAL && j->spec.gid != from->gid)
         return chempi_err_set(err, -EPERM,
-                              "a launch in the name of another user or group");
+                              "a launch in the name of another group");
     if (chempi_job_find(j->daemon, j->spec.job))
         return chempi_err_set(err, -EEXIST, "a launch of a job that runs");
     return from->kind == CHEMPI_CONN_LOCAL
@@ -243,29 +317,7 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
                : 0;
 }
 
-/* What the user has of this node: a job more, and its description. */
-static int admit(struct job *j, size_t len, struct chempi_err *err)
-{
-    struct chempi_purse *purse;
-
-    j->user = chempi_crowd_enter(&j->daemon->conns.crowd, j->spec.uid,
-                                 CHEMPI_CROWD_JOBS, err);
-    if (!j->user)
-        return err->code;
-    purse = &j->user->purse;
-    if (len > purse->max - purse->used)
-        return chempi_err_set(err, -EDQUOT,
-                              "the jobs of user %u need more memory of the "
-                              "daemon of node %s than a user may have (limit: "
-                              "%zu bytes); use smaller environments, or wait "
-                              "until some jobs have ended",
-                              j->spec.uid, j->daemon->opt->name, purse->max);
-    purse->used += len;
-    j->paid = len;
-    return 0;
-}
-
-static int make_limbs(struct job *j)
+static int make_limbs(struct job *j, struct chempi_err *err)
 {
     const uint32_t spare = chempi_spec_first_spare(&j->spec);
     uint32_t count = CHEMPI_DAEMON_FANOUT + 1;
@@ -273,12 +325,18 @@ static int make_limbs(struct job *j)
 
     for (uint32_t i = 0; i < j->node_count; i++)
         count += j->nodes[i] >= spare;
+    rc = pay(j,
+             count * sizeof(*j->limbs) +
+                 chempi_hub_bytes(j->spec.node_count, count),
+             err);
+    if (rc)
+        return rc;
     j->limbs = chempi_sys->calloc(count, sizeof(*j->limbs));
     rc = j->limbs ? chempi_hub_init(&j->hub, j->spec.node_count, count,
                                     &chempi_job_hub_ops, j)
                   : -ENOMEM;
     if (rc)
-        return rc;
+        return chempi_err_set(err, rc, "out of memory");
     chempi_hub_expect(&j->hub, j->node_count);
     chempi_hub_spare(&j->hub, spare);
     return 0;
@@ -310,9 +368,7 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_list_init(&j->entry);
     d->job_count++;
     rc = parse_launch(j, from, frame, err);
-    rc = rc ? rc : admit(j, frame->len, err);
-    if (!rc && make_limbs(j))
-        rc = chempi_err_set(err, -ENOMEM, "out of memory");
+    rc = rc ? rc : make_limbs(j, err);
     if (rc) {
         chempi_job_destroy(j);
         return rc;
@@ -321,7 +377,7 @@ int chempi_jobs_launch(struct chempi_daemon *d, struct chempi_conn *from,
     j->own_node = find_own_node(j);
     if (j->own_node != CHEMPI_NODE_ANY)
         j->local_size = chempi_spec_local_size(&j->spec, j->own_node);
-    chempi_job_ready_doom(j);
+    chempi_job_ready_timers(j);
     chempi_list_append(&d->jobs, &j->entry);
     chempi_log(CHEMPI_LOG_INFO, "jobs", "job %s: %u ranks of %s", j->spec.id,
                j->spec.size, j->spec.apps[0].argv[0]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -14,9 +15,10 @@ struct order {
     struct chempi_list entry;
     struct chempi_daemon *daemon;
     struct chempi_conn *from;
-    uint64_t asked;         /* the asker's number */
-    struct chempi_conn *to; /* NULL: the job is awaited */
-    uint64_t number;        /* ours, or the job's */
+    struct chempi_user *user; /* for whom it counts */
+    uint64_t asked;           /* the asker's number */
+    struct chempi_conn *to;   /* NULL: the job is awaited */
+    uint64_t number;          /* ours, or the job's */
     ev_timer limit;
 };
 
@@ -47,6 +49,8 @@ static void destroy(struct order *o)
     ev_timer_stop(o->daemon->loop, &o->limit);
     chempi_list_remove(&o->entry);
     o->daemon->orders.count--;
+    o->from->orders--;
+    chempi_crowd_leave(&o->daemon->conns.crowd, o->user, CHEMPI_CROWD_ORDERS);
     free(o);
 }
 
@@ -76,15 +80,17 @@ static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
 }
 
 static struct order *add(struct chempi_daemon *d, struct chempi_conn *from,
-                         uint64_t asked, struct chempi_err *err)
+                         uint32_t uid, uint64_t asked, struct chempi_err *err)
 {
     struct order *o;
 
-    if (d->orders.count >= CHEMPI_ORDERS_MAX) {
+    if (d->orders.count >= CHEMPI_ORDERS_MAX ||
+        from->orders >= CHEMPI_LINK_ORDERS_MAX) {
         (void)chempi_err_set(err, -ENOBUFS,
                              "the daemon of node %s has too many orders under "
-                             "way (limit: %u)",
-                             d->opt->name, CHEMPI_ORDERS_MAX);
+                             "way (limits: %u, and %u from one daemon)",
+                             d->opt->name, CHEMPI_ORDERS_MAX,
+                             CHEMPI_LINK_ORDERS_MAX);
         return NULL;
     }
     o = chempi_sys->calloc(1, sizeof(*o));
@@ -92,6 +98,13 @@ static struct order *add(struct chempi_daemon *d, struct chempi_conn *from,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
+    o->user =
+        chempi_crowd_enter(&d->conns.crowd, uid, CHEMPI_CROWD_ORDERS, err);
+    if (!o->user) {
+        free(o);
+        return NULL;
+    }
+    from->orders++;
     o->daemon = d;
     o->from = from;
     o->asked = asked;
@@ -104,10 +117,10 @@ static struct order *add(struct chempi_daemon *d, struct chempi_conn *from,
 }
 
 int chempi_orders_pass(struct chempi_daemon *d, struct chempi_conn *from,
-                       uint64_t number, struct chempi_conn *to, uint64_t *out,
-                       struct chempi_err *err)
+                       uint32_t uid, uint64_t number, struct chempi_conn *to,
+                       uint64_t *out, struct chempi_err *err)
 {
-    struct order *o = add(d, from, number, err);
+    struct order *o = add(d, from, uid, number, err);
 
     if (!o)
         return err->code;
@@ -127,9 +140,10 @@ void chempi_orders_take_back(struct chempi_daemon *d, uint64_t number)
 }
 
 int chempi_orders_await(struct chempi_daemon *d, struct chempi_conn *from,
-                        uint64_t number, uint64_t job, struct chempi_err *err)
+                        uint32_t uid, uint64_t number, uint64_t job,
+                        struct chempi_err *err)
 {
-    struct order *o = add(d, from, number, err);
+    struct order *o = add(d, from, uid, number, err);
 
     if (!o)
         return err->code;

@@ -15,7 +15,7 @@
 #include "common/base/err.h"
 #include "common/base/list.h"
 
-#define CHEMPI_ORDERS_MAX 1024u
+#define CHEMPI_ORDERS_MAX 4096u
 #define CHEMPI_ORDERS_S 25.0 /* of the 30 that a client waits */
 
 struct chempi_conn;
@@ -32,16 +32,17 @@ void chempi_orders_init(struct chempi_orders *orders);
 /* Answer at once; `number` is the asker's. code 0 or -errno. */
 void chempi_orders_reply(struct chempi_conn *to, uint64_t number, int code,
                          const char *text);
-/* The answer will come from this daemon: *out is the number to ask with.
- * -ENOBUFS, -ENOMEM with words. */
+/* The answer will come from this daemon: *out is the number to ask with. It
+ * counts for the user. -ENOBUFS, -EDQUOT, -ENOMEM with words. */
 int chempi_orders_pass(struct chempi_daemon *d, struct chempi_conn *from,
-                       uint64_t number, struct chempi_conn *to, uint64_t *out,
-                       struct chempi_err *err);
+                       uint32_t uid, uint64_t number, struct chempi_conn *to,
+                       uint64_t *out, struct chempi_err *err);
 /* It could not be asked; its asker is told by the caller. */
 void chempi_orders_take_back(struct chempi_daemon *d, uint64_t number);
 /* The answer comes when the job has ended. The same. */
 int chempi_orders_await(struct chempi_daemon *d, struct chempi_conn *from,
-                        uint64_t number, uint64_t job, struct chempi_err *err);
+                        uint32_t uid, uint64_t number, uint64_t job,
+                        struct chempi_err *err);
 
 /* REPLY of another daemon; late ones are dropped. -EBADMSG with words. */
 int chempi_orders_answer(struct chempi_daemon *d,

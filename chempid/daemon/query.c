@@ -15,6 +15,7 @@
 
 #include "chempid/daemon/daemon.h"
 #include "chempid/daemon/news.h"
+#include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -42,7 +43,7 @@ struct query {
     struct chempi_list entry;
     struct chempi_daemon *daemon;
     struct chempi_conn *from; /* NULL: gone */
-    struct chempi_user *user; /* for whom it counts; NULL: another daemon */
+    struct chempi_user *user; /* for whom it counts, here and below */
     uint64_t asked;           /* the asker's number */
     uint64_t number;          /* ours */
     struct chempi_pool pool;
@@ -51,6 +52,7 @@ struct query {
     struct piece pieces[CHEMPI_DAEMON_FANOUT];
     uint32_t piece_count;
     struct chempi_writer answer;
+    size_t paid; /* bytes of the user's purse, for the answer */
     bool with_memory;
     double limit_s;
     ev_timer limit;
@@ -61,12 +63,31 @@ static void destroy(struct query *q)
     ev_timer_stop(q->daemon->loop, &q->limit);
     chempi_list_remove(&q->entry);
     q->daemon->query_count--;
-    if (q->user)
-        chempi_crowd_leave(&q->daemon->conns.crowd, q->user,
-                           CHEMPI_CROWD_QUESTIONS);
+    if (q->from)
+        q->from->questions--;
     chempi_wire_clear(&q->answer);
     chempi_pool_fini(&q->pool);
+    q->user->purse.used -= q->paid;
+    chempi_crowd_leave(&q->daemon->conns.crowd, q->user,
+                       CHEMPI_CROWD_QUESTIONS);
     free(q);
+}
+
+/* What the answer has grown to is the user's; else it is no answer. */
+static void pay_answer(struct query *q)
+{
+    struct chempi_purse *purse = &q->user->purse;
+    const size_t more = q->answer.cap - q->paid;
+
+    if (more > purse->max - purse->used) {
+        chempi_wire_clear(&q->answer);
+        purse->used -= q->paid;
+        q->paid = 0;
+        q->answer.error = -EDQUOT;
+        return;
+    }
+    purse->used += more;
+    q->paid += more;
 }
 
 static void add_error(struct query *q, const char *node, const char *text)
@@ -78,6 +99,7 @@ static void add_error(struct query *q, const char *node, const char *text)
     if (q->answer.len + sizeof(cut) + SHORT_MAX > ANSWER_MAX)
         cut[SHORT_MAX / 4] = '\0';
     chempi_status_write(&q->answer, &s);
+    pay_answer(q);
 }
 
 /* A whole record, where there is room. */
@@ -88,6 +110,7 @@ static void add_record(struct query *q, const char *node, const uint8_t *data,
         add_error(q, node, "too long an answer");
     else
         chempi_wire_put_raw(&q->answer, data, len);
+    pay_answer(q);
 }
 
 static void add_self(struct query *q)
@@ -124,6 +147,7 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
             continue;
         }
         w = chempi_link_begin(&conn->link, CHEMPI_MSG_QUERY, q->number);
+        chempi_wire_put_u32(w, (uint32_t)q->user->uid);
         chempi_wire_put_u32(w, p->end - p->first);
         for (uint32_t i = p->first; i < p->end; i++)
             chempi_wire_put_str(w, q->names[i]);
@@ -148,7 +172,7 @@ static void send_answer(struct query *q)
     int rc;
 
     chempi_wire_put_raw(w, q->answer.data, q->answer.len);
-    if (q->answer.error)
+    if (q->answer.error) /* the link takes the frame back */
         w->error = q->answer.error;
     if (q->from->kind == CHEMPI_CONN_LOCAL) {
         chempi_link_end(link);
@@ -235,6 +259,7 @@ static int read_names(struct query *q, const struct chempi_members *known,
     uint32_t n;
 
     chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r); /* user_of() */
     n = chempi_wire_get_count(&r, CHEMPI_JOB_NODES_MAX, 5);
     q->names = chempi_pool_array(&q->pool, (size_t)n + known->count + 1,
                                  sizeof(*q->names));
@@ -285,14 +310,28 @@ static void spread(struct query *q, const struct chempi_members *known)
     }
 }
 
-/* A question of a client counts for its user. */
-static struct query *begin(struct chempi_daemon *d, struct chempi_conn *from,
-                           uint64_t asked, struct chempi_err *err)
+/* Who asks: a client of ours, or whoever the daemon says that has asked us. */
+static uint32_t user_of(const struct chempi_conn *from,
+                        const struct chempi_frame *frame)
 {
-    struct chempi_user *user = NULL;
+    struct chempi_reader r;
+
+    if (from->kind == CHEMPI_CONN_LOCAL)
+        return from->uid;
+    chempi_wire_read(&r, frame->data, frame->len);
+    return chempi_wire_get_u32(&r);
+}
+
+/* It counts for its user. */
+static struct query *begin(struct chempi_daemon *d, struct chempi_conn *from,
+                           const struct chempi_frame *frame,
+                           struct chempi_err *err)
+{
+    struct chempi_user *user;
     struct query *q;
 
-    if (d->query_count >= CHEMPI_DAEMON_QUERIES_MAX) {
+    if (d->query_count >= CHEMPI_DAEMON_QUERIES_MAX ||
+        from->questions >= CHEMPI_LINK_QUESTIONS_MAX) {
         (void)chempi_err_set(err, -ENOBUFS, "too many questions");
         return NULL;
     }
@@ -301,27 +340,28 @@ static struct query *begin(struct chempi_daemon *d, struct chempi_conn *from,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    if (from->kind == CHEMPI_CONN_LOCAL)
-        user = chempi_crowd_enter(&d->conns.crowd, from->uid,
-                                  CHEMPI_CROWD_QUESTIONS, err);
-    if (from->kind == CHEMPI_CONN_LOCAL && !user) {
+    user = chempi_crowd_enter(&d->conns.crowd, user_of(from, frame),
+                              CHEMPI_CROWD_QUESTIONS, err);
+    if (!user) {
         free(q);
         return NULL;
     }
     q->daemon = d;
     q->from = from;
     q->user = user;
-    q->asked = asked;
+    q->pool.purse = &user->purse;
+    q->asked = frame->job;
     q->number = ++d->next_query;
     chempi_list_append(&d->queries, &q->entry);
     d->query_count++;
+    from->questions++;
     return q;
 }
 
 int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)
 {
-    struct query *q = begin(d, from, frame->job, err);
+    struct query *q = begin(d, from, frame, err);
     struct chempi_members known;
     int rc;
 
@@ -329,7 +369,12 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
         return err->code;
     chempi_daemon_members(d, &known);
     rc = read_names(q, &known, frame);
-    if (rc) {
+    if (rc == -ENOMEM && q->pool.error == -EDQUOT) {
+        destroy(q);
+        rc = chempi_err_set(err, -EDQUOT,
+                            "the questions of its user need more memory than a "
+                            "user may have");
+    } else if (rc) {
         destroy(q);
         (void)chempi_err_set(err, rc, "a malformed question: %s",
                              chempi_err_name(rc));
@@ -478,7 +523,7 @@ void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 
         if (q->from == conn)
-            q->from = NULL;
+            q->from = NULL; /* and its counts end with it */
         lose_pieces(q, conn, text);
         settle(q);
     }

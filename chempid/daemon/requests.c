@@ -34,9 +34,8 @@ static int drain(struct chempi_daemon *d, const char *job, uint32_t uid,
 
 /* 1: the answer comes later. */
 static int obey(struct chempi_daemon *d, struct chempi_conn *from,
-                const struct request *r)
+                const struct request *r, struct chempi_err *err)
 {
-    struct chempi_err err = {0};
     uint64_t number = 0;
     int rc;
 
@@ -54,7 +53,7 @@ static int obey(struct chempi_daemon *d, struct chempi_conn *from,
         return -ENOSYS;
     rc = chempi_jobs_order_end(d, r->job, r->uid, &number);
     if (!rc)
-        rc = chempi_orders_await(d, from, r->number, number, &err);
+        rc = chempi_orders_await(d, from, r->uid, r->number, number, err);
     return rc ? rc : 1;
 }
 
@@ -104,7 +103,7 @@ static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
     chempi_members_fini(&known);
     if (!conn)
         return err->code;
-    rc = chempi_orders_pass(d, from, r->number, conn, &number, err);
+    rc = chempi_orders_pass(d, from, r->uid, r->number, conn, &number, err);
     if (rc)
         return rc;
     w = chempi_link_begin(&conn->link, CHEMPI_MSG_REQUEST, number);
@@ -143,10 +142,11 @@ int chempi_requests_take(struct chempi_daemon *d, struct chempi_conn *from,
     if (is_ours && req.what == CHEMPI_REQUEST_REREAD) {
         reread(d, from, &req);
     } else if (is_ours) {
-        rc = obey(d, from, &req);
+        rc = obey(d, from, &req, &why);
         if (rc <= 0)
             chempi_orders_reply(from, req.number, rc,
-                                refusal(req.what, rc, req.job));
+                                why.code ? why.text
+                                         : refusal(req.what, rc, req.job));
     } else if (from->kind != CHEMPI_CONN_LOCAL) {
         chempi_orders_reply(from, req.number, -EINVAL,
                             "this is the daemon of another node");

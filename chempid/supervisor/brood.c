@@ -268,7 +268,8 @@ static int take_refusal(struct chempi_nestling *n,
     return 0;
 }
 
-/* Queued whatever its length, which the daemon has read already. */
+/* Queued whatever its length, which the daemon has read already; but the user
+ * pays for it until the supervisor has read it. */
 static void tell_part(struct chempi_nestling *n, const struct chempi_spec *spec)
 {
     struct chempi_writer *w =
@@ -325,6 +326,7 @@ int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
     n->link.on_frame = take;
     n->link.on_lost = lost;
     n->link.arg = n;
+    n->link.ch.purse = n->purse;
     if (brood->ops->tells_part)
         tell_part(n, spec);
     return 0;

@@ -74,7 +74,9 @@ struct chempi_nestling {
     bool is_faulty;  /* text says already how it ended */
     char text[CHEMPI_TEXT_MAX];
     uint32_t node;
-    const char *node_name; /* the caller's */
+    const char *node_name;      /* the caller's */
+    struct chempi_purse *purse; /* the caller's, which pays for what is queued
+                                   to it; NULL: none */
     int (*on_frame)(void *arg, const struct chempi_frame *frame,
                     struct chempi_err *err);
     void (*on_end)(void *arg, const char *text); /* how it ended */
@@ -97,8 +99,8 @@ void chempi_brood_yield(struct chempi_brood *brood, pid_t pid);
  * by SIGCHLD: the loop shall look. */
 void chempi_brood_look(struct chempi_brood *brood);
 
-/* Start the supervisor of a node of the job. n's callbacks and arg are set by
- * the caller. 0 or -errno with words. */
+/* Start the supervisor of a node of the job. n's callbacks, arg and purse are
+ * set by the caller. 0 or -errno with words. */
 int chempi_brood_start(struct chempi_brood *brood, struct chempi_nestling *n,
                        struct ev_loop *loop, const struct chempi_spec *spec,
                        uint32_t node, struct chempi_err *err);

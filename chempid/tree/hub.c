@@ -28,6 +28,13 @@ int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
     return 0;
 }
 
+size_t chempi_hub_bytes(uint32_t node_count, uint32_t child_max)
+{
+    const struct chempi_hub *hub = NULL;
+
+    return node_count * sizeof(*hub->next) + child_max * sizeof(*hub->children);
+}
+
 void chempi_hub_fini(struct chempi_hub *hub)
 {
     free(hub->next);

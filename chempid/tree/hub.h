@@ -67,6 +67,8 @@ int chempi_hub_init(struct chempi_hub *hub, uint32_t node_count,
                     uint32_t child_max, const struct chempi_hub_ops *ops,
                     void *arg);
 void chempi_hub_fini(struct chempi_hub *hub);
+/* Of memory, of a hub with so many. */
+size_t chempi_hub_bytes(uint32_t node_count, uint32_t child_max);
 
 /* So many nodes will be below: no count is complete before they are, also if
  * the first children are lost at once. 0: no more than there are. */

@@ -50,6 +50,10 @@
 #define CHEMPI_USER_MEMORY_MAX (96u << 20) /* bytes: messages and jobs */
 #define CHEMPI_USER_JOBS_MAX 512u          /* on one node */
 #define CHEMPI_USER_QUESTIONS_MAX 64u
+#define CHEMPI_USER_ORDERS_MAX 64u
+#define CHEMPI_LINK_QUESTIONS_MAX 1024u /* from one daemon, of all users */
+#define CHEMPI_LINK_ORDERS_MAX 1024u
+#define CHEMPI_NODE_RANKS_MAX 16384u /* of one job */
 
 /* ---- supervisors (brood.h) ----------------------------------------------- */
 

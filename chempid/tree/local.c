@@ -250,6 +250,7 @@ static int send_query(struct chempi_channel *ch, char *const *names,
 
     while (names && names[n])
         n++;
+    chempi_wire_put_u32(w, (uint32_t)geteuid());
     chempi_wire_put_u32(w, n);
     for (uint32_t i = 0; i < n; i++)
         chempi_wire_put_str(w, names[i]);

@@ -2,12 +2,14 @@
 /* Memory released all at once; see pool.h. */
 #include "chempid/tree/pool.h"
 
+#include <errno.h>
 #include <stdalign.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/sys.h"
+#include "common/control/channel.h"
 
 #define BLOCK_LEN 8192u /* bytes; larger wishes get a block of their own */
 #define ROUND(n)                                                               \
@@ -22,13 +24,23 @@ struct chempi_pool_block {
 
 static struct chempi_pool_block *add_block(struct chempi_pool *pool, size_t len)
 {
+    struct chempi_purse *purse = pool->purse;
+    const size_t all = sizeof(struct chempi_pool_block) + len;
     struct chempi_pool_block *b;
 
-    if (len > SIZE_MAX - sizeof(*b))
+    if (purse && all > purse->max - purse->used) {
+        pool->error = -EDQUOT;
         return NULL;
-    b = chempi_sys->calloc(1, sizeof(*b) + len);
-    if (!b)
+    }
+    b = chempi_sys->calloc(1, all);
+    if (!b) {
+        pool->error = -ENOMEM;
         return NULL;
+    }
+    if (purse) {
+        purse->used += all;
+        pool->paid += all;
+    }
     b->len = len;
     b->next = pool->blocks;
     pool->blocks = b;
@@ -69,6 +81,9 @@ char *chempi_pool_str(struct chempi_pool *pool, const char *s)
 
 void chempi_pool_fini(struct chempi_pool *pool)
 {
+    if (pool->purse)
+        pool->purse->used -= pool->paid;
+    pool->paid = 0;
     while (pool->blocks) {
         struct chempi_pool_block *b = pool->blocks;
 

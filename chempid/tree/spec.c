@@ -339,9 +339,28 @@ static bool has_own_id(const struct chempi_spec *spec)
     return strcmp(id, spec->id) == 0;
 }
 
+uint32_t chempi_spec_user(const struct chempi_reader *r)
+{
+    struct chempi_spec spec;
+    struct chempi_reader ahead = *r;
+
+    memset(&spec, 0, sizeof(spec));
+    read_head(&spec, &ahead);
+    return spec.uid;
+}
+
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
 {
+    return chempi_spec_read_for(spec, r, NULL);
+}
+
+int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
+                         struct chempi_purse *purse)
+{
+    int rc;
+
     memset(spec, 0, sizeof(*spec));
+    spec->pool.purse = purse;
     spec->memory_share = CHEMPI_BUDGET_NONE;
     read_head(spec, r);
     if (!r->is_bad)
@@ -364,6 +383,7 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
         (spec->stdin_rank < spec->size ||
          spec->stdin_rank >= CHEMPI_STDIN_NONE))
         return 0;
+    rc = spec->pool.error ? spec->pool.error : -EBADMSG;
     chempi_spec_fini(spec);
-    return -EBADMSG;
+    return rc;
 }

@@ -98,7 +98,13 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 /* Bytes of LAUNCH; failure stays in the writer. */
 void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w);
 /* From LAUNCH, validated: node names are names, each is there once. On failure
- * nothing is left. -EBADMSG, also without memory. */
+ * nothing is left. -EBADMSG, -ENOMEM. */
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);
+/* The same; what it holds counts in the purse (NULL: nowhere), which lives as
+ * long. -EDQUOT: it is empty. */
+int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
+                         struct chempi_purse *purse);
+/* Whose it says it is, before it is read. */
+uint32_t chempi_spec_user(const struct chempi_reader *r);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 8u
+#define CHEMPI_CONTROL_VERSION 9u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -114,7 +114,8 @@ enum chempi_msg {
 
     /* between daemons and their clients */
     CHEMPI_MSG_GREET = 80,   /* u32 version, str node or "" */
-    CHEMPI_MSG_QUERY = 81,   /* frame.job: the question's number; count n,
+    CHEMPI_MSG_QUERY = 81,   /* frame.job: the question's number; u32 uid, whose
+                                it is (of a client: the kernel knows); count n,
                                 n x str node; none: all that are known;
                                 u32 1: with shares of memory, or 0; u32 ms
                                 until an answer is due; 0: not said */

@@ -39,6 +39,10 @@ def case(fn):
     return fn
 
 
+def u32(*numbers):
+    return struct.pack(f"<{len(numbers)}I", *numbers)
+
+
 def greeting(name=b""):
     return frame(GREET, struct.pack("<I", control_version()) + string(name))
 
@@ -150,7 +154,7 @@ def rogue(cluster, name):
 
 def expect_up(sock, number):
     """The link stands: a question comes back answered."""
-    sock.sendall(frame(QUERY, strings([b"a1"]) + struct.pack("<II", 0, 0), number))
+    sock.sendall(frame(QUERY, u32(0) + strings([b"a1"]) + struct.pack("<II", 0, 0), number))
     check(await_frame(sock, STATUS)[4:].startswith(b"a1\0"))
 
 
@@ -168,7 +172,7 @@ MALFORMED = (
     launch(5, [b"a1"], [0], [0], argv=()),
     launch(0, [b"a1"], [0], [0]),
     frame(QUERY, b"\xff\xff\xff\xff", 5),
-    frame(QUERY, strings([b"a1"]), 5),
+    frame(QUERY, u32(0) + strings([b"a1"]), 5),
     frame(STATUS, b"\xff", 5),
     frame(REQUEST, b"\1", 5),
     frame(NEWS, b"\xff\0\0\0", 5),
@@ -295,10 +299,6 @@ def job_over(cluster, *names):
                        str(len(names) + 1), "--ppn", "1", "sleep", "1000")
 
 
-def u32(*numbers):
-    return struct.pack(f"<{len(numbers)}I", *numbers)
-
-
 @case
 def nonsense_from_below_ends_its_job_only():
     nonsense = (
@@ -341,7 +341,7 @@ def is_refused(sock, number, size):
     """Of a launch of about so many bytes on node x1; and why."""
     words = [b"y" * 100000] * (size // 100000) + [b"y" * (size % 100000)]
     sock.sendall(launch(number, [b"a1", b"x1"], [1], [1], (b"true", *words)))
-    sock.sendall(frame(QUERY, strings([b"a1"]) + u32(0, 0), 1))
+    sock.sendall(frame(QUERY, u32(0) + strings([b"a1"]) + u32(0, 0), 1))
     said = b""
     while True:
         kind, data = receive_frame(sock)
@@ -425,7 +425,7 @@ def counts_on_their_way_when_a_job_is_dropped_are_late():
             job.process.kill()
             check(x1.await_call(DROP)[1] == victim)
             x1.send(kind, victim, data)
-            x1.send(QUERY, 5, strings([b"a1"]) + u32(0, 0))
+            x1.send(QUERY, 5, u32(0) + strings([b"a1"]) + u32(0, 0))
             x1.await_call(STATUS)
             for pid in supers:
                 os.kill(pid, signal.SIGCONT)

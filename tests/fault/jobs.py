@@ -48,13 +48,31 @@ def await_that(is_so, *what):
         check(time.monotonic() < end, "in vain awaited:", *what)
 
 
+def root_only(fn):
+    """A case with several users, or with a look at others' memory."""
+    fn.is_roots = True
+    return fn
+
+
+SKIPPED = 77  # the exit status of a test that could not be made
+
+
 def run_cases(cases, wanted=()):
-    """Run the functions, or those whose names are wanted; the exit status."""
-    failed = 0
+    """Run the functions, or those whose names are wanted, or --root: those for
+    root, --users: all others; the exit status. What needs root is skipped
+    without, and a test in which all is skipped counts as skipped."""
+    failed = skipped = done = 0
     for fn in cases:
-        if wanted and fn.__name__ not in wanted:
+        is_roots = getattr(fn, "is_roots", False)
+        if wanted and fn.__name__ not in wanted and \
+                ("--root" if is_roots else "--users") not in wanted:
             continue
         name = fn.__name__.replace("_", " ")
+        if is_roots and os.geteuid() != 0:
+            skipped += 1
+            print(f"skipped {name}: needs root", flush=True)
+            continue
+        done += 1
         try:
             fn()
             print(f"ok      {name}", flush=True)
@@ -64,7 +82,7 @@ def run_cases(cases, wanted=()):
             print(f"FAILED  {name}", flush=True)
         while MARKS:
             jobrun.end_marked(MARKS.pop(), 0)
-    return 1 if failed else 0
+    return 1 if failed else SKIPPED if skipped and not done else 0
 
 
 def main(cases, *prefix):

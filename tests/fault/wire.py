@@ -53,7 +53,8 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None):
     uid = os.getuid() if uid is None else uid
     gid = os.getgid() if gid is None else gid
     data = struct.pack(f"<I{len(nodes)}I", len(nodes), *nodes)
-    data += struct.pack("<BII", 0, 0, 0)  # limits of no shell
+    data += struct.pack("<BII", 1, 0o22, 16)  # of a shell without limits
+    data += struct.pack("<QQ", 2**64 - 1, 2**64 - 1) * 16
     data += struct.pack("<IQ", control_version(), job)
     data += string(b"%016x" % job) + bytes(32)
     data += struct.pack("<III", uid, gid, len(names))

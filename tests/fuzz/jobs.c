@@ -318,6 +318,7 @@ static void add_job(enum who who, uint8_t job, char **names, uint32_t ranks,
         .env = env,
         .cwd = "/",
         .universe_size = ranks,
+        .shell = {.is_known = true, .count = RLIM_NLIMITS},
     };
     struct chempi_writer w = {0};
 
@@ -475,6 +476,7 @@ static void add_query(enum who who, uint8_t number, uint32_t count)
     static const char *const names[] = {"a1", "b1", "b2", "c1", "zz"};
     struct chempi_writer w = {0};
 
+    chempi_wire_put_u32(&w, 1); /* the user */
     chempi_wire_put_u32(&w, count);
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_str(&w, names[i]);

@@ -5,8 +5,8 @@ becomes of the others when one of them is killed.
 
     apart.py CHEMPIRUN CHEMPID CHEMPICTL RANK [CASE]...
 
-Cases run as root, and count as skipped elsewhere: other daemons have nothing
-to give up. Orders that no daemon would give are in unit-helper.
+All cases are for root: other daemons have nothing to give up. Orders that no
+daemon would give are in unit-helper.
 """
 import os
 import re
@@ -17,7 +17,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, children, comm, expect,
-    kill_and_wait, main)
+    kill_and_wait, main, root_only)
 
 CASES = []
 NOBODY = 65534
@@ -26,14 +26,8 @@ PROCESSES_KIB = 4096  # of a daemon and its helper together
 
 
 def case(fn):
-    def as_root():
-        if os.geteuid() == 0:
-            fn()
-        else:
-            print("skipped: needs root")
-    as_root.__name__ = fn.__name__
-    CASES.append(as_root)
-    return as_root
+    CASES.append(root_only(fn))
+    return fn
 
 
 def status_of(pid, *fields):

@@ -24,12 +24,13 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
 import noise  # noqa: E402
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, children, comm,
-    control_version, expect, main)
+    control_version, expect, main, root_only)
 from wire import (  # noqa: E402
     HEAD, MARK, frame, launch, read_key, receive_frame, string)
 
 CASES = []
 STARTED, NODE_LOST, INPUT, GREET, QUERY = 32, 36, 49, 80, 81
+REQUEST, REPLY, REFUSED = 84, 85, 87
 FIRST_USER = 60001
 
 
@@ -127,7 +128,7 @@ def who_does_not_greet_is_dropped():
 def what_is_not_read_is_bounded_for_a_user():
     """Answers that nobody reads, on several connections."""
     names = b"".join(string(b"no%06d" % i) for i in range(20000))
-    question = frame(QUERY, struct.pack("<I", 20000) + names +
+    question = frame(QUERY, struct.pack("<II", 0, 20000) + names +
                      struct.pack("<II", 0, 0), 1)
     with Cluster(["a1"]) as cluster:
         pid = cluster.pid("a1")
@@ -191,7 +192,7 @@ def what_supervisors_do_not_read_is_bounded_for_a_user():
 def a_user_has_only_so_many_questions():
     """While a node does not answer; then they are given back."""
     most = 64
-    question = frame(QUERY, struct.pack("<I", 1) + string(b"a2") +
+    question = frame(QUERY, struct.pack("<II", 0, 1) + string(b"a2") +
                      struct.pack("<II", 0, 0), 1)
     with Cluster(["a1", "a2"]) as cluster:
         pid = cluster.pid("a2")
@@ -218,6 +219,85 @@ def a_user_has_only_so_many_questions():
         for sock in clients + list(refused):
             sock.close()
         check("a2" in cluster.ctl("nodes"))
+
+
+@case
+def questions_and_orders_of_a_user_leave_room_for_others():
+    """They come from another node, and wait for one that stands."""
+    most = 64
+    def question(uid, number):
+        return frame(QUERY, struct.pack("<II", uid, 1) + string(b"a2") +
+                     struct.pack("<II", 0, 0), number)
+
+    def order(uid, number):
+        return frame(REQUEST, struct.pack("<I", 3) + string(b"a2") +
+                     string(b"") + struct.pack("<I", uid), number)
+
+    with Cluster(["a1", "a2"], ("--detect", "60")) as cluster:
+        pid = cluster.pid("a2")
+        link = noise.call(
+            socket.create_connection(cluster.address("a1"), LIMIT_S),
+            read_key(cluster))
+        link.settimeout(LIMIT_S)
+        link.sendall(greeting(b"b1"))
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for number in range(most):
+                link.sendall(question(FIRST_USER, number))
+            link.sendall(question(FIRST_USER + 1, most))
+            link.sendall(question(FIRST_USER, most + 1))
+            while True:
+                kind, said = receive_frame(link)
+                if kind == REFUSED:
+                    break
+            check(b"user 60001 has too many questions" in said, said)
+            client = client_of(cluster, "a1")
+            client.sendall(greeting(b""))
+            check(receive_frame(client)[0] == GREET)
+            for number in range(most + 1):
+                client.sendall(order(0, number))
+            kind, said = receive_frame(client)
+            check(kind == REPLY and b"has too many orders" in said, kind, said)
+            client.close()
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        link.close()
+
+
+@case
+def descriptions_of_jobs_are_paid_for():
+    """Many short strings take more memory than bytes on their way."""
+    argv = (b"sh", b"-c", b"sleep 1000", *([b""] * 60000))
+    with Cluster(["a1"]) as cluster:
+        pid = cluster.pid("a1")
+        clients = []
+        for number in range(100):
+            sock = client_of(cluster, "a1")
+            clients.append(sock)
+            sock.sendall(greeting(b"") +
+                         launch(9 + number, [b"a1"], [0], [0], argv))
+            kind = None
+            while kind not in (STARTED, REPLY):
+                kind, said = receive_frame(sock)
+            if kind == REPLY:
+                break
+        check(kind == REPLY and b"more memory of the daemon" in said, kind)
+        check(memory(pid)[1] < most_memory(pid), memory(pid))
+        for sock in clients:
+            sock.close()
+        await_that(lambda: "sh" not in cluster.ctl("jobs"), "the jobs' end")
+
+
+@case
+def more_ranks_than_a_node_has_are_refused():
+    with Cluster(["a1"]) as cluster:
+        with client_of(cluster, "a1") as sock:
+            sock.sendall(greeting(b"") +
+                         launch(9, [b"a1"], [0], [0] * 16385))
+            kind = None
+            while kind != NODE_LOST:
+                kind, said = receive_frame(sock)
+            check(b"at most 16384 ranks" in said, said)
 
 
 # ---- places ------------------------------------------------------------------
@@ -296,10 +376,9 @@ def start_small(cluster, name, files):
 
 
 @case
+@root_only
 def users_leave_descriptors_to_others():
     """Five users take what they get; the sixth works."""
-    if os.geteuid() != 0:
-        return
     with Cluster([], mode=0o755) as cluster:
         start_small(cluster, "a1", 512)
         taken = []

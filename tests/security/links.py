@@ -23,8 +23,8 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
 import noise  # noqa: E402
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, comm, control_version,
-    expect, main)
+    LIMIT_S, Cluster, Programs, await_that, check, children, comm,
+    control_version, expect, main, root_only)
 from wire import (  # noqa: E402
     frame, launch, read_key, receive_frame, string)
 
@@ -232,10 +232,9 @@ def launch_from_afar(cluster, uid, gid, trophy, job):
 
 
 @case
+@root_only
 def roots_ranks_are_refused_by_a_daemon_of_all():
     """Whatever another daemon, with the right keys, says."""
-    if os.geteuid() != 0:
-        return
     with Cluster(["a1"], mode=0o755) as cluster:
         trophy = f"{cluster.dir}/log.trophy"
         for job, (uid, gid) in enumerate(((0, 0), (0, NOBODY), (NOBODY, 0))):
@@ -253,9 +252,8 @@ def roots_ranks_are_refused_by_a_daemon_of_all():
 
 
 @case
+@root_only
 def a_daemon_of_its_owner_runs_nobody_elses_ranks():
-    if os.geteuid() != 0:
-        return
     for mode, options in ((0o700, ()), (0o755, ("--serve", "owner"))):
         with Cluster(["a1"], options=options, mode=mode) as cluster:
             trophy = f"{cluster.dir}/log.trophy"
@@ -552,11 +550,10 @@ def holds(pid, key, is_core):
 
 
 @case
+@root_only
 def keys_are_in_the_daemons_own_pages_only():
     """Not in arguments or environments, not in what would be dumped, and not
     in supervisors, keepers or ranks."""
-    if os.geteuid() != 0:
-        return  # a look at the memory of others
     with Keyed("a1", "a2") as cluster:
         job = hanging_job(cluster, "a1", "a2")
         with open(f"{cluster.files}/a1", encoding="utf-8") as file:
@@ -581,6 +578,54 @@ def keys_are_in_the_daemons_own_pages_only():
             for pid in others:
                 check(not holds(pid, secret, False), comm(pid), "has it")
         end(job)
+
+
+def filter_of(pid):
+    with open(f"/proc/{pid}/coredump_filter", encoding="ascii") as file:
+        return int(file.read(), 16)
+
+
+@case
+def supervisors_dump_nothing():
+    """Their memory has been a daemon's. Ranks dump as their user wishes."""
+    with Cluster(["a1"]) as cluster:
+        job = hanging_job(cluster, "a1")
+        supervisor, = job.marked("chempi-super")
+        rank, = job.ranks()
+        check(filter_of(supervisor) == 0, filter_of(supervisor))
+        check(filter_of(rank) == filter_of("self") != 0, filter_of(rank))
+        end(job)
+
+
+@case
+@root_only
+def supervisors_of_others_are_not_theirs_to_read():
+    """They were root's. The ranks are their user's."""
+    with Cluster(["a1"], mode=0o755) as cluster:
+        for name, program in (("run", Programs.chempirun),
+                              ("rank", Programs.rank)):
+            shutil.copy(program, f"{cluster.dir}/log.{name}")
+            os.chmod(f"{cluster.dir}/log.{name}", 0o755)
+        run = subprocess.Popen(
+            [f"{cluster.dir}/log.run", "--nodes", "a1", "-n", "1",
+             f"{cluster.dir}/log.rank", "init", "print", "up", "hang"],
+            env=cluster.env, cwd="/", user=NOBODY, group=NOBODY,
+            extra_groups=(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        check(run.stdout.readline() == b"up\n")
+        supervisor, = (pid for helper in children(cluster.pid("a1"))
+                       if comm(helper).strip() == "chempi-helper"
+                       for pid in children(helper)
+                       if comm(pid).strip() == "chempi-super")
+        rank, = children(supervisor)
+        for pid, owner in ((supervisor, 0), (rank, NOBODY)):
+            check(f"Uid:\t{NOBODY}\t" in open(f"/proc/{pid}/status",
+                                              encoding="ascii").read())
+            check(os.stat(f"/proc/{pid}/mem").st_uid == owner, pid, owner)
+        run.terminate()
+        run.wait(LIMIT_S)
+        run.stdout.close()
+        for name in ("run", "rank"):
+            os.unlink(f"{cluster.dir}/log.{name}")
 
 
 if __name__ == "__main__":

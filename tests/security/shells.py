@@ -17,7 +17,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, control_version, main)
+    LIMIT_S, Cluster, Programs, await_that, check, control_version, main,
+    root_only)
 from wire import frame, launch, receive_frame, string  # noqa: E402
 
 CASES = []
@@ -103,10 +104,9 @@ def ranks_have_no_keys_of_roots_session():
 
 
 @case
+@root_only
 def ranks_have_the_limits_and_umask_of_the_users_shell():
     """On all nodes; lower ones, and higher ones than the daemon's."""
-    if os.geteuid() != 0:
-        return
     with Cluster([], mode=0o755) as cluster:
         start_limited(cluster, "a1")
         start_limited(cluster, "a2")
@@ -124,10 +124,9 @@ def ranks_have_the_limits_and_umask_of_the_users_shell():
 
 
 @case
+@root_only
 def nobody_brings_a_group_to_a_node():
     """One that this node's database does not give the user."""
-    if os.geteuid() != 0:
-        return
     with Cluster(["a1"], mode=0o755) as cluster:
         done = run_as_nobody(cluster, None, "-n", "1", "id", "-G", group=60099)
         check(done.returncode != 0 and not done.stdout and
@@ -174,10 +173,9 @@ def is_connected(sock):
 
 
 @case
+@root_only
 def whoever_has_other_rights_gives_no_limits():
     """A program with the set-user-id bit may have raised its limits."""
-    if os.geteuid() != 0:
-        return
     own, more = (NOBODY, NOBODY, NOBODY), (NOBODY, NOBODY, 0)
     with Cluster(["a1"], mode=0o755) as cluster:
         for uids, gids in ((more, own), (own, more)):
