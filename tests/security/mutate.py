@@ -32,7 +32,7 @@ KINDS = [1, 2, 3, 4, 5, 6, 7, 8, 14, 16, *range(32, 57), 60, 61, 70, 71, 72,
          *range(81, 89), 200]
 NUMBERS = [0, 1, 2, 3, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff,
            0x10000, 0x100000, 0x4000001]
-SHARE = 0.04  # of the frames is changed
+SHARE = 0.05  # of the frames is changed
 KEPT = 200  # frames that may come again later
 PATIENCE_S = 90  # for one command
 
@@ -176,7 +176,7 @@ class Between:
 
 def commands(rng):
     """What users do meanwhile; some of it is ended on the way."""
-    run = [Programs.chempirun, "--timeout", "10", "--nodes", "a1,a2", "-n"]
+    run = [Programs.chempirun, "--timeout", "3", "--nodes", "a1,a2", "-n"]
     return rng.choice((
         [*run, "2", "--ppn", "1", Programs.rank, "init", "everyone", "final"],
         [*run, "4", "--ppn", "2", Programs.rank, "init", "print", "up",
