@@ -258,7 +258,7 @@ static int parse_spec(struct job *j, const struct chempi_conn *from,
     j->spec_len = (size_t)(r->end - r->next);
     if (from->kind == CHEMPI_CONN_LOCAL && uid != from->uid)
         return chempi_err_set(err, -EPERM,
-                              "a launch in the name of another user");
+                              "a launch in the name of another user or group");
     j->user = chempi_crowd_enter(&j->daemon->conns.crowd, uid,
                                  CHEMPI_CROWD_JOBS, err);
     if (!j->user)
@@ -309,7 +309,7 @@ static int parse_launch(struct job *j, const struct chempi_conn *from,
                               chempi_err_name(rc));
     if (from->kind == CHEMPI_CONN_LOCAL && j->spec.gid != from->gid)
         return chempi_err_set(err, -EPERM,
-                              "a launch in the name of another group");
+                              "a launch in the name of another user or group");
     if (chempi_job_find(j->daemon, j->spec.job))
         return chempi_err_set(err, -EEXIST, "a launch of a job that runs");
     return from->kind == CHEMPI_CONN_LOCAL

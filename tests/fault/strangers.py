@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import noise  # noqa: E402
 from jobs import (  # noqa: E402
     COMPLAINT_S, LIMIT_S, Cluster, Programs, await_that, check,
-    control_version, expect, main)
+    control_version, expect, main, root_only)
 from wire import frame, read_key  # noqa: E402
 
 CASES = []
@@ -132,9 +132,8 @@ def local_clients_that_talk_nonsense_are_dropped():
 
 
 @case
+@root_only
 def a_daemon_of_root_runs_jobs_as_their_user():
-    if os.geteuid() != 0:
-        return
     with Cluster(["a1", "a2"], mode=0o755) as cluster:
         shutil.copy(Programs.chempirun, f"{cluster.dir}/log.run")
         os.chmod(f"{cluster.dir}/log.run", 0o755)
@@ -173,9 +172,8 @@ def relay(listener, address, uid, gid):
 
 
 @case
+@root_only
 def nobody_takes_the_group_of_another():
-    if os.geteuid() != 0:
-        return
     with Cluster(["a1"], mode=0o755) as cluster, \
             tempfile.TemporaryDirectory() as between, \
             socket.socket(socket.AF_UNIX) as listener:
