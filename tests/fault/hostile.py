@@ -195,6 +195,25 @@ def what_is_refused_leaves_the_link():
 
 
 @case
+def a_daemon_brings_all_limits_of_who_has_submitted_a_job():
+    """Else its ranks would have this daemon's."""
+    with Cluster(["a1"], PATIENT) as cluster:
+        pid = cluster.pid("a1")
+        with rogue(cluster, "a1") as sock:
+            for count in (0, 15):
+                sock.sendall(launch(5, [b"a1"], [0], [0], limits=count))
+                sock.sendall(frame(QUERY, u32(0) + strings([b"a1"]) +
+                                   u32(0, 0), 1))
+                kind = None
+                while kind not in (REFUSED, STATUS):
+                    kind, data = receive_frame(sock)
+                check(kind == REFUSED and b"its submitter's limits" in data,
+                      count, kind, data)
+                await_frame(sock, STATUS)
+        expect_whole(cluster, pid)
+
+
+@case
 def a_job_number_in_use_refuses_the_second_job():
     with Cluster(["a1"], PATIENT) as cluster:
         pid = cluster.pid("a1")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Jobs and clusters of daemons, for the tests that let things fail."""
+import functools
 import os
 import re
 import select
@@ -25,6 +26,7 @@ class Programs:
     prefix = []  # options of every launch
 
 
+@functools.lru_cache
 def control_version():
     """Of the control protocol, as the header says."""
     path = os.path.join(os.path.dirname(__file__), "..", "..", "common",
@@ -116,6 +118,25 @@ def comm(pid):
             return file.read()
     except OSError:
         return ""
+
+
+def status_of(pid, *fields):
+    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+        text = file.read()
+    return [re.search(rf"^{field}:[ \t]*(.*)$", text, re.M)[1].split()
+            for field in fields]
+
+
+def child_named(pid, name):
+    """The only one, which may have another name yet."""
+    found = []
+
+    def look():
+        found[:] = [p for p in children(pid) if comm(p).startswith(name) and
+                    status_of(p, "State")[0][0] != "Z"]
+        return len(found) == 1
+    await_that(look, name)
+    return found[0]
 
 
 def cores():

@@ -47,14 +47,16 @@ def strings(words):
     return struct.pack("<I", len(words)) + b"".join(string(w) for w in words)
 
 
-def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None):
+def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
+           limits=16):
     """LAUNCH (chempid/tree/spec.h): node names of the job, the nodes that are the
-    receiver's business, and the node of each rank."""
+    receiver's business, and the node of each rank; of a shell that has limited
+    nothing, or (limits=0) that nobody knows."""
     uid = os.getuid() if uid is None else uid
     gid = os.getgid() if gid is None else gid
     data = struct.pack(f"<I{len(nodes)}I", len(nodes), *nodes)
-    data += struct.pack("<BII", 1, 0o22, 16)  # of a shell without limits
-    data += struct.pack("<QQ", 2**64 - 1, 2**64 - 1) * 16
+    data += struct.pack("<BII", limits > 0, 0o22 if limits else 0, limits)
+    data += struct.pack("<QQ", 2**64 - 1, 2**64 - 1) * limits
     data += struct.pack("<IQ", control_version(), job)
     data += string(b"%016x" % job) + bytes(32)
     data += struct.pack("<III", uid, gid, len(names))

@@ -16,8 +16,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "fault"))
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, children, comm, expect,
-    kill_and_wait, main, root_only)
+    LIMIT_S, Cluster, Programs, await_that, check, child_named, children, comm,
+    expect, kill_and_wait, main, root_only, status_of)
 
 CASES = []
 NOBODY = 65534
@@ -30,27 +30,8 @@ def case(fn):
     return fn
 
 
-def status_of(pid, *fields):
-    with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-        text = file.read()
-    return [re.search(rf"^{field}:[ \t]*(.*)$", text, re.M)[1].split()
-            for field in fields]
-
-
 def uids_of(pid):
     return [int(word) for word in status_of(pid, "Uid")[0]]
-
-
-def child_named(pid, name):
-    """The only one, which may have another name yet."""
-    found = []
-
-    def look():
-        found[:] = [p for p in children(pid) if comm(p).startswith(name) and
-                    status_of(p, "State")[0][0] != "Z"]
-        return len(found) == 1
-    await_that(look, name)
-    return found[0]
 
 
 def nobodys_job(cluster, *args):

@@ -18,20 +18,22 @@ import socket
 import struct
 import subprocess
 import sys
+import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
 import noise  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, children, comm,
+    LIMIT_S, Cluster, Programs, await_that, check, child_named, children, comm,
     control_version, expect, main, root_only)
 from wire import (  # noqa: E402
     HEAD, MARK, frame, launch, read_key, receive_frame, string)
 
 CASES = []
-STARTED, NODE_LOST, INPUT, GREET, QUERY = 32, 36, 49, 80, 81
+STARTED, NODE_LOST, INPUT, GREET, QUERY, STATUS = 32, 36, 49, 80, 81, 82
 REQUEST, REPLY, REFUSED = 84, 85, 87
 FIRST_USER = 60001
+NOBODY = 65534
 
 
 def case(fn):
@@ -285,6 +287,77 @@ def descriptions_of_jobs_are_paid_for():
         check(memory(pid)[1] < most_memory(pid), memory(pid))
         for sock in clients:
             sock.close()
+        await_that(lambda: "sh" not in cluster.ctl("jobs"), "the jobs' end")
+
+
+def fill_memory(cluster):
+    """By launches, of which none starts: what the daemon says in the end."""
+    words = [b"y" * 100000] * 10
+    clients = []
+    while len(clients) < 200:
+        sock = client_of(cluster, "a1")
+        clients.append(sock)
+        with contextlib.suppress(BrokenPipeError):  # who is refused is left
+            sock.sendall(greeting(b"") + launch(
+                9 + len(clients), [b"a1"], [0], [0],
+                (b"sh", b"-c", b"sleep 1000", *words), NOBODY, NOBODY))
+            sock.sendall(frame(QUERY, struct.pack("<II", 0, 1) +
+                               string(b"a1") + struct.pack("<II", 0, 0), 1))
+        kind = None
+        while kind not in (STATUS, REPLY, REFUSED):
+            kind, said = receive_frame(sock)
+        if kind != STATUS:
+            return said, clients
+    return b"nothing", clients
+
+
+@contextlib.contextmanager
+def done_by_nobody(fn, *args):
+    """A process of that user, which stays so long; what the function returns
+    first."""
+    out, waits = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.close(waits[1])
+            said, kept = fn(*args)
+            os.write(out[1], said)
+            os.close(out[1])
+            os.read(waits[0], 1)
+            del kept
+        except Exception:  # nothing comes of it, then
+            traceback.print_exc()
+        finally:
+            os._exit(0)
+    os.close(out[1])
+    os.close(waits[0])
+    try:
+        with os.fdopen(out[0], "rb") as file:
+            yield file.read()
+    finally:
+        os.close(waits[1])
+        os.waitpid(child, 0)
+
+
+@case
+@root_only
+def what_a_helper_has_not_started_is_paid_for():
+    """Supervisors that it forks are told of their jobs on their links, where
+    that waits until they read it."""
+    with Cluster(["a1"], mode=0o755) as cluster:
+        pid = cluster.pid("a1")
+        helper = child_named(pid, "chempi-helper")
+        control_version()  # from a file that others may not read
+        os.kill(helper, signal.SIGSTOP)
+        try:
+            with done_by_nobody(fill_memory, cluster) as said:
+                check(b"than a user may have" in said, said)
+                check(memory(pid)[1] < most_memory(pid), memory(pid))
+        finally:
+            os.kill(helper, signal.SIGCONT)
         await_that(lambda: "sh" not in cluster.ctl("jobs"), "the jobs' end")
 
 

@@ -23,7 +23,7 @@ sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "fault")]
 import noise  # noqa: E402
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, children, comm,
+    LIMIT_S, Cluster, Programs, await_that, check, child_named, children, comm,
     control_version, expect, main, root_only)
 from wire import (  # noqa: E402
     frame, launch, read_key, receive_frame, string)
@@ -590,8 +590,7 @@ def supervisors_dump_nothing():
     """Their memory has been a daemon's. Ranks dump as their user wishes."""
     with Cluster(["a1"]) as cluster:
         job = hanging_job(cluster, "a1")
-        supervisor, = (pid for pid in children(cluster.pid("a1"))
-                       if comm(pid).strip() == "chempi-super")
+        supervisor = child_named(cluster.pid("a1"), "chempi-super")
         rank, = job.ranks()
         check(filter_of(supervisor) == 0, filter_of(supervisor))
         check(filter_of(rank) == filter_of("self") != 0, filter_of(rank))
@@ -613,10 +612,8 @@ def supervisors_of_others_are_not_theirs_to_read():
             env=cluster.env, cwd="/", user=NOBODY, group=NOBODY,
             extra_groups=(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         check(run.stdout.readline() == b"up\n")
-        supervisor, = (pid for helper in children(cluster.pid("a1"))
-                       if comm(helper).strip() == "chempi-helper"
-                       for pid in children(helper)
-                       if comm(pid).strip() == "chempi-super")
+        supervisor = child_named(child_named(cluster.pid("a1"),
+                                             "chempi-helper"), "chempi-super")
         rank, = children(supervisor)
         for pid, owner in ((supervisor, 0), (rank, NOBODY)):
             check(f"Uid:\t{NOBODY}\t" in open(f"/proc/{pid}/status",
