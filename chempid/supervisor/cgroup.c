@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -20,6 +21,7 @@
 #include "common/base/sys.h"
 
 #define PREFIX "chempi."
+#define OWN_TRIES 100u
 #define PERIOD_US 100000u /* over which time of processors is counted */
 #define SWEEP_ROUNDS 500u
 #define SWEEP_NS 10000000 /* between two */
@@ -187,8 +189,42 @@ static void remove_empty(const char *path)
     (void)rmdir(path);
 }
 
+/* A group of nobody else's that lives; or -EBUSY, -errno. Its descriptor. */
+static int lock_group(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+
+    if (!rc && access(path, F_OK) < 0)
+        rc = -errno; /* removed in between */
+    if (!rc)
+        return fd;
+    if (fd >= 0)
+        (void)close(fd); /* a directory */
+    return rc == -EWOULDBLOCK ? -EBUSY : rc;
+}
+
+/* One's own, whose name is taken where another namespace numbers processes
+ * alike. */
+static int make_own(char *dir, size_t size, size_t len)
+{
+    int rc = -EBUSY;
+
+    for (unsigned i = 0; i < OWN_TRIES && (rc == -EBUSY || rc == -ENOENT);
+         i++) {
+        const size_t room = size - len;
+
+        if (i && snprintf(dir + len, room, "-%u", i) >= (int)room)
+            return -ENAMETOOLONG;
+        if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+            return -errno;
+        rc = lock_group(dir);
+    }
+    return rc;
+}
+
 /* A dead daemon whose keeper was killed, too, has left its own. Nothing is
- * killed there: one in another container may only look dead. */
+ * killed there. */
 static void remove_stale(const char *base)
 {
     DIR *dir = opendir(base);
@@ -196,14 +232,16 @@ static void remove_stale(const char *base)
 
     while (dir && (d = readdir(dir))) {
         char path[2 * CHEMPI_CGROUP_PATH_MAX];
-        const char *dot = strrchr(d->d_name, '.');
-        const long pid = dot ? strtol(dot + 1, NULL, 10) : 0;
+        int fd;
 
-        if (strncmp(d->d_name, PREFIX, strlen(PREFIX)) != 0 || pid <= 0 ||
-            kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+        if (strncmp(d->d_name, PREFIX, strlen(PREFIX)) != 0)
             continue;
         (void)snprintf(path, sizeof(path), "%s/%s", base, d->d_name);
+        fd = lock_group(path);
+        if (fd < 0)
+            continue;
         remove_empty(path);
+        (void)close(fd); /* a directory */
     }
     if (dir)
         (void)closedir(dir); /* read only */
@@ -240,10 +278,11 @@ add_place(struct chempi_cgroups *all, const char *controller, const char *node)
         access(procs, W_OK) < 0)
         return NULL;
     for (uint32_t i = 0; i < all->count; i++)
-        if (strcmp(all->places[i].dir, p->dir) == 0)
+        if (strncmp(all->places[i].dir, p->dir, (size_t)n) == 0)
             return &all->places[i]; /* several controllers are mounted there */
     remove_stale(base);
-    if (mkdir(p->dir, 0755) < 0 && errno != EEXIST)
+    p->fd = make_own(p->dir, sizeof(p->dir) - CHEMPI_JOB_ID_MAX, (size_t)n);
+    if (p->fd < 0)
         return NULL;
     p->is_v2 = !*controller;
     if (p->is_v2) {
@@ -567,6 +606,8 @@ void chempi_cgroups_tidy(struct chempi_cgroups *all)
 
 void chempi_cgroups_fini(struct chempi_cgroups *all)
 {
+    for (uint32_t i = 0; i < all->count; i++)
+        (void)close(all->places[i].fd); /* a directory */
     free(all->left);
     *all = (struct chempi_cgroups){0};
 }

@@ -37,6 +37,7 @@ struct chempi_cgroup_limits {
 
 struct chempi_cgroup_place {
     char dir[CHEMPI_CGROUP_PATH_MAX]; /* with chempi.NODE.PID */
+    int fd; /* of dir, locked: its daemon lives, in whatever PID namespace */
     bool is_v2;
     bool has_memory; /* limits that are set there */
     bool has_processes;

@@ -12,6 +12,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
@@ -99,6 +100,38 @@ def a_job_has_a_group_on_each_node():
         await_that(lambda: not jobs_in(places), places)
         pid = cluster.pid("a1")
     check(not [p for p in places if os.path.exists(p)], places, pid)
+
+
+@case
+def a_daemon_whose_process_cannot_be_seen_keeps_its_group():
+    """In another container, say: when the next daemon removes what dead ones
+    have left."""
+    with tempfile.TemporaryDirectory() as other, Cluster(["a1"]) as cluster:
+        if not has_groups(cluster):
+            return
+        away = subprocess.Popen(
+            ["unshare", "-p", "-f", "--kill-child", Programs.chempid, "--name",
+             "hidden", "--dir", other, "--listen", "127.0.0.1", "--key",
+             cluster.key], env=cluster.env, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            def its():
+                return [os.path.join(path, name) for path in
+                        {os.path.dirname(g) for g in groups(cluster)}
+                        for name in os.listdir(path)
+                        if name.startswith("chempi.hidden.")]
+            await_that(lambda: away.poll() is not None or
+                       os.path.exists(f"{other}/hidden.sock"), "a start")
+            if away.poll() is not None:
+                print("skipped: no namespace of process numbers here")
+                return
+            before = its()
+            check(before, groups(cluster))
+            cluster.start("a2")
+            check(its() == before, before)
+        finally:
+            away.kill()  # and what it has started
+            away.wait()
 
 
 @case
