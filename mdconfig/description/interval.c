@@ -45,7 +45,7 @@ static size_t find_ends(const struct chempi_desc *d, uint64_t **ends)
     return kept;
 }
 
-static struct chempi_front_point
+static struct chempi_pareto_point
 crossing_point(const struct chempi_desc *d,
                const struct chempi_interval *interval,
                const struct chempi_desc_protocol *p)
@@ -54,9 +54,9 @@ crossing_point(const struct chempi_desc *d,
     double bw = p->bw_bytes_per_us;
 
     if (interval->streams)
-        return (struct chempi_front_point){base + d->chunk / bw, 1 / bw};
-    return (struct chempi_front_point){base + (double)interval->from / bw,
-                                       base + (double)interval->to / bw};
+        return (struct chempi_pareto_point){base + d->chunk / bw, 1 / bw};
+    return (struct chempi_pareto_point){base + (double)interval->from / bw,
+                                        base + (double)interval->to / bw};
 }
 
 /* The crossings of one network that can be of use. */
@@ -66,7 +66,7 @@ static uint32_t find_crossings(const struct chempi_desc *d,
                                struct chempi_interval_crossing *out)
 {
     struct chempi_interval_crossing all[CHEMPI_DESC_PROTOCOLS_MAX];
-    struct chempi_front front = {.count = 0};
+    struct chempi_pareto front = {.count = 0};
     uint32_t count;
 
     for (size_t i = 0; i < net->protocol_count; i++) {
@@ -76,12 +76,12 @@ static uint32_t find_crossings(const struct chempi_desc *d,
             continue;
         all[i] = (struct chempi_interval_crossing){
             crossing_point(d, interval, p), (uint32_t)i};
-        (void)chempi_front_add(&front, &all[i].point, !interval->streams);
+        (void)chempi_pareto_add(&front, &all[i].point, !interval->streams);
     }
     count = (uint32_t)front.count;
     for (size_t i = 0; i < front.count; i++)
         out[i] = *(const struct chempi_interval_crossing *)front.points[i];
-    chempi_front_fini(&front);
+    chempi_pareto_fini(&front);
     return count;
 }
 

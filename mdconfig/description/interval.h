@@ -9,11 +9,11 @@
 #define CHEMPI_MDCONFIG_INTERVAL_H
 
 #include "mdconfig/description/desc.h"
-#include "mdconfig/description/front.h"
+#include "mdconfig/description/pareto.h"
 
 /* What crossing a network costs with one of its protocols. */
 struct chempi_interval_crossing {
-    struct chempi_front_point point;
+    struct chempi_pareto_point point;
     uint32_t protocol;
 };
 

@@ -30,9 +30,9 @@ void chempi_search_init(struct chempi_search *search,
 void chempi_search_fini(struct chempi_search *search)
 {
     for (uint32_t i = 0; i < search->graph->class_count; i++)
-        chempi_front_fini(&search->classes[i]);
+        chempi_pareto_fini(&search->classes[i]);
     for (uint32_t i = 0; i < search->graph->network_count; i++)
-        chempi_front_fini(&search->networks[i]);
+        chempi_pareto_fini(&search->networks[i]);
     free(search->classes);
     free(search->networks);
     free(search->class_changed);
@@ -41,7 +41,7 @@ void chempi_search_fini(struct chempi_search *search)
 }
 
 static const struct chempi_search_label *
-label_at(const struct chempi_front *front, size_t i)
+label_at(const struct chempi_pareto *front, size_t i)
 {
     return (const struct chempi_search_label *)front->points[i];
 }
@@ -83,13 +83,13 @@ static void cross(struct run *r, uint32_t node_class,
         else
             label.point.v = v > c->point.v ? v : c->point.v;
         /* Labels that are refused are many: they take no memory. */
-        if (!chempi_front_would_add(&r->search->networks[network], &label.point,
-                                    !interval->streams))
+        if (!chempi_pareto_would_add(&r->search->networks[network],
+                                     &label.point, !interval->streams))
             continue;
         kept = chempi_arena_get(r->arena, 1, sizeof(*kept));
         *kept = label;
-        (void)chempi_front_add(&r->search->networks[network], &kept->point,
-                               !interval->streams);
+        (void)chempi_pareto_add(&r->search->networks[network], &kept->point,
+                                !interval->streams);
         r->search->network_changed[network] = 1;
     }
 }
@@ -98,7 +98,7 @@ static void cross(struct run *r, uint32_t node_class,
 static void leave_class(struct run *r, uint32_t node_class)
 {
     const struct chempi_graph *g = r->search->graph;
-    const struct chempi_front *front = &r->search->classes[node_class];
+    const struct chempi_pareto *front = &r->search->classes[node_class];
 
     for (size_t i = 0; i < front->count; i++) {
         const struct chempi_search_label *label = label_at(front, i);
@@ -129,7 +129,7 @@ static bool passes(const struct chempi_search_label *label, uint32_t node_class)
 static bool leave_network(struct run *r, uint32_t network)
 {
     const struct chempi_graph *g = r->search->graph;
-    const struct chempi_front *front = &r->search->networks[network];
+    const struct chempi_pareto *front = &r->search->networks[network];
     bool changed = false;
 
     for (size_t i = 0; i < front->count; i++) {
@@ -142,8 +142,8 @@ static bool leave_network(struct run *r, uint32_t network)
             uint32_t c = g->in[k];
 
             if ((c != r->source && passes(label, c)) ||
-                !chempi_front_add(&r->search->classes[c], &label->point,
-                                  !r->interval->streams) ||
+                !chempi_pareto_add(&r->search->classes[c], &label->point,
+                                   !r->interval->streams) ||
                 c == r->source || !chempi_graph_forwards(g, c))
                 continue;
             r->search->class_changed[c] = 1;

@@ -26,7 +26,7 @@
 
 /* A way from the source to the classes behind a network. */
 struct chempi_search_label {
-    struct chempi_front_point point; /* first, so that a point is a label */
+    struct chempi_pareto_point point; /* first, so that a point is a label */
     const struct chempi_search_label *before; /* NULL: the first stage */
     uint32_t from_class;
     uint32_t network;
@@ -36,8 +36,8 @@ struct chempi_search_label {
 
 struct chempi_search {
     const struct chempi_graph *graph;
-    struct chempi_front *classes;  /* [class_count] */
-    struct chempi_front *networks; /* [network_count] */
+    struct chempi_pareto *classes;  /* [class_count] */
+    struct chempi_pareto *networks; /* [network_count] */
     unsigned char *class_changed;
     unsigned char *network_changed;
 };

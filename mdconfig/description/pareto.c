@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pareto fronts and hulls; see front.h. */
-#include "mdconfig/description/front.h"
+/* Pareto fronts and hulls; see pareto.h. */
+#include "mdconfig/description/pareto.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,9 +11,9 @@
 #define ROUNDING 1e-12 /* relative */
 
 /* Does b lie on or above the straight line from a to c (a.u <= b.u <= c.u)? */
-static bool is_above(const struct chempi_front_point *a,
-                     const struct chempi_front_point *b,
-                     const struct chempi_front_point *c)
+static bool is_above(const struct chempi_pareto_point *a,
+                     const struct chempi_pareto_point *b,
+                     const struct chempi_pareto_point *c)
 {
     double cross =
         (b->u - a->u) * (c->v - a->v) - (b->v - a->v) * (c->u - a->u);
@@ -23,9 +23,9 @@ static bool is_above(const struct chempi_front_point *a,
 }
 
 /* Is a point useless behind `left` and before `right` (either may be NULL)? */
-static bool is_useless(const struct chempi_front_point *left,
-                       const struct chempi_front_point *point,
-                       const struct chempi_front_point *right, bool hull)
+static bool is_useless(const struct chempi_pareto_point *left,
+                       const struct chempi_pareto_point *point,
+                       const struct chempi_pareto_point *right, bool hull)
 {
     if (left && point->v >= left->v * (1 - ROUNDING))
         return true;
@@ -35,7 +35,7 @@ static bool is_useless(const struct chempi_front_point *left,
     return hull && left && right && is_above(left, point, right);
 }
 
-static void drop(struct chempi_front *f, size_t at)
+static void drop(struct chempi_pareto *f, size_t at)
 {
     f->count--;
     memmove(f->points + at, f->points + at + 1,
@@ -43,7 +43,7 @@ static void drop(struct chempi_front *f, size_t at)
 }
 
 /* Drop the points around f->points[at] that it makes useless. */
-static void tidy(struct chempi_front *f, size_t at, bool hull)
+static void tidy(struct chempi_pareto *f, size_t at, bool hull)
 {
     while (at + 1 < f->count &&
            is_useless(f->points[at], f->points[at + 1],
@@ -57,7 +57,7 @@ static void tidy(struct chempi_front *f, size_t at, bool hull)
 }
 
 /* The first point with a larger u. */
-static size_t find_place(const struct chempi_front *f, double u)
+static size_t find_place(const struct chempi_pareto *f, double u)
 {
     size_t at = 0;
 
@@ -66,21 +66,21 @@ static size_t find_place(const struct chempi_front *f, double u)
     return at;
 }
 
-static bool is_useless_at(const struct chempi_front *f, size_t at,
-                          const struct chempi_front_point *point, bool hull)
+static bool is_useless_at(const struct chempi_pareto *f, size_t at,
+                          const struct chempi_pareto_point *point, bool hull)
 {
     return is_useless(at > 0 ? f->points[at - 1] : NULL, point,
                       at < f->count ? f->points[at] : NULL, hull);
 }
 
-bool chempi_front_would_add(const struct chempi_front *front,
-                            const struct chempi_front_point *point, bool hull)
+bool chempi_pareto_would_add(const struct chempi_pareto *front,
+                             const struct chempi_pareto_point *point, bool hull)
 {
     return !is_useless_at(front, find_place(front, point->u), point, hull);
 }
 
-bool chempi_front_add(struct chempi_front *front,
-                      const struct chempi_front_point *point, bool hull)
+bool chempi_pareto_add(struct chempi_pareto *front,
+                       const struct chempi_pareto_point *point, bool hull)
 {
     size_t at = find_place(front, point->u);
 
@@ -96,8 +96,8 @@ bool chempi_front_add(struct chempi_front *front,
     return true;
 }
 
-void chempi_front_fini(struct chempi_front *front)
+void chempi_pareto_fini(struct chempi_pareto *front)
 {
     free(front->points);
-    *front = (struct chempi_front){.count = 0};
+    *front = (struct chempi_pareto){.count = 0};
 }

@@ -5,31 +5,32 @@
  * (a Pareto front), or, where only weighted sums of u and v count, the lower
  * left hull.
  */
-#ifndef CHEMPI_MDCONFIG_FRONT_H
-#define CHEMPI_MDCONFIG_FRONT_H
+#ifndef CHEMPI_MDCONFIG_PARETO_H
+#define CHEMPI_MDCONFIG_PARETO_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct chempi_front_point {
+struct chempi_pareto_point {
     double u;
     double v;
 };
 
 /* Points in memory of their owner, by ascending u and so descending v. */
-struct chempi_front {
-    const struct chempi_front_point **points;
+struct chempi_pareto {
+    const struct chempi_pareto_point **points;
     size_t count;
     size_t room;
 };
 
 /* Add a point if it is an improvement by more than rounding, and drop those
  * that it makes useless; true when it was added. */
-bool chempi_front_add(struct chempi_front *front,
-                      const struct chempi_front_point *point, bool hull);
+bool chempi_pareto_add(struct chempi_pareto *front,
+                       const struct chempi_pareto_point *point, bool hull);
 /* The same question without the consequences. */
-bool chempi_front_would_add(const struct chempi_front *front,
-                            const struct chempi_front_point *point, bool hull);
-void chempi_front_fini(struct chempi_front *front);
+bool chempi_pareto_would_add(const struct chempi_pareto *front,
+                             const struct chempi_pareto_point *point,
+                             bool hull);
+void chempi_pareto_fini(struct chempi_pareto *front);
 
 #endif
