@@ -101,7 +101,7 @@ static size_t rings_len(int size)
 static size_t area_len(int size)
 {
     return pages(head_len(size)) + bulk_len(size) + boards_len(size) +
-           (size_t)size * CHEMPI_BELT_STRIDE +
+           (size_t)size * CHEMPI_SPSC_RING_STRIDE +
            CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES +
            2 * (size_t)CHEMPI_NODE_STREAM_BYTES + rings_len(size);
 }
@@ -276,7 +276,7 @@ static void set_places(struct chempi_coll_state *st)
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
     st->belt_memory = st->boards + boards_len(st->size);
-    st->pieces = st->belt_memory + (size_t)st->size * CHEMPI_BELT_STRIDE;
+    st->pieces = st->belt_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
     st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;

@@ -24,7 +24,7 @@
  *   A7  a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
  *   A8  scans and some reductions use no cell but belts from each member to the
- *       next (belt.h), in which the first members run ahead of the last
+ *       next (spsc_ring.h), in which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks, which all
  *       use in turn: one for each round ever, and between a round and the one
  *       after the next all meet; thus all have read a board when it comes up
@@ -47,9 +47,9 @@
 #include <stdint.h>
 
 #include "common/base/compiler.h"
-#include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/call.h"
 #include "libchempi/didl/coll/crowd.h"
+#include "libchempi/didl/coll/spsc_ring.h"
 
 enum {
     CHEMPI_NODE_CELLS = 64,
@@ -106,11 +106,11 @@ struct chempi_node_piece {
 
 /* A member's ends of the belts of scans and reductions (node_scan.c). */
 struct chempi_node_belts {
-    bool is_made;                  /* by all */
-    bool is_off;                   /* some member got no memory */
-    bool is_broken;                /* X2 */
-    struct chempi_belt_writer out; /* to the next member; last to first */
-    struct chempi_belt_reader in;
+    bool is_made;                       /* by all */
+    bool is_off;                        /* some member got no memory */
+    bool is_broken;                     /* X2 */
+    struct chempi_spsc_ring_writer out; /* to the next member; last to first */
+    struct chempi_spsc_ring_reader in;
 };
 
 /* comm->coll */
@@ -147,7 +147,7 @@ struct chempi_coll_state {
     uint64_t stream_len;                  /* bytes of one board */
     uint32_t streamed;                    /* rounds, ever; wraps */
     bool is_stream_reserved;              /* this member's boards */
-    unsigned char *belt_memory;           /* [size][CHEMPI_BELT_STRIDE] */
+    unsigned char *belt_memory;           /* [size][CHEMPI_SPSC_RING_STRIDE] */
     struct chempi_node_belts belts;
     unsigned char *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (rings.h) */
     struct chempi_rings *rings; /* NULL: none yet */

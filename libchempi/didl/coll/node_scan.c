@@ -21,11 +21,11 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/belt.h"
 #include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/spsc_ring.h"
 
 enum {
-    MOST_EXTENT = CHEMPI_BELT_LEAST / 4 - CHEMPI_BELT_GRAIN,
+    MOST_EXTENT = CHEMPI_SPSC_RING_LEAST / 4 - CHEMPI_SPSC_RING_GRAIN,
     MESSAGE_ABOVE = 16 << 10, /* bytes; an exscan of two */
     LONG = 1024,              /* bytes of a piece */
     PIECES_BUSY = 512         /* before others' progress is looked after */
@@ -34,8 +34,8 @@ enum {
 #define VOID UINT32_MAX
 
 struct job {
-    struct chempi_belt_writer *out; /* NULL: the last member */
-    struct chempi_belt_reader *in;
+    struct chempi_spsc_ring_writer *out; /* NULL: the last member */
+    struct chempi_spsc_ring_reader *in;
     const struct chempi_coll_call *c;
     const unsigned char *input;
     uint64_t len; /* bytes of the vector */
@@ -47,10 +47,10 @@ struct job {
 
 /* ---- belts ---- */
 
-static inline struct chempi_belt *belt_after(const struct chempi_coll_state *st,
-                                             int m)
+static inline struct chempi_spsc_ring *
+belt_after(const struct chempi_coll_state *st, int m)
 {
-    return (void *)(st->belt_memory + (size_t)m * CHEMPI_BELT_STRIDE);
+    return (void *)(st->belt_memory + (size_t)m * CHEMPI_SPSC_RING_STRIDE);
 }
 
 /* After the meeting of make_belts(): do all want belts, and have all got one?
@@ -82,16 +82,16 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
 
     cell_open_sync(st, &cell);
     cell_mine(&cell)->len = 0;
-    if (chempi_belt_create(belt_after(st, st->rank)) < 0)
+    if (chempi_spsc_ring_create(belt_after(st, st->rank)) < 0)
         cell_mine(&cell)->len = CELL_NO_ROOM;
     rc = chempi_coll_cell_meet(&cell);
     code = learn_belts(p, &cell);
     if (CHEMPI_UNLIKELY(code))
         return cell_first_error(rc, code);
-    chempi_belt_open_writer(&p->out, belt_after(st, st->rank),
-                            st->local_ranks[next]);
-    chempi_belt_open_reader(&p->in, belt_after(st, before),
-                            st->local_ranks[before]);
+    chempi_spsc_ring_open_writer(&p->out, belt_after(st, st->rank),
+                                 st->local_ranks[next]);
+    chempi_spsc_ring_open_reader(&p->in, belt_after(st, before),
+                                 st->local_ranks[before]);
     p->out.st = p->in.st = st;
     p->is_made = true;
     return rc;
@@ -109,7 +109,7 @@ static inline void copy(void *to, const void *from, uint64_t len)
     if (CHEMPI_LIKELY(len == sizeof(uint64_t)))
         memcpy(to, from, sizeof(uint64_t));
     else
-        chempi_belt_copy(to, from, len);
+        chempi_spsc_ring_copy(to, from, len);
 }
 
 /* Into the result: what lies between its numbers is the user's. */
@@ -148,7 +148,7 @@ static void push(struct job *j, uint64_t len, bool is_last)
     belt_push(j->out, len, is_last, j->mark);
     chempi_progress_rouse_local(j->out->reader);
     if (CHEMPI_UNLIKELY(len >= LONG))
-        chempi_belt_ask_early(j->out, len);
+        chempi_spsc_ring_ask_early(j->out, len);
     if (CHEMPI_UNLIKELY(++j->pieces % PIECES_BUSY == 0))
         (void)chempi_progress_poll();
 }
@@ -231,7 +231,8 @@ static CHEMPI_COLD int push_void(struct job *j)
 }
 
 /* From this piece on; the first failure. */
-static CHEMPI_COLD int void_rest(struct job *j, struct chempi_belt_piece *piece)
+static CHEMPI_COLD int void_rest(struct job *j,
+                                 struct chempi_spsc_ring_piece *piece)
 {
     int rc = MPI_SUCCESS;
 
@@ -247,7 +248,7 @@ static CHEMPI_COLD int void_rest(struct job *j, struct chempi_belt_piece *piece)
 /* A member that brings nothing. */
 static CHEMPI_COLD int run_void(struct job *j, bool is_first)
 {
-    struct chempi_belt_piece piece;
+    struct chempi_spsc_ring_piece piece;
     int rc = is_first ? MPI_SUCCESS : belt_next(j->in, &piece);
 
     if (is_first || rc)
@@ -256,7 +257,7 @@ static CHEMPI_COLD int run_void(struct job *j, bool is_first)
 }
 
 static bool is_expected(const struct job *j,
-                        const struct chempi_belt_piece *piece, uint64_t at)
+                        const struct chempi_spsc_ring_piece *piece, uint64_t at)
 {
     uint64_t rest = j->len - at;
 
@@ -267,7 +268,7 @@ static bool is_expected(const struct job *j,
 
 static int run_after(struct job *j, bool *is_void)
 {
-    struct chempi_belt_piece piece;
+    struct chempi_spsc_ring_piece piece;
     uint64_t at = 0;
     int rc;
 
@@ -305,7 +306,7 @@ static uint32_t mark_of(const struct chempi_coll_call *c, uint64_t len)
 static CHEMPI_COLD void give_up(struct chempi_node_belts *p)
 {
     p->is_broken = true;
-    chempi_belt_spoil(&p->in);
+    chempi_spsc_ring_spoil(&p->in);
 }
 
 static CHEMPI_COLD int run_broken(struct job *j)
@@ -339,7 +340,7 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
     if (CHEMPI_UNLIKELY(p->is_broken))
         return run_broken(&j);
     if (j.out && CHEMPI_UNLIKELY(len > belt_most(j.out)))
-        chempi_belt_widen(j.out);
+        chempi_spsc_ring_widen(j.out);
     if (CHEMPI_UNLIKELY(c->is_void))
         rc = run_void(&j, is_first);
     else

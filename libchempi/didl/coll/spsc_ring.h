@@ -24,8 +24,8 @@
  *   Q7  headers and tail are data of another process: each is read once
  *       and then checked, and no place beyond RING_BYTES follows from any
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_BELT_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_BELT_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_SPSC_RING_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_SPSC_RING_H
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -36,36 +36,37 @@
 #include "common/base/compiler.h"
 
 enum {
-    CHEMPI_BELT_RING_BYTES = 256 << 10, /* a power of two */
-    CHEMPI_BELT_LEAST = 16 << 10,       /* limit at the beginning */
-    CHEMPI_BELT_WIDE = 64 << 10,        /* limit for pieces of full length */
-    CHEMPI_BELT_PIECE = 8 << 10,        /* most data of a piece, bytes */
-    CHEMPI_BELT_LATE = 4 << 10,         /* Q6 */
-    CHEMPI_BELT_GRAIN = 16,
-    CHEMPI_BELT_HEADER = 8
+    CHEMPI_SPSC_RING_RING_BYTES = 256 << 10, /* a power of two */
+    CHEMPI_SPSC_RING_LEAST = 16 << 10,       /* limit at the beginning */
+    CHEMPI_SPSC_RING_WIDE = 64 << 10, /* limit for pieces of full length */
+    CHEMPI_SPSC_RING_PIECE = 8 << 10, /* most data of a piece, bytes */
+    CHEMPI_SPSC_RING_LATE = 4 << 10,  /* Q6 */
+    CHEMPI_SPSC_RING_GRAIN = 16,
+    CHEMPI_SPSC_RING_HEADER = 8
 };
-static_assert(CHEMPI_BELT_LATE <= CHEMPI_BELT_LEAST / 4, "Q6");
+static_assert(CHEMPI_SPSC_RING_LATE <= CHEMPI_SPSC_RING_LEAST / 4, "Q6");
 
 /* In shared memory, at the start of a page; zeros when new. */
-struct chempi_belt {
+struct chempi_spsc_ring {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint64_t tail;
     _Alignas(CHEMPI_CACHE_LINE) unsigned char ring[];
 };
 
 /* From one belt to the next, whole pages. */
-#define CHEMPI_BELT_STRIDE ((size_t)CHEMPI_BELT_RING_BYTES + 4096)
+#define CHEMPI_SPSC_RING_STRIDE ((size_t)CHEMPI_SPSC_RING_RING_BYTES + 4096)
 
 /* A header: bytes of data in the low half, with flags; in the high half a mark
  * that is the same in all pieces of an operation. */
-#define CHEMPI_BELT_LEN UINT64_C(0xffff)
-#define CHEMPI_BELT_FULL (UINT64_C(1) << 16) /* a piece, if of no bytes */
-#define CHEMPI_BELT_LAST (UINT64_C(1) << 17) /* of the operation */
-#define CHEMPI_BELT_WRAP (UINT64_C(1) << 18)
+#define CHEMPI_SPSC_RING_LEN UINT64_C(0xffff)
+#define CHEMPI_SPSC_RING_FULL (UINT64_C(1) << 16) /* a piece, if of no bytes   \
+                                                   */
+#define CHEMPI_SPSC_RING_LAST (UINT64_C(1) << 17) /* of the operation */
+#define CHEMPI_SPSC_RING_WRAP (UINT64_C(1) << 18)
 
 struct chempi_coll_state;
 
-struct chempi_belt_writer {
-    struct chempi_belt *belt;
+struct chempi_spsc_ring_writer {
+    struct chempi_spsc_ring *belt;
     uint64_t head;
     uint64_t tail; /* as last seen */
     uint64_t limit;
@@ -75,8 +76,8 @@ struct chempi_belt_writer {
     const struct chempi_coll_state *st;
 };
 
-struct chempi_belt_reader {
-    struct chempi_belt *belt;
+struct chempi_spsc_ring_reader {
+    struct chempi_spsc_ring *belt;
     uint64_t tail;
     uint64_t told;   /* what the writer knows of it */
     uint64_t header; /* at tail, once it is there */
@@ -84,8 +85,8 @@ struct chempi_belt_reader {
     const struct chempi_coll_state *st; /* as the writer's */
 };
 
-struct chempi_belt_piece {
-    const unsigned char *data; /* CHEMPI_BELT_GRAIN aligned */
+struct chempi_spsc_ring_piece {
+    const unsigned char *data; /* CHEMPI_SPSC_RING_GRAIN aligned */
     uint32_t len;
     uint32_t mark;
     bool is_last;
@@ -93,87 +94,92 @@ struct chempi_belt_piece {
 
 /* The writer's part of making a belt: its first pages, and zeros there. 0 or
  * -errno when out of shared memory. */
-int chempi_belt_create(struct chempi_belt *belt);
+int chempi_spsc_ring_create(struct chempi_spsc_ring *belt);
 
-void chempi_belt_open_writer(struct chempi_belt_writer *w,
-                             struct chempi_belt *belt, uint32_t reader);
-void chempi_belt_open_reader(struct chempi_belt_reader *r,
-                             struct chempi_belt *belt, uint32_t writer);
+void chempi_spsc_ring_open_writer(struct chempi_spsc_ring_writer *w,
+                                  struct chempi_spsc_ring *belt,
+                                  uint32_t reader);
+void chempi_spsc_ring_open_reader(struct chempi_spsc_ring_reader *r,
+                                  struct chempi_spsc_ring *belt,
+                                  uint32_t writer);
 
 /* ---- places ---- */
 
 /* What a piece of so much data takes of the ring. */
 static inline uint64_t belt_size(uint64_t len)
 {
-    return (CHEMPI_BELT_HEADER + len + CHEMPI_BELT_GRAIN - 1) &
-           ~(uint64_t)(CHEMPI_BELT_GRAIN - 1);
+    return (CHEMPI_SPSC_RING_HEADER + len + CHEMPI_SPSC_RING_GRAIN - 1) &
+           ~(uint64_t)(CHEMPI_SPSC_RING_GRAIN - 1);
 }
 
 static inline uint64_t belt_place(uint64_t count)
 {
-    return count % CHEMPI_BELT_RING_BYTES;
+    return count % CHEMPI_SPSC_RING_RING_BYTES;
 }
 
 /* The count at which the ring starts again after `count`. */
 static inline uint64_t belt_next_lap(uint64_t count)
 {
-    return count - belt_place(count) + CHEMPI_BELT_RING_BYTES;
+    return count - belt_place(count) + CHEMPI_SPSC_RING_RING_BYTES;
 }
 
-static inline unsigned char *belt_data(struct chempi_belt *belt, uint64_t count)
+static inline unsigned char *belt_data(struct chempi_spsc_ring *belt,
+                                       uint64_t count)
 {
-    return belt->ring + belt_place(count) + CHEMPI_BELT_GRAIN;
+    return belt->ring + belt_place(count) + CHEMPI_SPSC_RING_GRAIN;
 }
 
-static inline _Atomic uint64_t *belt_header(struct chempi_belt *belt,
+static inline _Atomic uint64_t *belt_header(struct chempi_spsc_ring *belt,
                                             uint64_t count)
 {
-    return (void *)(belt_data(belt, count) - CHEMPI_BELT_HEADER);
+    return (void *)(belt_data(belt, count) - CHEMPI_SPSC_RING_HEADER);
 }
 
 /* memcpy(), by the C library: a compiler that can tell how long a piece is at
  * most writes code that is slow for the short ones. */
-void chempi_belt_copy(void *to, const void *from, uint64_t len);
+void chempi_spsc_ring_copy(void *to, const void *from, uint64_t len);
 
 /* ---- writing ---- */
 
 /* Most data of a piece just now, at least LEAST / 4 - GRAIN bytes. */
-static inline uint64_t belt_most(const struct chempi_belt_writer *w)
+static inline uint64_t belt_most(const struct chempi_spsc_ring_writer *w)
 {
-    uint64_t most = w->limit / 4 - CHEMPI_BELT_GRAIN;
+    uint64_t most = w->limit / 4 - CHEMPI_SPSC_RING_GRAIN;
 
-    return most < CHEMPI_BELT_PIECE ? most : CHEMPI_BELT_PIECE;
+    return most < CHEMPI_SPSC_RING_PIECE ? most : CHEMPI_SPSC_RING_PIECE;
 }
 
 /* Does a piece of this size fit behind the last, and a header after it? */
-static inline bool belt_fits(const struct chempi_belt_writer *w, uint64_t size)
+static inline bool belt_fits(const struct chempi_spsc_ring_writer *w,
+                             uint64_t size)
 {
-    return belt_place(w->head) + size + CHEMPI_BELT_GRAIN <= w->limit &&
-           w->head + size + CHEMPI_BELT_GRAIN - w->tail <=
-               CHEMPI_BELT_RING_BYTES;
+    return belt_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN <= w->limit &&
+           w->head + size + CHEMPI_SPSC_RING_GRAIN - w->tail <=
+               CHEMPI_SPSC_RING_RING_BYTES;
 }
 
 /* Long data is about to come: have more reserved if need be. */
-void chempi_belt_widen(struct chempi_belt_writer *w);
+void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w);
 
 /* Makes room some other way; 0 or an error class. */
-int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size);
+int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
+                               uint64_t size);
 
 /* Where the next piece's data goes, len <= belt_most(); waits for room. */
-static inline int belt_room(struct chempi_belt_writer *w, uint64_t len,
+static inline int belt_room(struct chempi_spsc_ring_writer *w, uint64_t len,
                             unsigned char **data)
 {
     int rc = 0;
 
     if (CHEMPI_UNLIKELY(!belt_fits(w, belt_size(len))))
-        rc = chempi_belt_make_room(w, belt_size(len));
+        rc = chempi_spsc_ring_make_room(w, belt_size(len));
     *data = belt_data(w->belt, w->head);
     return rc;
 }
 
 /* The data is there: let the reader have it. Whoever does this looks after it
  * whether the reader sleeps. */
-static inline void belt_push(struct chempi_belt_writer *w, uint64_t len,
+static inline void belt_push(struct chempi_spsc_ring_writer *w, uint64_t len,
                              bool is_last, uint32_t mark)
 {
     _Atomic uint64_t *header = belt_header(w->belt, w->head);
@@ -184,22 +190,23 @@ static inline void belt_push(struct chempi_belt_writer *w, uint64_t len,
     /* Orders the data, and that there is no more, before the header; partner:
      * belt_has_more(). */
     atomic_store_explicit(header,
-                          (uint64_t)mark << 32 | CHEMPI_BELT_FULL |
-                              (is_last ? CHEMPI_BELT_LAST : 0) | len,
+                          (uint64_t)mark << 32 | CHEMPI_SPSC_RING_FULL |
+                              (is_last ? CHEMPI_SPSC_RING_LAST : 0) | len,
                           memory_order_release);
 }
 
 /* Ask for the memory of the next piece, most likely of the same length, while
  * there is something else to do: the reader's core has it. */
-void chempi_belt_ask_early(const struct chempi_belt_writer *w, uint64_t len);
+void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
+                                uint64_t len);
 
 /* ---- reading ---- */
 
-static inline bool belt_has_more(struct chempi_belt_reader *r)
+static inline bool belt_has_more(struct chempi_spsc_ring_reader *r)
 {
     r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
                                      memory_order_acquire);
-    if (CHEMPI_UNLIKELY(r->header & CHEMPI_BELT_WRAP)) {
+    if (CHEMPI_UNLIKELY(r->header & CHEMPI_SPSC_RING_WRAP)) {
         r->tail = belt_next_lap(r->tail);
         r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
                                          memory_order_acquire);
@@ -207,47 +214,48 @@ static inline bool belt_has_more(struct chempi_belt_reader *r)
     return r->header != 0;
 }
 
-int chempi_belt_await_more(struct chempi_belt_reader *r);
-int chempi_belt_damaged(void);
+int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r);
+int chempi_spsc_ring_damaged(void);
 
 /* The next piece; waits for it. 0 or an error class: what is there makes no
  * sense. */
-static inline int belt_next(struct chempi_belt_reader *r,
-                            struct chempi_belt_piece *piece)
+static inline int belt_next(struct chempi_spsc_ring_reader *r,
+                            struct chempi_spsc_ring_piece *piece)
 {
     uint64_t len;
 
     if (CHEMPI_UNLIKELY(!belt_has_more(r))) {
-        int rc = chempi_belt_await_more(r);
+        int rc = chempi_spsc_ring_await_more(r);
 
         if (rc)
             return rc;
     }
-    len = r->header & CHEMPI_BELT_LEN;
-    if (CHEMPI_UNLIKELY(!(r->header & CHEMPI_BELT_FULL) ||
-                        len > CHEMPI_BELT_PIECE ||
+    len = r->header & CHEMPI_SPSC_RING_LEN;
+    if (CHEMPI_UNLIKELY(!(r->header & CHEMPI_SPSC_RING_FULL) ||
+                        len > CHEMPI_SPSC_RING_PIECE ||
                         belt_place(r->tail) + belt_size(len) >
-                            CHEMPI_BELT_RING_BYTES - CHEMPI_BELT_GRAIN))
-        return chempi_belt_damaged();
+                            CHEMPI_SPSC_RING_RING_BYTES -
+                                CHEMPI_SPSC_RING_GRAIN))
+        return chempi_spsc_ring_damaged();
     piece->data = belt_data(r->belt, r->tail);
     piece->len = (uint32_t)len;
     piece->mark = (uint32_t)(r->header >> 32);
-    piece->is_last = r->header & CHEMPI_BELT_LAST;
+    piece->is_last = r->header & CHEMPI_SPSC_RING_LAST;
     return 0;
 }
 
-void chempi_belt_tell(struct chempi_belt_reader *r);
+void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r);
 
 /* The reader gives up: whoever waits for room, or will, finds the belt
  * damaged. */
-void chempi_belt_spoil(struct chempi_belt_reader *r);
+void chempi_spsc_ring_spoil(struct chempi_spsc_ring_reader *r);
 
 /* Done with the piece that was looked at. */
-static inline void belt_drop(struct chempi_belt_reader *r, uint32_t len)
+static inline void belt_drop(struct chempi_spsc_ring_reader *r, uint32_t len)
 {
     r->tail += belt_size(len);
-    if (r->tail - r->told >= CHEMPI_BELT_LATE)
-        chempi_belt_tell(r);
+    if (r->tail - r->told >= CHEMPI_SPSC_RING_LATE)
+        chempi_spsc_ring_tell(r);
 }
 
 #endif

@@ -17,9 +17,9 @@
 struct chempi_ctx chempi_ctx;
 
 static struct {
-    struct chempi_belt *belt;
-    struct chempi_belt_writer w;
-    struct chempi_belt_reader r;
+    struct chempi_spsc_ring *belt;
+    struct chempi_spsc_ring_writer w;
+    struct chempi_spsc_ring_reader r;
     uint64_t most; /* bytes that may be reserved */
     uint32_t written;
     uint32_t read; /* pieces */
@@ -50,19 +50,19 @@ static uint32_t length_of(uint32_t piece)
     static const uint32_t lens[] = {8,   8,  0,    1,    16,   4080, 8,
                                     300, 17, 4079, 1000, 2048, 9,    8};
 
-    return piece % 29 == 28 ? CHEMPI_BELT_PIECE
+    return piece % 29 == 28 ? CHEMPI_SPSC_RING_PIECE
                             : lens[piece % CHEMPI_ARRAY_LEN(lens)];
 }
 
 static void read_piece(void)
 {
-    struct chempi_belt_piece piece = {0};
+    struct chempi_spsc_ring_piece piece = {0};
     uint32_t number = t.read++;
 
     cr_assert_eq(belt_next(&t.r, &piece), 0);
     cr_assert_eq(piece.mark, number);
     cr_assert_eq(piece.is_last, number % 3 == 0);
-    cr_assert_eq((uintptr_t)piece.data % CHEMPI_BELT_GRAIN, 0);
+    cr_assert_eq((uintptr_t)piece.data % CHEMPI_SPSC_RING_GRAIN, 0);
     for (uint32_t i = 0; i < piece.len; i++)
         cr_assert_eq(piece.data[i], (unsigned char)(number + i));
     belt_drop(&t.r, piece.len);
@@ -90,13 +90,13 @@ static void open_belt(uint64_t most)
 
     chempi_ctx.services.wakes = wakes;
     chempi_ctx.services.wake_fds = fds;
-    t.belt = mmap(NULL, CHEMPI_BELT_STRIDE, PROT_NONE,
+    t.belt = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     cr_assert(t.belt != MAP_FAILED);
     t.most = most;
-    cr_assert_eq(chempi_belt_create(t.belt), 0);
-    chempi_belt_open_writer(&t.w, t.belt, 0);
-    chempi_belt_open_reader(&t.r, t.belt, 0);
+    cr_assert_eq(chempi_spsc_ring_create(t.belt), 0);
+    chempi_spsc_ring_open_writer(&t.w, t.belt, 0);
+    chempi_spsc_ring_open_reader(&t.r, t.belt, 0);
 }
 
 static void write_piece(uint32_t len)
@@ -131,19 +131,19 @@ Test(belt, carries_pieces_of_all_lengths_in_order)
     while (t.read < t.written)
         read_piece();
     cr_assert_not(belt_has_more(&t.r));
-    cr_assert_eq(t.w.limit, CHEMPI_BELT_RING_BYTES);
+    cr_assert_eq(t.w.limit, CHEMPI_SPSC_RING_RING_BYTES);
     cr_assert(t.waits > 0);
 }
 
 Test(belt, stays_short_without_memory)
 {
-    open_belt(sizeof(*t.belt) + CHEMPI_BELT_LEAST);
-    chempi_belt_widen(&t.w);
+    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
+    chempi_spsc_ring_widen(&t.w);
     while (t.written < 20000)
         write_piece(next_length());
     while (t.read < t.written)
         read_piece();
-    cr_assert_eq(t.w.limit, CHEMPI_BELT_LEAST);
+    cr_assert_eq(t.w.limit, CHEMPI_SPSC_RING_LEAST);
     cr_assert(t.waits > 0);
 }
 
@@ -154,14 +154,14 @@ Test(belt, goes_back_to_its_start_rather_than_grow)
         write_piece(next_length());
         read_piece();
     }
-    cr_assert_eq(t.w.limit, CHEMPI_BELT_LEAST);
+    cr_assert_eq(t.w.limit, CHEMPI_SPSC_RING_LEAST);
 }
 
 /* Q6, from every place and for pieces of any length. */
 Test(belt, has_room_when_all_has_been_read)
 {
-    open_belt(sizeof(*t.belt) + CHEMPI_BELT_LEAST);
-    chempi_belt_widen(&t.w);
+    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
+    chempi_spsc_ring_widen(&t.w);
     for (uint32_t i = 0; i < 60000; i++) {
         write_piece(i * 7919u % ((uint32_t)belt_most(&t.w) + 1));
         read_piece();
@@ -173,24 +173,24 @@ Test(belt, that_was_used_before_is_empty_when_made_again)
 {
     open_belt(UINT64_MAX);
     write_piece(8);
-    cr_assert_eq(chempi_belt_create(t.belt), 0);
-    chempi_belt_open_writer(&t.w, t.belt, 0);
-    chempi_belt_open_reader(&t.r, t.belt, 0);
+    cr_assert_eq(chempi_spsc_ring_create(t.belt), 0);
+    chempi_spsc_ring_open_writer(&t.w, t.belt, 0);
+    chempi_spsc_ring_open_reader(&t.r, t.belt, 0);
     cr_assert_not(belt_has_more(&t.r));
 }
 
 Test(belt, is_not_made_without_memory)
 {
-    t.belt = mmap(NULL, CHEMPI_BELT_STRIDE, PROT_NONE,
+    t.belt = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    cr_assert_eq(chempi_belt_create(t.belt), -ENOSPC);
+    cr_assert_eq(chempi_spsc_ring_create(t.belt), -ENOSPC);
 }
 
 /* ---- damage ---- */
 
 static int read_header(uint64_t header)
 {
-    struct chempi_belt_piece piece = {0};
+    struct chempi_spsc_ring_piece piece = {0};
 
     atomic_store(belt_header(t.belt, t.r.tail), header);
     return belt_next(&t.r, &piece);
@@ -200,21 +200,23 @@ Test(belt, believes_no_header)
 {
     open_belt(UINT64_MAX);
     cr_assert_eq(read_header(1), MPI_ERR_INTERN);
-    cr_assert_eq(read_header(CHEMPI_BELT_LAST | 8), MPI_ERR_INTERN);
-    cr_assert_eq(read_header(CHEMPI_BELT_FULL | (CHEMPI_BELT_PIECE + 1)),
-                 MPI_ERR_INTERN);
-    cr_assert_eq(read_header(CHEMPI_BELT_WRAP), MPI_ERR_INTERN); /* a circle */
-    cr_assert_eq(read_header(CHEMPI_BELT_FULL | 8), 0);
+    cr_assert_eq(read_header(CHEMPI_SPSC_RING_LAST | 8), MPI_ERR_INTERN);
+    cr_assert_eq(
+        read_header(CHEMPI_SPSC_RING_FULL | (CHEMPI_SPSC_RING_PIECE + 1)),
+        MPI_ERR_INTERN);
+    cr_assert_eq(read_header(CHEMPI_SPSC_RING_WRAP),
+                 MPI_ERR_INTERN); /* a circle */
+    cr_assert_eq(read_header(CHEMPI_SPSC_RING_FULL | 8), 0);
 }
 
 Test(belt, believes_no_piece_beyond_its_end)
 {
     open_belt(UINT64_MAX);
-    while (t.w.limit < CHEMPI_BELT_RING_BYTES)
+    while (t.w.limit < CHEMPI_SPSC_RING_RING_BYTES)
         write_piece(1000); /* nobody reads: more is reserved */
-    t.r.tail = CHEMPI_BELT_RING_BYTES - 1024;
-    cr_assert_eq(read_header(CHEMPI_BELT_FULL | 1000), 0);
-    cr_assert_eq(read_header(CHEMPI_BELT_FULL | 1010), MPI_ERR_INTERN);
+    t.r.tail = CHEMPI_SPSC_RING_RING_BYTES - 1024;
+    cr_assert_eq(read_header(CHEMPI_SPSC_RING_FULL | 1000), 0);
+    cr_assert_eq(read_header(CHEMPI_SPSC_RING_FULL | 1010), MPI_ERR_INTERN);
 }
 
 Test(belt, believes_no_tail_before_its_head)
@@ -239,11 +241,11 @@ Test(belt, that_was_given_up_has_no_room)
     unsigned char *data;
     int rc = 0;
 
-    open_belt(sizeof(*t.belt) + CHEMPI_BELT_LEAST);
+    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
     write_piece(8);
     read_piece();
-    chempi_belt_spoil(&t.r);
-    for (int i = 0; i < CHEMPI_BELT_LEAST && !rc; i++) {
+    chempi_spsc_ring_spoil(&t.r);
+    for (int i = 0; i < CHEMPI_SPSC_RING_LEAST && !rc; i++) {
         rc = belt_room(&t.w, 8, &data);
         if (!rc)
             belt_push(&t.w, 8, true, 0);

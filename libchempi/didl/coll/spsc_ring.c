@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What takes longer in a belt: growing, waiting, checking; see belt.h. */
-#include "libchempi/didl/coll/belt.h"
+/* What takes longer in a belt: growing, waiting, checking; see spsc_ring.h. */
+#include "libchempi/didl/coll/spsc_ring.h"
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
@@ -8,15 +8,15 @@
 
 /* ---- beginning ---- */
 
-static int reserve(struct chempi_belt *belt, uint64_t limit)
+static int reserve(struct chempi_spsc_ring *belt, uint64_t limit)
 {
     return chempi_region_reserve(chempi_ctx.services.region, belt,
                                  sizeof(*belt) + limit, NULL);
 }
 
-int chempi_belt_create(struct chempi_belt *belt)
+int chempi_spsc_ring_create(struct chempi_spsc_ring *belt)
 {
-    int rc = reserve(belt, CHEMPI_BELT_LEAST);
+    int rc = reserve(belt, CHEMPI_SPSC_RING_LEAST);
 
     if (rc < 0)
         return rc;
@@ -25,30 +25,32 @@ int chempi_belt_create(struct chempi_belt *belt)
     return 0;
 }
 
-void chempi_belt_open_writer(struct chempi_belt_writer *w,
-                             struct chempi_belt *belt, uint32_t reader)
+void chempi_spsc_ring_open_writer(struct chempi_spsc_ring_writer *w,
+                                  struct chempi_spsc_ring *belt,
+                                  uint32_t reader)
 {
-    *w = (struct chempi_belt_writer){
+    *w = (struct chempi_spsc_ring_writer){
         .belt = belt,
-        .limit = CHEMPI_BELT_LEAST,
+        .limit = CHEMPI_SPSC_RING_LEAST,
         .reader = reader,
     };
 }
 
-void chempi_belt_open_reader(struct chempi_belt_reader *r,
-                             struct chempi_belt *belt, uint32_t writer)
+void chempi_spsc_ring_open_reader(struct chempi_spsc_ring_reader *r,
+                                  struct chempi_spsc_ring *belt,
+                                  uint32_t writer)
 {
-    *r = (struct chempi_belt_reader){.belt = belt, .writer = writer};
+    *r = (struct chempi_spsc_ring_reader){.belt = belt, .writer = writer};
 }
 
-CHEMPI_COLD int chempi_belt_damaged(void)
+CHEMPI_COLD int chempi_spsc_ring_damaged(void)
 {
     return chempi_error_set(MPI_ERR_INTERN,
                             "another rank has damaged the memory that the "
                             "ranks of this node share");
 }
 
-void chempi_belt_copy(void *to, const void *from, uint64_t len)
+void chempi_spsc_ring_copy(void *to, const void *from, uint64_t len)
 {
     if (len > 0)
         memcpy(to, from, (size_t)len);
@@ -57,9 +59,9 @@ void chempi_belt_copy(void *to, const void *from, uint64_t len)
 /* ---- writing ---- */
 
 /* False: the belt stays as long as it is. */
-static bool grow(struct chempi_belt_writer *w)
+static bool grow(struct chempi_spsc_ring_writer *w)
 {
-    if (w->limit >= CHEMPI_BELT_RING_BYTES || w->is_grown)
+    if (w->limit >= CHEMPI_SPSC_RING_RING_BYTES || w->is_grown)
         return false;
     if (reserve(w->belt, 2 * w->limit) < 0)
         w->is_grown = true;
@@ -68,14 +70,14 @@ static bool grow(struct chempi_belt_writer *w)
     return !w->is_grown;
 }
 
-void chempi_belt_widen(struct chempi_belt_writer *w)
+void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w)
 {
-    while (w->limit < CHEMPI_BELT_WIDE && grow(w))
+    while (w->limit < CHEMPI_SPSC_RING_WIDE && grow(w))
         ;
 }
 
 struct room {
-    struct chempi_belt_writer *w;
+    struct chempi_spsc_ring_writer *w;
     uint64_t goal; /* to this count the piece may go at most .. */
     uint64_t most; /* .. and so much be unread */
     bool is_damaged;
@@ -84,23 +86,23 @@ struct room {
 static bool is_room(void *arg)
 {
     struct room *room = arg;
-    struct chempi_belt_writer *w = room->w;
+    struct chempi_spsc_ring_writer *w = room->w;
 
     w->tail = atomic_load_explicit(&w->belt->tail, memory_order_acquire);
-    room->is_damaged = w->head - w->tail > CHEMPI_BELT_RING_BYTES;
+    room->is_damaged = w->head - w->tail > CHEMPI_SPSC_RING_RING_BYTES;
     return room->is_damaged ||
-           (room->goal - w->tail <= CHEMPI_BELT_RING_BYTES &&
+           (room->goal - w->tail <= CHEMPI_SPSC_RING_RING_BYTES &&
             w->head - w->tail <= room->most);
 }
 
 /* Is there room, no matter how much is unread? */
 static bool is_some_room(struct room *room)
 {
-    room->most = CHEMPI_BELT_RING_BYTES;
+    room->most = CHEMPI_SPSC_RING_RING_BYTES;
     return is_room(room);
 }
 
-static void wrap(struct chempi_belt_writer *w)
+static void wrap(struct chempi_spsc_ring_writer *w)
 {
     _Atomic uint64_t *header = belt_header(w->belt, w->head);
 
@@ -108,21 +110,22 @@ static void wrap(struct chempi_belt_writer *w)
     atomic_store_explicit(belt_header(w->belt, w->head), 0,
                           memory_order_relaxed);
     /* Orders as in belt_push(). */
-    atomic_store_explicit(header, CHEMPI_BELT_WRAP, memory_order_release);
+    atomic_store_explicit(header, CHEMPI_SPSC_RING_WRAP, memory_order_release);
 }
 
-int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
+int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
 {
     bool is_at_end;
     struct room room;
     int rc = MPI_SUCCESS;
 
     do {
-        is_at_end = belt_place(w->head) + size + CHEMPI_BELT_GRAIN > w->limit;
+        is_at_end =
+            belt_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN > w->limit;
         room = (struct room){
             .w = w,
             .goal = (is_at_end ? belt_next_lap(w->head) : w->head) + size +
-                    CHEMPI_BELT_GRAIN,
+                    CHEMPI_SPSC_RING_GRAIN,
         };
     } while (!is_some_room(&room) && grow(w));
     if (!is_some_room(&room)) {
@@ -132,13 +135,14 @@ int chempi_belt_make_room(struct chempi_belt_writer *w, uint64_t size)
         rc = chempi_coll_cell_await(w->st, is_room, &room);
     }
     if (CHEMPI_UNLIKELY(room.is_damaged))
-        return chempi_belt_damaged();
+        return chempi_spsc_ring_damaged();
     if (!rc && is_at_end)
         wrap(w);
     return rc;
 }
 
-void chempi_belt_ask_early(const struct chempi_belt_writer *w, uint64_t len)
+void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
+                                uint64_t len)
 {
     const unsigned char *next = belt_data(w->belt, w->head);
 
@@ -155,12 +159,12 @@ static bool has_more(void *arg)
     return belt_has_more(arg);
 }
 
-int chempi_belt_await_more(struct chempi_belt_reader *r)
+int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r)
 {
     return chempi_coll_cell_await(r->st, has_more, r);
 }
 
-void chempi_belt_tell(struct chempi_belt_reader *r)
+void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r)
 {
     r->told = r->tail;
     /* Orders the reading before the count; partner: is_room(). */
@@ -168,9 +172,9 @@ void chempi_belt_tell(struct chempi_belt_reader *r)
     chempi_progress_rouse_local(r->writer);
 }
 
-CHEMPI_COLD void chempi_belt_spoil(struct chempi_belt_reader *r)
+CHEMPI_COLD void chempi_spsc_ring_spoil(struct chempi_spsc_ring_reader *r)
 {
     /* Ahead of any head, which Q2 forbids. */
     r->tail += UINT64_C(1) << 62;
-    chempi_belt_tell(r);
+    chempi_spsc_ring_tell(r);
 }
