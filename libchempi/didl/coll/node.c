@@ -25,7 +25,7 @@
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/hier_ops.h"
-#include "libchempi/didl/coll/rings.h"
+#include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 
 enum { AREAS = 32, PAGE = 4096 };
@@ -224,7 +224,7 @@ void chempi_coll_release(struct chempi_comm *comm)
     if (!st)
         return;
     if (st->is_on && node.control) {
-        if (st->is_stream_reserved || chempi_coll_rings_are_made(st))
+        if (st->is_stream_reserved || chempi_coll_pairwise_rings_are_made(st))
             atomic_store(&node.control->is_large[st->area], 1);
         leave(st->area, st->size);
     }

@@ -149,8 +149,9 @@ struct chempi_coll_state {
     bool is_stream_reserved;              /* this member's boards */
     unsigned char *belt_memory;           /* [size][CHEMPI_SPSC_RING_STRIDE] */
     struct chempi_node_belts belts;
-    unsigned char *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (rings.h) */
-    struct chempi_rings *rings; /* NULL: none yet */
+    unsigned char
+        *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
+    struct chempi_pairwise_rings *rings; /* NULL: none yet */
     struct chempi_crowd crowd;
     uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
                             whole slots, that this process reserved, a bit

@@ -16,7 +16,7 @@
 #include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
-#include "libchempi/didl/coll/rings.h"
+#include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/stream.h"
 
@@ -508,7 +508,7 @@ static uint32_t rings_mark(struct chempi_coll_state *st, uint64_t len)
     if (len > 0 && 2 * len < chempi_setting(CHEMPI_SET_COLL_NODE_RINGS) /
                                  (uint64_t)st->size)
         return 0;
-    if (!chempi_coll_rings_open(st, len > 0))
+    if (!chempi_coll_pairwise_rings_open(st, len > 0))
         return 0;
     return len > 0 ? HAS_RINGS | NEEDS_RINGS : HAS_RINGS;
 }
@@ -596,7 +596,7 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
                                       .type = to->type,
                                       .len = len};
 
-    chempi_coll_rings_recv(x->cell->st, i, &block);
+    chempi_coll_pairwise_rings_recv(x->cell->st, i, &block);
     if (CHEMPI_UNLIKELY(!is_right))
         return chempi_coll_cell_wrong_amount(i, len, block_len(to));
     return MPI_SUCCESS;
@@ -620,7 +620,8 @@ static int take_entry(struct exchange *x, int i)
     if (x->has_rings) {
         if (mark != BLOCK_HERE)
             return take_from_ring(x, i, len, &to);
-        chempi_coll_rings_recv(cell->st, i, &(struct chempi_ring_block){0});
+        chempi_coll_pairwise_rings_recv(cell->st, i,
+                                        &(struct chempi_ring_block){0});
     }
     if (mark == BLOCK_BY_MESSAGE) {
         chempi_coll_recv(&x->sched, to.buf, to.count,
@@ -652,7 +653,7 @@ static void send_rest(struct exchange *x, int i)
     if (x->has_rings) {
         if (mark == BLOCK_HERE)
             block.len = 0;
-        chempi_coll_rings_send(x->cell->st, i, &block);
+        chempi_coll_pairwise_rings_send(x->cell->st, i, &block);
     } else if (mark == BLOCK_BY_MESSAGE) {
         chempi_coll_send(&x->sched, from.buf, from.count, from.type, i);
     }
@@ -689,7 +690,8 @@ static int exchange_blocks(struct exchange *x, int tag)
     rc = cell_first_error(rc, chempi_coll_run(&x->sched));
     chempi_coll_sched_fini(&x->sched);
     if (x->has_rings)
-        rc = cell_first_error(chempi_coll_rings_run(st, x->is_long), rc);
+        rc = cell_first_error(chempi_coll_pairwise_rings_run(st, x->is_long),
+                              rc);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rings between the members of a node; see rings.h. */
-#include "libchempi/didl/coll/rings.h"
+/* Rings between the members of a node; see pairwise_rings.h. */
+#include "libchempi/didl/coll/pairwise_rings.h"
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
@@ -20,7 +20,7 @@ struct end {
     uint64_t at; /* bytes of the block that are done */
 };
 
-struct chempi_rings {
+struct chempi_pairwise_rings {
     uint64_t len;    /* bytes of a ring */
     uint64_t unseen; /* bytes copied since others' progress was looked after */
     bool is_reserved;
@@ -30,7 +30,7 @@ struct chempi_rings {
     struct end ends[]; /* [size] that write, [size] that read */
 };
 
-static struct end *out_end(struct chempi_rings *rings, int m)
+static struct end *out_end(struct chempi_pairwise_rings *rings, int m)
 {
     return &rings->ends[m];
 }
@@ -68,7 +68,7 @@ static void place_end(const struct chempi_coll_state *st, struct end *end,
 
 static CHEMPI_COLD bool make(struct chempi_coll_state *st)
 {
-    struct chempi_rings *rings = chempi_sys->calloc(
+    struct chempi_pairwise_rings *rings = chempi_sys->calloc(
         1, sizeof(*rings) + 2 * (size_t)st->size * sizeof(rings->ends[0]));
 
     if (!rings)
@@ -85,7 +85,7 @@ static CHEMPI_COLD bool make(struct chempi_coll_state *st)
 /* This member's own, with zeros in the counts. */
 static CHEMPI_COLD bool reserve(struct chempi_coll_state *st)
 {
-    struct chempi_rings *rings = st->rings;
+    struct chempi_pairwise_rings *rings = st->rings;
 
     if (chempi_region_reserve(
             chempi_ctx.services.region, memory_of(st, st->rank),
@@ -103,7 +103,8 @@ static CHEMPI_COLD bool reserve(struct chempi_coll_state *st)
     return true;
 }
 
-bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer)
+bool chempi_coll_pairwise_rings_open(struct chempi_coll_state *st,
+                                     bool is_writer)
 {
     if (st->size > CHEMPI_RINGS_RANKS_MAX || st->area >= CHEMPI_RINGS_AREAS)
         return false;
@@ -114,20 +115,20 @@ bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer)
     return !is_writer || st->rings->is_reserved || reserve(st);
 }
 
-bool chempi_coll_rings_are_made(const struct chempi_coll_state *st)
+bool chempi_coll_pairwise_rings_are_made(const struct chempi_coll_state *st)
 {
     return st->rings && st->rings->is_reserved;
 }
 
-void chempi_coll_rings_send(struct chempi_coll_state *st, int m,
-                            const struct chempi_ring_block *block)
+void chempi_coll_pairwise_rings_send(struct chempi_coll_state *st, int m,
+                                     const struct chempi_ring_block *block)
 {
     out_end(st->rings, m)->block = *block;
     out_end(st->rings, m)->at = 0;
 }
 
-void chempi_coll_rings_recv(struct chempi_coll_state *st, int m,
-                            const struct chempi_ring_block *block)
+void chempi_coll_pairwise_rings_recv(struct chempi_coll_state *st, int m,
+                                     const struct chempi_ring_block *block)
 {
     in_end(st, m)->block = *block;
     in_end(st, m)->at = 0;
@@ -136,8 +137,8 @@ void chempi_coll_rings_recv(struct chempi_coll_state *st, int m,
 /* ---- how much an end can do ---- */
 
 /* R5; have: bytes, or room for them. */
-static uint64_t worth(const struct chempi_rings *rings, const struct end *end,
-                      uint64_t have)
+static uint64_t worth(const struct chempi_pairwise_rings *rings,
+                      const struct end *end, uint64_t have)
 {
     uint64_t left = end->block.len - end->at;
     uint64_t least = left < rings->len / 4 ? left : rings->len / 4;
@@ -147,7 +148,8 @@ static uint64_t worth(const struct chempi_rings *rings, const struct end *end,
     return have >= least ? have : 0;
 }
 
-static uint64_t can_write(struct chempi_rings *rings, const struct end *end)
+static uint64_t can_write(struct chempi_pairwise_rings *rings,
+                          const struct end *end)
 {
     uint64_t unread;
 
@@ -164,7 +166,8 @@ static uint64_t can_write(struct chempi_rings *rings, const struct end *end)
     return worth(rings, end, rings->len - unread);
 }
 
-static uint64_t can_read(struct chempi_rings *rings, const struct end *end)
+static uint64_t can_read(struct chempi_pairwise_rings *rings,
+                         const struct end *end)
 {
     uint64_t have;
 
@@ -183,7 +186,7 @@ static uint64_t can_read(struct chempi_rings *rings, const struct end *end)
 static bool can_go_on(void *arg)
 {
     const struct chempi_coll_state *st = arg;
-    struct chempi_rings *rings = st->rings;
+    struct chempi_pairwise_rings *rings = st->rings;
 
     for (int m = 0; m < st->size; m++)
         if (can_read(rings, in_end(st, m)) ||
@@ -195,7 +198,7 @@ static bool can_go_on(void *arg)
 /* ---- copying ---- */
 
 /* Up to the end of the ring. */
-static uint64_t straight(const struct chempi_rings *rings,
+static uint64_t straight(const struct chempi_pairwise_rings *rings,
                          const struct end *end, uint64_t len)
 {
     uint64_t rest = rings->len - end->count % rings->len;
@@ -203,7 +206,8 @@ static uint64_t straight(const struct chempi_rings *rings,
     return len < rest ? len : rest;
 }
 
-static void done(struct chempi_rings *rings, struct end *end, uint64_t len)
+static void done(struct chempi_pairwise_rings *rings, struct end *end,
+                 uint64_t len)
 {
     end->count += len;
     end->at += len;
@@ -234,7 +238,8 @@ static void copy_out(const struct chempi_ring_block *b, uint64_t at,
                                   is_long);
 }
 
-static void put(struct chempi_rings *rings, struct end *end, uint64_t len)
+static void put(struct chempi_pairwise_rings *rings, struct end *end,
+                uint64_t len)
 {
     const struct chempi_ring_block *b = &end->block;
 
@@ -247,7 +252,8 @@ static void put(struct chempi_rings *rings, struct end *end, uint64_t len)
     atomic_store_explicit(&end->ring->head, end->count, memory_order_release);
 }
 
-static void take(struct chempi_rings *rings, struct end *end, uint64_t len)
+static void take(struct chempi_pairwise_rings *rings, struct end *end,
+                 uint64_t len)
 {
     const struct chempi_ring_block *b = &end->block;
 
@@ -267,7 +273,7 @@ static void take(struct chempi_rings *rings, struct end *end, uint64_t len)
 /* Whatever member m's ends can do; false: nothing. */
 static bool serve(struct chempi_coll_state *st, int m)
 {
-    struct chempi_rings *rings = st->rings;
+    struct chempi_pairwise_rings *rings = st->rings;
     uint64_t in = can_read(rings, in_end(st, m));
     uint64_t out;
 
@@ -293,7 +299,7 @@ static bool is_left(const struct chempi_coll_state *st)
 /* R6: counts that no partner can take for right. */
 static CHEMPI_COLD int give_up(struct chempi_coll_state *st)
 {
-    struct chempi_rings *rings = st->rings;
+    struct chempi_pairwise_rings *rings = st->rings;
     const uint64_t far = UINT64_C(1) << 62;
 
     for (int m = 0; m < st->size; m++) {
@@ -313,9 +319,9 @@ static CHEMPI_COLD int give_up(struct chempi_coll_state *st)
                             "ranks of this node share");
 }
 
-int chempi_coll_rings_run(struct chempi_coll_state *st, bool is_long)
+int chempi_coll_pairwise_rings_run(struct chempi_coll_state *st, bool is_long)
 {
-    struct chempi_rings *rings = st->rings;
+    struct chempi_pairwise_rings *rings = st->rings;
     int rc = MPI_SUCCESS;
 
     rings->is_long = is_long;

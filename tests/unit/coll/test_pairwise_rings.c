@@ -16,7 +16,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/cell.h"
-#include "libchempi/didl/coll/rings.h"
+#include "libchempi/didl/coll/pairwise_rings.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };
 
@@ -131,8 +131,8 @@ static void set_blocks(struct member *me, int round, unsigned char *out,
         from.is_unwanted = is_dropping;
         for (uint64_t i = 0; i < to.len; i++)
             out[(size_t)m * MOST + i] = byte_of(me->st->rank, m, i);
-        chempi_coll_rings_send(me->st, m, &to);
-        chempi_coll_rings_recv(me->st, m, &from);
+        chempi_coll_pairwise_rings_send(me->st, m, &to);
+        chempi_coll_pairwise_rings_recv(me->st, m, &from);
     }
 }
 
@@ -159,7 +159,7 @@ static void *run_member(void *arg)
     for (int round = 0; !me->rc && round < t.rounds; round++) {
         set_blocks(me, round, out, in);
         pthread_barrier_wait(&t.all); /* R3 */
-        me->rc = chempi_coll_rings_run(me->st, round % 2 == 1);
+        me->rc = chempi_coll_pairwise_rings_run(me->st, round % 2 == 1);
         if (!(t.is_dropping && me->st->rank == 0))
             me->wrong += wrong_bytes(me, round, in);
     }
@@ -171,7 +171,7 @@ static void *run_member(void *arg)
 static void run_all(struct member *members)
 {
     for (int m = 0; m < MEMBERS; m++)
-        cr_assert(chempi_coll_rings_open(members[m].st, true));
+        cr_assert(chempi_coll_pairwise_rings_open(members[m].st, true));
     for (int m = 0; m < MEMBERS; m++)
         cr_assert_eq(
             pthread_create(&members[m].thread, NULL, run_member, &members[m]),
@@ -222,10 +222,10 @@ Test(rings, are_refused_without_memory_to_those_who_write)
 
     begin(members);
     t.is_refused = true;
-    cr_assert(chempi_coll_rings_open(members[0].st, false));
-    cr_assert_not(chempi_coll_rings_open(members[0].st, true));
+    cr_assert(chempi_coll_pairwise_rings_open(members[0].st, false));
+    cr_assert_not(chempi_coll_pairwise_rings_open(members[0].st, true));
     t.is_refused = false;
-    cr_assert_not(chempi_coll_rings_open(members[0].st, true));
+    cr_assert_not(chempi_coll_pairwise_rings_open(members[0].st, true));
     end(members);
 }
 
@@ -240,13 +240,13 @@ Test(rings, are_given_up_when_a_count_is_damaged)
     t.rounds = 1;
     cr_assert(length_of(1, 2, 0) > CHEMPI_RINGS_LEN_MAX);
     for (int m = 0; m < MEMBERS; m++)
-        cr_assert(chempi_coll_rings_open(members[m].st, true));
+        cr_assert(chempi_coll_pairwise_rings_open(members[m].st, true));
     ring = (struct chempi_ring *)(void *)(t.memory + CHEMPI_RINGS_STRIDE) + 2;
     atomic_store(&ring->tail, UINT64_C(1) << 40);
     run_all(members);
     for (int m = 1; m <= 2; m++) {
         cr_assert_eq(members[m].rc, MPI_ERR_INTERN);
-        cr_assert_not(chempi_coll_rings_open(members[m].st, true));
+        cr_assert_not(chempi_coll_pairwise_rings_open(members[m].st, true));
     }
     end(members);
 }

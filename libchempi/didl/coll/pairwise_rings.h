@@ -27,8 +27,8 @@
  *   R6  who finds a ring damaged damages all others of its own, uses rings no
  *       more, and reports an error; thus whoever waits for it does so, too
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_RINGS_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_RINGS_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_PAIRWISE_RINGS_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_PAIRWISE_RINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -68,20 +68,21 @@ struct chempi_ring_block {
 
 /* Can this member use rings, of which it writes its own only if is_writer? Then
  * it gets memory for those. */
-bool chempi_coll_rings_open(struct chempi_coll_state *st, bool is_writer);
+bool chempi_coll_pairwise_rings_open(struct chempi_coll_state *st,
+                                     bool is_writer);
 
 /* Has this member memory for rings of its own? */
-bool chempi_coll_rings_are_made(const struct chempi_coll_state *st);
+bool chempi_coll_pairwise_rings_are_made(const struct chempi_coll_state *st);
 
 /* What the next run takes to or brings from member m; all others are to be
  * told before it. */
-void chempi_coll_rings_send(struct chempi_coll_state *st, int m,
-                            const struct chempi_ring_block *block);
-void chempi_coll_rings_recv(struct chempi_coll_state *st, int m,
-                            const struct chempi_ring_block *block);
+void chempi_coll_pairwise_rings_send(struct chempi_coll_state *st, int m,
+                                     const struct chempi_ring_block *block);
+void chempi_coll_pairwise_rings_recv(struct chempi_coll_state *st, int m,
+                                     const struct chempi_ring_block *block);
 
 /* Exchange these blocks; all members run at the same time. is_long: write past
  * the caches. 0 or an error class. */
-int chempi_coll_rings_run(struct chempi_coll_state *st, bool is_long);
+int chempi_coll_pairwise_rings_run(struct chempi_coll_state *st, bool is_long);
 
 #endif
