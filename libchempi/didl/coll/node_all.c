@@ -13,11 +13,11 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/coll/shm_slot.h"
 #include "libchempi/didl/coll/stream.h"
 
 /* One side's block for or from a member. */
@@ -49,7 +49,7 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
                       uint64_t len, const struct block *to, int *code)
 {
     if (CHEMPI_UNLIKELY(len != block_len(to)))
-        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     if (len > 0 && !*code)
         *code = chempi_coll_direct_get(cell->st->local_ranks[i], from, len,
                                        to->buf, to->count, to->type);
@@ -120,7 +120,7 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
     uint64_t n = chunk_len(len, at, st->stream_len);
 
     if (CHEMPI_UNLIKELY(len != block_len(to)))
-        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     if (n > 0)
         chempi_coll_stream_unpack(to->buf, to->count, to->type, at,
                                   stream_of(st, i), n, is_long);
@@ -182,9 +182,9 @@ static int allgather_small(const struct cell *cell,
     cell_mine(cell)->len = len;
     cell_mine(cell)->mark = BLOCK_HERE; /* for whoever takes another way */
     if (len <= CHEMPI_NODE_BULK_BYTES)
-        rc = chempi_coll_cell_put(cell, st->rank, own->buf, own->count,
-                                  own->type, len);
-    rc = cell_first_error(chempi_coll_cell_meet(cell), rc);
+        rc = chempi_coll_shm_slot_put(cell, st->rank, own->buf, own->count,
+                                      own->type, len);
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
     for (int i = 0; i < st->size; i++) {
         struct block to = gather_place(c, i);
 
@@ -192,11 +192,11 @@ static int allgather_small(const struct cell *cell,
         if (i == st->rank && c->sbuf == MPI_IN_PLACE)
             continue;
         if (len > CHEMPI_NODE_BULK_BYTES)
-            rc = cell_first_error(rc, chempi_coll_cell_mismatch(cell, i));
+            rc = cell_first_error(rc, chempi_coll_shm_slot_mismatch(cell, i));
         else
             rc = cell_first_error(
-                rc, chempi_coll_cell_get(i, cell_data(cell, i, len), len,
-                                         to.buf, to.count, to.type));
+                rc, chempi_coll_shm_slot_get(i, cell_data(cell, i, len), len,
+                                             to.buf, to.count, to.type));
     }
     return rc;
 }
@@ -296,7 +296,7 @@ static int allgather_rounds(const struct cell *cell,
         if (at > 0) {
             if (is_mine)
                 put_chunk(own, at, st->stream_len, stream_of(st, st->rank));
-            rc = cell_first_error(rc, chempi_coll_cell_meet_again(cell));
+            rc = cell_first_error(rc, chempi_coll_shm_slot_meet_again(cell));
         }
         for (int k = 1; k < st->size; k++) {
             int i = (st->rank + k) % st->size;
@@ -329,7 +329,7 @@ static bool allgather_rest(const struct cell *cell,
     *rc = cell_first_error(*rc, chempi_coll_run(&s));
     chempi_coll_sched_fini(&s);
     *rc = cell_first_error(
-        *rc, chempi_coll_cell_end_copies(cell, 1, code, &is_void));
+        *rc, chempi_coll_shm_slot_end_copies(cell, 1, code, &is_void));
     return !is_void;
 }
 
@@ -349,11 +349,12 @@ static bool allgather_large(const struct cell *cell,
     line->place.reply = 0;
     if (line->mark == BLOCK_STREAM)
         put_chunk(own, 0, st->stream_len, stream_of(st, st->rank));
-    *rc = chempi_coll_cell_meet(cell);
+    *rc = chempi_coll_shm_slot_meet(cell);
     shown = allgather_shown(cell);
     if (CHEMPI_UNLIKELY(shown.is_mixed)) {
         /* Those have met once and left. */
-        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(-1, 0, 1));
+        *rc =
+            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
         return true;
     }
     is_long = chempi_coll_stream_is_long(shown.all * (uint64_t)st->size);
@@ -496,7 +497,8 @@ static struct row begin_row(const struct cell *cell,
     }
     len = len <= CHEMPI_NODE_PAGE_BYTES ? CHEMPI_NODE_PAGE_BYTES
                                         : CHEMPI_NODE_BULK_BYTES;
-    return (struct row){chempi_coll_cell_room(cell, st->rank, len, rc), len};
+    return (struct row){chempi_coll_shm_slot_room(cell, st->rank, len, rc),
+                        len};
 }
 
 /* What this member says of rings for the len bytes of its large blocks. */
@@ -598,7 +600,7 @@ static int take_from_ring(const struct exchange *x, int i, uint64_t len,
 
     chempi_coll_pairwise_rings_recv(x->cell->st, i, &block);
     if (CHEMPI_UNLIKELY(!is_right))
-        return chempi_coll_cell_wrong_amount(i, len, block_len(to));
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     return MPI_SUCCESS;
 }
 
@@ -613,7 +615,7 @@ static int take_entry(struct exchange *x, int i)
     uint64_t len;
 
     if (CHEMPI_UNLIKELY(cell_line(cell, i)->len == CELL_NO_ROOM))
-        return chempi_coll_cell_mismatch(cell, i);
+        return chempi_coll_shm_slot_mismatch(cell, i);
     entry = entry_of(cell, i, cell->st->rank);
     mark = entry.what & 3;
     len = entry.what >> 2;
@@ -629,15 +631,15 @@ static int take_entry(struct exchange *x, int i)
         return MPI_SUCCESS;
     }
     if (CHEMPI_UNLIKELY(len != block_len(&to)))
-        return chempi_coll_cell_wrong_amount(i, len, block_len(&to));
+        return chempi_coll_shm_slot_wrong_amount(i, len, block_len(&to));
     if (len == 0)
         return MPI_SUCCESS;
     if (mark == BLOCK_DIRECT)
         return get_remote(cell, i, entry.at, len, &to, &x->code);
     if (len > HERE_MAX || entry.at > row.room - len)
-        return chempi_coll_cell_mismatch(cell, i);
-    return chempi_coll_cell_get(i, row.start + entry.at, len, to.buf, to.count,
-                                to.type);
+        return chempi_coll_shm_slot_mismatch(cell, i);
+    return chempi_coll_shm_slot_get(i, row.start + entry.at, len, to.buf,
+                                    to.count, to.type);
 }
 
 /* What this member said would come another way than HERE or DIRECT. */
@@ -714,9 +716,10 @@ static bool alltoall_rows(const struct cell *cell,
     st->rows++;
     x.has_row =
         write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
-    *rc = cell_first_error(*rc, chempi_coll_cell_meet(cell));
+    *rc = cell_first_error(*rc, chempi_coll_shm_slot_meet(cell));
     if (CHEMPI_UNLIKELY(is_mixed(cell))) {
-        *rc = cell_first_error(*rc, chempi_coll_cell_wrong_amount(-1, 0, 1));
+        *rc =
+            cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
         return true;
     }
     for (int i = 0; i < st->size; i++)
@@ -730,7 +733,7 @@ static bool alltoall_rows(const struct cell *cell,
     *rc = cell_first_error(*rc, exchange_blocks(&x, tag));
     if (is_any_direct && !x.has_rings)
         *rc = cell_first_error(
-            *rc, chempi_coll_cell_end_copies(cell, 1, x.code, &is_void));
+            *rc, chempi_coll_shm_slot_end_copies(cell, 1, x.code, &is_void));
     return !is_void;
 }
 
@@ -749,14 +752,14 @@ static int alltoall_small(const struct cell *cell,
     cell_mine(cell)->mark = NO_ROW;
     cell_mine(cell)->len = (uint64_t)(count * type->size * st->size);
     if (cell_mine(cell)->len == row)
-        rc = chempi_coll_cell_put(cell, st->rank, from, count * st->size, type,
-                                  row);
-    rc = cell_first_error(chempi_coll_cell_meet(cell), rc);
-    rc = cell_first_error(chempi_coll_cell_check(cell, row), rc);
+        rc = chempi_coll_shm_slot_put(cell, st->rank, from, count * st->size,
+                                      type, row);
+    rc = cell_first_error(chempi_coll_shm_slot_meet(cell), rc);
+    rc = cell_first_error(chempi_coll_shm_slot_check(cell, row), rc);
     if (CHEMPI_UNLIKELY(rc) && is_mixed(cell))
         st->rows++; /* as whoever has made a row */
     for (int i = 0; !rc && i < st->size; i++)
-        rc = chempi_coll_cell_get(
+        rc = chempi_coll_shm_slot_get(
             i, cell_data(cell, i, row) + (uint64_t)st->rank * block, block,
             chempi_coll_at(c->rbuf, i * c->rcount, c->rtype), c->rcount,
             c->rtype);

@@ -28,8 +28,8 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 enum {
     CHUNK = 32 << 10,      /* bytes */
@@ -256,9 +256,9 @@ static int show(struct job *j)
     line->place.in = (uint64_t)(uintptr_t)j->in;
     line->place.out = (uint64_t)(uintptr_t)j->out;
     line->place.reply = j->code ? 1 : 0;
-    rc = chempi_coll_cell_meet(j->cell);
-    rc = cell_first_error(rc, chempi_coll_cell_check(j->cell, j->len));
-    if (CHEMPI_UNLIKELY(!rc && chempi_coll_cell_has_failed(j->cell, 1)))
+    rc = chempi_coll_shm_slot_meet(j->cell);
+    rc = cell_first_error(rc, chempi_coll_shm_slot_check(j->cell, j->len));
+    if (CHEMPI_UNLIKELY(!rc && chempi_coll_shm_slot_has_failed(j->cell, 1)))
         return no_scratch(); /* F5 */
     return rc;
 }
@@ -268,8 +268,8 @@ static bool meet_again(const struct job *j, uint32_t phase, int *rc)
 {
     bool is_void;
 
-    *rc = cell_first_error(
-        *rc, chempi_coll_cell_end_copies(j->cell, phase, j->code, &is_void));
+    *rc = cell_first_error(*rc, chempi_coll_shm_slot_end_copies(
+                                    j->cell, phase, j->code, &is_void));
     return is_void;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The operations in a node's shared memory: which is where; see node.h. */
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 bool chempi_coll_node_run(struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, int tag, int *rc)
@@ -25,7 +25,7 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
     };
 
     if (c->kind == CHEMPI_COLL_BARRIER) {
-        *rc = chempi_coll_cell_barrier(st);
+        *rc = chempi_coll_shm_slot_barrier(st);
         return true;
     }
     return fns[c->kind](st, c, tag, rc);
@@ -33,5 +33,5 @@ bool chempi_coll_node_run(struct chempi_coll_state *st,
 
 int chempi_coll_node_barrier(struct chempi_coll_state *st)
 {
-    return chempi_coll_cell_barrier(st);
+    return chempi_coll_shm_slot_barrier(st);
 }

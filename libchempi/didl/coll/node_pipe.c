@@ -8,7 +8,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 #include "libchempi/didl/coll/stream.h"
 #include "libchempi/didl/comm/p2p_request.h"
 
@@ -58,13 +58,13 @@ int chempi_coll_pipe_send(struct chempi_coll_state *st,
         struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
 
         rc = cell_first_error(
-            rc, chempi_coll_cell_wait(st, &place->reads,
-                                      uses * (uint32_t)(st->size - 1)));
+            rc, chempi_coll_shm_slot_wait(st, &place->reads,
+                                          uses * (uint32_t)(st->size - 1)));
         chempi_coll_stream_pack(c->rbuf, c->rcount, c->rtype, at, data,
                                 piece_len(len - at));
         /* Orders the data before its number; partner: recv's wait. */
         atomic_store_explicit(&place->seq, seq, memory_order_release);
-        chempi_coll_cell_rouse_others(st);
+        chempi_coll_shm_slot_rouse_others(st);
     }
     return rc;
 }
@@ -78,7 +78,7 @@ static void say_read(struct chempi_coll_state *st,
 
     if (atomic_fetch_add_explicit(&place->reads, 1, memory_order_acq_rel) + 1 ==
         all)
-        chempi_coll_cell_rouse_others(st);
+        chempi_coll_shm_slot_rouse_others(st);
 }
 
 int chempi_coll_pipe_recv(struct chempi_coll_state *st,
@@ -94,7 +94,8 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
         uint32_t seq;
         struct chempi_node_piece *place = next_place(st, &data, &uses, &seq);
 
-        rc = cell_first_error(rc, chempi_coll_cell_wait(st, &place->seq, seq));
+        rc = cell_first_error(rc,
+                              chempi_coll_shm_slot_wait(st, &place->seq, seq));
         if (CHEMPI_LIKELY(len <= room))
             chempi_coll_stream_unpack(c->rbuf, c->rcount, c->rtype, at, data,
                                       piece_len(len - at), is_long);

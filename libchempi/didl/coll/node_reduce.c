@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 /*
  * acc = the data of members [first, last] in order, from byte `at` on, count
@@ -38,7 +38,7 @@ static int put(const struct cell *cell, int m, const void *buf, uint64_t len)
     unsigned char *slot;
 
     cell_line(cell, m)->len = len;
-    slot = chempi_coll_cell_room(cell, m, len, &rc);
+    slot = chempi_coll_shm_slot_room(cell, m, len, &rc);
     if (CHEMPI_LIKELY(slot && len > 0))
         memcpy(slot, buf, (size_t)len);
     return rc;
@@ -48,7 +48,7 @@ static int reduce(struct chempi_coll_state *st,
                   const struct chempi_coll_call *c, uint64_t len)
 {
     struct cell cell;
-    int rc = chempi_coll_cell_open(st, &cell);
+    int rc = chempi_coll_shm_slot_open(st, &cell);
 
     if (CHEMPI_UNLIKELY(c->is_void))
         cell_mine(&cell)->len = CELL_VOID;
@@ -58,8 +58,8 @@ static int reduce(struct chempi_coll_state *st,
         cell_hand_in(&cell, c->root);
         return rc;
     }
-    rc = cell_first_error(rc, chempi_coll_cell_collect(&cell));
-    rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_collect(&cell));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
     if (!rc && len > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
     return rc;
@@ -69,9 +69,9 @@ static int reduce(struct chempi_coll_state *st,
  * say why, or it had no memory for the common one. */
 static CHEMPI_COLD int why_no_result(const struct cell *cell, uint64_t len)
 {
-    int rc = chempi_coll_cell_check(cell, len);
+    int rc = chempi_coll_shm_slot_check(cell, len);
 
-    return rc ? rc : chempi_coll_cell_mismatch(cell, cell->st->size);
+    return rc ? rc : chempi_coll_shm_slot_mismatch(cell, cell->st->size);
 }
 
 /* The last that arrives folds for all. */
@@ -85,16 +85,16 @@ static int allreduce_many(const struct cell *cell,
     *cell_expected(cell) += (uint32_t)st->size;
     chempi_crowd_come(&st->crowd);
     if (cell_arrive(cell)) {
-        rc = chempi_coll_cell_check(cell, len);
+        rc = chempi_coll_shm_slot_check(cell, len);
         if (!rc && len > 0)
             fold(cell, c, len, 0, st->size - 1, c->rbuf, 0, c->rcount);
         rc = cell_first_error(rc, put(cell, st->size, c->rbuf, len));
         line->mark = (uint32_t)rc;
         cell_publish(line, cell->seq);
-        chempi_coll_cell_rouse_others(st);
+        chempi_coll_shm_slot_rouse_others(st);
         return rc;
     }
-    rc = chempi_coll_cell_wait_for_all(st, &line->seq, cell->seq);
+    rc = chempi_coll_shm_slot_wait_for_all(st, &line->seq, cell->seq);
     if (CHEMPI_UNLIKELY(!rc && line->mark != MPI_SUCCESS))
         rc = why_no_result(cell, len);
     if (!rc && len > 0)
@@ -112,8 +112,8 @@ static int allreduce(struct chempi_coll_state *st,
     rc = put(&cell, st->rank, input(c), len);
     if (st->size > 2)
         return cell_first_error(rc, allreduce_many(&cell, c, len));
-    rc = cell_first_error(rc, chempi_coll_cell_meet(&cell));
-    rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
     if (!rc && len > 0)
         fold(&cell, c, len, 0, 1, c->rbuf, 0, c->rcount);
     return rc;
@@ -131,8 +131,8 @@ static int reduce_scatter(struct chempi_coll_state *st,
         before += chempi_coll_part_count(c, i);
     cell_open_sync(st, &cell);
     rc = put(&cell, st->rank, input(c), len);
-    rc = cell_first_error(rc, chempi_coll_cell_meet(&cell));
-    rc = cell_first_error(rc, chempi_coll_cell_check(&cell, len));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_meet(&cell));
+    rc = cell_first_error(rc, chempi_coll_shm_slot_check(&cell, len));
     if (!rc && own > 0)
         fold(&cell, c, len, 0, st->size - 1, c->rbuf,
              (uint64_t)(before * c->rtype->extent), own);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 enum mark {
     BLOCK_HERE,
@@ -61,7 +61,7 @@ static int await_copies(const struct cell *cell, uint32_t goal)
     /* Sequentially consistent, as in say_copied(): either the last to finish
      * sees the goal or the root sees that it is reached. */
     atomic_store(&count->goal, goal);
-    return chempi_coll_cell_wait(cell->st, &count->finished, goal);
+    return chempi_coll_shm_slot_wait(cell->st, &count->finished, goal);
 }
 
 static void say_copied(const struct cell *cell, int root, enum reply reply)
@@ -145,9 +145,9 @@ static bool bcast_root(const struct cell *cell,
     line->len = len;
     if (len <= CHEMPI_NODE_BULK_BYTES) {
         mark = BLOCK_HERE;
-        *rc = cell_first_error(*rc,
-                               chempi_coll_cell_put(cell, st->size, c->rbuf,
-                                                    c->rcount, c->rtype, len));
+        *rc = cell_first_error(*rc, chempi_coll_shm_slot_put(cell, st->size,
+                                                             c->rbuf, c->rcount,
+                                                             c->rtype, len));
     } else if (chempi_coll_pipe_is_open(st)) {
         mark = BLOCK_PIECES;
     } else if (st->size > 2 && is_open(st, c->rtype)) {
@@ -158,7 +158,7 @@ static bool bcast_root(const struct cell *cell,
     }
     line->mark = mark;
     cell_publish(line, cell->seq);
-    chempi_coll_cell_rouse_others(st);
+    chempi_coll_shm_slot_rouse_others(st);
     if (mark == BLOCK_DIRECT)
         *rc = cell_first_error(*rc, bcast_copied(cell, c, tag));
     else if (mark == BLOCK_PIECES)
@@ -187,7 +187,7 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
 
     if (CHEMPI_UNLIKELY(len != room)) {
         say_copied(cell, c->root, REPLY_COPIED);
-        return chempi_coll_cell_wrong_amount(c->root, len, room);
+        return chempi_coll_shm_slot_wrong_amount(c->root, len, room);
     }
     code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
                                   c->rbuf, c->rcount, c->rtype);
@@ -203,12 +203,12 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
     uint64_t len;
     uint32_t mark;
 
-    *rc = chempi_coll_cell_open(st, &cell);
+    *rc = chempi_coll_shm_slot_open(st, &cell);
     if (c->root == st->rank)
         return bcast_root(&cell, c, tag, rc);
     line = cell_common(&cell);
-    *rc =
-        cell_first_error(*rc, chempi_coll_cell_wait(st, &line->seq, cell.seq));
+    *rc = cell_first_error(*rc,
+                           chempi_coll_shm_slot_wait(st, &line->seq, cell.seq));
     mark = line->mark;
     len = line->len;
     if (mark == BLOCK_BY_MESSAGE)
@@ -219,12 +219,13 @@ bool chempi_coll_node_bcast(struct chempi_coll_state *st,
         *rc = cell_first_error(chempi_coll_pipe_recv(st, c, len), *rc);
     } else if (len <= CHEMPI_NODE_BULK_BYTES) {
         *rc = cell_first_error(
-            *rc, chempi_coll_cell_get(c->root, cell_data(&cell, st->size, len),
-                                      len, c->rbuf, c->rcount, c->rtype));
+            *rc,
+            chempi_coll_shm_slot_get(c->root, cell_data(&cell, st->size, len),
+                                     len, c->rbuf, c->rcount, c->rtype));
     }
     if (!*rc && (len < (uint64_t)(c->rcount * c->rtype->size) ||
                  (mark == BLOCK_HERE && len > CHEMPI_NODE_BULK_BYTES)))
-        *rc = chempi_coll_cell_mismatch(&cell, st->size);
+        *rc = chempi_coll_shm_slot_mismatch(&cell, st->size);
     return true;
 }
 
@@ -254,7 +255,7 @@ static void end_offer(const struct cell *cell, enum mark mark)
 {
     cell_common(cell)->mark = mark;
     cell_publish(cell_common(cell), cell->seq);
-    chempi_coll_cell_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_others(cell->st);
 }
 
 /* Root: tell the members with large blocks where to put them. They write
@@ -351,12 +352,12 @@ static bool take_short(void *arg)
 /* All of them; long ones between two waits. */
 static int take_lines(struct intake *in)
 {
-    int rc = chempi_coll_cell_await(in->cell->st, take_short, in);
+    int rc = chempi_coll_shm_slot_await(in->cell->st, take_short, in);
 
     while (!rc && in->next < in->cell->st->size) {
         in->is_rest |= !take_plain(in->cell, in->c, in->next);
         in->next++;
-        rc = chempi_coll_cell_await(in->cell->st, take_short, in);
+        rc = chempi_coll_shm_slot_await(in->cell->st, take_short, in);
     }
     return rc;
 }
@@ -372,9 +373,9 @@ static int get_block(const struct cell *cell, const struct chempi_coll_call *c,
     if (take_plain(cell, c, i))
         return MPI_SUCCESS;
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
-        return chempi_coll_cell_mismatch(cell, i);
-    return chempi_coll_cell_get(i, cell_data(cell, i, len), len, place, count,
-                                c->rtype);
+        return chempi_coll_shm_slot_mismatch(cell, i);
+    return chempi_coll_shm_slot_get(i, cell_data(cell, i, len), len, place,
+                                    count, c->rtype);
 }
 
 /* The blocks that are not here: wait for the members that copy theirs
@@ -465,7 +466,7 @@ static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
                    int tag, uint64_t len)
 {
     int rc =
-        chempi_coll_cell_wait(cell->st, &cell_common(cell)->seq, cell->seq);
+        chempi_coll_shm_slot_wait(cell->st, &cell_common(cell)->seq, cell->seq);
     struct chempi_node_place place = cell_mine(cell)->place;
     enum reply reply = REPLY_PASSED;
 
@@ -492,8 +493,8 @@ static int hand_in(const struct cell *cell, const struct chempi_coll_call *c,
 
     line->len = len;
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES))
-        rc = chempi_coll_cell_put(cell, st->rank, c->sbuf, c->scount, c->stype,
-                                  len);
+        rc = chempi_coll_shm_slot_put(cell, st->rank, c->sbuf, c->scount,
+                                      c->stype, len);
     else if (chempi_coll_direct_is_on() && !st->is_refused &&
              !st->is_refused_root)
         mark = BLOCK_DIRECT;
@@ -511,7 +512,7 @@ bool chempi_coll_node_gather(struct chempi_coll_state *st,
 {
     struct cell cell;
 
-    *rc = chempi_coll_cell_open(st, &cell);
+    *rc = chempi_coll_shm_slot_open(st, &cell);
     *rc = cell_first_error(st->rank == c->root ? collect_blocks(&cell, c, tag)
                                                : hand_in(&cell, c, tag),
                            *rc);
@@ -545,8 +546,8 @@ static enum mark deal_block(const struct cell *cell,
 
     line->len = len;
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES)) {
-        *rc = cell_first_error(
-            *rc, chempi_coll_cell_put(cell, i, place, count, c->stype, len));
+        *rc = cell_first_error(*rc, chempi_coll_shm_slot_put(
+                                        cell, i, place, count, c->stype, len));
     } else if (is_open(cell->st, c->stype)) {
         mark = BLOCK_DIRECT;
         line->place.in = address(place, c->stype);
@@ -628,7 +629,7 @@ static bool deal_row(const struct cell *cell, const struct chempi_coll_call *c)
         return false;
     }
     cell_publish(line, cell->seq);
-    chempi_coll_cell_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_others(cell->st);
     return true;
 }
 
@@ -676,7 +677,7 @@ static int deal_blocks(const struct cell *cell,
         copies += mark == BLOCK_DIRECT;
         messages += mark == BLOCK_BY_MESSAGE;
     }
-    chempi_coll_cell_rouse_others(st);
+    chempi_coll_shm_slot_rouse_others(st);
     rc = cell_first_error(rc, deal_own(c, st->rank));
     if (copies + messages > 0)
         rc = cell_first_error(end_deal(cell, c, tag, copies), rc);
@@ -715,9 +716,9 @@ static int take_of_row(const struct cell *cell,
         end = me + 1 < CHEMPI_NODE_LINE_BYTES ? line->data[me + 1] : 0;
     }
     if (CHEMPI_UNLIKELY(begin > end || end > CHEMPI_NODE_LINE_BYTES))
-        return chempi_coll_cell_mismatch(cell, cell->st->size);
-    return chempi_coll_cell_get(c->root, line->data + begin, end - begin,
-                                c->rbuf, c->rcount, c->rtype);
+        return chempi_coll_shm_slot_mismatch(cell, cell->st->size);
+    return chempi_coll_shm_slot_get(c->root, line->data + begin, end - begin,
+                                    c->rbuf, c->rcount, c->rtype);
 }
 
 static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
@@ -725,7 +726,7 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
 {
     const struct chempi_node_line *line = cell_mine(cell);
     int rc =
-        chempi_coll_cell_await(cell->st, is_dealt, (void *)(uintptr_t)cell);
+        chempi_coll_shm_slot_await(cell->st, is_dealt, (void *)(uintptr_t)cell);
     uint32_t mark;
     uint64_t len;
 
@@ -738,10 +739,10 @@ static int take_block(const struct cell *cell, const struct chempi_coll_call *c,
     if (mark == BLOCK_DIRECT)
         return cell_first_error(fetch(cell, c, line->place.in, len, tag), rc);
     if (CHEMPI_UNLIKELY(len > CHEMPI_NODE_BULK_BYTES))
-        return chempi_coll_cell_mismatch(cell, cell->st->rank);
+        return chempi_coll_shm_slot_mismatch(cell, cell->st->rank);
     return cell_first_error(
-        chempi_coll_cell_get(c->root, cell_data(cell, cell->st->rank, len), len,
-                             c->rbuf, c->rcount, c->rtype),
+        chempi_coll_shm_slot_get(c->root, cell_data(cell, cell->st->rank, len),
+                                 len, c->rbuf, c->rcount, c->rtype),
         rc);
 }
 
@@ -751,7 +752,7 @@ bool chempi_coll_node_scatter(struct chempi_coll_state *st,
 {
     struct cell cell;
 
-    *rc = chempi_coll_cell_open(st, &cell);
+    *rc = chempi_coll_shm_slot_open(st, &cell);
     *rc = cell_first_error(st->rank == c->root ? deal_blocks(&cell, c, tag)
                                                : take_block(&cell, c, tag),
                            *rc);

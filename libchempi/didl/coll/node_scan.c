@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 #include "libchempi/didl/coll/spsc_ring.h"
 
 enum {
@@ -63,7 +63,7 @@ static int learn_belts(struct chempi_node_belts *p, const struct cell *cell)
     for (int i = 0; i < cell->st->size; i++) {
         len = cell_line(cell, i)->len;
         if (CHEMPI_UNLIKELY(len != 0 && len != CELL_NO_ROOM))
-            return chempi_coll_cell_mismatch(cell, i);
+            return chempi_coll_shm_slot_mismatch(cell, i);
         is_off |= len != 0;
     }
     p->is_off = is_off;
@@ -84,7 +84,7 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
     cell_mine(&cell)->len = 0;
     if (chempi_spsc_ring_create(belt_after(st, st->rank)) < 0)
         cell_mine(&cell)->len = CELL_NO_ROOM;
-    rc = chempi_coll_cell_meet(&cell);
+    rc = chempi_coll_shm_slot_meet(&cell);
     code = learn_belts(p, &cell);
     if (CHEMPI_UNLIKELY(code))
         return cell_first_error(rc, code);

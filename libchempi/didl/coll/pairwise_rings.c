@@ -5,7 +5,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 #include "libchempi/didl/coll/stream.h"
 
 /* Bytes that are copied before others' progress is looked after. */
@@ -337,7 +337,7 @@ int chempi_coll_pairwise_rings_run(struct chempi_coll_state *st, bool is_long)
             (void)chempi_progress_poll();
         }
         if (!is_served)
-            rc = chempi_coll_cell_await(st, can_go_on, st);
+            rc = chempi_coll_shm_slot_await(st, can_go_on, st);
     }
     return rc;
 }

@@ -4,7 +4,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 /* ---- beginning ---- */
 
@@ -132,7 +132,7 @@ int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
         /* Once it waits, then for as much as makes it worth while. */
         room.most = w->limit / 2;
         chempi_progress_rouse_local(w->reader);
-        rc = chempi_coll_cell_await(w->st, is_room, &room);
+        rc = chempi_coll_shm_slot_await(w->st, is_room, &room);
     }
     if (CHEMPI_UNLIKELY(room.is_damaged))
         return chempi_spsc_ring_damaged();
@@ -161,7 +161,7 @@ static bool has_more(void *arg)
 
 int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r)
 {
-    return chempi_coll_cell_await(r->st, has_more, r);
+    return chempi_coll_shm_slot_await(r->st, has_more, r);
 }
 
 void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r)

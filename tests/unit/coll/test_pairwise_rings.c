@@ -15,8 +15,8 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
 #include "libchempi/didl/coll/pairwise_rings.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 enum { MEMBERS = 4, ROUNDS = 7, MOST = 400000 };
 
@@ -62,8 +62,8 @@ int chempi_region_reserve(struct chempi_region *region, void *ptr, size_t len,
     return 0;
 }
 
-int chempi_coll_cell_await(const struct chempi_coll_state *st,
-                           chempi_progress_done_fn *done, void *arg)
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg)
 {
     (void)st;
     while (!done(arg))

@@ -12,7 +12,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/cell.h"
+#include "libchempi/didl/coll/shm_slot.h"
 
 struct chempi_ctx chempi_ctx;
 
@@ -69,8 +69,8 @@ static void read_piece(void)
 }
 
 /* The other side does what there is to do. */
-int chempi_coll_cell_await(const struct chempi_coll_state *st,
-                           chempi_progress_done_fn *done, void *arg)
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg)
 {
     (void)st;
     t.waits++;

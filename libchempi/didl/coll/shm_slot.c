@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One operation in its cell; see cell.h. */
-#include "libchempi/didl/coll/cell.h"
+/* One operation in its cell; see shm_slot.h. */
+#include "libchempi/didl/coll/shm_slot.h"
 
 #include <sched.h>
 #include <string.h>
@@ -48,12 +48,12 @@ static void put_missing(struct chempi_where *w, const void *object)
     chempi_where_put_rest(w, count);
 }
 
-int chempi_coll_cell_wait(const struct chempi_coll_state *st,
-                          const _Atomic uint32_t *word, uint32_t value)
+int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
+                              const _Atomic uint32_t *word, uint32_t value)
 {
     struct wait w = {word, value};
 
-    return chempi_coll_cell_await(st, is_reached, &w);
+    return chempi_coll_shm_slot_await(st, is_reached, &w);
 }
 
 static int await_or_tell(const struct chempi_coll_state *st,
@@ -82,13 +82,13 @@ static int await_or_tell(const struct chempi_coll_state *st,
     return chempi_progress_wait_for(done, arg, words, st);
 }
 
-int chempi_coll_cell_await(const struct chempi_coll_state *st,
-                           chempi_progress_done_fn *done, void *arg)
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg)
 {
     return await_or_tell(st, done, arg, put_comm);
 }
 
-void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st)
+void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st)
 {
     chempi_progress_order_looks();
     for (int i = 0; i < st->size; i++)
@@ -122,8 +122,8 @@ static CHEMPI_COLD int reserve(const struct cell *cell, int m, bool is_whole)
     return MPI_SUCCESS;
 }
 
-unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
-                                     uint64_t len, int *rc)
+unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
+                                         uint64_t len, int *rc)
 {
     bool is_whole = len > CHEMPI_NODE_PAGE_BYTES;
     uint64_t mask;
@@ -162,11 +162,11 @@ static bool are_lines_there(void *arg)
     return true;
 }
 
-int chempi_coll_cell_collect(const struct cell *cell)
+int chempi_coll_shm_slot_collect(const struct cell *cell)
 {
     struct lines l = {.cell = cell};
 
-    return chempi_coll_cell_await(cell->st, are_lines_there, &l);
+    return chempi_coll_shm_slot_await(cell->st, are_lines_there, &l);
 }
 
 /*
@@ -179,12 +179,13 @@ static int meet_other(const struct cell *cell)
 
     cell_publish(cell_mine(cell), cell->seq);
     cell_rouse(cell->st, other);
-    return chempi_coll_cell_wait(cell->st, &cell_line(cell, other)->seq,
-                                 cell->seq);
+    return chempi_coll_shm_slot_wait(cell->st, &cell_line(cell, other)->seq,
+                                     cell->seq);
 }
 
-int chempi_coll_cell_wait_for_all(struct chempi_coll_state *st,
-                                  const _Atomic uint32_t *word, uint32_t value)
+int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
+                                      const _Atomic uint32_t *word,
+                                      uint32_t value)
 {
     struct wait w = {word, value};
 
@@ -197,38 +198,38 @@ int chempi_coll_cell_wait_for_all(struct chempi_coll_state *st,
     return chempi_progress_wait_for(is_reached, &w, put_missing, st);
 }
 
-int chempi_coll_cell_meet(const struct cell *cell)
+int chempi_coll_shm_slot_meet(const struct cell *cell)
 {
     if (cell->st->size == 2)
         return meet_other(cell);
     *cell_expected(cell) += (uint32_t)cell->st->size;
     chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return chempi_coll_cell_wait_for_all(cell->st, &cell_common(cell)->seq,
-                                             cell->seq);
+        return chempi_coll_shm_slot_wait_for_all(
+            cell->st, &cell_common(cell)->seq, cell->seq);
     cell_common(cell)->mark = CELL_NO_RESULT;
     cell_publish(cell_common(cell), cell->seq);
-    chempi_coll_cell_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_others(cell->st);
     return MPI_SUCCESS;
 }
 
-int chempi_coll_cell_meet_again(const struct cell *cell)
+int chempi_coll_shm_slot_meet_again(const struct cell *cell)
 {
     struct chempi_node_count *count = cell_count(cell);
 
     *cell_expected(cell) += (uint32_t)cell->st->size;
     chempi_crowd_come(&cell->st->crowd);
     if (!cell_arrive(cell))
-        return chempi_coll_cell_wait_for_all(cell->st, &count->met,
-                                             *cell_expected(cell));
+        return chempi_coll_shm_slot_wait_for_all(cell->st, &count->met,
+                                                 *cell_expected(cell));
     /* Orders what all did before they arrived; partner: as in publish. */
     atomic_store_explicit(&count->met, *cell_expected(cell),
                           memory_order_release);
-    chempi_coll_cell_rouse_others(cell->st);
+    chempi_coll_shm_slot_rouse_others(cell->st);
     return MPI_SUCCESS;
 }
 
-bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase)
+bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase)
 {
     for (int i = 0; i < cell->st->size; i++) {
         uint32_t reply = cell_line(cell, i)->place.reply;
@@ -239,35 +240,35 @@ bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase)
     return false;
 }
 
-int chempi_coll_cell_end_copies(const struct cell *cell, uint32_t phase,
-                                int code, bool *is_void)
+int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
+                                    int code, bool *is_void)
 {
     struct chempi_node_line *line = cell_mine(cell);
     int rc;
 
     if (code && line->place.reply == 0)
         line->place.reply = phase;
-    rc = chempi_coll_cell_meet_again(cell);
-    *is_void = chempi_coll_cell_has_failed(cell, phase);
+    rc = chempi_coll_shm_slot_meet_again(cell);
+    *is_void = chempi_coll_shm_slot_has_failed(cell, phase);
     if (*is_void)
         cell->st->is_refused = true;
     return rc;
 }
 
-int chempi_coll_cell_barrier(struct chempi_coll_state *st)
+int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st)
 {
     struct cell cell;
 
     cell_open_sync(st, &cell);
-    return chempi_coll_cell_meet(&cell);
+    return chempi_coll_shm_slot_meet(&cell);
 }
 
-int chempi_coll_cell_open(struct chempi_coll_state *st, struct cell *cell)
+int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell)
 {
     int rc = MPI_SUCCESS;
 
     if (st->seq + 1 - st->last_sync >= CHEMPI_NODE_CELLS - 1)
-        rc = chempi_coll_cell_barrier(st);
+        rc = chempi_coll_shm_slot_barrier(st);
     cell_open_next(st, cell);
     return rc;
 }
@@ -281,12 +282,12 @@ static CHEMPI_COLD int different_amounts(void)
                             "data");
 }
 
-int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
-                         MPI_Count count, struct chempi_datatype *type,
-                         uint64_t len)
+int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
+                             MPI_Count count, struct chempi_datatype *type,
+                             uint64_t len)
 {
     int rc = MPI_SUCCESS;
-    unsigned char *slot = chempi_coll_cell_room(cell, m, len, &rc);
+    unsigned char *slot = chempi_coll_shm_slot_room(cell, m, len, &rc);
 
     if (CHEMPI_UNLIKELY(!slot))
         return rc;
@@ -298,21 +299,22 @@ int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
                                 chempi_coll_byte());
 }
 
-CHEMPI_COLD int chempi_coll_cell_wrong_amount(int member, uint64_t len,
-                                              uint64_t room)
+CHEMPI_COLD int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len,
+                                                  uint64_t room)
 {
     if (len > room)
         return chempi_p2p_note_too_much(member, len, room);
     return different_amounts();
 }
 
-int chempi_coll_cell_get(int member, const void *slot, uint64_t len, void *buf,
-                         MPI_Count count, struct chempi_datatype *type)
+int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
+                             void *buf, MPI_Count count,
+                             struct chempi_datatype *type)
 {
     uint64_t room = (uint64_t)(count * type->size);
 
     if (CHEMPI_UNLIKELY(len != room))
-        return chempi_coll_cell_wrong_amount(member, len, room);
+        return chempi_coll_shm_slot_wrong_amount(member, len, room);
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         cell_copy(chempi_coll_plus(buf, type->true_lb), slot, len);
         return MPI_SUCCESS;
@@ -321,7 +323,7 @@ int chempi_coll_cell_get(int member, const void *slot, uint64_t len, void *buf,
                                 count, type);
 }
 
-int chempi_coll_cell_mismatch(const struct cell *cell, int member)
+int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member)
 {
     if (cell_line(cell, member)->len == CELL_NO_ROOM)
         return chempi_error_set(MPI_ERR_NO_MEM,
@@ -332,10 +334,10 @@ int chempi_coll_cell_mismatch(const struct cell *cell, int member)
     return different_amounts();
 }
 
-int chempi_coll_cell_check(const struct cell *cell, uint64_t len)
+int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len)
 {
     for (int i = 0; i < cell->st->size; i++)
         if (CHEMPI_UNLIKELY(cell_line(cell, i)->len != len))
-            return chempi_coll_cell_mismatch(cell, i);
+            return chempi_coll_shm_slot_mismatch(cell, i);
     return MPI_SUCCESS;
 }

@@ -3,8 +3,8 @@
  * One operation in its cell of a node's area: opening it, publishing, meeting,
  * and users' data in and out of slots. See node.h for the rules.
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_CELL_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_SHM_SLOT_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_SHM_SLOT_H
 
 #include <string.h>
 
@@ -34,24 +34,25 @@ enum { CELL_AHEAD = 2 }; /* operations */
 /* ---- waiting and waking ---- */
 
 /* Until *word == value, which whoever stores it rouses this process for. */
-int chempi_coll_cell_wait(const struct chempi_coll_state *st,
-                          const _Atomic uint32_t *word, uint32_t value);
+int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
+                              const _Atomic uint32_t *word, uint32_t value);
 
 /* The same for who has come to a meeting (crowd.h) and waits for the others. */
-int chempi_coll_cell_wait_for_all(struct chempi_coll_state *st,
-                                  const _Atomic uint32_t *word, uint32_t value);
+int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
+                                      const _Atomic uint32_t *word,
+                                      uint32_t value);
 
 /* The same for any condition; see chempi_progress_wait(). st names the
  * communicator to whoever asks what is waited for, and may be NULL. */
-int chempi_coll_cell_await(const struct chempi_coll_state *st,
-                           chempi_progress_done_fn *done, void *arg);
+int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
+                               chempi_progress_done_fn *done, void *arg);
 
 static inline void cell_rouse(const struct chempi_coll_state *st, int member)
 {
     chempi_progress_rouse_local(st->local_ranks[member]);
 }
 
-void chempi_coll_cell_rouse_others(const struct chempi_coll_state *st);
+void chempi_coll_shm_slot_rouse_others(const struct chempi_coll_state *st);
 
 /* ---- parts of a cell; member st->size is the common one ---- */
 
@@ -87,8 +88,8 @@ static inline const unsigned char *cell_data(const struct cell *cell, int m,
 
 /* The same for writing, once the line's len is set. NULL when out of shared
  * memory: then *rc is set, and len is what no reader takes for a length. */
-unsigned char *chempi_coll_cell_room(const struct cell *cell, int m,
-                                     uint64_t len, int *rc);
+unsigned char *chempi_coll_shm_slot_room(const struct cell *cell, int m,
+                                         uint64_t len, int *rc);
 
 static inline struct chempi_node_count *cell_count(const struct cell *cell)
 {
@@ -103,7 +104,7 @@ static inline uint32_t *cell_expected(const struct cell *cell)
 /* ---- the operation ---- */
 
 /* One in which some may leave before others have come (A2). */
-int chempi_coll_cell_open(struct chempi_coll_state *st, struct cell *cell);
+int chempi_coll_shm_slot_open(struct chempi_coll_state *st, struct cell *cell);
 
 static inline void cell_open_next(struct chempi_coll_state *st,
                                   struct cell *cell)
@@ -128,7 +129,7 @@ static inline void cell_open_sync(struct chempi_coll_state *st,
 static inline void cell_publish(struct chempi_node_line *line, uint32_t seq)
 {
     /* Orders the line's data before its number; partner: the acquire load in
-     * chempi_coll_cell_wait(). */
+     * chempi_coll_shm_slot_wait(). */
     atomic_store_explicit(&line->seq, seq, memory_order_release);
     /* Its readers still have the lines of the next operations: ask for them
      * before the stores stand in a queue for them, one after the other. */
@@ -160,13 +161,13 @@ static inline void cell_hand_in(const struct cell *cell, int root)
 }
 
 /* The root: wait until the lines of all others are complete. */
-int chempi_coll_cell_collect(const struct cell *cell);
+int chempi_coll_shm_slot_collect(const struct cell *cell);
 
 /* All meet, the first time in an operation. */
-int chempi_coll_cell_meet(const struct cell *cell);
+int chempi_coll_shm_slot_meet(const struct cell *cell);
 
 /* All meet once more, as often as they like. */
-int chempi_coll_cell_meet_again(const struct cell *cell);
+int chempi_coll_shm_slot_meet_again(const struct cell *cell);
 
 /*
  * All meet once more, after a phase in which they have copied from or to each
@@ -174,13 +175,13 @@ int chempi_coll_cell_meet_again(const struct cell *cell);
  * *is_void: somebody's has failed in this phase or an earlier one, which all
  * learn. Phases are numbered from 1; place.reply was 0 when all met before.
  */
-int chempi_coll_cell_end_copies(const struct cell *cell, uint32_t phase,
-                                int code, bool *is_void);
+int chempi_coll_shm_slot_end_copies(const struct cell *cell, uint32_t phase,
+                                    int code, bool *is_void);
 
 /* Has a member told before the phase that it cannot take part? */
-bool chempi_coll_cell_has_failed(const struct cell *cell, uint32_t phase);
+bool chempi_coll_shm_slot_has_failed(const struct cell *cell, uint32_t phase);
 
-int chempi_coll_cell_barrier(struct chempi_coll_state *st);
+int chempi_coll_shm_slot_barrier(struct chempi_coll_state *st);
 
 /* ---- users' data in and out ---- */
 
@@ -194,17 +195,18 @@ static inline void cell_copy(void *to, const void *from, uint64_t len)
 }
 
 /* Into member m's room. */
-int chempi_coll_cell_put(const struct cell *cell, int m, const void *buf,
-                         MPI_Count count, struct chempi_datatype *type,
-                         uint64_t len);
+int chempi_coll_shm_slot_put(const struct cell *cell, int m, const void *buf,
+                             MPI_Count count, struct chempi_datatype *type,
+                             uint64_t len);
 
 /* What it means that len bytes have come from a member (-1: from more than one)
  * where `room` were expected. */
-int chempi_coll_cell_wrong_amount(int member, uint64_t len, uint64_t room);
+int chempi_coll_shm_slot_wrong_amount(int member, uint64_t len, uint64_t room);
 
 /* len: what the sender, a member (or -1), says; at most BULK_BYTES. */
-int chempi_coll_cell_get(int member, const void *slot, uint64_t len, void *buf,
-                         MPI_Count count, struct chempi_datatype *type);
+int chempi_coll_shm_slot_get(int member, const void *slot, uint64_t len,
+                             void *buf, MPI_Count count,
+                             struct chempi_datatype *type);
 
 static inline int cell_first_error(int a, int b)
 {
@@ -212,10 +214,10 @@ static inline int cell_first_error(int a, int b)
 }
 
 /* What member `member` did, when its line's len is not what it should be. */
-int chempi_coll_cell_mismatch(const struct cell *cell, int member);
+int chempi_coll_shm_slot_mismatch(const struct cell *cell, int member);
 
 /* Do all lines have this length? */
-int chempi_coll_cell_check(const struct cell *cell, uint64_t len);
+int chempi_coll_shm_slot_check(const struct cell *cell, uint64_t len);
 
 /* Elements of a reduce-scatter's part i. */
 static inline MPI_Count chempi_coll_part_count(const struct chempi_coll_call *c,
