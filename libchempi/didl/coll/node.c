@@ -22,8 +22,8 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/async.h"
+#include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
@@ -39,7 +39,7 @@ struct control {
 static_assert(sizeof(struct control) <= PAGE, "control is one page");
 
 static struct {
-    struct control *control; /* NULL: no areas; then what direct.c shares */
+    struct control *control; /* NULL: no areas; then what cma_copy.c shares */
     unsigned char *areas;
     size_t area_len; /* bytes, whole pages */
     _Atomic uint64_t counts[CHEMPI_COLL_WAYS];
@@ -113,7 +113,7 @@ int chempi_coll_init(void)
     int most = s->local_size < CHEMPI_NODE_RANKS_MAX ? (int)s->local_size
                                                      : CHEMPI_NODE_RANKS_MAX;
     void *start;
-    size_t front = PAGE + pages(chempi_coll_direct_len(s->local_size));
+    size_t front = PAGE + pages(chempi_coll_cma_copy_len(s->local_size));
     int rc;
 
     chempi_coll_async_init();
@@ -131,15 +131,15 @@ int chempi_coll_init(void)
         return chempi_error_from(rc, &err);
     node.control = start;
     node.areas = (unsigned char *)start + front;
-    chempi_coll_direct_init((unsigned char *)start + PAGE, s->local_size,
-                            s->local_rank);
+    chempi_coll_cma_copy_init((unsigned char *)start + PAGE, s->local_size,
+                              s->local_rank);
     return MPI_SUCCESS;
 }
 
 void chempi_coll_fini(void)
 {
     chempi_coll_async_fini();
-    chempi_coll_direct_fini();
+    chempi_coll_cma_copy_fini();
     node.control = NULL;
 }
 

@@ -69,7 +69,7 @@ enum {
 };
 
 /* Where a member's data lies in its own memory, for others to read or write
- * (direct.h). */
+ * (cma_copy.h). */
 struct chempi_node_place {
     uint64_t in;
     uint64_t out;

@@ -13,8 +13,8 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/coll.h"
-#include "libchempi/didl/coll/direct.h"
 #include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/shm_slot.h"
@@ -51,8 +51,8 @@ static int get_remote(const struct cell *cell, int i, uint64_t from,
     if (CHEMPI_UNLIKELY(len != block_len(to)))
         return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     if (len > 0 && !*code)
-        *code = chempi_coll_direct_get(cell->st->local_ranks[i], from, len,
-                                       to->buf, to->count, to->type);
+        *code = chempi_coll_cma_copy_get(cell->st->local_ranks[i], from, len,
+                                         to->buf, to->count, to->type);
     return MPI_SUCCESS;
 }
 
@@ -250,7 +250,7 @@ static enum mark allgather_mark(struct chempi_coll_state *st,
     if (has_stream(st))
         return BLOCK_STREAM;
     return own->type->is_contiguous && !st->is_refused &&
-                   chempi_coll_direct_is_on()
+                   chempi_coll_cma_copy_is_on()
                ? BLOCK_DIRECT
                : BLOCK_BY_MESSAGE;
 }
@@ -381,7 +381,8 @@ bool chempi_coll_node_allgather(struct chempi_coll_state *st,
         *rc = allgather_small(&cell, c, &own);
         return true;
     }
-    if ((st->is_refused || !chempi_coll_direct_is_on()) && !are_streams_on(st))
+    if ((st->is_refused || !chempi_coll_cma_copy_is_on()) &&
+        !are_streams_on(st))
         return false;
     cell_open_sync(st, &cell);
     return allgather_large(&cell, c, &own, tag, rc);
@@ -715,7 +716,7 @@ static bool alltoall_rows(const struct cell *cell,
     cell_mine(cell)->place.reply = 0;
     st->rows++;
     x.has_row =
-        write_row(cell, c, !st->is_refused && chempi_coll_direct_is_on(), rc);
+        write_row(cell, c, !st->is_refused && chempi_coll_cma_copy_is_on(), rc);
     *rc = cell_first_error(*rc, chempi_coll_shm_slot_meet(cell));
     if (CHEMPI_UNLIKELY(is_mixed(cell))) {
         *rc =

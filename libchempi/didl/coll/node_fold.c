@@ -28,7 +28,7 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/shm_slot.h"
 
 enum {
@@ -124,9 +124,9 @@ static void fetch(struct job *j, int i, struct range r, void *dst)
     if (i == st->rank)
         memcpy(dst, j->in + at, bytes(j, r.count));
     else if (!j->code)
-        note(j, chempi_coll_direct_read(st->local_ranks[i],
-                                        cell_line(j->cell, i)->place.in + at,
-                                        dst, bytes(j, r.count)));
+        note(j, chempi_coll_cma_copy_read(st->local_ranks[i],
+                                          cell_line(j->cell, i)->place.in + at,
+                                          dst, bytes(j, r.count)));
 }
 
 /* A piece of the result of member i, another one; F4: with what has been
@@ -138,13 +138,13 @@ static void store(struct job *j, int i, struct range r, const void *src)
     uint64_t len = bytes(j, r.count);
 
     if (has_padding(j) && !j->code) {
-        note(j, chempi_coll_direct_read(rank, to, j->temp[0], len));
+        note(j, chempi_coll_cma_copy_read(rank, to, j->temp[0], len));
         if (!j->code)
             cell_take(j->temp[0], src, r.count, j->c->rtype);
         src = j->temp[0];
     }
     if (!j->code)
-        note(j, chempi_coll_direct_write(rank, to, src, len));
+        note(j, chempi_coll_cma_copy_write(rank, to, src, len));
 }
 
 static void combine(const struct job *j, const void *in, void *inout,
@@ -321,14 +321,14 @@ static void take_part(struct job *j, int i, struct range part)
 
     if (!has_padding(j)) {
         at = bytes(j, part.first);
-        note(j, chempi_coll_direct_read(st->local_ranks[i], from + at, to + at,
-                                        bytes(j, part.count)));
+        note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from + at,
+                                          to + at, bytes(j, part.count)));
         return;
     }
     while (next_chunk(j, &part, &r)) {
         at = bytes(j, r.first);
-        note(j, chempi_coll_direct_read(st->local_ranks[i], from + at,
-                                        j->temp[0], bytes(j, r.count)));
+        note(j, chempi_coll_cma_copy_read(st->local_ranks[i], from + at,
+                                          j->temp[0], bytes(j, r.count)));
         if (!j->code)
             cell_take(to + at, j->temp[0], r.count, j->c->rtype);
     }
@@ -450,7 +450,7 @@ bool chempi_coll_node_fold(struct chempi_coll_state *st,
     };
     bool is_done;
 
-    if (st->is_refused || !chempi_coll_direct_is_on() ||
+    if (st->is_refused || !chempi_coll_cma_copy_is_on() ||
         c->rtype->extent > CHUNK)
         return false;
     cell_open_sync(st, &cell);

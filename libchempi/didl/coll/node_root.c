@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/shm_slot.h"
 
@@ -36,7 +36,7 @@ static bool is_open(const struct chempi_coll_state *st,
                     const struct chempi_datatype *type)
 {
     return type->is_contiguous && !st->is_refused && !st->is_refused_root &&
-           chempi_coll_direct_is_on();
+           chempi_coll_cma_copy_is_on();
 }
 
 static uint64_t address(const void *buf, const struct chempi_datatype *type)
@@ -189,8 +189,8 @@ static int fetch(const struct cell *cell, const struct chempi_coll_call *c,
         say_copied(cell, c->root, REPLY_COPIED);
         return chempi_coll_shm_slot_wrong_amount(c->root, len, room);
     }
-    code = chempi_coll_direct_get(cell->st->local_ranks[c->root], from, len,
-                                  c->rbuf, c->rcount, c->rtype);
+    code = chempi_coll_cma_copy_get(cell->st->local_ranks[c->root], from, len,
+                                    c->rbuf, c->rcount, c->rtype);
     say_copied(cell, c->root, code ? REPLY_REFUSED : REPLY_COPIED);
     return CHEMPI_UNLIKELY(code) ? recv_block(c, tag) : MPI_SUCCESS;
 }
@@ -472,10 +472,11 @@ static int deliver(const struct cell *cell, const struct chempi_coll_call *c,
 
     if (cell_common(cell)->mark == BLOCK_DIRECT && len == place.out &&
         place.seal == seal(cell, place.in, place.out))
-        reply = chempi_coll_direct_put(cell->st->local_ranks[c->root], place.in,
-                                       len, c->sbuf, c->scount, c->stype)
-                    ? REPLY_REFUSED
-                    : REPLY_COPIED;
+        reply =
+            chempi_coll_cma_copy_put(cell->st->local_ranks[c->root], place.in,
+                                     len, c->sbuf, c->scount, c->stype)
+                ? REPLY_REFUSED
+                : REPLY_COPIED;
     say_copied(cell, c->root, reply);
     return cell_first_error(rc, reply == REPLY_COPIED ? MPI_SUCCESS
                                                       : send_block(c, tag));
@@ -495,7 +496,7 @@ static int hand_in(const struct cell *cell, const struct chempi_coll_call *c,
     if (CHEMPI_LIKELY(len <= CHEMPI_NODE_BULK_BYTES))
         rc = chempi_coll_shm_slot_put(cell, st->rank, c->sbuf, c->scount,
                                       c->stype, len);
-    else if (chempi_coll_direct_is_on() && !st->is_refused &&
+    else if (chempi_coll_cma_copy_is_on() && !st->is_refused &&
              !st->is_refused_root)
         mark = BLOCK_DIRECT;
     else

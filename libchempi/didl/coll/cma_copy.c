@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copying from and to other processes of the node; see direct.h.
+ * Copying from and to other processes of the node; see cma_copy.h.
  *
  *   D1  a process writes its own card before it takes part in any collective,
  *       and never again; whoever got a line from it may read the card
@@ -8,7 +8,7 @@
  *       out at the same time find the same
  */
 #define _GNU_SOURCE /* getpid, clock_gettime */
-#include "libchempi/didl/coll/direct.h"
+#include "libchempi/didl/coll/cma_copy.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -45,13 +45,13 @@ static struct {
     uint64_t number;
 } direct;
 
-size_t chempi_coll_direct_len(uint32_t local_size)
+size_t chempi_coll_cma_copy_len(uint32_t local_size)
 {
     return local_size * sizeof(struct card);
 }
 
-void chempi_coll_direct_init(void *shared, uint32_t local_size,
-                             uint32_t local_rank)
+void chempi_coll_cma_copy_init(void *shared, uint32_t local_size,
+                               uint32_t local_rank)
 {
     struct card *card = (struct card *)shared + local_rank;
 
@@ -65,7 +65,7 @@ void chempi_coll_direct_init(void *shared, uint32_t local_size,
     card->pid = (int32_t)getpid();
 }
 
-void chempi_coll_direct_fini(void)
+void chempi_coll_cma_copy_fini(void)
 {
     free(direct.peers);
     direct.peers = NULL;
@@ -73,7 +73,7 @@ void chempi_coll_direct_fini(void)
     direct.count = 0;
 }
 
-bool chempi_coll_direct_is_on(void)
+bool chempi_coll_cma_copy_is_on(void)
 {
     return direct.cards != NULL && chempi_setting(CHEMPI_SET_COLL_NODE_COPY);
 }
@@ -156,29 +156,29 @@ static int copy_typed(uint32_t local, copy_fn *fn, void *buf, MPI_Count count,
     return copy(local, fn, NULL, &iter, remote, len);
 }
 
-int chempi_coll_direct_get(uint32_t local, uint64_t remote, uint64_t len,
-                           void *buf, MPI_Count count,
-                           const struct chempi_datatype *type)
+int chempi_coll_cma_copy_get(uint32_t local, uint64_t remote, uint64_t len,
+                             void *buf, MPI_Count count,
+                             const struct chempi_datatype *type)
 {
     return copy_typed(local, chempi_cma_read, buf, count, type, remote, len);
 }
 
-int chempi_coll_direct_put(uint32_t local, uint64_t remote, uint64_t len,
-                           const void *buf, MPI_Count count,
-                           const struct chempi_datatype *type)
+int chempi_coll_cma_copy_put(uint32_t local, uint64_t remote, uint64_t len,
+                             const void *buf, MPI_Count count,
+                             const struct chempi_datatype *type)
 {
     return copy_typed(local, copy_out, (void *)(uintptr_t)buf, count, type,
                       remote, len);
 }
 
-int chempi_coll_direct_read(uint32_t local, uint64_t remote, void *buf,
-                            uint64_t len)
+int chempi_coll_cma_copy_read(uint32_t local, uint64_t remote, void *buf,
+                              uint64_t len)
 {
     return copy(local, chempi_cma_read, buf, NULL, remote, len);
 }
 
-int chempi_coll_direct_write(uint32_t local, uint64_t remote, const void *buf,
-                             uint64_t len)
+int chempi_coll_cma_copy_write(uint32_t local, uint64_t remote, const void *buf,
+                               uint64_t len)
 {
     return copy(local, copy_out, (void *)(uintptr_t)buf, NULL, remote, len);
 }
