@@ -15,10 +15,10 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/coll.h"
+#include "libchempi/didl/coll/nt_copy.h"
 #include "libchempi/didl/coll/pairwise_rings.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/coll/shm_slot.h"
-#include "libchempi/didl/coll/stream.h"
 
 /* One side's block for or from a member. */
 struct block {
@@ -109,8 +109,8 @@ static void put_chunk(const struct block *from, uint64_t at, uint64_t most,
     uint64_t len = chunk_len(block_len(from), at, most);
 
     if (len > 0)
-        chempi_coll_stream_pack(from->buf, from->count, from->type, at, chunk,
-                                len);
+        chempi_coll_nt_copy_pack(from->buf, from->count, from->type, at, chunk,
+                                 len);
 }
 
 /* len: of the whole block, as its sender says. */
@@ -122,8 +122,8 @@ static int get_chunk(const struct chempi_coll_state *st, int i, uint64_t at,
     if (CHEMPI_UNLIKELY(len != block_len(to)))
         return chempi_coll_shm_slot_wrong_amount(i, len, block_len(to));
     if (n > 0)
-        chempi_coll_stream_unpack(to->buf, to->count, to->type, at,
-                                  stream_of(st, i), n, is_long);
+        chempi_coll_nt_copy_unpack(to->buf, to->count, to->type, at,
+                                   stream_of(st, i), n, is_long);
     return MPI_SUCCESS;
 }
 
@@ -136,9 +136,9 @@ static int copy_own(const struct block *from, const struct block *to,
     if (!is_long || !from->type->is_contiguous || !to->type->is_contiguous ||
         block_len(from) > block_len(to))
         return copy_block(from, to);
-    chempi_coll_stream_past((void *)(uintptr_t)block_address(to),
-                            (const void *)(uintptr_t)block_address(from),
-                            (size_t)block_len(from));
+    chempi_coll_nt_copy_past((void *)(uintptr_t)block_address(to),
+                             (const void *)(uintptr_t)block_address(from),
+                             (size_t)block_len(from));
     return MPI_SUCCESS;
 }
 
@@ -357,7 +357,7 @@ static bool allgather_large(const struct cell *cell,
             cell_first_error(*rc, chempi_coll_shm_slot_wrong_amount(-1, 0, 1));
         return true;
     }
-    is_long = chempi_coll_stream_is_long(shown.all * (uint64_t)st->size);
+    is_long = chempi_coll_nt_copy_is_long(shown.all * (uint64_t)st->size);
     if (c->sbuf != MPI_IN_PLACE)
         *rc = cell_first_error(*rc, copy_own(own, &to, is_long));
     *rc =
@@ -709,7 +709,7 @@ static bool alltoall_rows(const struct cell *cell,
     bool is_any_direct = false;
     bool is_void = false;
     struct exchange x = {
-        .cell = cell, .c = c, .is_long = chempi_coll_stream_is_long(all)};
+        .cell = cell, .c = c, .is_long = chempi_coll_nt_copy_is_long(all)};
 
     cell_mine(cell)->mark = 0;
     cell_mine(cell)->len = 0;
@@ -727,7 +727,7 @@ static bool alltoall_rows(const struct cell *cell,
         is_any_direct |= (cell_line(cell, i)->mark & HAS_DIRECT) != 0;
     x.has_rings = are_rings_used(cell);
     if (x.has_rings) { /* so there is as much as this */
-        x.is_long |= chempi_coll_stream_is_long(
+        x.is_long |= chempi_coll_nt_copy_is_long(
             chempi_setting(CHEMPI_SET_COLL_NODE_RINGS));
         chempi_coll_count(CHEMPI_COLL_WAY_RINGS);
     }

@@ -8,8 +8,8 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/nt_copy.h"
 #include "libchempi/didl/coll/shm_slot.h"
-#include "libchempi/didl/coll/stream.h"
 #include "libchempi/didl/comm/p2p_request.h"
 
 bool chempi_coll_pipe_is_open(struct chempi_coll_state *st)
@@ -60,8 +60,8 @@ int chempi_coll_pipe_send(struct chempi_coll_state *st,
         rc = cell_first_error(
             rc, chempi_coll_shm_slot_wait(st, &place->reads,
                                           uses * (uint32_t)(st->size - 1)));
-        chempi_coll_stream_pack(c->rbuf, c->rcount, c->rtype, at, data,
-                                piece_len(len - at));
+        chempi_coll_nt_copy_pack(c->rbuf, c->rcount, c->rtype, at, data,
+                                 piece_len(len - at));
         /* Orders the data before its number; partner: recv's wait. */
         atomic_store_explicit(&place->seq, seq, memory_order_release);
         chempi_coll_shm_slot_rouse_others(st);
@@ -85,7 +85,7 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
                           const struct chempi_coll_call *c, uint64_t len)
 {
     uint64_t room = (uint64_t)(c->rcount * c->rtype->size);
-    bool is_long = chempi_coll_stream_is_long(len * (uint64_t)st->size);
+    bool is_long = chempi_coll_nt_copy_is_long(len * (uint64_t)st->size);
     int rc = MPI_SUCCESS;
 
     for (uint64_t at = 0; at < len; at += CHEMPI_NODE_PIECE_BYTES) {
@@ -97,8 +97,8 @@ int chempi_coll_pipe_recv(struct chempi_coll_state *st,
         rc = cell_first_error(rc,
                               chempi_coll_shm_slot_wait(st, &place->seq, seq));
         if (CHEMPI_LIKELY(len <= room))
-            chempi_coll_stream_unpack(c->rbuf, c->rcount, c->rtype, at, data,
-                                      piece_len(len - at), is_long);
+            chempi_coll_nt_copy_unpack(c->rbuf, c->rcount, c->rtype, at, data,
+                                       piece_len(len - at), is_long);
         say_read(st, place, uses);
     }
     if (CHEMPI_UNLIKELY(len > room))

@@ -5,8 +5,8 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/nt_copy.h"
 #include "libchempi/didl/coll/shm_slot.h"
-#include "libchempi/didl/coll/stream.h"
 
 /* Bytes that are copied before others' progress is looked after. */
 #define BUSY_BYTES (UINT64_C(4) << 20)
@@ -219,23 +219,23 @@ static void copy_in(const struct chempi_ring_block *b, uint64_t at,
                     unsigned char *chunk, uint64_t len)
 {
     if (b->type->is_contiguous)
-        chempi_coll_stream_far(
+        chempi_coll_nt_copy_far(
             chunk, chempi_coll_plus(b->buf, b->type->true_lb + (MPI_Count)at),
             (size_t)len, false);
     else
-        chempi_coll_stream_pack(b->buf, b->count, b->type, at, chunk, len);
+        chempi_coll_nt_copy_pack(b->buf, b->count, b->type, at, chunk, len);
 }
 
 static void copy_out(const struct chempi_ring_block *b, uint64_t at,
                      const unsigned char *chunk, uint64_t len, bool is_long)
 {
     if (b->type->is_contiguous)
-        chempi_coll_stream_far(
+        chempi_coll_nt_copy_far(
             chempi_coll_plus(b->buf, b->type->true_lb + (MPI_Count)at), chunk,
             (size_t)len, is_long);
     else
-        chempi_coll_stream_unpack(b->buf, b->count, b->type, at, chunk, len,
-                                  is_long);
+        chempi_coll_nt_copy_unpack(b->buf, b->count, b->type, at, chunk, len,
+                                   is_long);
 }
 
 static void put(struct chempi_pairwise_rings *rings, struct end *end,

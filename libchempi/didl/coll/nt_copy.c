@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chunks of large blocks; see stream.h. */
-#include "libchempi/didl/coll/stream.h"
+/* Chunks of large blocks; see nt_copy.h. */
+#include "libchempi/didl/coll/nt_copy.h"
 
 #include <string.h>
 
@@ -83,13 +83,13 @@ static void past(char *to, const char *from, size_t len, bool is_far)
     order();
 }
 
-void chempi_coll_stream_past(void *dst, const void *src, size_t len)
+void chempi_coll_nt_copy_past(void *dst, const void *src, size_t len)
 {
     past(dst, src, len, false);
 }
 
-void chempi_coll_stream_far(void *dst, const void *src, size_t len,
-                            bool is_past)
+void chempi_coll_nt_copy_far(void *dst, const void *src, size_t len,
+                             bool is_past)
 {
     size_t at;
 
@@ -101,14 +101,14 @@ void chempi_coll_stream_far(void *dst, const void *src, size_t len,
     memcpy((char *)dst + at, (const char *)src + at, len - at);
 }
 
-bool chempi_coll_stream_is_long(uint64_t len)
+bool chempi_coll_nt_copy_is_long(uint64_t len)
 {
     return len >= chempi_setting(CHEMPI_SET_COLL_NODE_PAST);
 }
 
-void chempi_coll_stream_pack(const void *buf, MPI_Count count,
-                             const struct chempi_datatype *type, uint64_t at,
-                             void *chunk, uint64_t len)
+void chempi_coll_nt_copy_pack(const void *buf, MPI_Count count,
+                              const struct chempi_datatype *type, uint64_t at,
+                              void *chunk, uint64_t len)
 {
     struct chempi_iter iter;
 
@@ -122,16 +122,16 @@ void chempi_coll_stream_pack(const void *buf, MPI_Count count,
     (void)chempi_iter_pack(&iter, chunk, (size_t)len);
 }
 
-void chempi_coll_stream_unpack(void *buf, MPI_Count count,
-                               const struct chempi_datatype *type, uint64_t at,
-                               const void *chunk, uint64_t len, bool is_long)
+void chempi_coll_nt_copy_unpack(void *buf, MPI_Count count,
+                                const struct chempi_datatype *type, uint64_t at,
+                                const void *chunk, uint64_t len, bool is_long)
 {
     struct chempi_iter iter;
     void *to = chempi_coll_plus(buf, type->true_lb + (MPI_Count)at);
 
     if (CHEMPI_LIKELY(type->is_contiguous)) {
         if (is_long)
-            chempi_coll_stream_past(to, chunk, (size_t)len);
+            chempi_coll_nt_copy_past(to, chunk, (size_t)len);
         else
             memcpy(to, chunk, (size_t)len);
         return;
