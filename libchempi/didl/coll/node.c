@@ -64,7 +64,7 @@ static size_t pages(size_t len)
 static size_t head_len(int size)
 {
     return CHEMPI_NODE_PIECES * sizeof(struct chempi_node_piece) +
-           (size_t)size * sizeof(struct chempi_crowd_presence) +
+           (size_t)size * sizeof(struct chempi_yield_policy_presence) +
            CHEMPI_NODE_CELLS *
                (sizeof(struct chempi_node_count) +
                 (size_t)(size + 1) * sizeof(struct chempi_node_line));

@@ -48,8 +48,8 @@
 
 #include "common/base/compiler.h"
 #include "libchempi/didl/coll/call.h"
-#include "libchempi/didl/coll/crowd.h"
 #include "libchempi/didl/coll/spsc_ring.h"
+#include "libchempi/didl/coll/yield_policy.h"
 
 enum {
     CHEMPI_NODE_CELLS = 64,
@@ -152,7 +152,7 @@ struct chempi_coll_state {
     unsigned char
         *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
     struct chempi_pairwise_rings *rings; /* NULL: none yet */
-    struct chempi_crowd crowd;
+    struct chempi_yield_policy crowd;
     uint64_t reserved[]; /* [size + 1][2][MASKS]: first pages of slots, and
                             whole slots, that this process reserved, a bit
                             for each; then what local_ranks

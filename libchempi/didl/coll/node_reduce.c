@@ -83,7 +83,7 @@ static int allreduce_many(const struct cell *cell,
     int rc;
 
     *cell_expected(cell) += (uint32_t)st->size;
-    chempi_crowd_come(&st->crowd);
+    chempi_yield_policy_come(&st->crowd);
     if (cell_arrive(cell)) {
         rc = chempi_coll_shm_slot_check(cell, len);
         if (!rc && len > 0)

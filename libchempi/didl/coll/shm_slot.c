@@ -43,7 +43,7 @@ static void put_missing(struct chempi_where *w, const void *object)
 
     put_comm(w, st);
     for (int m = 0; m < st->size; m++)
-        if (chempi_crowd_is_missed(&st->crowd, m))
+        if (chempi_yield_policy_is_missed(&st->crowd, m))
             chempi_where_put_missing(w, st->comm, m, count++);
     chempi_where_put_rest(w, count);
 }
@@ -193,7 +193,7 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
         return MPI_SUCCESS;
     if (chempi_progress_spins() > 0)
         return await_or_tell(st, is_reached, &w, put_missing);
-    if (chempi_crowd_wait(&st->crowd, is_reached, &w))
+    if (chempi_yield_policy_wait(&st->crowd, is_reached, &w))
         return MPI_SUCCESS;
     return chempi_progress_wait_for(is_reached, &w, put_missing, st);
 }
@@ -203,7 +203,7 @@ int chempi_coll_shm_slot_meet(const struct cell *cell)
     if (cell->st->size == 2)
         return meet_other(cell);
     *cell_expected(cell) += (uint32_t)cell->st->size;
-    chempi_crowd_come(&cell->st->crowd);
+    chempi_yield_policy_come(&cell->st->crowd);
     if (!cell_arrive(cell))
         return chempi_coll_shm_slot_wait_for_all(
             cell->st, &cell_common(cell)->seq, cell->seq);
@@ -218,7 +218,7 @@ int chempi_coll_shm_slot_meet_again(const struct cell *cell)
     struct chempi_node_count *count = cell_count(cell);
 
     *cell_expected(cell) += (uint32_t)cell->st->size;
-    chempi_crowd_come(&cell->st->crowd);
+    chempi_yield_policy_come(&cell->st->crowd);
     if (!cell_arrive(cell))
         return chempi_coll_shm_slot_wait_for_all(cell->st, &count->met,
                                                  *cell_expected(cell));

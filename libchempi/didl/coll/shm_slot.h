@@ -37,7 +37,8 @@ enum { CELL_AHEAD = 2 }; /* operations */
 int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
                               const _Atomic uint32_t *word, uint32_t value);
 
-/* The same for who has come to a meeting (crowd.h) and waits for the others. */
+/* The same for who has come to a meeting (yield_policy.h) and waits for the
+ * others. */
 int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
                                       const _Atomic uint32_t *word,
                                       uint32_t value);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Meetings where ranks outnumber cores; see crowd.h. */
+/* Meetings where ranks outnumber cores; see yield_policy.h. */
 #define _GNU_SOURCE /* sched_getcpu */
-#include "libchempi/didl/coll/crowd.h"
+#include "libchempi/didl/coll/yield_policy.h"
 
 #include <sched.h>
 
@@ -22,7 +22,7 @@ static uint32_t current_core(void)
 }
 
 /* M3 */
-static void find_neighbours(struct chempi_crowd *crowd)
+static void find_neighbours(struct chempi_yield_policy *crowd)
 {
     crowd->neighbour_count = 0;
     crowd->looks_left = LOOKS;
@@ -37,7 +37,7 @@ static void find_neighbours(struct chempi_crowd *crowd)
     }
 }
 
-static void look_around(struct chempi_crowd *crowd)
+static void look_around(struct chempi_yield_policy *crowd)
 {
     uint32_t core = current_core();
 
@@ -53,7 +53,7 @@ static void look_around(struct chempi_crowd *crowd)
 }
 
 /* Does a member that has not come need this core? */
-static bool is_core_wanted(const struct chempi_crowd *crowd)
+static bool is_core_wanted(const struct chempi_yield_policy *crowd)
 {
     for (int i = 0; i < crowd->neighbour_count; i++) {
         uint32_t met = atomic_load_explicit(
@@ -78,8 +78,8 @@ static bool spin(chempi_progress_done_fn *done, void *arg)
     return false;
 }
 
-bool chempi_crowd_wait(struct chempi_crowd *crowd,
-                       chempi_progress_done_fn *done, void *arg)
+bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+                              chempi_progress_done_fn *done, void *arg)
 {
     for (int i = 0; i < YIELDS; i++) {
         look_around(crowd);

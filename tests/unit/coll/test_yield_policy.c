@@ -11,16 +11,16 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/crowd.h"
+#include "libchempi/didl/coll/yield_policy.h"
 
 enum { SIZE = 4, AWAY = 2, MANY_WAITS = 1000 };
 
 struct chempi_ctx chempi_ctx;
 
 static struct {
-    struct chempi_crowd_presence presence[SIZE];
+    struct chempi_yield_policy_presence presence[SIZE];
     uint16_t neighbours[SIZE];
-    struct chempi_crowd crowd;
+    struct chempi_yield_policy crowd;
     uint32_t core; /* where this process runs, as it says it */
     int looks;
     int looks_until_done; /* 0: never */
@@ -60,9 +60,9 @@ static bool look(void *arg)
 /* Come to a meeting and wait; how often it was looked at. */
 static int meet(void)
 {
-    chempi_crowd_come(&t.crowd);
+    chempi_yield_policy_come(&t.crowd);
     t.looks = 0;
-    (void)chempi_crowd_wait(&t.crowd, look, NULL);
+    (void)chempi_yield_policy_wait(&t.crowd, look, NULL);
     return t.looks;
 }
 
@@ -117,8 +117,8 @@ Test(crowd, stops_when_it_is_done)
 {
     put(0, 0, t.core + 1);
     t.looks_until_done = 5;
-    chempi_crowd_come(&t.crowd);
-    cr_assert(chempi_crowd_wait(&t.crowd, look, NULL));
+    chempi_yield_policy_come(&t.crowd);
+    cr_assert(chempi_yield_policy_wait(&t.crowd, look, NULL));
     cr_assert_eq(t.looks, 5);
 }
 

@@ -14,8 +14,8 @@
  *       last; it looks again when it runs on another core and once in a while,
  *       the sooner the more often it has kept its core in vain
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_CROWD_H
-#define CHEMPI_LIBCHEMPI_DIDL_COLL_CROWD_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_COLL_YIELD_POLICY_H
+#define CHEMPI_LIBCHEMPI_DIDL_COLL_YIELD_POLICY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,15 +25,15 @@
 #include "libchempi/didl/transport/progress.h"
 
 /* Of one member, in shared memory. */
-struct chempi_crowd_presence {
+struct chempi_yield_policy_presence {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t met; /* ever; wraps */
     _Atomic uint32_t core; /* 1 + its number; 0: not known */
 };
 
 /* What a member knows of the others. */
-struct chempi_crowd {
-    struct chempi_crowd_presence *presence; /* [size] */
-    uint16_t *neighbours;                   /* [neighbour_count] members */
+struct chempi_yield_policy {
+    struct chempi_yield_policy_presence *presence; /* [size] */
+    uint16_t *neighbours; /* [neighbour_count] members */
     int size;
     int rank;
     int neighbour_count;
@@ -43,7 +43,7 @@ struct chempi_crowd {
 };
 
 /* This member comes to the next meeting; before it counts as arrived. */
-static inline void chempi_crowd_come(struct chempi_crowd *crowd)
+static inline void chempi_yield_policy_come(struct chempi_yield_policy *crowd)
 {
     /* Advice, and most often read on this core: no order is needed. */
     atomic_store_explicit(&crowd->presence[crowd->rank].met, ++crowd->met,
@@ -51,8 +51,8 @@ static inline void chempi_crowd_come(struct chempi_crowd *crowd)
 }
 
 /* This member has come and waits; has member m not come yet? For words. */
-static inline bool chempi_crowd_is_missed(const struct chempi_crowd *crowd,
-                                          int m)
+static inline bool
+chempi_yield_policy_is_missed(const struct chempi_yield_policy *crowd, int m)
 {
     const uint32_t met =
         atomic_load_explicit(&crowd->presence[m].met, memory_order_relaxed);
@@ -63,7 +63,7 @@ static inline bool chempi_crowd_is_missed(const struct chempi_crowd *crowd,
 /* For who has come and waits for the others: until done(arg), or until it is
  * better to make progress, too. Returns done(arg). Gives the core away; no
  * lock may be held. */
-bool chempi_crowd_wait(struct chempi_crowd *crowd,
-                       chempi_progress_done_fn *done, void *arg);
+bool chempi_yield_policy_wait(struct chempi_yield_policy *crowd,
+                              chempi_progress_done_fn *done, void *arg);
 
 #endif
