@@ -308,7 +308,7 @@ int main(int argc, char **argv)
         MPI_Comm_rank(ons[i].comm, &ons[i].rank);
     }
     if (is_near && check_size() > 2)
-        check_watch("chempi_coll_reductions_by_belts");
+        check_watch("chempi_coll_reductions_by_chain");
     scan_by_turns(ons);
     if (is_near && check_size() > 2)
         check_was_used();

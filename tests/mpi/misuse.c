@@ -277,7 +277,7 @@ static void reduce_other_amounts(void)
 }
 
 /* The first reduce of a communicator, above a slot; as much as three and more
- * members take along their belts (1 MiB of all), and more than that. */
+ * members take along their SPSC rings (1 MiB of all), and more than that. */
 static void reduce_other_way(char *from, char *to, const size_t *lens,
                              int other, int root)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sums of numbers that round, on one node, in amounts between a slot and a
- * megabyte of all ranks: the order is the same whether they go along belts or
- * are shared out among workers, from the rank after the root to the root. The
- * list has a case for each way.
+ * megabyte of all ranks: the order is the same whether they go along SPSC rings
+ * or are shared out among workers, from the rank after the root to the root.
+ * The list has a case for each way.
  */
 #include "check.h"
 

@@ -58,7 +58,8 @@ static int call(int which, const double *in, double *out)
     }
 }
 
-/* Scans of many sizes: more than one belt's least memory holds at a time. */
+/* Scans of many sizes: more than one SPSC ring's least memory holds at a time.
+ */
 static void scan(MPI_Comm comm, const char *what)
 {
     static double in[LONG];
@@ -94,7 +95,7 @@ static void scan_one(MPI_Comm comm, bool is_blocking)
     CHECK(sum == check_rank() + 1, "a scan of one number: %g", sum);
 }
 
-/* No memory for the beginning of belts; none for more of them. */
+/* No memory for the beginning of SPSC rings; none for more of them. */
 static void scan_scarcely(void)
 {
     MPI_Comm comm;
@@ -107,7 +108,7 @@ static void scan_scarcely(void)
             is_scarce = check_rank() < 2;
         scan_one(comm, true);
         is_scarce = k == 1 && check_rank() < 2;
-        scan(comm, k == 0 ? "without belts" : "in short belts");
+        scan(comm, k == 0 ? "without SPSC rings" : "in short SPSC rings");
         is_scarce = false;
         MPI_Barrier(comm);
         scan(comm, "later");

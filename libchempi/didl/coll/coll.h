@@ -25,7 +25,7 @@ void chempi_coll_release(struct chempi_comm *comm);
 /* Ways whose use is counted, for performance variables. */
 enum chempi_coll_way {
     CHEMPI_COLL_WAY_RINGS, /* exchanges through rings */
-    CHEMPI_COLL_WAY_BELTS, /* reductions to a root through belts */
+    CHEMPI_COLL_WAY_CHAIN, /* reductions to a root through SPSC rings */
     CHEMPI_COLL_WAYS
 };
 

@@ -275,8 +275,8 @@ static void set_places(struct chempi_coll_state *st)
     st->lines = (void *)(st->counts + CHEMPI_NODE_CELLS);
     st->bulk = start + pages(head_len(st->size));
     st->boards = st->bulk + bulk_len(st->size);
-    st->belt_memory = st->boards + boards_len(st->size);
-    st->pieces = st->belt_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
+    st->chain_memory = st->boards + boards_len(st->size);
+    st->pieces = st->chain_memory + (size_t)st->size * CHEMPI_SPSC_RING_STRIDE;
     st->streams = st->pieces + CHEMPI_NODE_PIECES * CHEMPI_NODE_PIECE_BYTES;
     st->stream_len = stream_len(st->size);
     st->ring_memory = st->streams + 2 * (size_t)CHEMPI_NODE_STREAM_BYTES;

@@ -23,8 +23,8 @@
  *       operation until they have said that they are done
  *   A7  a board is used in operations that synchronise, every other one of
  *       those that may use it; thus all have read it when it comes up again
- *   A8  scans and some reductions use no cell but belts from each member to the
- *       next (spsc_ring.h), in which the first members run ahead of the last
+ *   A8  scans and some reductions use no cell but SPSC rings from each member
+ * to the next (spsc_ring.h), in which the first members run ahead of the last
  *   A9  a member has two stream boards, for chunks of large blocks, which all
  *       use in turn: one for each round ever, and between a round and the one
  *       after the next all meet; thus all have read a board when it comes up
@@ -104,8 +104,8 @@ struct chempi_node_piece {
     _Alignas(CHEMPI_CACHE_LINE) _Atomic uint32_t reads; /* ever; wraps */
 };
 
-/* A member's ends of the belts of scans and reductions (node_scan.c). */
-struct chempi_node_belts {
+/* A member's ends of the SPSC rings of scans and reductions (node_scan.c). */
+struct chempi_node_chain {
     bool is_made;                       /* by all */
     bool is_off;                        /* some member got no memory */
     bool is_broken;                     /* X2 */
@@ -147,8 +147,8 @@ struct chempi_coll_state {
     uint64_t stream_len;                  /* bytes of one board */
     uint32_t streamed;                    /* rounds, ever; wraps */
     bool is_stream_reserved;              /* this member's boards */
-    unsigned char *belt_memory;           /* [size][CHEMPI_SPSC_RING_STRIDE] */
-    struct chempi_node_belts belts;
+    unsigned char *chain_memory;          /* [size][CHEMPI_SPSC_RING_STRIDE] */
+    struct chempi_node_chain chain;
     unsigned char
         *ring_memory; /* [size][CHEMPI_RINGS_STRIDE] (pairwise_rings.h) */
     struct chempi_pairwise_rings *rings; /* NULL: none yet */

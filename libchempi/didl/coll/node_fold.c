@@ -13,13 +13,12 @@
  *       begin again by messages; the input is as it was
  *   F3  members that bring different amounts, perhaps so little that they are
  *       not here, all find that out at the first meeting, and have no other
- *       (but of a reduce only as long as there are no belts: X3, node_scan.c)
- *   F4  whole elements are copied, with what lies between the numbers of
- *       pairs; the user's result gets the numbers alone, so that such elements
- *       are combined beside it, chunk by chunk
- *   F5  a member without scratch memory says so at the first meeting, and all
- *       return the same error: it would have no memory for messages, either,
- *       for which the others would wait
+ *       (but of a reduce only as long as there are no SPSC rings: X3,
+ * node_scan.c) F4  whole elements are copied, with what lies between the
+ * numbers of pairs; the user's result gets the numbers alone, so that such
+ * elements are combined beside it, chunk by chunk F5  a member without scratch
+ * memory says so at the first meeting, and all return the same error: it would
+ * have no memory for messages, either, for which the others would wait
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -156,9 +155,9 @@ static void combine(const struct job *j, const void *in, void *inout,
 
 /* Who comes k-th, from 1 on, when inputs are combined. Where the order does not
  * matter a member's own is the last, so that it need not be copied; but in a
- * reduce it is the root's, as along belts (node_scan.c): results are the same
- * bits if there is no memory for belts. To exchange the first two makes no
- * difference, and saves the copy. */
+ * reduce it is the root's, as along SPSC rings (node_scan.c): results are the
+ * same bits if there is no memory for SPSC rings. To exchange the first two
+ * makes no difference, and saves the copy. */
 static int member_in_turn(const struct job *j, int k)
 {
     const struct chempi_coll_state *st = j->cell->st;

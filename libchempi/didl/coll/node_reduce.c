@@ -154,10 +154,10 @@ static MPI_Count whole_count(const struct chempi_coll_call *c, int size)
     return total;
 }
 
-/* Data of some length to a root goes through belts, where nobody meets
+/* Data of some length to a root goes through SPSC rings, where nobody meets
  * anybody, as long as all of it fits a cache: what does not is better read once
  * by the few that combine it. Of two members one copies from the other. */
-static bool is_for_belts(const struct chempi_coll_state *st,
+static bool is_for_chain(const struct chempi_coll_state *st,
                          const struct chempi_coll_call *c, uint64_t len)
 {
     return c->kind == CHEMPI_COLL_REDUCE && st->size > 2 &&
@@ -165,12 +165,12 @@ static bool is_for_belts(const struct chempi_coll_state *st,
            chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
-static bool go_by_belts(struct chempi_coll_state *st,
+static bool go_by_chain(struct chempi_coll_state *st,
                         const struct chempi_coll_call *c, int tag, int *rc)
 {
     if (!chempi_coll_node_scan(st, c, tag, rc))
         return false;
-    chempi_coll_count(CHEMPI_COLL_WAY_BELTS);
+    chempi_coll_count(CHEMPI_COLL_WAY_CHAIN);
     return true;
 }
 
@@ -184,7 +184,7 @@ bool chempi_coll_node_reduction(struct chempi_coll_state *st,
     if (!(type->is_predefined || type->is_contiguous) || type->true_lb != 0)
         return false;
     if (len > CHEMPI_NODE_BULK_BYTES)
-        return (is_for_belts(st, c, len) && go_by_belts(st, c, tag, rc)) ||
+        return (is_for_chain(st, c, len) && go_by_chain(st, c, tag, rc)) ||
                chempi_coll_node_fold(st, c, len, rc);
     switch (c->kind) {
     case CHEMPI_COLL_REDUCE:

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Scans in a node's shared memory: a chain. Each member takes the sum of those
- * before it out of a belt, adds its own, and puts that into the belt to the
- * next; long data in pieces that stay in the cache on their way. Nobody waits
- * for those after it until the belt is full. A reduction of long data is the
- * same around the ring of all belts, from the member after the root to the
- * root, who alone keeps what comes out.
+ * before it out of an SPSC ring, adds its own, and puts that into the SPSC ring
+ * to the next; long data in pieces that stay in the cache on their way. Nobody
+ * waits for those after it until the SPSC ring is full. A reduction of long
+ * data is the same around the circle of all SPSC rings, from the member after
+ * the root to the root, who alone keeps what comes out.
  *
  *   X1  all pieces of an operation carry its amount of data, so a member with
  *       another amount finds out; it reads on to the last piece and tells those
  *       after it with VOID
- *   X2  a member that has found a belt damaged reads no more of them, makes
- *       the one before it useless, so that nobody waits for room there, and
+ *   X2  a member that has found an SPSC ring damaged reads no more of them,
+ * makes the one before it useless, so that nobody waits for room there, and
  *       tells those after it with VOID, in every scan of this communicator
- *   X3  while there are no belts, members of a reduction that bring more than
- *       goes through belts (node_fold.c, F3) are at the meeting of those who
- *       make theirs, with another length in their line: all get MPI_ERR_COUNT,
- *       nobody has belts, and the next operation begins anew
+ *   X3  while there are no SPSC rings, members of a reduction that bring more
+ * than goes through SPSC rings (node_fold.c, F3) are at the meeting of those
+ * who make theirs, with another length in their line: all get MPI_ERR_COUNT,
+ *       nobody has SPSC rings, and the next operation begins anew
  */
 #include <string.h>
 
@@ -45,17 +45,17 @@ struct job {
     bool is_scan; /* all keep a result */
 };
 
-/* ---- belts ---- */
+/* ---- SPSC rings ---- */
 
 static inline struct chempi_spsc_ring *
-belt_after(const struct chempi_coll_state *st, int m)
+ring_after(const struct chempi_coll_state *st, int m)
 {
-    return (void *)(st->belt_memory + (size_t)m * CHEMPI_SPSC_RING_STRIDE);
+    return (void *)(st->chain_memory + (size_t)m * CHEMPI_SPSC_RING_STRIDE);
 }
 
-/* After the meeting of make_belts(): do all want belts, and have all got one?
- * X3 */
-static int learn_belts(struct chempi_node_belts *p, const struct cell *cell)
+/* After the meeting of make_rings(): do all want SPSC rings, and have all got
+ * one? X3 */
+static int learn_rings(struct chempi_node_chain *p, const struct cell *cell)
 {
     bool is_off = false;
     uint64_t len;
@@ -71,9 +71,9 @@ static int learn_belts(struct chempi_node_belts *p, const struct cell *cell)
 }
 
 /* Every member makes its own; all learn whether all have. */
-static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
+static CHEMPI_COLD int make_rings(struct chempi_coll_state *st)
 {
-    struct chempi_node_belts *p = &st->belts;
+    struct chempi_node_chain *p = &st->chain;
     int next = (st->rank + 1) % st->size;
     int before = (st->rank + st->size - 1) % st->size;
     struct cell cell;
@@ -82,15 +82,15 @@ static CHEMPI_COLD int make_belts(struct chempi_coll_state *st)
 
     cell_open_sync(st, &cell);
     cell_mine(&cell)->len = 0;
-    if (chempi_spsc_ring_create(belt_after(st, st->rank)) < 0)
+    if (chempi_spsc_ring_create(ring_after(st, st->rank)) < 0)
         cell_mine(&cell)->len = CELL_NO_ROOM;
     rc = chempi_coll_shm_slot_meet(&cell);
-    code = learn_belts(p, &cell);
+    code = learn_rings(p, &cell);
     if (CHEMPI_UNLIKELY(code))
         return cell_first_error(rc, code);
-    chempi_spsc_ring_open_writer(&p->out, belt_after(st, st->rank),
+    chempi_spsc_ring_open_writer(&p->out, ring_after(st, st->rank),
                                  st->local_ranks[next]);
-    chempi_spsc_ring_open_reader(&p->in, belt_after(st, before),
+    chempi_spsc_ring_open_reader(&p->in, ring_after(st, before),
                                  st->local_ranks[before]);
     p->out.st = p->in.st = st;
     p->is_made = true;
@@ -136,7 +136,7 @@ static void combine(const struct job *j, const void *before, void *inout,
 /* How much of the rest goes into one piece. */
 static uint64_t cut(const struct job *j, uint64_t rest)
 {
-    uint64_t most = belt_most(j->out);
+    uint64_t most = ring_most(j->out);
 
     if (CHEMPI_LIKELY(rest <= most))
         return rest;
@@ -145,7 +145,7 @@ static uint64_t cut(const struct job *j, uint64_t rest)
 
 static void push(struct job *j, uint64_t len, bool is_last)
 {
-    belt_push(j->out, len, is_last, j->mark);
+    ring_push(j->out, len, is_last, j->mark);
     chempi_progress_rouse_local(j->out->reader);
     if (CHEMPI_UNLIKELY(len >= LONG))
         chempi_spsc_ring_ask_early(j->out, len);
@@ -165,7 +165,7 @@ static int run_first(struct job *j)
 
     do {
         len = cut(j, j->len - at);
-        rc = belt_room(j->out, len, &to);
+        rc = ring_room(j->out, len, &to);
         if (CHEMPI_UNLIKELY(rc))
             return rc;
         copy(to, j->input + at, len);
@@ -200,7 +200,7 @@ static int pass_on(struct job *j, const unsigned char *before, uint64_t at,
 
     do {
         len = cut(j, end - at);
-        rc = belt_room(j->out, len, &to);
+        rc = ring_room(j->out, len, &to);
         if (CHEMPI_UNLIKELY(rc))
             return rc;
         copy(to, j->input + at, len);
@@ -222,7 +222,7 @@ static CHEMPI_COLD int push_void(struct job *j)
 
     if (!j->out)
         return MPI_SUCCESS;
-    rc = belt_room(j->out, 0, &to);
+    rc = ring_room(j->out, 0, &to);
     if (rc)
         return rc;
     j->mark = VOID;
@@ -237,11 +237,11 @@ static CHEMPI_COLD int void_rest(struct job *j,
     int rc = MPI_SUCCESS;
 
     while (!rc && !piece->is_last) {
-        belt_drop(j->in, piece->len);
-        rc = belt_next(j->in, piece);
+        ring_drop(j->in, piece->len);
+        rc = ring_next(j->in, piece);
     }
     if (!rc)
-        belt_drop(j->in, piece->len);
+        ring_drop(j->in, piece->len);
     return cell_first_error(rc, push_void(j));
 }
 
@@ -249,7 +249,7 @@ static CHEMPI_COLD int void_rest(struct job *j,
 static CHEMPI_COLD int run_void(struct job *j, bool is_first)
 {
     struct chempi_spsc_ring_piece piece;
-    int rc = is_first ? MPI_SUCCESS : belt_next(j->in, &piece);
+    int rc = is_first ? MPI_SUCCESS : ring_next(j->in, &piece);
 
     if (is_first || rc)
         return cell_first_error(rc, push_void(j));
@@ -273,7 +273,7 @@ static int run_after(struct job *j, bool *is_void)
     int rc;
 
     do {
-        rc = belt_next(j->in, &piece);
+        rc = ring_next(j->in, &piece);
         if (CHEMPI_UNLIKELY(rc))
             return cell_first_error(rc, push_void(j)); /* X2 */
         if (CHEMPI_UNLIKELY(!is_expected(j, &piece, at))) {
@@ -284,7 +284,7 @@ static int run_after(struct job *j, bool *is_void)
             rc = pass_on(j, piece.data, at, piece.len);
         else
             end_with(j, piece.data, at, piece.len);
-        belt_drop(j->in, piece.len);
+        ring_drop(j->in, piece.len);
         at += piece.len;
     } while (!rc && !piece.is_last);
     return rc;
@@ -303,7 +303,7 @@ static uint32_t mark_of(const struct chempi_coll_call *c, uint64_t len)
 }
 
 /* X2 */
-static CHEMPI_COLD void give_up(struct chempi_node_belts *p)
+static CHEMPI_COLD void give_up(struct chempi_node_chain *p)
 {
     p->is_broken = true;
     chempi_spsc_ring_spoil(&p->in);
@@ -320,7 +320,7 @@ static CHEMPI_COLD int run_broken(struct job *j)
 static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
                uint64_t len)
 {
-    struct chempi_node_belts *p = &st->belts;
+    struct chempi_node_chain *p = &st->chain;
     bool is_scan = c->kind != CHEMPI_COLL_REDUCE;
     int last = is_scan ? st->size - 1 : c->root;
     bool is_first = st->rank == (last + 1 < st->size ? last + 1 : 0);
@@ -339,7 +339,7 @@ static int run(struct chempi_coll_state *st, const struct chempi_coll_call *c,
 
     if (CHEMPI_UNLIKELY(p->is_broken))
         return run_broken(&j);
-    if (j.out && CHEMPI_UNLIKELY(len > belt_most(j.out)))
+    if (j.out && CHEMPI_UNLIKELY(len > ring_most(j.out)))
         chempi_spsc_ring_widen(j.out);
     if (CHEMPI_UNLIKELY(c->is_void))
         rc = run_void(&j, is_first);
@@ -380,9 +380,9 @@ bool chempi_coll_node_scan(struct chempi_coll_state *st,
     if (is_unsuited(st, c))
         return false;
     *rc = MPI_SUCCESS;
-    if (CHEMPI_UNLIKELY(!st->belts.is_made))
-        *rc = make_belts(st);
-    if (CHEMPI_UNLIKELY(st->belts.is_off))
+    if (CHEMPI_UNLIKELY(!st->chain.is_made))
+        *rc = make_rings(st);
+    if (CHEMPI_UNLIKELY(st->chain.is_off))
         return false;
     if (CHEMPI_LIKELY(!*rc))
         *rc = run(st, c, (uint64_t)(c->rcount * c->rtype->extent));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What takes longer in a belt: growing, waiting, checking; see spsc_ring.h. */
+/* What takes longer in an SPSC ring: growing, waiting, checking; see
+ * spsc_ring.h. */
 #include "libchempi/didl/coll/spsc_ring.h"
 
 #include "libchempi/didl/base/ctx.h"
@@ -8,39 +9,39 @@
 
 /* ---- beginning ---- */
 
-static int reserve(struct chempi_spsc_ring *belt, uint64_t limit)
+static int reserve(struct chempi_spsc_ring *ring, uint64_t limit)
 {
-    return chempi_region_reserve(chempi_ctx.services.region, belt,
-                                 sizeof(*belt) + limit, NULL);
+    return chempi_region_reserve(chempi_ctx.services.region, ring,
+                                 sizeof(*ring) + limit, NULL);
 }
 
-int chempi_spsc_ring_create(struct chempi_spsc_ring *belt)
+int chempi_spsc_ring_create(struct chempi_spsc_ring *ring)
 {
-    int rc = reserve(belt, CHEMPI_SPSC_RING_LEAST);
+    int rc = reserve(ring, CHEMPI_SPSC_RING_LEAST);
 
     if (rc < 0)
         return rc;
-    atomic_store_explicit(belt_header(belt, 0), 0, memory_order_relaxed);
-    atomic_store_explicit(&belt->tail, 0, memory_order_relaxed);
+    atomic_store_explicit(ring_header(ring, 0), 0, memory_order_relaxed);
+    atomic_store_explicit(&ring->tail, 0, memory_order_relaxed);
     return 0;
 }
 
 void chempi_spsc_ring_open_writer(struct chempi_spsc_ring_writer *w,
-                                  struct chempi_spsc_ring *belt,
+                                  struct chempi_spsc_ring *ring,
                                   uint32_t reader)
 {
     *w = (struct chempi_spsc_ring_writer){
-        .belt = belt,
+        .ring = ring,
         .limit = CHEMPI_SPSC_RING_LEAST,
         .reader = reader,
     };
 }
 
 void chempi_spsc_ring_open_reader(struct chempi_spsc_ring_reader *r,
-                                  struct chempi_spsc_ring *belt,
+                                  struct chempi_spsc_ring *ring,
                                   uint32_t writer)
 {
-    *r = (struct chempi_spsc_ring_reader){.belt = belt, .writer = writer};
+    *r = (struct chempi_spsc_ring_reader){.ring = ring, .writer = writer};
 }
 
 CHEMPI_COLD int chempi_spsc_ring_damaged(void)
@@ -58,12 +59,12 @@ void chempi_spsc_ring_copy(void *to, const void *from, uint64_t len)
 
 /* ---- writing ---- */
 
-/* False: the belt stays as long as it is. */
+/* False: the SPSC ring stays as long as it is. */
 static bool grow(struct chempi_spsc_ring_writer *w)
 {
     if (w->limit >= CHEMPI_SPSC_RING_RING_BYTES || w->is_grown)
         return false;
-    if (reserve(w->belt, 2 * w->limit) < 0)
+    if (reserve(w->ring, 2 * w->limit) < 0)
         w->is_grown = true;
     else
         w->limit *= 2;
@@ -88,7 +89,7 @@ static bool is_room(void *arg)
     struct room *room = arg;
     struct chempi_spsc_ring_writer *w = room->w;
 
-    w->tail = atomic_load_explicit(&w->belt->tail, memory_order_acquire);
+    w->tail = atomic_load_explicit(&w->ring->tail, memory_order_acquire);
     room->is_damaged = w->head - w->tail > CHEMPI_SPSC_RING_RING_BYTES;
     return room->is_damaged ||
            (room->goal - w->tail <= CHEMPI_SPSC_RING_RING_BYTES &&
@@ -104,12 +105,12 @@ static bool is_some_room(struct room *room)
 
 static void wrap(struct chempi_spsc_ring_writer *w)
 {
-    _Atomic uint64_t *header = belt_header(w->belt, w->head);
+    _Atomic uint64_t *header = ring_header(w->ring, w->head);
 
-    w->head = belt_next_lap(w->head);
-    atomic_store_explicit(belt_header(w->belt, w->head), 0,
+    w->head = ring_next_lap(w->head);
+    atomic_store_explicit(ring_header(w->ring, w->head), 0,
                           memory_order_relaxed);
-    /* Orders as in belt_push(). */
+    /* Orders as in ring_push(). */
     atomic_store_explicit(header, CHEMPI_SPSC_RING_WRAP, memory_order_release);
 }
 
@@ -121,10 +122,10 @@ int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
 
     do {
         is_at_end =
-            belt_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN > w->limit;
+            ring_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN > w->limit;
         room = (struct room){
             .w = w,
-            .goal = (is_at_end ? belt_next_lap(w->head) : w->head) + size +
+            .goal = (is_at_end ? ring_next_lap(w->head) : w->head) + size +
                     CHEMPI_SPSC_RING_GRAIN,
         };
     } while (!is_some_room(&room) && grow(w));
@@ -144,9 +145,9 @@ int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w, uint64_t size)
 void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
                                 uint64_t len)
 {
-    const unsigned char *next = belt_data(w->belt, w->head);
+    const unsigned char *next = ring_data(w->ring, w->head);
 
-    if (chempi_progress_spins() == 0 || !belt_fits(w, belt_size(len)))
+    if (chempi_progress_spins() == 0 || !ring_fits(w, ring_size(len)))
         return;
     for (uint64_t at = 0; at < len; at += CHEMPI_CACHE_LINE)
         CHEMPI_PREFETCH_WRITE(next + at);
@@ -156,7 +157,7 @@ void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
 
 static bool has_more(void *arg)
 {
-    return belt_has_more(arg);
+    return ring_has_more(arg);
 }
 
 int chempi_spsc_ring_await_more(struct chempi_spsc_ring_reader *r)
@@ -168,7 +169,7 @@ void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r)
 {
     r->told = r->tail;
     /* Orders the reading before the count; partner: is_room(). */
-    atomic_store_explicit(&r->belt->tail, r->tail, memory_order_release);
+    atomic_store_explicit(&r->ring->tail, r->tail, memory_order_release);
     chempi_progress_rouse_local(r->writer);
 }
 

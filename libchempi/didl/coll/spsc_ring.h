@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Belts in a node's shared memory: what one member of a communicator tells the
- * next. The writer runs ahead of the reader as far as there is room, so that
- * with more ranks than cores one change of contexts serves many operations,
- * and one call into the kernel wakes for all of them.
+ * SPSC rings in a node's shared memory: what one member of a communicator tells
+ * the next. The writer runs ahead of the reader as far as there is room, so
+ * that with more ranks than cores one change of contexts serves many
+ * operations, and one call into the kernel wakes for all of them.
  *
  *   Q1  one process writes pieces, one reads them and writes tail; each by one
  *       thread at a time, since operations of a communicator are
@@ -52,13 +52,14 @@ struct chempi_spsc_ring {
     _Alignas(CHEMPI_CACHE_LINE) unsigned char ring[];
 };
 
-/* From one belt to the next, whole pages. */
+/* From one SPSC ring to the next, whole pages. */
 #define CHEMPI_SPSC_RING_STRIDE ((size_t)CHEMPI_SPSC_RING_RING_BYTES + 4096)
 
 /* A header: bytes of data in the low half, with flags; in the high half a mark
  * that is the same in all pieces of an operation. */
 #define CHEMPI_SPSC_RING_LEN UINT64_C(0xffff)
-#define CHEMPI_SPSC_RING_FULL (UINT64_C(1) << 16) /* a piece, if of no bytes   \
+#define CHEMPI_SPSC_RING_FULL                                                  \
+    (UINT64_C(1) << 16)                           /* a piece, if of no bytes   \
                                                    */
 #define CHEMPI_SPSC_RING_LAST (UINT64_C(1) << 17) /* of the operation */
 #define CHEMPI_SPSC_RING_WRAP (UINT64_C(1) << 18)
@@ -66,7 +67,7 @@ struct chempi_spsc_ring {
 struct chempi_coll_state;
 
 struct chempi_spsc_ring_writer {
-    struct chempi_spsc_ring *belt;
+    struct chempi_spsc_ring *ring;
     uint64_t head;
     uint64_t tail; /* as last seen */
     uint64_t limit;
@@ -77,7 +78,7 @@ struct chempi_spsc_ring_writer {
 };
 
 struct chempi_spsc_ring_reader {
-    struct chempi_spsc_ring *belt;
+    struct chempi_spsc_ring *ring;
     uint64_t tail;
     uint64_t told;   /* what the writer knows of it */
     uint64_t header; /* at tail, once it is there */
@@ -92,47 +93,47 @@ struct chempi_spsc_ring_piece {
     bool is_last;
 };
 
-/* The writer's part of making a belt: its first pages, and zeros there. 0 or
- * -errno when out of shared memory. */
-int chempi_spsc_ring_create(struct chempi_spsc_ring *belt);
+/* The writer's part of making an SPSC ring: its first pages, and zeros there. 0
+ * or -errno when out of shared memory. */
+int chempi_spsc_ring_create(struct chempi_spsc_ring *ring);
 
 void chempi_spsc_ring_open_writer(struct chempi_spsc_ring_writer *w,
-                                  struct chempi_spsc_ring *belt,
+                                  struct chempi_spsc_ring *ring,
                                   uint32_t reader);
 void chempi_spsc_ring_open_reader(struct chempi_spsc_ring_reader *r,
-                                  struct chempi_spsc_ring *belt,
+                                  struct chempi_spsc_ring *ring,
                                   uint32_t writer);
 
 /* ---- places ---- */
 
 /* What a piece of so much data takes of the ring. */
-static inline uint64_t belt_size(uint64_t len)
+static inline uint64_t ring_size(uint64_t len)
 {
     return (CHEMPI_SPSC_RING_HEADER + len + CHEMPI_SPSC_RING_GRAIN - 1) &
            ~(uint64_t)(CHEMPI_SPSC_RING_GRAIN - 1);
 }
 
-static inline uint64_t belt_place(uint64_t count)
+static inline uint64_t ring_place(uint64_t count)
 {
     return count % CHEMPI_SPSC_RING_RING_BYTES;
 }
 
 /* The count at which the ring starts again after `count`. */
-static inline uint64_t belt_next_lap(uint64_t count)
+static inline uint64_t ring_next_lap(uint64_t count)
 {
-    return count - belt_place(count) + CHEMPI_SPSC_RING_RING_BYTES;
+    return count - ring_place(count) + CHEMPI_SPSC_RING_RING_BYTES;
 }
 
-static inline unsigned char *belt_data(struct chempi_spsc_ring *belt,
+static inline unsigned char *ring_data(struct chempi_spsc_ring *ring,
                                        uint64_t count)
 {
-    return belt->ring + belt_place(count) + CHEMPI_SPSC_RING_GRAIN;
+    return ring->ring + ring_place(count) + CHEMPI_SPSC_RING_GRAIN;
 }
 
-static inline _Atomic uint64_t *belt_header(struct chempi_spsc_ring *belt,
+static inline _Atomic uint64_t *ring_header(struct chempi_spsc_ring *ring,
                                             uint64_t count)
 {
-    return (void *)(belt_data(belt, count) - CHEMPI_SPSC_RING_HEADER);
+    return (void *)(ring_data(ring, count) - CHEMPI_SPSC_RING_HEADER);
 }
 
 /* memcpy(), by the C library: a compiler that can tell how long a piece is at
@@ -142,7 +143,7 @@ void chempi_spsc_ring_copy(void *to, const void *from, uint64_t len);
 /* ---- writing ---- */
 
 /* Most data of a piece just now, at least LEAST / 4 - GRAIN bytes. */
-static inline uint64_t belt_most(const struct chempi_spsc_ring_writer *w)
+static inline uint64_t ring_most(const struct chempi_spsc_ring_writer *w)
 {
     uint64_t most = w->limit / 4 - CHEMPI_SPSC_RING_GRAIN;
 
@@ -150,10 +151,10 @@ static inline uint64_t belt_most(const struct chempi_spsc_ring_writer *w)
 }
 
 /* Does a piece of this size fit behind the last, and a header after it? */
-static inline bool belt_fits(const struct chempi_spsc_ring_writer *w,
+static inline bool ring_fits(const struct chempi_spsc_ring_writer *w,
                              uint64_t size)
 {
-    return belt_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN <= w->limit &&
+    return ring_place(w->head) + size + CHEMPI_SPSC_RING_GRAIN <= w->limit &&
            w->head + size + CHEMPI_SPSC_RING_GRAIN - w->tail <=
                CHEMPI_SPSC_RING_RING_BYTES;
 }
@@ -165,30 +166,30 @@ void chempi_spsc_ring_widen(struct chempi_spsc_ring_writer *w);
 int chempi_spsc_ring_make_room(struct chempi_spsc_ring_writer *w,
                                uint64_t size);
 
-/* Where the next piece's data goes, len <= belt_most(); waits for room. */
-static inline int belt_room(struct chempi_spsc_ring_writer *w, uint64_t len,
+/* Where the next piece's data goes, len <= ring_most(); waits for room. */
+static inline int ring_room(struct chempi_spsc_ring_writer *w, uint64_t len,
                             unsigned char **data)
 {
     int rc = 0;
 
-    if (CHEMPI_UNLIKELY(!belt_fits(w, belt_size(len))))
-        rc = chempi_spsc_ring_make_room(w, belt_size(len));
-    *data = belt_data(w->belt, w->head);
+    if (CHEMPI_UNLIKELY(!ring_fits(w, ring_size(len))))
+        rc = chempi_spsc_ring_make_room(w, ring_size(len));
+    *data = ring_data(w->ring, w->head);
     return rc;
 }
 
 /* The data is there: let the reader have it. Whoever does this looks after it
  * whether the reader sleeps. */
-static inline void belt_push(struct chempi_spsc_ring_writer *w, uint64_t len,
+static inline void ring_push(struct chempi_spsc_ring_writer *w, uint64_t len,
                              bool is_last, uint32_t mark)
 {
-    _Atomic uint64_t *header = belt_header(w->belt, w->head);
+    _Atomic uint64_t *header = ring_header(w->ring, w->head);
 
-    w->head += belt_size(len);
-    atomic_store_explicit(belt_header(w->belt, w->head), 0,
+    w->head += ring_size(len);
+    atomic_store_explicit(ring_header(w->ring, w->head), 0,
                           memory_order_relaxed);
     /* Orders the data, and that there is no more, before the header; partner:
-     * belt_has_more(). */
+     * ring_has_more(). */
     atomic_store_explicit(header,
                           (uint64_t)mark << 32 | CHEMPI_SPSC_RING_FULL |
                               (is_last ? CHEMPI_SPSC_RING_LAST : 0) | len,
@@ -202,13 +203,13 @@ void chempi_spsc_ring_ask_early(const struct chempi_spsc_ring_writer *w,
 
 /* ---- reading ---- */
 
-static inline bool belt_has_more(struct chempi_spsc_ring_reader *r)
+static inline bool ring_has_more(struct chempi_spsc_ring_reader *r)
 {
-    r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
+    r->header = atomic_load_explicit(ring_header(r->ring, r->tail),
                                      memory_order_acquire);
     if (CHEMPI_UNLIKELY(r->header & CHEMPI_SPSC_RING_WRAP)) {
-        r->tail = belt_next_lap(r->tail);
-        r->header = atomic_load_explicit(belt_header(r->belt, r->tail),
+        r->tail = ring_next_lap(r->tail);
+        r->header = atomic_load_explicit(ring_header(r->ring, r->tail),
                                          memory_order_acquire);
     }
     return r->header != 0;
@@ -219,12 +220,12 @@ int chempi_spsc_ring_damaged(void);
 
 /* The next piece; waits for it. 0 or an error class: what is there makes no
  * sense. */
-static inline int belt_next(struct chempi_spsc_ring_reader *r,
+static inline int ring_next(struct chempi_spsc_ring_reader *r,
                             struct chempi_spsc_ring_piece *piece)
 {
     uint64_t len;
 
-    if (CHEMPI_UNLIKELY(!belt_has_more(r))) {
+    if (CHEMPI_UNLIKELY(!ring_has_more(r))) {
         int rc = chempi_spsc_ring_await_more(r);
 
         if (rc)
@@ -233,11 +234,11 @@ static inline int belt_next(struct chempi_spsc_ring_reader *r,
     len = r->header & CHEMPI_SPSC_RING_LEN;
     if (CHEMPI_UNLIKELY(!(r->header & CHEMPI_SPSC_RING_FULL) ||
                         len > CHEMPI_SPSC_RING_PIECE ||
-                        belt_place(r->tail) + belt_size(len) >
+                        ring_place(r->tail) + ring_size(len) >
                             CHEMPI_SPSC_RING_RING_BYTES -
                                 CHEMPI_SPSC_RING_GRAIN))
         return chempi_spsc_ring_damaged();
-    piece->data = belt_data(r->belt, r->tail);
+    piece->data = ring_data(r->ring, r->tail);
     piece->len = (uint32_t)len;
     piece->mark = (uint32_t)(r->header >> 32);
     piece->is_last = r->header & CHEMPI_SPSC_RING_LAST;
@@ -246,14 +247,14 @@ static inline int belt_next(struct chempi_spsc_ring_reader *r,
 
 void chempi_spsc_ring_tell(struct chempi_spsc_ring_reader *r);
 
-/* The reader gives up: whoever waits for room, or will, finds the belt
+/* The reader gives up: whoever waits for room, or will, finds the SPSC ring
  * damaged. */
 void chempi_spsc_ring_spoil(struct chempi_spsc_ring_reader *r);
 
 /* Done with the piece that was looked at. */
-static inline void belt_drop(struct chempi_spsc_ring_reader *r, uint32_t len)
+static inline void ring_drop(struct chempi_spsc_ring_reader *r, uint32_t len)
 {
-    r->tail += belt_size(len);
+    r->tail += ring_size(len);
     if (r->tail - r->told >= CHEMPI_SPSC_RING_LATE)
         chempi_spsc_ring_tell(r);
 }

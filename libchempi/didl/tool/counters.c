@@ -73,9 +73,9 @@ static uint64_t coll_rings(void)
     return chempi_coll_counted(CHEMPI_COLL_WAY_RINGS);
 }
 
-static uint64_t coll_belts(void)
+static uint64_t coll_chain(void)
 {
-    return chempi_coll_counted(CHEMPI_COLL_WAY_BELTS);
+    return chempi_coll_counted(CHEMPI_COLL_WAY_CHAIN);
 }
 
 struct own {
@@ -123,10 +123,10 @@ static const struct own own[] = {
      "Exchanges whose large blocks went through "
      "rings in a node's memory, a count.",
      MPI_T_PVAR_CLASS_COUNTER, false, coll_rings, NULL},
-    {"coll", "reductions_by_belts",
+    {"coll", "reductions_by_chain",
      "Reductions to a root that went through "
-     "belts in a node's memory, a count.",
-     MPI_T_PVAR_CLASS_COUNTER, false, coll_belts, NULL},
+     "SPSC rings in a node's memory, a count.",
+     MPI_T_PVAR_CLASS_COUNTER, false, coll_chain, NULL},
 };
 
 enum {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Belts between the members of a node, both ends in one process: pieces of all
- * lengths, the end of the ring, too little memory, and memory that somebody
+ * SPSC rings between the members of a node, both ends in one process: pieces of
+ * all lengths, the end of the ring, too little memory, and memory that somebody
  * has damaged. Memory that was not reserved cannot be touched here.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS */
@@ -17,7 +17,7 @@
 struct chempi_ctx chempi_ctx;
 
 static struct {
-    struct chempi_spsc_ring *belt;
+    struct chempi_spsc_ring *ring;
     struct chempi_spsc_ring_writer w;
     struct chempi_spsc_ring_reader r;
     uint64_t most; /* bytes that may be reserved */
@@ -26,7 +26,7 @@ static struct {
     int waits;
 } t;
 
-/* ---- what the belt calls ---- */
+/* ---- what the SPSC ring calls ---- */
 
 int chempi_error_set(int errclass, const char *fmt, ...)
 {
@@ -59,13 +59,13 @@ static void read_piece(void)
     struct chempi_spsc_ring_piece piece = {0};
     uint32_t number = t.read++;
 
-    cr_assert_eq(belt_next(&t.r, &piece), 0);
+    cr_assert_eq(ring_next(&t.r, &piece), 0);
     cr_assert_eq(piece.mark, number);
     cr_assert_eq(piece.is_last, number % 3 == 0);
     cr_assert_eq((uintptr_t)piece.data % CHEMPI_SPSC_RING_GRAIN, 0);
     for (uint32_t i = 0; i < piece.len; i++)
         cr_assert_eq(piece.data[i], (unsigned char)(number + i));
-    belt_drop(&t.r, piece.len);
+    ring_drop(&t.r, piece.len);
 }
 
 /* The other side does what there is to do. */
@@ -83,20 +83,20 @@ int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
 
 /* ---- the rig ---- */
 
-static void open_belt(uint64_t most)
+static void open_ring(uint64_t most)
 {
     static struct chempi_wake wakes[1];
     static const int fds[1] = {-1};
 
     chempi_ctx.services.wakes = wakes;
     chempi_ctx.services.wake_fds = fds;
-    t.belt = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
+    t.ring = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    cr_assert(t.belt != MAP_FAILED);
+    cr_assert(t.ring != MAP_FAILED);
     t.most = most;
-    cr_assert_eq(chempi_spsc_ring_create(t.belt), 0);
-    chempi_spsc_ring_open_writer(&t.w, t.belt, 0);
-    chempi_spsc_ring_open_reader(&t.r, t.belt, 0);
+    cr_assert_eq(chempi_spsc_ring_create(t.ring), 0);
+    chempi_spsc_ring_open_writer(&t.w, t.ring, 0);
+    chempi_spsc_ring_open_reader(&t.r, t.ring, 0);
 }
 
 static void write_piece(uint32_t len)
@@ -104,10 +104,10 @@ static void write_piece(uint32_t len)
     uint32_t number = t.written;
     unsigned char *data;
 
-    cr_assert_eq(belt_room(&t.w, len, &data), 0);
+    cr_assert_eq(ring_room(&t.w, len, &data), 0);
     for (uint32_t i = 0; i < len; i++)
         data[i] = (unsigned char)(number + i);
-    belt_push(&t.w, len, number % 3 == 0, number);
+    ring_push(&t.w, len, number % 3 == 0, number);
     t.written++;
 }
 
@@ -115,14 +115,14 @@ static uint32_t next_length(void)
 {
     uint32_t len = length_of(t.written);
 
-    return len < belt_most(&t.w) ? len : (uint32_t)belt_most(&t.w);
+    return len < ring_most(&t.w) ? len : (uint32_t)ring_most(&t.w);
 }
 
 /* ---- the tests ---- */
 
-Test(belt, carries_pieces_of_all_lengths_in_order)
+Test(ring, carries_pieces_of_all_lengths_in_order)
 {
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     while (t.written < 20000) {
         write_piece(next_length());
         if (t.written % 5 < 2)
@@ -130,14 +130,14 @@ Test(belt, carries_pieces_of_all_lengths_in_order)
     }
     while (t.read < t.written)
         read_piece();
-    cr_assert_not(belt_has_more(&t.r));
+    cr_assert_not(ring_has_more(&t.r));
     cr_assert_eq(t.w.limit, CHEMPI_SPSC_RING_RING_BYTES);
     cr_assert(t.waits > 0);
 }
 
-Test(belt, stays_short_without_memory)
+Test(ring, stays_short_without_memory)
 {
-    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
+    open_ring(sizeof(*t.ring) + CHEMPI_SPSC_RING_LEAST);
     chempi_spsc_ring_widen(&t.w);
     while (t.written < 20000)
         write_piece(next_length());
@@ -147,9 +147,9 @@ Test(belt, stays_short_without_memory)
     cr_assert(t.waits > 0);
 }
 
-Test(belt, goes_back_to_its_start_rather_than_grow)
+Test(ring, goes_back_to_its_start_rather_than_grow)
 {
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     for (int i = 0; i < 20000; i++) {
         write_piece(next_length());
         read_piece();
@@ -158,32 +158,32 @@ Test(belt, goes_back_to_its_start_rather_than_grow)
 }
 
 /* Q6, from every place and for pieces of any length. */
-Test(belt, has_room_when_all_has_been_read)
+Test(ring, has_room_when_all_has_been_read)
 {
-    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
+    open_ring(sizeof(*t.ring) + CHEMPI_SPSC_RING_LEAST);
     chempi_spsc_ring_widen(&t.w);
     for (uint32_t i = 0; i < 60000; i++) {
-        write_piece(i * 7919u % ((uint32_t)belt_most(&t.w) + 1));
+        write_piece(i * 7919u % ((uint32_t)ring_most(&t.w) + 1));
         read_piece();
     }
     cr_assert_eq(t.waits, 0);
 }
 
-Test(belt, that_was_used_before_is_empty_when_made_again)
+Test(ring, that_was_used_before_is_empty_when_made_again)
 {
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     write_piece(8);
-    cr_assert_eq(chempi_spsc_ring_create(t.belt), 0);
-    chempi_spsc_ring_open_writer(&t.w, t.belt, 0);
-    chempi_spsc_ring_open_reader(&t.r, t.belt, 0);
-    cr_assert_not(belt_has_more(&t.r));
+    cr_assert_eq(chempi_spsc_ring_create(t.ring), 0);
+    chempi_spsc_ring_open_writer(&t.w, t.ring, 0);
+    chempi_spsc_ring_open_reader(&t.r, t.ring, 0);
+    cr_assert_not(ring_has_more(&t.r));
 }
 
-Test(belt, is_not_made_without_memory)
+Test(ring, is_not_made_without_memory)
 {
-    t.belt = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
+    t.ring = mmap(NULL, CHEMPI_SPSC_RING_STRIDE, PROT_NONE,
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    cr_assert_eq(chempi_spsc_ring_create(t.belt), -ENOSPC);
+    cr_assert_eq(chempi_spsc_ring_create(t.ring), -ENOSPC);
 }
 
 /* ---- damage ---- */
@@ -192,13 +192,13 @@ static int read_header(uint64_t header)
 {
     struct chempi_spsc_ring_piece piece = {0};
 
-    atomic_store(belt_header(t.belt, t.r.tail), header);
-    return belt_next(&t.r, &piece);
+    atomic_store(ring_header(t.ring, t.r.tail), header);
+    return ring_next(&t.r, &piece);
 }
 
-Test(belt, believes_no_header)
+Test(ring, believes_no_header)
 {
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     cr_assert_eq(read_header(1), MPI_ERR_INTERN);
     cr_assert_eq(read_header(CHEMPI_SPSC_RING_LAST | 8), MPI_ERR_INTERN);
     cr_assert_eq(
@@ -209,9 +209,9 @@ Test(belt, believes_no_header)
     cr_assert_eq(read_header(CHEMPI_SPSC_RING_FULL | 8), 0);
 }
 
-Test(belt, believes_no_piece_beyond_its_end)
+Test(ring, believes_no_piece_beyond_its_end)
 {
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     while (t.w.limit < CHEMPI_SPSC_RING_RING_BYTES)
         write_piece(1000); /* nobody reads: more is reserved */
     t.r.tail = CHEMPI_SPSC_RING_RING_BYTES - 1024;
@@ -219,16 +219,16 @@ Test(belt, believes_no_piece_beyond_its_end)
     cr_assert_eq(read_header(CHEMPI_SPSC_RING_FULL | 1010), MPI_ERR_INTERN);
 }
 
-Test(belt, believes_no_tail_before_its_head)
+Test(ring, believes_no_tail_before_its_head)
 {
     unsigned char *data;
     int rc = 0;
 
-    open_belt(UINT64_MAX);
+    open_ring(UINT64_MAX);
     write_piece(8);
-    atomic_store(&t.belt->tail, UINT64_C(1) << 40);
+    atomic_store(&t.ring->tail, UINT64_C(1) << 40);
     while (!rc && t.written < 1000) {
-        rc = belt_room(&t.w, 1000, &data);
+        rc = ring_room(&t.w, 1000, &data);
         if (!rc)
             write_piece(1000);
     }
@@ -236,19 +236,19 @@ Test(belt, believes_no_tail_before_its_head)
 }
 
 /* Q7: whoever waits for room learns that nobody reads any more. */
-Test(belt, that_was_given_up_has_no_room)
+Test(ring, that_was_given_up_has_no_room)
 {
     unsigned char *data;
     int rc = 0;
 
-    open_belt(sizeof(*t.belt) + CHEMPI_SPSC_RING_LEAST);
+    open_ring(sizeof(*t.ring) + CHEMPI_SPSC_RING_LEAST);
     write_piece(8);
     read_piece();
     chempi_spsc_ring_spoil(&t.r);
     for (int i = 0; i < CHEMPI_SPSC_RING_LEAST && !rc; i++) {
-        rc = belt_room(&t.w, 8, &data);
+        rc = ring_room(&t.w, 8, &data);
         if (!rc)
-            belt_push(&t.w, 8, true, 0);
+            ring_push(&t.w, 8, true, 0);
     }
     cr_assert_eq(rc, MPI_ERR_INTERN);
 }
