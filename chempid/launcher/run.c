@@ -15,18 +15,16 @@
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/outpost.h"
 #include "chempid/launcher/places.h"
+#include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/brood.h"
-#include "chempid/tree/files.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/report.h"
-#include "chempid/tree/trace.h"
-#include "chempid/tree/traffic.h"
 #include "common/base/sys.h"
 
 #define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
 #define QUIET_S 5.0     /* of a job that shall end, until it is left */
+#define LEAVE_S 10.0    /* of one whose ranks have ended: gateways tell last */
 #define SLACK_S 1.0     /* for answers on their way, beyond opt->where_s */
 #define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
@@ -56,7 +54,7 @@ struct run {
     ev_io signals;
     ev_timer limit; /* --timeout */
     ev_timer grace;
-    ev_timer quiet; /* since the last sign of a job that shall end (U5) */
+    ev_timer quiet; /* since the last sign of a job that ends (U5) */
     ev_timer seek;  /* nodes are asked where their ranks wait: for so long */
     struct chempi_places places; /* open while they are asked */
     bool has_sought;             /* all have told, or their time is over */
@@ -128,6 +126,13 @@ static void end_seek(struct run *r)
     chempi_places_close(&r->places);
 }
 
+/* U5: with every sign it begins anew. */
+static void wait_for_sign(struct run *r, double seconds)
+{
+    r->quiet.repeat = seconds;
+    ev_timer_again(r->loop, &r->quiet);
+}
+
 static void kill_job(struct run *r)
 {
     uint8_t data[CHEMPI_TEXT_MAX + 16];
@@ -136,7 +141,7 @@ static void kill_job(struct run *r)
     if (r->has_killed)
         return;
     r->has_killed = true; /* U2 */
-    ev_timer_again(r->loop, &r->quiet);
+    wait_for_sign(r, QUIET_S);
     chempi_console_stop_input(&r->console);
     chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
     chempi_wire_put_u32(&w, r->verdict.rank);
@@ -212,7 +217,9 @@ static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
     (void)loop;
     (void)events;
     r->is_late = true;
-    if (r->opt->where_s <= 0 || !seek(r))
+    if (r->hub.has_done)
+        kill_job(r); /* U4 */
+    else if (r->opt->where_s <= 0 || !seek(r))
         end_late(r);
 }
 
@@ -402,7 +409,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
     struct run *r = arg;
     struct chempi_reader in;
 
-    if (r->has_killed && type != CHEMPI_MSG_OUTPUT)
+    if (ev_is_active(&r->quiet) && type != CHEMPI_MSG_OUTPUT)
         ev_timer_again(r->loop, &r->quiet);
     chempi_wire_read(&in, data, len);
     switch (type) {
@@ -442,8 +449,9 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         r->has_absent = true;
         break;
     case CHEMPI_MSG_DONE:
-        ev_timer_stop(r->loop, &r->limit); /* U4 */
         end_seek(r);
+        if (!r->has_killed)
+            wait_for_sign(r, LEAVE_S);
         chempi_console_stop_input(&r->console);
         down(r, CHEMPI_MSG_END, NULL, 0);
         break;
@@ -671,6 +679,21 @@ static int start_supervisor(struct run *r, uint32_t node,
     return 0;
 }
 
+/* Its verdict stands, and still not all is well. */
+static void tell_left(struct run *r, uint32_t child)
+{
+    const uint32_t node = r->hub.children[child].first_node;
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text),
+                   "all ranks have ended, but the %s of node %s has not told "
+                   "that nothing of the job is left there; it is not waited "
+                   "for any longer",
+                   r->daemon_name ? "daemon" : "supervisor",
+                   r->daemon_name ? r->daemon_name : r->spec->node_names[node]);
+    tell(r, text);
+}
+
 /* Nothing comes any more from below. Supervisors of ours are killed if they do
  * not leave; a daemon that loses us ends what it has of the job. */
 static void leave_all(struct run *r)
@@ -682,6 +705,8 @@ static void leave_all(struct run *r)
 
         if (r->hub.children[i].is_lost)
             continue;
+        if (r->hub.has_done)
+            tell_left(r, i);
         if (b->link == &b->nestling.link) {
             chempi_brood_drop(&b->nestling);
             continue;
@@ -690,7 +715,8 @@ static void leave_all(struct run *r)
         (void)snprintf(text, sizeof(text),
                        "node %s has not told within %g s that the job has "
                        "ended",
-                       b->post ? b->post->host : r->daemon_name, QUIET_S);
+                       b->post ? b->post->host : r->daemon_name,
+                       r->quiet.repeat);
         lose_branch(b, text);
     }
 }
@@ -709,6 +735,7 @@ static void start_timers(struct run *r)
     ev_timer_init(&r->grace, grace_is_over, GRACE_S, 0.0);
     r->grace.data = r;
     ev_timer_init(&r->quiet, is_quiet, 0.0, QUIET_S);
+    ev_set_priority(&r->quiet, EV_MINPRI); /* first what is here already */
     r->quiet.data = r;
     ev_timer_init(&r->seek, seek_is_over, 0.0, 0.0);
     r->seek.data = r;
@@ -775,29 +802,12 @@ static void tear_down(struct run *r)
     chempi_wire_clear(&r->stats);
 }
 
-static void print_figures(const struct run *r)
-{
-    const struct chempi_spec *spec = r->spec;
-    bool *lacking = chempi_report_lacking(spec, r->stats.data, r->stats.len);
-
-    chempi_report_gaps(stderr, spec, r->stats.data, r->stats.len);
-    if (r->opt->has_stats && r->stats.len) {
-        chempi_traffic_print(stderr, r->stats.data, r->stats.len,
-                             spec->node_names, spec->node_count, lacking);
-        chempi_files_print(stderr, r->stats.data, r->stats.len);
-    }
-    if (r->opt->has_routes)
-        chempi_trace_print(stderr, r->stats.data, r->stats.len,
-                           spec->node_names, spec->node_count, lacking);
-    free(lacking);
-}
-
 static int conclude(struct run *r)
 {
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
     if (r->spec->want_stats)
-        print_figures(r);
+        chempi_tally_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
     say(text);
     return chempi_verdict_status(&r->verdict);

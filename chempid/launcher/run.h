@@ -11,7 +11,8 @@
  *   U4  the verdict stands when all ranks have ended: time limits, signals and
  *       orders that come while figures are gathered only hasten the end
  *   U5  a job that was told to end does not keep us for longer than QUIET_S
- *       without a sign of it, whatever stands still below; output is waited for
+ *       without a sign of it, one whose ranks have ended not for longer than
+ *       LEAVE_S, whatever stands still below; output is waited for
  */
 #ifndef CHEMPI_CHEMPID_RUN_H
 #define CHEMPI_CHEMPID_RUN_H

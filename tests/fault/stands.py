@@ -16,8 +16,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check, comm, expect,
-    main)
+    LIMIT_S, ONE_SENTENCE, Cluster, Job, Programs, await_that, check, children,
+    comm, expect, main, status_of)
 
 CASES = []
 QUICK = ("--detect", "1")
@@ -164,6 +164,29 @@ def interrupt_twice(job):
     job.process.send_signal(signal.SIGINT)
     job.process.send_signal(signal.SIGTERM)
     job.process.wait(timeout=LIMIT_S)
+
+
+def is_idle(pid):
+    """Its children have ended, and it has said so."""
+    return not children(pid) and status_of(pid, "State")[0][0] == "S"
+
+
+@case
+def a_job_whose_ranks_have_ended_waits_for_nobody_that_stands_still():
+    """A supervisor that shall leave: the job ends well all the same, and says
+    that it has not waited."""
+    with Cluster(["a1", "a2"], QUICK) as cluster:
+        job = cluster.job("--via", "a1", "-n", "2", "--ppn", "1", "sh", "-c",
+                          "echo up; read line || exit 0",
+                          stdin=subprocess.PIPE).await_lines(2)
+        second = [pid for pid in children(cluster.pid("a2"))
+                  if comm(pid).startswith("chempi-super")]
+        check(len(second) == 1, second)
+        await_that(lambda: is_idle(second[0]), "the end of rank 1")
+        with Standing(*second):
+            job.status = job.finish()
+        expect(job, 0, r"\Achempirun: all ranks have ended, but the daemon of "
+               r"node a1 has not told [^\n]*\n\Z")
 
 
 @case

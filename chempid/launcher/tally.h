@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the processes of a job have counted, shown when it has ended.
+ */
+#ifndef CHEMPI_CHEMPID_TALLY_H
+#define CHEMPI_CHEMPID_TALLY_H
+
+#include <stddef.h>
+
+#include "chempid/launcher/options.h"
+#include "chempid/tree/spec.h"
+
+/* To standard error, as the options ask: messages and bytes by way, files,
+ * routes. `text` is what supervisors have sent (len bytes, STATS). */
+void chempi_tally_print(const struct chempi_options *opt,
+                        const struct chempi_spec *spec, const void *text,
+                        size_t len);
+
+#endif
