@@ -4,7 +4,7 @@
 parted at random.
 
     chaos.py CHEMPIRUN CHEMPID CHEMPICTL RANK [--launches N] [--seed S]
-             [--seconds T] [--jobs J] [--verbose]
+             [--seconds T] [--jobs J] [--detect S] [--verbose]
 
 It goes in rounds. In a round jobs start and end while things happen; then all
 is mended, and what must hold is checked:
@@ -47,6 +47,7 @@ GRACE_S = 7.0   # for what has happened, to be over everywhere
 LONG_S = 5.0    # of a stop or a parting that is noticed
 SHORT_S = 0.3   # of one that is not
 ROUND = 40      # launches
+TOLD = 200      # of what has been said, when a run fails
 USERS = ("daemon", "bin", "sys", "nobody")
 
 
@@ -147,19 +148,20 @@ class Job:
 
 
 class Cluster:
-    def __init__(self, chempirun, chempid, chempictl, rank):
+    def __init__(self, options):
         self.base = tempfile.mkdtemp(prefix="chempi-chaos-")
         os.chmod(self.base, 0o755)
-        self.chempid, self.chempictl = chempid, chempictl
+        self.chempid = options.chempid
+        self.detect_s = options.detect
         self.mark = uuid.uuid4().hex
         self.env = dict(os.environ, **{jobrun.MARK: self.mark})
         self.env.pop("CHEMPI_DIR", None)
         # Other users must reach them.
-        self.chempirun = self.copy(chempirun)
-        self.rank = self.copy(rank)
-        self.user_ctl = self.copy(chempictl)
+        self.chempirun = self.copy(options.chempirun)
+        self.rank = self.copy(options.rank)
+        self.user_ctl = self.copy(options.chempictl)
         self.key = f"{self.base}/key"
-        subprocess.run([chempictl, "key", self.key], check=True)
+        subprocess.run([options.chempictl, "key", self.key], check=True)
         self.network = Network(NODES)
         self.dirs = []
         self.pids = {}
@@ -184,7 +186,7 @@ class Cluster:
             subprocess.run(
                 [self.chempid, "--name", f"n{node}", "--dir",
                  self.dirs[node], "--key", self.key, "--cluster",
-                 f"{self.base}/cluster{node}", "--detect", str(DETECT_S),
+                 f"{self.base}/cluster{node}", "--detect", str(self.detect_s),
                  "--background"],
                 env=self.env, stdin=subprocess.DEVNULL, stderr=log,
                 check=True, timeout=LIMIT_S)
@@ -261,6 +263,7 @@ class Chaos:
         self.due = []  # what is to be undone: (when, function)
         self.launched = self.well = self.untouched = 0
         self.longest = 0.0
+        self.late = 0.0  # of a step of ours, at most
         self.endings = {}
         self.down = set()
         self.base_descriptors = [cluster.descriptors(i)
@@ -499,6 +502,17 @@ class Chaos:
                 print(pid, file.read().split(")")[1].split()[:2], words,
                       file=sys.stderr)
 
+    def tell(self):
+        """All that daemons have said lately, in the order of time, and what
+        has happened to whom."""
+        lines = self.cluster.logs().splitlines()[-TOLD * NODES:]
+        print("\n".join(sorted(lines)[-TOLD:]), file=sys.stderr)
+        print(f"at {time.strftime('%T')}, {time.monotonic():.2f}; "
+              f"{self.late:.2f} s late at most; {len(self.jobs)} jobs",
+              *(f"{h.start:.2f}-{h.end or 0:.2f} {h}"
+                for h in self.happenings[-TOLD:]),
+              sep="\n", file=sys.stderr)
+
     def undo_due(self):
         now = time.monotonic()
         for one in [d for d in self.due if d[0] <= now]:
@@ -511,6 +525,7 @@ class Chaos:
         begun = 0
         next_event = time.monotonic() + self.random.uniform(0.1, 1.0)
         while begun < launches or self.jobs or self.due:
+            began = time.monotonic()
             self.undo_due()
             self.reap()
             if begun < launches and len(self.jobs) < self.options.jobs:
@@ -520,6 +535,7 @@ class Chaos:
                 self.something()
                 next_event = time.monotonic() + self.random.expovariate(1 / 0.4)
             time.sleep(0.01)
+            self.late = max(self.late, time.monotonic() - began - 0.01)
         self.check_round()
 
     def all_is_well(self):
@@ -590,15 +606,18 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--detect", type=float, default=DETECT_S)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    cluster = Cluster(options.chempirun, options.chempid, options.chempictl,
-                      options.rank)
+    cluster = Cluster(options)
     try:
         chaos = Chaos(cluster, options)
         try:
             chaos.run()
+        except BaseException:
+            chaos.tell()
+            raise
         finally:
             for job in chaos.jobs:
                 send(job.process.pid, signal.SIGKILL)
