@@ -10,6 +10,7 @@
 
 #include "chempid/launcher/allocation.h"
 #include "chempid/launcher/falls.h"
+#include "chempid/launcher/option_table.h"
 #include "chempid/launcher/options.h"
 #include "chempid/launcher/outpost.h"
 #include "chempid/launcher/plan.h"
@@ -20,50 +21,6 @@
 #include "chempid/tree/program.h"
 #include "chempid/version.h"
 #include "common/base/sys.h"
-
-static const char usage[] =
-    "Usage: chempirun [-n RANKS] [OPTION]... PROGRAM [ARG]... [: ...]\n"
-    "Run an MPI job.\n"
-    "\n"
-    "  -n RANKS             number of ranks of the program (1)\n"
-    "  --soft LIST          these numbers would do, such as 2:10:2,16\n"
-    "  --configfile FILE    in place of PROGRAM: a program a line\n"
-    "  --nodes A[:N],B      use these nodes of the cluster, for N ranks\n"
-    "  -f FILE              the same, with one node a line\n"
-    "  --virtual A[:N],B|K  use virtual nodes on this host\n"
-    "  --network DIR        directory of connection tables (mdconfig)\n"
-    "  --allow-unreachable  start though some nodes have no way to others\n"
-    "  --ppn N              at most N ranks per node\n"
-    "  --map HOW            block, cyclic or load\n"
-    "  --no-oversubscribe   start in free slots, or not at all\n"
-    "  --bind WHAT          auto, core, socket or none\n"
-    "  --show-binding       say which processors each rank has\n"
-    "  --wdir DIR           working directory\n"
-    "  --env NAME=VALUE     variable for the program\n"
-    "  -x NAME[=VALUE]      variable for all programs\n"
-    "  --env-none           pass no other variables on\n"
-    "  --stdin WHO          all, none or a rank (0)\n"
-    "  --label              put the rank before each line of output\n"
-    "  --timeout SECONDS    end the job after this time\n"
-    "  --initial-errhandler mpi_errors_return, mpi_errors_abort or\n"
-    "                       mpi_errors_are_fatal\n"
-    "  --memory-alloc-kinds LIST\n"
-    "                       kinds of memory, such as system,mpi:alloc_mem\n"
-    "  --stats[=WHAT]       traffic: which way how many messages went;\n"
-    "                       calls: as --profile; all\n"
-    "  --trace-routes       which way messages of which size went, by node\n"
-    "  --profile            count MPI calls by operation and size\n"
-    "  --dir DIR            where the daemons' sockets are\n"
-    "  --via NAME           speak to this daemon\n"
-    "  --private            use no daemon\n"
-    "  --launcher HOW       reach the hosts of --nodes by ssh, rsh or srun, "
-    "and\n"
-    "                       use no daemon there\n"
-    "  --verbose            say which daemon is used, and where ranks go\n"
-    "  --secure             encrypt what ranks say to each other over tcp\n"
-    "  --help, --version\n"
-    "\n"
-    "See chempirun(1) for exit statuses and other spellings.\n";
 
 /* Descriptors 0 to 2 must be open, so that no pipe gets their numbers. */
 static void hold_standard_streams(void)
@@ -470,6 +427,17 @@ static int run(struct chempi_options *opt)
     return run_far(opt);
 }
 
+/* Instead of running something. */
+static void answer(const struct chempi_options *opt)
+{
+    if (opt->wants_help)
+        chempi_option_usage(stdout);
+    else if (opt->wants_version)
+        (void)fputs("chempirun (CHEMPI) " CHEMPI_VERSION "\n", stdout);
+    else
+        (void)chempi_option_completion(stdout, opt->completion);
+}
+
 int main(int argc, char **argv)
 {
     struct chempi_options opt;
@@ -481,10 +449,8 @@ int main(int argc, char **argv)
         return chempi_outpost_serve();
     if (chempi_options_parse(&opt, argc, argv, &err))
         return fail(&err, CHEMPI_EXIT_USAGE);
-    if (opt.wants_help || opt.wants_version) {
-        (void)fputs(opt.wants_help ? usage
-                                   : "chempirun (CHEMPI) " CHEMPI_VERSION "\n",
-                    stdout);
+    if (opt.wants_help || opt.wants_version || opt.completion) {
+        answer(&opt);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
     } else if (chempi_options_environment(&opt, &err) ||
                (opt.has_profile && chempi_profile_add(&opt, &err))) {

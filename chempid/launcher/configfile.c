@@ -241,3 +241,24 @@ int chempi_configfile_read(struct chempi_configfile *out,
         *out = file;
     return rc;
 }
+
+int chempi_configfile_words(char ***out, struct chempi_pool *pool,
+                            const char *option, const char *line,
+                            struct chempi_err *err)
+{
+    char *text = chempi_pool_str(pool, line);
+    char **words = chempi_pool_array(pool, strlen(line) + 2, sizeof(*words));
+    char **at = words;
+    struct reader r = {.path = option, .err = err, .at = text, .number = 1};
+    int rc;
+
+    if (!text || !words)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    rc = take_line(&r, &at);
+    if (!rc && (at == words || *r.at))
+        rc = chempi_err_set(err, -EINVAL, "%s: expected words of one line",
+                            option);
+    if (!rc)
+        *out = words;
+    return rc;
+}

@@ -40,4 +40,10 @@ int chempi_configfile_read(struct chempi_configfile *out,
                            struct chempi_pool *pool, const char *path,
                            struct chempi_err *err);
 
+/* The words of one line, which is the value of an option; it ends with NULL.
+ * As above. */
+int chempi_configfile_words(char ***out, struct chempi_pool *pool,
+                            const char *option, const char *line,
+                            struct chempi_err *err);
+
 #endif

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/sys.h"
@@ -98,13 +99,29 @@ static void writable(struct ev_loop *loop, ev_io *w, int events)
         c->ops->empty(c->arg);
 }
 
+/* The day's time here, with milliseconds. */
+static size_t put_time(char *text, size_t size)
+{
+    struct timespec now;
+    struct tm day;
+
+    if (clock_gettime(CLOCK_REALTIME, &now) < 0 ||
+        !localtime_r(&now.tv_sec, &day))
+        return 0;
+    return (size_t)snprintf(text, size, "%02d:%02d:%02d.%03ld ", day.tm_hour,
+                            day.tm_min, day.tm_sec, now.tv_nsec / 1000000);
+}
+
 static void append_label(struct chempi_outlet *o, uint32_t rank)
 {
-    char label[32];
-    int n = snprintf(label, sizeof(label), "[%u] ", rank);
+    char label[64];
+    size_t n = 0;
 
-    if (n > 0)
-        chempi_wire_put_raw(&o->queue, label, (size_t)n);
+    if (o->console->has_time)
+        n = put_time(label, sizeof(label));
+    if (o->console->has_label)
+        n += (size_t)snprintf(label + n, sizeof(label) - n, "[%u] ", rank);
+    chempi_wire_put_raw(&o->queue, label, n);
 }
 
 static void append_labelled(struct chempi_outlet *o, uint32_t rank,
@@ -149,7 +166,7 @@ void chempi_console_show(struct chempi_console *c, uint32_t node, uint32_t rank,
         send_credit(c, CREDIT_STEP);
         return;
     }
-    if (c->has_label)
+    if (c->has_label || c->has_time)
         append_labelled(o, rank, data, len);
     else
         chempi_wire_put_raw(&o->queue, data, len);
@@ -259,7 +276,8 @@ void chempi_console_stop_input(struct chempi_console *c)
 
 int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
                         uint32_t node_count, uint32_t targets, bool has_label,
-                        const struct chempi_console_ops *ops, void *arg)
+                        bool has_time, const struct chempi_console_ops *ops,
+                        void *arg)
 {
     *c = (struct chempi_console){
         .loop = loop,
@@ -267,6 +285,7 @@ int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
         .arg = arg,
         .node_count = node_count,
         .has_label = has_label,
+        .has_time = has_time,
         .has_input = targets > 0,
         .target_count = targets,
     };

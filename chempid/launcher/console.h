@@ -54,6 +54,7 @@ struct chempi_console {
     uint32_t *owed; /* per node: bytes not yet credited */
     uint32_t node_count;
     bool has_label;
+    bool has_time; /* --timestamp */
     ev_io in;
     bool has_input;     /* input is wanted and not at its end */
     bool is_background; /* reading the terminal would stop us */
@@ -64,7 +65,8 @@ struct chempi_console {
 /* targets: nodes that receive input (0: none). 0 or -ENOMEM. */
 int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
                         uint32_t node_count, uint32_t targets, bool has_label,
-                        const struct chempi_console_ops *ops, void *arg);
+                        bool has_time, const struct chempi_console_ops *ops,
+                        void *arg);
 void chempi_console_fini(struct chempi_console *c);
 
 /* Output of a rank; number 1 or 2. */

@@ -12,8 +12,10 @@
 
 #include "chempid/launcher/configfile.h"
 #include "chempid/launcher/hosts.h"
+#include "chempid/launcher/option_table.h"
 #include "chempid/launcher/others.h"
 #include "chempid/launcher/soft.h"
+#include "chempid/tree/pattern.h"
 #include "chempid/tree/spec.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
@@ -22,121 +24,6 @@
 #define LIST_MAX 1023u /* bytes: what the value of an info key may have */
 #define WHERE_VARIABLE "CHEMPI_WHERE_LIMIT"
 #define WHERE_MAX_S 3600.0
-
-enum id {
-    OPT_N,
-    OPT_SOFT,
-    OPT_CONFIGFILE,
-    OPT_ERRHANDLER,
-    OPT_KINDS,
-    OPT_VIRTUAL,
-    OPT_NETWORK,
-    OPT_NODES,
-    OPT_HOSTFILE,
-    OPT_PPN,
-    OPT_MAP,
-    OPT_ROUND_ROBIN,
-    OPT_BIND,
-    OPT_LABEL,
-    OPT_TIMEOUT,
-    OPT_STATS,
-    OPT_ROUTES,
-    OPT_SHOW_BINDING,
-    OPT_PROFILE,
-    OPT_UNREACHABLE,
-    OPT_STDIN,
-    OPT_PASS,
-    OPT_ENV,
-    OPT_GENV_PAIR,
-    OPT_ENV_ALL,
-    OPT_ENV_NONE,
-    OPT_ENV_LIST,
-    OPT_WDIR,
-    OPT_DIR,
-    OPT_VIA,
-    OPT_PRIVATE,
-    OPT_LAUNCHER,
-    OPT_LAUNCHER_EXEC,
-    OPT_SECURE,
-    OPT_VERBOSE,
-    OPT_FITS,
-    OPT_IGNORED,
-    OPT_HELP,
-    OPT_VERSION
-};
-
-/* Names without dashes; words: arguments that follow. */
-static const struct {
-    const char *name;
-    enum id id;
-    int words;
-} table[] = {
-    {"n", OPT_N, 1},
-    {"np", OPT_N, 1},
-    {"c", OPT_N, 1},
-    {"soft", OPT_SOFT, 1},
-    {"configfile", OPT_CONFIGFILE, 1},
-    {"initial-errhandler", OPT_ERRHANDLER, 1},
-    {"memory-alloc-kinds", OPT_KINDS, 1},
-    {"memory-allocation-kinds", OPT_KINDS, 1},
-    {"virtual", OPT_VIRTUAL, 1},
-    {"network", OPT_NETWORK, 1},
-    {"nodes", OPT_NODES, 1},
-    {"hosts", OPT_NODES, 1},
-    {"host", OPT_NODES, 1},
-    {"H", OPT_NODES, 1},
-    {"f", OPT_HOSTFILE, 1},
-    {"hostfile", OPT_HOSTFILE, 1},
-    {"machinefile", OPT_HOSTFILE, 1},
-    {"ppn", OPT_PPN, 1},
-    {"npernode", OPT_PPN, 1},
-    {"N", OPT_PPN, 1},
-    {"map", OPT_MAP, 1},
-    {"map-by", OPT_MAP, 1},
-    {"rr", OPT_ROUND_ROBIN, 0},
-    {"bind", OPT_BIND, 1},
-    {"bind-to", OPT_BIND, 1},
-    {"label", OPT_LABEL, 0},
-    {"l", OPT_LABEL, 0},
-    {"prepend-rank", OPT_LABEL, 0},
-    {"tag-output", OPT_LABEL, 0},
-    {"timeout", OPT_TIMEOUT, 1},
-    {"stats", OPT_STATS, 0},
-    {"trace-routes", OPT_ROUTES, 0},
-    {"show-binding", OPT_SHOW_BINDING, 0},
-    {"report-bindings", OPT_SHOW_BINDING, 0},
-    {"profile", OPT_PROFILE, 0},
-    {"allow-unreachable", OPT_UNREACHABLE, 0},
-    {"stdin", OPT_STDIN, 1},
-    {"s", OPT_STDIN, 1},
-    {"x", OPT_PASS, 1},
-    {"env", OPT_ENV, 1},
-    {"genv", OPT_GENV_PAIR, 2},
-    {"envall", OPT_ENV_ALL, 0},
-    {"genvall", OPT_ENV_ALL, 0},
-    {"genvlist", OPT_ENV_LIST, 1},
-    {"envlist", OPT_ENV_LIST, 1},
-    {"env-none", OPT_ENV_NONE, 0},
-    {"envnone", OPT_ENV_NONE, 0},
-    {"genvnone", OPT_ENV_NONE, 0},
-    {"wdir", OPT_WDIR, 1},
-    {"wd", OPT_WDIR, 1},
-    {"dir", OPT_DIR, 1},
-    {"via", OPT_VIA, 1},
-    {"private", OPT_PRIVATE, 0},
-    {"launcher", OPT_LAUNCHER, 1},
-    {"launcher-exec", OPT_LAUNCHER_EXEC, 1},
-    {"secure", OPT_SECURE, 0},
-    {"verbose", OPT_VERBOSE, 0},
-    {"no-oversubscribe", OPT_FITS, 0},
-    {"nooversubscribe", OPT_FITS, 0},
-    {"oversubscribe", OPT_IGNORED, 0},
-    {"allow-run-as-root", OPT_IGNORED, 0},
-    {"help", OPT_HELP, 0},
-    {"h", OPT_HELP, 0},
-    {"version", OPT_VERSION, 0},
-    {"V", OPT_VERSION, 0},
-};
 
 /* A list of strings that ends with NULL and grows in the pool. */
 struct strings {
@@ -523,76 +410,145 @@ static int take_configfile(struct parser *p, char *path)
     return 0;
 }
 
+/* ---- output and debuggers ------------------------------------------------ */
+
+/* both: of standard error, too, which may have another one of its own. */
+static int parse_output(struct parser *p, char *name, int first, int last)
+{
+    const struct chempi_pattern what = {.node = "", .job = ""};
+    char text[CHEMPI_TEXT_MAX];
+
+    if (!chempi_pattern_expand(name, &what, text, sizeof(text)))
+        return fail_value(p, name,
+                          "expected the name of a file, in which %r stands "
+                          "for the rank, %h for the node, %j for the job and "
+                          "%% for a percent sign");
+    for (int i = first; i <= last; i++)
+        if (i == first || !p->opt->files[i])
+            p->opt->files[i] = name;
+    return 0;
+}
+
+/* "0,4-7:WORDS", or WORDS for all ranks. */
+static int parse_wrap(struct parser *p, const char *text)
+{
+    struct chempi_options *opt = p->opt;
+    const size_t len = strspn(text, "0123456789,-");
+    const bool has_ranks = text[len] == ':' || strncmp(text, "all:", 4) == 0;
+    struct chempi_wrap *wrap;
+    char *ranks = chempi_pool_str(&opt->pool, has_ranks ? text : "all");
+
+    if (!opt->wraps)
+        opt->wraps = chempi_pool_array(&opt->pool, CHEMPI_SPEC_WRAPS_MAX,
+                                       sizeof(*opt->wraps));
+    if (!ranks || !opt->wraps)
+        return out_of_memory(p);
+    if (opt->wrap_count == CHEMPI_SPEC_WRAPS_MAX)
+        return fail(p, "too many of --wrap", "", "");
+    ranks[strcspn(ranks, ":")] = '\0';
+    if (!chempi_pattern_is_ranks(ranks))
+        return fail_value(p, text,
+                          "expected ranks such as 0,4-7, a colon and the "
+                          "words that start them, or the words alone");
+    wrap = &opt->wraps[opt->wrap_count];
+    wrap->ranks = ranks;
+    opt->wrap_count++;
+    return chempi_configfile_words(&wrap->argv, &opt->pool, p->spelled,
+                                   has_ranks ? strchr(text, ':') + 1 : text,
+                                   p->err);
+}
+
+static int parse_completion(struct parser *p, const char *text)
+{
+    static const char *const choices[] = {"bash", "zsh", "fish", NULL};
+    uint32_t v = 0;
+    const int rc = parse_choice(p, text, choices, &v);
+
+    p->opt->completion = rc ? NULL : choices[v];
+    return rc;
+}
+
 /* ---- options and programs ------------------------------------------------ */
 
 static int take_option(struct parser *p, struct chempi_program *prog,
-                       enum id id, char **words)
+                       enum chempi_option_id id, char **words)
 {
     struct chempi_options *opt = p->opt;
 
     switch (id) {
-    case OPT_N:
+    case CHEMPI_OPT_N:
         return parse_ranks(p, words[0], prog);
-    case OPT_SOFT:
+    case CHEMPI_OPT_SOFT:
         return parse_soft(p, prog, words[0]);
-    case OPT_CONFIGFILE:
+    case CHEMPI_OPT_CONFIGFILE:
         return take_configfile(p, words[0]);
-    case OPT_ERRHANDLER:
+    case CHEMPI_OPT_ERRHANDLER:
         return parse_errhandler(p, words[0]);
-    case OPT_KINDS:
+    case CHEMPI_OPT_KINDS:
         return parse_kinds(p, words[0]);
-    case OPT_VIRTUAL:
+    case CHEMPI_OPT_VIRTUAL:
         return parse_virtual(p, words[0]);
-    case OPT_NODES:
+    case CHEMPI_OPT_NODES:
         p->names_nodes = true;
         return parse_names(p, words[0]);
-    case OPT_HOSTFILE:
+    case CHEMPI_OPT_HOSTFILE:
         p->names_nodes = true;
         return parse_hostfile(p, words[0]);
-    case OPT_PPN:
+    case CHEMPI_OPT_PPN:
         return parse_count(p, words[0], CHEMPI_JOB_RANKS_MAX, &opt->ppn);
-    case OPT_LAUNCHER:
+    case CHEMPI_OPT_LAUNCHER:
         return parse_launcher(p, words[0]);
-    case OPT_MAP:
+    case CHEMPI_OPT_MAP:
         return parse_map(p, words[0]);
-    case OPT_ROUND_ROBIN:
+    case CHEMPI_OPT_ROUND_ROBIN:
         return parse_map(p, "cyclic");
-    case OPT_BIND:
+    case CHEMPI_OPT_BIND:
         return parse_bind(p, words[0]);
-    case OPT_TIMEOUT:
+    case CHEMPI_OPT_OUTPUT:
+        return parse_output(p, words[0], 0, 1);
+    case CHEMPI_OPT_OUT_ONLY:
+        return parse_output(p, words[0], 0, 0);
+    case CHEMPI_OPT_ERROR:
+        return parse_output(p, words[0], 1, 1);
+    case CHEMPI_OPT_WRAP:
+        return parse_wrap(p, words[0]);
+    case CHEMPI_OPT_COMPLETION:
+        return parse_completion(p, words[0]);
+    case CHEMPI_OPT_TIMEOUT:
         return parse_timeout(p, words[0]);
-    case OPT_STDIN:
+    case CHEMPI_OPT_STDIN:
         return parse_stdin(p, words[0]);
-    case OPT_PASS:
+    case CHEMPI_OPT_PASS:
         return add(p, &p->pass, words[0]);
-    case OPT_ENV_LIST:
+    case CHEMPI_OPT_ENV_LIST:
         return parse_env_list(p, words[0]);
-    case OPT_ENV:
+    case CHEMPI_OPT_ENV:
         return parse_env(p, words[0]);
-    case OPT_GENV_PAIR:
+    case CHEMPI_OPT_GENV_PAIR:
         return join_pair(p, &p->env, words[0], words[1]);
     default:
         break;
     }
-    opt->tables = id == OPT_NETWORK ? words[0] : opt->tables;
-    opt->launcher = id == OPT_LAUNCHER_EXEC ? words[0] : opt->launcher;
-    opt->dir = id == OPT_DIR ? words[0] : opt->dir;
-    opt->via = id == OPT_VIA ? words[0] : opt->via;
-    prog->wdir = id == OPT_WDIR ? words[0] : prog->wdir;
-    opt->has_label |= id == OPT_LABEL;
-    opt->has_stats |= id == OPT_STATS;
-    opt->has_routes |= id == OPT_ROUTES;
-    opt->shows_binding |= id == OPT_SHOW_BINDING;
-    opt->has_profile |= id == OPT_PROFILE;
-    opt->is_private |= id == OPT_PRIVATE;
-    opt->is_secure |= id == OPT_SECURE;
-    opt->fits_only |= id == OPT_FITS;
-    opt->is_verbose |= id == OPT_VERBOSE;
-    opt->allows_unreachable |= id == OPT_UNREACHABLE;
-    opt->has_clean_env |= id == OPT_ENV_NONE;
-    opt->has_clean_env &= id != OPT_ENV_ALL;
-    opt->wants_help |= id == OPT_HELP;
-    opt->wants_version |= id == OPT_VERSION;
+    opt->tables = id == CHEMPI_OPT_NETWORK ? words[0] : opt->tables;
+    opt->launcher = id == CHEMPI_OPT_LAUNCHER_EXEC ? words[0] : opt->launcher;
+    opt->dir = id == CHEMPI_OPT_DIR ? words[0] : opt->dir;
+    opt->via = id == CHEMPI_OPT_VIA ? words[0] : opt->via;
+    prog->wdir = id == CHEMPI_OPT_WDIR ? words[0] : prog->wdir;
+    opt->has_label |= id == CHEMPI_OPT_LABEL;
+    opt->has_time |= id == CHEMPI_OPT_TIMESTAMP;
+    opt->has_stats |= id == CHEMPI_OPT_STATS;
+    opt->has_routes |= id == CHEMPI_OPT_ROUTES;
+    opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
+    opt->has_profile |= id == CHEMPI_OPT_PROFILE;
+    opt->is_private |= id == CHEMPI_OPT_PRIVATE;
+    opt->is_secure |= id == CHEMPI_OPT_SECURE;
+    opt->fits_only |= id == CHEMPI_OPT_FITS;
+    opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;
+    opt->allows_unreachable |= id == CHEMPI_OPT_UNREACHABLE;
+    opt->has_clean_env |= id == CHEMPI_OPT_ENV_NONE;
+    opt->has_clean_env &= id != CHEMPI_OPT_ENV_ALL;
+    opt->wants_help |= id == CHEMPI_OPT_HELP;
+    opt->wants_version |= id == CHEMPI_OPT_VERSION;
     return 0;
 }
 
@@ -633,18 +589,18 @@ static int unknown_option(struct parser *p, const char *spelled,
     if (answer)
         return fail(p, spelled, ": chempirun says it so: ", answer);
 
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++) {
-        const size_t len = strlen(table[i].name);
-        const unsigned d = distance(name, table[i].name);
+    for (size_t i = 0; i < chempi_option_count; i++) {
+        const size_t len = strlen(chempi_option_table[i].name);
+        const unsigned d = distance(name, chempi_option_table[i].name);
 
-        if (table[i].words && len == digits && name[digits] &&
-            strncmp(name, table[i].name, len) == 0)
-            return chempi_err_set(p->err, -EINVAL,
-                                  "unknown option %s; did you mean -%s %s?",
-                                  spelled, table[i].name, name + digits);
+        if (chempi_option_table[i].words && len == digits && name[digits] &&
+            strncmp(name, chempi_option_table[i].name, len) == 0)
+            return chempi_err_set(
+                p->err, -EINVAL, "unknown option %s; did you mean -%s %s?",
+                spelled, chempi_option_table[i].name, name + digits);
         if (len > 2 && d < least && 2 * d <= len) {
             least = d;
-            best = table[i].name;
+            best = chempi_option_table[i].name;
         }
     }
     if (best)
@@ -695,16 +651,16 @@ static int parse_option(struct parser *p, struct chempi_program *prog)
     char *words[2] = {NULL, NULL};
     int rc;
 
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(table); i++) {
-        if (strlen(table[i].name) != len ||
-            strncmp(name, table[i].name, len) != 0)
+    for (size_t i = 0; i < chempi_option_count; i++) {
+        if (strlen(chempi_option_table[i].name) != len ||
+            strncmp(name, chempi_option_table[i].name, len) != 0)
             continue;
         (void)snprintf(p->spelled, sizeof(p->spelled), "%.*s",
                        (int)(name + len - spelled), spelled);
-        if (equals && table[i].id == OPT_STATS)
+        if (equals && chempi_option_table[i].id == CHEMPI_OPT_STATS)
             return parse_stats(p, equals + 1);
-        rc = take_words(p, equals, table[i].words, words);
-        return rc ? rc : take_option(p, prog, table[i].id, words);
+        rc = take_words(p, equals, chempi_option_table[i].words, words);
+        return rc ? rc : take_option(p, prog, chempi_option_table[i].id, words);
     }
     return unknown_option(p, spelled, name);
 }
@@ -772,6 +728,12 @@ static int check_configfile(struct parser *p, const struct chempi_program *prog)
     return 0;
 }
 
+/* Nothing shall run. */
+static bool is_answer(const struct chempi_options *opt)
+{
+    return opt->wants_help || opt->wants_version || opt->completion;
+}
+
 /* Options, then a program with its arguments, or a file of programs, up to ":"
  * or the end. */
 static int parse_program(struct parser *p)
@@ -786,7 +748,7 @@ static int parse_program(struct parser *p)
             break;
         }
         rc = parse_option(p, &prog);
-        if (p->opt->wants_help || p->opt->wants_version)
+        if (is_answer(p->opt))
             return rc;
     }
     while (!rc && !is_end(p, *p->argv))
@@ -834,9 +796,9 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
                                    .where_s = CHEMPI_WHERE_S};
     for (;;) {
         rc = parse_program(&p);
-        if (!rc && p.configfile && !opt->wants_help && !opt->wants_version)
+        if (!rc && p.configfile && !is_answer(opt))
             rc = parse_configfile(&p);
-        if (rc || opt->wants_help || opt->wants_version || !*p.argv)
+        if (rc || is_answer(opt) || !*p.argv)
             break;
         p.argv++; /* the ":" */
     }

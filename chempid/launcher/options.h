@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "chempid/tree/pool.h"
+#include "chempid/tree/spec.h"
 #include "common/base/err.h"
 
 enum chempi_map { CHEMPI_MAP_BLOCK, CHEMPI_MAP_CYCLIC, CHEMPI_MAP_LOAD };
@@ -46,8 +47,11 @@ struct chempi_options {
     char **pass;     /* -x: NAME or NAME=VALUE; ends with NULL */
     char **env;      /* --genv for all programs, ends with NULL */
     char *tables;    /* --network */
-    char *dir;       /* --dir: where daemons are found */
-    char *via;       /* --via: which of them to speak to */
+    char *files[2];  /* --output, --error: patterns of names (pattern.h) */
+    struct chempi_wrap *wraps; /* --wrap */
+    uint32_t wrap_count;
+    char *dir;            /* --dir: where daemons are found */
+    char *via;            /* --via: which of them to speak to */
     const char *launcher; /* --launcher: the words of the command that reaches
                         other hosts, or NULL */
     uint32_t ppn;         /* 0: not said */
@@ -63,6 +67,7 @@ struct chempi_options {
     bool is_verbose; /* --verbose: say which daemon is used */
     bool is_secure;  /* --secure: what ranks say over tcp is sealed */
     bool has_label;
+    bool has_time; /* --timestamp */
     bool has_stats;
     bool has_routes;    /* --trace-routes */
     bool shows_binding; /* --show-binding */
@@ -71,6 +76,7 @@ struct chempi_options {
     bool has_clean_env; /* --env-none */
     bool wants_help;
     bool wants_version;
+    const char *completion; /* --completion: of which shell, or NULL */
 };
 
 /* 0; -EINVAL with words, or -ENOMEM. On failure nothing is left. */

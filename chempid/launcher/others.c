@@ -6,18 +6,15 @@
 
 #include "common/base/compiler.h"
 
-static const char files[] =
-    "sh -c 'exec \"$0\" \"$@\" >out.$CHEMPI_RANK' PROGRAM ARGS, which gives "
-    "each rank a file";
-
 static const struct {
     const char *name;
     const char *answer;
 } others[] = {
-    {"timestamp-output", "--label, with its output through ts(1)"},
-    {"outfile-pattern", files},
-    {"errfile-pattern", files},
-    {"output-filename", files},
+    {"output-filename", "--output DIR/%r.out (the folder must be there)"},
+    {"gdb", "--wrap '0:gdb --args', or a debugger that attaches (MPIR)"},
+    {"debug", "--wrap '0:gdb --args', or a debugger that attaches (MPIR)"},
+    {"tv", "totalview --args chempirun ... (it knows MPIR)"},
+    {"valgrind", "--wrap 'valgrind -q'"},
     {"rankfile", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
     {"rf", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
     {"cpu-set", "taskset -c LIST chempirun --bind none ..."},

@@ -5,6 +5,6 @@
 
 /* Ends with the version of the control messages. The first byte is nowhere
  * else in it. */
-#define CHEMPI_OUTPOST_MARK "\001chempi-outpost-8\n"
+#define CHEMPI_OUTPOST_MARK "\001chempi-outpost-9\n"
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "chempid/launcher/gateways.h"
+#include "chempid/launcher/mpir.h"
 #include "chempid/launcher/soft.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -128,6 +129,33 @@ static int plan_programs(const struct chempi_options *opt, uint64_t room,
                               "--stdin %u: the job has ranks 0 to %u only",
                               opt->stdin_rank, spec->size - 1);
     spec->stdin_rank = opt->stdin_rank;
+    return 0;
+}
+
+/* Files for output, and words before programs. */
+static int plan_extras(const struct chempi_options *opt,
+                       struct chempi_spec *spec, struct chempi_err *err)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!opt->files[i])
+            continue;
+        spec->files[i] = chempi_pool_str(&spec->pool, opt->files[i]);
+        if (!spec->files[i])
+            return out_of_memory(err);
+    }
+    spec->is_debugged = chempi_mpir_is_debugged();
+    spec->wraps = chempi_pool_array(&spec->pool, (size_t)opt->wrap_count + 1,
+                                    sizeof(*spec->wraps));
+    if (!spec->wraps)
+        return out_of_memory(err);
+    for (uint32_t i = 0; i < opt->wrap_count; i++) {
+        spec->wraps[i].ranks =
+            chempi_pool_str(&spec->pool, opt->wraps[i].ranks);
+        spec->wraps[i].argv = copy_strings(spec, opt->wraps[i].argv);
+        if (!spec->wraps[i].ranks || !spec->wraps[i].argv)
+            return out_of_memory(err);
+        spec->wrap_count++;
+    }
     return 0;
 }
 
@@ -386,6 +414,7 @@ int chempi_plan_make(const struct chempi_options *opt,
     if (rc)
         return rc;
     rc = plan_programs(opt, room, spec, err);
+    rc = rc ? rc : plan_extras(opt, spec, err);
     rc = rc ? rc : plan_environment(opt, spec, err);
     rc = rc ? rc : plan_directories(opt, spec, err);
     tables = spec->tables ? spec->tables : daemon_tables;

@@ -13,6 +13,7 @@
 
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/falls.h"
+#include "chempid/launcher/mpir.h"
 #include "chempid/launcher/outpost.h"
 #include "chempid/launcher/places.h"
 #include "chempid/launcher/tally.h"
@@ -60,8 +61,9 @@ struct run {
     bool has_sought;             /* all have told, or their time is over */
     bool is_late;                /* then the job is to be ended */
     struct chempi_brood brood;
-    const char *daemon_name;       /* node of the daemon that has the job */
-    char refusal[CHEMPI_TEXT_MAX]; /* why it will not, or "" */
+    char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
+    const char *daemon_name;         /* node of the daemon that has the job */
+    char refusal[CHEMPI_TEXT_MAX];   /* why it will not, or "" */
     bool has_killed;
     bool has_absent;
     /* some rank ended without initializing; all know */ /* U2 */
@@ -267,8 +269,10 @@ static void take_ended(struct run *r, struct chempi_reader *in)
         chempi_verdict_takes_cut(&r->verdict)) /* reading tables is dear */
         judge_cut(r, node, rank, pid, program);
     if (chempi_verdict_rank(&r->verdict, r->spec, node, rank, pid,
-                            (enum chempi_end)how, code, program, text))
+                            (enum chempi_end)how, code, program, text)) {
+        chempi_mpir_abort(r->verdict.text);
         kill_job(r);
+    }
 }
 
 static void take_output(struct run *r, struct chempi_reader *in)
@@ -455,11 +459,19 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         chempi_console_stop_input(&r->console);
         down(r, CHEMPI_MSG_END, NULL, 0);
         break;
+    case CHEMPI_MSG_PIDS:
+        chempi_mpir_take(r->spec, r->host[0] ? r->host : NULL, &in);
+        break;
+    case CHEMPI_MSG_STARTED:
+        chempi_mpir_start(r->spec);
+        if (r->spec->is_debugged)
+            down(r, CHEMPI_MSG_BEGIN, NULL, 0);
+        break;
     case CHEMPI_MSG_GONE:
         check_end(r);
         break;
     default:
-        break; /* STARTED: nobody waits for it here */
+        break;
     }
 }
 
@@ -770,7 +782,7 @@ static int set_up(struct run *r, struct chempi_err *err)
                         r) ||
         chempi_console_init(&r->console, r->loop, spec->node_count,
                             count_targets(spec), r->opt->has_label,
-                            &console_ops, r))
+                            r->opt->has_time, &console_ops, r))
         return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
     chempi_hub_spare(&r->hub, chempi_spec_first_spare(spec));
     start_timers(r);
@@ -799,6 +811,7 @@ static void tear_down(struct run *r)
     free(r->branches);
     chempi_falls_fini(&r->falls);
     chempi_places_close(&r->places);
+    chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
 }
 
@@ -834,6 +847,8 @@ int chempi_run_private(const struct chempi_options *opt,
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
 
+    if (gethostname(r.host, sizeof(r.host) - 1) < 0)
+        r.host[0] = '\0';
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
         rc = start_supervisor(&r, i, &err);
     return finish(&r, &err, rc);

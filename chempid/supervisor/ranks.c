@@ -19,6 +19,7 @@
 
 #include "chempid/supervisor/cgroup.h"
 #include "chempid/tree/budget.h"
+#include "chempid/tree/pattern.h"
 #include "common/base/sys.h"
 
 /* The ends of what connects a rank and its supervisor. */
@@ -178,6 +179,75 @@ static void show_binding(const struct chempi_rank *rank, bool is_bound)
                   text);
 }
 
+/* Ranks whose names are the same append to one file; others get new ones. Not
+ * to be held up by a pipe that nobody reads. -1: errno says why. */
+static int open_file(const struct chempi_rank *rank, const char *pattern)
+{
+    const struct chempi_spec *spec = rank->super->spec;
+    const struct chempi_pattern what = {.rank = rank->world,
+                                        .node =
+                                            spec->node_names[rank->super->node],
+                                        .number = rank->super->node,
+                                        .job = spec->id};
+    const int fresh = chempi_pattern_has_rank(pattern) ? O_TRUNC : 0;
+    char name[4096];
+    int fd;
+
+    if (!chempi_pattern_expand(pattern, &what, name, sizeof(name))) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = open(name,
+              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                  O_NONBLOCK | fresh,
+              0666);
+    if (fd >= 0 && fcntl(fd, F_SETFL, O_APPEND) < 0)
+        return -1;
+    return fd;
+}
+
+/* In the rank's directory, as its user; both streams may have one file. */
+static int set_files(const struct chempi_rank *rank)
+{
+    char *const *files = rank->super->spec->files;
+    const bool is_one = files[0] && files[1] && strcmp(files[0], files[1]) == 0;
+
+    for (int i = 0; i < 2; i++) {
+        const int fd = !files[i]     ? i + 1
+                       : i && is_one ? 1
+                                     : open_file(rank, files[i]);
+
+        if (fd < 0 || (fd != i + 1 && dup2(fd, i + 1) < 0))
+            return -1;
+    }
+    return 0;
+}
+
+/* The program itself, or what it is wrapped in. */
+static void execute(const struct chempi_rank *rank,
+                    const struct chempi_app *app)
+{
+    char **wrap = chempi_spec_wrap(rank->super->spec, rank->world);
+    char **words;
+    size_t n = 0;
+    size_t m = 0;
+
+    if (!wrap) {
+        (void)execvp(app->argv[0], app->argv);
+        return;
+    }
+    while (wrap[n])
+        n++;
+    while (app->argv[m])
+        m++;
+    words = calloc(n + m + 1, sizeof(*words));
+    if (!words)
+        return;
+    memcpy(words, wrap, n * sizeof(*words));
+    memcpy(words + n, app->argv, m * sizeof(*words));
+    (void)execvp(words[0], words);
+}
+
 _Noreturn static void become(const struct chempi_rank *rank,
                              const struct wires *w, pid_t parent)
 {
@@ -203,10 +273,12 @@ _Noreturn static void become(const struct chempi_rank *rank,
         show_binding(rank, s->bind.count > 0 && !errno);
     if (dir && chdir(dir) < 0)
         give_up(rank, 1);
+    if (set_files(rank) < 0)
+        give_up(rank, 4);
     set_environment(rank, app, w->control[1]);
     chempi_ranks_reset_signals();
     chempi_dumps_allow();
-    (void)execvp(app->argv[0], app->argv);
+    execute(rank, app);
     give_up(rank, 2);
 }
 
@@ -248,7 +320,7 @@ static void write_welcome(const struct chempi_rank *rank,
 void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
                        const void *data, size_t len)
 {
-    if (!rank->link.is_open)
+    if (!rank->link.is_open || rank->is_held)
         return;
     chempi_link_send(&rank->link, type, 0, data, len);
     chempi_share_wake(&rank->super->share, rank->local);
@@ -525,19 +597,43 @@ void chempi_ranks_close(struct chempi_rank *rank)
     chempi_streams_close_feed(&rank->feed);
 }
 
+static void welcome(struct chempi_rank *rank)
+{
+    struct chempi_writer *w =
+        chempi_link_begin(&rank->link, CHEMPI_MSG_WELCOME, 0);
+
+    write_welcome(rank, w);
+    chempi_link_end(&rank->link);
+}
+
 void chempi_ranks_connect(struct chempi_rank *rank, int fd)
 {
-    struct chempi_writer *welcome;
-
     chempi_link_open(&rank->link, rank->super->loop, fd, CHEMPI_RANK_IN_MAX,
                      CHEMPI_QUEUE_MAX);
     rank->link.on_frame = take;
     rank->link.on_lost = link_lost;
     rank->link.on_written = written;
     rank->link.arg = rank;
-    welcome = chempi_link_begin(&rank->link, CHEMPI_MSG_WELCOME, 0);
-    write_welcome(rank, welcome);
-    chempi_link_end(&rank->link);
+    rank->is_held = rank->super->spec->is_debugged;
+    if (rank->is_held)
+        chempi_link_send(&rank->link, CHEMPI_MSG_HOLD, 0, NULL, 0);
+    else
+        welcome(rank);
+}
+
+void chempi_ranks_begin(struct chempi_super *s)
+{
+    const uint32_t count = s->local_size + (s->gateway != NULL);
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct chempi_rank *rank = &s->ranks[i];
+
+        if (!rank->is_held)
+            continue;
+        rank->is_held = false;
+        if (rank->link.is_open)
+            welcome(rank);
+    }
 }
 
 static void connect_wires(struct chempi_rank *rank, const struct wires *w)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,11 +278,17 @@ static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
     const struct chempi_spec *spec = rank->super->spec;
     const struct chempi_app *app = chempi_spec_app(spec, rank->world);
     const char *dir = app->wdir ? app->wdir : spec->cwd;
+    char **wrap = chempi_spec_wrap(spec, rank->world);
+    const char *name = wrap ? wrap[0] : app->argv[0];
 
     if (rank->exec_errno != ENOENT)
         return;
-    if (find_interpreter(app->argv[0], dir, path_of(spec, app), text, size))
+    if (find_interpreter(name, dir, path_of(spec, app), text, size))
         return;
+    if (wrap) {
+        (void)snprintf(text, size, ": %.200s (--wrap)", name);
+        return;
+    }
     if (strchr(app->argv[0], '/') || !dir)
         return;
     if (is_in_path(path_of(spec, app), app->argv[0]))
@@ -300,9 +307,10 @@ static void find_hint(const struct chempi_rank *rank, char *text, size_t size)
 /* What children said before they ended because exec failed. */
 static void read_exec_reports(struct chempi_super *s)
 {
-    static const char *const steps[] = {
-        "cannot be set up", "cannot enter its working directory",
-        "cannot be executed", "cannot be bound"};
+    static const char *const steps[] = {"cannot be set up",
+                                        "cannot enter its working directory",
+                                        "cannot be executed", "cannot be bound",
+                                        "cannot open the file for its output"};
     uint32_t report[3];
 
     while (read(s->exec_fds[0], report, sizeof(report)) ==
@@ -704,6 +712,9 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
         return take_signal(s, &r, err);
     case CHEMPI_MSG_KILL:
         return take_kill(s, &r, frame, err);
+    case CHEMPI_MSG_BEGIN:
+        chempi_ranks_begin(s);
+        return 0;
     case CHEMPI_MSG_LOCATE:
         return chempi_seek_ask(s, &r, err);
     case CHEMPI_MSG_ABSENT:
@@ -851,6 +862,38 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
     return rc;
 }
 
+/* Who asks for processes wants programs, not what becomes them: all of them
+ * have closed the pipe then, and nobody writes there any more. */
+static void await_programs(struct chempi_super *s)
+{
+    struct pollfd p = {.fd = s->exec_fds[0]};
+
+    (void)close(s->exec_fds[1]);
+    s->exec_fds[1] = -1;
+    while (poll(&p, 1, -1) < 0 && errno == EINTR)
+        ;
+    read_exec_reports(s);
+    ev_io_stop(s->loop, &s->exec_report);
+}
+
+static void send_pids(struct chempi_super *s)
+{
+    struct chempi_writer *w;
+
+    if (!s->local_size)
+        return;
+    if (s->spec->is_debugged)
+        await_programs(s);
+    w = chempi_link_begin(&s->up, CHEMPI_MSG_PIDS, s->spec->job);
+    chempi_wire_put_u32(w, s->node);
+    chempi_wire_put_u32(w, s->local_size);
+    for (uint32_t i = 0; i < s->local_size; i++) {
+        chempi_wire_put_u32(w, s->ranks[i].world);
+        chempi_wire_put_u32(w, (uint32_t)s->ranks[i].pid);
+    }
+    chempi_link_end(&s->up);
+}
+
 static int start(struct chempi_super *s, struct chempi_rank **culprit,
                  struct chempi_err *err)
 {
@@ -873,8 +916,10 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
         *culprit = &s->ranks[i];
         rc = chempi_ranks_start(s, &s->ranks[i], err);
     }
-    if (!rc)
+    if (!rc) {
+        send_pids(s);
         send_count(s, CHEMPI_MSG_STARTED);
+    }
     if (!rc && s->local_size == 0)
         enter(s);
     return rc;

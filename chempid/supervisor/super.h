@@ -85,6 +85,7 @@ struct chempi_rank {
     bool needs_world; /* as a whole: a rank must not be absent */
     bool has_world;   /* MPI_Init, but not MPI_Finalize */
     bool cares;       /* wants to act on a lost process (P6) */
+    bool is_held;     /* it hears nothing before BEGIN */
     bool has_told;    /* its figures, since it has initialized */
     bool is_asked;    /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
@@ -169,8 +170,10 @@ void chempi_ranks_close(struct chempi_rank *rank);
 
 /* ranks.c: what the child of a fork does before it becomes a program. */
 void chempi_ranks_reset_signals(void);
-/* Watch our end of its control socket, and welcome it. */
+/* Watch our end of its control socket, and welcome it, or hold it. */
 void chempi_ranks_connect(struct chempi_rank *rank, int fd);
+/* Welcome those that were held. */
+void chempi_ranks_begin(struct chempi_super *s);
 
 /* gateway.c: start this node's gateway, if it shall have one. */
 int chempi_gateway_start(struct chempi_super *s, struct chempi_err *err);

@@ -262,6 +262,7 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_GATEWAY:
     case CHEMPI_MSG_PLACES:
     case CHEMPI_MSG_SOUGHT:
+    case CHEMPI_MSG_PIDS:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:
@@ -299,6 +300,7 @@ int chempi_hub_down(struct chempi_hub *hub, uint16_t type, const void *data,
     case CHEMPI_MSG_ABSENT:
     case CHEMPI_MSG_FALLEN:
     case CHEMPI_MSG_LOCATE:
+    case CHEMPI_MSG_BEGIN:
         hub->has_ended |= type == CHEMPI_MSG_END;
         broadcast(hub, type, data, len);
         return 0;

@@ -13,6 +13,7 @@
 
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"
+#include "chempid/tree/pattern.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -48,6 +49,14 @@ const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
            rank >= spec->apps[i].first_rank + spec->apps[i].count)
         i++;
     return &spec->apps[i];
+}
+
+char **chempi_spec_wrap(const struct chempi_spec *spec, uint32_t rank)
+{
+    for (uint32_t i = 0; i < spec->wrap_count; i++)
+        if (chempi_pattern_has(spec->wraps[i].ranks, rank))
+            return spec->wraps[i].argv;
+    return NULL;
 }
 
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node)
@@ -157,6 +166,14 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
     chempi_wire_put_u32(w, spec->bind);
     chempi_wire_put_u8(w, spec->shows_binding);
     chempi_wire_put_u32(w, spec->want_stats);
+    chempi_wire_put_u8(w, spec->is_debugged);
+    write_optional(w, spec->files[0]);
+    write_optional(w, spec->files[1]);
+    chempi_wire_put_u32(w, spec->wrap_count);
+    for (uint32_t i = 0; i < spec->wrap_count; i++) {
+        chempi_wire_put_str(w, spec->wraps[i].ranks);
+        write_strings(w, spec->wraps[i].argv);
+    }
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -308,6 +325,25 @@ static void read_apps(struct chempi_spec *spec, struct chempi_reader *r)
         r->is_bad = true;
 }
 
+static void read_wraps(struct chempi_spec *spec, struct chempi_reader *r)
+{
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_SPEC_WRAPS_MAX, 9);
+
+    spec->wraps = chempi_pool_array(&spec->pool, n + 1, sizeof(*spec->wraps));
+    if (!spec->wraps)
+        r->is_bad = true;
+    for (uint32_t i = 0; i < n && !r->is_bad; i++) {
+        struct chempi_wrap *wrap = &spec->wraps[i];
+
+        wrap->ranks = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
+        wrap->argv = read_strings(spec, r);
+        if (r->is_bad || !wrap->argv[0] ||
+            !chempi_pattern_is_ranks(wrap->ranks))
+            r->is_bad = true;
+        spec->wrap_count = i + 1;
+    }
+}
+
 static void read_head(struct chempi_spec *spec, struct chempi_reader *r)
 {
     const uint8_t *secret;
@@ -378,6 +414,10 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->bind = chempi_wire_get_u32(r);
     spec->shows_binding = chempi_wire_get_u8(r) != 0;
     spec->want_stats = chempi_wire_get_u32(r);
+    spec->is_debugged = chempi_wire_get_u8(r) != 0;
+    spec->files[0] = read_optional(spec, r);
+    spec->files[1] = read_optional(spec, r);
+    read_wraps(spec, r);
     if (!r->is_bad && spec->job && has_own_id(spec) &&
         spec->bind <= CHEMPI_BIND_AUTO &&
         (spec->stdin_rank < spec->size ||

@@ -22,6 +22,7 @@
 #define CHEMPI_SPEC_STRING_MAX (128u << 10) /* bytes, as the kernel's */
 #define CHEMPI_SPEC_APPS_MAX 1024u
 #define CHEMPI_SPEC_GATEWAYS_MAX (1u << 12)
+#define CHEMPI_SPEC_WRAPS_MAX 64u
 
 #define CHEMPI_STDIN_ALL UINT32_MAX
 #define CHEMPI_STDIN_NONE (UINT32_MAX - 1)
@@ -40,6 +41,12 @@ struct chempi_app {
     char *wdir;  /* NULL: the job's */
     uint32_t first_rank;
     uint32_t count;
+};
+
+/* Words before the programs of some ranks, such as a debugger's. */
+struct chempi_wrap {
+    char *ranks; /* a list as of pattern.h */
+    char **argv; /* ends with NULL, and has one word at least */
 };
 
 struct chempi_cgroup;
@@ -62,12 +69,18 @@ struct chempi_spec {
     uint32_t app_count;
     char **env; /* of all ranks, ends with NULL */
     char *cwd;
+    /* Files for standard output and error of each rank, as patterns
+     * (pattern.h); NULL: the launcher has it. One name is one file. */
+    char *files[2];
+    struct chempi_wrap *wraps; /* of a rank, the first that names it */
+    uint32_t wrap_count;
     char *tables;     /* directory of connection tables, or NULL */
     char *own_tables; /* where the launcher finds some, or NULL; not sent */
     uint32_t universe_size;
     uint32_t stdin_rank;       /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;             /* enum chempi_bind */
     bool shows_binding;        /* each rank tells its processors */
+    bool is_debugged;          /* ranks are held until BEGIN comes */
     uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
@@ -84,6 +97,8 @@ void chempi_spec_fini(struct chempi_spec *spec);
 
 const struct chempi_app *chempi_spec_app(const struct chempi_spec *spec,
                                          uint32_t rank);
+/* The words before a rank's program; NULL: none. */
+char **chempi_spec_wrap(const struct chempi_spec *spec, uint32_t rank);
 /* Ranks and gateways; a gateway's number is size or more. */
 uint32_t chempi_spec_procs(const struct chempi_spec *spec);
 /* The gateway on a node, or CHEMPI_NODE_ANY. */

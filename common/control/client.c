@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,6 +249,7 @@ static int await_frame(struct chempi_client *c, uint64_t deadline_ns,
     for (;;) {
         int rc = chempi_channel_next(&c->ch, out);
         uint64_t now;
+        uint64_t left_ms;
 
         if (rc)
             return rc < 0 ? rc : 0;
@@ -259,7 +261,8 @@ static int await_frame(struct chempi_client *c, uint64_t deadline_ns,
         now = chempi_clock_ns();
         if (now >= deadline_ns)
             return -ETIMEDOUT;
-        (void)poll(&p, 1, (int)((deadline_ns - now) / CHEMPI_NS_PER_MS) + 1);
+        left_ms = (deadline_ns - now) / CHEMPI_NS_PER_MS + 1;
+        (void)poll(&p, 1, left_ms < INT_MAX ? (int)left_ms : -1);
     }
 }
 
@@ -277,6 +280,8 @@ static int shake_hands(struct chempi_client *c, struct chempi_err *err)
     if (!rc)
         rc = chempi_channel_flush(&c->ch);
     rc = rc < 0 ? rc : await_frame(c, deadline, &frame);
+    if (!rc && frame.type == CHEMPI_MSG_HOLD) /* for as long as people take */
+        rc = await_frame(c, UINT64_MAX, &frame);
     if (rc)
         return chempi_err_set(err, rc, "no word from the supervisor: %s",
                               chempi_err_name(rc));

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 9u
+#define CHEMPI_CONTROL_VERSION 10u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -63,6 +63,7 @@ enum chempi_msg {
                                 for: as before */
     CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
     CHEMPI_MSG_WHERE = 23,   /* - ; HERE, from whoever is in an MPI call */
+    CHEMPI_MSG_HOLD = 24,    /* - ; WELCOME comes when a debugger lets it */
 
     /* on the job's tree, towards the root (the launcher) */
     CHEMPI_MSG_STARTED = 32,   /* u32 nodes: their ranks run */
@@ -88,6 +89,9 @@ enum chempi_msg {
     CHEMPI_MSG_SOUGHT = 45,    /* u32 node: the launcher shall say where the
                                   ranks wait */
 
+    CHEMPI_MSG_PIDS = 46, /* u32 node, count n, n x (u32 rank, u32 process
+                             id): before STARTED */
+
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/tree/spec.h */
     CHEMPI_MSG_INPUT = 49,   /* u32 node or ANY, blob; empty: end of file */
@@ -98,6 +102,7 @@ enum chempi_msg {
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
     CHEMPI_MSG_LOCATE = 56,  /* u32 ms: PLACES, after so long at most */
+    CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may be welcomed */
 
     /* between a daemon and its node's supervisor of a job */
     CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */

@@ -373,14 +373,14 @@ static void a_good_life(void)
 static void all_that_is_said(void)
 {
     add_life(ABOVE, 5);
-    for (uint8_t type = CHEMPI_MSG_OUTPUT; type <= CHEMPI_MSG_SOUGHT; type++) {
+    for (uint8_t type = CHEMPI_MSG_OUTPUT; type <= CHEMPI_MSG_PIDS; type++) {
         if (type == CHEMPI_MSG_DONE || type == CHEMPI_MSG_GONE ||
             type == CHEMPI_MSG_ENTERED)
             continue;
         add_text(BELOW, type, 5, 1, "text");
         add_text(SUPERVISOR, type, 5, 0, "text");
     }
-    for (uint8_t type = CHEMPI_MSG_INPUT; type <= CHEMPI_MSG_LOCATE; type++)
+    for (uint8_t type = CHEMPI_MSG_INPUT; type <= CHEMPI_MSG_BEGIN; type++)
         if (type != CHEMPI_MSG_END)
             add_text(ABOVE, type, 5, 2, "text");
     for (uint8_t type = CHEMPI_MSG_ASK; type <= CHEMPI_MSG_RUNS; type++) {

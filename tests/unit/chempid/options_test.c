@@ -49,6 +49,38 @@ Test(options, a_program_with_its_arguments)
     cr_assert_null(opt.programs[0].argv[4]);
 }
 
+Test(options, output_into_files)
+{
+    cr_assert_eq(parse("--output o.%r p"), 0);
+    cr_assert_str_eq(opt.files[0], "o.%r");
+    cr_assert_str_eq(opt.files[1], "o.%r");
+    cr_assert_eq(parse("--error e --output o p"), 0);
+    cr_assert_str_eq(opt.files[0], "o");
+    cr_assert_str_eq(opt.files[1], "e");
+    cr_assert_eq(parse("-outfile-pattern o p"), 0);
+    cr_assert_null(opt.files[1]);
+    cr_assert_eq(parse("--output o.%q p"), -EINVAL);
+}
+
+Test(options, words_before_programs)
+{
+    cr_assert_eq(parse("--wrap 0,3-4:gdb --wrap valgrind p"), 0);
+    cr_assert_eq(opt.wrap_count, 2);
+    cr_assert_str_eq(opt.wraps[0].ranks, "0,3-4");
+    cr_assert_str_eq(opt.wraps[0].argv[0], "gdb");
+    cr_assert_null(opt.wraps[0].argv[1]);
+    cr_assert_str_eq(opt.wraps[1].ranks, "all");
+    cr_assert_eq(parse("--wrap 0: p"), -EINVAL);
+    cr_assert_eq(parse("--wrap 4-3:gdb p"), -EINVAL);
+}
+
+Test(options, completion_needs_no_program)
+{
+    cr_assert_eq(parse("--completion zsh"), 0);
+    cr_assert_str_eq(opt.completion, "zsh");
+    cr_assert_eq(parse("--completion tcsh"), -EINVAL);
+}
+
 Test(options, statistics_of_two_kinds)
 {
     cr_assert_eq(parse("--stats p"), 0);

@@ -16,6 +16,8 @@ static char *names[] = {"a1", "a2"};
 static uint32_t places[] = {0, 1, 1};
 static uint32_t offsets[] = {0, 5};
 static uint32_t hosts[] = {0, 0};
+static char *before[] = {"valgrind", "-q", NULL};
+static struct chempi_wrap wraps[] = {{"1-2", before}};
 static struct chempi_app apps[] = {
     {argv_a, env, "/x", 0, 2},
     {argv_b, none, NULL, 2, 1},
@@ -37,6 +39,10 @@ static void describe(struct chempi_spec *s)
     s->universe_size = 8;
     s->shows_binding = true;
     s->want_stats = CHEMPI_STATS_ROUTES;
+    s->files[1] = "err.%r";
+    s->wraps = wraps;
+    s->wrap_count = 1;
+    s->is_debugged = true;
 }
 
 static int there_and_back(const struct chempi_spec *s, struct chempi_spec *out,
@@ -79,6 +85,11 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_str_eq(t.env[1], "B=");
     cr_assert_null(t.tables);
     cr_assert_eq(t.want_stats, CHEMPI_STATS_ROUTES);
+    cr_assert_null(t.files[0]);
+    cr_assert_str_eq(t.files[1], "err.%r");
+    cr_assert(t.is_debugged);
+    cr_assert_null(chempi_spec_wrap(&t, 0));
+    cr_assert_str_eq(chempi_spec_wrap(&t, 2)[1], "-q");
     cr_assert_eq(chempi_spec_app(&t, 1), &t.apps[0]);
     cr_assert_eq(chempi_spec_app(&t, 2), &t.apps[1]);
     cr_assert_eq(chempi_spec_local_size(&t, 1), 2);
@@ -107,6 +118,24 @@ Test(spec, every_cut_is_refused)
     for (size_t cut = 1; cut <= w.len; cut++)
         cr_assert_eq(there_and_back(&s, &t, cut), -EBADMSG, "%zu", cut);
     chempi_wire_clear(&w);
+}
+
+Test(spec, words_before_programs_need_ranks_and_a_word)
+{
+    static char *nothing[] = {NULL};
+    struct chempi_wrap wrong[] = {{"1-2", before}, {"2-1", before}};
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    describe(&s);
+    s.wraps = wrong;
+    s.wrap_count = 2;
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    wrong[1] = (struct chempi_wrap){"1", nothing};
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    wrong[1] = (struct chempi_wrap){"1", before};
+    cr_assert_eq(there_and_back(&s, &t, 0), 0);
+    chempi_spec_fini(&t);
 }
 
 Test(spec, contradictions_are_refused)
