@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The beat between daemons; see beat.h. */
+#define _GNU_SOURCE /* clock_gettime */
 #include "chempid/daemon/beat.h"
 
 #include <poll.h>
@@ -7,6 +8,7 @@
 
 #include "chempid/daemon/conn.h"
 #include "chempid/daemon/news.h"
+#include "common/base/clock.h"
 #include "common/control/msg.h"
 
 #define PER_DETECTION 4 /* beats */
@@ -81,29 +83,35 @@ void chempi_beat_take(struct chempi_conn *c, const struct chempi_frame *frame)
         c->detect_s = seconds;
 }
 
-static void look_at(const struct chempi_beat *beat, struct chempi_conn *c,
-                    bool was_away)
+static uint64_t to_ns(double seconds)
 {
-    const ev_tstamp now = ev_now(beat->conns->loop);
+    return (uint64_t)(seconds * (double)CHEMPI_NS_PER_S);
+}
+
+static void look_at(const struct chempi_beat *beat, struct chempi_conn *c)
+{
     const double limit_s =
         c->detect_s > beat->detect_s ? c->detect_s : beat->detect_s; /* T2 */
 
-    if (was_away || has_more(c)) /* T1 */
-        c->link.heard = now;
-    if (now - c->link.heard >= limit_s)
+    if (c->link.has_heard || has_more(c)) { /* T1 */
+        c->silence = (struct chempi_silence){0};
+    } else if (chempi_silence_lasts(&c->silence, &beat->looks,
+                                    to_ns(limit_s))) {
         end(c, limit_s);
-    else if (c->is_proven && chempi_link_queued(&c->link) == 0)
+        return;
+    }
+    c->link.has_heard = false;
+    if (c->is_proven && chempi_link_queued(&c->link) == 0)
         chempi_beat_greet(beat, c);
 }
 
 static void tick(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct chempi_beat *beat = w->data;
-    const bool was_away = ev_now(loop) - beat->last > beat->detect_s / 2;
     bool is_any = false;
 
     (void)events;
-    beat->last = ev_now(loop);
+    chempi_looks_next(&beat->looks, chempi_clock_ns());
     CHEMPI_LIST_FOR_SAFE (e, &beat->conns->all) {
         struct chempi_conn *c =
             CHEMPI_CONTAINER_OF(e, struct chempi_conn, entry);
@@ -115,7 +123,7 @@ static void tick(struct ev_loop *loop, ev_timer *w, int events)
         is_any = true;
         if (c->is_proven && c->owes_news) /* R4 of news.h */
             chempi_news_tell(beat->conns->arg, c);
-        look_at(beat, c, was_away);
+        look_at(beat, c);
     }
     if (!is_any)
         ev_timer_stop(loop, w); /* T3 */
@@ -135,7 +143,8 @@ void chempi_beat_wake(struct chempi_beat *beat)
 {
     if (ev_is_active(&beat->timer))
         return;
-    beat->last = ev_now(beat->conns->loop);
+    chempi_looks_begin(&beat->looks, to_ns(beat->detect_s / PER_DETECTION),
+                       chempi_clock_ns());
     ev_timer_again(beat->conns->loop, &beat->timer);
 }
 

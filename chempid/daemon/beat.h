@@ -5,7 +5,8 @@
  * for that long, no byte of anything, its connection is ended, and with it all
  * that waits for it.
  *
- *   T1  who has not run itself, or has not read what is there, blames nobody
+ *   T1  who has not run itself (silence.h), or has not read what is there,
+ *       blames nobody
  *   T2  the longer of both sides' detection times counts: each tells its own
  *       When it gives up a neighbour it says so to it, as far as that can be
  *       done: who stood still learns that it is itself to blame
@@ -18,6 +19,8 @@
 #define CHEMPI_CHEMPID_BEAT_H
 
 #include <ev.h>
+
+#include "chempid/tree/silence.h"
 
 #define CHEMPI_BEAT_DETECT_S 5.0 /* the default */
 #define CHEMPI_BEAT_DETECT_MIN_S 0.5
@@ -32,7 +35,7 @@ struct chempi_beat {
     struct chempi_conns *conns;
     ev_timer timer;
     double detect_s;
-    ev_tstamp last; /* when the timer has run */
+    struct chempi_looks looks;
 };
 
 void chempi_beat_init(struct chempi_beat *beat, struct chempi_conns *conns,

@@ -15,6 +15,7 @@
 
 #include "chempid/daemon/users.h"
 #include "chempid/tree/members.h"
+#include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
@@ -164,7 +165,7 @@ static int take(struct chempi_link *link, const struct chempi_frame *frame,
 {
     struct chempi_conn *c = link->arg;
 
-    c->heard = ev_now(c->conns->loop);
+    c->heard_ns = chempi_clock_ns();
     if (!c->is_greeted) /* N2 */
         return take_greeting(c, frame, err);
     return c->conns->ops->on_frame(c, frame, err);
@@ -492,7 +493,8 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
 static void look_after(struct ev_loop *loop, ev_timer *w, int events)
 {
     struct chempi_conn *c = w->data;
-    const bool is_silent = ev_now(loop) - c->heard >= CHEMPI_CONN_IDLE_S;
+    const bool is_silent =
+        (double)(chempi_clock_ns() - c->heard_ns) / 1e9 >= CHEMPI_CONN_IDLE_S;
 
     (void)events;
     if (!c->is_greeted)
@@ -519,7 +521,7 @@ static void accept_local(struct chempi_conn *c)
         return;
     }
     c->link.ch.purse = &c->user->purse;
-    c->heard = ev_now(c->conns->loop);
+    c->heard_ns = chempi_clock_ns();
     ev_timer_init(&c->limit, look_after, CHEMPI_CONN_GREET_S,
                   CHEMPI_CONN_IDLE_S);
     c->limit.data = c;

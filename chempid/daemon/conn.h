@@ -30,6 +30,7 @@
 #include "chempid/tree/addr.h"
 #include "chempid/tree/limits.h"
 #include "chempid/tree/link.h"
+#include "chempid/tree/silence.h"
 #include "common/base/list.h"
 #include "common/control/client.h"
 
@@ -92,8 +93,8 @@ struct chempi_conn {
     uint32_t questions;       /* under way, that came from there */
     uint32_t orders;
     struct chempi_conn_net net;
-    ev_tstamp heard; /* when it last said something */
-    bool has_link;   /* a stranger's struct ends before it */
+    uint64_t heard_ns; /* when it last said something */
+    bool has_link;     /* a stranger's struct ends before it */
     bool is_proven;
     bool is_greeted;
     bool has_merit; /* a stranger that holds the cluster's key, it seems */
@@ -106,6 +107,7 @@ struct chempi_conn {
     size_t byte_count;
     /* Not for strangers: */
     struct chempi_link link;
+    struct chempi_silence silence;
     char gave_up[CHEMPI_CONN_GAVE_UP_MAX]; /* why it will close it, or "" */
 };
 

@@ -85,7 +85,7 @@ static bool take(struct chempi_link *link, bool is_all)
     if (!link->has_more)
         link->filled = chempi_channel_fill(&link->ch);
     if (link->filled > 0)
-        link->heard = ev_now(link->loop);
+        link->has_heard = true;
     filled = link->filled;
 
     rc = hand_on(link, is_all, &err);
@@ -192,7 +192,7 @@ void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
     link->filled = 0;
     link->has_more = false;
     link->sent = 0;
-    link->heard = ev_now(loop);
+    link->has_heard = true; /* its peer has not had its time yet */
     link->is_shared = false;
     link->is_open = true;
     link->is_started = false;

@@ -50,13 +50,13 @@ struct chempi_link {
     void (*on_written)(struct chempi_link *link); /* queued bytes went out
                                                      later; may be NULL */
     void *arg;
-    ev_tstamp heard; /* when bytes came last; first, when it was prepared */
-    uint64_t sent;   /* bytes of frames queued so far, as they were given */
-    ev_timer rest;   /* from reading and writing (L5, L6) */
-    int failure;     /* why nothing can be sent any more; 0: it can */
-    int readings;    /* that a failed link has left */
-    int filled;      /* what came of reading last */
-    bool has_more;   /* frames that were read and not yet handed on */
+    uint64_t sent;  /* bytes of frames queued so far, as they were given */
+    ev_timer rest;  /* from reading and writing (L5, L6) */
+    int failure;    /* why nothing can be sent any more; 0: it can */
+    int readings;   /* that a failed link has left */
+    int filled;     /* what came of reading last */
+    bool has_more;  /* frames that were read and not yet handed on */
+    bool has_heard; /* bytes came; whoever looks may take it back */
     bool is_open;
     bool is_shared;  /* by jobs of several users: false until it is set */
     bool is_started; /* has a descriptor; before, frames are only queued */
