@@ -25,6 +25,10 @@
  * is still away, ns. It doubles when the application was back. */
 #define PAUSE_MIN_NS 10000L
 #define PAUSE_MAX_NS 80000L
+/* The longest of pauses one after the other, while the application calls again
+ * and again and arrivals at descriptors are its own business, ns. Two of them
+ * may go by before it counts as away. */
+#define LINGER_MAX_NS 320000L
 /* And of that while something is to be done which does not advance, ns. */
 #define STUCK_MAX_NS 10000000L
 
@@ -42,8 +46,9 @@ static struct {
     pthread_t thread;
     _Atomic int phase; /* enum phase */
     _Atomic bool is_stopping;
-    _Atomic bool is_in; /* A2 */
-    bool is_watching;   /* the agent's own: it waits for descriptors */
+    _Atomic bool is_in;      /* A2 */
+    bool is_watching;        /* the agent's own: it waits for descriptors */
+    _Atomic uint32_t leaves; /* times that the application has left; it wraps */
     _Atomic uint64_t births;
     _Atomic uint64_t wakes;
     _Atomic uint64_t turns;
@@ -90,15 +95,18 @@ static void pause_for(long ns)
     (void)nanosleep(&t, NULL);
 }
 
-/* Sleep until woken, unless there is something to do. */
+/* Sleep until woken, unless there is something to do: nobody else looks at
+ * descriptors while the application is away. */
 static void rest(void)
 {
     const uint32_t bit =
         agent.is_watching ? CHEMPI_WAKE_AGENT_EPOLL : CHEMPI_WAKE_AGENT_FUTEX;
     const uint32_t was = bell_set(bit);
+    const bool is_needed =
+        (was & CHEMPI_WAKE_URGENT) || (!agent.is_watching && can_watch());
 
     if (!atomic_load(&agent.is_stopping) &&
-        !((was & CHEMPI_WAKE_URGENT) && state() == CHEMPI_WAKE_AWAY_OWED)) {
+        !(is_needed && state() == CHEMPI_WAKE_AWAY_OWED)) {
         if (agent.is_watching)
             chempi_pollset_watch(chempi_ctx.services.pollset);
         else
@@ -173,6 +181,22 @@ static bool enter_locked(bool *is_dry)
     return is_away;
 }
 
+/* An application that calls again and again does it by itself. Meanwhile the
+ * agent has no bit in the bell, and leaving costs no system call. */
+static void linger(long pause_ns)
+{
+    uint32_t before;
+
+    do {
+        before = atomic_load_explicit(&agent.leaves, memory_order_relaxed);
+        pause_for(pause_ns);
+        if (pause_ns < LINGER_MAX_NS)
+            pause_ns *= 2;
+    } while (can_watch() && !atomic_load(&agent.is_stopping) &&
+             atomic_load_explicit(&agent.leaves, memory_order_relaxed) !=
+                 before);
+}
+
 static void *run(void *arg)
 {
     long pause_ns = PAUSE_MIN_NS;
@@ -189,12 +213,15 @@ static void *run(void *arg)
         rest();
         if (atomic_load(&agent.is_stopping))
             return NULL;
+        if (state() != CHEMPI_WAKE_AWAY_OWED && !can_watch()) {
+            agent.is_watching = false;
+            continue;
+        }
+        linger(pause_ns);
         if (state() != CHEMPI_WAKE_AWAY_OWED) {
             agent.is_watching = false;
             continue;
         }
-        /* An application that calls again and again does it by itself. */
-        pause_for(pause_ns);
         was_away = chempi_lane_main.is_locking ? enter_locked(&is_dry)
                                                : enter_lent(&is_dry);
         if (was_away)
@@ -323,9 +350,10 @@ static bool poll_last(void)
 static void leave_locked(struct chempi_lane *lane)
 {
     lend(lane);
-    if ((bell() & CHEMPI_WAKE_URGENT) || chempi_progress_is_ready() ||
-        (can_watch() && !(bell() & CHEMPI_WAKE_AGENT_EPOLL)))
+    if ((bell() & CHEMPI_WAKE_URGENT) || chempi_progress_is_ready())
         hand_over(lane);
+    else if (can_watch() && (bell() & CHEMPI_WAKE_AGENT_FUTEX))
+        chempi_wake_agent(agent.wake, agent.wake_fd);
 }
 
 static void leave_lent(struct chempi_lane *lane)
@@ -345,8 +373,8 @@ static void leave_lent(struct chempi_lane *lane)
         lend(lane);
         now = bell();
         if (!(now & CHEMPI_WAKE_URGENT)) {
-            if (can_watch() && !(now & CHEMPI_WAKE_AGENT_EPOLL))
-                chempi_wake_ring(agent.wake, agent.wake_fd);
+            if (can_watch() && (now & CHEMPI_WAKE_AGENT_FUTEX))
+                chempi_wake_agent(agent.wake, agent.wake_fd);
             return;
         }
         retake(lane);
@@ -358,6 +386,10 @@ static void leave(struct chempi_lane *lane)
 {
     if (chempi_progress_is_attended())
         return;
+    atomic_store_explicit(
+        &agent.leaves,
+        atomic_load_explicit(&agent.leaves, memory_order_relaxed) + 1,
+        memory_order_relaxed);
     if (CHEMPI_UNLIKELY(atomic_load_explicit(
                             &agent.phase, memory_order_acquire) != PHASE_UP) &&
         (lane->is_locking || !bear()))
