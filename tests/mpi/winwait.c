@@ -27,9 +27,14 @@ static void hear(int rank)
     MPI_Recv(NULL, 0, MPI_BYTE, rank, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+/* Really: a lock may be asked for together with the first operation. */
 static void lock(void)
 {
+    const int64_t value = 1;
+
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Put(&value, 1, MPI_INT64_T, 0, 0, 1, MPI_INT64_T, win);
+    MPI_Win_flush(0, win);
 }
 
 static void die(void)

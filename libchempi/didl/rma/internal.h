@@ -142,30 +142,32 @@ enum chempi_rma_kind {
     CHEMPI_RMA_DO_LAST = CHEMPI_RMA_NOTE_HELD
 };
 
-/* What a request begins with; host representation (all processes have the
- * same). */
+/* What a request begins with; its payload follows, then bytes up to a multiple
+ * of 8. Host representation (all processes have the same). */
 struct chempi_rma_head {
-    uint32_t kind;  /* enum chempi_rma_kind */
-    uint32_t id;    /* tag of the answer or of the data */
-    int64_t disp;   /* target_disp as the origin gave it */
-    int64_t shift;  /* bytes to add: lower bound of a type without layout */
-    uint64_t count; /* elements of the layout */
-    uint64_t at;    /* packed position of this piece */
-    uint64_t len;   /* packed bytes of this piece */
-    uint32_t type;  /* serial of the layout, 0: consecutive bytes */
+    uint8_t kind; /* enum chempi_rma_kind */
+    uint8_t elem;
     uint16_t op;
-    uint16_t elem;
-    uint64_t total; /* TYPE: bytes of the description */
+    uint32_t id;      /* tag of the answer or of the data; 0: no answer */
+    uint32_t type;    /* serial of the layout, 0: consecutive bytes */
+    uint32_t payload; /* bytes that follow */
+    int64_t disp;     /* target_disp as the origin gave it */
+    int64_t shift;    /* bytes to add: lower bound of a type without layout */
+    uint64_t count;   /* elements of the layout */
+    uint64_t at;      /* packed position of this piece */
+    uint64_t len;     /* packed bytes of this piece */
+    uint64_t total;   /* TYPE: bytes of the description */
 };
-static_assert(sizeof(struct chempi_rma_head) % 16 == 0, "alignment");
+static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
 
 /* Copies of payload, and results on their way, that wait at an origin, bytes:
  * beyond it the origin waits for half of them to be gone. */
 #define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
 
-#define CHEMPI_RMA_MESSAGE_MAX 8192u /* bytes of a request */
+#define CHEMPI_RMA_MESSAGE_MAX 65536u /* bytes of requests in one message */
 #define CHEMPI_RMA_PIECE_MAX                                                   \
     (CHEMPI_RMA_MESSAGE_MAX - sizeof(struct chempi_rma_head))
+#define CHEMPI_RMA_INLINE_MAX 8192u /* bytes of a put that is copied */
 
 /* Something under way with a peer, in order. */
 struct chempi_rma_item {
@@ -178,6 +180,8 @@ struct chempi_rma_item {
      * the result if that is NULL; with is_packed on to the result's packed
      * position `at`. */
     bool is_answer;
+    bool is_proof; /* it also says that the lock is granted */
+    uint8_t asks;  /* enum chempi_rma_lock: of a batch that begins with it */
     bool is_packed;
     uint64_t expected;
     void *into;
@@ -196,18 +200,38 @@ int chempi_rma_open_wire(struct chempi_win *win);
 /* Stop serving: all is flushed and every member has said so. */
 void chempi_rma_close_wire(struct chempi_win *win);
 
-/* Send a request with len bytes, taken from data or, if data is NULL, from
- * iter. The memory may be reused at return. */
+/* ---- requests in batches (batch.c) ---- */
+
+/* Append a request with len <= CHEMPI_RMA_PIECE_MAX bytes, taken from data or,
+ * if data is NULL, from iter, to what goes to the peer. The memory may be
+ * reused at return. */
 int chempi_rma_request(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
                        struct chempi_iter *iter, uint64_t len);
-/* The same, and expect an answer of len bytes into result (type NULL: none). */
+/* The same, and expect an answer; the item is taken over, also on failure. */
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
                    const void *data, struct chempi_iter *iter, uint64_t len,
                    struct chempi_rma_item *item);
 /* The same for what is answered with a status. */
 int chempi_rma_ask_status(struct chempi_rma_peer *peer,
-                          enum chempi_rma_kind kind, uint16_t op);
+                          enum chempi_rma_kind kind);
+/* Send what has been appended, unless a lock must be granted first: then the
+ * window's hook does it. */
+int chempi_rma_push(struct chempi_rma_peer *peer);
+/* The same for a request whose answer of len bytes is wanted soon: at once if
+ * it is long or nothing else is under way, else together with what comes next.
+ */
+int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len);
+bool chempi_rma_has_batch(const struct chempi_rma_peer *peer);
+void chempi_rma_free_batch(struct chempi_rma_peer *peer);
+/* Ask for a lock now; batch.lazy asks for it with the next request. */
+int chempi_rma_ask_lock(struct chempi_rma_peer *peer,
+                        enum chempi_rma_lock kind);
+/* A number for an answer or for data. */
+uint32_t chempi_rma_next_id(struct chempi_win *win);
+
+/* ---- messages (wire.c, serve.c) ---- */
+
 int chempi_rma_message_put(struct chempi_rma_op *op);
 int chempi_rma_message_get(struct chempi_rma_op *op);
 /* Goes on at op->done, and ends there when the window has CHEMPI_RMA_OUT_MAX
@@ -222,6 +246,8 @@ struct chempi_rma_item *chempi_rma_make_item(void);
 void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
                          struct chempi_rma_item *item);
 void chempi_rma_free_item(struct chempi_rma_item *item);
+/* Put the peer on win->active. */
+void chempi_rma_activate(struct chempi_rma_peer *peer);
 /* Start a message of the window's with it. */
 int chempi_rma_send(struct chempi_rma_peer *peer, struct chempi_rma_item *item,
                     const void *buf, MPI_Count count,
@@ -242,6 +268,9 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
 /* Send an answer; data is copied. */
 void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
                        const void *data, uint64_t len);
+/* Requests that have waited for a lock here, which is granted now. */
+void chempi_rma_serve_rest(struct chempi_rma_peer *peer,
+                           const unsigned char *data, uint64_t len);
 /* Tell an origin that waits for a lock who has it; may fail. */
 void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
 /* The markers of a peer whose turn has come. Returns the number of events. */
@@ -256,7 +285,10 @@ struct chempi_rma_claim {
     bool is_exclusive;
     bool is_granted; /* of this process's own claim */
     bool is_own;
+    unsigned char *rest; /* requests that came with it or after it */
+    uint64_t rest_len;
 };
+void chempi_rma_free_claim(struct chempi_rma_claim *claim);
 void chempi_rma_gate_ask(struct chempi_win *win,
                          struct chempi_rma_claim *claim);
 void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);

@@ -150,10 +150,29 @@ static bool may_enter(const struct chempi_rma_gate *gate, bool is_exclusive)
     return !gate->is_exclusive && (!is_exclusive || gate->readers == 0);
 }
 
-static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
+void chempi_rma_free_claim(struct chempi_rma_claim *claim)
 {
+    free(claim->rest);
+    free(claim);
+}
+
+/* The lock of another: answered if it asks for that, then what came with it. */
+static void grant_other(struct chempi_rma_claim *claim)
+{
+    struct chempi_rma_peer *peer = claim->peer;
     const int32_t status = MPI_SUCCESS;
 
+    peer->granted =
+        claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
+    peer->claim = NULL;
+    if (claim->id)
+        chempi_rma_answer(peer, claim->id, &status, sizeof(status));
+    chempi_rma_serve_rest(peer, claim->rest, claim->rest_len);
+    chempi_rma_free_claim(claim);
+}
+
+static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
+{
     chempi_list_remove(&claim->link);
     if (claim->is_exclusive)
         win->gate.is_exclusive = true;
@@ -164,23 +183,25 @@ static void grant(struct chempi_win *win, struct chempi_rma_claim *claim)
         claim->is_granted = true;
         return;
     }
-    claim->peer->granted =
-        claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
-    chempi_rma_answer(claim->peer, claim->id, &status, sizeof(status));
-    free(claim);
+    grant_other(claim);
 }
 
+/* What is granted may bring its own unlock along, which comes here again. */
 static void pump(struct chempi_win *win)
 {
+    if (win->gate.is_pumping)
+        return;
+    win->gate.is_pumping = true;
     while (!chempi_list_is_empty(&win->gate.waiting)) {
         struct chempi_rma_claim *claim =
             CHEMPI_CONTAINER_OF(chempi_list_first(&win->gate.waiting),
                                 struct chempi_rma_claim, link);
 
         if (!may_enter(&win->gate, claim->is_exclusive))
-            return;
+            break;
         grant(win, claim);
     }
+    win->gate.is_pumping = false;
 }
 
 /* Somebody who has the lock now: a rank, or -1. */
@@ -272,17 +293,42 @@ static bool is_quiet(void *arg)
     return true;
 }
 
+/* A lock that is under way to the peer. */
+static void put_asked(struct chempi_where *w,
+                      const struct chempi_rma_peer *peer)
+{
+    put_lock_words(w, peer, peer->batch.asked == CHEMPI_RMA_EXCLUSIVE);
+    if (peer->held_by >= 0)
+        chempi_where_put(w, ", which rank %d held when it was asked for",
+                         peer->held_by);
+}
+
 static void put_peer(struct chempi_where *w, const void *object)
 {
     const struct chempi_rma_peer *peer = object;
 
-    chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
-                     chempi_rma_name(peer->win));
+    if (peer->batch.asked)
+        put_asked(w, peer);
+    else
+        chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
+                         chempi_rma_name(peer->win));
 }
 
+/* The first peer that keeps the window waiting for a lock, if any does. */
 static void put_win(struct chempi_where *w, const void *object)
 {
-    chempi_where_put(w, " for operations of %s", chempi_rma_name(object));
+    const struct chempi_win *win = object;
+
+    CHEMPI_LIST_FOR (link, &win->active) {
+        const struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        if (peer->batch.asked) {
+            put_asked(w, peer);
+            return;
+        }
+    }
+    chempi_where_put(w, " for operations of %s", chempi_rma_name(win));
 }
 
 /* What went wrong since it was asked last. */
@@ -404,13 +450,61 @@ static void put_lock(struct chempi_where *w, const void *object)
                          peer->held_by);
 }
 
+/*
+ * A lock that only messages need may be asked for together with the first of
+ * them. Not with several threads: each would have to wait for what the others
+ * have not asked for yet. One at a time: a program that takes several locks in
+ * an order of its own relies on that order (of lock_all, there is none).
+ */
+static struct chempi_rma_peer *late; /* under the lane lock */
+
+static bool may_be_late(const struct chempi_rma_peer *peer)
+{
+    return peer->reach == CHEMPI_RMA_MESSAGE && !peer->is_mapped &&
+           !chempi_lane_main.is_locking;
+}
+
+static bool has_lock(void *arg)
+{
+    const struct chempi_rma_batch *b = &((struct chempi_rma_peer *)arg)->batch;
+
+    return !b->lazy && !b->lock && !b->asked &&
+           chempi_list_is_empty(&b->sealed);
+}
+
+/* Have the lock that was left for later. Without the lane lock. */
+static int catch_up(void)
+{
+    struct chempi_rma_peer *peer;
+    int rc = MPI_SUCCESS;
+
+    chempi_lane_lock(&chempi_lane_main);
+    peer = late;
+    late = NULL;
+    if (peer && peer->batch.lazy)
+        rc = chempi_rma_ask_lock(peer, peer->batch.lazy);
+    else if (peer)
+        rc = chempi_rma_push(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (peer && rc == MPI_SUCCESS)
+        (void)chempi_progress_wait_for(has_lock, peer, put_peer, peer);
+    return rc;
+}
+
 /* By a message; the lane lock is held on entry, not on return. */
 static int ask_lock(struct chempi_rma_peer *peer)
 {
-    int rc;
+    int rc = MPI_SUCCESS;
 
-    peer->held_by = -1;
-    rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_LOCK, peer->wanted);
+    if (may_be_late(peer)) {
+        peer->held_by = -1;
+        peer->batch.lazy = peer->wanted;
+        if (peer->win->access != CHEMPI_RMA_LOCKED_ALL)
+            late = peer;
+        chempi_lane_unlock(&chempi_lane_main);
+        return rc;
+    }
+    rc = chempi_rma_ask_lock(peer, peer->wanted);
     chempi_lane_unlock(&chempi_lane_main);
     return rc ? rc : await_peer(peer, put_lock);
 }
@@ -437,8 +531,10 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
                          enum chempi_rma_lock kind)
 {
     struct chempi_win *win = peer->win;
-    int rc;
+    int rc = CHEMPI_UNLIKELY(late != NULL) ? catch_up() : MPI_SUCCESS;
 
+    if (rc)
+        return rc;
     chempi_lane_lock(&chempi_lane_main);
     while (peer->wanted) { /* another thread takes it */
         chempi_lane_unlock(&chempi_lane_main);
@@ -464,6 +560,25 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
     return rc;
 }
 
+/* Does a message end the lock of this kind? */
+static bool is_left_by_message(const struct chempi_rma_peer *peer, uint8_t kind)
+{
+    return kind != CHEMPI_RMA_UNCHECKED && !peer->win->has_shared_locks &&
+           peer->reach != CHEMPI_RMA_SELF;
+}
+
+/* It flushes, too; quiet means that it is done. Under the lane lock. */
+static int send_unlock(struct chempi_rma_peer *peer)
+{
+    int rc;
+
+    if (late == peer)
+        late = NULL;
+    peer->is_dirty = false;
+    rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_UNLOCK);
+    return rc ? rc : chempi_rma_push(peer);
+}
+
 int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
 {
     struct chempi_win *win = peer->win;
@@ -473,31 +588,28 @@ int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
 
     if (kind == CHEMPI_RMA_UNLOCKED)
         return MPI_SUCCESS;
+    atomic_thread_fence(memory_order_seq_cst);
     chempi_lane_lock(&chempi_lane_main);
     peer->lock = CHEMPI_RMA_UNLOCKED;
     chempi_list_remove(&peer->held);
-    chempi_lane_unlock(&chempi_lane_main);
-    if (kind == CHEMPI_RMA_UNCHECKED || win->has_shared_locks ||
-        peer->reach == CHEMPI_RMA_SELF) {
-        rc = chempi_rma_flush_peer(peer);
-        if (kind == CHEMPI_RMA_UNCHECKED)
-            return rc;
-        if (win->has_shared_locks) {
-            leave_ticket(peer, is_exclusive);
-            return rc;
-        }
-        chempi_lane_lock(&chempi_lane_main);
-        win->gate.is_mine = false;
-        chempi_rma_gate_leave(win, is_exclusive);
+    if (is_left_by_message(peer, kind)) {
+        rc = send_unlock(peer);
         chempi_lane_unlock(&chempi_lane_main);
+        return rc ? rc : await_peer(peer, put_peer);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    rc = chempi_rma_flush_peer(peer);
+    if (kind == CHEMPI_RMA_UNCHECKED)
+        return rc;
+    if (win->has_shared_locks) {
+        leave_ticket(peer, is_exclusive);
         return rc;
     }
-    atomic_thread_fence(memory_order_seq_cst);
     chempi_lane_lock(&chempi_lane_main);
-    peer->is_dirty = false;
-    rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_UNLOCK, 0);
+    win->gate.is_mine = false;
+    chempi_rma_gate_leave(win, is_exclusive);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc ? rc : await_peer(peer, put_peer);
+    return rc;
 }
 
 /* Locks whose absence loads and stores of the program's would not meet: of
@@ -525,10 +637,30 @@ static int lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind)
     return rc;
 }
 
+/* Of what is held, that which messages end: all at a time. */
+static int leave_by_messages(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_lane_lock(&chempi_lane_main);
+    CHEMPI_LIST_FOR_SAFE (link, &win->held) {
+        struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, held);
+
+        if (rc || !is_left_by_message(peer, peer->lock))
+            continue;
+        peer->lock = CHEMPI_RMA_UNLOCKED;
+        chempi_list_remove(&peer->held);
+        rc = send_unlock(peer);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
 /* What is held, until nothing is. Without the lane lock. */
 static int leave_all(struct chempi_win *win)
 {
-    int rc = MPI_SUCCESS;
+    int rc = leave_by_messages(win);
 
     for (;;) {
         struct chempi_rma_peer *peer = NULL;
@@ -734,7 +866,10 @@ int chempi_win_unlock_all(struct chempi_win *win)
                                 "%s is %s",
                                 chempi_rma_name(win),
                                 chempi_rma_access_words(win));
-    rc = chempi_rma_flush_all(win);
+    rc = leave_by_messages(win);
+    error = chempi_rma_flush_all(win);
+    if (!rc)
+        rc = error;
     error = leave_all(win);
     if (!rc)
         rc = error;
@@ -756,7 +891,12 @@ int chempi_win_flush_local(int rank, struct chempi_win *win)
     struct chempi_rma_peer *peer;
     int rc = find_locked(win, rank, "MPI_Win_flush_local", &peer);
 
-    return rc || !peer ? rc : await_peer(peer, put_peer);
+    if (rc || !peer)
+        return rc;
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_rma_push(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : await_peer(peer, put_peer);
 }
 
 static int need_passive(const struct chempi_win *win, const char *call)

@@ -96,6 +96,8 @@ static struct chempi_rma_peer *make(struct chempi_win *win, uint32_t rank)
     chempi_list_init(&peer->held);
     chempi_list_init(&peer->told);
     chempi_list_init(&peer->known);
+    chempi_list_init(&peer->batch.sealed);
+    peer->held_by = -1;
     aim(win, peer);
     return peer;
 }
@@ -174,7 +176,8 @@ void chempi_rma_free_peers(struct chempi_win *win)
         struct chempi_list *first = chempi_list_first(&win->gate.waiting);
 
         chempi_list_remove(first);
-        free(CHEMPI_CONTAINER_OF(first, struct chempi_rma_claim, link));
+        chempi_rma_free_claim(
+            CHEMPI_CONTAINER_OF(first, struct chempi_rma_claim, link));
     }
     for (uint32_t i = 0; i < win->bucket_count; i++) {
         while (win->buckets[i]) {
@@ -183,6 +186,8 @@ void chempi_rma_free_peers(struct chempi_win *win)
             win->buckets[i] = peer->next;
             drop_items(&peer->out);
             drop_items(&peer->in);
+            drop_items(&peer->batch.sealed);
+            chempi_rma_free_batch(peer);
             chempi_rma_free_types(peer);
             free(peer);
         }

@@ -35,27 +35,46 @@ static CHEMPI_COLD void no_answer(const struct chempi_rma_peer *peer)
         peer->rank);
 }
 
-void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
-                       const void *data, uint64_t len)
+/* 0, or there is no memory. */
+static int send_copy(struct chempi_rma_peer *peer, const void *data,
+                     uint64_t len, uint32_t tag, enum chempi_rma_context where)
 {
     struct chempi_rma_item *item;
 
-    if (chempi_rma_inject(peer, data, len, id, CHEMPI_RMA_ANSWERS) == 0)
-        return;
+    if (chempi_rma_inject(peer, data, len, tag, where) == 0)
+        return 0;
     item = chempi_rma_make_item();
     if (item)
         item->buf = chempi_sys->malloc(len + 1);
     if (!item || !item->buf) {
-        no_answer(peer);
-        return;
+        free(item);
+        return -ENOMEM;
     }
     if (len)
         memcpy(item->buf, data, len);
     if (chempi_rma_send(peer, item, item->buf, (MPI_Count)len,
-                        chempi_rma_bytes(), id, CHEMPI_RMA_ANSWERS))
+                        chempi_rma_bytes(), tag, where))
         chempi_rma_free_item(item); /* it is lost */
     else
         chempi_rma_add_item(peer, &peer->in, item);
+    return 0;
+}
+
+void chempi_rma_answer(struct chempi_rma_peer *peer, uint32_t id,
+                       const void *data, uint64_t len)
+{
+    if (send_copy(peer, data, len, id, CHEMPI_RMA_ANSWERS))
+        no_answer(peer);
+}
+
+/* By itself: what is in a batch may wait for this process's own grant. */
+void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder)
+{
+    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_NOTE_HELD,
+                                         .disp = holder};
+
+    (void)send_copy(peer, &head, sizeof(head), 0,
+                    CHEMPI_RMA_REQUESTS); /* words only */
 }
 
 static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
@@ -308,18 +327,31 @@ static bool is_fold(const struct chempi_rma_head *head, uint64_t len)
                                 chempi_op_loops[head->op][head->elem]);
 }
 
+/* Stacks of threads may be small. */
+static unsigned char *scratch_of(struct chempi_win *win)
+{
+    if (!win->scratch)
+        win->scratch = chempi_sys->malloc(CHEMPI_RMA_PIECE_MAX);
+    return win->scratch;
+}
+
 static void serve_fold(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
                        uint64_t len)
 {
     const bool is_fetch = head->kind == CHEMPI_RMA_DO_FETCH_FOLD;
-    unsigned char out[CHEMPI_RMA_PIECE_MAX];
     const struct chempi_rma_type *type;
     struct chempi_rma_place place;
+    unsigned char few[64];
+    unsigned char *out = few;
     int rc = find_place(peer->win, peer, head, &place, &type);
 
     if (rc == MPI_SUCCESS && !is_fold(head, len))
         rc = MPI_ERR_OTHER;
+    if (rc == MPI_SUCCESS && is_fetch && head->len > sizeof(few)) {
+        out = scratch_of(peer->win);
+        rc = out ? MPI_SUCCESS : MPI_ERR_NO_MEM;
+    }
     if (rc == MPI_SUCCESS)
         chempi_rma_fold(&place, head->op, (uint8_t)head->elem, head->at,
                         head->len, len ? data : NULL, is_fetch ? out : NULL);
@@ -392,7 +424,35 @@ static void serve_lock(struct chempi_rma_peer *peer,
     claim->id = head->id;
     claim->held_by = -1;
     claim->is_exclusive = head->op == CHEMPI_RMA_EXCLUSIVE;
-    chempi_rma_gate_ask(peer->win, claim);
+    peer->claim = claim;
+    chempi_rma_gate_ask(peer->win, claim); /* granted: peer->claim is NULL */
+}
+
+/* Keep requests until the lock before them is granted. An origin sends no
+ * more than one message with it (B2). */
+static void keep(struct chempi_rma_peer *peer, const unsigned char *data,
+                 uint64_t len)
+{
+    struct chempi_rma_claim *claim = peer->claim;
+    unsigned char *rest;
+
+    if (len == 0)
+        return;
+    if (len > CHEMPI_RMA_MESSAGE_MAX - claim->rest_len) {
+        chempi_log(CHEMPI_LOG_WARNING, "rma",
+                   "ignored %llu bytes of one-sided requests from rank %u, "
+                   "which waits for a lock",
+                   (unsigned long long)len, peer->rank);
+        return;
+    }
+    rest = chempi_sys->realloc(claim->rest, claim->rest_len + len);
+    if (!rest) {
+        no_answer(peer);
+        return;
+    }
+    memcpy(rest + claim->rest_len, data, len);
+    claim->rest = rest;
+    claim->rest_len += len;
 }
 
 int chempi_rma_reap_in(struct chempi_rma_peer *peer)
@@ -421,22 +481,117 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
 
 /* ---- all of them ---- */
 
+static void hear_holder(struct chempi_rma_peer *peer,
+                        const struct chempi_rma_head *head)
+{
+    if ((!peer->wanted && !peer->batch.asked) || head->disp < 0 ||
+        head->disp >= peer->win->comm->size)
+        return;
+    peer->held_by = (int32_t)head->disp;
+    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
+}
+
+static void serve_one(struct chempi_rma_peer *peer,
+                      const struct chempi_rma_head *head, const void *payload)
+{
+    const uint64_t len = head->payload;
+
+    chempi_rma_counts[CHEMPI_RMA_COUNT_SERVED]++;
+    switch (head->kind) {
+    case CHEMPI_RMA_DO_PUT:
+        serve_put(peer, head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_PUT_LARGE:
+        serve_large(peer, head);
+        break;
+    case CHEMPI_RMA_DO_GET:
+        serve_get(peer, head);
+        break;
+    case CHEMPI_RMA_DO_FOLD:
+    case CHEMPI_RMA_DO_FETCH_FOLD:
+        serve_fold(peer, head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_SWAP:
+        serve_swap(peer, head, payload, len);
+        break;
+    case CHEMPI_RMA_DO_FLUSH:
+    case CHEMPI_RMA_DO_UNLOCK:
+        serve_flush(peer, head);
+        break;
+    case CHEMPI_RMA_DO_LOCK:
+        serve_lock(peer, head);
+        break;
+    case CHEMPI_RMA_DO_TYPE:
+        if (chempi_rma_hear_type(peer, head->type, head->total, head->at,
+                                 head->shift, payload, len))
+            refuse(peer, MPI_ERR_TYPE);
+        break;
+    case CHEMPI_RMA_DO_FORGET:
+        chempi_rma_forget_type(peer, head->type);
+        break;
+    case CHEMPI_RMA_DO_DROP:
+        serve_drop(peer, head);
+        break;
+    case CHEMPI_RMA_NOTE_HELD:
+        hear_holder(peer, head);
+        break;
+    default:
+        chempi_log(CHEMPI_LOG_WARNING, "rma",
+                   "ignored a one-sided request of kind %u from rank %u",
+                   head->kind, peer->rank);
+        break;
+    }
+}
+
+/* The next request in len bytes, and how many it has with its payload; 0: it
+ * is not whole. */
+static uint64_t read_head(const unsigned char *data, uint64_t len,
+                          struct chempi_rma_head *head)
+{
+    uint64_t space;
+
+    if (len < sizeof(*head))
+        return 0;
+    memcpy(head, data, sizeof(*head));
+    space = (sizeof(*head) + (uint64_t)head->payload + 7) / 8 * 8;
+    return space <= len ? space : 0;
+}
+
+void chempi_rma_serve_rest(struct chempi_rma_peer *peer,
+                           const unsigned char *data, uint64_t len)
+{
+    while (len > 0) {
+        struct chempi_rma_head head;
+        const uint64_t space = read_head(data, len, &head);
+
+        if (!space) {
+            chempi_log(CHEMPI_LOG_WARNING, "rma",
+                       "ignored a one-sided request of %llu bytes from rank "
+                       "%u, which is not whole",
+                       (unsigned long long)len, peer->rank);
+            return;
+        }
+        if (peer->claim && head.kind != CHEMPI_RMA_NOTE_HELD) {
+            keep(peer, data, len);
+            return;
+        }
+        serve_one(peer, &head, data + sizeof(head));
+        data += space;
+        len -= space;
+    }
+}
+
 void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                       uint64_t len)
 {
-    const unsigned char *payload =
-        (const unsigned char *)data + sizeof(struct chempi_rma_head);
-    struct chempi_rma_head head;
     struct chempi_rma_peer *peer;
 
-    if (source >= win->comm->size || len < sizeof(head)) {
+    if (source >= win->comm->size) {
         chempi_log(CHEMPI_LOG_WARNING, "rma",
                    "ignored a one-sided request of %llu bytes from rank %u",
                    (unsigned long long)len, source);
         return;
     }
-    memcpy(&head, data, sizeof(head));
-    len -= sizeof(head);
     peer = chempi_rma_peer(win, source);
     if (!peer) {
         chempi_fatal_die(1,
@@ -445,52 +600,5 @@ void chempi_rma_serve(struct chempi_win *win, uint32_t source, const void *data,
                          source);
         return;
     }
-    chempi_rma_counts[CHEMPI_RMA_COUNT_SERVED]++;
-    switch (head.kind) {
-    case CHEMPI_RMA_DO_PUT:
-        serve_put(peer, &head, payload, len);
-        break;
-    case CHEMPI_RMA_DO_PUT_LARGE:
-        serve_large(peer, &head);
-        break;
-    case CHEMPI_RMA_DO_GET:
-        serve_get(peer, &head);
-        break;
-    case CHEMPI_RMA_DO_FOLD:
-    case CHEMPI_RMA_DO_FETCH_FOLD:
-        serve_fold(peer, &head, payload, len);
-        break;
-    case CHEMPI_RMA_DO_SWAP:
-        serve_swap(peer, &head, payload, len);
-        break;
-    case CHEMPI_RMA_DO_FLUSH:
-    case CHEMPI_RMA_DO_UNLOCK:
-        serve_flush(peer, &head);
-        break;
-    case CHEMPI_RMA_DO_LOCK:
-        serve_lock(peer, &head);
-        break;
-    case CHEMPI_RMA_DO_TYPE:
-        if (chempi_rma_hear_type(peer, head.type, head.total, head.at,
-                                 head.shift, payload, len))
-            refuse(peer, MPI_ERR_TYPE);
-        break;
-    case CHEMPI_RMA_DO_FORGET:
-        chempi_rma_forget_type(peer, head.type);
-        break;
-    case CHEMPI_RMA_DO_DROP:
-        serve_drop(peer, &head);
-        break;
-    case CHEMPI_RMA_NOTE_HELD:
-        if (peer->wanted && head.disp >= 0 && head.disp < win->comm->size) {
-            peer->held_by = (int32_t)head.disp;
-            chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
-        }
-        break;
-    default:
-        chempi_log(CHEMPI_LOG_WARNING, "rma",
-                   "ignored a one-sided request of kind %u from rank %u",
-                   head.kind, source);
-        break;
-    }
+    chempi_rma_serve_rest(peer, data, len);
 }

@@ -75,7 +75,8 @@ struct chempi_rma_gate {
     struct chempi_list waiting; /* struct chempi_rma_claim.link */
     uint32_t readers;
     bool is_exclusive;
-    bool is_mine; /* this process has entered */
+    bool is_mine;    /* this process has entered */
+    bool is_pumping; /* who leaves meanwhile grants nothing by himself */
 };
 
 /* The access epochs of this process. */
@@ -84,6 +85,22 @@ enum chempi_rma_epoch {
     CHEMPI_RMA_STARTED,   /* MPI_Win_start */
     CHEMPI_RMA_LOCKED,    /* MPI_Win_lock of one target or more */
     CHEMPI_RMA_LOCKED_ALL /* MPI_Win_lock_all */
+};
+
+struct chempi_rma_item;
+struct chempi_rma_claim;
+
+/* Requests to a peer that are not on their way (batch.c). */
+struct chempi_rma_batch {
+    struct chempi_list sealed; /* struct chempi_rma_item: full ones */
+    unsigned char *data;       /* [room] of the one that is being filled */
+    uint32_t len;
+    uint32_t room;
+    struct chempi_rma_item *proof; /* the last answer that it asks for */
+    /* enum chempi_rma_lock, 0 for none: */
+    uint8_t lazy;  /* to be put before the next request */
+    uint8_t lock;  /* that this batch begins with */
+    uint8_t asked; /* under way: nothing is sent before the grant */
 };
 
 /* Another member, as origin of operations here and as target of ours. */
@@ -104,10 +121,13 @@ struct chempi_rma_peer {
     int in_error;         /* the same of what the peer has asked for */
     uint8_t granted;      /* enum chempi_rma_lock: by our gate, to the peer */
     int32_t held_by;      /* a rank with the lock that was asked for, or -1 */
-    char *mem;            /* NULL: absolute addresses (dynamic) */
-    uint64_t base;        /* of attach: address in the target */
-    uint64_t size;        /* bytes */
-    int64_t unit;         /* bytes */
+    struct chempi_rma_claim *claim; /* on our gate, not granted yet, or NULL */
+    struct chempi_rma_batch batch;
+    uint32_t answers; /* that are expected from the peer */
+    char *mem;        /* NULL: absolute addresses (dynamic) */
+    uint64_t base;    /* of attach: address in the target */
+    uint64_t size;    /* bytes */
+    int64_t unit;     /* bytes */
     int32_t pid;
     struct chempi_list out;    /* struct chempi_rma_item: of ours */
     struct chempi_list in;     /* struct chempi_rma_item: of the other's */
@@ -200,6 +220,8 @@ struct chempi_win {
     struct chempi_list active; /* struct chempi_rma_peer.active */
     struct chempi_list held;   /* struct chempi_rma_peer.held */
     struct chempi_rma_slot *slots;
+    unsigned char *slot_data;
+    unsigned char *scratch; /* results of accumulates; made at first use */
     uint32_t slot_next;
     uint32_t next_id;
     _Atomic uint32_t breaths; /* lock.c */

@@ -27,14 +27,11 @@
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 
-enum {
-    SLOTS = 4,
-    SMALL = 512 /* bytes; requests that are put together on the stack */
-};
+enum { SLOTS = 4 };
 
 struct chempi_rma_slot {
     struct chempi_request req;
-    _Alignas(64) unsigned char data[CHEMPI_RMA_MESSAGE_MAX];
+    unsigned char *data; /* [CHEMPI_RMA_MESSAGE_MAX] */
 };
 
 struct chempi_datatype *chempi_rma_bytes(void)
@@ -66,13 +63,20 @@ void chempi_rma_free_item(struct chempi_rma_item *item)
     free(item);
 }
 
+void chempi_rma_activate(struct chempi_rma_peer *peer)
+{
+    if (chempi_list_is_empty(&peer->active))
+        chempi_list_append(&peer->win->active, &peer->active);
+}
+
 void chempi_rma_add_item(struct chempi_rma_peer *peer, struct chempi_list *list,
                          struct chempi_rma_item *item)
 {
     chempi_list_append(list, &item->link);
     peer->win->out_bytes += item->buf_len;
-    if (chempi_list_is_empty(&peer->active))
-        chempi_list_append(&peer->win->active, &peer->active);
+    chempi_rma_activate(peer);
+    if (item->is_answer)
+        peer->answers++;
     if (item->user)
         item->user->pending++;
 }
@@ -137,109 +141,6 @@ int chempi_rma_inject(struct chempi_rma_peer *peer, const void *data,
     return chempi_engine_inject(chempi_conn_peer(peer->proc), &env, data);
 }
 
-/* ---- requests ---- */
-
-static void fill(unsigned char *to, const struct chempi_rma_head *head,
-                 const void *data, struct chempi_iter *iter, uint64_t len)
-{
-    memcpy(to, head, sizeof(*head));
-    if (data && len)
-        memcpy(to + sizeof(*head), data, len);
-    else if (iter && len)
-        (void)chempi_iter_pack(iter, to + sizeof(*head), len);
-}
-
-int chempi_rma_request(struct chempi_rma_peer *peer,
-                       const struct chempi_rma_head *head, const void *data,
-                       struct chempi_iter *iter, uint64_t len)
-{
-    const uint64_t total = sizeof(*head) + len;
-    _Alignas(8) unsigned char small[SMALL];
-    struct chempi_rma_item *item;
-    int rc;
-
-    if (total <= sizeof(small)) {
-        fill(small, head, data, iter, len);
-        if (chempi_rma_inject(peer, small, total, 0, CHEMPI_RMA_REQUESTS) == 0)
-            return MPI_SUCCESS;
-    }
-    item = chempi_rma_make_item();
-    if (!item)
-        return MPI_ERR_NO_MEM;
-    item->buf = chempi_sys->malloc(total);
-    item->buf_len = total;
-    if (!item->buf) {
-        chempi_rma_free_item(item);
-        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for %llu bytes",
-                                (unsigned long long)total);
-    }
-    if (total <= sizeof(small))
-        memcpy(item->buf, small, total);
-    else
-        fill(item->buf, head, data, iter, len);
-    rc = chempi_rma_send(peer, item, item->buf, (MPI_Count)total,
-                         chempi_rma_bytes(), 0, CHEMPI_RMA_REQUESTS);
-    if (rc)
-        chempi_rma_free_item(item);
-    else
-        chempi_rma_add_item(peer, &peer->out, item);
-    return rc;
-}
-
-static uint32_t next_id(struct chempi_win *win)
-{
-    win->next_id = (win->next_id + 1) & INT32_MAX;
-    return win->next_id;
-}
-
-/* Take back a receive that no answer will come for. */
-static void unreceive(struct chempi_rma_item *item)
-{
-    item->req->ops->cancel(item->req);
-    chempi_rma_free_item(item);
-}
-
-int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
-                   const void *data, struct chempi_iter *iter, uint64_t len,
-                   struct chempi_rma_item *item)
-{
-    int rc;
-
-    head->id = next_id(peer->win);
-    item->is_answer = true;
-    if (item->into)
-        rc = chempi_rma_receive(peer, item, item->into,
-                                (MPI_Count)item->expected, chempi_rma_bytes(),
-                                head->id, CHEMPI_RMA_ANSWERS);
-    else
-        rc =
-            chempi_rma_receive(peer, item, item->result.buf, item->result.count,
-                               item->result.type, head->id, CHEMPI_RMA_ANSWERS);
-    if (rc) {
-        chempi_rma_free_item(item);
-        return rc;
-    }
-    rc = chempi_rma_request(peer, head, data, iter, len);
-    if (rc)
-        unreceive(item);
-    else
-        chempi_rma_add_item(peer, &peer->out, item);
-    return rc;
-}
-
-int chempi_rma_ask_status(struct chempi_rma_peer *peer,
-                          enum chempi_rma_kind kind, uint16_t op)
-{
-    struct chempi_rma_head head = {.kind = (uint32_t)kind, .op = op};
-    struct chempi_rma_item *item = chempi_rma_make_item();
-
-    if (!item)
-        return MPI_ERR_NO_MEM;
-    item->into = &item->status;
-    item->expected = sizeof(item->status);
-    return chempi_rma_ask(peer, &head, NULL, NULL, 0, item);
-}
-
 /* ---- operations ---- */
 
 /* Where at the target: what a head says of it. */
@@ -290,8 +191,10 @@ static int put_large(struct chempi_rma_op *op, struct chempi_rma_head *head)
     if (!item)
         return MPI_ERR_NO_MEM;
     head->kind = CHEMPI_RMA_DO_PUT_LARGE;
-    head->id = next_id(op->win);
+    head->id = chempi_rma_next_id(op->win);
     rc = chempi_rma_request(op->peer, head, NULL, NULL, 0);
+    if (rc == MPI_SUCCESS)
+        (void)chempi_rma_push(op->peer); /* so that the target is ready */
     if (rc == MPI_SUCCESS) {
         rc = chempi_rma_send(op->peer, item, op->origin.buf, op->origin.count,
                              op->origin.type, head->id, CHEMPI_RMA_DATA);
@@ -317,7 +220,7 @@ int chempi_rma_message_put(struct chempi_rma_op *op)
     if (rc)
         return rc;
     op->peer->is_dirty = true;
-    if (op->len > CHEMPI_RMA_PIECE_MAX)
+    if (op->len > CHEMPI_RMA_INLINE_MAX)
         return put_large(op, &head);
     flat = open_origin(&op->origin, &iter);
     return chempi_rma_request(op->peer, &head, flat, &iter, op->len);
@@ -337,7 +240,8 @@ int chempi_rma_message_get(struct chempi_rma_op *op)
     item->result = op->result;
     item->expected = op->len;
     item->user = op->user;
-    return chempi_rma_ask(op->peer, &head, NULL, NULL, 0, item);
+    rc = chempi_rma_ask(op->peer, &head, NULL, NULL, 0, item);
+    return rc ? rc : chempi_rma_push_idle(op->peer, op->len);
 }
 
 /* One piece of an accumulate that fetches. */
@@ -400,7 +304,7 @@ int chempi_rma_message_fold(struct chempi_rma_op *op)
                  : chempi_rma_request(op->peer, &head, data, &iter, payload);
         op->done += head.len;
     }
-    return rc;
+    return rc || !op->is_fetch ? rc : chempi_rma_push_idle(op->peer, op->len);
 }
 
 int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare)
@@ -409,6 +313,7 @@ int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare)
         .kind = CHEMPI_RMA_DO_SWAP, .disp = op->disp, .len = op->len};
     unsigned char both[32];
     struct chempi_rma_item *item = chempi_rma_make_item();
+    int rc;
 
     if (!item)
         return MPI_ERR_NO_MEM;
@@ -416,23 +321,19 @@ int chempi_rma_message_swap(struct chempi_rma_op *op, const void *compare)
     memcpy(both + op->len, op->origin.buf, op->len);
     item->expected = op->len;
     item->into = op->result.buf;
-    return chempi_rma_ask(op->peer, &head, both, NULL, 2 * op->len, item);
-}
-
-void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder)
-{
-    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_NOTE_HELD,
-                                         .disp = holder};
-
-    (void)chempi_rma_request(peer, &head, NULL, NULL, 0); /* words only */
+    rc = chempi_rma_ask(op->peer, &head, both, NULL, 2 * op->len, item);
+    return rc ? rc : chempi_rma_push_idle(op->peer, op->len);
 }
 
 int chempi_rma_begin_flush(struct chempi_rma_peer *peer)
 {
-    if (!peer->is_dirty)
-        return MPI_SUCCESS;
-    peer->is_dirty = false;
-    return chempi_rma_ask_status(peer, CHEMPI_RMA_DO_FLUSH, 0);
+    int rc = MPI_SUCCESS;
+
+    if (peer->is_dirty)
+        rc = chempi_rma_ask_status(peer, CHEMPI_RMA_DO_FLUSH);
+    if (rc == MPI_SUCCESS)
+        peer->is_dirty = false;
+    return rc ? rc : chempi_rma_push(peer);
 }
 
 /* ---- completion ---- */
@@ -466,6 +367,10 @@ static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
         (void)chempi_iter_unpack(&iter, item->buf, item->expected);
     }
     peer->win->out_bytes -= item->buf_len;
+    if (item->is_answer)
+        peer->answers--;
+    if (item->is_proof)
+        peer->batch.asked = CHEMPI_RMA_UNLOCKED;
     if (item->user)
         chempi_request_progress(item->user, error);
     chempi_rma_free_item(item);
@@ -539,7 +444,10 @@ static int poll_win(struct chempi_progress_hook *hook)
 
         events += reap_out(peer);
         events += chempi_rma_reap_in(peer);
-        if (chempi_list_is_empty(&peer->out) && chempi_list_is_empty(&peer->in))
+        if (chempi_rma_has_batch(peer))
+            (void)chempi_rma_push(peer); /* without memory: the next time */
+        if (chempi_list_is_empty(&peer->out) &&
+            chempi_list_is_empty(&peer->in) && !chempi_rma_has_batch(peer))
             chempi_list_remove(&peer->active);
     }
     return events;
@@ -556,6 +464,8 @@ static bool is_front_complete(struct chempi_list *list)
     return !item->req || chempi_request_is_complete(item->req);
 }
 
+/* Not what waits in a batch: this is also asked when the application leaves,
+ * and it shall have time to gather more. Who waits has polled before. */
 static bool has_work(struct chempi_progress_hook *hook)
 {
     struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
@@ -573,23 +483,33 @@ static bool has_work(struct chempi_progress_hook *hook)
     return false;
 }
 
+/* Pages of the data that no message reaches are never touched. */
+static int make_slots(struct chempi_win *win)
+{
+    void *memory = NULL;
+
+    win->slots = chempi_sys->calloc(SLOTS, sizeof(*win->slots));
+    if (!win->slots ||
+        chempi_sys->posix_memalign(&memory, 64, SLOTS * CHEMPI_RMA_MESSAGE_MAX))
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory for one-sided requests");
+    win->slot_data = memory;
+    for (uint32_t i = 0; i < SLOTS; i++)
+        win->slots[i].data =
+            win->slot_data + (size_t)i * CHEMPI_RMA_MESSAGE_MAX;
+    return MPI_SUCCESS;
+}
+
 int chempi_rma_open_wire(struct chempi_win *win)
 {
     int rc = MPI_SUCCESS;
 
     chempi_list_init(&win->active);
     chempi_list_init(&win->gate.waiting);
-    if (win->is_served) {
-        void *memory = NULL;
-
-        if (chempi_sys->posix_memalign(&memory,
-                                       _Alignof(struct chempi_rma_slot),
-                                       SLOTS * sizeof(*win->slots)))
-            return chempi_error_set(MPI_ERR_NO_MEM,
-                                    "no memory for one-sided requests");
-        memset(memory, 0, SLOTS * sizeof(*win->slots));
-        win->slots = memory;
-    }
+    if (win->is_served)
+        rc = make_slots(win);
+    if (rc)
+        return rc;
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; win->slots && i < SLOTS && rc == MPI_SUCCESS; i++)
         rc = post_slot(win, &win->slots[i]);
@@ -604,18 +524,27 @@ int chempi_rma_open_wire(struct chempi_win *win)
     return rc;
 }
 
+static void free_slots(struct chempi_win *win)
+{
+    free(win->slots);
+    free(win->slot_data);
+    free(win->scratch);
+    win->slots = NULL;
+    win->slot_data = NULL;
+    win->scratch = NULL;
+}
+
 void chempi_rma_close_wire(struct chempi_win *win)
 {
-    if (!win->hook.poll)
-        return;
-    chempi_lane_lock(&chempi_lane_main);
-    for (uint32_t i = 0; win->slots && i < SLOTS; i++)
-        if (win->slots[i].req.obj.magic)
-            unpost_slot(&win->slots[i]);
-    chempi_progress_remove_hook(&win->hook);
-    if (win->is_owing)
-        chempi_lane_repay(&chempi_lane_main);
-    chempi_lane_unlock(&chempi_lane_main);
-    free(win->slots);
-    win->slots = NULL;
+    if (win->hook.poll) {
+        chempi_lane_lock(&chempi_lane_main);
+        for (uint32_t i = 0; win->slots && i < SLOTS; i++)
+            if (win->slots[i].req.obj.magic)
+                unpost_slot(&win->slots[i]);
+        chempi_progress_remove_hook(&win->hook);
+        if (win->is_owing)
+            chempi_lane_repay(&chempi_lane_main);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
+    free_slots(win);
 }

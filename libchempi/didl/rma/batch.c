@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Requests on their way to a target: they are gathered and leave together, as
+ * one message, when somebody waits for them, when the message is full, or with
+ * the next progress.
+ *
+ *   B1  requests reach the target in the order in which they were appended:
+ *       sealed batches first, then the one that is being filled
+ *   B2  the lock of MPI_Win_lock is asked for by the first request of a batch,
+ *       and what follows in that message is executed after the grant; nothing
+ *       more is sent before an answer has told that it was granted, so that a
+ *       target keeps one message per origin at most
+ *   B3  a peer that has a batch is on win->active
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/sys.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/rma/internal.h"
+
+enum { FIRST_ROOM = 1024 /* bytes */ };
+
+bool chempi_rma_has_batch(const struct chempi_rma_peer *peer)
+{
+    return peer->batch.len > 0 || !chempi_list_is_empty(&peer->batch.sealed);
+}
+
+void chempi_rma_free_batch(struct chempi_rma_peer *peer)
+{
+    free(peer->batch.data);
+    peer->batch.data = NULL;
+    peer->batch.len = 0;
+    peer->batch.room = 0;
+}
+
+uint32_t chempi_rma_next_id(struct chempi_win *win)
+{
+    win->next_id = win->next_id < INT32_MAX ? win->next_id + 1 : 1;
+    return win->next_id;
+}
+
+/* Take back a receive that no answer will come for. */
+static void unreceive(struct chempi_rma_item *item)
+{
+    item->req->ops->cancel(item->req);
+    chempi_rma_free_item(item);
+}
+
+/* Expect the answer `id`. */
+static int receive_answer(struct chempi_rma_peer *peer,
+                          struct chempi_rma_item *item, uint32_t id)
+{
+    item->is_answer = true;
+    if (item->into)
+        return chempi_rma_receive(peer, item, item->into,
+                                  (MPI_Count)item->expected, chempi_rma_bytes(),
+                                  id, CHEMPI_RMA_ANSWERS);
+    return chempi_rma_receive(peer, item, item->result.buf, item->result.count,
+                              item->result.type, id, CHEMPI_RMA_ANSWERS);
+}
+
+static struct chempi_rma_item *make_status(void)
+{
+    struct chempi_rma_item *item = chempi_rma_make_item();
+
+    if (item) {
+        item->into = &item->status;
+        item->expected = sizeof(item->status);
+    }
+    return item;
+}
+
+/* ---- sending ---- */
+
+/* B2: the lock in the batch is answered by what else is, or by itself. */
+static int prove_lock(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+    struct chempi_rma_head lock;
+    int rc;
+
+    if (!b->proof) {
+        struct chempi_rma_item *item = make_status();
+
+        if (!item)
+            return MPI_ERR_NO_MEM;
+        memcpy(&lock, b->data, sizeof(lock));
+        lock.id = chempi_rma_next_id(peer->win);
+        rc = receive_answer(peer, item, lock.id);
+        if (rc) {
+            chempi_rma_free_item(item);
+            return rc;
+        }
+        memcpy(b->data, &lock, sizeof(lock));
+        chempi_rma_add_item(peer, &peer->out, item);
+        b->proof = item;
+    }
+    b->proof->is_proof = true;
+    return MPI_SUCCESS;
+}
+
+/* The batch becomes an item, which waits for its turn. */
+static int seal(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+    struct chempi_rma_item *item;
+    int rc = b->lock ? prove_lock(peer) : MPI_SUCCESS;
+
+    if (rc || b->len == 0)
+        return rc;
+    item = chempi_rma_make_item();
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    item->buf = b->data;
+    item->buf_len = b->len;
+    item->asks = b->lock;
+    peer->win->out_bytes += b->len;
+    chempi_list_append(&b->sealed, &item->link);
+    b->data = NULL;
+    b->len = 0;
+    b->room = 0;
+    b->lock = CHEMPI_RMA_UNLOCKED;
+    b->proof = NULL;
+    return MPI_SUCCESS;
+}
+
+static int send_sealed(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+
+    while (!chempi_list_is_empty(&b->sealed) && !b->asked) {
+        struct chempi_rma_item *item = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&b->sealed), struct chempi_rma_item, link);
+        int rc =
+            chempi_rma_send(peer, item, item->buf, (MPI_Count)item->buf_len,
+                            chempi_rma_bytes(), 0, CHEMPI_RMA_REQUESTS);
+
+        if (rc)
+            return rc;
+        b->asked = item->asks;
+        chempi_list_remove(&item->link);
+        peer->win->out_bytes -= item->buf_len; /* counts with the item again */
+        chempi_rma_add_item(peer, &peer->out, item);
+    }
+    return MPI_SUCCESS;
+}
+
+int chempi_rma_push(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+    int rc = send_sealed(peer);
+
+    if (rc || b->len == 0 || b->asked)
+        return rc;
+    if (b->lock)
+        rc = prove_lock(peer);
+    if (rc)
+        return rc;
+    if (chempi_rma_inject(peer, b->data, b->len, 0, CHEMPI_RMA_REQUESTS) == 0) {
+        b->asked = b->lock;
+        b->len = 0;
+        b->lock = CHEMPI_RMA_UNLOCKED;
+        b->proof = NULL;
+        return MPI_SUCCESS;
+    }
+    rc = seal(peer);
+    return rc ? rc : send_sealed(peer);
+}
+
+int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len)
+{
+    if (len <= CHEMPI_RMA_INLINE_MAX &&
+        (peer->answers > 1 || peer->batch.lock || peer->batch.asked))
+        return MPI_SUCCESS;
+    return chempi_rma_push(peer);
+}
+
+/* ---- appending ---- */
+
+static uint32_t space_of(uint64_t len)
+{
+    return (uint32_t)((sizeof(struct chempi_rma_head) + len + 7) / 8 * 8);
+}
+
+static int grow(struct chempi_rma_batch *b, uint32_t need)
+{
+    uint32_t room = b->room ? b->room : FIRST_ROOM;
+    void *data;
+
+    while (room < b->len + need)
+        room *= 2;
+    data = chempi_sys->realloc(b->data, room);
+    if (!data)
+        return chempi_error_set(MPI_ERR_NO_MEM,
+                                "no memory for a one-sided operation");
+    b->data = data;
+    b->room = room;
+    return MPI_SUCCESS;
+}
+
+static int make_room(struct chempi_rma_peer *peer, uint32_t need)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+    int rc = MPI_SUCCESS;
+
+    if (b->len + need > CHEMPI_RMA_MESSAGE_MAX)
+        rc = chempi_rma_push(peer);
+    if (rc == MPI_SUCCESS && b->len + need > CHEMPI_RMA_MESSAGE_MAX)
+        rc = seal(peer);
+    if (rc == MPI_SUCCESS && b->len + need > b->room)
+        rc = grow(b, need);
+    return rc;
+}
+
+static int append(struct chempi_rma_peer *peer,
+                  const struct chempi_rma_head *head, const void *data,
+                  struct chempi_iter *iter, uint64_t len)
+{
+    const uint32_t need = space_of(len);
+    struct chempi_rma_head *to;
+    unsigned char *payload;
+    int rc = make_room(peer, need);
+
+    if (rc)
+        return rc;
+    to = (struct chempi_rma_head *)(void *)(peer->batch.data + peer->batch.len);
+    payload = (unsigned char *)(to + 1);
+    *to = *head;
+    to->payload = (uint32_t)len;
+    if (len % 8)
+        memset(payload + (need - sizeof(*head)) - 8, 0, 8); /* the gap */
+    if (data && len)
+        memcpy(payload, data, len);
+    else if (iter && len)
+        (void)chempi_iter_pack(iter, payload, len);
+    peer->batch.len += need;
+    chempi_rma_activate(peer);
+    return MPI_SUCCESS;
+}
+
+/* B2: the lock stands at the beginning of a message. */
+static int append_lock(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+    const struct chempi_rma_head head = {.kind = CHEMPI_RMA_DO_LOCK,
+                                         .op = b->lazy};
+    int rc = chempi_rma_push(peer);
+
+    if (rc == MPI_SUCCESS)
+        rc = seal(peer);
+    if (rc == MPI_SUCCESS)
+        rc = append(peer, &head, NULL, NULL, 0);
+    if (rc)
+        return rc;
+    b->lock = b->lazy;
+    b->lazy = CHEMPI_RMA_UNLOCKED;
+    return MPI_SUCCESS;
+}
+
+int chempi_rma_request(struct chempi_rma_peer *peer,
+                       const struct chempi_rma_head *head, const void *data,
+                       struct chempi_iter *iter, uint64_t len)
+{
+    int rc =
+        CHEMPI_UNLIKELY(peer->batch.lazy) ? append_lock(peer) : MPI_SUCCESS;
+
+    return rc ? rc : append(peer, head, data, iter, len);
+}
+
+int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
+                   const void *data, struct chempi_iter *iter, uint64_t len,
+                   struct chempi_rma_item *item)
+{
+    int rc;
+
+    head->id = chempi_rma_next_id(peer->win);
+    rc = receive_answer(peer, item, head->id);
+    if (rc) {
+        chempi_rma_free_item(item);
+        return rc;
+    }
+    rc = chempi_rma_request(peer, head, data, iter, len);
+    if (rc) {
+        unreceive(item);
+        return rc;
+    }
+    chempi_rma_add_item(peer, &peer->out, item);
+    peer->batch.proof = item;
+    return MPI_SUCCESS;
+}
+
+int chempi_rma_ask_status(struct chempi_rma_peer *peer,
+                          enum chempi_rma_kind kind)
+{
+    struct chempi_rma_head head = {.kind = (uint8_t)kind};
+    struct chempi_rma_item *item = make_status();
+
+    return item ? chempi_rma_ask(peer, &head, NULL, NULL, 0, item)
+                : MPI_ERR_NO_MEM;
+}
+
+int chempi_rma_ask_lock(struct chempi_rma_peer *peer, enum chempi_rma_lock kind)
+{
+    int rc;
+
+    peer->held_by = -1;
+    peer->batch.lazy = (uint8_t)kind;
+    rc = append_lock(peer);
+    return rc ? rc : chempi_rma_push(peer);
+}
