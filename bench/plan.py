@@ -11,6 +11,7 @@ SCIVIA_BANDWIDTH_SIZES = "1M".split()
 COLLECTIVE_SIZES = "8 1k 64k 1M".split()
 MATCHING_COUNTS = "10 100 1000 10000".split()
 CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
+POWERS = [str(1 << i) for i in range(23)]  # 1 byte to 4 MiB
 IDLE_LIMIT_S = 0.2      # CPU of all blocked ranks together
 # Cost per match at most receives / at 100: the same steps, but 10,000
 # requests do not fit the caches that 100 fit.
@@ -49,6 +50,49 @@ def crowd(ranks):
                  limit_s=180, point_ms=10 if ranks < 16 else 40,
                  quick=ranks != 8, quick_rounds=1,
                  quick_args=["barrier+allreduce", "8"])
+
+
+def onesided():
+    """MPI_Put and its relatives, each with a flush."""
+    def group(name, title, modes, sizes, **more):
+        return Group(f"rma-{name}", f"one-sided: {title}", "onesided",
+                     ["+".join(modes), *sizes], quick=False,
+                     **{"rounds": 7, "budget_s": 90, **more})
+
+    tcp = {"transport": "tcp"}
+    return [
+        group("shm", "put, get and flush, shared memory", ["put", "get"],
+              POWERS, target=1.05),
+        group("shm-stream", "64 puts and one flush, shared memory",
+              ["stream"], POWERS[12:], target=1.0, point_ms=40),
+        group("shm-atomics", "atomics and flush, shared memory",
+              ["fetch", "swap"], ["8"], target=1.05),
+        group("shm-lock", "a free lock, shared memory", ["lock"], ["0"],
+              target=0.5),
+        group("shm-contend", "a lock that 16 ranks want, shared memory",
+              ["contend"], ["8"], ranks=16, target=0.5, rounds=3),
+        group("shm-fence", "fence with 16 ranks, shared memory", ["fence"],
+              ["0"], ranks=16, target=0.5, rounds=5),
+        group("shm-away", "put to a rank that computes, shared memory",
+              ["away"], ["8", "64k"], rounds=3),
+        group("tcp", "put, get and flush, TCP", ["put", "get"], POWERS,
+              target=0.9, rounds=5, **tcp),
+        group("tcp-rate", "64 puts and one flush, TCP", ["rate"],
+              POWERS[:13], target=1 / 3, **tcp),
+        group("tcp-accumulate", "accumulate and flush, TCP", ["accumulate"],
+              POWERS[3:21], target=1.0, **tcp),
+        group("tcp-atomics", "atomics and flush, TCP", ["fetch", "swap"],
+              ["8"], target=0.9, **tcp),
+        group("tcp-lock", "a free lock; lock, put, unlock; TCP",
+              ["lock", "locked"], ["8"], target=0.9, **tcp),
+        group("tcp-fence", "fence with 16 ranks, TCP", ["fence"], ["0"],
+              ranks=16, target=0.5, rounds=3, **tcp),
+        group("tcp-away", "put to a rank that computes, TCP", ["away"],
+              ["8", "64k"], rounds=3, **tcp),
+        group("scivia-away", "put to a rank that computes, SCI adapters",
+              ["away"], ["8", "64k"], rounds=3, transport="scivia",
+              against="shm"),
+    ]
 
 
 def groups():
@@ -118,6 +162,7 @@ def groups():
               "collective", ["all", *COLLECTIVE_SIZES], ranks=8,
               transport="tcp", rounds=3, quick=False, budget_s=120,
               target=1.0),
+        *onesided(),
         Group("shm-curve", "latency by size, shared memory", "latency",
               CURVE_SIZES, rounds=3, quick=False),
         Group("tcp-curve", "latency by size, TCP", "latency", CURVE_SIZES,
@@ -170,7 +215,8 @@ def peers():
     """The other MPIs; (those found, names of those not found)."""
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     # MPICH: no shared memory of its own, and UCX below it told to use
-    # sockets only; otherwise "no local" still ends in shared memory.
+    # sockets only; otherwise "no local" still ends in shared memory. Open
+    # MPI: windows have modules of their own, some of which share memory.
     known = [
         Contender("mpich", ["mpicc.mpich"], ["mpiexec.mpich"], {}, [],
                   {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "tcp,self",
@@ -178,7 +224,8 @@ def peers():
         Contender("openmpi", ["mpicc.openmpi"], ["mpiexec.openmpi", *root],
                   {"OMPI_MCA_btl_base_warn_component_unused": "0"},
                   ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp",
-                   "--mca", "btl_tcp_if_include", "lo"], {},
+                   "--mca", "btl_tcp_if_include", "lo",
+                   "--mca", "osc", "pt2pt"], {},
                   ["--oversubscribe"]),
     ]
     found = [peer for peer in known if shutil.which(peer.mpicc[0]) and
