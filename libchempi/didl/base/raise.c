@@ -9,6 +9,7 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
+#include "libchempi/didl/base/place.h"
 
 static _Thread_local struct chempi_object *culprit; /* whom to blame */
 
@@ -36,12 +37,14 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
     char text[2 * CHEMPI_ERR_TEXT_MAX];
     const char *name = chempi_error_name(code);
     const char *words = chempi_error_detail(code, &func);
+    char place[CHEMPI_PLACE_TEXT];
 
+    (void)chempi_place_find(&func, place);
     (void)snprintf(
-        text, sizeof(text), "%s: %s%s%s (%s%s%s error handler is %s)", func,
-        name ? name : "an error that was added", words[0] != '\0' ? ": " : "",
-        words, object ? "on " : "", object ? object : "the initial",
-        object ? ", whose" : "", why);
+        text, sizeof(text), "%s%s%s: %s%s%s (%s%s%s error handler is %s)", func,
+        *place ? " at " : "", place, name ? name : "an error that was added",
+        words[0] != '\0' ? ": " : "", words, object ? "on " : "",
+        object ? object : "the initial", object ? ", whose" : "", why);
     (void)fflush(stdout); /* what the program printed before comes first */
     chempi_fatal_end(code, text, false);
 }

@@ -12,11 +12,25 @@
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
+#include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
+enum { AMOUNT_TEXT = 64 /* bytes */ };
+
 /* ---- requests ---- */
+
+static uint16_t flags_of(const struct chempi_request *req)
+{
+    uint16_t flags = req->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0;
+
+    if (CHEMPI_UNLIKELY(chempi_signature_is_watched()) &&
+        req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT)
+        flags |= chempi_signature_bits(req->type, req->count);
+    return flags;
+}
 
 static int start_send(struct chempi_request *req)
 {
@@ -31,7 +45,7 @@ static int start_send(struct chempi_request *req)
         .tag = req->peer_tag,
         .kind = req->mode == CHEMPI_SEND_SYNC ? CHEMPI_KIND_SYNC
                                               : CHEMPI_KIND_MESSAGE,
-        .flags = req->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0,
+        .flags = flags_of(req),
     };
     tx->buf = NULL;
     tx->iter = NULL;
@@ -159,18 +173,52 @@ int chempi_p2p_note_too_little(int rank, uint64_t len, uint64_t room)
             : "; it may have met the mistake of another rank");
 }
 
+/* " (3 of MPI_INT)" if that is known, else "". */
+static void put_amount(char *out, size_t len, uint8_t kind, MPI_Count bytes)
+{
+    out[0] = '\0';
+    if (kind != CHEMPI_ELEM_NONE && kind < CHEMPI_ELEM_PAIR_FIRST)
+        (void)snprintf(out, len, " (%lld of %s)",
+                       (long long)(bytes / chempi_elem_table[kind].size),
+                       chempi_signature_name(kind));
+}
+
 static int note_truncation(const struct chempi_request *req)
 {
+    char sent[AMOUNT_TEXT];
+    char room[AMOUNT_TEXT];
+
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
         return chempi_p2p_note_too_much(
             req->source, (uint64_t)req->bytes,
             (uint64_t)(req->count * req->type->size));
+    put_amount(sent, sizeof(sent), chempi_signature_kind(req->sent_bits),
+               req->bytes);
+    put_amount(room, sizeof(room),
+               *sent ? req->type->elem_kind : CHEMPI_ELEM_NONE,
+               req->count * req->type->size);
     return chempi_error_set(
         MPI_ERR_TRUNCATE,
-        "the message from rank %d with tag %d has %lld bytes, the receive "
-        "buffer %lld; post a larger one, or probe first",
+        "the message from rank %d with tag %d has %lld bytes%s, the receive "
+        "buffer %lld%s; post a larger one, or probe first",
+        req->source, req->tag, (long long)req->bytes, sent,
+        (long long)(req->count * req->type->size), room);
+}
+
+/* What the sender has told of its types is not what is received. */
+static int note_mismatch(const struct chempi_request *req)
+{
+    const uint8_t sent = chempi_signature_kind(req->sent_bits);
+    const uint8_t own = req->type->elem_kind;
+    const bool is_known = sent != CHEMPI_ELEM_NONE || own != CHEMPI_ELEM_NONE;
+
+    return chempi_error_set(
+        MPI_ERR_TYPE,
+        "the message from rank %d with tag %d (%lld bytes) was sent as %s and "
+        "is received as %s: both sides must name the same basic types%s",
         req->source, req->tag, (long long)req->bytes,
-        (long long)(req->count * req->type->size));
+        chempi_signature_name(sent), chempi_signature_name(own),
+        is_known ? "" : " in the same order");
 }
 
 /* Inside a collective the ranks do not agree about the amount; elsewhere the
@@ -181,6 +229,9 @@ static int note_shortage(const struct chempi_request *req)
         return chempi_p2p_note_too_little(
             req->source, (uint64_t)req->bytes,
             (uint64_t)(req->count * req->type->size));
+    if (!chempi_signature_is_ok(req->sent_bits, (uint64_t)req->bytes,
+                                req->type))
+        return note_mismatch(req);
     return chempi_error_set(
         MPI_ERR_TYPE,
         "the message from rank %d with tag %d has %lld bytes, which is no "

@@ -47,6 +47,7 @@
 #include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/pt2pt/buffer.h"
 #include "libchempi/didl/rma/win.h"
+#include "libchempi/didl/tool/checker.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/agent.h"
@@ -248,6 +249,7 @@ static int open_all(void)
         }
         core.opened++;
     }
+    chempi_tool_attach_checker();
     core.pid = getpid();
     core.opener = pthread_self();
     if (chempi_ctx.services.proc == 0) /* one of a job is enough */

@@ -18,14 +18,18 @@ extern char **environ;
 
 /* Of launcher, tools, devices and tests. */
 static const char *const others[] = {
-    "CHEMPI_CC",          "CHEMPI_CONTROL_FD",         "CHEMPI_CXX",
-    "CHEMPI_DIR",         "CHEMPI_INITIAL_ERRHANDLER", "CHEMPI_JOB",
-    "CHEMPI_LOCAL_RANK",  "CHEMPI_LOCAL_SIZE",         "CHEMPI_MAXPROCS",
-    "CHEMPI_IO_MISCHIEF", "CHEMPI_MEMORY_ALLOC_KINDS", "CHEMPI_NODE",
-    "CHEMPI_PROFILE",     "CHEMPI_PROFILE_FILE",       "CHEMPI_RANK",
-    "CHEMPI_RUN_MARK",    "CHEMPI_SCIVIA_PERSONALITY", "CHEMPI_SIZE",
-    "CHEMPI_SOFT",        "CHEMPI_SOURCE_ROOT",        "CHEMPI_SCIVIA_MISCHIEF",
-    "CHEMPI_WDIR",        "CHEMPI_WHERE_LIMIT",
+    "CHEMPI_CC",           "CHEMPI_CHECK",
+    "CHEMPI_CONTROL_FD",   "CHEMPI_CXX",
+    "CHEMPI_DIR",          "CHEMPI_INITIAL_ERRHANDLER",
+    "CHEMPI_JOB",          "CHEMPI_LOCAL_RANK",
+    "CHEMPI_LOCAL_SIZE",   "CHEMPI_MAXPROCS",
+    "CHEMPI_IO_MISCHIEF",  "CHEMPI_MEMORY_ALLOC_KINDS",
+    "CHEMPI_NODE",         "CHEMPI_PROFILE",
+    "CHEMPI_PROFILE_FILE", "CHEMPI_RANK",
+    "CHEMPI_RUN_MARK",     "CHEMPI_SCIVIA_PERSONALITY",
+    "CHEMPI_SIZE",         "CHEMPI_SOFT",
+    "CHEMPI_SOURCE_ROOT",  "CHEMPI_SCIVIA_MISCHIEF",
+    "CHEMPI_WDIR",         "CHEMPI_WHERE_LIMIT",
 };
 
 /* Does it begin with the module of a setting? */

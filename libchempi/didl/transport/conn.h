@@ -30,6 +30,7 @@ enum chempi_envelope_flags {
     CHEMPI_ENVELOPE_SPLIT = 2,  /* the body follows in a message of its own */
     CHEMPI_ENVELOPE_REQUEST = 4 /* costs quota of system messages */
     /* 8: CHEMPI_ENVELOPE_URGENT (ddi.h) */
+    /* CHEMPI_SIGNATURE_BITS (datatype/signature.h): messages of the user's */
 };
 
 /* Eager payload that one process may have outstanding at another, bytes. The

@@ -16,6 +16,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
+#include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/progress.h"
 
 static struct {
@@ -86,7 +87,7 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
 
     tx->protocol = route->protocol;
     tx->needs_consent = is_eager && !chempi_engine_has_quota(peer, tx->env.len);
-    tx->env.flags &= CHEMPI_ENVELOPE_URGENT;
+    tx->env.flags &= CHEMPI_ENVELOPE_URGENT | CHEMPI_SIGNATURE_BITS;
     if (is_eager && !tx->needs_consent)
         tx->env.flags |= CHEMPI_ENVELOPE_COUNTED;
     chempi_engine_stamp(peer, &tx->env);
@@ -232,6 +233,17 @@ static inline int shortage_error(const struct chempi_request *req, uint64_t len)
     return MPI_SUCCESS;
 }
 
+/* The sender's basic types are not those of the receive. */
+static CHEMPI_COLD void check_signature(struct chempi_request *req,
+                                        const struct chempi_envelope *env)
+{
+    if (!chempi_signature_is_watched())
+        return;
+    req->sent_bits = env->flags;
+    if (!chempi_signature_is_ok(env->flags, env->len, req->type))
+        req->error = MPI_ERR_TYPE;
+}
+
 /* A receive has met its message: status, and the answer to a sync send. */
 static inline void begin_receive(struct chempi_request *req,
                                  struct chempi_peer *peer,
@@ -244,6 +256,8 @@ static inline void begin_receive(struct chempi_request *req,
         req->error = MPI_ERR_TRUNCATE;
     else if (env->len < req->u.in.rx.cap)
         req->error = shortage_error(req, env->len);
+    if (CHEMPI_UNLIKELY(env->flags & CHEMPI_SIGNATURE_BITS))
+        check_signature(req, env);
     if (CHEMPI_UNLIKELY(env->kind == CHEMPI_KIND_SYNC))
         engine.system->matched(peer, env->serial);
 }

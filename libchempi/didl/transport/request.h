@@ -100,12 +100,13 @@ struct chempi_request {
     bool is_freed;     /* the user's handle is gone */
     bool is_cancelled; /* completed by cancellation */
     bool is_cancelling;
-    bool is_queued; /* outgoing.link or match_link is on a list */
-    bool is_owed;   /* counted by the lane (L4) */
-    bool is_urgent; /* a send: the receiver's agent may take it */
-    int error;      /* MPI error class of the finished operation */
-    int32_t source; /* status */
-    int32_t tag;    /* status, and the tag of a send */
+    bool is_queued;     /* outgoing.link or match_link is on a list */
+    bool is_owed;       /* counted by the lane (L4) */
+    bool is_urgent;     /* a send: the receiver's agent may take it */
+    uint16_t sent_bits; /* a receive: what the sender told of its type */
+    int error;          /* MPI error class of the finished operation */
+    int32_t source;     /* status */
+    int32_t tag;        /* status, and the tag of a send */
     MPI_Count bytes;
     struct chempi_comm *comm; /* held */
     struct chempi_datatype *type;

@@ -12,6 +12,7 @@
 #include <unwind.h>
 
 #include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/base/place.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/request.h"
@@ -226,9 +227,12 @@ void chempi_where_put_rest(struct chempi_where *w, int count)
 
 void chempi_where_tell(chempi_where_fn *words, const void *object)
 {
-    struct chempi_where w = {.call = innermost_call()};
+    struct chempi_where w = {.call = NULL};
+    char place[CHEMPI_PLACE_TEXT];
 
-    chempi_where_put(&w, "%s", w.call);
+    if (!chempi_place_find(&w.call, place))
+        w.call = innermost_call();
+    chempi_where_put(&w, "%s%s%s", w.call, *place ? " at " : "", place);
     if (words)
         words(&w, object);
     chempi_daemon_here(!is_test(w.call), w.text);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where in the program's source a thread is that is inside an MPI call. Only a
+ * tool that stands between program and library knows it (libchempi-check).
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_PLACE_H
+#define CHEMPI_LIBCHEMPI_DIDL_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The call that this thread is in ("MPI_Send"), and its place in words
+ * ("ring.c:12"), at most len bytes; false: not known. Any thread; it may start
+ * a process and wait for it. */
+typedef bool chempi_place_fn(const char **call, char *place, size_t len);
+
+/* Before another thread is in MPI. */
+void chempi_place_set(chempi_place_fn *find);
+
+#define CHEMPI_PLACE_TEXT 256 /* bytes of a place in words */
+
+/* As chempi_place_fn; false without a tool. */
+bool chempi_place_find(const char **call, char place[CHEMPI_PLACE_TEXT]);
+
+#endif

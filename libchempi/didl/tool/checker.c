@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The door for libchempi-check; see checker.h. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "libchempi/didl/tool/checker.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "libchempi/didl/base/place.h"
+#include "libchempi/didl/datatype/signature.h"
+
+static bool signature(MPI_Datatype handle, MPI_Count count,
+                      struct chempi_checker_signature *out)
+{
+    struct chempi_datatype *type = chempi_datatype_lookup(handle);
+    struct chempi_signature s;
+
+    if (!type || count < 0)
+        return false;
+    s = chempi_signature_of(type, count);
+    *out = (struct chempi_checker_signature){
+        .hash = s.hash,
+        .bytes = s.bytes,
+        .kind = s.kind,
+        .is_open = s.is_open,
+    };
+    return true;
+}
+
+static const char *kind_name(uint64_t kind)
+{
+    return chempi_signature_name(kind < CHEMPI_ELEM_COUNT ? (uint8_t)kind
+                                                          : CHEMPI_ELEM_NONE);
+}
+
+static const struct chempi_checker_door door = {
+    .version = CHEMPI_CHECKER_VERSION,
+    .signature = signature,
+    .kind_name = kind_name,
+    .watch_signatures = chempi_signature_watch,
+    .set_place = chempi_place_set,
+};
+
+void chempi_tool_attach_checker(void)
+{
+    void *found = dlsym(RTLD_DEFAULT, CHEMPI_CHECKER_SYMBOL);
+    chempi_checker_attach_fn *attach = NULL;
+
+    if (!found)
+        return;
+    memcpy(&attach, &found, sizeof(attach)); /* C has no such cast */
+    attach(&door);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The door for libchempi-check (doc/checking.md): what a checker of programs
+ * needs of the library and MPI does not say. The library shows no name but
+ * MPI's, so it looks for the checker and hands the table over.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_CHECKER_H
+#define CHEMPI_LIBCHEMPI_DIDL_CHECKER_H
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CHEMPI_CHECKER_VERSION 1
+
+/* A type signature; two of the same length match when the hashes are equal or
+ * one is open. */
+struct chempi_checker_signature {
+    uint64_t hash;
+    uint64_t bytes;
+    uint64_t kind; /* 0: basic types of several kinds */
+    uint64_t is_open;
+};
+
+struct chempi_checker_door {
+    uint32_t version; /* CHEMPI_CHECKER_VERSION */
+    /* That of count elements; false: the handle is none. */
+    bool (*signature)(MPI_Datatype type, MPI_Count count,
+                      struct chempi_checker_signature *out);
+    /* "MPI_INT" for a kind. */
+    const char *(*kind_name)(uint64_t kind);
+    /* From now on sends tell of their types, and receives compare. */
+    void (*watch_signatures)(void);
+    /* Who knows where in the source this thread's call is (place.h). */
+    void (*set_place)(bool (*find)(const char **call, char *place, size_t len));
+};
+
+/* The checker's function of this name is called once, at the library's start.
+ */
+#define CHEMPI_CHECKER_SYMBOL "chempi_checker_attach"
+typedef void chempi_checker_attach_fn(const struct chempi_checker_door *door);
+
+/* For the library's start: hand the table to a checker that is loaded. */
+void chempi_tool_attach_checker(void);
+
+#endif
