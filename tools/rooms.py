@@ -108,10 +108,12 @@ MAY_INCLUDE = [
                       'libchempi/devices/scivia/adapter/']),
     (r'(demo|bench|programs/chempi-(info|probe))/', []),
     (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),
+    (r'programs/libchempi-check/', ['common/base/', '{dir}/',
+                                    'libchempi/didl/tool/checker.h']),
     (r'tests/', ['']),
 ]
 MAY_INCLUDE_MPI = re.compile(r'(libchempi/(didl|api)|fortran|tests|demo|bench|'
-                             r'programs/(libchempi-stats|chempi-info|chempi-probe)|'
+                             r'programs/(libchempi-(stats|check)|chempi-info|chempi-probe)|'
                              r'man)/')
 
 

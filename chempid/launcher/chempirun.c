@@ -453,7 +453,7 @@ int main(int argc, char **argv)
         answer(&opt);
         status = fflush(stdout) ? CHEMPI_EXIT_FAILURE : 0;
     } else if (chempi_options_environment(&opt, &err) ||
-               (opt.has_profile && chempi_profile_add(&opt, &err))) {
+               chempi_profile_add(&opt, &err)) {
         status = fail(&err, CHEMPI_EXIT_USAGE);
     } else {
         warn_of_others(&opt);

@@ -98,6 +98,7 @@ const struct chempi_option chempi_option_table[] = {
      "which way messages of which size went, by node"},
     {"profile", CHEMPI_OPT_PROFILE, 0, NULL,
      "count MPI calls by operation and size"},
+    {"check", CHEMPI_OPT_CHECK, 0, NULL, "look for mistakes in the use of MPI"},
     {"dir", CHEMPI_OPT_DIR, 1, "DIR", "where the daemons' sockets are"},
     {"via", CHEMPI_OPT_VIA, 1, "NAME", "speak to this daemon"},
     {"private", CHEMPI_OPT_PRIVATE, 0, NULL, "use no daemon"},

@@ -540,6 +540,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_routes |= id == CHEMPI_OPT_ROUTES;
     opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
     opt->has_profile |= id == CHEMPI_OPT_PROFILE;
+    opt->has_check |= id == CHEMPI_OPT_CHECK;
     opt->is_private |= id == CHEMPI_OPT_PRIVATE;
     opt->is_secure |= id == CHEMPI_OPT_SECURE;
     opt->fits_only |= id == CHEMPI_OPT_FITS;
@@ -847,7 +848,9 @@ int chempi_options_environment(struct chempi_options *opt,
                                struct chempi_err *err)
 {
     int rc = seconds_from(WHERE_VARIABLE, WHERE_MAX_S, &opt->where_s, err);
+    const char *check = getenv("CHEMPI_CHECK");
 
+    opt->has_check |= check && *check && strcmp(check, "0") != 0;
     if (rc || opt->timeout_s > 0)
         return rc;
     return seconds_from("MPIEXEC_TIMEOUT", 1e9, &opt->timeout_s, err);

@@ -72,6 +72,7 @@ struct chempi_options {
     bool has_routes;    /* --trace-routes */
     bool shows_binding; /* --show-binding */
     bool has_profile;   /* --profile: count MPI calls */
+    bool has_check;     /* --check, CHEMPI_CHECK: look for mistakes */
     bool allows_unreachable;
     bool has_clean_env; /* --env-none */
     bool wants_help;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* chempirun --profile; see profile.h. */
+/* chempirun --profile and --check; see profile.h. */
 #define _GNU_SOURCE /* readlink */
 #include "chempid/launcher/profile.h"
 
@@ -9,17 +9,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LIBRARY "libchempi-stats.so"
 #define VARIABLE "LD_PRELOAD"
 
 enum { PATH_LEN = 4096 };
 
-/* Where the build has it, or where it is installed, seen from this program.
- * True if it is there. */
-static bool find_library(char path[PATH_LEN])
+/* Where the build has it, in a folder of its name, or where it is installed,
+ * seen from this program. True if it is there. */
+static bool find_library(const char *name, char path[PATH_LEN])
 {
-    static const char *const places[] = {"../programs/libchempi-stats",
-                                         CHEMPI_LIBDIR_FROM_BINDIR};
+    static const char *const folders[] = {"../programs",
+                                          CHEMPI_LIBDIR_FROM_BINDIR};
     char self[PATH_LEN / 2];
     char rough[PATH_LEN];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -31,9 +30,12 @@ static bool find_library(char path[PATH_LEN])
     slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
-        (void)snprintf(rough, sizeof(rough), "%s/%s/%s", self, places[i],
-                       LIBRARY);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(folders); i++) {
+        const bool is_built = i == 0; /* each has a folder there */
+
+        (void)snprintf(rough, sizeof(rough), "%s/%s/%s%s%s.so", self,
+                       folders[i], is_built ? name : "", is_built ? "/" : "",
+                       name);
         if (realpath(rough, path))
             return true;
     }
@@ -55,7 +57,8 @@ static const char *others(const struct chempi_options *opt)
     return found && *found ? found : NULL;
 }
 
-int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err)
+static int add_library(struct chempi_options *opt, const char *name,
+                       const char *option, struct chempi_err *err)
 {
     char path[PATH_LEN];
     const char *more;
@@ -64,10 +67,11 @@ int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err)
     char **env;
     char *text;
 
-    if (!find_library(path))
+    if (!find_library(name, path))
         return chempi_err_set(err, -ENOENT,
-                              "--profile needs " LIBRARY
-                              ", which is not installed beside the library");
+                              "%s needs %s.so, which is not installed beside "
+                              "the library",
+                              option, name);
     more = others(opt);
     while (opt->env[count])
         count++;
@@ -82,5 +86,19 @@ int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err)
         memcpy(env, opt->env, count * sizeof(*env));
     env[count] = text;
     opt->env = env;
+    return 0;
+}
+
+/* Each of them stands between the program and the library alone. */
+int chempi_profile_add(struct chempi_options *opt, struct chempi_err *err)
+{
+    if (opt->has_profile && opt->has_check)
+        return chempi_err_set(err, -EINVAL,
+                              "--profile and --check do not go together: run "
+                              "the program once with each");
+    if (opt->has_check)
+        return add_library(opt, "libchempi-check", "--check", err);
+    if (opt->has_profile)
+        return add_library(opt, "libchempi-stats", "--profile", err);
     return 0;
 }

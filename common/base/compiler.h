@@ -24,6 +24,8 @@
 #define CHEMPI_EXPORT __attribute__((visibility("default")))
 #define CHEMPI_WEAK_ALIAS(target) __attribute__((weak, alias(target)))
 
+/* Where the function that this stands in returns to. */
+#define CHEMPI_RETURN_ADDRESS() __builtin_return_address(0)
 #define CHEMPI_CACHE_LINE 64 /* bytes */
 
 /* Number of the lowest set bit of a 64-bit value that is not 0. */

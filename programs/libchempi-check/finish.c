@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The start and the end of MPI, and of every call. */
+#define _GNU_SOURCE /* nanosleep */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "programs/libchempi-check/check.h"
+
+/* Pauses while the other ranks come to their ends, nanoseconds. */
+enum { PAUSE_FIRST = 50000, PAUSE_MAX = 5000000 };
+
+const struct chempi_checker_door *check_door;
+
+static _Atomic bool is_on;
+static _Thread_local struct check_call *innermost; /* K2 */
+
+bool check_is_on(void)
+{
+    return atomic_load_explicit(&is_on, memory_order_relaxed);
+}
+
+void check_enter(struct check_call *call, enum check_id id, const void *from)
+{
+    call->site.id = id;
+    call->site.from = from;
+    call->outer = innermost;
+    innermost = call;
+}
+
+void check_leave(const struct check_call *call)
+{
+    innermost = call->outer;
+}
+
+/* ---- the library's side ---- */
+
+static bool find_call(const char **call, char *place, size_t len)
+{
+    char words[CHECK_PLACE_TEXT];
+
+    if (!innermost)
+        return false;
+    *call = check_names[innermost->site.id];
+    if (len > 0) {
+        check_place(innermost->site.from, words);
+        (void)snprintf(place, len, "%s", words);
+    }
+    return true;
+}
+
+/* Called by the library when it starts (CHEMPI_CHECKER_SYMBOL). */
+CHEMPI_EXPORT chempi_checker_attach_fn chempi_checker_attach;
+
+void chempi_checker_attach(const struct chempi_checker_door *door)
+{
+    if (door->version != CHEMPI_CHECKER_VERSION) {
+        (void)fprintf(stderr, "libchempi-check is not of the same version as "
+                              "the library, and checks nothing\n");
+        return;
+    }
+    check_door = door;
+    door->watch_signatures();
+    door->set_place(find_call);
+}
+
+/* ---- start ---- */
+
+static void begin(void)
+{
+    if (!check_door || check_is_on())
+        return;
+    (void)PMPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
+    check_objects_begin();
+    atomic_store(&is_on, true);
+}
+
+CHEMPI_EXPORT int MPI_Init(int *argc, char ***argv)
+{
+    struct check_call call;
+    int rc;
+
+    CHECK_ENTER(&call, Init);
+    rc = PMPI_Init(argc, argv);
+    if (rc == MPI_SUCCESS)
+        begin();
+    check_leave(&call);
+    return rc;
+}
+
+CHEMPI_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required,
+                                  int *provided)
+{
+    struct check_call call;
+    int rc;
+
+    CHECK_ENTER(&call, Init_thread);
+    rc = PMPI_Init_thread(argc, argv, required, provided);
+    if (rc == MPI_SUCCESS)
+        begin();
+    check_leave(&call);
+    return rc;
+}
+
+/* ---- end ---- */
+
+/* Take a message that nobody has received; false: there is none. */
+static bool take_lost(MPI_Comm comm)
+{
+    char words[CHECK_WORDS + MPI_MAX_OBJECT_NAME];
+    MPI_Message message;
+    MPI_Status status;
+    MPI_Count bytes = 0;
+    int flag = 0;
+    char *buf;
+
+    (void)PMPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &message,
+                       &status);
+    if (!flag)
+        return false;
+    (void)PMPI_Get_count_c(&status, MPI_BYTE, &bytes);
+    buf = malloc((size_t)bytes + 1);
+    if (!buf)
+        check_fail("there is no memory to take a message of %lld bytes that "
+                   "was never received",
+                   (long long)bytes);
+    check_note("a message of %lld bytes from rank %d with tag %d on %s was "
+               "never received",
+               (long long)bytes, status.MPI_SOURCE, status.MPI_TAG,
+               check_comm_words(comm, words, sizeof(words)));
+    (void)PMPI_Mrecv_c(buf, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
+    free(buf);
+    return true;
+}
+
+static void take_all_lost(void)
+{
+    MPI_Comm comm;
+
+    for (size_t i = 0; (comm = check_comm_at(i)) != MPI_COMM_NULL; i++)
+        while (take_lost(comm))
+            ;
+}
+
+static bool is_there(MPI_Request *request)
+{
+    int flag = 0;
+
+    (void)PMPI_Test(request, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
+/* Ranks that still send are waited for, and their messages taken: else sends
+ * to this rank would never be complete. */
+static void pause_for(long *pause)
+{
+    struct timespec t = {.tv_nsec = *pause};
+
+    take_all_lost();
+    (void)nanosleep(&t, NULL);
+    *pause = *pause * 2 < PAUSE_MAX ? *pause * 2 : PAUSE_MAX;
+}
+
+static void meet(const struct check_call *call)
+{
+    const struct check_coll coll = {
+        .comm = MPI_COMM_WORLD, .root = CHECK_NO_ROOT, .op = MPI_OP_NULL};
+    struct check_match *match = check_match_begin(call, &coll);
+    MPI_Request all_here;
+    long pause = PAUSE_FIRST;
+
+    if (match) {
+        while (!check_match_is_here(match))
+            pause_for(&pause);
+        check_match_end(match);
+        (void)PMPI_Ibarrier(check_shadow(MPI_COMM_WORLD), &all_here);
+        while (!is_there(&all_here))
+            pause_for(&pause);
+    }
+    take_all_lost();
+}
+
+static void end(const struct check_call *call)
+{
+    MPI_Comm shadow;
+
+    check_match_end_left();
+    meet(call);
+    check_note_requests();
+    check_note_objects();
+    shadow = check_shadow(MPI_COMM_WORLD);
+    check_print_notes(shadow == MPI_COMM_NULL ? MPI_COMM_WORLD : shadow);
+    atomic_store(&is_on, false);
+    check_objects_end();
+}
+
+CHEMPI_EXPORT int MPI_Finalize(void)
+{
+    struct check_call call;
+    int rc;
+
+    CHECK_ENTER(&call, Finalize);
+    if (check_is_on())
+        end(&call);
+    rc = PMPI_Finalize();
+    check_leave(&call);
+    return rc;
+}

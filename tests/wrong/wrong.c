@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Programs that use MPI wrongly, one a function. The file `sentences` says what
+ * each must be told; places there name marks here, which stand before lines.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int rank;
+static int size;
+static const MPI_Comm world = MPI_COMM_WORLD;
+
+/* ---- collective operations ---- */
+
+static void differing_calls(void)
+{
+    int value = 0;
+
+    if (rank == 0)
+        /* @calls0 */
+        MPI_Bcast(&value, 1, MPI_INT, 0, world);
+    else
+        /* @calls1 */
+        MPI_Barrier(world);
+}
+
+static void differing_order(void)
+{
+    MPI_Request requests[2];
+    int value = 0;
+    int sum = 0;
+
+    if (rank == 2) {
+        /* @order2 */
+        MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, world, &requests[0]);
+        MPI_Ibarrier(world, &requests[1]);
+    } else {
+        /* @order0 */
+        MPI_Ibarrier(world, &requests[0]);
+        MPI_Iallreduce(&value, &sum, 1, MPI_INT, MPI_SUM, world, &requests[1]);
+    }
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void differing_roots(void)
+{
+    int value = rank;
+
+    /* @roots */
+    MPI_Bcast(&value, 1, MPI_INT, rank == 1, world);
+}
+
+static void differing_operations(void)
+{
+    double in = 1;
+    double out = 0;
+
+    /* @ops */
+    MPI_Allreduce(&in, &out, 1, MPI_DOUBLE, rank ? MPI_SUM : MPI_MAX, world);
+}
+
+static void differing_types(void)
+{
+    double values[4] = {0};
+
+    /* @types */
+    MPI_Bcast(values, rank ? 4 : 2, rank ? MPI_FLOAT : MPI_DOUBLE, 0, world);
+}
+
+static void differing_counts(void)
+{
+    int mine[2] = {0};
+    int all[8] = {0};
+
+    /* @counts */
+    MPI_Gather(mine, rank == 1 ? 2 : 1, MPI_INT, all, 1, MPI_INT, 0, world);
+}
+
+static void differing_vectors(void)
+{
+    const int counts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int at[8] = {0, 2, 4, 6, 8, 10, 12, 14};
+    int mine[2] = {0};
+    int all[16] = {0};
+
+    /* @vectors */
+    MPI_Gatherv(mine, rank == 1 ? 2 : 1, MPI_INT, all, counts, at, MPI_INT, 0,
+                world);
+}
+
+static void one_too_few(void)
+{
+    if (rank)
+        /* @few */
+        MPI_Barrier(world);
+}
+
+/* ---- messages ---- */
+
+static void mismatched_message(void)
+{
+    float values[3] = {0};
+
+    if (rank == 0)
+        MPI_Send(values, 3, MPI_FLOAT, 1, 7, world);
+    else
+        /* @message */
+        MPI_Recv(values, 3, MPI_INT, 0, 7, world, MPI_STATUS_IGNORE);
+}
+
+static void truncated_message(void)
+{
+    int values[4] = {0};
+
+    if (rank == 0)
+        MPI_Send(values, 4, MPI_INT, 1, 8, world);
+    else
+        /* @truncated */
+        MPI_Recv(values, 3, MPI_INT, 0, 8, world, MPI_STATUS_IGNORE);
+}
+
+static void lost_message(void)
+{
+    int value = 1;
+
+    if (rank == 0)
+        /* @lost */
+        MPI_Send(&value, 1, MPI_INT, 1, 9, world);
+}
+
+/* ---- buffers ---- */
+
+static void changed_send(void)
+{
+    MPI_Request request;
+    int values[100] = {0};
+
+    if (rank == 0) {
+        /* @changed */
+        MPI_Isend(values, 100, MPI_INT, 1, 0, world, &request);
+        values[99] = 1;
+        /* @changed-wait */
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(values, 100, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+    }
+}
+
+static void overlapping_receives(void)
+{
+    MPI_Request requests[2];
+    int values[15] = {0};
+
+    if (rank == 0) {
+        MPI_Send(values, 10, MPI_INT, 1, 1, world);
+        MPI_Send(values, 10, MPI_INT, 1, 2, world);
+    } else {
+        /* @first */
+        MPI_Irecv(values, 10, MPI_INT, 0, 1, world, &requests[0]);
+        /* @second */
+        MPI_Irecv(values + 5, 10, MPI_INT, 0, 2, world, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+}
+
+static void overlapping_sendrecv(void)
+{
+    int values[9] = {0};
+    const int peer = rank ^ 1;
+
+    /* @sendrecv */
+    MPI_Sendrecv(values, 5, MPI_INT, peer, 0, values + 4, 5, MPI_INT, peer, 0,
+                 world, MPI_STATUS_IGNORE);
+}
+
+static void receive_into_send(void)
+{
+    MPI_Request request;
+    int value = 1;
+
+    /* @isend */
+    MPI_Isend(&value, 1, MPI_INT, rank ^ 1, 0, world, &request);
+    /* @recv */
+    MPI_Recv(&value, 1, MPI_INT, rank ^ 1, 0, world, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+/* ---- never freed ---- */
+
+static void lost_request(void)
+{
+    static int value;
+    MPI_Request request;
+
+    /* @request */
+    MPI_Irecv(&value, 1, MPI_INT, rank ^ 1, 0, world, &request);
+    MPI_Send(&rank, 1, MPI_INT, rank ^ 1, 0, world);
+}
+
+static void lost_objects(void)
+{
+    MPI_Comm comm;
+    MPI_Datatype type;
+    MPI_Win win;
+    MPI_File file;
+    void *base;
+
+    /* @comm */
+    MPI_Comm_dup(world, &comm);
+    /* @type */
+    MPI_Type_contiguous(3, MPI_INT, &type);
+    /* @win */
+    MPI_Win_allocate(8, 1, MPI_INFO_NULL, world, &base, &win);
+    /* @file */
+    MPI_File_open(world, "lost",
+                  MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                  MPI_INFO_NULL, &file);
+}
+
+/* ---- deadlocks ---- */
+
+static void deadlock(void)
+{
+    int value = 0;
+
+    /* @deadlock */
+    MPI_Recv(&value, 1, MPI_INT, (rank + 1) % size, 3, world,
+             MPI_STATUS_IGNORE);
+    MPI_Send(&value, 1, MPI_INT, (rank + size - 1) % size, 3, world);
+}
+
+static void unbuffered(void)
+{
+    int value = 0;
+
+    /* @unbuffered */
+    MPI_Send(&value, 1, MPI_INT, rank ^ 1, 4, world);
+    MPI_Recv(&value, 1, MPI_INT, rank ^ 1, 4, world, MPI_STATUS_IGNORE);
+}
+
+/* ---- arguments ---- */
+
+static void bad_rank(void)
+{
+    int value = 0;
+
+    if (rank == 0)
+        /* @rank */
+        MPI_Send(&value, 1, MPI_INT, 5, 3, world);
+    MPI_Barrier(world);
+}
+
+static void bad_tag(void)
+{
+    int value = 0;
+
+    if (rank == 0)
+        /* @tag */
+        MPI_Send(&value, 1, MPI_INT, 1, -3, world);
+    MPI_Barrier(world);
+}
+
+static void freed_handle(void)
+{
+    MPI_Comm comm;
+    MPI_Comm copy;
+
+    MPI_Comm_dup(world, &comm);
+    copy = comm;
+    MPI_Comm_free(&comm);
+    /* @freed */
+    MPI_Comm_size(copy, &size);
+}
+
+/* ---- nothing wrong ---- */
+
+static void right(void)
+{
+    struct {
+        int a;
+        double b;
+    } mixed[2] = {{0}};
+    const int lens[] = {1, 1};
+    const MPI_Aint places[] = {0, (char *)&mixed[0].b - (char *)&mixed[0]};
+    const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE};
+    MPI_Request requests[3];
+    MPI_Datatype plain;
+    MPI_Datatype type;
+    int counts[8];
+    int at[8];
+    int in[8] = {0};
+    int out[8] = {0};
+    int sum = 0;
+
+    for (int i = 0; i < 8; i++) {
+        counts[i] = 1;
+        at[i] = i;
+    }
+    MPI_Type_create_struct(2, lens, places, types, &plain);
+    MPI_Type_create_resized(plain, 0, sizeof(mixed[0]), &type);
+    MPI_Type_free(&plain);
+    MPI_Type_commit(&type);
+    MPI_Irecv(mixed, 2, type, rank ^ 1, 1, world, &requests[0]);
+    MPI_Isend(in, 1, MPI_INT32_T, rank ^ 1, 2, world, &requests[1]);
+    MPI_Send(mixed + 1, 1, type, rank ^ 1, 1, world);
+    MPI_Recv(out, 2, MPI_INT, rank ^ 1, 2, world, MPI_STATUS_IGNORE);
+    MPI_Ibarrier(world, &requests[2]);
+    MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
+    MPI_Bcast(in, 4, rank ? MPI_INT : MPI_BYTE, 0, MPI_COMM_SELF);
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, world);
+    MPI_Gather(rank ? in : MPI_IN_PLACE, 1, MPI_INT, out, 1, MPI_INT, 0, world);
+    MPI_Allgatherv(in, 1, MPI_INT, out, counts, at, MPI_INT, world);
+    MPI_Scatterv(in, counts, at, MPI_INT, out, 1, MPI_INT, 1, world);
+    MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, out, 1, MPI_INT, world);
+    MPI_Type_free(&type);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} programs[] = {
+    {"differing_calls", differing_calls},
+    {"differing_order", differing_order},
+    {"differing_roots", differing_roots},
+    {"differing_operations", differing_operations},
+    {"differing_types", differing_types},
+    {"differing_counts", differing_counts},
+    {"differing_vectors", differing_vectors},
+    {"one_too_few", one_too_few},
+    {"mismatched_message", mismatched_message},
+    {"truncated_message", truncated_message},
+    {"lost_message", lost_message},
+    {"changed_send", changed_send},
+    {"overlapping_receives", overlapping_receives},
+    {"overlapping_sendrecv", overlapping_sendrecv},
+    {"receive_into_send", receive_into_send},
+    {"lost_request", lost_request},
+    {"lost_objects", lost_objects},
+    {"deadlock", deadlock},
+    {"unbuffered", unbuffered},
+    {"bad_rank", bad_rank},
+    {"bad_tag", bad_tag},
+    {"freed_handle", freed_handle},
+    {"right", right},
+};
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(world, &rank);
+    MPI_Comm_size(world, &size);
+    for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+        if (argc > 1 && strcmp(argv[1], programs[i].name) == 0)
+            programs[i].run();
+    /* @finalize */
+    MPI_Finalize();
+    return 0;
+}
