@@ -131,6 +131,12 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
 
 /* ---- daemons below ------------------------------------------------------- */
 
+/* It has a gateway and no rank. */
+static bool is_spare(const struct job *j, uint32_t node)
+{
+    return node >= j->hub.spare;
+}
+
 /* Also this belongs to one job of those that share the link. */
 static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
                        uint32_t count, struct chempi_err *err)
@@ -153,7 +159,7 @@ static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(w, nodes[i]);
     chempi_shell_write(&j->spec.shell, w);
-    chempi_wire_put_raw(w, j->spec_bytes, j->spec_len);
+    chempi_spec_copy(j->spec_bytes, j->spec_len, !is_spare(j, nodes[0]), w);
     rc = chempi_link_try_end(link);
     if (rc)
         return chempi_err_set(err, rc, "the job cannot be sent to node %s: %s",
@@ -181,11 +187,6 @@ static int pass_on(struct job *j, const struct chempi_members *known,
     if (!limb->conn)
         chempi_hub_lose(&j->hub, chempi_job_child(limb), err.text);
     return 0;
-}
-
-static bool is_spare(const struct job *j, uint32_t node)
-{
-    return node >= j->hub.spare;
 }
 
 /* This node's part here, spare nodes one by one, the others in pieces to the

@@ -895,7 +895,7 @@ static void start_far(struct run *r, uint32_t node, struct chempi_outpost *post)
     chempi_wire_put_u32(w, 1);
     chempi_wire_put_u32(w, node);
     chempi_shell_write(&(const struct chempi_shell){0}, w); /* as it is there */
-    chempi_spec_write(r->spec, w);
+    chempi_spec_write(r->spec, node, w);
     chempi_link_end(&b->daemon);
     (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
 }
@@ -989,7 +989,7 @@ static int order_launch(struct run *r, int fd, struct chempi_err *err)
         chempi_wire_put_u32(w, i);
     }
     chempi_shell_write(&(const struct chempi_shell){0}, w); /* read there */
-    chempi_spec_write(r->spec, w);
+    chempi_spec_write(r->spec, CHEMPI_NODE_ANY, w);
     chempi_link_end(&b->daemon);
     (void)chempi_hub_add(&r->hub, nodes, n);
     free(nodes);

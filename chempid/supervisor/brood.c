@@ -279,7 +279,7 @@ static void tell_part(struct chempi_nestling *n, const struct chempi_spec *spec)
     chempi_wire_put_u64(w, spec->memory_share);
     chempi_wire_put_u32(w, spec->slots);
     chempi_shell_write(&spec->shell, w);
-    chempi_spec_write(spec, w);
+    chempi_spec_write(spec, n->node, w);
     n->link.ch.queue_max += w->len;
     chempi_link_end(&n->link);
 }

@@ -282,6 +282,18 @@ _Noreturn static void become(const struct chempi_rank *rank,
     give_up(rank, 2);
 }
 
+/* A gateway forwards what it cannot read. */
+static void write_rank_key(const struct chempi_rank *rank,
+                           struct chempi_writer *w)
+{
+    static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
+    const struct chempi_spec *spec = rank->super->spec;
+    const bool is_rank = rank->world < spec->size;
+
+    chempi_wire_put_u8(w, is_rank && spec->is_secure);
+    chempi_wire_put_raw(w, is_rank ? spec->rank_key : zeros, sizeof(zeros));
+}
+
 static void write_welcome(const struct chempi_rank *rank,
                           struct chempi_writer *w)
 {
@@ -293,6 +305,7 @@ static void write_welcome(const struct chempi_rank *rank,
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_str(w, spec->id);
     chempi_wire_put_raw(w, spec->secret, sizeof(spec->secret));
+    write_rank_key(rank, w);
     chempi_wire_put_u32(w, rank->world);
     chempi_wire_put_u32(w, spec->size);
     chempi_wire_put_u32(w, s->node);

@@ -19,7 +19,8 @@
 
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
 {
-    uint8_t bytes[sizeof(spec->job) + sizeof(spec->secret)];
+    uint8_t bytes[sizeof(spec->job) + sizeof(spec->secret) +
+                  sizeof(spec->rank_key)];
 
     memset(spec, 0, sizeof(*spec));
     spec->memory_share = CHEMPI_BUDGET_NONE;
@@ -28,6 +29,8 @@ int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err)
     memcpy(&spec->job, bytes, sizeof(spec->job));
     spec->job |= 1; /* never 0 */
     memcpy(spec->secret, bytes + sizeof(spec->job), sizeof(spec->secret));
+    memcpy(spec->rank_key, bytes + sizeof(spec->job) + sizeof(spec->secret),
+           sizeof(spec->rank_key));
     (void)snprintf(spec->id, sizeof(spec->id), "%016" PRIx64, spec->job);
     spec->uid = (uint32_t)geteuid();
     spec->gid = (uint32_t)getegid();
@@ -131,7 +134,25 @@ static void write_optional(struct chempi_writer *w, const char *s)
     chempi_wire_put_str(w, s ? s : "");
 }
 
-void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
+static void write_key(const uint8_t *key, bool has_ranks,
+                      struct chempi_writer *w)
+{
+    static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
+
+    chempi_wire_put_raw(w, has_ranks ? key : zeros, sizeof(zeros));
+}
+
+void chempi_spec_copy(const uint8_t *bytes, size_t len, bool has_ranks,
+                      struct chempi_writer *w)
+{
+    const size_t rest = len - CHEMPI_JOB_SECRET_BYTES;
+
+    chempi_wire_put_raw(w, bytes, rest);
+    write_key(bytes + rest, has_ranks, w);
+}
+
+void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
+                       struct chempi_writer *w)
 {
     chempi_wire_put_u32(w, CHEMPI_CONTROL_VERSION);
     chempi_wire_put_u64(w, spec->job);
@@ -174,6 +195,9 @@ void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w)
         chempi_wire_put_str(w, spec->wraps[i].ranks);
         write_strings(w, spec->wraps[i].argv);
     }
+    chempi_wire_put_u8(w, spec->is_secure);
+    write_key(spec->rank_key,
+              node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -393,6 +417,7 @@ int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
 int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
                          struct chempi_purse *purse)
 {
+    const uint8_t *key;
     int rc;
 
     memset(spec, 0, sizeof(*spec));
@@ -418,6 +443,10 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->files[0] = read_optional(spec, r);
     spec->files[1] = read_optional(spec, r);
     read_wraps(spec, r);
+    spec->is_secure = chempi_wire_get_u8(r) != 0;
+    key = chempi_wire_get_raw(r, sizeof(spec->rank_key));
+    if (key)
+        memcpy(spec->rank_key, key, sizeof(spec->rank_key));
     if (!r->is_bad && spec->job && has_own_id(spec) &&
         spec->bind <= CHEMPI_BIND_AUTO &&
         (spec->stdin_rank < spec->size ||

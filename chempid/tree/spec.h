@@ -56,6 +56,10 @@ struct chempi_spec {
     uint64_t job;            /* random; never 0 */
     char id[CHEMPI_JOB_ID_MAX];
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
+    /* Ranks seal what they send through gateways, with a key that nodes
+     * without ranks are not told (doc/gateways.md); stands last in LAUNCH. */
+    bool is_secure;
+    uint8_t rank_key[CHEMPI_JOB_SECRET_BYTES];
     uint32_t uid;
     uint32_t gid;
     uint32_t size;
@@ -91,7 +95,7 @@ struct chempi_spec {
                                            sent, either */
 };
 
-/* An empty description with a fresh random job number, id and secret. */
+/* An empty description with a fresh random job number, id, secret and key. */
 int chempi_spec_init(struct chempi_spec *spec, struct chempi_err *err);
 void chempi_spec_fini(struct chempi_spec *spec);
 
@@ -110,8 +114,13 @@ uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node);
 /* Ranks on a node. */
 uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
 
-/* Bytes of LAUNCH; failure stays in the writer. */
-void chempi_spec_write(const struct chempi_spec *spec, struct chempi_writer *w);
+/* Bytes of LAUNCH for a node, or for a daemon that sends them on (_ANY);
+ * failure stays in the writer. */
+void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
+                       struct chempi_writer *w);
+/* Such bytes once more, as they are or for a node without ranks. */
+void chempi_spec_copy(const uint8_t *bytes, size_t len, bool has_ranks,
+                      struct chempi_writer *w);
 /* From LAUNCH, validated: node names are names, each is there once. On failure
  * nothing is left. -EBADMSG, -ENOMEM. */
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r);

@@ -64,15 +64,17 @@ struct chempi_job {
     const uint32_t *local_rank_of_rank; /* [size + gateways] */
     const char *const *node_names;      /* [node_count]; names in the table */
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
-    uint32_t app_num;       /* MPI_APPNUM */
-    uint32_t universe_size; /* MPI_UNIVERSE_SIZE */
-    uint32_t want_stats;    /* CHEMPI_STATS_*: what to report at the end */
-    int region_fd;          /* memory file shared by this node's ranks; the
-                               header and wake lines are set up and reserved */
-    int table_fd;           /* sealed connection table; -1: none */
-    const int *wake_fds;    /* [local_size] eventfds, inherited, nonblocking */
-    uint64_t memory_share;  /* bytes that this rank may register before it has
-                               asked; UINT64_MAX: nobody divides them */
+    bool is_secure; /* ranks seal what they send through gateways with */
+    uint8_t rank_key[CHEMPI_JOB_SECRET_BYTES]; /* this; a gateway's: zeros */
+    uint32_t app_num;                          /* MPI_APPNUM */
+    uint32_t universe_size;                    /* MPI_UNIVERSE_SIZE */
+    uint32_t want_stats;   /* CHEMPI_STATS_*: what to report at the end */
+    int region_fd;         /* memory file shared by this node's ranks; the
+                              header and wake lines are set up and reserved */
+    int table_fd;          /* sealed connection table; -1: none */
+    const int *wake_fds;   /* [local_size] eventfds, inherited, nonblocking */
+    uint64_t memory_share; /* bytes that this rank may register before it has
+                              asked; UINT64_MAX: nobody divides them */
 };
 
 struct chempi_client;

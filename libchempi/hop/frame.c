@@ -96,6 +96,14 @@ void chempi_hop_frame_set_ack(uint8_t *frame, uint32_t ack)
     memcpy(frame + offsetof(struct chempi_hop_wire, ack), &ack, sizeof(ack));
 }
 
+void chempi_hop_frame_set_sealed(uint8_t *frame, bool is_sealed)
+{
+    uint8_t *low = frame + offsetof(struct chempi_hop_wire, flags);
+
+    *low = (uint8_t)(is_sealed ? *low | CHEMPI_HOP_SEALED
+                               : *low & ~CHEMPI_HOP_SEALED);
+}
+
 /* ---- reading ------------------------------------------------------------ */
 
 int chempi_hop_frame_head(const uint8_t *src, size_t n,
@@ -223,6 +231,9 @@ int chempi_hop_frame_get(const uint8_t *src, size_t n,
 
     if (at < 0)
         return at;
+    *why = "a sealed frame where none is expected";
+    if (out->flags & CHEMPI_HOP_SEALED)
+        return -EPROTO;
     fixed = fixed_len[out->kind];
     *why = "a frame that is too short";
     if (n - (size_t)at < fixed)

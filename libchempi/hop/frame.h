@@ -45,7 +45,8 @@ enum chempi_hop_kind {
 };
 
 /* Flags of a frame. */
-#define CHEMPI_HOP_HURRY 1u /* the sender waits for the acknowledgement */
+#define CHEMPI_HOP_HURRY 1u  /* the sender waits for the acknowledgement */
+#define CHEMPI_HOP_SEALED 2u /* only its receiver can read it (seal.h) */
 /* The class of messages that a frame belongs to, for counting (tally.h): the
  * upper byte of the flags. 0: of none, or nobody counts. */
 #define CHEMPI_HOP_CLASS_SHIFT 8u
@@ -62,7 +63,7 @@ struct chempi_hop_wire {
     uint8_t kind;   /* enum chempi_hop_kind */
     uint8_t gates;  /* on the way */
     uint8_t at;     /* gateways that it has passed */
-    uint16_t flags; /* CHEMPI_HOP_HURRY, class */
+    uint16_t flags; /* CHEMPI_HOP_HURRY and _SEALED, class */
     uint32_t src;   /* rank that sends */
     uint32_t dst;   /* rank that receives */
     uint32_t seq;   /* number in the flow src -> dst, wraps */
@@ -76,7 +77,9 @@ static_assert(offsetof(struct chempi_hop_wire, ack) == 20, "header layout");
 #define CHEMPI_HOP_FIXED_MAX                                                   \
     (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATES_MAX +               \
      sizeof(struct chempi_envelope) + 8)
-#define CHEMPI_HOP_FRAME_MAX (CHEMPI_HOP_FIXED_MAX + CHEMPI_HOP_CHUNK_MAX)
+#define CHEMPI_HOP_SEAL_BYTES 24u /* behind a sealed frame */
+#define CHEMPI_HOP_FRAME_MAX                                                   \
+    (CHEMPI_HOP_FIXED_MAX + CHEMPI_HOP_CHUNK_MAX + CHEMPI_HOP_SEAL_BYTES)
 
 /* A frame in host order. Members that a kind lacks are 0. */
 struct chempi_hop_frame {
@@ -112,7 +115,8 @@ size_t chempi_hop_frame_put(uint8_t dst[CHEMPI_HOP_FIXED_MAX],
 int chempi_hop_frame_head(const uint8_t *src, size_t n,
                           struct chempi_hop_frame *out, const char **why);
 
-/* The same, and the rest; 0 or -EPROTO with *why. */
+/* The same, and the rest, of a frame that is not sealed; 0 or -EPROTO with
+ * *why. */
 int chempi_hop_frame_get(const uint8_t *src, size_t n,
                          struct chempi_hop_frame *out, const char **why);
 
@@ -120,5 +124,13 @@ int chempi_hop_frame_get(const uint8_t *src, size_t n,
 void chempi_hop_frame_set_at(uint8_t *frame, uint8_t at);
 void chempi_hop_frame_set_seq(uint8_t *frame, uint32_t seq);
 void chempi_hop_frame_set_ack(uint8_t *frame, uint32_t ack);
+void chempi_hop_frame_set_sealed(uint8_t *frame, bool is_sealed);
+
+/* Bytes of header and gateways of a frame that was written before. */
+static inline size_t chempi_hop_frame_head_len(const uint8_t *frame)
+{
+    return sizeof(struct chempi_hop_wire) +
+           4u * (size_t)frame[offsetof(struct chempi_hop_wire, gates)];
+}
 
 #endif

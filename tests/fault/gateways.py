@@ -209,11 +209,12 @@ def ends_well(job, stop):
     check(job.output.endswith(b"ok\n"), job.output)
 
 
-def killed_in_the_middle(plan, nodes, ranks, victims):
+def killed_in_the_middle(plan, nodes, ranks, victims, *options):
     """Kill so many gateways one after the other; the job must go on."""
     for first in range(victims + 1):
         stop = stop_file("kill")
-        job = Job(*virtual(plan, nodes, ranks), program("relay"), str(stop))
+        job = Job(*virtual(plan, nodes, ranks), *options, program("relay"),
+                  str(stop))
         job.await_lines(2)
         pids = gateways(job)
         check(len(pids) > victims, pids)
@@ -232,6 +233,11 @@ def another_gateway_takes_over():
 @case
 def many_ranks_go_on_by_another_gateway():
     killed_in_the_middle("two", "a0,a1,b0,b1", 8, 1)
+
+
+@case
+def what_is_sealed_is_sent_again_over_another_gateway():
+    killed_in_the_middle("two", "a0,a1,b0,b1", 4, 1, "--secure")
 
 
 @case

@@ -327,7 +327,7 @@ static void add_job(enum who who, uint8_t job, char **names, uint32_t ranks,
     for (uint32_t i = 0; i < spec.node_count; i++)
         chempi_wire_put_u32(&w, i);
     chempi_shell_write(&spec.shell, &w);
-    chempi_spec_write(&spec, &w);
+    chempi_spec_write(&spec, CHEMPI_NODE_ANY, &w);
     add(who, CHEMPI_MSG_LAUNCH, job, &w);
     chempi_wire_clear(&w);
 }

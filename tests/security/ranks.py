@@ -3,14 +3,17 @@
 """What can be seen of messages between ranks, and what becomes of them when
 they are changed on the way.
 
-    ranks.py BUILD [CASE]...
+    ranks.py BUILD THIEF [CASE]...
 
+THIEF is a gateway that reads and changes what it passes on (thief.c).
 Runs as root in a network namespace of its own, whose loopback it listens to;
 elsewhere it counts as skipped.
 """
 import fcntl
 import os
+import pathlib
 import select
+import shutil
 import socket
 import struct
 import subprocess
@@ -28,6 +31,7 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 MARK = b"open-sesame-4711"
 CASES = []
 BUILD = ""
+THIEF = ""
 
 PROGRAM = r"""
 #include <mpi.h>
@@ -164,8 +168,85 @@ def nor_do_they_on_the_way_through_a_gateway():
             check(bool(ear.heard) == (options == ()), options, ear.heard)
 
 
+class Den:
+    """A launcher that finds a thief for a gateway, and two nodes that meet in it
+    only."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="chempi-test-")
+        folder = self.folder.name
+        build(folder)
+        for source, name in ((f"{BUILD}/chempid/chempirun", "chempirun"),
+                             (THIEF, "chempi-gateway")):
+            shutil.copy(source, f"{folder}/{name}")
+        subprocess.run([f"{BUILD}/mdconfig/mdconfig", "compile", "-o",
+                        f"{folder}/tables",
+                        os.path.join(HERE, "..", "mpi", "gate.yaml")],
+                       check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.folder.cleanup()
+
+    def run(self, how, *options):
+        return subprocess.run(
+            [f"{self.folder.name}/chempirun", "--private", "--network",
+             f"{self.folder.name}/tables", "--virtual", "a,b", "-n", "2",
+             "--map", "cyclic", "-genv", "CHEMPI_TEST_THIEF", f"{how}",
+             "-genv", "CHEMPI_GATE_GAP_MS", "300", *options,
+             f"{self.folder.name}/program"], stdin=subprocess.DEVNULL,
+            capture_output=True, check=False, timeout=LIMIT_S)
+
+
+def ended_well(done):
+    check(done.returncode == 0 and done.stdout == b"ok\n", done)
+
+
+def was_found(done, words):
+    check(done.returncode not in (0, 7) and words.encode() in done.stderr and
+          b"--secure" in done.stderr and b"ok" not in done.stdout, done)
+
+
+@case
+def a_gateway_reads_nothing_of_a_secure_job():
+    with Den() as den:
+        for options in ((), ("--secure",)):
+            loot = pathlib.Path(den.folder.name, f"loot{len(options)}")
+            ended_well(den.run(loot, *options))
+            seen = loot.read_bytes()
+            check(len(seen) > 3_000_000, len(seen))
+            check((MARK in seen) == (options == ()), options)
+
+
+@case
+def what_a_gateway_changes_is_found():
+    with Den() as den:
+        for how in ("bit", "back"):
+            was_found(den.run(how, "--secure"), "changed, or made up, came over")
+        was_found(den.run("clear", "--secure"), "a frame in clear came over")
+        was_found(den.run("twice", "--secure"), "sent twice, came over")
+        was_found(den.run("as-is", "--secure"),
+                  "not for this process came over")
+
+
+@case
+def what_a_gateway_leaves_out_is_missed():
+    with Den() as den:
+        was_found(den.run("lose", "--secure"), "leaves out a frame")
+
+
+@case
+def order_and_rumours_of_gateways_do_no_harm():
+    with Den() as den:
+        for how in ("swap", "gone"):
+            ended_well(den.run(how, "--secure"))
+
+
 if __name__ == "__main__":
     BUILD = os.path.abspath(sys.argv[1])
+    THIEF = os.path.abspath(sys.argv.pop(2))
     if not enter_namespace():
         sys.exit(SKIPPED)
     sys.exit(run_cases(CASES, sys.argv[2:]))

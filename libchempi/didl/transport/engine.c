@@ -115,9 +115,7 @@ int chempi_engine_send(struct chempi_request *req)
     if (rc)
         return rc;
     if (CHEMPI_UNLIKELY(peer->is_lost))
-        return chempi_error_set(MPI_ERR_PROC_ABORTED,
-                                "rank %u cannot be reached any more",
-                                peer->proc);
+        return MPI_ERR_PROC_ABORTED; /* chempi_error_explain() has words */
     rc = chempi_list_is_empty(&peer->waiting) ? try_send(peer, req) : -EAGAIN;
     if (rc == -EAGAIN) {
         req->outgoing.is_system = false;

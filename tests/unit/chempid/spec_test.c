@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Descriptions of jobs and states of nodes, there and back. */
+#define _GNU_SOURCE /* memmem */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static void describe(struct chempi_spec *s)
     s->wraps = wraps;
     s->wrap_count = 1;
     s->is_debugged = true;
+    s->is_secure = true;
 }
 
 static int there_and_back(const struct chempi_spec *s, struct chempi_spec *out,
@@ -52,7 +54,7 @@ static int there_and_back(const struct chempi_spec *s, struct chempi_spec *out,
     struct chempi_reader r;
     int rc;
 
-    chempi_spec_write(s, &w);
+    chempi_spec_write(s, CHEMPI_NODE_ANY, &w);
     cr_assert_eq(w.error, 0);
     chempi_wire_read(&r, w.data, w.len - cut);
     rc = chempi_spec_read(out, &r);
@@ -70,6 +72,8 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_eq(t.job, s.job);
     cr_assert_str_eq(t.id, s.id);
     cr_assert_eq(memcmp(t.secret, s.secret, sizeof(s.secret)), 0);
+    cr_assert(t.is_secure);
+    cr_assert_eq(memcmp(t.rank_key, s.rank_key, sizeof(s.rank_key)), 0);
     cr_assert_eq(t.size, 3);
     cr_assert_str_eq(t.node_names[1], "a2");
     cr_assert_eq(t.node_of_rank[2], 1);
@@ -105,6 +109,40 @@ Test(spec, jobs_have_secrets_of_their_own)
     cr_assert_eq(chempi_spec_init(&t, NULL), 0);
     cr_assert_neq(s.job, t.job);
     cr_assert_neq(memcmp(s.secret, t.secret, sizeof(s.secret)), 0);
+    cr_assert_neq(memcmp(s.rank_key, t.rank_key, sizeof(s.rank_key)), 0);
+    cr_assert_neq(memcmp(s.rank_key, s.secret, sizeof(s.secret)), 0);
+}
+
+/* Both by whoever makes the description, and by a daemon that has its bytes. */
+Test(spec, nodes_without_ranks_are_not_told_the_key_of_ranks)
+{
+    static const uint8_t zeros[CHEMPI_JOB_SECRET_BYTES];
+    uint32_t where[] = {0, 0, 0, 1}; /* a gateway on the second */
+    struct chempi_spec s;
+
+    describe(&s);
+    s.gateway_count = 1;
+    s.node_of_rank = where;
+    for (uint32_t node = 0; node < 2; node++) {
+        struct chempi_writer whole = {0};
+        struct chempi_writer part = {0};
+        struct chempi_writer copy = {0};
+        const uint8_t *key;
+
+        chempi_spec_write(&s, CHEMPI_NODE_ANY, &whole);
+        chempi_spec_write(&s, node, &part);
+        chempi_spec_copy(whole.data, whole.len, node == 0, &copy);
+        cr_assert_eq(part.len, whole.len);
+        cr_assert_eq(copy.len, whole.len);
+        cr_assert_eq(memcmp(copy.data, part.data, part.len), 0);
+        key = part.data + part.len - sizeof(zeros);
+        cr_assert_eq(memcmp(key, node ? zeros : s.rank_key, sizeof(zeros)), 0);
+        cr_assert_eq(memmem(part.data, part.len, s.rank_key, sizeof(zeros)),
+                     node ? NULL : key);
+        chempi_wire_clear(&whole);
+        chempi_wire_clear(&part);
+        chempi_wire_clear(&copy);
+    }
 }
 
 Test(spec, every_cut_is_refused)
@@ -114,7 +152,7 @@ Test(spec, every_cut_is_refused)
     struct chempi_writer w = {0};
 
     describe(&s);
-    chempi_spec_write(&s, &w);
+    chempi_spec_write(&s, CHEMPI_NODE_ANY, &w);
     for (size_t cut = 1; cut <= w.len; cut++)
         cr_assert_eq(there_and_back(&s, &t, cut), -EBADMSG, "%zu", cut);
     chempi_wire_clear(&w);

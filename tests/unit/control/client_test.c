@@ -62,6 +62,9 @@ static void send_welcome(void)
     chempi_wire_put_u32(w, welcome.version);
     chempi_wire_put_str(w, "job");
     chempi_wire_put_raw(w, secret, sizeof(secret));
+    chempi_wire_put_u8(w, 1);
+    secret[0] = 43;
+    chempi_wire_put_raw(w, secret, sizeof(secret));
     chempi_wire_put_u32(w, welcome.rank);
     chempi_wire_put_u32(w, welcome.size);
     chempi_wire_put_u32(w, welcome.node);

@@ -28,6 +28,7 @@ int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
     chempi_list_init(&flow->work);
     chempi_list_init(&flow->owing);
     chempi_list_init(&flow->pressed);
+    chempi_list_init(&flow->gap);
     chempi_list_init(&flow->unacked);
     chempi_list_init(&flow->held);
     chempi_list_init(&flow->bulk);
@@ -53,6 +54,7 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
     if (!flow)
         return;
     chempi_list_remove(&flow->pressed);
+    chempi_list_remove(&flow->gap);
     drop_list(&flow->unacked);
     drop_list(&flow->held);
     chempi_slots_fini(&flow->announced);
@@ -138,17 +140,19 @@ static void address(const struct chempi_gate_flow *flow,
     f->at = 0;
     f->src = flow->ep.dev->params.services->proc;
     f->dst = flow->ep.proc;
-    f->ack = flow->seq_in;
+    f->ack = (uint32_t)flow->seq_in;
     memcpy(f->gate, way->gate, sizeof(f->gate));
 }
 
-/* The frame as bytes, with room for n bytes of payload behind. */
-static struct chempi_hop_buf *encode(const struct chempi_hop_frame *f, size_t n,
+/* The frame as bytes, with room for n bytes of payload and a seal behind. */
+static struct chempi_hop_buf *encode(const struct chempi_gate_flow *flow,
+                                     const struct chempi_hop_frame *f, size_t n,
                                      uint8_t **payload)
 {
+    const size_t extra = chempi_gate_sealed_extra(chempi_gate_of(flow));
     uint8_t head[CHEMPI_HOP_FIXED_MAX];
     size_t len = chempi_hop_frame_put(head, f);
-    struct chempi_hop_buf *buf = chempi_hop_buf_create(len + n);
+    struct chempi_hop_buf *buf = chempi_hop_buf_create(len + n + extra);
 
     if (!buf)
         return NULL;
@@ -171,6 +175,7 @@ static void has_told(struct chempi_gate_flow *flow)
 static void launch(struct chempi_gate_flow *flow, struct chempi_hop_buf *buf,
                    uint32_t first_gate)
 {
+    chempi_gate_sealed_put(flow, buf, flow->seq_out);
     chempi_list_append(&flow->unacked, &buf->link);
     flow->unacked_count++;
     count_unacked(flow, buf->len);
@@ -199,10 +204,10 @@ int chempi_gate_flow_send(struct chempi_gate_flow *flow,
     if (!chempi_list_is_empty(&flow->held) ||
         !chempi_gate_flow_has_room(flow, n))
         return -EAGAIN;
-    f->seq = flow->seq_out;
+    f->seq = (uint32_t)flow->seq_out;
     f->flags = is_in_hurry(flow) ? CHEMPI_HOP_HURRY : 0;
     address(flow, way, class, f);
-    buf = encode(f, n, &payload);
+    buf = encode(flow, f, n, &payload);
     if (!buf)
         return -ENOMEM;
     if (iter)
@@ -228,8 +233,8 @@ int chempi_gate_flow_control(struct chempi_gate_flow *flow,
     if (!way)
         return -EHOSTUNREACH;
     address(flow, way, 0, f);
-    f->seq = flow->seq_out;
-    buf = encode(f, 0, &payload);
+    f->seq = (uint32_t)flow->seq_out;
+    buf = encode(flow, f, 0, &payload);
     if (!buf)
         return -ENOMEM;
     buf->seq = f->seq;
@@ -256,9 +261,10 @@ void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry)
         return;
     f.flags = hurry ? CHEMPI_HOP_HURRY : 0;
     address(flow, way, 0, &f);
-    buf = encode(&f, 0, &payload);
+    buf = encode(flow, &f, 0, &payload);
     if (!buf)
         return; /* a lost one is said again with the next */
+    chempi_gate_sealed_put(flow, buf, 0);
     buf->tally = chempi_gate_trace_way(flow, way, 0);
     if (chempi_hop_queue(&chempi_gate_of(flow)->hop,
                          chempi_gate_way_next(flow, way), buf))
@@ -280,7 +286,7 @@ static void release_first(struct chempi_gate_flow *flow)
 
 void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
 {
-    uint32_t first = flow->seq_out - flow->unacked_count;
+    uint32_t first = (uint32_t)flow->seq_out - flow->unacked_count;
     uint32_t n = ack - first;
 
     if (n == 0 || n > flow->unacked_count)
@@ -293,12 +299,12 @@ void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack)
         chempi_gate_flow_work(flow);
 }
 
-static uint64_t *seen_word(struct chempi_gate_flow *flow, uint32_t seq)
+static uint64_t *seen_word(struct chempi_gate_flow *flow, uint64_t seq)
 {
     return &flow->seen[seq % CHEMPI_GATE_FRAMES / 64];
 }
 
-static uint64_t seen_bit(uint32_t seq)
+static uint64_t seen_bit(uint64_t seq)
 {
     return UINT64_C(1) << (seq % 64);
 }
@@ -316,7 +322,7 @@ static void owe(struct chempi_gate_flow *flow, uint32_t bytes, bool is_now)
 int chempi_gate_flow_take(struct chempi_gate_flow *flow,
                           const struct chempi_hop_frame *f)
 {
-    uint32_t ahead = f->seq - flow->seq_in;
+    uint32_t ahead = f->seq - (uint32_t)flow->seq_in;
     bool is_old = (int32_t)ahead < 0;
 
     if (!is_old && ahead >= CHEMPI_GATE_FRAMES)
@@ -326,10 +332,13 @@ int chempi_gate_flow_take(struct chempi_gate_flow *flow,
         return false;
     }
     *seen_word(flow, f->seq) |= seen_bit(f->seq);
+    flow->early++;
     while (*seen_word(flow, flow->seq_in) & seen_bit(flow->seq_in)) {
         *seen_word(flow, flow->seq_in) &= ~seen_bit(flow->seq_in);
         flow->seq_in++;
+        flow->early--;
     }
+    chempi_gate_sealed_note(flow);
     owe(flow, f->len, (f->flags & CHEMPI_HOP_HURRY) != 0);
     return true;
 }
@@ -349,9 +358,9 @@ static int pump_held(struct chempi_gate_flow *flow)
         if (!way)
             break;
         chempi_list_remove(&buf->link);
-        buf->seq = flow->seq_out;
+        buf->seq = (uint32_t)flow->seq_out;
         chempi_hop_frame_set_seq(buf->data, buf->seq);
-        chempi_hop_frame_set_ack(buf->data, flow->seq_in);
+        chempi_hop_frame_set_ack(buf->data, (uint32_t)flow->seq_in);
         launch(flow, buf, chempi_gate_way_next(flow, way));
         events++;
     }
@@ -451,29 +460,30 @@ static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)
     return false;
 }
 
-/* The same frame, *f, with another way in front of it. */
+/* The same frame, *f, with another way in front of it; not sealed. */
 static struct chempi_hop_buf *readdress(const struct chempi_gate_flow *flow,
                                         const struct chempi_hop_buf *old,
                                         const struct chempi_gate_way *way,
                                         struct chempi_hop_frame *f)
 {
     struct chempi_hop_buf *buf;
-    const char *why;
+    uint8_t *copy;
     uint8_t *payload;
     uint8_t class;
 
-    if (chempi_hop_frame_get(old->data, old->len, f, &why))
-        return NULL; /* cannot be: we wrote it */
+    if (chempi_gate_sealed_undo(flow, old, f, &copy))
+        return NULL;
     class = chempi_hop_class_of(f->flags);
     f->flags = CHEMPI_HOP_HURRY;
     address(flow, way, class, f);
-    buf = encode(f, f->len, &payload);
-    if (!buf)
-        return NULL;
-    if (f->len)
-        memcpy(payload, f->data, f->len);
-    buf->seq = old->seq;
-    buf->tally = chempi_gate_trace_way(flow, way, class);
+    buf = encode(flow, f, f->len, &payload);
+    if (buf) {
+        if (f->len)
+            memcpy(payload, f->data, f->len);
+        buf->seq = old->seq;
+        buf->tally = chempi_gate_trace_way(flow, way, class);
+    }
+    free(copy);
     return buf;
 }
 
@@ -494,6 +504,8 @@ static int resend(struct chempi_gate_flow *flow, struct chempi_hop_buf *old,
     chempi_list_insert_between(&buf->link, &old->link, old->link.next);
     chempi_list_remove(&old->link);
     if (moves) {
+        chempi_gate_sealed_put(flow, buf,
+                               chempi_hop_seal_extend(flow->seq_out, buf->seq));
         count_unacked(flow, (int64_t)buf->len - old->len);
         chempi_hop_buf_hold(buf);
         if (chempi_hop_queue(&gate->hop, chempi_gate_way_next(flow, way), buf))

@@ -210,6 +210,12 @@ static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
          "together, in bytes; one frame to each may be in any case.",
          16u << 20, 512u << 10, 1u << 30, NULL, CHEMPI_SETTING_LOCAL, false,
          false},
+    [CHEMPI_GATE_SET_GAP] =
+        {"gate", "gap_ms",
+         "In a secure job: for how long a frame that has come through gateways "
+         "may be late when later ones have come, in milliseconds; then the "
+         "process that sent it is lost.",
+         60000, 100, 3600000, NULL, CHEMPI_SETTING_LOCAL, false, false},
 };
 
 static uint64_t read_resent(struct chempi_dev *dev)
@@ -263,6 +269,8 @@ static int open_over(struct chempi_dev *const *devices,
     chempi_list_init(&gate->work);
     chempi_list_init(&gate->owing);
     chempi_list_init(&gate->pressed);
+    chempi_list_init(&gate->gaps);
+    gate->alarm.fd = -1;
     gate->flows =
         chempi_sys->calloc(gate->rank_count, sizeof(struct chempi_gate_flow *));
     gate->gateways = chempi_sys->calloc(s->proc_count - gate->rank_count,
@@ -270,9 +278,13 @@ static int open_over(struct chempi_dev *const *devices,
     if (gate->flows && gate->gateways)
         rc = chempi_hop_open(&gate->hop, s, devices, device_count, &hop_ops,
                              gate);
+    if (rc)
+        (void)chempi_err_set(err, rc, "out of memory for gateways");
+    else
+        rc = chempi_gate_sealed_open(gate, err);
     if (rc) {
         gate_close(&gate->dev);
-        return chempi_err_set(err, rc, "out of memory for gateways");
+        return rc;
     }
     self.gate = gate;
     *out = &gate->dev;
@@ -304,6 +316,7 @@ static void gate_close(struct chempi_dev *dev)
     stop_timer(gate);
     for (uint32_t p = 0; gate->flows && p < gate->rank_count; p++)
         chempi_gate_flow_destroy(gate->flows[p]);
+    chempi_gate_sealed_close(gate);
     chempi_hop_close(&gate->hop);
     chempi_tally_fini(&gate->tally);
     free(gate->flows);
@@ -492,6 +505,8 @@ static int gate_progress(struct chempi_dev *dev)
     }
     if (!chempi_list_is_empty(&gate->owing))
         events += pay(gate);
+    if (CHEMPI_UNLIKELY(!chempi_list_is_empty(&gate->gaps)))
+        chempi_gate_sealed_check(gate);
     if (chempi_hop_is_dirty(&gate->hop)) {
         chempi_hop_flush(&gate->hop);
         events++;
@@ -543,15 +558,21 @@ static void start_timer(struct chempi_gate *gate)
 /* Has all of this flow left? *is_unacked: and not yet arrived. */
 static bool is_flow_drained(struct chempi_gate_flow *flow, bool *is_unacked)
 {
+    bool is_empty;
+
     if (flow->unacked_count) {
         *is_unacked = true;
         if (!flow->is_asked)
             chempi_gate_flow_ack(flow, true);
         flow->is_asked = true;
     }
-    return chempi_list_is_empty(&flow->held) &&
-           chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0 &&
-           chempi_list_is_empty(&flow->owing);
+    is_empty = chempi_list_is_empty(&flow->held) &&
+               chempi_list_is_empty(&flow->bulk) && flow->announced.used == 0;
+    if (flow->is_said_gone) { /* what is not empty may never be, then */
+        *is_unacked |= !is_empty;
+        return true;
+    }
+    return is_empty && chempi_list_is_empty(&flow->owing);
 }
 
 /*
@@ -570,7 +591,9 @@ static bool gate_is_drained(struct chempi_dev *dev)
         if (gate->flows[p])
             is_drained =
                 is_flow_drained(gate->flows[p], &is_unacked) && is_drained;
-    if (is_drained && is_unacked) {
+    if (!is_drained || !is_unacked) {
+        gate->drain_ns = 0; /* not when it is over: it is asked again */
+    } else {
         uint64_t now_ns = chempi_clock_ns();
 
         if (!gate->drain_ns)
@@ -580,10 +603,8 @@ static bool gate_is_drained(struct chempi_dev *dev)
             chempi_dev_setting(dev, CHEMPI_GATE_SET_LINGER) * CHEMPI_NS_PER_MS;
         start_timer(gate);
     }
-    if (is_drained) {
-        gate->drain_ns = 0;
+    if (is_drained)
         stop_timer(gate);
-    }
     return is_drained;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames that have come for this process; see internal.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -127,6 +128,51 @@ static bool is_placed(const struct chempi_gate *gate, uint32_t from,
            from == (f->gates ? f->gate[f->gates - 1] : f->src);
 }
 
+/* Whom a frame that is wrong has to do with, in a secure job: gateways may have
+ * changed it. -1: nobody says. */
+static int64_t find_pair(const struct chempi_gate *gate,
+                         const struct chempi_hop_frame *f)
+{
+    const uint32_t self = gate->dev.params.services->proc;
+    const uint32_t peer = f->src == self ? f->dst : f->src;
+
+    return gate->seals && peer < gate->rank_count && peer != self
+               ? (int64_t)peer
+               : -1;
+}
+
+/* In a secure job a frame that is wrong is nobody's mistake. */
+static void refuse(struct chempi_gate *gate, uint32_t from, int64_t peer,
+                   const char *why)
+{
+    const struct chempi_dev_params *p = &gate->dev.params;
+    const char *node = p->services->node_names[p->services->node_of_proc[from]];
+    char text[CHEMPI_ERR_TEXT_MAX];
+
+    if (peer < 0) {
+        chempi_log(CHEMPI_LOG_WARNING, "gate",
+                   "ignored what the gateway on node %s sent: %s", node, why);
+        return;
+    }
+    (void)snprintf(text, sizeof(text),
+                   "%s came over node %s, in a job with --secure", why, node);
+    p->sink->lost(p->sink_arg, (uint32_t)peer, -EBADMSG, text);
+}
+
+/* Is there no more to do? Gateways are not believed in a secure job: see
+ * gate_is_drained(). */
+static bool take_gone(struct chempi_gate_flow *flow,
+                      const struct chempi_hop_frame *f)
+{
+    if (f->kind != CHEMPI_HOP_GONE)
+        return false;
+    if (chempi_gate_of(flow)->seals)
+        flow->is_said_gone = true;
+    else
+        chempi_gate_flow_end(flow);
+    return true;
+}
+
 void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
                        size_t len, struct chempi_hop_buf *buf)
 {
@@ -135,24 +181,23 @@ void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,
     struct chempi_gate_flow *flow = NULL;
     struct chempi_hop_frame f;
     const char *why;
-    int rc = chempi_hop_frame_get(data, len, &f, &why);
+    int64_t peer = -1;
+    int rc = chempi_hop_frame_head(data, len, &f, &why);
 
     (void)buf; /* it is used up here */
-    if (!rc && !is_placed(gate, from, &f)) {
+    if (rc >= 0) {
+        peer = find_pair(gate, &f);
         why = "a frame that is not for this process";
-        rc = -EPROTO;
+        rc = is_placed(gate, from, &f) ? 0 : -EPROTO;
     }
     if (!rc)
         rc = chempi_gate_flow_get(gate, f.src, &flow);
-    if (rc) {
-        chempi_log(CHEMPI_LOG_WARNING, "gate",
-                   "ignored what the gateway on node %s sent: %s",
-                   p->services->node_names[p->services->node_of_proc[from]],
-                   rc == -EPROTO ? why : chempi_err_name(rc));
+    if (!rc && take_gone(flow, &f))
         return;
-    }
-    if (f.kind == CHEMPI_HOP_GONE) {
-        chempi_gate_flow_end(flow);
+    if (!rc)
+        rc = chempi_gate_sealed_get(flow, data, len, &f, &why);
+    if (rc) {
+        refuse(gate, from, peer, rc == -EPROTO ? why : chempi_err_name(rc));
         return;
     }
     if (!chempi_gate_way_find(flow, 0))

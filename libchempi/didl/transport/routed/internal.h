@@ -23,12 +23,16 @@
  *   F8  a flow that the sum of all has stopped stands in gate.pressed until
  *       three quarters of that sum are left: while any stands there, more than
  *       that is unacknowledged, so acknowledgements come
+ *   F9  in a secure job what is queued for a gateway is sealed, and what has
+ * come is opened before it is looked at (seal.h): of the outside only `gates`
+ *       and where it came from count until then
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 
 #include "libchempi/didl/transport/routed/gate.h"
 #include "libchempi/hop/hop.h"
+#include "libchempi/hop/seal.h"
 #include "libchempi/hop/tally.h"
 #include "libchempi/services/slots.h"
 
@@ -67,12 +71,13 @@ struct chempi_gate_flow {
     bool is_starved;            /* was told -EAGAIN; room() is owed */
     bool has_direct;            /* the table has a way without gateways, too */
     bool is_gone;               /* the process has finished */
+    bool is_said_gone;          /* a gateway says so, in a secure job */
     bool is_asked;              /* drain has asked for acknowledgement */
     bool is_stopped;            /* for traces: a message found no room, */
     uint32_t stopped;           /* the one with this serial number last */
 
     /* sending */
-    uint32_t seq_out; /* of the next frame */
+    uint64_t seq_out; /* of the next frame; frames show the lower half */
     uint64_t unacked_bytes;
     uint32_t unacked_count;
     struct chempi_list unacked; /* chempi_hop_buf.link, by number */
@@ -81,9 +86,13 @@ struct chempi_gate_flow {
     struct chempi_slots announced;
 
     /* receiving */
-    uint32_t seq_in;
+    uint64_t seq_in;
     uint64_t seen[CHEMPI_GATE_FRAMES / 64]; /* bit seq % FRAMES */
-    uint32_t owed_frames;                   /* come since the last ack */
+    uint32_t early;                         /* bits that are set */
+    struct chempi_list gap; /* in gate.gaps: seq_in is missing, */
+    uint64_t gap_seq;       /* this number, since */
+    uint64_t gap_ns;
+    uint32_t owed_frames; /* come since the last ack */
     uint32_t owed_bytes;
     uint32_t owed_polls;
     bool owes_now;
@@ -103,8 +112,13 @@ struct chempi_gate {
     bool is_sleepy;    /* the process wants to sleep: acknowledge now */
     uint64_t drain_ns; /* since when only acknowledgements are missing */
     struct chempi_poll_item timer;
-    uint64_t resent;           /* frames */
-    struct chempi_tally tally; /* is_on: chempirun --trace-routes */
+    struct chempi_hop_seal *seals; /* [rank_count]; NULL: the job is not
+                                      secure */
+    uint8_t *opened;               /* the frame that is being looked at */
+    struct chempi_list gaps;       /* flow.gap, of a secure job */
+    struct chempi_poll_item alarm; /* while there are any */
+    uint64_t resent;               /* frames */
+    struct chempi_tally tally;     /* is_on: chempirun --trace-routes */
 };
 
 /* Messages whose frames were sent again in one go, by the peer's tokens. */
@@ -124,6 +138,7 @@ enum chempi_gate_setting {
     CHEMPI_GATE_SET_LINGER,
     CHEMPI_GATE_SET_WINDOW,
     CHEMPI_GATE_SET_TOTAL,
+    CHEMPI_GATE_SET_GAP,
     CHEMPI_GATE_SET_COUNT
 };
 
@@ -227,6 +242,35 @@ void chempi_gate_trace_goes(const struct chempi_gate_flow *flow,
 void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
                               const struct chempi_hop_frame *f, uint32_t before,
                               uint32_t now, struct chempi_gate_moves *moves);
+
+/* sealed.c: secure jobs (F9) */
+
+/* 0, -ENOMEM; -EINVAL: the launcher has sent no key. */
+int chempi_gate_sealed_open(struct chempi_gate *gate, struct chempi_err *err);
+void chempi_gate_sealed_close(struct chempi_gate *gate);
+/* Bytes that a frame grows by. */
+static inline size_t chempi_gate_sealed_extra(const struct chempi_gate *gate)
+{
+    return gate->seals ? CHEMPI_HOP_SEAL_BYTES : 0;
+}
+/* Seal a frame that has this number and acknowledges flow.seq_in. */
+void chempi_gate_sealed_put(struct chempi_gate_flow *flow,
+                            struct chempi_hop_buf *buf, uint64_t seq);
+/* Read a frame that was written here, sealed or not. Its payload is valid
+ * until *copy, which is the caller's to free, or the buffer is gone. 0,
+ * -ENOMEM. */
+int chempi_gate_sealed_undo(const struct chempi_gate_flow *flow,
+                            const struct chempi_hop_buf *buf,
+                            struct chempi_hop_frame *f, uint8_t **copy);
+/* Open and read what has come from this flow's peer; -EPROTO with *why. */
+int chempi_gate_sealed_get(struct chempi_gate_flow *flow, const uint8_t *data,
+                           size_t len, struct chempi_hop_frame *f,
+                           const char **why);
+/* A frame was taken: is one before it missing? */
+void chempi_gate_sealed_note(struct chempi_gate_flow *flow);
+/* Report flows of which a number is missing for too long. Only if any is
+ * missing at all. */
+void chempi_gate_sealed_check(struct chempi_gate *gate);
 
 /* input.c */
 void chempi_gate_input(void *arg, uint32_t from, const uint8_t *data,

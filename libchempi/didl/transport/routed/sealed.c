@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Flows of secure jobs: their frames are sealed between ranks (hop/seal.h), and
+ * what gateways leave out is missed. In other jobs these functions do next to
+ * nothing.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <sodium.h>
+
+#include "common/auth/secret.h"
+#include "common/base/clock.h"
+#include "common/base/sys.h"
+#include "libchempi/didl/base/ctx.h"
+#include "libchempi/didl/transport/routed/internal.h"
+
+#define ALARM_TICK_NS 50000000L /* how often gaps are looked at */
+
+static size_t seals_len(const struct chempi_gate *gate)
+{
+    return gate->rank_count * sizeof(*gate->seals);
+}
+
+int chempi_gate_sealed_open(struct chempi_gate *gate, struct chempi_err *err)
+{
+    const struct chempi_job *job = chempi_ctx.job;
+
+    if (!job->is_secure)
+        return 0;
+    if (sodium_is_zero(job->rank_key, sizeof(job->rank_key)))
+        return chempi_err_set(err, -EINVAL,
+                              "the launcher has sent no key of ranks for a job "
+                              "with --secure");
+    if (sodium_init() < 0)
+        return chempi_err_set(err, -EIO, "libsodium does not start");
+    gate->seals = chempi_secret_create(seals_len(gate));
+    gate->opened = chempi_sys->malloc(CHEMPI_HOP_FRAME_MAX);
+    if (!gate->seals || !gate->opened)
+        return chempi_err_set(err, -ENOMEM, "out of memory for gateways");
+    return 0;
+}
+
+static struct chempi_hop_seal *seal_of(const struct chempi_gate_flow *flow)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+    struct chempi_hop_seal *seal = &gate->seals[flow->ep.proc];
+
+    if (!seal->is_ready)
+        chempi_hop_seal_init(seal, chempi_ctx.job->rank_key,
+                             gate->dev.params.services->proc, flow->ep.proc);
+    return seal;
+}
+
+void chempi_gate_sealed_put(struct chempi_gate_flow *flow,
+                            struct chempi_hop_buf *buf, uint64_t seq)
+{
+    if (chempi_gate_of(flow)->seals)
+        chempi_hop_seal_put(seal_of(flow), buf->data,
+                            buf->len - CHEMPI_HOP_SEAL_BYTES, seq,
+                            flow->seq_in);
+}
+
+int chempi_gate_sealed_undo(const struct chempi_gate_flow *flow,
+                            const struct chempi_hop_buf *buf,
+                            struct chempi_hop_frame *f, uint8_t **copy)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+    const uint8_t *data = buf->data;
+    const char *why;
+    int n = (int)(buf->len - chempi_gate_sealed_extra(gate));
+
+    *copy = NULL;
+    if (chempi_hop_frame_head(data, buf->len, f, &why) < 0)
+        return -EPROTO; /* cannot be: we wrote it */
+    if (f->flags & CHEMPI_HOP_SEALED) {
+        *copy = chempi_sys->malloc(buf->len);
+        if (!*copy)
+            return -ENOMEM;
+        n = chempi_hop_seal_undo(seal_of(flow), data, buf->len, flow->seq_out,
+                                 flow->seq_in, *copy);
+        data = *copy;
+    }
+    if (n >= 0 && chempi_hop_frame_get(data, (size_t)n, f, &why) == 0)
+        return 0;
+    free(*copy);
+    *copy = NULL;
+    return -EPROTO; /* this cannot be, either */
+}
+
+int chempi_gate_sealed_get(struct chempi_gate_flow *flow, const uint8_t *data,
+                           size_t len, struct chempi_hop_frame *f,
+                           const char **why)
+{
+    const struct chempi_gate *gate = chempi_gate_of(flow);
+    int n;
+
+    if (!gate->seals)
+        return chempi_hop_frame_get(data, len, f, why);
+    *why = "a frame in clear";
+    if (!(f->flags & CHEMPI_HOP_SEALED))
+        return -EPROTO;
+    n = chempi_hop_seal_get(seal_of(flow), data, len, flow->seq_in,
+                            flow->seq_out, gate->opened, why);
+    return n < 0 ? -EPROTO
+                 : chempi_hop_frame_get(gate->opened, (size_t)n, f, why);
+}
+
+/* ---- gaps ---------------------------------------------------------------- */
+
+static void stop_alarm(struct chempi_gate *gate)
+{
+    chempi_pollset_remove(gate->dev.params.services->pollset, &gate->alarm);
+    if (gate->alarm.fd >= 0)
+        (void)close(gate->alarm.fd); /* only a timer */
+    gate->alarm.fd = -1;
+}
+
+/* That it woke us is all that matters: progress checks. */
+static void rung(struct chempi_poll_item *item, uint32_t events)
+{
+    struct chempi_gate *gate =
+        CHEMPI_CONTAINER_OF(item, struct chempi_gate, alarm);
+    uint64_t ticks;
+
+    (void)events; /* there is only one */
+    (void)chempi_sys->read(item->fd, &ticks, sizeof(ticks));
+    if (chempi_list_is_empty(&gate->gaps))
+        stop_alarm(gate);
+}
+
+/* A process that sleeps looks for gaps, too. */
+static void start_alarm(struct chempi_gate *gate)
+{
+    const struct itimerspec every = {.it_interval.tv_nsec = ALARM_TICK_NS,
+                                     .it_value.tv_nsec = ALARM_TICK_NS};
+    int fd;
+
+    if (gate->alarm.fd >= 0)
+        return;
+    fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (fd < 0)
+        return; /* the next gap tries again */
+    gate->alarm = (struct chempi_poll_item){.fd = fd, .ready = rung};
+    if (timerfd_settime(fd, 0, &every, NULL) ||
+        chempi_pollset_add(gate->dev.params.services->pollset, &gate->alarm,
+                           EPOLLIN))
+        stop_alarm(gate);
+}
+
+void chempi_gate_sealed_note(struct chempi_gate_flow *flow)
+{
+    struct chempi_gate *gate = chempi_gate_of(flow);
+
+    if (CHEMPI_LIKELY(!gate->seals))
+        return;
+    if (!flow->early) {
+        chempi_list_remove(&flow->gap);
+        return;
+    }
+    if (!chempi_list_is_empty(&flow->gap) && flow->gap_seq == flow->seq_in)
+        return;
+    flow->gap_seq = flow->seq_in;
+    flow->gap_ns = chempi_clock_ns();
+    chempi_list_remove(&flow->gap);
+    chempi_list_append(&gate->gaps, &flow->gap);
+    start_alarm(gate);
+}
+
+void chempi_gate_sealed_check(struct chempi_gate *gate)
+{
+    const struct chempi_dev_params *p = &gate->dev.params;
+    const uint64_t limit_ns =
+        chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_GAP) * CHEMPI_NS_PER_MS;
+    const uint64_t now_ns = chempi_clock_ns();
+
+    while (!chempi_list_is_empty(&gate->gaps)) { /* the oldest is first */
+        struct chempi_gate_flow *flow = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&gate->gaps), struct chempi_gate_flow, gap);
+
+        if (now_ns - flow->gap_ns < limit_ns)
+            return;
+        chempi_list_remove(&flow->gap);
+        p->sink->lost(p->sink_arg, flow->ep.proc, -EBADMSG,
+                      "a gateway on its way leaves out a frame that it has "
+                      "sent, or passes it on too late (CHEMPI_GATE_GAP_MS), in "
+                      "a job with --secure");
+    }
+}
+
+/* ---- the end --------------------------------------------------------------
+ */
+
+void chempi_gate_sealed_close(struct chempi_gate *gate)
+{
+    stop_alarm(gate);
+    chempi_secret_destroy(gate->seals, seals_len(gate));
+    free(gate->opened);
+    gate->seals = NULL;
+    gate->opened = NULL;
+}
