@@ -611,9 +611,6 @@ chempi_layout_join(uint64_t count, const int64_t *offsets,
 
 /* --- invariants --- */
 
-static const char *check_node(const struct chempi_layout_node *node,
-                              int levels);
-
 /* RUNS and PARTS: packed positions ascend, and neighbours are apart (L2). */
 static const char *check_list(const struct chempi_layout_node *node)
 {
@@ -633,27 +630,38 @@ static const char *check_list(const struct chempi_layout_node *node)
     return NULL;
 }
 
-static const char *check_children(const struct chempi_layout_node *node,
-                                  int levels)
+static const char *check_child(const struct chempi_layout_node *node,
+                               const struct chempi_layout_node *child,
+                               uint64_t size)
+{
+    if (child->size == 0 || child->size != size)
+        return "layout L5: a node of another size than its children";
+    return child->depth < node->depth
+               ? NULL
+               : "layout L6: a child as deep as its node";
+}
+
+static const char *check_children(const struct chempi_layout_node *node)
 {
     const char *why = NULL;
 
     if (node->kind != CHEMPI_LAYOUT_PARTS)
-        return node->child->size * node->count == node->size
-                   ? check_node(node->child, levels - 1)
-                   : "layout L5: a node of another size than its children";
+        return check_child(node, node->child, node->size / node->count);
     for (uint64_t i = 0; i < node->count && !why; i++)
-        why = check_node(node->children[i], levels - 1);
+        why = check_child(node, node->children[i],
+                          node->starts[i + 1] - node->starts[i]);
     return why;
 }
 
-static const char *check_node(const struct chempi_layout_node *node, int levels)
+const char *chempi_layout_check(const struct chempi_layout_node *node)
 {
     const char *why = NULL;
 
+    if (node->kind == CHEMPI_LAYOUT_BLOCK && node->size == 0)
+        return NULL; /* the empty one */
     if (node->size == 0 || node->size > INT64_MAX)
         return "layout L1, L5: a size that cannot be";
-    if (levels == 0 || node->depth > levels)
+    if (node->depth > CHEMPI_LAYOUT_DEPTH_MAX)
         return "layout L6: a tree that is too deep";
     if (node->kind == CHEMPI_LAYOUT_BLOCK)
         return NULL;
@@ -661,14 +669,5 @@ static const char *check_node(const struct chempi_layout_node *node, int levels)
         return "layout L1: a list of one";
     if (node->kind == CHEMPI_LAYOUT_RUNS || node->kind == CHEMPI_LAYOUT_PARTS)
         why = check_list(node);
-    return why || node->kind == CHEMPI_LAYOUT_RUNS
-               ? why
-               : check_children(node, levels);
-}
-
-const char *chempi_layout_check(const struct chempi_layout_node *root)
-{
-    return root->kind == CHEMPI_LAYOUT_BLOCK && root->size == 0
-               ? NULL /* the empty one */
-               : check_node(root, CHEMPI_LAYOUT_DEPTH_MAX);
+    return why || node->kind == CHEMPI_LAYOUT_RUNS ? why : check_children(node);
 }

@@ -23,7 +23,8 @@
  *   L6  a tree is at most CHEMPI_LAYOUT_DEPTH_MAX deep; a deeper one is
  *       written out as a list of blocks
  *
- * chempi_layout_check() looks at L1, L2, L5 and L6.
+ * chempi_layout_check() looks at L1, L2, L5 and L6 of one node, since many
+ * nodes share what is below them; constructors' callers check each.
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
 #define CHEMPI_LIBCHEMPI_SERVICES_LAYOUT_H
@@ -101,7 +102,7 @@ const struct chempi_layout_node *
 chempi_layout_hold(const struct chempi_layout_node *node);
 void chempi_layout_release(const struct chempi_layout_node *node);
 
-/* NULL, or what does not hold (invariant.h). Linear in the tree. */
-const char *chempi_layout_check(const struct chempi_layout_node *root);
+/* NULL, or what does not hold (invariant.h). Linear in its children. */
+const char *chempi_layout_check(const struct chempi_layout_node *node);
 
 #endif

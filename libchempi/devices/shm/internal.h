@@ -79,7 +79,8 @@ struct shm_xfer {
  *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
  *       not open yet or broken, so that one compare guards the fast path
  *   E2  in dev->busy exactly if something waits for room: control or pumping
- *       is not empty, or wants_room is set; or its end must be reported
+ *       is not empty, or wants_room is set; a broken one exactly if its end
+ *       must be reported
  *
  * chempi_shm_ring_check() looks at both.
  */

@@ -85,9 +85,10 @@ int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len)
 
 const char *chempi_shm_ring_check(const struct shm_ep *ep)
 {
-    bool is_waiting = !chempi_list_is_empty(&ep->control) ||
-                      !chempi_list_is_empty(&ep->pumping) || ep->wants_room ||
-                      (ep->is_broken && !ep->is_reported);
+    bool is_waiting = ep->is_broken ? !ep->is_reported
+                                    : !chempi_list_is_empty(&ep->control) ||
+                                          !chempi_list_is_empty(&ep->pumping) ||
+                                          ep->wants_room;
     bool is_closed = !ep->is_tx_open || ep->is_broken;
 
     if (ep->tx_head - ep->tx_tail > ep->line_mask + 1 ||

@@ -8,6 +8,7 @@
  */
 #include <stdlib.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/datatype/recipe.h"
 
@@ -338,6 +339,8 @@ chempi_datatype_compile_locked(struct chempi_datatype *type)
         }
         recipe->node = compile(waiting);
         is_good = recipe->node != NULL;
+        if (is_good)
+            CHEMPI_CHECK(chempi_layout_check(recipe->node));
         push(&done, pop(&waiting));
     }
     node = type->recipe->node;
