@@ -74,7 +74,7 @@ const char *chempi_comm_check(const struct chempi_comm *comm)
 {
     if (comm->send_context % CHEMPI_CONTEXT_STEP != 0 ||
         comm->recv_context % CHEMPI_CONTEXT_STEP != 0 ||
-        comm->send_context == 0 || comm->recv_context == 0)
+        (comm->send_context == 0) != (comm->recv_context == 0))
         return "comm C1: a context that cannot be a communicator's";
     if (!comm->is_inter && (comm->send_context != comm->recv_context ||
                             comm->remote != comm->local))

@@ -3,7 +3,8 @@
  * The communicator's struct, apart from the operations on it.
  *
  *   C1  contexts are multiples of CHEMPI_CONTEXT_STEP, agreed by all members;
- *       0 belongs to system messages
+ *       0 belongs to system messages, and to nobody's both contexts until
+ *       MPI_Comm_idup has agreed
  *   C2  for an intracommunicator send_context == recv_context and
  *       remote == local
  *   C3  a freed communicator lives until its last pending operation is done

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/invariant.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/attr.h"
@@ -193,6 +194,7 @@ static void name_ids(struct idup *d)
         made->local_comm->send_context = d->ids[AGREE_SIDE];
         made->local_comm->recv_context = d->ids[AGREE_SIDE];
     }
+    CHEMPI_CHECK(chempi_comm_check(made));
 }
 
 static void complete(struct idup *d, int rc)
