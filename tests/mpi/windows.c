@@ -124,6 +124,53 @@ static void test_names(void)
     MPI_Win_free(&win);
 }
 
+/* What is asked for is shown if it is known, else what was there before. */
+static void test_hints(void)
+{
+    static const struct {
+        const char *key;
+        const char *value;
+        const char *shown;
+    } hints[] = {
+        {"no_locks", "maybe", "false"},
+        {"no_locks", "true", "true"},
+        {"accumulate_ordering", "rar,war", "rar,war"},
+        {"accumulate_ordering", "rar,now", "rar,war"},
+        {"accumulate_ordering", "rar,", "rar,war"},
+        {"accumulate_ops", "same_op", "same_op"},
+        {"accumulate_ops", "any", "same_op"},
+        {"mpi_accumulate_granularity", "16", "16"},
+        {"mpi_accumulate_granularity", "16 bytes", "16"},
+        {"mpi_accumulate_granularity", "-1", "16"},
+        {"same_size", "true", "true"},
+        {"same_disp_unit", "true", "true"},
+        {"no_locks", "false", "false"},
+    };
+    int64_t *memory;
+    MPI_Win win = make(&memory);
+
+    for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
+        char value[MPI_MAX_INFO_VAL] = "";
+        int len = sizeof(value);
+        int flag;
+        MPI_Info info;
+
+        MPI_Info_create(&info);
+        MPI_Info_set(info, hints[i].key, hints[i].value);
+        MPI_Win_set_info(win, info);
+        MPI_Info_free(&info);
+        MPI_Win_get_info(win, &info);
+        MPI_Info_get_string(info, hints[i].key, &len, value, &flag);
+        CHECK(flag && strcmp(value, hints[i].shown) == 0,
+              "%s set to %s is %s, not %s", hints[i].key, hints[i].value, value,
+              hints[i].shown);
+        MPI_Info_free(&info);
+    }
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+    MPI_Win_unlock(rank, win);
+    MPI_Win_free(&win);
+}
+
 /* ---- shared memory ---- */
 
 static void test_shared(MPI_Comm node, bool is_noncontig)
@@ -585,6 +632,7 @@ int main(int argc, char *argv[])
     size = check_size();
     test_attributes();
     test_names();
+    test_hints();
     test_shared_all();
     test_nobody();
     test_flushes();

@@ -66,8 +66,8 @@ static struct chempi_rma_item *make_status(void)
     struct chempi_rma_item *item = chempi_rma_make_item();
 
     if (item) {
-        item->into = &item->status;
-        item->expected = sizeof(item->status);
+        item->into = &item->verdict;
+        item->expected = sizeof(item->verdict);
     }
     return item;
 }
@@ -276,6 +276,9 @@ int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
     int rc;
 
     head->id = chempi_rma_next_id(peer->win);
+    if (item->into != &item->verdict)
+        item->verdict = (struct chempi_rma_verdict){
+            .is_placed = 1, .disp = head->disp, .len = head->len};
     rc = receive_answer(peer, item, head->id);
     if (rc) {
         chempi_rma_free_item(item);

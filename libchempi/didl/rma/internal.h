@@ -187,7 +187,8 @@ struct chempi_rma_item {
     void *into;
     struct chempi_rma_side result; /* type held if is_packed */
     uint64_t at;
-    int32_t status; /* what flushes are answered with: an error class */
+    /* Flushes are answered with it; of other requests, where they go. */
+    struct chempi_rma_verdict verdict;
     /* Of the other's: a flush that waits for all before it. */
     bool is_marker;
     bool is_release;
@@ -196,6 +197,8 @@ struct chempi_rma_item {
     const struct chempi_layout_node *root; /* held, or NULL */
 };
 
+/* Begin or cease to owe service (lane.h, L4), as the window's hints say. */
+void chempi_rma_owe(struct chempi_win *win);
 int chempi_rma_open_wire(struct chempi_win *win);
 /* Stop serving: all is flushed and every member has said so. */
 void chempi_rma_close_wire(struct chempi_win *win);
@@ -300,6 +303,7 @@ bool chempi_rma_is_attached(const struct chempi_win *win, int64_t start,
                             int64_t end);
 
 struct chempi_info;
+/* Values that are not known are ignored. */
 void chempi_rma_take_hints(struct chempi_win *win,
                            const struct chempi_info *info);
 struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win);

@@ -5,6 +5,7 @@
  * memory; else the target's process keeps a gate and grants in the order of
  * asking, also to itself and to its own node, so that all meet at one place.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "libchempi/api/api_impl.h"
@@ -160,13 +161,13 @@ void chempi_rma_free_claim(struct chempi_rma_claim *claim)
 static void grant_other(struct chempi_rma_claim *claim)
 {
     struct chempi_rma_peer *peer = claim->peer;
-    const int32_t status = MPI_SUCCESS;
+    const struct chempi_rma_verdict granted = {.error = MPI_SUCCESS};
 
     peer->granted =
         claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
     peer->claim = NULL;
     if (claim->id)
-        chempi_rma_answer(peer, claim->id, &status, sizeof(status));
+        chempi_rma_answer(peer, claim->id, &granted, sizeof(granted));
     chempi_rma_serve_rest(peer, claim->rest, claim->rest_len);
     chempi_rma_free_claim(claim);
 }
@@ -334,18 +335,27 @@ static void put_win(struct chempi_where *w, const void *object)
 /* What went wrong since it was asked last. */
 static int take_error(struct chempi_rma_peer *peer)
 {
-    int error = peer->error;
+    const struct chempi_rma_verdict v = peer->error;
+    const bool is_range = v.error == MPI_ERR_RMA_RANGE;
+    char place[96] = "";
 
-    peer->error = MPI_SUCCESS;
-    if (error == MPI_SUCCESS)
-        return error;
-    return chempi_error_set(
-        error, "%s: rank %u refused an operation: %s",
-        chempi_rma_name(peer->win), peer->rank,
-        error == MPI_ERR_RMA_RANGE
-            ? "it goes beyond the memory that is exposed there; for a dynamic "
-              "window, attach it first"
-            : "it could not be executed");
+    peer->error = (struct chempi_rma_verdict){0};
+    if (v.error == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    if (v.is_placed)
+        (void)snprintf(place, sizeof(place),
+                       " of %llu bytes at displacement %lld",
+                       (unsigned long long)v.len, (long long)v.disp);
+    if (is_range && peer->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return chempi_error_set(
+            v.error,
+            "%s: rank %u refused an operation%s: not all of that memory is "
+            "attached there; call MPI_Win_attach first",
+            chempi_rma_name(peer->win), peer->rank, place);
+    return chempi_error_set(v.error, "%s: rank %u refused an operation%s: %s",
+                            chempi_rma_name(peer->win), peer->rank, place,
+                            is_range ? "it goes beyond the window there"
+                                     : "it could not be executed");
 }
 
 /* Programs wait for others by loops of direct operations and flushes, which

@@ -66,10 +66,22 @@ static int check_attached(const struct chempi_rma_op *op, int64_t low,
     if (is_there)
         return MPI_SUCCESS;
     return chempi_error_set(MPI_ERR_RMA_RANGE,
-                            "%s: bytes %lld to %lld of this process are not "
-                            "attached; call MPI_Win_attach first",
-                            chempi_rma_name(op->win), (long long)low,
-                            (long long)high);
+                            "%s: displacement %lld at rank %u (this process): "
+                            "not all of the %lld bytes there are attached; "
+                            "call MPI_Win_attach first",
+                            chempi_rma_name(op->win), (long long)op->disp,
+                            op->peer->rank, (long long)(high - low));
+}
+
+static CHEMPI_COLD int beyond_all(const struct chempi_rma_op *op)
+{
+    return chempi_error_set(
+        MPI_ERR_RMA_RANGE,
+        "%s: displacement %lld (of %lld bytes each) at rank %u is beyond all "
+        "memory; the window has %llu bytes there",
+        chempi_rma_name(op->win), (long long)op->disp,
+        (long long)op->peer->unit, op->peer->rank,
+        (unsigned long long)op->peer->size);
 }
 
 static int check_range(const struct chempi_rma_op *op)
@@ -88,7 +100,7 @@ static int check_range(const struct chempi_rma_op *op)
         CHEMPI_ADD_OVERFLOWS(last > 0 ? last : 0, high, &high) ||
         CHEMPI_ADD_OVERFLOWS(low, start, &low) ||
         CHEMPI_ADD_OVERFLOWS(high, start, &high))
-        return beyond(op, INT64_MIN, INT64_MAX);
+        return beyond_all(op);
     if (op->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
         return check_attached(op, low, high);
     if (CHEMPI_UNLIKELY(low < 0 || (uint64_t)high > op->peer->size))
@@ -125,9 +137,9 @@ static int check_elements(struct chempi_rma_op *op,
         return MPI_SUCCESS;
     return chempi_error_set(
         MPI_ERR_TYPE,
-        "%s: accumulating at rank %u: %s and %s are not "
+        "%s: accumulating at rank %u, displacement %lld: %s and %s are not "
         "made of the same basic type",
-        chempi_rma_name(op->win), op->peer->rank,
+        chempi_rma_name(op->win), op->peer->rank, (long long)op->disp,
         side->type->name[0] ? side->type->name : "the origin's datatype",
         op->type->name[0] ? op->type->name : "the target's");
 }
@@ -139,21 +151,27 @@ static int check_fold(struct chempi_rma_op *op, struct chempi_op *mpi_op)
 
     if (!mpi_op->is_predefined)
         return chempi_error_set(MPI_ERR_OP,
-                                "%s: only predefined operations can be used "
-                                "for accumulating",
-                                chempi_rma_name(op->win));
+                                "%s: accumulating at rank %u, displacement "
+                                "%lld: only predefined operations can be used",
+                                chempi_rma_name(op->win), op->peer->rank,
+                                (long long)op->disp);
     if (index == CHEMPI_OP_NO_OP && !op->is_fetch)
         return chempi_error_set(MPI_ERR_OP,
-                                "MPI_NO_OP is for calls that fetch");
+                                "%s: accumulating at rank %u, displacement "
+                                "%lld: MPI_NO_OP is for calls that fetch",
+                                chempi_rma_name(op->win), op->peer->rank,
+                                (long long)op->disp);
     op->op = index;
     op->elem = op->type->elem_kind;
     if (op->len == 0)
         return MPI_SUCCESS;
     if (op->elem == CHEMPI_ELEM_NONE)
         return chempi_error_set(MPI_ERR_TYPE,
-                                "%s: the target datatype is not made of one "
+                                "%s: accumulating at rank %u, displacement "
+                                "%lld: the target datatype is not made of one "
                                 "basic type",
-                                chempi_rma_name(op->win));
+                                chempi_rma_name(op->win), op->peer->rank,
+                                (long long)op->disp);
     if (index != CHEMPI_OP_NO_OP)
         rc = check_elements(op, &op->origin);
     if (rc == MPI_SUCCESS && op->is_fetch)
@@ -161,8 +179,10 @@ static int check_fold(struct chempi_rma_op *op, struct chempi_op *mpi_op)
     if (rc == MPI_SUCCESS && index != CHEMPI_OP_NO_OP &&
         index != CHEMPI_OP_REPLACE && !chempi_op_loops[index][op->elem])
         rc = chempi_error_set(
-            MPI_ERR_OP, "%s: the operation is not defined on %s",
-            chempi_rma_name(op->win),
+            MPI_ERR_OP,
+            "%s: accumulating at rank %u, displacement %lld: the operation is "
+            "not defined on %s",
+            chempi_rma_name(op->win), op->peer->rank, (long long)op->disp,
             op->type->name[0] ? op->type->name : "the target's datatype");
     return rc;
 }
@@ -448,8 +468,11 @@ int chempi_win_fetch_and_op(const void *origin_addr, void *result_addr,
 
     if (!datatype->is_predefined)
         return chempi_error_set(MPI_ERR_TYPE,
+                                "%s: at rank %d, displacement %lld: "
                                 "MPI_Fetch_and_op takes predefined datatypes "
-                                "only");
+                                "only",
+                                chempi_rma_name(win), target_rank,
+                                (long long)target_disp);
     return accumulate(&mine, &result, target_rank, target_disp, 1, datatype, op,
                       win, NULL);
 }
@@ -482,9 +505,11 @@ int chempi_win_compare_and_swap(const void *origin_addr,
         return MPI_SUCCESS;
     if (!datatype->is_predefined || !is_comparable(datatype->elem_kind))
         return chempi_error_set(MPI_ERR_TYPE,
-                                "%s: MPI_Compare_and_swap takes predefined "
+                                "%s: at rank %d, displacement %lld: "
+                                "MPI_Compare_and_swap takes predefined "
                                 "integers, logicals and bytes only",
-                                chempi_rma_name(win));
+                                chempi_rma_name(win), target_rank,
+                                (long long)target_disp);
     op.len = (uint64_t)datatype->size;
     rc = find_target(win, target_rank, &op.peer);
     if (rc == MPI_SUCCESS)

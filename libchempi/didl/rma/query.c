@@ -43,7 +43,10 @@ int chempi_win_get_name(struct chempi_win *win, char *win_name, int *resultlen)
 
 int chempi_win_set_info(struct chempi_win *win, struct chempi_info *info)
 {
+    chempi_lane_lock(&chempi_lane_main);
     chempi_rma_take_hints(win, info);
+    chempi_rma_owe(win);
+    chempi_lane_unlock(&chempi_lane_main);
     return MPI_SUCCESS;
 }
 

@@ -79,10 +79,10 @@ void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder)
 
 static void answer_status(struct chempi_rma_peer *peer, uint32_t id)
 {
-    int32_t status = peer->in_error;
+    const struct chempi_rma_verdict verdict = peer->in_error;
 
-    peer->in_error = MPI_SUCCESS;
-    chempi_rma_answer(peer, id, &status, sizeof(status));
+    peer->in_error = (struct chempi_rma_verdict){0};
+    chempi_rma_answer(peer, id, &verdict, sizeof(verdict));
 }
 
 /* ---- where ---- */
@@ -167,10 +167,18 @@ static int find_place(struct chempi_win *win, struct chempi_rma_peer *peer,
     return MPI_SUCCESS;
 }
 
-static void refuse(struct chempi_rma_peer *peer, int error)
+/* head: the request, or NULL where it is not known any more. */
+static void refuse(struct chempi_rma_peer *peer, int error,
+                   const struct chempi_rma_head *head)
 {
-    if (!peer->in_error)
-        peer->in_error = error;
+    if (peer->in_error.error)
+        return;
+    peer->in_error.error = error;
+    if (!head)
+        return;
+    peer->in_error.is_placed = 1;
+    peer->in_error.disp = head->disp;
+    peer->in_error.len = head->len;
 }
 
 /* ---- put and get ---- */
@@ -185,7 +193,7 @@ static void serve_put(struct chempi_rma_peer *peer,
     int rc = find_place(peer->win, peer, head, &place, &type);
 
     if (rc || len != head->len) {
-        refuse(peer, rc ? rc : MPI_ERR_OTHER);
+        refuse(peer, rc ? rc : MPI_ERR_OTHER, head);
     } else if (place.layout) {
         chempi_iter_init(&iter, place.base, place.count, place.layout);
         (void)chempi_iter_unpack(&iter, data, len);
@@ -235,7 +243,7 @@ static void serve_large(struct chempi_rma_peer *peer,
         rc = borrowed ? MPI_SUCCESS : MPI_ERR_NO_MEM;
     }
     if (rc)
-        refuse(peer, rc);
+        refuse(peer, rc, head);
     if (!item) {
         no_answer(peer);
         return;
@@ -252,7 +260,7 @@ static void serve_large(struct chempi_rma_peer *peer,
         rc = chempi_rma_receive(peer, item, place.base, (MPI_Count)head->len,
                                 bytes, head->id, CHEMPI_RMA_DATA);
     if (rc) {
-        refuse(peer, rc);
+        refuse(peer, rc, head);
         chempi_rma_free_item(item);
     } else {
         chempi_rma_add_item(peer, &peer->in, item);
@@ -356,7 +364,7 @@ static void serve_fold(struct chempi_rma_peer *peer,
         chempi_rma_fold(&place, head->op, (uint8_t)head->elem, head->at,
                         head->len, len ? data : NULL, is_fetch ? out : NULL);
     else if (!is_fetch)
-        refuse(peer, rc);
+        refuse(peer, rc, head);
     if (is_fetch)
         chempi_rma_answer(peer, head->id, out, rc ? 0 : head->len);
 }
@@ -468,7 +476,7 @@ int chempi_rma_reap_in(struct chempi_rma_peer *peer)
         chempi_list_remove(&item->link);
         if (item->req && item->req->error &&
             item->req->error != MPI_ERR_TRUNCATE)
-            refuse(peer, item->req->error);
+            refuse(peer, item->req->error, NULL);
         if (item->is_release)
             release(peer);
         if (item->is_marker)
@@ -524,7 +532,7 @@ static void serve_one(struct chempi_rma_peer *peer,
     case CHEMPI_RMA_DO_TYPE:
         if (chempi_rma_hear_type(peer, head->type, head->total, head->at,
                                  head->shift, payload, len))
-            refuse(peer, MPI_ERR_TYPE);
+            refuse(peer, MPI_ERR_TYPE, NULL);
         break;
     case CHEMPI_RMA_DO_FORGET:
         chempi_rma_forget_type(peer, head->type);

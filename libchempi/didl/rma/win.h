@@ -87,6 +87,15 @@ enum chempi_rma_epoch {
     CHEMPI_RMA_LOCKED_ALL /* MPI_Win_lock_all */
 };
 
+/* What flushes and unlocks are answered with: the first request that was
+ * refused since the last answer. */
+struct chempi_rma_verdict {
+    int32_t error;     /* class; MPI_SUCCESS: none was */
+    int32_t is_placed; /* disp and len say which it was */
+    int64_t disp;      /* as the origin gave it */
+    uint64_t len;      /* bytes */
+};
+
 struct chempi_rma_item;
 struct chempi_rma_claim;
 
@@ -117,10 +126,12 @@ struct chempi_rma_peer {
     uint8_t wanted;       /* the same, while a thread takes it */
     bool is_started;      /* member of the group of MPI_Win_start */
     bool is_dirty;        /* only a flush tells when what was sent is done */
-    int error;            /* class that the next synchronization reports */
-    int in_error;         /* the same of what the peer has asked for */
-    uint8_t granted;      /* enum chempi_rma_lock: by our gate, to the peer */
-    int32_t held_by;      /* a rank with the lock that was asked for, or -1 */
+    /* What the next synchronization reports; the same of what the peer has
+     * asked for. */
+    struct chempi_rma_verdict error;
+    struct chempi_rma_verdict in_error;
+    uint8_t granted; /* enum chempi_rma_lock: by our gate, to the peer */
+    int32_t held_by; /* a rank with the lock that was asked for, or -1 */
     struct chempi_rma_claim *claim; /* on our gate, not granted yet, or NULL */
     struct chempi_rma_batch batch;
     uint32_t answers; /* that are expected from the peer */

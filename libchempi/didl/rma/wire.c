@@ -338,14 +338,14 @@ int chempi_rma_begin_flush(struct chempi_rma_peer *peer)
 
 /* ---- completion ---- */
 
-static int verdict(const struct chempi_rma_item *item)
+static int error_of(const struct chempi_rma_item *item)
 {
     const struct chempi_request *req = item->req;
 
     if (!item->is_answer)
         return req->error;
     if ((uint64_t)req->bytes == item->expected)
-        return req->error ? req->error : item->status;
+        return req->error ? req->error : item->verdict.error;
     return req->error && req->error != MPI_ERR_TYPE &&
                    req->error != MPI_ERR_TRUNCATE
                ? req->error
@@ -354,10 +354,12 @@ static int verdict(const struct chempi_rma_item *item)
 
 static void finish(struct chempi_rma_peer *peer, struct chempi_rma_item *item)
 {
-    int error = verdict(item);
+    int error = error_of(item);
 
-    if (error && !peer->error)
-        peer->error = error;
+    if (error && !peer->error.error) {
+        peer->error = item->verdict;
+        peer->error.error = error;
+    }
     if (item->is_packed && !error) {
         struct chempi_iter iter;
 
@@ -500,6 +502,17 @@ static int make_slots(struct chempi_win *win)
     return MPI_SUCCESS;
 }
 
+void chempi_rma_owe(struct chempi_win *win)
+{
+    const bool is_owing = win->is_served && !win->no_locks;
+
+    if (is_owing && !win->is_owing)
+        chempi_lane_owe(&chempi_lane_main);
+    else if (!is_owing && win->is_owing)
+        chempi_lane_repay(&chempi_lane_main);
+    win->is_owing = is_owing;
+}
+
 int chempi_rma_open_wire(struct chempi_win *win)
 {
     int rc = MPI_SUCCESS;
@@ -516,10 +529,7 @@ int chempi_rma_open_wire(struct chempi_win *win)
     win->hook.poll = poll_win;
     win->hook.is_ready = has_work;
     chempi_progress_add_hook(&win->hook);
-    if (win->is_served && !win->no_locks) {
-        win->is_owing = true;
-        chempi_lane_owe(&chempi_lane_main);
-    }
+    chempi_rma_owe(win);
     chempi_lane_unlock(&chempi_lane_main);
     return rc;
 }
