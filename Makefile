@@ -67,6 +67,8 @@ soak: build
 	    --output 1024 --daemons 256
 	@tests/fault/chaos.py $(SOAK_PROGRAMS) --launches $(SOAK_LAUNCHES) \
 	    --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
+	@tests/security/mutate.py $(SOAK_PROGRAMS) --seconds 3600 \
+	    --seed $(SOAK_SEED)
 
 status: deps
 	@tools/status.py

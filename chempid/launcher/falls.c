@@ -13,6 +13,7 @@
 #define PAIRS_TEXT 260  /* bytes of pairs of nodes in words */
 #define LOST_TEXT 240   /* bytes of lost gateways in words */
 #define REASON_TEXT 120 /* bytes of one reason */
+#define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
 
 /* The sentence of chempi_falls_put(): what would help, which is last, must not
  * be cut off. */
@@ -118,6 +119,22 @@ void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len)
         (void)snprintf(buf, len, "; no other way is left" BETWEEN "%s", pairs);
     f->has_told = cuts.pairs > 0;
     chempi_cuts_fini(&cuts);
+}
+
+void chempi_falls_tell(struct chempi_falls *f, uint32_t node, uint32_t proc,
+                       enum chempi_fall how, const char *why, char *buf,
+                       size_t len)
+{
+    static const char *const words[] = {"lost", "lost", "drained", "lost",
+                                        "in use again"};
+    char effect[EFFECT_TEXT] = "";
+
+    if (how == CHEMPI_FALL_LOST) {
+        (void)chempi_falls_note(f, proc, why);
+        chempi_falls_effect(f, effect, sizeof(effect));
+    }
+    (void)snprintf(buf, len, "the gateway on node %s is %s: %.300s%s",
+                   f->spec->node_names[node], words[how], why, effect);
 }
 
 /* "the gateways on nodes g[0,1] are lost (g0: killed; g1: it exited)" */

@@ -10,6 +10,7 @@
 
 #include "chempid/tree/cuts.h"
 #include "chempid/tree/spec.h"
+#include "common/control/msg.h"
 
 struct chempi_falls {
     const struct chempi_spec *spec;
@@ -35,6 +36,12 @@ bool chempi_falls_is_cut(const struct chempi_falls *f, uint32_t rank);
 /* "; no other way is left between a and b", or "": to be told at once. Reads
  * the tables. */
 void chempi_falls_effect(struct chempi_falls *f, char *buf, size_t len);
+
+/* What has happened to the gateway of a node, in words to be told at once; one
+ * that is lost is noted, and its effect added. Reads the tables then. */
+void chempi_falls_tell(struct chempi_falls *f, uint32_t node, uint32_t proc,
+                       enum chempi_fall how, const char *why, char *buf,
+                       size_t len);
 
 /* Why the job ends for the lost gateways, up to the words for whoever needs
  * what they carried; "" where no table says so. Whom that cuts off is left out

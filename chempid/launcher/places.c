@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the ranks of a job wait; see places.h. */
+#define _GNU_SOURCE /* open_memstream */
 #include "chempid/launcher/places.h"
 
 #include <assert.h>
@@ -309,4 +310,19 @@ void chempi_places_print(const struct chempi_places *p, FILE *file,
     print_rest(p, file, SURPLUS, "no room to tell of");
     if (has_rest)
         print_rest(p, file, UNKNOWN, "nothing is known of");
+}
+
+char *chempi_places_text(const struct chempi_places *p, bool has_rest,
+                         size_t *len)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, len);
+
+    if (!file)
+        return NULL;
+    chempi_places_print(p, file, has_rest);
+    if (fclose(file) == 0)
+        return text;
+    free(text);
+    return NULL;
 }

@@ -52,5 +52,8 @@ bool chempi_places_is_ending(const struct chempi_places *p);
  * wait first. has_rest: also which ranks nothing is known of. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
                          bool has_rest);
+/* The same as text of *len bytes, to be freed; NULL: out of memory. */
+char *chempi_places_text(const struct chempi_places *p, bool has_rest,
+                         size_t *len);
 
 #endif

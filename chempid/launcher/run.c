@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The launcher's event loop; see run.h. */
-#define _GNU_SOURCE /* sigset_t and friends, open_memstream */
+#define _GNU_SOURCE /* sigset_t and friends */
 #include "chempid/launcher/run.h"
 
 #include <errno.h>
@@ -23,11 +23,10 @@
 #include "chempid/tree/link.h"
 #include "common/base/sys.h"
 
-#define GRACE_S 3.0     /* from a passed-on SIGINT or SIGTERM to KILL */
-#define QUIET_S 5.0     /* of a job that shall end, until it is left */
-#define LEAVE_S 10.0    /* of one whose ranks have ended: gateways tell last */
-#define SLACK_S 1.0     /* for answers on their way, beyond opt->where_s */
-#define EFFECT_TEXT 480 /* bytes: what a lost gateway cuts off */
+#define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */
+#define QUIET_S 5.0  /* of a job that shall end, until it is left */
+#define LEAVE_S 10.0 /* of one whose ranks have ended: gateways tell last */
+#define SLACK_S 1.0  /* for answers on their way, beyond opt->where_s */
 
 struct run;
 
@@ -105,14 +104,10 @@ static bool is_seeking(const struct run *r)
 
 static void tell_places(struct run *r)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *file = open_memstream(&text, &len);
+    size_t len;
+    char *text = chempi_places_text(&r->places, r->has_sought, &len);
 
-    if (!file)
-        return;
-    chempi_places_print(&r->places, file, r->has_sought);
-    if (fclose(file) == 0)
+    if (text)
         chempi_console_say(&r->console, text, len);
     free(text);
 }
@@ -306,23 +301,16 @@ static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
 static void tell_fall(struct run *r, uint32_t node, uint32_t proc, uint8_t how,
                       const char *why)
 {
-    static const char *const words[] = {"lost", "lost", "drained", "lost",
-                                        "in use again"};
-    char effect[EFFECT_TEXT] = "";
     char text[CHEMPI_TEXT_MAX];
 
-    if (r->has_killed || r->hub.has_done || how >= CHEMPI_ARRAY_LEN(words))
+    if (r->has_killed || r->hub.has_done || how > CHEMPI_FALL_UNDRAINED)
         return;
     if (chempi_falls_is_lost(&r->falls, proc) && how != CHEMPI_FALL_FATAL)
         return; /* and all know */
     if (how != CHEMPI_FALL_FATAL)
         pass_fall(r, proc, how, why); /* reading tables takes time */
-    if (how == CHEMPI_FALL_LOST) {
-        (void)chempi_falls_note(&r->falls, proc, why);
-        chempi_falls_effect(&r->falls, effect, sizeof(effect));
-    }
-    (void)snprintf(text, sizeof(text), "the gateway on node %s is %s: %.300s%s",
-                   r->spec->node_names[node], words[how], why, effect);
+    chempi_falls_tell(&r->falls, node, proc, (enum chempi_fall)how, why, text,
+                      sizeof(text));
     if (how == CHEMPI_FALL_FATAL) {
         chempi_verdict_node(&r->verdict, text);
         kill_job(r);
@@ -545,99 +533,6 @@ static const struct chempi_console_ops console_ops = {
     .empty = output_empty,
 };
 
-/* ---- signals ------------------------------------------------------------- */
-
-static void pass_signal(struct run *r, uint32_t number)
-{
-    uint8_t data[4] = {(uint8_t)number, 0, 0, 0};
-
-    down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
-}
-
-static void leave_all(struct run *r);
-
-/* Once passes it on and waits a little; twice kills; more often leaves. */
-static void interrupt_job(struct run *r, uint32_t number)
-{
-    char text[64];
-
-    if (r->has_killed) {
-        leave_all(r); /* whoever insists does not wait */
-        return;
-    }
-    if (r->was_interrupted) {
-        kill_job(r);
-        return;
-    }
-    r->was_interrupted = true;
-    (void)snprintf(text, sizeof(text), "ended by signal %u", number);
-    if (!r->hub.has_done) /* U4 */
-        chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,
-                             text);
-    pass_signal(r, number);
-    ev_timer_start(r->loop, &r->grace);
-}
-
-static void stop_self(struct run *r)
-{
-    pass_signal(r, SIGTSTP);
-    (void)raise(SIGSTOP); /* until SIGCONT */
-}
-
-static void signalled(struct ev_loop *loop, ev_io *w, int events)
-{
-    struct run *r = w->data;
-    struct signalfd_siginfo info;
-
-    (void)loop;
-    (void)events;
-    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-        switch (info.ssi_signo) {
-        case SIGINT:
-        case SIGTERM:
-        case SIGHUP:
-        case SIGQUIT:
-            interrupt_job(r, info.ssi_signo);
-            break;
-        case SIGTSTP:
-            stop_self(r);
-            break;
-        case SIGCONT:
-            pass_signal(r, SIGCONT);
-            chempi_console_resume(&r->console);
-            break;
-        case SIGUSR1:
-        case SIGUSR2:
-        case SIGWINCH:
-            pass_signal(r, info.ssi_signo);
-            break;
-        default:
-            break; /* SIGCHLD: supervisors are missed at their links */
-        }
-    }
-}
-
-static int watch_signals(struct run *r, struct chempi_err *err)
-{
-    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
-                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
-    sigset_t set;
-
-    (void)signal(SIGPIPE, SIG_IGN);
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
-        (void)sigaddset(&set, numbers[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (r->signal_fd < 0)
-        return chempi_err_set(err, -errno, "cannot watch signals: %s",
-                              chempi_err_name(errno));
-    ev_io_init(&r->signals, signalled, r->signal_fd, EV_READ);
-    r->signals.data = r;
-    ev_io_start(r->loop, &r->signals);
-    return 0;
-}
-
 /* ---- what stands below --------------------------------------------------- */
 
 static int take_branch(struct branch *b, const struct chempi_frame *frame,
@@ -738,6 +633,97 @@ static void is_quiet(struct ev_loop *loop, ev_timer *w, int events)
     (void)loop;
     (void)events;
     leave_all(w->data);
+}
+
+/* ---- signals ------------------------------------------------------------- */
+
+static void pass_signal(struct run *r, uint32_t number)
+{
+    uint8_t data[4] = {(uint8_t)number, 0, 0, 0};
+
+    down(r, CHEMPI_MSG_SIGNAL, data, sizeof(data));
+}
+
+/* Once passes it on and waits a little; twice kills; more often leaves. */
+static void interrupt_job(struct run *r, uint32_t number)
+{
+    char text[64];
+
+    if (r->has_killed) {
+        leave_all(r); /* whoever insists does not wait */
+        return;
+    }
+    if (r->was_interrupted) {
+        kill_job(r);
+        return;
+    }
+    r->was_interrupted = true;
+    (void)snprintf(text, sizeof(text), "ended by signal %u", number);
+    if (!r->hub.has_done) /* U4 */
+        chempi_verdict_order(&r->verdict, CHEMPI_EXIT_SIGNAL + (int)number,
+                             text);
+    pass_signal(r, number);
+    ev_timer_start(r->loop, &r->grace);
+}
+
+static void stop_self(struct run *r)
+{
+    pass_signal(r, SIGTSTP);
+    (void)raise(SIGSTOP); /* until SIGCONT */
+}
+
+static void signalled(struct ev_loop *loop, ev_io *w, int events)
+{
+    struct run *r = w->data;
+    struct signalfd_siginfo info;
+
+    (void)loop;
+    (void)events;
+    while (read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        switch (info.ssi_signo) {
+        case SIGINT:
+        case SIGTERM:
+        case SIGHUP:
+        case SIGQUIT:
+            interrupt_job(r, info.ssi_signo);
+            break;
+        case SIGTSTP:
+            stop_self(r);
+            break;
+        case SIGCONT:
+            pass_signal(r, SIGCONT);
+            chempi_console_resume(&r->console);
+            break;
+        case SIGUSR1:
+        case SIGUSR2:
+        case SIGWINCH:
+            pass_signal(r, info.ssi_signo);
+            break;
+        default:
+            break; /* SIGCHLD: supervisors are missed at their links */
+        }
+    }
+}
+
+static int watch_signals(struct run *r, struct chempi_err *err)
+{
+    static const int numbers[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
+        (void)sigaddset(&set, numbers[i]);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (r->signal_fd < 0)
+        return chempi_err_set(err, -errno, "cannot watch signals: %s",
+                              chempi_err_name(errno));
+    ev_io_init(&r->signals, signalled, r->signal_fd, EV_READ);
+    r->signals.data = r;
+    ev_io_start(r->loop, &r->signals);
+    return 0;
 }
 
 /* ---- beginning and end --------------------------------------------------- */
