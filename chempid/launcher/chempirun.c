@@ -167,8 +167,7 @@ static int run_private(const struct chempi_options *opt)
 static int call_hosts(const struct chempi_options *opt,
                       const struct chempi_spec *spec, const char *launcher)
 {
-    struct chempi_outpost *posts =
-        chempi_sys->calloc(spec->node_count, sizeof(*posts));
+    struct chempi_outpost *posts = chempi_outpost_create(spec->node_count);
     struct chempi_err err;
     int rc;
 
@@ -180,7 +179,7 @@ static int call_hosts(const struct chempi_options *opt,
     rc =
         rc ? fail(&err, CHEMPI_EXIT_FAILURE) : chempi_run_far(opt, spec, posts);
     chempi_outpost_leave(posts, spec->node_count);
-    free(posts);
+    chempi_outpost_destroy(posts, spec->node_count);
     return rc;
 }
 

@@ -17,8 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "chempid/launcher/outpost_mark.h"
 #include "chempid/supervisor/super.h"
+#include "common/auth/auth.h"
+#include "common/auth/handshake.h"
+#include "common/auth/secret.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 
@@ -28,13 +33,29 @@
            */
 #define LEAVE_MS 3000u
 
-/* What is read of a post until its mark has come. */
+/* What is read of a post until its mark has come and hands are shaken. In
+ * memory for secrets. */
 struct call {
     uint64_t deadline_ns;
     uint32_t matched; /* bytes of the mark */
     uint32_t noise;
+    uint32_t said; /* bytes of what it says in the handshake */
+    bool is_marked;
     bool is_made;
+    struct chempi_keys keys;
+    struct chempi_handshake shake;
+    uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
 };
+
+struct chempi_outpost *chempi_outpost_create(uint32_t count)
+{
+    return chempi_secret_create(count * sizeof(struct chempi_outpost));
+}
+
+void chempi_outpost_destroy(struct chempi_outpost *posts, uint32_t count)
+{
+    chempi_secret_destroy(posts, count * sizeof(*posts));
+}
 
 /* ---- starting commands --------------------------------------------------- */
 
@@ -96,6 +117,7 @@ static int start(struct chempi_outpost *post, const char *launcher, char *order,
                  struct chempi_err *err)
 {
     const pid_t self = getpid();
+    const char *const host = post->host; /* the child finds *post empty */
     int fds[2];
 
     if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
@@ -103,7 +125,7 @@ static int start(struct chempi_outpost *post, const char *launcher, char *order,
                               chempi_err_name(errno));
     post->pid = chempi_sys->fork();
     if (post->pid == 0)
-        become(launcher, post->host, order, fds[1], self);
+        become(launcher, host, order, fds[1], self);
     (void)close(fds[1]); /* the child's end */
     post->fd = fds[0];
     if (post->pid > 0)
@@ -123,7 +145,7 @@ static void match(struct call *call, char byte)
     static const char mark[] = CHEMPI_OUTPOST_MARK;
 
     if (byte == mark[call->matched]) {
-        call->is_made = ++call->matched == sizeof(mark) - 1;
+        call->is_marked = ++call->matched == sizeof(mark) - 1;
         return;
     }
     call->matched = byte == mark[0];
@@ -169,10 +191,63 @@ static int fail_post(struct chempi_outpost *post, const char *why,
                           fate);
 }
 
+/* Into an empty socket: a part is a failure. */
+static int say(struct chempi_outpost *post, const void *data, size_t len,
+               struct chempi_err *err)
+{
+    return send(post->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+                   (ssize_t)len
+               ? 0
+               : fail_post(post, "it does not listen", err);
+}
+
+/* The mark is there: a fresh key, and the first message of the handshake. */
+static int greet(struct chempi_outpost *post, struct call *call,
+                 struct chempi_err *err)
+{
+    uint8_t out[CHEMPI_OUTPOST_KEY + CHEMPI_HANDSHAKE_MSG_MAX];
+    size_t len;
+    int rc;
+
+    call->keys.cluster_count = 1;
+    if (chempi_auth_make_key(call->keys.cluster[0]) ||
+        chempi_noise_make_pair(&call->keys.node))
+        return chempi_err_set(err, -EIO, "libsodium does not start");
+    rc = chempi_handshake_init(&call->shake, true, &call->keys,
+                               CHEMPI_OUTPOST_PURPOSE,
+                               sizeof(CHEMPI_OUTPOST_PURPOSE) - 1, NULL, NULL);
+    if (rc)
+        return chempi_err_set(err, rc, "libsodium does not start");
+    memcpy(out, call->keys.cluster[0], CHEMPI_OUTPOST_KEY);
+    rc = chempi_handshake_step(&call->shake, NULL, 0, out + CHEMPI_OUTPOST_KEY,
+                               &len, err);
+    rc = rc < 0 ? rc : say(post, out, CHEMPI_OUTPOST_KEY + len, err);
+    sodium_memzero(out, sizeof(out));
+    return rc;
+}
+
+/* It has said all that it has to say in the handshake. */
+static int finish_call(struct chempi_outpost *post, struct call *call,
+                       struct chempi_err *err)
+{
+    uint8_t out[CHEMPI_HANDSHAKE_MSG_MAX];
+    struct chempi_err why;
+    size_t len;
+
+    if (chempi_handshake_step(&call->shake, call->bytes, call->said, out, &len,
+                              &why) != 1)
+        return fail_post(post, why.text, err);
+    call->is_made = true;
+    (void)chempi_handshake_split(&call->shake, &post->tx, &post->rx);
+    chempi_handshake_fini(&call->shake);
+    sodium_memzero(&call->keys, sizeof(call->keys));
+    return say(post, out, len, err);
+}
+
 static int hear(struct chempi_outpost *post, struct call *call,
                 struct chempi_err *err)
 {
-    char byte;
+    uint8_t byte;
     const ssize_t n = recv(post->fd, &byte, 1, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -182,10 +257,22 @@ static int hear(struct chempi_outpost *post, struct call *call,
                          "no supervisor answers there; is chempirun installed "
                          "under the same path, and of the same version?",
                          err);
-    match(call, byte);
-    if (call->noise > NOISE_MAX)
-        return fail_post(post, "its shell prints too much", err);
-    return 0;
+    if (!call->is_marked) {
+        match(call, (char)byte);
+        if (call->noise > NOISE_MAX)
+            return fail_post(post, "its shell prints too much", err);
+        return call->is_marked ? greet(post, call, err) : 0;
+    }
+    call->bytes[call->said++] = byte;
+    return call->said == chempi_handshake_need(&call->shake)
+               ? finish_call(post, call, err)
+               : 0;
+}
+
+/* All bytes that have been taken of it. */
+static uint32_t heard(const struct call *call)
+{
+    return call->matched + call->noise + call->said;
 }
 
 /* Wait for whoever answers next among [first, started). */
@@ -212,10 +299,10 @@ static int listen_to(struct chempi_outpost *posts, struct call *calls,
     (void)poll(p, n, (int)((deadline_ns - now_ns) / CHEMPI_NS_PER_MS) + 1);
     for (nfds_t k = 0; !rc && k < n; k++)
         while (!rc && p[k].revents && !calls[who[k]].is_made) {
-            const uint32_t before = calls[who[k]].matched + calls[who[k]].noise;
+            const uint32_t before = heard(&calls[who[k]]);
 
             rc = hear(&posts[who[k]], &calls[who[k]], err);
-            if (calls[who[k]].matched + calls[who[k]].noise == before)
+            if (heard(&calls[who[k]]) == before)
                 break;
         }
     return rc;
@@ -233,7 +320,7 @@ static uint32_t count_open(const struct call *calls, uint32_t started)
 int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
                         const char *launcher, struct chempi_err *err)
 {
-    struct call *calls = chempi_sys->calloc(count, sizeof(*calls));
+    struct call *calls = chempi_secret_create(count * sizeof(*calls));
     char order[4096];
     uint32_t started = 0;
     int rc = calls ? make_order(order, sizeof(order), err)
@@ -252,7 +339,7 @@ int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
             rc = listen_to(posts, calls, started, err);
         }
     }
-    free(calls);
+    chempi_secret_destroy(calls, count * sizeof(*calls));
     if (rc)
         chempi_outpost_leave(posts, started);
     return rc;

@@ -3,11 +3,14 @@
  * Supervisors on other hosts without daemons there. The launcher runs, per
  * host, a command (ssh, srun) that starts `chempirun --supervise` there, and
  * speaks with it over that command's standard input and output: the command
- * encrypts, and proves who is at the other end. The job's secret travels in
- * the first frame, never on a command line.
+ * proves who is at the other end. Commands encrypt or not, so all frames are
+ * sealed (common/auth/seal.h), with a fresh key for each host, which is the
+ * first that is said, and fresh pairs of both sides. The job's secret travels
+ * in the first frame, never on a command line.
  *
  *   E1  at the other end no byte is written before the mark; what a shell
- *       there prints before it is shown to the user
+ *       there prints before it is shown to the user; after the mark there is
+ *       nothing but the handshake and records
  *   E2  at most CHEMPI_OUTPOST_CALLS commands have not got an answer yet
  *   E3  an outpost that loses its standard input ends all that it has started
  */
@@ -17,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "common/auth/noise.h"
 #include "common/base/err.h"
 
 #define CHEMPI_OUTPOST_OPTION "--supervise"
@@ -29,13 +33,19 @@ struct chempi_outpost {
     const char *host; /* the caller's */
     pid_t pid;        /* of the command; 0: not started, or reaped */
     int fd;           /* its standard input and output; -1: none */
+    struct chempi_noise_cipher tx; /* of what is said there */
+    struct chempi_noise_cipher rx;
 };
+
+/* So many, for chempi_outpost_call(); NULL: no memory. They have keys. */
+struct chempi_outpost *chempi_outpost_create(uint32_t count);
+void chempi_outpost_destroy(struct chempi_outpost *posts, uint32_t count);
 
 /*
  * Call all hosts: the words of `launcher` (separated by blanks), the host, and
- * what shall be run there. Returns when all have answered. Blocks, each for
- * CHEMPI_OUTPOST_LIMIT_MS at most. 0, or -errno with words that name the host;
- * then none is left.
+ * what shall be run there. Returns when all have answered and shaken hands.
+ * Blocks, each for CHEMPI_OUTPOST_LIMIT_MS at most. 0, or -errno with words
+ * that name the host; then none is left.
  */
 int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
                         const char *launcher, struct chempi_err *err);

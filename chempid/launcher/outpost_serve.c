@@ -13,12 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <sodium.h>
+
 #include "chempid/launcher/outpost.h"
 #include "chempid/launcher/outpost_mark.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
+#include "common/auth/handshake.h"
+#include "common/auth/seal.h"
+#include "common/auth/secret.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
 
@@ -48,19 +53,57 @@ static int write_all(int fd, const void *data, size_t len)
     return 0;
 }
 
+/* Waits for the command to take it. */
+static int flush(struct chempi_seal *seal)
+{
+    int rc;
+
+    while ((rc = chempi_seal_flush(seal, 1)) == 1) {
+        struct pollfd p = {.fd = 1, .events = POLLOUT};
+
+        if (poll(&p, 1, -1) < 0 && errno != EINTR)
+            return -errno;
+    }
+    return rc;
+}
+
 /* ---- the launch ---------------------------------------------------------- */
 
-static int read_some(struct chempi_writer *in)
+static int await_input(void)
 {
-    uint8_t buf[4096];
-    ssize_t n;
+    struct pollfd p = {.fd = 0, .events = POLLIN};
 
-    do
-        n = read(0, buf, sizeof(buf));
-    while (n < 0 && errno == EINTR);
-    if (n <= 0)
+    return poll(&p, 1, -1) < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* What has come of records, opened, to `put`; -EPIPE: the end, or what the
+ * launcher has not sealed. Waits if nothing is there. */
+static int open_records(struct chempi_seal *seal,
+                        int (*put)(void *arg, const uint8_t *data, size_t len),
+                        void *arg)
+{
+    uint8_t plain[CHEMPI_SEAL_PLAIN_MAX];
+    bool is_dry;
+    ssize_t n = chempi_seal_fill(seal, 0, &is_dry);
+    int rc = 0;
+
+    if (n < 0 && n != -EINTR && n != -EAGAIN)
+        return (int)n;
+    if (n == 0)
         return -EPIPE;
-    chempi_wire_put_raw(in, buf, (size_t)n);
+    while (!rc && (n = chempi_seal_next(seal)) > 0) {
+        rc = chempi_seal_open(seal, plain);
+        rc = rc ? rc : put(arg, plain, (size_t)n);
+    }
+    sodium_memzero(plain, sizeof(plain));
+    return n < 0 ? (int)n : rc;
+}
+
+static int put_memory(void *arg, const uint8_t *data, size_t len)
+{
+    struct chempi_writer *in = arg;
+
+    chempi_wire_put_raw(in, data, len);
     return in->error;
 }
 
@@ -71,13 +114,15 @@ static uint32_t number_at(const uint8_t *at)
 }
 
 /* Bytes of the first frame with its head once they are there. */
-static int read_frame(struct chempi_writer *in, size_t *whole)
+static int read_frame(struct chempi_seal *seal, struct chempi_writer *in,
+                      size_t *whole)
 {
     int rc = 0;
 
     *whole = CHEMPI_FRAME_HEADER;
     while (!rc && in->len < *whole) {
-        rc = read_some(in);
+        rc = await_input();
+        rc = rc ? rc : open_records(seal, put_memory, in);
         if (!rc && in->len >= CHEMPI_FRAME_HEADER) {
             const uint32_t len = number_at(in->data);
 
@@ -117,29 +162,51 @@ static int parse(const struct chempi_writer *in, size_t whole,
 
 /* ---- the relay ----------------------------------------------------------- */
 
-/* What is there goes on; -EPIPE: the end. */
-static int move(int from, int to)
+static int put_socket(void *arg, const uint8_t *data, size_t len)
 {
-    static char buf[CHUNK];
+    return write_all(*(const int *)arg, data, len);
+}
+
+/* What the supervisor says goes on, sealed; -EPIPE: the end. */
+static int seal_on(struct chempi_seal *seal, int from)
+{
+    static uint8_t buf[CHUNK];
     const ssize_t n = read(from, buf, sizeof(buf));
+    size_t done = 0;
+    int rc = 0;
 
     if (n < 0 && errno == EINTR)
         return 0;
-    return n <= 0 ? -EPIPE : write_all(to, buf, (size_t)n);
+    while (!rc && n > 0 && done < (size_t)n) {
+        const ssize_t taken =
+            chempi_seal_put(seal, buf + done, (size_t)n - done);
+
+        rc = taken < 0 ? (int)taken : flush(seal);
+        done += taken < 0 ? 0 : (size_t)taken;
+    }
+    return n <= 0 ? -EPIPE : rc;
 }
 
 /* Until the supervisor has ended; when the launcher is lost it hears so. */
-static void relay(int fd)
+static void relay(struct chempi_seal *seal, int fd)
 {
     struct pollfd p[2] = {{.fd = 0, .events = POLLIN},
                           {.fd = fd, .events = POLLIN}};
 
+    int rc;
+
     for (;;) {
         if (poll(p, 2, -1) < 0)
             continue;
-        if (p[1].revents && move(fd, 1))
+        if (p[1].revents && seal_on(seal, fd))
             return;
-        if (p[0].fd >= 0 && p[0].revents && move(0, fd)) {
+        if (p[0].fd < 0 || !p[0].revents)
+            continue;
+        rc = open_records(seal, put_socket, &fd);
+        if (rc) {
+            if (rc == -EBADMSG)
+                (void)fail("something came that the launcher has not sealed",
+                           rc);
             (void)shutdown(fd, SHUT_WR);
             p[0].fd = -1;
         }
@@ -158,8 +225,8 @@ _Noreturn static void supervise(const struct chempi_spec *spec, uint32_t node,
     chempi_super_run(spec, node, fd);
 }
 
-static int serve(const struct chempi_spec *spec, uint32_t node,
-                 const void *rest, size_t rest_len)
+static int serve(struct chempi_seal *seal, const struct chempi_spec *spec,
+                 uint32_t node, const void *rest, size_t rest_len)
 {
     const pid_t self = getpid();
     int fds[2];
@@ -175,14 +242,85 @@ static int serve(const struct chempi_spec *spec, uint32_t node,
     if (pid < 0)
         return fail("cannot start a supervisor", -errno);
     if (write_all(fds[0], rest, rest_len) == 0)
-        relay(fds[0]);
+        relay(seal, fds[0]);
     (void)close(fds[0]); /* nobody reads it any more */
     (void)chempi_orphans_end(NULL, NULL, (unsigned)(CHEMPI_REAP_S * 1000));
     return 0;
 }
 
+/* ---- the handshake --------------------------------------------------------
+ */
+
+static int read_all(void *data, size_t len)
+{
+    uint8_t *at = data;
+
+    while (len) {
+        const ssize_t n = read(0, at, len);
+
+        if (n == 0)
+            return -EPIPE;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0) {
+            at += n;
+            len -= (size_t)n;
+        }
+    }
+    return 0;
+}
+
+static int shake_hands(const struct chempi_keys *keys,
+                       struct chempi_handshake *shake)
+{
+    uint8_t in[CHEMPI_HANDSHAKE_MSG_MAX];
+    uint8_t out[CHEMPI_HANDSHAKE_MSG_MAX];
+    struct chempi_err err;
+    size_t len;
+    int rc =
+        chempi_handshake_init(shake, false, keys, CHEMPI_OUTPOST_PURPOSE,
+                              sizeof(CHEMPI_OUTPOST_PURPOSE) - 1, NULL, NULL);
+
+    while (rc == 0) {
+        const size_t need = chempi_handshake_need(shake);
+
+        rc = read_all(in, need);
+        rc = rc ? rc : chempi_handshake_step(shake, in, need, out, &len, &err);
+        if (rc >= 0 && write_all(1, out, len))
+            rc = -EPIPE;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The launcher says a key, and both prove that they have it. */
+static int meet(struct chempi_seal **seal)
+{
+    struct {
+        struct chempi_keys keys;
+        struct chempi_handshake shake;
+        struct chempi_noise_cipher tx;
+        struct chempi_noise_cipher rx;
+    } *s = chempi_secret_create(sizeof(*s));
+    int rc = s ? 0 : -ENOMEM;
+
+    if (rc)
+        return rc;
+    s->keys.cluster_count = 1;
+    rc = read_all(s->keys.cluster[0], CHEMPI_OUTPOST_KEY);
+    rc = rc ? rc : chempi_noise_make_pair(&s->keys.node);
+    rc = rc ? rc : shake_hands(&s->keys, &s->shake);
+    rc = rc ? rc : chempi_handshake_split(&s->shake, &s->tx, &s->rx);
+    if (!rc) {
+        *seal = chempi_seal_create(&s->tx, &s->rx);
+        rc = *seal ? 0 : -ENOMEM;
+    }
+    chempi_secret_destroy(s, sizeof(*s));
+    return rc;
+}
+
 int chempi_outpost_serve(void)
 {
+    struct chempi_seal *seal = NULL;
     struct chempi_writer in = {0};
     struct chempi_spec spec = {0};
     size_t whole;
@@ -191,15 +329,19 @@ int chempi_outpost_serve(void)
 
     (void)signal(SIGPIPE, SIG_IGN);
     rc = write_all(1, CHEMPI_OUTPOST_MARK, sizeof(CHEMPI_OUTPOST_MARK) - 1);
-    rc = rc ? rc : read_frame(&in, &whole);
+    rc = rc ? rc : meet(&seal);
+    rc = rc ? rc : read_frame(seal, &in, &whole);
     rc = rc ? rc : parse(&in, whole, &spec, &node);
     if (rc) {
         chempi_wire_clear(&in);
-        return rc == -EPIPE ? CHEMPI_EXIT_FAILURE
-                            : fail("a malformed launch", rc);
+        chempi_seal_destroy(seal);
+        return rc == -EPIPE
+                   ? CHEMPI_EXIT_FAILURE
+                   : fail("a launch that is malformed, or was changed", rc);
     }
-    rc = serve(&spec, node, in.data + whole, in.len - whole);
+    rc = serve(seal, &spec, node, in.data + whole, in.len - whole);
     chempi_wire_clear(&in);
     chempi_spec_fini(&spec);
+    chempi_seal_destroy(seal);
     return rc;
 }

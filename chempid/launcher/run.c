@@ -863,7 +863,8 @@ static void far_lost(struct chempi_link *link, int code,
     lose_branch(b, text);
 }
 
-static void start_far(struct run *r, uint32_t node, struct chempi_outpost *post)
+static int start_far(struct run *r, uint32_t node, struct chempi_outpost *post,
+                     struct chempi_err *err)
 {
     struct branch *b = &r->branches[r->branch_count++];
     struct chempi_writer *w;
@@ -877,6 +878,8 @@ static void start_far(struct run *r, uint32_t node, struct chempi_outpost *post)
     b->daemon.on_frame = take_far;
     b->daemon.on_lost = far_lost;
     b->daemon.arg = b;
+    if (chempi_channel_seal(&b->daemon.ch, &post->tx, &post->rx))
+        return chempi_err_set(err, -ENOMEM, "out of memory");
     w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
     chempi_wire_put_u32(w, 1);
     chempi_wire_put_u32(w, node);
@@ -884,6 +887,7 @@ static void start_far(struct run *r, uint32_t node, struct chempi_outpost *post)
     chempi_spec_write(r->spec, node, w);
     chempi_link_end(&b->daemon);
     (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
+    return 0;
 }
 
 int chempi_run_far(const struct chempi_options *opt,
@@ -894,7 +898,7 @@ int chempi_run_far(const struct chempi_options *opt,
     int rc = set_up(&r, &err);
 
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
-        start_far(&r, i, &posts[i]);
+        rc = start_far(&r, i, &posts[i], &err);
     return finish(&r, &err, rc);
 }
 

@@ -109,12 +109,26 @@ ssize_t chempi_seal_put(struct chempi_seal *s, const uint8_t *data, size_t len)
     return (ssize_t)taken;
 }
 
+/* Standard streams may be pipes. */
+static ssize_t write_to(int fd, const uint8_t *data, size_t len)
+{
+    const ssize_t n =
+        chempi_sys->send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    return n < 0 && errno == ENOTSOCK ? chempi_sys->write(fd, data, len) : n;
+}
+
+static ssize_t read_from(int fd, uint8_t *data, size_t len)
+{
+    const ssize_t n = chempi_sys->recv(fd, data, len, MSG_DONTWAIT);
+
+    return n < 0 && errno == ENOTSOCK ? chempi_sys->read(fd, data, len) : n;
+}
+
 int chempi_seal_flush(struct chempi_seal *s, int fd)
 {
     while (s->out.len) {
-        const ssize_t n =
-            chempi_sys->send(fd, s->out.data + s->out.head, s->out.len,
-                             MSG_DONTWAIT | MSG_NOSIGNAL);
+        const ssize_t n = write_to(fd, s->out.data + s->out.head, s->out.len);
 
         if (n >= 0)
             consume(&s->out, (size_t)n);
@@ -135,7 +149,7 @@ ssize_t chempi_seal_fill(struct chempi_seal *s, int fd, bool *is_dry)
 
     if (room == 0)
         return -ENOMEM;
-    n = chempi_sys->recv(fd, s->in.data + s->in.len, room, MSG_DONTWAIT);
+    n = read_from(fd, s->in.data + s->in.len, room);
     if (n < 0)
         n = -errno;
     else

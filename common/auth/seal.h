@@ -47,11 +47,12 @@ void chempi_seal_destroy(struct chempi_seal *s);
 /* Seal what fits of the data; returns the bytes taken, 0 while the buffer is
  * full, -ENOMEM, -EOVERFLOW: the keys are at their end. */
 ssize_t chempi_seal_put(struct chempi_seal *s, const uint8_t *data, size_t len);
-/* Write what is sealed: 0: none left, 1: the socket is full, -errno. */
+/* Write what is sealed: 0: none left, 1: the socket is full, -errno. What is no
+ * socket is written to as it is, and may block. */
 int chempi_seal_flush(struct chempi_seal *s, int fd);
 
 /* Read once: bytes, 0: end of stream, -errno (-EAGAIN: nothing now). is_dry:
- * nothing more is there. */
+ * nothing more is there. What is no socket is read as it is, and may block. */
 ssize_t chempi_seal_fill(struct chempi_seal *s, int fd, bool *is_dry);
 /* Bytes of the stream in the next record: 0: none is whole, -EBADMSG. */
 ssize_t chempi_seal_next(const struct chempi_seal *s);
