@@ -48,6 +48,16 @@
 #define STREAMS_SKEW 2 /* blocks */
 #define STREAMS_AHEAD 4
 
+/*
+ * Blocks a multiple of SET_STRIDE apart share one set of the first-level cache.
+ * A processor that runs ahead asks for more lines at a time than the set has
+ * ways, which throw each other out before they are used: unpacking after
+ * packing takes twice as long as at the pace of the next cache. With more
+ * than PACED_BLOCKS_MAX that cache is too small as well.
+ */
+#define SET_STRIDE 4096 /* bytes */
+#define PACED_BLOCKS_MAX 1024
+
 enum direction { PACK, UNPACK };
 
 /* mem may be null: absolute displacements from MPI_BOTTOM. */
@@ -147,6 +157,49 @@ static CHEMPI_NOINLINE void unpack_ahead(char *mem, int64_t stride,
         unpack_ahead_loop(mem, stride, packed, packed_stride, n, 32);
     else
         unpack_ahead_loop(mem, stride, packed, packed_stride, n, 64);
+}
+
+/* The same address again, after the time of two multiplications. */
+CHEMPI_INLINE char *later(char *mem, uintptr_t one)
+{
+    uintptr_t address = (uintptr_t)mem * one;
+
+    CHEMPI_HIDE(address);
+    return (char *)(address * one);
+}
+
+/* Each address waits for the one before. */
+CHEMPI_INLINE void paced_loop(char *mem, int64_t stride, char *packed,
+                              int64_t packed_stride, uint64_t n, size_t len,
+                              enum direction dir)
+{
+    uintptr_t one = 1;
+
+    CHEMPI_HIDE(one);
+    for (; n > 0; n--) {
+        move(mem, packed, len, dir);
+        mem = later(mem + stride, one);
+        packed += packed_stride;
+    }
+}
+
+/* len is one that meets_in_a_set() knows. */
+CHEMPI_INLINE void paced(char *mem, int64_t stride, char *packed,
+                         int64_t packed_stride, uint64_t n, size_t len,
+                         enum direction dir)
+{
+    if (len == 4)
+        paced_loop(mem, stride, packed, packed_stride, n, 4, dir);
+    else if (len == 8)
+        paced_loop(mem, stride, packed, packed_stride, n, 8, dir);
+    else if (len == 12)
+        paced_loop(mem, stride, packed, packed_stride, n, 12, dir);
+    else if (len == 16)
+        paced_loop(mem, stride, packed, packed_stride, n, 16, dir);
+    else if (len == 24)
+        paced_loop(mem, stride, packed, packed_stride, n, 24, dir);
+    else
+        paced_loop(mem, stride, packed, packed_stride, n, 32, dir);
 }
 
 /*
@@ -379,6 +432,12 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
     {                                                                          \
         streams(mem, stride, packed, packed_stride, n, len, dir);              \
     }                                                                          \
+    static CHEMPI_NOINLINE void paced_##suffix(                                \
+        char *mem, int64_t stride, char *packed, int64_t packed_stride,        \
+        uint64_t n, size_t len)                                                \
+    {                                                                          \
+        paced(mem, stride, packed, packed_stride, n, len, dir);                \
+    }                                                                          \
     static CHEMPI_NOINLINE void indexed_##suffix(                              \
         char *mem, const int64_t *offsets, char *packed, uint64_t n,           \
         size_t len)                                                            \
@@ -397,6 +456,19 @@ CHEMPI_INLINE void move_any(char *mem, char *packed, size_t len,
 KERNELS(pack, PACK)
 KERNELS(unpack, UNPACK)
 
+/* Do blocks of a length that paced() knows, n of a list that covers span bytes,
+ * throw out each other's lines? */
+static bool meets_in_a_set(int64_t stride, uint64_t n, size_t len,
+                           uint64_t span)
+{
+    uint64_t apart = (uint64_t)(stride < 0 ? -stride : stride);
+    bool is_short = len == 4 || len == 8 || len == 12 || len == 16 ||
+                    len == 24 || len == 32;
+
+    return apart != 0 && apart % SET_STRIDE == 0 && is_short &&
+           n <= PACED_BLOCKS_MAX && span / apart <= PACED_BLOCKS_MAX;
+}
+
 /* The whole list, of which these n blocks are a part, covers span bytes. */
 static void do_strided(char *mem, int64_t stride, char *packed,
                        int64_t packed_stride, uint64_t n, size_t len,
@@ -406,6 +478,13 @@ static void do_strided(char *mem, int64_t stride, char *packed,
     bool is_far = span >= FAR_SPAN_MIN;
     bool is_streamed = is_apart && is_far && n >= STREAMS_BLOCKS_MIN;
 
+    if (meets_in_a_set(stride, n, len, span)) {
+        if (dir == PACK)
+            paced_pack(mem, stride, packed, packed_stride, n, len);
+        else
+            paced_unpack(mem, stride, packed, packed_stride, n, len);
+        return;
+    }
     if (dir == PACK && is_streamed)
         streams_pack(mem, stride, packed, packed_stride, n, len);
     else if (dir == PACK)

@@ -293,6 +293,18 @@ Test(iter, copies_short_blocks_from_several_places)
         }
 }
 
+Test(iter, copies_blocks_that_share_a_set_of_the_cache)
+{
+    const uint64_t lens[] = {4, 8, 12, 16, 20, 24, 32, 64};
+
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+        copy_far(lens[i], 300, 4096, UINT64_MAX);
+        copy_far(lens[i], 300, -8192, 5 * lens[i] + 3);
+        copy_far(lens[i], 1024, 4096, UINT64_MAX);
+        copy_far(lens[i], 1025, 4096, UINT64_MAX);
+    }
+}
+
 Test(iter, packs_columns_of_small_irregular_elements)
 {
     int64_t offsets[] = {0, 8, 24, 41};
