@@ -4,6 +4,7 @@
  * each must be told; places there name marks here, which stand before lines.
  */
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -274,6 +275,40 @@ static void freed_handle(void)
     MPI_Comm_size(copy, &size);
 }
 
+/* ---- crashes ---- */
+
+__attribute__((noinline)) static void touch(volatile int *where)
+{
+    *where = 1;
+}
+
+static void crash(void)
+{
+    if (rank == 1)
+        touch((volatile int *)8);
+    MPI_Barrier(world);
+}
+
+static void handler(int number)
+{
+    (void)number;
+    fprintf(stderr, "the program's own handler\n");
+    _Exit(3);
+}
+
+static void crash_with_handler(void)
+{
+    signal(SIGSEGV, handler);
+    crash();
+}
+
+static void given_up(void)
+{
+    if (rank == 1)
+        abort();
+    MPI_Barrier(world);
+}
+
 /* ---- nothing wrong ---- */
 
 static void right(void)
@@ -343,6 +378,9 @@ static const struct {
     {"bad_rank", bad_rank},
     {"bad_tag", bad_tag},
     {"freed_handle", freed_handle},
+    {"crash", crash},
+    {"crash_with_handler", crash_with_handler},
+    {"given_up", given_up},
     {"right", right},
 };
 

@@ -28,6 +28,11 @@ void chempi_fatal_place(const struct chempi_job *job)
                    job->rank, job->node_names[job->node]);
 }
 
+const char *chempi_fatal_place_words(void)
+{
+    return fatal.place;
+}
+
 void chempi_fatal_set_free(bool is_free)
 {
     atomic_store(&fatal.is_free, is_free);

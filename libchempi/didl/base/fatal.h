@@ -24,6 +24,8 @@ void chempi_fatal_set_tell(chempi_fatal_tell_fn *tell);
 
 /* Whoever ends the job from now on is called by rank and node. */
 void chempi_fatal_place(const struct chempi_job *job);
+/* "rank 3 on node a2"; "" before that. */
+const char *chempi_fatal_place_words(void);
 
 /* Does the supervisor believe that this process may end as it likes, since MPI
  * is finalized here? If it cannot be told better, the process that ends the job

@@ -37,6 +37,11 @@ static const struct chempi_words levels_of_coll = {
       "memory nobody has set or from another library's mpi.h, may crash the "  \
       "program: what was compiled with another mpi.h must be compiled again, " \
       "with this library's mpicc.")                                            \
+    X(CRASH_BACKTRACE, "", "crash_backtrace", 1, 0, 1, &chempi_words_switch,   \
+      LOCAL, true, true,                                                       \
+      "Whether a signal that crashes the program first prints the calls that " \
+      "led to it. Signals for which the program has handlers are left alone, " \
+      "and core dumps are as without it.")                                     \
     X(ERRORS_OF_NOBODY, "", "errors_without_object", 0, 0, 1,                  \
       &handlers_of_nobody, LOCAL, false, true,                                 \
       "Whose error handler is called for errors that belong to no "            \

@@ -31,6 +31,7 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/host.h"
+#include "libchempi/didl/base/crash.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
@@ -176,11 +177,18 @@ static void close_progress(void)
 
 static void close_conn(void)
 {
-    uint64_t dropped = chempi_match_fini();
+    struct chempi_match_lost lost;
 
-    if (dropped)
-        chempi_log(CHEMPI_LOG_INFO, "core", "%llu messages were never received",
-                   (unsigned long long)dropped);
+    chempi_match_find_lost(&lost);
+    if (lost.count)
+        chempi_log(CHEMPI_LOG_WARNING, "core",
+                   "%llu message%s never received, the first one from rank %d "
+                   "of its communicator with tag %d (%llu bytes); chempirun "
+                   "--check tells more",
+                   (unsigned long long)lost.count,
+                   lost.count == 1 ? " was" : "s were", lost.source, lost.tag,
+                   (unsigned long long)lost.bytes);
+    (void)chempi_match_fini();
     chempi_conn_close();
 }
 
@@ -227,6 +235,7 @@ static const struct step {
 
 static void close_all(void)
 {
+    chempi_crash_unwatch();
     while (core.opened > 0) {
         const struct step *step = &steps[--core.opened];
 
@@ -250,6 +259,7 @@ static int open_all(void)
         core.opened++;
     }
     chempi_tool_attach_checker();
+    chempi_crash_watch();
     core.pid = getpid();
     core.opener = pthread_self();
     if (chempi_ctx.services.proc == 0) /* one of a job is enough */

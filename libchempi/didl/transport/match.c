@@ -553,6 +553,24 @@ const char *chempi_match_check(void)
     return why ? why : check_held();
 }
 
+void chempi_match_find_lost(struct chempi_match_lost *out)
+{
+    *out = (struct chempi_match_lost){0};
+    ensure_table();
+    CHEMPI_LIST_FOR (link, &table.all) {
+        const struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(link, struct chempi_held, all);
+
+        if (held->env.context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_PT2PT)
+            continue;
+        if (out->count++ == 0) {
+            out->bytes = held->env.len;
+            out->source = held->env.source;
+            out->tag = held->env.tag;
+        }
+    }
+}
+
 uint64_t chempi_match_fini(void)
 {
     uint64_t dropped = 0;

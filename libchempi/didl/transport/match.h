@@ -112,6 +112,15 @@ uint64_t chempi_match_held_count(void);
 /* NULL, or what does not hold (invariant.h). Linear in what waits. */
 const char *chempi_match_check(void);
 
+/* Messages of the user's that nobody has received, and the first of them. */
+struct chempi_match_lost {
+    uint64_t count;
+    uint64_t bytes;
+    int32_t source; /* rank in its communicator */
+    int32_t tag;
+};
+void chempi_match_find_lost(struct chempi_match_lost *out);
+
 /* Drop everything (finalize); returns the number of messages dropped. */
 uint64_t chempi_match_fini(void);
 

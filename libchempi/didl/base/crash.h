@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a crash says: a signal that ends the process (SIGSEGV, SIGBUS, SIGFPE,
+ * SIGILL, SIGABRT) first prints the calls on the stack with their names to
+ * standard error. The signal then does what it would have done: exit status
+ * and core dump are as ever.
+ *
+ *   Y1  a signal for which the program, or a sanitizer, has a handler is left
+ *       alone; what the program sets later wins
+ *   Y2  the handler allocates nothing, takes no lock of ours, and runs on a
+ *       stack of its own in the thread that has started MPI
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_CRASH_H
+#define CHEMPI_LIBCHEMPI_DIDL_CRASH_H
+
+/* Begin, if the setting crash_backtrace is on; the place (fatal.h) is known. */
+void chempi_crash_watch(void);
+/* Give back what nobody has changed meanwhile. */
+void chempi_crash_unwatch(void);
+
+#endif
