@@ -18,8 +18,9 @@ is mended, and what must hold is checked:
     daemons have no more descriptors than connections among each other
   * afterwards a job over all nodes ends well
 
-Daemons are given up after DETECT_S: where other work keeps processors from them
-for so long, bystanders are lost. As root, jobs are those of several users. What
+Daemons are given up after DETECT_S. Where other work keeps processors from one
+of them, or from the relays between them, for half of that, it has happened to
+that one, or to all; how often is told, and is to be rare. As root, jobs are those of several users. What
 happens is a function of the seed, but when it happens is not: a run cannot be
 repeated exactly.
 """
@@ -47,6 +48,7 @@ GRACE_S = 7.0   # for what has happened, to be over everywhere
 LONG_S = 5.0    # of a stop or a parting that is noticed
 SHORT_S = 0.3   # of one that is not
 ROUND = 40      # launches
+LOOK_S = 0.1    # between looks at who lacks processors
 TOLD = 200      # of what has been said, when a run fails
 USERS = ("daemon", "bin", "sys", "nobody")
 
@@ -234,6 +236,16 @@ class Cluster:
             dirs[:] = [d for d in dirs if not d.startswith("chempi.")]
         return found
 
+    def waited(self, node):
+        """Seconds that a daemon could have run and has not; None: it is gone,
+        or the kernel does not tell."""
+        try:
+            with open(f"/proc/{self.pids[node]}/schedstat",
+                      encoding="ascii") as file:
+                return int(file.read().split()[1]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return None
+
     def descriptors(self, node):
         return len(os.listdir(f"/proc/{self.pids[node]}/fd"))
 
@@ -264,6 +276,9 @@ class Chaos:
         self.launched = self.well = self.untouched = 0
         self.longest = 0.0
         self.late = 0.0  # of a step of ours, at most
+        self.starved = 0  # lacks of processors that count
+        self.waited = {}
+        self.next_look = 0.0
         self.endings = {}
         self.down = set()
         self.base_descriptors = [cluster.descriptors(i)
@@ -388,6 +403,25 @@ class Chaos:
             h = self.happen(f"sent {how.name} to {what}", job=job)
             send(pid, how)
             h.end = time.monotonic()
+
+    def look_for_lacks(self):
+        """Of processors. Those who lack them are not silent by themselves."""
+        if time.monotonic() < self.next_look:
+            return
+        self.next_look = time.monotonic() + LOOK_S
+        lacking = [("the network lacked processors", range(NODES))] * (
+            self.cluster.network.late() > self.cluster.detect_s / 2)
+        for node in range(NODES):
+            key = (node, self.cluster.pids[node])
+            waited = self.cluster.waited(node)
+            if waited is None:
+                continue
+            if waited - self.waited.get(key, waited) > self.cluster.detect_s / 2:
+                lacking.append(("a daemon lacked processors", [node]))
+            self.waited[key] = waited
+        for what, nodes in lacking:
+            self.starved += 1
+            self.happen(what, nodes).end = time.monotonic()
 
     def order_end(self):
         """By its owner, or by somebody else."""
@@ -527,6 +561,7 @@ class Chaos:
         while begun < launches or self.jobs or self.due:
             began = time.monotonic()
             self.undo_due()
+            self.look_for_lacks()
             self.reap()
             if begun < launches and len(self.jobs) < self.options.jobs:
                 self.launch()
@@ -594,6 +629,8 @@ class Chaos:
             print(f"{self.launched} launches: {self.untouched} untouched, "
                   f"{self.well} ended well, the longest took "
                   f"{self.longest:.1f} s", flush=True)
+        print(f"{self.starved} times processors were lacking; "
+              f"{self.late:.1f} s late at most")
         for kind, count in sorted(self.endings.items()):
             print(f"{count:6} {kind.strip()}")
 
