@@ -16,6 +16,7 @@
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/base/log.h"
+#include "common/base/size.h"
 #include "common/table/load.h"
 
 static const char usage[] =
@@ -135,25 +136,10 @@ static int parse_serve(const char *text, enum chempi_serve *out)
 /* Not 0: that would be no daemon's wish. */
 static int parse_size(const char *text, uint64_t *out)
 {
-    static const char units[] = "KMG";
-    const char *unit;
-    char *end;
-    unsigned long long v;
-    unsigned shift = 0;
-
-    errno = 0;
-    v = strtoull(text, &end, 10);
-    unit = *end ? strchr(units, *end) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (errno || end == text || *end || *text == '-' || v == 0 ||
-        v > UINT64_MAX >> 1 >> shift)
+    if (chempi_size_parse(text, UINT64_MAX >> 1, out) || !*out)
         return fail("--registrable: expected bytes, perhaps with K, M or G, "
                     "not ",
                     text);
-    *out = v << shift;
     return 0;
 }
 

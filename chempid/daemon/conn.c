@@ -29,14 +29,18 @@ _Static_assert(STRANGER_LEN <= CHEMPI_CONN_UNPROVEN_BYTES,
 
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const struct chempi_secrets *secrets,
-                       uint64_t descriptors, const struct chempi_conn_ops *ops,
-                       void *arg)
+                       bool serves_users, uint64_t descriptors,
+                       const struct chempi_conn_ops *ops, void *arg)
 {
-    *conns = (struct chempi_conns){
-        .loop = loop, .name = name, .secrets = secrets, .ops = ops, .arg = arg};
+    *conns = (struct chempi_conns){.loop = loop,
+                                   .name = name,
+                                   .secrets = secrets,
+                                   .ops = ops,
+                                   .arg = arg,
+                                   .serves_users = serves_users};
     chempi_list_init(&conns->all);
     chempi_list_init(&conns->strangers);
-    chempi_crowd_init(&conns->crowd, descriptors);
+    chempi_crowd_init(&conns->crowd, descriptors, serves_users ? 0 : geteuid());
 }
 
 static void destroy(struct chempi_conn *c)

@@ -70,7 +70,7 @@ struct chempi_conns {
     ev_tstamp complained;                 /* of a user's many clients */
     const char *name;                     /* this node's, for GREET */
     const struct chempi_secrets *secrets; /* NULL: no TCP */
-    bool serves_users;                    /* users.h; false until it is set */
+    bool serves_users;                    /* users.h */
     const struct chempi_conn_ops *ops;
     void *arg;
 };
@@ -114,8 +114,8 @@ struct chempi_conn {
 /* For a process that may have so many descriptors. */
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const struct chempi_secrets *secrets,
-                       uint64_t descriptors, const struct chempi_conn_ops *ops,
-                       void *arg);
+                       bool serves_users, uint64_t descriptors,
+                       const struct chempi_conn_ops *ops, void *arg);
 /* Close all, without on_lost. */
 void chempi_conns_fini(struct chempi_conns *conns);
 

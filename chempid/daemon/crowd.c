@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The users of a daemon; see crowd.h. */
-#define _GNU_SOURCE /* geteuid */
 #include "chempid/daemon/crowd.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 
-void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors)
+void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors,
+                       uid_t owner)
 {
     uint64_t max = descriptors > CHEMPI_FDS_RESERVED
                        ? (descriptors - CHEMPI_FDS_RESERVED) / 2
@@ -20,7 +19,7 @@ void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors)
         max = CHEMPI_USER_CONNS_MIN;
     if (max > CHEMPI_CONN_LOCAL_ALL)
         max = CHEMPI_CONN_LOCAL_ALL;
-    *crowd = (struct chempi_crowd){.conns_max = (uint32_t)max};
+    *crowd = (struct chempi_crowd){.conns_max = (uint32_t)max, .owner = owner};
     chempi_list_init(&crowd->users);
 }
 
@@ -65,7 +64,7 @@ uint32_t chempi_crowd_share(const struct chempi_crowd *crowd, uid_t uid,
     const uint32_t others = crowd->conns - own;
     uint32_t share;
 
-    if (uid == 0 || uid == geteuid())
+    if (uid == 0 || uid == crowd->owner)
         return CHEMPI_CONN_LOCAL_MAX;
     share = others < crowd->conns_max ? (crowd->conns_max - others) / 2 : 0;
     return share < CHEMPI_CONN_LOCAL_MAX ? share : CHEMPI_CONN_LOCAL_MAX;

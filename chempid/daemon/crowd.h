@@ -36,16 +36,19 @@ struct chempi_crowd {
     struct chempi_list users;
     uint32_t conns; /* of all users */
     uint32_t conns_max;
+    uid_t owner; /* W2 is not for root and this one */
 };
 
-/* For a process that may have so many descriptors. */
-void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors);
+/* For a process that may have so many descriptors, and its owner: root's if it
+ * serves all users, whoever it has become. */
+void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors,
+                       uid_t owner);
 /* Forget all users. */
 void chempi_crowd_fini(struct chempi_crowd *crowd);
 
 /* One more of this kind for the user, to be ended by leave(). NULL with words:
  * -EDQUOT, the user has too many already, -ENOMEM. A connection of root or of
- * the daemon's own user is not subject to W2. */
+ * the daemon's owner is not subject to W2. */
 struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
                                        enum chempi_crowd_kind kind,
                                        struct chempi_err *err);

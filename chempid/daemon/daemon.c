@@ -783,10 +783,9 @@ static int set_up(struct chempi_daemon *d, struct chempi_err *err)
     if (rc)
         return rc;
     chempi_conns_init(&d->conns, d->loop, d->opt->name,
-                      d->secrets.keys ? &d->secrets : NULL, take_descriptors(),
-                      &conn_ops, d);
+                      d->secrets.keys ? &d->secrets : NULL, d->serves_users,
+                      take_descriptors(), &conn_ops, d);
     d->conns.brood = &d->brood;
-    d->conns.serves_users = d->serves_users;
     chempi_beat_init(&d->beat, &d->conns, d->opt->detect_s);
     ev_timer_init(&d->recheck, recheck, 0.0, 0.0);
     ev_set_priority(&d->recheck, EV_MAXPRI); /* before what they say next */

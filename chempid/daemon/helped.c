@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "chempid/daemon/helper.h"
+#include "chempid/daemon/passing.h"
 #include "chempid/tree/limits.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -25,28 +26,7 @@
 static int send_order(struct chempi_helper *h,
                       const struct chempi_helper_order *o, int fd)
 {
-    struct chempi_helper_order copy = *o;
-    struct iovec iov = {&copy, sizeof(copy)};
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.space = ""};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t n;
-
-    if (fd >= 0) {
-        msg.msg_control = control.space;
-        msg.msg_controllen = sizeof(control.space);
-        control.head.cmsg_level = SOL_SOCKET;
-        control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.head), &fd, sizeof(int));
-    }
-    while ((n = chempi_sys->sendmsg(h->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT)) <
-               0 &&
-           errno == EINTR)
-        ;
-    return n < 0 ? -errno : 0;
+    return chempi_passing_send(h->fd, o, sizeof(*o), fd, false);
 }
 
 static void lose(struct chempi_helper *h, const char *text)
@@ -207,33 +187,11 @@ static void take(struct chempi_helper *h, const struct chempi_helper_report *r)
     }
 }
 
-/* 1, 0: none yet, -EPIPE: no more will come. */
+/* 1, 0: none yet, below: no more will come. */
 static int receive(struct chempi_helper *h, struct chempi_helper_report *out,
                    int *fd)
 {
-    struct iovec iov = {out, sizeof(*out)};
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.space,
-                         .msg_controllen = sizeof(control.space)};
-    const ssize_t n =
-        chempi_sys->recvmsg(h->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    const struct cmsghdr *head;
-
-    *fd = -1;
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n != (ssize_t)sizeof(*out))
-        return -EPIPE;
-    head = CMSG_FIRSTHDR(&msg);
-    if (head && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(fd, CMSG_DATA(head), sizeof(int));
-    return 1;
+    return chempi_passing_receive(h->fd, out, sizeof(*out), fd);
 }
 
 static void readable(struct ev_loop *loop, ev_io *w, int events)

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "chempid/daemon/daemon.h"
+#include "chempid/daemon/passing.h"
 #include "chempid/daemon/say.h"
 #include "chempid/daemon/users.h"
 #include "chempid/supervisor/super.h"
@@ -54,26 +55,13 @@ _Noreturn static void leave(struct helper *h)
 static void report_with(struct helper *h, uint32_t what, uint32_t number,
                         int value, int passed_fd)
 {
-    struct chempi_helper_report r = {what, number, value};
-    struct iovec iov = {&r, sizeof(r)};
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {.space = ""};
-    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    const struct chempi_helper_report r = {what, number, value};
+    int rc;
 
-    if (passed_fd >= 0) {
-        msg.msg_control = control.space;
-        msg.msg_controllen = sizeof(control.space);
-        control.head.cmsg_level = SOL_SOCKET;
-        control.head.cmsg_type = SCM_RIGHTS;
-        control.head.cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(&control.head), &passed_fd, sizeof(int));
-    }
-    while (chempi_sys->sendmsg(h->fd, &msg, MSG_NOSIGNAL) < 0)
-        if (errno == ENOMEM || errno == ENOBUFS)
+    while ((rc = chempi_passing_send(h->fd, &r, sizeof(r), passed_fd, true)))
+        if (rc == -ENOMEM || rc == -ENOBUFS)
             (void)poll(NULL, 0, REST_MS);
-        else if (errno != EINTR)
+        else
             leave(h);
 }
 
@@ -120,9 +108,11 @@ static struct charge *find(struct helper *h, uint32_t number)
 
 /* ---- starting ------------------------------------------------------------ */
 
-static uint32_t count_of(const struct helper *h, uid_t uid)
+/* Supervisors, and what ended ones have left that does not end: a user who
+ * traces it starts no more than that. */
+static size_t count_of(const struct helper *h, uid_t uid)
 {
-    uint32_t n = 0;
+    size_t n = chempi_nest_held(&h->nest, uid);
 
     CHEMPI_LIST_FOR (e, &h->nest.young)
         n += CHEMPI_CONTAINER_OF(e, struct chempi_young, entry)->uid == uid;
@@ -251,46 +241,18 @@ static void obey(struct helper *h, const struct chempi_helper_order *o,
     }
 }
 
-/* More than one is more than any order has. */
-static int take_fd(struct msghdr *msg, int *fd)
-{
-    struct cmsghdr *head = CMSG_FIRSTHDR(msg);
-
-    *fd = -1;
-    if (msg->msg_flags & (MSG_CTRUNC | MSG_TRUNC))
-        return -EBADMSG;
-    if (!head)
-        return 0;
-    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
-        head->cmsg_len != CMSG_LEN(sizeof(int)))
-        return -EBADMSG;
-    memcpy(fd, CMSG_DATA(head), sizeof(int));
-    return 0;
-}
-
 /* R2. One at a time; a daemon that says nonsense is no daemon any more. */
 static void take(struct helper *h)
 {
     struct chempi_helper_order o;
-    struct iovec iov = {&o, sizeof(o)};
-    union {
-        struct cmsghdr head;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.space,
-                         .msg_controllen = sizeof(control.space)};
-    const ssize_t n =
-        chempi_sys->recvmsg(h->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     int fd;
+    const int rc = chempi_passing_receive(h->fd, &o, sizeof(o), &fd);
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (rc == 0)
         return;
-    if (n <= 0)
+    if (rc == -EPIPE)
         leave(h);
-    if (n != (ssize_t)sizeof(o) || take_fd(&msg, &fd) ||
-        !is_order(h, &o, fd >= 0)) {
+    if (rc < 0 || !is_order(h, &o, fd >= 0)) {
         chempi_log(CHEMPI_LOG_ERROR, "helper",
                    "the daemon's process has sent what is no order, and is "
                    "not obeyed any more: all jobs here end");

@@ -10,25 +10,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A whole number, perhaps with K, M, G or T; 0: it is none. */
-static uint64_t parse_number(const char *text)
-{
-    static const char units[] = "KMGT";
-    const char *unit;
-    char *end;
-    unsigned long long v;
-    unsigned shift = 0;
+#include "common/base/size.h"
 
-    errno = 0;
-    v = strtoull(text, &end, 10);
-    unit = *end ? strchr(units, *end) : NULL;
-    if (unit) {
-        shift = 10 * (unsigned)(unit - units + 1);
-        end++;
-    }
-    if (errno || *end || *text == '-' || v > UINT64_MAX >> 1 >> shift)
-        return 0;
-    return (uint64_t)v << shift;
+/* 0 would be no limit that anybody could live with. */
+static int parse_number(const char *text, uint64_t *out)
+{
+    const int rc = chempi_size_parse(text, UINT64_MAX >> 1, out);
+
+    return !rc && *out ? 0 : -EINVAL;
 }
 
 static double parse_cpus(const char *text)
@@ -55,9 +44,9 @@ static int take_line(struct chempi_cgroup_limits *limits, char *line)
     if (!value || strtok_r(NULL, blank, &save))
         return -EINVAL;
     if (strcmp(key, "memory") == 0)
-        return (limits->memory = parse_number(value)) ? 0 : -EINVAL;
+        return parse_number(value, &limits->memory);
     if (strcmp(key, "processes") == 0)
-        return (limits->processes = parse_number(value)) ? 0 : -EINVAL;
+        return parse_number(value, &limits->processes);
     if (strcmp(key, "cpus") == 0)
         return (limits->cpus = parse_cpus(value)) > 0 ? 0 : -EINVAL;
     return -EINVAL;

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 #define PREFIX "chempi."
@@ -388,16 +389,9 @@ static bool is_inside(pid_t pid, const char *job)
 {
     char path[64];
     char buf[4096];
-    ssize_t n;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%ld/cgroup", (long)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, buf, sizeof(buf) - 1);
-    (void)close(fd); /* read only */
-    buf[n > 0 ? n : 0] = '\0';
+    (void)chempi_file_read(path, buf, sizeof(buf)); /* else it is empty */
     return strstr(buf, job);
 }
 

@@ -4,7 +4,6 @@
 #include "chempid/supervisor/nest.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 
 #include "chempid/supervisor/orphans.h"
 #include "chempid/tree/limits.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 int chempi_nest_init(struct chempi_nest *nest, struct chempi_err *err)
@@ -63,7 +63,8 @@ void chempi_nest_fini(struct chempi_nest *nest)
                              (unsigned)(CHEMPI_REAP_S * 1000));
     free(nest->elders);
     free(nest->held);
-    nest->elders = nest->held = NULL;
+    nest->elders = NULL;
+    nest->held = NULL;
     nest->elder_count = nest->held_count = 0;
 }
 
@@ -89,35 +90,66 @@ void chempi_nest_yield(struct chempi_nest *nest, pid_t pid)
 
 /* ---- strays -------------------------------------------------------------- */
 
+/* Where it stands among the held, or would. */
+static size_t find_held(const struct chempi_nest *nest, pid_t pid)
+{
+    size_t low = 0;
+    size_t high = nest->held_count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (nest->held[middle].pid < pid)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static bool is_held(const struct chempi_nest *nest, pid_t pid)
 {
-    for (size_t i = 0; i < nest->held_count; i++)
-        if (nest->held[i] == pid)
-            return true;
-    return false;
+    const size_t at = find_held(nest, pid);
+
+    return at < nest->held_count && nest->held[at].pid == pid;
 }
 
 /* Without memory others wait for it, too: CHEMPI_REAP_S at most. */
-static void hold(struct chempi_nest *nest, pid_t pid)
+static void hold(struct chempi_nest *nest, pid_t pid, uid_t uid)
 {
     const size_t n = nest->held_count + 1;
-    pid_t *list;
+    const size_t at = find_held(nest, pid);
+    struct chempi_held *list;
 
     if (is_held(nest, pid))
         return;
     list = chempi_sys->realloc(nest->held, n * sizeof(*list));
     if (!list)
         return;
-    list[nest->held_count] = pid;
+    memmove(list + at + 1, list + at, (n - 1 - at) * sizeof(*list));
+    list[at] = (struct chempi_held){pid, uid};
     nest->held = list;
     nest->held_count = n;
 }
 
 static void release(struct chempi_nest *nest, pid_t pid)
 {
+    const size_t at = find_held(nest, pid);
+
+    if (!is_held(nest, pid))
+        return;
+    nest->held_count--;
+    memmove(nest->held + at, nest->held + at + 1,
+            (nest->held_count - at) * sizeof(*nest->held));
+}
+
+size_t chempi_nest_held(const struct chempi_nest *nest, uid_t uid)
+{
+    size_t n = 0;
+
     for (size_t i = 0; i < nest->held_count; i++)
-        if (nest->held[i] == pid)
-            nest->held[i] = nest->held[--nest->held_count];
+        n += nest->held[i].uid == uid;
+    return n;
 }
 
 /* The real user of a process; false: it is gone. */
@@ -126,16 +158,9 @@ static bool user_of(pid_t pid, uid_t *out)
     char path[64];
     char buf[1024]; /* the line is among the first dozen */
     const char *at;
-    ssize_t n;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    n = read(fd, buf, sizeof(buf) - 1);
-    (void)close(fd); /* read only */
-    buf[n > 0 ? n : 0] = '\0';
+    (void)chempi_file_read(path, buf, sizeof(buf)); /* else it is empty */
     at = strstr(buf, "\nUid:");
     if (!at)
         return false;
@@ -175,7 +200,7 @@ static void seen(void *arg, pid_t pid, bool is_gone)
         y->is_waiting |= y->uid == uid;
     }
     if (w->gives_up && w->gives_up->uid == uid)
-        hold(w->nest, pid);
+        hold(w->nest, pid, uid);
 }
 
 static void sweep(struct chempi_nest *nest, const struct chempi_young *gives_up)

@@ -25,11 +25,16 @@
 #include "common/base/err.h"
 #include "common/base/list.h"
 
+struct chempi_held {
+    pid_t pid;
+    uid_t uid;
+};
+
 struct chempi_nest { /* one per process */
     struct chempi_list young;
     pid_t *elders; /* children that are not ours to kill */
     size_t elder_count;
-    pid_t *held; /* strays that nobody waits for */
+    struct chempi_held *held; /* strays that nobody waits for, by pid */
     size_t held_count;
     struct chempi_cgroups *groups; /* the caller's, or NULL */
 };
@@ -59,6 +64,8 @@ void chempi_nest_add(struct chempi_nest *nest, struct chempi_young *young);
 void chempi_nest_settle(struct chempi_nest *nest);
 /* SIGKILL, if it runs. */
 void chempi_nest_kill(struct chempi_young *young);
+/* How many strays of a user are held. */
+size_t chempi_nest_held(const struct chempi_nest *nest, uid_t uid);
 /* It, if it still runs, and what its user has left are held. */
 void chempi_nest_let_go(struct chempi_nest *nest, struct chempi_young *young);
 /* It is not among the young any more; if it still runs, it is a stray. Its

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/file.h"
 #include "common/base/sys.h"
 
 /* Children that a sweep looks at, each time it does: processes that fork as
@@ -81,18 +82,10 @@ static pid_t parent_of(const char *pid)
     char path[64];
     char buf[512];
     const char *at;
-    ssize_t n;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    if (chempi_file_read(path, buf, sizeof(buf)) <= 0)
         return 0;
-    n = read(fd, buf, sizeof(buf) - 1);
-    (void)close(fd); /* read only */
-    if (n <= 0)
-        return 0;
-    buf[n] = '\0';
     at = strrchr(buf, ')');
     if (!at || strlen(at) < 4)
         return 0;

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* struct ucred */
 #include "chempid/tree/shell.h"
 
+#include "common/base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -65,16 +67,11 @@ static int read_status(struct chempi_shell *shell, const struct ucred *peer)
     const char *uid;
     const char *gid;
     ssize_t n;
-    int fd;
 
     (void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)peer->pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
-    while ((n = read(fd, text, sizeof(text) - 1)) < 0 && errno == EINTR)
-        ;
-    (void)close(fd); /* read only */
-    text[n > 0 ? n : 0] = '\0';
+    n = chempi_file_read(path, text, sizeof(text));
+    if (n < 0)
+        return (int)n;
     mask = find_line(text, "\nUmask:");
     uid = find_line(text, "\nUid:");
     gid = find_line(text, "\nGid:");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "chempid/tree/spec.h"
+#include "common/base/file.h"
 #include "common/control/msg.h"
 
 static uint8_t fall_of(enum chempi_status_fate fate)
@@ -225,13 +226,11 @@ uint64_t chempi_status_host(void)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     char text[64];
-    ssize_t n;
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t n =
+        chempi_file_read("/proc/sys/kernel/random/boot_id", text, sizeof(text));
 
-    if (fd < 0)
+    if (n < 0)
         return (uint64_t)gethostid();
-    n = read(fd, text, sizeof(text));
-    (void)close(fd);                /* read only */
     for (ssize_t i = 0; i < n; i++) /* FNV-1a */
         h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
     return h;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "common/base/size.h"
+
 static const char *const switch_list[] = {"off", "on"};
 const struct chempi_words chempi_words_switch = {
     .name = "switch",
@@ -64,30 +66,7 @@ static bool parse_word(const struct chempi_words *words, const char *text,
 
 static bool parse_number(const char *text, uint64_t *value)
 {
-    static const char units[] = "KMG";
-    unsigned long long number;
-    const char *unit;
-    char *end;
-
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    errno = 0;
-    number = strtoull(text, &end, 10);
-    if (errno)
-        return false;
-    if (*end) {
-        unsigned shift;
-
-        unit = strchr(units, toupper((unsigned char)*end));
-        if (!unit || end[1])
-            return false;
-        shift = 10 * (unsigned)(unit - units + 1);
-        if (number > UINT64_MAX >> shift)
-            return false;
-        number <<= shift;
-    }
-    *value = number;
-    return true;
+    return chempi_size_parse(text, UINT64_MAX, value) == 0;
 }
 
 static int refuse_word(const struct chempi_setting *setting, const char *text,

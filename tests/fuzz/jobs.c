@@ -96,7 +96,7 @@ static void set_up_once(void)
     d->brood.loop = d->loop; /* which never runs: there are no children */
     chempi_grants_init(d);
     /* Without a key it calls nobody that it has no connection with. */
-    chempi_conns_init(&d->conns, d->loop, "a1", NULL, 1024, NULL, d);
+    chempi_conns_init(&d->conns, d->loop, "a1", NULL, false, 1024, NULL, d);
     chempi_beat_init(&d->beat, &d->conns, options.detect_s);
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -296,6 +297,37 @@ Test(helper, gives_a_user_no_more_than_a_user_may_have)
     refuses(start_of(5, NOBODY, NOBODY), -EEXIST);
     for (uint32_t i = 0; i < USER_MAX; i++)
         (void)close(links[i]);
+    ends_well();
+}
+
+/* A traced process does not end: its tracer has to look first. */
+Test(helper, what_does_not_end_counts_for_its_user)
+{
+    struct chempi_helper_order more = start_of(USER_MAX + 1, NOBODY, NOBODY);
+    struct chempi_helper_report r = {.what = CHEMPI_HELPER_FAILED};
+    pid_t pids[USER_MAX];
+    int passed;
+
+    for (uint32_t i = 0; i < USER_MAX; i++) {
+        const struct chempi_helper_order o = start_of(i + 1, NOBODY, NOBODY);
+        const int link = start(&o);
+
+        pids[i] = expect(CHEMPI_HELPER_STARTED, i + 1);
+        await_ids(pids[i], NOBODY, NOBODY);
+        if (ptrace(PTRACE_SEIZE, pids[i], NULL, NULL))
+            cr_skip_test("nobody is traced here");
+        order(CHEMPI_HELPER_LET_GO, i + 1);
+        (void)close(link);
+    }
+    refuses(more, -EDQUOT);
+    for (uint32_t i = 0; i < USER_MAX; i++)
+        cr_assert_eq(waitpid(pids[i], NULL, __WALL), pids[i]);
+    for (int i = 0; i < LIMIT_MS && r.what == CHEMPI_HELPER_FAILED; i++) {
+        (void)close(start(&more));
+        cr_assert(listen_to(&r, &passed));
+        (void)poll(NULL, 0, 1);
+    }
+    cr_assert_eq(r.what, CHEMPI_HELPER_STARTED, "still %d", r.value);
     ends_well();
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small files; see file.h. */
+#define _GNU_SOURCE /* O_CLOEXEC */
+#include "common/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "common/base/sys.h"
+
+ssize_t chempi_file_read(const char *path, char *text, size_t size)
+{
+    size_t len = 0;
+    ssize_t n = 0;
+    int fd;
+
+    text[0] = '\0';
+    fd = chempi_sys->open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    do {
+        n = chempi_sys->read(fd, text + len, size - 1 - len);
+        len += n > 0 ? (size_t)n : 0;
+    } while ((n > 0 && len < size - 1) || (n < 0 && errno == EINTR));
+    n = n < 0 ? -errno : (ssize_t)len;
+    (void)close(fd); /* read only */
+    text[n < 0 ? 0 : len] = '\0';
+    return n;
+}
