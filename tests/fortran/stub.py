@@ -4,7 +4,7 @@
 
 Every function of the ABI's table prints its name, its scalars, handles (as
 numbers), small pointers (NULL, MPI_IN_PLACE and the like) and strings; other
-pointers are "ptr". Handles as integers are their numbers. A few functions
+pointers are "ptr", and arguments of programs stand below. Handles as integers are their numbers. A few functions
 answer what the Fortran library needs to know of a datatype.
 """
 import pathlib
@@ -28,6 +28,12 @@ ANSWERS = {
     "Abi_get_fortran_info": "*info = MPI_INFO_NULL;",
     "Info_create": "*info = (MPI_Info)0x1001;",
     "Initialized": "*flag = 0;",
+    "Comm_rank": "*rank = 0;",
+    "Comm_spawn": "words(argv);",
+    "Comm_spawn_multiple":
+        "for (int i = 0; i < count; i++) {\n"
+        "        puts(array_of_commands[i]);\n"
+        "        words(array_of_argv ? array_of_argv[i] : NULL);\n    }",
 }
 
 
@@ -49,7 +55,10 @@ def main(output):
            "    if ((uintptr_t)p > 64)\n        return \"ptr\";\n"
            "    i = (i + 1) % 8;\n"
            "    snprintf(text[i], 24, \"%d\", (int)(intptr_t)p);\n"
-           "    return text[i];\n}\n"]
+           "    return text[i];\n}\n"
+           "static void words(char *const *list)\n{\n"
+           "    for (; list && *list; list++)\n"
+           "        printf(\"  '%s'\\n\", *list);\n}\n"]
     for f in api_table.load_functions(str(TOP / "libchempi/api")):
         for prefix in ("", "P"):
             parts = [x for x in map(printed, f.params) if x]
