@@ -135,6 +135,8 @@ class Builder:
         stems = ["mtest", "mtest_common", "dtypes", *DTPOOLS,
                  "mtest_thread" if threads else "mtest_single"]
         flags = ["-DMTEST_USE_THREAD"] if threads else []
+        if self.fortran and fortran.is_fortran(directory):
+            recipe = self.fortran.completed(directory, recipe)
         missing = [name for name in recipe.sources if not os.path.exists(name)]
         if missing:
             return None, f"no source {os.path.basename(missing[0])}"

@@ -2,11 +2,14 @@
 """Builds the programs of the suite's f77, f90 and f08 directories.
 
 As in builder.py the suite's configure is not run; what it puts into the
-include files of f77 (*.h.in) is known.
+include files of f77 (*.h.in) is known. Thirteen programs in each folder io
+are made from a harness by the suite's own script, as its makefiles do.
 """
 import pathlib
 import re
+import shutil
 import subprocess
+import threading
 
 INTERFACES = ("f77", "f90", "f08")
 KINDS = {"F77_MPI_ADDRESS": "integer*8", "F77_MPI_OFFSET": "integer*8"}
@@ -14,6 +17,13 @@ LIMIT_S = 900
 # Programs that call procedures of their own with arguments of several types.
 MISMATCHED = re.compile(r"attrlangf(90|08)")
 WARNINGS_OFF = ["-O1", "-g", "-w"]
+# The harness in f90 is that of f77 after these changes (f90/io/Makefile.ap).
+HARNESS = {"ioharness.defn": [
+    (r'filename="(.*)f\.f"', r'filename="\1f90.f90"'),
+    (r"include.*iooffset.*", "integer (kind=MPI_OFFSET_KIND)offset")],
+           "ioharness.tlt": [
+    (r"include.*mpif.*", "use mpi"), (r"fheader", "f90header"), (r"(?m)^C", "!"),
+    (r"(?m)^.*implicit *none.*\n", "")]}
 
 
 def is_fortran(directory):
@@ -33,6 +43,7 @@ class Compiler:
     def __init__(self, builder, mpifort):
         self.builder = builder
         self.mpifort = mpifort
+        self.lock = threading.Lock()
 
     def includes(self, folder):
         """Folder of the include files made from folder's *.h.in."""
@@ -45,6 +56,49 @@ class Compiler:
             if not target.exists() or \
                     target.read_text(encoding="utf-8") != text:
                 target.write_text(text, encoding="utf-8")
+        return made
+
+    def completed(self, directory, recipe):
+        """The recipe with sources that the suite makes itself, if it can."""
+        missing = [name for name in recipe.sources
+                   if not pathlib.Path(name).exists()]
+        if not missing or not directory.endswith("/io"):
+            return recipe
+        with self.lock:
+            made = self.generated(directory)
+        recipe.sources = [str(made / pathlib.Path(name).name)
+                          if name in missing else name
+                          for name in recipe.sources]
+        return recipe
+
+    def generated(self, directory):
+        """Folder of the programs made from the harness of the directory."""
+        root = self.builder.root
+        made = self.builder.work / directory / "harness"
+        perl = shutil.which("perl")
+        if not perl or (made / "done").exists():
+            return made
+        made.mkdir(parents=True, exist_ok=True)
+        for name, changes in HARNESS.items():
+            source = root / directory / name
+            if source.exists():
+                changes = []
+            else:
+                source = root / "f77/io" / name
+            text = source.read_text(encoding="utf-8")
+            for pattern, new in changes:
+                text = re.sub(pattern, new, text)
+            (made / name).write_text(text, encoding="utf-8")
+        script = (root / "maint/testmerge.in").read_text(encoding="utf-8")
+        (made / "testmerge").write_text(script.replace("@PERL@", perl),
+                                        encoding="utf-8")
+        done = subprocess.run(
+            [perl, "testmerge", f"-defn={root}/maint/common.defn",
+             *HARNESS], cwd=made, check=False, timeout=LIMIT_S,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        if done.returncode == 0:
+            (made / "done").touch()
         return made
 
     def run(self, words):
