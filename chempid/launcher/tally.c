@@ -9,6 +9,7 @@
 #include "chempid/tree/report.h"
 #include "chempid/tree/trace.h"
 #include "chempid/tree/traffic.h"
+#include "chempid/tree/windows.h"
 
 void chempi_tally_print(const struct chempi_options *opt,
                         const struct chempi_spec *spec, const void *text,
@@ -21,6 +22,7 @@ void chempi_tally_print(const struct chempi_options *opt,
         chempi_traffic_print(stderr, text, len, spec->node_names,
                              spec->node_count, lacking);
         chempi_files_print(stderr, text, len);
+        chempi_windows_print(stderr, text, len);
     }
     if (opt->has_routes)
         chempi_trace_print(stderr, text, len, spec->node_names,

@@ -7,11 +7,10 @@
  * gateway at the very end; whoever does not answer in time is named, so that
  * nobody takes the figures for the whole.
  *
- * Besides the lines of traffic.h, files.h and trace.h a supervisor says:
- *   node N         it has told all that it knows of node N
- *   missing RANK   this rank has ended without telling
- *   gateway N      and the gateway on node N has told
- *   short N        there was no room for all figures of node N
+ * Besides the lines of traffic.h, files.h, windows.h and trace.h a supervisor
+ * says: node N         it has told all that it knows of node N missing RANK
+ * this rank has ended without telling gateway N      and the gateway on node N
+ * has told short N        there was no room for all figures of node N
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +21,7 @@
 #include "chempid/tree/report.h"
 #include "chempid/tree/trace.h"
 #include "chempid/tree/traffic.h"
+#include "chempid/tree/windows.h"
 #include "common/control/client.h"
 
 static void put_line(struct chempi_writer *w, const char *word, uint32_t n)
@@ -71,6 +71,7 @@ void chempi_figures_send(struct chempi_super *s)
         return;
     chempi_traffic_merge(s->report.data, s->report.len, &merged);
     chempi_files_merge(s->report.data, s->report.len, &merged);
+    chempi_windows_merge(s->report.data, s->report.len, &merged);
     chempi_trace_merge(s->report.data, s->report.len, &merged);
     for (uint32_t i = 0; i < s->local_size; i++)
         if (is_speechless(&s->ranks[i]))

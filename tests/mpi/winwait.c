@@ -7,6 +7,7 @@
  *   winwait holder    rank 1 dies with the lock that the others wait for
  *   winwait waiter    rank 1 dies while it waits for the lock of rank 0
  *   winwait epoch     rank 1 dies between two fences
+ *   winwait stats     every rank takes another's lock twice, and all ends well
  */
 #include <signal.h>
 #include <unistd.h>
@@ -78,6 +79,21 @@ static void die_waiting(void)
     hear(0);
 }
 
+static void take_turns(void)
+{
+    const int64_t value = 1;
+    const int target = 1;
+
+    for (int i = 0; i < 2; i++) {
+        const int to = check_rank() == target ? 0 : target;
+
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, to, 0, win);
+        MPI_Put(&value, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, win);
+        MPI_Win_unlock(to, win);
+    }
+    MPI_Win_free(&win);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -92,6 +108,8 @@ int main(int argc, char **argv)
         hold(strcmp(what, "holder") == 0);
     } else if (strcmp(what, "waiter") == 0) {
         die_waiting();
+    } else if (strcmp(what, "stats") == 0) {
+        take_turns();
     } else {
         MPI_Win_fence(0, win);
         MPI_Put(&value, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win);

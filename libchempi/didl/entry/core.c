@@ -351,8 +351,10 @@ void chempi_core_report(void)
 
     if (!chempi_ctx.job || !chempi_ctx.job->want_stats)
         return;
-    if (chempi_ctx.job->want_stats & CHEMPI_STATS_TRAFFIC)
+    if (chempi_ctx.job->want_stats & CHEMPI_STATS_TRAFFIC) {
         chempi_io_count_report(&text);
+        chempi_rma_count_report(&text);
+    }
     /* Also when there is nothing to tell. What is too long, or has no memory,
      * is missed by the supervisor, which says so. */
     if (chempi_conn_report(chempi_ctx.job->want_stats, &text) == 0)

@@ -2,7 +2,29 @@
 /* Counters of one-sided operations; see count.h. */
 #include "libchempi/didl/rma/count.h"
 
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/control/wire.h"
+#include "libchempi/didl/rma/win.h"
+
+enum {
+    NAMES_MAX = 64, /* told apart; the windows of others count together */
+    NAME_SIZE = 32
+};
+
+/* What windows of one name have counted and nobody has been told. */
+struct tally {
+    char name[NAME_SIZE];
+    uint64_t counts[CHEMPI_RMA_COUNTERS];
+};
+
 uint64_t chempi_rma_counts[CHEMPI_RMA_COUNTERS];
+
+static struct tally tallies[NAMES_MAX];
+static uint32_t tally_count;
 
 const struct chempi_rma_counter_words
     chempi_rma_counter_words[CHEMPI_RMA_COUNTERS] = {
@@ -53,3 +75,84 @@ const struct chempi_rma_counter_words
              "count.",
              true},
 };
+
+static const char *const reaches[] = {"self", "node", "attach", "message"};
+
+void chempi_rma_count(struct chempi_win *win, enum chempi_rma_counter which,
+                      uint64_t n)
+{
+    chempi_rma_counts[which] += n;
+    win->counts[which] += n;
+}
+
+/* A word: the name's letters and digits, as far as there is room. */
+static void name_of(const struct chempi_win *win, char *name)
+{
+    (void)snprintf(name, NAME_SIZE, "%.*s", NAME_SIZE - 1,
+                   win->name[0] ? win->name : "unnamed");
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+}
+
+static struct tally *find_tally(const char *name)
+{
+    for (uint32_t i = 0; i < tally_count; i++)
+        if (strcmp(tallies[i].name, name) == 0)
+            return &tallies[i];
+    if (tally_count == NAMES_MAX - 1 && strcmp(name, "others") != 0)
+        return find_tally("others");
+    memcpy(tallies[tally_count].name, name, NAME_SIZE);
+    return &tallies[tally_count++];
+}
+
+void chempi_rma_count_retire(struct chempi_win *win)
+{
+    char name[NAME_SIZE] = "";
+    struct tally *t;
+
+    name_of(win, name);
+    t = find_tally(name);
+    for (int i = 0; i < CHEMPI_RMA_COUNTERS; i++)
+        t->counts[i] += win->counts[i];
+    memset(win->counts, 0, sizeof(win->counts));
+}
+
+static void report_one(struct chempi_writer *out, struct tally *t)
+{
+    const uint64_t *n = t->counts;
+    char line[128];
+
+    for (uint32_t i = 0; i < CHEMPI_ARRAY_LEN(reaches); i++) {
+        if (!n[2 * i])
+            continue;
+        (void)snprintf(line, sizeof(line),
+                       "window %s %s %" PRIu64 " %" PRIu64 "\n", t->name,
+                       reaches[i], n[2 * i], n[2 * i + 1]);
+        chempi_wire_put_raw(out, line, strlen(line));
+    }
+    if (n[CHEMPI_RMA_COUNT_LOCKS] || n[CHEMPI_RMA_COUNT_SERVED]) {
+        (void)snprintf(
+            line, sizeof(line), "lock %s %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+            t->name, n[CHEMPI_RMA_COUNT_LOCKS], n[CHEMPI_RMA_COUNT_LOCK_WAITS],
+            n[CHEMPI_RMA_COUNT_SERVED]);
+        chempi_wire_put_raw(out, line, strlen(line));
+    }
+    memset(t->counts, 0, sizeof(t->counts));
+}
+
+void chempi_rma_count_report(struct chempi_writer *out)
+{
+    CHEMPI_LIST_FOR (link, &chempi_rma_windows)
+        chempi_rma_count_retire(
+            CHEMPI_CONTAINER_OF(link, struct chempi_win, link));
+    for (uint32_t i = 0; i < tally_count; i++)
+        report_one(out, &tallies[i]);
+}
+
+void chempi_rma_count_init(void)
+{
+    memset(chempi_rma_counts, 0, sizeof(chempi_rma_counts));
+    memset(tallies, 0, sizeof(tallies));
+    tally_count = 0;
+}

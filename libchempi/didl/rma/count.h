@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the one-sided operations of this process have done, over all windows,
- * for performance variables. Everything under the lane lock. */
+/* What the one-sided operations of this process have done: over all windows for
+ * performance variables, by window for --stats. Everything under the lane
+ * lock. */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_COUNT_H
 #define CHEMPI_LIBCHEMPI_DIDL_RMA_COUNT_H
 
@@ -36,5 +37,22 @@ extern const struct chempi_rma_counter_words
 
 /* Since the process began. */
 extern uint64_t chempi_rma_counts[CHEMPI_RMA_COUNTERS];
+
+struct chempi_win;
+struct chempi_writer;
+
+/* Count n of something at a window. */
+void chempi_rma_count(struct chempi_win *win, enum chempi_rma_counter which,
+                      uint64_t n);
+
+/* The window goes: what it has counted stands under its name. */
+void chempi_rma_count_retire(struct chempi_win *win);
+
+/* What windows have counted since the last report, as lines of
+ * chempid/tree/windows.h. */
+void chempi_rma_count_report(struct chempi_writer *out);
+
+/* Count from 0 again. */
+void chempi_rma_count_init(void);
 
 #endif

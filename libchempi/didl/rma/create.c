@@ -307,11 +307,20 @@ static int make_memory(struct chempi_win *win)
 
 /* ---- windows ---- */
 
+struct chempi_list chempi_rma_windows = {&chempi_rma_windows,
+                                         &chempi_rma_windows};
+
 /* Also of one that is not whole, or NULL. */
 static void destroy(struct chempi_win *win)
 {
     if (!win)
         return;
+    chempi_lane_lock(&chempi_lane_main);
+    if (!chempi_list_is_empty(&win->link)) {
+        chempi_rma_count_retire(win);
+        chempi_list_remove(&win->link);
+    }
+    chempi_lane_unlock(&chempi_lane_main);
     chempi_rma_close_wire(win);
     chempi_rma_free_peers(win);
     chempi_rma_unshare(win);
@@ -385,6 +394,7 @@ static struct chempi_win *make_win(int flavor, void *base, MPI_Aint size,
         return NULL;
     }
     chempi_object_init(&win->obj, CHEMPI_MAGIC_WIN);
+    chempi_list_init(&win->link);
     chempi_list_init(&win->regions);
     chempi_list_init(&win->held);
     win->handle = (MPI_Win)(void *)win;
@@ -423,6 +433,9 @@ static int create(int flavor, void *base, MPI_Aint size, MPI_Count unit,
         destroy(win);
         return rc;
     }
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_append(&chempi_rma_windows, &win->link);
+    chempi_lane_unlock(&chempi_lane_main);
     *out = win;
     return MPI_SUCCESS;
 }

@@ -101,10 +101,10 @@ static void put_wait(struct chempi_where *w, const void *object)
     }
 }
 
-static void count_wait(void)
+static void count_wait(struct chempi_win *win)
 {
     chempi_lane_lock(&chempi_lane_main);
-    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
+    chempi_rma_count(win, CHEMPI_RMA_COUNT_LOCK_WAITS, 1);
     chempi_lane_unlock(&chempi_lane_main);
 }
 
@@ -116,7 +116,7 @@ static void take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     t.number = atomic_fetch_add(&line->next, 1);
     atomic_store(seat_of(peer, t.number), peer->win->me_local);
     if (!is_served(&t)) {
-        count_wait();
+        count_wait(peer->win);
         (void)chempi_progress_wait_for(is_served, &t, put_wait, &t);
     }
     if (!is_exclusive) {
@@ -268,7 +268,7 @@ static void enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
     chempi_lane_lock(&chempi_lane_main);
     chempi_rma_gate_ask(peer->win, &claim);
     if (!claim.is_granted)
-        chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
+        chempi_rma_count(peer->win, CHEMPI_RMA_COUNT_LOCK_WAITS, 1);
     chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
 }
@@ -555,7 +555,7 @@ int chempi_rma_take_lock(struct chempi_rma_peer *peer,
         chempi_lane_unlock(&chempi_lane_main);
         return MPI_SUCCESS;
     }
-    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCKS]++;
+    chempi_rma_count(win, CHEMPI_RMA_COUNT_LOCKS, 1);
     peer->wanted = (uint8_t)kind;
     rc = get_lock(peer);
     chempi_lane_lock(&chempi_lane_main);

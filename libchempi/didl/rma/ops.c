@@ -271,8 +271,9 @@ static int dispatch(struct chempi_rma_op *op, enum work work,
         op->done = work == FOLD ? 0 : op->len;
         rc = by_message(op, work, compare);
     }
-    chempi_rma_counts[2 * reach]++;
-    chempi_rma_counts[2 * reach + 1] += op->len;
+    chempi_rma_count(op->win, (enum chempi_rma_counter)(2 * reach), 1);
+    chempi_rma_count(op->win, (enum chempi_rma_counter)(2 * reach + 1),
+                     op->len);
     return rc;
 }
 

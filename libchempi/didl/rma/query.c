@@ -181,6 +181,7 @@ static void describe(struct chempi_object *object,
 void chempi_win_prepare(void)
 {
     chempi_error_set_subject(CHEMPI_MAGIC_WIN, describe);
+    chempi_rma_count_init();
 }
 
 int chempi_errhandler_set_win(struct chempi_win *win,

@@ -496,7 +496,7 @@ static void hear_holder(struct chempi_rma_peer *peer,
         head->disp >= peer->win->comm->size)
         return;
     peer->held_by = (int32_t)head->disp;
-    chempi_rma_counts[CHEMPI_RMA_COUNT_LOCK_WAITS]++;
+    chempi_rma_count(peer->win, CHEMPI_RMA_COUNT_LOCK_WAITS, 1);
 }
 
 static void serve_one(struct chempi_rma_peer *peer,
@@ -504,7 +504,7 @@ static void serve_one(struct chempi_rma_peer *peer,
 {
     const uint64_t len = head->payload;
 
-    chempi_rma_counts[CHEMPI_RMA_COUNT_SERVED]++;
+    chempi_rma_count(peer->win, CHEMPI_RMA_COUNT_SERVED, 1);
     switch (head->kind) {
     case CHEMPI_RMA_DO_PUT:
         serve_put(peer, head, payload, len);

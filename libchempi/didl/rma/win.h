@@ -22,6 +22,7 @@
 #include "common/base/list.h"
 #include "libchempi/didl/base/object.h"
 #include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/rma/count.h"
 #include "libchempi/didl/transport/progress.h"
 
 struct chempi_attrs;
@@ -172,7 +173,8 @@ struct chempi_win {
     struct chempi_comm *comm;
     struct chempi_errhandler *errhandler; /* held */
     struct chempi_attrs *attrs;
-    struct chempi_list link; /* all windows of the process */
+    struct chempi_list link; /* on chempi_rma_windows */
+    uint64_t counts[CHEMPI_RMA_COUNTERS];
     /* What attributes show. */
     void *base;
     MPI_Aint size; /* bytes */
@@ -240,6 +242,9 @@ struct chempi_win {
     uint64_t out_bytes;       /* copies that wait for room */
     char name[MPI_MAX_OBJECT_NAME];
 };
+
+/* All windows of the process that are whole; under the lane lock. */
+extern struct chempi_list chempi_rma_windows;
 
 /* NULL when the handle names no window. */
 static inline struct chempi_win *chempi_win_lookup(MPI_Win handle)
