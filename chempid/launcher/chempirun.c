@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "chempid/launcher/allocation.h"
+#include "chempid/launcher/early.h"
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/option_table.h"
 #include "chempid/launcher/options.h"
@@ -331,6 +332,7 @@ static int run_remote(const struct chempi_options *opt,
     int fd = ch->fd;
     int rc = plan_remote(opt, ch, daemon->node, &spec, &err);
 
+    chempi_early_over();
     if (rc) {
         chempi_channel_fini(ch);
         (void)fprintf(stderr, "chempirun: %s (by the daemon at %s)\n", err.text,
@@ -417,8 +419,10 @@ static int run(struct chempi_options *opt)
         return run_far(opt);
     if (opt->is_virtual || opt->is_private)
         return run_private(opt);
+    chempi_early_limit(opt->timeout_s);
     if (!chempi_local_open(&ch, opt->dir, opt->via, &daemon, &err))
         return run_remote(opt, &ch, &daemon);
+    chempi_early_over();
     if (must)
         return fail(&err, CHEMPI_EXIT_FAILURE);
     if (is_here_only(opt))

@@ -275,6 +275,7 @@ class Chaos:
         self.due = []  # what is to be undone: (when, function)
         self.launched = self.well = self.untouched = 0
         self.longest = 0.0
+        self.reaction = 0.0  # from the last event until a job's end, at most
         self.late = 0.0  # of a step of ours, at most
         self.starved = 0  # lacks of processors that count
         self.waited = {}
@@ -483,6 +484,10 @@ class Chaos:
         seconds = job.ended - job.start
         self.longest = max(self.longest, seconds)
         why = [h for h in self.happenings if h.concerns(job)]
+        events = [t for h in why for t in (h.start, h.end)
+                  if t and t <= job.ended]
+        self.reaction = max(self.reaction,
+                            job.ended - max([job.start, *events]))
         told = (f"{job.name()} (status {status}, {seconds:.1f} s, nodes "
                 f"{job.targets} via n{job.via}; "
                 f"{', '.join(map(str, why)) or 'nothing'}): {err!r}")
@@ -629,7 +634,9 @@ class Chaos:
             print(f"{self.launched} launches: {self.untouched} untouched, "
                   f"{self.well} ended well, the longest took "
                   f"{self.longest:.1f} s", flush=True)
-        print(f"{self.starved} times processors were lacking; "
+        print(f"{self.reaction:.1f} s at most from what has happened last to "
+              f"a job, or its start, to its end; "
+              f"{self.starved} times processors were lacking; "
               f"{self.late:.1f} s late at most")
         for kind, count in sorted(self.endings.items()):
             print(f"{count:6} {kind.strip()}")

@@ -145,8 +145,13 @@ def a_job_is_killed_though_its_first_daemon_stands_still():
 
 @case
 def time_limits_and_interrupts_work_whatever_stands_still():
-    """The daemon for a time limit, supervisors for an interrupt."""
+    """The daemon for a time limit, also before there is a job; supervisors
+    for an interrupt."""
     with Cluster(["a1", "a2"], QUICK) as cluster:
+        with Standing(cluster.pid("a1")):
+            job = cluster.run("--via", "a1", "--timeout", "1", "-n", "1", "true")
+        expect(job, 124, r"\Achempirun: the time limit of 1 s has passed before "
+               r"[^\n]* nothing was started\n\Z")
         job = hanging_job(cluster, 4, "--via", "a1", "--timeout", "1")
         with Standing(cluster.pid("a1")):
             job.process.wait(timeout=LIMIT_S)
