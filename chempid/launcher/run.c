@@ -743,13 +743,6 @@ static void start_timers(struct run *r)
         ev_timer_start(r->loop, &r->limit);
 }
 
-static uint32_t count_targets(const struct chempi_spec *spec)
-{
-    if (spec->stdin_rank == CHEMPI_STDIN_NONE)
-        return 0;
-    return spec->stdin_rank == CHEMPI_STDIN_ALL ? spec->node_count : 1;
-}
-
 static int set_up(struct run *r, struct chempi_err *err)
 {
     const struct chempi_spec *spec = r->spec;
@@ -767,7 +760,7 @@ static int set_up(struct run *r, struct chempi_err *err)
         chempi_hub_init(&r->hub, spec->node_count, spec->node_count, &hub_ops,
                         r) ||
         chempi_console_init(&r->console, r->loop, spec->node_count,
-                            count_targets(spec), r->opt->has_label,
+                            chempi_spec_readers(spec), r->opt->has_label,
                             r->opt->has_time, &console_ops, r))
         return chempi_err_set(err, -ENOMEM, "out of memory or descriptors");
     chempi_hub_spare(&r->hub, chempi_spec_first_spare(spec));

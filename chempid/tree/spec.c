@@ -71,6 +71,13 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node)
     return n;
 }
 
+uint32_t chempi_spec_readers(const struct chempi_spec *spec)
+{
+    if (spec->stdin_rank == CHEMPI_STDIN_NONE)
+        return 0;
+    return spec->stdin_rank == CHEMPI_STDIN_ALL ? spec->node_count : 1;
+}
+
 uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node)
 {
     const uint32_t host = spec->host_of_node[node];
