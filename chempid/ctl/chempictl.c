@@ -13,6 +13,7 @@
 #include "chempid/ctl/budgets.h"
 #include "chempid/ctl/drain.h"
 #include "chempid/ctl/route.h"
+#include "chempid/tree/door.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/auth/auth.h"
@@ -30,7 +31,8 @@ static const char usage[] =
     "  status             the daemon that answers\n"
     "  budgets [NODE]...  registrable memory of nodes and ranks\n"
     "  kill JOB           end a job\n"
-    "  where JOB          have its launcher print where its ranks wait\n"
+    "  where [JOB]        where its ranks wait, who for whom, and whence they\n"
+    "                     call; JOB may be its chempirun's process\n"
     "  route A B SIZE     which way a message of this size goes\n"
     "  drain NODE [JOB]   spare the gateway there, in all jobs or in one\n"
     "  drain              what is drained\n"
@@ -321,10 +323,20 @@ static int kill_job(struct ctl *c, const char *id)
     return rc ? fail(c) : 0;
 }
 
+/* Its launcher is asked where it is on this host; with --via, or where it is
+ * elsewhere, a daemon passes the question on. */
 static int seek(struct ctl *c, const char *id)
 {
-    const int status = order_job(c, CHEMPI_REQUEST_WHERE, id);
+    int status = 0;
 
+    if (!c->via && chempi_door_ask(stdout, id) > 0)
+        return 0;
+    if (!id) {
+        (void)chempi_err_set(&c->err, -ESRCH,
+                             "no job of yours has its chempirun on this host");
+        return fail(c);
+    }
+    status = order_job(c, CHEMPI_REQUEST_WHERE, id);
     if (!status)
         printf("the chempirun of job %s prints where its ranks wait\n", id);
     return status;
@@ -499,8 +511,8 @@ static int run(struct ctl *c, char **words)
         return words[1] && !words[2] ? kill_job(c, words[1])
                                      : misuse("kill takes a job");
     if (strcmp(what, "where") == 0)
-        return words[1] && !words[2] ? seek(c, words[1])
-                                     : misuse("where takes a job");
+        return words[1] && words[2] ? misuse("where takes a job, or nothing")
+                                    : seek(c, words[1]);
     if (strcmp(what, "stop") == 0)
         return order_daemon(c, CHEMPI_REQUEST_STOP, words[1]);
     if (strcmp(what, "drain") == 0)

@@ -11,7 +11,8 @@
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 
-#define RANGES_MAX 32u /* of ranks in a line */
+#define RANGES_MAX 32u   /* of ranks in a line */
+#define CIRCLE_SHOWN 16u /* ranks of a circle */
 #define UNKNOWN 0u
 #define SURPLUS (CHEMPI_PLACES_GROUPS + 1)
 static_assert(SURPLUS <= UINT8_MAX, "groups are numbered in bytes");
@@ -26,8 +27,9 @@ int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
         .group_of = chempi_sys->calloc(spec->size, sizeof(*p->group_of)),
         .is_due = chempi_sys->calloc(spec->node_count, sizeof(*p->is_due)),
         .groups = chempi_sys->calloc(CHEMPI_PLACES_GROUPS, sizeof(*p->groups)),
+        .edges = chempi_sys->calloc(spec->size, sizeof(*p->edges)),
     };
-    if (!p->group_of || !p->is_due || !p->groups) {
+    if (!p->group_of || !p->is_due || !p->groups || !p->edges) {
         chempi_places_close(p);
         return -ENOMEM;
     }
@@ -43,6 +45,7 @@ void chempi_places_close(struct chempi_places *p)
     free(p->group_of);
     free(p->is_due);
     free(p->groups);
+    free(p->edges);
     *p = (struct chempi_places){0};
 }
 
@@ -137,6 +140,17 @@ static uint32_t find_free(const struct chempi_places *p)
     return i;
 }
 
+/* Without what terminals obey. */
+static void copy_plain(const char *text, char *out, size_t size)
+{
+    size_t k = 0;
+
+    for (; text[k] && k < size - 1; k++)
+        out[k] =
+            (unsigned char)text[k] < ' ' || text[k] == '\x7f' ? '?' : text[k];
+    out[k] = '\0';
+}
+
 /* 1 + the group, which is made if it is new; SURPLUS: there is no room. The
  * kinds without words always have some: they may be why the others wait. */
 static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
@@ -144,9 +158,8 @@ static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
     struct chempi_places_group g = {.here = here};
     uint32_t i;
 
-    for (size_t k = 0; has_text(here) && text[k] && k < sizeof(g.text) - 1; k++)
-        g.text[k] =
-            (unsigned char)text[k] < ' ' || text[k] == '\x7f' ? '?' : text[k];
+    if (has_text(here))
+        copy_plain(text, g.text, sizeof(g.text));
     if (!has_text(here)) {
         i = here - CHEMPI_HERE_SILENT;
         p->groups[i] = g;
@@ -165,6 +178,50 @@ static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
     return (uint8_t)(i + 1);
 }
 
+/* Whence a rank of this group calls. */
+static void note_site(struct chempi_places *p, uint8_t group, const char *text)
+{
+    char site[CHEMPI_HERE_SITE_MAX];
+    struct chempi_places_group *g;
+
+    if (group == SURPLUS || !*text)
+        return;
+    copy_plain(text, site, sizeof(site));
+    g = &p->groups[group - 1];
+    if (!g->site[0])
+        memcpy(g->site, site, sizeof(site));
+    else
+        g->has_sites |= strcmp(g->site, site) != 0;
+}
+
+/* False: malformed. */
+static bool take_rank(struct chempi_places *p, uint32_t node,
+                      struct chempi_reader *r)
+{
+    const struct chempi_spec *spec = p->spec;
+    const uint32_t rank = chempi_wire_get_u32(r);
+    const uint8_t here = chempi_wire_get_u8(r);
+    struct chempi_places_edges edges = {0};
+    char text[CHEMPI_HERE_MAX];
+
+    (void)snprintf(text, sizeof(text), "%s",
+                   chempi_wire_get_str(r, CHEMPI_HERE_MAX));
+    if (r->is_bad || rank >= spec->size || spec->node_of_rank[rank] != node ||
+        here < CHEMPI_HERE_WAITS || here > CHEMPI_HERE_ENDED)
+        return false;
+    p->group_of[rank] = group_of(p, here, text);
+    note_site(p, p->group_of[rank],
+              chempi_wire_get_str(r, CHEMPI_HERE_SITE_MAX));
+    edges.count = chempi_wire_get_count(r, CHEMPI_HERE_FOR_MAX, 4);
+    for (uint32_t i = 0; i < edges.count && !r->is_bad; i++) {
+        edges.ranks[i] = chempi_wire_get_u32(r);
+        r->is_bad |= edges.ranks[i] >= spec->size;
+    }
+    if (here == CHEMPI_HERE_WAITS && !r->is_bad)
+        p->edges[rank] = edges;
+    return !r->is_bad;
+}
+
 bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
 {
     const struct chempi_spec *spec = p->spec;
@@ -174,17 +231,9 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
         return p->due == 0;
     p->is_due[node] = false;
     p->due--;
-    while (!r->is_bad && !chempi_wire_is_done(r)) {
-        const uint32_t rank = chempi_wire_get_u32(r);
-        const uint8_t here = chempi_wire_get_u8(r);
-        const char *text = chempi_wire_get_str(r, CHEMPI_HERE_MAX);
-
-        if (r->is_bad || rank >= spec->size ||
-            spec->node_of_rank[rank] != node || here < CHEMPI_HERE_WAITS ||
-            here > CHEMPI_HERE_ENDED)
+    while (!r->is_bad && !chempi_wire_is_done(r))
+        if (!take_rank(p, node, r))
             break;
-        p->group_of[rank] = group_of(p, here, text);
-    }
     return p->due == 0;
 }
 
@@ -249,7 +298,7 @@ static void print_ranks(const struct chempi_places *p, FILE *file,
 }
 
 static void print_group(const struct chempi_places *p, FILE *file,
-                        uint8_t group)
+                        uint8_t group, bool has_sites)
 {
     /* Of one rank, of several. */
     static const char *const words[][2] = {
@@ -272,6 +321,9 @@ static void print_group(const struct chempi_places *p, FILE *file,
     print_ranks(p, file, group);
     (void)fprintf(file, "%s%s%s\n", words[g->here][count_of(p, group) > 1],
                   g->text, g->is_merged ? ", not all for the same" : "");
+    if (has_sites && g->site[0])
+        (void)fprintf(file, "chempirun:     called from %s%s\n", g->site,
+                      g->has_sites ? " and elsewhere" : "");
 }
 
 static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
@@ -285,7 +337,7 @@ static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
 }
 
 static void print_groups(const struct chempi_places *p, FILE *file,
-                         bool is_waiting)
+                         bool is_waiting, bool has_sites)
 {
     bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
 
@@ -297,32 +349,125 @@ static void print_groups(const struct chempi_places *p, FILE *file,
             (p->groups[group - 1].here == CHEMPI_HERE_WAITS) != is_waiting)
             continue;
         is_told[group] = true;
-        print_group(p, file, group);
+        print_group(p, file, group, has_sites);
     }
+}
+
+/* ---- circles ------------------------------------------------------------- */
+
+/* A search from rank to rank that is waited for, deep first. */
+struct search {
+    uint32_t *path; /* from its first rank to where it is */
+    uint32_t depth;
+    uint8_t *next; /* [size] the edge that is tried next; DONE: all were */
+    bool *is_on_path;
+};
+
+#define DONE UINT8_MAX
+
+/* One step. The rank at which a circle closes; size: none yet. */
+static uint32_t step(const struct chempi_places *p, struct search *s)
+{
+    const uint32_t rank = s->path[s->depth - 1];
+    const struct chempi_places_edges *e = &p->edges[rank];
+    uint32_t to;
+
+    if (s->next[rank] >= e->count) {
+        s->next[rank] = DONE;
+        s->is_on_path[rank] = false;
+        s->depth--;
+        return p->spec->size;
+    }
+    to = e->ranks[s->next[rank]++];
+    if (s->is_on_path[to])
+        return to;
+    if (s->next[to] != DONE) {
+        s->path[s->depth++] = to;
+        s->is_on_path[to] = true;
+    }
+    return p->spec->size;
+}
+
+/* The path to a circle, which its last part is: from the rank that is
+ * returned. size: there is none. */
+static uint32_t find_circle(const struct chempi_places *p, struct search *s)
+{
+    const uint32_t size = p->spec->size;
+    uint32_t rank = size;
+
+    for (uint32_t i = 0; i < size && rank == size; i++) {
+        if (s->next[i] == DONE)
+            continue;
+        s->path[0] = i;
+        s->depth = 1;
+        s->is_on_path[i] = true;
+        while (s->depth && rank == size)
+            rank = step(p, s);
+    }
+    return rank;
+}
+
+static void print_member(const struct chempi_places *p, FILE *file,
+                         uint32_t rank, const char *arrow)
+{
+    const uint8_t group = p->group_of[rank];
+    const bool has_words = group != UNKNOWN && group != SURPLUS;
+
+    (void)fprintf(file, "chempirun:   %srank %u on node %s%s%s\n", arrow, rank,
+                  p->spec->node_names[p->spec->node_of_rank[rank]],
+                  has_words ? ", in " : "",
+                  has_words ? p->groups[group - 1].text : "");
+}
+
+/* Of a long one the beginning is shown. */
+static void print_circle(const struct chempi_places *p, FILE *file,
+                         const struct search *s, uint32_t first)
+{
+    uint32_t at = 0;
+    uint32_t count;
+
+    while (s->path[at] != first)
+        at++;
+    count = s->depth - at;
+    (void)fprintf(file,
+                  count > 1
+                      ? "chempirun: %u ranks wait for each other in a circle:\n"
+                      : "chempirun: %u rank waits for itself:\n",
+                  count);
+    for (uint32_t i = 0; i < count && i < CIRCLE_SHOWN; i++)
+        print_member(p, file, s->path[at + i], i ? "-> " : "");
+    if (count > CIRCLE_SHOWN)
+        (void)fprintf(file, "chempirun:   -> %u more\n", count - CIRCLE_SHOWN);
+    (void)fprintf(file, "chempirun:   -> rank %u\n", first);
+}
+
+static void print_circles(const struct chempi_places *p, FILE *file)
+{
+    const uint32_t size = p->spec->size;
+    struct search s = {
+        .path = chempi_sys->calloc(size, sizeof(*s.path)),
+        .next = chempi_sys->calloc(size, sizeof(*s.next)),
+        .is_on_path = chempi_sys->calloc(size, sizeof(*s.is_on_path)),
+    };
+    uint32_t first = size;
+
+    if (s.path && s.next && s.is_on_path) /* else: it is not looked for */
+        first = find_circle(p, &s);
+    if (first < size)
+        print_circle(p, file, &s, first);
+    free(s.path);
+    free(s.next);
+    free(s.is_on_path);
 }
 
 /* Those that do not wait are often whom the others wait for. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
-                         bool has_rest)
+                         bool has_rest, bool has_sites)
 {
-    print_groups(p, file, false);
-    print_groups(p, file, true);
+    print_groups(p, file, false, has_sites);
+    print_groups(p, file, true, has_sites);
+    print_circles(p, file);
     print_rest(p, file, SURPLUS, "no room to tell of");
     if (has_rest)
         print_rest(p, file, UNKNOWN, "nothing is known of");
-}
-
-char *chempi_places_text(const struct chempi_places *p, bool has_rest,
-                         size_t *len)
-{
-    char *text = NULL;
-    FILE *file = open_memstream(&text, len);
-
-    if (!file)
-        return NULL;
-    chempi_places_print(p, file, has_rest);
-    if (fclose(file) == 0)
-        return text;
-    free(text);
-    return NULL;
 }

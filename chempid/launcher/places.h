@@ -24,7 +24,15 @@
 struct chempi_places_group {
     uint8_t here;   /* enum chempi_here; 0: not used */
     bool is_merged; /* text is the call; the ranks are in it for several */
+    bool has_sites; /* the ranks call from several places */
     char text[CHEMPI_HERE_MAX];
+    char site[CHEMPI_HERE_SITE_MAX]; /* whence they call, or "" */
+};
+
+/* For whom a rank waits, for each of them. */
+struct chempi_places_edges {
+    uint32_t count;
+    uint32_t ranks[CHEMPI_HERE_FOR_MAX];
 };
 
 /* Of zeros: closed. */
@@ -35,6 +43,7 @@ struct chempi_places {
     bool *is_due;      /* [node_count] it has ranks, and has not told */
     uint32_t due;      /* such nodes */
     struct chempi_places_group *groups; /* [CHEMPI_PLACES_GROUPS] */
+    struct chempi_places_edges *edges;  /* [size] */
 };
 
 /* All nodes with ranks are asked. 0 or -ENOMEM; then it is closed. */
@@ -49,11 +58,10 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r);
 bool chempi_places_is_ending(const struct chempi_places *p);
 
 /* A line for each group, in the order of their first ranks: those that do not
- * wait first. has_rest: also which ranks nothing is known of. */
+ * wait first. Then one circle of ranks that wait for each other, if there is
+ * any. has_rest: also which ranks nothing is known of. has_sites: also whence
+ * groups call, each in a line of its own. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
-                         bool has_rest);
-/* The same as text of *len bytes, to be freed; NULL: out of memory. */
-char *chempi_places_text(const struct chempi_places *p, bool has_rest,
-                         size_t *len);
+                         bool has_rest, bool has_sites);
 
 #endif

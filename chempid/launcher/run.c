@@ -15,9 +15,9 @@
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/outpost.h"
-#include "chempid/launcher/places.h"
 #include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
+#include "chempid/launcher/wait_query.h"
 #include "chempid/supervisor/brood.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
@@ -26,7 +26,6 @@
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */
 #define QUIET_S 5.0  /* of a job that shall end, until it is left */
 #define LEAVE_S 10.0 /* of one whose ranks have ended: gateways tell last */
-#define SLACK_S 1.0  /* for answers on their way, beyond opt->where_s */
 
 struct run;
 
@@ -55,10 +54,8 @@ struct run {
     ev_timer limit; /* --timeout */
     ev_timer grace;
     ev_timer quiet; /* since the last sign of a job that ends (U5) */
-    ev_timer seek;  /* nodes are asked where their ranks wait: for so long */
-    struct chempi_places places; /* open while they are asked */
-    bool has_sought;             /* all have told, or their time is over */
-    bool is_late;                /* then the job is to be ended */
+    struct chempi_wait_query query; /* where ranks wait */
+    bool is_late; /* the job is to be ended when they have told */
     struct chempi_brood brood;
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     const char *daemon_name;         /* node of the daemon that has the job */
@@ -97,30 +94,10 @@ static void down(struct run *r, uint16_t type, const void *data, size_t len)
 
 /* ---- ending -------------------------------------------------------------- */
 
-static bool is_seeking(const struct run *r)
-{
-    return r->places.spec != NULL;
-}
-
-static void tell_places(struct run *r)
-{
-    size_t len;
-    char *text = chempi_places_text(&r->places, r->has_sought, &len);
-
-    if (text)
-        chempi_console_say(&r->console, text, len);
-    free(text);
-}
-
 /* What is known by now; the rest is not waited for. */
-static void end_seek(struct run *r)
+static void end_query(struct run *r)
 {
-    if (!is_seeking(r))
-        return;
-    ev_timer_stop(r->loop, &r->seek);
-    if (!r->hub.has_done) /* then there is nowhere to wait */
-        tell_places(r);
-    chempi_places_close(&r->places);
+    chempi_wait_query_end(&r->query, r->hub.has_done);
 }
 
 /* U5: with every sign it begins anew. */
@@ -144,7 +121,7 @@ static void kill_job(struct run *r)
     chempi_wire_put_u32(&w, r->verdict.rank);
     chempi_wire_put_str(&w, r->verdict.text);
     down(r, CHEMPI_MSG_KILL, w.data, w.len);
-    end_seek(r);
+    end_query(r);
 }
 
 static void check_end(struct run *r)
@@ -159,28 +136,6 @@ static void order_end(struct run *r, int status, const char *text)
     kill_job(r);
 }
 
-/* Ask all nodes where their ranks wait. False: that is not possible. */
-static bool seek(struct run *r)
-{
-    const double limit_s =
-        r->opt->where_s > 0 ? r->opt->where_s : CHEMPI_WHERE_S;
-    uint8_t data[4];
-    struct chempi_writer w;
-
-    if (is_seeking(r))
-        return true;
-    if (r->has_killed || r->hub.has_done ||
-        chempi_places_open(&r->places, r->spec))
-        return false;
-    r->has_sought = false;
-    chempi_wire_fix(&w, data, sizeof(data));
-    chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
-    ev_timer_set(&r->seek, limit_s + SLACK_S, 0.0);
-    ev_timer_start(r->loop, &r->seek);
-    down(r, CHEMPI_MSG_LOCATE, w.data, w.len);
-    return true;
-}
-
 static void end_late(struct run *r)
 {
     char text[128];
@@ -191,21 +146,43 @@ static void end_late(struct run *r)
     order_end(r, CHEMPI_EXIT_TIMEOUT, text);
 }
 
-/* Until now the job could still end by itself. */
-static void have_sought(struct run *r)
+/* ---- where ranks wait ---------------------------------------------------- */
+
+static bool can_ask(void *arg)
 {
-    r->has_sought = true;
-    if (r->is_late)
-        end_late(r);
-    end_seek(r);
+    const struct run *r = arg;
+
+    return !r->has_killed && !r->hub.has_done;
 }
 
-static void seek_is_over(struct ev_loop *loop, ev_timer *w, int events)
+static void locate(void *arg, const void *data, size_t len)
 {
-    (void)loop;
-    (void)events;
-    have_sought(w->data);
+    down(arg, CHEMPI_MSG_LOCATE, data, len);
 }
+
+/* Until now the job could still end by itself. */
+static void have_told(void *arg)
+{
+    struct run *r = arg;
+
+    if (r->is_late)
+        end_late(r);
+    end_query(r);
+}
+
+static void say_places(void *arg, const char *text, size_t len)
+{
+    struct run *r = arg;
+
+    chempi_console_say(&r->console, text, len);
+}
+
+static const struct chempi_wait_query_ops query_ops = {
+    .can_ask = can_ask,
+    .locate = locate,
+    .told = have_told,
+    .say = say_places,
+};
 
 static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -216,7 +193,7 @@ static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
     r->is_late = true;
     if (r->hub.has_done)
         kill_job(r); /* U4 */
-    else if (r->opt->where_s <= 0 || !seek(r))
+    else if (r->opt->where_s <= 0 || !chempi_wait_query_begin(&r->query))
         end_late(r);
 }
 
@@ -389,11 +366,11 @@ static void take_order(struct run *r, struct chempi_reader *in)
 
 static void take_places(struct run *r, struct chempi_reader *in)
 {
-    if (!is_seeking(r) || !chempi_places_take(&r->places, in))
+    if (!chempi_wait_query_take(&r->query, in))
         return;
-    if (r->is_late && chempi_places_is_ending(&r->places))
+    if (r->is_late && chempi_places_is_ending(&r->query.places))
         return; /* it may still end by itself: until their time is over */
-    have_sought(r);
+    have_told(r);
 }
 
 static void up(void *arg, uint16_t type, const void *data, size_t len)
@@ -433,7 +410,8 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         take_places(r, &in);
         break;
     case CHEMPI_MSG_SOUGHT:
-        (void)seek(r); /* a job that ends will not be found anywhere */
+        /* A job that ends will not be found anywhere. */
+        (void)chempi_wait_query_begin(&r->query);
         break;
     case CHEMPI_MSG_ABSENT:
         if (!r->has_absent)
@@ -441,7 +419,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         r->has_absent = true;
         break;
     case CHEMPI_MSG_DONE:
-        end_seek(r);
+        end_query(r);
         if (!r->has_killed)
             wait_for_sign(r, LEAVE_S);
         chempi_console_stop_input(&r->console);
@@ -735,8 +713,9 @@ static void start_timers(struct run *r)
     ev_timer_init(&r->quiet, is_quiet, 0.0, QUIET_S);
     ev_set_priority(&r->quiet, EV_MINPRI); /* first what is here already */
     r->quiet.data = r;
-    ev_timer_init(&r->seek, seek_is_over, 0.0, 0.0);
-    r->seek.data = r;
+    chempi_wait_query_open(
+        &r->query, r->loop, r->spec,
+        r->opt->where_s > 0 ? r->opt->where_s : CHEMPI_WHERE_S, &query_ops, r);
     ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
     r->limit.data = r;
     if (r->opt->timeout_s > 0)
@@ -782,14 +761,13 @@ static void tear_down(struct run *r)
         ev_timer_stop(r->loop, &r->limit);
         ev_timer_stop(r->loop, &r->grace);
         ev_timer_stop(r->loop, &r->quiet);
-        ev_timer_stop(r->loop, &r->seek);
+        chempi_wait_query_close(&r->query);
         ev_loop_destroy(r->loop);
     }
     if (r->signal_fd >= 0)
         (void)close(r->signal_fd); /* nothing is written there */
     free(r->branches);
     chempi_falls_fini(&r->falls);
-    chempi_places_close(&r->places);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
 }

@@ -54,6 +54,10 @@ static void send_places(struct chempi_super *s)
         chempi_wire_put_u32(w, rank->world);
         chempi_wire_put_u8(w, (uint8_t)place_of(rank));
         chempi_wire_put_str(w, rank->here);
+        chempi_wire_put_str(w, rank->site);
+        chempi_wire_put_u32(w, rank->for_count);
+        for (uint32_t k = 0; k < rank->for_count; k++)
+            chempi_wire_put_u32(w, rank->for_ranks[k]);
     }
     chempi_link_end(&s->up);
 }
@@ -99,7 +103,8 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
         struct chempi_rank *rank = &s->ranks[i];
 
         rank->here_kind = 0;
-        rank->here[0] = '\0';
+        rank->here[0] = rank->site[0] = '\0';
+        rank->for_count = 0;
         rank->is_sought = rank->link.is_open;
         if (is_due(rank))
             chempi_ranks_send(rank, CHEMPI_MSG_WHERE, NULL, 0);
@@ -110,12 +115,28 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
+static void take_str(struct chempi_reader *r, char *out, size_t size)
+{
+    const char *text = chempi_wire_get_str(r, size);
+
+    memset(out, 0, size);
+    memcpy(out, text, strlen(text)); /* which is less */
+}
+
 int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
                      struct chempi_err *err)
 {
+    uint32_t ranks[CHEMPI_HERE_FOR_MAX] = {0};
+    char text[CHEMPI_HERE_MAX];
+    char site[CHEMPI_HERE_SITE_MAX];
     const uint8_t kind = chempi_wire_get_u8(r);
-    const char *text = chempi_wire_get_str(r, CHEMPI_HERE_MAX);
+    uint32_t count;
 
+    take_str(r, text, sizeof(text));
+    take_str(r, site, sizeof(site));
+    count = chempi_wire_get_count(r, CHEMPI_HERE_FOR_MAX, 4);
+    for (uint32_t i = 0; i < count && !r->is_bad; i++)
+        ranks[i] = chempi_wire_get_u32(r);
     if (!chempi_wire_is_done(r) || rank == rank->super->gateway ||
         (kind != CHEMPI_HERE_WAITS && kind != CHEMPI_HERE_TESTS))
         return bad(err, "where it waits");
@@ -123,7 +144,10 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
         return 0;
     rank->is_sought = false;
     rank->here_kind = kind;
-    memcpy(rank->here, text, strlen(text) + 1); /* CHEMPI_HERE_MAX at most */
+    memcpy(rank->here, text, sizeof(text));
+    memcpy(rank->site, site, sizeof(site));
+    memcpy(rank->for_ranks, ranks, sizeof(ranks));
+    rank->for_count = count;
     chempi_seek_settle(rank->super);
     return 0;
 }

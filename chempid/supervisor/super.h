@@ -93,6 +93,9 @@ struct chempi_rank {
     bool is_sought;    /* asked where it waits, and has not answered (yet) */
     uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
     char here[CHEMPI_HERE_MAX];
+    char site[CHEMPI_HERE_SITE_MAX]; /* whence it calls */
+    uint32_t for_count;              /* ranks that it waits for */
+    uint32_t for_ranks[CHEMPI_HERE_FOR_MAX];
 };
 
 struct chempi_super {

@@ -520,15 +520,21 @@ int chempi_client_report(struct chempi_client *c, const void *text, size_t len)
     return rc;
 }
 
-int chempi_client_here(struct chempi_client *c, bool is_waiting,
-                       const char *text)
+int chempi_client_here(struct chempi_client *c,
+                       const struct chempi_client_wait *wait)
 {
     struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HERE, 0);
     char cut[CHEMPI_HERE_MAX];
 
-    copy_str(cut, sizeof(cut), text);
-    chempi_wire_put_u8(w, is_waiting ? CHEMPI_HERE_WAITS : CHEMPI_HERE_TESTS);
+    copy_str(cut, sizeof(cut), wait->text);
+    chempi_wire_put_u8(w, wait->is_waiting ? CHEMPI_HERE_WAITS
+                                           : CHEMPI_HERE_TESTS);
     chempi_wire_put_str(w, cut);
+    copy_str(cut, CHEMPI_HERE_SITE_MAX, wait->site);
+    chempi_wire_put_str(w, cut);
+    chempi_wire_put_u32(w, wait->count);
+    for (uint32_t i = 0; i < wait->count; i++)
+        chempi_wire_put_u32(w, wait->ranks[i]);
     return push(c);
 }
 

@@ -42,6 +42,8 @@
 #define CHEMPI_KVS_KEY_MAX 64     /* bytes with the terminating zero */
 #define CHEMPI_KVS_VALUE_MAX 4096 /* bytes */
 #define CHEMPI_HERE_MAX 480       /* bytes with the terminating zero */
+#define CHEMPI_HERE_SITE_MAX 160  /* the same */
+#define CHEMPI_HERE_FOR_MAX 4u    /* ranks that one waits for */
 
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
@@ -138,10 +140,19 @@ int chempi_client_progress(struct chempi_client *client,
                            const struct chempi_client_events *events, void *arg,
                            struct chempi_err *err);
 
-/* Say where this process waits (CHEMPI_HERE_WAITS: is_waiting) or which call
- * it was in; text is cut at CHEMPI_HERE_MAX. Never blocks. 0 or -errno. */
-int chempi_client_here(struct chempi_client *client, bool is_waiting,
-                       const char *text);
+/* Where a process waits (CHEMPI_HERE_WAITS: is_waiting) or which call it was
+ * in. */
+struct chempi_client_wait {
+    bool is_waiting;
+    const char *text; /* cut at CHEMPI_HERE_MAX */
+    const char *site; /* where the program calls; "": not known */
+    uint32_t count;   /* at most CHEMPI_HERE_FOR_MAX */
+    uint32_t ranks[CHEMPI_HERE_FOR_MAX]; /* in the world, all waited for */
+};
+
+/* Say so. Never blocks. 0 or -errno. */
+int chempi_client_here(struct chempi_client *client,
+                       const struct chempi_client_wait *wait);
 
 /* Ask for the end of the whole job with this exit code; text says why. The
  * supervisor then kills the ranks. Blocks at most 5 s to get it written. */

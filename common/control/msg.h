@@ -43,7 +43,10 @@ enum chempi_msg {
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_UNWORLD = 9, /* - ; MPI_Finalize is done, sessions are open */
     CHEMPI_MSG_HERE = 10,   /* u8 enum chempi_here, str text of at most
-                               CHEMPI_HERE_MAX bytes: answers WHERE */
+                               CHEMPI_HERE_MAX bytes, str place in the program
+                               (CHEMPI_HERE_SITE_MAX) or "", count n up to
+                               CHEMPI_HERE_FOR_MAX, n x u32 rank that it waits
+                               for, each of them: answers WHERE */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */
     CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
@@ -84,8 +87,8 @@ enum chempi_msg {
     CHEMPI_MSG_GATEWAY = 43,   /* u32 node, u32 process, u8 enum
                                   chempi_fall, u32 rank (the one that is cut
                                   off, else CHEMPI_NODE_ANY), str text */
-    CHEMPI_MSG_PLACES = 44,    /* u32 node, count n, n x (u32 rank, u8 enum
-                                  chempi_here, str text): answers LOCATE */
+    CHEMPI_MSG_PLACES = 44,    /* u32 node, n x (u32 rank, as HERE): answers
+                                  LOCATE */
     CHEMPI_MSG_SOUGHT = 45,    /* u32 node: the launcher shall say where the
                                   ranks wait */
 

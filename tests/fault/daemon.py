@@ -329,7 +329,7 @@ def chempictl_has_the_launcher_say_where_ranks_wait():
         name = cluster.ctl("jobs").splitlines()[1].split()[0]
 
         def told():
-            cluster.ctl("where", name)
+            cluster.ctl("--via", "a1", "where", name)
             text = b""
             while b"\n" not in text:
                 piece = os.read(job.process.stderr.fileno(), 65536)

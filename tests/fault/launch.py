@@ -425,6 +425,37 @@ def nobody_who_does_not_read_keeps_a_job_alive():
 
 
 @case
+def whoever_asks_is_told_where_ranks_wait():
+    """Without a daemon, on the asker's terminal; and the job goes on."""
+    for layout in LAYOUTS:
+        job = Job(*layout, Programs.rank, "init", "here", "MPI_Recv", "print",
+                  "up", "hang")
+        size = int(layout[layout.index("-n") + 1])
+        job.await_lines(size)
+        pid = job.process.pid
+        for words in ([], [str(pid)]):
+            told = ask(*words)
+            line = re.search(r"^job ([0-9a-f]{16}), by chempirun with pid "
+                             rf"{pid}:\nchempirun: ranks 0-{size - 1} wait in "
+                             r"MPI_Recv\n", told, re.M)
+            check(line, told)
+        check(ask(line[1]) == line[0], line)
+        check("no job of yours" not in told, told)
+        job.process.send_signal(signal.SIGTERM)
+        job.status = job.finish()
+        check("MPI_Recv" not in job.errors, job.errors)
+        check(str(pid) not in ask(status=None))
+
+
+def ask(*words, status=0):
+    done = subprocess.run([Programs.chempictl, "where", *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, timeout=LIMIT_S)
+    check(status is None or done.returncode == status, words, done.stdout)
+    return done.stdout
+
+
+@case
 def what_ranks_say_of_where_they_wait_is_not_trusted():
     told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here",
                   "a\nb\x1b[31mc" + "d" * 2000, "hang")

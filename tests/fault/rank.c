@@ -127,12 +127,19 @@ static void tell(void *arg)
     (void)arg;
 }
 
+static int say_here(bool is_waiting, const char *text)
+{
+    const struct chempi_client_wait wait = {
+        .is_waiting = is_waiting, .text = text, .site = ""};
+
+    return chempi_client_here(client, &wait);
+}
+
 static void where(void *arg)
 {
     (void)arg;
     seen.was_asked = true;
-    if (seen.here &&
-        chempi_client_here(client, !seen.is_testing, seen.here) < 0)
+    if (seen.here && say_here(!seen.is_testing, seen.here) < 0)
         exit(9);
 }
 
@@ -268,7 +275,7 @@ static void check_region(void)
 static bool says_where(const char *verb, const char *text)
 {
     if (strcmp(verb, "say") == 0) {
-        check(chempi_client_here(client, true, text), verb);
+        check(say_here(true, text), verb);
         return true;
     }
     if (strcmp(verb, "mumble") == 0) {

@@ -338,10 +338,10 @@ bool chempi_daemon_was_sought(void)
     return was_sought;
 }
 
-void chempi_daemon_here(bool is_waiting, const char *text)
+void chempi_daemon_here(const struct chempi_client_wait *wait)
 {
     if (chempi_ctx.entry) /* the next poll says what is wrong */
-        (void)chempi_ctx.entry->ops->here(is_waiting, text);
+        (void)chempi_ctx.entry->ops->here(wait);
 }
 
 int chempi_daemon_put(const char *key, const void *value, size_t len)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/control/client.h"
 
 /* Who hears what the supervisor says; under the lane lock. */
 struct chempi_daemon_listener {
@@ -94,7 +95,7 @@ void chempi_daemon_care(bool cares);
  * is the caller's to answer. */
 bool chempi_daemon_was_sought(void);
 /* The answer: in the words of HERE (common/control/msg.h). */
-void chempi_daemon_here(bool is_waiting, const char *text);
+void chempi_daemon_here(const struct chempi_client_wait *wait);
 
 /* Publish a device's card; ask for another process's (the answer goes to the
  * listener). 0 or -errno. */

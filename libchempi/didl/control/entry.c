@@ -61,10 +61,9 @@ int chempi_entry_no_report(const void *text, size_t len)
     return 0;
 }
 
-int chempi_entry_no_here(bool is_waiting, const char *text)
+int chempi_entry_no_here(const struct chempi_client_wait *wait)
 {
-    (void)is_waiting;
-    (void)text;
+    (void)wait;
     return 0;
 }
 

@@ -66,7 +66,7 @@ struct chempi_entry_ops {
     int (*cut)(uint32_t gateway, const char *why);
     int (*memory)(const struct chempi_client_memory *memory);
     int (*report)(const void *text, size_t len);
-    int (*here)(bool is_waiting, const char *text);
+    int (*here)(const struct chempi_client_wait *wait);
 };
 
 struct chempi_store_ops;
@@ -100,7 +100,7 @@ int chempi_entry_no_care(bool cares);
 int chempi_entry_no_cut(uint32_t gateway, const char *why);
 int chempi_entry_no_memory(const struct chempi_client_memory *memory);
 int chempi_entry_no_report(const void *text, size_t len);
-int chempi_entry_no_here(bool is_waiting, const char *text);
+int chempi_entry_no_here(const struct chempi_client_wait *wait);
 
 /* entry_supervisor.c */
 extern const struct chempi_entry_ops chempi_entry_supervisor;

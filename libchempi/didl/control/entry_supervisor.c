@@ -108,9 +108,9 @@ static int report(const void *text, size_t len)
     return chempi_client_report(client, text, len);
 }
 
-static int here(bool is_waiting, const char *text)
+static int here(const struct chempi_client_wait *wait)
 {
-    return chempi_client_here(client, is_waiting, text);
+    return chempi_client_here(client, wait);
 }
 
 const struct chempi_entry_ops chempi_entry_supervisor = {

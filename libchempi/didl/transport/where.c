@@ -29,6 +29,7 @@ struct walk {
     const void *library; /* where this library lies */
     const char *call;    /* NULL: not found */
     int frames;
+    char site[CHEMPI_HERE_SITE_MAX]; /* whence it was called */
 };
 
 /* Nothing but MPI functions is visible in this library. */
@@ -41,8 +42,25 @@ static const char *call_named(const char *symbol)
     return strncmp(symbol, "MPI_", 4) == 0 ? symbol : NULL;
 }
 
-/* The first frame is this library's; the walk ends at the first MPI function,
- * and does not go on where it has left the library. */
+/* "solve+0x40 of ./heat", or without a symbol "./heat+0x11d3", as addr2line
+ * takes it. */
+static void name_site(struct walk *walk, uintptr_t address, const Dl_info *info)
+{
+    const char *file = strrchr(info->dli_fname, '/');
+
+    file = file ? file + 1 : info->dli_fname;
+    if (info->dli_sname)
+        (void)snprintf(walk->site, sizeof(walk->site), "%.60s+0x%zx of %.60s",
+                       info->dli_sname,
+                       (size_t)(address - (uintptr_t)info->dli_saddr), file);
+    else
+        (void)snprintf(walk->site, sizeof(walk->site), "%.100s+0x%zx", file,
+                       (size_t)(address - (uintptr_t)info->dli_fbase));
+}
+
+/* The first frame is this library's; the walk ends behind the first MPI
+ * function. Of the program's frame that follows only the address is looked at,
+ * which this library's own frame tells. */
 static _Unwind_Reason_Code look_at(struct _Unwind_Context *frame, void *arg)
 {
     struct walk *walk = arg;
@@ -54,24 +72,26 @@ static _Unwind_Reason_Code look_at(struct _Unwind_Context *frame, void *arg)
         return _URC_END_OF_STACK;
     if (!walk->library)
         walk->library = info.dli_fbase;
-    if (info.dli_fbase != walk->library)
+    if (info.dli_fbase != walk->library) {
+        name_site(walk, address, &info);
         return _URC_END_OF_STACK;
-    walk->call = call_named(info.dli_sname);
-    return walk->call || ++walk->frames == MOST_FRAMES ? _URC_END_OF_STACK
-                                                       : _URC_NO_REASON;
+    }
+    if (!walk->call)
+        walk->call = call_named(info.dli_sname);
+    return ++walk->frames == MOST_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
 /*
- * The innermost MPI function on this thread's stack. No frame outside of it is
- * read: those of the program need not be such that anybody can read them, and
- * its stack may end right behind the call.
+ * The innermost MPI function on this thread's stack, and whence it was called.
+ * No frame outside of it is read: those of the program need not be such that
+ * anybody can read them, and its stack may end right behind the call.
  */
-static const char *innermost_call(void)
+static void find_call(struct walk *walk)
 {
-    struct walk walk = {0};
-
-    (void)_Unwind_Backtrace(look_at, &walk);
-    return walk.call ? walk.call : "an MPI call";
+    *walk = (struct walk){0};
+    (void)_Unwind_Backtrace(look_at, walk);
+    if (!walk->call)
+        walk->call = "an MPI call";
 }
 
 /* Calls that do not wait, but that programs wait with. */
@@ -95,6 +115,8 @@ void chempi_where_put(struct chempi_where *w, const char *fmt, ...)
     va_list args;
     int n;
 
+    if (w->is_mute)
+        return;
     va_start(args, fmt);
     n = vsnprintf(w->text + w->len, room, fmt, args);
     va_end(args);
@@ -122,11 +144,22 @@ void chempi_where_put_comm(struct chempi_where *w,
         chempi_where_put(w, " of a communicator of %u ranks", comm->size);
 }
 
+/* Whom nobody else can stand in for is noted once. */
+static void note_process(struct chempi_where *w, uint32_t proc)
+{
+    for (uint32_t i = 0; i < w->count; i++)
+        if (w->procs[i] == proc)
+            return;
+    if (w->count < CHEMPI_HERE_FOR_MAX)
+        w->procs[w->count++] = proc;
+}
+
 /* " on node a2", with the rank that the launcher knows, if it is another. */
 static void put_process(struct chempi_where *w, uint32_t rank, uint32_t proc)
 {
     const struct chempi_services *s = &chempi_ctx.services;
 
+    note_process(w, proc);
     chempi_where_put(w, " rank %u", rank);
     if (rank != proc)
         chempi_where_put(w, " (%u in MPI_COMM_WORLD)", proc);
@@ -144,8 +177,10 @@ static void put_peer(struct chempi_where *w, const struct chempi_comm *comm,
     chempi_where_put(w, " %s", way);
     if (is_rank(comm, rank))
         put_process(w, (uint32_t)rank, chempi_comm_proc(comm, (uint32_t)rank));
-    else
+    else {
+        w->is_choice = true;
         chempi_where_put(w, " any rank");
+    }
     if (tag == MPI_ANY_TAG)
         chempi_where_put(w, " with any tag");
     else
@@ -197,14 +232,14 @@ void chempi_where_put_request(struct chempi_where *w, const void *object)
 void chempi_where_put_one(struct chempi_where *w,
                           const struct chempi_request *req, int index)
 {
-    if (index >= NAMED)
-        return;
+    w->is_mute = index >= NAMED;
     if (index > 0 && is_wait(w))
         chempi_where_put(w, ";");
     if (index == 0 || is_wait(w))
         chempi_where_put_request(w, req);
     else
         put_message(w, req);
+    w->is_mute = false;
 }
 
 void chempi_where_put_missing(struct chempi_where *w,
@@ -213,10 +248,10 @@ void chempi_where_put_missing(struct chempi_where *w,
 {
     const uint32_t proc = chempi_comm_proc(comm, (uint32_t)rank);
 
-    if (index >= NAMED)
-        return;
+    w->is_mute = index >= NAMED;
     chempi_where_put(w, "%s", index ? "," : ", for");
     put_process(w, proc, proc);
+    w->is_mute = false;
 }
 
 void chempi_where_put_rest(struct chempi_where *w, int count)
@@ -225,15 +260,34 @@ void chempi_where_put_rest(struct chempi_where *w, int count)
         chempi_where_put(w, "; and %d more", count - NAMED);
 }
 
+/* Would it go on when only some of these did their part? */
+static bool needs_all(const struct chempi_where *w)
+{
+    static const char *const choosers[] = {"MPI_Waitany", "MPI_Waitsome"};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(choosers); i++)
+        if (strncmp(w->call, choosers[i], strlen(choosers[i])) == 0)
+            return w->count == 1 && !w->is_choice;
+    return true;
+}
+
 void chempi_where_tell(chempi_where_fn *words, const void *object)
 {
+    struct walk walk;
     struct chempi_where w = {.call = NULL};
+    struct chempi_client_wait wait = {.text = w.text, .site = walk.site};
     char place[CHEMPI_PLACE_TEXT];
 
+    find_call(&walk);
     if (!chempi_place_find(&w.call, place))
-        w.call = innermost_call();
+        w.call = walk.call;
     chempi_where_put(&w, "%s%s%s", w.call, *place ? " at " : "", place);
     if (words)
         words(&w, object);
-    chempi_daemon_here(!is_test(w.call), w.text);
+    wait.is_waiting = !is_test(w.call);
+    if (needs_all(&w)) {
+        wait.count = w.count;
+        memcpy(wait.ranks, w.procs, sizeof(wait.ranks));
+    }
+    chempi_daemon_here(&wait);
 }

@@ -10,7 +10,9 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_WHERE_H
 #define CHEMPI_LIBCHEMPI_DIDL_WHERE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/base/compiler.h"
 #include "common/control/client.h"
@@ -21,6 +23,10 @@ struct chempi_request;
 struct chempi_where {
     const char *call; /* "MPI_Recv", or "an MPI call" */
     size_t len;
+    bool is_mute;   /* what has no room in the words still counts below */
+    bool is_choice; /* one of several would do */
+    uint32_t count; /* processes that are waited for, the first ones: */
+    uint32_t procs[CHEMPI_HERE_FOR_MAX];
     char text[CHEMPI_HERE_MAX];
 };
 

@@ -46,6 +46,8 @@ static void put(uint32_t rank, enum chempi_here here, const char *text)
     chempi_wire_put_u32(&message, rank);
     chempi_wire_put_u8(&message, (uint8_t)here);
     chempi_wire_put_str(&message, text);
+    chempi_wire_put_str(&message, "");
+    chempi_wire_put_u32(&message, 0);
 }
 
 static void put_all(uint32_t first, uint32_t last, enum chempi_here here,
@@ -63,6 +65,8 @@ static bool take(void)
     return chempi_places_take(&places, &r);
 }
 
+static bool has_sites;
+
 static void expect_printed(bool has_rest, const char *words)
 {
     char *text = NULL;
@@ -70,7 +74,7 @@ static void expect_printed(bool has_rest, const char *words)
     FILE *file = open_memstream(&text, &len);
 
     cr_assert(file);
-    chempi_places_print(&places, file, has_rest);
+    chempi_places_print(&places, file, has_rest, has_sites);
     cr_assert_eq(fclose(file), 0);
     cr_assert_str_eq(text, words);
     free(text);
@@ -176,7 +180,7 @@ Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true);
+    chempi_places_print(&places, file, true, false);
     cr_assert_eq(fclose(file), 0);
     for (const char *at = all; (at = strchr(at, '\n')); at++)
         lines++;
@@ -204,7 +208,7 @@ Test(places, calls_that_there_is_no_room_for_are_counted)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true);
+    chempi_places_print(&places, file, true, false);
     cr_assert_eq(fclose(file), 0);
     cr_assert(strstr(all, "chempirun: ranks 100-199 do not wait in MPI"));
     cr_assert(strstr(all, "chempirun: rank 35 on node a1 waits in call35\n"));
@@ -261,4 +265,93 @@ Test(places, kinds_that_there_are_not_are_malformed)
     put(100, (enum chempi_here)(CHEMPI_HERE_ENDED + 1), "x");
     cr_assert(take());
     expect("chempirun: nothing is known of ranks 0-199\n");
+}
+
+/* A rank that waits for others, called from somewhere. */
+static void put_waiting(uint32_t rank, const char *text, const char *site,
+                        uint32_t count, const uint32_t *ranks)
+{
+    chempi_wire_put_u32(&message, rank);
+    chempi_wire_put_u8(&message, CHEMPI_HERE_WAITS);
+    chempi_wire_put_str(&message, text);
+    chempi_wire_put_str(&message, site);
+    chempi_wire_put_u32(&message, count);
+    for (uint32_t i = 0; i < count; i++)
+        chempi_wire_put_u32(&message, ranks[i]);
+}
+
+Test(places, ranks_that_wait_for_each_other_are_drawn)
+{
+    begin(0);
+    put_waiting(0, "A", "x", 2, (const uint32_t[]){1, 2});
+    put_waiting(1, "B", "x", 1, (const uint32_t[]){4});
+    put_waiting(2, "B", "x", 1, (const uint32_t[]){3});
+    put_waiting(3, "C", "x", 1, (const uint32_t[]){2});
+    put(4, CHEMPI_HERE_SILENT, "");
+    (void)take();
+    expect_printed(
+        false,
+        "chempirun: rank 4 on node a1 does not wait in MPI (it computes, tests "
+        "or waits elsewhere)\n"
+        "chempirun: rank 0 on node a1 waits in A\n"
+        "chempirun: ranks 1-2 wait in B\n"
+        "chempirun: rank 3 on node a1 waits in C\n"
+        "chempirun: 2 ranks wait for each other in a circle:\n"
+        "chempirun:   rank 2 on node a1, in B\n"
+        "chempirun:   -> rank 3 on node a1, in C\n"
+        "chempirun:   -> rank 2\n");
+}
+
+Test(places, a_chain_is_no_circle)
+{
+    begin(0);
+    for (uint32_t i = 0; i < 99; i++)
+        put_waiting(i, "A", "", 1, (const uint32_t[]){i + 1});
+    (void)take();
+    expect_printed(false, "chempirun: ranks 0-98 wait in A\n");
+}
+
+Test(places, of_a_long_circle_the_beginning_is_drawn)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    cr_assert(file);
+    begin(0);
+    for (uint32_t i = 0; i < 100; i++)
+        put_waiting(i, "A", "", 1, (const uint32_t[]){(i + 1) % 100});
+    (void)take();
+    chempi_places_print(&places, file, false, false);
+    cr_assert_eq(fclose(file), 0);
+    cr_assert(strstr(text, "100 ranks wait for each other in a circle:\n"));
+    cr_assert(strstr(text, "-> rank 15 on node a1, in A\n"
+                           "chempirun:   -> 84 more\n"
+                           "chempirun:   -> rank 0\n"));
+    free(text);
+}
+
+Test(places, whence_ranks_call_is_told_on_request)
+{
+    begin(0);
+    put_waiting(0, "A", "f+0x1 of p", 0, NULL);
+    put_waiting(1, "A", "f+0x1 of p", 0, NULL);
+    put_waiting(2, "B", "f+0x1 of p", 0, NULL);
+    put_waiting(3, "B", "g\n+0x2 of p", 0, NULL);
+    (void)take();
+    has_sites = true;
+    expect_printed(false,
+                   "chempirun: ranks 0-1 wait in A\n"
+                   "chempirun:     called from f+0x1 of p\n"
+                   "chempirun: ranks 2-3 wait in B\n"
+                   "chempirun:     called from f+0x1 of p and elsewhere\n");
+}
+
+Test(places, ranks_that_there_are_not_end_what_is_taken)
+{
+    begin(0);
+    put_waiting(0, "A", "", 1, (const uint32_t[]){RANKS});
+    put_waiting(1, "A", "", 0, NULL);
+    (void)take();
+    expect_printed(false, "chempirun: rank 0 on node a1 waits in A\n");
 }

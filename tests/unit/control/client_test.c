@@ -342,6 +342,10 @@ static uint8_t take_here(char text[CHEMPI_HERE_MAX])
     chempi_wire_read(&r, f.data, f.len);
     kind = chempi_wire_get_u8(&r);
     (void)strcpy(text, chempi_wire_get_str(&r, CHEMPI_HERE_MAX));
+    cr_assert_str_eq(chempi_wire_get_str(&r, CHEMPI_HERE_SITE_MAX), "f+0x1");
+    cr_assert_eq(chempi_wire_get_u32(&r), 2);
+    cr_assert_eq(chempi_wire_get_u32(&r), 7);
+    cr_assert_eq(chempi_wire_get_u32(&r), 9);
     cr_assert(chempi_wire_is_done(&r));
     return kind;
 }
@@ -351,17 +355,24 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     struct chempi_writer w = {0};
     char text[CHEMPI_HERE_MAX];
     char words[2 * CHEMPI_HERE_MAX];
+    struct chempi_client_wait wait = {.is_waiting = true,
+                                      .text = "MPI_Recv of X",
+                                      .site = "f+0x1",
+                                      .count = 2,
+                                      .ranks = {7, 9}};
 
     open_client();
     seen.rank = 0;
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
     cr_assert_eq(seen.rank, 77);
-    cr_assert_eq(chempi_client_here(client, true, "MPI_Recv of X"), 0);
+    cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text), CHEMPI_HERE_WAITS);
     cr_assert_str_eq(text, "MPI_Recv of X");
     memset(words, 'x', sizeof(words) - 1);
     words[sizeof(words) - 1] = '\0';
-    cr_assert_eq(chempi_client_here(client, false, words), 0);
+    wait.is_waiting = false;
+    wait.text = words;
+    cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text), CHEMPI_HERE_TESTS);
     cr_assert_eq(strlen(text), CHEMPI_HERE_MAX - 1);
     chempi_wire_put_u8(&w, 1); /* the question has no fields */

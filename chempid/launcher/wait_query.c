@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Asking where ranks wait; see wait_query.h. */
+#define _GNU_SOURCE /* open_memstream */
+#include "chempid/launcher/wait_query.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define SLACK_S 1.0 /* for answers on their way, beyond limit_s */
+
+static bool is_open(const struct chempi_wait_query *q)
+{
+    return q->places.spec != NULL;
+}
+
+static bool ask(struct chempi_wait_query *q)
+{
+    uint8_t data[4];
+    struct chempi_writer w;
+
+    if (is_open(q)) /* Q1 */
+        return true;
+    if (!q->ops->can_ask(q->arg) || chempi_places_open(&q->places, q->spec))
+        return false;
+    q->has_told = false;
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, (uint32_t)(q->limit_s * 1000.0));
+    ev_timer_set(&q->timer, q->limit_s + SLACK_S, 0.0);
+    ev_timer_start(q->loop, &q->timer);
+    q->ops->locate(q->arg, w.data, w.len);
+    return true;
+}
+
+static void time_is_over(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_wait_query *q = w->data;
+
+    (void)loop;
+    (void)events;
+    q->has_told = true;
+    q->ops->told(q->arg);
+}
+
+/* Somebody is at the door. */
+static void asked(void *arg)
+{
+    static const char text[] = "chempirun: the job is ending\n";
+    struct chempi_wait_query *q = arg;
+
+    if (!ask(q))
+        chempi_door_answer(&q->door, text, sizeof(text) - 1);
+}
+
+void chempi_wait_query_open(struct chempi_wait_query *q, struct ev_loop *loop,
+                            const struct chempi_spec *spec, double limit_s,
+                            const struct chempi_wait_query_ops *ops, void *arg)
+{
+    *q = (struct chempi_wait_query){
+        .ops = ops, .arg = arg, .spec = spec, .loop = loop, .limit_s = limit_s};
+    ev_timer_init(&q->timer, time_is_over, 0.0, 0.0);
+    q->timer.data = q;
+    /* Where it fails nobody can ask, and the job runs all the same. */
+    (void)chempi_door_open(&q->door, loop, spec->id, asked, q);
+}
+
+void chempi_wait_query_close(struct chempi_wait_query *q)
+{
+    if (!q->ops)
+        return;
+    ev_timer_stop(q->loop, &q->timer);
+    chempi_door_close(&q->door);
+    chempi_places_close(&q->places);
+    q->ops = NULL;
+}
+
+bool chempi_wait_query_begin(struct chempi_wait_query *q)
+{
+    const bool can = ask(q);
+
+    q->is_said |= can;
+    return can;
+}
+
+bool chempi_wait_query_take(struct chempi_wait_query *q,
+                            struct chempi_reader *r)
+{
+    if (!is_open(q) || !chempi_places_take(&q->places, r))
+        return false;
+    q->has_told = true;
+    return true;
+}
+
+/* Those at the door get more than this terminal, which shows other things. */
+static char *put_places(const struct chempi_wait_query *q, bool is_for_door,
+                        bool has_ended, size_t *len)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, len);
+
+    if (!file)
+        return NULL;
+    if (is_for_door)
+        (void)fprintf(file, "job %s, by chempirun with pid %d:\n", q->spec->id,
+                      (int)getpid());
+    if (has_ended)
+        (void)fprintf(file, "chempirun: its ranks have ended\n");
+    else
+        chempi_places_print(&q->places, file, q->has_told, is_for_door);
+    if (fclose(file) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)
+{
+    size_t len = 0;
+    char *text;
+
+    if (!is_open(q))
+        return;
+    ev_timer_stop(q->loop, &q->timer);
+    if (q->is_said && !has_ended) { /* else there is nowhere to wait */
+        text = put_places(q, false, false, &len);
+        if (text)
+            q->ops->say(q->arg, text, len);
+        free(text);
+    }
+    if (q->door.count) {
+        text = put_places(q, true, has_ended, &len);
+        chempi_door_answer(&q->door, text ? text : "", text ? len : 0);
+        free(text);
+    }
+    q->is_said = false;
+    chempi_places_close(&q->places);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How a launcher is asked on its own host, with daemons or without: each
+ * listens on an abstract socket whose name tells user, job and process, and
+ * which is gone with it. Whoever connects asks where the job's ranks wait, and
+ * reads the answer up to its end. Both ends look at each other's user: only the
+ * same one and root ask, and nobody else answers.
+ *
+ * Abstract names are those of a network namespace: who is in another one (a
+ * container) finds no door.
+ */
+#ifndef CHEMPI_CHEMPID_DOOR_H
+#define CHEMPI_CHEMPID_DOOR_H
+
+#include <ev.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/base/err.h"
+
+#define CHEMPI_DOOR_ASKERS 8u /* at a time; others are turned away */
+
+struct chempi_door {
+    ev_io io;
+    struct ev_loop *loop;
+    void (*asked)(void *arg); /* there is one more */
+    void *arg;
+    int fd; /* -1: closed */
+    int askers[CHEMPI_DOOR_ASKERS];
+    uint32_t count;
+};
+
+/* 0 or -errno; then it is closed, and nobody can ask. */
+int chempi_door_open(struct chempi_door *door, struct ev_loop *loop,
+                     const char *job, void (*asked)(void *arg), void *arg);
+/* To all who have asked; it never waits, and what they do not take is lost. */
+void chempi_door_answer(struct chempi_door *door, const char *text, size_t len);
+void chempi_door_close(struct chempi_door *door);
+
+/* Ask the launchers of this job, by its name or the launcher's process (NULL:
+ * of all jobs of this user), and print what they say. Returns how many have
+ * answered. Blocks until they have. */
+uint32_t chempi_door_ask(FILE *file, const char *job);
+
+#endif
