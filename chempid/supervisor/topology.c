@@ -8,18 +8,23 @@
 #include <hwloc.h>
 #include <stdio.h>
 
-static int print_core(hwloc_topology_t topology, hwloc_obj_t core)
+/* Of a core there may be nothing that it may use. */
+static int print_core(hwloc_topology_t topology, hwloc_obj_t core,
+                      hwloc_const_bitmap_t allowed)
 {
     hwloc_obj_t socket =
         hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
     int count = 0;
     int cpu;
 
+    if (!hwloc_bitmap_intersects(core->cpuset, allowed))
+        return 0;
     if (printf("%u ", socket ? socket->logical_index : 0) < 0)
         return -1;
     for (cpu = hwloc_bitmap_first(core->cpuset); cpu >= 0;
          cpu = hwloc_bitmap_next(core->cpuset, cpu))
-        if (printf("%s%d", count++ ? "," : "", cpu) < 0)
+        if (hwloc_bitmap_isset(allowed, (unsigned)cpu) &&
+            printf("%s%d", count++ ? "," : "", cpu) < 0)
             return -1;
     return printf("\n") < 0 ? -1 : 0;
 }
@@ -42,9 +47,22 @@ static int load(hwloc_topology_t *topology)
     return 0;
 }
 
+/* What whoever has started it left to this process (taskset, a batch system),
+ * which is less than what the machine has; NULL: no memory. */
+static hwloc_bitmap_t find_allowed(hwloc_topology_t topology)
+{
+    hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
+
+    if (allowed &&
+        hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS) < 0)
+        hwloc_bitmap_fill(allowed); /* it is not told here */
+    return allowed;
+}
+
 int main(void)
 {
     hwloc_topology_t topology;
+    hwloc_bitmap_t allowed;
     hwloc_obj_t core = NULL;
     int rc = 0;
 
@@ -52,9 +70,12 @@ int main(void)
         (void)fprintf(stderr, "chempi-topology: hwloc finds no topology\n");
         return 1;
     }
+    allowed = find_allowed(topology);
+    rc = allowed ? 0 : -1;
     while (!rc &&
            (core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)))
-        rc = print_core(topology, core);
+        rc = print_core(topology, core, allowed);
+    hwloc_bitmap_free(allowed);
     hwloc_topology_destroy(topology);
     return rc || fflush(stdout) ? 1 : 0;
 }
