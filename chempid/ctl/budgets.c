@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "chempid/ctl/status_json.h"
 #include "chempid/tree/budget.h"
 
 #define SIZE_TEXT 24 /* bytes */
@@ -99,78 +100,43 @@ static int print_table(FILE *to, const struct chempi_status *list,
 
 /* --- JSON --- */
 
-static void print_string(FILE *to, const char *text)
+static void put_grant(struct chempi_json *j, const struct chempi_status *s,
+                      const struct chempi_status_grant *g)
 {
-    (void)fputc('"', to);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (c == '"' || c == '\\')
-            (void)fprintf(to, "\\%c", c);
-        else if (c < 0x20)
-            (void)fprintf(to, "\\u%04x", c);
-        else
-            (void)fputc(c, to);
-    }
-    (void)fputc('"', to);
-}
-
-static void print_grant_json(FILE *to, const struct chempi_status *s,
-                             const struct chempi_status_grant *g)
-{
-    (void)fputs("{\"job\": ", to);
-    print_string(to, g->job);
-    (void)fprintf(
-        to,
-        ", \"rank\": %" PRIu32 ", \"granted\": %" PRIu64 ", \"used\": %" PRIu64
-        ", \"wanted\": %" PRIu64 ", \"keep\": %" PRIu64
-        ", \"degraded\": %" PRIu64 ", \"due_ms\": ",
-        g->rank, g->granted, g->used, g->wanted, g->ordered, g->degraded);
+    chempi_json_open(j, NULL);
+    chempi_json_text(j, "job", g->job);
+    chempi_json_number(j, "rank", g->rank);
+    chempi_json_number(j, "granted", g->granted);
+    chempi_json_number(j, "used", g->used);
+    chempi_json_number(j, "wanted", g->wanted);
+    chempi_json_number(j, "keep", g->ordered);
+    chempi_json_number(j, "degraded", g->degraded);
     if (g->ordered < g->granted)
-        (void)fprintf(to, "%" PRIu32, g->due_ms);
+        chempi_json_number(j, "due_ms", g->due_ms);
     else
-        (void)fputs("null", to);
-    (void)fprintf(to, ", \"late\": %s, \"gateway\": %s}",
-                  g->is_late ? "true" : "false",
-                  is_gateway(s, g) ? "true" : "false");
+        chempi_json_text(j, "due_ms", NULL);
+    chempi_json_bool(j, "late", g->is_late);
+    chempi_json_bool(j, "gateway", is_gateway(s, g));
+    chempi_json_close(j);
 }
 
-static void print_node_json(FILE *to, const struct chempi_status *s)
+static void put_node(struct chempi_json *j, const struct chempi_status *s)
 {
-    (void)fputs("  {\"node\": ", to);
-    print_string(to, s->node);
-    if (*s->error) {
-        (void)fputs(", \"error\": ", to);
-        print_string(to, s->error);
-    } else {
-        if (s->memory == CHEMPI_BUDGET_NONE)
-            (void)fputs(", \"total\": null", to);
-        else
-            (void)fprintf(to, ", \"total\": %" PRIu64, s->memory);
-        (void)fprintf(to, ", \"granted\": %" PRIu64 ", \"ranks\": [",
-                      s->memory_granted);
-        for (uint32_t i = 0; i < s->grant_count; i++) {
-            (void)fputs(i ? ",\n    " : "\n    ", to);
-            print_grant_json(to, s, &s->grants[i]);
-        }
-        (void)fputs("]", to);
-    }
-    (void)fputs("}", to);
+    if (s->memory == CHEMPI_BUDGET_NONE)
+        chempi_json_text(j, "total", NULL);
+    else
+        chempi_json_number(j, "total", s->memory);
+    chempi_json_number(j, "granted", s->memory_granted);
+    chempi_json_open_list(j, "ranks");
+    for (uint32_t i = 0; i < s->grant_count; i++)
+        put_grant(j, s, &s->grants[i]);
+    chempi_json_close_list(j);
 }
 
 static int print_json(FILE *to, const struct chempi_status *list,
                       uint32_t count)
 {
-    int status = 0;
-
-    (void)fputs("[", to);
-    for (uint32_t i = 0; i < count; i++) {
-        (void)fputs(i ? ",\n" : "\n", to);
-        print_node_json(to, &list[i]);
-        status |= *list[i].error != '\0';
-    }
-    (void)fputs("\n]\n", to);
-    return status;
+    return chempi_status_json(to, list, count, put_node);
 }
 
 int chempi_budgets_print(FILE *to, const struct chempi_status *list,

@@ -13,6 +13,7 @@
 #include "chempid/ctl/budgets.h"
 #include "chempid/ctl/drain.h"
 #include "chempid/ctl/route.h"
+#include "chempid/ctl/status_json.h"
 #include "chempid/tree/door.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
@@ -45,7 +46,7 @@ static const char usage[] =
     "\n"
     "  --dir DIR          where the daemons' sockets are\n"
     "  --via NAME         ask this daemon\n"
-    "  --json             budgets as JSON\n"
+    "  --json             budgets, nodes, jobs, status as JSON\n"
     "  --force            drain, though some nodes have no other gateway\n"
     "  --help, --version\n";
 
@@ -108,6 +109,8 @@ static int show_nodes(struct ctl *c, char **names, bool is_self)
 
     if (ask(c, names, is_self, &list, &count))
         return fail(c);
+    if (c->is_json)
+        return chempi_status_json(stdout, list, count, chempi_status_json_node);
     printf("%-20s %6s %6s %7s %8s  %s\n", "node", "slots", "ranks", "load",
            "pid", "version");
     for (uint32_t i = 0; i < count; i++) {
@@ -226,6 +229,10 @@ static int show_jobs(struct ctl *c, char **names)
 
     if (ask(c, names, false, &list, &count))
         return fail(c);
+    if (c->is_json) {
+        chempi_status_json_jobs(stdout, list, count);
+        return 0;
+    }
     printf("%-18s %-8s %6s  %s   %s\n", "job", "user", "ranks", "program",
            "nodes");
     for (uint32_t i = 0; i < count; i++)
@@ -494,12 +501,17 @@ static int show_node_key(struct ctl *c, const char *path)
 
 static int run(struct ctl *c, char **words)
 {
+    static const char *const lists[] = {"budgets", "nodes", "jobs", "status"};
     const char *what = words[0];
+    bool is_list = false;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(lists); i++)
+        is_list |= strcmp(what, lists[i]) == 0;
+    if (c->is_json && !is_list)
+        return misuse("--json is for budgets, nodes, jobs and status");
 
     if (strcmp(what, "budgets") == 0)
         return show_budgets(c, words + 1);
-    if (c->is_json)
-        return misuse("--json is for budgets");
     if (strcmp(what, "nodes") == 0)
         return show_nodes(c, words + 1, false);
     if (strcmp(what, "jobs") == 0)

@@ -92,8 +92,12 @@ const struct chempi_option chempi_option_table[] = {
      "kinds of memory, such as system,mpi:alloc_mem"},
     {"memory-allocation-kinds", CHEMPI_OPT_KINDS, 1, "LIST", NULL},
     {"stats", CHEMPI_OPT_STATS, 0, NULL,
-     "which way how many messages went; =calls: as\n"
-     "--profile; =all: both"},
+     "how many messages went which way; =long: from\n"
+     "which node to which; =calls: as --profile;\n"
+     "=all: both"},
+    {"json", CHEMPI_OPT_JSON, 0, NULL,
+     "these figures, and those of the next two, as\n"
+     "JSON in one line"},
     {"trace-routes", CHEMPI_OPT_ROUTES, 0, NULL,
      "which way messages of which size went, by node"},
     {"profile", CHEMPI_OPT_PROFILE, 0, NULL,

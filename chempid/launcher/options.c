@@ -537,6 +537,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_label |= id == CHEMPI_OPT_LABEL;
     opt->has_time |= id == CHEMPI_OPT_TIMESTAMP;
     opt->has_stats |= id == CHEMPI_OPT_STATS;
+    opt->has_json |= id == CHEMPI_OPT_JSON;
     opt->has_routes |= id == CHEMPI_OPT_ROUTES;
     opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
     opt->has_profile |= id == CHEMPI_OPT_PROFILE;
@@ -632,11 +633,14 @@ static int parse_stats(struct parser *p, const char *what)
 {
     const bool wants_all = strcmp(what, "all") == 0;
     const bool wants_calls = wants_all || strcmp(what, "calls") == 0;
-    const bool wants_traffic = wants_all || strcmp(what, "traffic") == 0;
+    const bool is_long = strcmp(what, "long") == 0;
+    const bool wants_traffic =
+        wants_all || is_long || strcmp(what, "traffic") == 0;
 
     if (!wants_calls && !wants_traffic)
-        return fail_value(p, what, "expected traffic, calls or all");
+        return fail_value(p, what, "expected traffic, long, calls or all");
     p->opt->has_stats |= wants_traffic;
+    p->opt->has_long_stats |= is_long;
     p->opt->has_profile |= wants_calls;
     p->argv++;
     return 0;

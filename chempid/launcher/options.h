@@ -69,10 +69,12 @@ struct chempi_options {
     bool has_label;
     bool has_time; /* --timestamp */
     bool has_stats;
-    bool has_routes;    /* --trace-routes */
-    bool shows_binding; /* --show-binding */
-    bool has_profile;   /* --profile: count MPI calls */
-    bool has_check;     /* --check, CHEMPI_CHECK: look for mistakes */
+    bool has_long_stats; /* --stats=long */
+    bool has_json;       /* --json: figures as one line of JSON */
+    bool has_routes;     /* --trace-routes */
+    bool shows_binding;  /* --show-binding */
+    bool has_profile;    /* --profile: count MPI calls */
+    bool has_check;      /* --check, CHEMPI_CHECK: look for mistakes */
     bool allows_unreachable;
     bool has_clean_env; /* --env-none */
     bool wants_help;

@@ -64,6 +64,7 @@ static int add_library(struct chempi_options *opt, const char *name,
     const char *more;
     size_t count = 0;
     size_t len;
+    static char as_json[] = "CHEMPI_PROFILE=json";
     char **env;
     char *text;
 
@@ -77,14 +78,16 @@ static int add_library(struct chempi_options *opt, const char *name,
         count++;
     len = sizeof(VARIABLE "=:") + strlen(path) + (more ? strlen(more) : 0);
     text = chempi_pool_alloc(&opt->pool, len);
-    env = chempi_pool_array(&opt->pool, count + 2, sizeof(*env));
+    env = chempi_pool_array(&opt->pool, count + 3, sizeof(*env));
     if (!text || !env)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     (void)snprintf(text, len, VARIABLE "=%s%s%s", path, more ? ":" : "",
                    more ? more : "");
     if (count)
         memcpy(env, opt->env, count * sizeof(*env));
-    env[count] = text;
+    env[count++] = text;
+    if (opt->has_json)
+        env[count] = as_json;
     opt->env = env;
     return 0;
 }

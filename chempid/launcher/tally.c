@@ -5,11 +5,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chempid/launcher/traffic_print.h"
 #include "chempid/tree/files.h"
 #include "chempid/tree/report.h"
 #include "chempid/tree/trace.h"
 #include "chempid/tree/traffic.h"
 #include "chempid/tree/windows.h"
+#include "common/base/json.h"
+
+/* All in one line, so that it can be told from what ranks write. */
+static void print_json(const struct chempi_options *opt,
+                       const struct chempi_spec *spec, const void *text,
+                       size_t len, const bool *lacking)
+{
+    struct chempi_json j = {.file = stderr};
+
+    chempi_json_open(&j, NULL);
+    chempi_json_text(&j, "job", spec->id);
+    chempi_json_open_list(&j, "nodes");
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        chempi_json_text(&j, NULL, spec->node_names[i]);
+    chempi_json_close_list(&j);
+    if (opt->has_stats) {
+        chempi_traffic_json(&j, text, len, spec->node_names, spec->node_count,
+                            lacking);
+        chempi_files_json(&j, text, len);
+    }
+    if (opt->has_routes)
+        chempi_routes_json(&j, text, len, spec->node_names, spec->node_count,
+                           lacking);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
+}
+
+static void print_traffic(const struct chempi_options *opt,
+                          const struct chempi_spec *spec, const void *text,
+                          size_t len, const bool *lacking)
+{
+    if (opt->has_long_stats)
+        chempi_traffic_print(stderr, text, len, spec->node_names,
+                             spec->node_count, lacking);
+    else
+        chempi_traffic_summary(stderr, text, len, spec->node_names,
+                               spec->node_count, lacking);
+    chempi_files_print(stderr, text, len);
+    chempi_windows_print(stderr, text, len);
+}
 
 void chempi_tally_print(const struct chempi_options *opt,
                         const struct chempi_spec *spec, const void *text,
@@ -18,13 +59,11 @@ void chempi_tally_print(const struct chempi_options *opt,
     bool *lacking = chempi_report_lacking(spec, text, len);
 
     chempi_report_gaps(stderr, spec, text, len);
-    if (opt->has_stats && len) {
-        chempi_traffic_print(stderr, text, len, spec->node_names,
-                             spec->node_count, lacking);
-        chempi_files_print(stderr, text, len);
-        chempi_windows_print(stderr, text, len);
-    }
-    if (opt->has_routes)
+    if (opt->has_json)
+        print_json(opt, spec, text, len, lacking);
+    else if (opt->has_stats && len)
+        print_traffic(opt, spec, text, len, lacking);
+    if (opt->has_routes && !opt->has_json)
         chempi_trace_print(stderr, text, len, spec->node_names,
                            spec->node_count, lacking);
     free(lacking);

@@ -72,3 +72,15 @@ void chempi_files_print(FILE *file, const void *text, size_t len)
                       list[i].amount);
     free(all.list);
 }
+
+void chempi_files_json(struct chempi_json *j, const void *text, size_t len)
+{
+    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
+    const struct line *list = all.list;
+
+    chempi_json_open(j, "files");
+    for (size_t i = 0; i < all.count; i++)
+        chempi_json_number(j, list[i].name, list[i].amount);
+    chempi_json_close(j);
+    free(all.list);
+}

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "common/base/json.h"
 #include "common/control/wire.h"
 
 /* Sum lines of the same name; the result is sorted. */
@@ -19,5 +20,7 @@ void chempi_files_merge(const void *text, size_t len,
 
 /* Print the sums as a table; nothing where nobody has used a file. */
 void chempi_files_print(FILE *file, const void *text, size_t len);
+/* The same as a member "files" of an open object. */
+void chempi_files_json(struct chempi_json *j, const void *text, size_t len);
 
 #endif

@@ -6,20 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/tree/lines.h"
-#include "common/control/client.h"
-
-struct line {
-    uint64_t from;
-    uint64_t to;
-    char names[3][CHEMPI_NODE_NAME_MAX]; /* network, device, protocol */
-    uint64_t messages;
-    uint64_t bytes;
-};
-
 static bool parse(char *const *words, void *line)
 {
-    struct line *l = line;
+    struct chempi_traffic_line *l = line;
     bool is_good = true;
 
     is_good &= chempi_lines_number(words[1], UINT32_MAX, &l->from);
@@ -34,8 +23,8 @@ static bool parse(char *const *words, void *line)
 
 static int compare(const void *a, const void *b)
 {
-    const struct line *x = a;
-    const struct line *y = b;
+    const struct chempi_traffic_line *x = a;
+    const struct chempi_traffic_line *y = b;
 
     if (x->from != y->from)
         return x->from < y->from ? -1 : 1;
@@ -52,28 +41,29 @@ static int compare(const void *a, const void *b)
 
 static void add(void *line, const void *other)
 {
-    struct line *l = line;
-    const struct line *o = other;
+    struct chempi_traffic_line *l = line;
+    const struct chempi_traffic_line *o = other;
 
     l->messages += o->messages;
     l->bytes += o->bytes;
 }
 
-static const struct chempi_lines_kind kind = {.word = "traffic",
-                                              .words = 8,
-                                              .size = sizeof(struct line),
-                                              .parse = parse,
-                                              .compare = compare,
-                                              .add = add};
+const struct chempi_lines_kind chempi_traffic_kind = {
+    .word = "traffic",
+    .words = 8,
+    .size = sizeof(struct chempi_traffic_line),
+    .parse = parse,
+    .compare = compare,
+    .add = add};
 
 void chempi_traffic_merge(const void *text, size_t len,
                           struct chempi_writer *out)
 {
-    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
-    const struct line *list = all.list;
+    struct chempi_lines all = chempi_lines_sum(&chempi_traffic_kind, text, len);
+    const struct chempi_traffic_line *list = all.list;
 
     for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &list[i];
+        const struct chempi_traffic_line *l = &list[i];
         char copy[CHEMPI_LINES_LEN_MAX];
         int n = snprintf(copy, sizeof(copy),
                          "traffic %" PRIu64 " %" PRIu64 " %s %s %s %" PRIu64
@@ -98,7 +88,7 @@ static void widen(int *width, const char *word)
  * all lines of those say. */
 static void print_total(FILE *file, const struct chempi_lines *all, size_t at)
 {
-    const struct line *list = all->list;
+    const struct chempi_traffic_line *list = all->list;
     uint64_t messages = 0;
     uint64_t bytes = 0;
 
@@ -122,8 +112,8 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
 {
     static const char *const heads[] = {"from", "to", "network", "device",
                                         "protocol"};
-    struct chempi_lines all = chempi_lines_sum(&kind, text, len);
-    const struct line *list = all.list;
+    struct chempi_lines all = chempi_lines_sum(&chempi_traffic_kind, text, len);
+    const struct chempi_traffic_line *list = all.list;
     int width[CHEMPI_ARRAY_LEN(heads)] = {0};
 
     if (all.count == 0) { /* nothing can be done if it cannot be written */
@@ -134,7 +124,7 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(heads); i++)
         widen(&width[i], heads[i]);
     for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &list[i];
+        const struct chempi_traffic_line *l = &list[i];
 
         if (l->from >= node_count || l->to >= node_count)
             continue;
@@ -148,7 +138,7 @@ void chempi_traffic_print(FILE *file, const void *text, size_t len,
         (void)fprintf(file, "%-*s  ", width[i], heads[i]);
     (void)fprintf(file, "%12s  %16s\n", "messages", "bytes");
     for (size_t i = 0; i < all.count; i++) {
-        const struct line *l = &list[i];
+        const struct chempi_traffic_line *l = &list[i];
 
         if (l->from >= node_count || l->to >= node_count)
             continue;

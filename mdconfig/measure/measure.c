@@ -265,7 +265,7 @@ static int run_probe(const struct chempi_measure *m,
                    is_one ? "" : m->desc->nodes[nodes[1]].name);
     {
         const char *const argv[] = {chempirun,
-                                    "--stats",
+                                    "--stats=long",
                                     "--network",
                                     dir,
                                     "--ppn",

@@ -197,7 +197,7 @@ def options_that_make_no_sense_are_refused():
         for text in ("0", "x", "-1", "1T", "99999999999999G", ""):
             done = c.start("n2", "--registrable", text, check_it=False)
             check(done.returncode == 2, text, done)
-        check("budgets" in c.ctl("--json", "nodes", status=2))
+        check("budgets" in c.ctl("--json", "kill", "x", status=2))
 
 
 # ---- MPI programs over the scivia device --------------------------------------

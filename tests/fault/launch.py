@@ -197,11 +197,11 @@ def a_slow_reader_holds_the_ranks_back_and_loses_nothing():
 
 @case
 def traffic_is_summed_up():
-    job = run("--stats", "--virtual", "x,y", "-n", "4", Programs.rank, "init",
+    job = run("--stats=long", "--virtual", "x,y", "-n", "4", Programs.rank, "init",
               "report", "traffic 0 1 eth tcp eager 3 4000", "final")
     expect(job, 0, r"x +y +eth +tcp +eager +12 +16000")
     expect(job, 0, r"total over eth \(tcp\): 12 messages, 16000 bytes")
-    job = run("--stats", "--virtual", "x,y", "-n", "2", Programs.rank, "init",
+    job = run("--stats=long", "--virtual", "x,y", "-n", "2", Programs.rank, "init",
               "report", "", "final")
     expect(job, 0, r"\Ano messages were counted\n\Z")
 

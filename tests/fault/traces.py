@@ -34,7 +34,7 @@ def case(fn):
 
 
 def traffic(text, start, end, device):
-    """(messages, bytes) of --stats by a device."""
+    """(messages, bytes) of --stats=long by a device."""
     found = re.findall(rf"^{start} +{end} +\S+ +{device} +\S+ +(\d+) +(\d+)",
                        text, re.M)
     return [sum(int(line[i]) for line in found) for i in range(2)]
@@ -74,7 +74,7 @@ def check_hops(route, mute):
 
 @case
 def each_hop_tells_what_has_passed():
-    job = run(*virtual("row", "a0,b0", 4), "--trace-routes", "--stats",
+    job = run(*virtual("row", "a0,b0", 4), "--trace-routes", "--stats=long",
               program("relay"), "none", "20")
     expect(job, 0)
     check(not mute_ranks_and_nodes(job), job.errors)
@@ -213,7 +213,7 @@ def a_drained_gateway_has_a_line_of_its_own():
 # ---- jobs that fail ---------------------------------------------------------
 
 def fate(how, *options, launch=run):
-    return launch("--trace-routes", "--stats", *options, program("fate"), how)
+    return launch("--trace-routes", "--stats=long", *options, program("fate"), how)
 
 
 def speechless(job):
@@ -297,7 +297,7 @@ def a_job_that_is_over_its_time_tells_what_it_knows():
 @case
 def a_job_that_is_interrupted_tells_what_it_knows():
     stop = stop_file("interrupt")
-    job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "--stats",
+    job = Job(*virtual("meet", "a0,b0", 2), "--trace-routes", "--stats=long",
               program("relay"), str(stop))
     job.await_lines(2)
     job.process.send_signal(signal.SIGINT)
@@ -327,7 +327,7 @@ def lines_that_lack_a_rank_have_a_star():
 @case
 def a_lost_supervisor_takes_its_figures_along():
     stop = stop_file("supervisor")
-    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", "--stats",
+    job = Job(*virtual("two", "a0,b0", 2), "--trace-routes", "--stats=long",
               program("relay"), str(stop))
     job.await_lines(2)
     victim = {parent(pid) for pid in job.marked("relay")}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What chempi-probe and chempirun --stats print, as mdconfig calibrate reads
+ * What chempi-probe and chempirun --stats=long print, as mdconfig calibrate reads
  * it: figures come out finite and positive, or there are words why not.
  */
 #include <math.h>

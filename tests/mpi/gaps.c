@@ -2,7 +2,7 @@
 /*
  * A gather into a type with gaps, whose blocks cannot be copied straight into
  * place, does not change how the gathers after it go; what went by message,
- * --stats tells.
+ * --stats=long tells.
  */
 #include <stdlib.h>
 

@@ -86,6 +86,9 @@ Test(options, statistics_of_two_kinds)
     cr_assert_eq(parse("--stats p"), 0);
     cr_assert(opt.has_stats && !opt.has_profile);
     tear_down();
+    cr_assert_eq(parse("--stats=long --json p"), 0);
+    cr_assert(opt.has_stats && opt.has_long_stats && opt.has_json);
+    tear_down();
     cr_assert_eq(parse("--stats=calls p"), 0);
     cr_assert(!opt.has_stats && opt.has_profile);
     tear_down();
@@ -430,7 +433,7 @@ Test(options, mistakes_are_named)
         {"--env =x p", "needs a name"},
         {"--virtual 2 --dir /x p", "neither --dir"},
         {"--virtual 2 --nodes c p", "leave out --nodes"},
-        {"--stats=some p", "expected traffic, calls or all"},
+        {"--stats=some p", "expected traffic, long, calls or all"},
         {"p :", "no program"},
         {"-initial-errhandler ignore p",
          "-initial-errhandler ignore: expected one of mpi_errors_are_fatal, "

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What chempictl --json prints of nodes and jobs. */
+#ifndef CHEMPI_CHEMPID_STATUS_JSON_H
+#define CHEMPI_CHEMPID_STATUS_JSON_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "chempid/tree/status.h"
+#include "common/base/json.h"
+
+/* A list with an object for each node: "node", and "error" or what `put` adds.
+ * Returns the exit status: 1 where some node has an error. */
+int chempi_status_json(FILE *to, const struct chempi_status *list,
+                       uint32_t count,
+                       void (*put)(struct chempi_json *j,
+                                   const struct chempi_status *s));
+/* For it: slots, ranks, load and the daemon. */
+void chempi_status_json_node(struct chempi_json *j,
+                             const struct chempi_status *s);
+
+/* A list with an object for each job, with its nodes and gateways. */
+void chempi_status_json_jobs(FILE *to, const struct chempi_status *list,
+                             uint32_t count);
+
+#endif
