@@ -67,19 +67,67 @@ static void print_sizes(FILE *file, uint32_t bin)
     (void)fprintf(file, "%-26s", text);
 }
 
-static void print_lines(FILE *file, const struct stats_lines *lines)
+/* Times of the ranks' own lines of an operation and bin. */
+struct spread {
+    uint64_t least_ns;
+    uint64_t most_ns;
+};
+
+/* A rank that has made no such call has spent no time there. */
+static struct spread find_spread(const struct stats_lines all[], int ranks,
+                                 const struct stats_line *of)
 {
-    (void)fprintf(file, "%-32s %-26s %12s %16s %12s %10s\n", "operation",
+    struct spread spread = {.least_ns = UINT64_MAX};
+
+    for (int r = 0; r < ranks; r++) {
+        uint64_t ns = 0;
+
+        for (size_t i = 0; i < all[r].count; i++)
+            if (all[r].list[i].id == of->id && all[r].list[i].bin == of->bin)
+                ns = all[r].list[i].time_ns;
+        spread.least_ns = ns < spread.least_ns ? ns : spread.least_ns;
+        spread.most_ns = ns > spread.most_ns ? ns : spread.most_ns;
+    }
+    return spread;
+}
+
+/* What took most time first. */
+static int compare(const void *a, const void *b)
+{
+    const struct stats_line *x = a;
+    const struct stats_line *y = b;
+
+    if (x->time_ns != y->time_ns)
+        return x->time_ns > y->time_ns ? -1 : 1;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1)
+                          : (x->bin > y->bin) - (x->bin < y->bin);
+}
+
+/* all: the lines of so many ranks, which these are the sum of; NULL: they are
+ * those of one rank. */
+static void print_lines(FILE *file, const struct stats_lines *lines,
+                        const struct stats_lines all[], int ranks)
+{
+    qsort(lines->list, lines->count, sizeof(*lines->list), compare);
+    (void)fprintf(file, "%-32s %-26s %12s %16s %12s %10s%s\n", "operation",
                   "bytes of a message", "calls", "bytes", "seconds",
-                  "us a call");
+                  "us a call",
+                  all ? "    least of      mean     most of a rank" : "");
     for (size_t i = 0; i < lines->count; i++) {
         const struct stats_line *l = &lines->list[i];
 
         (void)fprintf(file, "%-32s ", stats_names[l->id]);
         print_sizes(file, l->bin);
-        (void)fprintf(file, " %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f\n",
+        (void)fprintf(file, " %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f",
                       l->calls, l->bytes, seconds(l->time_ns),
                       seconds(l->time_ns) * 1e6 / (double)l->calls);
+        if (all) {
+            const struct spread s = find_spread(all, ranks, l);
+
+            (void)fprintf(file, " %11.6f %9.6f %11.6f", seconds(s.least_ns),
+                          seconds(l->time_ns) / ranks, seconds(s.most_ns));
+        }
+        (void)fputc('\n', file);
     }
 }
 
@@ -95,11 +143,11 @@ void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
         (void)fprintf(file, "MPI calls of process %d alone", process);
     (void)fprintf(file, ": %.6f s in MPI of %.6f s\n",
                   seconds(time_in_mpi(&total)), seconds(total.run_ns));
-    print_lines(file, &total);
+    print_lines(file, &total, ranks > 1 ? all : NULL, ranks);
     for (int r = 0; r < ranks && wants_ranks; r++) {
         (void)fprintf(file, "\nRank %d: %.6f s in MPI of %.6f s\n", r,
                       seconds(time_in_mpi(&all[r])), seconds(all[r].run_ns));
-        print_lines(file, &all[r]);
+        print_lines(file, &all[r], NULL, 1);
     }
     free(total.list);
 }
