@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where the ranks of a job wait; see places.h. */
-#define _GNU_SOURCE /* open_memstream */
 #include "chempid/launcher/places.h"
 
 #include <assert.h>
