@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What chempi-probe and chempirun --stats=long print, as mdconfig calibrate reads
- * it: figures come out finite and positive, or there are words why not.
+ * What chempi-probe and chempirun --stats=long print, as mdconfig calibrate
+ * reads it: figures come out finite and positive, or there are words why not.
  */
 #include <math.h>
 #include <stdlib.h>
