@@ -434,6 +434,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
             down(r, CHEMPI_MSG_BEGIN, NULL, 0);
         break;
     case CHEMPI_MSG_GONE:
+        ev_timer_stop(r->loop, &r->quiet); /* U5 */
         check_end(r);
         break;
     default:
@@ -590,7 +591,7 @@ static void leave_all(struct run *r)
 
         if (r->hub.children[i].is_lost)
             continue;
-        if (r->hub.has_done)
+        if (r->hub.has_done && !chempi_hub_is_over(&r->hub))
             tell_left(r, i);
         if (b->link == &b->nestling.link) {
             chempi_brood_drop(&b->nestling);

@@ -195,6 +195,25 @@ def a_job_whose_ranks_have_ended_waits_for_nobody_that_stands_still():
 
 
 @case
+def a_job_that_nobody_reads_is_not_said_to_be_left():
+    """All of it is gone, and only its output waits; who insists waits for
+    that, too."""
+    with Cluster(["a1"], QUICK) as cluster:
+        job = cluster.job("--via", "a1", "-n", "1", "sh", "-c",
+                          "head -c 200000 /dev/zero")
+        job.read_more()
+        await_that(lambda: cluster.ctl("--via", "a1", "jobs").count("\n") == 1
+                   and not supervisors(cluster), "the end of the job")
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            job.process.send_signal(number)
+            await_that(lambda: status_of(job.process.pid, "SigPnd", "ShdPnd")
+                       == [["0" * 16]] * 2, "the signal to be taken")
+        job.status = job.finish()
+        check(len(job.output) == 200000 and job.status == 0 and not job.errors,
+              len(job.output), job.status, job.errors)
+
+
+@case
 def a_private_job_ends_though_its_supervisor_stands_still():
     job = Job("--private", "-n", "2", Programs.rank, "init", "print", "up",
               "hang").await_lines(2)
