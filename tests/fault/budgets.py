@@ -194,7 +194,7 @@ def a_private_job_has_no_shares():
 @case
 def options_that_make_no_sense_are_refused():
     with cluster() as c:
-        for text in ("0", "x", "-1", "1T", "99999999999999G", ""):
+        for text in ("0", "x", "-1", "1Q", "99999999999999G", ""):
             done = c.start("n2", "--registrable", text, check_it=False)
             check(done.returncode == 2, text, done)
         check("budgets" in c.ctl("--json", "kill", "x", status=2))
