@@ -214,6 +214,24 @@ class Arg:
         return self.name
 
 
+def letter(p):
+    """How chempi_api_fail() writes an argument."""
+    if p.array or p.ctype.endswith('*'):
+        return 'p'
+    if p.ctype in OBJECTS or p.ctype in ('MPI_Request', 'MPI_Message'):
+        return 'h'
+    if p.ctype not in ('int', 'MPI_Count', 'MPI_Aint', 'MPI_Offset'):
+        return 'p'
+    if re.match(r'(dest|source|root|rank)$', p.name):
+        return 'r'
+    return 't' if p.name.endswith('tag') else 'i'
+
+
+def signature(f):
+    """A letter and the name of each parameter: "pbuf icount hdatatype"."""
+    return ' '.join(letter(p) + p.name for p in f.params)
+
+
 class Body:
     """The text of one bound function."""
 
@@ -249,10 +267,12 @@ class Body:
         self.lines.append(wrap(pad + text, pad + '    '))
 
     def refuse(self, condition, call, depth=1):
-        """if (condition) return chempi_api_<call>;"""
+        """if (condition) the call fails with chempi_api_<call>."""
         name, _, rest = call.partition('(')
-        self.line('if (CHEMPI_UNLIKELY(%s))' % condition, depth)
-        self.line('return chempi_api_%s(%s;' % (name, rest), depth + 1)
+        self.line('if (CHEMPI_UNLIKELY(%s)) {' % condition, depth)
+        self.line('rc = chempi_api_%s(%s;' % (name, rest), depth + 1)
+        self.line('goto failed;', depth + 1)
+        self.line('}', depth)
 
     def has(self, name, *kinds):
         a = self.by_name.get(name)
@@ -278,7 +298,7 @@ class Body:
 
     def check_phase(self):
         if not ANY_TIME.match(self.stem):
-            self.refuse('!chempi_ctx_is_up()', 'bad_phase("%s")' % self.f.name)
+            self.refuse('!chempi_ctx_is_up()', 'bad_phase()')
 
     def check_at_leader(self, a):
         """Words only: didl receives NULL, and fails at all members."""
@@ -313,8 +333,8 @@ class Body:
             self.line('if (%s) {' % self.condition('op'))
             depth = 2
         self.line(call, depth)
-        self.refuse(condition, 'bad_handle(%s, "%s", "%s", %s, '
-                    '(const void *)%s)' % (where, self.f.name, a.name,
+        self.refuse(condition, 'bad_handle(%s, "%s", %s, '
+                    '(const void *)%s)' % (where, a.name,
                                            a.errclass, a.name), depth)
         if depth == 2:
             self.line('}')
@@ -324,10 +344,10 @@ class Body:
             self.line('is_root = chempi_api_is_root(%s, root);' % self.comm)
 
     def check_numbers(self):
-        f, comm = self.f.name, self.comm
+        comm = self.comm
         if self.has('root') and comm != 'NULL':
             self.refuse('!chempi_api_is_root_ok(%s, root)' % comm,
-                        'bad_root(%s, "%s", "root", root)' % (comm, f))
+                        'bad_root(%s, "root", root)' % comm)
         if comm == 'NULL':
             return
         for name, test in (('dest', 'dest'), ('source', 'source'),
@@ -335,8 +355,8 @@ class Body:
             if self.has(name) and self.by_name[name].mpi_type == 'int':
                 self.refuse('!chempi_api_is_%s_ok(%s, %s)' %
                             (test, comm, name),
-                            'bad_rank(%s, "%s", "%s", %s)' %
-                            (comm, f, name, name))
+                            'bad_rank(%s, "%s", %s)' %
+                            (comm, name, name))
         for name in ('tag', 'sendtag', 'recvtag'):
             if not self.has(name):
                 continue
@@ -345,14 +365,14 @@ class Body:
             test = name + ' < 0'
             if is_recv:
                 test += ' && %s != MPI_ANY_TAG' % name
-            self.refuse(test, 'bad_tag(%s, "%s", "%s", %s)' %
-                        (comm, f, name, name))
+            self.refuse(test, 'bad_tag(%s, "%s", %s)' %
+                        (comm, name, name))
 
     def check_count(self, name, depth):
         a = self.by_name.get(name)
         if a and a.kind in ('wide', 'verbatim') and not a.param.array:
-            self.refuse(name + ' < 0', 'bad_count(%s, "%s", "%s", %s)' %
-                        (self.blamed, self.f.name, name, name), depth)
+            self.refuse(name + ' < 0', 'bad_count(%s, "%s", %s)' %
+                        (self.blamed, name, name), depth)
 
     def check_type(self, a, is_buffer):
         """Look the type up and check its count, where they matter."""
@@ -366,8 +386,8 @@ class Body:
                   '!x_%s') % a.name
         if self.stem in TAKES_NULL:
             usable += f' && {a.name} != {TAKES_NULL[self.stem]}'
-        self.refuse(usable, 'bad_type(%s, "%s", "%s", %s)' %
-                    (self.blamed, self.f.name, a.name, a.name), depth)
+        self.refuse(usable, 'bad_type(%s, "%s", %s)' %
+                    (self.blamed, a.name, a.name), depth)
         if condition:
             self.line('}')
 
@@ -417,8 +437,8 @@ class Body:
             cond = self.cond.get(side(buf))
             if cond and side(type_name) == 'both':
                 test += ' && %s' % cond
-            self.refuse(test, 'bad_buffer(%s, "%s", "%s")' %
-                        (self.blamed, self.f.name, buf))
+            self.refuse(test, 'bad_buffer(%s, "%s")' %
+                        (self.blamed, buf))
 
     def check_pointers(self):
         for a in self.args:
@@ -439,16 +459,16 @@ class Body:
             errclass = {'key': 'MPI_ERR_INFO_KEY',
                         'request': 'MPI_ERR_REQUEST'}.get(a.name,
                                                           'MPI_ERR_ARG')
-            self.refuse('!' + a.name, 'null_pointer(%s, "%s", "%s", %s)' %
-                        (self.blamed, self.f.name, a.name, errclass))
+            self.refuse('!' + a.name, 'null_pointer(%s, "%s", %s)' %
+                        (self.blamed, a.name, errclass))
 
     def check_request_array(self):
         a = self.by_name.get('array_of_requests')
         count = 'incount' if self.has('incount') else 'count'
         if a and self.has(count):
             self.refuse('!array_of_requests && %s > 0' % count,
-                        'null_pointer(NULL, "%s", "array_of_requests", '
-                        'MPI_ERR_REQUEST)' % self.f.name)
+                        'null_pointer(NULL, "array_of_requests", '
+                        'MPI_ERR_REQUEST)')
 
     def check_lists(self):
         """Arrays that a constructor reads, when there is anything in them."""
@@ -457,8 +477,8 @@ class Body:
         for a in self.args:
             if length and a.param.array:
                 self.refuse('!%s && %s > 0' % (a.name, length),
-                            'null_pointer(%s, "%s", "%s", MPI_ERR_ARG)' %
-                            (self.blamed, self.f.name, a.name))
+                            'null_pointer(%s, "%s", MPI_ERR_ARG)' %
+                            (self.blamed, a.name))
 
     def needs_status(self):
         return bool(re.match(r'(Status_|Get_|Test_cancelled)', self.stem))
@@ -470,9 +490,13 @@ class Body:
                 self.line('x_%s = %s;' % (a.name, start))
         self.line('rc = %s(%s);' %
                   (self.f.binding, ', '.join(a.value() for a in self.args)))
-        self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS))')
-        self.line('return chempi_error_raise(%s, rc, "%s");' %
-                  (self.blamed, self.f.name), 2)
+        self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS)) {')
+        if self.blamed.startswith('x_'):
+            self.line('chempi_error_set_comm(%s);' % self.blamed, 2)
+        elif self.blamed != 'NULL':
+            self.line('(void)%s;' % self.blamed, 2)
+        self.line('goto failed;', 2)
+        self.line('}')
 
     def store(self):
         for a in self.args:
@@ -520,6 +544,10 @@ class Body:
         self.call()
         self.store()
         self.line('return MPI_SUCCESS;')
+        self.lines.append('failed:')
+        self.line('return chempi_api_fail(%s);' % ', '.join(
+            ['rc', '"%s"' % self.f.name, '"%s"' % signature(self.f)] +
+            ['CHEMPI_API_ARG(%s)' % p.name for p in self.f.params]))
         return '\n'.join(self.lines)
 
     def tool_text(self):

@@ -3,10 +3,19 @@
 #include "libchempi/api/check.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-int chempi_api_bad_phase(const char *func)
+/* What the call that fails now is raised at; NULL: what was blamed before. */
+static int blame(struct chempi_comm *comm, int errclass)
+{
+    if (comm)
+        chempi_error_set_comm(comm);
+    return errclass;
+}
+
+int chempi_api_bad_phase(void)
 {
     int phase = atomic_load(&chempi_ctx.phase);
 
@@ -19,7 +28,7 @@ int chempi_api_bad_phase(const char *func)
         (void)chempi_error_set(MPI_ERR_OTHER,
                                "called after MPI_Finalize had begun; move "
                                "the call before it");
-    return chempi_error_raise(NULL, MPI_ERR_OTHER, func);
+    return MPI_ERR_OTHER;
 }
 
 /* The name of a predefined handle, or NULL. */
@@ -65,81 +74,77 @@ int chempi_api_note_handle(const char *arg, int errclass, const void *handle)
                             name ? name : number, handle_words(value, name));
 }
 
-int chempi_api_bad_handle(struct chempi_comm *comm, const char *func,
-                          const char *arg, int errclass, const void *handle)
+int chempi_api_bad_handle(struct chempi_comm *comm, const char *arg,
+                          int errclass, const void *handle)
 {
     (void)chempi_api_note_handle(arg, errclass, handle);
-    return chempi_error_raise(comm, errclass, func);
+    return blame(comm, errclass);
 }
 
-int chempi_api_bad_type(struct chempi_comm *comm, const char *func,
-                        const char *arg, MPI_Datatype handle)
+int chempi_api_bad_type(struct chempi_comm *comm, const char *arg,
+                        MPI_Datatype handle)
 {
     if (!chempi_datatype_lookup(handle))
-        return chempi_api_bad_handle(comm, func, arg, MPI_ERR_TYPE,
+        return chempi_api_bad_handle(comm, arg, MPI_ERR_TYPE,
                                      (const void *)handle);
     (void)chempi_error_set(MPI_ERR_TYPE,
                            "the datatype in argument %s is not committed; "
                            "call MPI_Type_commit first",
                            arg);
-    return chempi_error_raise(comm, MPI_ERR_TYPE, func);
+    return blame(comm, MPI_ERR_TYPE);
 }
 
-int chempi_api_bad_count(struct chempi_comm *comm, const char *func,
-                         const char *arg, MPI_Count value)
+int chempi_api_bad_count(struct chempi_comm *comm, const char *arg,
+                         MPI_Count value)
 {
     (void)chempi_error_set(
         MPI_ERR_COUNT, "argument %s is %" PRId64 "; a count must be 0 or more",
         arg, value);
-    return chempi_error_raise(comm, MPI_ERR_COUNT, func);
+    return blame(comm, MPI_ERR_COUNT);
 }
 
-int chempi_api_bad_rank(struct chempi_comm *comm, const char *func,
-                        const char *arg, int value)
+int chempi_api_bad_rank(struct chempi_comm *comm, const char *arg, int value)
 {
     (void)chempi_error_set(MPI_ERR_RANK,
                            "argument %s is %d; this communicator has ranks 0 "
                            "to %" PRIu32,
                            arg, value, comm->remote_size - 1);
-    return chempi_error_raise(comm, MPI_ERR_RANK, func);
+    return blame(comm, MPI_ERR_RANK);
 }
 
-int chempi_api_bad_root(struct chempi_comm *comm, const char *func,
-                        const char *arg, int value)
+int chempi_api_bad_root(struct chempi_comm *comm, const char *arg, int value)
 {
     (void)chempi_error_set(MPI_ERR_ROOT,
                            "argument %s is %d; the root must be a rank from 0 "
                            "to %" PRIu32 "%s",
                            arg, value, comm->remote_size - 1,
                            comm->is_inter ? ", MPI_ROOT or MPI_PROC_NULL" : "");
-    return chempi_error_raise(comm, MPI_ERR_ROOT, func);
+    return blame(comm, MPI_ERR_ROOT);
 }
 
-int chempi_api_bad_tag(struct chempi_comm *comm, const char *func,
-                       const char *arg, int value)
+int chempi_api_bad_tag(struct chempi_comm *comm, const char *arg, int value)
 {
     (void)chempi_error_set(MPI_ERR_TAG,
                            "argument %s is %d; a tag must be 0 or more (only "
                            "a receive or probe may use MPI_ANY_TAG)",
                            arg, value);
-    return chempi_error_raise(comm, MPI_ERR_TAG, func);
+    return blame(comm, MPI_ERR_TAG);
 }
 
-int chempi_api_bad_buffer(struct chempi_comm *comm, const char *func,
-                          const char *arg)
+int chempi_api_bad_buffer(struct chempi_comm *comm, const char *arg)
 {
     (void)chempi_error_set(MPI_ERR_BUFFER,
                            "argument %s is NULL (MPI_BOTTOM) although "
                            "elements of a predefined datatype are to be moved",
                            arg);
-    return chempi_error_raise(comm, MPI_ERR_BUFFER, func);
+    return blame(comm, MPI_ERR_BUFFER);
 }
 
-int chempi_api_null_pointer(struct chempi_comm *comm, const char *func,
-                            const char *arg, int errclass)
+int chempi_api_null_pointer(struct chempi_comm *comm, const char *arg,
+                            int errclass)
 {
     (void)chempi_error_set(errclass, "argument %s must not be NULL", arg);
-    return chempi_error_raise(comm, errclass, func);
+    return blame(comm, errclass);
 }
 
 int chempi_api_too_large(struct chempi_comm *comm, const char *func,
@@ -149,7 +154,7 @@ int chempi_api_too_large(struct chempi_comm *comm, const char *func,
                            "the value of argument %s would be %" PRId64
                            ", more than an int can hold; use %s_c",
                            arg, value, func);
-    return chempi_error_raise(comm, MPI_ERR_VALUE_TOO_LARGE, func);
+    return blame(comm, MPI_ERR_VALUE_TOO_LARGE);
 }
 
 int chempi_api_unsupported(const char *func, int chapter, const char *title)
@@ -165,4 +170,87 @@ int chempi_api_unsupported_tool(const char *func)
 {
     (void)func;
     return MPI_T_ERR_NOT_SUPPORTED;
+}
+
+/* ---- the call in words ---- */
+
+/* What is appended to it; cut where there is no room. */
+struct words {
+    size_t len;
+    char text[CHEMPI_ERROR_CALL_TEXT];
+};
+
+static CHEMPI_PRINTF(2, 3) void put(struct words *w, const char *fmt, ...)
+{
+    const size_t room = sizeof(w->text) - w->len;
+    va_list args;
+    int n;
+
+    va_start(args, fmt);
+    n = vsnprintf(w->text + w->len, room, fmt, args);
+    va_end(args);
+    if (n > 0)
+        w->len += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+/* The name of a number that has a meaning of its own, or NULL. */
+static const char *number_name(char kind, long long value)
+{
+    static const struct {
+        char kind;
+        int value;
+        const char *name;
+    } names[] = {
+        {'r', MPI_ANY_SOURCE, "MPI_ANY_SOURCE"},
+        {'r', MPI_PROC_NULL, "MPI_PROC_NULL"},
+        {'r', MPI_ROOT, "MPI_ROOT"},
+        {'t', MPI_ANY_TAG, "MPI_ANY_TAG"},
+    };
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(names); i++)
+        if (names[i].kind == kind && names[i].value == value)
+            return names[i].name;
+    return NULL;
+}
+
+static void put_argument(struct words *w, char kind, const char *name, int len,
+                         long long value)
+{
+    const char *word =
+        kind == 'h' ? handle_name((uintptr_t)value) : number_name(kind, value);
+
+    if (word && kind == 'h')
+        put(w, "%s", word);
+    else if (word)
+        put(w, "%.*s=%s", len, name, word);
+    else if (kind == 'p' && value == 0)
+        put(w, "%.*s=NULL", len, name);
+    else if (kind == 'p' && value == (intptr_t)MPI_IN_PLACE)
+        put(w, "%.*s=MPI_IN_PLACE", len, name);
+    else if (kind == 'p' || kind == 'h')
+        put(w, "%.*s=0x%llx", len, name, (unsigned long long)value);
+    else
+        put(w, "%.*s=%lld", len, name, value);
+}
+
+int chempi_api_fail(int code, const char *func, const char *params, ...)
+{
+    struct words w = {0};
+    va_list args;
+
+    put(&w, "%s(", func);
+    va_start(args, params);
+    while (*params) {
+        const int len = (int)strcspn(params + 1, " ");
+
+        put_argument(&w, params[0], params + 1, len, va_arg(args, long long));
+        params += 1 + len;
+        if (*params == ' ') {
+            put(&w, ", ");
+            params++;
+        }
+    }
+    va_end(args);
+    put(&w, ")");
+    return chempi_error_raise_call(code, func, w.text);
 }

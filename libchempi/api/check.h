@@ -84,28 +84,39 @@ static inline struct chempi_comm *chempi_api_blame(struct chempi_object *object)
     return NULL;
 }
 
-CHEMPI_COLD int chempi_api_bad_phase(const char *func);
+/*
+ * The end of a call that fails with `code`: raise it, with the call in words.
+ * params has a letter and a name for each argument that follows (as a
+ * CHEMPI_API_ARG): p pointer, h handle, i number, r rank, t tag. Returns what
+ * the MPI function returns.
+ */
+CHEMPI_COLD int chempi_api_fail(int code, const char *func, const char *params,
+                                ...);
+#define CHEMPI_API_ARG(x) ((long long)(intptr_t)(x))
+
+/* The functions below set the words, and what is to blame, for a call that is
+ * going to fail with the class that they return; NULL for comm leaves what was
+ * blamed before. */
+CHEMPI_COLD int chempi_api_bad_phase(void);
 /* Sets the words only; returns errclass. */
 CHEMPI_COLD int chempi_api_note_handle(const char *arg, int errclass,
                                        const void *handle);
-CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm,
-                                      const char *func, const char *arg,
+CHEMPI_COLD int chempi_api_bad_handle(struct chempi_comm *comm, const char *arg,
                                       int errclass, const void *handle);
-CHEMPI_COLD int chempi_api_bad_type(struct chempi_comm *comm, const char *func,
-                                    const char *arg, MPI_Datatype handle);
-CHEMPI_COLD int chempi_api_bad_count(struct chempi_comm *comm, const char *func,
-                                     const char *arg, MPI_Count value);
-CHEMPI_COLD int chempi_api_bad_rank(struct chempi_comm *comm, const char *func,
-                                    const char *arg, int value);
-CHEMPI_COLD int chempi_api_bad_root(struct chempi_comm *comm, const char *func,
-                                    const char *arg, int value);
-CHEMPI_COLD int chempi_api_bad_tag(struct chempi_comm *comm, const char *func,
-                                   const char *arg, int value);
+CHEMPI_COLD int chempi_api_bad_type(struct chempi_comm *comm, const char *arg,
+                                    MPI_Datatype handle);
+CHEMPI_COLD int chempi_api_bad_count(struct chempi_comm *comm, const char *arg,
+                                     MPI_Count value);
+CHEMPI_COLD int chempi_api_bad_rank(struct chempi_comm *comm, const char *arg,
+                                    int value);
+CHEMPI_COLD int chempi_api_bad_root(struct chempi_comm *comm, const char *arg,
+                                    int value);
+CHEMPI_COLD int chempi_api_bad_tag(struct chempi_comm *comm, const char *arg,
+                                   int value);
 CHEMPI_COLD int chempi_api_bad_buffer(struct chempi_comm *comm,
-                                      const char *func, const char *arg);
+                                      const char *arg);
 CHEMPI_COLD int chempi_api_null_pointer(struct chempi_comm *comm,
-                                        const char *func, const char *arg,
-                                        int errclass);
+                                        const char *arg, int errclass);
 
 /* A result does not fit into the int that the caller gave for it. */
 CHEMPI_COLD int chempi_api_too_large(struct chempi_comm *comm, const char *func,

@@ -38,9 +38,11 @@ CHEMPI_API_ALIAS(MPI_Aint, MPI_Aint_diff, (MPI_Aint addr1, MPI_Aint addr2));
 CHEMPI_EXPORT int PMPI_Get_version(int *version, int *subversion)
 {
     if (!version || !subversion)
-        return chempi_api_null_pointer(NULL, "MPI_Get_version",
-                                       version ? "subversion" : "version",
-                                       MPI_ERR_ARG);
+        return chempi_api_fail(
+            chempi_api_null_pointer(NULL, version ? "subversion" : "version",
+                                    MPI_ERR_ARG),
+            "MPI_Get_version", "pversion psubversion", CHEMPI_API_ARG(version),
+            CHEMPI_API_ARG(subversion));
     *version = MPI_VERSION;
     *subversion = MPI_SUBVERSION;
     return MPI_SUCCESS;
@@ -50,9 +52,11 @@ CHEMPI_API_ALIAS(int, MPI_Get_version, (int *version, int *subversion));
 CHEMPI_EXPORT int PMPI_Abi_get_version(int *abi_major, int *abi_minor)
 {
     if (!abi_major || !abi_minor)
-        return chempi_api_null_pointer(NULL, "MPI_Abi_get_version",
-                                       abi_major ? "abi_minor" : "abi_major",
-                                       MPI_ERR_ARG);
+        return chempi_api_fail(
+            chempi_api_null_pointer(NULL, abi_major ? "abi_minor" : "abi_major",
+                                    MPI_ERR_ARG),
+            "MPI_Abi_get_version", "pabi_major pabi_minor",
+            CHEMPI_API_ARG(abi_major), CHEMPI_API_ARG(abi_minor));
     *abi_major = MPI_ABI_VERSION;
     *abi_minor = MPI_ABI_SUBVERSION;
     return MPI_SUCCESS;
@@ -65,9 +69,11 @@ CHEMPI_EXPORT int PMPI_Get_library_version(char *version, int *resultlen)
         "CHEMPI " CHEMPI_VERSION ", MPI 5.0, standard ABI 1.0";
 
     if (!version || !resultlen)
-        return chempi_api_null_pointer(NULL, "MPI_Get_library_version",
-                                       version ? "resultlen" : "version",
-                                       MPI_ERR_ARG);
+        return chempi_api_fail(
+            chempi_api_null_pointer(NULL, version ? "resultlen" : "version",
+                                    MPI_ERR_ARG),
+            "MPI_Get_library_version", "pversion presultlen",
+            CHEMPI_API_ARG(version), CHEMPI_API_ARG(resultlen));
     memcpy(version, text, sizeof(text));
     *resultlen = (int)sizeof(text) - 1;
     return MPI_SUCCESS;

@@ -132,6 +132,11 @@ int chempi_error_from(int neg_errno, const struct chempi_err *err);
  */
 int chempi_error_raise(struct chempi_comm *comm, int code, const char *func);
 
+/* The same without an object, and with the call in words for a fatal handler's
+ * message: "MPI_Send(buf=0x..., count=1, MPI_INT, ...)". */
+#define CHEMPI_ERROR_CALL_TEXT 384 /* bytes */
+int chempi_error_raise_call(int code, const char *func, const char *call);
+
 /* The same for an object of another kind: its error handler (a reference,
  * which is given up), the address of the user's handle (handed to the user's
  * function) and a name for the words, such as "session". */

@@ -5,6 +5,7 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
@@ -31,20 +32,26 @@ void chempi_error_set_default(struct chempi_object *object)
     atomic_store_explicit(&default_object, object, memory_order_release);
 }
 
+/* The call that fails, in words, or NULL; while it is raised. */
+static _Thread_local const char *call_words;
+
 static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
                                 const char *why)
 {
     char text[2 * CHEMPI_ERR_TEXT_MAX];
     const char *name = chempi_error_name(code);
     const char *words = chempi_error_detail(code, &func);
+    const char *args = call_words ? strchr(call_words, '(') : NULL;
     char place[CHEMPI_PLACE_TEXT];
 
     (void)chempi_place_find(&func, place);
     (void)snprintf(
-        text, sizeof(text), "%s%s%s: %s%s%s (%s%s%s error handler is %s)", func,
-        *place ? " at " : "", place, name ? name : "an error that was added",
-        words[0] != '\0' ? ": " : "", words, object ? "on " : "",
-        object ? object : "the initial", object ? ", whose" : "", why);
+        text, sizeof(text), "%s%s%s: %s%s%s (%s%s%s error handler is %s)%s%s%s",
+        func, *place ? " at " : "", place,
+        name ? name : "an error that was added", words[0] != '\0' ? ": " : "",
+        words, object ? "on " : "", object ? object : "the initial",
+        object ? ", whose" : "", why, args ? "; the call was " : "",
+        args ? func : "", args ? args : "");
     (void)fflush(stdout); /* what the program printed before comes first */
     chempi_fatal_end(code, text, false);
 }
@@ -151,4 +158,15 @@ int chempi_error_raise(struct chempi_comm *comm, int code, const char *func)
     if (!object || !chempi_ctx_is_up())
         return raise_initial(code, func);
     return raise_on_object(object, code, func);
+}
+
+int chempi_error_raise_call(int code, const char *func, const char *call)
+{
+    const char *outer = call_words; /* of a call whose handler calls MPI */
+    int rc;
+
+    call_words = call;
+    rc = chempi_error_raise(NULL, code, func);
+    call_words = outer;
+    return rc;
 }
