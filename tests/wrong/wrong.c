@@ -131,6 +131,19 @@ static void lost_message(void)
         MPI_Send(&value, 1, MPI_INT, 1, 9, world);
 }
 
+/* The second message proves that the first one has come. */
+static void left_message(void)
+{
+    int value = 1;
+
+    if (rank == 0) {
+        MPI_Send(&value, 1, MPI_INT, 1, 9, world);
+        MPI_Send(&value, 1, MPI_INT, 1, 10, world);
+    } else {
+        MPI_Recv(&value, 1, MPI_INT, 0, 10, world, MPI_STATUS_IGNORE);
+    }
+}
+
 /* ---- buffers ---- */
 
 static void changed_send(void)
@@ -367,6 +380,7 @@ static const struct {
     {"mismatched_message", mismatched_message},
     {"truncated_message", truncated_message},
     {"lost_message", lost_message},
+    {"left_message", left_message},
     {"changed_send", changed_send},
     {"overlapping_receives", overlapping_receives},
     {"overlapping_sendrecv", overlapping_sendrecv},
