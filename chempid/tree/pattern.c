@@ -58,9 +58,14 @@ bool chempi_pattern_expand(const char *text, const struct chempi_pattern *what,
 
 bool chempi_pattern_has_rank(const char *text)
 {
-    for (; *text; text++)
-        if (*text == '%' && *++text == 'r')
+    for (; *text; text++) {
+        if (*text != '%')
+            continue;
+        if (*++text == 'r')
             return true;
+        if (!*text) /* a pattern does not end so */
+            break;
+    }
     return false;
 }
 
