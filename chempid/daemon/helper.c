@@ -204,9 +204,7 @@ static void open_file(struct helper *h, uint32_t which)
         (void)close(fd); /* read only; the daemon has its own */
 }
 
-/* Whether it is an order at all, with what belongs to it. */
-static bool is_order(const struct helper *h,
-                     const struct chempi_helper_order *o, bool has_fd)
+bool chempi_helper_is_order(const struct chempi_helper_order *o, bool has_fd)
 {
     switch (o->what) {
     case CHEMPI_HELPER_START:
@@ -215,7 +213,7 @@ static bool is_order(const struct helper *h,
     case CHEMPI_HELPER_LET_GO:
         return !has_fd;
     case CHEMPI_HELPER_OPEN:
-        return !has_fd && o->number < CHEMPI_ARRAY_LEN(h->terms->files);
+        return !has_fd && o->number < CHEMPI_HELPER_FILES;
     default:
         return false;
     }
@@ -252,7 +250,7 @@ static void take(struct helper *h)
         return;
     if (rc == -EPIPE)
         leave(h);
-    if (rc < 0 || !is_order(h, &o, fd >= 0)) {
+    if (rc < 0 || !chempi_helper_is_order(&o, fd >= 0)) {
         chempi_log(CHEMPI_LOG_ERROR, "helper",
                    "the daemon's process has sent what is no order, and is "
                    "not obeyed any more: all jobs here end");

@@ -22,6 +22,7 @@
 #define CHEMPI_CHEMPID_HELPER_H
 
 #include <ev.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -108,6 +109,11 @@ int chempi_helper_open(struct chempi_helper *h, uint32_t which);
 void chempi_helper_stop(struct chempi_helper *h);
 
 /* ---- helper.c ------------------------------------------------------------ */
+
+/* Whether it is an order at all, with a descriptor if and only if one belongs
+ * to it: every number in it that says how much there is of something, or which,
+ * is one that there is. */
+bool chempi_helper_is_order(const struct chempi_helper_order *o, bool has_fd);
 
 /* The helper's life, in a fresh child of a root's; fd is its socket. */
 _Noreturn void chempi_helper_run(const struct chempi_helper_terms *terms,

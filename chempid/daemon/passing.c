@@ -69,7 +69,7 @@ int chempi_passing_receive(int fd, void *data, size_t len, int *passed_fd)
     *passed_fd = -1;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n <= 0)
+    if (n < 0 || (n == 0 && msg.msg_controllen == 0))
         return -EPIPE;
     if (!take_fd(&msg, passed_fd) && n == (ssize_t)len &&
         !(msg.msg_flags & MSG_TRUNC))
