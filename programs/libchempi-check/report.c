@@ -21,7 +21,7 @@ static struct {
 } notes = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* In one piece, so that lines of ranks do not mix. */
-static void say(const char *fmt, va_list args)
+static CHEMPI_PRINTF(1, 0) void say(const char *fmt, va_list args)
 {
     char line[CHECK_LINE];
     char whole[CHECK_LINE + 64];
