@@ -23,7 +23,7 @@ from wire import frame, launch, receive_frame, string  # noqa: E402
 
 CASES = []
 NOBODY = 65534
-STARTED, REPLY = 32, 85
+PIDS, REPLY = 46, 85
 SHELL = """echo $(ulimit -n) $(ulimit -Hn) $(ulimit -c) $(ulimit -Hs) \
 $(umask) $(id -u) $(id -g) $(id -G)"""
 
@@ -181,7 +181,8 @@ def whoever_has_other_rights_gives_no_limits():
         for uids, gids in ((more, own), (own, more)):
             kind, data = launch_with(cluster, uids, gids)
             check(kind == REPLY and b"limits of the process" in data, data)
-        check(launch_with(cluster, own, own)[0] == STARTED)
+        last = launch_with(cluster, own, own)
+        check(last[0] == PIDS, last)
 
 
 @case
