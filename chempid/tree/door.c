@@ -4,6 +4,7 @@
 #include "chempid/tree/door.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 
@@ -51,6 +53,8 @@ static void knocked(struct ev_loop *loop, ev_io *w, int events)
 
     (void)loop;
     (void)events;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        ev_io_stop(d->loop, &d->io); /* or it spins: nobody is answered */
     if (fd < 0)
         return;
     if (d->count == CHEMPI_DOOR_ASKERS || !get_user(fd, &uid) ||
@@ -138,51 +142,100 @@ static bool is_meant(const struct sign *sign, const char *job)
     return !job || strcmp(job, sign->job) == 0 || strcmp(job, pid) == 0;
 }
 
-static bool copy_answer(FILE *file, int fd)
-{
-    char text[4096];
-    bool has_any = false;
-    ssize_t n;
+/* One who has been asked. */
+struct asked {
+    int fd;
+    uid_t user;
+};
 
-    while ((n = read(fd, text, sizeof(text))) > 0 || (n < 0 && errno == EINTR))
-        if (n > 0)
-            has_any = fwrite(text, 1, (size_t)n, file) > 0;
-    return has_any;
-}
-
-/* Whoever has that name need not be whom it names. */
-static bool ask(FILE *file, const char *name, const struct sign *sign)
+/* Whoever has that name need not be whom it names, and may let callers wait:
+ * a descriptor to read from, or -1. */
+static int call(const char *name, const struct sign *sign)
 {
     struct sockaddr_un address;
     const socklen_t len = make_address(&address, name);
-    const int fd = chempi_sys->socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool has_answered = false;
+    const int fd = chempi_sys->socket(
+        AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     uid_t uid;
 
     if (fd < 0)
-        return false;
+        return -1;
     if (len && connect(fd, (const struct sockaddr *)&address, len) == 0 &&
         get_user(fd, &uid) && uid == sign->user)
-        has_answered = copy_answer(file, fd);
-    (void)close(fd); /* read only */
-    return has_answered;
+        return fd;
+    (void)close(fd); /* nothing was written there */
+    return -1;
 }
 
-uint32_t chempi_door_ask(FILE *file, const char *job)
+/* Lines of text: no orders to terminals. */
+static void write_plain(FILE *file, char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+            text[i] = '?';
+    (void)fwrite(text, 1, len, file);
+}
+
+/* Up to its end, the deadline or CHEMPI_DOOR_ANSWER_MAX. */
+static bool copy_answer(FILE *file, const struct asked *a, uint64_t deadline_ns)
+{
+    struct pollfd item = {.fd = a->fd, .events = POLLIN};
+    char text[4096];
+    size_t sum = 0;
+
+    while (sum < CHEMPI_DOOR_ANSWER_MAX) {
+        const uint64_t now = chempi_clock_ns();
+        const uint64_t left =
+            now < deadline_ns ? (deadline_ns - now) / 1000000 : 0;
+        const int ready = poll(&item, 1, (int)left);
+        const ssize_t n = ready > 0 ? read(a->fd, text, sizeof(text)) : ready;
+
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+            continue;
+        if (n <= 0)
+            break;
+        if (sum == 0 && geteuid() == 0 && a->user != 0)
+            (void)fprintf(file, "user %u says:\n", (unsigned)a->user);
+        write_plain(file, text, (size_t)n);
+        sum += (size_t)n;
+    }
+    return sum > 0;
+}
+
+static size_t call_all(struct asked *all, size_t max, const char *job)
 {
     FILE *names = fopen(NAMES, "re");
     char line[512];
-    uint32_t count = 0;
+    size_t count = 0;
 
-    while (names && fgets(line, sizeof(line), names)) {
+    while (names && count < max && fgets(line, sizeof(line), names)) {
         char *name = strrchr(line, '@');
         struct sign sign;
 
         line[strcspn(line, "\n")] = '\0';
-        if (name && read_sign(name + 1, &sign) && is_meant(&sign, job))
-            count += ask(file, name + 1, &sign);
+        if (!name || !read_sign(name + 1, &sign) || !is_meant(&sign, job))
+            continue;
+        all[count].fd = call(name + 1, &sign);
+        all[count].user = sign.user;
+        if (all[count].fd >= 0)
+            count++;
     }
     if (names)
         (void)fclose(names); /* read only */
     return count;
+}
+
+uint32_t chempi_door_ask(FILE *file, const char *job)
+{
+    struct asked all[CHEMPI_DOOR_CALLS_MAX];
+    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job);
+    const uint64_t deadline_ns =
+        chempi_clock_ns() + CHEMPI_DOOR_S * UINT64_C(1000000000);
+    uint32_t answers = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        answers += copy_answer(file, &all[i], deadline_ns);
+        (void)close(all[i].fd); /* read only */
+    }
+    return answers;
 }

@@ -18,7 +18,10 @@
 
 #include "common/base/err.h"
 
-#define CHEMPI_DOOR_ASKERS 8u /* at a time; others are turned away */
+#define CHEMPI_DOOR_ASKERS 8u     /* at a time; others are turned away */
+#define CHEMPI_DOOR_CALLS_MAX 64u /* launchers that are asked at a time */
+#define CHEMPI_DOOR_S 5u          /* that they have, all together */
+#define CHEMPI_DOOR_ANSWER_MAX (1u << 20) /* bytes of one */
 
 struct chempi_door {
     ev_io io;
@@ -37,9 +40,13 @@ int chempi_door_open(struct chempi_door *door, struct ev_loop *loop,
 void chempi_door_answer(struct chempi_door *door, const char *text, size_t len);
 void chempi_door_close(struct chempi_door *door);
 
-/* Ask the launchers of this job, by its name or the launcher's process (NULL:
- * of all jobs of this user), and print what they say. Returns how many have
- * answered. Blocks until they have. */
+/*
+ * Ask the launchers of this job, by its name or the launcher's process (NULL:
+ * of all jobs of this user), and print what they say, without the characters
+ * that terminals obey; to root also of which user it comes. Returns how many
+ * have answered. Anybody can have such a name: nobody can let it wait for
+ * longer than CHEMPI_DOOR_S, or print more than CHEMPI_DOOR_ANSWER_MAX.
+ */
 uint32_t chempi_door_ask(FILE *file, const char *job);
 
 #endif

@@ -455,6 +455,49 @@ def ask(*words, status=0):
     return done.stdout
 
 
+class Impostor:
+    """Somebody with the name of a launcher, for `job`."""
+    def __init__(self, job, backlog=8):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.bind(f"\0chempi-job/{os.getuid()}/{job}/{os.getpid()}")
+        self.sock.listen(backlog)
+        self.sock.settimeout(LIMIT_S)
+
+    def __enter__(self):
+        return self.sock
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+
+@case
+def who_has_the_name_of_a_launcher_does_no_harm():
+    """It lets nobody wait, and gives no orders to terminals."""
+    job = "00000000deadbeef"
+    with Impostor(job, 0) as sock, socket.socket(socket.AF_UNIX) as first:
+        first.connect(sock.getsockname())  # there is no room for others
+        ask(job, status=None)
+    with Impostor(job) as sock:
+        asker = subprocess.Popen([Programs.chempictl, "where", job],
+                                 stdout=subprocess.PIPE)
+        with sock.accept()[0] as link:
+            link.sendall(b"a\x1b]0;owned\x07b\x9b\n")
+            # It stays open: who asks has a limit of its own.
+            told = asker.communicate(timeout=LIMIT_S)[0]
+        check(told.endswith(b"a?]0;owned?b?\n"), told)
+    with Impostor(job) as sock, tempfile.TemporaryFile() as file, \
+            subprocess.Popen([Programs.chempictl, "where", job],
+                             stdout=file) as asker:
+        with sock.accept()[0] as link:
+            try:
+                for _ in range(64):
+                    link.sendall(bytes(1 << 20))
+            except ConnectionError:
+                pass  # it has enough
+        asker.wait(timeout=LIMIT_S)
+        check(file.seek(0, os.SEEK_END) < 2 << 20)
+
+
 @case
 def what_ranks_say_of_where_they_wait_is_not_trusted():
     told = asking(LIMIT_S, "-n", "2", Programs.rank, "init", "here",

@@ -57,11 +57,14 @@ static void send(struct chempi_hop *hop, uint32_t proc,
 static struct chempi_hop_buf *turn(const struct chempi_hop_buf *buf)
 {
     struct chempi_hop_buf *other = copy(buf);
-    struct chempi_hop_wire *wire = (void *)other->data;
-    const uint32_t src = wire->src;
+    struct chempi_hop_wire wire; /* frames need not be aligned */
+    uint32_t src;
 
-    wire->src = wire->dst;
-    wire->dst = src;
+    memcpy(&wire, other->data, sizeof(wire));
+    src = wire.src;
+    wire.src = wire.dst;
+    wire.dst = src;
+    memcpy(other->data, &wire, sizeof(wire));
     return other;
 }
 
@@ -88,12 +91,10 @@ static bool steal(const char *how, struct chempi_hop *hop,
                   const struct chempi_hop_frame *f, uint32_t proc,
                   struct chempi_hop_buf *buf)
 {
-    struct chempi_hop_wire *wire = (void *)buf->data;
-
     if (strcmp(how, "bit") == 0)
         buf->data[buf->len / 2] ^= 1;
     else if (strcmp(how, "clear") == 0)
-        wire->flags &= (uint16_t)~CHEMPI_HOP_SEALED;
+        chempi_hop_frame_set_sealed(buf->data, false);
     else if (strcmp(how, "twice") == 0)
         send(hop, proc, copy(buf));
     else if (strcmp(how, "back") == 0)
