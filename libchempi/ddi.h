@@ -170,9 +170,11 @@ struct chempi_sink {
 /* What devices are handed. Constant after start, except behind pointers. */
 struct chempi_services {
     const char *job_id;
-    const uint8_t *secret; /* CHEMPI_JOB_SECRET_BYTES */
-    uint32_t proc;         /* this process */
-    uint32_t proc_count;
+    const uint8_t *secret;   /* CHEMPI_JOB_SECRET_BYTES */
+    const uint8_t *rank_key; /* the same; a secure job's ranks only, or NULL */
+    uint32_t proc;           /* this process */
+    uint32_t proc_count;     /* ranks and behind them gateways */
+    uint32_t rank_count;
     uint32_t node;
     uint32_t node_count;
     uint32_t local_rank; /* on this node */

@@ -167,8 +167,10 @@ static int prepare(struct chempi_tcp_link *link)
     int rc;
 
     chempi_tcp_proof_fini(&a->proof);
-    rc = chempi_tcp_proof_init(&a->proof, true, s->secret,
-                               chempi_tcp_dev_of(link)->keys, context, len);
+    rc = chempi_tcp_proof_init(
+        &a->proof, true, s->secret,
+        chempi_tcp_keys(chempi_tcp_dev_of(link), link->ep->ep.proc), context,
+        len);
     if (rc)
         return rc;
     chempi_tcp_frame_put_preamble(&preamble, s->proc, link->ep->ep.proc,

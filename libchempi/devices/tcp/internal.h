@@ -206,8 +206,9 @@ struct chempi_tcp_dev {
     struct chempi_tcp_ep **eps;                      /* [proc_count] */
     struct chempi_tcp_listener listeners[CHEMPI_TCP_LISTENER_MAX];
     uint32_t listener_count;
-    struct chempi_keys *keys;  /* of a secure job, else NULL */
-    struct chempi_list guests; /* oldest first */
+    struct chempi_keys *keys;      /* of a secure job, else NULL */
+    struct chempi_keys *rank_keys; /* the same, between its ranks */
+    struct chempi_list guests;     /* oldest first */
     uint32_t guest_count;
     int reserve_fd; /* given up to answer when descriptors run out */
     struct chempi_poll_item timer;
@@ -237,6 +238,13 @@ static inline size_t chempi_tcp_setting(const struct chempi_tcp_link *link,
 {
     return (size_t)chempi_dev_setting(&chempi_tcp_dev_of(link)->dev, i);
 }
+
+/* tcp.c */
+
+/* What proves this process to that one and seals what they say; NULL: the job
+ * is not secure. */
+const struct chempi_keys *chempi_tcp_keys(const struct chempi_tcp_dev *dev,
+                                          uint32_t peer);
 
 /* link.c: endpoints and links. */
 

@@ -154,10 +154,11 @@ static int check_preamble(struct chempi_tcp_guest *guest)
         return CHEMPI_TCP_STRANGER;
     guest->from = preamble.from;
     guest->network = preamble.network;
-    rc = chempi_tcp_proof_init(
-        &guest->proof, false, s->secret, guest->dev->keys, context,
-        chempi_tcp_dial_context(s, guest->from, s->proc, guest->network,
-                                context));
+    rc =
+        chempi_tcp_proof_init(&guest->proof, false, s->secret,
+                              chempi_tcp_keys(guest->dev, guest->from), context,
+                              chempi_tcp_dial_context(s, guest->from, s->proc,
+                                                      guest->network, context));
     return rc ? CHEMPI_TCP_STRANGER : 0;
 }
 

@@ -23,6 +23,18 @@ struct chempi_keys *chempi_tcp_proof_make_keys(const uint8_t *secret)
     return keys;
 }
 
+struct chempi_keys *chempi_tcp_proof_make_rank_keys(const uint8_t *key)
+{
+    uint8_t secret[crypto_kdf_KEYBYTES];
+    struct chempi_keys *keys;
+
+    (void)crypto_kdf_derive_from_key(secret, sizeof(secret), 0, "chpi-tcp",
+                                     key); /* fails for wrong lengths only */
+    keys = chempi_tcp_proof_make_keys(secret);
+    sodium_memzero(secret, sizeof(secret));
+    return keys;
+}
+
 void chempi_tcp_proof_forget_keys(struct chempi_keys *keys)
 {
     chempi_secret_destroy(keys, sizeof(*keys));

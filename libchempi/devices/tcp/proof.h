@@ -27,6 +27,8 @@ struct chempi_tcp_proof {
 
 /* Keys of a process for secure jobs; NULL: out of memory. */
 struct chempi_keys *chempi_tcp_proof_make_keys(const uint8_t *secret);
+/* The same between ranks, from the key of ranks, which gateways do not have. */
+struct chempi_keys *chempi_tcp_proof_make_rank_keys(const uint8_t *key);
 void chempi_tcp_proof_forget_keys(struct chempi_keys *keys);
 
 /* As the calls of auth.h, or of handshake.h if there are keys, which are

@@ -39,6 +39,27 @@ static struct chempi_tcp_ep *ep_of(struct chempi_ep *ep)
 
 static void tcp_close(struct chempi_dev *dev);
 
+/* Gateways have the job's secret, too, and not the key of ranks: they prove who
+ * they are to ranks, and none of them can pose as a rank. */
+static int make_keys(struct chempi_tcp_dev *dev)
+{
+    const struct chempi_services *s = dev->dev.params.services;
+
+    dev->keys = chempi_tcp_proof_make_keys(s->secret);
+    if (!s->rank_key || !dev->keys)
+        return dev->keys ? 0 : -ENOMEM;
+    dev->rank_keys = chempi_tcp_proof_make_rank_keys(s->rank_key);
+    return dev->rank_keys ? 0 : -ENOMEM;
+}
+
+const struct chempi_keys *chempi_tcp_keys(const struct chempi_tcp_dev *dev,
+                                          uint32_t peer)
+{
+    return dev->rank_keys && peer < dev->dev.params.services->rank_count
+               ? dev->rank_keys
+               : dev->keys;
+}
+
 static int tcp_open(const struct chempi_dev_params *params,
                     struct chempi_dev **out, struct chempi_err *err)
 {
@@ -59,14 +80,11 @@ static int tcp_open(const struct chempi_dev_params *params,
     dev->timer.fd = -1;
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct chempi_tcp_ep *));
-    if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE)) {
-        dev->keys = chempi_tcp_proof_make_keys(params->services->secret);
-        if (!dev->keys) {
-            tcp_close(&dev->dev);
-            return chempi_err_set(err, -ENOMEM,
-                                  "no memory for the keys of "
-                                  "device tcp");
-        }
+    if (chempi_dev_setting(&dev->dev, CHEMPI_TCP_SET_SECURE) &&
+        make_keys(dev)) {
+        tcp_close(&dev->dev);
+        return chempi_err_set(err, -ENOMEM,
+                              "no memory for the keys of device tcp");
     }
     rc = dev->eps ? chempi_tcp_listen_open(dev, err)
                   : chempi_err_set(err, -ENOMEM,
@@ -365,6 +383,7 @@ static void tcp_close(struct chempi_dev *d)
     chempi_tcp_listen_close(dev);
     stop_timer(dev);
     chempi_tcp_proof_forget_keys(dev->keys);
+    chempi_tcp_proof_forget_keys(dev->rank_keys);
     free(dev->eps);
     free(dev);
 }

@@ -134,10 +134,12 @@ void ends_default(struct ends *ends, uint32_t count)
                                      .node_names = names};
 }
 
-static int open_end(struct end *end)
+static int open_end(struct end *end, const _Atomic uint64_t *settings)
 {
-    struct chempi_dev_params params = {
-        .services = &end->services, .sink = &sink, .sink_arg = end};
+    struct chempi_dev_params params = {.services = &end->services,
+                                       .sink = &sink,
+                                       .sink_arg = end,
+                                       .settings = settings};
     int rc = chempi_pollset_create(&end->services.pollset);
 
     end->cap = UINT64_MAX;
@@ -174,7 +176,7 @@ static int link_ends(struct ends *ends)
 int ends_open_as(struct ends *ends, uint32_t count, bool is_linked)
 {
     for (uint32_t i = 0; i < count; i++) {
-        int rc = open_end(&ends->end[i]);
+        int rc = open_end(&ends->end[i], ends->settings);
 
         if (rc)
             return rc;

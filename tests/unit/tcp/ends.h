@@ -48,6 +48,7 @@ struct end {
 struct ends {
     struct end end[ENDS_MAX];
     uint32_t count;
+    const _Atomic uint64_t *settings; /* of all; NULL: as they are initially */
 };
 
 /* Devices for `count` processes, each on a node of its own; cards are known

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "tests/unit/tcp/ends.h"
 
@@ -286,6 +287,30 @@ Test(tcp_fault, two_jobs_do_not_talk_to_each_other)
                   "%s", ends.end[0].lost_why);
     cr_assert_eq(ends.end[1].lost, 0);
     cr_assert_eq(ends.end[1].arrival_count, 0u);
+    ends_close(&ends);
+}
+
+/* Ranks 0 and 1, of which 1 is played by whoever has what gateways have, and
+ * gateway 2. */
+Test(tcp_fault, who_has_what_gateways_have_is_no_rank)
+{
+    static const uint8_t key[32] = {7};
+    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
+
+    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
+        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
+    settings[CHEMPI_TCP_SET_SECURE] = 1;
+    ends_default(&ends, 3);
+    ends.settings = settings;
+    for (uint32_t i = 0; i < 3; i++)
+        ends.end[i].services.rank_count = 2;
+    ends.end[0].services.rank_key = key;
+    cr_assert_eq(ends_open_as(&ends, 3, true), 0);
+    (void)ends_inject(&ends, 1, 0, "x", 1, 1);
+    cr_assert(ends_wait_lost(&ends, 1));
+    cr_assert_eq(ends.end[0].arrival_count, 0u);
+    (void)ends_inject(&ends, 2, 0, "y", 1, 1);
+    cr_assert(ends_wait_arrivals(&ends, 0, 1));
     ends_close(&ends);
 }
 
