@@ -239,12 +239,15 @@ static inline size_t chempi_tcp_setting(const struct chempi_tcp_link *link,
     return (size_t)chempi_dev_setting(&chempi_tcp_dev_of(link)->dev, i);
 }
 
-/* tcp.c */
-
 /* What proves this process to that one and seals what they say; NULL: the job
  * is not secure. */
-const struct chempi_keys *chempi_tcp_keys(const struct chempi_tcp_dev *dev,
-                                          uint32_t peer);
+static inline const struct chempi_keys *
+chempi_tcp_keys(const struct chempi_tcp_dev *dev, uint32_t peer)
+{
+    return dev->rank_keys && peer < dev->dev.params.services->rank_count
+               ? dev->rank_keys
+               : dev->keys;
+}
 
 /* link.c: endpoints and links. */
 

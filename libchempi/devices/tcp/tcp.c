@@ -52,14 +52,6 @@ static int make_keys(struct chempi_tcp_dev *dev)
     return dev->rank_keys ? 0 : -ENOMEM;
 }
 
-const struct chempi_keys *chempi_tcp_keys(const struct chempi_tcp_dev *dev,
-                                          uint32_t peer)
-{
-    return dev->rank_keys && peer < dev->dev.params.services->rank_count
-               ? dev->rank_keys
-               : dev->keys;
-}
-
 static int tcp_open(const struct chempi_dev_params *params,
                     struct chempi_dev **out, struct chempi_err *err)
 {
