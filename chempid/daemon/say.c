@@ -18,6 +18,7 @@
 
 #include "chempid/tree/limits.h"
 #include "common/base/clock.h"
+#include "common/base/plain.h"
 
 #define LINE_MAX_LEN 1200u
 #define KINDS 16 /* the modules of a daemon, by their levels */
@@ -64,16 +65,6 @@ static int log_fd(void)
 }
 
 /* ---- one line ------------------------------------------------------------ */
-
-/* Y3; also those that UTF-8 writes in two bytes. */
-static void clean(char *text)
-{
-    for (unsigned char *c = (unsigned char *)text; *c; c++)
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
-        else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0)
-            c[0] = c[1] = '?';
-}
 
 /* Opened for each line: a descriptor that the library kept would be closed, and
  * its number used again, in children that close all but their own. The
@@ -196,7 +187,7 @@ static void tell(void *arg, enum chempi_log_level level, const char *module,
             say.lost = 0;
     }
     (void)snprintf(line, sizeof(line), "%s", text);
-    clean(line);
+    chempi_plain(line, strlen(line), ""); /* Y3 */
     say.lost += !tell_line(level, line);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/plain.h"
 #include "common/base/sys.h"
 
 #define RANGES_MAX 32u   /* of ranks in a line */
@@ -142,12 +143,8 @@ static uint32_t find_free(const struct chempi_places *p)
 /* Without what terminals obey. */
 static void copy_plain(const char *text, char *out, size_t size)
 {
-    size_t k = 0;
-
-    for (; text[k] && k < size - 1; k++)
-        out[k] =
-            (unsigned char)text[k] < ' ' || text[k] == '\x7f' ? '?' : text[k];
-    out[k] = '\0';
+    (void)snprintf(out, size, "%s", text); /* cut is fine */
+    chempi_plain(out, strlen(out), "");
 }
 
 /* 1 + the group, which is made if it is new; SURPLUS: there is no room. The

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 
@@ -167,15 +168,6 @@ static int call(const char *name, const struct sign *sign)
     return -1;
 }
 
-/* Lines of text: no orders to terminals. */
-static void write_plain(FILE *file, char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++)
-        if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
-            text[i] = '?';
-    (void)fwrite(text, 1, len, file);
-}
-
 /* Up to its end, the deadline or CHEMPI_DOOR_ANSWER_MAX. */
 static bool copy_answer(FILE *file, const struct asked *a, uint64_t deadline_ns)
 {
@@ -196,7 +188,8 @@ static bool copy_answer(FILE *file, const struct asked *a, uint64_t deadline_ns)
             break;
         if (sum == 0 && geteuid() == 0 && a->user != 0)
             (void)fprintf(file, "user %u says:\n", (unsigned)a->user);
-        write_plain(file, text, (size_t)n);
+        chempi_plain(text, (size_t)n, "\n");
+        (void)fwrite(text, 1, (size_t)n, file);
         sum += (size_t)n;
     }
     return sum > 0;
