@@ -4,7 +4,9 @@
  * advance in whatever thread makes progress.
  *
  *   E1  everything here is guarded by the lane lock
- *   E2  a request is on `running` from its start to its completion
+ *   E2  a request is on `running` of its engine from its start to its
+ *       completion. Those that combine by a user's function have an engine of
+ *       their own, which the agent does not run
  *   E3  the lock is let go only while a user's function combines data; then
  *       is_busy keeps other threads away from this request, and whoever walks
  *       the list starts over afterwards
@@ -28,8 +30,9 @@ struct async {
     struct chempi_list link;   /* running */
     struct chempi_op *op;      /* held, or NULL */
     bool is_busy;
-    bool has_held; /* comm, op and types are held */
-    uint32_t next; /* step */
+    bool is_urgent; /* its messages are for the agents of others, too */
+    bool has_held;  /* comm, op and types are held */
+    uint32_t next;  /* step */
     int open;
     int finished;
     int error;
@@ -44,12 +47,13 @@ struct async {
 };
 
 static int poll_running(struct chempi_progress_hook *hook);
+static bool is_any_ready(struct chempi_progress_hook *hook);
 
-static struct {
+static struct engine {
     struct chempi_list running;
     struct chempi_progress_hook hook;
     bool is_hooked;
-} engine;
+} engines[2]; /* [runs functions of the user's] */
 
 static struct async *of_request(struct chempi_request *req)
 {
@@ -61,18 +65,28 @@ static struct async *of_link(struct chempi_list *link)
     return CHEMPI_CONTAINER_OF(link, struct async, link);
 }
 
+static struct engine *of_hook(struct chempi_progress_hook *hook)
+{
+    return CHEMPI_CONTAINER_OF(hook, struct engine, hook);
+}
+
 void chempi_coll_async_init(void)
 {
-    chempi_list_init(&engine.running);
-    engine.hook.poll = poll_running;
-    engine.is_hooked = false;
+    for (int i = 0; i < 2; i++) {
+        chempi_list_init(&engines[i].running);
+        engines[i].hook.poll = poll_running;
+        engines[i].hook.is_ready = i == 0 ? is_any_ready : NULL;
+        engines[i].is_hooked = false;
+    }
 }
 
 void chempi_coll_async_fini(void)
 {
-    if (engine.is_hooked)
-        chempi_progress_remove_hook(&engine.hook);
-    engine.is_hooked = false;
+    for (int i = 0; i < 2; i++) {
+        if (engines[i].is_hooked)
+            chempi_progress_remove_hook(&engines[i].hook);
+        engines[i].is_hooked = false;
+    }
 }
 
 /* ---- steps ---- */
@@ -102,6 +116,7 @@ static void begin_message(struct async *a, const struct chempi_coll_step *step)
     else
         chempi_p2p_init_recv(child, step->dst, step->count, step->type,
                              step->peer, s->tag, s->comm, CHEMPI_CONTEXT_COLL);
+    child->is_urgent = a->is_urgent;
     rc = chempi_p2p_start(child);
     if (rc) {
         note(a, rc);
@@ -208,11 +223,11 @@ static int advance(struct async *a)
 
 static int poll_running(struct chempi_progress_hook *hook)
 {
-    struct chempi_list *pos = engine.running.next;
+    struct engine *engine = of_hook(hook);
+    struct chempi_list *pos = engine->running.next;
     int events = 0;
 
-    (void)hook;
-    while (pos != &engine.running) {
+    while (pos != &engine->running) {
         struct chempi_list *next = pos->next;
         int flags = advance(of_link(pos));
 
@@ -225,23 +240,38 @@ static int poll_running(struct chempi_progress_hook *hook)
     return events;
 }
 
+static bool is_any_ready(struct chempi_progress_hook *hook)
+{
+    CHEMPI_LIST_FOR (pos, &of_hook(hook)->running) {
+        const struct async *a = of_link(pos);
+        int i = a->finished;
+
+        while (i < a->open && chempi_request_is_complete(a->children[i]))
+            i++;
+        if (i == a->open)
+            return true;
+    }
+    return false;
+}
+
 /* ---- requests ---- */
 
 static int start(struct chempi_request *req)
 {
     struct async *a = of_request(req);
+    bool is_user = a->op && !a->op->is_predefined;
+    struct engine *engine = &engines[is_user];
 
     req->pending = 1;
     req->error = MPI_SUCCESS;
     a->mismatch.rank = -1;
-    of_request(req)->mismatch.rank = -1;
     a->next = 0;
     a->error = MPI_SUCCESS;
-    if (!engine.is_hooked) {
-        chempi_progress_add_hook(&engine.hook);
-        engine.is_hooked = true;
+    if (!engine->is_hooked) {
+        chempi_progress_add_hook(&engine->hook);
+        engine->is_hooked = true;
     }
-    chempi_list_append(&engine.running, &a->link);
+    chempi_list_append(&engine->running, &a->link);
     (void)advance(a);
     chempi_progress_nudge();
     return MPI_SUCCESS;
@@ -381,6 +411,7 @@ static struct async *make(const struct chempi_request_ops *ops,
     chempi_list_init(&a->link);
     a->op = op;
     a->is_busy = false;
+    a->is_urgent = false;
     a->has_held = false;
     a->next = 0;
     a->open = 0;
@@ -428,22 +459,27 @@ ops_of(chempi_coll_async_build_fn *build, const void *arg, bool is_persistent)
                                : &neighbor_ops;
 }
 
-int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
-                      chempi_coll_async_build_fn *build, const void *arg,
-                      bool is_persistent, MPI_Request *request)
+/* Built, and begun by whoever asks; on failure it is yet to be destroyed. */
+static int build_request(struct chempi_comm *comm, struct chempi_op *op,
+                         chempi_coll_async_build_fn *build, const void *arg,
+                         bool is_persistent, struct async **out)
 {
     int tag = chempi_coll_next_tag(comm);
-    struct async *a;
-    int rc;
 
     if (is_persistent)
         tag |= CHEMPI_COLL_TAG_PERSISTENT;
-    a = make(ops_of(build, arg, is_persistent), comm, op, tag);
-    if (!a)
+    *out = make(ops_of(build, arg, is_persistent), comm, op, tag);
+    if (!*out)
         return no_memory();
-    build(&a->sched, arg);
-    rc = settle(a, is_persistent);
-    chempi_lane_lock(&chempi_lane_main);
+    build(&(*out)->sched, arg);
+    return settle(*out, is_persistent);
+}
+
+/* Under the lock. rc: of building. */
+static int begin_request(struct async *a, bool is_persistent, int rc)
+{
+    if (!a)
+        return rc;
     chempi_request_track(&a->req);
     if (rc)
         destroy(&a->req);
@@ -451,9 +487,34 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
         rc = start(&a->req);
     else
         hold_buffers(a, true);
+    return rc;
+}
+
+int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
+                      chempi_coll_async_build_fn *build, const void *arg,
+                      bool is_persistent, MPI_Request *request)
+{
+    struct async *a;
+    int rc = build_request(comm, op, build, arg, is_persistent, &a);
+
+    chempi_lane_lock(&chempi_lane_main);
+    rc = begin_request(a, is_persistent, rc);
     chempi_lane_unlock(&chempi_lane_main);
     if (!rc)
         *request = chempi_request_handle(&a->req);
+    return rc;
+}
+
+int chempi_coll_launch(const struct chempi_coll_call *c,
+                       struct chempi_request **out)
+{
+    struct async *a;
+    int rc = build_request(c->comm, c->op, build_call, c, false, &a);
+
+    if (a)
+        a->is_urgent = true;
+    rc = begin_request(a, false, rc);
+    *out = rc ? NULL : &a->req;
     return rc;
 }
 

@@ -5,6 +5,8 @@
 
 #include "libchempi/didl/coll/sched.h"
 
+struct chempi_request;
+
 /* Appends what this process does. */
 typedef void chempi_coll_async_build_fn(struct chempi_coll_sched *s,
                                         const void *arg);
@@ -21,6 +23,12 @@ int chempi_coll_async(struct chempi_comm *comm, struct chempi_op *op,
 /* The same for one of the calls of call.h, after chempi_coll_check(). */
 int chempi_coll_start(struct chempi_coll_call *c, MPI_Request *request);
 int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request);
+
+/* A request of the library's own: without checks, under the lane lock. Its
+ * functions are predefined, and its messages urgent. Whoever waits for it
+ * finishes and drops it. */
+int chempi_coll_launch(const struct chempi_coll_call *c,
+                       struct chempi_request **out);
 
 /* Called by chempi_coll_init() and chempi_coll_fini(). */
 void chempi_coll_async_init(void);

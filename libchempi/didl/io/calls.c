@@ -12,6 +12,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/io/collective.h"
+#include "libchempi/didl/io/datarep.h"
 #include "libchempi/didl/io/op.h"
 #include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/transport/lane.h"
@@ -19,9 +20,9 @@
 #include "libchempi/didl/transport/request.h"
 
 struct io_request {
-    struct chempi_request req; /* first: the handle points here */
-    struct chempi_io_job job;
-    struct chempi_io_op op;
+    struct chempi_request req;  /* first: the handle points here */
+    struct chempi_io_coll coll; /* independent ones use only op */
+    struct chempi_io_job job;   /* of those */
     MPI_Status status;
     int error;
     bool is_closed; /* op is */
@@ -30,21 +31,6 @@ struct io_request {
 static int no_memory(void)
 {
     return chempi_error_set(MPI_ERR_NO_MEM, "no memory for a request");
-}
-
-/* A read that ends early leaves the pointer where it stopped. */
-static void correct_pointer(const struct chempi_io_call *c,
-                            const struct chempi_io_op *op)
-{
-    struct chempi_file *file = op->file;
-    uint64_t esize = op->view->esize;
-
-    if (c->place != CHEMPI_IO_INDIVIDUAL || op->done == op->bytes)
-        return;
-    (void)pthread_mutex_lock(&file->lock);
-    if (file->view == op->view)
-        file->pointer -= (op->bytes - op->done) / esize;
-    (void)pthread_mutex_unlock(&file->lock);
 }
 
 int chempi_io_do(const struct chempi_io_call *c, MPI_Status *status)
@@ -58,7 +44,7 @@ int chempi_io_do(const struct chempi_io_call *c, MPI_Status *status)
     if (rc)
         return rc;
     chempi_io_op_run(&op);
-    correct_pointer(c, &op);
+    chempi_io_op_correct_pointer(&op, c->place);
     return chempi_io_op_close(&op, status);
 }
 
@@ -74,22 +60,28 @@ static struct io_request *of_job(struct chempi_io_job *job)
     return CHEMPI_CONTAINER_OF(job, struct io_request, job);
 }
 
+static struct io_request *of_task(struct chempi_io_task *t)
+{
+    return CHEMPI_CONTAINER_OF(chempi_io_coll_of(t), struct io_request, coll);
+}
+
 /* Converts, which may run user code; told again, it says the same. */
 static int finish(struct chempi_request *req, MPI_Status *status)
 {
     struct io_request *r = of_request(req);
+    struct chempi_io_op *op = &r->coll.op;
     int rc = r->error;
 
     if (!r->is_closed) {
-        chempi_object_hold(&r->op.file->obj);
-        rc = chempi_io_op_close(&r->op, &r->status);
+        chempi_object_hold(&op->file->obj);
+        rc = chempi_io_op_close(op, &r->status);
         r->error = rc;
         r->is_closed = true;
     } else if (rc) {
-        (void)chempi_error_set(rc, "%s", r->op.words);
+        (void)chempi_error_set(rc, "%s", op->words);
     }
     if (rc)
-        chempi_error_blame(&r->op.file->obj);
+        chempi_error_blame(&op->file->obj);
     if (status != MPI_STATUS_IGNORE) {
         int keep = status->MPI_ERROR;
 
@@ -99,14 +91,19 @@ static int finish(struct chempi_request *req, MPI_Status *status)
     return rc;
 }
 
+/* Of a handle that was freed nobody hears; functions of the user's cannot run
+ * here. */
 static void destroy(struct chempi_request *req)
 {
     struct io_request *r = of_request(req);
-    struct chempi_file *file = r->op.file;
+    struct chempi_io_op *op = &r->coll.op;
+    struct chempi_file *file = op->file;
 
-    if (!r->is_closed) { /* the handle was freed: nobody hears of it */
+    if (!r->is_closed) {
         chempi_object_hold(&file->obj);
-        if (chempi_io_op_close(&r->op, MPI_STATUS_IGNORE))
+        if (chempi_io_datarep_is_users(op->view->rep))
+            op->done = 0;
+        if (chempi_io_op_close(op, MPI_STATUS_IGNORE))
             chempi_error_forget();
     }
     req->obj.magic = 0;
@@ -129,7 +126,7 @@ static const struct chempi_request_ops ops[2] = {
 
 static void run_job(struct chempi_io_job *job)
 {
-    chempi_io_op_run(&of_job(job)->op);
+    chempi_io_op_run(&of_job(job)->coll.op);
 }
 
 static void finish_job(struct chempi_io_job *job)
@@ -137,68 +134,83 @@ static void finish_job(struct chempi_io_job *job)
     chempi_request_progress(&of_job(job)->req, MPI_SUCCESS);
 }
 
-static int make_request(const struct chempi_io_call *c, struct io_request **out)
+static void end_task(struct chempi_io_task *t)
+{
+    chempi_request_progress(&of_task(t)->req, MPI_SUCCESS);
+}
+
+static struct io_request *make_request(bool is_write)
 {
     struct io_request *r = chempi_sys->calloc(1, sizeof(*r));
-    int rc;
 
     if (!r)
-        return no_memory();
-    rc = chempi_io_op_open(&r->op, c);
-    if (rc) {
-        free(r);
-        return rc;
-    }
-    chempi_request_init(&r->req, CHEMPI_REQUEST_FILE, &ops[c->is_write], NULL,
+        return NULL;
+    chempi_request_init(&r->req, CHEMPI_REQUEST_FILE, &ops[is_write], NULL,
                         NULL);
     chempi_list_init(&r->job.link);
     r->job.run = run_job;
     r->job.finish = finish_job;
-    *out = r;
-    return MPI_SUCCESS;
+    return r;
 }
 
-int chempi_io_start(const struct chempi_io_call *c, MPI_Request *request)
+static int start_alone(const struct chempi_io_call *c, struct io_request *r)
 {
-    struct io_request *r = NULL;
-    int rc = make_request(c, &r);
+    int rc = chempi_io_op_open(&r->coll.op, c);
 
     if (rc)
-        return rc;
-    *request = chempi_request_handle(&r->req);
-    chempi_io_submit(&r->job);
-    return MPI_SUCCESS;
+        free(r);
+    else
+        chempi_io_submit(&r->job);
+    return rc;
 }
 
-/* ---- split collectives ---- */
-
-/* The status of the collective waits in a request for the end call. */
-static int begin(const struct chempi_io_call *c)
+/* A member whose arguments are wrong has no request; the others have one, and
+ * its part of the access goes on without it. */
+static int start_together(const struct chempi_io_call *c, struct io_request *r)
 {
-    struct chempi_file *file = c->file;
-    struct io_request *r = chempi_sys->calloc(1, sizeof(*r));
+    int rc = chempi_io_coll_start(&r->coll, c, end_task);
+
+    if (!rc)
+        return MPI_SUCCESS;
+    chempi_lane_lock(&chempi_lane_main);
+    if (chempi_request_is_complete(&r->req))
+        chempi_request_drop(&r->req);
+    else
+        chempi_request_orphan(&r->req);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+static int start(const struct chempi_io_call *c, struct chempi_request **out)
+{
+    struct io_request *r = make_request(c->is_write);
     int rc;
 
     if (!r)
         return no_memory();
-    rc = chempi_io_collective(c, &r->status);
-    if (rc) {
-        free(r);
-        return rc;
-    }
-    r->op.file = file;
-    r->is_closed = true;
-    chempi_object_hold(&file->obj);
-    chempi_request_init(&r->req, CHEMPI_REQUEST_FILE, &ops[c->is_write], NULL,
-                        NULL);
-    r->req.pending = 0;
-    file->split = &r->req;
-    return MPI_SUCCESS;
+    rc = c->is_collective ? start_together(c, r) : start_alone(c, r);
+    if (!rc)
+        *out = &r->req;
+    return rc;
 }
 
+int chempi_io_start(const struct chempi_io_call *c, MPI_Request *request)
+{
+    struct chempi_request *req = NULL;
+    int rc = start(c, &req);
+
+    if (!rc)
+        *request = chempi_request_handle(req);
+    return rc;
+}
+
+/* ---- split collectives ---- */
+
+/* The request waits in the file for the end call. */
 int chempi_io_begin(const struct chempi_io_call *c)
 {
     struct chempi_file *file = c->file;
+    struct chempi_request *req = NULL;
     int rc;
 
     if (file->split)
@@ -206,9 +218,11 @@ int chempi_io_begin(const struct chempi_io_call *c)
                                 "a split collective operation on %s is under "
                                 "way; each file can have one at a time",
                                 file->path);
-    rc = begin(c);
+    rc = start(c, &req);
     if (rc)
         return rc;
+    file->split = req;
+    file->split_place = (uint8_t)c->place;
     file->is_split_write = c->is_write;
     file->split_buf = c->buf;
     return MPI_SUCCESS;
@@ -231,8 +245,11 @@ int chempi_io_end(struct chempi_file *file, const void *buf, bool is_write,
                                 "operation was begun with");
     file->split = NULL;
     rc = chempi_request_await(req);
-    if (!rc)
+    if (!rc) {
+        chempi_io_op_correct_pointer(&of_request(req)->coll.op,
+                                     file->split_place);
         rc = req->ops->finish(req, status);
+    }
     chempi_lane_lock(&chempi_lane_main);
     chempi_request_drop(req);
     chempi_lane_unlock(&chempi_lane_main);

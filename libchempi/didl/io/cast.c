@@ -8,9 +8,6 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/services/layout_order.h"
 
@@ -113,10 +110,9 @@ static uint64_t words_max(const struct chempi_file *file)
 }
 
 /* The words of this member's view; *count 0 if it cannot travel. */
-static int pack_view(const struct chempi_file *file, uint64_t **words,
-                     uint64_t *count)
+static int pack_view(const struct chempi_io_view *view, uint64_t max,
+                     uint64_t **words, int64_t *count)
 {
-    const struct chempi_io_view *view = file->view;
     uint64_t len;
 
     *count = 0;
@@ -124,7 +120,7 @@ static int pack_view(const struct chempi_file *file, uint64_t **words,
     if (!view->is_ordered || view->tile.size == 0)
         return MPI_SUCCESS;
     len = chempi_layout_encode(view->tile.root, NULL, 0);
-    if (len * sizeof(uint64_t) > words_max(file))
+    if (len * sizeof(uint64_t) > max)
         return MPI_SUCCESS;
     *words = chempi_sys->malloc((WORD_HEAD + len) * sizeof(**words));
     if (!*words)
@@ -133,8 +129,20 @@ static int pack_view(const struct chempi_file *file, uint64_t **words,
     (*words)[WORD_SIZE] = view->tile.size;
     (*words)[WORD_EXTENT] = (uint64_t)view->tile.extent;
     (void)chempi_layout_encode(view->tile.root, *words + WORD_HEAD, len);
-    *count = WORD_HEAD + len;
+    *count = (int64_t)(WORD_HEAD + len);
     return MPI_SUCCESS;
+}
+
+static int damaged(void)
+{
+    return chempi_error_set(MPI_ERR_INTERN,
+                            "a view has arrived damaged, or there is no "
+                            "memory for it");
+}
+
+static int first(int before, int rc)
+{
+    return before ? before : rc;
 }
 
 static int unpack_view(const uint64_t *words, uint64_t count,
@@ -147,129 +155,194 @@ static int unpack_view(const uint64_t *words, uint64_t count,
         chempi_layout_decode(words + WORD_HEAD, count - WORD_HEAD);
     if (!view->tile.root || view->tile.root->size != view->tile.size ||
         view->disp < 0 || chempi_io_view_settle(view) || !view->is_ordered)
-        return chempi_error_set(MPI_ERR_INTERN,
-                                "a view has arrived damaged, or there is no "
-                                "memory for it");
+        return MPI_ERR_INTERN;
     return MPI_SUCCESS;
 }
 
-/* After an error the other messages go on: their partners wait for them. The
- * partner of one that there is no memory for would wait for ever. */
-static int begun(const struct chempi_file *file, int before, int rc)
+/* ---- learning ---- */
+
+/* What there is while it is learned. */
+struct chempi_io_learning {
+    int rc; /* of this member */
+    uint64_t *mine;
+    int64_t count;   /* words of mine; 0: it cannot travel */
+    int64_t *counts; /* of all members */
+    uint64_t total;
+    uint64_t *words; /* of all members, at aggregators */
+    struct chempi_io_messages messages;
+};
+
+static struct chempi_io_learning *learning_of(struct chempi_io_task *t)
 {
-    if (rc == MPI_ERR_NO_MEM)
-        chempi_fatal_die(1,
-                         "out of memory for a message about the view of "
-                         "%.160s, which other processes wait for",
-                         file->path);
-    return before ? before : rc;
+    return chempi_io_coll_of(t)->learning;
 }
 
-/* Everybody's words come to the aggregators. counts: of all members. */
-static int exchange(struct chempi_file *file, struct chempi_io_cast *cast,
-                    const uint64_t *mine, const int64_t *counts,
-                    uint64_t *words, struct chempi_request **reqs)
+static struct chempi_file *file_of(struct chempi_io_task *t)
 {
-    struct chempi_comm *comm = file->comm;
-    int n = 0;
-    uint64_t at = 0;
-    int tag = chempi_io_next_tag(file);
-    int rc = MPI_SUCCESS;
-    int waited;
+    return chempi_io_coll_of(t)->op.file;
+}
 
-    for (uint32_t r = 0; cast->mine >= 0 && r < comm->size; r++) {
-        rc = begun(file, rc,
-                   chempi_p2p_irecv_on(words + at, counts[r] * 8,
-                                       chempi_coll_byte(), (int)r, tag, comm,
-                                       CHEMPI_CONTEXT_PT2PT, &reqs[n++]));
-        at += (uint64_t)counts[r];
+static void drop_learning(struct chempi_io_task *t)
+{
+    struct chempi_io_learning *l = learning_of(t);
+
+    if (!l)
+        return;
+    free(l->mine);
+    free(l->counts);
+    free(l->words);
+    free(l->messages.reqs);
+    free(l);
+    chempi_io_coll_of(t)->learning = NULL;
+}
+
+/* The last stage: rc of the task is the error, if any. */
+static void end_learning(struct chempi_io_task *t)
+{
+    if (t->rc)
+        chempi_io_cast_forget(file_of(t));
+    drop_learning(t);
+    t->next = chempi_io_coll_of(t)->after_learning;
+}
+
+static void unpack_views(struct chempi_io_task *t)
+{
+    struct chempi_io_learning *l = learning_of(t);
+    const struct chempi_file *file = file_of(t);
+    uint64_t at = 0;
+
+    if (file->cast->mine < 0)
+        return;
+    for (uint32_t r = 0; !l->rc && r < file->comm->size; r++) {
+        l->rc = unpack_view(l->words + at, (uint64_t)l->counts[r],
+                            &file->cast->views[r]);
+        at += (uint64_t)l->counts[r];
+    }
+}
+
+static void agree_on_views(struct chempi_io_task *t)
+{
+    struct chempi_io_learning *l = learning_of(t);
+
+    if (l->rc == MPI_ERR_INTERN)
+        (void)damaged(); /* the words were noted on another thread */
+    chempi_io_task_agree(t, l->rc, NULL, end_learning);
+}
+
+static void take_views(struct chempi_io_task *t)
+{
+    struct chempi_io_learning *l = learning_of(t);
+
+    l->rc = t->rc;
+    t->next = agree_on_views;
+    if (!l->rc)
+        chempi_io_task_work(t, unpack_views);
+}
+
+/* Everybody's words come to the aggregators. */
+static void exchange_views(struct chempi_io_task *t)
+{
+    struct chempi_io_learning *l = learning_of(t);
+    struct chempi_file *file = file_of(t);
+    struct chempi_io_cast *cast = file->cast;
+    int tag = chempi_io_next_tag(file);
+    uint64_t at = 0;
+    int rc = t->rc;
+
+    if (rc) {
+        end_learning(t);
+        return;
+    }
+    for (uint32_t r = 0; cast->mine >= 0 && r < file->comm->size; r++) {
+        rc = first(rc, chempi_io_task_post(t, &l->messages, l->words + at,
+                                           (uint64_t)l->counts[r] * 8, (int)r,
+                                           tag, false));
+        at += (uint64_t)l->counts[r];
     }
     for (int a = 0; a < cast->count; a++)
-        rc = begun(file, rc,
-                   chempi_p2p_isend_on(mine, counts[comm->rank] * 8,
-                                       chempi_coll_byte(), cast->ranks[a], tag,
-                                       comm, CHEMPI_CONTEXT_PT2PT, &reqs[n++]));
-    waited = chempi_p2p_wait_all(reqs, n);
-    return rc ? rc : waited;
+        rc = first(rc, chempi_io_task_post(t, &l->messages, l->mine,
+                                           (uint64_t)l->count * 8,
+                                           cast->ranks[a], tag, true));
+    l->rc = rc;
+    t->next = take_views;
+    chempi_io_task_await(t, &l->messages);
 }
 
-static int take_views(struct chempi_file *file, struct chempi_io_cast *cast,
-                      const uint64_t *mine, const int64_t *counts,
-                      uint64_t total)
+static int get_room_for_views(struct chempi_io_learning *l,
+                              const struct chempi_file *file)
 {
-    struct chempi_request **reqs =
+    struct chempi_io_cast *cast = file->cast;
+
+    l->messages.reqs =
         chempi_sys->calloc((size_t)cast->count + file->comm->size,
                            sizeof(struct chempi_request *));
-    uint64_t *words = NULL;
-    uint64_t at = 0;
-    int rc = reqs ? MPI_SUCCESS : no_memory();
-
     if (cast->mine >= 0) {
-        words = chempi_sys->malloc(total * sizeof(*words));
+        l->words = chempi_sys->malloc(l->total * sizeof(*l->words));
         cast->views =
             chempi_sys->calloc(file->comm->size, sizeof(*cast->views));
-        if (!words || !cast->views)
-            rc = no_memory();
     }
-    rc = chempi_io_agree(file->comm, rc);
-    if (!rc)
-        rc = exchange(file, cast, mine, counts, words, reqs);
-    for (uint32_t r = 0; !rc && cast->mine >= 0 && r < file->comm->size; r++) {
-        rc = unpack_view(words + at, (uint64_t)counts[r], &cast->views[r]);
-        at += (uint64_t)counts[r];
-    }
-    free(reqs);
-    free(words);
-    return chempi_io_agree(file->comm, rc);
+    return l->messages.reqs && (cast->mine < 0 || (l->words && cast->views))
+               ? MPI_SUCCESS
+               : no_memory();
 }
 
-/* ---- learning and forgetting ---- */
-
-static int learn(struct chempi_file *file, struct chempi_io_cast *cast,
-                 int64_t *counts)
+/* Are all views there, and not too long? */
+static void judge_counts(struct chempi_io_task *t)
 {
-    uint64_t *mine = NULL;
-    uint64_t count = 0;
-    uint64_t total = 0;
-    int rc = choose(file, cast);
+    struct chempi_io_learning *l = learning_of(t);
+    const struct chempi_file *file = file_of(t);
 
-    if (!rc)
-        rc = pack_view(file, &mine, &count);
-    rc = chempi_io_agree(file->comm, rc);
-    if (!rc)
-        rc = chempi_io_gather_all(file->comm, &(int64_t){(int64_t)count}, 1,
-                                  counts);
-    cast->is_usable = !rc;
-    for (uint32_t r = 0; !rc && r < file->comm->size; r++) {
-        total += (uint64_t)counts[r];
-        if (counts[r] < WORD_HEAD + 3)
-            cast->is_usable = false;
+    t->next = end_learning;
+    if (t->rc)
+        return;
+    file->cast->is_usable = true;
+    for (uint32_t r = 0; r < file->comm->size; r++) {
+        l->total += (uint64_t)l->counts[r];
+        if (l->counts[r] < WORD_HEAD + 3)
+            file->cast->is_usable = false;
     }
-    if (total * sizeof(uint64_t) > words_max(file))
-        cast->is_usable = false;
-    if (cast->is_usable)
-        rc = take_views(file, cast, mine, counts, total);
-    free(mine);
-    return rc;
+    if (l->total * sizeof(uint64_t) > words_max(file))
+        file->cast->is_usable = false;
+    if (file->cast->is_usable)
+        chempi_io_task_agree(t, get_room_for_views(l, file), NULL,
+                             exchange_views);
 }
 
-int chempi_io_cast_learn(struct chempi_file *file)
+static void gather_counts(struct chempi_io_task *t)
 {
-    int64_t *counts;
-    int rc;
+    struct chempi_io_learning *l = learning_of(t);
 
-    if (file->cast)
-        return MPI_SUCCESS;
+    t->next = end_learning;
+    if (t->rc)
+        return;
+    t->next = judge_counts;
+    chempi_io_task_gather(t, &l->count, 1, l->counts);
+}
+
+static int begin_learning(struct chempi_io_coll *a)
+{
+    struct chempi_file *file = a->op.file;
+    struct chempi_io_learning *l = chempi_sys->calloc(1, sizeof(*l));
+
+    a->learning = l;
     file->cast = chempi_sys->calloc(1, sizeof(*file->cast));
-    counts = chempi_sys->calloc(file->comm->size, sizeof(*counts));
-    rc = chempi_io_agree(file->comm,
-                         file->cast && counts ? MPI_SUCCESS : no_memory());
-    if (!rc)
-        rc = learn(file, file->cast, counts);
-    if (rc)
-        chempi_io_cast_forget(file);
-    free(counts);
-    return rc;
+    if (!l || !file->cast)
+        return no_memory();
+    l->counts = chempi_sys->calloc(file->comm->size, sizeof(*l->counts));
+    if (!l->counts || choose(file, file->cast))
+        return no_memory();
+    return pack_view(a->op.view, words_max(file), &l->mine, &l->count);
+}
+
+void chempi_io_cast_learn(struct chempi_io_coll *a, chempi_io_stage_fn *after)
+{
+    struct chempi_io_task *t = &a->task;
+
+    a->after_learning = after;
+    t->rc = MPI_SUCCESS;
+    t->next = after;
+    if (!a->op.file->cast)
+        chempi_io_task_agree(t, begin_learning(a), NULL, gather_counts);
 }
 
 void chempi_io_cast_forget(struct chempi_file *file)

@@ -7,17 +7,8 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
 
+#include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
-
-/* What each member tells before an access; 64-bit words. */
-enum chempi_io_told {
-    CHEMPI_IO_TOLD_POSITION, /* in its view */
-    CHEMPI_IO_TOLD_BYTES,
-    CHEMPI_IO_TOLD_FROM, /* offsets [from, to); both 0: it has nothing */
-    CHEMPI_IO_TOLD_TO,
-    CHEMPI_IO_TOLD_RUN, /* bytes of a run, on average */
-    CHEMPI_IO_TOLD_WORDS
-};
 
 struct chempi_io_cast {
     bool is_usable; /* all views are ordered and small enough to travel */
@@ -28,8 +19,8 @@ struct chempi_io_cast {
     int64_t *told; /* [comm->size * CHEMPI_IO_TOLD_WORDS], of this access */
 };
 
-/* Learn it, if it is not known; collective. MPI error class, which may differ
- * between members. */
-int chempi_io_cast_learn(struct chempi_file *file);
+/* A stage: learn it, if it is not known. `after` finds the error in rc, which
+ * is everybody's. */
+void chempi_io_cast_learn(struct chempi_io_coll *a, chempi_io_stage_fn *after);
 
 #endif

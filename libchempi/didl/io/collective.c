@@ -3,13 +3,15 @@
 #include "libchempi/didl/io/collective.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "common/base/clock.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/io/count.h"
 
-int chempi_io_quiet(struct chempi_file *file)
+static int check_split(const struct chempi_file *file)
 {
     if (file->split)
         return chempi_error_set(MPI_ERR_IO,
@@ -17,6 +19,13 @@ int chempi_io_quiet(struct chempi_file *file)
                                 "way; end it first",
                                 file->path);
     return MPI_SUCCESS;
+}
+
+int chempi_io_quiet(struct chempi_file *file)
+{
+    int rc = check_split(file);
+
+    return rc ? rc : chempi_io_task_wait_all(&file->tasks);
 }
 
 /* ---- in order ---- */
@@ -85,34 +94,74 @@ static int place_in_order(struct chempi_io_op *op, struct chempi_file *file)
     return chempi_io_op_place(op, start.at + (uint64_t)before);
 }
 
-/* ---- the call ---- */
+/* ---- the access ---- */
+
+static void know_error(struct chempi_io_task *t)
+{
+    struct chempi_io_op *op = &chempi_io_coll_of(t)->op;
+    const char *noted = chempi_error_noted(t->rc);
+
+    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS,
+                    chempi_clock_ns() - chempi_io_coll_of(t)->began_ns);
+    op->error = t->rc;
+    if (t->rc)
+        (void)snprintf(op->words, sizeof(op->words), "%s", noted ? noted : "");
+    chempi_error_forget();
+}
+
+void chempi_io_coll_accessed(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+
+    coll->began_ns = chempi_clock_ns();
+    chempi_io_task_agree(t, coll->op.error, coll->op.words, know_error);
+}
+
+/* A member that cannot take part goes through the motions, so that nobody
+ * waits for it. Its error. */
+static int open_access(struct chempi_io_coll *coll,
+                       const struct chempi_io_call *c, bool may_wait)
+{
+    struct chempi_file *file = c->file;
+    int rc = may_wait || c->place == CHEMPI_IO_SHARED ? chempi_io_quiet(file)
+                                                      : check_split(file);
+
+    if (!rc)
+        rc = chempi_io_op_open(&coll->op, c);
+    if (rc)
+        chempi_io_op_open_empty(&coll->op, c, rc);
+    if (c->place == CHEMPI_IO_SHARED) {
+        int failed = place_in_order(&coll->op, file);
+
+        if (failed)
+            coll->op.bytes = 0; /* it has no place */
+        chempi_io_op_note(&coll->op, failed);
+        rc = rc ? rc : failed;
+    }
+    chempi_io_task_init(&coll->task, file->comm, chempi_io_two_phase);
+    coll->exchange = NULL;
+    coll->learning = NULL;
+    return rc;
+}
 
 int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status)
 {
-    struct chempi_file *file = c->file;
-    struct chempi_io_op op;
-    uint64_t begin;
-    int rc = chempi_io_quiet(file);
+    struct chempi_io_coll coll;
 
-    if (!rc)
-        rc = chempi_io_op_open(&op, c);
-    if (rc)
-        chempi_io_op_open_empty(&op, c, rc);
-    if (c->place == CHEMPI_IO_SHARED) {
-        rc = place_in_order(&op, file);
-        if (rc)
-            op.bytes = 0; /* it has no place */
-        chempi_io_op_note(&op, rc);
-    }
-    chempi_io_two_phase(&op);
-    if (c->place == CHEMPI_IO_INDIVIDUAL && op.done < op.bytes) {
-        (void)pthread_mutex_lock(&file->lock);
-        file->pointer -= (op.bytes - op.done) / op.view->esize;
-        (void)pthread_mutex_unlock(&file->lock);
-    }
-    rc = chempi_io_op_close(&op, status);
-    begin = chempi_clock_ns();
-    rc = chempi_io_agree(file->comm, rc);
-    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS, chempi_clock_ns() - begin);
-    return rc;
+    (void)open_access(&coll, c, true);
+    chempi_io_task_run(&coll.task);
+    chempi_io_op_correct_pointer(&coll.op, c->place);
+    return chempi_io_op_close(&coll.op, status);
+}
+
+int chempi_io_coll_start(struct chempi_io_coll *coll,
+                         const struct chempi_io_call *c,
+                         void (*end)(struct chempi_io_task *t))
+{
+    char words[sizeof(coll->op.words)];
+    int rc = open_access(coll, c, false);
+
+    memcpy(words, coll->op.words, sizeof(words));
+    chempi_io_task_start(&coll->task, &c->file->tasks, end);
+    return rc ? chempi_error_set(rc, "%s", words) : MPI_SUCCESS;
 }

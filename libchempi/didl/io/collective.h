@@ -4,20 +4,58 @@
 #define CHEMPI_LIBCHEMPI_DIDL_IO_COLLECTIVE_H
 
 #include "libchempi/didl/io/op.h"
+#include "libchempi/didl/io/task.h"
+
+/* What each member tells before an access; 64-bit words. */
+enum chempi_io_told {
+    CHEMPI_IO_TOLD_POSITION, /* in its view */
+    CHEMPI_IO_TOLD_BYTES,
+    CHEMPI_IO_TOLD_FROM, /* offsets [from, to); both 0: it has nothing */
+    CHEMPI_IO_TOLD_TO,
+    CHEMPI_IO_TOLD_RUN, /* bytes of a run, on average */
+    CHEMPI_IO_TOLD_WORDS
+};
+
+struct chempi_io_exchange; /* two_phase.c */
+struct chempi_io_learning; /* cast.c */
+
+/* A collective access under way. */
+struct chempi_io_coll {
+    struct chempi_io_task task;
+    struct chempi_io_op op;
+    uint64_t bytes; /* what of a read lies before the end of the file */
+    int64_t mine[CHEMPI_IO_TOLD_WORDS]; /* what this member tells */
+    uint64_t began_ns;                  /* the step that is timed */
+    struct chempi_io_exchange *exchange;
+    struct chempi_io_learning *learning;
+    chempi_io_stage_fn *after_learning;
+};
+
+static inline struct chempi_io_coll *
+chempi_io_coll_of(struct chempi_io_task *task)
+{
+    return CHEMPI_CONTAINER_OF(task, struct chempi_io_coll, task);
+}
 
 /* A blocking collective call, to its end. */
 int chempi_io_collective(const struct chempi_io_call *c, MPI_Status *status);
 
-/* Before other collective calls on a file: no split collective is under way.
- * MPI error class with words. */
+/*
+ * Begin one that goes on in progress; end() is called when it is over, and
+ * then coll->op is to be closed. On failure here the others are not left
+ * alone: the access goes on without this member's data. Returns the error of
+ * this member's arguments: whoever gets one has no result to wait for.
+ */
+int chempi_io_coll_start(struct chempi_io_coll *coll,
+                         const struct chempi_io_call *c,
+                         void (*end)(struct chempi_io_task *t));
+
+/* Before other collective calls on a file: no split collective is under way;
+ * waits for non-blocking ones. MPI error class with words. */
 int chempi_io_quiet(struct chempi_file *file);
 
 /* All members have come here. */
 int chempi_io_meet(struct chempi_comm *comm);
-
-/* all[r * n ...] become member r's n words. */
-int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
-                         int64_t *all);
 
 /* A tag for messages on the file's communicator: all members draw them in the
  * same order. */
@@ -29,10 +67,9 @@ static inline int chempi_io_next_tag(struct chempi_file *file)
 /* The views of the others have changed, or the hints. */
 void chempi_io_cast_forget(struct chempi_file *file);
 
-/*
- * Two-phase access of an operation, whose members all call this in the same
- * order; the operation keeps the error, which is everybody's at the end.
- */
-void chempi_io_two_phase(struct chempi_io_op *op);
+/* A stage: access of an operation, by exchange where that pays. The operation
+ * keeps this member's error; then comes `chempi_io_coll_accessed`. */
+void chempi_io_two_phase(struct chempi_io_task *t);
+void chempi_io_coll_accessed(struct chempi_io_task *t);
 
 #endif

@@ -57,6 +57,11 @@ int chempi_io_datarep_find(const char *name, struct chempi_io_datarep **out)
                             name);
 }
 
+bool chempi_io_datarep_is_users(const struct chempi_io_datarep *rep)
+{
+    return rep && rep != &external32;
+}
+
 static int add(const char *name, struct chempi_io_datarep *rep)
 {
     size_t len = strlen(name);

@@ -16,6 +16,9 @@ struct chempi_io_datarep;
 /* MPI_ERR_UNSUPPORTED_DATAREP when nobody has registered the name. */
 int chempi_io_datarep_find(const char *name, struct chempi_io_datarep **out);
 
+/* Does converting run functions of the user's? */
+bool chempi_io_datarep_is_users(const struct chempi_io_datarep *rep);
+
 /* Bytes of one element of type in a file; its extent there. */
 int chempi_io_datarep_size(struct chempi_io_datarep *rep,
                            struct chempi_datatype *type, MPI_Count *size);

@@ -85,7 +85,10 @@ struct chempi_file {
     pthread_mutex_t range_lock; /* threads of this process; see access.h */
     struct chempi_io_view *view;
     struct chempi_io_hints hints;
+    struct chempi_list tasks; /* collective accesses that progress runs; under
+                                 the lane lock */
     struct chempi_request *split; /* of a split collective; NULL: none */
+    uint8_t split_place;          /* enum chempi_io_place */
     bool is_split_write;
     void *split_buf;
     struct chempi_io_view *plain; /* bytes from 0 on */

@@ -196,6 +196,19 @@ void chempi_io_op_open_empty(struct chempi_io_op *op,
     chempi_object_hold(&c->file->obj);
 }
 
+void chempi_io_op_correct_pointer(struct chempi_io_op *op,
+                                  enum chempi_io_place place)
+{
+    struct chempi_file *file = op->file;
+
+    if (place != CHEMPI_IO_INDIVIDUAL || op->done >= op->bytes)
+        return;
+    (void)pthread_mutex_lock(&file->lock);
+    if (file->view == op->view)
+        file->pointer -= (op->bytes - op->done) / op->view->esize;
+    (void)pthread_mutex_unlock(&file->lock);
+}
+
 /* What of the user's data was moved, in bytes of memory. */
 static MPI_Count bytes_moved(const struct chempi_io_op *op)
 {

@@ -73,6 +73,10 @@ void chempi_io_op_open_empty(struct chempi_io_op *op,
  * for this thread; fill in the status. Then give everything back. */
 int chempi_io_op_close(struct chempi_io_op *op, MPI_Status *status);
 
+/* A read that ends early leaves the individual pointer where it stopped. */
+void chempi_io_op_correct_pointer(struct chempi_io_op *op,
+                                  enum chempi_io_place place);
+
 /* Read or write all of it here and now, by this process alone; the result is
  * in op. Blocking, without the lane lock; threads: any. */
 void chempi_io_op_run(struct chempi_io_op *op);

@@ -29,7 +29,6 @@
     (ACCESS_MODES | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND |        \
      MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL)
 #define FILE_MODE 0666 /* less the umask */
-#define WORDS_MAX 256
 
 struct chempi_file chempi_file_null = {
     .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
@@ -124,38 +123,6 @@ static int broadcast(struct chempi_comm *comm, void *buf, size_t len, int root)
     return chempi_coll_do(&c);
 }
 
-/* Everybody knows that member `rank` has failed with `errclass`. */
-static int tell_words(struct chempi_comm *comm, int rank, int errclass)
-{
-    char words[WORDS_MAX] = "";
-    const char *noted = chempi_error_noted(errclass);
-    int rc;
-
-    if (rank == comm->rank && noted)
-        (void)snprintf(words, sizeof(words), "%s", noted); /* cut is fine */
-    rc = broadcast(comm, words, sizeof(words), rank);
-    words[sizeof(words) - 1] = '\0';
-    if (rc || rank == comm->rank)
-        return rc ? rc : chempi_error_set(errclass, "%s", words);
-    return chempi_error_set(errclass, "rank %d: %s", rank, words);
-}
-
-int chempi_io_agree(struct chempi_comm *comm, int rc)
-{
-    int64_t worst = 0;
-    int failed;
-
-    if (comm->size == 1)
-        return rc;
-    if (rc) /* the lowest rank wins */
-        worst = (int64_t)(comm->size - (uint32_t)comm->rank) << 32 | rc;
-    failed = maximum(comm, &worst, 1);
-    if (failed || worst == 0)
-        return failed;
-    return tell_words(comm, (int)(comm->size - (uint32_t)(worst >> 32)),
-                      (int)(worst & 0xffffffff));
-}
-
 int chempi_io_hints_share(struct chempi_comm *comm,
                           struct chempi_io_hints *hints)
 {
@@ -190,21 +157,6 @@ int chempi_io_hints_put(struct chempi_file *file,
     file->hints = *hints;
     chempi_io_cast_forget(file);
     return was_rewriting ? MPI_SUCCESS : agree_locks(file);
-}
-
-int chempi_io_gather_all(struct chempi_comm *comm, const int64_t *mine, int n,
-                         int64_t *all)
-{
-    struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLGATHER,
-                                 .comm = comm,
-                                 .sbuf = mine,
-                                 .rbuf = all,
-                                 .scount = n,
-                                 .rcount = n,
-                                 .stype = int64_type(),
-                                 .rtype = int64_type()};
-
-    return chempi_coll_do(&c);
 }
 
 int chempi_io_meet(struct chempi_comm *comm)
@@ -245,6 +197,7 @@ static struct chempi_file *make(const char *path, int amode)
     (void)pthread_mutex_init(&file->lock, NULL);
     (void)pthread_mutex_init(&file->range_lock, NULL);
     chempi_list_init(&file->link);
+    chempi_list_init(&file->tasks);
     file->errhandler = chempi_errhandler_get(&chempi_file_null.errhandler);
     file->amode = amode;
     file->can_rewrite = (amode & MPI_MODE_RDONLY) == 0;

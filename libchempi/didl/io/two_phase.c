@@ -15,6 +15,8 @@
  *   T2  a member that has failed goes on: it sends and receives the same
  *       number of bytes, whatever they hold
  *   T3  memory: two windows, the packed data of two rounds, and a mask
+ *   T4  what copies or touches the file is work (task.h); stages only post
+ *       what work has planned, and wait for it
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -25,8 +27,6 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
-#include "libchempi/didl/coll/sched.h"
-#include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"
@@ -44,6 +44,14 @@ struct share {
     uint64_t len;
 };
 
+/* One that work has planned and a stage posts (T4). */
+struct message {
+    char *data;
+    uint64_t len;
+    int rank;
+    bool is_send;
+};
+
 struct slot {
     char *window; /* of the file, at aggregators */
     char *packed; /* data of others at aggregators */
@@ -52,11 +60,12 @@ struct slot {
     struct share *shares; /* [members] in this aggregator's window */
     int64_t from;         /* offsets of the window that are used */
     int64_t to;
-    struct chempi_request **reqs;
-    int req_count;
+    struct message *plan; /* [members + aggregators] */
+    int planned;
+    struct chempi_io_messages messages; /* as many */
 };
 
-struct exchange {
+struct chempi_io_exchange {
     struct chempi_io_op *op;
     struct chempi_file *file;
     struct chempi_io_cast *cast;
@@ -65,8 +74,12 @@ struct exchange {
     int64_t domain; /* bytes */
     int64_t window; /* bytes */
     int tag;
-    char *mask; /* of a window: bytes that somebody writes */
-    char *ones; /* as long, for filling it */
+    char *mask;     /* of a window: bytes that somebody writes */
+    char *ones;     /* as long, for filling it */
+    uint64_t asked; /* bytes, before what is behind the end was cut off */
+    int64_t rounds;
+    int64_t begun; /* rounds whose messages are posted */
+    int64_t ended;
     struct slot slots[2];
 };
 
@@ -104,7 +117,7 @@ static bool is_one_run(const struct chempi_io_view *view, const struct share *s,
 }
 
 /* The window of aggregator a in a round; false: none is left. */
-static bool window_of(const struct exchange *x, int a, int64_t round,
+static bool window_of(const struct chempi_io_exchange *x, int a, int64_t round,
                       int64_t *from, int64_t *to)
 {
     int64_t start = x->base + a * x->domain;
@@ -115,7 +128,7 @@ static bool window_of(const struct exchange *x, int a, int64_t round,
     return *from < *to;
 }
 
-static const int64_t *told_by(const struct exchange *x, uint32_t rank)
+static const int64_t *told_by(const struct chempi_io_exchange *x, uint32_t rank)
 {
     return x->cast->told + (size_t)rank * CHEMPI_IO_TOLD_WORDS;
 }
@@ -124,7 +137,8 @@ static const int64_t *told_by(const struct exchange *x, uint32_t rank)
 
 /* Overlapping shares need more room than a window. The others wait for these
  * messages, and would for ever (T2). */
-static void need_packed(const struct exchange *x, struct slot *s, uint64_t len)
+static void need_packed(const struct chempi_io_exchange *x, struct slot *s,
+                        uint64_t len)
 {
     if (len <= s->packed_room)
         return;
@@ -139,38 +153,15 @@ static void need_packed(const struct exchange *x, struct slot *s, uint64_t len)
                          len, x->file->path);
 }
 
-static CHEMPI_COLD void die_without_message(const struct chempi_file *file)
+static void plan(struct slot *s, char *data, uint64_t len, int rank,
+                 bool is_send)
 {
-    chempi_fatal_die(1,
-                     "out of memory for a message of collective access to "
-                     "%.160s, which other processes wait for",
-                     file->path);
-}
-
-static void post(struct exchange *x, struct slot *s, void *buf, uint64_t len,
-                 int rank, bool is_send)
-{
-    struct chempi_request **req = &s->reqs[s->req_count];
-    int rc = is_send
-                 ? chempi_p2p_isend_on(buf, (MPI_Count)len, chempi_coll_byte(),
-                                       rank, x->tag, x->file->comm,
-                                       CHEMPI_CONTEXT_PT2PT, req)
-                 : chempi_p2p_irecv_on(buf, (MPI_Count)len, chempi_coll_byte(),
-                                       rank, x->tag, x->file->comm,
-                                       CHEMPI_CONTEXT_PT2PT, req);
-
-    if (rc == MPI_ERR_NO_MEM)
-        die_without_message(x->file);
-    if (rc)
-        chempi_io_op_note(x->op, rc);
-    else
-        s->req_count++;
-    if (is_send)
-        chempi_io_count(CHEMPI_IO_COUNT_EXCHANGED, len);
+    s->plan[s->planned++] = (struct message){data, len, rank, is_send};
 }
 
 /* This member's data for, or from, all aggregators but itself. */
-static void own_messages(struct exchange *x, struct slot *s, int64_t round)
+static void plan_own(struct chempi_io_exchange *x, struct slot *s,
+                     int64_t round)
 {
     struct chempi_io_op *op = x->op;
     uint64_t used = 0;
@@ -192,12 +183,13 @@ static void own_messages(struct exchange *x, struct slot *s, int64_t round)
             chempi_io_op_pack(op, share.position - op->position, data,
                               share.len);
         used += share.len;
-        post(x, s, data, share.len, x->cast->ranks[a], op->is_write);
+        plan(s, data, share.len, x->cast->ranks[a], op->is_write);
     }
 }
 
 /* After a round of reading: where data came into a stage. */
-static void unpack_own(struct exchange *x, struct slot *s, int64_t round)
+static void unpack_own(struct chempi_io_exchange *x, struct slot *s,
+                       int64_t round)
 {
     struct chempi_io_op *op = x->op;
     uint64_t used = 0;
@@ -219,7 +211,8 @@ static void unpack_own(struct exchange *x, struct slot *s, int64_t round)
 }
 
 /* What the others have in this aggregator's window; how many bytes in all. */
-static uint64_t find_shares(struct exchange *x, struct slot *s, int64_t round)
+static uint64_t find_shares(struct chempi_io_exchange *x, struct slot *s,
+                            int64_t round)
 {
     uint64_t sum = 0;
     int64_t from;
@@ -256,7 +249,7 @@ static uint64_t find_shares(struct exchange *x, struct slot *s, int64_t round)
 /* ---- the aggregator's side of writing ---- */
 
 /* One run goes to its place in the window at once. */
-static void receive_shares(struct exchange *x, struct slot *s)
+static void plan_receives(struct chempi_io_exchange *x, struct slot *s)
 {
     uint64_t used = 0;
 
@@ -267,15 +260,15 @@ static void receive_shares(struct exchange *x, struct slot *s)
         if (share->len == 0 || (int)r == x->file->comm->rank)
             continue;
         if (is_one_run(&x->cast->views[r], share, &at)) {
-            post(x, s, s->window + (at - s->from), share->len, (int)r, false);
+            plan(s, s->window + (at - s->from), share->len, (int)r, false);
             continue;
         }
-        post(x, s, s->packed + used, share->len, (int)r, false);
+        plan(s, s->packed + used, share->len, (int)r, false);
         used += share->len;
     }
 }
 
-static void scatter(const struct exchange *x, const struct slot *s,
+static void scatter(const struct chempi_io_exchange *x, const struct slot *s,
                     uint32_t rank, char *window, const char *data)
 {
     struct chempi_iter iter;
@@ -285,7 +278,7 @@ static void scatter(const struct exchange *x, const struct slot *s,
     (void)chempi_iter_unpack(&iter, data, s->shares[rank].len);
 }
 
-static void scatter_own(struct exchange *x, struct slot *s)
+static void scatter_own(struct chempi_io_exchange *x, struct slot *s)
 {
     struct chempi_io_op *op = x->op;
     uint32_t me = (uint32_t)x->file->comm->rank;
@@ -313,7 +306,7 @@ static void scatter_own(struct exchange *x, struct slot *s)
 }
 
 /* Messages have come: everything to its place. */
-static void assemble(struct exchange *x, struct slot *s)
+static void assemble(struct chempi_io_exchange *x, struct slot *s)
 {
     uint64_t used = 0;
 
@@ -331,7 +324,7 @@ static void assemble(struct exchange *x, struct slot *s)
 }
 
 /* Which bytes of the window somebody has brought. */
-static void make_mask(struct exchange *x, const struct slot *s)
+static void make_mask(struct chempi_io_exchange *x, const struct slot *s)
 {
     memset(x->mask, 0, (size_t)(s->to - s->from));
     for (uint32_t r = 0; r < x->file->comm->size; r++)
@@ -339,8 +332,8 @@ static void make_mask(struct exchange *x, const struct slot *s)
             scatter(x, s, r, x->mask, x->ones);
 }
 
-static int write_piece(struct exchange *x, const struct slot *s, int64_t from,
-                       int64_t to, int64_t *at)
+static int write_piece(struct chempi_io_exchange *x, const struct slot *s,
+                       int64_t from, int64_t to, int64_t *at)
 {
     const struct chempi_io_view *plain = x->file->plain;
     uint64_t done = 0;
@@ -351,7 +344,8 @@ static int write_piece(struct exchange *x, const struct slot *s, int64_t from,
 }
 
 /* Holes stay as they are. */
-static int write_runs(struct exchange *x, const struct slot *s, int64_t *at)
+static int write_runs(struct chempi_io_exchange *x, const struct slot *s,
+                      int64_t *at)
 {
     int64_t len = s->to - s->from;
     int64_t i = 0;
@@ -370,8 +364,8 @@ static int write_runs(struct exchange *x, const struct slot *s, int64_t *at)
 }
 
 /* Many small runs are stored through a mapping. */
-static int write_covered(struct exchange *x, const struct slot *s, int64_t run,
-                         int64_t *at)
+static int write_covered(struct chempi_io_exchange *x, const struct slot *s,
+                         int64_t run, int64_t *at)
 {
     struct chempi_file *file = x->file;
     size_t len = (size_t)(s->to - s->from);
@@ -387,7 +381,7 @@ static int write_covered(struct exchange *x, const struct slot *s, int64_t run,
     return write_runs(x, s, at);
 }
 
-static void write_window(struct exchange *x, struct slot *s)
+static void write_window(struct chempi_io_exchange *x, struct slot *s)
 {
     int64_t at = s->from;
     uint64_t begin = chempi_clock_ns();
@@ -413,7 +407,7 @@ static void write_window(struct exchange *x, struct slot *s)
 
 /* ---- the aggregator's side of reading ---- */
 
-static void read_window(struct exchange *x, struct slot *s)
+static void read_window(struct chempi_io_exchange *x, struct slot *s)
 {
     struct iovec run;
     uint64_t begin = chempi_clock_ns();
@@ -440,7 +434,7 @@ static void read_window(struct exchange *x, struct slot *s)
     chempi_io_count(CHEMPI_IO_COUNT_ROUNDS, 1);
 }
 
-static void send_shares(struct exchange *x, struct slot *s)
+static void plan_sends(struct chempi_io_exchange *x, struct slot *s)
 {
     uint64_t used = 0;
 
@@ -452,18 +446,18 @@ static void send_shares(struct exchange *x, struct slot *s)
         if (share->len == 0 || (int)r == x->file->comm->rank)
             continue;
         if (is_one_run(&x->cast->views[r], share, &at)) {
-            post(x, s, s->window + (at - s->from), share->len, (int)r, true);
+            plan(s, s->window + (at - s->from), share->len, (int)r, true);
             continue;
         }
         chempi_io_view_iter(&x->cast->views[r], &iter, s->window, s->from,
                             share->position);
         (void)chempi_iter_pack(&iter, s->packed + used, share->len);
-        post(x, s, s->packed + used, share->len, (int)r, true);
+        plan(s, s->packed + used, share->len, (int)r, true);
         used += share->len;
     }
 }
 
-static void gather_own(struct exchange *x, struct slot *s)
+static void gather_own(struct chempi_io_exchange *x, struct slot *s)
 {
     struct chempi_io_op *op = x->op;
     uint32_t me = (uint32_t)x->file->comm->rank;
@@ -490,62 +484,112 @@ static void gather_own(struct exchange *x, struct slot *s)
 
 /* ---- rounds ---- */
 
-static int64_t round_count(const struct exchange *x)
+static struct chempi_io_exchange *exchange_of(struct chempi_io_task *t)
 {
-    return (x->domain + x->window - 1) / x->window;
+    return chempi_io_coll_of(t)->exchange;
 }
 
-/* Receive what this round needs; what it sends, it sends if it is there. */
-static void begin_round(struct exchange *x, int64_t round)
+/* Work: what this round needs; a read has it from the file. */
+static void prepare_round(struct chempi_io_task *t)
 {
-    struct slot *s = &x->slots[round % 2];
-    uint64_t sum = find_shares(x, s, round);
+    struct chempi_io_exchange *x = exchange_of(t);
+    struct slot *s = &x->slots[x->begun % 2];
+    uint64_t sum = find_shares(x, s, x->begun);
 
-    s->req_count = 0;
+    s->planned = 0;
     need_packed(x, s, sum);
-    own_messages(x, s, round);
+    plan_own(x, s, x->begun);
     if (x->cast->mine < 0)
         return;
     if (x->op->is_write) {
-        receive_shares(x, s);
+        plan_receives(x, s);
     } else {
         read_window(x, s);
-        send_shares(x, s);
+        plan_sends(x, s);
         gather_own(x, s);
     }
 }
 
-static void end_round(struct exchange *x, int64_t round)
+/* Work: the messages of the oldest round are there. */
+static void finish_round(struct chempi_io_task *t)
 {
-    struct slot *s = &x->slots[round % 2];
-    uint64_t begin = chempi_clock_ns();
-    int rc = chempi_p2p_wait_all(s->reqs, s->req_count);
+    struct chempi_io_exchange *x = exchange_of(t);
+    struct slot *s = &x->slots[x->ended % 2];
 
-    chempi_io_count(CHEMPI_IO_COUNT_EXCHANGE_NS, chempi_clock_ns() - begin);
-    chempi_io_op_note(x->op, rc);
     if (!x->op->is_write) {
-        unpack_own(x, s, round);
+        unpack_own(x, s, x->ended);
     } else if (x->cast->mine >= 0) {
         assemble(x, s);
         write_window(x, s);
     }
 }
 
-static void run_rounds(struct exchange *x)
-{
-    int64_t rounds = round_count(x);
+static void begin_round(struct chempi_io_task *t);
+static void await_round(struct chempi_io_task *t);
+static void end_exchange(struct chempi_io_task *t);
 
-    begin_round(x, 0);
-    for (int64_t k = 0; k < rounds; k++) {
-        if (k + 1 < rounds)
-            begin_round(x, k + 1);
-        end_round(x, k);
+/* One round is under way while the next one is prepared. */
+static void choose_step(struct chempi_io_task *t)
+{
+    const struct chempi_io_exchange *x = exchange_of(t);
+
+    if (x->begun < x->rounds && x->begun - x->ended < 2)
+        t->next = begin_round;
+    else
+        t->next = x->ended < x->rounds ? await_round : end_exchange;
+}
+
+static void post_round(struct chempi_io_task *t)
+{
+    struct chempi_io_exchange *x = exchange_of(t);
+    struct slot *s = &x->slots[x->begun % 2];
+
+    for (int i = 0; i < s->planned; i++) {
+        const struct message *m = &s->plan[i];
+
+        chempi_io_op_note(x->op,
+                          chempi_io_task_post(t, &s->messages, m->data, m->len,
+                                              m->rank, x->tag, m->is_send));
+        if (m->is_send)
+            chempi_io_count(CHEMPI_IO_COUNT_EXCHANGED, m->len);
     }
+    x->begun++;
+    choose_step(t);
+}
+
+static void begin_round(struct chempi_io_task *t)
+{
+    t->next = post_round;
+    chempi_io_task_work(t, prepare_round);
+}
+
+static void end_round(struct chempi_io_task *t)
+{
+    exchange_of(t)->ended++;
+    choose_step(t);
+}
+
+static void round_has_come(struct chempi_io_task *t)
+{
+    chempi_io_count(CHEMPI_IO_COUNT_EXCHANGE_NS,
+                    chempi_clock_ns() - chempi_io_coll_of(t)->began_ns);
+    chempi_io_op_note(exchange_of(t)->op, t->rc);
+    t->next = end_round;
+    chempi_io_task_work(t, finish_round);
+}
+
+static void await_round(struct chempi_io_task *t)
+{
+    struct chempi_io_exchange *x = exchange_of(t);
+
+    chempi_io_coll_of(t)->began_ns = chempi_clock_ns();
+    t->next = round_has_come;
+    chempi_io_task_await(t, &x->slots[x->ended % 2].messages);
 }
 
 /* ---- beginning and end ---- */
 
-static bool get_slots(struct exchange *x)
+static bool get_slots(struct chempi_io_exchange *x)
 {
     uint32_t size = x->file->comm->size;
     bool is_agg = x->cast->mine >= 0;
@@ -555,13 +599,15 @@ static bool get_slots(struct exchange *x)
     for (int i = 0; i < 2; i++) {
         struct slot *s = &x->slots[i];
 
-        s->reqs = chempi_sys->calloc(size + (size_t)x->cast->count,
-                                     sizeof(struct chempi_request *));
+        s->plan =
+            chempi_sys->calloc(size + (size_t)x->cast->count, sizeof(*s->plan));
+        s->messages.reqs = chempi_sys->calloc(size + (size_t)x->cast->count,
+                                              sizeof(struct chempi_request *));
         own = x->op->mem
                   ? 0
                   : least(window * (uint64_t)x->cast->count, x->op->bytes);
         s->own = chempi_sys->malloc(own + 1);
-        if (!s->reqs || !s->own)
+        if (!s->plan || !s->messages.reqs || !s->own)
             return false;
         if (!is_agg)
             continue;
@@ -581,7 +627,7 @@ static bool get_slots(struct exchange *x)
     return x->mask && x->ones;
 }
 
-static void drop_slots(struct exchange *x)
+static void drop_slots(struct chempi_io_exchange *x)
 {
     for (int i = 0; i < 2; i++) {
         struct slot *s = &x->slots[i];
@@ -590,7 +636,8 @@ static void drop_slots(struct exchange *x)
         free(s->packed);
         free(s->own);
         free(s->shares);
-        free(s->reqs);
+        free(s->plan);
+        free(s->messages.reqs);
     }
     free(x->mask);
     free(x->ones);
@@ -602,7 +649,7 @@ static int64_t round_up(int64_t value, int64_t unit)
 }
 
 /* Domains and windows are whole stripes. */
-static void cut_domains(struct exchange *x, int64_t from, int64_t to)
+static void cut_domains(struct chempi_io_exchange *x, int64_t from, int64_t to)
 {
     int64_t stripe = (int64_t)x->file->hints.stripe;
     int64_t least_domain = DOMAIN_MIN;
@@ -619,57 +666,105 @@ static void cut_domains(struct exchange *x, int64_t from, int64_t to)
         x->window = x->domain;
 }
 
-static void exchange(struct chempi_io_op *op, int64_t from, int64_t to)
+static void drop_exchange(struct chempi_io_coll *coll)
 {
-    struct exchange x = {.op = op,
-                         .file = op->file,
-                         .cast = op->file->cast,
-                         .tag = chempi_io_next_tag(op->file)};
-    int rc;
+    struct chempi_io_exchange *x = coll->exchange;
 
-    cut_domains(&x, from, to);
-    chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x.cast->mine >= 0);
-    rc = get_slots(&x)
-             ? MPI_SUCCESS
-             : chempi_error_set(MPI_ERR_NO_MEM,
-                                "no memory for two windows of %" PRId64
-                                " bytes; a smaller hint cb_buffer_size helps",
-                                x.window);
-    rc = chempi_io_agree(op->file->comm, rc);
-    if (rc)
-        chempi_io_op_note(op, rc);
-    else
-        run_rounds(&x);
-    if (!op->error)
-        op->done = op->bytes;
-    drop_slots(&x);
+    if (!x)
+        return;
+    coll->op.bytes = x->asked;
+    drop_slots(x);
+    free(x);
+    coll->exchange = NULL;
 }
 
-/* What of a read lies before the end of the file. */
-static void clip(struct chempi_io_op *op, uint64_t *bytes)
+static void end_exchange(struct chempi_io_task *t)
 {
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+
+    if (!coll->op.error)
+        coll->op.done = coll->op.bytes;
+    drop_exchange(coll);
+    t->next = chempi_io_coll_accessed;
+}
+
+/* rc: has every member the memory that it needs? */
+static void begin_rounds(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+
+    if (t->rc == MPI_SUCCESS) {
+        choose_step(t);
+        return;
+    }
+    chempi_io_op_note(&coll->op, t->rc);
+    drop_exchange(coll);
+    t->next = chempi_io_coll_accessed;
+}
+
+static int make_exchange(struct chempi_io_coll *coll, int64_t from, int64_t to)
+{
+    struct chempi_io_op *op = &coll->op;
+    struct chempi_io_exchange *x = chempi_sys->calloc(1, sizeof(*x));
+    int tag = chempi_io_next_tag(op->file);
+
+    if (!x)
+        return chempi_error_set(MPI_ERR_NO_MEM, "no memory for an exchange");
+    coll->exchange = x;
+    x->op = op;
+    x->file = op->file;
+    x->cast = op->file->cast;
+    x->tag = tag;
+    x->asked = op->bytes;
+    op->bytes = coll->bytes;
+    cut_domains(x, from, to);
+    x->rounds = (x->domain + x->window - 1) / x->window;
+    chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->cast->mine >= 0);
+    if (get_slots(x))
+        return MPI_SUCCESS;
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no memory for two windows of %" PRId64
+                            " bytes; a smaller hint cb_buffer_size helps",
+                            x->window);
+}
+
+/* ---- deciding ---- */
+
+/* What of a read lies before the end of the file. */
+static void clip(struct chempi_io_coll *coll)
+{
+    struct chempi_io_op *op = &coll->op;
     struct chempi_io_stat st = {0};
     int rc = op->file->fd.ops->stat(&op->file->fd, &st);
     uint64_t below;
 
     chempi_io_op_fail(op, rc, "asking for the size of", -1);
     below = chempi_io_view_below(op->view, rc ? 0 : st.size);
-    *bytes = below > op->position ? least(below - op->position, op->bytes) : 0;
+    coll->bytes =
+        below > op->position ? least(below - op->position, op->bytes) : 0;
 }
 
-static void tell(const struct chempi_io_op *op, int64_t *words)
+/* Work. */
+static void measure(struct chempi_io_task *t)
 {
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+    const struct chempi_io_op *op = &coll->op;
+    int64_t *words = coll->mine;
+
+    coll->bytes = op->bytes;
+    if (!op->is_write)
+        clip(coll);
     words[CHEMPI_IO_TOLD_POSITION] = (int64_t)op->position;
-    words[CHEMPI_IO_TOLD_BYTES] = (int64_t)op->bytes;
+    words[CHEMPI_IO_TOLD_BYTES] = (int64_t)coll->bytes;
     words[CHEMPI_IO_TOLD_FROM] = 0;
     words[CHEMPI_IO_TOLD_TO] = 0;
     words[CHEMPI_IO_TOLD_RUN] = INT64_MAX;
-    if (op->bytes == 0)
+    if (coll->bytes == 0)
         return;
     words[CHEMPI_IO_TOLD_FROM] = chempi_io_view_offset(op->view, op->position);
     words[CHEMPI_IO_TOLD_TO] =
-        chempi_io_view_offset(op->view, op->position + op->bytes - 1) + 1;
-    words[CHEMPI_IO_TOLD_RUN] = (int64_t)least(op->view->run, op->bytes);
+        chempi_io_view_offset(op->view, op->position + coll->bytes - 1) + 1;
+    words[CHEMPI_IO_TOLD_RUN] = (int64_t)least(op->view->run, coll->bytes);
 }
 
 /* From what all have told: does an exchange pay? The same answer for all. */
@@ -711,53 +806,65 @@ static bool is_wanted(const struct chempi_io_op *op)
                CHEMPI_IO_DISABLE;
 }
 
-/* Both is as it was: how much was asked for, and that less is there. */
-static void run_clipped(struct chempi_io_op *op, int64_t from, int64_t to,
-                        uint64_t bytes)
+/* Work. */
+static void access_alone(struct chempi_io_task *t)
 {
-    uint64_t asked = op->bytes;
-
-    op->bytes = bytes;
-    exchange(op, from, to);
-    op->bytes = asked;
+    chempi_io_op_run(&chempi_io_coll_of(t)->op);
 }
 
-void chempi_io_two_phase(struct chempi_io_op *op)
+static void go_alone(struct chempi_io_task *t)
 {
-    struct chempi_file *file = op->file;
-    uint64_t asked = op->bytes;
-    uint64_t bytes = op->bytes;
-    int64_t mine[CHEMPI_IO_TOLD_WORDS];
+    t->next = chempi_io_coll_accessed;
+    chempi_io_task_work(t, access_alone);
+}
+
+static void decide(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
     int64_t from;
     int64_t to;
-    uint64_t begin;
-    int rc;
 
-    if (!is_wanted(op)) {
-        chempi_io_op_run(op);
-        return;
-    }
-    rc = chempi_io_cast_learn(file);
-    if (rc || !file->cast->is_usable) {
-        chempi_io_op_note(op, rc);
-        if (!rc)
-            chempi_io_op_run(op);
-        return;
-    }
-    if (!op->is_write)
-        clip(op, &bytes);
-    op->bytes = bytes;
-    tell(op, mine);
-    op->bytes = asked;
-    begin = chempi_clock_ns();
-    rc = chempi_io_gather_all(file->comm, mine, CHEMPI_IO_TOLD_WORDS,
-                              file->cast->told);
-    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS, chempi_clock_ns() - begin);
-    chempi_io_op_note(op, rc);
-    if (rc)
-        ;
-    else if (does_pay(op, file->cast->told, &from, &to))
-        run_clipped(op, from, to, bytes);
+    chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS,
+                    chempi_clock_ns() - coll->began_ns);
+    chempi_io_op_note(&coll->op, t->rc);
+    if (t->rc)
+        t->next = chempi_io_coll_accessed;
+    else if (does_pay(&coll->op, coll->op.file->cast->told, &from, &to))
+        chempi_io_task_agree(t, make_exchange(coll, from, to), NULL,
+                             begin_rounds);
     else
-        chempi_io_op_run(op);
+        go_alone(t);
+}
+
+static void tell(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+
+    coll->began_ns = chempi_clock_ns();
+    t->next = decide;
+    chempi_io_task_gather(t, coll->mine, CHEMPI_IO_TOLD_WORDS,
+                          coll->op.file->cast->told);
+}
+
+static void have_learned(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+
+    chempi_io_op_note(&coll->op, t->rc);
+    if (t->rc) {
+        t->next = chempi_io_coll_accessed;
+    } else if (!coll->op.file->cast->is_usable) {
+        go_alone(t);
+    } else {
+        t->next = tell;
+        chempi_io_task_work(t, measure);
+    }
+}
+
+void chempi_io_two_phase(struct chempi_io_task *t)
+{
+    if (is_wanted(&chempi_io_coll_of(t)->op))
+        chempi_io_cast_learn(chempi_io_coll_of(t), have_learned);
+    else
+        go_alone(t);
 }

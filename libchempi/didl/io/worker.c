@@ -12,6 +12,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/task.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
@@ -48,6 +49,15 @@ static void hand_back(struct chempi_io_job *job)
     (void)pthread_mutex_unlock(&pool.lock);
 }
 
+/* Urgent: others may wait for what comes after the job. */
+static void tell_of_done(void)
+{
+    const struct chempi_services *s = &chempi_ctx.services;
+
+    chempi_wake_urge(&s->wakes[s->local_rank], s->wake_fds[s->local_rank],
+                     s->is_wake_registered);
+}
+
 static void *work(void *arg)
 {
     (void)arg;
@@ -67,7 +77,7 @@ static void *work(void *arg)
         (void)pthread_mutex_unlock(&pool.lock);
         job->run(job);
         hand_back(job);
-        chempi_progress_rouse_local(chempi_ctx.services.local_rank);
+        tell_of_done();
         (void)pthread_mutex_lock(&pool.lock);
     }
     (void)pthread_mutex_unlock(&pool.lock);
@@ -116,22 +126,22 @@ static int poll_done(struct chempi_progress_hook *hook)
     return events;
 }
 
-static void need_hook(void)
+static bool is_any_done(struct chempi_progress_hook *hook)
 {
-    chempi_lane_lock(&chempi_lane_main);
-    if (!pool.is_hooked) {
-        pool.hook.poll = poll_done;
-        chempi_progress_add_hook(&pool.hook);
-        pool.is_hooked = true;
-    }
-    chempi_lane_unlock(&chempi_lane_main);
+    (void)hook;
+    return atomic_load_explicit(&pool.done_count, memory_order_acquire) > 0;
 }
 
-void chempi_io_submit(struct chempi_io_job *job)
+void chempi_io_submit_locked(struct chempi_io_job *job)
 {
     bool is_taken;
 
-    need_hook();
+    if (!pool.is_hooked) {
+        pool.hook.poll = poll_done;
+        pool.hook.is_ready = is_any_done;
+        chempi_progress_add_hook(&pool.hook);
+        pool.is_hooked = true;
+    }
     (void)pthread_mutex_lock(&pool.lock);
     is_taken = need_thread_locked();
     if (is_taken) {
@@ -144,6 +154,13 @@ void chempi_io_submit(struct chempi_io_job *job)
         job->run(job);
         hand_back(job);
     }
+}
+
+void chempi_io_submit(struct chempi_io_job *job)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_io_submit_locked(job);
+    chempi_lane_unlock(&chempi_lane_main);
 }
 
 int chempi_io_init(void)
@@ -164,6 +181,7 @@ void chempi_io_fini(void)
     for (int i = 0; i < pool.thread_count; i++)
         (void)pthread_join(pool.threads[i], NULL);
     pool.thread_count = 0;
+    chempi_io_task_fini();
     if (pool.is_hooked)
         chempi_progress_remove_hook(&pool.hook);
     pool.is_hooked = false;

@@ -22,12 +22,15 @@ struct chempi_io_job {
     struct chempi_list link;
     /* In a worker, or at once where no thread can be had. Blocking. */
     void (*run)(struct chempi_io_job *job);
-    /* From progress, under the lane lock, which it may let go in between. */
+    /* From progress, perhaps in the agent: under the lane lock, which it does
+     * not let go, and without functions of the user's. */
     void (*finish)(struct chempi_io_job *job);
 };
 
-/* Without the lane lock. */
+/* Takes the lane lock. */
 void chempi_io_submit(struct chempi_io_job *job);
+/* The same, under it. */
+void chempi_io_submit_locked(struct chempi_io_job *job);
 
 /* The library starts and ends; nothing is under way at the end. */
 int chempi_io_init(void);
