@@ -30,6 +30,8 @@ TEXT = '/* SPDX-License-Identifier: BSD-3-Clause */\n/* Generated; do not ' \
        'edit. */\n'
 
 SENDS = re.compile(r'(I|)([bsr]|)send(_init|)$', re.I)
+WAITS_FOR_MESSAGES = re.compile(
+    r'(S?send|Recv|Sendrecv(_replace)?|M?probe)$', re.I)
 RECEIVES = re.compile(r'(Irecv|Recv_init|Recv)$')
 
 # Kinds of objects by the type of the parameter that hands them out.
@@ -183,6 +185,8 @@ class Wrapper:
         elif self.makes_request and not BY_HAND.match(f.name):
             self.after += ['check_request_plain(&call, *request, %s);' %
                            str(self.is_persistent).lower()]
+        if WAITS_FOR_MESSAGES.match(stem):
+            self.before += ['check_stick(true);']
         if stem == 'Sendrecv':
             self.before += [
                 'check_region_pair(&call, sendbuf, sendcount, sendtype, '

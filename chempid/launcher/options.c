@@ -855,6 +855,9 @@ int chempi_options_environment(struct chempi_options *opt,
     const char *check = getenv("CHEMPI_CHECK");
 
     opt->has_check |= check && *check && strcmp(check, "0") != 0;
+    if (!rc)
+        rc =
+            seconds_from("CHEMPI_CHECK_QUIET", WHERE_MAX_S, &opt->quiet_s, err);
     if (rc || opt->timeout_s > 0)
         return rc;
     return seconds_from("MPIEXEC_TIMEOUT", 1e9, &opt->timeout_s, err);

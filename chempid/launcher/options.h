@@ -58,6 +58,8 @@ struct chempi_options {
     uint32_t bind;        /* enum chempi_bind */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
+    double quiet_s;   /* how long a job that is checked goes without a step
+                         until that is a deadlock; 0: as it is safe */
     double where_s;   /* what ranks get to say where they wait; 0: they are
                          not asked before timeout_s ends them */
     enum chempi_map map;
@@ -86,8 +88,8 @@ struct chempi_options {
 int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
                          struct chempi_err *err);
 /* What the environment says where the command line is silent: a time limit in
- * MPIEXEC_TIMEOUT, 0 for none; and where_s in CHEMPI_WHERE_LIMIT. 0 or -EINVAL
- * with words. */
+ * MPIEXEC_TIMEOUT, 0 for none; where_s in CHEMPI_WHERE_LIMIT, quiet_s in
+ * CHEMPI_CHECK_QUIET. 0 or -EINVAL with words. */
 int chempi_options_environment(struct chempi_options *opt,
                                struct chempi_err *err);
 void chempi_options_fini(struct chempi_options *opt);

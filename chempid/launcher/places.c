@@ -28,8 +28,9 @@ int chempi_places_open(struct chempi_places *p, const struct chempi_spec *spec)
         .is_due = chempi_sys->calloc(spec->node_count, sizeof(*p->is_due)),
         .groups = chempi_sys->calloc(CHEMPI_PLACES_GROUPS, sizeof(*p->groups)),
         .edges = chempi_sys->calloc(spec->size, sizeof(*p->edges)),
+        .moves = chempi_sys->calloc(spec->size, sizeof(*p->moves)),
     };
-    if (!p->group_of || !p->is_due || !p->groups || !p->edges) {
+    if (!p->group_of || !p->is_due || !p->groups || !p->edges || !p->moves) {
         chempi_places_close(p);
         return -ENOMEM;
     }
@@ -46,6 +47,7 @@ void chempi_places_close(struct chempi_places *p)
     free(p->is_due);
     free(p->groups);
     free(p->edges);
+    free(p->moves);
     *p = (struct chempi_places){0};
 }
 
@@ -198,6 +200,7 @@ static bool take_rank(struct chempi_places *p, uint32_t node,
     const uint32_t rank = chempi_wire_get_u32(r);
     const uint8_t here = chempi_wire_get_u8(r);
     struct chempi_places_edges edges = {0};
+    uint64_t moves;
     char text[CHEMPI_HERE_MAX];
 
     (void)snprintf(text, sizeof(text), "%s",
@@ -208,13 +211,16 @@ static bool take_rank(struct chempi_places *p, uint32_t node,
     p->group_of[rank] = group_of(p, here, text);
     note_site(p, p->group_of[rank],
               chempi_wire_get_str(r, CHEMPI_HERE_SITE_MAX));
+    moves = chempi_wire_get_u64(r);
     edges.count = chempi_wire_get_count(r, CHEMPI_HERE_FOR_MAX, 4);
     for (uint32_t i = 0; i < edges.count && !r->is_bad; i++) {
         edges.ranks[i] = chempi_wire_get_u32(r);
         r->is_bad |= edges.ranks[i] >= spec->size;
     }
-    if (here == CHEMPI_HERE_WAITS && !r->is_bad)
+    if (here == CHEMPI_HERE_WAITS && !r->is_bad) {
         p->edges[rank] = edges;
+        p->moves[rank] = moves;
+    }
     return !r->is_bad;
 }
 
@@ -233,11 +239,24 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r)
     return p->due == 0;
 }
 
+bool chempi_places_is_over(const struct chempi_places *p, uint32_t rank)
+{
+    return p->group_of[rank] == 1 + CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT ||
+           p->group_of[rank] == 1 + CHEMPI_HERE_FINALIZED - CHEMPI_HERE_SILENT;
+}
+
+const char *chempi_places_words(const struct chempi_places *p, uint32_t rank)
+{
+    const uint8_t group = p->group_of[rank];
+
+    return group == UNKNOWN || group == SURPLUS ? ""
+                                                : p->groups[group - 1].text;
+}
+
 bool chempi_places_is_ending(const struct chempi_places *p)
 {
     for (uint32_t i = 0; i < p->spec->size; i++)
-        if (p->group_of[i] != 1 + CHEMPI_HERE_ENDED - CHEMPI_HERE_SILENT &&
-            p->group_of[i] != 1 + CHEMPI_HERE_FINALIZED - CHEMPI_HERE_SILENT)
+        if (!chempi_places_is_over(p, i))
             return false;
     return true;
 }
@@ -406,13 +425,11 @@ static uint32_t find_circle(const struct chempi_places *p, struct search *s)
 static void print_member(const struct chempi_places *p, FILE *file,
                          uint32_t rank, const char *arrow)
 {
-    const uint8_t group = p->group_of[rank];
-    const bool has_words = group != UNKNOWN && group != SURPLUS;
+    const char *words = chempi_places_words(p, rank);
 
     (void)fprintf(file, "chempirun:   %srank %u on node %s%s%s\n", arrow, rank,
                   p->spec->node_names[p->spec->node_of_rank[rank]],
-                  has_words ? ", in " : "",
-                  has_words ? p->groups[group - 1].text : "");
+                  *words ? ", in " : "", words);
 }
 
 /* Of a long one the beginning is shown. */

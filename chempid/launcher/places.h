@@ -44,6 +44,7 @@ struct chempi_places {
     uint32_t due;      /* such nodes */
     struct chempi_places_group *groups; /* [CHEMPI_PLACES_GROUPS] */
     struct chempi_places_edges *edges;  /* [size] */
+    uint64_t *moves; /* [size] as in HERE; 0 for those that do not wait */
 };
 
 /* All nodes with ranks are asked. 0 or -ENOMEM; then it is closed. */
@@ -56,6 +57,11 @@ bool chempi_places_take(struct chempi_places *p, struct chempi_reader *r);
 
 /* Have all ranks ended or finalized, as far as is known? */
 bool chempi_places_is_ending(const struct chempi_places *p);
+
+/* Has this rank ended or finalized? And the words of one that is in a call, ""
+ * if there are none. */
+bool chempi_places_is_over(const struct chempi_places *p, uint32_t rank);
+const char *chempi_places_words(const struct chempi_places *p, uint32_t rank);
 
 /* A line for each group, in the order of their first ranks: those that do not
  * wait first. Then one circle of ranks that wait for each other, if there is

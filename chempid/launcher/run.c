@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "chempid/launcher/console.h"
+#include "chempid/launcher/deadlock.h"
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/outpost.h"
@@ -54,7 +55,8 @@ struct run {
     ev_timer limit; /* --timeout */
     ev_timer grace;
     ev_timer quiet; /* since the last sign of a job that ends (U5) */
-    struct chempi_wait_query query; /* where ranks wait */
+    struct chempi_wait_query query;  /* where ranks wait */
+    struct chempi_deadlock deadlock; /* open with --check */
     bool is_late; /* the job is to be ended when they have told */
     struct chempi_brood brood;
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
@@ -183,6 +185,15 @@ static const struct chempi_wait_query_ops query_ops = {
     .told = have_told,
     .say = say_places,
 };
+
+/* With what they have just told (which kill_job() has printed). */
+static void end_stuck(void *arg, const char *text)
+{
+    struct run *r = arg;
+
+    r->query.is_said = true;
+    order_end(r, CHEMPI_EXIT_FAILURE, text);
+}
 
 static void time_is_up(struct ev_loop *loop, ev_timer *w, int events)
 {
@@ -717,6 +728,9 @@ static void start_timers(struct run *r)
     chempi_wait_query_open(
         &r->query, r->loop, r->spec,
         r->opt->where_s > 0 ? r->opt->where_s : CHEMPI_WHERE_S, &query_ops, r);
+    if (r->opt->has_check)
+        chempi_deadlock_open(&r->deadlock, &r->query, r->opt->quiet_s,
+                             end_stuck, r);
     ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
     r->limit.data = r;
     if (r->opt->timeout_s > 0)
@@ -762,6 +776,7 @@ static void tear_down(struct run *r)
         ev_timer_stop(r->loop, &r->limit);
         ev_timer_stop(r->loop, &r->grace);
         ev_timer_stop(r->loop, &r->quiet);
+        chempi_deadlock_close(&r->deadlock);
         chempi_wait_query_close(&r->query);
         ev_loop_destroy(r->loop);
     }

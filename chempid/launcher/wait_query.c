@@ -14,22 +14,57 @@ static bool is_open(const struct chempi_wait_query *q)
     return q->places.spec != NULL;
 }
 
-static bool ask(struct chempi_wait_query *q)
+static bool ask(struct chempi_wait_query *q, double limit_s, bool is_brief)
 {
-    uint8_t data[4];
+    uint8_t data[5];
     struct chempi_writer w;
 
-    if (is_open(q)) /* Q1 */
+    if (is_open(q)) { /* Q1 */
+        q->is_again |= q->is_brief && !is_brief;
         return true;
+    }
     if (!q->ops->can_ask(q->arg) || chempi_places_open(&q->places, q->spec))
         return false;
     q->has_told = false;
+    q->is_brief = is_brief;
     chempi_wire_fix(&w, data, sizeof(data));
-    chempi_wire_put_u32(&w, (uint32_t)(q->limit_s * 1000.0));
-    ev_timer_set(&q->timer, q->limit_s + SLACK_S, 0.0);
+    chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
+    chempi_wire_put_u8(&w, is_brief);
+    ev_timer_set(&q->timer, limit_s + SLACK_S, 0.0);
     ev_timer_start(q->loop, &q->timer);
     q->ops->locate(q->arg, w.data, w.len);
     return true;
+}
+
+static void close_places(struct chempi_wait_query *q)
+{
+    ev_timer_stop(q->loop, &q->timer);
+    chempi_places_close(&q->places);
+    q->watched = NULL;
+    q->is_again = false;
+}
+
+/* All have told, or their time is over. Does anybody wait for it but a
+ * watch, which gets it first and may end the question? */
+static bool settle(struct chempi_wait_query *q)
+{
+    chempi_wait_query_watched *watched = q->watched;
+    const bool is_again = q->is_again;
+
+    q->has_told = true;
+    q->watched = NULL;
+    if (watched)
+        watched(q->watch_arg, &q->places);
+    if (!is_open(q))
+        return false;
+    if (is_again) { /* Q3 */
+        close_places(q);
+        return !ask(q, q->limit_s, false);
+    }
+    if (q->is_said || q->door.count)
+        return true;
+    close_places(q);
+    return false;
 }
 
 static void time_is_over(struct ev_loop *loop, ev_timer *w, int events)
@@ -38,8 +73,8 @@ static void time_is_over(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)loop;
     (void)events;
-    q->has_told = true;
-    q->ops->told(q->arg);
+    if (settle(q))
+        q->ops->told(q->arg);
 }
 
 /* Somebody is at the door. */
@@ -48,7 +83,7 @@ static void asked(void *arg)
     static const char text[] = "chempirun: the job is ending\n";
     struct chempi_wait_query *q = arg;
 
-    if (!ask(q))
+    if (!ask(q, q->limit_s, false))
         chempi_door_answer(&q->door, text, sizeof(text) - 1);
 }
 
@@ -76,19 +111,26 @@ void chempi_wait_query_close(struct chempi_wait_query *q)
 
 bool chempi_wait_query_begin(struct chempi_wait_query *q)
 {
-    const bool can = ask(q);
+    const bool can = ask(q, q->limit_s, false);
 
     q->is_said |= can;
     return can;
 }
 
+void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
+                             bool is_brief, chempi_wait_query_watched *watched,
+                             void *arg)
+{
+    if (is_open(q) || !ask(q, limit_s, is_brief))
+        return;
+    q->watched = watched;
+    q->watch_arg = arg;
+}
+
 bool chempi_wait_query_take(struct chempi_wait_query *q,
                             struct chempi_reader *r)
 {
-    if (!is_open(q) || !chempi_places_take(&q->places, r))
-        return false;
-    q->has_told = true;
-    return true;
+    return is_open(q) && chempi_places_take(&q->places, r) && settle(q);
 }
 
 /* Those at the door get more than this terminal, which shows other things. */
@@ -120,7 +162,6 @@ void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)
 
     if (!is_open(q))
         return;
-    ev_timer_stop(q->loop, &q->timer);
     if (q->is_said && !has_ended) { /* else there is nowhere to wait */
         text = put_places(q, false, false, &len);
         if (text)
@@ -133,5 +174,5 @@ void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)
         free(text);
     }
     q->is_said = false;
-    chempi_places_close(&q->places);
+    close_places(q);
 }

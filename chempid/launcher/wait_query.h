@@ -7,6 +7,9 @@
  *   Q1  there is one question at a time; who comes meanwhile gets its answer
  *   Q2  a question ends once: with what all nodes have told, or with what is
  *       known when its time is over or the job is to end
+ *   Q3  a watch (deadlock.h) asks only when nobody else does; who comes
+ *       meanwhile, and wants to know more than a brief question brings, has
+ *       the ranks asked again
  */
 #ifndef CHEMPI_CHEMPID_WAIT_QUERY_H
 #define CHEMPI_CHEMPID_WAIT_QUERY_H
@@ -29,6 +32,10 @@ struct chempi_wait_query_ops {
     void (*say)(void *arg, const char *text, size_t len);
 };
 
+/* What a watch has asked for; valid during the call. */
+typedef void chempi_wait_query_watched(void *arg,
+                                       const struct chempi_places *places);
+
 /* Of zeros: closed. */
 struct chempi_wait_query {
     const struct chempi_wait_query_ops *ops;
@@ -39,8 +46,12 @@ struct chempi_wait_query {
     ev_timer timer;
     struct chempi_places places; /* open while they are asked */
     struct chempi_door door;
-    bool has_told; /* all have, or their time is over */
-    bool is_said;  /* on this terminal */
+    bool has_told;                      /* all have, or their time is over */
+    bool is_said;                       /* on this terminal */
+    chempi_wait_query_watched *watched; /* NULL: no watch asks (now) */
+    void *watch_arg;
+    bool is_brief; /* ranks are asked without their places */
+    bool is_again; /* Q3 */
 };
 
 /* limit_s: what ranks get to answer. */
@@ -51,6 +62,13 @@ void chempi_wait_query_close(struct chempi_wait_query *q);
 
 /* Ask for this terminal. False: that is not possible. */
 bool chempi_wait_query_begin(struct chempi_wait_query *q);
+/* Ask for a watch, which gets the answer and nobody else; ranks that have not
+ * answered after limit_s are not waited for; is_brief: without places in the
+ * program. Nothing comes of it if ranks are being asked already,
+ * or cannot be. */
+void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
+                             bool is_brief, chempi_wait_query_watched *watched,
+                             void *arg);
 /* PLACES of a node. True: it was asked for, and `told` is the caller's to
  * decide about: chempi_places_is_ending() of the places tells more. */
 bool chempi_wait_query_take(struct chempi_wait_query *q,

@@ -55,6 +55,7 @@ static void send_places(struct chempi_super *s)
         chempi_wire_put_u8(w, (uint8_t)place_of(rank));
         chempi_wire_put_str(w, rank->here);
         chempi_wire_put_str(w, rank->site);
+        chempi_wire_put_u64(w, rank->moves);
         chempi_wire_put_u32(w, rank->for_count);
         for (uint32_t k = 0; k < rank->for_count; k++)
             chempi_wire_put_u32(w, rank->for_ranks[k]);
@@ -94,8 +95,9 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
                     struct chempi_err *err)
 {
     const uint32_t limit_ms = chempi_wire_get_u32(r);
+    const uint8_t is_brief = chempi_wire_get_u8(r);
 
-    if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS)
+    if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS || is_brief > 1)
         return bad(err, "question where ranks wait");
     if (ev_is_active(&s->seek) || s->local_size == 0)
         return 0;
@@ -104,10 +106,11 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
 
         rank->here_kind = 0;
         rank->here[0] = rank->site[0] = '\0';
+        rank->moves = 0;
         rank->for_count = 0;
         rank->is_sought = rank->link.is_open;
         if (is_due(rank))
-            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, NULL, 0);
+            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, &is_brief, 1);
     }
     ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);
     ev_timer_start(s->loop, &s->seek);
@@ -130,10 +133,12 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     char text[CHEMPI_HERE_MAX];
     char site[CHEMPI_HERE_SITE_MAX];
     const uint8_t kind = chempi_wire_get_u8(r);
+    uint64_t moves;
     uint32_t count;
 
     take_str(r, text, sizeof(text));
     take_str(r, site, sizeof(site));
+    moves = chempi_wire_get_u64(r);
     count = chempi_wire_get_count(r, CHEMPI_HERE_FOR_MAX, 4);
     for (uint32_t i = 0; i < count && !r->is_bad; i++)
         ranks[i] = chempi_wire_get_u32(r);
@@ -147,6 +152,7 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     memcpy(rank->here, text, sizeof(text));
     memcpy(rank->site, site, sizeof(site));
     memcpy(rank->for_ranks, ranks, sizeof(ranks));
+    rank->moves = moves;
     rank->for_count = count;
     chempi_seek_settle(rank->super);
     return 0;

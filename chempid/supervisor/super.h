@@ -94,6 +94,7 @@ struct chempi_rank {
     uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
     char here[CHEMPI_HERE_MAX];
     char site[CHEMPI_HERE_SITE_MAX]; /* whence it calls */
+    uint64_t moves;                  /* as in HERE */
     uint32_t for_count;              /* ranks that it waits for */
     uint32_t for_ranks[CHEMPI_HERE_FOR_MAX];
 };

@@ -532,6 +532,7 @@ int chempi_client_here(struct chempi_client *c,
     chempi_wire_put_str(w, cut);
     copy_str(cut, CHEMPI_HERE_SITE_MAX, wait->site);
     chempi_wire_put_str(w, cut);
+    chempi_wire_put_u64(w, wait->moves);
     chempi_wire_put_u32(w, wait->count);
     for (uint32_t i = 0; i < wait->count; i++)
         chempi_wire_put_u32(w, wait->ranks[i]);
@@ -619,6 +620,7 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
     uint64_t number;
     uint32_t limit_ms;
     uint32_t serial;
+    uint8_t flag;
 
     chempi_wire_read(&r, frame->data, frame->len);
     switch (frame->type) {
@@ -634,9 +636,10 @@ static int dispatch(struct chempi_client *c, const struct chempi_frame *frame,
         ev->tell(arg);
         return 0;
     case CHEMPI_MSG_WHERE:
-        if (!chempi_wire_is_done(&r))
+        flag = chempi_wire_get_u8(&r);
+        if (!chempi_wire_is_done(&r) || flag > 1)
             return -EBADMSG;
-        ev->where(arg);
+        ev->where(arg, flag);
         return 0;
     case CHEMPI_MSG_FENCED:
         number = chempi_wire_get_u64(&r);

@@ -101,8 +101,9 @@ struct chempi_client_events {
     void (*drained)(void *arg, uint32_t gateway, bool is_drained);
     /* The job ends: chempi_client_report() is wanted now. */
     void (*tell)(void *arg);
-    /* chempi_client_here() is wanted, if this process is in an MPI call. */
-    void (*where)(void *arg);
+    /* chempi_client_here() is wanted, if this process is in an MPI call;
+     * is_brief: without a place in the program, which may be dear to find. */
+    void (*where)(void *arg, bool is_brief);
 };
 
 /*
@@ -146,6 +147,8 @@ struct chempi_client_wait {
     bool is_waiting;
     const char *text; /* cut at CHEMPI_HERE_MAX */
     const char *site; /* where the program calls; "": not known */
+    uint64_t moves;   /* 0: it may go on by itself; else a number that changes
+                         when it has gone on (doc/checking.md) */
     uint32_t count;   /* at most CHEMPI_HERE_FOR_MAX */
     uint32_t ranks[CHEMPI_HERE_FOR_MAX]; /* in the world, all waited for */
 };

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 12u
+#define CHEMPI_CONTROL_VERSION 13u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -44,7 +44,8 @@ enum chempi_msg {
     CHEMPI_MSG_UNWORLD = 9, /* - ; MPI_Finalize is done, sessions are open */
     CHEMPI_MSG_HERE = 10,   /* u8 enum chempi_here, str text of at most
                                CHEMPI_HERE_MAX bytes, str place in the program
-                               (CHEMPI_HERE_SITE_MAX) or "", count n up to
+                               (CHEMPI_HERE_SITE_MAX) or "", u64 moves
+                               (chempi_client_wait), count n up to
                                CHEMPI_HERE_FOR_MAX, n x u32 rank that it waits
                                for, each of them: answers WHERE */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
@@ -65,7 +66,8 @@ enum chempi_msg {
     CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
                                 for: as before */
     CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
-    CHEMPI_MSG_WHERE = 23,   /* - ; HERE, from whoever is in an MPI call */
+    CHEMPI_MSG_WHERE = 23,   /* u8 is_brief (places in the program are not
+                                wanted): HERE, of who is in an MPI call */
     CHEMPI_MSG_HOLD = 24,    /* - ; WELCOME comes when a debugger lets it */
 
     /* on the job's tree, towards the root (the launcher) */
@@ -104,7 +106,8 @@ enum chempi_msg {
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
-    CHEMPI_MSG_LOCATE = 56,  /* u32 ms: PLACES, after so long at most */
+    CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 is_brief: PLACES, after so long at
+                                most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may be welcomed */
 
     /* between a daemon and its node's supervisor of a job */

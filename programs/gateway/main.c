@@ -85,9 +85,10 @@ static void tell(void *arg)
     chempi_wire_clear(&text);
 }
 
-static void where(void *arg)
+static void where(void *arg, bool is_brief)
 {
     (void)arg; /* ranks are asked, not gateways */
+    (void)is_brief;
 }
 
 static const struct chempi_client_events events = {

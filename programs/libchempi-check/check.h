@@ -32,12 +32,15 @@ struct check_site {
 struct check_call {
     struct check_site site;
     struct check_call *outer;
+    bool may_stick; /* it waits for what others call, and for nothing else */
 };
 
 #define CHECK_ENTER(call, name)                                                \
     check_enter(call, CHECK_##name, CHEMPI_RETURN_ADDRESS())
 void check_enter(struct check_call *call, enum check_id id, const void *from);
 void check_leave(const struct check_call *call);
+/* From here on this thread's call does, or does not (doc/checking.md). */
+void check_stick(bool may_stick);
 
 /* ---- words (report.c, place.c) ---- */
 

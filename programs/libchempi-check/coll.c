@@ -420,7 +420,9 @@ void check_match_end(struct check_match *match)
 {
     if (!match)
         return;
+    check_stick(true);
     (void)PMPI_Wait(&match->exchange, MPI_STATUS_IGNORE);
+    check_stick(false);
     finish(match);
 }
 

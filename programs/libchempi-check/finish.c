@@ -14,6 +14,7 @@ enum { PAUSE_FIRST = 50000, PAUSE_MAX = 5000000 };
 const struct chempi_checker_door *check_door;
 
 static _Atomic bool is_on;
+static _Atomic uint64_t calls;                     /* that have begun */
 static _Thread_local struct check_call *innermost; /* K2 */
 
 bool check_is_on(void)
@@ -25,13 +26,24 @@ void check_enter(struct check_call *call, enum check_id id, const void *from)
 {
     call->site.id = id;
     call->site.from = from;
+    call->may_stick = false;
     call->outer = innermost;
     innermost = call;
+    /* Only one thread's count is looked at; others may spoil it. */
+    atomic_store_explicit(
+        &calls, atomic_load_explicit(&calls, memory_order_relaxed) + 1,
+        memory_order_relaxed);
 }
 
 void check_leave(const struct check_call *call)
 {
     innermost = call->outer;
+}
+
+void check_stick(bool may_stick)
+{
+    if (innermost)
+        innermost->may_stick = may_stick;
 }
 
 /* ---- the library's side ---- */
@@ -50,6 +62,19 @@ static bool find_call(const char **call, char *place, size_t len)
     return true;
 }
 
+/* Of a program with several threads another one may do what is waited for. */
+static uint64_t count_moves(void)
+{
+    int level = MPI_THREAD_SINGLE;
+
+    if (!innermost || !innermost->may_stick || !check_is_on())
+        return 0;
+    (void)PMPI_Query_thread(&level);
+    return level == MPI_THREAD_MULTIPLE
+               ? 0
+               : 1 + atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
 /* Called by the library when it starts (CHEMPI_CHECKER_SYMBOL). */
 CHEMPI_EXPORT chempi_checker_attach_fn chempi_checker_attach;
 
@@ -62,7 +87,7 @@ void chempi_checker_attach(const struct chempi_checker_door *door)
     }
     check_door = door;
     door->watch_signatures();
-    door->set_place(find_call);
+    door->set_place(find_call, count_moves);
 }
 
 /* ---- start ---- */
@@ -158,6 +183,7 @@ static void pause_for(long *pause)
     struct timespec t = {.tv_nsec = *pause};
 
     take_all_lost();
+    check_door->listen();
     (void)nanosleep(&t, NULL);
     *pause = *pause * 2 < PAUSE_MAX ? *pause * 2 : PAUSE_MAX;
 }
@@ -170,6 +196,7 @@ static void meet(const struct check_call *call)
     MPI_Request all_here;
     long pause = PAUSE_FIRST;
 
+    check_stick(true);
     if (match) {
         while (!check_match_is_here(match))
             pause_for(&pause);
@@ -179,6 +206,7 @@ static void meet(const struct check_call *call)
             pause_for(&pause);
     }
     take_all_lost();
+    check_stick(false);
 }
 
 static void end(const struct check_call *call)

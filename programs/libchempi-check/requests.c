@@ -164,6 +164,23 @@ static void await_match(MPI_Request handle)
     check_match_end(match);
 }
 
+/* Calls that wait for messages alone wait for what others call. */
+static bool is_message(MPI_Request handle)
+{
+    const struct request *r = look_up(handle);
+
+    return handle == MPI_REQUEST_NULL ||
+           (r && r->info.type != MPI_DATATYPE_NULL);
+}
+
+static bool are_messages(int count, const MPI_Request requests[])
+{
+    for (int i = 0; requests && i < count; i++)
+        if (!is_message(requests[i]))
+            return false;
+    return true;
+}
+
 /* The handles before the call; NULL: there are none, or no memory. */
 static MPI_Request *copy_of(int count, const MPI_Request requests[])
 {
@@ -187,6 +204,7 @@ CHEMPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
 
     CHECK_ENTER(&call, Wait);
     await_match(was);
+    check_stick(is_message(was));
     rc = PMPI_Wait(request, status);
     if (request)
         settle(&call, was, *request, true);
@@ -226,6 +244,7 @@ CHEMPI_EXPORT int MPI_Waitall(int count, MPI_Request array_of_requests[],
     CHECK_ENTER(&call, Waitall);
     for (int i = 0; was && i < count; i++)
         await_match(was[i]);
+    check_stick(are_messages(count, was));
     rc = PMPI_Waitall(count, array_of_requests, array_of_statuses);
     settle_all(&call, count, was, array_of_requests, rc == MPI_SUCCESS);
     check_leave(&call);
@@ -267,6 +286,7 @@ CHEMPI_EXPORT int MPI_Waitany(int count, MPI_Request array_of_requests[],
     int rc;
 
     CHECK_ENTER(&call, Waitany);
+    check_stick(are_messages(count, was));
     rc = PMPI_Waitany(count, array_of_requests, indx, status);
     if (indx)
         settle_some(&call, count, was, array_of_requests, 1, indx);
@@ -300,6 +320,7 @@ CHEMPI_EXPORT int MPI_Waitsome(int incount, MPI_Request array_of_requests[],
     int rc;
 
     CHECK_ENTER(&call, Waitsome);
+    check_stick(are_messages(incount, was));
     rc = PMPI_Waitsome(incount, array_of_requests, outcount, array_of_indices,
                        array_of_statuses);
     if (outcount)

@@ -4,6 +4,7 @@
  * each must be told; places there name marks here, which stand before lines.
  */
 #include <mpi.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,6 +255,112 @@ static void unbuffered(void)
     MPI_Recv(&value, 1, MPI_INT, rank ^ 1, 4, world, MPI_STATUS_IGNORE);
 }
 
+/* Two ranks are in it; the others go on. */
+static void deadlock_of_two(void)
+{
+    int value = 0;
+    MPI_Request request;
+    int flag = 0;
+
+    if (rank < 2) {
+        /* @ring */
+        MPI_Ssend(&value, 1, MPI_INT, rank ^ 1, 4, world);
+        return;
+    }
+    MPI_Irecv(&value, 1, MPI_INT, 0, 5, world, &request);
+    while (!flag)
+        MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+}
+
+static void never_sent(void)
+{
+    MPI_Request request;
+    int value = 0;
+
+    if (rank == 1) {
+        MPI_Irecv(&value, 1, MPI_INT, 0, 5, world, &request);
+        /* @never */
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+}
+
+static void from_anybody(void)
+{
+    int value = 0;
+
+    /* @anybody */
+    MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, world,
+             MPI_STATUS_IGNORE);
+}
+
+/* ---- what looks like one ---- */
+
+/* Longer than it takes to find a deadlock. */
+static void compute(void)
+{
+    const double end = MPI_Wtime() + 2;
+    volatile int value = 0;
+
+    while (MPI_Wtime() < end)
+        value++;
+}
+
+/* All wait, some of them for any rank, while one computes; then for one that
+ * waits for a lock, the holder of which computes. */
+static void patient(void)
+{
+    MPI_Win win;
+    int *base;
+    int value = 0;
+    int flag = 0;
+
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, world, &base,
+                     &win);
+    if (rank == 0) {
+        compute();
+        for (int i = 1; i < size; i++)
+            MPI_Send(&value, 1, MPI_INT, i, 0, world);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Send(&value, 1, MPI_INT, 2, 1, world);
+        compute();
+        MPI_Win_unlock(1, win);
+    } else if (rank == 1) {
+        while (!flag)
+            MPI_Iprobe(0, 0, world, &flag, MPI_STATUS_IGNORE);
+        MPI_Recv(&value, 1, MPI_INT, 0, 0, world, MPI_STATUS_IGNORE);
+        MPI_Recv(&value, 1, MPI_INT, 2, 2, world, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, 0, world,
+                 MPI_STATUS_IGNORE);
+    }
+    if (rank == 2) {
+        MPI_Recv(&value, 1, MPI_INT, 0, 1, world, MPI_STATUS_IGNORE);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Win_unlock(1, win);
+        MPI_Send(&value, 1, MPI_INT, 1, 2, world);
+    }
+    MPI_Win_free(&win);
+}
+
+static void *send_later(void *arg)
+{
+    compute();
+    MPI_Send(arg, 1, MPI_INT, rank, 0, world);
+    return NULL;
+}
+
+/* Every rank waits for itself, and another thread of it helps. */
+static void helped(void)
+{
+    pthread_t thread;
+    int sent = 1;
+    int value = 0;
+
+    pthread_create(&thread, NULL, send_later, &sent);
+    MPI_Recv(&value, 1, MPI_INT, rank, 0, world, MPI_STATUS_IGNORE);
+    pthread_join(thread, NULL);
+}
+
 /* ---- arguments ---- */
 
 static void bad_rank(void)
@@ -389,6 +496,11 @@ static const struct {
     {"lost_objects", lost_objects},
     {"deadlock", deadlock},
     {"unbuffered", unbuffered},
+    {"deadlock_of_two", deadlock_of_two},
+    {"never_sent", never_sent},
+    {"from_anybody", from_anybody},
+    {"patient", patient},
+    {"helped", helped},
     {"bad_rank", bad_rank},
     {"bad_tag", bad_tag},
     {"freed_handle", freed_handle},
@@ -400,7 +512,13 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    MPI_Init(&argc, &argv);
+    int level;
+
+    MPI_Init_thread(&argc, &argv,
+                    argc > 1 && strcmp(argv[1], "helped") == 0
+                        ? MPI_THREAD_MULTIPLE
+                        : MPI_THREAD_SINGLE,
+                    &level);
     MPI_Comm_rank(world, &rank);
     MPI_Comm_size(world, &size);
     for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)

@@ -8,18 +8,28 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The call that this thread is in ("MPI_Send"), and its place in words
  * ("ring.c:12"), at most len bytes; false: not known. Any thread; it may start
  * a process and wait for it. */
 typedef bool chempi_place_fn(const char **call, char *place, size_t len);
 
+/* Has the program gone on? A number that changes when it has; 0: it may go on
+ * by itself. Of the thread that asks. */
+typedef uint64_t chempi_place_moves_fn(void);
+
 /* Before another thread is in MPI. */
-void chempi_place_set(chempi_place_fn *find);
+void chempi_place_set(chempi_place_fn *find, chempi_place_moves_fn *moves);
 
 #define CHEMPI_PLACE_TEXT 256 /* bytes of a place in words */
 
 /* As chempi_place_fn; false without a tool. */
 bool chempi_place_find(const char **call, char place[CHEMPI_PLACE_TEXT]);
+/* The call only, which costs nothing to find. */
+bool chempi_place_call(const char **call);
+
+/* As chempi_place_moves_fn; 0 without a tool. */
+uint64_t chempi_place_moves(void);
 
 #endif

@@ -28,7 +28,8 @@ static struct {
     bool is_watched;
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
-    bool is_sought;                    /* asked where it waits */
+    bool is_sought;                    /* asked where it waits, */
+    bool is_brief;                     /* but not for places */
 } self;
 
 /* NULL when the launcher is lost. It wants one thread at a time: the one that
@@ -228,9 +229,10 @@ static void tell(void *arg)
 }
 
 /* Whoever waits has the words. */
-static void where(void *arg)
+static void where(void *arg, bool is_brief)
 {
     (void)arg;
+    self.is_brief = is_brief && (!self.is_sought || self.is_brief);
     self.is_sought = true;
     self.listener->sought();
 }
@@ -330,10 +332,11 @@ void chempi_daemon_care(bool cares)
     (void)entry()->care(cares); /* the next call says what is wrong */
 }
 
-bool chempi_daemon_was_sought(void)
+bool chempi_daemon_was_sought(bool *is_brief)
 {
     const bool was_sought = self.is_sought;
 
+    *is_brief = self.is_brief;
     self.is_sought = false;
     return was_sought;
 }

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "libchempi/didl/base/place.h"
+#include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/signature.h"
+#include "libchempi/didl/transport/lane.h"
 
 static bool signature(MPI_Datatype handle, MPI_Count count,
                       struct chempi_checker_signature *out)
@@ -33,12 +35,20 @@ static const char *kind_name(uint64_t kind)
                                                           : CHEMPI_ELEM_NONE);
 }
 
+static void take_notices(void)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_daemon_poll();
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
 static const struct chempi_checker_door door = {
     .version = CHEMPI_CHECKER_VERSION,
     .signature = signature,
     .kind_name = kind_name,
     .watch_signatures = chempi_signature_watch,
     .set_place = chempi_place_set,
+    .listen = take_notices,
 };
 
 void chempi_tool_attach_checker(void)

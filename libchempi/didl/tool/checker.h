@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_CHECKER_VERSION 1
+#define CHEMPI_CHECKER_VERSION 2
 
 /* A type signature; two of the same length match when the hashes are equal or
  * one is open. */
@@ -32,8 +32,13 @@ struct chempi_checker_door {
     const char *(*kind_name)(uint64_t kind);
     /* From now on sends tell of their types, and receives compare. */
     void (*watch_signatures)(void);
-    /* Who knows where in the source this thread's call is (place.h). */
-    void (*set_place)(bool (*find)(const char **call, char *place, size_t len));
+    /* Who knows where in the source this thread's call is, and whether the
+     * program goes on (place.h). */
+    void (*set_place)(bool (*find)(const char **call, char *place, size_t len),
+                      uint64_t (*moves)(void));
+    /* Take the supervisor's notices, such as the question where this process
+     * waits: of whoever tests now and then, and sleeps in between. */
+    void (*listen)(void);
 };
 
 /* The checker's function of this name is called once, at the library's start.

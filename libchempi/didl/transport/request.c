@@ -157,6 +157,18 @@ bool chempi_request_lull_is_there(struct chempi_request_lull *lull)
     return refs == 1;
 }
 
+bool chempi_request_is_any_filling(void)
+{
+    CHEMPI_LIST_FOR (link, &pool.all) {
+        const struct chempi_request *req = of_link(link);
+
+        if (req->obj.magic == CHEMPI_MAGIC_REQUEST &&
+            chempi_request_is_filling(req))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the pool ---- */
 
 static CHEMPI_NOINLINE struct chempi_request *grow(void)

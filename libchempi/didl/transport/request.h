@@ -200,6 +200,16 @@ static inline bool chempi_request_is_complete(const struct chempi_request *req)
     return req->pending == 0;
 }
 
+/* Is it a receive that has met its message, and gets the data now? */
+static inline bool chempi_request_is_filling(const struct chempi_request *req)
+{
+    return req->kind == CHEMPI_REQUEST_RECV && req->is_active &&
+           req->pending != 0 && !req->is_queued;
+}
+
+/* Is there any such receive? Looks at all requests. Under the lock. */
+bool chempi_request_is_any_filling(void);
+
 /* The MPI call behind a request, for messages: "MPI_Issend". */
 const char *chempi_request_call(const struct chempi_request *req);
 

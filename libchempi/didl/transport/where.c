@@ -15,6 +15,7 @@
 #include "libchempi/didl/base/place.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/request.h"
 
 enum {
@@ -202,6 +203,7 @@ static void put_message(struct chempi_where *w,
     const int rank = is_send || req->source < 0 ? req->peer_rank : req->source;
     uint32_t proc;
 
+    w->is_moving |= chempi_request_is_filling(req);
     if (!is_send && req->kind != CHEMPI_REQUEST_RECV)
         return;
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT) {
@@ -271,20 +273,70 @@ static bool needs_all(const struct chempi_where *w)
     return true;
 }
 
-void chempi_where_tell(chempi_where_fn *words, const void *object)
+/* Messages that have come, by all devices. */
+static uint64_t count_received(void)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < chempi_conn_device_count(); i++)
+        for (uint32_t p = 0; p < CHEMPI_DEV_PROTOCOLS_MAX; p++)
+            sum += chempi_conn_device(i)->received[p].messages;
+    return sum;
+}
+
+/* FNV-1a, of 64 bits at once. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    return (hash ^ value) * UINT64_C(0x100000001b3);
+}
+
+/*
+ * What tells this wait from every other (`moves` of chempi_client_wait): the
+ * program's calls, the messages that have come, and what is still waited for,
+ * in words from `start` on and in ranks. A message on its way into a receive
+ * needs no call to go on.
+ */
+static uint64_t moves_of(const struct chempi_where *w, size_t start)
+{
+    uint64_t hash = chempi_place_moves();
+
+    if (hash == 0 || w->is_moving || chempi_request_is_any_filling())
+        return 0;
+    hash = mix(hash, count_received());
+    for (size_t i = start; i < w->len; i++)
+        hash = mix(hash, (unsigned char)w->text[i]);
+    for (uint32_t i = 0; i < w->count; i++)
+        hash = mix(hash, w->procs[i]);
+    return hash ? hash : 1;
+}
+
+/* The call, and its place in the source if that is known. */
+static void put_call(struct chempi_where *w, const struct walk *walk,
+                     bool is_brief)
+{
+    char place[CHEMPI_PLACE_TEXT] = "";
+
+    if (!(is_brief ? chempi_place_call(&w->call)
+                   : chempi_place_find(&w->call, place)))
+        w->call = walk->call;
+    chempi_where_put(w, "%s%s%s", w->call, *place ? " at " : "", place);
+}
+
+void chempi_where_tell(chempi_where_fn *words, const void *object,
+                       bool is_brief)
 {
     struct walk walk;
     struct chempi_where w = {.call = NULL};
     struct chempi_client_wait wait = {.text = w.text, .site = walk.site};
-    char place[CHEMPI_PLACE_TEXT];
+    size_t start;
 
     find_call(&walk);
-    if (!chempi_place_find(&w.call, place))
-        w.call = walk.call;
-    chempi_where_put(&w, "%s%s%s", w.call, *place ? " at " : "", place);
+    put_call(&w, &walk, is_brief);
+    start = w.len;
     if (words)
         words(&w, object);
     wait.is_waiting = !is_test(w.call);
+    wait.moves = moves_of(&w, start);
     if (needs_all(&w)) {
         wait.count = w.count;
         memcpy(wait.ranks, w.procs, sizeof(wait.ranks));

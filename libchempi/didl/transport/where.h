@@ -25,6 +25,7 @@ struct chempi_where {
     size_t len;
     bool is_mute;   /* what has no room in the words still counts below */
     bool is_choice; /* one of several would do */
+    bool is_moving; /* what is waited for has begun */
     uint32_t count; /* processes that are waited for, the first ones: */
     uint32_t procs[CHEMPI_HERE_FOR_MAX];
     char text[CHEMPI_HERE_MAX];
@@ -63,7 +64,8 @@ void chempi_where_put_source(struct chempi_where *w,
                              const struct chempi_comm *comm, int source,
                              int tag);
 
-/* Answer the supervisor. words may be NULL. */
-void chempi_where_tell(chempi_where_fn *words, const void *object);
+/* Answer the supervisor. words may be NULL; is_brief: no place is wanted. */
+void chempi_where_tell(chempi_where_fn *words, const void *object,
+                       bool is_brief);
 
 #endif

@@ -47,6 +47,7 @@ static void put(uint32_t rank, enum chempi_here here, const char *text)
     chempi_wire_put_u8(&message, (uint8_t)here);
     chempi_wire_put_str(&message, text);
     chempi_wire_put_str(&message, "");
+    chempi_wire_put_u64(&message, 0);
     chempi_wire_put_u32(&message, 0);
 }
 
@@ -275,6 +276,7 @@ static void put_waiting(uint32_t rank, const char *text, const char *site,
     chempi_wire_put_u8(&message, CHEMPI_HERE_WAITS);
     chempi_wire_put_str(&message, text);
     chempi_wire_put_str(&message, site);
+    chempi_wire_put_u64(&message, 0);
     chempi_wire_put_u32(&message, count);
     for (uint32_t i = 0; i < count; i++)
         chempi_wire_put_u32(&message, ranks[i]);

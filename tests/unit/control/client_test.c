@@ -248,10 +248,10 @@ static void tell(void *arg)
     seen.number++;
 }
 
-static void where(void *arg)
+static void where(void *arg, bool is_brief)
 {
     (void)arg;
-    seen.rank = 77;
+    seen.rank = is_brief ? 78 : 77;
 }
 
 static const struct chempi_client_events events = {.got = got,
@@ -343,6 +343,7 @@ static uint8_t take_here(char text[CHEMPI_HERE_MAX])
     kind = chempi_wire_get_u8(&r);
     (void)strcpy(text, chempi_wire_get_str(&r, CHEMPI_HERE_MAX));
     cr_assert_str_eq(chempi_wire_get_str(&r, CHEMPI_HERE_SITE_MAX), "f+0x1");
+    cr_assert_eq(chempi_wire_get_u64(&r), UINT64_C(5) << 40);
     cr_assert_eq(chempi_wire_get_u32(&r), 2);
     cr_assert_eq(chempi_wire_get_u32(&r), 7);
     cr_assert_eq(chempi_wire_get_u32(&r), 9);
@@ -358,13 +359,19 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     struct chempi_client_wait wait = {.is_waiting = true,
                                       .text = "MPI_Recv of X",
                                       .site = "f+0x1",
+                                      .moves = UINT64_C(5) << 40,
                                       .count = 2,
                                       .ranks = {7, 9}};
 
     open_client();
     seen.rank = 0;
+    chempi_wire_put_u8(&w, 0);
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
     cr_assert_eq(seen.rank, 77);
+    chempi_wire_clear(&w);
+    chempi_wire_put_u8(&w, 1);
+    cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
+    cr_assert_eq(seen.rank, 78);
     cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text), CHEMPI_HERE_WAITS);
     cr_assert_str_eq(text, "MPI_Recv of X");
@@ -375,7 +382,7 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text), CHEMPI_HERE_TESTS);
     cr_assert_eq(strlen(text), CHEMPI_HERE_MAX - 1);
-    chempi_wire_put_u8(&w, 1); /* the question has no fields */
+    chempi_wire_put_u8(&w, 1); /* the question has one field */
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), -EPIPE);
     chempi_wire_clear(&w);
 }
