@@ -77,8 +77,10 @@ static inline bool chempi_envelope_is_known(const struct chempi_envelope *env)
 
 /* Results of the transfer operations, beside -errno. */
 enum chempi_result {
-    CHEMPI_DONE = 0,   /* finished; no upcall follows */
-    CHEMPI_PENDING = 1 /* sent() or delivered() follows, once */
+    CHEMPI_DONE = 0,    /* finished; no upcall follows */
+    CHEMPI_PENDING = 1, /* sent() or delivered() follows, once */
+    CHEMPI_KEPT = 2 /* DONE, but the device's copy of the message leaves with
+                       its next progress() (chempi_tx.may_keep) */
 };
 
 /* What the sink says to arrived(). */
@@ -111,6 +113,8 @@ struct chempi_tx {
                                  own state requires it, and counts it */
     bool needs_consent;       /* not eager, whatever its size: the payload
                                  stays here until accepted */
+    bool may_keep;            /* others are likely to follow at once: send() may
+                                 answer KEPT, and progress() is called soon */
     /* --- */
     struct chempi_ep *ep;
     struct chempi_list link;
@@ -356,7 +360,7 @@ struct chempi_dev_ops {
     int (*inject)(struct chempi_ep *ep, const struct chempi_envelope *env,
                   const void *data, size_t len);
 
-    /* Start sending. DONE, PENDING, -EAGAIN as above, or an error (clear
+    /* Start sending. DONE, PENDING, KEPT, -EAGAIN as above, or an error (clear
      * words through chempi_dev_err()). Messages of one endpoint may be passed
      * by each other on the way. */
     int (*send)(struct chempi_ep *ep, struct chempi_tx *tx);

@@ -13,7 +13,7 @@
  *   T4  a frame that is partly written is finished before anything else:
  *       `current` when it is_started, else what stands in `out`
  *   T5  a link with output that is UP is is_blocked (the kernel will say
- *       when) or stands in dev->flush
+ *       when) or stands in dev->flush; with kept messages, too
  *   T6  once BROKEN or ENDED, always so
  *
  * chempi_tcp_link_check() looks at T1, T2 and T5.
@@ -71,6 +71,8 @@ enum chempi_tcp_setting {
     CHEMPI_TCP_SET_CHUNK,
     CHEMPI_TCP_SET_QUEUE,
     CHEMPI_TCP_SET_FLUSH,
+    CHEMPI_TCP_SET_KEEP,
+    CHEMPI_TCP_SET_KEEP_NS,
     CHEMPI_TCP_SET_READ,
     CHEMPI_TCP_SET_DIAL_AGAIN,
     CHEMPI_TCP_SET_WARM_MISSES,
@@ -128,12 +130,15 @@ struct chempi_tcp_link {
     struct chempi_poll_item item;
     struct chempi_tcp_ep *ep;
     enum chempi_tcp_state state;
-    uint32_t network; /* chempi_tcp_card_network() */
-    uint32_t index;   /* in ep->links */
-    uint32_t misses;  /* direct reads in a row that found nothing */
-    bool is_blocked;  /* the kernel took no more (T5) */
-    bool is_armed;    /* EPOLLOUT is asked for */
-    bool is_acked;    /* the peer's kernel has all that was written */
+    uint32_t network;   /* chempi_tcp_card_network() */
+    uint32_t index;     /* in ep->links */
+    uint32_t misses;    /* direct reads in a row that found nothing */
+    bool is_blocked;    /* the kernel took no more (T5) */
+    bool is_armed;      /* EPOLLOUT is asked for */
+    bool is_acked;      /* the peer's kernel has all that was written */
+    uint32_t posted;    /* messages that might have been kept, since */
+    uint32_t post_tick; /* this call of progress() */
+    uint64_t kept_ns;   /* since when `out` is not empty, if they are kept */
     struct chempi_list flush_link;
     struct chempi_tcp_attempt *attempt;
     struct chempi_tcp_address peer;

@@ -11,11 +11,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
 #define OUT_MIN 4096u            /* first allocation */
 #define ON_STACK 2048u           /* a message up to here is copied once */
+#define AT_ONCE 2u               /* messages in a row that leave at once */
 #define RUNS_MAX 16              /* runs of user memory in one write */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 #define ALONE 4u                 /* pieces in one while nobody else waits */
@@ -88,6 +90,18 @@ static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
     }
     out->tail += len;
     return out->data + out->tail - len;
+}
+
+static void owe_flush(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
+
+    if (link->is_blocked || link->state != CHEMPI_TCP_UP ||
+        chempi_tcp_link_is_written(link) ||
+        !chempi_list_is_empty(&link->flush_link))
+        return;
+    chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
+    dev->has_work = true;
 }
 
 /* Write what can be written now, without upcalls. */
@@ -168,25 +182,80 @@ static int inject_now(struct chempi_tcp_link *link,
     return CHEMPI_DONE;
 }
 
-/* Copy a small message behind what waits; DONE, -EAGAIN or -ENOMEM. */
+/* Copy the head of a small message behind what waits, with room for its
+ * payload, which *to shows; DONE, -EAGAIN or -ENOMEM. */
+static int line_up(struct chempi_tcp_link *link,
+                   const struct chempi_envelope *env, uint8_t **to)
+{
+    size_t used = link->out.tail - link->out.head;
+    size_t total = sizeof(struct chempi_tcp_eager) + (size_t)env->len;
+    uint8_t *at;
+
+    if (used && used + total > chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE))
+        return -EAGAIN;
+    at = reserve(&link->out, total);
+    if (!at)
+        return -ENOMEM;
+    *to = at + chempi_tcp_frame_put_eager(at, env);
+    return CHEMPI_DONE;
+}
+
 static int inject_later(struct chempi_tcp_link *link,
                         const struct chempi_envelope *env, const void *data,
                         size_t len)
 {
-    size_t used = link->out.tail - link->out.head;
-    size_t total = sizeof(struct chempi_tcp_eager) + len;
     uint8_t *to;
+    int rc = line_up(link, env, &to);
 
-    if (used && used + total > chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE))
-        return -EAGAIN;
-    to = reserve(&link->out, total);
-    if (!to)
-        return -ENOMEM;
-    to += chempi_tcp_frame_put_eager(to, env);
+    if (rc)
+        return rc;
     if (len)
         memcpy(to, data, len);
     kick(link);
     return CHEMPI_DONE;
+}
+
+/* Is it one of several that are posted one after the other? */
+static bool is_in_a_row(struct chempi_tcp_link *link)
+{
+    const uint32_t tick = chempi_tcp_dev_of(link)->tick;
+
+    if (link->state != CHEMPI_TCP_UP)
+        return false;
+    if (link->post_tick != tick) {
+        link->post_tick = tick;
+        link->posted = 0;
+    }
+    return link->posted++ >= AT_ONCE;
+}
+
+/* Gather it with others for the next progress(), unless that is enough, or the
+ * first of them has waited for long; KEPT, DONE, -EAGAIN or -ENOMEM. */
+static int keep(struct chempi_tcp_link *link, struct chempi_tx *tx)
+{
+    const uint64_t now_ns = chempi_clock_ns();
+    size_t len = (size_t)tx->env.len;
+    uint8_t *to;
+    int rc;
+
+    if (link->out.head == link->out.tail)
+        link->kept_ns = now_ns;
+    rc = line_up(link, &tx->env, &to);
+    if (rc)
+        return rc;
+    if (tx->iter)
+        (void)chempi_iter_pack(tx->iter, to, len); /* all of it */
+    else if (len)
+        memcpy(to, tx->buf, len);
+    if (link->out.tail - link->out.head >=
+            chempi_tcp_setting(link, CHEMPI_TCP_SET_KEEP) ||
+        now_ns - link->kept_ns >=
+            chempi_tcp_setting(link, CHEMPI_TCP_SET_KEEP_NS)) {
+        kick(link);
+        return CHEMPI_DONE;
+    }
+    owe_flush(link);
+    return CHEMPI_KEPT;
 }
 
 int chempi_tcp_output_inject(struct chempi_tcp_link *link,
@@ -228,7 +297,12 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
     memset(tx->priv, 0, sizeof(tx->priv));
     if (is_announced(tx))
         return announce(link, tx);
-    if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
+    if (tx->may_keep && tx->env.len <= CHEMPI_TCP_INJECT_MAX &&
+        is_in_a_row(link)) {
+        rc = keep(link, tx);
+        if (rc != -EAGAIN && rc != -ENOMEM)
+            return rc;
+    } else if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
         rc = chempi_tcp_output_inject(link, &tx->env, tx->buf,
                                       (size_t)tx->env.len);
         if (rc != -EAGAIN && rc != -ENOMEM)
@@ -401,18 +475,11 @@ static void consume(struct chempi_tcp_link *link, size_t n)
 /* Something of `out` has left: those that were refused may come again. */
 static void after_flush(struct chempi_tcp_link *link)
 {
-    struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
-
     if (link->ep->is_starved &&
         link->out.tail - link->out.head <
             chempi_tcp_setting(link, CHEMPI_TCP_SET_QUEUE) / 2)
         chempi_tcp_link_owe_room(link->ep);
-    if (!link->is_blocked && link->state == CHEMPI_TCP_UP &&
-        !chempi_tcp_link_is_written(link) &&
-        chempi_list_is_empty(&link->flush_link)) {
-        chempi_list_append(&dev->flush, &link->flush_link); /* T5 */
-        dev->has_work = true;
-    }
+    owe_flush(link);
 }
 
 void chempi_tcp_output_flush(struct chempi_tcp_link *link)

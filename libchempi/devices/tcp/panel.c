@@ -34,6 +34,18 @@ static const struct chempi_setting settings[CHEMPI_TCP_SET_COUNT] = {
          "How much is written to one connection at a time, "
          "in bytes.",
          2u << 20, 4096, 1u << 30, NULL, CHEMPI_SETTING_LOCAL, false, false},
+    [CHEMPI_TCP_SET_KEEP] =
+        {"tcp", "keep",
+         "How much of small non-blocking messages that are posted one after "
+         "the other is gathered for one write, in bytes; 0: each leaves at "
+         "once.",
+         32u << 10, 0, 1u << 20, NULL, CHEMPI_SETTING_LOCAL, false, false},
+    [CHEMPI_TCP_SET_KEEP_NS] =
+        {"tcp", "keep_ns",
+         "How long others may follow until what is gathered leaves, in "
+         "nanoseconds.",
+         20000, 0, UINT64_C(1000000000), NULL, CHEMPI_SETTING_LOCAL, false,
+         false},
     [CHEMPI_TCP_SET_READ] =
         {"tcp", "read",
          "How much is read from one connection at a time, in bytes.", 1u << 20,

@@ -14,6 +14,7 @@
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/signature.h"
+#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -47,6 +48,7 @@ static int start_send(struct chempi_request *req)
                                               : CHEMPI_KIND_MESSAGE,
         .flags = flags_of(req),
     };
+    tx->may_keep = req->is_posted;
     tx->buf = NULL;
     tx->iter = NULL;
     if (req->packed) {
@@ -372,12 +374,14 @@ int chempi_p2p_isend(const void *buf, MPI_Count count,
     } else {
         chempi_p2p_init_send(req, buf, count, type, dest, tag, comm, kind,
                              mode);
+        req->is_posted =
+            kind == CHEMPI_CONTEXT_PT2PT && chempi_agent_is_offered();
         rc = chempi_p2p_launch(req, out);
         if (rc == MPI_SUCCESS && kind == CHEMPI_CONTEXT_PT2PT)
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock_posted(&chempi_lane_main);
     return rc;
 }
 
@@ -399,7 +403,7 @@ int chempi_p2p_irecv(void *buf, MPI_Count count, struct chempi_datatype *type,
             chempi_request_owe(req, (uint64_t)(count * type->size));
         chempi_progress_nudge();
     }
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock_posted(&chempi_lane_main);
     return rc;
 }
 

@@ -10,6 +10,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -509,6 +510,7 @@ static int start_one(MPI_Request handle, int i)
     req->tag = MPI_ANY_TAG;
     req->bytes = 0;
     req->pending = 0;
+    req->is_posted = chempi_agent_is_offered();
     rc = req->ops->start(req);
     if (rc) {
         req->is_active = false;
@@ -518,7 +520,7 @@ static int start_one(MPI_Request handle, int i)
         chempi_request_owe(req, (uint64_t)(req->count * req->type->size));
     }
     chempi_progress_nudge();
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock_posted(&chempi_lane_main);
     return rc;
 }
 

@@ -102,8 +102,9 @@ static void rest(void)
     const uint32_t bit =
         agent.is_watching ? CHEMPI_WAKE_AGENT_EPOLL : CHEMPI_WAKE_AGENT_FUTEX;
     const uint32_t was = bell_set(bit);
-    const bool is_needed =
-        (was & CHEMPI_WAKE_URGENT) || (!agent.is_watching && can_watch());
+    const bool is_needed = (was & CHEMPI_WAKE_URGENT) ||
+                           atomic_load(&chempi_lane_main.keeps) ||
+                           (!agent.is_watching && can_watch());
 
     if (!atomic_load(&agent.is_stopping) &&
         !(is_needed && state() == CHEMPI_WAKE_AWAY_OWED)) {
@@ -336,6 +337,17 @@ static void hand_over(struct chempi_lane *lane)
     chempi_wake_agent(agent.wake, agent.wake_fd);
 }
 
+/* What an agent that sleeps cannot know: that descriptors are its business
+ * now, and that messages are kept. */
+static void tell_agent(struct chempi_lane *lane, uint32_t bell_was)
+{
+    const bool keeps = atomic_load(&lane->keeps);
+
+    if ((can_watch() && (bell_was & CHEMPI_WAKE_AGENT_FUTEX)) ||
+        (keeps && (bell_was & CHEMPI_WAKE_AGENT_ASLEEP)))
+        chempi_wake_agent(agent.wake, agent.wake_fd);
+}
+
 /* Poll until there is nothing. False: it takes too long. */
 static bool poll_last(void)
 {
@@ -347,18 +359,20 @@ static bool poll_last(void)
 }
 
 /* With the lock, others may be in the lane afterwards; so the agent polls. */
-static void leave_locked(struct chempi_lane *lane)
+static void leave_locked(struct chempi_lane *lane, bool has_posted)
 {
     lend(lane);
-    if ((bell() & CHEMPI_WAKE_URGENT) || chempi_progress_is_ready())
+    if ((bell() & CHEMPI_WAKE_URGENT) ||
+        (!has_posted && chempi_progress_is_ready()))
         hand_over(lane);
-    else if (can_watch() && (bell() & CHEMPI_WAKE_AGENT_FUTEX))
-        chempi_wake_agent(agent.wake, agent.wake_fd);
+    else
+        tell_agent(lane, bell());
 }
 
-static void leave_lent(struct chempi_lane *lane)
+static void leave_lent(struct chempi_lane *lane, bool has_posted)
 {
-    bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) && !chempi_progress_is_ready();
+    bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) &&
+                  (has_posted || !chempi_progress_is_ready());
 
     for (;;) {
         uint32_t now;
@@ -373,8 +387,7 @@ static void leave_lent(struct chempi_lane *lane)
         lend(lane);
         now = bell();
         if (!(now & CHEMPI_WAKE_URGENT)) {
-            if (can_watch() && (now & CHEMPI_WAKE_AGENT_FUTEX))
-                chempi_wake_agent(agent.wake, agent.wake_fd);
+            tell_agent(lane, now);
             return;
         }
         retake(lane);
@@ -382,22 +395,29 @@ static void leave_lent(struct chempi_lane *lane)
     }
 }
 
-static void leave(struct chempi_lane *lane)
+static void leave(struct chempi_lane *lane, bool has_posted)
 {
+    bool is_up =
+        atomic_load_explicit(&agent.phase, memory_order_acquire) == PHASE_UP;
+
     if (chempi_progress_is_attended())
+        return;
+    if (CHEMPI_UNLIKELY(!is_up))
+        is_up = !lane->is_locking && bear();
+    if (!has_posted || !is_up)
+        chempi_progress_let_go();
+    if (!is_up)
         return;
     atomic_store_explicit(
         &agent.leaves,
         atomic_load_explicit(&agent.leaves, memory_order_relaxed) + 1,
         memory_order_relaxed);
-    if (CHEMPI_UNLIKELY(atomic_load_explicit(
-                            &agent.phase, memory_order_acquire) != PHASE_UP) &&
-        (lane->is_locking || !bear()))
+    if (!lane->owed)
         return;
     if (lane->is_locking)
-        leave_locked(lane);
+        leave_locked(lane, has_posted);
     else
-        leave_lent(lane);
+        leave_lent(lane, has_posted);
 }
 
 /* With the lock, an agent is born when it is free. */
@@ -424,6 +444,13 @@ void chempi_agent_init(void)
     agent.wake_fd = s->wake_fds[s->local_rank];
     chempi_lane_main.lender =
         chempi_setting(CHEMPI_SET_AGENT_ENABLED) ? &lender : NULL;
+}
+
+bool chempi_agent_is_offered(void)
+{
+    return chempi_lane_main.lender &&
+           atomic_load_explicit(&agent.phase, memory_order_relaxed) !=
+               PHASE_REFUSED;
 }
 
 void chempi_agent_fini(void)

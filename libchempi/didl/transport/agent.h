@@ -19,10 +19,14 @@
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Offer the lane to an agent, unless a setting says no; after progress. */
 void chempi_agent_init(void);
+
+/* Is there an agent, or one as soon as something is owed? Any thread. */
+bool chempi_agent_is_offered(void);
 
 /* End the agent, if there is one; another may be born later. By a thread that
  * does not hold the lane's lock, while no other one is in MPI. */

@@ -17,6 +17,7 @@
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/signature.h"
+#include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
 static struct {
@@ -103,7 +104,10 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
         chempi_list_append(&peer->sync, &req->match_link);
         req->is_queued = true;
     }
-    return rc;
+    if (rc != CHEMPI_KEPT)
+        return rc;
+    chempi_lane_keep(&chempi_lane_main);
+    return CHEMPI_DONE;
 }
 
 int chempi_engine_send(struct chempi_request *req)

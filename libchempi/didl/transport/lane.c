@@ -32,13 +32,13 @@ void chempi_lane_lock_slow(struct chempi_lane *lane)
         lane->lender->retake(lane);
 }
 
-void chempi_lane_unlock_slow(struct chempi_lane *lane)
+void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted)
 {
     const struct chempi_lane_lender *lender =
         lane->on_unlock & CHEMPI_LANE_OWES ? lane->lender : NULL;
 
     if (lender)
-        lender->leave(lane);
+        lender->leave(lane, has_posted);
     chempi_lane_pause(lane);
     if (lender)
         lender->left(lane);

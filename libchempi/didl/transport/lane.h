@@ -21,6 +21,8 @@
  *       memory, unfinished large transfers. on_unlock has OWES if it is not 0
  *   L5  on_lock and on_unlock have LOCKS if is_locking; on_lock has LENT from
  *       when the lane was lent until the application has taken it back
+ *   L6  keeps: devices keep messages that were posted one after the other
+ *       (CHEMPI_KEPT) until they are advanced; counted as owed meanwhile
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LANE_H
 #define CHEMPI_LIBCHEMPI_DIDL_LANE_H
@@ -44,8 +46,9 @@ struct chempi_lane;
 struct chempi_lane_lender {
     /* The application, before it enters a lane that is lent. */
     void (*retake)(struct chempi_lane *lane);
-    /* Whoever has the lane and owes, before it leaves. */
-    void (*leave)(struct chempi_lane *lane);
+    /* Whoever has the lane and owes, before it leaves; has_posted: what
+     * devices keep may stay there for a moment. */
+    void (*leave)(struct chempi_lane *lane, bool has_posted);
     /* The same, after it has left. */
     void (*left)(struct chempi_lane *lane);
 };
@@ -57,6 +60,7 @@ struct chempi_lane {
     uint8_t on_lock;          /* L5: what locking has to do, 0: nothing */
     uint8_t on_unlock;
     bool is_locking;
+    _Atomic bool keeps;                      /* L6 */
     uint32_t owed;                           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */
 };
@@ -64,7 +68,7 @@ struct chempi_lane {
 extern struct chempi_lane chempi_lane_main;
 
 void chempi_lane_lock_slow(struct chempi_lane *lane);
-void chempi_lane_unlock_slow(struct chempi_lane *lane);
+void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted);
 
 static inline void chempi_lane_lock(struct chempi_lane *lane)
 {
@@ -75,7 +79,15 @@ static inline void chempi_lane_lock(struct chempi_lane *lane)
 static inline void chempi_lane_unlock(struct chempi_lane *lane)
 {
     if (CHEMPI_UNLIKELY(lane->on_unlock))
-        chempi_lane_unlock_slow(lane);
+        chempi_lane_unlock_slow(lane, false);
+}
+
+/* The same at the end of a call that only posts: others are likely to follow,
+ * so what devices keep is left there. */
+static inline void chempi_lane_unlock_posted(struct chempi_lane *lane)
+{
+    if (CHEMPI_UNLIKELY(lane->on_unlock))
+        chempi_lane_unlock_slow(lane, true);
 }
 
 /* Unlock in the middle of a call, or before sleeping: it is not lent. */
@@ -99,6 +111,25 @@ static inline void chempi_lane_repay(struct chempi_lane *lane)
 {
     if (--lane->owed == 0)
         lane->on_unlock &= (uint8_t)~CHEMPI_LANE_OWES;
+}
+
+/* A device keeps a message, and all devices have been advanced (L6). Holder of
+ * the lane. */
+static inline void chempi_lane_keep(struct chempi_lane *lane)
+{
+    if (atomic_load_explicit(&lane->keeps, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&lane->keeps, true, memory_order_relaxed);
+    chempi_lane_owe(lane);
+}
+
+static inline void chempi_lane_let_go(struct chempi_lane *lane)
+{
+    if (CHEMPI_LIKELY(
+            !atomic_load_explicit(&lane->keeps, memory_order_relaxed)))
+        return;
+    atomic_store_explicit(&lane->keeps, false, memory_order_relaxed);
+    chempi_lane_repay(lane);
 }
 
 /* Lock from now on, or no longer (L1); the lane is not lent. */

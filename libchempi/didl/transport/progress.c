@@ -113,6 +113,7 @@ static inline int poll_devices(void)
 
         events += dev->ops->progress(dev);
     }
+    chempi_lane_let_go(&chempi_lane_main);
     return events;
 }
 
@@ -206,6 +207,14 @@ int chempi_progress_turn(void)
     }
     chempi_engine_settle();
     return events;
+}
+
+void chempi_progress_let_go(void)
+{
+    if (!atomic_load_explicit(&chempi_lane_main.keeps, memory_order_relaxed))
+        return;
+    (void)poll_devices();
+    chempi_engine_settle();
 }
 
 bool chempi_progress_is_attended(void)

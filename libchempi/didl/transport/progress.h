@@ -86,6 +86,10 @@ void chempi_progress_announce(void);
  * Returns the number of events. */
 int chempi_progress_turn(void);
 
+/* If devices keep messages (lane.h, L6), have them leave. Under the lane lock.
+ */
+void chempi_progress_let_go(void);
+
 /* Is there something to do that nobody will announce, at a device or for a hook
  * of the agent's? The devices are armed for sleep. Under the lane lock. */
 bool chempi_progress_is_ready(void);

@@ -40,6 +40,7 @@ void chempi_request_init(struct chempi_request *req,
     req->is_queued = false;
     req->is_owed = false;
     req->is_urgent = false;
+    req->is_posted = false;
     req->sent_bits = 0;
     req->error = MPI_SUCCESS;
     req->source = MPI_ANY_SOURCE;

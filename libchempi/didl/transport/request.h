@@ -103,6 +103,8 @@ struct chempi_request {
     bool is_queued;     /* outgoing.link or match_link is on a list */
     bool is_owed;       /* counted by the lane (L4) */
     bool is_urgent;     /* a send: the receiver's agent may take it */
+    bool is_posted;     /* a send of a call that does not wait, and of a process
+                           whose agent sees to it if it goes away */
     uint16_t sent_bits; /* a receive: what the sender told of its type */
     int error;          /* MPI error class of the finished operation */
     int32_t source;     /* status */

@@ -200,6 +200,7 @@ static int send_whole(struct chempi_sysmsg *msg, struct chempi_route *route)
     msg->tx.buf = msg->packed;
     msg->tx.iter = NULL;
     msg->tx.needs_consent = false;
+    msg->tx.may_keep = false;
     return send_tx(msg, route);
 }
 
@@ -224,6 +225,7 @@ static int send_body(struct chempi_sysmsg *msg)
     msg->tx.buf = msg->body;
     msg->tx.iter = msg->iter;
     msg->tx.needs_consent = true;
+    msg->tx.may_keep = false;
     if (msg->iter)
         chempi_iter_seek(msg->iter, 0);
     return send_tx(msg, chempi_conn_route(msg->peer, msg->body_len));

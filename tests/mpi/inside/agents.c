@@ -22,7 +22,8 @@ enum {
     ASKS = 50,
     SMALL = 20, /* ordinary messages, which wait in the ring, and wake nobody */
     LARGE = 1 << 20,
-    TURNS = 4
+    POSTS = 20, /* of small messages in a row, which a device may gather */
+    TURNS = 5
 };
 
 static struct {
@@ -151,6 +152,32 @@ static void stay_asleep(int me, int turn)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Whoever posts small messages one after the other and then goes away does not
+ * keep them. */
+static void post_and_go(int me, int turn)
+{
+    MPI_Request requests[POSTS];
+    int values[POSTS];
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < POSTS; i++) {
+        values[i] = i;
+        if (me == 0)
+            MPI_Isend(&values[i], 1, MPI_INT, 1, 3, MPI_COMM_WORLD,
+                      &requests[i]);
+        else
+            MPI_Recv(&values[i], 1, MPI_INT, 0, 3, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        CHECK(values[i] == i, "%d, not %d", values[i], i);
+    }
+    if (me == 0) {
+        await_outside(turn);
+        MPI_Waitall(POSTS, requests, MPI_STATUSES_IGNORE);
+    } else {
+        tell_outside(turn);
+    }
+}
+
 static void exchange_large(int me)
 {
     char *data = check_alloc(LARGE);
@@ -194,6 +221,7 @@ int main(int argc, char **argv)
               (unsigned long long)chempi_agent_stats().births);
     }
     stay_asleep(me, 3);
+    post_and_go(me, 4);
     CHECK(chempi_lane_main.owed == 0, "%u are still owed",
           chempi_lane_main.owed);
     return check_finish();

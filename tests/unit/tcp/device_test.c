@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/services/layout.h"
 #include "tests/unit/tcp/ends.h"
@@ -99,6 +100,114 @@ Test(tcp, every_size_arrives_through_writes_of_a_few_bytes)
     send_sizes(0);
     send_sizes(1);
     rig_lift();
+    close_all();
+}
+
+enum { ROW = 40 };
+
+/* Two devices, of which one gathers up to `bytes` for as long as it takes. */
+static void open_two_patient(uint64_t bytes)
+{
+    static _Atomic uint64_t settings[CHEMPI_TCP_SET_COUNT];
+    const uint64_t minute = UINT64_C(1000000000000);
+
+    for (uint32_t i = 0; i < CHEMPI_TCP_SET_COUNT; i++)
+        settings[i] = chempi_tcp_ops.panel->settings[i].initial;
+    settings[CHEMPI_TCP_SET_KEEP] = bytes;
+    settings[CHEMPI_TCP_SET_KEEP_NS] = minute;
+    ends_default(&ends, 2);
+    ends.settings = settings;
+    cr_assert_eq(ends_open_as(&ends, 2, true), 0);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 3), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, 1)); /* connected */
+}
+
+static int post(struct chempi_tx *tx, const void *data, size_t len, int tag)
+{
+    tx->env = (struct chempi_envelope){
+        .len = len, .tag = tag, .kind = CHEMPI_KIND_MESSAGE};
+    tx->buf = tx->iter ? NULL : data;
+    tx->may_keep = true;
+    return chempi_tcp_ops.send(ends.end[0].eps[1], tx);
+}
+
+/* The receiver looks until nothing has come for long. */
+static size_t look(void)
+{
+    for (int i = 0; i < 1000; i++)
+        (void)end_poll(&ends.end[1]);
+    return ends.end[1].arrival_count;
+}
+
+Test(tcp, messages_that_are_posted_in_a_row_leave_in_one_write)
+{
+    struct chempi_tx tx[ROW] = {{.iter = NULL}};
+
+    open_two_patient(32768);
+    rig(RIG_SEND, 0, 0);
+    for (int i = 0; i < ROW; i++)
+        cr_assert_eq(post(&tx[i], "number", 6, i),
+                     i < 2 ? CHEMPI_DONE : CHEMPI_KEPT);
+    cr_assert_eq(rig_calls(), 2);
+    cr_assert_leq(look(), 3u);
+    cr_assert(ends.end[0].dev->ops->is_ready(ends.end[0].dev));
+    cr_assert(!ends.end[0].dev->ops->is_drained(ends.end[0].dev));
+    (void)end_poll(&ends.end[0]);
+    cr_assert_eq(rig_calls(), 3);
+    rig_lift();
+    cr_assert(ends_wait_arrivals(&ends, 1, ROW + 1));
+    for (int i = 0; i < ROW; i++) {
+        cr_assert_eq(ends.end[1].arrivals[i + 1]->env.tag, i);
+        cr_assert_eq(memcmp(ends.end[1].arrivals[i + 1]->data, "number", 6), 0);
+    }
+    /* After progress a lone one is not kept, nor are the first two. */
+    cr_assert_eq(post(&tx[0], "number", 6, 0), CHEMPI_DONE);
+    (void)end_poll(&ends.end[0]);
+    cr_assert_eq(post(&tx[0], "number", 6, 0), CHEMPI_DONE);
+    cr_assert_eq(post(&tx[0], "number", 6, 0), CHEMPI_DONE);
+    cr_assert(ends_wait_arrivals(&ends, 1, ROW + 4));
+    close_all();
+}
+
+Test(tcp, what_is_kept_leaves_when_it_is_much)
+{
+    uint8_t data[1000];
+    struct chempi_tx tx = {.iter = NULL};
+    int kept = 0;
+
+    open_two_patient(8192);
+    fill(data, sizeof(data), 4);
+    while (post(&tx, data, sizeof(data), kept) == CHEMPI_DONE)
+        ;
+    do
+        kept++;
+    while (post(&tx, data, sizeof(data), kept) == CHEMPI_KEPT);
+    cr_assert_eq(kept, 7); /* and the eighth */
+    while (ends.end[1].arrival_count < 11)
+        (void)end_poll(&ends.end[1]);
+    cr_assert(is_filled(ends.end[1].arrivals[10]->data, sizeof(data), 4));
+    close_all();
+}
+
+Test(tcp, other_messages_do_not_wait_behind_what_is_kept)
+{
+    struct chempi_tx tx[4] = {{.iter = NULL}};
+    uint8_t large[6000];
+
+    open_two_patient(32768);
+    fill(large, sizeof(large), 2);
+    for (int i = 0; i < 3; i++)
+        (void)post(&tx[i], "number", 6, i);
+    cr_assert_eq(ends_inject(&ends, 0, 1, "hello", 5, 9), CHEMPI_DONE);
+    while (ends.end[1].arrival_count < 5)
+        (void)end_poll(&ends.end[1]);
+    cr_assert_eq(ends.end[1].arrivals[4]->env.tag, 9);
+    for (int i = 0; i < 3; i++)
+        (void)post(&tx[i], "number", 6, i);
+    cr_assert_eq(post(&tx[3], large, sizeof(large), 9), CHEMPI_DONE);
+    while (ends.end[1].arrival_count < 9)
+        (void)end_poll(&ends.end[1]);
+    cr_assert(is_filled(ends.end[1].arrivals[8]->data, sizeof(large), 2));
     close_all();
 }
 
