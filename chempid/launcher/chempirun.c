@@ -13,7 +13,7 @@
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/option_table.h"
 #include "chempid/launcher/options.h"
-#include "chempid/launcher/outpost.h"
+#include "chempid/launcher/outpost_tree.h"
 #include "chempid/launcher/plan.h"
 #include "chempid/launcher/profile.h"
 #include "chempid/launcher/run.h"
@@ -165,6 +165,12 @@ static int run_private(const struct chempi_options *opt)
 /* ---- on other hosts, without daemons --------------------------------------
  */
 
+/* May a host call others? Slurm starts steps in no tree of ours. */
+static bool calls_others(const struct chempi_options *opt, const char *launcher)
+{
+    return !opt->is_flat && strcmp(launcher, CHEMPI_LAUNCHER_SRUN) != 0;
+}
+
 static int call_hosts(const struct chempi_options *opt,
                       const struct chempi_spec *spec, const char *launcher)
 {
@@ -176,7 +182,10 @@ static int call_hosts(const struct chempi_options *opt,
         return out_of_memory();
     for (uint32_t i = 0; i < spec->node_count; i++)
         posts[i].host = spec->node_names[i];
-    rc = chempi_outpost_call(posts, spec->node_count, launcher, &err);
+    rc = chempi_outpost_reach(
+        posts, spec->node_count,
+        calls_others(opt, launcher) ? chempi_spec_first_spare(spec) : 0,
+        launcher, opt->is_verbose, &err);
     rc =
         rc ? fail(&err, CHEMPI_EXIT_FAILURE) : chempi_run_far(opt, spec, posts);
     chempi_outpost_leave(posts, spec->node_count);

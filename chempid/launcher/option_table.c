@@ -111,6 +111,8 @@ const struct chempi_option chempi_option_table[] = {
      "daemon there"},
     {"launcher-exec", CHEMPI_OPT_LAUNCHER_EXEC, 1, "WORDS",
      "the same, by this command"},
+    {"launcher-flat", CHEMPI_OPT_LAUNCHER_FLAT, 0, NULL,
+     "start all hosts from here, none from another one"},
     {"verbose", CHEMPI_OPT_VERBOSE, 0, NULL,
      "say which daemon is used, and where ranks go"},
     {"secure", CHEMPI_OPT_SECURE, 0, NULL,

@@ -543,6 +543,7 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     opt->has_profile |= id == CHEMPI_OPT_PROFILE;
     opt->has_check |= id == CHEMPI_OPT_CHECK;
     opt->is_private |= id == CHEMPI_OPT_PRIVATE;
+    opt->is_flat |= id == CHEMPI_OPT_LAUNCHER_FLAT;
     opt->is_secure |= id == CHEMPI_OPT_SECURE;
     opt->fits_only |= id == CHEMPI_OPT_FITS;
     opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;

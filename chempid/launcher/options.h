@@ -54,6 +54,7 @@ struct chempi_options {
     char *via;            /* --via: which of them to speak to */
     const char *launcher; /* --launcher: the words of the command that reaches
                         other hosts, or NULL */
+    bool is_flat;         /* --launcher-flat: hosts call no others */
     uint32_t ppn;         /* 0: not said */
     uint32_t bind;        /* enum chempi_bind */
     uint32_t stdin_rank;

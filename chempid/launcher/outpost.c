@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Calling supervisors on other hosts; see outpost.h. */
-#define _GNU_SOURCE /* strsep, pidfd */
+#define _GNU_SOURCE /* strsep, pidfd, pipe2 */
 #include "chempid/launcher/outpost.h"
 
 #include <errno.h>
@@ -25,7 +25,9 @@
 #include "common/auth/handshake.h"
 #include "common/auth/secret.h"
 #include "common/base/clock.h"
+#include "common/base/plain.h"
 #include "common/base/sys.h"
+#include "common/control/msg.h"
 
 #define WORDS_MAX 64
 #define NOISE_MAX                                                              \
@@ -41,20 +43,45 @@ struct call {
     uint32_t noise;
     uint32_t said; /* bytes of what it says in the handshake */
     bool is_marked;
-    bool is_made;
+    bool is_over; /* made, or in a trial failed */
     struct chempi_keys keys;
     struct chempi_handshake shake;
+    struct chempi_noise_cipher tx;
+    struct chempi_noise_cipher rx;
     uint8_t bytes[CHEMPI_HANDSHAKE_MSG_MAX];
 };
 
+/* All posts, and those of them that are called now. */
+struct party {
+    struct chempi_outpost *posts;
+    struct call *calls; /* [count], as places */
+    const uint32_t *places;
+    uint32_t count;
+    uint32_t started;
+    const struct chempi_outpost_way *way;
+};
+
+static struct chempi_outpost *post_of(const struct party *p, uint32_t i)
+{
+    return &p->posts[p->places[i]];
+}
+
 struct chempi_outpost *chempi_outpost_create(uint32_t count)
 {
-    return chempi_secret_create(count * sizeof(struct chempi_outpost));
+    struct chempi_outpost *posts = chempi_sys->calloc(count, sizeof(*posts));
+
+    for (uint32_t i = 0; posts && i < count; i++) {
+        posts[i].node = i;
+        posts[i].via = CHEMPI_OUTPOST_NONE;
+        posts[i].err_fd = posts[i].ch.fd = -1;
+    }
+    return posts;
 }
 
 void chempi_outpost_destroy(struct chempi_outpost *posts, uint32_t count)
 {
-    chempi_secret_destroy(posts, count * sizeof(*posts));
+    (void)count;
+    free(posts);
 }
 
 /* ---- starting commands --------------------------------------------------- */
@@ -81,7 +108,7 @@ static int make_order(char *order, size_t size, struct chempi_err *err)
 /* In the child. The host stands before what is run there, as ssh and its likes
  * want it; where "{}" is among the words, there. */
 _Noreturn static void become(const char *launcher, const char *host,
-                             char *order, int fd, pid_t parent)
+                             char *order, int fd, int err_fd, pid_t parent)
 {
     char words[4096];
     char name[256];
@@ -104,7 +131,8 @@ _Noreturn static void become(const char *launcher, const char *host,
     argv[n++] = order;
     argv[n] = NULL;
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent || dup2(fd, 0) < 0 || dup2(fd, 1) < 0)
+    if (getppid() != parent || dup2(fd, 0) < 0 || dup2(fd, 1) < 0 ||
+        (err_fd >= 0 && dup2(err_fd, 2) < 0))
         _exit(127);
     chempi_ranks_reset_signals();
     (void)setpgid(0, 0); /* signals of the terminal are the launcher's */
@@ -113,28 +141,40 @@ _Noreturn static void become(const char *launcher, const char *host,
     _exit(127);
 }
 
-static int start(struct chempi_outpost *post, const char *launcher, char *order,
+static int start(struct chempi_outpost *post,
+                 const struct chempi_outpost_way *way, char *order,
                  struct chempi_err *err)
 {
     const pid_t self = getpid();
     const char *const host = post->host; /* the child finds *post empty */
     int fds[2];
+    int errs[2] = {-1, -1};
 
     if (chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return chempi_err_set(err, -errno, "cannot create a socket: %s",
                               chempi_err_name(errno));
+    chempi_channel_init(&post->ch, fds[0], CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    if (way->is_trial && chempi_sys->pipe2(errs, O_CLOEXEC) < 0) {
+        (void)close(fds[1]); /* nothing runs there */
+        return chempi_err_set(err, -errno, "cannot create a pipe: %s",
+                              chempi_err_name(errno));
+    }
     post->pid = chempi_sys->fork();
     if (post->pid == 0)
-        become(launcher, host, order, fds[1], self);
-    (void)close(fds[1]); /* the child's end */
-    post->fd = fds[0];
+        become(way->launcher, host, order, fds[1], errs[1], self);
+    (void)close(fds[1]); /* the child's ends */
+    if (errs[1] >= 0) {
+        (void)close(errs[1]);
+        (void)fcntl(errs[0], F_SETFL, O_NONBLOCK);
+    }
+    post->err_fd = errs[0];
     if (post->pid > 0)
         return 0;
     post->pid = 0;
     return chempi_err_set(err, -EAGAIN,
                           "cannot start a process for host %s; raise the limit "
                           "of processes ('ulimit -u')",
-                          post->host);
+                          host);
 }
 
 /* ---- their answers ------------------------------------------------------- */
@@ -173,10 +213,34 @@ void chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size)
                        WTERMSIG(status));
 }
 
+/* Of what the command has complained of; false: nothing. */
+static bool last_words(const struct chempi_outpost *post, char *text,
+                       size_t size)
+{
+    char heard[1024];
+    char *at;
+    ssize_t n = 0;
+    ssize_t len = 0;
+
+    /* The end of a long complaint is in the last full buffer, about. */
+    while (post->err_fd >= 0 && (n = read(post->err_fd, heard, 1023)) > 0)
+        len = n;
+    while (len > 0 && strchr("\r\n ", heard[len - 1]))
+        len--;
+    if (len <= 0)
+        return false;
+    heard[len] = '\0';
+    at = strrchr(heard, '\n');
+    (void)snprintf(text, size, "%.200s", at ? at + 1 : heard);
+    chempi_plain(text, strlen(text), "");
+    return true;
+}
+
 /* The end of its output comes a moment before its own. */
 static int fail_post(struct chempi_outpost *post, const char *why,
                      struct chempi_err *err)
 {
+    char words[CHEMPI_OUTPOST_WHY_MAX];
     char fate[96] = "";
     const int pidfd =
         post->pid ? (int)syscall(SYS_pidfd_open, post->pid, 0) : -1;
@@ -187,6 +251,8 @@ static int fail_post(struct chempi_outpost *post, const char *why,
         (void)close(pidfd); /* only waited on */
     }
     chempi_outpost_fate(post, fate, sizeof(fate));
+    if (last_words(post, words, sizeof(words))) /* they know better */
+        why = words;
     return chempi_err_set(err, -EHOSTUNREACH, "host %s: %s%s", post->host, why,
                           fate);
 }
@@ -195,7 +261,7 @@ static int fail_post(struct chempi_outpost *post, const char *why,
 static int say(struct chempi_outpost *post, const void *data, size_t len,
                struct chempi_err *err)
 {
-    return send(post->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+    return send(post->ch.fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
                    (ssize_t)len
                ? 0
                : fail_post(post, "it does not listen", err);
@@ -227,28 +293,34 @@ static int greet(struct chempi_outpost *post, struct call *call,
 }
 
 /* It has said all that it has to say in the handshake. */
-static int finish_call(struct chempi_outpost *post, struct call *call,
-                       struct chempi_err *err)
+static int finish_call(const struct party *p, struct chempi_outpost *post,
+                       struct call *call, struct chempi_err *err)
 {
     uint8_t out[CHEMPI_HANDSHAKE_MSG_MAX];
     struct chempi_err why;
     size_t len;
+    int rc;
 
     if (chempi_handshake_step(&call->shake, call->bytes, call->said, out, &len,
                               &why) != 1)
         return fail_post(post, why.text, err);
-    call->is_made = true;
-    (void)chempi_handshake_split(&call->shake, &post->tx, &post->rx);
+    call->is_over = true;
+    post->via = (uint32_t)(post - p->posts);
+    (void)chempi_handshake_split(&call->shake, &call->tx, &call->rx);
     chempi_handshake_fini(&call->shake);
     sodium_memzero(&call->keys, sizeof(call->keys));
-    return say(post, out, len, err);
+    rc = say(post, out, len, err);
+    if (!rc && chempi_channel_seal(&post->ch, &call->tx, &call->rx))
+        rc = chempi_err_set(err, -ENOMEM, "out of memory");
+    return rc;
 }
 
-static int hear(struct chempi_outpost *post, struct call *call,
-                struct chempi_err *err)
+static int hear(const struct party *p, uint32_t i, struct chempi_err *err)
 {
+    struct chempi_outpost *post = post_of(p, i);
+    struct call *call = &p->calls[i];
     uint8_t byte;
-    const ssize_t n = recv(post->fd, &byte, 1, MSG_DONTWAIT);
+    const ssize_t n = recv(post->ch.fd, &byte, 1, MSG_DONTWAIT);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
@@ -265,7 +337,7 @@ static int hear(struct chempi_outpost *post, struct call *call,
     }
     call->bytes[call->said++] = byte;
     return call->said == chempi_handshake_need(&call->shake)
-               ? finish_call(post, call, err)
+               ? finish_call(p, post, call, err)
                : 0;
 }
 
@@ -275,73 +347,123 @@ static uint32_t heard(const struct call *call)
     return call->matched + call->noise + call->said;
 }
 
-/* Wait for whoever answers next among [first, started). */
-static int listen_to(struct chempi_outpost *posts, struct call *calls,
-                     uint32_t started, struct chempi_err *err)
+/* It is closed; its command ends, and is waited for with the others. */
+static void hang_up(struct chempi_outpost *post)
 {
-    struct pollfd p[CHEMPI_OUTPOST_CALLS];
+    chempi_channel_fini(&post->ch); /* E3 */
+    if (post->err_fd >= 0)
+        (void)close(post->err_fd); /* only read */
+    post->err_fd = -1;
+    post->via = CHEMPI_OUTPOST_NONE;
+}
+
+/* A failure to reach it, which in a trial is noted only. */
+static int note(const struct party *p, uint32_t i, int rc,
+                struct chempi_err *err)
+{
+    struct chempi_outpost *post = post_of(p, i);
+
+    if (rc != -EHOSTUNREACH || !p->way->is_trial)
+        return rc;
+    (void)snprintf(post->why, sizeof(post->why), "%.*s",
+                   (int)sizeof(post->why) - 1, err->text);
+    *err = (struct chempi_err){0};
+    hang_up(post);
+    p->calls[i].is_over = true;
+    return 0;
+}
+
+static int be_late(const struct party *p, uint32_t i, struct chempi_err *err)
+{
+    struct chempi_outpost *post = post_of(p, i);
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "no answer within %g s",
+                   p->way->limit_ms / 1000.0);
+    if (p->way->is_trial && post->pid)
+        (void)kill(post->pid, SIGTERM); /* nobody else may be asked meanwhile */
+    return note(p, i, fail_post(post, text, err), err);
+}
+
+static int take_bytes(const struct party *p, uint32_t i, struct chempi_err *err)
+{
+    struct call *call = &p->calls[i];
+    uint32_t before;
+    int rc;
+
+    do {
+        before = heard(call);
+        rc = note(p, i, hear(p, i, err), err);
+    } while (!rc && !call->is_over && heard(call) != before);
+    return rc;
+}
+
+/* Wait for whoever answers next. */
+static int listen_to(const struct party *p, struct chempi_err *err)
+{
+    struct pollfd fds[CHEMPI_OUTPOST_CALLS];
     uint32_t who[CHEMPI_OUTPOST_CALLS];
     uint64_t deadline_ns = UINT64_MAX;
     nfds_t n = 0;
     uint64_t now_ns;
     int rc = 0;
 
-    for (uint32_t i = 0; i < started && n < CHEMPI_OUTPOST_CALLS; i++)
-        if (!calls[i].is_made) {
-            p[n] = (struct pollfd){.fd = posts[i].fd, .events = POLLIN};
-            who[n++] = i;
-            if (calls[i].deadline_ns < deadline_ns)
-                deadline_ns = calls[i].deadline_ns;
+    for (uint32_t i = 0; i < p->started && n < CHEMPI_OUTPOST_CALLS; i++)
+        if (!p->calls[i].is_over) {
+            fds[n] =
+                (struct pollfd){.fd = post_of(p, i)->ch.fd, .events = POLLIN};
+            who[n++] = i; /* the first has waited longest */
+            if (p->calls[i].deadline_ns < deadline_ns)
+                deadline_ns = p->calls[i].deadline_ns;
         }
     now_ns = chempi_clock_ns();
     if (now_ns >= deadline_ns)
-        return fail_post(&posts[who[0]], "no answer within 60 s", err);
-    (void)poll(p, n, (int)((deadline_ns - now_ns) / CHEMPI_NS_PER_MS) + 1);
+        return be_late(p, who[0], err);
+    (void)poll(fds, n, (int)((deadline_ns - now_ns) / CHEMPI_NS_PER_MS) + 1);
     for (nfds_t k = 0; !rc && k < n; k++)
-        while (!rc && p[k].revents && !calls[who[k]].is_made) {
-            const uint32_t before = heard(&calls[who[k]]);
-
-            rc = hear(&posts[who[k]], &calls[who[k]], err);
-            if (heard(&calls[who[k]]) == before)
-                break;
-        }
+        if (fds[k].revents)
+            rc = take_bytes(p, who[k], err);
     return rc;
 }
 
-static uint32_t count_open(const struct call *calls, uint32_t started)
+static uint32_t count_open(const struct party *p)
 {
     uint32_t n = 0;
 
-    for (uint32_t i = 0; i < started; i++)
-        n += !calls[i].is_made;
+    for (uint32_t i = 0; i < p->started; i++)
+        n += !p->calls[i].is_over;
     return n;
 }
 
 int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
-                        const char *launcher, struct chempi_err *err)
+                        const uint32_t *places, uint32_t place_count,
+                        const struct chempi_outpost_way *way,
+                        struct chempi_err *err)
 {
-    struct call *calls = chempi_secret_create(count * sizeof(*calls));
+    struct party p = {
+        .posts = posts,
+        .places = places,
+        .count = place_count,
+        .way = way,
+        .calls = chempi_secret_create(place_count * sizeof(struct call))};
     char order[4096];
-    uint32_t started = 0;
-    int rc = calls ? make_order(order, sizeof(order), err)
-                   : chempi_err_set(err, -ENOMEM, "out of memory");
+    int rc = p.calls ? make_order(order, sizeof(order), err)
+                     : chempi_err_set(err, -ENOMEM, "out of memory");
 
-    for (uint32_t i = 0; i < count; i++)
-        posts[i].fd = -1;
-    while (!rc && (started < count || count_open(calls, started))) {
-        if (started < count &&
-            count_open(calls, started) < CHEMPI_OUTPOST_CALLS) { /* E2 */
-            calls[started].deadline_ns =
-                chempi_clock_ns() + CHEMPI_OUTPOST_LIMIT_MS * CHEMPI_NS_PER_MS;
-            rc = start(&posts[started], launcher, order, err);
-            started++;
+    while (!rc && (p.started < p.count || count_open(&p))) {
+        if (p.started < p.count &&
+            count_open(&p) < CHEMPI_OUTPOST_CALLS) { /* E2 */
+            p.calls[p.started].deadline_ns =
+                chempi_clock_ns() + way->limit_ms * CHEMPI_NS_PER_MS;
+            rc = start(post_of(&p, p.started), way, order, err);
+            p.started++;
         } else {
-            rc = listen_to(posts, calls, started, err);
+            rc = listen_to(&p, err);
         }
     }
-    chempi_secret_destroy(calls, count * sizeof(*calls));
+    chempi_secret_destroy(p.calls, place_count * sizeof(*p.calls));
     if (rc)
-        chempi_outpost_leave(posts, started);
+        chempi_outpost_leave(posts, count);
     return rc;
 }
 
@@ -363,11 +485,8 @@ void chempi_outpost_leave(struct chempi_outpost *posts, uint32_t count)
     const uint64_t deadline_ns =
         chempi_clock_ns() + LEAVE_MS * CHEMPI_NS_PER_MS;
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (posts[i].fd >= 0)
-            (void)close(posts[i].fd); /* E3 */
-        posts[i].fd = -1;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        hang_up(&posts[i]);
     for (uint32_t i = 0; i < count; i++) {
         if (!posts[i].pid)
             continue;

@@ -8,47 +8,74 @@
  * first that is said, and fresh pairs of both sides. The job's secret travels
  * in the first frame, never on a command line.
  *
+ * Many hosts are called as a tree: an outpost is told of others (CALL), calls
+ * them by the same words, and tells whom it has not reached (CALLED); those
+ * the launcher calls itself. All of that comes before the launch, which then
+ * goes the ways that have been found. outpost_tree.c has what launcher and
+ * outposts do alike, outpost_knot.c an outpost that has others below it.
+ *
  *   E1  at the other end no byte is written before the mark; what a shell
  *       there prints before it is shown to the user; after the mark there is
  *       nothing but the handshake and records
- *   E2  at most CHEMPI_OUTPOST_CALLS commands have not got an answer yet
+ *   E2  at most CHEMPI_OUTPOST_CALLS commands of one caller have not got an
+ *       answer yet
  *   E3  an outpost that loses its standard input ends all that it has started
+ *   E4  whoever is below a host that is lost before the launch is called anew
  */
 #ifndef CHEMPI_CHEMPID_OUTPOST_H
 #define CHEMPI_CHEMPID_OUTPOST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/auth/noise.h"
 #include "common/base/err.h"
+#include "common/control/channel.h"
 
 #define CHEMPI_OUTPOST_OPTION "--supervise"
 #define CHEMPI_OUTPOST_CALLS                                                   \
     10u /* servers refuse more (MaxStartups of sshd)                           \
          */
 #define CHEMPI_OUTPOST_LIMIT_MS 60000u
+#define CHEMPI_OUTPOST_WHY_MAX 256u
+#define CHEMPI_OUTPOST_NONE UINT32_MAX
 
 struct chempi_outpost {
     const char *host; /* the caller's */
+    uint32_t node;    /* its number in the job */
+    uint32_t via;     /* the post, by its place in the array, that we speak
+                         with to reach it: itself, or the one that has called
+                         it; _NONE: it has not been reached */
     pid_t pid;        /* of the command; 0: not started, or reaped */
-    int fd;           /* its standard input and output; -1: none */
-    struct chempi_noise_cipher tx; /* of what is said there */
-    struct chempi_noise_cipher rx;
+    int err_fd;       /* reads the command's standard error; -1: it has ours */
+    struct chempi_channel ch; /* its standard input and output; fd -1: none */
+    char why[CHEMPI_OUTPOST_WHY_MAX]; /* it has not been reached */
 };
 
-/* So many, for chempi_outpost_call(); NULL: no memory. They have keys. */
+/* How hosts are called. */
+struct chempi_outpost_way {
+    const char *launcher; /* words, separated by blanks */
+    uint32_t limit_ms;    /* for each host to answer */
+    uint32_t group_ms;    /* the same for those that it shall call */
+    bool is_trial; /* others call whom we do not reach: no failure ends it, and
+                      what commands complain of goes into `why` */
+};
+
+/* So many, for chempi_outpost_call(); NULL: no memory. Node and place are the
+ * same at first. */
 struct chempi_outpost *chempi_outpost_create(uint32_t count);
 void chempi_outpost_destroy(struct chempi_outpost *posts, uint32_t count);
 
 /*
- * Call all hosts: the words of `launcher` (separated by blanks), the host, and
+ * Call the hosts at these places: the words of the launcher, the host, and
  * what shall be run there. Returns when all have answered and shaken hands.
- * Blocks, each for CHEMPI_OUTPOST_LIMIT_MS at most. 0, or -errno with words
- * that name the host; then none is left.
+ * Blocks, each for the way's limit at most. 0, or -errno with words that name
+ * the host; then none of all is left. In a trial only -ENOMEM and the like.
  */
 int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
-                        const char *launcher, struct chempi_err *err);
+                        const uint32_t *places, uint32_t place_count,
+                        const struct chempi_outpost_way *way,
+                        struct chempi_err *err);
 
 /* Close what is open and wait for the commands' ends, which are near; those
  * that do not end are ended. */

@@ -15,8 +15,8 @@
 
 #include <sodium.h>
 
-#include "chempid/launcher/outpost.h"
 #include "chempid/launcher/outpost_mark.h"
+#include "chempid/launcher/outpost_tree.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/supervisor/super.h"
@@ -113,6 +113,11 @@ static uint32_t number_at(const uint8_t *at)
            (uint32_t)at[3] << 24;
 }
 
+static int type_of(const struct chempi_writer *in)
+{
+    return in->data[4] | in->data[5] << 8;
+}
+
 /* Bytes of the first frame with its head once they are there. */
 static int read_frame(struct chempi_seal *seal, struct chempi_writer *in,
                       size_t *whole)
@@ -127,7 +132,8 @@ static int read_frame(struct chempi_seal *seal, struct chempi_writer *in,
             const uint32_t len = number_at(in->data);
 
             if (len > CHEMPI_TREE_MAX ||
-                (in->data[4] | in->data[5] << 8) != CHEMPI_MSG_LAUNCH ||
+                (type_of(in) != CHEMPI_MSG_LAUNCH &&
+                 type_of(in) != CHEMPI_MSG_CALL) ||
                 (in->data[6] | in->data[7] << 8) != CHEMPI_FRAME_MAGIC)
                 return -EBADMSG;
             *whole = CHEMPI_FRAME_HEADER + (size_t)len;
@@ -213,8 +219,17 @@ static void relay(struct chempi_seal *seal, int fd)
     }
 }
 
-_Noreturn static void supervise(const struct chempi_spec *spec, uint32_t node,
-                                int fd, pid_t parent)
+/* What was read first of the launch: a part of the job, or a call. */
+struct errand {
+    bool is_call;
+    struct chempi_spec spec;
+    uint32_t node;
+    const uint8_t *rest; /* what the child of ours shall read */
+    size_t rest_len;
+};
+
+_Noreturn static void be_child(const struct errand *errand, int fd,
+                               pid_t parent)
 {
     const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -222,11 +237,12 @@ _Noreturn static void supervise(const struct chempi_spec *spec, uint32_t node,
     if (getppid() != parent || null_fd < 0 || dup2(null_fd, 0) < 0 ||
         dup2(null_fd, 1) < 0)
         _exit(1);
-    chempi_super_run(spec, node, fd);
+    if (errand->is_call)
+        chempi_outpost_knot(fd);
+    chempi_super_run(&errand->spec, errand->node, fd);
 }
 
-static int serve(struct chempi_seal *seal, const struct chempi_spec *spec,
-                 uint32_t node, const void *rest, size_t rest_len)
+static int serve(struct chempi_seal *seal, const struct errand *errand)
 {
     const pid_t self = getpid();
     int fds[2];
@@ -236,12 +252,14 @@ static int serve(struct chempi_seal *seal, const struct chempi_spec *spec,
         chempi_sys->socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return fail("cannot start a supervisor", -errno);
     pid = chempi_sys->fork();
-    if (pid == 0)
-        supervise(spec, node, fds[1], self);
+    if (pid == 0) {
+        (void)close(fds[0]); /* the parent's end */
+        be_child(errand, fds[1], self);
+    }
     (void)close(fds[1]); /* the child's end */
     if (pid < 0)
         return fail("cannot start a supervisor", -errno);
-    if (write_all(fds[0], rest, rest_len) == 0)
+    if (write_all(fds[0], errand->rest, errand->rest_len) == 0)
         relay(seal, fds[0]);
     (void)close(fds[0]); /* nobody reads it any more */
     (void)chempi_orphans_end(NULL, NULL, (unsigned)(CHEMPI_REAP_S * 1000));
@@ -318,20 +336,31 @@ static int meet(struct chempi_seal **seal)
     return rc;
 }
 
+static int read_errand(struct chempi_seal *seal, struct chempi_writer *in,
+                       struct errand *errand)
+{
+    size_t whole;
+    int rc = read_frame(seal, in, &whole);
+
+    if (rc)
+        return rc;
+    errand->is_call = type_of(in) == CHEMPI_MSG_CALL;
+    errand->rest = in->data + (errand->is_call ? 0 : whole);
+    errand->rest_len = in->len - (errand->is_call ? 0 : whole);
+    return errand->is_call ? 0 : parse(in, whole, &errand->spec, &errand->node);
+}
+
 int chempi_outpost_serve(void)
 {
     struct chempi_seal *seal = NULL;
     struct chempi_writer in = {0};
-    struct chempi_spec spec = {0};
-    size_t whole;
-    uint32_t node = 0;
+    struct errand errand = {0};
     int rc;
 
     (void)signal(SIGPIPE, SIG_IGN);
     rc = write_all(1, CHEMPI_OUTPOST_MARK, sizeof(CHEMPI_OUTPOST_MARK) - 1);
     rc = rc ? rc : meet(&seal);
-    rc = rc ? rc : read_frame(seal, &in, &whole);
-    rc = rc ? rc : parse(&in, whole, &spec, &node);
+    rc = rc ? rc : read_errand(seal, &in, &errand);
     if (rc) {
         chempi_wire_clear(&in);
         chempi_seal_destroy(seal);
@@ -339,9 +368,9 @@ int chempi_outpost_serve(void)
                    ? CHEMPI_EXIT_FAILURE
                    : fail("a launch that is malformed, or was changed", rc);
     }
-    rc = serve(seal, &spec, node, in.data + whole, in.len - whole);
+    rc = serve(seal, &errand);
     chempi_wire_clear(&in);
-    chempi_spec_fini(&spec);
+    chempi_spec_fini(&errand.spec);
     chempi_seal_destroy(seal);
     return rc;
 }

@@ -15,7 +15,7 @@
 #include "chempid/launcher/deadlock.h"
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/mpir.h"
-#include "chempid/launcher/outpost.h"
+#include "chempid/launcher/outpost_tree.h"
 #include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/launcher/wait_query.h"
@@ -850,31 +850,19 @@ static void far_lost(struct chempi_link *link, int code,
     lose_branch(b, text);
 }
 
-static int start_far(struct run *r, uint32_t node, struct chempi_outpost *post,
+static int start_far(struct run *r, struct chempi_outpost *posts, uint32_t at,
                      struct chempi_err *err)
 {
     struct branch *b = &r->branches[r->branch_count++];
-    struct chempi_writer *w;
 
     b->run = r;
     b->link = &b->daemon;
-    b->post = post;
-    chempi_link_open(&b->daemon, r->loop, post->fd, CHEMPI_TREE_MAX,
-                     CHEMPI_QUEUE_MAX);
-    post->fd = -1; /* the link's now */
+    b->post = &posts[at];
     b->daemon.on_frame = take_far;
     b->daemon.on_lost = far_lost;
     b->daemon.arg = b;
-    if (chempi_channel_seal(&b->daemon.ch, &post->tx, &post->rx))
-        return chempi_err_set(err, -ENOMEM, "out of memory");
-    w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
-    chempi_wire_put_u32(w, 1);
-    chempi_wire_put_u32(w, node);
-    chempi_shell_write(&(const struct chempi_shell){0}, w); /* as it is there */
-    chempi_spec_write(r->spec, node, w);
-    chempi_link_end(&b->daemon);
-    (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
-    return 0;
+    return chempi_outpost_start(posts, r->spec->node_count, at, r->spec,
+                                &r->hub, &b->daemon, r->loop, err);
 }
 
 int chempi_run_far(const struct chempi_options *opt,
@@ -884,8 +872,11 @@ int chempi_run_far(const struct chempi_options *opt,
     struct chempi_err err = {0};
     int rc = set_up(&r, &err);
 
+    if (!rc)
+        chempi_hub_expect(&r.hub, spec->node_count);
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
-        rc = start_far(&r, i, &posts[i], &err);
+        if (posts[i].via == i)
+            rc = start_far(&r, posts, i, &err);
     return finish(&r, &err, rc);
 }
 

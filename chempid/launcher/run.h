@@ -28,7 +28,7 @@ int chempi_run_private(const struct chempi_options *opt,
 struct chempi_outpost;
 
 /* Run the job with supervisors that answer already, one for each node of the
- * description in its order; their connections are taken over. */
+ * description in its order (outpost_tree.h); connections are taken over. */
 int chempi_run_far(const struct chempi_options *opt,
                    const struct chempi_spec *spec,
                    struct chempi_outpost *posts);

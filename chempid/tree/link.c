@@ -231,6 +231,19 @@ void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
     chempi_link_start(link, fd);
 }
 
+void chempi_link_adopt(struct chempi_link *link, struct ev_loop *loop,
+                       struct chempi_channel *ch)
+{
+    const int fd = ch->fd;
+
+    chempi_link_prepare(link, loop, ch->in_max, ch->queue_max);
+    link->ch = *ch;
+    chempi_channel_init(ch, -1, ch->in_max, ch->queue_max);
+    link->has_more = true;
+    chempi_link_start(link, fd);
+    go_on_in(link, 0.0);
+}
+
 void chempi_link_close(struct chempi_link *link)
 {
     if (!link->is_open)

@@ -75,6 +75,10 @@ void chempi_link_open(struct chempi_link *link, struct ev_loop *loop, int fd,
 void chempi_link_prepare(struct chempi_link *link, struct ev_loop *loop,
                          uint32_t in_max, size_t queue_max);
 void chempi_link_start(struct chempi_link *link, int fd);
+/* Take over a channel on which frames have gone already; what of them is not
+ * yet taken comes from the loop. The caller's is empty then. */
+void chempi_link_adopt(struct chempi_link *link, struct ev_loop *loop,
+                       struct chempi_channel *ch);
 /* Stop and close; idempotent. */
 void chempi_link_close(struct chempi_link *link);
 

@@ -110,6 +110,11 @@ enum chempi_msg {
                                 most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may be welcomed */
 
+    /* without daemons, before LAUNCH (chempid/launcher/outpost_tree.h) */
+    CHEMPI_MSG_CALL = 58,   /* u32 ms for each host to answer, str launcher,
+                               count n, n x (u32 node, str host): call them */
+    CHEMPI_MSG_CALLED = 59, /* count n, n x (u32 node, str why): not reached */
+
     /* between a daemon and its node's supervisor of a job */
     CHEMPI_MSG_SHARE = 70, /* daemon: u32 local rank, then as BUDGET */
     CHEMPI_MSG_HOLDS = 71, /* supervisor: u32 local rank, then as MEMORY */

@@ -9,6 +9,7 @@ import subprocess
 import time
 
 START_S = 20
+LISTENERS = 8  # sshd has at most 16
 
 
 def free_port():
@@ -18,8 +19,9 @@ def free_port():
 
 
 class Server:
-    def __init__(self, folder, names):
+    def __init__(self, folder, names, startups="100"):
         self.folder = folder
+        self.startups = startups  # sshd's MaxStartups
         self.names = names
         self.config = folder / "ssh_config"
         self.process = None
@@ -31,12 +33,14 @@ class Server:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
                             str(self.folder / name)], check=True, timeout=60)
         shutil.copy(self.folder / "user.pub", self.folder / "authorized")
-        addresses = [f"127.0.0.{i + 2}" for i in range(len(self.names))]
+        addresses = [f"127.0.0.{i % LISTENERS + 2}"
+                     for i in range(len(self.names))]
         (self.folder / "sshd_config").write_text(
             f"Port {port}\n" +
-            "".join(f"ListenAddress {a}\n" for a in addresses) +
+            "".join(f"ListenAddress {a}\n" for a in sorted(set(addresses))) +
             f"HostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\n"
+            f"MaxStartups {self.startups}\n"
             "PasswordAuthentication no\nPermitRootLogin yes\n"
             "KbdInteractiveAuthentication no\nPrintMotd no\n")
         self.config.write_text(
