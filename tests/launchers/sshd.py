@@ -41,6 +41,8 @@ class Server:
             f"HostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\n"
             f"MaxStartups {self.startups}\n"
+            # What the user's shell does at the beginning is no part of this.
+            f"SetEnv HOME={self.folder}\n"
             "PasswordAuthentication no\nPermitRootLogin yes\n"
             "KbdInteractiveAuthentication no\nPrintMotd no\n")
         self.config.write_text(
