@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Files: contiguous and strided independent access, and collective writes and
- * reads of arrays that are decomposed in blocks, against what a program does
- * by hand: pwrite() by every process, and alltoallv plus pwrite().
+ * Files: contiguous and strided independent access, collective writes and
+ * reads of arrays that are decomposed in blocks, and what a program does by
+ * hand instead: pwrite() by every process, and alltoallv plus pwrite().
  *
- *   files FOLDER [BYTES [REPEATS]]
+ *   files MODE FOLDER BYTES...
  *
- * BYTES is the size of the whole file. Prints the least time of each pattern
- * in microseconds, without open and close, and the ratio by hand / MPI (above
- * 1: MPI is quicker). Runs with any MPI.
+ * BYTES is the size of the whole file. Modes and their points, microseconds
+ * without open and close where nothing else is said:
+ *
+ *   contiguous   write, read; pwrite: by hand
+ *   strided      write-8, read-8, write-4k, read-4k: blocks of so many bytes,
+ *                each process for itself
+ *   2d 3d 4d     write-2d, read-2d
+ *   hand         hand-2d, hand-3d, hand-4d: what write-2d does, by hand
+ *   overlap      iwrite: MPI_File_iwrite_at_all of a 3-D array; beside: the
+ *                time beyond the computing that is done meanwhile, which takes
+ *                as long as iwrite
+ *   close        sync, close: what they take behind a write
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,15 +29,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DIMS_MAX = 4 };
+#include "bench.h"
 
+enum { DIMS_MAX = 4, REPEATS_MAX = 200 };
+
+static struct bench bench;
 static int rank;
 static int size;
 static char path[512];
 
 /* A pattern: an array of elements of `unit` bytes, in blocks. */
 struct pattern {
-    const char *name;
     int dims;
     int unit; /* bytes */
     long full[DIMS_MAX];
@@ -73,8 +84,7 @@ static MPI_File open_by_mpi(void)
 
 /* ---- patterns ---- */
 
-static void make_pattern(struct pattern *p, const char *name, int dims,
-                         int unit, long bytes)
+static void make_pattern(struct pattern *p, int dims, int unit, long bytes)
 {
     int coords[DIMS_MAX];
     int rest = rank;
@@ -82,7 +92,6 @@ static void make_pattern(struct pattern *p, const char *name, int dims,
     long side = 1;
 
     memset(p, 0, sizeof(*p));
-    p->name = name;
     p->dims = dims;
     p->unit = unit;
     MPI_Dims_create(size, dims, p->procs);
@@ -281,24 +290,46 @@ static void write_by_hand(const struct pattern *p, int fd)
 
 /* ---- timing ---- */
 
-static double slowest(double time)
+/* Of the slowest rank; a barrier is before each. */
+static double since(double begin)
 {
+    double time = MPI_Wtime() - begin;
     double all;
 
     MPI_Allreduce(&time, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return all;
 }
 
-static void report(const char *name, const char *what, double mpi, double hand)
+static double now(void)
 {
-    if (rank != 0)
-        return;
-    if (hand > 0)
-        printf("%-22s %-12s %11.1f us %11.1f us by hand %6.2f\n", name, what,
-               mpi * 1e6, hand * 1e6, hand / mpi);
-    else
-        printf("%-22s %-12s %11.1f us\n", name, what, mpi * 1e6);
-    fflush(stdout);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return MPI_Wtime();
+}
+
+struct series {
+    double values[REPEATS_MAX];
+    int count;
+};
+
+static void add(struct series *s, double value)
+{
+    s->values[s->count++] = value;
+}
+
+static void tell(struct series *s, const char *what, const char *of, long bytes)
+{
+    char name[64];
+
+    snprintf(name, sizeof(name), "%s%s", what, of);
+    bench_point(&bench, name, (size_t)bytes,
+                bench_median(s->values, s->count) * 1e6, "us");
+}
+
+static int repeats_for(double once)
+{
+    int repeats = bench_repeats(&bench, once, 3);
+
+    return repeats < REPEATS_MAX ? repeats : REPEATS_MAX;
 }
 
 static void remove_file(void)
@@ -309,154 +340,281 @@ static void remove_file(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void bench_array(struct pattern *p, int repeats)
+static void compare(const char *what, long bytes)
 {
-    MPI_Datatype type = type_of(p);
-    double mpi = 1e9;
-    double hand = 1e9;
-    double reading = 1e9;
+    if (memcmp(data, back, (size_t)bytes) == 0)
+        return;
+    fprintf(stderr, "%s: what was read differs\n", what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
 
-    memset(data, rank + 1, (size_t)p->bytes);
-    for (int i = 0; i < repeats; i++) {
-        MPI_File file = open_by_mpi();
-        double begin;
-        double time;
-        int fd;
+/* ---- modes ---- */
 
-        MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL);
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        MPI_File_write_at_all(file, 0, data, (int)p->bytes, MPI_BYTE,
+/* One write and one read through a view, all together or each for itself. */
+static void write_and_read(MPI_Datatype type, MPI_Offset disp, long bytes,
+                           int is_collective, double *writing, double *reading)
+{
+    MPI_File file = open_by_mpi();
+    int count = (int)bytes;
+    double begin;
+
+    MPI_File_set_view(file, disp, MPI_BYTE, type, "native", MPI_INFO_NULL);
+    begin = now();
+    if (is_collective)
+        MPI_File_write_at_all(file, 0, data, count, MPI_BYTE,
                               MPI_STATUS_IGNORE);
-        time = slowest(MPI_Wtime() - begin);
-        mpi = time < mpi ? time : mpi;
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        MPI_File_read_at_all(file, 0, back, (int)p->bytes, MPI_BYTE,
-                             MPI_STATUS_IGNORE);
-        time = slowest(MPI_Wtime() - begin);
-        reading = time < reading ? time : reading;
-        if (memcmp(data, back, (size_t)p->bytes) != 0)
-            fprintf(stderr, "%s: what was read differs\n", p->name);
-        MPI_File_close(&file);
-        remove_file();
-        fd = open_by_hand(O_RDWR | O_CREAT);
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        write_by_hand(p, fd);
-        time = slowest(MPI_Wtime() - begin);
-        hand = time < hand ? time : hand;
-        close(fd);
-        remove_file();
+    else
+        MPI_File_write_at(file, 0, data, count, MPI_BYTE, MPI_STATUS_IGNORE);
+    *writing = since(begin);
+    begin = now();
+    if (is_collective)
+        MPI_File_read_at_all(file, 0, back, count, MPI_BYTE, MPI_STATUS_IGNORE);
+    else
+        MPI_File_read_at(file, 0, back, count, MPI_BYTE, MPI_STATUS_IGNORE);
+    *reading = since(begin);
+    compare("a view", bytes);
+    MPI_File_close(&file);
+    remove_file();
+}
+
+static void bench_view(MPI_Datatype type, MPI_Offset disp, long bytes,
+                       int is_collective, const char *of, long total)
+{
+    struct series writing = {.count = 0};
+    struct series reading = {.count = 0};
+    double w;
+    double r;
+    int repeats;
+
+    write_and_read(type, disp, bytes, is_collective, &w, &r);
+    repeats = repeats_for(w + r);
+    for (int i = 0; i < repeats; i++) {
+        write_and_read(type, disp, bytes, is_collective, &w, &r);
+        add(&writing, w);
+        add(&reading, r);
     }
-    report(p->name, "write_all", mpi, hand);
-    report(p->name, "read_all", reading, 0);
+    tell(&writing, "write", of, total);
+    tell(&reading, "read", of, total);
+}
+
+static double once_by_hand(const struct pattern *p)
+{
+    int fd = open_by_hand(O_RDWR | O_CREAT);
+    double begin = now();
+    double time;
+
+    write_by_hand(p, fd);
+    time = since(begin);
+    close(fd);
+    remove_file();
+    return time;
+}
+
+static const char *name_of(int dims)
+{
+    static const char *const names[DIMS_MAX + 1] = {"", "", "-2d", "-3d",
+                                                    "-4d"};
+
+    return names[dims];
+}
+
+static void bench_array(int dims, long total)
+{
+    struct pattern p;
+    MPI_Datatype type;
+
+    make_pattern(&p, dims, 8, total);
+    type = type_of(&p);
+    bench_view(type, 0, p.bytes, 1, name_of(dims), total);
     MPI_Type_free(&type);
 }
 
-static void bench_contiguous(long bytes, int repeats)
+static void bench_by_hand(int dims, long total)
 {
-    double mpi = 1e9;
-    double hand = 1e9;
+    struct series hand = {.count = 0};
+    struct pattern p;
+    int repeats;
 
-    for (int i = 0; i < repeats; i++) {
-        MPI_File file = open_by_mpi();
-        double begin;
-        double time;
-        int fd;
-
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        MPI_File_write_at(file, rank * bytes, data, (int)bytes, MPI_BYTE,
-                          MPI_STATUS_IGNORE);
-        time = slowest(MPI_Wtime() - begin);
-        mpi = time < mpi ? time : mpi;
-        MPI_File_close(&file);
-        remove_file();
-        fd = open_by_hand(O_RDWR | O_CREAT);
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        if (pwrite(fd, data, (size_t)bytes, rank * bytes) != bytes)
-            MPI_Abort(MPI_COMM_WORLD, 1);
-        time = slowest(MPI_Wtime() - begin);
-        hand = time < hand ? time : hand;
-        close(fd);
-        remove_file();
-    }
-    report("contiguous", "write_at", mpi, hand);
+    make_pattern(&p, dims, 8, total);
+    repeats = repeats_for(once_by_hand(&p));
+    for (int i = 0; i < repeats; i++)
+        add(&hand, once_by_hand(&p));
+    tell(&hand, "hand", name_of(dims), total);
 }
 
-/* Every size-th block is this process's; without asking the others. */
-static void bench_strided(long bytes, int block, int repeats)
+static double once_pwrite(long bytes)
 {
-    char name[32];
+    int fd = open_by_hand(O_RDWR | O_CREAT);
+    double begin = now();
+    double time;
+
+    if (pwrite(fd, data, (size_t)bytes, rank * bytes) != bytes)
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    time = since(begin);
+    close(fd);
+    remove_file();
+    return time;
+}
+
+static void bench_contiguous(long total)
+{
+    struct series hand = {.count = 0};
+    long bytes = total / size;
+    int repeats;
+
+    bench_view(MPI_BYTE, rank * bytes, bytes, 0, "", total);
+    repeats = repeats_for(once_pwrite(bytes));
+    for (int i = 0; i < repeats; i++)
+        add(&hand, once_pwrite(bytes));
+    tell(&hand, "pwrite", "", total);
+}
+
+/* Every size-th block is this process's. */
+static void bench_strided(int block, const char *of, long total)
+{
     MPI_Datatype unit;
     MPI_Datatype type;
-    double writing = 1e9;
-    double reading = 1e9;
 
-    snprintf(name, sizeof(name), "blocks of %d", block);
     MPI_Type_contiguous(block, MPI_BYTE, &unit);
     MPI_Type_create_resized(unit, 0, (MPI_Aint)block * size, &type);
     MPI_Type_commit(&type);
-    for (int i = 0; i < repeats; i++) {
+    bench_view(type, (MPI_Offset)rank * block, total / size / block * block, 0,
+               of, total);
+    MPI_Type_free(&unit);
+    MPI_Type_free(&type);
+}
+
+static volatile double sink;
+
+static double compute(double time)
+{
+    double begin = MPI_Wtime();
+    double x = 1.0;
+
+    while (MPI_Wtime() - begin < time)
+        for (int i = 0; i < 1000; i++)
+            x = x * 1.0000001 + 1e-9;
+    sink = x;
+    return MPI_Wtime() - begin;
+}
+
+/* Computing for so long between the start and the wait. */
+static double once_beside(MPI_File file, long bytes, double computing)
+{
+    MPI_Request request;
+    double begin = now();
+
+    MPI_File_iwrite_at_all(file, 0, data, (int)bytes, MPI_BYTE, &request);
+    if (computing > 0)
+        compute(computing);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    return since(begin);
+}
+
+static void bench_overlap(long total)
+{
+    struct series alone = {.count = 0};
+    struct series both = {.count = 0};
+    struct pattern p;
+    MPI_Datatype type;
+    MPI_File file = open_by_mpi();
+    double pure;
+    int repeats;
+
+    make_pattern(&p, 3, 8, total);
+    type = type_of(&p);
+    MPI_File_set_view(file, 0, MPI_BYTE, type, "native", MPI_INFO_NULL);
+    pure = once_beside(file, p.bytes, 0);
+    repeats = repeats_for(once_beside(file, p.bytes, 0));
+    for (int i = 0; i < repeats; i++)
+        add(&alone, once_beside(file, p.bytes, 0));
+    pure = bench_median(alone.values, alone.count);
+    MPI_Bcast(&pure, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    for (int i = 0; i < repeats; i++)
+        add(&both, once_beside(file, p.bytes, pure));
+    tell(&alone, "iwrite", "", total);
+    for (int i = 0; i < both.count; i++)
+        both.values[i] = both.values[i] > pure ? both.values[i] - pure : 0;
+    tell(&both, "beside", "", total);
+    MPI_File_close(&file);
+    remove_file();
+    MPI_Type_free(&type);
+}
+
+static void bench_close(long total)
+{
+    struct series sync = {.count = 0};
+    struct series closing = {.count = 0};
+    long bytes = total / size;
+
+    for (int i = 0; i < 3; i++) {
         MPI_File file = open_by_mpi();
         double begin;
-        double time;
 
-        MPI_File_set_view(file, (MPI_Offset)rank * block, MPI_BYTE, type,
-                          "native", MPI_INFO_NULL);
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        MPI_File_write_at(file, 0, data, (int)(bytes / block * block), MPI_BYTE,
+        MPI_File_write_at(file, rank * bytes, data, (int)bytes, MPI_BYTE,
                           MPI_STATUS_IGNORE);
-        time = slowest(MPI_Wtime() - begin);
-        writing = time < writing ? time : writing;
-        MPI_Barrier(MPI_COMM_WORLD);
-        begin = MPI_Wtime();
-        MPI_File_read_at(file, 0, back, (int)(bytes / block * block), MPI_BYTE,
-                         MPI_STATUS_IGNORE);
-        time = slowest(MPI_Wtime() - begin);
-        reading = time < reading ? time : reading;
+        begin = now();
+        MPI_File_sync(file);
+        add(&sync, since(begin));
+        MPI_File_write_at(file, rank * bytes, data, (int)bytes, MPI_BYTE,
+                          MPI_STATUS_IGNORE);
+        begin = now();
         MPI_File_close(&file);
+        add(&closing, since(begin));
         remove_file();
     }
-    report(name, "write_at", writing, 0);
-    report(name, "read_at", reading, 0);
-    MPI_Type_free(&type);
-    MPI_Type_free(&unit);
+    tell(&sync, "sync", "", total);
+    tell(&closing, "close", "", total);
+}
+
+static int run(const char *mode, long total)
+{
+    if (strcmp(mode, "contiguous") == 0) {
+        bench_contiguous(total);
+    } else if (strcmp(mode, "strided") == 0) {
+        bench_strided(8, "-8", total);
+        bench_strided(4096, "-4k", total);
+    } else if (strcmp(mode, "hand") == 0) {
+        for (int dims = 2; dims <= DIMS_MAX; dims++)
+            bench_by_hand(dims, total);
+    } else if (strcmp(mode, "overlap") == 0) {
+        bench_overlap(total);
+    } else if (strcmp(mode, "close") == 0) {
+        bench_close(total);
+    } else if (mode[0] >= '2' && mode[0] <= '4' && strcmp(mode + 1, "d") == 0) {
+        bench_array(mode[0] - '0', total);
+    } else {
+        return 0;
+    }
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
-    long bytes = argc > 2 ? atol(argv[2]) : 16L << 20;
-    int repeats = argc > 3 ? atoi(argv[3]) : 5;
-    struct pattern p;
-
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc < 2) {
-        fprintf(stderr, "usage: files FOLDER [BYTES [REPEATS]]\n");
+    bench_start(&bench, &argc, &argv);
+    rank = bench.rank;
+    size = bench.size;
+    if (argc < 4) {
+        fprintf(stderr, "usage: files MODE FOLDER BYTES...\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    snprintf(path, sizeof(path), "%s/chempi-bench-%d.tmp", argv[1], size);
-    data = get((size_t)(bytes / size + 4096));
-    back = get((size_t)(bytes / size + 4096));
-    memset(data, 1, (size_t)(bytes / size));
-    memset(back, 0, (size_t)(bytes / size));
-    remove_file();
-    bench_contiguous(bytes / size, repeats);
-    bench_strided(bytes / size, 8, repeats);
-    bench_strided(bytes / size, 4096, repeats);
-    make_pattern(&p, "2-D, elements of 8", 2, 8, bytes);
-    bench_array(&p, repeats);
-    make_pattern(&p, "3-D, elements of 8", 3, 8, bytes);
-    bench_array(&p, repeats);
-    make_pattern(&p, "4-D, elements of 8", 4, 8, bytes);
-    bench_array(&p, repeats);
-    free(data);
-    free(back);
+    snprintf(path, sizeof(path), "%s/chempi-bench-%ld.tmp", argv[2],
+             (long)getppid());
+    MPI_Bcast(path, sizeof(path), MPI_CHAR, 0, MPI_COMM_WORLD);
+    for (int i = 3; i < argc; i++) {
+        long total = (long)bench_size(argv[i]);
+
+        data = bench_alloc((size_t)(total / size) + 4096);
+        back = bench_alloc((size_t)(total / size) + 4096);
+        memset(data, rank + 1, (size_t)(total / size));
+        remove_file();
+        if (!run(argv[1], total)) {
+            fprintf(stderr, "files: no mode %s\n", argv[1]);
+            MPI_Abort(MPI_COMM_WORLD, 2);
+        }
+        free(data);
+        free(back);
+    }
     MPI_Finalize();
     return 0;
 }

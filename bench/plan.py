@@ -12,6 +12,7 @@ COLLECTIVE_SIZES = "8 1k 64k 1M".split()
 MATCHING_COUNTS = "10 100 1000 10000".split()
 CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
 POWERS = [str(1 << i) for i in range(23)]  # 1 byte to 4 MiB
+FILE_SIZES = "64k 1M 16M".split()
 IDLE_LIMIT_S = 0.2      # CPU of all blocked ranks together
 # Cost per match at most receives / at 100: the same steps, but 10,000
 # requests do not fit the caches that 100 fit.
@@ -95,6 +96,42 @@ def onesided():
     ]
 
 
+def files():
+    """Access to files, on tmpfs and where the bench works."""
+    def group(name, title, modes, folder, sizes, **more):
+        return Group(f"files-{name}", f"files: {title}", "files",
+                     ["+".join(modes), folder, *sizes], quick=False,
+                     **{"rounds": 3, "budget_s": 120, "limit_s": 120, **more})
+
+    arrays = ["2d", "3d", "4d"]
+    sizes = FILE_SIZES
+    return [
+        group("contiguous", "contiguous, each rank for itself, tmpfs, 2 ranks",
+              ["contiguous"], "/dev/shm", sizes, target=1 / 0.95),
+        group("strided", "blocks, each rank for itself, tmpfs, 2 ranks",
+              ["strided"], "/dev/shm", sizes, target=1 / 0.95,
+              mean_target=1 / 1.5),
+        group("all", "arrays in blocks, tmpfs, 2 ranks", arrays, "/dev/shm",
+              [*sizes, "64M"], target=1 / 0.95, mean_target=1 / 1.5),
+        group("all-4", "arrays in blocks, tmpfs, 4 ranks", arrays, "/dev/shm",
+              sizes, ranks=4, target=1 / 0.95, mean_target=1 / 1.5),
+        group("all-16", "arrays in blocks, tmpfs, 16 ranks", arrays,
+              "/dev/shm", sizes, ranks=16, target=1 / 0.95,
+              mean_target=1 / 1.5),
+        group("all-tcp", "arrays in blocks, tmpfs, 4 ranks on two nodes",
+              arrays, "/dev/shm", sizes, ranks=4, transport="tcp",
+              target=1 / 0.95, mean_target=1 / 1.5),
+        group("disk", "arrays in blocks, disk, 4 ranks", arrays, ".", sizes,
+              ranks=4, target=1 / 0.95, mean_target=1 / 1.5),
+        group("hand", "arrays in blocks by hand, tmpfs, 4 ranks", ["hand"],
+              "/dev/shm", sizes, ranks=4),
+        group("overlap", "iwrite_all beside computing, tmpfs, 2 ranks",
+              ["overlap"], "/dev/shm", sizes[1:]),
+        group("close", "sync and close, disk, 2 ranks", ["close"], ".",
+              sizes[1:]),
+    ]
+
+
 def groups():
     return [
         Group("shm-latency", "latency, shared memory, 2 ranks", "latency",
@@ -163,6 +200,7 @@ def groups():
               transport="tcp", rounds=3, quick=False, budget_s=120,
               target=1.0),
         *onesided(),
+        *files(),
         Group("shm-curve", "latency by size, shared memory", "latency",
               CURVE_SIZES, rounds=3, quick=False),
         Group("tcp-curve", "latency by size, TCP", "latency", CURVE_SIZES,
