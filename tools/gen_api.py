@@ -293,6 +293,10 @@ class Body:
                 self.line('MPI_Count x_%s;' % a.name)
         if 'is_root' in ' '.join(self.cond.values()):
             self.line('bool is_root;')
+        for p in self.f.params:
+            self.line('CHEMPI_API_KEEP%s(%s);' %
+                      ('_INT' if p.ctype == 'int' and not p.array else '',
+                       p.name))
         self.line('int rc;')
         self.lines.append('')
 
@@ -492,7 +496,7 @@ class Body:
                   (self.f.binding, ', '.join(a.value() for a in self.args)))
         self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS)) {')
         if self.blamed.startswith('x_'):
-            self.line('chempi_error_set_comm(%s);' % self.blamed, 2)
+            self.line('chempi_api_blame_comm(kept_%s);' % self.blamed[2:], 2)
         elif self.blamed != 'NULL':
             self.line('(void)%s;' % self.blamed, 2)
         self.line('goto failed;', 2)
@@ -547,7 +551,7 @@ class Body:
         self.lines.append('failed:')
         self.line('return chempi_api_fail(%s);' % ', '.join(
             ['rc', '"%s"' % self.f.name, '"%s"' % signature(self.f)] +
-            ['CHEMPI_API_ARG(%s)' % p.name for p in self.f.params]))
+            ['CHEMPI_API_ARG(kept_%s)' % p.name for p in self.f.params]))
         return '\n'.join(self.lines)
 
     def tool_text(self):

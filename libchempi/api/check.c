@@ -233,6 +233,11 @@ static void put_argument(struct words *w, char kind, const char *name, int len,
         put(w, "%.*s=%lld", len, name, value);
 }
 
+void chempi_api_blame_comm(intptr_t handle)
+{
+    chempi_error_set_comm(chempi_comm_lookup((MPI_Comm)handle));
+}
+
 int chempi_api_fail(int code, const char *func, const char *params, ...)
 {
     struct words w = {0};

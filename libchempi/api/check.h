@@ -94,6 +94,17 @@ CHEMPI_COLD int chempi_api_fail(int code, const char *func, const char *params,
                                 ...);
 #define CHEMPI_API_ARG(x) ((long long)(intptr_t)(x))
 
+/*
+ * For these words a call keeps its arguments in memory: a store each, where a
+ * register that outlives the operation would be saved, filled and restored.
+ * Volatile, so that nothing but a failing call reads them.
+ */
+#define CHEMPI_API_KEEP(x) const volatile intptr_t kept_##x = (intptr_t)(x)
+#define CHEMPI_API_KEEP_INT(x) const volatile int kept_##x = (x)
+
+/* An operation has failed on this communicator, an argument that was kept. */
+CHEMPI_COLD void chempi_api_blame_comm(intptr_t handle);
+
 /* The functions below set the words, and what is to blame, for a call that is
  * going to fail with the class that they return; NULL for comm leaves what was
  * blamed before. */
