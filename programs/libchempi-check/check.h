@@ -202,6 +202,22 @@ void check_request_coll(const struct check_call *call, MPI_Request request,
 /* Note all that were never completed or freed. */
 void check_note_requests(void);
 
-extern pthread_mutex_t check_lock; /* K1 */
+/* ---- the lock (K1) ---- */
+
+extern pthread_mutex_t check_mutex;
+/* Several threads call at once (MPI_THREAD_MULTIPLE); else nobody locks. */
+extern bool check_has_threads;
+
+static inline void check_lock(void)
+{
+    if (check_has_threads)
+        (void)pthread_mutex_lock(&check_mutex);
+}
+
+static inline void check_unlock(void)
+{
+    if (check_has_threads)
+        (void)pthread_mutex_unlock(&check_mutex);
+}
 
 #endif

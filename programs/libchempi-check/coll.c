@@ -432,10 +432,10 @@ void check_match_leave(struct check_match *match)
         finish(match);
         return;
     }
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     match->next = left;
     left = match;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
 }
 
 void check_match_end_left(void)

@@ -12,6 +12,7 @@
 enum { PAUSE_FIRST = 50000, PAUSE_MAX = 5000000 };
 
 const struct chempi_checker_door *check_door;
+bool check_has_threads;
 
 static _Atomic bool is_on;
 static _Atomic uint64_t calls;                     /* that have begun */
@@ -65,14 +66,10 @@ static bool find_call(const char **call, char *place, size_t len)
 /* Of a program with several threads another one may do what is waited for. */
 static uint64_t count_moves(void)
 {
-    int level = MPI_THREAD_SINGLE;
-
-    if (!innermost || !innermost->may_stick || !check_is_on())
+    if (check_has_threads || !innermost || !innermost->may_stick ||
+        !check_is_on())
         return 0;
-    (void)PMPI_Query_thread(&level);
-    return level == MPI_THREAD_MULTIPLE
-               ? 0
-               : 1 + atomic_load_explicit(&calls, memory_order_relaxed);
+    return 1 + atomic_load_explicit(&calls, memory_order_relaxed);
 }
 
 /* Called by the library when it starts (CHEMPI_CHECKER_SYMBOL). */
@@ -94,8 +91,12 @@ void chempi_checker_attach(const struct chempi_checker_door *door)
 
 static void begin(void)
 {
+    int level = MPI_THREAD_MULTIPLE;
+
     if (!check_door || check_is_on())
         return;
+    (void)PMPI_Query_thread(&level);
+    check_has_threads = level == MPI_THREAD_MULTIPLE;
     (void)PMPI_Comm_rank(MPI_COMM_WORLD, &check_rank);
     check_objects_begin();
     atomic_store(&is_on, true);

@@ -52,10 +52,10 @@ static void add(enum check_kind kind, const void *handle,
     o->is_own = site != NULL;
     if (site)
         o->site = *site;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     o->next = *at;
     *at = o;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
 }
 
 /* Not by duplicating, which would run the program's functions for
@@ -101,12 +101,12 @@ void check_freed(enum check_kind kind, const void *handle)
 
     if ((uintptr_t)handle < PREDEFINED_END)
         return;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     at = find(kind, handle);
     o = *at;
     if (o)
         *at = o->next;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     free(o);
 }
 
@@ -116,12 +116,12 @@ bool check_maker(enum check_kind kind, const void *handle,
     const struct object *o;
     bool is_known;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     o = *find(kind, handle);
     is_known = o && o->is_own;
     if (is_known)
         *out = o->site;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return is_known;
 }
 
@@ -130,10 +130,10 @@ MPI_Comm check_shadow(MPI_Comm comm)
     const struct object *o;
     MPI_Comm shadow;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     o = *find(CHECK_COMM, (const void *)comm);
     shadow = o ? o->shadow : MPI_COMM_NULL;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return shadow;
 }
 
@@ -142,13 +142,13 @@ void check_drop_shadow(const void *handle)
     MPI_Comm shadow = MPI_COMM_NULL;
     struct object *o;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     o = *find(CHECK_COMM, handle);
     if (o && o->is_own) {
         shadow = o->shadow;
         o->shadow = MPI_COMM_NULL;
     }
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     if (shadow != MPI_COMM_NULL)
         (void)PMPI_Comm_free(&shadow);
 }
@@ -157,14 +157,14 @@ MPI_Comm check_comm_at(size_t i)
 {
     MPI_Comm found = MPI_COMM_NULL;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     for (size_t b = 0; b < BUCKETS && found == MPI_COMM_NULL; b++)
         for (const struct object *o = table[b]; o; o = o->next)
             if (o->kind == CHECK_COMM && i-- == 0) {
                 found = (MPI_Comm)(uintptr_t)o->handle;
                 break;
             }
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return found;
 }
 

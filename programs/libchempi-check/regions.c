@@ -24,8 +24,9 @@ struct check_region {
     struct check_site site;
 };
 
-static struct check_region *root; /* K1 */
-static uint32_t seed = 1;         /* K1 */
+static struct check_region *root;  /* K1 */
+static uint32_t seed = 1;          /* K1 */
+static struct check_region *spare; /* K1: by left; as many as there were */
 
 /* ---- the tree ---- */
 
@@ -129,24 +130,40 @@ static const struct check_region *find(const struct check_region *tree,
 bool check_extent(const void *buf, MPI_Count count, MPI_Datatype type,
                   uintptr_t *start, size_t *len)
 {
-    struct chempi_checker_signature s;
-    MPI_Count extent = 0;
     MPI_Count lb = 0;
-    MPI_Count inner = 0;
+    MPI_Count bytes = 0;
 
     if (count <= 0 || buf == MPI_IN_PLACE || !check_door ||
-        !check_door->signature(type, count, &s) || s.bytes == 0)
-        return false;
-    if (PMPI_Type_get_true_extent_c(type, &lb, &inner) != MPI_SUCCESS ||
-        PMPI_Type_get_extent_c(type, &(MPI_Count){0}, &extent) != MPI_SUCCESS)
-        return false;
-    /* In one piece: no holes in an element, and none between two. */
-    if ((uint64_t)inner * (uint64_t)count != s.bytes ||
-        (count > 1 && extent != inner))
+        !check_door->piece(type, count, &lb, &bytes))
         return false;
     *start = (uintptr_t)buf + (uintptr_t)lb;
-    *len = (size_t)s.bytes;
+    *len = (size_t)bytes;
     return true;
+}
+
+/* ---- memory for them ---- */
+
+static struct check_region *take(void)
+{
+    struct check_region *r;
+
+    check_lock();
+    r = spare;
+    if (r)
+        spare = r->left;
+    check_unlock();
+    if (!r)
+        return calloc(1, sizeof(*r));
+    *r = (struct check_region){0};
+    return r;
+}
+
+static void give(struct check_region *r)
+{
+    check_lock();
+    r->left = spare;
+    spare = r;
+    check_unlock();
 }
 
 /* Bytes are taken eight at a time. */
@@ -185,16 +202,16 @@ void check_region_test(const struct check_call *call, enum check_use use,
     uintptr_t start;
     size_t len;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     found = root;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     if (!found || !check_extent(buf, count, type, &start, &len))
         return;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     found = find(root, start, start + len, use);
     if (found)
         other = found->site;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     if (found)
         complain(call, &other);
 }
@@ -230,7 +247,7 @@ struct check_region *check_region_open(const struct check_site *site,
     if (type == MPI_DATATYPE_NULL ||
         !check_extent(buf, count, type, &start, &len))
         return NULL;
-    r = calloc(1, sizeof(*r));
+    r = take();
     if (!r)
         return NULL;
     r->start = start;
@@ -239,9 +256,9 @@ struct check_region *check_region_open(const struct check_site *site,
     r->site = *site;
     if (use == CHECK_READS)
         r->sum = sum_of(start, len);
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     insert(r);
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return r;
 }
 
@@ -253,14 +270,14 @@ void check_region_close(struct check_region *region,
 
     if (!region)
         return;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     root = removed(root, region);
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     if (end && region->use == CHECK_READS &&
         region->sum != sum_of(region->start, region->end - region->start))
         check_report("%s: its buffer was changed before the operation was "
                      "complete (%s)",
                      check_site_words(&region->site, began, sizeof(began)),
                      check_site_words(end, ended, sizeof(ended)));
-    free(region);
+    give(region);
 }

@@ -10,7 +10,7 @@
 #include "programs/libchempi-check/check.h"
 
 int check_rank = -1;
-pthread_mutex_t check_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t check_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 /* Lines of notes, each with its end; the lock of its own guards both. */
 static struct {

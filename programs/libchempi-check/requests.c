@@ -22,6 +22,22 @@ struct request {
 enum { BUCKETS = 4096 };
 
 static struct request *table[BUCKETS]; /* K1 */
+static struct request *spare;          /* K1: as many as there were */
+
+static struct request *take(void)
+{
+    struct request *r;
+
+    check_lock();
+    r = spare;
+    if (r)
+        spare = r->next;
+    check_unlock();
+    if (!r)
+        return calloc(1, sizeof(*r));
+    *r = (struct request){0};
+    return r;
+}
 
 static struct request **find(MPI_Request handle)
 {
@@ -39,9 +55,9 @@ static struct request *look_up(MPI_Request handle)
 
     if (handle == MPI_REQUEST_NULL || !check_is_on())
         return NULL;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     r = *find(handle);
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return r;
 }
 
@@ -53,18 +69,18 @@ static struct request *add(const struct check_call *call, MPI_Request handle,
 
     if (handle == MPI_REQUEST_NULL || !check_is_on())
         return NULL;
-    r = calloc(1, sizeof(*r));
+    r = take();
     if (!r)
         return NULL;
     r->handle = handle;
     r->site = call->site;
     r->info = *info;
     r->is_active = !info->is_persistent;
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     at = find(handle);
     r->next = *at;
     *at = r;
-    (void)pthread_mutex_unlock(&check_lock);
+    check_unlock();
     return r;
 }
 
@@ -125,12 +141,13 @@ static void remove_request(struct request *r)
 {
     struct request **at;
 
-    (void)pthread_mutex_lock(&check_lock);
+    check_lock();
     at = find(r->handle);
     if (*at == r)
         *at = r->next;
-    (void)pthread_mutex_unlock(&check_lock);
-    free(r);
+    r->next = spare;
+    spare = r;
+    check_unlock();
 }
 
 /* What a call that completes requests has done to one: `was` is the handle

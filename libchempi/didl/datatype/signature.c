@@ -60,6 +60,11 @@ static struct chempi_signature repeat(struct chempi_signature one,
     return all;
 }
 
+static bool is_open(uint8_t kind)
+{
+    return kind == CHEMPI_ELEM_BYTE || kind == CHEMPI_ELEM_PACKED;
+}
+
 static struct chempi_signature number(uint8_t kind)
 {
     uint64_t x = (kind + UINT64_C(1)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -70,7 +75,7 @@ static struct chempi_signature number(uint8_t kind)
         .power = BASE,
         .bytes = chempi_elem_table[kind].size,
         .kind = kind,
-        .is_open = kind == CHEMPI_ELEM_BYTE || kind == CHEMPI_ELEM_PACKED,
+        .is_open = is_open(kind),
     };
 }
 
@@ -134,8 +139,15 @@ static uint16_t bits_of(const struct chempi_signature *s)
 
 uint16_t chempi_signature_bits(struct chempi_datatype *type, MPI_Count count)
 {
-    const struct chempi_signature s = chempi_signature_of(type, count);
+    const uint8_t kind = type->elem_kind;
+    struct chempi_signature s;
 
+    if (kind != CHEMPI_ELEM_NONE && kind < CHEMPI_ELEM_PAIR_FIRST)
+        s = (struct chempi_signature){.bytes = (uint64_t)(type->size * count),
+                                      .kind = kind,
+                                      .is_open = is_open(kind)};
+    else
+        s = chempi_signature_of(type, count);
     return bits_of(&s);
 }
 

@@ -29,6 +29,20 @@ static bool signature(MPI_Datatype handle, MPI_Count count,
     return true;
 }
 
+static bool piece(MPI_Datatype handle, MPI_Count count, MPI_Count *start,
+                  MPI_Count *bytes)
+{
+    const struct chempi_datatype *type = chempi_datatype_lookup(handle);
+
+    /* No holes in an element, and none between two. */
+    if (!type || type->size == 0 || type->size != type->true_extent ||
+        (count > 1 && type->extent != type->size) ||
+        CHEMPI_MUL_OVERFLOWS(type->size, count, bytes))
+        return false;
+    *start = type->true_lb;
+    return *bytes > 0;
+}
+
 static const char *kind_name(uint64_t kind)
 {
     return chempi_signature_name(kind < CHEMPI_ELEM_COUNT ? (uint8_t)kind
@@ -45,6 +59,7 @@ static void take_notices(void)
 static const struct chempi_checker_door door = {
     .version = CHEMPI_CHECKER_VERSION,
     .signature = signature,
+    .piece = piece,
     .kind_name = kind_name,
     .watch_signatures = chempi_signature_watch,
     .set_place = chempi_place_set,

@@ -28,6 +28,10 @@ struct chempi_checker_door {
     /* That of count elements; false: the handle is none. */
     bool (*signature)(MPI_Datatype type, MPI_Count count,
                       struct chempi_checker_signature *out);
+    /* Where count elements begin and how many bytes they are; false: they are
+     * not in one piece, or nothing. */
+    bool (*piece)(MPI_Datatype type, MPI_Count count, MPI_Count *start,
+                  MPI_Count *bytes);
     /* "MPI_INT" for a kind. */
     const char *(*kind_name)(uint64_t kind);
     /* From now on sends tell of their types, and receives compare. */

@@ -34,6 +34,8 @@ struct chempi_sysmsg_peer {
 static struct {
     const struct chempi_sysmsg_handler *handlers[HANDLERS_MAX];
     uint64_t waiting; /* for quota, all peers */
+    struct chempi_sysmsg *spare[16];
+    uint32_t spare_count;
     unsigned char scratch[SCRATCH_BYTES];
 } sysmsg;
 
@@ -278,16 +280,31 @@ static void sent(struct chempi_tx *tx, int status)
 
 /* ---- short answers ---- */
 
+/* Each synchronous message has an answer: a few are kept for the next. */
 static void free_posted(struct chempi_sysmsg *msg, int status)
 {
     (void)status; /* a lost peer waits for no answer */
-    free(msg);
+    if (sysmsg.spare_count < CHEMPI_ARRAY_LEN(sysmsg.spare))
+        sysmsg.spare[sysmsg.spare_count++] = msg;
+    else
+        free(msg);
+}
+
+static struct chempi_sysmsg *alloc_posted(void)
+{
+    struct chempi_sysmsg *msg;
+
+    if (sysmsg.spare_count == 0)
+        return chempi_sys->calloc(1, sizeof(*msg));
+    msg = sysmsg.spare[--sysmsg.spare_count];
+    *msg = (struct chempi_sysmsg){0};
+    return msg;
 }
 
 int chempi_sysmsg_post(struct chempi_peer *peer, int32_t tag, const void *head,
                        size_t head_len)
 {
-    struct chempi_sysmsg *msg = chempi_sys->calloc(1, sizeof(*msg));
+    struct chempi_sysmsg *msg = alloc_posted();
 
     if (!msg)
         return -ENOMEM;
