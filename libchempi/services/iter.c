@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/copy.h"
 #include "libchempi/services/layout.h"
 
 /* Elements of small irregular shape are copied column by column, so that each
@@ -69,9 +70,9 @@ CHEMPI_INLINE char *at(char *mem, int64_t offset)
 CHEMPI_INLINE void move(char *mem, char *packed, size_t len, enum direction dir)
 {
     if (dir == PACK)
-        memcpy(packed, mem, len);
+        chempi_copy(packed, mem, len);
     else
-        memcpy(mem, packed, len);
+        chempi_copy(mem, packed, len);
 }
 
 /* ---- kernels: n blocks of one length ---- */

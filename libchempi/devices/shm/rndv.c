@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/copy.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
 
@@ -131,7 +132,7 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     if (tx->iter)
         (void)chempi_iter_pack(tx->iter, dst, len);
     else
-        memcpy(dst, (const char *)tx->buf + xfer->done, len);
+        chempi_copy(dst, (const char *)tx->buf + xfer->done, len);
     xfer->done += len;
     shm_send_line(ep, line);
     chempi_shm_ring_warm(ep, len);
@@ -271,7 +272,7 @@ static void store(struct shm_xfer *xfer, const unsigned char *src, uint32_t len)
     if (rx->iter)
         (void)chempi_iter_unpack(rx->iter, src, len);
     else
-        memcpy((char *)rx->buf + xfer->done, src, len);
+        chempi_copy((char *)rx->buf + xfer->done, src, len);
     xfer->done += len;
 }
 

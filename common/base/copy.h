@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Copying that does not depend on where in a page the two places lie.
+ *
+ * Where a store goes to the same offset in a page as a load that follows soon,
+ * processors that compare only those bits first take the load for one of what
+ * was just stored. Copying upwards to a place a few bytes further in its page
+ * than the source is in its own does that with every load; the C library's
+ * memcpy then takes up to 15 times longer (4 KiB, 8 bytes further: 1.2 us in
+ * place of 0.08 us on an AMD EPYC). Rows and columns of arrays often lie so:
+ * memory that malloc took from the kernel begins 16 bytes into a page.
+ */
+#ifndef CHEMPI_COMMON_BASE_COPY_H
+#define CHEMPI_COMMON_BASE_COPY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "common/base/compiler.h"
+
+#define CHEMPI_COPY_LONG 2048u /* bytes; shorter copies suffer little */
+#define CHEMPI_COPY_PAGE 4096u
+#define CHEMPI_COPY_NEAR 64u /* bytes further in the page */
+
+/* Like memcpy, for places that meet in this way. */
+void chempi_copy_downwards(void *to, const void *from, size_t len);
+
+CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
+{
+    uintptr_t further = (uintptr_t)to - (uintptr_t)from;
+
+    return (further - 1) % CHEMPI_COPY_PAGE < CHEMPI_COPY_NEAR - 1;
+}
+
+/* memcpy; may be slower for short copies. */
+CHEMPI_INLINE void chempi_copy(void *to, const void *from, size_t len)
+{
+    if (len >= CHEMPI_COPY_LONG && chempi_copy_meets(to, from))
+        chempi_copy_downwards(to, from, len);
+    else
+        memcpy(to, from, len);
+}
+
+#endif

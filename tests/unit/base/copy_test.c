@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include <criterion/criterion.h>
+
+#include "common/base/copy.h"
+
+#define ROOM 16384
+#define GUARD 0x5a
+
+/* Both on a page boundary; `from` holds a pattern, `to` the guard. */
+static unsigned char *from;
+static unsigned char *to;
+
+static void set_up(void)
+{
+    from = aligned_alloc(CHEMPI_COPY_PAGE, ROOM);
+    to = aligned_alloc(CHEMPI_COPY_PAGE, ROOM);
+    cr_assert_not_null(from);
+    cr_assert_not_null(to);
+    for (size_t i = 0; i < ROOM; i++)
+        from[i] = (unsigned char)(i * 7 + i / 251);
+}
+
+static void tear_down(void)
+{
+    free(from);
+    free(to);
+}
+
+TestSuite(copy, .init = set_up, .fini = tear_down);
+
+static void expect_copy(size_t further, size_t len)
+{
+    memset(to, GUARD, ROOM);
+    chempi_copy(to + further, from + 64, len);
+    for (size_t i = 0; i < further; i++)
+        cr_assert_eq(to[i], GUARD, "%zu bytes: before the place", len);
+    cr_assert_arr_eq(to + further, from + 64, len);
+    for (size_t i = further + len; i < ROOM; i++)
+        cr_assert_eq(to[i], GUARD, "%zu bytes: behind the place", len);
+}
+
+Test(copy, all_of_it_and_nothing_else_is_copied)
+{
+    static const size_t places[] = {63, 64, 65, 72, 80, 127, 128, 2000};
+    static const size_t lens[] = {0,    1,    511,  2047, 2048, 2049,
+                                  2559, 2560, 4095, 4096, 5000, 9001};
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(places); i++) {
+        for (size_t k = 0; k < CHEMPI_ARRAY_LEN(lens); k++)
+            expect_copy(places[i], lens[k]);
+    }
+}
+
+Test(copy, places_meet_less_than_a_line_further_in_the_page)
+{
+    cr_assert_not(chempi_copy_meets(to, from));
+    cr_assert(chempi_copy_meets(to + 1, from));
+    cr_assert(chempi_copy_meets(to + 63, from));
+    cr_assert_not(chempi_copy_meets(to + 64, from));
+    cr_assert(chempi_copy_meets(to + CHEMPI_COPY_PAGE + 8, from));
+    cr_assert(
+        chempi_copy_meets(to + CHEMPI_COPY_PAGE, from + CHEMPI_COPY_PAGE - 8));
+    cr_assert_not(chempi_copy_meets(to, from + 8));
+}
