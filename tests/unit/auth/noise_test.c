@@ -3,9 +3,10 @@
  * The Noise handshake and its ciphers: published vectors, and what becomes of
  * messages that are replayed, reflected, cut, reordered or changed.
  *
- * The first vector is the one of cacophony for XXpsk3. None is published for
- * XXpsk0 with these primitives; its vector comes from tests/noise.py, which is
- * written from the specification and gives the first one, too.
+ * Published vectors are cacophony's for XXpsk3, and those of flynn/noise
+ * (vectors.txt, the fourth of Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b) for
+ * XXpsk0. The other one of XXpsk0 comes from tests/noise.py, which is written
+ * from the specification and gives the one of XXpsk3, too.
  */
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -48,6 +49,17 @@ static void cr_assert_hex(const uint8_t *got, size_t len, const char *wanted)
 struct line {
     const char *payload;
     const char *sealed;
+};
+
+struct vector {
+    enum chempi_noise_psk place;
+    const char *prologue;
+    const char *psk;
+    const char *init[2]; /* static, ephemeral */
+    const char *resp[2];
+    bool begins; /* the initiator says the first line after the handshake */
+    const struct line *lines;
+    size_t count;
 };
 
 static const struct line xxpsk3[] = {
@@ -96,21 +108,58 @@ static const struct line xxpsk0[LINES] = {
      "ad"},
 };
 
+/* flynn/noise, vectors.txt */
+static const struct line flynn[] = {
+    {"746573745f6d73675f30",
+     "358072d6365880d1aeea329adf9121383851ed21a28e3b75e965d0d2cd1662541fe2db7a"
+     "97bbe9c0027b1f62071910cfd2266573bb14a7de4342"},
+    {"746573745f6d73675f31",
+     "64b101b1d0be5a8704bd078f9895001fc03e8e9f9522f188dd128d9846d48466def8302a"
+     "4ce14b6d8679764f5605d198853b8968688d7432e591c0371dbd9c27c0e397d4a328006c"
+     "00af1dc428f95bc55c032641bc1cdaccd5aae41c3d70b1d39ac256cf6c07a7430831"},
+    {"746573745f6d73675f32",
+     "7ae518aa6a3882fac6b6d6fcd88954cccf404ea1aa2a075d533916de39720ebb1eaeb854"
+     "d104e73a1406c7ff4ad6beed519efda7f74013ae060269ba43ed1a294c9c44cff50595ad"
+     "1324"},
+    {"79656c6c6f777375626d6172696e65",
+     "fd0638db68611323934a1dc1c26175ddc9abfbf887629ce59b4303156bcaa1"},
+    {"7375626d6172696e6579656c6c6f77",
+     "3d9c9f74481ef29d381234288ecb1d26afa997692fff8407cbf6da726a5725"},
+};
+
+static const struct vector of_psk3 = {
+    CHEMPI_NOISE_PSK3,         "John Galt", PSK,    {INIT_STATIC, INIT_FRESH},
+    {RESP_STATIC, RESP_FRESH}, false,       xxpsk3, LINES};
+static const struct vector of_psk0 = {
+    CHEMPI_NOISE_PSK0,         "John Galt", PSK,    {INIT_STATIC, INIT_FRESH},
+    {RESP_STATIC, RESP_FRESH}, false,       xxpsk0, LINES};
+static const struct vector of_flynn = {
+    CHEMPI_NOISE_PSK0,
+    "notsecret",
+    "2176657279736563726574766572797365637265747665727973656372657421",
+    {"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f",
+     "202122232425262728292a2b2c2d2e2f303132333435363738393a3b3c3d3e3f"},
+    {"0102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f20",
+     "4142434445464748494a4b4c4d4e4f505152535455565758595a5b5c5d5e5f60"},
+    true,
+    flynn,
+    sizeof(flynn) / sizeof(flynn[0])};
+
 static void begin(struct chempi_noise *n, bool is_initiator,
-                  enum chempi_noise_psk place, const char *own,
-                  const char *fresh)
+                  const struct vector *v)
 {
     static struct chempi_noise_pair pairs[2];
     static uint8_t psk[MSG_MAX];
     struct chempi_noise_pair *pair = &pairs[is_initiator];
+    const char *const *keys = is_initiator ? v->init : v->resp;
 
-    (void)unhex(own, pair->secret);
+    (void)unhex(keys[0], pair->secret);
     chempi_noise_find_public(pair);
-    (void)unhex(PSK, psk);
-    cr_assert_eq(
-        chempi_noise_init(n, is_initiator, place, pair, psk, "John Galt", 9),
-        0);
-    (void)unhex(fresh, n->fresh.secret);
+    (void)unhex(v->psk, psk);
+    cr_assert_eq(chempi_noise_init(n, is_initiator, v->place, pair, psk,
+                                   v->prologue, strlen(v->prologue)),
+                 0);
+    (void)unhex(keys[1], n->fresh.secret);
     chempi_noise_find_public(&n->fresh);
     n->has_pair = true;
 }
@@ -143,21 +192,22 @@ static void ship(struct chempi_noise_cipher *tx, struct chempi_noise_cipher *rx,
     cr_assert_hex(got, len, line->payload);
 }
 
-static void run_vector(enum chempi_noise_psk place, const struct line *lines)
+static void run_vector(const struct vector *v)
 {
+    const struct line *lines = v->lines;
     struct chempi_noise a, b;
     struct chempi_noise_cipher a_tx, a_rx, b_tx, b_rx;
 
-    begin(&a, true, place, INIT_STATIC, INIT_FRESH);
-    begin(&b, false, place, RESP_STATIC, RESP_FRESH);
+    begin(&a, true, v);
+    begin(&b, false, v);
     say(&a, &b, &lines[0]);
     say(&b, &a, &lines[1]);
     say(&a, &b, &lines[2]);
     cr_assert_eq(memcmp(a.hash, b.hash, sizeof(a.hash)), 0);
     cr_assert_eq(chempi_noise_split(&a, &a_tx, &a_rx), 0);
     cr_assert_eq(chempi_noise_split(&b, &b_tx, &b_rx), 0);
-    for (size_t i = 3; i < LINES; i++)
-        if (i % 2 == 0)
+    for (size_t i = 3; i < v->count; i++)
+        if ((i % 2 == 0) != v->begins)
             ship(&a_tx, &b_rx, &lines[i]);
         else
             ship(&b_tx, &a_rx, &lines[i]);
@@ -165,12 +215,17 @@ static void run_vector(enum chempi_noise_psk place, const struct line *lines)
 
 Test(noise, the_published_vector_of_xxpsk3_comes_out)
 {
-    run_vector(CHEMPI_NOISE_PSK3, xxpsk3);
+    run_vector(&of_psk3);
 }
 
-Test(noise, the_vector_of_xxpsk0_comes_out)
+Test(noise, the_published_vector_of_xxpsk0_comes_out)
 {
-    run_vector(CHEMPI_NOISE_PSK0, xxpsk0);
+    run_vector(&of_flynn);
+}
+
+Test(noise, another_vector_of_xxpsk0_comes_out)
+{
+    run_vector(&of_psk0);
 }
 
 /* ---- handshakes that shall fail ------------------------------------------ */
@@ -182,8 +237,8 @@ struct message {
 
 static void start_pair(struct chempi_noise *a, struct chempi_noise *b)
 {
-    begin(a, true, CHEMPI_NOISE_PSK0, INIT_STATIC, INIT_FRESH);
-    begin(b, false, CHEMPI_NOISE_PSK0, RESP_STATIC, RESP_FRESH);
+    begin(a, true, &of_psk0);
+    begin(b, false, &of_psk0);
 }
 
 static void write_one(struct chempi_noise *n, struct message *m)
@@ -272,6 +327,7 @@ Test(noise, messages_sent_back_or_sent_again_are_refused)
 {
     struct chempi_noise a, b;
     struct message first, second, third;
+    struct vector other;
 
     start_pair(&a, &b);
     write_one(&a, &first);
@@ -286,7 +342,9 @@ Test(noise, messages_sent_back_or_sent_again_are_refused)
     talk(&a, &b, 2, &third);
     cr_assert_eq(read_one(&b, &third), 0);
     /* To another responder, with the first message of before. */
-    begin(&b, false, CHEMPI_NOISE_PSK0, RESP_STATIC, INIT_STATIC);
+    other = of_psk0;
+    other.resp[1] = INIT_STATIC; /* another ephemeral key */
+    begin(&b, false, &other);
     cr_assert_eq(read_one(&b, &first), 0, "a replay is only known at the end");
     write_one(&b, &second);
     cr_assert_eq(read_one(&b, &third), -EACCES);
