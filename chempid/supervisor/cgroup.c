@@ -395,6 +395,11 @@ static bool is_inside(pid_t pid, const char *job)
     return strstr(buf, job);
 }
 
+bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid)
+{
+    return group->job[0] && is_inside(pid, group->job);
+}
+
 static void kill_one(pid_t pid, const char *job)
 {
     const int fd = (int)syscall(SYS_pidfd_open, pid, 0);

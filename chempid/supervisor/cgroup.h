@@ -85,6 +85,8 @@ int chempi_cgroup_enter(const struct chempi_cgroup *group,
 /* Why the kernel may have sent a process in it this signal, or "". */
 void chempi_cgroup_explain(const struct chempi_cgroup *group, int number,
                            char *text, size_t size);
+/* Is the process in it? Not known: false. */
+bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid);
 /* Kill all that is in it. */
 void chempi_cgroup_kill(const struct chempi_cgroup *group);
 /* Kill all that is in it, and remove it, if need be later (tidy). Without

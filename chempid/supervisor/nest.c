@@ -182,9 +182,41 @@ static bool is_spared(void *arg, pid_t pid)
     return is_known(w->nest, pid);
 }
 
+/* Whether it can be what this one has left: that came here when it ended. */
+static bool may_have_left(const struct watchman *w,
+                          const struct chempi_young *y)
+{
+    return y->has_ended || y == w->gives_up;
+}
+
+/* Whose it is by its user, else by its control group; NULL: nobody's that is
+ * known. */
+static const struct chempi_young *find_origin(const struct watchman *w,
+                                              pid_t pid, uid_t uid)
+{
+    CHEMPI_LIST_FOR (e, &w->nest->young) {
+        const struct chempi_young *y =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        if (y->uid == uid)
+            return y;
+    }
+    CHEMPI_LIST_FOR (e, &w->nest->young) {
+        const struct chempi_young *y =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        if (may_have_left(w, y) && chempi_cgroup_has(&y->group, pid))
+            return y;
+    }
+    return NULL;
+}
+
+/* N3 */
 static void seen(void *arg, pid_t pid, bool is_gone)
 {
     struct watchman *w = arg;
+    const struct chempi_young *origin;
+    bool is_anybodys = false;
     uid_t uid;
 
     if (is_gone) {
@@ -193,13 +225,19 @@ static void seen(void *arg, pid_t pid, bool is_gone)
     }
     if (is_held(w->nest, pid) || !user_of(pid, &uid))
         return;
+    origin = find_origin(w, pid, uid);
     CHEMPI_LIST_FOR (e, &w->nest->young) {
         struct chempi_young *y =
             CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+        const bool is_its =
+            origin ? y->uid == origin->uid : may_have_left(w, y);
 
-        y->is_waiting |= y->uid == uid;
+        y->is_waiting |= is_its;
+        is_anybodys |= is_its;
+        if (is_its && y == w->gives_up)
+            hold(w->nest, pid, y->uid);
     }
-    if (w->gives_up && w->gives_up->uid == uid)
+    if (!is_anybodys)
         hold(w->nest, pid, uid);
 }
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For whom strays count that are not their user's any more. Needs root; skipped
+ * elsewhere.
+ */
+#define _GNU_SOURCE /* setresuid */
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "chempid/supervisor/nest.h"
+
+#define USER 65534u
+#define OTHER 65533u  /* what the stray has become */
+#define NOBODY 65532u /* whose job has no part in it */
+#define LIMIT_MS 60000
+
+static struct chempi_nest nest;
+static struct chempi_young young = {.uid = USER};
+static struct chempi_young beside = {.uid = NOBODY};
+static pid_t tracer;
+static int to_tracer, from_tracer;
+
+/* A process that keeps the one it is told of from ending. */
+static void start_tracer(void)
+{
+    int down[2], up[2];
+    pid_t pid;
+    char done = 0;
+
+    cr_assert_eq(pipe(down), 0);
+    cr_assert_eq(pipe(up), 0);
+    tracer = fork();
+    cr_assert_geq(tracer, 0);
+    if (tracer == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) ||
+            read(down[0], &pid, sizeof(pid)) != sizeof(pid) ||
+            ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+            _exit(1);
+        while (write(up[1], &done, 1) == 1)
+            (void)pause();
+        _exit(0);
+    }
+    to_tracer = down[1];
+    (void)close(up[1]); /* its end is heard */
+    from_tracer = up[0];
+}
+
+/* A supervisor that ends, and what it leaves. */
+static pid_t leave_stray(void)
+{
+    int fds[2];
+    pid_t pid;
+
+    cr_assert_eq(pipe(fds), 0);
+    young.pid = fork();
+    cr_assert_geq(young.pid, 0);
+    if (young.pid == 0) {
+        pid = fork();
+        if (pid == 0) {
+            if (setresuid(OTHER, OTHER, OTHER))
+                _exit(1);
+            pid = getpid();
+            if (write(fds[1], &pid, sizeof(pid)) != sizeof(pid))
+                _exit(1);
+            for (;;)
+                (void)pause();
+        }
+        (void)pause();
+        _exit(0);
+    }
+    chempi_nest_add(&nest, &young);
+    cr_assert_eq(read(fds[0], &pid, sizeof(pid)), (ssize_t)sizeof(pid));
+    return pid;
+}
+
+static void settle_until(const bool *what)
+{
+    for (int i = 0; i < LIMIT_MS && !*what; i++) {
+        chempi_nest_settle(&nest);
+        (void)poll(NULL, 0, 1);
+    }
+    cr_assert(*what);
+}
+
+Test(nest, a_stray_that_has_become_another_user_counts_for_its_jobs_user)
+{
+    struct chempi_err err;
+    pid_t stray;
+    char byte;
+
+    if (geteuid() != 0)
+        cr_skip_test("needs root");
+    start_tracer();
+    cr_assert_eq(chempi_nest_init(&nest, &err), 0, "%s", err.text);
+    stray = leave_stray();
+    cr_assert_eq(write(to_tracer, &stray, sizeof(stray)),
+                 (ssize_t)sizeof(stray));
+    if (read(from_tracer, &byte, 1) != 1)
+        cr_skip_test("nobody is traced here");
+    beside.pid = fork();
+    cr_assert_geq(beside.pid, 0);
+    if (beside.pid == 0)
+        for (;;)
+            (void)pause();
+    chempi_nest_add(&nest, &beside);
+    chempi_nest_kill(&young);
+    settle_until(&young.has_ended);
+    cr_assert(young.is_waiting);
+    cr_assert_not(beside.is_waiting);
+    chempi_nest_let_go(&nest, &young);
+    cr_assert_eq(chempi_nest_held(&nest, USER), 1);
+    cr_assert_eq(chempi_nest_held(&nest, OTHER), 0);
+    cr_assert_eq(kill(tracer, SIGKILL), 0);
+    chempi_nest_kill(&beside);
+    settle_until(&beside.has_ended);
+    for (int i = 0; i < LIMIT_MS && chempi_nest_held(&nest, USER); i++) {
+        chempi_nest_settle(&nest);
+        (void)poll(NULL, 0, 1);
+    }
+    cr_assert_eq(chempi_nest_held(&nest, USER), 0);
+    chempi_nest_forget(&beside);
+    chempi_nest_fini(&nest);
+}
