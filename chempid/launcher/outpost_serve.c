@@ -24,10 +24,9 @@
 #include "common/auth/handshake.h"
 #include "common/auth/seal.h"
 #include "common/auth/secret.h"
+#include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "common/control/channel.h"
-
-#define CHUNK 65536u /* bytes moved at a time */
 
 static int fail(const char *what, int code)
 {
@@ -51,20 +50,6 @@ static int write_all(int fd, const void *data, size_t len)
         }
     }
     return 0;
-}
-
-/* Waits for the command to take it. */
-static int flush(struct chempi_seal *seal)
-{
-    int rc;
-
-    while ((rc = chempi_seal_flush(seal, 1)) == 1) {
-        struct pollfd p = {.fd = 1, .events = POLLOUT};
-
-        if (poll(&p, 1, -1) < 0 && errno != EINTR)
-            return -errno;
-    }
-    return rc;
 }
 
 /* ---- the launch ---------------------------------------------------------- */
@@ -168,55 +153,138 @@ static int parse(const struct chempi_writer *in, size_t whole,
 
 /* ---- the relay ----------------------------------------------------------- */
 
-static int put_socket(void *arg, const uint8_t *data, size_t len)
+/*
+ * Between the launcher's command and the supervisor. Each direction goes on
+ * while the other one cannot: a launcher that does not read is still heard.
+ *   Y1  of each direction no more is read before the last is handed on, so it
+ *       holds a buffer of records each, at most
+ *   Y2  nothing waits but poll()
+ */
+struct relay {
+    struct chempi_seal *seal;
+    int fd; /* the supervisor's socket */
+    struct chempi_writer down;
+    size_t down_head; /* first byte that the supervisor has not taken */
+    uint8_t up[CHEMPI_SEAL_PLAIN_MAX];
+    size_t up_head;
+    size_t up_len;     /* behind the head: to be sealed */
+    bool has_ended;    /* the supervisor: it says no more */
+    bool is_lost;      /* the launcher, or what comes is not its */
+    bool has_told;     /* the supervisor so */
+    uint64_t leave_ns; /* then, at the latest */
+};
+
+static void lose_launcher(struct relay *y, int rc)
 {
-    return write_all(*(const int *)arg, data, len);
+    if (rc == -EBADMSG)
+        (void)fail("something came that the launcher has not sealed", rc);
+    y->is_lost = true;
+    y->leave_ns = chempi_clock_ns() + (uint64_t)(CHEMPI_DROP_S * 1e9);
 }
 
-/* What the supervisor says goes on, sealed; -EPIPE: the end. */
-static int seal_on(struct chempi_seal *seal, int from)
+static void hear_launcher(struct relay *y)
 {
-    static uint8_t buf[CHUNK];
-    const ssize_t n = read(from, buf, sizeof(buf));
-    size_t done = 0;
+    const int rc = open_records(y->seal, put_memory, &y->down);
+
+    if (rc)
+        lose_launcher(y, rc);
+}
+
+/* What is opened goes to the supervisor; behind the last it hears that no more
+ * will come. */
+static void pass_down(struct relay *y)
+{
+    while (y->down_head < y->down.len) {
+        const ssize_t n =
+            send(y->fd, y->down.data + y->down_head, y->down.len - y->down_head,
+                 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+        if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+            return;
+        if (n < 0 && errno != EINTR)
+            y->down_head = y->down.len; /* it has ended: its end follows */
+        y->down_head += n > 0 ? (size_t)n : 0;
+    }
+    y->down_head = y->down.len = 0;
+    if (y->is_lost && !y->has_told)
+        (void)shutdown(y->fd, SHUT_WR);
+    y->has_told = y->is_lost;
+}
+
+static void hear_supervisor(struct relay *y)
+{
+    const ssize_t n = read(y->fd, y->up, sizeof(y->up));
+
+    y->has_ended = n == 0 || (n < 0 && errno != EINTR);
+    y->up_head = 0;
+    y->up_len = n > 0 ? (size_t)n : 0;
+}
+
+/* 0: all is written, 1: the command does not take it now, -errno. */
+static int pass_up(struct relay *y)
+{
+    ssize_t n = 1;
+
+    while (y->up_len && n > 0) {
+        n = chempi_seal_put(y->seal, y->up + y->up_head, y->up_len);
+        y->up_head += n > 0 ? (size_t)n : 0;
+        y->up_len -= n > 0 ? (size_t)n : 0;
+    }
+    return n < 0 ? (int)n : chempi_seal_flush(y->seal, 1);
+}
+
+/* Milliseconds until it leaves in any case; -1: not yet. */
+static int time_left(const struct relay *y)
+{
+    const uint64_t now = y->is_lost ? chempi_clock_ns() : 0;
+
+    if (!y->is_lost)
+        return -1;
+    return now < y->leave_ns ? (int)((y->leave_ns - now) / 1000000 + 1) : 0;
+}
+
+/* Until the supervisor has ended and all it has said is written, or the command
+ * takes nothing any more. When the launcher is lost the supervisor hears so,
+ * and has CHEMPI_DROP_S to end. */
+static void run_relay(struct relay *y)
+{
     int rc = 0;
 
-    if (n < 0 && errno == EINTR)
-        return 0;
-    while (!rc && n > 0 && done < (size_t)n) {
-        const ssize_t taken =
-            chempi_seal_put(seal, buf + done, (size_t)n - done);
+    pass_down(y);
+    while (rc == 1 || (rc == 0 && !y->has_ended)) {
+        struct pollfd p[] = {
+            {.fd = y->is_lost ? -1 : 0, .events = y->down.len ? 0 : POLLIN},
+            {.fd = y->has_ended || (y->up_len && !y->down.len) ? -1 : y->fd,
+             .events = (short)((y->up_len ? 0 : POLLIN) |
+                               (y->down.len ? POLLOUT : 0))},
+            {.fd = rc == 1 ? 1 : -1, .events = POLLOUT}};
+        const int left = time_left(y);
 
-        rc = taken < 0 ? (int)taken : flush(seal);
-        done += taken < 0 ? 0 : (size_t)taken;
+        if (left == 0)
+            return;
+        if (poll(p, CHEMPI_ARRAY_LEN(p), left) < 0)
+            continue;
+        if (p[0].revents && y->down.len)
+            lose_launcher(y, -EPIPE); /* it has ended, unread */
+        else if (p[0].revents)
+            hear_launcher(y);
+        if (!y->up_len && p[1].revents & (POLLIN | POLLHUP | POLLERR))
+            hear_supervisor(y);
+        pass_down(y);
+        rc = pass_up(y);
     }
-    return n <= 0 ? -EPIPE : rc;
 }
 
-/* Until the supervisor has ended; when the launcher is lost it hears so. */
-static void relay(struct chempi_seal *seal, int fd)
+static void relay(struct chempi_seal *seal, int fd, const void *rest,
+                  size_t rest_len)
 {
-    struct pollfd p[2] = {{.fd = 0, .events = POLLIN},
-                          {.fd = fd, .events = POLLIN}};
+    struct relay y = {.seal = seal, .fd = fd};
 
-    int rc;
-
-    for (;;) {
-        if (poll(p, 2, -1) < 0)
-            continue;
-        if (p[1].revents && seal_on(seal, fd))
-            return;
-        if (p[0].fd < 0 || !p[0].revents)
-            continue;
-        rc = open_records(seal, put_socket, &fd);
-        if (rc) {
-            if (rc == -EBADMSG)
-                (void)fail("something came that the launcher has not sealed",
-                           rc);
-            (void)shutdown(fd, SHUT_WR);
-            p[0].fd = -1;
-        }
-    }
+    chempi_wire_put_raw(&y.down, rest, rest_len);
+    if (y.down.error == 0)
+        run_relay(&y);
+    chempi_wire_clear(&y.down);
+    sodium_memzero(y.up, sizeof(y.up));
 }
 
 /* What was read first of the launch: a part of the job, or a call. */
@@ -259,8 +327,7 @@ static int serve(struct chempi_seal *seal, const struct errand *errand)
     (void)close(fds[1]); /* the child's end */
     if (pid < 0)
         return fail("cannot start a supervisor", -errno);
-    if (write_all(fds[0], errand->rest, errand->rest_len) == 0)
-        relay(seal, fds[0]);
+    relay(seal, fds[0], errand->rest, errand->rest_len);
     (void)close(fds[0]); /* nobody reads it any more */
     (void)chempi_orphans_end(NULL, NULL, (unsigned)(CHEMPI_REAP_S * 1000));
     return 0;

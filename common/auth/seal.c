@@ -4,6 +4,8 @@
 #include "common/auth/seal.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -112,10 +114,17 @@ ssize_t chempi_seal_put(struct chempi_seal *s, const uint8_t *data, size_t len)
 /* Standard streams may be pipes. */
 static ssize_t write_to(int fd, const uint8_t *data, size_t len)
 {
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
     const ssize_t n =
         chempi_sys->send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-    return n < 0 && errno == ENOTSOCK ? chempi_sys->write(fd, data, len) : n;
+    if (n >= 0 || errno != ENOTSOCK)
+        return n;
+    if (poll(&p, 1, 0) <= 0) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return chempi_sys->write(fd, data, len < PIPE_BUF ? len : PIPE_BUF);
 }
 
 static ssize_t read_from(int fd, uint8_t *data, size_t len)

@@ -47,8 +47,8 @@ void chempi_seal_destroy(struct chempi_seal *s);
 /* Seal what fits of the data; returns the bytes taken, 0 while the buffer is
  * full, -ENOMEM, -EOVERFLOW: the keys are at their end. */
 ssize_t chempi_seal_put(struct chempi_seal *s, const uint8_t *data, size_t len);
-/* Write what is sealed: 0: none left, 1: the socket is full, -errno. What is no
- * socket is written to as it is, and may block. */
+/* Write what is sealed: 0: none left, 1: the socket is full, -errno. Nor does
+ * it block for a pipe that nobody else writes to. */
 int chempi_seal_flush(struct chempi_seal *s, int fd);
 
 /* Read once: bytes, 0: end of stream, -errno (-EAGAIN: nothing now). is_dry:

@@ -8,26 +8,50 @@ command (--launcher-exec), and what becomes of it when it is changed there.
 """
 import os
 import pathlib
+import re
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "fault")]
-from jobs import LIMIT_S, check, run_cases  # noqa: E402
+from jobs import LIMIT_S, await_that, check, run_cases  # noqa: E402
 
 SECRET, LOUD = b"open-sesame-4711", b"loud-and-clear-4712"
 CASES = []
 BUILD = ""
 # After how many bytes of which direction the next one is changed.
 CHANGES = {"listen": ("", 0), "down": ("down", 600), "up": ("up", 600),
-           "input": ("down", 200000)}
+           "input": ("down", 200000), "dam": ("", 0)}
 
 
 def case(fn):
     CASES.append(fn)
     return fn
+
+
+def is_full(far):
+    """The pipe of standard output of that process takes nothing now."""
+    fd = os.open(f"/proc/{far.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+    look = select.poll()
+    look.register(fd, select.POLLOUT)
+    found = look.poll(0)
+    os.close(fd)
+    return not found
+
+
+def hold_back(far, folder, ways, count):
+    """From the handshake on nothing more is read of what the far side says
+    while there is a file `dam`; `full` tells that it can say no more."""
+    out = far.stdout.fileno()
+    if count < 600 or not os.path.exists(f"{folder}/dam"):
+        return list(ways)
+    if not os.path.exists(f"{folder}/full") and is_full(far):
+        with open(f"{folder}/full", "x", encoding="ascii"):
+            pass
+    return [fd for fd in ways if fd != out]
 
 
 def tap(folder, how, host, order):
@@ -38,7 +62,10 @@ def tap(folder, how, host, order):
         ways = {0: [far.stdin.fileno(), "down", 0],
                 far.stdout.fileno(): [1, "up", 0]}
         while far.stdout.fileno() in ways:
-            for fd in select.select(list(ways), [], [])[0]:
+            wanted = list(ways) if how != "dam" else hold_back(
+                far, folder, ways, ways[far.stdout.fileno()][2])
+            for fd in select.select(wanted, [], [],
+                                    0.01 if how == "dam" else None)[0]:
                 to, name, count = ways[fd]
                 try:
                     data = bytearray(os.read(fd, 65536))
@@ -103,6 +130,44 @@ def what_is_changed_on_the_way_ends_the_job():
             check(done.returncode != 0, how, done.stderr)
             check(words in done.stderr and
                   b"the connection to host" in done.stderr, how, done.stderr)
+
+
+@case
+def a_launcher_that_is_not_heard_ends_a_job():
+    """The way back is full, as if the launcher stood still; what it orders
+    passes, and the ranks end."""
+    with tempfile.TemporaryDirectory(prefix="chempi-test-") as folder:
+        dam, full, rank, down = (pathlib.Path(folder, name) for name in
+                                 ("dam", "full", "rank", "a.down"))
+        dam.touch()
+        reach = f"{sys.executable} {__file__} --tap {folder} dam"
+        with subprocess.Popen(
+                [f"{BUILD}/chempid/chempirun", "--launcher-exec", reach,
+                 "--nodes", "a", "-n", "1", "--bind", "none", "sh", "-c",
+                 f"trap '' INT TERM; echo $$ > {rank}.new; "
+                 f"mv {rank}.new {rank}; head -c 1000000 /dev/zero; "
+                 "exec tail -f /dev/null"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE) as run_it:
+            await_that(lambda: full.exists() and rank.exists(),
+                       "a pipe that is full")
+            # The second one kills. Then the launcher gives up nothing.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                size = down.stat().st_size
+                run_it.send_signal(number)
+                await_that(lambda size=size: down.stat().st_size > size,
+                           "an order")
+            run_it.send_signal(signal.SIGSTOP)
+            try:
+                pid = int(rank.read_text(encoding="ascii"))
+                await_that(lambda: not os.path.exists(f"/proc/{pid}"),
+                           "the end of the rank")
+            finally:
+                dam.unlink()
+                run_it.send_signal(signal.SIGCONT)
+            _, told = run_it.communicate(timeout=LIMIT_S)
+        check(re.fullmatch(rb"chempirun: ended by signal \d+\n", told), told)
+        check(run_it.returncode in (130, 143), run_it.returncode)
 
 
 if __name__ == "__main__":
