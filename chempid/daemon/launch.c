@@ -58,6 +58,35 @@ static int pay_ranks(struct job *j, struct chempi_err *err)
                err);
 }
 
+/* The launcher has mapped the ranks to slots that were free when it asked.
+ * Nobody else comes between this look and the place among the jobs, so what is
+ * taken here is taken once. */
+static int check_slots(struct job *j, uint32_t node, struct chempi_err *err)
+{
+    const uint32_t slots = j->daemon->slots;
+    const uint32_t ranks = j->local_size;
+    uint64_t busy = 0;
+    uint8_t data[4];
+    struct chempi_writer w;
+
+    CHEMPI_LIST_FOR (e, &j->daemon->jobs)
+        busy += CHEMPI_CONTAINER_OF(e, struct job, entry)->local_size;
+    busy -= ranks;
+    if (busy <= j->spec.busy_max[node])
+        return 0;
+    j->local_size = 0; /* it holds none */
+    chempi_wire_fix(&w, data, sizeof(data));
+    chempi_wire_put_u32(&w, node);
+    chempi_job_send_up(j, CHEMPI_MSG_TAKEN, w.data, w.len);
+    return chempi_err_set(err, -EDQUOT,
+                          "%u rank%s of the job w%s mapped to free slots of "
+                          "node %s, and other jobs have taken them meanwhile: "
+                          "%u of %u are free now",
+                          ranks, ranks > 1 ? "s" : "", ranks > 1 ? "ere" : "as",
+                          j->daemon->opt->name,
+                          busy < slots ? (uint32_t)(slots - busy) : 0, slots);
+}
+
 /* Its ranks here cannot have the memory that they need. */
 static void refused(void *arg, const char *text)
 {
@@ -105,6 +134,8 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
     limb->grant.refused = refused;
     limb->grant.arg = limb;
     j->spec.slots = d->slots;
+    if (!rc)
+        rc = check_slots(j, node, &err);
     if (!rc)
         rc = pay_ranks(j, &err);
     if (!rc && !j->spec.tables && d->opt->tables)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "chempid/launcher/allocation.h"
@@ -21,7 +23,11 @@
 #include "chempid/tree/local.h"
 #include "chempid/tree/program.h"
 #include "chempid/version.h"
+#include "common/base/clock.h"
 #include "common/base/sys.h"
+
+#define TRIES 8u /* to start a job on slots that others take meanwhile */
+#define PAUSE_NS 10000000u /* twice that, at most, before the second try */
 
 /* Descriptors 0 to 2 must be open, so that no pipe gets their numbers. */
 static void hold_standard_streams(void)
@@ -229,8 +235,8 @@ static int run_far(const struct chempi_options *opt)
  * left out. */
 static int choose_nodes(const struct chempi_options *opt,
                         const struct chempi_status *list, uint32_t count,
-                        struct chempi_plan_node *nodes, uint32_t *chosen,
-                        struct chempi_err *err)
+                        bool insists, struct chempi_plan_node *nodes,
+                        uint32_t *chosen, struct chempi_err *err)
 {
     uint32_t n = 0;
 
@@ -249,7 +255,8 @@ static int choose_nodes(const struct chempi_options *opt,
             .name = list[i].node,
             .place = {.slots = slots ? slots : list[i].slots,
                       .load = list[i].load / 100.0,
-                      .busy = slots ? 0 : list[i].busy},
+                      .busy = slots ? 0 : list[i].busy,
+                      .is_shared = !slots && !insists},
             .host = list[i].host,
             .busy = list[i].busy,
         };
@@ -305,7 +312,8 @@ static const char *tables_of(const struct chempi_status *list, uint32_t count,
 /* 0, or the exit status with words. */
 static int plan_remote(const struct chempi_options *opt,
                        struct chempi_channel *ch, const char *daemon,
-                       struct chempi_spec *spec, struct chempi_err *err)
+                       bool insists, struct chempi_spec *spec,
+                       struct chempi_err *err)
 {
     struct chempi_pool pool = {0};
     struct chempi_plan_node *nodes = NULL;
@@ -318,8 +326,9 @@ static int plan_remote(const struct chempi_options *opt,
 
     if (!rc) {
         nodes = chempi_pool_array(&pool, count, sizeof(*nodes));
-        rc = nodes ? choose_nodes(opt, list, count, nodes, &chosen, err)
-                   : chempi_err_set(err, -ENOMEM, "out of memory");
+        rc = nodes
+                 ? choose_nodes(opt, list, count, insists, nodes, &chosen, err)
+                 : chempi_err_set(err, -ENOMEM, "out of memory");
         status = plan_status(rc);
     }
     if (!rc) {
@@ -332,14 +341,16 @@ static int plan_remote(const struct chempi_options *opt,
     return rc ? status : 0;
 }
 
+/* Once; insists: also where the slots are not free any more. */
 static int run_remote(const struct chempi_options *opt,
                       struct chempi_channel *ch,
-                      const struct chempi_local_daemon *daemon)
+                      const struct chempi_local_daemon *daemon, bool insists,
+                      struct chempi_err *taken)
 {
     struct chempi_spec spec;
     struct chempi_err err = {0};
     int fd = ch->fd;
-    int rc = plan_remote(opt, ch, daemon->node, &spec, &err);
+    int rc = plan_remote(opt, ch, daemon->node, insists, &spec, &err);
 
     chempi_early_over();
     if (rc) {
@@ -351,9 +362,54 @@ static int run_remote(const struct chempi_options *opt,
     ch->fd = -1; /* the run has it now */
     chempi_channel_fini(ch);
     say_plan(opt, &spec, daemon);
-    rc = chempi_run_remote(opt, &spec, fd, daemon->node);
+    rc = chempi_run_remote(opt, &spec, fd, daemon->node, taken);
     chempi_spec_fini(&spec);
     return rc;
+}
+
+/* Before the job is mapped again. Others may be refused for slots that we had
+ * for a moment, and we for theirs: so it is not the same time for all, and
+ * grows. */
+static void pause_before(uint32_t try)
+{
+    struct timespec pause = {0};
+    uint32_t number = 0;
+
+    if (getrandom(&number, sizeof(number), GRND_NONBLOCK) < 0)
+        number = (uint32_t)getpid();
+    pause.tv_nsec = (long)(number % (PAUSE_NS << try));
+    (void)nanosleep(&pause, NULL);
+}
+
+/* Launchers that ask at the same moment see the same slots free, and the
+ * daemons give each slot to one of them; the others ask again. */
+static int run_on_free_slots(struct chempi_options *opt,
+                             struct chempi_channel *ch,
+                             struct chempi_local_daemon *daemon)
+{
+    const uint64_t start = chempi_clock_ns();
+
+    for (uint32_t try = 1;; try++) {
+        const bool is_last = try == TRIES;
+        struct chempi_err err = {0};
+        const int status =
+            run_remote(opt, ch, daemon, is_last && !opt->fits_only, &err);
+
+        if (err.code != -EAGAIN)
+            return status;
+        if (is_last)
+            return fail(&err, CHEMPI_EXIT_FAILURE);
+        if (opt->is_verbose)
+            (void)fprintf(stderr, "chempirun: %s; mapping it again\n",
+                          err.text);
+        opt->spent_s = (double)(chempi_clock_ns() - start) * 1e-9;
+        chempi_early_limit(opt->timeout_s, opt->spent_s);
+        pause_before(try);
+        if (chempi_local_open(ch, opt->dir, opt->via, daemon, &err)) {
+            chempi_early_over();
+            return fail(&err, CHEMPI_EXIT_FAILURE);
+        }
+    }
 }
 
 /* "-host localhost" is what private jobs do anyway. */
@@ -428,9 +484,9 @@ static int run(struct chempi_options *opt)
         return run_far(opt);
     if (opt->is_virtual || opt->is_private)
         return run_private(opt);
-    chempi_early_limit(opt->timeout_s);
+    chempi_early_limit(opt->timeout_s, 0);
     if (!chempi_local_open(&ch, opt->dir, opt->via, &daemon, &err))
-        return run_remote(opt, &ch, &daemon);
+        return run_on_free_slots(opt, &ch, &daemon);
     chempi_early_over();
     if (must)
         return fail(&err, CHEMPI_EXIT_FAILURE);

@@ -266,8 +266,15 @@ void chempi_console_resume(struct chempi_console *c)
     watch_input(c);
 }
 
+void chempi_console_start_input(struct chempi_console *c)
+{
+    c->has_input = c->target_count > 0 && !c->has_stopped;
+    chempi_console_resume(c);
+}
+
 void chempi_console_stop_input(struct chempi_console *c)
 {
+    c->has_stopped = true;
     c->has_input = false;
     watch_input(c);
 }
@@ -286,7 +293,6 @@ int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
         .node_count = node_count,
         .has_label = has_label,
         .has_time = has_time,
-        .has_input = targets > 0,
         .target_count = targets,
     };
     c->owed = chempi_sys->calloc(node_count, sizeof(*c->owed));
@@ -301,8 +307,6 @@ int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
     init_outlet(c, 1);
     ev_io_init(&c->in, readable, 0, EV_READ);
     c->in.data = c;
-    if (c->has_input)
-        chempi_console_resume(c);
     return 0;
 }
 

@@ -57,12 +57,14 @@ struct chempi_console {
     bool has_time; /* --timestamp */
     ev_io in;
     bool has_input;     /* input is wanted and not at its end */
+    bool has_stopped;   /* nor will be */
     bool is_background; /* reading the terminal would stop us */
     uint32_t *fed;      /* per target: input not yet eaten */
     uint32_t target_count;
 };
 
-/* targets: nodes that receive input (0: none). 0 or -ENOMEM. */
+/* targets: nodes that receive input (0: none), from start_input() on. 0 or
+ * -ENOMEM. */
 int chempi_console_init(struct chempi_console *c, struct ev_loop *loop,
                         uint32_t node_count, uint32_t targets, bool has_label,
                         bool has_time, const struct chempi_console_ops *ops,
@@ -80,7 +82,8 @@ void chempi_console_eaten(struct chempi_console *c, uint32_t target,
                           uint32_t bytes);
 /* Continued by the shell: perhaps in the foreground now. */
 void chempi_console_resume(struct chempi_console *c);
-void chempi_console_stop_input(struct chempi_console *c);
+void chempi_console_start_input(struct chempi_console *c);
+void chempi_console_stop_input(struct chempi_console *c); /* for good */
 bool chempi_console_is_empty(const struct chempi_console *c);
 
 #endif

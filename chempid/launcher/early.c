@@ -25,10 +25,11 @@ static void time_is_up(int number)
     _exit(CHEMPI_EXIT_TIMEOUT);
 }
 
-void chempi_early_limit(double seconds)
+void chempi_early_limit(double seconds, double spent)
 {
     const struct sigaction action = {.sa_handler = time_is_up};
-    const double whole = seconds < DAYS_S ? seconds : DAYS_S;
+    const double left = seconds > spent ? seconds - spent : 0;
+    const double whole = left < DAYS_S ? left : DAYS_S;
     struct itimerval timer = {.it_value.tv_sec = (time_t)whole};
     sigset_t set;
     int n;

@@ -158,13 +158,17 @@ static int enrol(struct chempi_spec *spec, const struct found *f)
     const size_t most = (size_t)old + f->count;
     char **names = chempi_pool_array(&spec->pool, most, sizeof(char *));
     uint32_t *offsets = chempi_pool_array(&spec->pool, most, sizeof(uint32_t));
+    uint32_t *busy = chempi_pool_array(&spec->pool, most, sizeof(uint32_t));
     uint32_t *places = chempi_pool_array(
         &spec->pool, (size_t)spec->size + f->count, sizeof(uint32_t));
 
-    if (!names || !offsets || !places)
+    if (!names || !offsets || !busy || !places)
         return -ENOMEM;
     memcpy(names, spec->node_names, old * sizeof(char *));
     memcpy(offsets, spec->bind_offset, old * sizeof(uint32_t));
+    for (size_t i = 0; i < most; i++)
+        busy[i] =
+            i < old && spec->busy_max ? spec->busy_max[i] : CHEMPI_BUSY_ANY;
     memcpy(places, spec->node_of_rank, spec->size * sizeof(uint32_t));
     for (uint32_t i = 0; i < f->count; i++) {
         uint32_t n = 0;
@@ -177,6 +181,7 @@ static int enrol(struct chempi_spec *spec, const struct found *f)
     }
     spec->node_names = names;
     spec->bind_offset = offsets;
+    spec->busy_max = busy;
     spec->node_of_rank = places;
     return 0;
 }

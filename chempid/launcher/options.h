@@ -61,6 +61,7 @@ struct chempi_options {
     double timeout_s; /* 0: none */
     double quiet_s;   /* how long a job that is checked goes without a step
                          until that is a deadlock; 0: as it is safe */
+    double spent_s;   /* of it, by tries to start the job; not an option */
     double where_s;   /* what ranks get to say where they wait; 0: they are
                          not asked before timeout_s ends them */
     enum chempi_map map;

@@ -3,6 +3,7 @@
 #ifndef CHEMPI_CHEMPID_PLACE_H
 #define CHEMPI_CHEMPID_PLACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "chempid/launcher/options.h"
@@ -12,6 +13,8 @@ struct chempi_place_node {
     uint32_t slots; /* ranks that it takes well; 0: not known */
     double load;    /* running tasks, for --map load */
     uint32_t busy;  /* of the slots, held by other jobs */
+    bool is_shared; /* they are those of all jobs: what is free now may not be
+                       when this one comes */
 };
 
 /*

@@ -303,6 +303,22 @@ static void plan_binding(const struct chempi_plan_node *nodes, uint32_t count,
     }
 }
 
+/* Ranks that are mapped to free slots start there only if they still are. */
+static void plan_claims(const struct chempi_plan_node *nodes, uint32_t count,
+                        const uint32_t *used, const uint32_t *number,
+                        struct chempi_spec *spec)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_place_node *p = &nodes[i].place;
+
+        if (used[i])
+            spec->busy_max[number[i]] =
+                p->is_shared && (uint64_t)used[i] + p->busy <= p->slots
+                    ? p->slots - used[i]
+                    : CHEMPI_BUSY_ANY;
+    }
+}
+
 /* Which nodes of the job share a host. A gateway's that is not among `nodes`
  * is taken for the first one's: better too few cores than too many. */
 static int plan_hosts(const struct chempi_plan_node *nodes, uint32_t count,
@@ -345,7 +361,8 @@ static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
     spec->node_count = n;
     spec->node_names = chempi_pool_array(&spec->pool, n, sizeof(char *));
     spec->bind_offset = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
-    if (!spec->node_names || !spec->bind_offset)
+    spec->busy_max = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
+    if (!spec->node_names || !spec->bind_offset || !spec->busy_max)
         return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
         if (!used[i])
@@ -358,6 +375,7 @@ static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
     for (uint32_t i = 0; i < spec->size; i++)
         spec->node_of_rank[i] = number[spec->node_of_rank[i]];
     plan_binding(nodes, count, used, number, spec);
+    plan_claims(nodes, count, used, number, spec);
     return 0;
 }
 

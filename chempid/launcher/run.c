@@ -63,6 +63,8 @@ struct run {
     const char *daemon_name;         /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX];   /* why it will not, or "" */
     bool has_killed;
+    bool is_taken; /* slots that were to be free; no program has run (U6) */
+    sigset_t signals_before;
     bool has_absent;
     /* some rank ended without initializing; all know */ /* U2 */
     bool was_interrupted; /* a signal that ends the job was passed on */
@@ -384,6 +386,17 @@ static void take_places(struct run *r, struct chempi_reader *in)
     have_told(r);
 }
 
+/* All nodes have their part. */
+static void begin_job(struct run *r)
+{
+    if (r->has_killed)
+        return;
+    chempi_console_start_input(&r->console);
+    chempi_mpir_start(r->spec);
+    if (r->spec->is_debugged || chempi_spec_is_held(r->spec))
+        down(r, CHEMPI_MSG_BEGIN, NULL, 0);
+}
+
 static void up(void *arg, uint16_t type, const void *data, size_t len)
 {
     struct run *r = arg;
@@ -440,9 +453,10 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         chempi_mpir_take(r->spec, r->host[0] ? r->host : NULL, &in);
         break;
     case CHEMPI_MSG_STARTED:
-        chempi_mpir_start(r->spec);
-        if (r->spec->is_debugged)
-            down(r, CHEMPI_MSG_BEGIN, NULL, 0);
+        begin_job(r);
+        break;
+    case CHEMPI_MSG_TAKEN:
+        r->is_taken = !r->spec->is_debugged;
         break;
     case CHEMPI_MSG_GONE:
         ev_timer_stop(r->loop, &r->quiet); /* U5 */
@@ -705,7 +719,7 @@ static int watch_signals(struct run *r, struct chempi_err *err)
     (void)sigemptyset(&set);
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(numbers); i++)
         (void)sigaddset(&set, numbers[i]);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    (void)sigprocmask(SIG_BLOCK, &set, &r->signals_before);
     r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (r->signal_fd < 0)
         return chempi_err_set(err, -errno, "cannot watch signals: %s",
@@ -731,7 +745,8 @@ static void start_timers(struct run *r)
     if (r->opt->has_check)
         chempi_deadlock_open(&r->deadlock, &r->query, r->opt->quiet_s,
                              end_stuck, r);
-    ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s, 0.0);
+    ev_timer_init(&r->limit, time_is_up, r->opt->timeout_s - r->opt->spent_s,
+                  0.0);
     r->limit.data = r;
     if (r->opt->timeout_s > 0)
         ev_timer_start(r->loop, &r->limit);
@@ -780,34 +795,41 @@ static void tear_down(struct run *r)
         chempi_wait_query_close(&r->query);
         ev_loop_destroy(r->loop);
     }
-    if (r->signal_fd >= 0)
+    if (r->signal_fd >= 0) {
         (void)close(r->signal_fd); /* nothing is written there */
+        (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
+    }
     free(r->branches);
     chempi_falls_fini(&r->falls);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
 }
 
-static int conclude(struct run *r)
+static int conclude(struct run *r, struct chempi_err *taken)
 {
     char text[CHEMPI_TEXT_MAX + CHEMPI_VERDICT_BESIDES + 64];
 
     if (r->spec->want_stats)
         chempi_tally_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
+    if (r->is_taken && !chempi_verdict_is_ordered(&r->verdict)) {
+        (void)chempi_err_set(taken, -EAGAIN, "%s", text);
+        return CHEMPI_EXIT_FAILURE;
+    }
     say(text);
     return chempi_verdict_status(&r->verdict);
 }
 
-static int finish(struct run *r, const struct chempi_err *err, int rc)
+static int finish(struct run *r, struct chempi_err *err, int rc)
 {
     int status = CHEMPI_EXIT_FAILURE;
 
     if (rc) {
         say(err->text);
+        *err = (struct chempi_err){0};
     } else {
         ev_run(r->loop, 0);
-        status = conclude(r);
+        status = conclude(r, err);
     }
     tear_down(r);
     return status;
@@ -888,8 +910,7 @@ static void end_by_daemon(struct branch *b, const char *why)
     char text[CHEMPI_TEXT_MAX];
 
     (void)snprintf(text, sizeof(text),
-                   "the daemon of node %s has ended it: "
-                   "%.800s",
+                   "the daemon of node %s has ended it: %.800s",
                    b->run->daemon_name, why);
     chempi_hub_lose(&b->run->hub, 0, text);
 }
@@ -922,8 +943,7 @@ static void daemon_lost(struct chempi_link *link, int code,
     chempi_link_close(link);
     if (b->run->refusal[0])
         (void)snprintf(text, sizeof(text),
-                       "the daemon of node %s refuses: "
-                       "%.800s",
+                       "the daemon of node %s refuses: %.800s",
                        b->run->daemon_name, b->run->refusal);
     else
         (void)snprintf(text, sizeof(text),
@@ -951,14 +971,10 @@ static int order_launch(struct run *r, int fd, struct chempi_err *err)
     b->daemon.on_lost = daemon_lost;
     b->daemon.arg = b;
     w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
-    chempi_wire_put_u32(w, n);
-    for (uint32_t i = 0; i < n; i++) {
-        nodes[i] = i;
-        chempi_wire_put_u32(w, i);
-    }
-    chempi_shell_write(&(const struct chempi_shell){0}, w); /* read there */
-    chempi_spec_write(r->spec, CHEMPI_NODE_ANY, w);
+    chempi_spec_order(r->spec, w);
     chempi_link_end(&b->daemon);
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i] = i;
     (void)chempi_hub_add(&r->hub, nodes, n);
     free(nodes);
     return 0;
@@ -966,16 +982,17 @@ static int order_launch(struct run *r, int fd, struct chempi_err *err)
 
 int chempi_run_remote(const struct chempi_options *opt,
                       const struct chempi_spec *spec, int fd,
-                      const char *daemon)
+                      const char *daemon, struct chempi_err *taken)
 {
     struct run r = {
         .opt = opt, .spec = spec, .signal_fd = -1, .daemon_name = daemon};
-    struct chempi_err err = {0};
-    int rc = set_up(&r, &err);
+    int rc;
 
+    *taken = (struct chempi_err){0};
+    rc = set_up(&r, taken);
     if (rc)
         (void)close(fd); /* nothing was ordered */
     else
-        rc = order_launch(&r, fd, &err);
-    return finish(&r, &err, rc);
+        rc = order_launch(&r, fd, taken);
+    return finish(&r, taken, rc);
 }

@@ -13,12 +13,16 @@
  *   U5  a job that was told to end does not keep us for longer than QUIET_S
  *       without a sign of it, one whose ranks have ended not for longer than
  *       LEAVE_S, whatever stands still below; output is waited for
+ *   U6  of a job that is refused because others have taken slots that were to
+ *       be free, no program has run, no input was read, and nothing is left: it
+ *       may be started anew
  */
 #ifndef CHEMPI_CHEMPID_RUN_H
 #define CHEMPI_CHEMPID_RUN_H
 
 #include "chempid/launcher/options.h"
 #include "chempid/tree/spec.h"
+#include "common/base/err.h"
 
 /* Run the job with supervisors of our own; returns the exit status. What
  * there is to say is printed to standard error. */
@@ -34,9 +38,11 @@ int chempi_run_far(const struct chempi_options *opt,
                    struct chempi_outpost *posts);
 
 /* Run the job through the daemon at the other end of fd (taken over), which
- * is that of node `daemon`. */
+ * is that of node `daemon`. taken->code is -EAGAIN, with words that were not
+ * printed, when the slots that the description claims have been taken by other
+ * jobs (U6); else it says nothing. */
 int chempi_run_remote(const struct chempi_options *opt,
                       const struct chempi_spec *spec, int fd,
-                      const char *daemon);
+                      const char *daemon, struct chempi_err *taken);
 
 #endif

@@ -153,6 +153,11 @@ void chempi_verdict_order(struct chempi_verdict *v, int status,
     (void)snprintf(v->text, sizeof(v->text), "%.1000s", text);
 }
 
+bool chempi_verdict_is_ordered(const struct chempi_verdict *v)
+{
+    return v->weight >= WEIGHT_ORDER;
+}
+
 bool chempi_verdict_takes_cut(const struct chempi_verdict *v)
 {
     return v->weight < WEIGHT_ABORT;

@@ -48,6 +48,8 @@ void chempi_verdict_node(struct chempi_verdict *v, const char *text);
 /* The launcher itself ends the job; text "" for no sentence. */
 void chempi_verdict_order(struct chempi_verdict *v, int status,
                           const char *text);
+/* Has it? */
+bool chempi_verdict_is_ordered(const struct chempi_verdict *v);
 /* Would chempi_verdict_cut() change anything? */
 bool chempi_verdict_takes_cut(const struct chempi_verdict *v);
 /* Rank's messages have no way any more; text as far as "; the job was ended",

@@ -248,6 +248,18 @@ static void execute(const struct chempi_rank *rank,
     (void)execvp(words[0], words);
 }
 
+/* Whether the job may begin is not known yet (chempi_spec_is_held()). */
+static void wait_at_gate(const struct chempi_super *s)
+{
+    char byte;
+
+    if (s->gate_fds[0] < 0)
+        return;
+    (void)close(s->gate_fds[1]); /* the supervisor's */
+    while (read(s->gate_fds[0], &byte, 1) < 0 && errno == EINTR)
+        ;
+}
+
 _Noreturn static void become(const struct chempi_rank *rank,
                              const struct wires *w, pid_t parent)
 {
@@ -260,6 +272,7 @@ _Noreturn static void become(const struct chempi_rank *rank,
     if (getppid() != parent) /* it died before the prctl */
         _exit(127);
     (void)setpgid(0, 0);
+    wait_at_gate(s);
     if (dup2(w->in[0] >= 0 ? w->in[0] : s->null_fd, 0) < 0 ||
         dup2(w->out[0][1], 1) < 0 || dup2(w->out[1][1], 2) < 0 ||
         fcntl(w->control[1], F_SETFD, 0) < 0)
@@ -638,6 +651,8 @@ void chempi_ranks_begin(struct chempi_super *s)
 {
     const uint32_t count = s->local_size + (s->gateway != NULL);
 
+    close_fd(s->gate_fds[1]);
+    s->gate_fds[1] = -1;
     for (uint32_t i = 0; i < count; i++) {
         struct chempi_rank *rank = &s->ranks[i];
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +195,33 @@ void chempi_super_settle(struct chempi_super *s)
     send_count(s, CHEMPI_MSG_DONE);
 }
 
+/* Their processes, and that they run. */
+static void tell_started(struct chempi_super *s)
+{
+    struct chempi_writer *w;
+
+    if (s->local_size) {
+        w = chempi_link_begin(&s->up, CHEMPI_MSG_PIDS, s->spec->job);
+        chempi_wire_put_u32(w, s->node);
+        chempi_wire_put_u32(w, s->local_size);
+        for (uint32_t i = 0; i < s->local_size; i++) {
+            chempi_wire_put_u32(w, s->ranks[i].world);
+            chempi_wire_put_u32(w, (uint32_t)s->ranks[i].pid);
+        }
+        chempi_link_end(&s->up);
+    }
+    send_count(s, CHEMPI_MSG_STARTED);
+}
+
+/* The children's ends of the pipe are closed: each has become its program, or
+ * has ended. */
+static void have_programs(struct chempi_super *s)
+{
+    s->awaits_programs = false;
+    ev_io_stop(s->loop, &s->exec_report);
+    tell_started(s);
+}
+
 static struct chempi_rank *find_rank(struct chempi_super *s, pid_t pid)
 {
     if (chempi_gateway_is_spared(s, pid))
@@ -214,8 +240,9 @@ static void read_exec_reports(struct chempi_super *s)
                                         "cannot be executed", "cannot be bound",
                                         "cannot open the file for its output"};
     uint32_t report[3];
+    ssize_t n;
 
-    while (read(s->exec_fds[0], report, sizeof(report)) ==
+    while ((n = read(s->exec_fds[0], report, sizeof(report))) ==
            (ssize_t)sizeof(report)) {
         struct chempi_rank *rank;
         char text[CHEMPI_TEXT_MAX];
@@ -232,6 +259,18 @@ static void read_exec_reports(struct chempi_super *s)
                        chempi_err_name(rank->exec_errno), hint);
         chempi_ranks_judge(rank, CHEMPI_END_START, report[1], text);
     }
+    if (n == 0 && s->awaits_programs)
+        have_programs(s);
+}
+
+/* Who debugs wants programs, not what becomes them; a child that does not get
+ * so far keeps nobody from ending the job. */
+static void await_programs(struct chempi_super *s)
+{
+    (void)close(s->exec_fds[1]);
+    s->exec_fds[1] = -1;
+    s->awaits_programs = true;
+    read_exec_reports(s);
 }
 
 static void reap(struct chempi_super *s)
@@ -686,6 +725,8 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     s->null_fd = chempi_sys->open("/dev/null", O_RDWR | O_CLOEXEC, 0);
     if (s->signal_fd < 0 || s->null_fd < 0 ||
         chempi_sys->pipe2(s->exec_fds, O_CLOEXEC | O_NONBLOCK) < 0 ||
+        (chempi_spec_is_held(s->spec) &&
+         chempi_sys->pipe2(s->gate_fds, O_CLOEXEC) < 0) ||
         dup2(s->null_fd, 0) < 0 || dup2(s->null_fd, 1) < 0)
         return chempi_err_set(err, -errno, "cannot set up the supervisor: %s",
                               chempi_err_name(errno));
@@ -765,38 +806,6 @@ static int make_share(struct chempi_super *s, struct chempi_err *err)
     return rc;
 }
 
-/* Who asks for processes wants programs, not what becomes them: all of them
- * have closed the pipe then, and nobody writes there any more. */
-static void await_programs(struct chempi_super *s)
-{
-    struct pollfd p = {.fd = s->exec_fds[0]};
-
-    (void)close(s->exec_fds[1]);
-    s->exec_fds[1] = -1;
-    while (poll(&p, 1, -1) < 0 && errno == EINTR)
-        ;
-    read_exec_reports(s);
-    ev_io_stop(s->loop, &s->exec_report);
-}
-
-static void send_pids(struct chempi_super *s)
-{
-    struct chempi_writer *w;
-
-    if (!s->local_size)
-        return;
-    if (s->spec->is_debugged)
-        await_programs(s);
-    w = chempi_link_begin(&s->up, CHEMPI_MSG_PIDS, s->spec->job);
-    chempi_wire_put_u32(w, s->node);
-    chempi_wire_put_u32(w, s->local_size);
-    for (uint32_t i = 0; i < s->local_size; i++) {
-        chempi_wire_put_u32(w, s->ranks[i].world);
-        chempi_wire_put_u32(w, (uint32_t)s->ranks[i].pid);
-    }
-    chempi_link_end(&s->up);
-}
-
 static int start(struct chempi_super *s, struct chempi_rank **culprit,
                  struct chempi_err *err)
 {
@@ -819,10 +828,10 @@ static int start(struct chempi_super *s, struct chempi_rank **culprit,
         *culprit = &s->ranks[i];
         rc = chempi_ranks_start(s, &s->ranks[i], err);
     }
-    if (!rc) {
-        send_pids(s);
-        send_count(s, CHEMPI_MSG_STARTED);
-    }
+    if (!rc && s->spec->is_debugged && s->local_size)
+        await_programs(s);
+    else if (!rc)
+        tell_started(s);
     if (!rc && s->local_size == 0)
         enter(s);
     return rc;
@@ -891,7 +900,7 @@ static struct chempi_super *open_up(int up_fd, chempi_link_frame_fn *on_frame)
 
     if (!s || !(s->loop = ev_loop_new(EVFLAG_AUTO)))
         _exit(ENOMEM);
-    s->signal_fd = s->null_fd = -1;
+    s->signal_fd = s->null_fd = s->gate_fds[0] = s->gate_fds[1] = -1;
     s->share = (struct chempi_share){.region_fd = -1, .table_fd = -1};
     chempi_link_open(&s->up, s->loop, up_fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
     s->up.on_frame = on_frame;

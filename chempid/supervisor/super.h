@@ -124,6 +124,8 @@ struct chempi_super {
     bool was_signalled; /* what ranks have told may not be all */
     int signal_fd;
     int exec_fds[2]; /* children say why exec failed */
+    int gate_fds[2]; /* children wait for its end; -1: not, or not any more */
+    bool awaits_programs; /* of a debugged job; STARTED is owed */
     int null_fd;
     struct rlimit files; /* the limit that ranks get */
     uint64_t fence;      /* last one entered by all local ranks */

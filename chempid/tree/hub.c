@@ -263,6 +263,7 @@ int chempi_hub_take(struct chempi_hub *hub, uint32_t child,
     case CHEMPI_MSG_PLACES:
     case CHEMPI_MSG_SOUGHT:
     case CHEMPI_MSG_PIDS:
+    case CHEMPI_MSG_TAKEN:
         return pass_up(hub, child, frame, &r, err);
     case CHEMPI_MSG_ASK:
     case CHEMPI_MSG_ANSWER:

@@ -115,6 +115,20 @@ uint32_t chempi_spec_first_spare(const struct chempi_spec *spec)
     return first;
 }
 
+/* Of one node either all of the job is refused or nothing. A debugger wants
+ * programs, and nothing is started anew under it. */
+bool chempi_spec_is_held(const struct chempi_spec *spec)
+{
+    uint32_t nodes = 0;
+    bool has_claims = false;
+
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        has_claims |= spec->busy_max && spec->busy_max[i] != CHEMPI_BUSY_ANY;
+    for (uint32_t i = 1; i < spec->size && has_claims; i++)
+        nodes += spec->node_of_rank[i] != spec->node_of_rank[0];
+    return nodes > 0 && !spec->is_debugged;
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 static uint32_t count_strings(char *const *list)
@@ -172,6 +186,8 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
         chempi_wire_put_str(w, spec->node_names[i]);
         chempi_wire_put_u32(w, spec->bind_offset[i]);
         chempi_wire_put_u32(w, spec->host_of_node[i]);
+        chempi_wire_put_u32(w, spec->busy_max ? spec->busy_max[i]
+                                              : CHEMPI_BUSY_ANY);
     }
     chempi_wire_put_u32(w, spec->size);
     for (uint32_t i = 0; i < spec->size; i++)
@@ -205,6 +221,17 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
     chempi_wire_put_u8(w, spec->is_secure);
     write_key(spec->rank_key,
               node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
+}
+
+void chempi_spec_order(const struct chempi_spec *spec, struct chempi_writer *w)
+{
+    static const struct chempi_shell unknown;
+
+    chempi_wire_put_u32(w, spec->node_count);
+    for (uint32_t i = 0; i < spec->node_count; i++)
+        chempi_wire_put_u32(w, i);
+    chempi_shell_write(&unknown, w);
+    chempi_spec_write(spec, CHEMPI_NODE_ANY, w);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -271,13 +298,14 @@ static void check_names(struct chempi_spec *spec, struct chempi_reader *r)
 
 static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
 {
-    const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 13);
+    const uint32_t n = chempi_wire_get_count(r, CHEMPI_JOB_NODES_MAX, 17);
 
     spec->node_names = chempi_pool_array(&spec->pool, n, sizeof(char *));
     spec->bind_offset = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
     spec->host_of_node = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
+    spec->busy_max = chempi_pool_array(&spec->pool, n, sizeof(uint32_t));
     if (!spec->node_names || !spec->bind_offset || !spec->host_of_node ||
-        n == 0) {
+        !spec->busy_max || n == 0) {
         r->is_bad = true;
         return;
     }
@@ -286,6 +314,7 @@ static void read_nodes(struct chempi_spec *spec, struct chempi_reader *r)
         spec->node_names[i] = read_string(spec, r, CHEMPI_NODE_NAME_MAX);
         spec->bind_offset[i] = chempi_wire_get_u32(r);
         spec->host_of_node[i] = chempi_wire_get_u32(r);
+        spec->busy_max[i] = chempi_wire_get_u32(r);
         if (spec->host_of_node[i] > i)
             r->is_bad = true;
     }

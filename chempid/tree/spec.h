@@ -24,6 +24,7 @@
 #define CHEMPI_SPEC_GATEWAYS_MAX (1u << 12)
 #define CHEMPI_SPEC_WRAPS_MAX 64u
 
+#define CHEMPI_BUSY_ANY UINT32_MAX
 #define CHEMPI_STDIN_ALL UINT32_MAX
 #define CHEMPI_STDIN_NONE (UINT32_MAX - 1)
 
@@ -69,6 +70,9 @@ struct chempi_spec {
     uint32_t gateway_count; /* processes behind the ranks that forward */
     uint32_t *bind_offset;  /* per node: places used before it on its host */
     uint32_t *host_of_node; /* the first node that is on the same host */
+    uint32_t *busy_max;     /* per node: slots that other jobs may hold there
+                               when this one comes (CHEMPI_BUSY_ANY), else it
+                               is refused: they were to be free; NULL: any */
     struct chempi_app *apps;
     uint32_t app_count;
     char **env; /* of all ranks, ends with NULL */
@@ -84,7 +88,7 @@ struct chempi_spec {
     uint32_t stdin_rank;       /* a rank, CHEMPI_STDIN_ALL or _NONE */
     uint32_t bind;             /* enum chempi_bind */
     bool shows_binding;        /* each rank tells its processors */
-    bool is_debugged;          /* ranks are held until BEGIN comes */
+    bool is_debugged;          /* MPI_Init waits until BEGIN comes */
     uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each
@@ -109,6 +113,9 @@ uint32_t chempi_spec_procs(const struct chempi_spec *spec);
 uint32_t chempi_spec_gateway(const struct chempi_spec *spec, uint32_t node);
 /* The nodes from this one on have a gateway and no rank; node_count: none. */
 uint32_t chempi_spec_first_spare(const struct chempi_spec *spec);
+/* Whether no program may run before BEGIN: a node may yet refuse its part for
+ * lack of free slots, and then the job is started anew elsewhere. */
+bool chempi_spec_is_held(const struct chempi_spec *spec);
 /* Processes of the job on the host of a node. */
 uint32_t chempi_spec_host_procs(const struct chempi_spec *spec, uint32_t node);
 /* Nodes that standard input goes to. */
@@ -120,6 +127,8 @@ uint32_t chempi_spec_local_size(const struct chempi_spec *spec, uint32_t node);
  * failure stays in the writer. */
 void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
                        struct chempi_writer *w);
+/* The whole LAUNCH of a launcher for its daemon, which finds the shell. */
+void chempi_spec_order(const struct chempi_spec *spec, struct chempi_writer *w);
 /* Such bytes once more, as they are or for a node without ranks. */
 void chempi_spec_copy(const uint8_t *bytes, size_t len, bool has_ranks,
                       struct chempi_writer *w);

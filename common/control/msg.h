@@ -94,8 +94,10 @@ enum chempi_msg {
     CHEMPI_MSG_SOUGHT = 45,    /* u32 node: the launcher shall say where the
                                   ranks wait */
 
-    CHEMPI_MSG_PIDS = 46, /* u32 node, count n, n x (u32 rank, u32 process
-                             id): before STARTED */
+    CHEMPI_MSG_PIDS = 46,  /* u32 node, count n, n x (u32 rank, u32 process
+                              id): before STARTED */
+    CHEMPI_MSG_TAKEN = 47, /* u32 node: other jobs hold more of its slots than
+                              LAUNCH allows; NODE_LOST follows */
 
     /* on the tree, away from the root */
     CHEMPI_MSG_LAUNCH = 48,  /* see chempid/tree/spec.h */
@@ -108,7 +110,7 @@ enum chempi_msg {
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
     CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 is_brief: PLACES, after so long at
                                 most */
-    CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may be welcomed */
+    CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may begin */
 
     /* without daemons, before LAUNCH (chempid/launcher/outpost_tree.h) */
     CHEMPI_MSG_CALL = 58,   /* u32 ms for each host to answer, str launcher,

@@ -7,18 +7,24 @@
 All runs in a network namespace of its own, as the names that stand for cores
 belong to one: so no other job of this host counts.
 """
+import contextlib
 import ctypes
 import os
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import tempfile
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, cores, expect, main)
 
 CASES = []
+LAUNCH, QUERY = 48, 81
 CLONE_NEWNET = 0x40000000
 CLONE_NEWUSER = 0x10000000
 
@@ -96,6 +102,173 @@ def a_job_that_does_not_fit_says_what_is_free():
         expect(cluster.run("-n", "3", "--ppn", "1", "true"), 2,
                "do not fit on 2 nodes with 1 per node")
         end(first)
+
+
+class Between:
+    """A way to a daemon of a cluster, for chempirun --dir, on which `late` is
+    called with the number of each launch before the daemon sees it, and
+    `early` before each question about nodes."""
+
+    def __init__(self, cluster, name, late, early=lambda: None):
+        self.dir = tempfile.mkdtemp(prefix="chempi-test-")
+        self.late = late
+        self.early = early
+        self.target = f"{cluster.dir}/{name}.sock"
+        self.launches = 0
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.bind(f"{self.dir}/{name}.sock")
+        self.sock.listen()
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            try:
+                near = self.sock.accept()[0]
+            except OSError:
+                return
+            far = socket.socket(socket.AF_UNIX)
+            far.connect(self.target)
+            for a, b, is_up in ((near, far, True), (far, near, False)):
+                threading.Thread(target=self.pass_on, args=(a, b, is_up),
+                                 daemon=True).start()
+
+    def pass_on(self, a, b, is_up):
+        """Frames of one direction, until it ends."""
+        file = a.makefile("rb")
+        try:
+            while head := file.read(16):
+                length, kind = struct.unpack_from("<IH", head)
+                if is_up and kind == LAUNCH:
+                    self.late(self.launches)
+                    self.launches += 1
+                if is_up and kind == QUERY:
+                    self.early()
+                b.sendall(head + file.read(length))
+        except OSError:
+            pass  # the other end has left
+        finally:
+            for sock in (a, b):
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.shutdown(socket.SHUT_RDWR)
+        self.sock.close()
+        shutil.rmtree(self.dir)
+
+
+MAPPED = (r"\d+ ranks? of the job w(as|ere) mapped to free slots of node "
+          r"%s, and other jobs have taken them meanwhile: %d of 2 are free "
+          r"now; the job was ended")
+
+
+@case
+def slots_that_are_taken_meanwhile_are_not_shared():
+    with Cluster(["a1", "a2"]) as cluster:
+        jobs = []
+
+        def late(n):
+            if n == 0:
+                jobs.append(hold(cluster, 1, "--nodes", "a1"))
+
+        with Between(cluster, "a1", late) as way:
+            done = cluster.run("--dir", way.dir, "--verbose", "-n", "2",
+                               "sh", "-c", "echo $CHEMPI_NODE")
+        expect(done, 0, MAPPED % ("a1", 1) + "; mapping it again\n")
+        check(done.lines() == ["a1", "a2"], done)
+        check(way.launches == 2, way.launches)
+        end(jobs[0])
+
+
+@case
+def of_a_job_that_is_mapped_again_no_program_has_run():
+    """Neither where its first part was taken, nor has its input gone there."""
+    with Cluster(["a1", "a2", "a3"]) as cluster:
+        jobs = []
+        ran = f"{cluster.dir}/log.ran"
+
+        def late(n):
+            if n == 0:
+                jobs.append(hold(cluster, 2, "--nodes", "a2"))
+
+        with Between(cluster, "a1", late) as way:
+            with tempfile.TemporaryFile() as file:
+                file.write(b"one\ntwo\n")
+                file.seek(0)
+                done = cluster.run(
+                    "--dir", way.dir, "--no-oversubscribe", "-n", "4", "sh",
+                    "-c", f"echo $CHEMPI_RANK $CHEMPI_NODE >> {ran}; cat",
+                    stdin=file)
+        expect(done, 0, r"\A\Z")
+        check(done.output == b"one\ntwo\n", done)
+        with open(ran, encoding="utf-8") as file:
+            check(sorted(file.read().splitlines()) ==
+                  ["0 a1", "1 a1", "2 a3", "3 a3"], "ran elsewhere, too")
+        os.unlink(ran)
+        end(jobs[0])
+
+
+@case
+def a_job_that_fits_no_more_says_so_or_shares():
+    with Cluster(["a1"]) as cluster:
+        for fit in (True, False):
+            jobs = []
+
+            def late(n):
+                if n == 0:
+                    jobs.append(hold(cluster, 2))
+
+            with Between(cluster, "a1", late) as way:
+                done = cluster.run(
+                    "--dir", way.dir, "-n", "1",
+                    *(["--no-oversubscribe"] if fit else []), "true")
+            expect(done, 1 if fit else 0,
+                   "it has 1 rank, and so many slots are free: a1 0 of 2"
+                   if fit else r"\A\Z")
+            end(jobs[0])
+            await_that(lambda: cluster.ctl("jobs").count("\n") == 1, "the end")
+
+
+@case
+def a_job_is_mapped_a_bounded_number_of_times():
+    with Cluster(["a1"]) as cluster:
+        jobs = []
+
+        def late(_):
+            jobs.append(hold(cluster, 2))
+
+        def early():
+            while jobs:
+                end(jobs.pop())
+                await_that(lambda: cluster.ctl("jobs").count("\n") == 1,
+                           "the end")
+
+        with Between(cluster, "a1", late, early) as way:
+            done = cluster.run("--dir", way.dir, "--no-oversubscribe",
+                               "-n", "1", "true")
+        expect(done, 1, r"\Achempirun: " + MAPPED % ("a1", 0) + r"\n\Z")
+        check(way.launches == 8, way.launches)
+        end(jobs[0])
+
+
+@case
+def launchers_at_the_same_moment_have_slots_of_their_own():
+    with Cluster(["a1", "a2"]) as cluster:
+        jobs = [cluster.job("--no-oversubscribe", "-n", "2", Programs.rank,
+                            "init", "print", "up", "hang") for _ in range(4)]
+        await_that(lambda: sum(j.process.poll() is not None
+                               for j in jobs) == 2, "two that do not fit")
+        up = [j for j in jobs if j.process.poll() is None]
+        for job in up:
+            job.await_lines(2)
+            end(job)
+        for job in jobs:
+            if job not in up:
+                job.status = job.finish()
+                expect(job, 1, "does not fit|other jobs have taken them")
 
 
 def bound_to(job):

@@ -24,7 +24,7 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, MARKS, Cluster, Job, Programs, check, children)
+    LIMIT_S, MARKS, Cluster, Job, Programs, await_that, check, children)
 
 CALLS = """malloc calloc realloc mmap64 memfd_create fallocate64 ftruncate64
     read write socket socketpair bind listen accept4 connect sendmsg recvmsg
@@ -134,6 +134,8 @@ def run_private(rig, command):
 
 def sweep_private(rig, calls):
     sweeps = []
+    if not calls or "debugged" in calls:
+        look_at_a_debugged_job(rig)
     for layout in (["-n", "2"], ["--virtual", "2", "-n", "3"]):
         sweep = Sweep(rig, run_private(rig, [
             *layout, RANK, "init", "region", "everyone", "final"]))
@@ -145,6 +147,23 @@ def sweep_private(rig, calls):
         sweeps.append(sweep)
     sweeps.append(sweep_file_of_programs(rig, calls))
     return sweeps
+
+
+def look_at_a_debugged_job(rig):
+    """A child that does not become its program keeps its supervisor from
+    nothing."""
+    rig.order("execvp", 1, -signal.SIGSTOP)
+    job = Job("--private", "-n", "2", RANK, "init", "hang",
+              env=dict(rig.env, CHEMPI_TEST_DEBUGGED="1"))
+    await_that(lambda: rig.result()[1], "a child that stands still")
+    await_that(job.ranks, "the other one")
+    for pid in job.ranks():
+        os.kill(pid, signal.SIGKILL)
+    status = job.finish()
+    rig.stop()
+    check(status == 137 and re.fullmatch(
+        r"chempirun: rank \d on node [^\n]* was killed by signal 9 [^\n]*\n",
+        job.errors), status, job.errors)
 
 
 def sweep_file_of_programs(rig, calls):

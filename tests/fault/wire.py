@@ -48,7 +48,7 @@ def strings(words):
 
 
 def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
-           limits=16):
+           limits=16, busy_max=2**32 - 1):
     """LAUNCH (chempid/tree/spec.h): node names of the job, the nodes that are the
     receiver's business, and the node of each rank; of a shell that has limited
     nothing, or (limits=0) that nobody knows."""
@@ -61,7 +61,7 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
     data += string(b"%016x" % job) + bytes(32)
     data += struct.pack("<III", uid, gid, len(names))
     for i, name in enumerate(names):
-        data += string(name) + struct.pack("<II", 0, i)
+        data += string(name) + struct.pack("<III", 0, i, busy_max)
     data += struct.pack(f"<I{len(ranks)}I", len(ranks), *ranks)
     data += struct.pack("<II", 0, 1)  # no gateways, one program
     data += strings(argv) + strings([]) + string(b"")

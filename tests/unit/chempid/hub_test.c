@@ -179,6 +179,13 @@ Test(hub, all_are_asked_where_their_ranks_wait)
     cr_assert_str_eq(trace, "up0:44/4 up0:45/4 ");
 }
 
+Test(hub, a_node_says_for_itself_only_that_its_slots_are_taken)
+{
+    cr_assert_eq(take_u32(1, CHEMPI_MSG_TAKEN, 3), 0);
+    cr_assert_str_eq(trace, "up0:47/4 ");
+    cr_assert_eq(take_u32(0, CHEMPI_MSG_TAKEN, 3), -EBADMSG);
+}
+
 Test(hub, unknown_messages_are_refused)
 {
     cr_assert_eq(take_u32(0, 999, 0), -EBADMSG);

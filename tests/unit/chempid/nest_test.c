@@ -62,6 +62,7 @@ static pid_t leave_stray(void)
     if (young.pid == 0) {
         pid = fork();
         if (pid == 0) {
+            /* When this test ends early, and nothing is swept. */
             if (setresuid(OTHER, OTHER, OTHER))
                 _exit(1);
             pid = getpid();

@@ -32,11 +32,11 @@ static void expect_places(const struct chempi_place_node *nodes, uint32_t count,
 
 static const struct chempi_place_node unknown[3];
 static const struct chempi_place_node sized[3] = {
-    {2, 0, 0}, {4, 0, 0}, {2, 0, 0}};
+    {2, 0, 0, false}, {4, 0, 0, false}, {2, 0, 0, false}};
 static const struct chempi_place_node loaded[3] = {
-    {2, 3, 0}, {2, 0, 0}, {2, 1, 0}};
+    {2, 3, 0, false}, {2, 0, 0, false}, {2, 1, 0, false}};
 static const struct chempi_place_node taken[3] = {
-    {2, 0, 1}, {4, 0, 1}, {2, 0, 2}};
+    {2, 0, 1, false}, {4, 0, 1, false}, {2, 0, 2, false}};
 
 Test(place, blocks_fill_node_after_node)
 {

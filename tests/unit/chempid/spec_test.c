@@ -113,6 +113,33 @@ Test(spec, jobs_have_secrets_of_their_own)
     cr_assert_neq(memcmp(s.rank_key, s.secret, sizeof(s.secret)), 0);
 }
 
+/* A node may refuse its part of what goes to several. */
+Test(spec, a_job_with_claims_on_several_nodes_is_held)
+{
+    uint32_t claims[] = {CHEMPI_BUSY_ANY, 3};
+    uint32_t one[] = {1, 1, 1};
+    struct chempi_spec s;
+    struct chempi_spec t;
+
+    describe(&s);
+    cr_assert_eq(there_and_back(&s, &t, 0), 0);
+    cr_assert_eq(t.busy_max[0], CHEMPI_BUSY_ANY);
+    chempi_spec_fini(&t);
+    s.busy_max = claims;
+    cr_assert_eq(there_and_back(&s, &t, 0), 0);
+    cr_assert_eq(t.busy_max[0], CHEMPI_BUSY_ANY);
+    cr_assert_eq(t.busy_max[1], 3);
+    chempi_spec_fini(&t);
+    cr_assert_not(chempi_spec_is_held(&s)); /* it is debugged */
+    s.is_debugged = false;
+    cr_assert(chempi_spec_is_held(&s));
+    s.node_of_rank = one;
+    cr_assert_not(chempi_spec_is_held(&s));
+    s.node_of_rank = places;
+    claims[1] = CHEMPI_BUSY_ANY;
+    cr_assert_not(chempi_spec_is_held(&s));
+}
+
 /* Both by whoever makes the description, and by a daemon that has its bytes. */
 Test(spec, nodes_without_ranks_are_not_told_the_key_of_ranks)
 {
