@@ -164,7 +164,10 @@ static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
  * beyond it the origin waits for half of them to be gone. */
 #define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
 
-#define CHEMPI_RMA_MESSAGE_MAX 65536u /* bytes of requests in one message */
+/* Bytes of requests in one message: with a device's head it fits into one
+ * packet of 64 KiB less what protocols of the network put before it, as a few
+ * bytes in a packet of their own cost as much as a whole one. */
+#define CHEMPI_RMA_MESSAGE_MAX 65280u
 #define CHEMPI_RMA_PIECE_MAX                                                   \
     (CHEMPI_RMA_MESSAGE_MAX - sizeof(struct chempi_rma_head))
 #define CHEMPI_RMA_INLINE_MAX 8192u /* bytes of a put that is copied */
@@ -279,7 +282,7 @@ void chempi_rma_tell_holder(struct chempi_rma_peer *peer, int32_t holder);
 /* The markers of a peer whose turn has come. Returns the number of events. */
 int chempi_rma_reap_in(struct chempi_rma_peer *peer);
 
-/* Locks by the target's process. claim is told by its fn. */
+/* Locks by the target's process (gate.c). */
 struct chempi_rma_claim {
     struct chempi_list link;
     struct chempi_rma_peer *peer;
@@ -308,18 +311,45 @@ void chempi_rma_take_hints(struct chempi_win *win,
                            const struct chempi_info *info);
 struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win);
 
-/* ---- epochs (epoch.c, lock.c) ---- */
+/* ---- epochs (epoch.c, passive.c) ---- */
 
 /* Is there an epoch for operations on the peer? Takes the lock of a target
  * that lock_all has left for its first use; may let go of the lane lock. */
 int chempi_rma_need_epoch(struct chempi_rma_peer *peer);
-/* Wait until nothing is out at any peer, or at this one. Without the lock. */
+
+/* ---- waiting (flush.c); without the lane lock ---- */
+
+/* Ask for a flush and wait until nothing is out at this peer, or at any. */
 int chempi_rma_flush_peer(struct chempi_rma_peer *peer);
 int chempi_rma_flush_all(struct chempi_win *win);
-/* Take or leave a lock of MPI_Win_lock. Without the lane lock. */
+/* Wait for what has been asked for already; what went wrong since the last
+ * time, of one peer. words(..., peer) say what is waited for. */
+int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words);
+void chempi_rma_await_all(struct chempi_win *win);
+/* The first error of any peer; all are forgotten. */
+int chempi_rma_take_errors(struct chempi_win *win);
+/* Words: "for operations at rank 3 of ...", or for the lock before them. */
+void chempi_rma_put_peer(struct chempi_where *w, const void *object);
+
+/* ---- locks (lock.c); without the lane lock ---- */
+
+/* Take or leave a lock of MPI_Win_lock. */
 int chempi_rma_take_lock(struct chempi_rma_peer *peer,
                          enum chempi_rma_lock kind);
 int chempi_rma_leave_lock(struct chempi_rma_peer *peer);
+/* What lock_all takes at once: locks whose absence loads and stores of the
+ * program's would not meet. */
+int chempi_rma_lock_mapped(struct chempi_win *win, enum chempi_rma_lock kind);
+/* Leave what is held: that which messages end, without waiting; all. */
+int chempi_rma_leave_by_messages(struct chempi_win *win);
+int chempi_rma_leave_all(struct chempi_win *win);
+/* " for the shared lock of rank 3 of ...". */
+void chempi_rma_put_lock(struct chempi_where *w,
+                         const struct chempi_rma_peer *peer, bool is_exclusive);
+/* By shared memory (ticket.c), by the own process's gate (gate.c). */
+void chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
+void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
+void chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);
 
 /* "in an epoch of MPI_Win_start". */
 const char *chempi_rma_access_words(const struct chempi_win *win);

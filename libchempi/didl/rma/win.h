@@ -237,7 +237,7 @@ struct chempi_win {
     unsigned char *scratch; /* results of accumulates; made at first use */
     uint32_t slot_next;
     uint32_t next_id;
-    _Atomic uint32_t breaths; /* lock.c */
+    _Atomic uint32_t breaths; /* flush.c */
     uint32_t next_serial;     /* of layouts that peers are told */
     uint64_t out_bytes;       /* copies that wait for room */
     char name[MPI_MAX_OBJECT_NAME];

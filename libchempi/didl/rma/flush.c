@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Waiting for what is out at one peer or at all, and the errors of it. */
+#include <stdio.h>
+
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/lane.h"
+
+#define BREATHE_EVERY 8u /* flushes that had nothing to wait for */
+
+static bool is_peer_quiet(void *arg)
+{
+    return chempi_list_is_empty(&((struct chempi_rma_peer *)arg)->out);
+}
+
+static bool is_quiet(void *arg)
+{
+    struct chempi_win *win = arg;
+
+    CHEMPI_LIST_FOR (link, &win->active) {
+        const struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        if (!chempi_list_is_empty(&peer->out))
+            return false;
+    }
+    return true;
+}
+
+/* A lock that is under way to the peer. */
+static void put_asked(struct chempi_where *w,
+                      const struct chempi_rma_peer *peer)
+{
+    chempi_rma_put_lock(w, peer, peer->batch.asked == CHEMPI_RMA_EXCLUSIVE);
+    if (peer->held_by >= 0)
+        chempi_where_put(w, ", which rank %d held when it was asked for",
+                         peer->held_by);
+}
+
+void chempi_rma_put_peer(struct chempi_where *w, const void *object)
+{
+    const struct chempi_rma_peer *peer = object;
+
+    if (peer->batch.asked)
+        put_asked(w, peer);
+    else
+        chempi_where_put(w, " for operations at rank %u of %s", peer->rank,
+                         chempi_rma_name(peer->win));
+}
+
+/* The first peer that keeps the window waiting for a lock, if any does. */
+static void put_win(struct chempi_where *w, const void *object)
+{
+    const struct chempi_win *win = object;
+
+    CHEMPI_LIST_FOR (link, &win->active) {
+        const struct chempi_rma_peer *peer =
+            CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
+
+        if (peer->batch.asked) {
+            put_asked(w, peer);
+            return;
+        }
+    }
+    chempi_where_put(w, " for operations of %s", chempi_rma_name(win));
+}
+
+/* What went wrong since it was asked last. */
+static int take_error(struct chempi_rma_peer *peer)
+{
+    const struct chempi_rma_verdict v = peer->error;
+    const bool is_range = v.error == MPI_ERR_RMA_RANGE;
+    char place[96] = "";
+
+    peer->error = (struct chempi_rma_verdict){0};
+    if (v.error == MPI_SUCCESS)
+        return MPI_SUCCESS;
+    if (v.is_placed)
+        (void)snprintf(place, sizeof(place),
+                       " of %llu bytes at displacement %lld",
+                       (unsigned long long)v.len, (long long)v.disp);
+    if (is_range && peer->win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        return chempi_error_set(
+            v.error,
+            "%s: rank %u refused an operation%s: not all of that memory is "
+            "attached there; call MPI_Win_attach first",
+            chempi_rma_name(peer->win), peer->rank, place);
+    return chempi_error_set(v.error, "%s: rank %u refused an operation%s: %s",
+                            chempi_rma_name(peer->win), peer->rank, place,
+                            is_range ? "it goes beyond the window there"
+                                     : "it could not be executed");
+}
+
+/* Programs wait for others by loops of direct operations and flushes, which
+ * would never make progress for the rest of the process. */
+static void breathe(struct chempi_win *win)
+{
+    if (atomic_fetch_add_explicit(&win->breaths, 1, memory_order_relaxed) %
+            BREATHE_EVERY ==
+        0)
+        (void)chempi_progress_poll();
+}
+
+int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words)
+{
+    bool is_done;
+    int rc;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_done = is_peer_quiet(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!is_done)
+        (void)chempi_progress_wait_for(is_peer_quiet, peer, words, peer);
+    else
+        breathe(peer->win);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = take_error(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
+{
+    int rc;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_rma_begin_flush(peer);
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc ? rc : chempi_rma_await_peer(peer, chempi_rma_put_peer);
+}
+
+int chempi_rma_take_errors(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next) {
+            int error = take_error(p);
+
+            if (error && !rc)
+                rc = error;
+        }
+    chempi_lane_unlock(&chempi_lane_main);
+    return rc;
+}
+
+void chempi_rma_await_all(struct chempi_win *win)
+{
+    bool is_done;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_done = is_quiet(win);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (!is_done)
+        (void)chempi_progress_wait_for(is_quiet, win, put_win, win);
+    else
+        breathe(win);
+}
+
+int chempi_rma_flush_all(struct chempi_win *win)
+{
+    int rc = MPI_SUCCESS;
+
+    atomic_thread_fence(memory_order_seq_cst);
+    chempi_lane_lock(&chempi_lane_main);
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
+            if (rc == MPI_SUCCESS)
+                rc = chempi_rma_begin_flush(p);
+    chempi_lane_unlock(&chempi_lane_main);
+    if (rc)
+        return rc;
+    chempi_rma_await_all(win);
+    return chempi_rma_take_errors(win);
+}
