@@ -22,7 +22,7 @@
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
 #define BEHIND 4096u        /* room for frames behind a direct read, bytes */
 #define BULKY (16u * 1024u) /* a payload from here on is long, bytes */
-#define LONG (64u * 1024u)  /* a message after which a poll ends, bytes */
+#define LONG (60u * 1024u)  /* a message after which a poll ends, bytes */
 #define RUNS_MAX 16         /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 

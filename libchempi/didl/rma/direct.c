@@ -28,6 +28,7 @@ char *chempi_rma_address(const struct chempi_rma_peer *peer, MPI_Aint disp)
 
 int chempi_rma_direct_put(struct chempi_rma_op *op)
 {
+    chempi_rma_note_stores(op->win);
     return chempi_datatype_copy(
         op->origin.buf, op->origin.count, op->origin.type,
         chempi_rma_address(op->peer, op->disp), op->count, op->type);
@@ -198,6 +199,7 @@ static int attach(struct chempi_rma_op *op, const struct chempi_rma_side *mine,
 
 int chempi_rma_attach_put(struct chempi_rma_op *op)
 {
+    chempi_rma_note_stores(op->win);
     return attach(op, &op->origin, true);
 }
 

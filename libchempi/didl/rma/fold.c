@@ -26,7 +26,8 @@ enum {
 
 /* ---- the line ---- */
 
-/* Held for the arithmetic of one run; its holder never waits meanwhile. */
+/* Held for the arithmetic of one run; its holder never waits meanwhile. Leaving
+ * it orders as an atomic operation does, for chempi_rma_flush_peer(). */
 static void enter(struct chempi_rma_line *line)
 {
     uint32_t looks = 0;
@@ -45,7 +46,7 @@ static void enter(struct chempi_rma_line *line)
 
 static void leave(struct chempi_rma_line *line)
 {
-    atomic_store_explicit(&line->busy, 0, memory_order_release);
+    atomic_store_explicit(&line->busy, 0, memory_order_seq_cst);
 }
 
 /* ---- by atomics ---- */

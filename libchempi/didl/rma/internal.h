@@ -59,6 +59,11 @@ struct chempi_rma_op {
 
 /* The address of displacement `disp` at a target that is_mapped. */
 char *chempi_rma_address(const struct chempi_rma_peer *peer, MPI_Aint disp);
+/* Memory of others has been stored to: the next flush orders that. */
+static inline void chempi_rma_note_stores(struct chempi_win *win)
+{
+    atomic_store_explicit(&win->has_stored, true, memory_order_relaxed);
+}
 int chempi_rma_direct_put(struct chempi_rma_op *op);
 int chempi_rma_direct_get(struct chempi_rma_op *op);
 int chempi_rma_direct_fold(struct chempi_rma_op *op);

@@ -170,11 +170,11 @@ int chempi_rma_leave_lock(struct chempi_rma_peer *peer)
 
     if (kind == CHEMPI_RMA_UNLOCKED)
         return MPI_SUCCESS;
-    atomic_thread_fence(memory_order_seq_cst);
     chempi_lane_lock(&chempi_lane_main);
     peer->lock = CHEMPI_RMA_UNLOCKED;
     chempi_list_remove(&peer->held);
     if (is_left_by_message(peer, kind)) {
+        atomic_thread_fence(memory_order_seq_cst);
         rc = send_unlock(peer);
         chempi_lane_unlock(&chempi_lane_main);
         return rc ? rc : chempi_rma_await_peer(peer, chempi_rma_put_peer);

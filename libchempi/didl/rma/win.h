@@ -238,6 +238,8 @@ struct chempi_win {
     uint32_t slot_next;
     uint32_t next_id;
     _Atomic uint32_t breaths; /* flush.c */
+    _Atomic bool has_stored;  /* directly, without an atomic operation, since
+                                 the last flush */
     uint32_t next_serial;     /* of layouts that peers are told */
     uint64_t out_bytes;       /* copies that wait for room */
     char name[MPI_MAX_OBJECT_NAME];
