@@ -4,7 +4,10 @@
  * contributes (bytes; a multiple of 8; to each other rank in an all-to-all
  * exchange). A reduce-scatter gives every rank at least one number.
  *
- * usage: collective NAME|all SIZE ...    (barrier: the size is ignored)
+ * usage: collective NAME|all|iall SIZE ...
+ *
+ * "all" are the blocking forms, "iall" the non-blocking ones, each started and
+ * waited for. The size of a barrier is ignored.
  */
 #include "bench.h"
 
@@ -125,6 +128,160 @@ static void exscan(const struct buffers *b)
     MPI_Exscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
+/* The non-blocking forms: started and waited for. */
+
+static void ibarrier(const struct buffers *b)
+{
+    MPI_Request request;
+
+    (void)b;
+    MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ibcast(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ibcast(b->out, b->len, MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ireduce(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ireduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, 0,
+                MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallreduce(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iallreduce(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM,
+                   MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void igather(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Igather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE, 0,
+                MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void igatherv(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Igatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs,
+                 MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iscatter(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iscatter(b->in, b->len, MPI_BYTE, b->out, b->len, MPI_BYTE, 0,
+                 MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iscatterv(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iscatterv(b->in, b->counts, b->displs, MPI_BYTE, b->out, b->len,
+                  MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallgather(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iallgather(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
+                   MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iallgatherv(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iallgatherv(b->out, b->len, MPI_BYTE, b->in, b->counts, b->displs,
+                    MPI_BYTE, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ialltoall(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ialltoall(b->out, b->len, MPI_BYTE, b->in, b->len, MPI_BYTE,
+                  MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ialltoallv(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ialltoallv(b->out, b->counts, b->displs, MPI_BYTE, b->in, b->counts,
+                   b->displs, MPI_BYTE, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ialltoallw(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ialltoallw(b->out, b->counts, b->displs, b->types, b->in, b->counts,
+                   b->displs, b->types, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ireduce_scatter(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ireduce_scatter(b->out, b->in, b->doubles, MPI_DOUBLE, MPI_SUM,
+                        MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ireduce_scatter_block(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Ireduce_scatter_block(b->out, b->in, b->doubles[0], MPI_DOUBLE, MPI_SUM,
+                              MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iscan(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+              &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void iexscan(const struct buffers *b)
+{
+    MPI_Request request;
+
+    MPI_Iexscan(b->out, b->in, b->len / 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+                &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static const struct {
     const char *name;
     void (*run)(const struct buffers *b);
@@ -146,9 +303,38 @@ static const struct {
     {"reduce_scatter_block", reduce_scatter_block},
     {"scan", scan},
     {"exscan", exscan},
+    {"ibarrier", ibarrier},
+    {"ibcast", ibcast},
+    {"ireduce", ireduce},
+    {"iallreduce", iallreduce},
+    {"igather", igather},
+    {"igatherv", igatherv},
+    {"iscatter", iscatter},
+    {"iscatterv", iscatterv},
+    {"iallgather", iallgather},
+    {"iallgatherv", iallgatherv},
+    {"ialltoall", ialltoall},
+    {"ialltoallv", ialltoallv},
+    {"ialltoallw", ialltoallw},
+    {"ireduce_scatter", ireduce_scatter},
+    {"ireduce_scatter_block", ireduce_scatter_block},
+    {"iscan", iscan},
+    {"iexscan", iexscan},
 };
 
 #define TABLE_LEN (sizeof(table) / sizeof(table[0]))
+
+/* Is this row of the table meant? */
+static int is_chosen(size_t which, const char *word)
+{
+    int is_blocking = which < TABLE_LEN / 2;
+
+    if (strcmp(word, "all") == 0)
+        return is_blocking;
+    if (strcmp(word, "iall") == 0)
+        return !is_blocking;
+    return strcmp(word, table[which].name) == 0;
+}
 
 static double run_many(void (*run)(const struct buffers *b),
                        const struct buffers *buffers, int repeats)
@@ -279,12 +465,11 @@ int main(int argc, char **argv)
     bench_start(&bench, &argc, &argv);
     struct buffers buffers = make_buffers(&bench, argc - 2, argv + 2);
     for (size_t which = 0; argc > 1 && which < TABLE_LEN; which++) {
-        if (strcmp(argv[1], "all") != 0 &&
-            strcmp(argv[1], table[which].name) != 0)
+        if (!is_chosen(which, argv[1]))
             continue;
         for (int i = 2; i < argc; i++) {
             measure(&bench, which, &buffers, bench_size(argv[i]));
-            if (which == 0)
+            if (which % (TABLE_LEN / 2) == 0)
                 break; /* a barrier has no size */
         }
     }

@@ -5,10 +5,13 @@ import os
 import shutil
 
 LATENCY_SIZES = "0 1 8 64 256 1k 4k".split()
-BANDWIDTH_SIZES = "64k 256k 1M 4M".split()
+BANDWIDTH_SIZES = "64k 256k 1M 4M".split()  # of --quick, as LATENCY_SIZES
+RATE_SIZES = "8".split()
 SCIVIA_SIZES = "0 1 8 32 64".split()
 SCIVIA_BANDWIDTH_SIZES = "1M".split()
-COLLECTIVE_SIZES = "8 1k 64k 1M".split()
+# Every power of two up to 256 KiB, and of four beyond.
+COLLECTIVE_SIZES = "8 1k 2k 4k 8k 16k 32k 64k 128k 256k 1M 4M".split()
+COLLECTIVE_BYTES_MAX = 64 << 20  # of one buffer: the ranks have two each
 MATCHING_COUNTS = "10 100 1000 10000".split()
 CURVE_SIZES = "0 1 8 64 256 1k 4k 16k 64k 256k 1M 4M".split()
 POWERS = [str(1 << i) for i in range(23)]  # 1 byte to 4 MiB
@@ -43,13 +46,22 @@ class Group:
     against: str = ""       # "shm": compared with our own shared memory only
 
 
-def crowd(ranks):
+def sizes_for(ranks):
+    """Those of collectives whose buffers fit the machine."""
+    return [size for size in COLLECTIVE_SIZES if not size.endswith("M") or
+            (int(size[:-1]) << 20) * ranks <= COLLECTIVE_BYTES_MAX]
+
+
+def crowd(ranks, forms="all"):
     """Collectives with more ranks than cores."""
-    return Group(f"coll-{ranks}", f"{ranks} ranks on all cores", "collective",
-                 ["all", *COLLECTIVE_SIZES], ranks=ranks, target=1.0,
+    blocking = forms == "all"
+    return Group(f"coll-{ranks}" if blocking else f"icoll-{ranks}",
+                 f"{ranks} ranks on all cores" +
+                 ("" if blocking else ", non-blocking"), "collective",
+                 [forms, *sizes_for(ranks)], ranks=ranks, target=1.0,
                  small_target=0.6, rounds=5, budget_s=30 + 5 * ranks,
                  limit_s=180, point_ms=10 if ranks < 16 else 40,
-                 quick=ranks != 8, quick_rounds=1,
+                 quick=blocking and ranks != 8, quick_rounds=1,
                  quick_args=["barrier+allreduce", "8"])
 
 
@@ -132,25 +144,33 @@ def files():
     ]
 
 
+def pairwise(name, where, **more):
+    """Latency, bandwidth and rate of two ranks, at every power of two."""
+    def stream(mode, window, sizes, few):
+        return {"args": [mode, window, *sizes],
+                "quick_args": [mode, window, *few]}
+
+    more = {"mean_target": 1.0, **more}
+    return [
+        Group(f"{name}-latency", f"latency, {where}", "latency",
+              ["0", *POWERS], quick_args=LATENCY_SIZES, budget_s=90, **more),
+        Group(f"{name}-bandwidth", f"bandwidth, {where}", "bandwidth",
+              **stream("one", "16", POWERS, BANDWIDTH_SIZES), budget_s=90,
+              **more),
+        Group(f"{name}-rate", f"message rate, {where}", "bandwidth",
+              **stream("rate", "64", POWERS[:13], RATE_SIZES), **more),
+        Group(f"{name}-both", f"both ways at a time, {where}", "bandwidth",
+              **stream("both", "16", POWERS, BANDWIDTH_SIZES), quick=False,
+              rounds=7, budget_s=90, **{**more, "mean_target": 0.0}),
+    ]
+
+
 def groups():
     return [
-        Group("shm-latency", "latency, shared memory, 2 ranks", "latency",
-              LATENCY_SIZES, target=1.15, mean_target=1.0),
-        Group("shm-bandwidth", "bandwidth, shared memory, 2 ranks",
-              "bandwidth", ["one", "16", *BANDWIDTH_SIZES], target=1.15,
-              mean_target=1.0),
-        Group("shm-rate", "message rate, shared memory, 2 ranks",
-              "bandwidth", ["rate", "64", "8"], target=1.15, mean_target=1.0),
-        Group("tcp-latency", "latency, TCP, two nodes", "latency",
-              LATENCY_SIZES, transport="tcp", target=1.15, mean_target=1.0,
-              budget_s=70),
-        Group("tcp-bandwidth", "bandwidth, TCP, two nodes", "bandwidth",
-              ["one", "16", *BANDWIDTH_SIZES], transport="tcp", target=1.15,
-              mean_target=1.0, budget_s=90),
-        Group("tcp-rate", "message rate, TCP, two nodes", "bandwidth",
-              ["rate", "64", "8"], transport="tcp", target=1.15,
-              mean_target=1.0),
-        *[crowd(ranks) for ranks in (4, 8, 16, 32)],
+        *pairwise("shm", "shared memory, 2 ranks", target=1.05),
+        *pairwise("tcp", "TCP, two nodes", target=1.15, transport="tcp"),
+        *[crowd(ranks, forms) for forms in ("all", "iall")
+          for ranks in (4, 8, 16, 32)],
         Group("launch-2", "launch of hello, 2 ranks", "hello", [],
               target=1.0, launch=True),
         Group("launch-16", "launch of hello, 16 ranks", "hello", [], ranks=16,
@@ -180,13 +200,14 @@ def groups():
               "latency by size, SCI adapters (against our shm)", "latency",
               CURVE_SIZES, transport="scivia", against="shm", rounds=3,
               quick=False),
-        Group("shm-both", "both ways at a time, shared memory", "bandwidth",
-              ["both", "16", *BANDWIDTH_SIZES], rounds=5, quick=False),
         Group("shm-pairs", "two pairs, shared memory, 4 ranks", "bandwidth",
               ["rate", "64", "8"], ranks=4, rounds=5, quick=False),
         Group("coll-2", "collectives, shared memory, 2 ranks", "collective",
               ["all", *COLLECTIVE_SIZES], rounds=7, quick=False,
-              budget_s=90, target=1.15),
+              budget_s=150, target=1.05),
+        Group("icoll-2", "non-blocking collectives, shared memory, 2 ranks",
+              "collective", ["iall", *COLLECTIVE_SIZES], rounds=7,
+              quick=False, budget_s=150, target=1.05),
         Group("datatypes", "derived datatypes, shared memory, 2 ranks",
               "datatype", ["64k", "512k", "4M"], rounds=11, quick=False,
               budget_s=120, target=1.0),
@@ -201,10 +222,6 @@ def groups():
               target=1.0),
         *onesided(),
         *files(),
-        Group("shm-curve", "latency by size, shared memory", "latency",
-              CURVE_SIZES, rounds=3, quick=False),
-        Group("tcp-curve", "latency by size, TCP", "latency", CURVE_SIZES,
-              transport="tcp", rounds=3, quick=False),
     ]
 
 

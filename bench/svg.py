@@ -124,8 +124,8 @@ def series_of(rows, groups, names):
 
 def draw_panels(drawing, rows, names, top):
     kinds = (("latency, shared memory", "us",
-              ("shm-latency", "shm-curve")),
-             ("latency, TCP", "us", ("tcp-latency", "tcp-curve")),
+              ("shm-latency",)),
+             ("latency, TCP", "us", ("tcp-latency",)),
              ("bandwidth, shared memory", "GB/s", ("shm-bandwidth",)),
              ("bandwidth, TCP", "GB/s", ("tcp-bandwidth",)))
     drawn = 0
