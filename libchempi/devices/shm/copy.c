@@ -14,6 +14,9 @@
  *       names it in share->failed and claims no more
  *   S3  the receiver is done when its own chunks and the sender's add up to
  *       all; only then it says FIN, and the slot is the sender's again
+ *   S4  a side helps only while its own receives leave it nothing to claim:
+ *       with payload under way in both directions each core fetches its own,
+ *       and no target goes from one core's cache to the other's
  */
 #include <errno.h>
 
@@ -296,30 +299,42 @@ static int give_help(struct shm_xfer *xfer)
 
 /* --- both --- */
 
+/* Is payload of this process's own receives left to be claimed or read? */
+static bool has_own_work(struct shm_dev *dev)
+{
+    CHEMPI_LIST_FOR (node, &dev->copying) {
+        struct shm_xfer *xfer =
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
+
+        if (!xfer->is_shared || !xfer->is_claimed)
+            return true;
+    }
+    return false;
+}
+
 int chempi_shm_copy_advance(struct shm_dev *dev)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE (node, &dev->helping)
-        events += give_help(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
     CHEMPI_LIST_FOR_SAFE (node, &dev->copying) {
         struct shm_xfer *xfer =
             CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
 
         events += xfer->is_shared ? advance_shared(xfer) : advance_alone(xfer);
     }
+    if (has_own_work(dev)) /* S4 */
+        return events;
+    CHEMPI_LIST_FOR_SAFE (node, &dev->helping)
+        events += give_help(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
     return events;
 }
 
 bool chempi_shm_copy_is_ready(struct shm_dev *dev)
 {
-    if (!chempi_list_is_empty(&dev->helping))
+    if (!chempi_list_is_empty(&dev->helping) || has_own_work(dev))
         return true;
     CHEMPI_LIST_FOR (node, &dev->copying) {
-        struct shm_xfer *xfer =
-            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
-
-        if (!xfer->is_shared || !xfer->is_claimed || is_settled(xfer))
+        if (is_settled(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link)))
             return true;
     }
     return false;

@@ -34,6 +34,7 @@
 
 enum {
     LEAVE_TURNS = 4,   /* polls with events until leaving hands over */
+    POSTED_FEW = 2,    /* owed: who posts more goes on to do so */
     AGENT_TURNS = 256, /* until the agent looks at the bell again */
     RELAXES_MAX = 1000 /* before the core is given away */
 };
@@ -349,10 +350,11 @@ static void tell_agent(struct chempi_lane *lane, uint32_t bell_was)
 }
 
 /* Poll until there is nothing. False: it takes too long. */
-static bool poll_last(void)
+static bool poll_last(int turns)
 {
-    bell_clear(CHEMPI_WAKE_URGENT); /* A4 */
-    for (int i = 0; i < LEAVE_TURNS; i++)
+    if (turns > 0)
+        bell_clear(CHEMPI_WAKE_URGENT); /* A4 */
+    for (int i = 0; i < turns; i++)
         if (chempi_progress_turn() == 0)
             return !chempi_progress_is_ready();
     return false;
@@ -369,15 +371,29 @@ static void leave_locked(struct chempi_lane *lane, bool has_posted)
         tell_agent(lane, bell());
 }
 
+/*
+ * Who is in the midst of posting a window of large messages shall not copy
+ * what the peer has posted before: the peer would wait meanwhile, and copy
+ * when this process waits. So that is left to the agent, which finds the
+ * application back in most cases.
+ */
+static int leave_turns(const struct chempi_lane *lane, bool has_posted)
+{
+    if (!has_posted)
+        return LEAVE_TURNS;
+    return lane->owed > POSTED_FEW ? 0 : 1;
+}
+
 static void leave_lent(struct chempi_lane *lane, bool has_posted)
 {
+    int turns = leave_turns(lane, has_posted);
     bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) &&
                   (has_posted || !chempi_progress_is_ready());
 
     for (;;) {
         uint32_t now;
 
-        if (!is_dry && !poll_last()) {
+        if (!is_dry && !poll_last(turns)) {
             if (lane->owed)
                 hand_over(lane);
             return;
