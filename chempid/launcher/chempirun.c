@@ -199,6 +199,22 @@ static int call_hosts(const struct chempi_options *opt,
     return rc;
 }
 
+/* Commands get it as one word; what they, their settings (ProxyCommand) and
+ * shells at the other end make of it is theirs. */
+static int check_host(const char *host, struct chempi_err *err)
+{
+    const char *name = strrchr(host, '@');
+
+    name = name ? name + 1 : host;
+    if (*name && *name != '-' && !strpbrk(host, "`$&;|<>()[]{}*?!~^'\"\\"))
+        return 0;
+    return chempi_err_set(err, -EINVAL,
+                          "host '%.100s' has a character that shells or "
+                          "commands take for something else; use its name of "
+                          "letters, digits, dots and dashes",
+                          host);
+}
+
 static int run_far(const struct chempi_options *opt)
 {
     const char *launcher = opt->launcher                  ? opt->launcher
@@ -216,6 +232,10 @@ static int run_far(const struct chempi_options *opt)
     if (!nodes)
         return out_of_memory();
     for (uint32_t i = 0; i < count; i++) {
+        if (check_host(opt->names[i], &err)) {
+            free(nodes);
+            return fail(&err, CHEMPI_EXIT_USAGE);
+        }
         nodes[i].name = opt->names[i];
         nodes[i].place.slots = slots_of(opt, opt->names[i]);
         nodes[i].host = i + 1; /* nobody knows better before they answer */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lists of nodes as users write them; see hosts.h. */
-#define _GNU_SOURCE /* getline, strsep */
+#define _GNU_SOURCE /* strsep */
 #include "chempid/launcher/hosts.h"
 
 #include <errno.h>
@@ -10,6 +10,8 @@
 
 #include "chempid/tree/members.h"
 #include "common/control/msg.h"
+
+#define LINE_MAX_BYTES 4096 /* of a file of hosts, with its end */
 
 static int out_of_memory(struct chempi_err *err)
 {
@@ -176,21 +178,41 @@ static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
     return 0;
 }
 
+/* The file may be anything, also one that never ends. false: no line is left.
+ */
+static bool read_line(FILE *file, char *line, struct chempi_err *err, int *rc)
+{
+    size_t len = 0;
+    int c = 0;
+
+    while (len < LINE_MAX_BYTES - 1 && c != '\n' && (c = getc(file)) != EOF)
+        line[len++] = (char)c;
+    line[len] = '\0';
+    if (len == LINE_MAX_BYTES - 1 && c != '\n')
+        *rc = chempi_err_set(err, -EINVAL,
+                             "a line is longer than %d bytes; is this a file "
+                             "of hosts?",
+                             LINE_MAX_BYTES - 1);
+    else if (strlen(line) != len)
+        *rc = chempi_err_set(err, -EINVAL,
+                             "a zero byte; is this a file of hosts?");
+    return len > 0;
+}
+
 int chempi_hosts_read(struct chempi_hosts *h, struct chempi_pool *pool,
                       const char *path, struct chempi_err *err)
 {
     FILE *file = fopen(path, "re");
-    char *line = NULL;
-    size_t size = 0;
+    char line[LINE_MAX_BYTES];
     unsigned number = 0;
     int rc = 0;
 
     if (!file)
         return chempi_err_set(err, -EINVAL, "%s: %s", path,
                               chempi_err_name(errno));
-    while (!rc && getline(&line, &size, file) >= 0) {
+    while (!rc && read_line(file, line, err, &rc)) {
         number++;
-        rc = parse_line(h, pool, line, err);
+        rc = rc ? rc : parse_line(h, pool, line, err);
     }
     if (rc)
         (void)chempi_err_prefix(err, "%s:%u", path, number);
@@ -198,7 +220,6 @@ int chempi_hosts_read(struct chempi_hosts *h, struct chempi_pool *pool,
         rc = chempi_err_set(err, -EINVAL, "%s: cannot be read", path);
     else if (h->count == 0)
         rc = chempi_err_set(err, -EINVAL, "%s names no node", path);
-    free(line);
     (void)fclose(file); /* read only */
     return rc;
 }
