@@ -51,6 +51,7 @@ static void give_owed(struct ev_loop *loop, ev_timer *w, int events)
     int rc = 0;
 
     (void)events;
+    ev_io_start(loop, &h->io); /* reports may wait for memory, too */
     while (n < h->owed_count && !rc) {
         const struct chempi_helper_order o = {.what = h->owed[n].what,
                                               .number = h->owed[n].number};
@@ -201,15 +202,18 @@ static void readable(struct ev_loop *loop, ev_io *w, int events)
     int fd;
     int rc;
 
-    (void)loop;
     (void)events;
     while ((rc = receive(h, &r, &fd)) > 0) {
         if (fd >= 0)
             (void)close(fd); /* asked for too long ago */
         take(h, &r);
     }
-    if (rc < 0)
+    if (rc == -ENOMEM) {
+        ev_io_stop(loop, w);
+        ev_timer_again(loop, &h->later);
+    } else if (rc < 0) {
         lose(h, "it has ended");
+    }
 }
 
 /* ---- files --------------------------------------------------------------- */

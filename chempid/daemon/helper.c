@@ -248,6 +248,10 @@ static void take(struct helper *h)
 
     if (rc == 0)
         return;
+    if (rc == -ENOMEM) {
+        (void)poll(NULL, 0, REST_MS);
+        return;
+    }
     if (rc == -EPIPE)
         leave(h);
     if (rc < 0 || !chempi_helper_is_order(&o, fd >= 0)) {

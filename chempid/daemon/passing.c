@@ -69,6 +69,8 @@ int chempi_passing_receive(int fd, void *data, size_t len, int *passed_fd)
     *passed_fd = -1;
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
+    if (n < 0 && (errno == ENOMEM || errno == ENOBUFS))
+        return -ENOMEM;
     if (n < 0 || (n == 0 && msg.msg_controllen == 0))
         return -EPIPE;
     if (!take_fd(&msg, passed_fd) && n == (ssize_t)len &&

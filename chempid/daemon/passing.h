@@ -14,7 +14,8 @@ int chempi_passing_send(int fd, const void *data, size_t len, int passed_fd,
 
 /*
  * Take one of exactly len bytes, without waiting. 1: it is there, with
- * *passed_fd the caller's, or -1; 0: there is none; -EPIPE: the end; -EBADMSG:
+ * *passed_fd the caller's, or -1; 0: there is none; -ENOMEM: it cannot be had
+ * for lack of the kernel's memory, and stays; -EPIPE: the end; -EBADMSG:
  * it is longer, shorter, or has something else than one descriptor.
  */
 int chempi_passing_receive(int fd, void *data, size_t len, int *passed_fd);

@@ -11,6 +11,7 @@
 #include "chempid/supervisor/super.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -106,6 +107,19 @@ static void pause_all(struct chempi_super *s, bool is_paused)
     }
 }
 
+/* What a rank has written is not shown: its job shall not end as if it were. */
+static void lose_text(const struct chempi_stream *st, int code)
+{
+    const struct chempi_super *s = st->super;
+    char text[96];
+
+    (void)snprintf(text, sizeof(text), "its output cannot be read: %s",
+                   chempi_err_name(code));
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (s->ranks[i].world == st->rank)
+            chempi_ranks_judge(&s->ranks[i], CHEMPI_END_ABORT, 1, text);
+}
+
 /* One read; returns false when there is no more now. */
 static bool take_some(struct chempi_stream *st)
 {
@@ -114,6 +128,8 @@ static bool take_some(struct chempi_stream *st)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return false;
+    if (n < 0)
+        lose_text(st, -errno);
     if (n <= 0) {
         chempi_streams_close(st);
         return false;

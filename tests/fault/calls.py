@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The nth failure of every system call, and a death at every one of them.
 
-    calls.py private|start|cluster CHEMPIRUN CHEMPID CHEMPICTL RANK [CALL]...
+    calls.py private|start|cluster|helper CHEMPIRUN CHEMPID CHEMPICTL RANK
+             [CALL]...
 
 Launcher and daemon are linked with rig.c. For each call, one run counts how
 often it is made; then there is a run for each number up to that, in which
@@ -24,13 +25,19 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, MARKS, Cluster, Job, Programs, await_that, check, children)
+    LIMIT_S, MARKS, SKIPPED, Cluster, Job, Programs, await_that, check,
+    child_named, children)
 
 CALLS = """malloc calloc realloc mmap64 memfd_create fallocate64 ftruncate64
     read write socket socketpair bind listen accept4 connect sendmsg recvmsg
     send recv eventfd fork pipe2 signalfd dup2 getsockopt getsockname chmod
     rename link mkdir lstat64 stat64 fopen64 opendir get_current_dir_name
     chdir execvp ev_loop_new open64 fcntl64 prctl""".split()
+IDENTITY = "getpwuid initgroups setgid setuid setrlimit64".split()
+# Of those, what helper and supervisors of a daemon of all users make.
+HELPED = IDENTITY + """malloc calloc realloc read write socketpair sendmsg
+    recvmsg send recv fork pipe2 signalfd dup2 getsockopt fopen64 opendir open64
+    fcntl64 prctl memfd_create mmap64 chdir execvp ev_loop_new""".split()
 INTERRUPTED = "read write sendmsg recvmsg waitpid poll accept4".split()
 
 FORMAT = "32siiii16s"
@@ -301,13 +308,94 @@ def sweep_cluster(rig, calls):
         return [sweep]
 
 
+# ---- a daemon with root's helper ---------------------------------------------
+
+
+NOBODY = 65534
+
+
+def run_helped(rig, cluster, pids):
+    """The faults are in the daemon, which is not root, in its helper, and in
+    what the helper starts."""
+    def nobodys_job():
+        program = os.open(Programs.chempirun, os.O_RDONLY)
+        try:
+            return cluster.job("--wdir", "/", "-n", "2", "sh", "-c", "echo up",
+                               executable=f"/proc/self/fd/{program}",
+                               pass_fds=[program], user=NOBODY, group=NOBODY,
+                               extra_groups=[], cwd="/")
+        finally:
+            os.close(program)
+
+    def run_one(action):
+        job = nobodys_job()
+        status = job.finish()
+        _, where = rig.result()
+        rig.stop()
+        if not where or action == errno.EINTR or status == 0:
+            good = status == 0 and job.errors == "" and \
+                job.output == b"up\nup\n"
+        else:
+            # Of a node that is left out is said so before.
+            words = re.sub(r"\Achempirun: leaving out node [^\n]*\n", "",
+                           job.errors)
+            good = status in (1, 3, 126, 127) and \
+                has_one_sentence(words, "chempirun")
+        return None if good else \
+            f"status {status}: {job.errors!r} {job.output!r}"
+
+    def look_after():
+        """The same processes, with no descriptor more."""
+        words = run_one(0)
+        if words:
+            return f"the next job: {words}"
+        alive = [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+        now = settled()
+        return None if alive == pids and now == before else \
+            f"processes {alive} of {pids}, descriptors {before} {now}"
+
+    def settled():
+        looks = []
+        for _ in range(100):
+            cluster.ctl("status")
+            looks.append([descriptors(pid) for pid in pids])
+            if looks[-1] == before:
+                break
+        return min(looks)
+
+    rig.stop()
+    before = None
+    check(not run_one(0), "no job runs")
+    before = settled()
+    return run_one, look_after
+
+
+def sweep_helper(rig, calls):
+    if os.geteuid() != 0:
+        print("skipped: needs root")
+        sys.exit(SKIPPED)
+    os.environ["CHEMPI_TEST_RIG"] = rig.file.name
+    with Cluster(["a1"], ["--serve", "users"], mode=0o755) as cluster:
+        daemon = cluster.pid("a1")
+        helper = child_named(daemon, "chempi-helper")
+        plain = dict(cluster.env)
+        del plain["CHEMPI_TEST_RIG"]
+        cluster.env = plain  # the launcher makes no faults
+        sweep = Sweep(rig, *run_helped(rig, cluster, [daemon, helper]))
+        for call in calls or HELPED:
+            sweep.over(call)
+        sweep_interrupts(sweep, calls)
+        rig.stop()
+        return [sweep]
+
+
 def main():
     global RANK
     (group, Programs.chempirun, Programs.chempid, Programs.chempictl, RANK,
      *calls) = sys.argv[1:]
     os.environ.pop("CHEMPI_DIR", None)
     sweeps = {"private": sweep_private, "start": sweep_start,
-              "cluster": sweep_cluster}[group](Rig(), calls)
+              "cluster": sweep_cluster, "helper": sweep_helper}[group](Rig(), calls)
     for mark in MARKS:
         jobrun.end_marked(mark, 0)
     complaints = sum(sweep.complaints for sweep in sweeps)

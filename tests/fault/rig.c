@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <ev.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -20,6 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -166,4 +169,11 @@ RIG_LAST(open64, EMFILE, (const char *path, int flags, ...), flags,
          (path, flags, more))
 RIG_LAST(fcntl64, EINVAL, (int fd, int command, ...), command,
          (fd, command, more))
-RIG_LAST(prctl, EPERM, (int option, ...), option, (option, more))
+/* The kernel wants zeros behind it. */
+RIG_LAST(prctl, EPERM, (int option, ...), option, (option, more, 0ul, 0ul, 0ul))
+RIG(struct passwd *, getpwuid, NULL, EIO, (uid_t uid), (uid))
+RIG(int, initgroups, -1, ENOMEM, (const char *user, gid_t group), (user, group))
+RIG(int, setgid, -1, EPERM, (gid_t gid), (gid))
+RIG(int, setuid, -1, EAGAIN, (uid_t uid), (uid))
+RIG(int, setrlimit64, -1, EPERM, (int what, const struct rlimit *limit),
+    (what, limit))
