@@ -14,8 +14,8 @@
 #include "mdconfig/pictures/svg.h"
 #include "mdconfig/routes/ways.h"
 
-#define CURVES_MAX 8u
-#define SAMPLES 193 /* eight per doubling */
+#define CURVES_MIN 8u /* or all ways; more, if more are best anywhere */
+#define SAMPLES 193   /* eight per doubling */
 #define DOUBLINGS 24
 #define SWITCHES_MAX 64u /* more have a line without a label */
 #define LABEL_HEIGHT 12
@@ -27,12 +27,13 @@ static const double plot_height = 420;
 struct curve {
     const struct chempi_way *way;
     double nearest; /* least ratio to the envelope */
+    bool is_wanted; /* best anywhere, of all ways or of the direct ones */
 };
 
 struct plotting {
     const struct chempi_graph *graph;
     const struct chempi_route_list *list;
-    struct curve curves[CURVES_MAX];
+    struct curve *curves;
     size_t count;
     int decade_from; /* 10^n us */
     int decade_to;
@@ -67,18 +68,59 @@ static double envelope_at(const struct plotting *p, uint64_t len)
 
 /* ---- what to draw ------------------------------------------------------- */
 
-static double nearest_to_envelope(const struct plotting *p,
-                                  const struct chempi_way *way)
+/* Ways are compared at the sizes of the picture, and at the last one of each
+ * range of the table, which may be between two of these. */
+static size_t count_points(const struct plotting *p)
 {
-    double nearest = INFINITY;
+    return SAMPLES + p->list->count;
+}
 
-    for (int i = 0; i < SAMPLES; i++) {
-        uint64_t len = sample_len(i);
-        double us = chempi_ways_time(p->graph, way, len);
+static uint64_t point_len(const struct plotting *p, size_t i)
+{
+    const uint64_t most = sample_len(SAMPLES - 1);
+    uint64_t len;
 
-        nearest = fmin(nearest, us / envelope_at(p, len));
+    if (i < SAMPLES)
+        return sample_len((int)i);
+    len = p->list->routes[i - SAMPLES].max_len;
+    return len < 1 ? 1 : len < most ? len : most;
+}
+
+/* The least times of direct ways at these points; infinite: there is none. */
+static double *find_direct(const struct plotting *p,
+                           const struct chempi_ways *ways)
+{
+    const size_t count = count_points(p);
+    double *best = chempi_mem_get(count, sizeof(*best));
+
+    for (size_t k = 0; k < count; k++) {
+        best[k] = INFINITY;
+        for (size_t i = 0; i < ways->count; i++)
+            if (ways->list[i].count == 1)
+                best[k] =
+                    fmin(best[k], chempi_ways_time(p->graph, &ways->list[i],
+                                                   point_len(p, k)));
     }
-    return nearest;
+    return best;
+}
+
+static struct curve rate(const struct plotting *p, const struct chempi_way *way,
+                         const double *direct)
+{
+    static const double same = 1 + 1e-9;
+    struct curve c = {.way = way, .nearest = INFINITY};
+
+    for (size_t k = 0; k < count_points(p); k++) {
+        const uint64_t len = point_len(p, k);
+        const double us = chempi_ways_time(p->graph, way, len);
+
+        if (isinf(us))
+            continue;
+        c.nearest = fmin(c.nearest, us / envelope_at(p, len));
+        c.is_wanted |= way->count == 1 && us <= direct[k] * same;
+    }
+    c.is_wanted |= c.nearest <= same;
+    return c;
 }
 
 static int order_curves(const void *a, const void *b)
@@ -86,6 +128,8 @@ static int order_curves(const void *a, const void *b)
     const struct curve *x = a;
     const struct curve *y = b;
 
+    if (x->is_wanted != y->is_wanted)
+        return x->is_wanted ? -1 : 1;
     if (x->nearest < y->nearest || x->nearest > y->nearest)
         return x->nearest < y->nearest ? -1 : 1;
     return (x->way > y->way) - (x->way < y->way);
@@ -93,15 +137,16 @@ static int order_curves(const void *a, const void *b)
 
 static void choose_curves(struct plotting *p, const struct chempi_ways *ways)
 {
-    struct curve *all = chempi_mem_get(ways->count, sizeof(*all));
+    double *direct = find_direct(p, ways);
 
+    p->curves = chempi_mem_get(ways->count, sizeof(*p->curves));
     for (size_t i = 0; i < ways->count; i++)
-        all[i] = (struct curve){&ways->list[i],
-                                nearest_to_envelope(p, &ways->list[i])};
-    qsort(all, ways->count, sizeof(*all), order_curves);
-    p->count = ways->count < CURVES_MAX ? ways->count : CURVES_MAX;
-    memcpy(p->curves, all, p->count * sizeof(*all));
-    free(all);
+        p->curves[i] = rate(p, &ways->list[i], direct);
+    qsort(p->curves, ways->count, sizeof(*p->curves), order_curves);
+    while (p->count < ways->count &&
+           (p->count < CURVES_MIN || p->curves[p->count].is_wanted))
+        p->count++;
+    free(direct);
 }
 
 static void choose_decades(struct plotting *p)
@@ -400,6 +445,7 @@ bool chempi_plot(const struct chempi_graph *graph, uint32_t from, uint32_t to,
             put_figures(&p);
         else
             draw(&p, d->nodes[from].name, d->nodes[to].name);
+        free(p.curves);
         chempi_ways_fini(&ways);
     }
     chempi_routes_fini(&routes);

@@ -83,6 +83,9 @@ def good(mdconfig, path, out):
         draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
         apart(path, draws(mdconfig, path, "plot", name, words[0], words[1]))
         figures(mdconfig, path, words[0], words[1])
+    for start, end, way in re.findall(r"^# plot: (\S+) (\S+) (.*)$",
+                                      path.read_text(), re.M):
+        text += picture(mdconfig, path, start, end, way)
     for words in re.findall(r"^# check: (.*)$", path.read_text(), re.M):
         text += run(mdconfig, "check", *words.split(), name,
                     cwd=path.parent)[1]
@@ -129,11 +132,24 @@ def figures(mdconfig, path, *ends):
     sizes = [int(row[0]) for row in rows[1:]]
     if code or len(rows) < 100 or sizes != sorted(set(sizes)):
         raise AssertionError(f"{path}: no figures from {ends}:\n{text}")
+    missing = {row[2] for row in rows[1:]} - set(rows[0][3:])
+    if missing:
+        raise AssertionError(f"{path}: {ends}: the picture has no {missing}")
     for row in rows[1:]:
         times = [float(us) for us, way in zip(row[3:], rows[0][3:])
                  if us and not way.endswith("(not used)")]
         if len(row) != len(rows[0]) or float(row[1]) > min(times) + 0.0001:
             raise AssertionError(f"{path}: {ends}: {row}")
+
+
+def picture(mdconfig, path, start, end, way):
+    """The ways in a plot, of which this must be one."""
+    code, text = run(mdconfig, "plot", "--csv", path.name, start, end,
+                     cwd=path.parent)
+    ways = next(csv.reader(text.splitlines()[1:]))[3:]
+    if code or way not in ways:
+        raise AssertionError(f"{path}: the picture has no {way}:\n{text}")
+    return "".join(f"plotted: {name}\n" for name in ways)
 
 
 def draws_dot(mdconfig, path, *arguments):
