@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "programs/libchempi-stats/stats.h"
 
 static double seconds(uint64_t ns)
@@ -154,51 +155,52 @@ void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
 
 /* ---- JSON ---- */
 
-/* By integers: the program's locale may have another decimal point. */
-static void json_seconds(FILE *file, const char *name, uint64_t ns)
+static void json_seconds(struct chempi_json *j, const char *name, uint64_t ns)
 {
-    (void)fprintf(file, "\"%s\": %" PRIu64 ".%09" PRIu64, name,
-                  ns / CHEMPI_NS_PER_S, ns % CHEMPI_NS_PER_S);
+    chempi_json_decimal(j, name, ns, 9);
 }
 
-static void json_lines(FILE *file, const struct stats_lines *lines)
+/* name: of the object, NULL for one in a list. */
+static void json_lines(struct chempi_json *j, const char *name,
+                       const struct stats_lines *lines)
 {
-    (void)fputc('{', file);
-    json_seconds(file, "seconds", lines->run_ns);
-    (void)fputs(", ", file);
-    json_seconds(file, "seconds_in_mpi", time_in_mpi(lines));
-    (void)fputs(", \"calls\": [", file);
+    chempi_json_open(j, name);
+    json_seconds(j, "seconds", lines->run_ns);
+    json_seconds(j, "seconds_in_mpi", time_in_mpi(lines));
+    chempi_json_open_list(j, "calls");
     for (size_t i = 0; i < lines->count; i++) {
         const struct stats_line *l = &lines->list[i];
 
-        (void)fprintf(file, "%s\n    {\"operation\": \"%s\", ", i ? "," : "",
-                      stats_names[l->id]);
+        chempi_json_open(j, NULL);
+        chempi_json_text(j, "operation", stats_names[l->id]);
         if (stats_bin_from(l->bin) >= 0)
-            (void)fprintf(file, "\"size_from\": %" PRId64 ", ",
-                          stats_bin_from(l->bin));
-        (void)fprintf(file, "\"calls\": %" PRIu64 ", \"bytes\": %" PRIu64 ", ",
-                      l->calls, l->bytes);
-        json_seconds(file, "seconds", l->time_ns);
-        (void)fputc('}', file);
+            chempi_json_number(j, "size_from",
+                               (uint64_t)stats_bin_from(l->bin));
+        chempi_json_number(j, "calls", l->calls);
+        chempi_json_number(j, "bytes", l->bytes);
+        json_seconds(j, "seconds", l->time_ns);
+        chempi_json_close(j);
     }
-    (void)fprintf(file, "]}");
+    chempi_json_close_list(j);
+    chempi_json_close(j);
 }
 
 void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
                       int process)
 {
+    struct chempi_json j = {.file = file};
     struct stats_lines total = sum(all, ranks);
 
-    (void)fprintf(file, "{\"processes\": %d,\n", ranks);
+    chempi_json_open(&j, NULL);
+    chempi_json_number(&j, "processes", (uint64_t)ranks);
     if (process != STATS_ALL)
-        (void)fprintf(file, " \"process\": %d,\n", process);
-    (void)fputs(" \"sum\": ", file);
-    json_lines(file, &total);
-    (void)fprintf(file, ",\n \"ranks\": [");
-    for (int r = 0; r < ranks; r++) {
-        (void)fprintf(file, "%s\n  ", r ? "," : "");
-        json_lines(file, &all[r]);
-    }
-    (void)fprintf(file, "]}\n");
+        chempi_json_number(&j, "process", (uint64_t)process);
+    json_lines(&j, "sum", &total);
+    chempi_json_open_list(&j, "ranks");
+    for (int r = 0; r < ranks; r++)
+        json_lines(&j, NULL, &all[r]);
+    chempi_json_close_list(&j);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
     free(total.list);
 }
