@@ -119,7 +119,8 @@ static inline void chempi_lane_keep(struct chempi_lane *lane)
 {
     if (atomic_load_explicit(&lane->keeps, memory_order_relaxed))
         return;
-    atomic_store_explicit(&lane->keeps, true, memory_order_relaxed);
+    /* Before the lane is lent: the agent looks here before it sleeps. */
+    atomic_store_explicit(&lane->keeps, true, memory_order_seq_cst);
     chempi_lane_owe(lane);
 }
 
