@@ -13,21 +13,14 @@
 #include <unistd.h>
 
 #include "chempid/tree/members.h"
-#include "common/base/sys.h"
+#include "common/base/array.h"
 
 #define KEY CHEMPI_NOISE_KEY_BYTES
 
 static struct chempi_trusted *add(struct chempi_trust *trust)
 {
-    struct chempi_trusted *list;
-
-    if (trust->count % 64 == 0) {
-        list = chempi_sys->realloc(trust->list,
-                                   (trust->count + 64) * sizeof(*list));
-        if (!list)
-            return NULL;
-        trust->list = list;
-    }
+    if (!CHEMPI_ARRAY_FIT(trust->list, trust->room, trust->count + 1))
+        return NULL;
     return &trust->list[trust->count++];
 }
 

@@ -30,6 +30,7 @@ struct chempi_trusted {
 struct chempi_trust {
     struct chempi_trusted *list;
     uint32_t count;
+    uint32_t room;
     bool has_allowed;
 };
 

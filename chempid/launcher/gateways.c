@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sys.h"
+#include "common/base/array.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
@@ -27,15 +27,8 @@ static int add(struct found *f, const char *name)
             return 0;
     if (f->count == CHEMPI_SPEC_GATEWAYS_MAX)
         return 0; /* more would not help any pair */
-    if (f->count == f->room) {
-        uint32_t room = f->room ? 2 * f->room : 16;
-        char **names = chempi_sys->realloc(f->names, room * sizeof(char *));
-
-        if (!names)
-            return -ENOMEM;
-        f->names = names;
-        f->room = room;
-    }
+    if (!CHEMPI_ARRAY_FIT(f->names, f->room, f->count + 1))
+        return -ENOMEM;
     f->names[f->count] = chempi_pool_str(&f->spec->pool, name);
     return f->names[f->count++] ? 0 : -ENOMEM;
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/array.h"
 #include "common/base/file.h"
 #include "common/base/sys.h"
 
@@ -577,19 +578,13 @@ void chempi_cgroup_kill(const struct chempi_cgroup *group)
 void chempi_cgroup_remove(struct chempi_cgroup *group)
 {
     struct chempi_cgroups *all = group->all;
-    struct chempi_cgroup *left;
 
     if (!all)
         return;
     close_fd(group);
-    if (!end_all(group)) {
-        left = chempi_sys->realloc(all->left,
-                                   (all->left_count + 1) * sizeof(*left));
-        if (left) {
-            all->left = left;
-            left[all->left_count++] = *group;
-        }
-    }
+    if (!end_all(group) &&
+        CHEMPI_ARRAY_FIT(all->left, all->left_room, all->left_count + 1))
+        all->left[all->left_count++] = *group;
     group->all = NULL;
 }
 

@@ -58,6 +58,7 @@ struct chempi_cgroups {
     struct chempi_cgroup_limits limits;
     struct chempi_cgroup *left; /* what has been killed there has not ended */
     size_t left_count;
+    size_t left_room;
 };
 
 /* Find where groups can be, for a daemon of this node. Its words say what

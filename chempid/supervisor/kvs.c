@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -102,25 +103,18 @@ int chempi_kvs_set(struct chempi_kvs *kvs, struct chempi_kvs_entry *e,
     kvs->waiting -= e->waiter_count;
     free(e->waiters); /* K2 */
     e->waiters = NULL;
-    e->waiter_count = 0;
+    e->waiter_count = e->waiter_room = 0;
     return 0;
 }
 
 int chempi_kvs_wait(struct chempi_kvs *kvs, struct chempi_kvs_entry *e,
                     struct chempi_kvs_waiter waiter)
 {
-    const size_t n = e->waiter_count;
-    struct chempi_kvs_waiter *list = e->waiters;
-
     if (kvs->waiting >= CHEMPI_RANK_GETS_MAX)
         return -ENOBUFS;
-    if ((n & (n - 1)) == 0) { /* full at every power of two */
-        list = chempi_sys->realloc(list, (n ? 2 * n : 1) * sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        e->waiters = list;
-    }
-    list[e->waiter_count++] = waiter;
+    if (!CHEMPI_ARRAY_FIT(e->waiters, e->waiter_room, e->waiter_count + 1))
+        return -ENOMEM;
+    e->waiters[e->waiter_count++] = waiter;
     kvs->waiting++;
     return 0;
 }

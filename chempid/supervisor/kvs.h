@@ -32,6 +32,7 @@ struct chempi_kvs_entry {
     size_t len;
     struct chempi_kvs_waiter *waiters;
     size_t waiter_count;
+    size_t waiter_room;
 };
 
 struct chempi_kvs {

@@ -14,8 +14,8 @@
 
 #include "chempid/supervisor/orphans.h"
 #include "chempid/tree/limits.h"
+#include "common/base/array.h"
 #include "common/base/file.h"
-#include "common/base/sys.h"
 
 int chempi_nest_init(struct chempi_nest *nest, struct chempi_err *err)
 {
@@ -66,18 +66,15 @@ void chempi_nest_fini(struct chempi_nest *nest)
     nest->elders = NULL;
     nest->held = NULL;
     nest->elder_count = nest->held_count = 0;
+    nest->elder_room = nest->held_room = 0;
 }
 
 int chempi_nest_spare(struct chempi_nest *nest, pid_t pid)
 {
-    const size_t n = nest->elder_count + 1;
-    pid_t *list = chempi_sys->realloc(nest->elders, n * sizeof(*list));
-
-    if (!list)
+    if (!CHEMPI_ARRAY_FIT(nest->elders, nest->elder_room,
+                          nest->elder_count + 1))
         return -ENOMEM;
-    list[nest->elder_count] = pid;
-    nest->elders = list;
-    nest->elder_count = n;
+    nest->elders[nest->elder_count++] = pid;
     return 0;
 }
 
@@ -117,19 +114,14 @@ static bool is_held(const struct chempi_nest *nest, pid_t pid)
 /* Without memory others wait for it, too: CHEMPI_REAP_S at most. */
 static void hold(struct chempi_nest *nest, pid_t pid, uid_t uid)
 {
-    const size_t n = nest->held_count + 1;
     const size_t at = find_held(nest, pid);
-    struct chempi_held *list;
 
-    if (is_held(nest, pid))
+    if (is_held(nest, pid) ||
+        !CHEMPI_ARRAY_FIT(nest->held, nest->held_room, nest->held_count + 1))
         return;
-    list = chempi_sys->realloc(nest->held, n * sizeof(*list));
-    if (!list)
-        return;
-    memmove(list + at + 1, list + at, (n - 1 - at) * sizeof(*list));
-    list[at] = (struct chempi_held){pid, uid};
-    nest->held = list;
-    nest->held_count = n;
+    memmove(nest->held + at + 1, nest->held + at,
+            (nest->held_count++ - at) * sizeof(*nest->held));
+    nest->held[at] = (struct chempi_held){pid, uid};
 }
 
 static void release(struct chempi_nest *nest, pid_t pid)

@@ -38,8 +38,10 @@ struct chempi_nest { /* one per process */
     struct chempi_list young;
     pid_t *elders; /* children that are not ours to kill */
     size_t elder_count;
+    size_t elder_room;
     struct chempi_held *held; /* strays that nobody waits for, by pid */
     size_t held_count;
+    size_t held_room;
     struct chempi_cgroups *groups; /* the caller's, or NULL */
 };
 

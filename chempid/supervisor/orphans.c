@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/array.h"
 #include "common/base/clock.h"
 #include "common/base/file.h"
 #include "common/base/sys.h"
@@ -35,17 +36,9 @@ typedef int visit_fn(void *arg, pid_t pid);
 static int add(void *arg, pid_t pid)
 {
     struct pids *p = arg;
-    pid_t *list;
 
-    if (p->count == p->cap) {
-        const size_t cap = p->cap ? 2 * p->cap : 32;
-
-        list = chempi_sys->realloc(p->list, cap * sizeof(*list));
-        if (!list)
-            return -ENOMEM;
-        p->list = list;
-        p->cap = cap;
-    }
+    if (!CHEMPI_ARRAY_FIT(p->list, p->cap, p->count + 1))
+        return -ENOMEM;
     p->list[p->count++] = pid;
     return 0;
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sys.h"
+#include "common/base/array.h"
 
 bool chempi_lines_number(const char *word, uint64_t max, uint64_t *out)
 {
@@ -53,15 +53,9 @@ static void append(const struct chempi_lines_kind *kind,
         return;
     memcpy(copy, text, len);
     copy[len] = '\0';
-    if (all->count == *cap) {
-        const size_t more = *cap ? 2 * *cap : 64;
-        void *list = chempi_sys->realloc(all->list, more * kind->size);
-
-        if (!list)
-            return;
-        all->list = list;
-        *cap = more;
-    }
+    if (all->count == *cap && !chempi_array_grow(&all->list, kind->size, cap,
+                                                 sizeof(*cap), all->count + 1))
+        return;
     if (parse(kind, copy, (char *)all->list + all->count * kind->size))
         all->count++;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sys.h"
+#include "common/base/array.h"
 
 #define FIRST_CAP 256 /* bytes of a writer's first buffer */
 
@@ -24,24 +24,12 @@ void chempi_wire_clear(struct chempi_writer *w)
 
 static bool grow(struct chempi_writer *w, size_t need)
 {
-    size_t cap = w->cap ? w->cap : FIRST_CAP;
-    uint8_t *data;
-
-    while (cap < need) {
-        if (cap > SIZE_MAX / 2 || w->is_fixed) {
-            w->error = -EMSGSIZE;
-            return false;
-        }
-        cap *= 2;
-    }
-    data = chempi_sys->realloc(w->data, cap);
-    if (!data) {
+    if (w->is_fixed)
+        w->error = -EMSGSIZE;
+    else if (!CHEMPI_ARRAY_FIT(w->data, w->cap,
+                               need < FIRST_CAP ? FIRST_CAP : need))
         w->error = -ENOMEM;
-        return false;
-    }
-    w->data = data;
-    w->cap = cap;
-    return true;
+    return !w->error;
 }
 
 uint8_t *chempi_wire_reserve(struct chempi_writer *w, size_t len)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 
 unsigned char *chempi_bytes_add(struct chempi_bytes *b, size_t len)
@@ -14,16 +15,11 @@ unsigned char *chempi_bytes_add(struct chempi_bytes *b, size_t len)
 
     if (b->status)
         return NULL;
-    if (len >= b->room - b->len) { /* so that data is never NULL */
-        size_t room = (b->len + len) * 2 + 64;
-        unsigned char *more = chempi_sys->realloc(b->data, room);
-
-        if (!more) {
-            b->status = -ENOMEM;
-            return NULL;
-        }
-        b->data = more;
-        b->room = room;
+    /* One more than is wanted, so that data is never NULL. */
+    if (len >= SIZE_MAX - b->len ||
+        !CHEMPI_ARRAY_FIT(b->data, b->room, b->len + len + 1)) {
+        b->status = -ENOMEM;
+        return NULL;
     }
     at = b->data + b->len;
     memset(at, 0, len);

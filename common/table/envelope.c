@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 
 struct walk {
@@ -88,16 +89,8 @@ static int add_piece(struct walk *w, uint64_t max_len, size_t line)
         w->pieces[w->piece_count - 1].max_len = max_len;
         return 0;
     }
-    if (w->piece_count == w->piece_room) {
-        size_t room = w->piece_room ? w->piece_room * 2 : 8;
-        struct chempi_piece *more =
-            chempi_sys->realloc(w->pieces, room * sizeof(*more));
-
-        if (!more)
-            return -ENOMEM;
-        w->pieces = more;
-        w->piece_room = room;
-    }
+    if (!CHEMPI_ARRAY_FIT(w->pieces, w->piece_room, w->piece_count + 1))
+        return -ENOMEM;
     w->pieces[w->piece_count++] =
         (struct chempi_piece){.max_len = max_len, .line = line};
     return 0;

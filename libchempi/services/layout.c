@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 
@@ -192,8 +193,6 @@ struct blocks {
 static bool push(struct blocks *blocks, int64_t offset, uint64_t len)
 {
     struct block *last = NULL;
-    struct block *list;
-    uint64_t room;
 
     if (len == 0)
         return true;
@@ -206,16 +205,8 @@ static bool push(struct blocks *blocks, int64_t offset, uint64_t len)
         last->len += len;
         return true;
     }
-    if (blocks->count == blocks->room) {
-        room = blocks->room ? 2 * blocks->room : 16;
-        list = room <= SIZE_MAX / sizeof(*list)
-                   ? chempi_sys->realloc(blocks->list, room * sizeof(*list))
-                   : NULL;
-        if (!list)
-            return false;
-        blocks->list = list;
-        blocks->room = room;
-    }
+    if (!CHEMPI_ARRAY_FIT(blocks->list, blocks->room, blocks->count + 1))
+        return false;
     blocks->list[blocks->count++] = (struct block){offset, len};
     return true;
 }

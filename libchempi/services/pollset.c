@@ -20,11 +20,11 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "common/base/array.h"
 #include "common/base/compiler.h"
 #include "common/base/sys.h"
 
 #define EVENTS_MAX 64 /* answers of one collect */
-#define SLOTS_MIN 16u
 #define NO_SLOT UINT32_MAX
 
 enum stage { STAGE_IDLE, STAGE_COLLECTING, STAGE_FULL, STAGE_DISPATCHING };
@@ -77,20 +77,13 @@ void chempi_pollset_destroy(struct chempi_pollset *set)
 static int grow(struct chempi_pollset *set)
 {
     uint32_t old = set->slot_count;
-    uint32_t count = old ? old * 2 : SLOTS_MIN;
-    struct slot *slots;
 
-    if (count <= old)
+    if (!CHEMPI_ARRAY_FIT(set->slots, set->slot_count, old + 1))
         return -ENOMEM;
-    slots = chempi_sys->realloc(set->slots, count * sizeof(*slots));
-    if (!slots)
-        return -ENOMEM;
-    for (uint32_t i = old; i < count; i++)
-        slots[i] =
-            (struct slot){.next_free = i + 1 < count ? i + 1 : set->free_slot};
+    for (uint32_t i = old; i < set->slot_count; i++)
+        set->slots[i] = (struct slot){
+            .next_free = i + 1 < set->slot_count ? i + 1 : set->free_slot};
     set->free_slot = old;
-    set->slots = slots;
-    set->slot_count = count;
     return 0;
 }
 

@@ -5,28 +5,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/array.h"
 #include "common/base/invariant.h"
-#include "common/base/sys.h"
 
-#define SLOTS_MIN 8u
 #define SLOTS_MAX (1u << 28)
 
 static int grow(struct chempi_slots *slots)
 {
     uint32_t old = slots->count;
-    uint32_t count = old ? old * 2 : SLOTS_MIN;
-    struct chempi_slot *at;
 
-    if (count > SLOTS_MAX)
+    if (old >= SLOTS_MAX || !CHEMPI_ARRAY_FIT(slots->at, slots->count, old + 1))
         return -ENOMEM;
-    at = chempi_sys->realloc(slots->at, count * sizeof(*at));
-    if (!at)
-        return -ENOMEM;
-    for (uint32_t i = old; i < count; i++)
-        at[i] = (struct chempi_slot){.generation = 1,
-                                     .next_free = i + 1 < count ? i + 2 : 0};
-    slots->at = at;
-    slots->count = count;
+    for (uint32_t i = old; i < slots->count; i++)
+        slots->at[i] = (struct chempi_slot){
+            .generation = 1, .next_free = i + 1 < slots->count ? i + 2 : 0};
     slots->free_slot = old + 1;
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 
 #define BLOCK_LEN 65536u /* bytes; larger objects get a block of their own */
@@ -98,16 +99,8 @@ void *chempi_mem_get(size_t count, size_t size)
 
 void *chempi_mem_grow(void *array, size_t count, size_t *room, size_t size)
 {
-    size_t more = *room ? *room * 2 : 16;
-    void *at;
-
-    if (count < *room)
-        return array;
-    if (more > SIZE_MAX / size)
-        chempi_mem_exhausted(SIZE_MAX);
-    at = chempi_sys->realloc(array, more * size);
-    if (!at)
-        chempi_mem_exhausted(more * size);
-    *room = more;
-    return at;
+    if (count == *room &&
+        !chempi_array_grow(&array, size, room, sizeof(*room), count + 1))
+        chempi_mem_exhausted((count + 1) * size);
+    return array;
 }

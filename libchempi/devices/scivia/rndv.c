@@ -28,37 +28,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/internal.h"
 
 #define PUMP_BUDGET 8 /* pieces per endpoint and progress */
-#define POOL_START 16u
-#define XFERS_MAX (1u << 30) /* what is announced is bounded by memory only */
 
 /* --- the pool --- */
-
-static bool grow_pool(struct scivia_dev *dev)
-{
-    uint32_t room = dev->xfer_room ? dev->xfer_room * 2 : POOL_START;
-    struct scivia_xfer **xfers;
-
-    if (dev->xfer_count < dev->xfer_room)
-        return true;
-    xfers = room <= XFERS_MAX
-                ? chempi_sys->realloc(dev->xfers,
-                                      room * sizeof(struct scivia_xfer *))
-                : NULL;
-    if (!xfers)
-        return false;
-    dev->xfers = xfers;
-    dev->xfer_room = room;
-    return true;
-}
 
 static struct scivia_xfer *xfer_create(struct scivia_dev *dev)
 {
     struct scivia_xfer *xfer =
-        grow_pool(dev) ? chempi_sys->calloc(1, sizeof(*xfer)) : NULL;
+        CHEMPI_ARRAY_FIT(dev->xfers, dev->xfer_room, dev->xfer_count + 1)
+            ? chempi_sys->calloc(1, sizeof(*xfer))
+            : NULL;
 
     if (!xfer)
         return NULL;

@@ -2,34 +2,15 @@
 /* The pool of transfers: their ids, and what becomes of them. */
 #include <stdlib.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
-
-#define POOL_START 16u
-
-static bool grow_pool(struct shm_dev *dev)
-{
-    uint32_t room = dev->xfer_room ? dev->xfer_room * 2 : POOL_START;
-    struct shm_xfer **xfers;
-
-    if (dev->xfer_count < dev->xfer_room)
-        return true;
-    xfers =
-        room > dev->xfer_room
-            ? chempi_sys->realloc(dev->xfers, room * sizeof(struct shm_xfer *))
-            : NULL;
-    if (!xfers)
-        return false;
-    dev->xfers = xfers;
-    dev->xfer_room = room;
-    return true;
-}
 
 static struct shm_xfer *xfer_create(struct shm_dev *dev)
 {
     struct shm_xfer *xfer;
 
-    if (!grow_pool(dev))
+    if (!CHEMPI_ARRAY_FIT(dev->xfers, dev->xfer_room, dev->xfer_count + 1))
         return NULL;
     xfer = chempi_sys->calloc(1, sizeof(*xfer));
     if (!xfer)

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "common/base/array.h"
 #include "common/base/clock.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
@@ -71,23 +72,15 @@ static ssize_t write_bytes(struct chempi_tcp_link *link, struct iovec *iov,
 static uint8_t *reserve(struct chempi_tcp_out *out, size_t len)
 {
     size_t used = out->tail - out->head;
-    size_t cap = out->cap ? out->cap : OUT_MIN;
-    uint8_t *data;
 
     if (out->head && out->tail + len > out->cap) {
         memmove(out->data, out->data + out->head, used);
         out->head = 0;
         out->tail = used;
     }
-    while (cap < used + len)
-        cap *= 2;
-    if (cap != out->cap) {
-        data = chempi_sys->realloc(out->data, cap);
-        if (!data)
-            return NULL;
-        out->data = data;
-        out->cap = cap;
-    }
+    if (!CHEMPI_ARRAY_FIT(out->data, out->cap,
+                          used + len < OUT_MIN ? OUT_MIN : used + len))
+        return NULL;
     out->tail += len;
     return out->data + out->tail - len;
 }

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
@@ -85,24 +86,13 @@ static struct keyval *find_locked(enum chempi_attr_kind kind, int number)
 
 static int take_slot_locked(void)
 {
-    struct keyval **slots;
-    int room;
-
     while (table.first_free < table.count && table.slots[table.first_free])
         table.first_free++;
-    if (table.first_free < table.room) {
-        if (table.first_free == table.count)
-            table.count++;
+    if (table.first_free < table.count)
         return table.first_free;
-    }
-    if (table.room >= MAX_KEYVALS)
+    if (table.count >= MAX_KEYVALS ||
+        !CHEMPI_ARRAY_FIT(table.slots, table.room, table.count + 1))
         return -1;
-    room = table.room == 0 ? 16 : 2 * table.room;
-    slots = chempi_sys->realloc(table.slots, (size_t)room * sizeof(*slots));
-    if (!slots)
-        return -1;
-    table.slots = slots;
-    table.room = room;
     return table.count++;
 }
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -170,22 +171,12 @@ static struct user_code *find_user_locked(int code)
 /* A free slot's index, or -1 when out of memory. */
 static int take_slot_locked(void)
 {
-    struct user_code *codes;
-    int room;
-
     for (int i = 0; i < table.count; i++)
         if (!table.codes[i].is_used)
             return i;
-    if (table.count == table.room) {
-        if (table.room >= MAX_USER_CODES)
-            return -1;
-        room = table.room == 0 ? 16 : 2 * table.room;
-        codes = chempi_sys->realloc(table.codes, (size_t)room * sizeof(*codes));
-        if (!codes)
-            return -1;
-        table.codes = codes;
-        table.room = room;
-    }
+    if (table.count >= MAX_USER_CODES ||
+        !CHEMPI_ARRAY_FIT(table.codes, table.room, table.count + 1))
+        return -1;
     table.codes[table.count] = (struct user_code){.is_used = false};
     return table.count++;
 }

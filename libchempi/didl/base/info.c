@@ -18,6 +18,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 #include "libchempi/api/api_impl.h"
@@ -85,29 +86,12 @@ static char *copy_text(const char *text)
     return copy;
 }
 
-/* Make sure that one more pair fits. */
-static bool make_room(struct chempi_info *info)
-{
-    struct chempi_info_pair *pairs;
-    uint32_t room;
-
-    if (info->count < info->room)
-        return true;
-    room = info->room == 0 ? 8 : 2 * info->room;
-    pairs = chempi_sys->realloc(info->pairs, room * sizeof(*pairs));
-    if (!pairs)
-        return false;
-    info->pairs = pairs;
-    info->room = room;
-    return true;
-}
-
 /* A new pair of copies at the end. */
 static bool append(struct chempi_info *info, const char *key, const char *value)
 {
     struct chempi_info_pair pair;
 
-    if (!make_room(info))
+    if (!CHEMPI_ARRAY_FIT(info->pairs, info->room, info->count + 1))
         return false;
     pair.key = copy_text(key);
     pair.value = copy_text(value);

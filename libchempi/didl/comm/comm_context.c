@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/list.h"
-#include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/comm_make.h"
 
@@ -47,13 +47,11 @@ static struct {
 
 static int grow_locked(size_t words)
 {
-    uint64_t *used = chempi_sys->realloc(ids.used, words * sizeof(*used));
+    const size_t old = ids.words;
 
-    if (!used)
+    if (!CHEMPI_ARRAY_FIT(ids.used, ids.words, words))
         return -1;
-    memset(used + ids.words, 0, (words - ids.words) * sizeof(*used));
-    ids.used = used;
-    ids.words = words;
+    memset(ids.used + old, 0, (ids.words - old) * sizeof(*ids.used));
     return 0;
 }
 
@@ -63,7 +61,7 @@ static uint32_t take_locked(uint32_t from)
     for (uint32_t id = from < FIRST_ID ? FIRST_ID : from; id < MAX_ID; id++) {
         size_t word = id / ID_BITS;
 
-        if (word >= ids.words && grow_locked(word + 1 + ids.words / 2) != 0)
+        if (word >= ids.words && grow_locked(word + 1) != 0)
             return 0;
         if (ids.used[word] == UINT64_MAX) {
             id |= ID_BITS - 1;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -47,7 +48,8 @@ struct scaling {
     MPI_Count native; /* bytes of the basic type; 0: none yet */
     MPI_Count file;
     uint64_t count;
-    uint64_t room;
+    uint64_t offset_room;
+    uint64_t len_room;
     int64_t *offsets;
     uint64_t *lens;
     struct chempi_io_view *view;
@@ -55,22 +57,8 @@ struct scaling {
 
 static bool make_room(struct scaling *s)
 {
-    uint64_t room = s->room ? 2 * s->room : 64;
-    int64_t *offsets;
-    uint64_t *lens;
-
-    if (s->count < s->room)
-        return true;
-    offsets = chempi_sys->realloc(s->offsets, room * sizeof(*offsets));
-    if (offsets)
-        s->offsets = offsets;
-    lens = chempi_sys->realloc(s->lens, room * sizeof(*lens));
-    if (lens)
-        s->lens = lens;
-    if (!offsets || !lens)
-        return false;
-    s->room = room;
-    return true;
+    return CHEMPI_ARRAY_FIT(s->offsets, s->offset_room, s->count + 1) &&
+           CHEMPI_ARRAY_FIT(s->lens, s->len_room, s->count + 1);
 }
 
 static bool scale_leaf(void *arg, struct chempi_datatype *leaf, MPI_Count disp,

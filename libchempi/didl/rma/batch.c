@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/base/sys.h"
+#include "common/base/array.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/rma/internal.h"
@@ -186,17 +186,11 @@ static uint32_t space_of(uint64_t len)
 
 static int grow(struct chempi_rma_batch *b, uint32_t need)
 {
-    uint32_t room = b->room ? b->room : FIRST_ROOM;
-    void *data;
-
-    while (room < b->len + need)
-        room *= 2;
-    data = chempi_sys->realloc(b->data, room);
-    if (!data)
+    need += b->len;
+    if (!CHEMPI_ARRAY_FIT(b->data, b->room,
+                          need < FIRST_ROOM ? FIRST_ROOM : need))
         return chempi_error_set(MPI_ERR_NO_MEM,
                                 "no memory for a one-sided operation");
-    b->data = data;
-    b->room = room;
     return MPI_SUCCESS;
 }
 

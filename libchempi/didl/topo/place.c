@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "common/table/table.h"
 #include "libchempi/api/api_impl.h"
@@ -40,16 +41,8 @@ static int no_memory(void)
 
 int chempi_place_add(struct chempi_place_graph *g, int from, int to, int weight)
 {
-    if (g->edge_count == g->edge_room) {
-        size_t room = g->edge_room ? 2 * g->edge_room : 256;
-        struct chempi_place_edge *edges =
-            chempi_sys->realloc(g->edges, room * sizeof(*edges));
-
-        if (!edges)
-            return no_memory();
-        g->edges = edges;
-        g->edge_room = room;
-    }
+    if (!CHEMPI_ARRAY_FIT(g->edges, g->edge_room, g->edge_count + 1))
+        return no_memory();
     g->edges[g->edge_count++] = (struct chempi_place_edge){from, to, weight};
     return MPI_SUCCESS;
 }
