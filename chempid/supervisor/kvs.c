@@ -10,77 +10,41 @@
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
-#define FIRST_SLOTS 64u
-
-static size_t hash(uint32_t rank, const char *key)
+static uint32_t hash(uint32_t rank, const char *key)
 {
-    uint64_t h = UINT64_C(14695981039346656037) ^ rank;
-
-    h *= UINT64_C(1099511628211); /* FNV-1a */
-    for (; *key; key++)
-        h = (h ^ (unsigned char)*key) * UINT64_C(1099511628211);
-    return (size_t)(h ^ (h >> 32));
+    return chempi_index_hash_text(rank, key);
 }
 
-static int grow(struct chempi_kvs *kvs)
+static bool has_key(const void *elements, uint32_t number, const void *key)
 {
-    const size_t n = kvs->slot_count ? 2 * kvs->slot_count : FIRST_SLOTS;
-    struct chempi_kvs_entry **slots = chempi_sys->calloc(n, sizeof(*slots));
+    struct chempi_kvs_entry *const *entries = elements;
+    const struct chempi_kvs_entry *e = entries[number];
+    const struct chempi_kvs_entry *wanted = key;
 
-    if (!slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < kvs->slot_count; i++) {
-        struct chempi_kvs_entry *e = kvs->slots[i];
-
-        while (e) {
-            struct chempi_kvs_entry *next = e->chain;
-            struct chempi_kvs_entry **slot =
-                &slots[hash(e->rank, e->key) & (n - 1)];
-
-            e->chain = *slot;
-            *slot = e;
-            e = next;
-        }
-    }
-    free(kvs->slots);
-    kvs->slots = slots;
-    kvs->slot_count = n;
-    return 0;
-}
-
-static struct chempi_kvs_entry *find(const struct chempi_kvs *kvs,
-                                     uint32_t rank, const char *key)
-{
-    struct chempi_kvs_entry *e;
-
-    if (!kvs->slot_count)
-        return NULL;
-    e = kvs->slots[hash(rank, key) & (kvs->slot_count - 1)];
-    while (e && (e->rank != rank || strcmp(e->key, key) != 0))
-        e = e->chain;
-    return e;
+    return e->rank == wanted->rank && strcmp(e->key, wanted->key) == 0;
 }
 
 struct chempi_kvs_entry *chempi_kvs_entry(struct chempi_kvs *kvs, uint32_t rank,
                                           const char *key, bool is_local)
 {
-    struct chempi_kvs_entry *e = find(kvs, rank, key);
-    struct chempi_kvs_entry **slot;
+    struct chempi_kvs_entry wanted = {.rank = rank, .is_local = is_local};
+    const uint32_t h = hash(rank, key);
+    struct chempi_kvs_entry *e;
+    uint32_t at;
 
-    if (e)
-        return e;
-    if (kvs->count >= kvs->slot_count && grow(kvs))
+    memcpy(wanted.key, key, strlen(key) + 1); /* bounded where it was parsed */
+    at = chempi_index_find(&kvs->index, h, has_key, kvs->entries, &wanted);
+    if (at != CHEMPI_INDEX_NONE)
+        return kvs->entries[at];
+    e = CHEMPI_ARRAY_FIT(kvs->entries, kvs->room, kvs->count + 1)
+            ? chempi_sys->calloc(1, sizeof(*e))
+            : NULL;
+    if (!e || !chempi_index_add(&kvs->index, h, kvs->count)) {
+        free(e);
         return NULL;
-    e = chempi_sys->calloc(1, sizeof(*e));
-    if (!e)
-        return NULL;
-    e->rank = rank;
-    e->is_local = is_local;
-    memcpy(e->key, key, strlen(key) + 1); /* bounded where it was parsed */
-    slot = &kvs->slots[hash(rank, key) & (kvs->slot_count - 1)];
-    e->chain = *slot;
-    *slot = e;
-    kvs->count++;
+    }
+    *e = wanted;
+    kvs->entries[kvs->count++] = e;
     return e;
 }
 
@@ -128,35 +92,28 @@ static void destroy(struct chempi_kvs_entry *e)
 
 void chempi_kvs_forget(struct chempi_kvs *kvs)
 {
-    for (size_t i = 0; i < kvs->slot_count; i++) {
-        struct chempi_kvs_entry **at = &kvs->slots[i];
+    uint32_t kept = 0;
 
-        while (*at) {
-            struct chempi_kvs_entry *e = *at;
+    chempi_index_clear(&kvs->index);
+    for (uint32_t i = 0; i < kvs->count; i++) {
+        struct chempi_kvs_entry *e = kvs->entries[i];
 
-            if (e->is_local || !e->has_value) {
-                at = &e->chain;
-                continue;
-            }
-            *at = e->chain;
-            kvs->count--;
+        if (!e->is_local && e->has_value) {
             destroy(e);
+            continue;
         }
+        /* As many as before fit. */
+        (void)chempi_index_add(&kvs->index, hash(e->rank, e->key), kept);
+        kvs->entries[kept++] = e;
     }
+    kvs->count = kept;
 }
 
 void chempi_kvs_fini(struct chempi_kvs *kvs)
 {
-    for (size_t i = 0; i < kvs->slot_count; i++) {
-        struct chempi_kvs_entry *e = kvs->slots[i];
-
-        while (e) {
-            struct chempi_kvs_entry *next = e->chain;
-
-            destroy(e);
-            e = next;
-        }
-    }
-    free(kvs->slots);
+    for (uint32_t i = 0; i < kvs->count; i++)
+        destroy(kvs->entries[i]);
+    free(kvs->entries);
+    chempi_index_fini(&kvs->index);
     *kvs = (struct chempi_kvs){0};
 }

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/index.h"
 #include "common/control/client.h"
 
 struct chempi_kvs_waiter {
@@ -23,7 +24,6 @@ struct chempi_kvs_waiter {
 };
 
 struct chempi_kvs_entry {
-    struct chempi_kvs_entry *chain;
     uint32_t rank;
     char key[CHEMPI_KVS_KEY_MAX];
     bool has_value;
@@ -36,10 +36,11 @@ struct chempi_kvs_entry {
 };
 
 struct chempi_kvs {
-    struct chempi_kvs_entry **slots;
-    size_t slot_count; /* a power of two, or 0 */
-    size_t count;
-    size_t waiting; /* waiters in all entries */
+    struct chempi_kvs_entry **entries;
+    uint32_t count;
+    uint32_t room;
+    struct chempi_index index; /* by rank and key */
+    size_t waiting;            /* waiters in all entries */
 };
 
 typedef void chempi_kvs_serve_fn(void *arg,

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/base/sys.h"
+#include "common/base/array.h"
 
 /* Node names are file names of tables and sockets, too, and words of commands:
  * none is an option. */
@@ -25,76 +25,49 @@ bool chempi_members_is_name(const char *s)
            strcspn(s, "/ \t\r\n:,#") == len;
 }
 
-/* FNV-1a, from a start that nobody knows, so that nobody finds names that meet
- * in one place. Without random bytes they only cost more. */
+/* From a start that nobody knows, so that nobody finds names that meet in one
+ * place. Without random bytes they only cost more. */
 static uint32_t hash_of(const char *name)
 {
     static uint32_t start;
-    uint32_t h;
 
     if (!start && getrandom(&start, sizeof(start), GRND_NONBLOCK) < 0)
-        start = 2166136261u;
+        start = 1;
     start |= 1;
-    h = start;
-    for (; *name; name++)
-        h = (h ^ (uint8_t)*name) * 16777619u;
-    return h;
+    return chempi_index_hash_text(start, name);
 }
 
-/* Where the name is in the index, or where it would be. The index is never
- * more than half full. */
-static uint32_t *place_of(const struct chempi_members *m, const char *name)
+static bool has_name(const void *elements, uint32_t number, const void *key)
 {
-    const uint32_t mask = 2 * m->cap - 1;
-    uint32_t at = hash_of(name) & mask;
+    const struct chempi_member *list = elements;
 
-    while (m->index[at] && strcmp(m->list[m->index[at] - 1].name, name) != 0)
-        at = (at + 1) & mask;
-    return &m->index[at];
+    return strcmp(list[number].name, key) == 0;
 }
 
 struct chempi_member *chempi_members_find(const struct chempi_members *m,
                                           const char *name)
 {
-    const uint32_t at = m->count ? *place_of(m, name) : 0;
+    const uint32_t at =
+        chempi_index_find(&m->index, hash_of(name), has_name, m->list, name);
 
-    return at ? &m->list[at - 1] : NULL;
+    return at == CHEMPI_INDEX_NONE ? NULL : &m->list[at];
 }
 
-static void index_all(struct chempi_members *m)
+/* Anew: they have other places. There is room, or false. */
+static bool index_all(struct chempi_members *m)
 {
-    memset(m->index, 0, 2 * (size_t)m->cap * sizeof(*m->index));
-    for (uint32_t i = 0; i < m->count; i++)
-        *place_of(m, m->list[i].name) = i + 1;
-}
+    bool is_good = true;
 
-static int grow(struct chempi_members *m)
-{
-    const uint32_t cap = m->cap ? 2 * m->cap : 16;
-    struct chempi_member *list;
-    uint32_t *index;
-
-    if (m->count >= CHEMPI_MEMBERS_MAX)
-        return -ENOSPC;
-    list = chempi_sys->realloc(m->list, cap * sizeof(*list));
-    if (!list)
-        return -ENOMEM;
-    m->list = list;
-    index = chempi_sys->calloc(2 * (size_t)cap, sizeof(*index));
-    if (!index)
-        return -ENOMEM;
-    free(m->index);
-    m->index = index;
-    m->cap = cap; /* a power of two */
-    index_all(m);
-    return 0;
+    chempi_index_clear(&m->index);
+    for (uint32_t i = 0; i < m->count && is_good; i++)
+        is_good = chempi_index_add(&m->index, hash_of(m->list[i].name), i);
+    return is_good;
 }
 
 int chempi_members_add(struct chempi_members *m, const char *name,
                        const char *address, uint32_t slots)
 {
     struct chempi_member *one;
-    int rc;
 
     if (!chempi_members_is_name(name) || !*address ||
         strlen(address) >= CHEMPI_ADDR_MAX || slots > CHEMPI_SLOTS_MAX)
@@ -103,11 +76,12 @@ int chempi_members_add(struct chempi_members *m, const char *name,
     if (one && strcmp(one->address, address) == 0 && one->slots == slots)
         return 0;
     if (!one) {
-        rc = m->count == m->cap ? grow(m) : 0;
-        if (rc)
-            return rc;
-        one = &m->list[m->count];
-        *place_of(m, name) = ++m->count;
+        if (m->count >= CHEMPI_MEMBERS_MAX)
+            return -ENOSPC;
+        if (!CHEMPI_ARRAY_FIT(m->list, m->cap, m->count + 1) ||
+            !chempi_index_add(&m->index, hash_of(name), m->count))
+            return -ENOMEM;
+        one = &m->list[m->count++];
     }
     *one = (struct chempi_member){.slots = slots};
     (void)snprintf(one->name, sizeof(one->name), "%s", name);
@@ -132,28 +106,26 @@ void chempi_members_prune(struct chempi_members *m,
     if (kept == m->count)
         return;
     m->count = kept;
-    index_all(m);
+    (void)index_all(m); /* fewer fit */
 }
 
 int chempi_members_copy(struct chempi_members *out,
                         const struct chempi_members *from)
 {
-    const size_t cap = from->cap;
+    bool is_good;
 
     *out = (struct chempi_members){0};
     if (from->count == 0)
         return 0;
-    out->list = chempi_sys->calloc(cap, sizeof(*out->list));
-    out->index = chempi_sys->calloc(2 * cap, sizeof(*out->index));
-    if (!out->list || !out->index) {
-        chempi_members_fini(out);
-        return -ENOMEM;
+    is_good = CHEMPI_ARRAY_FIT(out->list, out->cap, from->count);
+    if (is_good) {
+        memcpy(out->list, from->list, from->count * sizeof(*out->list));
+        out->count = from->count;
+        is_good = index_all(out);
     }
-    memcpy(out->list, from->list, from->count * sizeof(*out->list));
-    memcpy(out->index, from->index, 2 * cap * sizeof(*out->index));
-    out->count = from->count;
-    out->cap = from->cap;
-    return 0;
+    if (!is_good)
+        chempi_members_fini(out);
+    return is_good ? 0 : -ENOMEM;
 }
 
 static int take_line(struct chempi_members *m, char *line, const char *path,
@@ -288,12 +260,12 @@ void chempi_members_scan(struct chempi_members *m, const char *path)
     if (m->count == before)
         return;
     qsort(m->list + before, m->count - before, sizeof(*m->list), compare);
-    index_all(m);
+    (void)index_all(m); /* as many fit */
 }
 
 void chempi_members_fini(struct chempi_members *m)
 {
     free(m->list);
-    free(m->index);
+    chempi_index_fini(&m->index);
     *m = (struct chempi_members){0};
 }

@@ -15,6 +15,7 @@
 
 #include "chempid/tree/addr.h"
 #include "common/base/err.h"
+#include "common/base/index.h"
 #include "common/control/client.h"
 
 #define CHEMPI_MEMBERS_MAX 65536u
@@ -38,7 +39,7 @@ struct chempi_members { /* all zero: empty; in the order of arrival */
     struct chempi_member *list;
     uint32_t count;
     uint32_t cap;
-    uint32_t *index; /* [2 * cap] by hash of name: place in the list + 1 */
+    struct chempi_index index; /* by name */
 };
 
 bool chempi_members_is_name(const char *name);

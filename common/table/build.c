@@ -157,7 +157,7 @@ static uint32_t string_or_none(struct chempi_dir_builder *b, const char *text)
 static uint32_t kind_of(struct chempi_dir_builder *b, uint32_t network,
                         uint32_t interface, uint32_t form)
 {
-    uint32_t known = b->kind_keys.used;
+    uint32_t known = b->kind_keys.index.count;
     char key[KIND_KEY_LEN];
     uint32_t off;
     unsigned char *k;
@@ -165,7 +165,7 @@ static uint32_t kind_of(struct chempi_dir_builder *b, uint32_t network,
     (void)snprintf(key, sizeof(key), "%08x%08x%08x", (unsigned)network,
                    (unsigned)interface, (unsigned)form);
     off = chempi_strings_add(&b->kind_keys, key);
-    if (b->kind_keys.used > known) {
+    if (b->kind_keys.index.count > known) {
         k = chempi_bytes_add(&b->kinds, CHEMPI_KIND_LEN);
         if (k) {
             chempi_put_le32(k + CHEMPI_KIND_NETWORK, network);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/index.h"
+
 struct chempi_bytes {
     unsigned char *data;
     size_t len;
@@ -24,9 +26,7 @@ void chempi_bytes_fini(struct chempi_bytes *b);
 
 struct chempi_strings {
     struct chempi_bytes bytes;
-    uint32_t *slots; /* hash table: offset + 1, or 0 */
-    uint32_t slot_count;
-    uint32_t used;
+    struct chempi_index index; /* by text: offset */
 };
 
 /* Offset of a copy of `text`, equal strings sharing one. On failure 0 is

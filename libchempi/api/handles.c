@@ -7,9 +7,7 @@
  *
  *   T1  an address has at most one index, for ever: when the memory is used
  *       for another object, the index names that one, as the address does
- *   T2  slots[hash...] holds index - FIRST + 1, 0 marks a free slot;
- *       its size is a power of two and it is at most half full
- *   T3  addresses lie in chunks, each twice as large as the one before, that
+ *   T2  addresses lie in chunks, each twice as large as the one before, that
  *       are neither moved nor freed; what lies below `count` never changes
  *
  * So a number is turned into a handle without the lock: Fortran programs do
@@ -20,12 +18,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "common/base/index.h"
 #include "common/base/sys.h"
 #include "libchempi/api/alias.h"
 #include "libchempi/didl/base/object.h"
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
-#define MIN_SLOTS 64u
 #define CHUNKS 23u
 #define CHUNK_BITS 5u /* log2 of the places in the first chunk */
 /* Places in all chunks: bounds the memory; more fail as invalid. */
@@ -33,20 +31,12 @@
 
 struct table {
     pthread_mutex_t lock;
-    uint32_t *slot; /* [slots] */
-    uint32_t slots;
+    struct chempi_index index;  /* by address: index - FIRST */
     atomic_uint count;          /* written under the lock */
     const void **chunk[CHUNKS]; /* by index - FIRST; NULL above count */
 };
 
 static struct table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static uint32_t hash(const void *address)
-{
-    uint64_t x = (uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15);
-
-    return (uint32_t)(x >> 32);
-}
 
 static uint32_t chunk_of(uint32_t place)
 {
@@ -63,29 +53,10 @@ static const void **address_at(uint32_t place)
                        [place + (1u << CHUNK_BITS) - (1u << (CHUNK_BITS + k))];
 }
 
-/* The slot that holds the address, or the free one where it belongs. */
-static uint32_t *find_slot_locked(const void *address)
+static bool has_address(const void *elements, uint32_t number, const void *key)
 {
-    uint32_t i = hash(address) & (table.slots - 1);
-
-    while (table.slot[i] && *address_at(table.slot[i] - 1) != address)
-        i = (i + 1) & (table.slots - 1);
-    return &table.slot[i];
-}
-
-static bool grow_slots_locked(uint32_t count)
-{
-    uint32_t slots = table.slots ? 2 * table.slots : MIN_SLOTS;
-    uint32_t *slot = chempi_sys->calloc(slots, sizeof(*slot));
-
-    if (!slot)
-        return false;
-    free(table.slot);
-    table.slot = slot;
-    table.slots = slots;
-    for (uint32_t i = 0; i < count; i++)
-        *find_slot_locked(*address_at(i)) = i + 1;
-    return true;
+    (void)elements;
+    return *address_at(number) == key;
 }
 
 /* Room for one more address. */
@@ -98,34 +69,39 @@ static bool make_room_locked(uint32_t count)
     if (!table.chunk[k])
         table.chunk[k] = chempi_sys->calloc((size_t)1 << (CHUNK_BITS + k),
                                             sizeof(*table.chunk[k]));
-    if (!table.chunk[k])
-        return false;
-    return count < table.slots / 2 || grow_slots_locked(count);
+    return table.chunk[k] != NULL;
+}
+
+/* Its place, which it gets if need be; CHEMPI_INDEX_NONE: no memory. */
+static uint32_t place_locked(const void *handle)
+{
+    const uint32_t hash = chempi_index_hash_number((uintptr_t)handle);
+    const uint32_t known =
+        chempi_index_find(&table.index, hash, has_address, NULL, handle);
+    const uint32_t count =
+        atomic_load_explicit(&table.count, memory_order_relaxed);
+
+    if (known != CHEMPI_INDEX_NONE)
+        return known;
+    if (!make_room_locked(count) ||
+        !chempi_index_add(&table.index, hash, count))
+        return CHEMPI_INDEX_NONE;
+    *address_at(count) = handle;
+    atomic_store_explicit(&table.count, count + 1, memory_order_release);
+    return count;
 }
 
 /* 0, which is never valid, when out of memory. */
 static int to_int(const void *handle)
 {
-    uint32_t *slot;
-    uint32_t count;
-    uint32_t index = 0;
+    uint32_t place;
 
     if ((uintptr_t)handle < FIRST)
         return (int)(uintptr_t)handle;
     (void)pthread_mutex_lock(&table.lock);
-    count = atomic_load_explicit(&table.count, memory_order_relaxed);
-    if (make_room_locked(count)) {
-        slot = find_slot_locked(handle);
-        if (!*slot) {
-            *address_at(count) = handle;
-            *slot = count + 1;
-            atomic_store_explicit(&table.count, count + 1,
-                                  memory_order_release);
-        }
-        index = FIRST + *slot - 1;
-    }
+    place = place_locked(handle);
     (void)pthread_mutex_unlock(&table.lock);
-    return (int)index;
+    return place == CHEMPI_INDEX_NONE ? 0 : (int)(FIRST + place);
 }
 
 /* NULL, which is never a valid handle, for a number that nobody was given. */

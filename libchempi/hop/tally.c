@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/array.h"
 #include "common/base/sys.h"
 
 #define LINE_MAX_LEN 768
@@ -22,69 +23,39 @@ static uint32_t hash(const struct chempi_tally_key *key)
     return (uint32_t)(x >> 32);
 }
 
-static bool is_same(const struct chempi_tally_key *a,
-                    const struct chempi_tally_key *b)
+static bool has_key(const void *elements, uint32_t number, const void *key)
 {
+    struct chempi_tally_way *const *at = elements;
+    const struct chempi_tally_key *a = &at[number]->key;
+    const struct chempi_tally_key *b = key;
+
     return a->from == b->from && a->to == b->to && a->class == b->class &&
            a->at == b->at && a->gates == b->gates &&
            memcmp(a->gate, b->gate, a->gates * sizeof(a->gate[0])) == 0;
 }
 
-/* Where the key stands in the index, or the free place where it belongs. */
-static uint32_t *place(const struct chempi_tally *tally,
-                       const struct chempi_tally_key *key)
-{
-    uint32_t i = hash(key) & (tally->index_len - 1);
-
-    while (tally->index[i] &&
-           !is_same(&tally->at[tally->index[i] - 1]->key, key))
-        i = (i + 1) & (tally->index_len - 1);
-    return &tally->index[i];
-}
-
-static bool grow(struct chempi_tally *tally)
-{
-    const uint32_t room = tally->room ? 2 * tally->room : 16;
-    struct chempi_tally_way **at;
-    uint32_t *index;
-
-    if (room > CHEMPI_TALLY_MAX)
-        return false;
-    at = chempi_sys->realloc(tally->at, room * sizeof(*at));
-    if (!at)
-        return false;
-    tally->at = at;
-    index = chempi_sys->calloc((size_t)room * 2, sizeof(*index));
-    if (!index)
-        return false;
-    free(tally->index);
-    tally->index = index;
-    tally->index_len = room * 2;
-    tally->room = room;
-    for (uint32_t i = 0; i < tally->count; i++)
-        *place(tally, &at[i]->key) = i + 1;
-    return true;
-}
-
 uint32_t chempi_tally_find(struct chempi_tally *tally,
                            const struct chempi_tally_key *key, uint32_t peer)
 {
-    const uint32_t known = tally->count ? *place(tally, key) : 0;
+    const uint32_t h = hash(key);
+    const uint32_t known =
+        chempi_index_find(&tally->index, h, has_key, tally->at, key);
     struct chempi_tally_way *way;
 
-    if (known)
-        return known;
-    way = tally->count < tally->room || grow(tally)
+    if (known != CHEMPI_INDEX_NONE)
+        return known + 1;
+    way = tally->count < CHEMPI_TALLY_MAX &&
+                  CHEMPI_ARRAY_FIT(tally->at, tally->room, tally->count + 1)
               ? chempi_sys->calloc(1, sizeof(*way))
               : NULL;
-    if (!way) {
+    if (!way || !chempi_index_add(&tally->index, h, tally->count)) {
+        free(way);
         tally->is_short = true; /* T2 */
         return 0;
     }
     way->key = *key;
     way->peer = peer;
     tally->at[tally->count++] = way;
-    *place(tally, key) = tally->count;
     return tally->count;
 }
 
@@ -202,6 +173,6 @@ void chempi_tally_fini(struct chempi_tally *tally)
     for (uint32_t i = 0; i < tally->count; i++)
         free(tally->at[i]);
     free(tally->at);
-    free(tally->index);
+    chempi_index_fini(&tally->index);
     *tally = (struct chempi_tally){0};
 }

@@ -19,6 +19,7 @@
 
 #include <stdbool.h>
 
+#include "common/base/index.h"
 #include "common/control/wire.h"
 #include "libchempi/hop/hop.h"
 
@@ -62,8 +63,7 @@ struct chempi_tally {
     uint32_t count;
     uint32_t room;
     struct chempi_tally_way **at;
-    uint32_t *index; /* hash of the key: number */
-    uint32_t index_len;
+    struct chempi_index index; /* by key */
 };
 
 /* The number of a way, which is made if need be (its `peer` then is as said);

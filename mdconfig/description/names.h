@@ -6,17 +6,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/index.h"
+
 #define CHEMPI_NAMES_NONE UINT32_MAX
 
 struct chempi_names_entry {
-    const char *name; /* NULL: free */
+    const char *name;
     uint32_t value;
 };
 
 struct chempi_names { /* zero-initialised: empty */
     struct chempi_names_entry *entries;
-    size_t room; /* a power of two, or 0 */
+    size_t room;
     size_t count;
+    struct chempi_index index;
 };
 
 /* Value of a name, or CHEMPI_NAMES_NONE. */

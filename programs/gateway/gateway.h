@@ -14,6 +14,7 @@
 #ifndef CHEMPI_GATEWAY_GATEWAY_H
 #define CHEMPI_GATEWAY_GATEWAY_H
 
+#include "common/base/index.h"
 #include "common/control/client.h"
 #include "libchempi/devices/host.h"
 #include "libchempi/hop/hop.h"
@@ -38,8 +39,7 @@ struct gateway_flows {
     struct gateway_flow *at;
     uint32_t count;
     uint32_t room;
-    uint32_t *index; /* hash of the pair: number + 1 */
-    uint32_t index_len;
+    struct chempi_index index; /* by pair */
 };
 
 struct gateway {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/index.h"
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
@@ -25,55 +26,45 @@ struct chempi_group chempi_group_empty = {
 /* Process -> rank in one group. */
 struct rank_map {
     const struct chempi_group *group;
-    uint32_t mask;   /* slots - 1; a power of two less one */
-    uint32_t *slots; /* rank + 1, 0: free; NULL for an identity group */
+    struct chempi_index index; /* by process; of an identity group: empty */
 };
 
-static uint32_t hash(uint32_t proc)
+static bool has_proc(const void *elements, uint32_t number, const void *key)
 {
-    return proc * UINT32_C(2654435769) >> 7;
+    const uint32_t *procs = elements;
+
+    return procs[number] == *(const uint32_t *)key;
 }
 
 static int map_init(struct rank_map *map, const struct chempi_group *group)
 {
-    uint64_t room = 8;
+    bool is_good = true;
 
     *map = (struct rank_map){.group = group};
-    if (!group->procs)
+    for (uint32_t r = 0; group->procs && is_good && r < group->size; r++)
+        is_good = chempi_index_add(
+            &map->index, chempi_index_hash_number(group->procs[r]), r);
+    if (is_good)
         return MPI_SUCCESS;
-    while (room < 2 * (uint64_t)group->size)
-        room *= 2;
-    map->mask = (uint32_t)(room - 1);
-    map->slots = chempi_sys->calloc(room, sizeof(*map->slots));
-    if (!map->slots)
-        return chempi_error_set(MPI_ERR_NO_MEM,
-                                "no room to search a group of "
-                                "%u processes",
-                                group->size);
-    for (uint32_t r = 0; r < group->size; r++) {
-        uint32_t i = hash(group->procs[r]) & map->mask;
-
-        while (map->slots[i] != 0)
-            i = (i + 1) & map->mask;
-        map->slots[i] = r + 1;
-    }
-    return MPI_SUCCESS;
+    chempi_index_fini(&map->index);
+    return chempi_error_set(MPI_ERR_NO_MEM,
+                            "no room to search a group of %u processes",
+                            group->size);
 }
 
 static void map_fini(struct rank_map *map)
 {
-    free(map->slots);
+    chempi_index_fini(&map->index);
 }
 
 static uint32_t map_find(const struct rank_map *map, uint32_t proc)
 {
-    if (!map->slots)
+    const uint32_t *procs = map->group->procs;
+
+    if (!procs)
         return proc < map->group->size ? proc : NOT_FOUND;
-    for (uint32_t i = hash(proc) & map->mask; map->slots[i] != 0;
-         i = (i + 1) & map->mask)
-        if (map->group->procs[map->slots[i] - 1] == proc)
-            return map->slots[i] - 1;
-    return NOT_FOUND;
+    return chempi_index_find(&map->index, chempi_index_hash_number(proc),
+                             has_proc, procs, &proc);
 }
 
 static bool is_identity(uint32_t size, const uint32_t *procs)
