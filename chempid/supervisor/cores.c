@@ -299,7 +299,8 @@ static void choose_among(const struct chempi_spec *spec, uint32_t node,
         held.hold_count = 0;
         map->is_share = true;
     }
-    chempi_bind_fini(&held);
+    chempi_cores_release(&held);
+    free(held.places);
 }
 
 void chempi_cores_choose(const struct chempi_spec *spec, uint32_t node,
@@ -322,5 +323,5 @@ void chempi_cores_choose(const struct chempi_spec *spec, uint32_t node,
         choose_among(spec, node, &cores, map);
     if (map->count)
         map->allowed = allowed;
-    chempi_bind_fini(&cores);
+    free(cores.places); /* of all cores, which are not held */
 }

@@ -29,11 +29,6 @@
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 
-struct chempi_comm chempi_comm_world;
-struct chempi_comm chempi_comm_self;
-struct chempi_comm *chempi_comm_shown_world;
-struct chempi_comm *chempi_comm_shown_self;
-
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct chempi_list all = {&all, &all};
 

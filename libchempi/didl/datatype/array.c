@@ -127,49 +127,6 @@ int chempi_datatype_create_subarray(int ndims,
     return chempi_datatype_give(type, &bounds, newtype);
 }
 
-void chempi_datatype_share_of(MPI_Count gsize, int distrib, MPI_Count darg,
-                              MPI_Count psize, MPI_Count coord,
-                              struct chempi_datatype_share *share)
-{
-    MPI_Count block = gsize;
-    MPI_Count end;
-
-    *share = (struct chempi_datatype_share){0};
-    if (distrib == MPI_DISTRIBUTE_BLOCK)
-        block = darg == MPI_DISTRIBUTE_DFLT_DARG
-                    ? gsize / psize + (gsize % psize != 0)
-                    : darg;
-    else if (distrib == MPI_DISTRIBUTE_CYCLIC)
-        block = darg == MPI_DISTRIBUTE_DFLT_DARG ? 1 : darg;
-    else
-        coord = 0;
-    if (coord > (gsize - 1) / block)
-        return; /* nothing left for this coordinate */
-    share->start = coord * block;
-    share->block = block;
-    if (distrib != MPI_DISTRIBUTE_CYCLIC) {
-        end = gsize - share->start < block ? gsize : share->start + block;
-        share->block = end - share->start;
-        share->count = 1;
-        return;
-    }
-    /* Whole blocks at start, start + stride, ..., then perhaps a short one. */
-    if (psize > gsize / block) {
-        share->stride = gsize; /* at most one block each; may be short */
-        share->count = share->start + block <= gsize;
-        share->rest_start = share->start;
-        share->rest = share->count ? 0 : gsize - share->start;
-        return;
-    }
-    share->stride = psize * block;
-    share->count = share->start + block <= gsize
-                       ? (gsize - share->start - block) / share->stride + 1
-                       : 0;
-    share->rest_start = share->start + share->count * share->stride;
-    if (share->rest_start < gsize)
-        share->rest = gsize - share->rest_start;
-}
-
 static MPI_Count share_size(const struct chempi_datatype_share *share)
 {
     return share->count * share->block + share->rest;

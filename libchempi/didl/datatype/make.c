@@ -14,28 +14,6 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/datatype/recipe.h"
 
-MPI_Count chempi_datatype_muladd(MPI_Count a, MPI_Count b, MPI_Count c,
-                                 bool *is_overflown)
-{
-    MPI_Count product;
-
-    if (a != 0 && b != 0) {
-        uint64_t ua = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
-        uint64_t ub = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
-
-        if (ua > (uint64_t)INT64_MAX / ub) {
-            *is_overflown = true;
-            return 0;
-        }
-    }
-    product = a * b;
-    if (c > 0 ? product > INT64_MAX - c : product < INT64_MIN - c) {
-        *is_overflown = true;
-        return 0;
-    }
-    return product + c;
-}
-
 /* a - b in 63 bits, noting overflow. */
 static MPI_Count difference(MPI_Count a, MPI_Count b, bool *is_overflown)
 {

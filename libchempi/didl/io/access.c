@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole transfers and locks over the access layer, and its posix member. */
-#define _GNU_SOURCE /* preadv, pwritev, fallocate, F_OFD_SETLKW */
+/* Whole transfers and locks over the access layer. */
 #include "libchempi/didl/io/access.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/base/sys.h"
 #include "libchempi/didl/io/count.h"
@@ -19,148 +14,12 @@
  */
 #define LOCK_RETRIES 9
 
-/* From <linux/magic.h>, which not all systems' headers have. */
-enum { MAGIC_TMPFS = 0x01021994, MAGIC_EXT = 0xef53, MAGIC_XFS = 0x58465342 };
-
-/* ---- posix ---- */
-
-static int posix_open(struct chempi_io_fd *fd, const char *path, int flags,
-                      mode_t mode)
-{
-    do
-        fd->number = chempi_sys->open(path, flags | O_CLOEXEC, mode);
-    while (fd->number < 0 && errno == EINTR);
-    return fd->number < 0 ? -errno : 0;
-}
-
-/* After EINTR the number is free all the same, as Linux does it. */
-static int posix_close(struct chempi_io_fd *fd)
-{
-    int rc = close(fd->number);
-
-    fd->number = -1;
-    return rc && errno != EINTR ? -errno : 0;
-}
-
-static int posix_remove(const char *path)
-{
-    return unlink(path) ? -errno : 0;
-}
-
-static int posix_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
-{
-    struct stat st;
-
-    if (fstat(fd->number, &st))
-        return -errno;
-    out->size = st.st_size;
-    out->device = (uint64_t)st.st_dev;
-    out->inode = (uint64_t)st.st_ino;
-    return 0;
-}
-
-static int posix_truncate(struct chempi_io_fd *fd, int64_t size)
-{
-    int rc;
-
-    do
-        rc = chempi_sys->ftruncate(fd->number, size);
-    while (rc && errno == EINTR);
-    return rc ? -errno : 0;
-}
-
-static int posix_reserve(struct chempi_io_fd *fd, int64_t offset, int64_t len)
-{
-    int rc;
-
-    do
-        rc = chempi_sys->fallocate(fd->number, 0, offset, len);
-    while (rc && errno == EINTR);
-    return rc ? -errno : 0;
-}
-
-static ssize_t posix_readv(struct chempi_io_fd *fd, const struct iovec *runs,
-                           int count, int64_t offset)
-{
-    ssize_t n = count == 1 ? pread(fd->number, runs[0].iov_base,
-                                   runs[0].iov_len, offset)
-                           : preadv(fd->number, runs, count, offset);
-
-    return n < 0 ? -errno : n;
-}
-
-static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
-                            int count, int64_t offset)
-{
-    ssize_t n = count == 1 ? pwrite(fd->number, runs[0].iov_base,
-                                    runs[0].iov_len, offset)
-                           : pwritev(fd->number, runs, count, offset);
-
-    return n < 0 ? -errno : n;
-}
-
-static int posix_sync(struct chempi_io_fd *fd)
-{
-    int rc;
-
-    do
-        rc = fsync(fd->number);
-    while (rc && errno == EINTR);
-    return rc && errno != EINVAL && errno != EROFS ? -errno : 0;
-}
-
-static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
-                      int64_t offset, int64_t len)
-{
-    struct flock lock = {
-        .l_type = how == CHEMPI_IO_UNLOCK        ? F_UNLCK
-                  : how == CHEMPI_IO_LOCK_SHARED ? F_RDLCK
-                                                 : F_WRLCK,
-        .l_whence = SEEK_SET,
-        .l_start = offset,
-        .l_len = len,
-    };
-    int rc;
-
-    do
-        rc = fcntl(fd->number, F_OFD_SETLKW, &lock);
-    while (rc && errno == EINTR);
-    return rc ? -errno : 0;
-}
-
-static bool posix_can_map(struct chempi_io_fd *fd)
-{
-    struct statfs fs;
-
-    if (fstatfs(fd->number, &fs))
-        return false;
-    return (uint32_t)fs.f_type == MAGIC_TMPFS ||
-           (uint32_t)fs.f_type == MAGIC_EXT || (uint32_t)fs.f_type == MAGIC_XFS;
-}
-
-const struct chempi_io_access chempi_io_posix = {
-    .name = "posix",
-    .open = posix_open,
-    .close = posix_close,
-    .remove = posix_remove,
-    .stat = posix_stat,
-    .truncate = posix_truncate,
-    .reserve = posix_reserve,
-    .readv = posix_readv,
-    .writev = posix_writev,
-    .sync = posix_sync,
-    .lock = posix_lock,
-    .can_map = posix_can_map,
-};
-
 const struct chempi_io_access *chempi_io_access_choose(void)
 {
     const char *mischief = getenv("CHEMPI_IO_MISCHIEF");
 
     return mischief && *mischief ? &chempi_io_failing : &chempi_io_posix;
 }
-
-/* ---- whole transfers ---- */
 
 /* How many of the runs, at most TRANSFER_MAX bytes: the last one may be cut,
  * to *cut bytes. */

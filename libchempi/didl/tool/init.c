@@ -1,43 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tool interface: start, end, strings, enumerations; see tool.h. */
-#include <pthread.h>
-#include <string.h>
-
+/* The tool interface: start, end, enumerations; see tool.h. */
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/tool/registry.h"
 #include "libchempi/didl/tool/tool.h"
 #include "libchempi/didl/transport/lane.h"
-
-static struct {
-    pthread_mutex_t lock;
-    uint32_t users;   /* MPI_T_init_thread without MPI_T_finalize */
-    bool is_threaded; /* one of them may call from several threads */
-} tool = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-int chempi_tool_enter(void)
-{
-    (void)pthread_mutex_lock(&tool.lock);
-    if (tool.users > 0)
-        return MPI_SUCCESS;
-    (void)pthread_mutex_unlock(&tool.lock);
-    return MPI_T_ERR_NOT_INITIALIZED;
-}
-
-int chempi_tool_leave(int rc)
-{
-    (void)pthread_mutex_unlock(&tool.lock);
-    return rc;
-}
-
-bool chempi_tool_is_threaded(void)
-{
-    bool is_threaded;
-
-    (void)pthread_mutex_lock(&tool.lock);
-    is_threaded = tool.is_threaded;
-    (void)pthread_mutex_unlock(&tool.lock);
-    return is_threaded;
-}
 
 /* MPI decided at its start whether it locks; a tool that comes later can
  * have several threads only if it does. */
@@ -59,11 +25,8 @@ int chempi_tool_init_thread(int required, int *provided)
     /* A variable that is wrong keeps its initial value here; MPI_Init will
      * complain, which can say what is wrong. */
     (void)chempi_tool_load(NULL);
-    (void)pthread_mutex_lock(&tool.lock);
     *provided = level_for(required);
-    tool.users++;
-    tool.is_threaded |= *provided == MPI_THREAD_MULTIPLE;
-    (void)pthread_mutex_unlock(&tool.lock);
+    chempi_tool_open(*provided == MPI_THREAD_MULTIPLE);
     return MPI_SUCCESS;
 }
 
@@ -74,7 +37,7 @@ int chempi_tool_finalize(void)
 
     if (rc)
         return rc;
-    is_last = --tool.users == 0;
+    is_last = chempi_tool_close_locked();
     if (is_last) {
         chempi_tool_cvar_fini();
         chempi_tool_pvar_fini();
@@ -84,21 +47,6 @@ int chempi_tool_finalize(void)
     if (is_last)
         chempi_tool_event_settle(); /* lets registrations go */
     return MPI_SUCCESS;
-}
-
-void chempi_tool_put_text(const char *text, char *buf, int *len)
-{
-    size_t need = strlen(text) + 1;
-
-    if (!len)
-        return;
-    if (buf && *len > 0) {
-        size_t n = need < (size_t)*len ? need : (size_t)*len;
-
-        memcpy(buf, text, n);
-        buf[n - 1] = '\0';
-    }
-    *len = (int)need;
 }
 
 /* ---- enumerations ---- */

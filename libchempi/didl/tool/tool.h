@@ -25,6 +25,10 @@ int chempi_tool_leave(int rc);
 
 /* Did a tool ask for MPI_THREAD_MULTIPLE? Then the library locks. */
 bool chempi_tool_is_threaded(void);
+/* One more user, who may call from several threads; one less, after enter():
+ * was it the last one? */
+void chempi_tool_open(bool is_threaded);
+bool chempi_tool_close_locked(void);
 
 /* Hand a string to the user as section 15.3.3 says: *len is the room in and
  * the bytes with the terminating zero out; either pointer may be NULL. */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The set of ids of contexts that are taken at this process. Any thread may
+ * call; nothing blocks.
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_CONTEXT_ID_H
+#define CHEMPI_LIBCHEMPI_DIDL_CONTEXT_ID_H
+
+#include <stdint.h>
+
+/* 0 system, 1 MPI_COMM_WORLD, 2 MPI_COMM_SELF */
+#define CHEMPI_CONTEXT_ID_FIRST 3u
+#define CHEMPI_CONTEXT_ID_END (1u << 27)  /* context + kind fits 31 bits */
+#define CHEMPI_CONTEXT_ID_HIGH (1u << 22) /* the sets stay below 512 KiB */
+
+/* Take the lowest free id from `from` on; 0: none, or out of memory. */
+uint32_t chempi_context_id_take(uint32_t from);
+/* Take the lowest id that is at least `from` and above all that are taken; 0:
+ * also when it would not be below CHEMPI_CONTEXT_ID_HIGH. */
+uint32_t chempi_context_id_take_above(uint32_t from);
+void chempi_context_id_give(uint32_t id);
+
+#endif
