@@ -72,8 +72,9 @@ static void miss_group(struct chempi_outpost *posts, uint32_t count,
     chempi_outpost_leave(post, 1);
     if (!*post->why)
         miss(post, why);
-    for (uint32_t i = head + 1; i < count && posts[i].via == head; i++)
-        miss(&posts[i], why);
+    for (uint32_t i = head + 1; i < count; i++) /* some may be missed before */
+        if (posts[i].via == head)
+            miss(&posts[i], why);
 }
 
 static int order_calls(struct chempi_outpost *posts, uint32_t count,
