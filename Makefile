@@ -3,6 +3,8 @@
 #   BUILD=build        build folder       PREFIX=/usr/local  where to install
 #   MESON_ARGS=        for meson setup    TEST_ARGS=         for meson test
 #   SOAK_LAUNCHES=10000, SOAK_SECONDS=36000, SOAK_SEED=1     for soak
+#   SOAK_SANITIZED=     another build, with sanitizers, whose daemons soak has
+#                       for an hour, too
 #   FUZZ_SECONDS=30    per fuzz target    DEVICE=tcp         conformance only:
 #                                         also scivia and gateways, see
 #                                         doc/conformance.md
@@ -67,6 +69,10 @@ soak: build
 	    --output 1024 --daemons 256
 	@tests/fault/chaos.py $(SOAK_PROGRAMS) --launches $(SOAK_LAUNCHES) \
 	    --seconds $(SOAK_SECONDS) --seed $(SOAK_SEED)
+	@test -z "$(SOAK_SANITIZED)" || tests/fault/chaos.py \
+	    $(patsubst $(abspath $(BUILD))/%,$(abspath $(SOAK_SANITIZED))/%, \
+	    $(SOAK_PROGRAMS)) --sanitized \
+	    --launches $(SOAK_LAUNCHES) --seconds 3600 --seed $(SOAK_SEED)
 	@tests/security/mutate.py $(SOAK_PROGRAMS) --seconds 3600 \
 	    --seed $(SOAK_SEED)
 

@@ -4,13 +4,14 @@
 parted at random.
 
     chaos.py CHEMPIRUN CHEMPID CHEMPICTL RANK [--launches N] [--seed S]
-             [--seconds T] [--jobs J] [--detect S] [--verbose]
+             [--seconds T] [--jobs J] [--detect S] [--sanitized] [--verbose]
 
 It goes in rounds. In a round jobs start and end while things happen; then all
 is mended, and what must hold is checked:
 
   * a job that nothing has happened to ends well, with all of its output
-  * any other one ends within HANG_S after what has happened to it
+  * any other one ends within HANG_DETECTIONS detection times after what has
+    happened to it
   * a job that does not end well says why in one sentence, which names nobody
     that nothing has happened to
   * nobody but its owner can end a job
@@ -18,7 +19,8 @@ is mended, and what must hold is checked:
     daemons have no more descriptors than connections among each other
   * afterwards a job over all nodes ends well
 
-Daemons are given up after DETECT_S. Where other work keeps processors from one
+Daemons are given up after --detect seconds. With --sanitized, programs of a
+build with sanitizers are expected, and a report of a daemon's is a failure. Where other work keeps processors from one
 of them, or from the relays between them, for half of that, it has happened to
 that one, or to all; how often is told, and is to be rare. As root, jobs are those of several users. What
 happens is a function of the seed, but when it happens is not: a run cannot be
@@ -43,7 +45,8 @@ from partition import Network  # noqa: E402
 
 NODES = 8
 DETECT_S = 2.0
-HANG_S = 40.0   # several detection times, on a machine that is busy
+HANG_DETECTIONS = 20  # detection times, on a machine that is busy
+HANG_MIN_S = 20.0     # but for what has nothing to do with them
 GRACE_S = 7.0   # for what has happened, to be over everywhere
 LONG_S = 5.0    # of a stop or a parting that is noticed
 SHORT_S = 0.3   # of one that is not
@@ -158,6 +161,15 @@ class Cluster:
         self.mark = uuid.uuid4().hex
         self.env = dict(os.environ, **{jobrun.MARK: self.mark})
         self.env.pop("CHEMPI_DIR", None)
+        self.reports = f"{self.base}/reports"
+        if options.sanitized:
+            os.mkdir(self.reports)
+            os.chmod(self.reports, 0o1777)  # daemons are different users
+            # Who has given up root cannot be looked at for leaks.
+            self.env["ASAN_OPTIONS"] = \
+                f"log_path={self.reports}/asan:detect_leaks=0"
+            self.env["UBSAN_OPTIONS"] = \
+                f"log_path={self.reports}/ubsan:print_stacktrace=1"
         # Other users must reach them.
         self.chempirun = self.copy(options.chempirun)
         self.rank = self.copy(options.rank)
@@ -176,6 +188,13 @@ class Cluster:
                 for k in range(NODES):
                     file.write(f"n{k} {self.network.address(i, k)} 4\n")
             self.start(i)
+
+    def check_reports(self):
+        for name in sorted(os.listdir(self.reports)) \
+                if os.path.isdir(self.reports) else []:
+            with open(f"{self.reports}/{name}", encoding="utf-8",
+                      errors="replace") as file:
+                raise AssertionError(name + ": " + file.read()[:8000])
 
     def copy(self, program):
         path = f"{self.base}/{os.path.basename(program)}"
@@ -270,6 +289,7 @@ class Chaos:
         self.random = random.Random(options.seed)
         self.options = options
         self.users = accounts()
+        self.hang_s = max(HANG_MIN_S, HANG_DETECTIONS * options.detect)
         self.jobs = []
         self.happenings = []
         self.due = []  # what is to be undone: (when, function)
@@ -527,7 +547,7 @@ class Chaos:
                 continue
             last = max([job.start] + [h.end or now for h in self.happenings
                                       if h.concerns(job)])
-            if now - last > HANG_S:
+            if now - last > self.hang_s:
                 self.show_hanging(job)
                 raise AssertionError(f"{job.name()} hangs", job.targets,
                                      job.via)
@@ -583,7 +603,7 @@ class Chaos:
         return len(re.findall(r"^n\d +\d", said, re.M)) == NODES
 
     def await_that(self, is_so, what):
-        end = time.monotonic() + HANG_S
+        end = time.monotonic() + self.hang_s
         while not is_so():
             if time.monotonic() >= end:
                 raise AssertionError("in vain awaited: " + what() +
@@ -591,6 +611,7 @@ class Chaos:
             time.sleep(0.05)
 
     def check_round(self):
+        self.cluster.check_reports()
         self.happenings = [h for h in self.happenings if h.end is None]
         check(not self.happenings, self.happenings)
         self.await_that(lambda: not self.cluster.supervisors(),
@@ -651,6 +672,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--jobs", type=int, default=6)
     parser.add_argument("--detect", type=float, default=DETECT_S)
+    parser.add_argument("--sanitized", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -667,6 +689,7 @@ def main():
                 send(job.process.pid, signal.SIGKILL)
                 jobrun.end_marked(job.mark, 0)
         cluster.stop()
+        cluster.check_reports()
     finally:
         cluster.close()
 
