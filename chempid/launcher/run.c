@@ -62,11 +62,11 @@ struct run {
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
     const char *daemon_name;         /* node of the daemon that has the job */
     char refusal[CHEMPI_TEXT_MAX];   /* why it will not, or "" */
-    bool has_killed;
-    bool is_taken; /* slots that were to be free; no program has run (U6) */
+    bool has_killed;                 /* U2 */
+    bool is_taken;  /* slots that were to be free, before it has begun (U6) */
+    bool has_begun; /* all nodes have their part */
     sigset_t signals_before;
-    bool has_absent;
-    /* some rank ended without initializing; all know */ /* U2 */
+    bool has_absent;      /* some rank ended without initializing; all know */
     bool was_interrupted; /* a signal that ends the job was passed on */
 };
 
@@ -391,6 +391,7 @@ static void begin_job(struct run *r)
 {
     if (r->has_killed)
         return;
+    r->has_begun = true;
     chempi_console_start_input(&r->console);
     chempi_mpir_start(r->spec);
     if (r->spec->is_debugged || chempi_spec_is_held(r->spec))
@@ -456,7 +457,7 @@ static void up(void *arg, uint16_t type, const void *data, size_t len)
         begin_job(r);
         break;
     case CHEMPI_MSG_TAKEN:
-        r->is_taken = !r->spec->is_debugged;
+        r->is_taken |= !r->spec->is_debugged && !r->has_begun;
         break;
     case CHEMPI_MSG_GONE:
         ev_timer_stop(r->loop, &r->quiet); /* U5 */
@@ -812,7 +813,8 @@ static int conclude(struct run *r, struct chempi_err *taken)
     if (r->spec->want_stats)
         chempi_tally_print(r->opt, r->spec, r->stats.data, r->stats.len);
     chempi_verdict_put(&r->verdict, text, sizeof(text));
-    if (r->is_taken && !chempi_verdict_is_ordered(&r->verdict)) {
+    if (r->is_taken && !r->has_begun &&
+        !chempi_verdict_is_ordered(&r->verdict)) {
         (void)chempi_err_set(taken, -EAGAIN, "%s", text);
         return CHEMPI_EXIT_FAILURE;
     }

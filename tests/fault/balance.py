@@ -22,9 +22,10 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 from jobs import (  # noqa: E402
     LIMIT_S, Cluster, Programs, await_that, check, cores, expect, main)
+from wire import MARK  # noqa: E402
 
 CASES = []
-LAUNCH, QUERY = 48, 81
+STARTED, TAKEN, LAUNCH, QUERY = 32, 47, 48, 81
 CLONE_NEWNET = 0x40000000
 CLONE_NEWUSER = 0x10000000
 
@@ -109,10 +110,12 @@ class Between:
     called with the number of each launch before the daemon sees it, and
     `early` before each question about nodes."""
 
-    def __init__(self, cluster, name, late, early=lambda: None):
+    def __init__(self, cluster, name, late, early=lambda: None,
+                 behind=lambda kind, job: b""):
         self.dir = tempfile.mkdtemp(prefix="chempi-test-")
         self.late = late
         self.early = early
+        self.behind = behind  # what is made up behind a frame of the daemon's
         self.target = f"{cluster.dir}/{name}.sock"
         self.launches = 0
         self.sock = socket.socket(socket.AF_UNIX)
@@ -143,7 +146,8 @@ class Between:
                     self.launches += 1
                 if is_up and kind == QUERY:
                     self.early()
-                b.sendall(head + file.read(length))
+                more = b"" if is_up else self.behind(kind, head[8:])
+                b.sendall(head + file.read(length) + more)
         except OSError:
             pass  # the other end has left
         finally:
@@ -252,6 +256,23 @@ def a_job_is_mapped_a_bounded_number_of_times():
         expect(done, 1, r"\Achempirun: " + MAPPED % ("a1", 0) + r"\n\Z")
         check(way.launches == 8, way.launches)
         end(jobs[0])
+
+
+@case
+def a_job_that_has_begun_is_not_started_anew():
+    """Whatever a daemon says, of one node or of several."""
+    with Cluster(["a1", "a2"]) as cluster:
+        def behind(kind, job):
+            taken = struct.pack("<IHH", 4, TAKEN, MARK) + job + bytes(4)
+            return taken if kind == STARTED else b""
+
+        for count in (2, 4):
+            with Between(cluster, "a1", lambda _: None, behind=behind) as way:
+                done = cluster.run("--dir", way.dir, "-n", str(count), "sh",
+                                   "-c", "echo ran")
+            expect(done, 0, r"\A\Z")
+            check(done.lines() == ["ran"] * count, done.output)
+            check(way.launches == 1, way.launches)
 
 
 @case
