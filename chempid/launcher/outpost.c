@@ -33,6 +33,7 @@
 #define NOISE_MAX                                                              \
     4096u /* bytes before the mark, beyond which none is sought                \
            */
+#define LINE_MAX_LEN 256u /* bytes of it that are written at a time */
 #define LEAVE_MS 3000u
 
 /* What is read of a post until its mark has come and hands are shaken. In
@@ -41,7 +42,9 @@ struct call {
     uint64_t deadline_ns;
     uint32_t matched; /* bytes of the mark */
     uint32_t noise;
-    uint32_t said; /* bytes of what it says in the handshake */
+    uint32_t line_len;
+    char line[LINE_MAX_LEN]; /* noise that is not written yet */
+    uint32_t said;           /* bytes of what it says in the handshake */
     bool is_marked;
     bool is_over; /* made, or in a trial failed */
     struct chempi_keys keys;
@@ -179,6 +182,15 @@ static int start(struct chempi_outpost *post,
 
 /* ---- their answers ------------------------------------------------------- */
 
+/* Several shells may talk at a time, each in lines of its own. */
+static void write_noise(struct call *call)
+{
+    if (call->line_len > 0 && write(2, call->line, call->line_len) < 0) {
+        /* Nobody reads what a shell had to say. */
+    }
+    call->line_len = 0;
+}
+
 /* Take one byte: the mark has a first byte that it holds nowhere else. */
 static void match(struct call *call, char byte)
 {
@@ -186,15 +198,17 @@ static void match(struct call *call, char byte)
 
     if (byte == mark[call->matched]) {
         call->is_marked = ++call->matched == sizeof(mark) - 1;
+        if (call->is_marked)
+            write_noise(call);
         return;
     }
     call->matched = byte == mark[0];
-    if (!call->matched) {
-        call->noise++;
-        if (write(2, &byte, 1) < 0) {
-            /* Nobody reads what a shell had to say. */
-        }
-    }
+    if (call->matched)
+        return;
+    call->noise++;
+    call->line[call->line_len++] = byte;
+    if (byte == '\n' || call->line_len == LINE_MAX_LEN)
+        write_noise(call);
 }
 
 void chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size)
@@ -324,11 +338,13 @@ static int hear(const struct party *p, uint32_t i, struct chempi_err *err)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    if (n <= 0)
+    if (n <= 0) {
+        write_noise(call);
         return fail_post(post,
                          "no supervisor answers there; is chempirun installed "
                          "under the same path, and of the same version?",
                          err);
+    }
     if (!call->is_marked) {
         match(call, (char)byte);
         if (call->noise > NOISE_MAX)
