@@ -190,6 +190,7 @@ static void close_conn(void)
                    (unsigned long long)lost.bytes);
     (void)chempi_match_fini();
     chempi_conn_close();
+    chempi_sysmsg_fini();
 }
 
 /* Some of the devices may be open when another one fails. */

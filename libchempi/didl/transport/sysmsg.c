@@ -581,3 +581,9 @@ void chempi_sysmsg_init(void)
     chempi_sysmsg_register(CHEMPI_SYSMSG_CREDIT, &credit);
     chempi_sysmsg_register(CHEMPI_SYSMSG_REPAID, &repaid);
 }
+
+void chempi_sysmsg_fini(void)
+{
+    while (sysmsg.spare_count > 0)
+        free(sysmsg.spare[--sysmsg.spare_count]);
+}

@@ -153,4 +153,7 @@ uint64_t chempi_sysmsg_waiting_count(void);
 /* Before the devices are opened. */
 void chempi_sysmsg_init(void);
 
+/* After they are closed: give kept memory back. */
+void chempi_sysmsg_fini(void);
+
 #endif
