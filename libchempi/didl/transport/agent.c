@@ -360,12 +360,18 @@ static bool poll_last(int turns)
     return false;
 }
 
+/* Is there work that nobody will announce? Asking arms the devices. Messages
+ * that are kept are such work, too: the agent hears of them in another way. */
+static bool is_work_left(const struct chempi_lane *lane)
+{
+    return !atomic_load(&lane->keeps) && chempi_progress_is_ready();
+}
+
 /* With the lock, others may be in the lane afterwards; so the agent polls. */
-static void leave_locked(struct chempi_lane *lane, bool has_posted)
+static void leave_locked(struct chempi_lane *lane)
 {
     lend(lane);
-    if ((bell() & CHEMPI_WAKE_URGENT) ||
-        (!has_posted && chempi_progress_is_ready()))
+    if ((bell() & CHEMPI_WAKE_URGENT) || is_work_left(lane))
         hand_over(lane);
     else
         tell_agent(lane, bell());
@@ -387,8 +393,7 @@ static int leave_turns(const struct chempi_lane *lane, bool has_posted)
 static void leave_lent(struct chempi_lane *lane, bool has_posted)
 {
     int turns = leave_turns(lane, has_posted);
-    bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) &&
-                  (has_posted || !chempi_progress_is_ready());
+    bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) && !is_work_left(lane);
 
     for (;;) {
         uint32_t now;
@@ -431,7 +436,7 @@ static void leave(struct chempi_lane *lane, bool has_posted)
     if (!lane->owed)
         return;
     if (lane->is_locking)
-        leave_locked(lane, has_posted);
+        leave_locked(lane);
     else
         leave_lent(lane, has_posted);
 }
