@@ -470,6 +470,35 @@ static int parse_completion(struct parser *p, const char *text)
 
 /* ---- options and programs ------------------------------------------------ */
 
+/* Those that only set a member. */
+static void set_option(struct chempi_options *opt, struct chempi_program *prog,
+                       enum chempi_option_id id, char **words)
+{
+    opt->tables = id == CHEMPI_OPT_NETWORK ? words[0] : opt->tables;
+    opt->launcher = id == CHEMPI_OPT_LAUNCHER_EXEC ? words[0] : opt->launcher;
+    opt->dir = id == CHEMPI_OPT_DIR ? words[0] : opt->dir;
+    opt->via = id == CHEMPI_OPT_VIA ? words[0] : opt->via;
+    prog->wdir = id == CHEMPI_OPT_WDIR ? words[0] : prog->wdir;
+    opt->has_label |= id == CHEMPI_OPT_LABEL;
+    opt->has_time |= id == CHEMPI_OPT_TIMESTAMP;
+    opt->has_stats |= id == CHEMPI_OPT_STATS;
+    opt->has_json |= id == CHEMPI_OPT_JSON;
+    opt->has_routes |= id == CHEMPI_OPT_ROUTES;
+    opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
+    opt->has_profile |= id == CHEMPI_OPT_PROFILE;
+    opt->has_check |= id == CHEMPI_OPT_CHECK;
+    opt->is_private |= id == CHEMPI_OPT_PRIVATE;
+    opt->is_flat |= id == CHEMPI_OPT_LAUNCHER_FLAT;
+    opt->is_secure |= id == CHEMPI_OPT_SECURE;
+    opt->fits_only |= id == CHEMPI_OPT_FITS;
+    opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;
+    opt->allows_unreachable |= id == CHEMPI_OPT_UNREACHABLE;
+    opt->has_clean_env |= id == CHEMPI_OPT_ENV_NONE;
+    opt->has_clean_env &= id != CHEMPI_OPT_ENV_ALL;
+    opt->wants_help |= id == CHEMPI_OPT_HELP;
+    opt->wants_version |= id == CHEMPI_OPT_VERSION;
+}
+
 static int take_option(struct parser *p, struct chempi_program *prog,
                        enum chempi_option_id id, char **words)
 {
@@ -527,32 +556,9 @@ static int take_option(struct parser *p, struct chempi_program *prog,
     case CHEMPI_OPT_GENV_PAIR:
         return join_pair(p, &p->env, words[0], words[1]);
     default:
-        break;
+        set_option(opt, prog, id, words);
+        return 0;
     }
-    opt->tables = id == CHEMPI_OPT_NETWORK ? words[0] : opt->tables;
-    opt->launcher = id == CHEMPI_OPT_LAUNCHER_EXEC ? words[0] : opt->launcher;
-    opt->dir = id == CHEMPI_OPT_DIR ? words[0] : opt->dir;
-    opt->via = id == CHEMPI_OPT_VIA ? words[0] : opt->via;
-    prog->wdir = id == CHEMPI_OPT_WDIR ? words[0] : prog->wdir;
-    opt->has_label |= id == CHEMPI_OPT_LABEL;
-    opt->has_time |= id == CHEMPI_OPT_TIMESTAMP;
-    opt->has_stats |= id == CHEMPI_OPT_STATS;
-    opt->has_json |= id == CHEMPI_OPT_JSON;
-    opt->has_routes |= id == CHEMPI_OPT_ROUTES;
-    opt->shows_binding |= id == CHEMPI_OPT_SHOW_BINDING;
-    opt->has_profile |= id == CHEMPI_OPT_PROFILE;
-    opt->has_check |= id == CHEMPI_OPT_CHECK;
-    opt->is_private |= id == CHEMPI_OPT_PRIVATE;
-    opt->is_flat |= id == CHEMPI_OPT_LAUNCHER_FLAT;
-    opt->is_secure |= id == CHEMPI_OPT_SECURE;
-    opt->fits_only |= id == CHEMPI_OPT_FITS;
-    opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;
-    opt->allows_unreachable |= id == CHEMPI_OPT_UNREACHABLE;
-    opt->has_clean_env |= id == CHEMPI_OPT_ENV_NONE;
-    opt->has_clean_env &= id != CHEMPI_OPT_ENV_ALL;
-    opt->wants_help |= id == CHEMPI_OPT_HELP;
-    opt->wants_version |= id == CHEMPI_OPT_VERSION;
-    return 0;
 }
 
 /* Number of changes from one word to the other, or a large number. */
