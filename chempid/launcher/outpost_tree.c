@@ -7,8 +7,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -57,10 +59,12 @@ int chempi_outpost_flush(struct chempi_channel *ch, uint64_t deadline_ns)
 
 /* ---- the tree ------------------------------------------------------------ */
 
+/* The words may come from another host. */
 static void miss(struct chempi_outpost *post, const char *why)
 {
     post->via = CHEMPI_OUTPOST_NONE;
     (void)snprintf(post->why, sizeof(post->why), "%.200s", why);
+    chempi_plain(post->why, strlen(post->why), "");
 }
 
 /* E4: whatever it may have reached is out of our reach with it. */
