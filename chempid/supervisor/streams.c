@@ -124,9 +124,12 @@ static void lose_text(const struct chempi_stream *st, int code)
 static bool take_some(struct chempi_stream *st)
 {
     struct chempi_super *s = st->super;
-    ssize_t n = chempi_sys->read(st->fd, s->text, CHEMPI_OUTPUT_CHUNK);
+    ssize_t n;
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    do /* drain() takes "no more now" for the end */
+        n = chempi_sys->read(st->fd, s->text, CHEMPI_OUTPUT_CHUNK);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && errno == EAGAIN)
         return false;
     if (n < 0)
         lose_text(st, -errno);
