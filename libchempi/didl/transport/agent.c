@@ -49,6 +49,7 @@ static struct {
     _Atomic bool is_stopping;
     _Atomic bool is_in;      /* A2 */
     bool is_watching;        /* the agent's own: it waits for descriptors */
+    _Atomic bool watches;    /* A7 */
     _Atomic uint32_t leaves; /* times that the application has left; it wraps */
     _Atomic uint64_t births;
     _Atomic uint64_t wakes;
@@ -102,10 +103,14 @@ static void rest(void)
 {
     const uint32_t bit =
         agent.is_watching ? CHEMPI_WAKE_AGENT_EPOLL : CHEMPI_WAKE_AGENT_FUTEX;
-    const uint32_t was = bell_set(bit);
-    const bool is_needed = (was & CHEMPI_WAKE_URGENT) ||
-                           atomic_load(&chempi_lane_main.keeps) ||
-                           (!agent.is_watching && can_watch());
+    uint32_t was;
+    bool is_needed;
+
+    atomic_store(&agent.watches, agent.is_watching); /* before the bit */
+    was = bell_set(bit);
+    is_needed = (was & CHEMPI_WAKE_URGENT) ||
+                atomic_load(&chempi_lane_main.keeps) ||
+                (!agent.is_watching && can_watch());
 
     if (!atomic_load(&agent.is_stopping) &&
         !(is_needed && state() == CHEMPI_WAKE_AWAY_OWED)) {
@@ -116,6 +121,7 @@ static void rest(void)
         count(&agent.wakes);
     }
     bell_clear(CHEMPI_WAKE_AGENT_ASLEEP);
+    atomic_store(&agent.watches, false);
 }
 
 /* In the lane: poll until there is nothing, the application is back, or it is
@@ -288,6 +294,15 @@ static bool bear(void)
     return true;
 }
 
+/* By the application. It may be called again: its bit is gone, but not the call
+ * heard (A7). */
+static void call_agent(void)
+{
+    if (atomic_load(&agent.watches))
+        bell_set(CHEMPI_WAKE_AGENT_EPOLL);
+    chempi_wake_agent(agent.wake, agent.wake_fd);
+}
+
 void chempi_agent_stop(void)
 {
     if (atomic_load(&agent.phase) == PHASE_UP) {
@@ -295,7 +310,7 @@ void chempi_agent_stop(void)
             chempi_lane_lock(&chempi_lane_main); /* it is not in the lane */
         atomic_store(&agent.is_stopping, true);
         bell_set(CHEMPI_WAKE_URGENT);
-        chempi_wake_agent(agent.wake, agent.wake_fd);
+        call_agent();
         (void)pthread_join(agent.thread, NULL);
         chempi_wake_cancel(agent.wake);
     }
@@ -335,18 +350,20 @@ static void hand_over(struct chempi_lane *lane)
 {
     bell_set(CHEMPI_WAKE_URGENT);
     lend(lane);
-    chempi_wake_agent(agent.wake, agent.wake_fd);
+    call_agent();
 }
 
 /* What an agent that sleeps cannot know: that descriptors are its business
- * now, and that messages are kept. */
+ * now, that messages are kept, or that it was called. */
 static void tell_agent(struct chempi_lane *lane, uint32_t bell_was)
 {
     const bool keeps = atomic_load(&lane->keeps);
+    const bool was_called =
+        atomic_load(&agent.watches) && !(bell_was & CHEMPI_WAKE_AGENT_EPOLL);
 
     if ((can_watch() && (bell_was & CHEMPI_WAKE_AGENT_FUTEX)) ||
-        (keeps && (bell_was & CHEMPI_WAKE_AGENT_ASLEEP)))
-        chempi_wake_agent(agent.wake, agent.wake_fd);
+        (keeps && (bell_was & CHEMPI_WAKE_AGENT_ASLEEP)) || was_called)
+        call_agent();
 }
 
 /* Poll until there is nothing. False: it takes too long. */

@@ -15,6 +15,10 @@
  *   A5  with the lane's lock (MPI_THREAD_MULTIPLE) the agent takes it, like
  *       any other thread; AWAY_OWED then says that nobody polls
  *   A6  it runs no function of the user's
+ *   A7  watches is true while it sleeps in epoll_wait, from before its bit in
+ *       the bell is set. A call clears the bit and makes a descriptor readable;
+ *       the application may read that first, and the agent sleeps on, without
+ *       a bit. So who leaves looks for that, and calls again
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
 #define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_AGENT_H
