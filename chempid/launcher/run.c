@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "chempid/launcher/branches.h"
 #include "chempid/launcher/console.h"
 #include "chempid/launcher/deadlock.h"
 #include "chempid/launcher/falls.h"
@@ -19,7 +20,6 @@
 #include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/launcher/wait_query.h"
-#include "chempid/supervisor/brood.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
 #include "common/base/sys.h"
@@ -27,17 +27,6 @@
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */
 #define QUIET_S 5.0  /* of a job that shall end, until it is left */
 #define LEAVE_S 10.0 /* of one whose ranks have ended: gateways tell last */
-
-struct run;
-
-/* What stands below the root: a supervisor that is our child, or a daemon. */
-struct branch {
-    struct run *run;
-    struct chempi_link *link;        /* to one of these: */
-    struct chempi_nestling nestling; /* a supervisor */
-    struct chempi_link daemon;       /* the daemon that has the job, or */
-    struct chempi_outpost *post;     /* a supervisor on another host */
-};
 
 struct run {
     struct ev_loop *loop;
@@ -47,8 +36,7 @@ struct run {
     struct chempi_console console;
     struct chempi_verdict verdict;
     struct chempi_falls falls;
-    struct branch *branches;
-    uint32_t branch_count;
+    struct chempi_branches branches;
     struct chempi_writer stats;
     int signal_fd;
     ev_io signals;
@@ -58,10 +46,7 @@ struct run {
     struct chempi_wait_query query;  /* where ranks wait */
     struct chempi_deadlock deadlock; /* open with --check */
     bool is_late; /* the job is to be ended when they have told */
-    struct chempi_brood brood;
     char host[CHEMPI_NODE_NAME_MAX]; /* of all ranks; "": each node its own */
-    const char *daemon_name;         /* node of the daemon that has the job */
-    char refusal[CHEMPI_TEXT_MAX];   /* why it will not, or "" */
     bool has_killed;                 /* U2 */
     bool is_taken;  /* slots that were to be free, before it has begun (U6) */
     bool has_begun; /* all nodes have their part */
@@ -473,7 +458,7 @@ static void down_to(void *arg, uint32_t child, uint16_t type, const void *data,
 {
     struct run *r = arg;
 
-    chempi_link_send(r->branches[child].link, type, r->spec->job, data, len);
+    chempi_branches_send(&r->branches, child, type, data, len);
 }
 
 static const struct chempi_hub_ops hub_ops = {.up = up, .down = down_to};
@@ -538,99 +523,18 @@ static const struct chempi_console_ops console_ops = {
     .empty = output_empty,
 };
 
-/* ---- what stands below --------------------------------------------------- */
+/* ---- leaving ------------------------------------------------------------- */
 
-static int take_branch(struct branch *b, const struct chempi_frame *frame,
-                       struct chempi_err *err)
+static void tell_left(void *arg, const char *text)
 {
-    const uint32_t child = (uint32_t)(b - b->run->branches);
-
-    return chempi_hub_take(&b->run->hub, child, frame, err);
+    tell(arg, text);
 }
 
-static int take_nestling(void *arg, const struct chempi_frame *frame,
-                         struct chempi_err *err)
-{
-    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
-        return 0;
-    return take_branch(arg, frame, err);
-}
-
-static void lose_branch(struct branch *b, const char *text)
-{
-    const uint32_t child = (uint32_t)(b - b->run->branches);
-
-    if (b->run->hub.has_done)
-        chempi_hub_leave(&b->run->hub, child);
-    else
-        chempi_hub_lose(&b->run->hub, child, text);
-}
-
-static void nestling_ended(void *arg, const char *text)
-{
-    lose_branch(arg, text);
-}
-
-static int start_supervisor(struct run *r, uint32_t node,
-                            struct chempi_err *err)
-{
-    struct branch *b = &r->branches[r->branch_count];
-    int rc;
-
-    b->run = r;
-    b->nestling.on_frame = take_nestling;
-    b->nestling.on_end = nestling_ended;
-    b->nestling.arg = b;
-    rc = chempi_brood_start(&r->brood, &b->nestling, r->loop, r->spec, node,
-                            err);
-    if (rc)
-        return rc;
-    b->link = &b->nestling.link;
-    r->branch_count++;
-    (void)chempi_hub_add(&r->hub, &node, 1); /* there is room for each node */
-    return 0;
-}
-
-/* Its verdict stands, and still not all is well. */
-static void tell_left(struct run *r, uint32_t child)
-{
-    const uint32_t node = r->hub.children[child].first_node;
-    char text[CHEMPI_TEXT_MAX];
-
-    (void)snprintf(text, sizeof(text),
-                   "all ranks have ended, but the %s of node %s has not told "
-                   "that nothing of the job is left there; it is not waited "
-                   "for any longer",
-                   r->daemon_name ? "daemon" : "supervisor",
-                   r->daemon_name ? r->daemon_name : r->spec->node_names[node]);
-    tell(r, text);
-}
-
-/* Nothing comes any more from below. Supervisors of ours are killed if they do
- * not leave; a daemon that loses us ends what it has of the job. */
+/* Nothing comes any more from below. */
 static void leave_all(struct run *r)
 {
     ev_timer_stop(r->loop, &r->quiet);
-    for (uint32_t i = 0; i < r->branch_count; i++) {
-        struct branch *b = &r->branches[i];
-        char text[CHEMPI_TEXT_MAX];
-
-        if (r->hub.children[i].is_lost)
-            continue;
-        if (r->hub.has_done && !chempi_hub_is_over(&r->hub))
-            tell_left(r, i);
-        if (b->link == &b->nestling.link) {
-            chempi_brood_drop(&b->nestling);
-            continue;
-        }
-        chempi_link_close(b->link);
-        (void)snprintf(text, sizeof(text),
-                       "node %s has not told within %g s that the job has "
-                       "ended",
-                       b->post ? b->post->host : r->daemon_name,
-                       r->quiet.repeat);
-        lose_branch(b, text);
-    }
+    chempi_branches_leave(&r->branches, r->quiet.repeat, tell_left, r);
 }
 
 static void is_quiet(struct ev_loop *loop, ev_timer *w, int events)
@@ -759,14 +663,13 @@ static int set_up(struct run *r, struct chempi_err *err)
     int rc;
 
     chempi_falls_init(&r->falls, spec);
-    rc = chempi_brood_init(&r->brood, err); /* U3 */
+    rc = chempi_branches_init(&r->branches, &r->hub, spec, err); /* U3 */
     if (rc)
         return rc;
     r->loop = ev_loop_new(EVFLAG_AUTO);
-    if (r->loop && chempi_brood_watch(&r->brood, r->loop, err))
+    if (r->loop && chempi_branches_watch(&r->branches, r->loop, err))
         return err->code;
-    r->branches = chempi_sys->calloc(spec->node_count, sizeof(*r->branches));
-    if (!r->loop || !r->branches ||
+    if (!r->loop ||
         chempi_hub_init(&r->hub, spec->node_count, spec->node_count, &hub_ops,
                         r) ||
         chempi_console_init(&r->console, r->loop, spec->node_count,
@@ -780,11 +683,7 @@ static int set_up(struct run *r, struct chempi_err *err)
 
 static void tear_down(struct run *r)
 {
-    for (uint32_t i = 0; i < r->branch_count; i++) {
-        chempi_brood_forget(&r->branches[i].nestling);
-        chempi_link_close(r->branches[i].link);
-    }
-    chempi_brood_fini(&r->brood); /* U3 */
+    chempi_branches_fini(&r->branches); /* U3 */
     chempi_hub_fini(&r->hub);
     if (r->loop) {
         chempi_console_fini(&r->console);
@@ -800,7 +699,6 @@ static void tear_down(struct run *r)
         (void)close(r->signal_fd); /* nothing is written there */
         (void)sigprocmask(SIG_SETMASK, &r->signals_before, NULL);
     }
-    free(r->branches);
     chempi_falls_fini(&r->falls);
     chempi_mpir_fini();
     chempi_wire_clear(&r->stats);
@@ -847,46 +745,8 @@ int chempi_run_private(const struct chempi_options *opt,
     if (gethostname(r.host, sizeof(r.host) - 1) < 0)
         r.host[0] = '\0';
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
-        rc = start_supervisor(&r, i, &err);
+        rc = chempi_branches_start(&r.branches, i, &err);
     return finish(&r, &err, rc);
-}
-
-/* ---- supervisors on other hosts ------------------------------------------ */
-
-static int take_far(struct chempi_link *link, const struct chempi_frame *frame,
-                    struct chempi_err *err)
-{
-    return take_nestling(link->arg, frame, err);
-}
-
-static void far_lost(struct chempi_link *link, int code,
-                     const struct chempi_err *err)
-{
-    struct branch *b = link->arg;
-    char text[CHEMPI_TEXT_MAX];
-    char fate[96];
-
-    chempi_link_close(link);
-    chempi_outpost_fate(b->post, fate, sizeof(fate));
-    (void)snprintf(text, sizeof(text),
-                   "the connection to host %s is lost: %.700s%s", b->post->host,
-                   code == -EPIPE ? "it was closed" : err->text, fate);
-    lose_branch(b, text);
-}
-
-static int start_far(struct run *r, struct chempi_outpost *posts, uint32_t at,
-                     struct chempi_err *err)
-{
-    struct branch *b = &r->branches[r->branch_count++];
-
-    b->run = r;
-    b->link = &b->daemon;
-    b->post = &posts[at];
-    b->daemon.on_frame = take_far;
-    b->daemon.on_lost = far_lost;
-    b->daemon.arg = b;
-    return chempi_outpost_start(posts, r->spec->node_count, at, r->spec,
-                                &r->hub, &b->daemon, r->loop, err);
 }
 
 int chempi_run_far(const struct chempi_options *opt,
@@ -900,101 +760,22 @@ int chempi_run_far(const struct chempi_options *opt,
         chempi_hub_expect(&r.hub, spec->node_count);
     for (uint32_t i = 0; !rc && i < spec->node_count; i++)
         if (posts[i].via == i)
-            rc = start_far(&r, posts, i, &err);
+            rc = chempi_branches_start_far(&r.branches, posts, i, &err);
     return finish(&r, &err, rc);
-}
-
-/* ---- a daemon ------------------------------------------------------------ */
-
-/* The daemon has ended the job, and nothing of it is left there. */
-static void end_by_daemon(struct branch *b, const char *why)
-{
-    char text[CHEMPI_TEXT_MAX];
-
-    (void)snprintf(text, sizeof(text),
-                   "the daemon of node %s has ended it: %.800s",
-                   b->run->daemon_name, why);
-    chempi_hub_lose(&b->run->hub, 0, text);
-}
-
-static int take_daemon(struct chempi_link *link,
-                       const struct chempi_frame *frame, struct chempi_err *err)
-{
-    struct branch *b = link->arg;
-    struct chempi_reader r;
-
-    if (frame->type != CHEMPI_MSG_REPLY && frame->type != CHEMPI_MSG_REFUSED)
-        return take_branch(b, frame, err);
-    chempi_wire_read(&r, frame->data, frame->len);
-    (void)chempi_wire_get_u32(&r);
-    if (frame->type == CHEMPI_MSG_REFUSED) {
-        end_by_daemon(b, chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
-        return 0;
-    }
-    (void)snprintf(b->run->refusal, sizeof(b->run->refusal), "%s",
-                   chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
-    return 0;
-}
-
-static void daemon_lost(struct chempi_link *link, int code,
-                        const struct chempi_err *err)
-{
-    struct branch *b = link->arg;
-    char text[CHEMPI_TEXT_MAX];
-
-    chempi_link_close(link);
-    if (b->run->refusal[0])
-        (void)snprintf(text, sizeof(text),
-                       "the daemon of node %s refuses: %.800s",
-                       b->run->daemon_name, b->run->refusal);
-    else
-        (void)snprintf(text, sizeof(text),
-                       "the daemon of node %s is lost: %.800s",
-                       b->run->daemon_name,
-                       code == -EPIPE ? "it closed the connection" : err->text);
-    lose_branch(b, text);
-}
-
-static int order_launch(struct run *r, int fd, struct chempi_err *err)
-{
-    const uint32_t n = r->spec->node_count;
-    uint32_t *nodes = chempi_sys->calloc(n, sizeof(*nodes));
-    struct branch *b = &r->branches[0];
-    struct chempi_writer *w;
-
-    if (!nodes)
-        return chempi_err_set(err, -ENOMEM, "out of memory");
-    b->run = r;
-    b->link = &b->daemon;
-    r->branch_count = 1;
-    chempi_link_open(&b->daemon, r->loop, fd, CHEMPI_TREE_MAX,
-                     CHEMPI_QUEUE_MAX);
-    b->daemon.on_frame = take_daemon;
-    b->daemon.on_lost = daemon_lost;
-    b->daemon.arg = b;
-    w = chempi_link_begin(&b->daemon, CHEMPI_MSG_LAUNCH, r->spec->job);
-    chempi_spec_order(r->spec, w);
-    chempi_link_end(&b->daemon);
-    for (uint32_t i = 0; i < n; i++)
-        nodes[i] = i;
-    (void)chempi_hub_add(&r->hub, nodes, n);
-    free(nodes);
-    return 0;
 }
 
 int chempi_run_remote(const struct chempi_options *opt,
                       const struct chempi_spec *spec, int fd,
                       const char *daemon, struct chempi_err *taken)
 {
-    struct run r = {
-        .opt = opt, .spec = spec, .signal_fd = -1, .daemon_name = daemon};
+    struct run r = {.opt = opt, .spec = spec, .signal_fd = -1};
     int rc;
 
     *taken = (struct chempi_err){0};
     rc = set_up(&r, taken);
+    if (!rc)
+        rc = chempi_branches_order(&r.branches, fd, daemon, taken);
     if (rc)
         (void)close(fd); /* nothing was ordered */
-    else
-        rc = order_launch(&r, fd, taken);
     return finish(&r, taken, rc);
 }
