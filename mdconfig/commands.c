@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/json.h"
 #include "common/table/format.h"
 #include "common/table/load.h"
 #include "mdconfig/description/text.h"
@@ -42,6 +43,42 @@ static size_t count_findings(const struct chempi_check *check,
     return n;
 }
 
+static void print_check_json(const struct chempi_desc *desc,
+                             const struct chempi_check *check, size_t errors,
+                             size_t warnings)
+{
+    struct chempi_json j = {.file = stdout};
+
+    chempi_json_open(&j, NULL);
+    chempi_json_text(&j, "file", desc->file);
+    chempi_json_number(&j, "nodes", desc->node_count);
+    chempi_json_number(&j, "networks", desc->network_count);
+    chempi_json_number(&j, "errors", errors);
+    chempi_json_number(&j, "warnings", warnings);
+    chempi_json_open_list(&j, "findings");
+    for (size_t i = 0; i < check->count; i++) {
+        chempi_json_open(&j, NULL);
+        chempi_json_text(&j, "level", level_names[check->findings[i].level]);
+        chempi_json_text(&j, "text", check->findings[i].text);
+        chempi_json_close(&j);
+    }
+    chempi_json_close_list(&j);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
+}
+
+static void print_check(const struct chempi_desc *desc,
+                        const struct chempi_check *check, size_t errors,
+                        size_t warnings)
+{
+    print_findings(check, CHEMPI_CHECK_NOTE, stdout);
+    (void)printf(
+        "%s: %u node%s, %u network%s: %zu error%s, %zu warning%s\n", desc->file,
+        desc->node_count, chempi_text_plural(desc->node_count),
+        desc->network_count, chempi_text_plural(desc->network_count), errors,
+        chempi_text_plural(errors), warnings, chempi_text_plural(warnings));
+}
+
 int chempi_command_check(int argc, char **argv, struct chempi_err *err)
 {
     struct chempi_desc desc;
@@ -50,8 +87,8 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
     struct chempi_command_line line;
     size_t errors;
     size_t warnings;
-    int rc = chempi_command_read_line(argc, argv, "--strict --all", 1, 1, &line,
-                                      err);
+    int rc = chempi_command_read_line(argc, argv, "--strict --all --json", 1, 1,
+                                      &line, err);
 
     if (rc)
         return rc;
@@ -59,14 +96,10 @@ int chempi_command_check(int argc, char **argv, struct chempi_err *err)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, &desc);
     chempi_check_run(&graph, CHEMPI_CHECK_NOTE, line.all, &check);
-    print_findings(&check, CHEMPI_CHECK_NOTE, stdout);
     errors = count_findings(&check, CHEMPI_CHECK_ERROR, true);
     warnings = count_findings(&check, CHEMPI_CHECK_WARNING, true);
-    (void)printf(
-        "%s: %u node%s, %u network%s: %zu error%s, %zu warning%s\n", desc.file,
-        desc.node_count, chempi_text_plural(desc.node_count),
-        desc.network_count, chempi_text_plural(desc.network_count), errors,
-        chempi_text_plural(errors), warnings, chempi_text_plural(warnings));
+    (line.is_json ? print_check_json : print_check)(&desc, &check, errors,
+                                                    warnings);
     chempi_check_fini(&check);
     chempi_graph_fini(&graph);
     chempi_desc_fini(&desc);
@@ -243,7 +276,8 @@ static int explain(const struct chempi_desc *desc,
     if (to == CHEMPI_NAMES_NONE)
         return CHEMPI_COMMAND_FAILED;
     chempi_graph_init(&graph, desc);
-    found = chempi_explain(&graph, from, to, len, stdout);
+    found = (line->is_json ? chempi_explain_json
+                           : chempi_explain)(&graph, from, to, len, stdout);
     chempi_graph_fini(&graph);
     return found ? CHEMPI_COMMAND_OK : CHEMPI_COMMAND_FAILED;
 }
@@ -253,7 +287,7 @@ int chempi_command_explain(int argc, char **argv, struct chempi_err *err)
     struct chempi_desc desc;
     struct chempi_command_line line;
     uint64_t len;
-    int rc = chempi_command_read_line(argc, argv, "", 4, 4, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "--json", 4, 4, &line, err);
 
     if (rc)
         return rc;

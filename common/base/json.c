@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
 
 /* Bytes of the character at text, which is well-formed UTF-8; 0: it is not. */
 static size_t character(const unsigned char *text)
@@ -112,6 +113,26 @@ void chempi_json_decimal(struct chempi_json *j, const char *name, uint64_t n,
     begin(j, name);
     (void)fprintf(j->file, "%" PRIu64 ".%0*" PRIu64, n / unit, digits,
                   n % unit);
+}
+
+void chempi_json_real(struct chempi_json *j, const char *name, double x)
+{
+    char text[64];
+
+    begin(j, name);
+    if (!(x - x == 0.0)) { /* no number is left of those without end */
+        (void)fputs("null", j->file);
+        return;
+    }
+    (void)snprintf(text, sizeof(text), "%.9g", x);
+    for (const char *at = text; *at; at++) {
+        const size_t point = strcspn(at, "0123456789+-e");
+
+        if (point) /* the locale's, of any number of bytes */
+            (void)fputc('.', j->file);
+        at += point;
+        (void)fputc(*at, j->file);
+    }
 }
 
 void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true)

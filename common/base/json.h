@@ -31,6 +31,8 @@ void chempi_json_number(struct chempi_json *j, const char *name, uint64_t n);
 /* With so many digits behind the point, whatever the locale: n * 10^-digits. */
 void chempi_json_decimal(struct chempi_json *j, const char *name, uint64_t n,
                          int digits);
+/* Nine significant digits, whatever the locale; null if it is not finite. */
+void chempi_json_real(struct chempi_json *j, const char *name, double x);
 void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true);
 /* The end of the whole: a new line. */
 void chempi_json_end(struct chempi_json *j);

@@ -30,6 +30,7 @@ static bool take_flag(struct chempi_command_line *line, const char *word)
         {"--all", &line->all},
         {"--dot", &line->dot},
         {"--csv", &line->csv},
+        {"--json", &line->is_json},
         {"--virtual", &line->is_virtual},
     };
 

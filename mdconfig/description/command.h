@@ -59,6 +59,7 @@ struct chempi_command_line {
     bool local;
     bool dot;
     bool csv;
+    bool is_json; /* --json */
     bool alone;
     bool shared;
     bool allow_unreachable;

@@ -25,8 +25,14 @@ struct alternative {
 
 struct explaining {
     const struct chempi_graph *graph;
+    uint32_t from;
+    uint32_t to;
     uint64_t len;
-    const struct chempi_route *chosen; /* NULL: there is no way */
+    struct chempi_routes routes;
+    struct chempi_ways ways;
+    const struct chempi_route_list *routes_to;
+    const struct chempi_route *chosen; /* of these; NULL: there is no way */
+    double us;                         /* of the chosen one, or infinite */
     struct alternative *list;
     size_t count;
 };
@@ -41,19 +47,18 @@ static int order_alternatives(const void *a, const void *b)
     return (x->way > y->way) - (x->way < y->way); /* as they were found */
 }
 
-/* ---- words -------------------------------------------------------------- */
+/* ---- the time by part --------------------------------------------------- */
 
-static void put_part(FILE *out, const char *what, const char *where, double us)
+enum part { FORWARDING, LATENCY, COST, FIRST_CHUNK, BYTES, REST };
+
+/* Of a network, or of gateways. */
+typedef void put_part_fn(void *arg, enum part part, const char *of, double us);
+
+static void each_part(const struct explaining *e, put_part_fn *put, void *arg)
 {
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
-
-    (void)fprintf(out, "  %12s  %s%s\n", chempi_text_put_time(time, us), what,
-                  where);
-}
-
-static void put_parts(const struct chempi_graph *g,
-                      const struct chempi_route *r, uint64_t len, FILE *out)
-{
+    const struct chempi_graph *g = e->graph;
+    const struct chempi_route *r = e->chosen;
+    uint64_t len = e->len;
     uint64_t chunk = len < g->desc->chunk ? len : g->desc->chunk;
     uint64_t first = r->stage_count > 1 ? chunk : len;
     double slowest = INFINITY;
@@ -66,24 +71,24 @@ static void put_parts(const struct chempi_graph *g,
         const char *name = g->desc->networks[s->network].name;
 
         if (i > 0)
-            put_part(
-                out, "forwarding by ",
+            put(arg, FORWARDING,
                 chempi_hops_names(g, r->stages, i - 1, names, sizeof(names)),
                 chempi_graph_model(g, r->stages[i - 1].end_class)->forward_us);
-        put_part(out, "latency of ", name, p->latency_us);
+        put(arg, LATENCY, name, p->latency_us);
         if (p->cost_us > 0)
-            put_part(out, "per-message cost of ", name, p->cost_us);
-        put_part(out, len > first ? "the first chunk over " : "the bytes over ",
-                 name, (double)first / p->bw_bytes_per_us);
+            put(arg, COST, name, p->cost_us);
+        put(arg, len > first ? FIRST_CHUNK : BYTES, name,
+            (double)first / p->bw_bytes_per_us);
         if (p->bw_bytes_per_us < slowest) {
             slowest = p->bw_bytes_per_us;
             slow_name = name;
         }
     }
     if (len > first)
-        put_part(out, "the rest at the speed of ", slow_name,
-                 (double)(len - first) / slowest);
+        put(arg, REST, slow_name, (double)(len - first) / slowest);
 }
+
+/* ---- what was rejected --------------------------------------------------- */
 
 static bool is_chosen(const struct explaining *e, const struct chempi_way *way)
 {
@@ -104,46 +109,81 @@ static bool is_chosen(const struct explaining *e, const struct chempi_way *way)
     return true;
 }
 
-/* The first protocol that does not take the size. */
-static void put_limit(const struct explaining *e, const struct chempi_way *way,
-                      FILE *out)
+enum reason { TOO_SHORT_OR_LONG, SHUT_OUT, SLOWER, AS_FAST };
+
+static enum reason reason_of(const struct explaining *e,
+                             const struct alternative *a)
+{
+    if (isinf(a->us))
+        return TOO_SHORT_OR_LONG;
+    if (a->way->is_shut_out)
+        return SHUT_OUT;
+    return a->us > e->us ? SLOWER : AS_FAST;
+}
+
+/* The first protocol that does not take the size; there is one. */
+static const struct chempi_desc_protocol *limit_of(const struct explaining *e,
+                                                   const struct chempi_way *way)
+{
+    const struct chempi_desc_protocol *p;
+    uint32_t i = 0;
+
+    do
+        p = chempi_ways_protocol(e->graph, &way->stages[i++]);
+    while (i < way->count && e->len >= p->min_len && e->len <= p->max_len);
+    return p;
+}
+
+/* ---- words -------------------------------------------------------------- */
+
+static void put_part(void *arg, enum part part, const char *of, double us)
+{
+    static const char *const words[] = {
+        [FORWARDING] = "forwarding by ",
+        [LATENCY] = "latency of ",
+        [COST] = "per-message cost of ",
+        [FIRST_CHUNK] = "the first chunk over ",
+        [BYTES] = "the bytes over ",
+        [REST] = "the rest at the speed of ",
+    };
+    FILE *out = arg;
+    char time[CHEMPI_TEXT_QUANTITY_MAX];
+
+    (void)fprintf(out, "  %12s  %s%s\n", chempi_text_put_time(time, us),
+                  words[part], of);
+}
+
+static void put_limit(const struct chempi_desc_protocol *p, FILE *out)
 {
     char low[CHEMPI_TEXT_QUANTITY_MAX];
     char high[CHEMPI_TEXT_QUANTITY_MAX];
 
-    for (uint32_t i = 0; i < way->count; i++) {
-        const struct chempi_desc_protocol *p =
-            chempi_ways_protocol(e->graph, &way->stages[i]);
-
-        if (e->len >= p->min_len && e->len <= p->max_len)
-            continue;
-        (void)fprintf(out, "%s takes %s .. %s only\n", p->name,
-                      chempi_text_put_size(low, p->min_len),
-                      chempi_text_put_size(high, p->max_len));
-        return;
-    }
+    (void)fprintf(out, "%s takes %s .. %s only\n", p->name,
+                  chempi_text_put_size(low, p->min_len),
+                  chempi_text_put_size(high, p->max_len));
 }
 
 static void put_reason(const struct explaining *e, const struct alternative *a,
-                       double chosen_us, FILE *out)
+                       FILE *out)
 {
+    const enum reason reason = reason_of(e, a);
     char text[CHEMPI_TEXT_QUANTITY_MAX];
     char more[CHEMPI_TEXT_QUANTITY_MAX];
 
-    if (isinf(a->us)) {
-        put_limit(e, a->way, out);
+    if (reason == TOO_SHORT_OR_LONG) {
+        put_limit(limit_of(e, a->way), out);
         return;
     }
     (void)fprintf(out, "%s", chempi_text_put_time(text, a->us));
-    if (a->way->is_shut_out)
+    if (reason == SHUT_OUT)
         (void)fprintf(out, ", but gateways are used %s\n",
                       e->graph->desc->ways == CHEMPI_DESC_DIRECT
                           ? "never (forwarding: ways: direct)"
                           : "only where no network is shared (forwarding: "
                             "ways: needed)");
-    else if (a->us > chosen_us)
+    else if (reason == SLOWER)
         (void)fprintf(out, ", %s more\n",
-                      chempi_text_put_time(more, a->us - chosen_us));
+                      chempi_text_put_time(more, a->us - e->us));
     else
         (void)fprintf(out, ", as fast: ties go to fewer stages, then to the "
                            "order of the description\n");
@@ -151,10 +191,6 @@ static void put_reason(const struct explaining *e, const struct alternative *a,
 
 static void put_rejected(const struct explaining *e, FILE *out)
 {
-    const struct chempi_route *r = e->chosen;
-    double us =
-        r ? chempi_route_time(e->graph, r->stages, r->stage_count, e->len)
-          : INFINITY;
     size_t shown = 0;
     char name[WAY_LEN];
 
@@ -172,25 +208,27 @@ static void put_rejected(const struct explaining *e, FILE *out)
         (void)fprintf(out, "  %s: ",
                       chempi_ways_name(e->graph, a->way->stages, a->way->count,
                                        name, sizeof(name)));
-        put_reason(e, a, us, out);
+        put_reason(e, a, out);
     }
 }
 
-/* The sizes between which the chosen way stays the same. */
-static void put_bounds(const struct chempi_route_list *list,
-                       const struct chempi_route *r, FILE *out)
+/* The first size of those between which the chosen way stays the same. */
+static uint64_t least_len(const struct explaining *e)
 {
-    uint64_t from = r == list->routes ? 0 : (r - 1)->max_len + 1;
+    return e->chosen == e->routes_to->routes ? 0 : (e->chosen - 1)->max_len + 1;
+}
+
+static void put_bounds(const struct explaining *e, FILE *out)
+{
     char low[CHEMPI_TEXT_QUANTITY_MAX];
     char high[CHEMPI_TEXT_QUANTITY_MAX];
 
     (void)fprintf(out, "the same way serves %s .. %s\n",
-                  chempi_text_put_size(low, from),
-                  chempi_text_put_size(high, r->max_len));
+                  chempi_text_put_size(low, least_len(e)),
+                  chempi_text_put_size(high, e->chosen->max_len));
 }
 
-static void put_chosen(const struct explaining *e,
-                       const struct chempi_route_list *list, FILE *out)
+static void put_chosen(const struct explaining *e, FILE *out)
 {
     const struct chempi_route *r = e->chosen;
     char name[WAY_LEN];
@@ -200,44 +238,152 @@ static void put_chosen(const struct explaining *e,
         (void)fprintf(out, "no way\n");
         return;
     }
-    (void)fprintf(
-        out, "%s; %s\n",
-        chempi_ways_name(e->graph, r->stages, r->stage_count, name,
-                         sizeof(name)),
-        chempi_text_put_time(time, chempi_route_time(e->graph, r->stages,
-                                                     r->stage_count, e->len)));
-    put_parts(e->graph, r, e->len, out);
-    put_bounds(list, r, out);
+    (void)fprintf(out, "%s; %s\n",
+                  chempi_ways_name(e->graph, r->stages, r->stage_count, name,
+                                   sizeof(name)),
+                  chempi_text_put_time(time, e->us));
+    each_part(e, put_part, out);
+    put_bounds(e, out);
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+static void part_json(void *arg, enum part part, const char *of, double us)
+{
+    static const char *const words[] = {
+        [FORWARDING] = "forwarding", [LATENCY] = "latency",
+        [COST] = "per-message cost", [FIRST_CHUNK] = "first chunk",
+        [BYTES] = "bytes",           [REST] = "rest",
+    };
+    struct chempi_json *j = arg;
+
+    chempi_json_open(j, NULL);
+    chempi_json_text(j, "part", words[part]);
+    chempi_json_text(j, "of", of);
+    chempi_json_real(j, "us", us);
+    chempi_json_close(j);
+}
+
+static void size_json(struct chempi_json *j, const char *name, uint64_t len)
+{
+    if (len == UINT64_MAX)
+        chempi_json_text(j, name, NULL);
+    else
+        chempi_json_number(j, name, len);
+}
+
+static void chosen_json(const struct explaining *e, struct chempi_json *j)
+{
+    const struct chempi_route *r = e->chosen;
+
+    if (!r) {
+        chempi_json_text(j, "way", NULL);
+        return;
+    }
+    chempi_ways_json(j, "way", e->graph, r->stages, r->stage_count);
+    chempi_json_real(j, "us", e->us);
+    chempi_json_open_list(j, "parts");
+    each_part(e, part_json, j);
+    chempi_json_close_list(j);
+    chempi_json_number(j, "min_bytes", least_len(e));
+    size_json(j, "max_bytes", r->max_len);
+}
+
+static void rejected_json(const struct explaining *e, struct chempi_json *j)
+{
+    static const char *const words[] = {
+        [TOO_SHORT_OR_LONG] = "size",
+        [SHUT_OUT] = "forwarding rule",
+        [SLOWER] = "slower",
+        [AS_FAST] = "as fast",
+    };
+
+    chempi_json_open_list(j, "rejected");
+    for (size_t i = 0; i < e->count; i++) {
+        const struct alternative *a = &e->list[i];
+        const enum reason reason = reason_of(e, a);
+
+        if (is_chosen(e, a->way))
+            continue;
+        chempi_json_open(j, NULL);
+        chempi_ways_json(j, "way", e->graph, a->way->stages, a->way->count);
+        chempi_json_real(j, "us", a->us);
+        chempi_json_text(j, "reason", words[reason]);
+        if (reason == TOO_SHORT_OR_LONG) {
+            const struct chempi_desc_protocol *p = limit_of(e, a->way);
+
+            chempi_json_text(j, "protocol", p->name);
+            chempi_json_number(j, "min_bytes", p->min_len);
+            size_json(j, "max_bytes", p->max_len);
+        }
+        chempi_json_close(j);
+    }
+    chempi_json_close_list(j);
+}
+
+/* ---- both --------------------------------------------------------------- */
+
+static void begin(struct explaining *e)
+{
+    const struct chempi_graph *g = e->graph;
+    const bool is_inside = e->from == e->to;
+    uint32_t source = g->desc->nodes[e->from].node_class;
+    uint32_t target = g->desc->nodes[e->to].node_class;
+
+    chempi_route_source(g, source, &e->routes);
+    e->routes_to = &e->routes.lists[is_inside ? g->class_count : target];
+    e->chosen = chempi_route_for(e->routes_to, e->len);
+    e->us = e->chosen ? chempi_route_time(g, e->chosen->stages,
+                                          e->chosen->stage_count, e->len)
+                      : INFINITY;
+    chempi_ways_find(g, source, target, is_inside, &e->ways);
+    e->count = e->ways.count;
+    e->list = chempi_mem_get(e->count, sizeof(*e->list));
+    for (size_t i = 0; i < e->count; i++)
+        e->list[i] = (struct alternative){
+            &e->ways.list[i], chempi_ways_time(g, &e->ways.list[i], e->len)};
+    qsort(e->list, e->count, sizeof(*e->list), order_alternatives);
+}
+
+/* Was there a way? */
+static bool end(struct explaining *e)
+{
+    const bool found = e->chosen != NULL;
+
+    free(e->list);
+    chempi_ways_fini(&e->ways);
+    chempi_routes_fini(&e->routes);
+    return found;
 }
 
 bool chempi_explain(const struct chempi_graph *graph, uint32_t from,
                     uint32_t to, uint64_t len, FILE *out)
 {
-    const struct chempi_desc *d = graph->desc;
-    uint32_t source = d->nodes[from].node_class;
-    uint32_t target = d->nodes[to].node_class;
-    struct explaining e = {.graph = graph, .len = len};
-    const struct chempi_route_list *list;
-    struct chempi_routes routes;
-    struct chempi_ways ways;
+    struct explaining e = {.graph = graph, .from = from, .to = to, .len = len};
     char size[CHEMPI_TEXT_QUANTITY_MAX];
 
-    chempi_route_source(graph, source, &routes);
-    list = &routes.lists[from == to ? graph->class_count : target];
-    e.chosen = chempi_route_for(list, len);
-    chempi_ways_find(graph, source, target, from == to, &ways);
-    e.count = ways.count;
-    e.list = chempi_mem_get(e.count, sizeof(*e.list));
-    for (size_t i = 0; i < e.count; i++)
-        e.list[i] = (struct alternative){
-            &ways.list[i], chempi_ways_time(graph, &ways.list[i], len)};
-    qsort(e.list, e.count, sizeof(*e.list), order_alternatives);
+    begin(&e);
     (void)fprintf(out, "%s from %s to %s: ", chempi_text_put_size(size, len),
-                  d->nodes[from].name, d->nodes[to].name);
-    put_chosen(&e, list, out);
+                  graph->desc->nodes[from].name, graph->desc->nodes[to].name);
+    put_chosen(&e, out);
     put_rejected(&e, out);
-    free(e.list);
-    chempi_ways_fini(&ways);
-    chempi_routes_fini(&routes);
-    return e.chosen != NULL;
+    return end(&e);
+}
+
+bool chempi_explain_json(const struct chempi_graph *graph, uint32_t from,
+                         uint32_t to, uint64_t len, FILE *out)
+{
+    struct explaining e = {.graph = graph, .from = from, .to = to, .len = len};
+    struct chempi_json j = {.file = out};
+
+    begin(&e);
+    chempi_json_open(&j, NULL);
+    chempi_json_number(&j, "bytes", len);
+    chempi_json_text(&j, "from", graph->desc->nodes[from].name);
+    chempi_json_text(&j, "to", graph->desc->nodes[to].name);
+    chosen_json(&e, &j);
+    rejected_json(&e, &j);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
+    return end(&e);
 }

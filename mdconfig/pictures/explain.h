@@ -11,5 +11,8 @@
  * and what was rejected with the reason. False when there is no way. */
 bool chempi_explain(const struct chempi_graph *graph, uint32_t from,
                     uint32_t to, uint64_t len, FILE *out);
+/* The same as JSON: all that was rejected, and times in microseconds. */
+bool chempi_explain_json(const struct chempi_graph *graph, uint32_t from,
+                         uint32_t to, uint64_t len, FILE *out);
 
 #endif

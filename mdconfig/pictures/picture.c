@@ -24,7 +24,7 @@ int chempi_command_diff(int argc, char **argv, struct chempi_err *err)
     struct chempi_graph a;
     struct chempi_graph b;
     size_t found;
-    int rc = chempi_command_read_line(argc, argv, "", 2, 2, &line, err);
+    int rc = chempi_command_read_line(argc, argv, "--json", 2, 2, &line, err);
 
     if (rc)
         return rc;
@@ -36,7 +36,7 @@ int chempi_command_diff(int argc, char **argv, struct chempi_err *err)
     }
     chempi_graph_init(&a, &before);
     chempi_graph_init(&b, &after);
-    found = chempi_diff(&a, &b, stdout);
+    found = chempi_diff(&a, &b, line.is_json, stdout);
     chempi_graph_fini(&a);
     chempi_graph_fini(&b);
     chempi_desc_fini(&before);

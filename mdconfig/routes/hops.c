@@ -159,15 +159,15 @@ uint32_t chempi_hops_first(const struct chempi_graph *graph,
     return graph->in[k];
 }
 
-const char *chempi_hops_names(const struct chempi_graph *graph,
+const char **chempi_hops_list(const struct chempi_graph *graph,
                               const struct chempi_route_stage *stages,
-                              uint32_t i, char *buf, size_t len)
+                              uint32_t i, size_t *count)
 {
     uint32_t network = stages[i].network;
     const char **names = NULL;
-    size_t count = 0;
     size_t room = 0;
 
+    *count = 0;
     for (uint32_t k = graph->in_first[network];
          k < graph->in_first[network + 1]; k++) {
         uint32_t c = graph->in[k];
@@ -176,10 +176,20 @@ const char *chempi_hops_names(const struct chempi_graph *graph,
             continue;
         for (uint32_t m = graph->member_first[c];
              m < graph->member_first[c + 1]; m++) {
-            names = chempi_mem_grow(names, count, &room, sizeof(*names));
-            names[count++] = graph->desc->nodes[graph->members[m]].name;
+            names = chempi_mem_grow(names, *count, &room, sizeof(*names));
+            names[(*count)++] = graph->desc->nodes[graph->members[m]].name;
         }
     }
+    return names;
+}
+
+const char *chempi_hops_names(const struct chempi_graph *graph,
+                              const struct chempi_route_stage *stages,
+                              uint32_t i, char *buf, size_t len)
+{
+    size_t count;
+    const char **names = chempi_hops_list(graph, stages, i, &count);
+
     chempi_fold_sorted(names, count, buf, len);
     free(names);
     return buf;

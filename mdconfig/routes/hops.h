@@ -41,7 +41,13 @@ bool chempi_hops_fits(const struct chempi_graph *graph, uint32_t node_class,
 uint32_t chempi_hops_first(const struct chempi_graph *graph,
                            const struct chempi_route_stage *stages, uint32_t i);
 
-/* Names of all that are equally good, "gw[0-1]"; cut to fit. Returns buf. */
+/* Names of all that are equally good, for free(); the names are the
+ * description's. */
+const char **chempi_hops_list(const struct chempi_graph *graph,
+                              const struct chempi_route_stage *stages,
+                              uint32_t i, size_t *count);
+
+/* The same in words, "gw[0-1]"; cut to fit. Returns buf. */
 const char *chempi_hops_names(const struct chempi_graph *graph,
                               const struct chempi_route_stage *stages,
                               uint32_t i, char *buf, size_t len);

@@ -182,3 +182,37 @@ const char *chempi_ways_name(const struct chempi_graph *graph,
     }
     return buf;
 }
+
+static void put_gateways(struct chempi_json *j, const struct chempi_graph *g,
+                         const struct chempi_route_stage *stages, uint32_t i)
+{
+    size_t count;
+    const char **names = chempi_hops_list(g, stages, i, &count);
+
+    chempi_json_open_list(j, "gateways");
+    for (size_t k = 0; k < count; k++)
+        chempi_json_text(j, NULL, names[k]);
+    chempi_json_close_list(j);
+    free(names);
+}
+
+void chempi_ways_json(struct chempi_json *j, const char *name,
+                      const struct chempi_graph *graph,
+                      const struct chempi_route_stage *stages, uint32_t count)
+{
+    chempi_json_open_list(j, name);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_desc_network *n =
+            &graph->desc->networks[stages[i].network];
+
+        chempi_json_open(j, NULL);
+        chempi_json_text(j, "device", n->device);
+        chempi_json_text(j, "protocol",
+                         chempi_ways_protocol(graph, &stages[i])->name);
+        chempi_json_text(j, "network", n->name);
+        if (i + 1 < count)
+            put_gateways(j, graph, stages, i);
+        chempi_json_close(j);
+    }
+    chempi_json_close_list(j);
+}

@@ -6,6 +6,7 @@
 #ifndef CHEMPI_MDCONFIG_WAYS_H
 #define CHEMPI_MDCONFIG_WAYS_H
 
+#include "common/base/json.h"
 #include "mdconfig/routes/route.h"
 
 #define CHEMPI_WAYS_STAGES_MAX 4u
@@ -43,5 +44,10 @@ chempi_ways_protocol(const struct chempi_graph *graph,
 const char *chempi_ways_name(const struct chempi_graph *graph,
                              const struct chempi_route_stage *stages,
                              uint32_t count, char *buf, size_t len);
+
+/* The same as a list of stages. */
+void chempi_ways_json(struct chempi_json *j, const char *name,
+                      const struct chempi_graph *graph,
+                      const struct chempi_route_stage *stages, uint32_t count);
 
 #endif

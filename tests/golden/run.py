@@ -18,6 +18,7 @@ The examples in etc/networks count as good ones. --update records anew: look
 at the difference before you commit it.
 """
 import csv
+import json
 import os
 import pathlib
 import re
@@ -83,6 +84,7 @@ def good(mdconfig, path, out):
         draws_dot(mdconfig, path, "--from", words[0], "--size", words[2])
         apart(path, draws(mdconfig, path, "plot", name, words[0], words[1]))
         figures(mdconfig, path, words[0], words[1])
+        explained(mdconfig, path, words)
     for start, end, way in re.findall(r"^# plot: (\S+) (\S+) (.*)$",
                                       path.read_text(), re.M):
         text += picture(mdconfig, path, start, end, way)
@@ -91,7 +93,211 @@ def good(mdconfig, path, out):
                     cwd=path.parent)[1]
     for other in re.findall(r"^# diff: (.*)$", path.read_text(), re.M):
         text += run(mdconfig, "diff", other, name, cwd=path.parent)[1]
+        differing(mdconfig, path, other)
+    differing(mdconfig, path, str(HERE / "good" / "triangle.yaml"))
+    checked(mdconfig, path)
     return text
+
+
+def both(mdconfig, path, command, *words):
+    """What a command says in words, without the line that calls it, and as
+    JSON; the exit codes must be the same."""
+    code, text = run(mdconfig, command, *words, cwd=path.parent)
+    done = subprocess.run([mdconfig, command, "--json", *words], timeout=60,
+                          cwd=path.parent, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != code or done.stderr:
+        raise AssertionError(f"{path}: {command} --json: {done}")
+    return text.split("\n", 1)[1], json.loads(done.stdout)
+
+
+def same(path, what, found, expected):
+    """Two forms of one thing."""
+    if found != expected:
+        raise AssertionError(f"{path}: {what}: JSON says {found!r}, words say "
+                             f"{expected!r}")
+
+
+def unfolded(text):
+    """"a[0-2,5], b" is a0, a1, a2, a5 and b."""
+    names = []
+    for part in re.findall(r"[^\[, ]+(?:\[[^\]]*\][^\[, ]*)?", text):
+        found = re.fullmatch(r"(.*)\[(.*)\](.*)", part)
+        if not found:
+            names.append(part)
+            continue
+        for numbers in found[2].split(","):
+            low, _, high = numbers.strip().partition("-")
+            names += [f"{found[1]}{n:0{len(low)}}{found[3]}"
+                      for n in range(int(low), int(high or low) + 1)]
+    return names
+
+
+def way_of(text):
+    """The stages that the words for a way name."""
+    stages = []
+    if text in ("no way", ""):
+        return None
+    for part in text.split(", then "):
+        found = re.fullmatch(r"(\S+) (\S+) on (\S+)(?: to (.*))?", part)
+        stages.append({"device": found[1], "protocol": found[2],
+                       "network": found[3]})
+        if found[4]:
+            stages[-1]["gateways"] = unfolded(found[4])
+    return stages
+
+
+def way_in(stages):
+    """The same of JSON; gateways in the order in which words name them."""
+    for stage in stages or []:
+        if "gateways" in stage:
+            stage["gateways"].sort(key=lambda name: [
+                int(part) if part.isdigit() else part
+                for part in re.split(r"(\d+)", name)])
+    return stages
+
+
+UNITS = {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6, "B": 1, "KiB": 2**10,
+         "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "kB": 1e3, "MB": 1e6,
+         "GB": 1e9, "B/s": 1e-6, "kB/s": 1e-3, "MB/s": 1, "GB/s": 1e3}
+
+
+def like(path, what, found, text):
+    """A figure of JSON, and the words for it, which may be rounded."""
+    number, unit = text.split()
+    wanted = float(number) * UNITS[unit]
+    if abs(found - wanted) > 0.006 * wanted + 1e-3:
+        raise AssertionError(f"{path}: {what}: JSON says {found}, words say "
+                             f"{text}")
+
+
+def explained(mdconfig, path, words):
+    """`explain --json` says what `explain` says."""
+    text, told = both(mdconfig, path, "explain", path.name, *words)
+    head, *lines = text.splitlines()
+    same(path, "ends", [told["from"], told["to"]], words[:2])
+    way = head.split(": ", 1)[1].rsplit("; ", 1)
+    same(path, "the way", way_in(told["way"]), way_of(way[0]))
+    if told["way"]:
+        like(path, "the time", told["us"], way[1])
+        parts = [line for line in lines if re.match(r" {2,}[\d.]+ \S+  ", line)]
+        same(path, "parts", len(told["parts"]), len(parts))
+        for part, line in zip(told["parts"], parts):
+            like(path, line, part["us"], line[:14].strip())
+            if part["part"].replace("part", "") not in line and (
+                    part["part"] != "rest" or "the rest" not in line):
+                raise AssertionError(f"{path}: {part} is not {line}")
+            if not line.endswith(part["of"]):
+                raise AssertionError(f"{path}: {part} is not {line}")
+        total = sum(part["us"] for part in told["parts"])
+        if abs(total - told["us"]) > 1e-6 * total:
+            raise AssertionError(f"{path}: parts of {total} make {told['us']}")
+    rejected = lines[lines.index("rejected:") + 1:] if "rejected:" in lines \
+        else []
+    more = re.fullmatch(r"  and (\d+) more", rejected[-1]) if rejected else None
+    if more:
+        rejected.pop()
+    # "and N more" counts the chosen way where it comes behind
+    if not 0 <= len(rejected) + (int(more[1]) if more else 0) - \
+            len(told["rejected"]) <= (1 if more else 0):
+        raise AssertionError(f"{path}: other ways are rejected:\n{text}")
+    for one, line in zip(told["rejected"], rejected):
+        name, why = line.strip().split(": ", 1)
+        same(path, line, way_in(one["way"]), way_of(name))
+        phrase = {"size": "takes", "slower": " more", "as fast": "as fast",
+                  "forwarding rule": "but gateways"}[one["reason"]]
+        if phrase not in why:
+            raise AssertionError(f"{path}: {one} is not {line}")
+        if one["us"] is not None:
+            like(path, line, one["us"], why.split(",")[0])
+        elif one["protocol"] not in why:
+            raise AssertionError(f"{path}: {one} is not {line}")
+
+
+def checked(mdconfig, path):
+    """`check --json` says what `check` says."""
+    text, told = both(mdconfig, path, "check", path.name)
+    *lines, last = text.splitlines()
+    same(path, "findings", [f"{one['level']}: {one['text']}"
+                            for one in told["findings"]], lines)
+    same(path, "counts", [told["nodes"], told["networks"], told["errors"],
+                          told["warnings"]],
+         [int(n) for n in re.findall(r"(\d+) (?:node|network|error|warning)s?\b",
+                                     last)])
+
+
+def difference(one):
+    """The lines of words for an object of `diff --json`, figures as they
+    are."""
+    what = one.pop("what")
+    if what == "nodes":
+        (word, names), = one.items()
+        return word, sorted(names)
+    if what == "network":
+        word = next(iter(one))
+        return f"{word} network {one[word]} ({one['type']}, device " \
+            f"{one['device']})"
+    if what == "type":
+        return f"network {one['network']}: " + " -> ".join(
+            f"{one[k]['type']}, device {one[k]['device']}"
+            for k in ("before", "after"))
+    if what == "ways":
+        return None
+    place = f"network {one['network']}: {one['protocol']}" \
+        if what == "figure" else "forwarding"
+    return f"{place}: {one['name']}", one
+
+
+def ways_differ(path, lines, told):
+    """Lines of two, under a head for each pair of ends."""
+    head = None
+    for line in lines:
+        if not line.startswith(" "):
+            head = line
+        elif line.startswith("  ") and not line.startswith("    "):
+            found = re.fullmatch(r"  (\S+ \S+) \.\. (\S+ \S+): (.*)", line)
+            one = told.pop(0)
+            like(path, line, one["min_bytes"], found[1])
+            if one["max_bytes"] is None:
+                same(path, line, "any size", found[2])
+            else:
+                like(path, line, one["max_bytes"], found[2])
+            ends = re.fullmatch(r"ways (?:inside (?P<inside>.*)|from "
+                                r"(?P<from>.*) to (?P<to>.*))", head)
+            for key in ("inside", "from", "to"):
+                same(path, head, sorted(one.get(key, [])),
+                     sorted(unfolded(ends[key] or "")))
+            same(path, line, way_in(one["before"]), way_of(found[3]))
+            after = way_in(one["after"])
+        else:
+            same(path, line, after, way_of(line.strip()[3:]))
+    same(path, "ways", told, [])
+
+
+def differing(mdconfig, path, other):
+    """`diff --json` says what `diff` says."""
+    text, told = both(mdconfig, path, "diff", other, path.name)
+    lines = [line for line in text.splitlines()
+             if not line.startswith("exit code")]
+    ways = [one for one in told if one["what"] == "ways"]
+    for one in (difference(one) for one in told if one["what"] != "ways"):
+        line = lines.pop(0)
+        if isinstance(one, str):
+            same(path, "a network", one, line)
+        elif isinstance(one[1], list):
+            found = re.fullmatch(r"(with|without) nodes? (.*)|slots, forwarding "
+                                 r"or attachments of (.*) changed", line)
+            same(path, line, one,
+                 (found[1] or "changed", sorted(unfolded(found[2] or found[3]))))
+        else:
+            values = line[len(one[0]) + 1:].split(" -> ")
+            same(path, line, line[:len(one[0]) + 1], one[0] + " ")
+            for key, value in zip(("before", "after"), values):
+                if one[1]["unit"] is None or one[1][key] is None:
+                    same(path, line, one[1][key] or "any size", value)
+                else:
+                    like(path, line, one[1][key], value)
+    ways_differ(path, lines, ways)
 
 
 def draws(mdconfig, path, *arguments):
