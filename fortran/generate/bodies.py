@@ -140,8 +140,8 @@ class Body:
                       (here, length))
         self.decl.append('size_t %s = chempi_extent(%s);' % (n, length))
         if kept:
-            self.decl.append('%s *%s = malloc((%s ? %s : 1) * sizeof(*%s));' %
-                             (ctype, c, n, n, c))
+            self.decl.append('%s *%s = chempi_keep_room(%s * sizeof(*%s));' %
+                             (ctype, c, n, c))
         else:
             self.decl.append('%s small_%s[CHEMPI_SMALL];' % (ctype, a.name))
             self.decl.append(
@@ -166,7 +166,8 @@ class Body:
         if kept:
             keep = ('chempi_keep_memory(*request, %s, %s);' %
                     (c, 'true' if self.b.is_persistent else 'false'))
-            self.end.append('if (!rc)\n        %s\n    else\n        free(%s);'
+            self.end.append('if (!rc)\n        %s\n    else\n        '
+                            'chempi_keep_room_free(%s);'
                             % (keep, c))
         else:
             self.end.append('chempi_room_free(small_%s, %s);' % (a.name, c))

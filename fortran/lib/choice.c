@@ -35,6 +35,7 @@ struct entry {
 };
 
 struct chempi_held {
+    struct chempi_keep_item item;
     MPI_Datatype made; /* to be freed, or MPI_DATATYPE_NULL */
     struct entry *entry;
     char *copy; /* with section, way, span */
@@ -162,6 +163,36 @@ static int take_cached(struct chempi_held *held, const struct shape *shape,
     return rc;
 }
 
+/* ---- copies ---- */
+
+static struct chempi_held *held_of(struct chempi_keep_item *item)
+{
+    return CHEMPI_CONTAINER_OF(item, struct chempi_held, item);
+}
+
+static void fetch(struct chempi_keep_item *item)
+{
+    struct chempi_held *held = held_of(item);
+
+    chempi_section_gather(&held->section, held->copy);
+}
+
+static void store(struct chempi_keep_item *item)
+{
+    struct chempi_held *held = held_of(item);
+
+    if (held->way & CHEMPI_WAY_OUT)
+        chempi_section_scatter(&held->section, held->copy);
+}
+
+static void drop(struct chempi_keep_item *item)
+{
+    free(held_of(item)->copy);
+    free(held_of(item));
+}
+
+static const struct chempi_keep_verbs copy_verbs = {fetch, store, drop};
+
 /* ---- holding and letting go ---- */
 
 static int fail(const struct chempi_caller *caller, int errclass,
@@ -188,6 +219,7 @@ static struct chempi_held *new_held(const CFI_cdesc_t *d,
         free(held);
         held = NULL;
     } else {
+        held->item.verbs = &copy_verbs;
         held->made = MPI_DATATYPE_NULL;
     }
     return held;
@@ -220,7 +252,7 @@ int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
     }
     held->way = way;
     held->span = span;
-    chempi_choice_fetch(held);
+    fetch(&held->item);
     x->address = held->copy;
     x->held = held;
     return MPI_SUCCESS;
@@ -313,8 +345,8 @@ void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
                    request != chempi_out_request(MPI_REQUEST_NULL);
 
     if (is_kept) {
-        chempi_keep_section(request, held,
-                            held->span == CHEMPI_SPAN_PERSISTENT);
+        chempi_keep_add(request, &held->item,
+                        held->span == CHEMPI_SPAN_PERSISTENT);
         return;
     }
     if (held->entry) {
@@ -325,23 +357,6 @@ void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
     if (held->made != MPI_DATATYPE_NULL)
         (void)MPI_Type_free(&held->made);
     if (held->copy)
-        chempi_choice_store(held);
-    chempi_choice_drop(held);
-}
-
-void chempi_choice_fetch(struct chempi_held *held)
-{
-    chempi_section_gather(&held->section, held->copy);
-}
-
-void chempi_choice_store(struct chempi_held *held)
-{
-    if (held->way & CHEMPI_WAY_OUT)
-        chempi_section_scatter(&held->section, held->copy);
-}
-
-void chempi_choice_drop(struct chempi_held *held)
-{
-    free(held->copy);
-    free(held);
+        store(&held->item);
+    drop(&held->item);
 }

@@ -57,11 +57,6 @@ int chempi_choice_refuse(const CFI_cdesc_t *d,
                          const struct chempi_caller *caller);
 void chempi_choice_let_go(struct chempi_held *held, int rc, int request);
 
-/* For keep.c: fill a kept copy from its section, write it back, free it. */
-void chempi_choice_fetch(struct chempi_held *held);
-void chempi_choice_store(struct chempi_held *held);
-void chempi_choice_drop(struct chempi_held *held);
-
 /*
  * x->address, count and type say the buffer d to C. Return MPI_SUCCESS or an
  * error that has been raised; then there is nothing to end.

@@ -12,51 +12,27 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "fortran/lib/choice.h"
+#include "fortran/lib/binding.h"
 
 #define BUCKETS 64u
-
-struct item {
-    struct item *next;
-    int request;
-    bool is_persistent;
-    bool is_active;
-    struct chempi_held *held; /* one of these three */
-    void *memory;
-    MPI_Comm *cell;
-    int *to;
-};
 
 _Atomic long chempi_keep_count;
 
 static struct {
     pthread_mutex_t lock;
-    struct item *bucket[BUCKETS];
+    struct chempi_keep_item *bucket[BUCKETS];
 } keep = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct item **bucket_of(int request)
+static struct chempi_keep_item **bucket_of(int request)
 {
     return &keep.bucket[(unsigned)request % BUCKETS];
 }
 
-static void destroy(struct item *item)
+void chempi_keep_add(int request, struct chempi_keep_item *item,
+                     bool is_persistent)
 {
-    if (item->held)
-        chempi_choice_drop(item->held);
-    free(item->memory);
-    free(item->cell);
-    free(item);
-    atomic_fetch_sub_explicit(&chempi_keep_count, 1, memory_order_relaxed);
-}
-
-static void add(int request, const struct item *what)
-{
-    struct item *item = malloc(sizeof(*item));
-
-    if (!item)
-        return;
-    *item = *what;
     item->request = request;
+    item->is_active = !is_persistent;
     (void)pthread_mutex_lock(&keep.lock);
     item->next = *bucket_of(request);
     *bucket_of(request) = item;
@@ -64,66 +40,143 @@ static void add(int request, const struct item *what)
     atomic_fetch_add_explicit(&chempi_keep_count, 1, memory_order_relaxed);
 }
 
-void chempi_keep_section(int request, struct chempi_held *held,
-                         bool is_persistent)
+/* Take *link out of its bucket. */
+static struct chempi_keep_item *take_out(struct chempi_keep_item **link)
 {
-    add(request, &(struct item){.held = held,
-                                .is_persistent = is_persistent,
-                                .is_active = !is_persistent});
+    struct chempi_keep_item *item = *link;
+
+    *link = item->next;
+    atomic_fetch_sub_explicit(&chempi_keep_count, 1, memory_order_relaxed);
+    return item;
 }
 
-void chempi_keep_memory(int request, void *memory, bool is_persistent)
+/* ---- two things ---- */
+
+struct room {
+    struct chempi_keep_item item;
+    _Alignas(max_align_t) char bytes[];
+};
+
+struct cell {
+    struct chempi_keep_item item;
+    MPI_Comm comm;
+    int *to;
+};
+
+static struct room *room_of(void *bytes)
 {
-    add(request, &(struct item){.memory = memory,
-                                .is_persistent = is_persistent,
-                                .is_active = !is_persistent});
+    return CHEMPI_CONTAINER_OF(bytes, struct room, bytes);
 }
 
-void chempi_keep_comm(int request, MPI_Comm *cell, int *to)
+static struct cell *cell_of(struct chempi_keep_item *item)
 {
-    add(request, &(struct item){.cell = cell, .to = to, .is_active = true});
+    return CHEMPI_CONTAINER_OF(item, struct cell, item);
 }
+
+static void do_nothing(struct chempi_keep_item *item)
+{
+    (void)item;
+}
+
+static void drop_room(struct chempi_keep_item *item)
+{
+    free(CHEMPI_CONTAINER_OF(item, struct room, item));
+}
+
+static void finish_cell(struct chempi_keep_item *item)
+{
+    *cell_of(item)->to = chempi_out_comm(cell_of(item)->comm);
+}
+
+static void drop_cell(struct chempi_keep_item *item)
+{
+    free(cell_of(item));
+}
+
+static const struct chempi_keep_verbs room_verbs = {do_nothing, do_nothing,
+                                                    drop_room};
+static const struct chempi_keep_verbs cell_verbs = {do_nothing, finish_cell,
+                                                    drop_cell};
+
+void *chempi_keep_room(size_t size)
+{
+    struct room *room =
+        size <= SIZE_MAX - sizeof(*room) ? malloc(sizeof(*room) + size) : NULL;
+
+    if (!room)
+        return NULL;
+    room->item.verbs = &room_verbs;
+    return room->bytes;
+}
+
+void chempi_keep_memory(int request, void *room, bool is_persistent)
+{
+    chempi_keep_add(request, &room_of(room)->item, is_persistent);
+}
+
+void chempi_keep_room_free(void *room)
+{
+    if (room)
+        free(room_of(room));
+}
+
+MPI_Comm *chempi_keep_new_comm(int *to)
+{
+    struct cell *cell = malloc(sizeof(*cell));
+
+    if (!cell)
+        return NULL;
+    cell->item.verbs = &cell_verbs;
+    cell->comm = MPI_COMM_NULL;
+    cell->to = to;
+    return &cell->comm;
+}
+
+void chempi_keep_comm(int request, MPI_Comm *cell)
+{
+    chempi_keep_add(request,
+                    &CHEMPI_CONTAINER_OF(cell, struct cell, comm)->item, false);
+}
+
+void chempi_keep_comm_free(MPI_Comm *cell)
+{
+    if (cell)
+        free(CHEMPI_CONTAINER_OF(cell, struct cell, comm));
+}
+
+/* ---- what becomes of requests ---- */
 
 void chempi_keep_start(int request)
 {
+    struct chempi_keep_item *i;
+
     (void)pthread_mutex_lock(&keep.lock);
-    for (struct item *i = *bucket_of(request); i; i = i->next) {
+    for (i = *bucket_of(request); i; i = i->next) {
         if (i->request != request)
             continue;
         i->is_active = true;
-        if (i->held)
-            chempi_choice_fetch(i->held);
+        i->verbs->fetch(i);
     }
     (void)pthread_mutex_unlock(&keep.lock);
 }
 
-static void finish(struct item *item)
-{
-    if (item->held && item->is_active)
-        chempi_choice_store(item->held);
-    if (item->cell)
-        *item->to = chempi_out_comm(*item->cell);
-    item->is_active = false;
-}
-
 static void done_locked(int request, MPI_Request after)
 {
-    struct item **link = bucket_of(request);
+    struct chempi_keep_item **link = bucket_of(request);
 
     while (*link) {
-        struct item *item = *link;
+        struct chempi_keep_item *item = *link;
 
-        if (item->request != request) {
-            link = &item->next;
-            continue;
+        if (item->request == request && item->is_active) {
+            item->verbs->finish(item);
+            item->is_active = false;
         }
-        finish(item);
-        if (after != MPI_REQUEST_NULL) {
+        if (item->request == request && after == MPI_REQUEST_NULL) {
+            (void)take_out(link);
+            item->verbs->drop(item);
+        } else {
             link = &item->next;
-            continue;
         }
-        *link = item->next;
-        destroy(item);
     }
 }
 
@@ -134,23 +187,23 @@ void chempi_keep_done(int request, MPI_Request after)
     (void)pthread_mutex_unlock(&keep.lock);
 }
 
+/* An active item is left to the operation, which may still use it. */
 void chempi_keep_freed(int request)
 {
-    struct item **link;
+    struct chempi_keep_item **link;
 
     (void)pthread_mutex_lock(&keep.lock);
     link = bucket_of(request);
     while (*link) {
-        struct item *item = *link;
+        struct chempi_keep_item *item = *link;
 
         if (item->request != request) {
             link = &item->next;
             continue;
         }
-        *link = item->next;
-        if (item->is_active)
-            item->held = NULL, item->memory = NULL, item->cell = NULL;
-        destroy(item);
+        (void)take_out(link);
+        if (!item->is_active)
+            item->verbs->drop(item);
     }
     (void)pthread_mutex_unlock(&keep.lock);
 }

@@ -4,6 +4,9 @@
  * converted arrays of handles, a communicator that C writes late. It is given
  * back when a procedure of this library finds the request complete; a request
  * that C code completes keeps its memory (and does not fill its section).
+ *
+ * Each such thing begins with an item, made before C is called: once the
+ * operation runs, nothing is allocated for it, so that nothing can be lost.
  */
 #ifndef CHEMPI_FORTRAN_KEEP_H
 #define CHEMPI_FORTRAN_KEEP_H
@@ -11,10 +14,25 @@
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "common/base/compiler.h"
 
-struct chempi_held;
+struct chempi_keep_item;
+
+/* What may be done to a thing; none of it fails. */
+struct chempi_keep_verbs {
+    void (*fetch)(struct chempi_keep_item *item);  /* before a start */
+    void (*finish)(struct chempi_keep_item *item); /* after completion */
+    void (*drop)(struct chempi_keep_item *item);   /* give back its memory */
+};
+
+struct chempi_keep_item {
+    const struct chempi_keep_verbs *verbs;
+    struct chempi_keep_item *next; /* from here on keep.c's own */
+    int request;
+    bool is_active;
+};
 
 /* Requests' kept things; 0 makes every call below unnecessary. */
 extern _Atomic long chempi_keep_count;
@@ -25,16 +43,25 @@ static inline bool chempi_keep_any(void)
         atomic_load_explicit(&chempi_keep_count, memory_order_relaxed) != 0);
 }
 
+/* Keep for a request (its Fortran handle) a thing, whose verbs are set. */
+void chempi_keep_add(int request, struct chempi_keep_item *item,
+                     bool is_persistent);
+
 /*
- * Keep for a request (its Fortran handle): a copied section; memory for
- * free(); a cell whose communicator's handle goes to *to. All belong to the
- * table afterwards. If memory for the note is missing, the thing is leaked,
- * which is the only safe thing to do.
+ * Memory that a request may need: `size` bytes, NULL when there are none;
+ * afterwards chempi_keep_memory() or chempi_keep_room_free() (NULL: nothing).
  */
-void chempi_keep_section(int request, struct chempi_held *held,
-                         bool is_persistent);
-void chempi_keep_memory(int request, void *memory, bool is_persistent);
-void chempi_keep_comm(int request, MPI_Comm *cell, int *to);
+void *chempi_keep_room(size_t size);
+void chempi_keep_memory(int request, void *room, bool is_persistent);
+void chempi_keep_room_free(void *room);
+
+/*
+ * A cell that C writes a communicator to, whose handle goes to *to at last;
+ * NULL when there is no memory. Afterwards one of the other two.
+ */
+MPI_Comm *chempi_keep_new_comm(int *to);
+void chempi_keep_comm(int request, MPI_Comm *cell);
+void chempi_keep_comm_free(MPI_Comm *cell);
 
 /* `request` is about to be started again: refresh its copies. */
 void chempi_keep_start(int request);

@@ -137,33 +137,24 @@ static void give_later(MPI_Comm *cell, int rc, MPI_Request made, int *newcomm,
                        int *request)
 {
     if (rc) {
-        free(cell);
+        chempi_keep_comm_free(cell);
         return;
     }
     *request = chempi_out_request(made);
     *newcomm = chempi_out_comm(*cell);
     if (made == MPI_REQUEST_NULL) {
-        free(cell);
+        chempi_keep_comm_free(cell);
         return;
     }
     if (chempi_keep_any())
         chempi_keep_freed(*request);
-    chempi_keep_comm(*request, cell, newcomm);
-}
-
-static MPI_Comm *new_cell(void)
-{
-    MPI_Comm *cell = malloc(sizeof(*cell));
-
-    if (cell)
-        *cell = MPI_COMM_NULL;
-    return cell;
+    chempi_keep_comm(*request, cell);
 }
 
 CHEMPI_BODY(void, F(comm_idup_),
             (int *comm, int *newcomm, int *request, int *ierror))
 {
-    MPI_Comm *cell = new_cell();
+    MPI_Comm *cell = chempi_keep_new_comm(newcomm);
     MPI_Request made = MPI_REQUEST_NULL;
     int rc = cell ? C(Comm_idup)(chempi_in_comm(*comm), cell, &made)
                   : no_memory(CHEMPI_NAME(Comm_idup), CHEMPI_BLAME_COMM, comm);
@@ -177,7 +168,7 @@ CHEMPI_ALSO_NAMED(void, F(comm_idup_f08_), CHEMPI_TEXT_OF(F(comm_idup_)),
 CHEMPI_BODY(void, F(comm_idup_with_info_),
             (int *comm, int *info, int *newcomm, int *request, int *ierror))
 {
-    MPI_Comm *cell = new_cell();
+    MPI_Comm *cell = chempi_keep_new_comm(newcomm);
     MPI_Request made = MPI_REQUEST_NULL;
     int rc = cell ? C(Comm_idup_with_info)(chempi_in_comm(*comm),
                                            chempi_in_info(*info), cell, &made)
