@@ -46,7 +46,7 @@ static const char usage[] =
     "\n"
     "  --dir DIR          where the daemons' sockets are\n"
     "  --via NAME         ask this daemon\n"
-    "  --json             budgets, nodes, jobs, status as JSON\n"
+    "  --json             what commands tell as JSON\n"
     "  --force            drain, though some nodes have no other gateway\n"
     "  --help, --version\n";
 
@@ -336,11 +336,16 @@ static int seek(struct ctl *c, const char *id)
 {
     int status = 0;
 
-    if (!c->via && chempi_door_ask(stdout, id) > 0)
+    if (c->is_json && c->via)
+        return misuse("where --json asks on this host, without --via");
+    if (!c->via &&
+        (c->is_json ? chempi_door_ask_json : chempi_door_ask)(stdout, id) > 0)
         return 0;
-    if (!id) {
+    if (!id || c->is_json) {
         (void)chempi_err_set(&c->err, -ESRCH,
-                             "no job of yours has its chempirun on this host");
+                             "no job %s%sof yours has its chempirun on this "
+                             "host",
+                             id ? id : "", id ? " " : "");
         return fail(c);
     }
     status = order_job(c, CHEMPI_REQUEST_WHERE, id);
@@ -382,6 +387,52 @@ static int check_drained(struct ctl *c, const struct chempi_drain *d)
     return fail(c);
 }
 
+static int give_drain(struct ctl *c, struct chempi_drain *d)
+{
+    struct chempi_status *list;
+    int status;
+
+    if (strlen(d->node) >= CHEMPI_NODE_NAME_MAX)
+        return misuse("too long a node name");
+    if (d->job && strlen(d->job) >= CHEMPI_JOB_ID_MAX)
+        return misuse("too long a job name");
+    if (ask(c, NULL, false, &list, &d->count))
+        return fail(c);
+    d->list = list;
+    if (chempi_drain_check(d, &c->err))
+        return fail(c);
+    status = send_request(
+        c, d->is_undrain ? CHEMPI_REQUEST_UNDRAIN : CHEMPI_REQUEST_DRAIN,
+        d->node, d->job ? d->job : "");
+    return status ? status : check_drained(c, d);
+}
+
+/* As JSON nothing is printed of what was not done. */
+static int give_drain_json(struct ctl *c, struct chempi_drain *d)
+{
+    char *text = NULL;
+    size_t len = 0;
+    struct chempi_json j = {.file = open_memstream(&text, &len)};
+    int status;
+
+    if (!j.file)
+        return misuse("out of memory");
+    d->json = &j;
+    chempi_json_open(&j, NULL);
+    chempi_json_text(&j, "node", d->node);
+    chempi_json_text(&j, "job", d->job);
+    chempi_json_open_list(&j, "remarks");
+    status = give_drain(c, d);
+    chempi_json_close_list(&j);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
+    (void)fclose(j.file); /* what is missing shows */
+    if (!status && text)
+        (void)fwrite(text, 1, len, stdout);
+    free(text);
+    return status;
+}
+
 static int order_drain(struct ctl *c, const char *node, const char *job,
                        bool is_undrain)
 {
@@ -390,22 +441,8 @@ static int order_drain(struct ctl *c, const char *node, const char *job,
                              .job = job,
                              .is_forced = c->is_forced,
                              .is_undrain = is_undrain};
-    struct chempi_status *list;
-    int status;
 
-    if (strlen(node) >= CHEMPI_NODE_NAME_MAX)
-        return misuse("too long a node name");
-    if (job && strlen(job) >= CHEMPI_JOB_ID_MAX)
-        return misuse("too long a job name");
-    if (ask(c, NULL, false, &list, &d.count))
-        return fail(c);
-    d.list = list;
-    if (chempi_drain_check(&d, &c->err))
-        return fail(c);
-    status = send_request(
-        c, is_undrain ? CHEMPI_REQUEST_UNDRAIN : CHEMPI_REQUEST_DRAIN, node,
-        job ? job : "");
-    return status ? status : check_drained(c, &d);
+    return c->is_json ? give_drain_json(c, &d) : give_drain(c, &d);
 }
 
 static int show_drained(struct ctl *c)
@@ -415,7 +452,7 @@ static int show_drained(struct ctl *c)
 
     if (ask(c, NULL, false, &list, &count))
         return fail(c);
-    chempi_drain_list(stdout, list, count);
+    chempi_drain_list(stdout, c->is_json, list, count);
     return 0;
 }
 
@@ -447,8 +484,8 @@ static int show_route(struct ctl *c, char **words)
 
     if (ask(c, NULL, false, &list, &count))
         return fail(c);
-    rc = chempi_route_show(stdout, list, count, words[0], words[1], words[2],
-                           &c->err);
+    rc = chempi_route_show(stdout, c->is_json, list, count, words[0], words[1],
+                           words[2], &c->err);
     return rc ? fail(c) : 0;
 }
 
@@ -501,14 +538,16 @@ static int show_node_key(struct ctl *c, const char *path)
 
 static int run(struct ctl *c, char **words)
 {
-    static const char *const lists[] = {"budgets", "nodes", "jobs", "status"};
+    static const char *const lists[] = {"budgets", "nodes", "jobs",  "status",
+                                        "where",   "route", "drain", "undrain"};
     const char *what = words[0];
     bool is_list = false;
 
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(lists); i++)
         is_list |= strcmp(what, lists[i]) == 0;
     if (c->is_json && !is_list)
-        return misuse("--json is for budgets, nodes, jobs and status");
+        return misuse("--json is for commands that tell something: budgets, "
+                      "nodes, jobs, status, where, route, drain and undrain");
 
     if (strcmp(what, "budgets") == 0)
         return show_budgets(c, words + 1);

@@ -220,6 +220,38 @@ static uint32_t list_ends(const struct order *o)
     return count;
 }
 
+static void names_json(struct chempi_json *j, const char *name,
+                       const char *const *names, uint32_t count)
+{
+    chempi_json_open_list(j, name);
+    for (uint32_t i = 0; i < count; i++)
+        chempi_json_text(j, NULL, names[i]);
+    chempi_json_close_list(j);
+}
+
+/* What is said of a job, or of those to come. */
+static void open_remark(const struct order *o, const char *what)
+{
+    chempi_json_open(o->d->json, NULL);
+    chempi_json_text(o->d->json, "what", what);
+    chempi_json_text(o->d->json, "job", o->job ? o->job->id : NULL);
+}
+
+static void last_json(const struct order *o, const struct chempi_cuts *cuts)
+{
+    struct chempi_json *j = o->d->json;
+
+    for (uint32_t i = 0; i < cuts->group_count; i++) {
+        const struct chempi_cuts_group *g = &cuts->groups[i];
+
+        open_remark(o, "stays in use");
+        names_json(j, "from", g->from, g->from_count);
+        names_json(j, "to", g->to, g->to_count);
+        chempi_json_bool(j, "is_one_way", g->is_one_way);
+        chempi_json_close(j);
+    }
+}
+
 static int tell_last(const struct order *o, const struct chempi_cuts *cuts,
                      struct chempi_err *err)
 {
@@ -228,7 +260,12 @@ static int tell_last(const struct order *o, const struct chempi_cuts *cuts,
 
     if (o->job)
         (void)snprintf(who, sizeof(who), " in job %s", o->job->id);
-    for (uint32_t i = 0; cuts->group_count > 1 && i < cuts->group_count; i++) {
+    if (o->d->json && o->d->is_forced) {
+        last_json(o, cuts);
+        return 0;
+    }
+    for (uint32_t i = 0;
+         !o->d->json && cuts->group_count > 1 && i < cuts->group_count; i++) {
         chempi_cuts_put_group(&cuts->groups[i], pairs, sizeof(pairs));
         (void)fprintf(o->d->out, "%s\n", pairs);
     }
@@ -245,6 +282,20 @@ static int tell_last(const struct order *o, const struct chempi_cuts *cuts,
                           "%s; nothing was changed (--force drains it for all "
                           "others)",
                           o->d->node, who, pairs);
+}
+
+static void tell_unknown(const struct order *o, uint32_t count)
+{
+    if (!o->d->json) {
+        (void)fprintf(o->d->out,
+                      "%u nodes were not looked at: there is no connection "
+                      "table of them here, or there are more than %u\n",
+                      count, CHEMPI_CUTS_NODES_MAX);
+        return;
+    }
+    open_remark(o, "not looked at");
+    chempi_json_number(o->d->json, "nodes", count);
+    chempi_json_close(o->d->json);
 }
 
 static int check_last(struct order *o, const struct chempi_status_job *job,
@@ -267,10 +318,7 @@ static int check_last(struct order *o, const struct chempi_status_job *job,
     if (rc)
         return chempi_err_set(err, rc, "out of memory");
     if (cuts.unknown)
-        (void)fprintf(o->d->out,
-                      "%u nodes were not looked at: there is no connection "
-                      "table of them here, or there are more than %u\n",
-                      cuts.unknown, CHEMPI_CUTS_NODES_MAX);
+        tell_unknown(o, cuts.unknown);
     if (cuts.pairs)
         rc = tell_last(o, &cuts, err);
     chempi_cuts_fini(&cuts);
@@ -308,8 +356,24 @@ int chempi_drain_check(const struct chempi_drain *d, struct chempi_err *err)
 
 /* ---- what is drained ---------------------------------------------------- */
 
-static void list_job(FILE *out, const struct chempi_status *list,
-                     uint32_t count, const struct chempi_status_job *job)
+/* json NULL: words. job NULL: in all of them. */
+static void list_gateway(FILE *out, struct chempi_json *json, const char *node,
+                         const char *job)
+{
+    if (!json) {
+        (void)fprintf(out, "%-20s %s%s\n", node, job ? "job " : "all jobs",
+                      job ? job : "");
+        return;
+    }
+    chempi_json_open(json, NULL);
+    chempi_json_text(json, "node", node);
+    chempi_json_text(json, "job", job);
+    chempi_json_close(json);
+}
+
+static void list_job(FILE *out, struct chempi_json *json,
+                     const struct chempi_status *list, uint32_t count,
+                     const struct chempi_status_job *job)
 {
     for (uint32_t i = 0; i < job->gateway_count; i++) {
         const struct chempi_status_gateway *g = &job->gateways[i];
@@ -318,18 +382,27 @@ static void list_job(FILE *out, const struct chempi_status *list,
         for (uint32_t k = 0; k < count && !is_told; k++)
             is_told = list[k].is_drained && strcmp(list[k].node, g->node) == 0;
         if (!is_told)
-            (void)fprintf(out, "%-20s job %s\n", g->node, job->id);
+            list_gateway(out, json, g->node, job->id);
     }
 }
 
-void chempi_drain_list(FILE *out, const struct chempi_status *list,
-                       uint32_t count)
+void chempi_drain_list(FILE *out, bool is_json,
+                       const struct chempi_status *list, uint32_t count)
 {
+    struct chempi_json j = {.file = out};
+    struct chempi_json *json = is_json ? &j : NULL;
+
+    if (json)
+        chempi_json_open_list(json, NULL);
     for (uint32_t i = 0; i < count; i++)
         if (list[i].is_drained)
-            (void)fprintf(out, "%-20s all jobs\n", list[i].node);
+            list_gateway(out, json, list[i].node, NULL);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
             if (!chempi_status_has_job(list, i, list[i].jobs[k].id))
-                list_job(out, list, count, &list[i].jobs[k]);
+                list_job(out, json, list, count, &list[i].jobs[k]);
+    if (json) {
+        chempi_json_close_list(json);
+        chempi_json_end(json);
+    }
 }

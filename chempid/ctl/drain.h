@@ -8,9 +8,11 @@
 
 #include "chempid/tree/status.h"
 #include "common/base/err.h"
+#include "common/base/json.h"
 
 struct chempi_drain {
     FILE *out;
+    struct chempi_json *json;         /* NULL: words */
     const struct chempi_status *list; /* of all nodes */
     uint32_t count;
     const char *node;
@@ -22,13 +24,14 @@ struct chempi_drain {
 /*
  * Is there such a gateway and such a job, and has every pair of nodes another
  * one? Pairs that have none are printed, and refused unless forced; then the
- * gateway stays in use for them. Reads tables. 0; -ENOENT, -ESRCH, -EPERM,
+ * gateway stays in use for them. As JSON they are objects of an open list, and
+ * what is refused is not printed. Reads tables. 0; -ENOENT, -ESRCH, -EPERM,
  * -EBUSY, -ENOMEM with words.
  */
 int chempi_drain_check(const struct chempi_drain *d, struct chempi_err *err);
 
 /* Print what is drained: nodes, and gateways of single jobs. */
-void chempi_drain_list(FILE *out, const struct chempi_status *list,
-                       uint32_t count);
+void chempi_drain_list(FILE *out, bool is_json,
+                       const struct chempi_status *list, uint32_t count);
 
 #endif

@@ -5,16 +5,21 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/compiler.h"
+#include "common/base/json.h"
 #include "common/table/load.h"
 #include "common/table/table.h"
+
+#define GATEWAYS_MAX 64u /* that are named for a stage */
 
 /* A table and what it is asked. */
 struct question {
     FILE *file;
+    struct chempi_json *json; /* NULL: words */
     struct chempi_table *table;
     const char *from;
     const char *to;
@@ -64,11 +69,12 @@ static bool has_way(const struct question *q, struct chempi_status_job *job,
 }
 
 /* The gateways at the end of a stage that are used: of those that run all that
- * are equally good, else the first alternate; else drained ones. */
-static void print_gateways(const struct question *q,
-                           const struct chempi_status_job *job,
-                           const struct chempi_table_range *range,
-                           uint32_t stage)
+ * are equally good, else the first alternate; else drained ones. Returns how
+ * many of all have a name in `names`. */
+static uint32_t list_gateways(const struct question *q,
+                              const struct chempi_status_job *job,
+                              const struct chempi_table_range *range,
+                              uint32_t stage, const char *names[GATEWAYS_MAX])
 {
     const struct chempi_table_stage *s = &range->stages[stage];
     const uint32_t share = chempi_table_share(range, stage);
@@ -77,14 +83,27 @@ static void print_gateways(const struct question *q,
     uint32_t used = 0;
 
     for (size_t t = 0; t < CHEMPI_ARRAY_LEN(turns) && !used; t++)
-        for (uint32_t i = 0; i < s->hop_count && (i < share || !used); i++) {
+        for (uint32_t i = 0;
+             i < s->hop_count && used < GATEWAYS_MAX && (i < share || !used);
+             i++) {
             const char *node = chempi_table_node_name(q->table, s->hops[i]);
 
-            if (chempi_status_fate_of(job, node) != turns[t])
-                continue;
-            (void)fprintf(q->file, "%s%s", used ? " or " : " to ", node);
-            used++;
+            if (chempi_status_fate_of(job, node) == turns[t])
+                names[used++] = node;
         }
+    return used;
+}
+
+static void print_gateways(const struct question *q,
+                           const struct chempi_status_job *job,
+                           const struct chempi_table_range *range,
+                           uint32_t stage)
+{
+    const char *names[GATEWAYS_MAX];
+    const uint32_t count = list_gateways(q, job, range, stage, names);
+
+    for (uint32_t i = 0; i < count; i++)
+        (void)fprintf(q->file, "%s%s", i ? " or " : " to ", names[i]);
 }
 
 static void print_time(const struct question *q, const char *before, double us,
@@ -122,7 +141,38 @@ static void print_way(const struct question *q,
     (void)fprintf(q->file, "\n");
 }
 
-/* What the time is made of, as `mdconfig explain` says it. */
+/* What a time is made of, as `mdconfig explain` says it. */
+enum part { FORWARDING, LATENCY, COST, FIRST_CHUNK, BYTES, REST };
+
+static void print_part(const struct question *q, enum part part, const char *of,
+                       double us)
+{
+    static const char *const words[] = {
+        [FORWARDING] = "  forwarding",
+        [LATENCY] = "  latency of ",
+        [COST] = "  per-message cost of ",
+        [FIRST_CHUNK] = "  the first chunk over ",
+        [BYTES] = "  the bytes over ",
+        [REST] = "  the rest at the speed of ",
+    };
+    static const char *const short_words[] = {
+        [FORWARDING] = "forwarding", [LATENCY] = "latency",
+        [COST] = "per-message cost", [FIRST_CHUNK] = "first chunk",
+        [BYTES] = "bytes",           [REST] = "rest",
+    };
+
+    if (!q->json) {
+        print_time(q, "  ", us, words[part]);
+        (void)fprintf(q->file, "%s\n", of ? of : "");
+        return;
+    }
+    chempi_json_open(q->json, NULL);
+    chempi_json_text(q->json, "part", short_words[part]);
+    chempi_json_text(q->json, "of", of);
+    chempi_json_real(q->json, "us", us);
+    chempi_json_close(q->json);
+}
+
 static void print_parts(const struct question *q,
                         const struct chempi_table_range *range)
 {
@@ -137,25 +187,18 @@ static void print_parts(const struct question *q,
         const char *name = chempi_table_network(q->table, s->network)->name;
 
         if (i > 0)
-            print_time(q, "  ", s->times.forward_us, "  forwarding\n");
-        print_time(q, "  ", s->times.latency_us, "  latency of ");
-        (void)fprintf(q->file, "%s\n", name);
-        if (s->times.cost_us > 0) {
-            print_time(q, "  ", s->times.cost_us, "  per-message cost of ");
-            (void)fprintf(q->file, "%s\n", name);
-        }
-        print_time(q, "  ", (double)first / s->times.bw_bytes_per_us,
-                   is_cut ? "  the first chunk over " : "  the bytes over ");
-        (void)fprintf(q->file, "%s\n", name);
+            print_part(q, FORWARDING, NULL, s->times.forward_us);
+        print_part(q, LATENCY, name, s->times.latency_us);
+        if (s->times.cost_us > 0)
+            print_part(q, COST, name, s->times.cost_us);
+        print_part(q, is_cut ? FIRST_CHUNK : BYTES, name,
+                   (double)first / s->times.bw_bytes_per_us);
         if (s->times.bw_bytes_per_us < slow->times.bw_bytes_per_us)
             slow = s;
     }
-    if (!is_cut)
-        return;
-    print_time(q, "  ", (double)(q->len - first) / slow->times.bw_bytes_per_us,
-               "  the rest at the speed of ");
-    (void)fprintf(q->file, "%s\n",
-                  chempi_table_network(q->table, slow->network)->name);
+    if (is_cut)
+        print_part(q, REST, chempi_table_network(q->table, slow->network)->name,
+                   (double)(q->len - first) / slow->times.bw_bytes_per_us);
 }
 
 /* What a job uses for this size where gateways of it have fallen, by the rules
@@ -225,6 +268,72 @@ static bool is_at(const struct chempi_status *list, uint32_t count,
     return false;
 }
 
+/* ---- JSON --------------------------------------------------------------- */
+
+/* range NULL: no way is left. */
+static void way_json(const struct question *q,
+                     const struct chempi_table_range *range,
+                     const struct chempi_status_job *job)
+{
+    struct chempi_json *j = q->json;
+    double us;
+
+    if (!range) {
+        chempi_json_text(j, "way", NULL);
+        return;
+    }
+    chempi_json_open_list(j, "way");
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        const struct chempi_table_stage *stage = &range->stages[i];
+        const char *names[GATEWAYS_MAX];
+        const uint32_t count = i + 1 < range->stage_count
+                                   ? list_gateways(q, job, range, i, names)
+                                   : 0;
+
+        chempi_json_open(j, NULL);
+        chempi_json_text(j, "device", stage->device);
+        chempi_json_text(j, "protocol", stage->protocol);
+        chempi_json_text(j, "network",
+                         chempi_table_network(q->table, stage->network)->name);
+        if (i + 1 < range->stage_count) {
+            chempi_json_open_list(j, "gateways");
+            for (uint32_t k = 0; k < count; k++)
+                chempi_json_text(j, NULL, names[k]);
+            chempi_json_close_list(j);
+        }
+        chempi_json_close(j);
+    }
+    chempi_json_close_list(j);
+    us = chempi_table_time(range, q->len);
+    chempi_json_real(j, "us", us >= 0 ? us : INFINITY);
+}
+
+static void job_json(const struct question *q,
+                     const struct chempi_table_range *range,
+                     struct chempi_status_job *job)
+{
+    const bool is_same = !has_changed(q, range, job);
+    struct chempi_json *j = q->json;
+
+    chempi_json_open(j, NULL);
+    chempi_json_text(j, "job", job->id);
+    chempi_json_bool(j, "is_same", is_same);
+    way_json(q, is_same ? range : range_of_job(q, job, range), job);
+    chempi_json_open_list(j, "fallen");
+    for (uint32_t g = 0; g < job->gateway_count; g++)
+        if (has_fallen(q, range, &job->gateways[g])) {
+            chempi_json_open(j, NULL);
+            chempi_json_text(j, "node", job->gateways[g].node);
+            chempi_json_text(j, "state",
+                             chempi_status_fate_word(job->gateways[g].fate));
+            chempi_json_close(j);
+        }
+    chempi_json_close_list(j);
+    chempi_json_close(j);
+}
+
+/* ---- words -------------------------------------------------------------- */
+
 /* What is left in a job of a way whose gateways are lost or drained. */
 static void print_change(const struct question *q,
                          const struct chempi_table_range *range,
@@ -244,6 +353,18 @@ static void print_change(const struct question *q,
                           chempi_status_fate_word(job->gateways[g].fate));
 }
 
+static void print_job(const struct question *q,
+                      const struct chempi_table_range *range,
+                      struct chempi_status_job *job)
+{
+    if (has_changed(q, range, job))
+        print_change(q, range, job);
+    else
+        (void)fprintf(q->file, "job %s: the same\n", job->id);
+}
+
+/* ---- both --------------------------------------------------------------- */
+
 static void print_jobs(const struct question *q,
                        const struct chempi_table_range *range,
                        const struct chempi_status *list, uint32_t count)
@@ -256,11 +377,37 @@ static void print_jobs(const struct question *q,
                 !is_at(list, count, q->from, job->id) ||
                 !is_at(list, count, q->to, job->id))
                 continue;
-            if (has_changed(q, range, job))
-                print_change(q, range, job);
-            else
-                (void)fprintf(q->file, "job %s: the same\n", job->id);
+            (q->json ? job_json : print_job)(q, range, job);
         }
+}
+
+static void print_all(const struct question *q,
+                      const struct chempi_table_range *range,
+                      const struct chempi_status *list, uint32_t count)
+{
+    struct chempi_json *j = q->json;
+
+    if (!j) {
+        (void)fprintf(q->file, "%" PRIu64 " bytes from %s to %s: ", q->len,
+                      q->from, q->to);
+        print_way(q, range, NULL);
+        print_parts(q, range);
+        print_jobs(q, range, list, count);
+        return;
+    }
+    chempi_json_open(j, NULL);
+    chempi_json_number(j, "bytes", q->len);
+    chempi_json_text(j, "from", q->from);
+    chempi_json_text(j, "to", q->to);
+    way_json(q, range, NULL);
+    chempi_json_open_list(j, "parts");
+    print_parts(q, range);
+    chempi_json_close_list(j);
+    chempi_json_open_list(j, "jobs");
+    print_jobs(q, range, list, count);
+    chempi_json_close_list(j);
+    chempi_json_close(j);
+    chempi_json_end(j);
 }
 
 static int answer(struct question *q, const struct chempi_status *list,
@@ -283,11 +430,7 @@ static int answer(struct question *q, const struct chempi_status *list,
     q->range_count = ranges;
     while (q->len > range->max_len)
         range++;
-    (void)fprintf(q->file, "%" PRIu64 " bytes from %s to %s: ", q->len, q->from,
-                  q->to);
-    print_way(q, range, NULL);
-    print_parts(q, range);
-    print_jobs(q, range, list, count);
+    print_all(q, range, list, count);
     return 0;
 }
 
@@ -317,11 +460,14 @@ static int load(const struct chempi_status *list, uint32_t count,
         from);
 }
 
-int chempi_route_show(FILE *file, const struct chempi_status *list,
-                      uint32_t count, const char *from, const char *to,
-                      const char *size, struct chempi_err *err)
+int chempi_route_show(FILE *file, bool is_json,
+                      const struct chempi_status *list, uint32_t count,
+                      const char *from, const char *to, const char *size,
+                      struct chempi_err *err)
 {
-    struct question q = {.file = file, .from = from, .to = to};
+    struct chempi_json j = {.file = file};
+    struct question q = {
+        .file = file, .json = is_json ? &j : NULL, .from = from, .to = to};
     void *data = NULL;
     size_t len = 0;
     int rc;

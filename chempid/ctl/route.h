@@ -3,6 +3,7 @@
 #ifndef CHEMPI_CHEMPID_ROUTE_H
 #define CHEMPI_CHEMPID_ROUTE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "chempid/tree/status.h"
@@ -13,11 +14,12 @@
  * node to another, by the connection tables that the daemons in the list have:
  * once as the tables say, and for each running job: what is left of them where
  * it has lost or drained gateways, or that nothing has changed, if it has ranks
- * on both nodes. Reads files. -EINVAL, -ENOENT, -EHOSTUNREACH with
- * words.
+ * on both nodes. is_json: as one object. Reads files. -EINVAL, -ENOENT,
+ * -EHOSTUNREACH with words.
  */
-int chempi_route_show(FILE *file, const struct chempi_status *list,
-                      uint32_t count, const char *from, const char *to,
-                      const char *size, struct chempi_err *err);
+int chempi_route_show(FILE *file, bool is_json,
+                      const struct chempi_status *list, uint32_t count,
+                      const char *from, const char *to, const char *size,
+                      struct chempi_err *err);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "chempid/tree/spec.h"
+#include "common/base/json.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/control/wire.h"
@@ -20,6 +21,10 @@
 /* Places that get a line each. When there are more, ranks in the same call get
  * one together. */
 #define CHEMPI_PLACES_GROUPS 40u
+
+/* Of ranks that are in no group. */
+#define CHEMPI_PLACES_UNKNOWN 0u /* nothing is known of them */
+#define CHEMPI_PLACES_SURPLUS (CHEMPI_PLACES_GROUPS + 1)
 
 struct chempi_places_group {
     uint8_t here;   /* enum chempi_here; 0: not used */
@@ -69,5 +74,9 @@ const char *chempi_places_words(const struct chempi_places *p, uint32_t rank);
  * groups call, each in a line of its own. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
                          bool has_rest, bool has_sites);
+/* The same as members of an object, "size", "nodes" with their ranks, "places"
+ * in the order of their first ranks, "waits_for", "circle", "no_room" and
+ * "unknown". */
+void chempi_places_json(const struct chempi_places *p, struct chempi_json *j);
 
 #endif

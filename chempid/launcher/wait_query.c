@@ -77,14 +77,74 @@ static void time_is_over(struct ev_loop *loop, ev_timer *w, int events)
         q->ops->told(q->arg);
 }
 
+/* Those at the door get more than this terminal, which shows other things.
+ * state: why there are no places; NULL: there are. */
+static char *put_places(const struct chempi_wait_query *q, bool is_for_door,
+                        const char *state, size_t *len)
+{
+    char *text = NULL;
+    FILE *file = open_memstream(&text, len);
+
+    if (!file)
+        return NULL;
+    if (is_for_door)
+        (void)fprintf(file, "job %s, by chempirun with pid %d:\n", q->spec->id,
+                      (int)getpid());
+    if (state)
+        (void)fprintf(file, "chempirun: %s\n", state);
+    else
+        chempi_places_print(&q->places, file, q->has_told, is_for_door);
+    if (fclose(file) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static char *put_json(const struct chempi_wait_query *q, const char *state,
+                      size_t *len)
+{
+    char *text = NULL;
+    struct chempi_json j = {.file = open_memstream(&text, len)};
+
+    if (!j.file)
+        return NULL;
+    chempi_json_open(&j, NULL);
+    chempi_json_text(&j, "job", q->spec->id);
+    chempi_json_text(&j, "state", state ? state : "it runs");
+    if (!state)
+        chempi_places_json(&q->places, &j);
+    chempi_json_close(&j);
+    chempi_json_end(&j);
+    if (fclose(j.file) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* What those at the door get: the places, or why there are none; without
+ * memory nothing. */
+static void answer_door(struct chempi_wait_query *q, const char *state)
+{
+    char *text = NULL;
+    size_t len = 0;
+
+    for (int is_json = 0; is_json < 2; is_json++) {
+        if (!chempi_door_has(&q->door, is_json))
+            continue;
+        text = is_json ? put_json(q, state, &len)
+                       : put_places(q, true, state, &len);
+        chempi_door_answer(&q->door, is_json, text ? text : "", text ? len : 0);
+        free(text);
+    }
+}
+
 /* Somebody is at the door. */
 static void asked(void *arg)
 {
-    static const char text[] = "chempirun: the job is ending\n";
     struct chempi_wait_query *q = arg;
 
     if (!ask(q, q->limit_s, false))
-        chempi_door_answer(&q->door, text, sizeof(text) - 1);
+        answer_door(q, "the job is ending");
 }
 
 void chempi_wait_query_open(struct chempi_wait_query *q, struct ev_loop *loop,
@@ -133,28 +193,6 @@ bool chempi_wait_query_take(struct chempi_wait_query *q,
     return is_open(q) && chempi_places_take(&q->places, r) && settle(q);
 }
 
-/* Those at the door get more than this terminal, which shows other things. */
-static char *put_places(const struct chempi_wait_query *q, bool is_for_door,
-                        bool has_ended, size_t *len)
-{
-    char *text = NULL;
-    FILE *file = open_memstream(&text, len);
-
-    if (!file)
-        return NULL;
-    if (is_for_door)
-        (void)fprintf(file, "job %s, by chempirun with pid %d:\n", q->spec->id,
-                      (int)getpid());
-    if (has_ended)
-        (void)fprintf(file, "chempirun: its ranks have ended\n");
-    else
-        chempi_places_print(&q->places, file, q->has_told, is_for_door);
-    if (fclose(file) == 0)
-        return text;
-    free(text);
-    return NULL;
-}
-
 void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)
 {
     size_t len = 0;
@@ -163,16 +201,12 @@ void chempi_wait_query_end(struct chempi_wait_query *q, bool has_ended)
     if (!is_open(q))
         return;
     if (q->is_said && !has_ended) { /* else there is nowhere to wait */
-        text = put_places(q, false, false, &len);
+        text = put_places(q, false, NULL, &len);
         if (text)
             q->ops->say(q->arg, text, len);
         free(text);
     }
-    if (q->door.count) {
-        text = put_places(q, true, has_ended, &len);
-        chempi_door_answer(&q->door, text ? text : "", text ? len : 0);
-        free(text);
-    }
+    answer_door(q, has_ended ? "its ranks have ended" : NULL);
     q->is_said = false;
     close_places(q);
 }

@@ -4,21 +4,26 @@
 #include "chempid/tree/door.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/base/json.h"
 #include "common/base/plain.h"
 #include "common/base/sys.h"
 #include "common/control/client.h"
 
 #define PREFIX "chempi-job/" /* then user, job and process */
 #define NAMES "/proc/net/unix"
+#define JSON_PREFIX "chempi-json/" /* of who asks, then any number */
 
 /* ---- both ---------------------------------------------------------------- */
 
@@ -46,10 +51,20 @@ static bool get_user(int fd, uid_t *uid)
 
 /* ---- the launcher -------------------------------------------------------- */
 
+static bool wants_json(const struct sockaddr_un *peer, socklen_t len)
+{
+    return len > offsetof(struct sockaddr_un, sun_path) + sizeof(JSON_PREFIX) &&
+           memcmp(peer->sun_path + 1, JSON_PREFIX, sizeof(JSON_PREFIX) - 1) ==
+               0;
+}
+
 static void knocked(struct ev_loop *loop, ev_io *w, int events)
 {
     struct chempi_door *d = w->data;
-    const int fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    struct sockaddr_un peer = {.sun_family = AF_UNIX};
+    socklen_t len = sizeof(peer);
+    const int fd = accept4(d->fd, (struct sockaddr *)&peer, &len,
+                           SOCK_CLOEXEC | SOCK_NONBLOCK);
     uid_t uid;
 
     (void)loop;
@@ -63,7 +78,8 @@ static void knocked(struct ev_loop *loop, ev_io *w, int events)
         (void)close(fd); /* nothing was written there */
         return;
     }
-    d->askers[d->count++] = fd;
+    d->askers[d->count++] =
+        (struct chempi_door_asker){fd, wants_json(&peer, len)};
     d->asked(d->arg);
 }
 
@@ -96,18 +112,34 @@ int chempi_door_open(struct chempi_door *door, struct ev_loop *loop,
     return 0;
 }
 
-void chempi_door_answer(struct chempi_door *door, const char *text, size_t len)
+bool chempi_door_has(const struct chempi_door *door, bool is_json)
 {
+    for (uint32_t i = 0; i < door->count; i++)
+        if (door->askers[i].is_json == is_json)
+            return true;
+    return false;
+}
+
+void chempi_door_answer(struct chempi_door *door, bool is_json,
+                        const char *text, size_t len)
+{
+    uint32_t left = 0;
+
     for (uint32_t i = 0; i < door->count; i++) {
-        (void)send(door->askers[i], text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
-        (void)close(door->askers[i]); /* who has left has left */
+        if (door->askers[i].is_json != is_json) {
+            door->askers[left++] = door->askers[i];
+            continue;
+        }
+        (void)send(door->askers[i].fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)close(door->askers[i].fd); /* who has left has left */
     }
-    door->count = 0;
+    door->count = left;
 }
 
 void chempi_door_close(struct chempi_door *door)
 {
-    chempi_door_answer(door, "", 0);
+    chempi_door_answer(door, false, "", 0);
+    chempi_door_answer(door, true, "", 0);
     if (door->fd < 0)
         return;
     ev_io_stop(door->loop, &door->io);
@@ -147,11 +179,27 @@ static bool is_meant(const struct sign *sign, const char *job)
 struct asked {
     int fd;
     uid_t user;
+    int pid; /* as its name says */
 };
+
+/* A name that says so; nobody knows it before, so nobody else has it. */
+static bool ask_for_json(int fd)
+{
+    struct sockaddr_un address;
+    char name[sizeof(address.sun_path)];
+    uint64_t number;
+    socklen_t len;
+
+    if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+        return false;
+    (void)snprintf(name, sizeof(name), JSON_PREFIX "%016" PRIx64, number);
+    len = make_address(&address, name);
+    return chempi_sys->bind(fd, (const struct sockaddr *)&address, len) == 0;
+}
 
 /* Whoever has that name need not be whom it names, and may let callers wait:
  * a descriptor to read from, or -1. */
-static int call(const char *name, const struct sign *sign)
+static int call(const char *name, const struct sign *sign, bool is_json)
 {
     struct sockaddr_un address;
     const socklen_t len = make_address(&address, name);
@@ -161,15 +209,17 @@ static int call(const char *name, const struct sign *sign)
 
     if (fd < 0)
         return -1;
-    if (len && connect(fd, (const struct sockaddr *)&address, len) == 0 &&
+    if (len && (!is_json || ask_for_json(fd)) &&
+        connect(fd, (const struct sockaddr *)&address, len) == 0 &&
         get_user(fd, &uid) && uid == sign->user)
         return fd;
     (void)close(fd); /* nothing was written there */
     return -1;
 }
 
-/* Up to its end, the deadline or CHEMPI_DOOR_ANSWER_MAX. */
-static bool copy_answer(FILE *file, const struct asked *a, uint64_t deadline_ns)
+/* Up to its end, the deadline or CHEMPI_DOOR_ANSWER_MAX; how many bytes. */
+static size_t copy_answer(FILE *file, const struct asked *a,
+                          uint64_t deadline_ns, bool has_user)
 {
     struct pollfd item = {.fd = a->fd, .events = POLLIN};
     char text[4096];
@@ -186,16 +236,17 @@ static bool copy_answer(FILE *file, const struct asked *a, uint64_t deadline_ns)
             continue;
         if (n <= 0)
             break;
-        if (sum == 0 && geteuid() == 0 && a->user != 0)
+        if (sum == 0 && has_user && geteuid() == 0 && a->user != 0)
             (void)fprintf(file, "user %u says:\n", (unsigned)a->user);
         chempi_plain(text, (size_t)n, "\n");
         (void)fwrite(text, 1, (size_t)n, file);
         sum += (size_t)n;
     }
-    return sum > 0;
+    return sum;
 }
 
-static size_t call_all(struct asked *all, size_t max, const char *job)
+static size_t call_all(struct asked *all, size_t max, const char *job,
+                       bool is_json)
 {
     FILE *names = fopen(NAMES, "re");
     char line[512];
@@ -208,8 +259,8 @@ static size_t call_all(struct asked *all, size_t max, const char *job)
         line[strcspn(line, "\n")] = '\0';
         if (!name || !read_sign(name + 1, &sign) || !is_meant(&sign, job))
             continue;
-        all[count].fd = call(name + 1, &sign);
-        all[count].user = sign.user;
+        all[count] =
+            (struct asked){call(name + 1, &sign, is_json), sign.user, sign.pid};
         if (all[count].fd >= 0)
             count++;
     }
@@ -218,17 +269,64 @@ static size_t call_all(struct asked *all, size_t max, const char *job)
     return count;
 }
 
+static uint64_t deadline(void)
+{
+    return chempi_clock_ns() + CHEMPI_DOOR_S * UINT64_C(1000000000);
+}
+
 uint32_t chempi_door_ask(FILE *file, const char *job)
 {
     struct asked all[CHEMPI_DOOR_CALLS_MAX];
-    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job);
-    const uint64_t deadline_ns =
-        chempi_clock_ns() + CHEMPI_DOOR_S * UINT64_C(1000000000);
+    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job, false);
+    const uint64_t deadline_ns = deadline();
     uint32_t answers = 0;
 
     for (size_t i = 0; i < count; i++) {
-        answers += copy_answer(file, &all[i], deadline_ns);
+        answers += copy_answer(file, &all[i], deadline_ns, true) > 0;
         (void)close(all[i].fd); /* read only */
     }
     return answers;
+}
+
+static void put_answer(struct chempi_json *j, const struct asked *a,
+                       uint64_t deadline_ns)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+
+    if (file) {
+        (void)copy_answer(file, a, deadline_ns, false);
+        (void)fclose(file); /* what is missing shows */
+    }
+    chempi_json_open(j, NULL);
+    chempi_json_number(j, "pid", (uint64_t)a->pid);
+    chempi_json_number(j, "uid", a->user);
+    while (len && text[len - 1] == '\n')
+        len--;
+    if (text && chempi_json_is_value(text, len))
+        chempi_json_embed(j, "answer", text, len);
+    else
+        chempi_json_text(j, "answer", NULL);
+    chempi_json_close(j);
+    free(text);
+}
+
+uint32_t chempi_door_ask_json(FILE *file, const char *job)
+{
+    struct asked all[CHEMPI_DOOR_CALLS_MAX];
+    const size_t count = call_all(all, CHEMPI_DOOR_CALLS_MAX, job, true);
+    const uint64_t deadline_ns = deadline();
+    struct chempi_json j = {.file = file};
+
+    if (count == 0)
+        return 0;
+    chempi_json_open_list(&j, NULL);
+    for (size_t i = 0; i < count; i++) {
+        put_answer(&j, &all[i], deadline_ns);
+        (void)close(all[i].fd); /* read only */
+    }
+    chempi_json_close_list(&j);
+    chempi_json_end(&j);
+    return (uint32_t)count;
 }

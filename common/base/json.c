@@ -3,39 +3,18 @@
 #include "common/base/json.h"
 
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
-/* Bytes of the character at text, which is well-formed UTF-8; 0: it is not. */
-static size_t character(const unsigned char *text)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t len = text[0] < 0x80   ? 1
-                       : text[0] < 0xc0 ? 0
-                       : text[0] < 0xe0 ? 2
-                       : text[0] < 0xf0 ? 3
-                       : text[0] < 0xf8 ? 4
-                                        : 0;
-    uint32_t code = len > 1 ? text[0] & (0x7fu >> len) : text[0];
-
-    for (size_t i = 1; i < len; i++) {
-        if ((text[i] & 0xc0) != 0x80) /* the final zero, too */
-            return 0;
-        code = code << 6 | (text[i] & 0x3f);
-    }
-    return len && code >= least[len] && code <= 0x10ffff &&
-                   (code < 0xd800 || code > 0xdfff)
-               ? len
-               : 0;
-}
+#include "common/base/utf8.h"
 
 static void put_text(FILE *file, const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
+    const unsigned char *end = at + strlen(text);
 
     (void)fputc('"', file);
-    while (*at) {
-        const size_t len = character(at);
+    while (at < end) {
+        const size_t len = chempi_utf8_len(at, (size_t)(end - at));
 
         if (len == 0)
             (void)fputs("\\ufffd", file);
@@ -139,6 +118,13 @@ void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true)
 {
     begin(j, name);
     (void)fputs(is_true ? "true" : "false", j->file);
+}
+
+void chempi_json_embed(struct chempi_json *j, const char *name,
+                       const char *text, size_t len)
+{
+    begin(j, name);
+    (void)fwrite(text, 1, len, j->file);
 }
 
 void chempi_json_end(struct chempi_json *j)

@@ -34,7 +34,15 @@ void chempi_json_decimal(struct chempi_json *j, const char *name, uint64_t n,
 /* Nine significant digits, whatever the locale; null if it is not finite. */
 void chempi_json_real(struct chempi_json *j, const char *name, double x);
 void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true);
+/* A value that somebody else has written: chempi_json_is_value(). */
+void chempi_json_embed(struct chempi_json *j, const char *name,
+                       const char *text, size_t len);
 /* The end of the whole: a new line. */
 void chempi_json_end(struct chempi_json *j);
+
+/* Is this one value of JSON and nothing else but blanks, in UTF-8, nested
+ * CHEMPI_JSON_DEPTH_MAX deep at most? */
+#define CHEMPI_JSON_DEPTH_MAX 32
+bool chempi_json_is_value(const char *text, size_t len);
 
 #endif

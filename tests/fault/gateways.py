@@ -541,6 +541,40 @@ def gateways_run_under_daemons_too():
         expect(job, 0)
 
 
+def route(cluster, *words):
+    """What chempictl route says, and whether it says the same as JSON."""
+    said = cluster.ctl("route", *words)
+    told = json.loads(cluster.ctl("--json", "route", *words))
+
+    def named(way):
+        """A way as words have it; its time is behind it."""
+        return ", then ".join(
+            f"{s['device']} {s['protocol']} on {s['network']}" +
+            ("".join(f"{' or ' if i else ' to '}{name}"
+                     for i, name in enumerate(s.get("gateways", []))))
+            for s in way["way"]) + "; "
+
+    head, *lines = said.splitlines()
+    check(head.startswith(f"{told['bytes']} bytes from {told['from']} to "
+                          f"{told['to']}: {named(told)}"), head, told)
+    parts = [line for line in lines if re.match(r"  [\d.]+ [mu]?s  ", line)]
+    check([part["of"] or "forwarding" for part in told["parts"]] ==
+          [line.split()[-1] for line in parts], parts, told)
+    check(abs(sum(part["us"] for part in told["parts"]) - told["us"]) <
+          1e-6 * told["us"], told)
+    jobs = iter(line for line in lines if line not in parts)
+    for job in told["jobs"]:
+        line = next(jobs)
+        check(line.startswith(f"job {job['job']}: " +
+                              ("the same" if job["is_same"] else named(job))),
+              line, job)
+        for gateway in job["fallen"]:
+            check(next(jobs) == f"  the gateway on {gateway['node']} is "
+                  f"{gateway['state']}", job)
+    check(not list(jobs), said, told)
+    return said
+
+
 @case
 def a_drained_gateway_is_spared():
     with daemons("two", *TWO) as cluster:
@@ -551,18 +585,19 @@ def a_drained_gateway_is_spared():
                           [False, False]), node)
         said = cluster.ctl("budgets")
         check(re.search(r"^g0 +\w+ +gate ", said, re.M), said)
-        said = cluster.ctl("route", "a0", "b0", "64KiB")
+        said = route(cluster, "a0", "b0", "64KiB")
         check("to g0 or g1, then" in said, said)
         check(re.search(r"^job \w+: the same$", said, re.M), said)
-        check("job" not in cluster.ctl("route", "a0", "g0", "64KiB"))
-        cluster.ctl("drain", "g0")
+        check("job" not in route(cluster, "a0", "g0", "64KiB"))
+        check(json.loads(cluster.ctl("--json", "drain", "g0")) ==
+              {"node": "g0", "job": None, "remarks": []})
         await_error(job, "the gateway on node g0 is drained")
         job.await_lines(lines(job) + 3)
-        said = cluster.ctl("route", "a0", "b0", "4M")
+        said = route(cluster, "a0", "b0", "4M")
         check("to g1, then" in said and "g0 is drained" in said, said)
         # Neither where the job is not, nor where no gateway is on the way.
         check("job" not in cluster.ctl("route", "a0", "g1", "4M"))
-        said = cluster.ctl("route", "a0", "a0", "4M")
+        said = route(cluster, "a0", "a0", "4M")
         check("drained" not in said, said)
         check(re.search(r"^job \w+: the same$", said, re.M), said)
         said = cluster.ctl("route", "a0", "b0", "4M")
@@ -571,7 +606,16 @@ def a_drained_gateway_is_spared():
         said = cluster.ctl("drain", "g1", status=1)
         check(re.search(r"on node g1 is the last one in job \w+ between a0 and "
                         r"b0; nothing was changed", said), said)
+        check(cluster.ctl("--json", "drain", "g1", status=1) == said)
         check(cluster.ctl("drain") == "g0                   all jobs\n")
+        check(json.loads(cluster.ctl("--json", "drain")) ==
+              [{"node": "g0", "job": None}])
+        told = json.loads(cluster.ctl("--json", "drain", "g1", "--force"))
+        check(told == {"node": "g1", "job": None, "remarks": [
+            {"what": "stays in use", "job": name, "from": ["a0"], "to": ["b0"],
+             "is_one_way": False} for name in (job_name(cluster), None)]}, told)
+        cluster.ctl("undrain", "g1")
+        await_error(job, "the gateway on node g1 is in use again")
         said = cluster.ctl("drain", "g1", "--force")  # it stays in use
         check(re.search(r"g1 stays in use in job \w+ between a0 and b0", said),
               said)

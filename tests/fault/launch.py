@@ -8,6 +8,7 @@ Cases wait for events (a line of output, the end of a process), never for a
 time to pass. After every case no process, socket or file may be left.
 """
 import hashlib
+import json
 import os
 import re
 import signal
@@ -440,15 +441,32 @@ def whoever_asks_is_told_where_ranks_wait():
                              r"MPI_Recv\n", told, re.M)
             check(line, told)
         check(ask(line[1]) == line[0], line)
+        for words in ([], [str(pid)], [line[1]]):
+            told, = [one for one in json.loads(ask(*words, before=["--json"]))
+                     if one["pid"] == pid]
+            check(told["uid"] == os.getuid() and
+                  told["answer"]["job"] == line[1] and
+                  told["answer"]["size"] == size and
+                  told["answer"]["places"] == [
+                      {"ranks": list(range(size)), "state": "waits",
+                       "call": "MPI_Recv", "is_merged": False, "from": None,
+                       "is_from_elsewhere": False}] and
+                  sorted(rank for ranks in told["answer"]["nodes"].values()
+                         for rank in ranks) == list(range(size)) and
+                  [told["answer"][k] for k in ("circle", "waits_for", "unknown",
+                                               "no_room")] == [[], {}, [], []],
+                  told)
         check("no job of yours" not in told, told)
         job.process.send_signal(signal.SIGTERM)
         job.status = job.finish()
         check("MPI_Recv" not in job.errors, job.errors)
         check(str(pid) not in ask(status=None))
+        check("no job 0 of yours" in ask("0", before=["--json"], status=1))
+    check("without --via" in ask(before=["--json", "--via", "a"], status=2))
 
 
-def ask(*words, status=0):
-    done = subprocess.run([Programs.chempictl, "where", *words],
+def ask(*words, before=(), status=0):
+    done = subprocess.run([Programs.chempictl, *before, "where", *words],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, check=False, timeout=LIMIT_S)
     check(status is None or done.returncode == status, words, done.stdout)
@@ -485,6 +503,19 @@ def who_has_the_name_of_a_launcher_does_no_harm():
             # It stays open: who asks has a limit of its own.
             told = asker.communicate(timeout=LIMIT_S)[0]
         check(told.endswith(b"a?]0;owned?b?\n"), told)
+    for said, wanted in ((b'{"a\x1b": [1, -0.5e3, null]} \n',
+                          {"a?": [1, -500, None]}),
+                         (b'{"a": 1}, {"b": 2}', None), (b'{"a": "', None),
+                         (b"[" * 40 + b"]" * 40, None), (b'"\xff"', None),
+                         (b"", None)):
+        with Impostor(job) as sock:
+            asker = subprocess.Popen([Programs.chempictl, "--json", "where",
+                                      job], stdout=subprocess.PIPE)
+            with sock.accept()[0] as link:
+                link.sendall(said)
+            told = json.loads(asker.communicate(timeout=LIMIT_S)[0])
+            check(told == [{"pid": os.getpid(), "uid": os.getuid(),
+                            "answer": wanted}], told)
     with Impostor(job) as sock, tempfile.TemporaryFile() as file, \
             subprocess.Popen([Programs.chempictl, "where", job],
                              stdout=file) as asker:

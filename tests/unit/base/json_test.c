@@ -73,3 +73,76 @@ Test(json, what_is_no_number_is_null)
     chempi_json_close_list(&j);
     expect("[null, null, null]");
 }
+
+static bool is_value(const char *value)
+{
+    return chempi_json_is_value(value, strlen(value));
+}
+
+Test(json, whole_values_are_told)
+{
+    static const char *const good[] = {
+        "0",
+        "-1.5e+3",
+        "\"\"",
+        " [ ] ",
+        "{}",
+        "[1, [2, {\"a\": null}]]\n",
+        "{\"a\":true,\"b\":false}",
+        "\"\\u00e9\\\"\\\\ gr\xc3\xbc\xc3\x9f\"",
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    };
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        cr_expect(is_value(good[i]), "%s", good[i]);
+}
+
+Test(json, others_are_not)
+{
+    static const char *const bad[] = {
+        "",
+        " ",
+        "01",
+        "1.",
+        "-",
+        "1e",
+        "+1",
+        ".5",
+        "nul",
+        "nullx",
+        "[1,]",
+        "[1 2]",
+        "[",
+        "]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{a: 1}",
+        "{\"a\": 1,}",
+        "{\"a\": 1}}",
+        "[1}",
+        "\"",
+        "\"\\\"",
+        "\"\\x\"",
+        "\"\\u12g4\"",
+        "\"\n\"",
+        "\"\xff\"",
+        "\"\xc3\"",
+        "1, 2",
+        "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]",
+    };
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_expect(!is_value(bad[i]), "%s", bad[i]);
+    cr_expect(!chempi_json_is_value("1\0", 2));
+    cr_expect(!chempi_json_is_value("\"\xc3\xbc\"", 2), "it is cut");
+}
+
+Test(json, values_of_others_are_embedded)
+{
+    begin();
+    chempi_json_open(&j, NULL);
+    chempi_json_embed(&j, "a", "[1]x", 3);
+    chempi_json_number(&j, "b", 2);
+    chempi_json_close(&j);
+    expect("{\"a\": [1], \"b\": 2}");
+}
