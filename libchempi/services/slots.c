@@ -101,14 +101,34 @@ const char *chempi_slots_check(const struct chempi_slots *slots)
                : NULL;
 }
 
-void *chempi_slots_pop(struct chempi_slots *slots)
+bool chempi_slots_is_past(const struct chempi_slots *slots, uint64_t token)
 {
-    for (uint32_t i = 0; slots->used && i < slots->count; i++) {
-        if (slots->at[i].ptr)
-            return chempi_slots_take(
-                slots, (uint64_t)slots->at[i].generation << 32 | i);
+    uint32_t index = (uint32_t)(token & UINT32_MAX);
+
+    return index < slots->count &&
+           (int32_t)(slots->at[index].generation - (uint32_t)(token >> 32)) > 0;
+}
+
+void *chempi_slots_next(const struct chempi_slots *slots, uint32_t *place)
+{
+    while (*place < slots->count) {
+        void *ptr = slots->at[(*place)++].ptr;
+
+        if (ptr)
+            return ptr;
     }
     return NULL;
+}
+
+void *chempi_slots_pop(struct chempi_slots *slots)
+{
+    uint32_t place = 0;
+
+    if (!slots->used || !chempi_slots_next(slots, &place))
+        return NULL;
+    place--;
+    return chempi_slots_take(
+        slots, (uint64_t)slots->at[place].generation << 32 | place);
 }
 
 void chempi_slots_fini(struct chempi_slots *slots)

@@ -13,6 +13,7 @@
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
 #define CHEMPI_LIBCHEMPI_SERVICES_SLOTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct chempi_slot {
@@ -35,6 +36,11 @@ int chempi_slots_put(struct chempi_slots *slots, void *ptr, uint64_t *token);
 void *chempi_slots_get(const struct chempi_slots *slots, uint64_t token);
 /* The same, and forget it. */
 void *chempi_slots_take(struct chempi_slots *slots, uint64_t token);
+/* Is the token worn out: did it name something that was taken? */
+bool chempi_slots_is_past(const struct chempi_slots *slots, uint64_t token);
+/* What is named at *place or after it, NULL when nothing is; *place is then the
+ * place behind it. Begin with 0; slots may be put and taken in between. */
+void *chempi_slots_next(const struct chempi_slots *slots, uint32_t *place);
 /* Forget any one of them and return it; NULL when there is none. */
 void *chempi_slots_pop(struct chempi_slots *slots);
 void chempi_slots_fini(struct chempi_slots *slots);

@@ -17,6 +17,7 @@
 #include "libchempi/devices/scivia/adapter/via.h"
 #include "libchempi/devices/scivia/wire.h"
 #include "libchempi/services/regcache.h"
+#include "libchempi/services/slots.h"
 
 #define SCIVIA_PAGE 4096u
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
@@ -52,7 +53,6 @@ enum scivia_protocol {
 enum scivia_setting { SCIVIA_SETTING_REGISTERED_MAX, SCIVIA_SETTING_CACHE };
 
 enum scivia_state {
-    SCIVIA_STATE_FREE,
     SCIVIA_STATE_ASKED,   /* out: the receiver has the word */
     SCIVIA_STATE_PUMPING, /* out: in ep->pumping, by way */
     SCIVIA_STATE_ENDING,  /* out: in ep->control, owes DONE */
@@ -62,15 +62,12 @@ enum scivia_state {
     SCIVIA_STATE_CONTROL  /* in: in ep->control, owes `owed` */
 };
 
-/*
- * A transfer that takes more than one line; of both directions. Its id on the
- * wire is index and generation, checked whenever it comes back.
- */
+/* A transfer that takes more than one line; of both directions. Its id travels
+ * and is checked whenever it comes back. */
 struct scivia_xfer {
     struct chempi_list link;
     struct scivia_ep *ep;
-    uint32_t index;
-    uint32_t generation;
+    uint64_t id; /* in dev->xfers */
     enum scivia_state state;
     uint32_t owed; /* enum scivia_kind */
     enum scivia_way way;
@@ -220,11 +217,8 @@ struct scivia_dev {
     struct chempi_list opening;
     struct chempi_list busy;
     struct chempi_list used; /* all endpoints */
-    struct scivia_xfer **xfers;
-    uint32_t xfer_count;
-    uint32_t xfer_room;
+    struct chempi_slots xfers;
     uint32_t outgoing;
-    struct chempi_list xfer_free;
     struct chempi_via_cq *cq;
     struct chempi_regcache cache;
     struct chempi_memory_user memory_user;

@@ -234,10 +234,10 @@ void chempi_scivia_pair_post(struct scivia_dev *dev)
 static bool is_awaiting(const struct scivia_ep *ep)
 {
     const struct scivia_dev *dev = scivia_dev_of(ep);
+    const struct scivia_xfer *xfer;
+    uint32_t place = 0;
 
-    for (uint32_t i = 0; i < dev->xfer_count; i++) {
-        const struct scivia_xfer *xfer = dev->xfers[i];
-
+    while ((xfer = chempi_slots_next(&dev->xfers, &place)) != NULL) {
         if (xfer->ep == ep && xfer->rx && xfer->way != SCIVIA_WAY_RING &&
             (xfer->state == SCIVIA_STATE_WAITING ||
              xfer->state == SCIVIA_STATE_CONTROL))

@@ -28,52 +28,26 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/base/array.h"
 #include "common/base/sys.h"
 #include "libchempi/devices/scivia/internal.h"
 
 #define PUMP_BUDGET 8 /* pieces per endpoint and progress */
 
-/* --- the pool --- */
-
-static struct scivia_xfer *xfer_create(struct scivia_dev *dev)
-{
-    struct scivia_xfer *xfer =
-        CHEMPI_ARRAY_FIT(dev->xfers, dev->xfer_room, dev->xfer_count + 1)
-            ? chempi_sys->calloc(1, sizeof(*xfer))
-            : NULL;
-
-    if (!xfer)
-        return NULL;
-    chempi_list_init(&xfer->link);
-    xfer->index = dev->xfer_count;
-    dev->xfers[dev->xfer_count++] = xfer;
-    return xfer;
-}
+/* --- transfers and their ids --- */
 
 static struct scivia_xfer *xfer_get(struct scivia_ep *ep,
                                     enum scivia_state state)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct scivia_xfer *xfer;
-    uint32_t generation;
-    uint32_t index;
+    struct scivia_xfer *xfer = chempi_sys->malloc(sizeof(*xfer));
 
-    if (chempi_list_is_empty(&dev->xfer_free)) {
-        xfer = xfer_create(dev);
-        if (!xfer)
-            return NULL;
-    } else {
-        xfer = CHEMPI_CONTAINER_OF(chempi_list_first(&dev->xfer_free),
-                                   struct scivia_xfer, link);
-        chempi_list_remove(&xfer->link);
-    }
-    generation = xfer->generation + 1;
-    index = xfer->index;
-    *xfer = (struct scivia_xfer){
-        .ep = ep, .index = index, .generation = generation, .state = state};
+    if (!xfer)
+        return NULL;
+    *xfer = (struct scivia_xfer){.ep = ep, .state = state};
     chempi_list_init(&xfer->link);
-    return xfer;
+    if (chempi_slots_put(&scivia_dev_of(ep)->xfers, xfer, &xfer->id) == 0)
+        return xfer;
+    free(xfer);
+    return NULL;
 }
 
 static void put_region(struct scivia_xfer *xfer)
@@ -88,51 +62,27 @@ static void xfer_put(struct scivia_xfer *xfer)
 
     dev->outgoing -= xfer->tx != NULL;
     put_region(xfer);
-    xfer->state = SCIVIA_STATE_FREE;
     chempi_list_remove(&xfer->link);
-    chempi_list_prepend(&dev->xfer_free, &xfer->link);
+    (void)chempi_slots_take(&dev->xfers, xfer->id);
+    free(xfer);
     dev->has_work |= dev->is_over_share; /* something may be idle now */
-}
-
-static uint64_t id_of(const struct scivia_xfer *xfer)
-{
-    return (uint64_t)xfer->generation << 32 | xfer->index;
 }
 
 static struct scivia_xfer *find(struct scivia_ep *ep, uint64_t id,
                                 enum scivia_state state)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    uint32_t index = (uint32_t)id;
-    struct scivia_xfer *xfer;
+    struct scivia_xfer *xfer = chempi_slots_get(&scivia_dev_of(ep)->xfers, id);
 
-    if (index >= dev->xfer_count)
-        return NULL;
-    xfer = dev->xfers[index];
-    return xfer->generation == (uint32_t)(id >> 32) && xfer->ep == ep &&
-                   xfer->state == state
-               ? xfer
-               : NULL;
-}
-
-/* Was this a transfer from the peer, and is it over? */
-static bool is_past(const struct scivia_ep *ep, uint64_t id)
-{
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    uint32_t index = (uint32_t)id;
-    uint32_t generation = (uint32_t)(id >> 32);
-    const struct scivia_xfer *xfer =
-        index < dev->xfer_count ? dev->xfers[index] : NULL;
-
-    return xfer && (int32_t)(xfer->generation - generation) >= 0 &&
-           (xfer->generation != generation || xfer->state == SCIVIA_STATE_FREE);
+    return xfer && xfer->ep == ep && xfer->state == state ? xfer : NULL;
 }
 
 void chempi_scivia_rndv_fini(struct scivia_dev *dev)
 {
-    for (uint32_t i = 0; i < dev->xfer_count; i++)
-        free(dev->xfers[i]);
-    free(dev->xfers);
+    struct scivia_xfer *xfer;
+
+    while ((xfer = chempi_slots_pop(&dev->xfers)) != NULL)
+        free(xfer);
+    chempi_slots_fini(&dev->xfers);
 }
 
 static void report_sent(struct scivia_xfer *xfer, int status)
@@ -168,12 +118,11 @@ static void forget_stages(struct scivia_dev *dev,
 void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
+    struct scivia_xfer *xfer;
+    uint32_t place = 0;
 
-    for (uint32_t i = 0; i < dev->xfer_count; i++) {
-        struct scivia_xfer *xfer = dev->xfers[i];
-
-        if (xfer->ep != ep || xfer->state == SCIVIA_STATE_FREE ||
-            xfer->state == SCIVIA_STATE_LEFT)
+    while ((xfer = chempi_slots_next(&dev->xfers, &place)) != NULL) {
+        if (xfer->ep != ep || xfer->state == SCIVIA_STATE_LEFT)
             continue; /* what was left is answered at accept() or drop() */
         forget_stages(dev, xfer);
         if (xfer->tx)
@@ -196,7 +145,7 @@ static void send_owed(struct scivia_xfer *xfer)
     if (xfer->owed == SCIVIA_KIND_GO)
         line.body.go = (struct scivia_go){
             .id = xfer->peer_id,
-            .peer_id = id_of(xfer),
+            .peer_id = xfer->id,
             .want = xfer->want,
             .window = xfer->end - xfer->done,
             .addr = xfer->addr,
@@ -285,7 +234,7 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     scivia_dev_of(ep)->outgoing++;
     tx->ep = &ep->base;
     line.body.ask.env = tx->env;
-    line.body.ask.id = id_of(xfer);
+    line.body.ask.id = xfer->id;
     line.body.ask.protocol = protocol;
     rc = chempi_scivia_line_send(ep, &line);
     if (rc < 0) {
@@ -756,7 +705,7 @@ const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
     xfer->len = ask->env.len;
     xfer->peer_id = ask->id;
     xfer->protocol = ask->protocol;
-    arrival.token[0] = id_of(xfer);
+    arrival.token[0] = xfer->id;
     arrival.protocol = ask->protocol;
     xfer->taken = SCIVIA_PROTOCOL_ZERO_COPY; /* until some of it is copied */
     if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
@@ -855,7 +804,7 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
     is_good = d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
               (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
                             d->length - SCIVIA_PIECE_HEAD)
-                    : is_past(ep, head.id));
+                    : chempi_slots_is_past(&scivia_dev_of(ep)->xfers, head.id));
     if (!is_good) {
         chempi_scivia_endpoint_break(ep, -EPROTO, "data that nobody asked for");
         return;
@@ -888,8 +837,9 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
         take_pieces(ep); /* the ring has taken over from a VI */
         xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
     }
-    is_good = xfer ? store(xfer, data->offset, src, data->span.len)
-                   : src && is_past(ep, data->id);
+    is_good =
+        xfer ? store(xfer, data->offset, src, data->span.len)
+             : src && chempi_slots_is_past(&scivia_dev_of(ep)->xfers, data->id);
     return is_good ? NULL : "data that nobody asked for";
 }
 

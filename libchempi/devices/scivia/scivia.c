@@ -483,7 +483,6 @@ static int scivia_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->opening);
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->used);
-    chempi_list_init(&dev->xfer_free);
     chempi_list_init(&dev->slot_free);
     dev->eps = chempi_sys->calloc(params->services->proc_count,
                                   sizeof(struct scivia_ep *));

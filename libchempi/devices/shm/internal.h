@@ -8,6 +8,7 @@
 
 #include "libchempi/ddi.h"
 #include "libchempi/devices/shm/ring.h"
+#include "libchempi/services/slots.h"
 
 #define SHM_HOT_MAX 4u      /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
@@ -37,7 +38,6 @@ enum shm_setting {
 struct shm_dev;
 
 enum shm_state {
-    SHM_STATE_FREE,
     SHM_STATE_ASKED,   /* out: the receiver has the word */
     SHM_STATE_PUMPING, /* out: in ep->pumping */
     SHM_STATE_LEFT,    /* in: waits for accept() or drop() */
@@ -46,15 +46,12 @@ enum shm_state {
     SHM_STATE_CONTROL  /* in: in ep->control, owes `owed` to the sender */
 };
 
-/*
- * A transfer that takes more than one line; of both directions. Its id on the
- * wire is index and generation, checked whenever it comes back.
- */
+/* A transfer that takes more than one line; of both directions. Its id travels
+ * and is checked whenever it comes back. */
 struct shm_xfer {
     struct chempi_list link;
     struct shm_ep *ep;
-    uint32_t index;
-    uint32_t generation;
+    uint64_t id; /* in dev->xfers */
     enum shm_state state;
     uint32_t owed;        /* enum shm_kind to send: GO or FIN */
     struct chempi_tx *tx; /* out */
@@ -146,11 +143,8 @@ struct shm_dev {
     struct chempi_list busy;
     struct chempi_list copying; /* incoming, SHM_STATE_COPYING */
     struct chempi_list helping; /* outgoing, of shared copies */
-    struct shm_xfer **xfers;    /* by index; all allocated ones */
-    uint32_t xfer_count;
-    uint32_t xfer_room;
-    uint32_t outgoing; /* transfers with a tx */
-    struct chempi_list xfer_free;
+    struct chempi_slots xfers;
+    uint32_t outgoing;        /* transfers with a tx */
     struct chempi_err broken; /* why an endpoint was given up */
     unsigned char probe_byte; /* what peers read to try single copy */
     uint64_t refused; /* peers whose memory the kernel lets us not read */
@@ -229,12 +223,11 @@ int chempi_shm_drain_hear(struct shm_dev *dev);
 int chempi_shm_drain_serve(struct shm_dev *dev);
 bool chempi_shm_drain_can_serve(struct shm_dev *dev);
 
-/* --- xfer.c: the pool of transfers --- */
+/* --- xfer.c: transfers and their ids --- */
 
 /* A transfer in this state with all else unset; NULL: out of memory. */
 struct shm_xfer *chempi_shm_xfer_get(struct shm_ep *ep, enum shm_state state);
 void chempi_shm_xfer_put(struct shm_xfer *xfer);
-uint64_t chempi_shm_xfer_id(const struct shm_xfer *xfer);
 /* The transfer that a peer's id means, or NULL (X1 in rndv.c). */
 struct shm_xfer *chempi_shm_xfer_find(struct shm_ep *ep, uint64_t id,
                                       enum shm_state state);

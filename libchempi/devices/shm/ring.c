@@ -137,7 +137,7 @@ static void send_owed(struct shm_xfer *xfer)
     if (xfer->owed == SHM_KIND_GO) {
         line->body.go = (struct shm_go){
             .id = xfer->peer_id,
-            .peer_id = chempi_shm_xfer_id(xfer),
+            .peer_id = xfer->id,
             .from = xfer->done,
             .want = xfer->want,
             .refused = xfer->is_refused,

@@ -43,13 +43,13 @@ static void report_delivered(struct shm_ep *ep, struct chempi_rx *rx,
 void chempi_shm_rndv_fail(struct shm_ep *ep, int status)
 {
     struct shm_dev *dev = shm_dev_of(ep);
+    struct shm_xfer *xfer;
+    uint32_t place = 0;
 
-    for (uint32_t i = 0; i < dev->xfer_count; i++) {
-        struct shm_xfer *xfer = dev->xfers[i];
+    while ((xfer = chempi_slots_next(&dev->xfers, &place)) != NULL) {
         struct chempi_rx *rx = xfer->rx;
 
-        if (xfer->ep != ep || xfer->state == SHM_STATE_FREE ||
-            xfer->state == SHM_STATE_LEFT)
+        if (xfer->ep != ep || xfer->state == SHM_STATE_LEFT)
             continue; /* what was left is answered at accept() or drop() */
         if (xfer->tx) {
             report_sent(xfer, status);
@@ -109,7 +109,7 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     line->kind = SHM_KIND_ASK;
     line->body.msg.env = tx->env;
     line->body.msg.u.ask = (struct shm_ask){
-        .id = chempi_shm_xfer_id(xfer),
+        .id = xfer->id,
         .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
         .help = xfer->share,
         .protocol =
@@ -254,7 +254,7 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     xfer->peer_id = ask.id;
     xfer->addr = ask.addr;
     xfer->share = ask.help;
-    arrival.token[0] = chempi_shm_xfer_id(xfer);
+    arrival.token[0] = xfer->id;
     arrival.protocol =
         ask.addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
     chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);

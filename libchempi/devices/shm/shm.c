@@ -165,7 +165,6 @@ static int shm_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);
     chempi_list_init(&dev->helping);
-    chempi_list_init(&dev->xfer_free);
     rc = chempi_shm_area_init(dev, err);
     if (rc < 0) {
         shm_close(&dev->base);

@@ -160,6 +160,48 @@ Test(tcp_slots, a_token_finds_its_own_slot_once)
     chempi_slots_fini(&slots);
 }
 
+Test(tcp_slots, a_walk_finds_what_is_named_also_while_it_is_taken)
+{
+    struct chempi_slots slots = {0};
+    uint64_t tokens[5];
+    int things[5];
+    uint32_t place = 0;
+    int *thing;
+    int found = 0;
+
+    for (int i = 0; i < 5; i++)
+        cr_assert_eq(chempi_slots_put(&slots, &things[i], &tokens[i]), 0);
+    cr_assert_eq(chempi_slots_take(&slots, tokens[2]), &things[2]);
+    while ((thing = chempi_slots_next(&slots, &place)) != NULL) {
+        cr_assert_neq(thing, &things[2]);
+        cr_assert_eq(chempi_slots_take(&slots, tokens[thing - things]), thing);
+        found++;
+    }
+    cr_assert_eq(found, 4);
+    cr_assert_eq(slots.used, 0u);
+    chempi_slots_fini(&slots);
+}
+
+Test(tcp_slots, a_token_is_past_once_it_was_taken)
+{
+    struct chempi_slots slots = {0};
+    int thing;
+    uint64_t first;
+    uint64_t second;
+
+    cr_assert_eq(chempi_slots_put(&slots, &thing, &first), 0);
+    cr_assert_not(chempi_slots_is_past(&slots, first));
+    cr_assert_not(chempi_slots_is_past(&slots, first + 1000), "no such slot");
+    (void)chempi_slots_take(&slots, first);
+    cr_assert(chempi_slots_is_past(&slots, first));
+    cr_assert_eq(chempi_slots_put(&slots, &thing, &second), 0);
+    cr_assert(chempi_slots_is_past(&slots, first));
+    cr_assert_not(chempi_slots_is_past(&slots, second));
+    cr_assert_not(chempi_slots_is_past(&slots, second + (UINT64_C(1) << 32)),
+                  "not given yet");
+    chempi_slots_fini(&slots);
+}
+
 /* ---- cards ----------------------------------------------------------- */
 
 static void add(struct chempi_tcp_card *card, const char *text, uint16_t port,
