@@ -114,8 +114,40 @@ void chempi_rma_count_retire(struct chempi_win *win)
     name_of(win, name);
     t = find_tally(name);
     for (int i = 0; i < CHEMPI_RMA_COUNTERS; i++)
-        t->counts[i] += win->counts[i];
-    memset(win->counts, 0, sizeof(win->counts));
+        t->counts[i] += win->counts[i] - win->told[i];
+    memcpy(win->told, win->counts, sizeof(win->told));
+}
+
+uint64_t chempi_rma_count_bind(MPI_Win handle)
+{
+    static uint64_t last;
+
+    CHEMPI_LIST_FOR (link, &chempi_rma_windows) {
+        struct chempi_win *win =
+            CHEMPI_CONTAINER_OF(link, struct chempi_win, link);
+
+        if (win->handle != handle)
+            continue;
+        if (!win->bound)
+            win->bound = ++last;
+        return win->bound;
+    }
+    return 0;
+}
+
+bool chempi_rma_count_of(uint64_t bound, enum chempi_rma_counter which,
+                         uint64_t *out)
+{
+    CHEMPI_LIST_FOR (link, &chempi_rma_windows) {
+        const struct chempi_win *win =
+            CHEMPI_CONTAINER_OF(link, struct chempi_win, link);
+
+        if (win->bound != bound)
+            continue;
+        *out = win->counts[which];
+        return true;
+    }
+    return false;
 }
 
 static void report_one(struct chempi_writer *out, struct tally *t)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the one-sided operations of this process have done: over all windows for
- * performance variables, by window for --stats. Everything under the lane
- * lock. */
+/* What the one-sided operations of this process have done: over all windows
+ * and by window, for performance variables and for --stats. Everything under
+ * the lane lock. */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_RMA_COUNT_H
 #define CHEMPI_LIBCHEMPI_DIDL_RMA_COUNT_H
 
+#include <mpi.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,7 +26,8 @@ enum chempi_rma_counter {
     CHEMPI_RMA_COUNTERS
 };
 
-/* A performance variable is chempi_rma_<name>. */
+/* A performance variable is chempi_rma_<name>; that of a window
+ * chempi_rma_window_<name>. */
 struct chempi_rma_counter_words {
     const char *name;
     const char *text; /* a sentence, with the unit */
@@ -44,6 +46,13 @@ struct chempi_writer;
 /* Count n of something at a window. */
 void chempi_rma_count(struct chempi_win *win, enum chempi_rma_counter which,
                       uint64_t n);
+
+/* The number by which the counts of a window are asked for; it is never used
+ * again. 0: no window has this handle. */
+uint64_t chempi_rma_count_bind(MPI_Win handle);
+/* What that window has counted since it was made; false: it is gone. */
+bool chempi_rma_count_of(uint64_t bound, enum chempi_rma_counter which,
+                         uint64_t *out);
 
 /* The window goes: what it has counted stands under its name. */
 void chempi_rma_count_retire(struct chempi_win *win);

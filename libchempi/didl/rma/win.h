@@ -175,6 +175,8 @@ struct chempi_win {
     struct chempi_attrs *attrs;
     struct chempi_list link; /* on chempi_rma_windows */
     uint64_t counts[CHEMPI_RMA_COUNTERS];
+    uint64_t told[CHEMPI_RMA_COUNTERS]; /* of these, stand under its name */
+    uint64_t bound;                     /* for performance variables, or 0 */
     /* What attributes show. */
     void *base;
     MPI_Aint size; /* bytes */

@@ -131,8 +131,9 @@ static const struct own own[] = {
 
 enum {
     OWN = CHEMPI_ARRAY_LEN(own),
-    BEFORE_RMA = OWN + CHEMPI_IO_COUNTERS, /* then those of files */
-    BEFORE_DEVICES = BEFORE_RMA + CHEMPI_RMA_COUNTERS
+    BEFORE_RMA = OWN + CHEMPI_IO_COUNTERS,         /* then those of files */
+    BEFORE_WIN = BEFORE_RMA + CHEMPI_RMA_COUNTERS, /* then by window */
+    BEFORE_DEVICES = BEFORE_WIN + CHEMPI_RMA_COUNTERS
 };
 
 static void describe_own(const struct own *var, struct chempi_tool_pvar *out)
@@ -142,6 +143,7 @@ static void describe_own(const struct own *var, struct chempi_tool_pvar *out)
     (void)snprintf(out->text, sizeof(out->text), "%s", var->text);
     out->module = var->module;
     out->var_class = var->var_class;
+    out->bind = MPI_T_BIND_NO_OBJECT;
     out->is_basic = var->is_basic;
 }
 
@@ -169,6 +171,25 @@ static void describe_rma(uint32_t which, struct chempi_tool_pvar *out)
                                .var_class = MPI_T_PVAR_CLASS_COUNTER,
                                .is_basic = words->is_basic},
                  out);
+}
+
+/* The same of one window. */
+static void describe_win(uint32_t which, struct chempi_tool_pvar *out)
+{
+    const struct chempi_rma_counter_words *words =
+        &chempi_rma_counter_words[which];
+    char name[CHEMPI_SETTING_NAME_MAX - 16];
+    char text[CHEMPI_TOOL_TEXT_MAX];
+
+    (void)snprintf(name, sizeof(name), "window_%s", words->name);
+    (void)snprintf(text, sizeof(text), "Of one window: %s", words->text);
+    describe_own(&(struct own){.module = "rma",
+                               .name = name,
+                               .text = text,
+                               .var_class = MPI_T_PVAR_CLASS_COUNTER,
+                               .is_basic = words->is_basic},
+                 out);
+    out->bind = MPI_T_BIND_MPI_WIN;
 }
 
 /* ---- devices ---- */
@@ -279,12 +300,17 @@ void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out)
         describe_io(i - OWN, out);
         return;
     }
-    if (i < BEFORE_DEVICES) {
+    if (i < BEFORE_WIN) {
         describe_rma(i - BEFORE_RMA, out);
+        return;
+    }
+    if (i < BEFORE_DEVICES) {
+        describe_win(i - BEFORE_WIN, out);
         return;
     }
     find_place(i - BEFORE_DEVICES, &at);
     out->module = at.ops->name;
+    out->bind = MPI_T_BIND_NO_OBJECT;
     if (at.gauge)
         describe_gauge(&at, out);
     else
@@ -299,8 +325,10 @@ static uint64_t read_live(uint32_t i)
         return own[i].read();
     if (i < BEFORE_RMA)
         return chempi_io_counted((enum chempi_io_counter)(i - OWN));
-    if (i < BEFORE_DEVICES)
+    if (i < BEFORE_WIN)
         return chempi_rma_counts[i - BEFORE_RMA];
+    if (i < BEFORE_DEVICES)
+        return 0; /* of a window only */
     find_place(i - BEFORE_DEVICES, &at);
     return read_place(&at);
 }
@@ -313,18 +341,46 @@ static int class_of(uint32_t i)
     return pvar.var_class;
 }
 
-uint64_t chempi_tool_pvar_raw(uint32_t i)
+static uint64_t raw(uint32_t i)
 {
-    uint64_t value;
+    uint64_t value = counters.is_attached ? read_live(i) : 0;
+
+    if (class_of(i) != MPI_T_PVAR_CLASS_HIGHWATERMARK)
+        return value + counters.kept[i]; /* 0 for levels */
+    return value < counters.kept[i] ? counters.kept[i] : value;
+}
+
+static bool raw_of_window(uint32_t i, uint64_t bound, uint64_t *out)
+{
+    return counters.is_attached &&
+           chempi_rma_count_of(bound, (enum chempi_rma_counter)(i - BEFORE_WIN),
+                               out);
+}
+
+bool chempi_tool_pvar_raw(uint32_t i, uint64_t bound, uint64_t *out)
+{
+    bool is_there = true;
 
     chempi_lane_lock(&chempi_lane_main);
-    value = counters.is_attached ? read_live(i) : 0;
-    if (class_of(i) != MPI_T_PVAR_CLASS_HIGHWATERMARK)
-        value += counters.kept[i]; /* 0 for levels */
-    else if (value < counters.kept[i])
-        value = counters.kept[i];
+    if (i >= BEFORE_WIN && i < BEFORE_DEVICES)
+        is_there = raw_of_window(i, bound, out);
+    else
+        *out = raw(i);
     chempi_lane_unlock(&chempi_lane_main);
-    return value;
+    return is_there;
+}
+
+uint64_t chempi_tool_pvar_bind(int bind, const void *obj_handle)
+{
+    uint64_t bound = 0;
+
+    if (bind != MPI_T_BIND_MPI_WIN || !obj_handle)
+        return 0;
+    chempi_lane_lock(&chempi_lane_main);
+    if (counters.is_attached)
+        bound = chempi_rma_count_bind(*(const MPI_Win *)obj_handle);
+    chempi_lane_unlock(&chempi_lane_main);
+    return bound;
 }
 
 uint64_t chempi_tool_pvar_rearm(uint32_t i)

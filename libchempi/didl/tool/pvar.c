@@ -9,6 +9,8 @@
  *       last reset, because whoever lets it begin again gives it to the
  *       others first
  *   H3  levels are continuous and cannot be written
+ *   H4  a handle that is bound to an object which is gone answers
+ *       MPI_T_ERR_INVALID_HANDLE; what is bound are counters only
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@ struct handle {
     struct chempi_list link; /* in its session */
     uint32_t index;
     int var_class;
+    uint64_t bound; /* chempi_tool_pvar_bind(), or 0 */
     bool is_started;
     uint64_t sum;
     uint64_t base;
@@ -107,7 +110,7 @@ int chempi_tool_pvar_get_info(int pvar_index, char *name, int *name_len,
     chempi_tool_put(verbosity, pvar.is_basic ? MPI_T_VERBOSITY_USER_BASIC
                                              : MPI_T_VERBOSITY_TUNER_DETAIL);
     chempi_tool_put(var_class, pvar.var_class);
-    chempi_tool_put(bind, MPI_T_BIND_NO_OBJECT);
+    chempi_tool_put(bind, pvar.bind);
     chempi_tool_put(readonly, is_continuous(pvar.var_class));
     chempi_tool_put(continuous, is_continuous(pvar.var_class));
     chempi_tool_put(atomic, pvar.var_class == MPI_T_PVAR_CLASS_COUNTER);
@@ -198,11 +201,11 @@ int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
                                   int *count)
 {
     struct chempi_tool_pvar pvar;
+    uint64_t bound = 0;
     struct session *s;
     struct handle *h;
     int rc = chempi_tool_enter();
 
-    (void)obj_handle; /* no variable is bound to an object */
     if (rc)
         return rc;
     s = find_session(session);
@@ -212,10 +215,16 @@ int chempi_tool_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index,
         return chempi_tool_leave(MPI_T_ERR_INVALID_INDEX);
     if (!handle || !count)
         return chempi_tool_leave(MPI_T_ERR_INVALID);
+    chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
+    if (pvar.bind != MPI_T_BIND_NO_OBJECT) {
+        bound = chempi_tool_pvar_bind(pvar.bind, obj_handle);
+        if (!bound)
+            return chempi_tool_leave(MPI_T_ERR_INVALID);
+    }
     h = chempi_sys->calloc(1, sizeof(*h));
     if (!h)
         return chempi_tool_leave(MPI_T_ERR_OUT_OF_HANDLES);
-    chempi_tool_pvar_at((uint32_t)pvar_index, &pvar);
+    h->bound = bound;
     h->index = (uint32_t)pvar_index;
     h->var_class = pvar.var_class;
     chempi_list_append(&s->handles, &h->link);
@@ -261,65 +270,89 @@ static void share_peak(uint32_t index, uint64_t peak)
     }
 }
 
+/* Watermarks are bound to nothing, so there always is a value. */
 static uint64_t rearm(uint32_t index)
 {
-    share_peak(index, chempi_tool_pvar_raw(index));
+    uint64_t raw = 0;
+
+    (void)chempi_tool_pvar_raw(index, 0, &raw);
+    share_peak(index, raw);
     return chempi_tool_pvar_rearm(index);
 }
 
-static uint64_t value_of(const struct handle *h)
+static int raw_of(const struct handle *h, uint64_t *out)
+{
+    return chempi_tool_pvar_raw(h->index, h->bound, out)
+               ? MPI_SUCCESS
+               : MPI_T_ERR_INVALID_HANDLE;
+}
+
+static int value_of(const struct handle *h, uint64_t *out)
 {
     uint64_t raw;
+    int rc;
 
+    *out = h->var_class == MPI_T_PVAR_CLASS_COUNTER ? h->sum : h->peak;
     if (!h->is_started && !is_continuous(h->var_class))
-        return h->var_class == MPI_T_PVAR_CLASS_COUNTER ? h->sum : h->peak;
-    raw = chempi_tool_pvar_raw(h->index);
+        return MPI_SUCCESS;
+    rc = raw_of(h, &raw);
+    if (rc)
+        return rc;
     if (h->var_class == MPI_T_PVAR_CLASS_COUNTER)
-        return h->sum + (raw - h->base);
-    return raw > h->peak ? raw : h->peak;
+        *out += raw - h->base;
+    else if (raw > h->peak)
+        *out = raw;
+    return MPI_SUCCESS;
 }
 
 static int start(struct handle *h)
 {
+    int rc = MPI_SUCCESS;
+
     if (is_continuous(h->var_class))
         return MPI_T_ERR_PVAR_NO_STARTSTOP;
     if (h->is_started)
         return MPI_SUCCESS;
     if (h->var_class == MPI_T_PVAR_CLASS_COUNTER) {
-        h->base = chempi_tool_pvar_raw(h->index);
+        rc = raw_of(h, &h->base);
     } else {
         uint64_t level = rearm(h->index);
 
         h->peak = h->peak > level ? h->peak : level;
     }
-    h->is_started = true;
-    return MPI_SUCCESS;
+    h->is_started = rc == MPI_SUCCESS;
+    return rc;
 }
 
 static int stop(struct handle *h)
 {
     uint64_t value;
+    int rc;
 
     if (is_continuous(h->var_class))
         return MPI_T_ERR_PVAR_NO_STARTSTOP;
-    value = value_of(h);
+    rc = value_of(h, &value);
+    h->is_started = false;
+    if (rc)
+        return rc;
     h->sum = value;
     h->peak = value;
-    h->is_started = false;
     return MPI_SUCCESS;
 }
 
 static int set(struct handle *h, uint64_t value)
 {
+    int rc = MPI_SUCCESS;
+
     if (is_continuous(h->var_class))
         return MPI_T_ERR_PVAR_NO_WRITE;
     h->sum = value;
     if (h->var_class == MPI_T_PVAR_CLASS_HIGHWATERMARK && h->is_started)
         (void)rearm(h->index);
     else if (h->is_started)
-        h->base = chempi_tool_pvar_raw(h->index);
+        rc = raw_of(h, &h->base);
     h->peak = value;
-    return MPI_SUCCESS;
+    return rc;
 }
 
 static int reset(struct handle *h)
@@ -390,12 +423,15 @@ int chempi_tool_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
                           void *buf)
 {
     struct handle *h;
+    uint64_t value;
     int rc = find(session, handle, buf, &h);
 
     if (rc)
         return rc;
-    *(unsigned long long *)buf = value_of(h);
-    return chempi_tool_leave(MPI_SUCCESS);
+    rc = value_of(h, &value);
+    if (rc == MPI_SUCCESS)
+        *(unsigned long long *)buf = value;
+    return chempi_tool_leave(rc);
 }
 
 int chempi_tool_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle,
@@ -413,7 +449,7 @@ int chempi_tool_pvar_readreset(MPI_T_pvar_session session,
                                MPI_T_pvar_handle handle, void *buf)
 {
     struct handle *h;
-    uint64_t raw;
+    uint64_t value;
     int rc = find(session, handle, buf, &h);
 
     if (rc)
@@ -422,10 +458,11 @@ int chempi_tool_pvar_readreset(MPI_T_pvar_session session,
         return chempi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
     if (h->var_class != MPI_T_PVAR_CLASS_COUNTER)
         return chempi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
-    raw = h->is_started ? chempi_tool_pvar_raw(h->index) : 0;
-    *(unsigned long long *)buf =
-        h->is_started ? h->sum + (raw - h->base) : h->sum;
+    rc = value_of(h, &value);
+    if (rc)
+        return chempi_tool_leave(rc);
+    *(unsigned long long *)buf = value;
+    h->base += value - h->sum; /* nothing that comes meanwhile is lost */
     h->sum = 0;
-    h->base = raw;
     return chempi_tool_leave(MPI_SUCCESS);
 }

@@ -63,14 +63,20 @@ struct chempi_tool_pvar {
     char text[CHEMPI_TOOL_TEXT_MAX];
     const char *module;
     int var_class; /* MPI_T_PVAR_CLASS_* */
+    int bind;      /* MPI_T_BIND_* */
     bool is_basic;
 };
 
 uint32_t chempi_tool_pvar_count(void);
 /* i < count */
 void chempi_tool_pvar_at(uint32_t i, struct chempi_tool_pvar *out);
-/* What it has reached; takes the lane lock. */
-uint64_t chempi_tool_pvar_raw(uint32_t i);
+/* What it has reached; takes the lane lock. `bound` names the object of one
+ * that is bound; false: the object is gone. */
+bool chempi_tool_pvar_raw(uint32_t i, uint64_t bound, uint64_t *out);
+/* The number of an object that a variable of this binding (not NO_OBJECT) is
+ * to tell of, whose handle is at obj_handle; 0: there is no such object. Takes
+ * the lane lock. */
+uint64_t chempi_tool_pvar_bind(int bind, const void *obj_handle);
 /* Let a high watermark begin again at the level, which is returned. */
 uint64_t chempi_tool_pvar_rearm(uint32_t i);
 
