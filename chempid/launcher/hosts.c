@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chempid/launcher/lines.h"
 #include "chempid/tree/members.h"
 #include "common/control/msg.h"
-
-#define LINE_MAX_BYTES 4096 /* of a file of hosts, with its end */
 
 static int out_of_memory(struct chempi_err *err)
 {
@@ -148,7 +147,6 @@ static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
     char *word;
     int rc = 0;
 
-    line[strcspn(line, "#")] = '\0';
     name = strtok_r(line, blank, &line);
     if (!name)
         return 0;
@@ -178,48 +176,27 @@ static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
     return 0;
 }
 
-/* The file may be anything, also one that never ends. false: no line is left.
- */
-static bool read_line(FILE *file, char *line, struct chempi_err *err, int *rc)
-{
-    size_t len = 0;
-    int c = 0;
+struct reading {
+    struct chempi_hosts *hosts;
+    struct chempi_pool *pool;
+};
 
-    while (len < LINE_MAX_BYTES - 1 && c != '\n' && (c = getc(file)) != EOF)
-        line[len++] = (char)c;
-    line[len] = '\0';
-    if (len == LINE_MAX_BYTES - 1 && c != '\n')
-        *rc = chempi_err_set(err, -EINVAL,
-                             "a line is longer than %d bytes; is this a file "
-                             "of hosts?",
-                             LINE_MAX_BYTES - 1);
-    else if (strlen(line) != len)
-        *rc = chempi_err_set(err, -EINVAL,
-                             "a zero byte; is this a file of hosts?");
-    return len > 0;
+static int take_line(void *arg, char *line, unsigned number,
+                     struct chempi_err *err)
+{
+    const struct reading *r = arg;
+
+    (void)number;
+    return parse_line(r->hosts, r->pool, line, err);
 }
 
 int chempi_hosts_read(struct chempi_hosts *h, struct chempi_pool *pool,
                       const char *path, struct chempi_err *err)
 {
-    FILE *file = fopen(path, "re");
-    char line[LINE_MAX_BYTES];
-    unsigned number = 0;
-    int rc = 0;
+    struct reading r = {.hosts = h, .pool = pool};
+    const int rc = chempi_lines_each(path, "hosts", take_line, &r, err);
 
-    if (!file)
-        return chempi_err_set(err, -EINVAL, "%s: %s", path,
-                              chempi_err_name(errno));
-    while (!rc && read_line(file, line, err, &rc)) {
-        number++;
-        rc = rc ? rc : parse_line(h, pool, line, err);
-    }
-    if (rc)
-        (void)chempi_err_prefix(err, "%s:%u", path, number);
-    else if (ferror(file))
-        rc = chempi_err_set(err, -EINVAL, "%s: cannot be read", path);
-    else if (h->count == 0)
-        rc = chempi_err_set(err, -EINVAL, "%s names no node", path);
-    (void)fclose(file); /* read only */
-    return rc;
+    if (rc || h->count)
+        return rc;
+    return chempi_err_set(err, -EINVAL, "%s names no node", path);
 }

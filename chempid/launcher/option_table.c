@@ -43,6 +43,14 @@ const struct chempi_option chempi_option_table[] = {
     {"bind", CHEMPI_OPT_BIND, 1, "auto|core|socket|none",
      "which processors a rank has"},
     {"bind-to", CHEMPI_OPT_BIND, 1, "auto|core|socket|none", NULL},
+    {"cpu-set", CHEMPI_OPT_CPU_SET, 1, "LIST",
+     "ranks use these processors of each host only,\n"
+     "such as 0-3,8"},
+    {"cpu-list", CHEMPI_OPT_CPU_SET, 1, "LIST", NULL},
+    {"rankfile", CHEMPI_OPT_RANKFILE, 1, "FILE",
+     "which node and cores each rank has, lines of\n"
+     "rank N=NODE slot=CORES"},
+    {"rf", CHEMPI_OPT_RANKFILE, 1, "FILE", NULL},
     {"show-binding", CHEMPI_OPT_SHOW_BINDING, 0, NULL,
      "say which processors each rank has"},
     {"report-bindings", CHEMPI_OPT_SHOW_BINDING, 0, NULL, NULL},

@@ -17,6 +17,7 @@
 #include "chempid/launcher/soft.h"
 #include "chempid/tree/pattern.h"
 #include "chempid/tree/spec.h"
+#include "common/base/cpus.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
 
@@ -45,6 +46,7 @@ struct parser {
     char *configfile; /* in place of the program at hand, or NULL */
     bool is_in_file;  /* the program at hand stands in a file */
     bool names_nodes; /* --nodes or --hostfile */
+    bool says_places; /* --bind, --map or --ppn */
 };
 
 static int fail_value(struct parser *p, const char *text, const char *why)
@@ -307,6 +309,44 @@ static int parse_bind(struct parser *p, const char *text)
     return parse_place(p, text, choices, &p->opt->bind);
 }
 
+static int parse_cpu_set(struct parser *p, char *text)
+{
+    struct chempi_cpus cpus;
+
+    p->opt->cpu_set = text;
+    if (chempi_cpus_parse(text, &cpus) == 0 && !strchr(text, '\n'))
+        return 0;
+    return fail_value(p, text, "expected processors such as 0-3,8");
+}
+
+static int parse_rankfile(struct parser *p, const char *path)
+{
+    struct chempi_options *opt = p->opt;
+
+    opt->rankfile = chempi_pool_alloc(&opt->pool, sizeof(*opt->rankfile));
+    return opt->rankfile
+               ? chempi_rankfile_read(opt->rankfile, &opt->pool, path, p->err)
+               : out_of_memory(p);
+}
+
+/* Where nothing else names nodes, the file does. */
+static int check_rankfile(struct parser *p)
+{
+    struct chempi_options *opt = p->opt;
+    struct chempi_hosts hosts;
+    int rc;
+
+    if (p->says_places)
+        return fail(p,
+                    "--rankfile says where each rank goes: leave out --bind, "
+                    "--map and --ppn",
+                    "", "");
+    if (opt->names)
+        return 0;
+    rc = chempi_rankfile_hosts(opt->rankfile, &hosts, &opt->pool, p->err);
+    return rc || !hosts.count ? rc : set_hosts(p, &hosts);
+}
+
 /* The name of a way to other hosts. "{}" is the host; else it comes last. */
 static int parse_launcher(struct parser *p, const char *text)
 {
@@ -504,6 +544,8 @@ static int take_option(struct parser *p, struct chempi_program *prog,
 {
     struct chempi_options *opt = p->opt;
 
+    p->says_places |= id == CHEMPI_OPT_BIND || id == CHEMPI_OPT_MAP ||
+                      id == CHEMPI_OPT_ROUND_ROBIN || id == CHEMPI_OPT_PPN;
     switch (id) {
     case CHEMPI_OPT_N:
         return parse_ranks(p, words[0], prog);
@@ -533,6 +575,10 @@ static int take_option(struct parser *p, struct chempi_program *prog,
         return parse_map(p, "cyclic");
     case CHEMPI_OPT_BIND:
         return parse_bind(p, words[0]);
+    case CHEMPI_OPT_CPU_SET:
+        return parse_cpu_set(p, words[0]);
+    case CHEMPI_OPT_RANKFILE:
+        return parse_rankfile(p, words[0]);
     case CHEMPI_OPT_OUTPUT:
         return parse_output(p, words[0], 0, 1);
     case CHEMPI_OPT_OUT_ONLY:
@@ -818,6 +864,8 @@ int chempi_options_parse(struct chempi_options *opt, int argc, char **argv,
     opt->env = finish(&p, &p.env);
     if (!rc && (!opt->pass || !opt->env))
         rc = out_of_memory(&p);
+    if (!rc && opt->rankfile && !is_answer(opt))
+        rc = check_rankfile(&p);
     if (!rc && opt->is_virtual && (opt->dir || opt->via))
         rc = fail(&p,
                   "--virtual starts nodes of its own: it goes with "

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chempid/launcher/rankfile.h"
 #include "chempid/tree/pool.h"
 #include "chempid/tree/spec.h"
 #include "common/base/err.h"
@@ -56,7 +57,9 @@ struct chempi_options {
                         other hosts, or NULL */
     bool is_flat;         /* --launcher-flat: hosts call no others */
     uint32_t ppn;         /* 0: not said */
-    uint32_t bind;        /* enum chempi_bind */
+    uint32_t bind;        /* enum chempi_bind, without _LIST */
+    char *cpu_set;        /* --cpu-set: a list, or NULL */
+    struct chempi_rankfile *rankfile; /* --rankfile, or NULL */
     uint32_t stdin_rank;
     double timeout_s; /* 0: none */
     double quiet_s;   /* how long a job that is checked goes without a step

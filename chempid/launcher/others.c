@@ -15,10 +15,6 @@ static const struct {
     {"debug", "--wrap '0:gdb --args', or a debugger that attaches (MPIR)"},
     {"tv", "totalview --args chempirun ... (it knows MPIR)"},
     {"valgrind", "--wrap 'valgrind -q'"},
-    {"rankfile", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
-    {"rf", "--nodes A:2,B:1, which gives ranks to nodes, and --bind"},
-    {"cpu-set", "taskset -c LIST chempirun --bind none ..."},
-    {"cpu-list", "taskset -c LIST chempirun --bind none ..."},
     {"usize", "--nodes A:4,B:4: the universe has as many ranks as the nodes "
               "have slots"},
     {"iface", "a network description that names the interface (--network)"},

@@ -51,6 +51,8 @@ static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
  * as --ppn gives to all nodes. */
 static uint32_t default_count(const struct chempi_options *opt, uint64_t room)
 {
+    if (opt->rankfile && opt->program_count == 1)
+        return opt->rankfile->count;
     if (opt->ppn && opt->program_count == 1)
         return room <= CHEMPI_JOB_RANKS_MAX ? (uint32_t)room
                                             : CHEMPI_JOB_RANKS_MAX + 1;
@@ -379,6 +381,18 @@ static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
     return 0;
 }
 
+static int plan_processors(const struct chempi_options *opt,
+                           struct chempi_spec *spec)
+{
+    spec->bind = opt->rankfile ? CHEMPI_BIND_LIST : opt->bind;
+    if (opt->cpu_set) {
+        spec->cpu_set = chempi_pool_str(&spec->pool, opt->cpu_set);
+        if (!spec->cpu_set)
+            return -ENOMEM;
+    }
+    return opt->rankfile ? chempi_rankfile_copy(opt->rankfile, spec) : 0;
+}
+
 static int plan_places(const struct chempi_options *opt,
                        const struct chempi_plan_node *nodes, uint32_t count,
                        struct chempi_spec *spec, struct chempi_err *err)
@@ -405,12 +419,16 @@ static int plan_places(const struct chempi_options *opt,
                         : 0;
     if (rc)
         return rc;
-    rc = chempi_place_ranks(places, count, spec->size, opt->ppn, opt->map,
-                            spec->node_of_rank, err);
+    rc = opt->rankfile
+             ? chempi_rankfile_place(opt->rankfile, names, count, spec->size,
+                                     spec->node_of_rank, err)
+             : chempi_place_ranks(places, count, spec->size, opt->ppn, opt->map,
+                                  spec->node_of_rank, err);
     if (rc)
         return rc;
     spec->universe_size = slots > spec->size ? (uint32_t)slots : spec->size;
-    spec->bind = opt->bind;
+    if (plan_processors(opt, spec))
+        return out_of_memory(err);
     spec->want_stats = (opt->has_stats ? CHEMPI_STATS_TRAFFIC : 0) |
                        (opt->has_routes ? CHEMPI_STATS_ROUTES : 0);
     spec->shows_binding = opt->shows_binding;

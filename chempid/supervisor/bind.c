@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "chempid/supervisor/cores.h"
+#include "chempid/tree/slots.h"
 #include "common/base/sys.h"
 
 #define TEXT_MAX (256u << 10) /* bytes of the helper's answer */
@@ -158,27 +159,163 @@ static int ask_helper(char *text, size_t size, struct chempi_err *err)
     return 0;
 }
 
-int chempi_bind_init(struct chempi_bind_map *map,
-                     const struct chempi_spec *spec, uint32_t node,
-                     struct chempi_err *err)
+/* ---- files of ranks ------------------------------------------------------ */
+
+/* A list of cores on its way to processors. */
+struct listing {
+    const struct chempi_bind_map *cores; /* a place for each core */
+    struct chempi_cpus *cpus;
+    uint32_t socket; /* of the item that names what is not there */
+    uint32_t missing;
+};
+
+/* Core number `number` of a socket, or of all; NULL: there is none. */
+static const struct chempi_bind_place *
+find_core(const struct chempi_bind_map *cores, uint32_t socket, uint32_t number)
 {
-    const enum chempi_bind kind = (enum chempi_bind)spec->bind;
-    char *text;
+    for (uint32_t i = 0; i < cores->count; i++)
+        if ((socket == CHEMPI_SLOTS_ANY || cores->places[i].socket == socket) &&
+            number-- == 0)
+            return &cores->places[i];
+    return NULL;
+}
+
+/* chempi_slots_fn; -ENOENT: a core is missing. */
+static int join_cores(void *arg, uint32_t socket, uint32_t first, uint32_t last)
+{
+    struct listing *l = arg;
+    const struct chempi_bind_place *core;
+
+    for (uint32_t n = first; n <= last; n++) {
+        core = find_core(l->cores, socket, n);
+        if (!core && last == UINT32_MAX && n > first)
+            return 0; /* all that there are */
+        l->socket = socket;
+        l->missing = n;
+        if (!core)
+            return -ENOENT;
+        chempi_cpus_join(l->cpus, &core->cpus);
+    }
+    return 0;
+}
+
+static int refuse_core(const struct chempi_spec *spec, uint32_t rank,
+                       const struct listing *l, struct chempi_err *err)
+{
+    const char *node = spec->node_names[spec->node_of_rank[rank]];
+    char where[CHEMPI_NODE_NAME_MAX + 48];
+    uint32_t there = 0;
+
+    while (find_core(l->cores, l->socket, there))
+        there++;
+    if (l->socket == CHEMPI_SLOTS_ANY)
+        (void)snprintf(where, sizeof(where), "of node %s", node);
+    else
+        (void)snprintf(where, sizeof(where), "of socket %u of node %s",
+                       l->socket, node);
+    if (there)
+        (void)chempi_err_set(err, -EINVAL,
+                             "expected cores %s from 0 to %u, found %u", where,
+                             there - 1, l->missing);
+    else
+        (void)chempi_err_set(err, -EINVAL, "ranks may use no core %s", where);
+    return chempi_err_prefix(err, "%s:%u: rank %u: slot=%.100s", spec->rankfile,
+                             spec->line_of_rank[rank], rank,
+                             spec->slots_of_rank[rank]);
+}
+
+int chempi_bind_list(const struct chempi_bind_map *cores,
+                     const struct chempi_spec *spec, uint32_t node,
+                     struct chempi_bind_map *map, struct chempi_err *err)
+{
+    const uint32_t count = chempi_spec_local_size(spec, node);
+    int rc = 0;
+
+    *map = (struct chempi_bind_map){.allowed = cores->allowed};
+    map->places = chempi_sys->calloc(count ? count : 1, sizeof(*map->places));
+    if (!map->places)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    for (uint32_t i = 0; !rc && i < spec->size; i++) {
+        struct listing l = {.cores = cores,
+                            .cpus = &map->places[map->count].cpus};
+
+        if (spec->node_of_rank[i] != node)
+            continue;
+        map->count++;
+        rc = chempi_slots_each(spec->slots_of_rank[i], join_cores, &l, err);
+        if (rc == -ENOENT)
+            rc = refuse_core(spec, i, &l, err);
+    }
+    if (rc)
+        chempi_bind_fini(map);
+    return rc;
+}
+
+/* ---- all kinds ----------------------------------------------------------- */
+
+/* This process, and so the ranks, use no others from now on. */
+static int keep_to(const struct chempi_spec *spec, uint32_t node,
+                   struct chempi_err *err)
+{
+    struct chempi_cpus cpus;
+    struct chempi_cpus allowed;
+    char text[CHEMPI_CPUS_TEXT_MAX];
+    int rc = chempi_cpus_parse(spec->cpu_set, &cpus);
+
+    if (rc)
+        return chempi_err_set(err, -EINVAL, "--cpu-set %.100s: no list",
+                              spec->cpu_set);
+    rc = chempi_cpus_get(&allowed);
+    for (size_t i = 0; !rc && i < sizeof(cpus.bits); i++)
+        rc = cpus.bits[i] & ~allowed.bits[i] ? -EPERM : 0;
+    if (!rc)
+        rc = chempi_cpus_set(0, &cpus);
+    if (!rc)
+        return 0;
+    (void)chempi_cpus_format(&allowed, text, sizeof(text)); /* cut: so be it */
+    return chempi_err_set(err, rc,
+                          "--cpu-set %.100s: expected processors that ranks "
+                          "may use on node %s, which are %.200s",
+                          spec->cpu_set, spec->node_names[node], text);
+}
+
+static int ask_for(struct chempi_bind_map *map, enum chempi_bind kind,
+                   struct chempi_err *err)
+{
+    char *text = chempi_sys->malloc(TEXT_MAX);
     int rc;
 
-    *map = (struct chempi_bind_map){0};
-    if (kind == CHEMPI_BIND_AUTO)
-        chempi_cores_choose(spec, node, map);
-    if (kind != CHEMPI_BIND_CORE && kind != CHEMPI_BIND_SOCKET)
-        return 0;
-    text = chempi_sys->malloc(TEXT_MAX);
     if (!text)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     rc = ask_helper(text, TEXT_MAX, err);
     if (!rc)
         rc = chempi_bind_parse(map, kind, text, err);
     free(text);
-    map->offset = spec->bind_offset[node];
+    return rc;
+}
+
+int chempi_bind_init(struct chempi_bind_map *map,
+                     const struct chempi_spec *spec, uint32_t node,
+                     struct chempi_err *err)
+{
+    const enum chempi_bind kind = (enum chempi_bind)spec->bind;
+    struct chempi_bind_map cores = {0};
+    int rc = spec->cpu_set ? keep_to(spec, node, err) : 0;
+
+    *map = (struct chempi_bind_map){0};
+    if (rc)
+        return rc;
+    if (kind == CHEMPI_BIND_AUTO)
+        chempi_cores_choose(spec, node, map);
+    if (kind == CHEMPI_BIND_AUTO || kind == CHEMPI_BIND_NONE)
+        return 0;
+    rc = ask_for(kind == CHEMPI_BIND_LIST ? &cores : map,
+                 kind == CHEMPI_BIND_LIST ? CHEMPI_BIND_CORE : kind, err);
+    if (!rc && kind == CHEMPI_BIND_LIST)
+        rc = chempi_bind_list(&cores, spec, node, map, err);
+    else
+        map->offset = spec->bind_offset[node];
+    chempi_bind_fini(&cores);
     if (!rc)
         chempi_cores_claim(map, chempi_spec_local_size(spec, node));
     return rc;

@@ -30,14 +30,20 @@ struct chempi_bind_map { /* all zero: no binding */
     uint32_t hold_count;
 };
 
-/* The places of a node's ranks. For cores or sockets the helper is asked; the
- * call blocks while that runs. 0 or -errno with words. */
+/* The places of a node's ranks, within --cpu-set, which holds for this process
+ * afterwards. For cores, sockets or lists the helper is asked; the call blocks
+ * while that runs. 0 or -errno with words. */
 int chempi_bind_init(struct chempi_bind_map *map,
                      const struct chempi_spec *spec, uint32_t node,
                      struct chempi_err *err);
 /* The same from the helper's text. -EINVAL with the line. */
 int chempi_bind_parse(struct chempi_bind_map *map, enum chempi_bind kind,
                       const char *text, struct chempi_err *err);
+/* A place for each rank of the node by the job's lists, from `cores`, where
+ * each place is a core. -EINVAL with words that name file, line and rank. */
+int chempi_bind_list(const struct chempi_bind_map *cores,
+                     const struct chempi_spec *spec, uint32_t node,
+                     struct chempi_bind_map *map, struct chempi_err *err);
 void chempi_bind_fini(struct chempi_bind_map *map);
 
 /* Bind this process, the rank number `local` of its node, to its place. They

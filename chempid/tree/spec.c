@@ -218,6 +218,12 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
         chempi_wire_put_str(w, spec->wraps[i].ranks);
         write_strings(w, spec->wraps[i].argv);
     }
+    write_optional(w, spec->cpu_set);
+    write_optional(w, spec->rankfile);
+    for (uint32_t i = 0; spec->rankfile && i < spec->size; i++) {
+        chempi_wire_put_str(w, spec->slots_of_rank[i]);
+        chempi_wire_put_u32(w, spec->line_of_rank[i]);
+    }
     chempi_wire_put_u8(w, spec->is_secure);
     write_key(spec->rank_key,
               node == CHEMPI_NODE_ANY || chempi_spec_local_size(spec, node), w);
@@ -445,6 +451,19 @@ uint32_t chempi_spec_user(const struct chempi_reader *r)
     return spec.uid;
 }
 
+static void read_slots(struct chempi_spec *spec, struct chempi_reader *r)
+{
+    spec->slots_of_rank =
+        chempi_pool_array(&spec->pool, spec->size, sizeof(char *));
+    spec->line_of_rank =
+        chempi_pool_array(&spec->pool, spec->size, sizeof(uint32_t));
+    r->is_bad |= !spec->slots_of_rank || !spec->line_of_rank;
+    for (uint32_t i = 0; i < spec->size && !r->is_bad; i++) {
+        spec->slots_of_rank[i] = read_string(spec, r, CHEMPI_SPEC_STRING_MAX);
+        spec->line_of_rank[i] = chempi_wire_get_u32(r);
+    }
+}
+
 int chempi_spec_read(struct chempi_spec *spec, struct chempi_reader *r)
 {
     return chempi_spec_read_for(spec, r, NULL);
@@ -479,12 +498,17 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->files[0] = read_optional(spec, r);
     spec->files[1] = read_optional(spec, r);
     read_wraps(spec, r);
+    spec->cpu_set = read_optional(spec, r);
+    spec->rankfile = read_optional(spec, r);
+    if (spec->rankfile && !r->is_bad)
+        read_slots(spec, r);
     spec->is_secure = chempi_wire_get_u8(r) != 0;
     key = chempi_wire_get_raw(r, sizeof(spec->rank_key));
     if (key)
         memcpy(spec->rank_key, key, sizeof(spec->rank_key));
     if (!r->is_bad && spec->job && has_own_id(spec) &&
-        spec->bind <= CHEMPI_BIND_AUTO &&
+        spec->bind <= CHEMPI_BIND_LIST &&
+        (spec->bind == CHEMPI_BIND_LIST) == (spec->rankfile != NULL) &&
         (spec->stdin_rank < spec->size ||
          spec->stdin_rank >= CHEMPI_STDIN_NONE))
         return 0;

@@ -32,7 +32,8 @@ enum chempi_bind {
     CHEMPI_BIND_NONE,
     CHEMPI_BIND_CORE,
     CHEMPI_BIND_SOCKET,
-    CHEMPI_BIND_AUTO /* shares of the cores, if there are enough (cores.h) */
+    CHEMPI_BIND_AUTO, /* shares of the cores, if there are enough (cores.h) */
+    CHEMPI_BIND_LIST  /* to the cores of slots_of_rank */
 };
 
 /* One program of the job; its ranks are consecutive. */
@@ -85,9 +86,14 @@ struct chempi_spec {
     char *tables;     /* directory of connection tables, or NULL */
     char *own_tables; /* where the launcher finds some, or NULL; not sent */
     uint32_t universe_size;
-    uint32_t stdin_rank;       /* a rank, CHEMPI_STDIN_ALL or _NONE */
-    uint32_t bind;             /* enum chempi_bind */
-    bool shows_binding;        /* each rank tells its processors */
+    uint32_t stdin_rank; /* a rank, CHEMPI_STDIN_ALL or _NONE */
+    uint32_t bind;       /* enum chempi_bind */
+    bool shows_binding;  /* each rank tells its processors */
+    char *cpu_set;  /* the processors that ranks may use on each host, as a list
+                       (cpus.h), or NULL: all that their supervisor may */
+    char *rankfile; /* which has said the next two, or NULL */
+    char **slots_of_rank;      /* [size] a list of cores (slots.h) */
+    uint32_t *line_of_rank;    /* [size] where the file says so */
     bool is_debugged;          /* MPI_Init waits until BEGIN comes */
     uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */

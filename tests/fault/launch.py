@@ -272,6 +272,65 @@ def nobody_is_bound_against_their_will():
         expect(job, 0, r"rank 1 on node \S+ may use")
 
 
+def processors(text):
+    """The set that a list such as 0-3,8 is."""
+    ranges = [part.split("-") for part in text.split(",")]
+    return {n for part in ranges
+            for n in range(int(part[0]), int(part[-1]) + 1)}
+
+
+@case
+def a_file_gives_ranks_nodes_and_cores():
+    """Cores are numbered among those that ranks may use."""
+    count = len(cores())
+    with tempfile.NamedTemporaryFile("w", suffix=".ranks") as file:
+        def ranks(*lines):
+            file.truncate(0)
+            file.seek(0)
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            return ["--rankfile", file.name, "--show-binding"]
+
+        words = ranks("# three", "rank 2=b slot=*", "rank 0=b slot=0",
+                      f"rank 1=a slot={count - 1}")
+        job = run("--virtual", "a,b", *words, "true")
+        own = [re.search(rf"^rank {i} on node {node} is bound to processors "
+                         r"([\d,-]+)$", job.errors, re.M)
+               for i, node in enumerate("bab")]
+        check(job.status == 0 and all(own), job.errors)
+        # Of two processors of a core both are meant.
+        own = [processors(found[1]) for found in own]
+        check((own[0] == own[1]) == (count == 1) and
+              own[2] == os.sched_getaffinity(0) and own[0] < own[2] or
+              count == 1, job.errors)
+        expect(run("--virtual", "a,b", "-n", "4", *words, "true"), 2,
+               r"ranks names ranks 0 to 2, and the job has 4 ranks")
+        expect(run("--virtual", "a,c", *words, "true"), 2,
+               r"ranks:3: rank 0: the job has no node b; expected one of a, c")
+        expect(run("--virtual", "a,b", *ranks("rank 0=a", "rank 1"), "true"), 2,
+               r"ranks:1: expected 'rank N=NODE slot=CORES'")
+        job = run(*ranks(f"rank 0=localhost slot={count}"), "true")
+        expect(job, 1, rf"ranks:1: rank 0: slot={count}: expected cores of "
+               rf"node \S+ from 0 to {count - 1}, found {count}")
+        expect(run(*words, "--bind", "core", "true"), 2, "leave out --bind")
+
+
+@case
+def a_list_of_processors_holds_for_all_ranks():
+    last = max(os.sched_getaffinity(0))
+    for how in "none", "auto", "core", "socket":
+        job = run("--cpu-set", str(last), "--bind", how, "--show-binding",
+                  "-n", "3", "true")
+        said = re.findall(r"^rank \d on node \S+ (?:may use|is bound to) "
+                          r"processors (\S+)$", job.errors, re.M)
+        check(job.status == 0 and said == [str(last)] * 3, how, job.errors)
+    expect(run("--cpu-set", f"{last},{last + 1}", "true"), 1,
+           rf"--cpu-set {last},{last + 1}: expected processors that ranks may "
+           r"use on node \S+, which are [\d,-]+;")
+    expect(run("--cpu-set", "0-", "true"), 2,
+           "expected processors such as 0-3,8")
+
+
 # ---- exit statuses ----------------------------------------------------------
 
 

@@ -69,5 +69,6 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
     data += strings([]) + string(b"/") + string(b"")
     data += struct.pack("<IIIBI", len(ranks), 0xfffffffe, 0, 0, 0)
     data += struct.pack("<B", 0) + 2 * string(b"") + struct.pack("<I", 0)
+    data += string(b"") + string(b"")  # any processors, no file of ranks
     data += struct.pack("<B32x", 0)  # not secure
     return frame(48, data, job)

@@ -17,6 +17,8 @@ static char *names[] = {"a1", "a2"};
 static uint32_t places[] = {0, 1, 1};
 static uint32_t offsets[] = {0, 5};
 static uint32_t hosts[] = {0, 0};
+static char *slots[] = {"0", "1:0-2", "*"};
+static uint32_t lines[] = {3, 1, 2};
 static char *before[] = {"valgrind", "-q", NULL};
 static struct chempi_wrap wraps[] = {{"1-2", before}};
 static struct chempi_app apps[] = {
@@ -44,6 +46,11 @@ static void describe(struct chempi_spec *s)
     s->wraps = wraps;
     s->wrap_count = 1;
     s->is_debugged = true;
+    s->cpu_set = "0-3";
+    s->bind = CHEMPI_BIND_LIST;
+    s->rankfile = "ranks";
+    s->slots_of_rank = slots;
+    s->line_of_rank = lines;
     s->is_secure = true;
 }
 
@@ -80,6 +87,10 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_eq(t.bind_offset[1], 5);
     cr_assert_eq(t.host_of_node[1], 0);
     cr_assert(t.shows_binding);
+    cr_assert_str_eq(t.cpu_set, "0-3");
+    cr_assert_str_eq(t.rankfile, "ranks");
+    cr_assert_str_eq(t.slots_of_rank[1], "1:0-2");
+    cr_assert_eq(t.line_of_rank[2], 2);
     cr_assert_eq(chempi_spec_host_procs(&t, 1), 3);
     cr_assert_str_eq(t.apps[0].argv[1], "-x");
     cr_assert_str_eq(t.apps[0].wdir, "/x");
@@ -219,6 +230,9 @@ Test(spec, contradictions_are_refused)
     cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
     describe(&s);
     s.bind = 9;
+    cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
+    describe(&s);
+    s.rankfile = NULL; /* and bound by one */
     cr_assert_eq(there_and_back(&s, &t, 0), -EBADMSG);
     describe(&s);
     s.job = 0;
