@@ -57,6 +57,11 @@ void check_place(const void *from, char out[CHECK_PLACE_TEXT]);
 /* "MPI_Send at ring.c:12"; returns out. */
 char *check_site_words(const struct check_site *site, char *out, size_t len);
 
+/* A number for a site, from 1; 0: there are too many. And back: false if there
+ * is none of this number. */
+uint16_t check_site_number(const struct check_site *site);
+bool check_site_at(uint16_t number, struct check_site *out);
+
 /* A mistake with which the program can go on: one line now. */
 void check_report(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
 /* One with which it cannot: the job ends. */

@@ -63,6 +63,19 @@ static bool find_call(const char **call, char *place, size_t len)
     return true;
 }
 
+static uint16_t number_call(void)
+{
+    return innermost ? check_site_number(&innermost->site) : 0;
+}
+
+static void put_number(uint16_t number, char *text, size_t len)
+{
+    struct check_site site;
+
+    if (check_site_at(number, &site))
+        (void)check_site_words(&site, text, len);
+}
+
 /* Of a program with several threads another one may do what is waited for. */
 static uint64_t count_moves(void)
 {
@@ -84,7 +97,7 @@ void chempi_checker_attach(const struct chempi_checker_door *door)
     }
     check_door = door;
     door->watch_signatures();
-    door->set_place(find_call, count_moves);
+    door->set_place(find_call, count_moves, number_call, put_number);
 }
 
 /* ---- start ---- */
@@ -135,6 +148,8 @@ CHEMPI_EXPORT int MPI_Init_thread(int *argc, char ***argv, int required,
 static bool take_lost(MPI_Comm comm)
 {
     char words[CHECK_WORDS + MPI_MAX_OBJECT_NAME];
+    char place[CHEMPI_CHECKER_TEXT];
+    char origin[CHEMPI_CHECKER_TEXT + 32] = "";
     MPI_Message message;
     MPI_Status status;
     MPI_Count bytes = 0;
@@ -151,10 +166,12 @@ static bool take_lost(MPI_Comm comm)
         check_fail("there is no memory to take a message of %lld bytes that "
                    "was never received",
                    (long long)bytes);
+    if (check_door->origin(message, place))
+        (void)snprintf(origin, sizeof(origin), "; it was sent by %s", place);
     check_note("a message of %lld bytes from rank %d with tag %d on %s was "
-               "never received",
+               "never received%s",
                (long long)bytes, status.MPI_SOURCE, status.MPI_TAG,
-               check_comm_words(comm, words, sizeof(words)));
+               check_comm_words(comm, words, sizeof(words)), origin);
     (void)PMPI_Mrecv_c(buf, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE);
     free(buf);
     return true;

@@ -106,6 +106,7 @@ static void mismatched_message(void)
     float values[3] = {0};
 
     if (rank == 0)
+        /* @message-send */
         MPI_Send(values, 3, MPI_FLOAT, 1, 7, world);
     else
         /* @message */
@@ -117,6 +118,7 @@ static void truncated_message(void)
     int values[4] = {0};
 
     if (rank == 0)
+        /* @truncated-send */
         MPI_Send(values, 4, MPI_INT, 1, 8, world);
     else
         /* @truncated */

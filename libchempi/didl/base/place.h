@@ -3,8 +3,8 @@
  * Where in the program's source a thread is that is inside an MPI call. Only a
  * tool that stands between program and library knows it (libchempi-check).
  */
-#ifndef CHEMPI_LIBCHEMPI_DIDL_PLACE_H
-#define CHEMPI_LIBCHEMPI_DIDL_PLACE_H
+#ifndef CHEMPI_LIBCHEMPI_DIDL_BASE_PLACE_H
+#define CHEMPI_LIBCHEMPI_DIDL_BASE_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,10 +19,24 @@ typedef bool chempi_place_fn(const char **call, char *place, size_t len);
  * by itself. Of the thread that asks. */
 typedef uint64_t chempi_place_moves_fn(void);
 
-/* Before another thread is in MPI. */
-void chempi_place_set(chempi_place_fn *find, chempi_place_moves_fn *moves);
-
 #define CHEMPI_PLACE_TEXT 256 /* bytes of a place in words */
+
+/* A number for the call that this thread is in and its place; 0: not known, or
+ * there are too many. */
+typedef uint16_t chempi_place_site_fn(void);
+/* Such a number in words: "MPI_Send at ring.c:12". As chempi_place_fn, it may
+ * start a process. */
+typedef void chempi_place_words_fn(uint16_t site, char *text, size_t len);
+
+/* Before another thread is in MPI. */
+void chempi_place_set(chempi_place_fn *find, chempi_place_moves_fn *moves,
+                      chempi_place_site_fn *site, chempi_place_words_fn *words);
+
+/* Is there a tool? */
+bool chempi_place_is_known(void);
+/* As the functions above; 0 and "" without a tool. */
+uint16_t chempi_place_site(void);
+void chempi_place_words(uint16_t site, char text[CHEMPI_PLACE_TEXT]);
 
 /* As chempi_place_fn; false without a tool. */
 bool chempi_place_find(const char **call, char place[CHEMPI_PLACE_TEXT]);

@@ -11,26 +11,32 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/place.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/agent.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
 
-enum { AMOUNT_TEXT = 64 /* bytes */ };
+enum { AMOUNT_TEXT = 64, ORIGIN_TEXT = CHEMPI_PLACE_TEXT + 32 }; /* bytes */
 
 /* ---- requests ---- */
 
 static uint16_t flags_of(const struct chempi_request *req)
 {
-    uint16_t flags = req->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0;
+    return req->is_urgent ? CHEMPI_ENVELOPE_URGENT : 0;
+}
 
-    if (CHEMPI_UNLIKELY(chempi_signature_is_watched()) &&
-        req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_PT2PT)
-        flags |= chempi_signature_bits(req->type, req->count);
-    return flags;
+/* What a checker compares, and tells, at the receiver. */
+static CHEMPI_COLD void tell_checker(struct chempi_request *req)
+{
+    if (req->context % CHEMPI_CONTEXT_STEP != CHEMPI_CONTEXT_PT2PT)
+        return;
+    req->u.tx.env.flags |= chempi_signature_bits(req->type, req->count);
+    req->site = chempi_place_site();
 }
 
 static int start_send(struct chempi_request *req)
@@ -48,6 +54,8 @@ static int start_send(struct chempi_request *req)
                                               : CHEMPI_KIND_MESSAGE,
         .flags = flags_of(req),
     };
+    if (CHEMPI_UNLIKELY(chempi_signature_is_watched()))
+        tell_checker(req);
     tx->may_keep = req->is_posted;
     tx->buf = NULL;
     tx->iter = NULL;
@@ -185,10 +193,24 @@ static void put_amount(char *out, size_t len, uint8_t kind, MPI_Count bytes)
                        chempi_signature_name(kind));
 }
 
+/* "; it was sent by MPI_Send at ring.c:12" if that is known, else "". */
+static void put_origin(char *out, size_t len, const struct chempi_request *req)
+{
+    char text[CHEMPI_PLACE_TEXT];
+
+    out[0] = '\0';
+    if (req->sent_bits && req->source >= 0 &&
+        chempi_origin_ask(chempi_conn_peer(chempi_comm_proc(
+                              req->comm, (uint32_t)req->source)),
+                          req->serial, text))
+        (void)snprintf(out, len, "; it was sent by %s", text);
+}
+
 static int note_truncation(const struct chempi_request *req)
 {
     char sent[AMOUNT_TEXT];
     char room[AMOUNT_TEXT];
+    char origin[ORIGIN_TEXT];
 
     if (req->context % CHEMPI_CONTEXT_STEP == CHEMPI_CONTEXT_COLL)
         return chempi_p2p_note_too_much(
@@ -199,12 +221,13 @@ static int note_truncation(const struct chempi_request *req)
     put_amount(room, sizeof(room),
                *sent ? req->type->elem_kind : CHEMPI_ELEM_NONE,
                req->count * req->type->size);
+    put_origin(origin, sizeof(origin), req);
     return chempi_error_set(
         MPI_ERR_TRUNCATE,
         "the message from rank %d with tag %d has %lld bytes%s, the receive "
-        "buffer %lld%s; post a larger one, or probe first",
+        "buffer %lld%s; post a larger one, or probe first%s",
         req->source, req->tag, (long long)req->bytes, sent,
-        (long long)(req->count * req->type->size), room);
+        (long long)(req->count * req->type->size), room, origin);
 }
 
 /* What the sender has told of its types is not what is received. */
@@ -213,14 +236,16 @@ static int note_mismatch(const struct chempi_request *req)
     const uint8_t sent = chempi_signature_kind(req->sent_bits);
     const uint8_t own = req->type->elem_kind;
     const bool is_known = sent != CHEMPI_ELEM_NONE || own != CHEMPI_ELEM_NONE;
+    char origin[ORIGIN_TEXT];
 
+    put_origin(origin, sizeof(origin), req);
     return chempi_error_set(
         MPI_ERR_TYPE,
         "the message from rank %d with tag %d (%lld bytes) was sent as %s and "
-        "is received as %s: both sides must name the same basic types%s",
+        "is received as %s: both sides must name the same basic types%s%s",
         req->source, req->tag, (long long)req->bytes,
         chempi_signature_name(sent), chempi_signature_name(own),
-        is_known ? "" : " in the same order");
+        is_known ? "" : " in the same order", origin);
 }
 
 /* Inside a collective the ranks do not agree about the amount; elsewhere the

@@ -57,6 +57,7 @@
 #include "libchempi/didl/transport/event.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/origin.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 #include "libchempi/didl/transport/routed/gate.h"
@@ -204,6 +205,7 @@ static int open_conn(void)
     int rc;
 
     chempi_sysmsg_init();
+    chempi_origin_register();
     chempi_p2p_register();
     rc = chempi_conn_open(&params);
     if (rc == MPI_SUCCESS) {

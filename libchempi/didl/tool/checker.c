@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "libchempi/didl/tool/checker.h"
 
+#include <assert.h>
 #include <dlfcn.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/match.h"
+#include "libchempi/didl/transport/origin.h"
 
 static bool signature(MPI_Datatype handle, MPI_Count count,
                       struct chempi_checker_signature *out)
@@ -49,6 +52,17 @@ static const char *kind_name(uint64_t kind)
                                                           : CHEMPI_ELEM_NONE);
 }
 
+static_assert(CHEMPI_CHECKER_TEXT == CHEMPI_PLACE_TEXT, "both are one");
+
+static bool origin_of(MPI_Message message, char text[CHEMPI_CHECKER_TEXT])
+{
+    const struct chempi_held *held = (const void *)message;
+
+    return chempi_handle_is_address(message) &&
+           held->obj.magic == CHEMPI_MAGIC_MESSAGE &&
+           chempi_origin_ask(held->peer, held->env.serial, text);
+}
+
 static void take_notices(void)
 {
     chempi_lane_lock(&chempi_lane_main);
@@ -63,6 +77,7 @@ static const struct chempi_checker_door door = {
     .kind_name = kind_name,
     .watch_signatures = chempi_signature_watch,
     .set_place = chempi_place_set,
+    .origin = origin_of,
     .listen = take_notices,
 };
 

@@ -12,7 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_CHECKER_VERSION 2
+#define CHEMPI_CHECKER_VERSION 3
+
+#define CHEMPI_CHECKER_TEXT 256 /* bytes of a place */
 
 /* A type signature; two of the same length match when the hashes are equal or
  * one is open. */
@@ -39,7 +41,11 @@ struct chempi_checker_door {
     /* Who knows where in the source this thread's call is, and whether the
      * program goes on (place.h). */
     void (*set_place)(bool (*find)(const char **call, char *place, size_t len),
-                      uint64_t (*moves)(void));
+                      uint64_t (*moves)(void), uint16_t (*site)(void),
+                      void (*words)(uint16_t site, char *text, size_t len));
+    /* "MPI_Send at ring.c:12", where this message was sent, as its sender
+     * says; false: it does not know, or does not answer (origin.h). */
+    bool (*origin)(MPI_Message message, char text[CHEMPI_CHECKER_TEXT]);
     /* Take the supervisor's notices, such as the question where this process
      * waits: of whoever tests now and then, and sleeps in between. */
     void (*listen)(void);

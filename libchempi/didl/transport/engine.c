@@ -19,6 +19,7 @@
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sent_sites.h"
 
 static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */
@@ -100,6 +101,8 @@ static int try_send(struct chempi_peer *peer, struct chempi_request *req)
         return rc;
     }
     chempi_engine_left(peer, route, &tx->env);
+    if (CHEMPI_UNLIKELY(req->site))
+        chempi_sent_sites_note(peer->proc, tx->env.serial, req->site);
     if (tx->env.kind == CHEMPI_KIND_SYNC) {
         chempi_list_append(&peer->sync, &req->match_link);
         req->is_queued = true;
@@ -242,6 +245,7 @@ static CHEMPI_COLD void check_signature(struct chempi_request *req,
     if (!chempi_signature_is_watched())
         return;
     req->sent_bits = env->flags;
+    req->serial = env->serial;
     if (!chempi_signature_is_ok(env->flags, env->len, req->type))
         req->error = MPI_ERR_TYPE;
 }

@@ -42,6 +42,7 @@ void chempi_request_init(struct chempi_request *req,
     req->is_urgent = false;
     req->is_posted = false;
     req->sent_bits = 0;
+    req->site = 0;
     req->error = MPI_SUCCESS;
     req->source = MPI_ANY_SOURCE;
     req->tag = MPI_ANY_TAG;

@@ -106,6 +106,7 @@ struct chempi_request {
     bool is_posted;     /* a send of a call that does not wait, and of a process
                            whose agent sees to it if it goes away */
     uint16_t sent_bits; /* a receive: what the sender told of its type */
+    uint16_t site;      /* a send: where it was called; 0: not known */
     int error;          /* MPI error class of the finished operation */
     int32_t source;     /* status */
     int32_t tag;        /* status, and the tag of a send */
@@ -118,6 +119,7 @@ struct chempi_request {
     int32_t peer_rank; /* argument: destination, source or MPI_ANY_SOURCE */
     int32_t peer_tag;  /* argument: tag or MPI_ANY_TAG */
     uint32_t context;
+    uint32_t serial;          /* of a receive's message, where sent_bits are */
     struct chempi_peer *peer; /* of a send */
     struct chempi_outgoing outgoing;
     struct chempi_list match_link; /* posted receives; sync sends */

@@ -47,10 +47,12 @@ enum chempi_sysmsg_tag {
     CHEMPI_SYSMSG_CANCEL_ANSWER = -4, /* u32 serial, u32 1: was taken back */
     CHEMPI_SYSMSG_REPAID = -5,        /* u32 cost given back in all, wraps */
     CHEMPI_SYSMSG_BODY = CHEMPI_ENGINE_TAG_BODY, /* of the message before */
-    CHEMPI_SYSMSG_RMA = -16,                     /* down to -31: one-sided */
-    CHEMPI_SYSMSG_IO = -32,                      /* down to -47: files */
-    CHEMPI_SYSMSG_PROC = -48,                    /* down to -59: processes */
-    CHEMPI_SYSMSG_TEST = -60,                    /* down to -63: tests */
+    CHEMPI_SYSMSG_ORIGIN = -10,        /* u32 serial: where was it sent? */
+    CHEMPI_SYSMSG_ORIGIN_ANSWER = -11, /* u32 serial, and the words */
+    CHEMPI_SYSMSG_RMA = -16,           /* down to -31: one-sided */
+    CHEMPI_SYSMSG_IO = -32,            /* down to -47: files */
+    CHEMPI_SYSMSG_PROC = -48,          /* down to -59: processes */
+    CHEMPI_SYSMSG_TEST = -60,          /* down to -63: tests */
     CHEMPI_SYSMSG_LAST = -63
 };
 

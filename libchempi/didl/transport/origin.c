@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Places of messages; see origin.h. */
+#define _GNU_SOURCE /* nanosleep */
+#include "libchempi/didl/transport/origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "common/base/clock.h"
+#include "common/base/list.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/progress.h"
+#include "libchempi/didl/transport/sent_sites.h"
+#include "libchempi/didl/transport/sysmsg.h"
+
+#define WAIT_NS UINT64_C(1000000000)
+#define PAUSE_NS 100000
+#define SILENCES 2u /* then nobody is asked any more */
+
+/* Somebody here waits for an answer; on its stack. */
+struct question {
+    struct chempi_list link;
+    const struct chempi_peer *peer;
+    uint32_t serial;
+    bool is_answered;
+    char *text; /* [CHEMPI_PLACE_TEXT] */
+};
+
+struct answer {
+    struct chempi_sysmsg msg;
+    char text[CHEMPI_PLACE_TEXT];
+};
+
+/* Under the lane lock. */
+static struct {
+    struct chempi_list questions;
+    uint32_t silences;
+} origin;
+
+/* ---- the sender ---- */
+
+static void free_answer(struct chempi_sysmsg *msg, int status)
+{
+    (void)status;
+    free(msg->arg);
+}
+
+/* The words may take a process that looks for them, as where.c's do. */
+static void on_ask(struct chempi_sysmsg_in *in)
+{
+    const uint32_t *serial = in->head;
+    const uint16_t site = chempi_sent_sites_find(in->peer->proc, *serial);
+    struct answer *a = calloc(1, sizeof(*a));
+
+    if (!a)
+        return; /* the receiver does not wait for long */
+    if (site)
+        chempi_place_words(site, a->text);
+    a->msg = (struct chempi_sysmsg){
+        .peer = in->peer,
+        .tag = CHEMPI_SYSMSG_ORIGIN_ANSWER,
+        .head_len = sizeof(*serial),
+        .body = a->text,
+        .body_len = strlen(a->text),
+        .is_answer = true,
+        .done = free_answer,
+        .arg = a,
+    };
+    memcpy(a->msg.head, serial, sizeof(*serial));
+    if (chempi_sysmsg_send(&a->msg))
+        free(a);
+}
+
+/* ---- the receiver ---- */
+
+static void on_answer(struct chempi_sysmsg_in *in)
+{
+    const uint32_t *serial = in->head;
+
+    CHEMPI_LIST_FOR (pos, &origin.questions) {
+        struct question *q = CHEMPI_CONTAINER_OF(pos, struct question, link);
+
+        if (q->peer != in->peer || q->serial != *serial ||
+            in->body_len >= CHEMPI_PLACE_TEXT)
+            continue;
+        if (in->body_len)
+            memcpy(q->text, in->body, (size_t)in->body_len);
+        q->text[in->body_len] = '\0';
+        q->is_answered = true;
+    }
+}
+
+/* False: it was not sent. */
+static bool send_question(struct question *q, struct chempi_peer *peer)
+{
+    bool is_sent;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_sent = origin.silences < SILENCES && !peer->is_lost &&
+              chempi_sysmsg_post(peer, CHEMPI_SYSMSG_ORIGIN, &q->serial,
+                                 sizeof(q->serial)) == 0;
+    if (is_sent)
+        chempi_list_append(&origin.questions, &q->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_sent;
+}
+
+static bool end_question(struct question *q)
+{
+    bool is_answered;
+
+    chempi_lane_lock(&chempi_lane_main);
+    chempi_list_remove(&q->link);
+    is_answered = q->is_answered;
+    origin.silences += !is_answered;
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_answered;
+}
+
+static bool has_answer(struct question *q)
+{
+    bool is_answered;
+
+    chempi_lane_lock(&chempi_lane_main);
+    is_answered = q->is_answered;
+    chempi_lane_unlock(&chempi_lane_main);
+    return is_answered;
+}
+
+bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
+                       char text[CHEMPI_PLACE_TEXT])
+{
+    static const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    struct question q = {.peer = peer, .serial = serial, .text = text};
+    uint64_t deadline;
+
+    text[0] = '\0';
+    if (!chempi_place_is_known() || !send_question(&q, peer))
+        return false;
+    deadline = chempi_clock_ns() + WAIT_NS;
+    while (!has_answer(&q) && chempi_clock_ns() < deadline)
+        if (chempi_progress_poll() == 0)
+            (void)nanosleep(&pause, NULL);
+    return end_question(&q) && *text;
+}
+
+void chempi_origin_register(void)
+{
+    static const struct chempi_sysmsg_handler ask = {4, 4, on_ask, NULL};
+    static const struct chempi_sysmsg_handler answer = {4, 4, on_answer, NULL};
+
+    chempi_list_init(&origin.questions);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_ORIGIN, &ask);
+    chempi_sysmsg_register(CHEMPI_SYSMSG_ORIGIN_ANSWER, &answer);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where in its sender's source a message was sent, for what a checker says of
+ * it at the receiver (doc/checking.md). The sender keeps the places of its
+ * last messages (sent_sites.h), and tells them when it is asked. Nobody is
+ * asked unless a checker is there (place.h).
+ */
+#ifndef CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
+#define CHEMPI_LIBCHEMPI_DIDL_TRANSPORT_ORIGIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "libchempi/didl/base/place.h"
+
+struct chempi_peer;
+
+/* Ask a process for the place of its message with this number: "MPI_Send at
+ * ring.c:12". False: the sender does not know it (any
+ * more), or has not answered: one that computes is given 1 s, and this process
+ * asks no one any more when that has happened twice. Makes progress; without
+ * the lane lock. */
+bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
+                       char text[CHEMPI_PLACE_TEXT]);
+
+/* At start. */
+void chempi_origin_register(void);
+
+#endif
