@@ -104,8 +104,8 @@ static int order_calls(struct chempi_outpost *posts, uint32_t count,
                                              way->group_ms * CHEMPI_NS_PER_MS);
 }
 
-static int take_called(struct chempi_outpost *posts, uint32_t count,
-                       uint32_t head, const struct chempi_frame *frame)
+int chempi_outpost_take_called(struct chempi_outpost *posts, uint32_t count,
+                               uint32_t head, const struct chempi_frame *frame)
 {
     struct chempi_reader r;
     uint32_t n;
@@ -150,7 +150,7 @@ static void call_groups(struct chempi_outpost *posts, uint32_t count,
         if (!has_group(posts, count, i))
             continue;
         rc = chempi_outpost_await(&posts[i].ch, deadline_ns, &frame);
-        rc = rc ? rc : take_called(posts, count, i, &frame);
+        rc = rc ? rc : chempi_outpost_take_called(posts, count, i, &frame);
         if (rc)
             miss_group(posts, count, i,
                        rc == -ETIMEDOUT

@@ -50,6 +50,11 @@ int chempi_outpost_start(struct chempi_outpost *posts, uint32_t count,
                          struct chempi_hub *hub, struct chempi_link *link,
                          struct ev_loop *loop, struct chempi_err *err);
 
+/* CALLED of post `head`: those of its group that it has not reached have no
+ * `via` then. 0; -EBADMSG: it is malformed, or tells of others. */
+int chempi_outpost_take_called(struct chempi_outpost *posts, uint32_t count,
+                               uint32_t head, const struct chempi_frame *frame);
+
 /* Wait for the next frame: 0, -ETIMEDOUT, or -errno as reading fails. */
 int chempi_outpost_await(struct chempi_channel *ch, uint64_t deadline_ns,
                          struct chempi_frame *frame);
