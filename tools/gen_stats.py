@@ -108,7 +108,7 @@ def wrapper(f):
     if by_status:
         lines += ['    if (status == MPI_STATUS_IGNORE)',
                   '        status = &own;']
-    lines += [wrap('    stats_begin(&call, STATS_%s);' % f.name[4:],
+    lines += [wrap('    STATS_BEGIN(&call, %s);' % f.name[4:],
                    '        '),
               wrap('    rc = P%s(%s);' % (f.name, args), '        '),
               '    stats_end(&call);']

@@ -109,7 +109,8 @@ const struct chempi_option chempi_option_table[] = {
     {"trace-routes", CHEMPI_OPT_ROUTES, 0, NULL,
      "which way messages of which size went, by node"},
     {"profile", CHEMPI_OPT_PROFILE, 0, NULL,
-     "count MPI calls by operation and size"},
+     "count MPI calls by operation and size; =sites:\n"
+     "also by place in the source"},
     {"check", CHEMPI_OPT_CHECK, 0, NULL, "look for mistakes in the use of MPI"},
     {"dir", CHEMPI_OPT_DIR, 1, "DIR", "where the daemons' sockets are"},
     {"via", CHEMPI_OPT_VIA, 1, "NAME", "speak to this daemon"},

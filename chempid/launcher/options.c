@@ -699,6 +699,17 @@ static int parse_stats(struct parser *p, const char *what)
     return 0;
 }
 
+/* "--profile" alone is without places. */
+static int parse_profile(struct parser *p, const char *what)
+{
+    if (strcmp(what, "sites") != 0)
+        return fail_value(p, what, "expected sites, or nothing");
+    p->opt->has_profile = true;
+    p->opt->has_sites = true;
+    p->argv++;
+    return 0;
+}
+
 /* One option with its words; p->argv stands behind them afterwards. */
 static int parse_option(struct parser *p, struct chempi_program *prog)
 {
@@ -717,6 +728,8 @@ static int parse_option(struct parser *p, struct chempi_program *prog)
                        (int)(name + len - spelled), spelled);
         if (equals && chempi_option_table[i].id == CHEMPI_OPT_STATS)
             return parse_stats(p, equals + 1);
+        if (equals && chempi_option_table[i].id == CHEMPI_OPT_PROFILE)
+            return parse_profile(p, equals + 1);
         rc = take_words(p, equals, chempi_option_table[i].words, words);
         return rc ? rc : take_option(p, prog, chempi_option_table[i].id, words);
     }

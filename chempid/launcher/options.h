@@ -81,6 +81,7 @@ struct chempi_options {
     bool has_routes;     /* --trace-routes */
     bool shows_binding;  /* --show-binding */
     bool has_profile;    /* --profile: count MPI calls */
+    bool has_sites;      /* --profile=sites: also by place */
     bool has_check;      /* --check, CHEMPI_CHECK: look for mistakes */
     bool allows_unreachable;
     bool has_clean_env; /* --env-none */

@@ -65,6 +65,7 @@ static int add_library(struct chempi_options *opt, const char *name,
     size_t count = 0;
     size_t len;
     static char as_json[] = "CHEMPI_PROFILE=json";
+    static char by_site[] = "CHEMPI_PROFILE_SITES=1";
     char **env;
     char *text;
 
@@ -78,7 +79,7 @@ static int add_library(struct chempi_options *opt, const char *name,
         count++;
     len = sizeof(VARIABLE "=:") + strlen(path) + (more ? strlen(more) : 0);
     text = chempi_pool_alloc(&opt->pool, len);
-    env = chempi_pool_array(&opt->pool, count + 3, sizeof(*env));
+    env = chempi_pool_array(&opt->pool, count + 4, sizeof(*env));
     if (!text || !env)
         return chempi_err_set(err, -ENOMEM, "out of memory");
     (void)snprintf(text, len, VARIABLE "=%s%s%s", path, more ? ":" : "",
@@ -87,7 +88,9 @@ static int add_library(struct chempi_options *opt, const char *name,
         memcpy(env, opt->env, count * sizeof(*env));
     env[count++] = text;
     if (opt->has_json)
-        env[count] = as_json;
+        env[count++] = as_json;
+    if (opt->has_sites)
+        env[count] = by_site;
     opt->env = env;
     return 0;
 }

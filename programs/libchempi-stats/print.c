@@ -8,7 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/json.h"
-#include "programs/libchempi-stats/stats.h"
+#include "programs/libchempi-stats/sites.h"
 
 static double seconds(uint64_t ns)
 {
@@ -133,7 +133,8 @@ static void print_lines(FILE *file, const struct stats_lines *lines,
 }
 
 void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
-                      int process, bool wants_ranks)
+                      int process, bool wants_ranks,
+                      const struct stats_sites *sites)
 {
     struct stats_lines total = sum(all, ranks);
 
@@ -145,6 +146,8 @@ void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
     (void)fprintf(file, ": %.6f s in MPI of %.6f s\n",
                   seconds(time_in_mpi(&total)), seconds(total.run_ns));
     print_lines(file, &total, ranks > 1 ? all : NULL, ranks);
+    if (sites)
+        stats_sites_print_text(file, sites);
     for (int r = 0; r < ranks && wants_ranks; r++) {
         (void)fprintf(file, "\nRank %d: %.6f s in MPI of %.6f s\n", r,
                       seconds(time_in_mpi(&all[r])), seconds(all[r].run_ns));
@@ -186,7 +189,7 @@ static void json_lines(struct chempi_json *j, const char *name,
 }
 
 void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
-                      int process)
+                      int process, const struct stats_sites *sites)
 {
     struct chempi_json j = {.file = file};
     struct stats_lines total = sum(all, ranks);
@@ -200,6 +203,8 @@ void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
     for (int r = 0; r < ranks; r++)
         json_lines(&j, NULL, &all[r]);
     chempi_json_close_list(&j);
+    if (sites)
+        stats_sites_print_json(&j, sites);
     chempi_json_close(&j);
     chempi_json_end(&j);
     free(total.list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counting, and the end: gathering at rank 0. See stats.h. */
 #define _GNU_SOURCE /* strcasecmp */
-#include "programs/libchempi-stats/stats.h"
+#include "programs/libchempi-stats/sites.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -28,11 +28,12 @@ static struct {
 
 /* ---- counting ---- */
 
-void stats_begin(struct stats_call *call, enum stats_id id)
+void stats_begin(struct stats_call *call, enum stats_id id, const void *from)
 {
     uint64_t none = 0;
 
     call->id = id;
+    call->from = from;
     call->bytes = STATS_NO_SIZE;
     call->since_ns = chempi_clock_ns();
     if (CHEMPI_UNLIKELY(
@@ -80,6 +81,8 @@ void stats_count(const struct stats_call *call)
     add(&bin->calls, 1);
     add(&bin->bytes, call->bytes > 0 ? (uint64_t)call->bytes : 0);
     add(&bin->time_ns, call->time_ns);
+    if (stats_sites_are_wanted())
+        stats_sites_count(call);
 }
 
 /* ---- sizes ---- */
@@ -243,87 +246,135 @@ static enum format find_format(void)
     return FORMAT_TEXT;
 }
 
-static void print(const struct stats_lines all[], int ranks, int process)
+/* sites: NULL if nobody wants them. */
+static void print(const struct stats_lines all[], int ranks, int process,
+                  struct stats_sites *sites)
 {
     const enum format format = find_format();
     FILE *file = open_file(process);
 
+    if (sites)
+        stats_sites_join(sites);
     if (format == FORMAT_JSON)
-        stats_print_json(file, all, ranks, process);
+        stats_print_json(file, all, ranks, process, sites);
     else
-        stats_print_text(file, all, ranks, process, format == FORMAT_RANKS);
+        stats_print_text(file, all, ranks, process, format == FORMAT_RANKS,
+                         sites);
     if (file != stderr && fclose(file) != 0)
         perror("CHEMPI_PROFILE_FILE");
 }
 
-/* Cut the lines of all processes, one after the other in `lines`, into lists
- * by process; rank 0 only. */
-static void cut(struct stats_line *lines, const unsigned long long *heads,
-                int ranks, struct stats_lines *all)
+/* Everybody's bytes at rank 0, in one piece of memory; lens has their numbers
+ * there. By collective operations, which meet no message that the program has
+ * left. */
+static int gather(const void *own, size_t len, int rank, int ranks, void **all,
+                  unsigned long long *lens)
 {
-    for (int r = 0; r < ranks; r++) {
-        all[r].list = lines;
-        all[r].count = heads[2 * r];
-        all[r].run_ns = heads[2 * r + 1];
-        lines += all[r].count;
-    }
-}
-
-/* Everybody's lines at rank 0, in one piece of memory that all[0] begins. By
- * collective operations, which meet no message that the program has left. */
-static int gather(const struct stats_lines *own, int rank, int ranks,
-                  struct stats_lines *all)
-{
-    const MPI_Count unit = (MPI_Count)sizeof(struct stats_line);
-    unsigned long long head[2] = {own->count, own->run_ns};
-    unsigned long long *heads = calloc((size_t)ranks, sizeof(head));
+    const unsigned long long own_len = len;
     MPI_Count *counts = calloc((size_t)ranks, sizeof(*counts));
     MPI_Aint *places = calloc((size_t)ranks, sizeof(*places));
-    struct stats_line *lines = NULL;
     MPI_Count sum = 0;
     int rc;
 
-    if (!heads || !counts || !places)
+    if (!counts || !places)
         PMPI_Abort(MPI_COMM_WORLD, 1); /* the others wait */
-    rc = PMPI_Gather(head, 2, MPI_UNSIGNED_LONG_LONG, heads, 2,
+    *all = NULL;
+    rc = PMPI_Gather(&own_len, 1, MPI_UNSIGNED_LONG_LONG, lens, 1,
                      MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
     for (int r = 0; r < ranks && !rc && rank == 0; r++) {
-        counts[r] = (MPI_Count)heads[2 * r] * unit;
+        counts[r] = (MPI_Count)lens[r];
         places[r] = sum;
         sum += counts[r];
     }
     if (!rc && rank == 0) {
-        lines = malloc((size_t)sum + 1);
-        if (!lines)
+        *all = malloc((size_t)sum + 1);
+        if (!*all)
             PMPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (!rc)
-        rc = PMPI_Gatherv_c(own->list, (MPI_Count)own->count * unit, MPI_BYTE,
-                            lines, counts, places, MPI_BYTE, 0, MPI_COMM_WORLD);
-    if (lines)
-        cut(lines, heads, ranks, all);
-    free(heads);
+        rc = PMPI_Gatherv_c(own, (MPI_Count)len, MPI_BYTE, *all, counts, places,
+                            MPI_BYTE, 0, MPI_COMM_WORLD);
     free(counts);
     free(places);
     return rc;
 }
 
+/* The lines of all processes at rank 0, in memory that all[0] begins. */
+static int gather_lines(const struct stats_lines *own, int rank, int ranks,
+                        unsigned long long *lens, struct stats_lines *all)
+{
+    unsigned long long run_ns = own->run_ns;
+    struct stats_line *lines;
+    void *bytes = NULL;
+    int rc = gather(own->list, own->count * sizeof(*own->list), rank, ranks,
+                    &bytes, lens);
+
+    lines = bytes;
+    for (int r = 0; r < ranks && lines; r++) {
+        all[r].list = lines;
+        all[r].count = lens[r] / sizeof(*lines);
+        lines += all[r].count;
+    }
+    if (!rc)
+        rc = PMPI_Gather(&run_ns, 1, MPI_UNSIGNED_LONG_LONG, lens, 1,
+                         MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD);
+    for (int r = 0; r < ranks && !rc && rank == 0; r++)
+        all[r].run_ns = lens[r];
+    return rc;
+}
+
+static int gather_sites(int rank, int ranks, unsigned long long *lens,
+                        struct stats_sites *all)
+{
+    struct stats_sites own = stats_sites_take();
+    void *bytes = NULL;
+    int rc = gather(own.list, own.count * sizeof(*own.list), rank, ranks,
+                    &bytes, lens);
+
+    all->list = bytes;
+    for (int r = 0; r < ranks && bytes; r++)
+        all->count += lens[r] / sizeof(*own.list);
+    free(own.list);
+    return rc;
+}
+
+/* Do all ranks want places? */
+static bool are_sites_wanted(void)
+{
+    int own = stats_sites_are_wanted();
+    int all = 0;
+
+    return PMPI_Allreduce(&own, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD) ==
+               MPI_SUCCESS &&
+           all;
+}
+
 static void report_world(void)
 {
     struct stats_lines own = take_lines();
+    struct stats_sites sites = {0};
+    const bool has_sites = are_sites_wanted();
+    unsigned long long *lens;
     struct stats_lines *all;
     int rank = 0;
     int ranks = 1;
+    int rc;
 
     (void)PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     (void)PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     all = calloc((size_t)ranks, sizeof(*all));
-    if (!all || !own.list)
+    lens = calloc((size_t)ranks, sizeof(*lens));
+    if (!all || !lens || !own.list)
         PMPI_Abort(MPI_COMM_WORLD, 1); /* the others wait */
-    if (gather(&own, rank, ranks, all) == MPI_SUCCESS && rank == 0)
-        print(all, ranks, STATS_ALL);
+    rc = gather_lines(&own, rank, ranks, lens, all);
+    if (!rc && has_sites)
+        rc = gather_sites(rank, ranks, lens, &sites);
+    if (rc == MPI_SUCCESS && rank == 0)
+        print(all, ranks, STATS_ALL, has_sites ? &sites : NULL);
+    free(sites.list);
     free(all[0].list);
     free(all);
+    free(lens);
     free(own.list);
 }
 
@@ -346,13 +397,17 @@ static int own_number(void)
 /* What this process has counted, without asking others. */
 static void report_alone(void)
 {
+    struct stats_sites sites = {0};
     struct stats_lines own;
 
     if (stats.start_ns == 0 || atomic_exchange(&stats.is_done, true))
         return;
     own = take_lines();
+    if (stats_sites_are_wanted())
+        sites = stats_sites_take();
     if (own.list)
-        print(&own, 1, own_number());
+        print(&own, 1, own_number(), sites.list ? &sites : NULL);
+    free(sites.list);
     free(own.list);
 }
 
@@ -381,6 +436,7 @@ CHEMPI_EXPORT int MPI_Pcontrol(const int level, ...)
             stats.bins[id][b].bytes = 0;
             stats.bins[id][b].time_ns = 0;
         }
+    stats_sites_forget();
     stats.start_ns = chempi_clock_ns();
     return MPI_SUCCESS;
 }

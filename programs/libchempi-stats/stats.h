@@ -25,6 +25,7 @@ struct stats_call {
     int64_t bytes; /* STATS_NO_SIZE: it has none, or has failed */
     uint64_t since_ns;
     uint64_t time_ns; /* by stats_end() */
+    const void *from; /* where it returns to */
 };
 
 /* What one process has counted in one bin; travels to rank 0 as it is. */
@@ -44,7 +45,9 @@ struct stats_lines {
 };
 
 /* Around each call; what it carried is put in, then it is counted. */
-void stats_begin(struct stats_call *call, enum stats_id id);
+#define STATS_BEGIN(call, name)                                                \
+    stats_begin(call, STATS_##name, CHEMPI_RETURN_ADDRESS())
+void stats_begin(struct stats_call *call, enum stats_id id, const void *from);
 void stats_end(struct stats_call *call);
 void stats_count(const struct stats_call *call);
 
@@ -69,11 +72,15 @@ int64_t stats_bin_from(uint32_t bin);
 
 #define STATS_ALL (-1)
 
+struct stats_sites;
+
 /* Print all processes' lines: the sum, and what each has counted if asked
- * for. With a `process` instead of STATS_ALL the lines are that one's only. */
+ * for. With a `process` instead of STATS_ALL the lines are that one's only.
+ * sites (sites.h): those of all, or NULL. */
 void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
-                      int process, bool wants_ranks);
+                      int process, bool wants_ranks,
+                      const struct stats_sites *sites);
 void stats_print_json(FILE *file, const struct stats_lines all[], int ranks,
-                      int process);
+                      int process, const struct stats_sites *sites);
 
 #endif

@@ -514,3 +514,13 @@ Test(options, the_environment_may_say_how_long_ranks_are_asked)
     cr_assert(strstr(err.text, "CHEMPI_WHERE_LIMIT=3601"));
     chempi_options_fini(&opt);
 }
+
+Test(options, places_are_counted_on_request)
+{
+    cr_assert_eq(parse("--profile p"), 0);
+    cr_assert(opt.has_profile && !opt.has_sites);
+    cr_assert_eq(parse("--profile=sites p"), 0);
+    cr_assert(opt.has_profile && opt.has_sites);
+    cr_assert_eq(parse("--profile=lines p"), -EINVAL);
+    cr_assert_str_eq(err.text, "--profile lines: expected sites, or nothing");
+}
