@@ -124,16 +124,17 @@ static bool find_own(const char *controller, char *path, size_t size)
     return is_found;
 }
 
-/* Where that hierarchy is mounted: " - TYPE source OPTIONS" after the mount's
- * fifth word. */
-static bool is_mount_of(const char *line, const char *controller, char *where)
+/* Which group of that hierarchy is mounted where: " - TYPE source OPTIONS"
+ * after the mount's fifth word. */
+static bool is_mount_of(const char *line, const char *controller, char *group,
+                        char *where)
 {
     const char *tail = strstr(line, " - ");
     char type[32];
     char options[256];
 
     if (!tail || sscanf(tail, " - %31s %*s %255s", type, options) != 2 ||
-        sscanf(line, "%*s %*s %*s %*s %1023s", where) != 1)
+        sscanf(line, "%*s %*s %*s %1023s %1023s", group, where) != 2)
         return false;
     if (!*controller)
         return strcmp(type, "cgroup2") == 0;
@@ -141,6 +142,7 @@ static bool is_mount_of(const char *line, const char *controller, char *where)
 }
 
 static bool find_mount(const char *controller,
+                       char group[CHEMPI_CGROUP_PATH_MAX],
                        char where[CHEMPI_CGROUP_PATH_MAX])
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -149,26 +151,34 @@ static bool find_mount(const char *controller,
     bool is_found = false;
 
     while (file && !is_found && getline(&line, &size, file) >= 0)
-        is_found = is_mount_of(line, controller, where);
+        is_found = is_mount_of(line, controller, group, where);
     free(line);
     if (file)
         (void)fclose(file); /* read only */
     return is_found;
 }
 
-/* In a container the own group may be named from outside of the mount. */
-static bool find_base(const char *controller, char base[CHEMPI_CGROUP_PATH_MAX])
+/* Where groups can be made, and its name in /proc/PID/cgroup. In a container
+ * the own group may be named from outside of the mount. */
+static bool find_base(const char *controller, char base[CHEMPI_CGROUP_PATH_MAX],
+                      char name[CHEMPI_CGROUP_PATH_MAX])
 {
     char where[CHEMPI_CGROUP_PATH_MAX];
-    char own[CHEMPI_CGROUP_PATH_MAX];
     int n;
 
-    if (!find_mount(controller, where) ||
-        !find_own(controller, own, sizeof(own)))
+    if (!find_mount(controller, base, where) ||
+        !find_own(controller, name, CHEMPI_CGROUP_PATH_MAX))
         return false;
-    n = snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s%s", where, own);
-    if (n < 0 || n >= (int)CHEMPI_CGROUP_PATH_MAX || access(base, X_OK) < 0)
+    if (strcmp(base, "/") != 0) {
+        (void)snprintf(name, CHEMPI_CGROUP_PATH_MAX, "%s", base);
         (void)snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s", where);
+        return true;
+    }
+    n = snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s%s", where, name);
+    if (n < 0 || n >= (int)CHEMPI_CGROUP_PATH_MAX || access(base, X_OK) < 0) {
+        (void)snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s", where);
+        name[0] = '\0';
+    }
     return true;
 }
 
@@ -262,16 +272,31 @@ static bool lend(const char *base, const char *dir, const char *controller)
            write_file(dir, "", "cgroup.subtree_control", word) == 0;
 }
 
+/* The name of what lies there below the group `base`. */
+static bool name_place(struct chempi_cgroup_place *p, const char *base,
+                       const char *below)
+{
+    const size_t len = strlen(base);
+    const size_t more = strlen(below) + 1;
+
+    if (len + more > sizeof(p->name))
+        return false;
+    memcpy(p->name, base, len);
+    memcpy(p->name + len, below, more);
+    return true;
+}
+
 /* The place in this hierarchy; NULL: it cannot be written. */
 static struct chempi_cgroup_place *
 add_place(struct chempi_cgroups *all, const char *controller, const char *node)
 {
     struct chempi_cgroup_place *p = &all->places[all->count];
     char base[CHEMPI_CGROUP_PATH_MAX];
+    char name[CHEMPI_CGROUP_PATH_MAX];
     char procs[CHEMPI_CGROUP_PATH_MAX + 16];
     int n;
 
-    if (!find_base(controller, base))
+    if (!find_base(controller, base, name))
         return NULL;
     (void)snprintf(procs, sizeof(procs), "%s/cgroup.procs", base);
     n = snprintf(p->dir, sizeof(p->dir), "%s/" PREFIX "%s.%ld", base, node,
@@ -286,6 +311,10 @@ add_place(struct chempi_cgroups *all, const char *controller, const char *node)
     p->fd = make_own(p->dir, sizeof(p->dir) - CHEMPI_JOB_ID_MAX, (size_t)n);
     if (p->fd < 0)
         return NULL;
+    if (!name_place(p, name, p->dir + strlen(base))) {
+        (void)close(p->fd); /* a directory, and removed when it is stale */
+        return NULL;
+    }
     p->is_v2 = !*controller;
     if (p->is_v2) {
         p->has_memory = all->limits.memory && lend(base, p->dir, "memory");
@@ -384,47 +413,72 @@ static void name_group(const struct chempi_cgroup_place *p, const char *job,
                    job);
 }
 
+bool chempi_cgroup_tells(const char *lines, const char *name, const char *job)
+{
+    const size_t len = strlen(name);
+    const size_t more = strlen(job);
+
+    while (*lines) {
+        const char *path = strchr(lines, '/'); /* "ID:CONTROLLERS:PATH" */
+        const size_t n = strcspn(lines, "\n");
+
+        if (path && (size_t)(path - lines) < n &&
+            strncmp(path, name, len) == 0 && path[len] == '/' &&
+            strncmp(path + len + 1, job, more) == 0 &&
+            strchr("/\n", path[len + 1 + more])) /* or the end */
+            return true;
+        lines += n;
+        lines += *lines == '\n';
+    }
+    return false;
+}
+
 /* Numbers may have been used again since they were read: a process is killed
  * that was in the group after this had a hold of it. */
-static bool is_inside(pid_t pid, const char *job)
+static bool is_inside(const struct chempi_cgroup_place *p, pid_t pid,
+                      const char *job)
 {
     char path[64];
-    char buf[4096];
+    char buf[8192];
 
     (void)snprintf(path, sizeof(path), "/proc/%ld/cgroup", (long)pid);
     (void)chempi_file_read(path, buf, sizeof(buf)); /* else it is empty */
-    return strstr(buf, job);
+    return chempi_cgroup_tells(buf, p->name, job);
 }
 
 bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid)
 {
-    return group->job[0] && is_inside(pid, group->job);
+    for (uint32_t i = 0; group->job[0] && i < group->all->count; i++)
+        if (is_inside(&group->all->places[i], pid, group->job))
+            return true;
+    return false;
 }
 
-static void kill_one(pid_t pid, const char *job)
+static void kill_one(const struct chempi_cgroup_place *p, pid_t pid,
+                     const char *job)
 {
     const int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
     if (fd < 0 && errno == ENOSYS)
         (void)kill(pid, SIGKILL); /* kernels before 5.3 */
-    else if (fd >= 0 && is_inside(pid, job))
+    else if (fd >= 0 && is_inside(p, pid, job))
         (void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL, 0);
     if (fd >= 0)
         (void)close(fd); /* a hold only */
 }
 
 /* Version 1, and kernels before 5.14. */
-static void kill_each(const char *dir, const char *job)
+static void kill_each(const struct chempi_cgroup_place *p, const char *job)
 {
     char path[2 * CHEMPI_CGROUP_PATH_MAX];
     FILE *file;
     long pid;
 
-    (void)snprintf(path, sizeof(path), "%s/%s/cgroup.procs", dir, job);
+    (void)snprintf(path, sizeof(path), "%s/%s/cgroup.procs", p->dir, job);
     file = fopen(path, "re");
     while (file && fscanf(file, "%ld", &pid) == 1)
         if (pid > 0) /* 0: of another namespace */
-            kill_one((pid_t)pid, job);
+            kill_one(p, (pid_t)pid, job);
     if (file)
         (void)fclose(file); /* read only */
 }
@@ -432,7 +486,7 @@ static void kill_each(const char *dir, const char *job)
 static void kill_all(const struct chempi_cgroup_place *p, const char *job)
 {
     if (!p->is_v2 || write_file(p->dir, job, "cgroup.kill", "1"))
-        kill_each(p->dir, job);
+        kill_each(p, job);
 }
 
 /* False: there are processes in it, or groups. */

@@ -36,7 +36,8 @@ struct chempi_cgroup_limits {
 };
 
 struct chempi_cgroup_place {
-    char dir[CHEMPI_CGROUP_PATH_MAX]; /* with chempi.NODE.PID */
+    char dir[CHEMPI_CGROUP_PATH_MAX];  /* with chempi.NODE.PID */
+    char name[CHEMPI_CGROUP_PATH_MAX]; /* of dir in /proc/PID/cgroup */
     int fd; /* of dir, locked: its daemon lives, in whatever PID namespace */
     bool is_v2;
     bool has_memory; /* limits that are set there */
@@ -88,6 +89,10 @@ void chempi_cgroup_explain(const struct chempi_cgroup *group, int number,
                            char *text, size_t size);
 /* Is the process in it? Not known: false. */
 bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid);
+/* Do these lines of /proc/PID/cgroup tell that the process is in group `job` of
+ * the group `name`, or in one below? Others may give groups of theirs the same
+ * last names. */
+bool chempi_cgroup_tells(const char *lines, const char *name, const char *job);
 /* Kill all that is in it. */
 void chempi_cgroup_kill(const struct chempi_cgroup *group);
 /* Kill all that is in it, and remove it, if need be later (tidy). Without
