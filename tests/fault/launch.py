@@ -7,9 +7,11 @@
 Cases wait for events (a line of output, the end of a process), never for a
 time to pass. After every case no process, socket or file may be left.
 """
+import contextlib
 import hashlib
 import json
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -313,6 +315,66 @@ def a_file_gives_ranks_nodes_and_cores():
         expect(job, 1, rf"ranks:1: rank 0: slot={count}: expected cores of "
                rf"node \S+ from 0 to {count - 1}, found {count}")
         expect(run(*words, "--bind", "core", "true"), 2, "leave out --bind")
+
+
+@contextlib.contextmanager
+def cpuset(cpu):
+    """A control group whose processes have this processor only; its file of
+    processes, or None where there can be none."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        mounts = [line.split(" - ") for line in file]
+    for where, kind in mounts:
+        place = pathlib.Path(where.split()[4])
+        group = place / f"chempi-test.{os.getpid()}"
+        is_v1 = kind.startswith("cgroup ") and "cpuset" in kind
+        try:
+            if not is_v1 and not (
+                    kind.startswith("cgroup2") and "cpuset" in
+                    (place / "cgroup.subtree_control").read_text().split()):
+                continue
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            if is_v1:
+                (group / "cpuset.mems").write_text(
+                    (place / "cpuset.mems").read_text())
+            (group / "cpuset.cpus").write_text(str(cpu))
+            yield group / "cgroup.procs"
+        finally:
+            await_that(lambda: not (group / "cgroup.procs").read_text(),
+                       "the end of the group's processes")
+            group.rmdir()
+        return
+    yield None
+
+
+@case
+def ranks_stay_within_what_their_launcher_may_use():
+    """By taskset, or in the cpuset of a control group."""
+    last = max(os.sched_getaffinity(0))
+
+    def narrow():
+        os.sched_setaffinity(0, {last})
+
+    with cpuset(last) as procs:
+        def enter():
+            procs.write_text(str(os.getpid()))
+
+        if procs is None:
+            print("# there is no cpuset here that can be written", flush=True)
+        for how in "none", "auto", "core", "socket":
+            for way in [narrow] + [enter] * (procs is not None):
+                job = Job("--bind", how, "--show-binding", "-n", "3", "true",
+                          preexec_fn=way)
+                job.status = job.finish()
+                said = re.findall(r"^rank \d on node \S+ (?:may use|is bound to)"
+                                  r" processors (\S+)$", job.errors, re.M)
+                check(job.status == 0 and said == [str(last)] * 3, how,
+                      way.__name__, job.errors)
+        job = Job("--cpu-set", str(last + 1), "true", preexec_fn=narrow)
+        job.status = job.finish()
+        expect(job, 1, rf"may use on node \S+, which are {last};")
 
 
 @case
