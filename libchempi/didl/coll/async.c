@@ -70,14 +70,16 @@ static struct engine *of_hook(struct chempi_progress_hook *hook)
     return CHEMPI_CONTAINER_OF(hook, struct engine, hook);
 }
 
-void chempi_coll_async_init(void)
+int chempi_coll_async_init(struct chempi_err *err)
 {
+    (void)err;
     for (int i = 0; i < 2; i++) {
         chempi_list_init(&engines[i].running);
         engines[i].hook.poll = poll_running;
         engines[i].hook.is_ready = i == 0 ? is_any_ready : NULL;
         engines[i].is_hooked = false;
     }
+    return 0;
 }
 
 void chempi_coll_async_fini(void)

@@ -5,6 +5,7 @@
 
 #include "libchempi/didl/coll/sched.h"
 
+struct chempi_err;
 struct chempi_request;
 
 /* Appends what this process does. */
@@ -30,8 +31,8 @@ int chempi_coll_prepare(struct chempi_coll_call *c, MPI_Request *request);
 int chempi_coll_launch(const struct chempi_coll_call *c,
                        struct chempi_request **out);
 
-/* Called by chempi_coll_init() and chempi_coll_fini(). */
-void chempi_coll_async_init(void);
+/* At the library's start and end. The errno is always 0. */
+int chempi_coll_async_init(struct chempi_err *err);
 void chempi_coll_async_fini(void);
 
 #endif

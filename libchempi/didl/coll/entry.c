@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The blocking collectives as the MPI functions call them: check what the
- * generated layer cannot know, try the node's shared memory, else run a
- * schedule of messages.
+ * generated layer cannot know, try the node's shared memory and the hierarchy,
+ * else run a schedule of messages.
  */
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/coll/args.h"
@@ -11,20 +11,6 @@
 #include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/coll/sched.h"
 
-/* failed: 0, or the error class of what went before. */
-static int run_messages(const struct chempi_coll_call *c, int tag, int failed)
-{
-    struct chempi_coll_sched s;
-    int rc;
-
-    chempi_coll_sched_init(&s, c->comm, tag);
-    s.failed = failed;
-    chempi_coll_build(&s, c);
-    rc = chempi_coll_run(&s);
-    chempi_coll_sched_fini(&s);
-    return rc;
-}
-
 int chempi_coll_do(const struct chempi_coll_call *c)
 {
     int tag = chempi_coll_next_tag(c->comm);
@@ -32,57 +18,7 @@ int chempi_coll_do(const struct chempi_coll_call *c)
 
     if (chempi_coll_node_try(c, tag, &rc) || chempi_hier_try(c, tag, &rc))
         return rc;
-    return run_messages(c, tag, MPI_SUCCESS);
-}
-
-/* What a member brings to an operation in shared memory after a failure. Those
- * in which all must bring the same amount look at is_void. */
-static struct chempi_coll_call emptied(const struct chempi_coll_call *c,
-                                       bool has_buffers)
-{
-    struct chempi_coll_call e = *c;
-    bool is_root = c->comm->rank == c->root;
-
-    e.is_void = true;
-    switch (c->kind) {
-    case CHEMPI_COLL_BCAST:
-        if (is_root || !has_buffers)
-            e.rcount = 0;
-        break;
-    case CHEMPI_COLL_GATHER:
-    case CHEMPI_COLL_GATHERV:
-        if (!is_root || !has_buffers)
-            e.scount = 0;
-        if (!has_buffers) {
-            e.kind = CHEMPI_COLL_GATHER;
-            e.rcount = 0;
-        }
-        break;
-    case CHEMPI_COLL_SCATTER:
-    case CHEMPI_COLL_SCATTERV:
-        if (is_root) {
-            e.kind = CHEMPI_COLL_SCATTER;
-            e.scount = 0;
-        }
-        if (!has_buffers)
-            e.rcount = 0;
-        break;
-    default:
-        break;
-    }
-    return e;
-}
-
-/* The hierarchy, of which chempi_coll_do() asks too, is never tried: c->comm is
- * that of a node within one, and has none of its own. */
-void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers)
-{
-    const struct chempi_coll_call e = emptied(c, has_buffers);
-    int tag = chempi_coll_next_tag(c->comm);
-    int rc;
-
-    if (!chempi_coll_node_try(&e, tag, &rc) && has_buffers)
-        (void)run_messages(c, tag, MPI_ERR_OTHER);
+    return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
 }
 
 static int run(struct chempi_coll_call *c)

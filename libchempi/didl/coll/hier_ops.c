@@ -7,7 +7,6 @@
 
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/setting.h"
-#include "libchempi/didl/coll/node.h"
 
 enum {
     SLICE_BYTES = 16 * 1024 * 1024, /* reduced at a time */
@@ -51,22 +50,12 @@ void chempi_hier_among(struct chempi_hier_run *r, const int32_t *ranks,
 static void append_in_node(struct chempi_hier_run *r,
                            const struct chempi_coll_call *local)
 {
-    static chempi_coll_build_fn *const build[CHEMPI_COLL_KIND_COUNT] = {
-        [CHEMPI_COLL_BCAST] = chempi_coll_build_bcast,
-        [CHEMPI_COLL_REDUCE] = chempi_coll_build_reduce,
-        [CHEMPI_COLL_GATHER] = chempi_coll_build_gather,
-        [CHEMPI_COLL_GATHERV] = chempi_coll_build_gather,
-        [CHEMPI_COLL_SCATTER] = chempi_coll_build_scatter,
-        [CHEMPI_COLL_SCATTERV] = chempi_coll_build_scatter,
-        [CHEMPI_COLL_SCAN] = chempi_coll_build_scan,
-        [CHEMPI_COLL_EXSCAN] = chempi_coll_build_scan,
-    };
     const struct chempi_hier *h = r->h;
     int node = h->node_of[h->rank];
 
     chempi_coll_fence(r->s);
     chempi_hier_among(r, chempi_hier_node_members(h, node), h->index[h->rank],
-                      chempi_hier_node_size(h, node), build[local->kind],
+                      chempi_hier_node_size(h, node), chempi_coll_build_flat,
                       local);
 }
 
@@ -83,64 +72,9 @@ void chempi_hier_in_node(struct chempi_hier_run *r,
     chempi_hier_flush(r);
     local.comm = r->node_comm;
     if (CHEMPI_LIKELY(!s->failed))
-        s->failed = chempi_coll_do(&local);
+        s->failed = chempi_coll_do_flat(&local);
     else
         chempi_coll_do_void(&local, !s->error); /* K2 */
-}
-
-bool chempi_hier_phases(struct chempi_hier_run *r)
-{
-    static chempi_hier_phases_fn *const phases[CHEMPI_COLL_KIND_COUNT] = {
-        [CHEMPI_COLL_BARRIER] = chempi_hier_barrier,
-        [CHEMPI_COLL_BCAST] = chempi_hier_bcast,
-        [CHEMPI_COLL_REDUCE] = chempi_hier_reduce,
-        [CHEMPI_COLL_ALLREDUCE] = chempi_hier_allreduce,
-        [CHEMPI_COLL_GATHER] = chempi_hier_gather,
-        [CHEMPI_COLL_SCATTER] = chempi_hier_scatter,
-        [CHEMPI_COLL_ALLGATHER] = chempi_hier_allgather,
-        [CHEMPI_COLL_ALLGATHERV] = chempi_hier_allgather,
-        [CHEMPI_COLL_ALLTOALL] = chempi_hier_alltoall,
-        [CHEMPI_COLL_REDUCE_SCATTER] = chempi_hier_reduce_scatter,
-        [CHEMPI_COLL_REDUCE_SCATTER_BLOCK] = chempi_hier_reduce_scatter,
-        [CHEMPI_COLL_SCAN] = chempi_hier_scan,
-        [CHEMPI_COLL_EXSCAN] = chempi_hier_scan,
-    };
-    chempi_hier_phases_fn *fn = phases[r->c->kind];
-
-    return fn && fn(r);
-}
-
-bool chempi_hier_build(struct chempi_coll_sched *s,
-                       const struct chempi_coll_call *c)
-{
-    struct chempi_coll_state *st = c->comm->coll;
-    struct chempi_hier_run r = {.s = s, .c = c};
-
-    if (!st || !st->hier)
-        return false;
-    r.h = st->hier;
-    return chempi_hier_phases(&r);
-}
-
-bool chempi_hier_try(const struct chempi_coll_call *c, int tag, int *rc)
-{
-    struct chempi_coll_state *st = c->comm->coll;
-    struct chempi_coll_sched s;
-    struct chempi_hier_run r = {.s = &s, .c = c};
-    bool is_done;
-
-    if (!st->hier)
-        return false;
-    r.h = st->hier;
-    r.node_comm = st->node_comm;
-    chempi_coll_sched_init(&s, c->comm, tag);
-    is_done = chempi_hier_phases(&r);
-    if (is_done) {
-        chempi_hier_flush(&r);
-        *rc = s.error ? s.error : s.failed;
-    }
-    chempi_coll_sched_fini(&s);
-    return is_done;
 }
 
 /* ---- ways ---- */

@@ -26,10 +26,6 @@ struct chempi_hier_run {
     struct chempi_comm *node_comm; /* NULL: append node phases as messages */
 };
 
-/* Do the operation's phases; false: it goes another way (K1), and nothing
- * happened. Failures stick in s->error and s->failed. */
-bool chempi_hier_phases(struct chempi_hier_run *r);
-
 /* ---- for the files that implement it ---- */
 
 /* The call among the members of this process's node; ranks in it (root) are
@@ -74,9 +70,7 @@ struct chempi_coll_state;
 int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st);
 void chempi_hier_detach(struct chempi_coll_state *st);
 
-/* Append a call, or do a blocking one with its tag; false: go another way. */
-bool chempi_hier_build(struct chempi_coll_sched *s,
-                       const struct chempi_coll_call *c);
+/* Do a blocking call with its tag; false: go another way. */
 bool chempi_hier_try(const struct chempi_coll_call *c, int tag, int *rc);
 
 #endif

@@ -21,7 +21,6 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
-#include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/cma_copy.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/coll/hier_ops.h"
@@ -116,7 +115,6 @@ int chempi_coll_init(void)
     size_t front = PAGE + pages(chempi_coll_cma_copy_len(s->local_size));
     int rc;
 
-    chempi_coll_async_init();
     for (int i = 0; i < CHEMPI_COLL_WAYS; i++)
         atomic_store(&node.counts[i], 0);
     if (s->local_size < 2)
@@ -138,7 +136,6 @@ int chempi_coll_init(void)
 
 void chempi_coll_fini(void)
 {
-    chempi_coll_async_fini();
     chempi_coll_cma_copy_fini();
     node.control = NULL;
 }
@@ -259,7 +256,7 @@ static int agree(struct chempi_comm *comm, int32_t *area)
     int rc;
 
     chempi_coll_sched_init(&s, comm, chempi_coll_next_tag(comm));
-    chempi_coll_build(&s, &c);
+    chempi_coll_build_bcast(&s, &c);
     rc = chempi_coll_run(&s);
     chempi_coll_sched_fini(&s);
     return rc;

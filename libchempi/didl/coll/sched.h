@@ -117,11 +117,19 @@ int chempi_coll_run(struct chempi_coll_sched *s);
 /* Do a call that has been checked to its end, by whatever way is best. */
 int chempi_coll_do(const struct chempi_coll_call *c);
 
-/* The same of a member that has failed before: it takes part, so that nobody
- * waits for it, and brings nothing; whoever needs its data learns that. Kinds:
- * bcast, reduce, gather(v), scatter(v), scan, exscan. Without buffers nothing
- * is read or written, and the operation is left alone where it goes by
- * messages. */
+/* The same where there is no hierarchy, as among the members of one node. */
+int chempi_coll_do_flat(const struct chempi_coll_call *c);
+
+/* The same by messages with this tag; failed: 0, or the error class of what
+ * went before. */
+int chempi_coll_do_messages(const struct chempi_coll_call *c, int tag,
+                            int failed);
+
+/* chempi_coll_do_flat() of a member that has failed before: it takes part, so
+ * that nobody waits for it, and brings nothing; whoever needs its data learns
+ * that. Kinds: bcast, reduce, gather(v), scatter(v), scan, exscan. Without
+ * buffers nothing is read or written, and the operation is left alone where it
+ * goes by messages. */
 void chempi_coll_do_void(const struct chempi_coll_call *c, bool has_buffers);
 
 /* The type MPI_BYTE, for packed data. */
@@ -158,7 +166,9 @@ chempi_coll_build_fn chempi_coll_build_reduce_scatter; /* and _block */
 chempi_coll_build_fn chempi_coll_build_scan;           /* and exscan */
 chempi_coll_build_fn chempi_coll_build_inter; /* all on intercommunicators */
 
-/* By the kind of call and of communicator. */
+/* By the kind of call and of communicator, without the hierarchy. */
+chempi_coll_build_fn chempi_coll_build_flat;
+/* The same through the hierarchy, if there is one and it serves. */
 void chempi_coll_build(struct chempi_coll_sched *s,
                        const struct chempi_coll_call *c);
 

@@ -36,6 +36,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/base/setting.h"
+#include "libchempi/didl/coll/async.h"
 #include "libchempi/didl/coll/coll.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/comm/p2p_request.h"
@@ -232,6 +233,7 @@ static const struct step {
     {.open_mpi = open_comm, .close = chempi_comm_fini},
     {.open_mpi = open_conn, .close = close_conn},
     {.open_mpi = chempi_coll_init, .close = chempi_coll_fini},
+    {.open = chempi_coll_async_init, .close = chempi_coll_async_fini},
     {.open_mpi = chempi_io_init, .close = chempi_io_fini},
     {.open = attach_tools, .close = chempi_tool_detach},
 };

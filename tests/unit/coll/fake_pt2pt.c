@@ -211,7 +211,7 @@ int chempi_p2p_sendrecv_on(const void *sbuf, MPI_Count scount,
 }
 
 /* Node phases are messages here: nobody gets that far. */
-int chempi_coll_do(const struct chempi_coll_call *c)
+int chempi_coll_do_flat(const struct chempi_coll_call *c)
 {
     (void)c;
     return MPI_ERR_INTERN;
