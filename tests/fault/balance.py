@@ -238,6 +238,7 @@ def a_job_that_fits_no_more_says_so_or_shares():
 
 @case
 def a_job_is_mapped_a_bounded_number_of_times():
+    """Then it shares slots, as it does when it finds none free, if it may."""
     with Cluster(["a1"]) as cluster:
         jobs = []
 
@@ -250,12 +251,16 @@ def a_job_is_mapped_a_bounded_number_of_times():
                 await_that(lambda: cluster.ctl("jobs").count("\n") == 1,
                            "the end")
 
-        with Between(cluster, "a1", late, early) as way:
-            done = cluster.run("--dir", way.dir, "--no-oversubscribe",
-                               "-n", "1", "true")
-        expect(done, 1, r"\Achempirun: " + MAPPED % ("a1", 0) + r"\n\Z")
-        check(way.launches == 8, way.launches)
-        end(jobs[0])
+        for fit in (True, False):
+            with Between(cluster, "a1", late, early) as way:
+                done = cluster.run(
+                    "--dir", way.dir, "-n", "1",
+                    *(["--no-oversubscribe"] if fit else []), "true")
+            expect(done, 1 if fit else 0,
+                   r"\Achempirun: " + MAPPED % ("a1", 0) + r"\n\Z" if fit
+                   else r"\A\Z")
+            check(way.launches == 8, way.launches)
+            early()
 
 
 @case
