@@ -75,6 +75,9 @@ soak: build
 	    --launches $(SOAK_LAUNCHES) --seconds 3600 --seed $(SOAK_SEED)
 	@tests/security/mutate.py $(SOAK_PROGRAMS) --seconds 3600 \
 	    --seed $(SOAK_SEED)
+	@WINRANDOM_SEED=$(SOAK_SEED) WINRANDOM_TIMES=200 tests/mpi/run \
+	    --build-dir $(BUILD) --slow 20 --on shm,tcp,mixed,scivia,gate \
+	    winrandom
 
 status: deps
 	@tools/status.py

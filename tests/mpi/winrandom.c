@@ -2,23 +2,31 @@
 /*
  * Random one-sided programs against a sequential model of MPI 5.0, chapter 12.
  *
- *     winrandom SEED PROGRAMS
+ *     winrandom SEED PROGRAMS [FIRST]
+ *
+ * WINRANDOM_SEED in the environment is taken instead of SEED, WINRANDOM_TIMES
+ * multiplies PROGRAMS: for long runs of the same cases.
  *
  * A program is made from a seed that all ranks know, so each of them can play
- * it in its head: rounds of operations, each round closed by some form of
- * synchronization. Within a round the cells of every target are given to one
- * way of access each, as the standard demands: one put, any gets, accumulates
- * with one operation, or accumulates of one origin in order. After each round
- * every rank compares its memory and what it has fetched with the model. A
- * failure names seed and program, to be played again.
+ * it in its head: up to three windows at a time, of any kind, element size,
+ * displacement unit and alignment, and rounds of operations on all of them,
+ * with derived datatypes on every side. Each round closes by some form of
+ * synchronization per window. Within a round the cells of every target are
+ * given to one way of access each, as the standard demands: one put, any gets,
+ * accumulates with one operation, or accumulates of one origin in order. After
+ * each round every rank compares its memory, what it has fetched and what lies
+ * between with the model. A failure names the seed and the program; FIRST is
+ * the program to begin with, so that it can be played alone.
  */
 #include "check.h"
 
 enum {
-    CELLS = 512, /* of 8 bytes, per rank */
+    WINDOWS = 3, /* at most, at a time */
+    CELLS = 256, /* elements, per rank and window */
     ROUNDS = 6,
     OPS = 24, /* at most, per origin and round */
-    RANKS_MAX = 16
+    RANKS_MAX = 16,
+    CANARY = 0x5a
 };
 
 enum access { FREE, GETS, ONE_PUT, SUMS, XORS, MAXES, ORDERED };
@@ -27,43 +35,80 @@ enum kind { PUT, GET, ACCUMULATE, GET_ACCUMULATE, FETCH, SWAP, KINDS };
 
 enum shape { PLAIN, VECTOR, INDEXED, SHAPES };
 
+enum elem { I8, I16, I32, I64, ELEMS };
+
+/* What begins and ends the epochs of a window in a round. */
+enum how {
+    FENCE,
+    POST_START,
+    LOCK_ALL,
+    LOCK_SHARED,
+    LOCK_EXCLUSIVE,
+    LOCK_ALL_UNCHECKED,
+    HOWS
+};
+
 struct op {
     enum kind kind;
     enum access access;
-    enum shape shape;
+    int win;
     int target;
-    int at;    /* first cell */
-    int count; /* elements */
+    int at;            /* first cell */
+    int count;         /* elements */
+    enum shape shape;  /* of the target */
+    enum shape origin; /* of what is given */
+    enum shape result; /* of what is fetched */
     int64_t seed;
     bool is_exact; /* what it fetches is known */
     bool has_request;
+    bool is_flushed; /* right behind it, where that is allowed */
 };
 
-struct program {
-    uint64_t state;
+struct window {
+    MPI_Win win;
     int flavor;
+    enum elem elem;
+    int unit;  /* displacement unit, bytes */
     int shift; /* bytes by which elements are off their alignment */
+    enum how how;
+    bool reaches[RANKS_MAX][RANKS_MAX]; /* POST_START: origin, target */
+    char *memory;
+    char *raw;
+    const char *neighbor; /* memory of the next rank, or NULL */
+    MPI_Aint base[RANKS_MAX];
     enum access owner[RANKS_MAX][CELLS];
     int orderer[RANKS_MAX][CELLS];
     int64_t model[RANKS_MAX][CELLS];
+};
+
+struct program {
+    unsigned long long seed;
+    int number;
+    int round;
+    uint64_t state;
+    int count; /* windows */
+    struct window windows[WINDOWS];
     struct op ops[RANKS_MAX][OPS];
     int op_count[RANKS_MAX];
-    MPI_Datatype shapes[SHAPES];
-    char *memory;
-    char *raw;
-    MPI_Aint base[RANKS_MAX];
-    MPI_Win win;
-    int64_t *fetched[OPS];
-    int64_t *expected[OPS];
-    int64_t *given[OPS];
+    char *fetched[OPS];
+    char *given[OPS];
+    int64_t *expected[OPS]; /* packed */
+    int64_t compare[OPS];
     MPI_Request requests[OPS];
 };
 
 static struct program p;
+static MPI_Datatype shapes[ELEMS][SHAPES];
+static bool is_one_node;
 
 static int pick(int n)
 {
     return (int)(check_random(&p.state) % (uint64_t)n);
+}
+
+static int size_of(enum elem elem)
+{
+    return 1 << elem;
 }
 
 /* The cell of element i of a shape: every element is one cell. */
@@ -85,24 +130,59 @@ static int elements_per_type(enum shape shape)
 
 static void make_types(void)
 {
+    const MPI_Datatype basic[ELEMS] = {MPI_INT8_T, MPI_INT16_T, MPI_INT32_T,
+                                       MPI_INT64_T};
     const int displs[3] = {0, 3, 6};
-    MPI_Datatype part;
 
-    p.shapes[PLAIN] = MPI_INT64_T;
-    MPI_Type_vector(1, 2, 3, MPI_INT64_T, &part);
-    MPI_Type_create_resized(part, 0, 24, &p.shapes[VECTOR]);
-    MPI_Type_free(&part);
-    MPI_Type_create_indexed_block(3, 1, displs, MPI_INT64_T, &part);
-    MPI_Type_create_resized(part, 0, 64, &p.shapes[INDEXED]);
-    MPI_Type_free(&part);
-    MPI_Type_commit(&p.shapes[VECTOR]);
-    MPI_Type_commit(&p.shapes[INDEXED]);
+    for (int e = 0; e < ELEMS; e++) {
+        MPI_Datatype part;
+
+        shapes[e][PLAIN] = basic[e];
+        MPI_Type_vector(1, 2, 3, basic[e], &part);
+        MPI_Type_create_resized(part, 0, 3 << e, &shapes[e][VECTOR]);
+        MPI_Type_free(&part);
+        MPI_Type_create_indexed_block(3, 1, displs, basic[e], &part);
+        MPI_Type_create_resized(part, 0, 8 << e, &shapes[e][INDEXED]);
+        MPI_Type_free(&part);
+        MPI_Type_commit(&shapes[e][VECTOR]);
+        MPI_Type_commit(&shapes[e][INDEXED]);
+    }
 }
 
 static void free_types(void)
 {
-    MPI_Type_free(&p.shapes[VECTOR]);
-    MPI_Type_free(&p.shapes[INDEXED]);
+    for (int e = 0; e < ELEMS; e++)
+        for (int s = VECTOR; s < SHAPES; s++)
+            MPI_Type_free(&shapes[e][s]);
+}
+
+/* ---- elements ---- */
+
+static int64_t narrow(enum elem elem, int64_t value)
+{
+    switch (elem) {
+    case I8:
+        return (int8_t)value;
+    case I16:
+        return (int16_t)value;
+    case I32:
+        return (int32_t)value;
+    default:
+        return value;
+    }
+}
+
+static int64_t load(enum elem elem, const char *from)
+{
+    int64_t wide = 0;
+
+    memcpy(&wide, from, (size_t)size_of(elem)); /* little-endian */
+    return narrow(elem, wide);
+}
+
+static void store(enum elem elem, char *to, int64_t value)
+{
+    memcpy(to, &value, (size_t)size_of(elem));
 }
 
 /* ---- making a round ---- */
@@ -113,31 +193,51 @@ static enum access access_for(enum kind kind)
 
     if (kind == PUT)
         return ONE_PUT;
+    if (kind == SWAP)
+        return ORDERED;
     return kind == GET ? GETS : ways[pick(4)];
 }
 
 /* May the origin have these cells in this way? A put wants them alone. */
 static bool take_cells(const struct op *op, int origin)
 {
+    struct window *w = &p.windows[op->win];
+
     for (int i = 0; i < op->count; i++) {
         int cell = op->at + cell_of(op->shape, i);
         enum access owner;
 
         if (cell >= CELLS)
             return false;
-        owner = p.owner[op->target][cell];
+        owner = w->owner[op->target][cell];
         if (owner != FREE &&
             (owner != op->access || owner == ONE_PUT ||
-             (owner == ORDERED && p.orderer[op->target][cell] != origin)))
+             (owner == ORDERED && w->orderer[op->target][cell] != origin)))
             return false;
     }
     for (int i = 0; i < op->count; i++) {
         int cell = op->at + cell_of(op->shape, i);
 
-        p.owner[op->target][cell] = op->access;
-        p.orderer[op->target][cell] = origin;
+        w->owner[op->target][cell] = op->access;
+        w->orderer[op->target][cell] = origin;
     }
     return true;
+}
+
+/* So many elements that each side has whole types of them. */
+static void draw_shapes(struct op *op)
+{
+    int step;
+
+    op->shape = (enum shape)pick(SHAPES);
+    op->origin = (enum shape)pick(SHAPES);
+    op->result = (enum shape)pick(SHAPES);
+    step = op->shape == VECTOR || op->origin == VECTOR || op->result == VECTOR
+               ? 2
+               : 1;
+    if (op->shape == INDEXED || op->origin == INDEXED || op->result == INDEXED)
+        step *= 3;
+    op->count = (pick(8) == 0 ? pick(80 / step) + 1 : pick(4) + 1) * step;
 }
 
 static void draw_op(int origin)
@@ -145,27 +245,38 @@ static void draw_op(int origin)
     struct op op = {.kind = (enum kind)pick(KINDS)};
 
     op.access = access_for(op.kind);
-    if (op.kind == SWAP)
-        op.access = ORDERED;
+    op.win = pick(p.count);
     op.target = pick(check_size());
-    op.shape = (enum shape)pick(SHAPES);
-    op.count = (pick(8) == 0 ? pick(80) + 1 : pick(6) + 1) *
-               elements_per_type(op.shape);
+    draw_shapes(&op);
     if (op.kind == FETCH || op.kind == SWAP) {
-        op.shape = PLAIN;
+        op.shape = op.origin = op.result = PLAIN;
         op.count = 1;
     }
     op.at = pick(CELLS);
     op.seed = (int64_t)check_random(&p.state);
     op.is_exact = op.access == ORDERED || op.kind == GET;
     op.has_request = pick(4) == 0;
+    op.is_flushed = pick(4) == 0;
+    if (p.windows[op.win].how == POST_START &&
+        !p.windows[op.win].reaches[origin][op.target])
+        return;
     if (take_cells(&op, origin))
         p.ops[origin][p.op_count[origin]++] = op;
 }
 
+static void draw_window(struct window *w)
+{
+    memset(w->owner, 0, sizeof(w->owner));
+    w->how = (enum how)pick(HOWS);
+    for (int origin = 0; origin < check_size(); origin++)
+        for (int target = 0; target < check_size(); target++)
+            w->reaches[origin][target] = pick(3) != 0;
+}
+
 static void draw_round(void)
 {
-    memset(p.owner, 0, sizeof(p.owner));
+    for (int i = 0; i < p.count; i++)
+        draw_window(&p.windows[i]);
     for (int origin = 0; origin < check_size(); origin++) {
         int n = pick(OPS);
 
@@ -179,12 +290,14 @@ static void draw_round(void)
 
 static int64_t value_of(const struct op *op, int i)
 {
-    return (int64_t)check_mix((uint64_t)op->seed, (uint64_t)i) >> 8;
+    return narrow(p.windows[op->win].elem,
+                  (int64_t)check_mix((uint64_t)op->seed, (uint64_t)i) >> 8);
 }
 
 static MPI_Op operation_of(const struct op *op)
 {
-    static const MPI_Op ordered[] = {MPI_REPLACE, MPI_SUM, MPI_PROD, MPI_MIN};
+    static const MPI_Op ordered[] = {MPI_REPLACE, MPI_SUM, MPI_PROD, MPI_MIN,
+                                     MPI_NO_OP};
 
     switch (op->access) {
     case SUMS:
@@ -193,8 +306,8 @@ static MPI_Op operation_of(const struct op *op)
         return MPI_BXOR;
     case MAXES:
         return MPI_MAX;
-    default:
-        return ordered[(uint64_t)op->seed % 4];
+    default: /* MPI_NO_OP where something is fetched */
+        return ordered[(uint64_t)op->seed % (op->kind == ACCUMULATE ? 4 : 5)];
     }
 }
 
@@ -205,6 +318,8 @@ static int64_t combine(const struct op *op, int64_t old, int64_t value)
     if (op->kind == SWAP) /* compares with a value that is there every second
                              time */
         return (op->seed & 1) ? value : old;
+    if (how == MPI_NO_OP)
+        return old;
     if (how == MPI_SUM)
         return (int64_t)((uint64_t)old + (uint64_t)value);
     if (how == MPI_PROD)
@@ -218,21 +333,22 @@ static int64_t combine(const struct op *op, int64_t old, int64_t value)
     return value;
 }
 
-/* Gets first: they share no cell with anything that writes. */
+/* Gets share no cell with anything that writes. */
 static void play_op(int origin, int index)
 {
     const struct op *op = &p.ops[origin][index];
+    struct window *w = &p.windows[op->win];
     bool is_mine = origin == check_rank();
 
     for (int i = 0; i < op->count; i++) {
-        int64_t *cell = &p.model[op->target][op->at + cell_of(op->shape, i)];
+        int64_t *cell = &w->model[op->target][op->at + cell_of(op->shape, i)];
 
-        if (is_mine && p.expected[index])
+        if (is_mine)
             p.expected[index][i] = *cell;
         if (op->kind == PUT)
             *cell = value_of(op, i);
         else if (op->kind != GET)
-            *cell = combine(op, *cell, value_of(op, i));
+            *cell = narrow(w->elem, combine(op, *cell, value_of(op, i)));
     }
 }
 
@@ -245,252 +361,492 @@ static void play_round(void)
 
 /* ---- doing it ---- */
 
-static void accumulate(struct op *op, int index, MPI_Aint disp, bool may_ask)
-{
-    MPI_Datatype type = p.shapes[op->shape];
-    int n = op->count / elements_per_type(op->shape);
-    MPI_Op how = operation_of(op);
+/* One side as the calls take it. */
+struct side {
+    int count;
+    MPI_Datatype type;
+};
 
-    if (op->kind == ACCUMULATE && may_ask)
-        MPI_Raccumulate(p.given[index], op->count, MPI_INT64_T, op->target,
-                        disp, n, type, how, p.win, &p.requests[index]);
-    else if (op->kind == ACCUMULATE)
-        MPI_Accumulate(p.given[index], op->count, MPI_INT64_T, op->target, disp,
-                       n, type, how, p.win);
-    else if (op->kind == FETCH)
-        MPI_Fetch_and_op(p.given[index], p.fetched[index], MPI_INT64_T,
-                         op->target, disp, how, p.win);
-    else if (may_ask)
-        MPI_Rget_accumulate(p.given[index], op->count, MPI_INT64_T,
-                            p.fetched[index], op->count, MPI_INT64_T,
-                            op->target, disp, n, type, how, p.win,
-                            &p.requests[index]);
+static struct side side_of(const struct op *op, enum shape shape)
+{
+    return (struct side){op->count / elements_per_type(shape),
+                         shapes[p.windows[op->win].elem][shape]};
+}
+
+static MPI_Aint disp_of(const struct op *op)
+{
+    const struct window *w = &p.windows[op->win];
+    MPI_Aint bytes = (MPI_Aint)op->at * size_of(w->elem) + w->shift;
+
+    return w->base[op->target] + bytes / w->unit;
+}
+
+static void accumulate(struct op *op, int i, bool may_ask)
+{
+    const struct side from = side_of(op, op->origin);
+    const struct side to = side_of(op, op->shape);
+    MPI_Win win = p.windows[op->win].win;
+
+    if (may_ask)
+        MPI_Raccumulate(p.given[i], from.count, from.type, op->target,
+                        disp_of(op), to.count, to.type, operation_of(op), win,
+                        &p.requests[i]);
     else
-        MPI_Get_accumulate(p.given[index], op->count, MPI_INT64_T,
-                           p.fetched[index], op->count, MPI_INT64_T, op->target,
-                           disp, n, type, how, p.win);
+        MPI_Accumulate(p.given[i], from.count, from.type, op->target,
+                       disp_of(op), to.count, to.type, operation_of(op), win);
+}
+
+static void get_accumulate(struct op *op, int i, bool may_ask)
+{
+    const struct side from = side_of(op, op->origin);
+    const struct side out = side_of(op, op->result);
+    const struct side to = side_of(op, op->shape);
+    MPI_Win win = p.windows[op->win].win;
+
+    if (may_ask)
+        MPI_Rget_accumulate(p.given[i], from.count, from.type, p.fetched[i],
+                            out.count, out.type, op->target, disp_of(op),
+                            to.count, to.type, operation_of(op), win,
+                            &p.requests[i]);
+    else
+        MPI_Get_accumulate(p.given[i], from.count, from.type, p.fetched[i],
+                           out.count, out.type, op->target, disp_of(op),
+                           to.count, to.type, operation_of(op), win);
+}
+
+static void put(struct op *op, int i, bool may_ask)
+{
+    const struct side from = side_of(op, op->origin);
+    const struct side to = side_of(op, op->shape);
+    MPI_Win win = p.windows[op->win].win;
+
+    if (may_ask)
+        MPI_Rput(p.given[i], from.count, from.type, op->target, disp_of(op),
+                 to.count, to.type, win, &p.requests[i]);
+    else
+        MPI_Put(p.given[i], from.count, from.type, op->target, disp_of(op),
+                to.count, to.type, win);
+}
+
+static void get(struct op *op, int i, bool may_ask)
+{
+    const struct side out = side_of(op, op->result);
+    const struct side to = side_of(op, op->shape);
+    MPI_Win win = p.windows[op->win].win;
+
+    if (may_ask)
+        MPI_Rget(p.fetched[i], out.count, out.type, op->target, disp_of(op),
+                 to.count, to.type, win, &p.requests[i]);
+    else
+        MPI_Get(p.fetched[i], out.count, out.type, op->target, disp_of(op),
+                to.count, to.type, win);
 }
 
 /* The compared value is what the model has there, or not. */
-static void swap(const struct op *op, int index, MPI_Aint disp)
+static void swap(const struct op *op, int i)
 {
-    static int64_t compare[OPS];
+    const struct window *w = &p.windows[op->win];
 
-    compare[index] = p.expected[index][0] + ((op->seed & 1) ? 0 : 1);
-    MPI_Compare_and_swap(p.given[index], &compare[index], p.fetched[index],
-                         MPI_INT64_T, op->target, disp, p.win);
+    store(w->elem, (char *)&p.compare[i],
+          p.expected[i][0] + ((op->seed & 1) ? 0 : 1));
+    MPI_Compare_and_swap(p.given[i], &p.compare[i], p.fetched[i],
+                         shapes[w->elem][PLAIN], op->target, disp_of(op),
+                         w->win);
 }
 
-static void do_op(int index, bool is_passive)
+static void do_op(int i)
 {
-    struct op *op = &p.ops[check_rank()][index];
-    MPI_Aint disp = p.base[op->target] + (MPI_Aint)op->at * 8 + p.shift;
-    MPI_Datatype type = p.shapes[op->shape];
-    int n = op->count / elements_per_type(op->shape);
+    struct op *op = &p.ops[check_rank()][i];
+    struct window *w = &p.windows[op->win];
+    bool is_passive = w->how >= LOCK_ALL;
     bool may_ask = is_passive && op->has_request;
 
-    if (op->kind == PUT && may_ask)
-        MPI_Rput(p.given[index], op->count, MPI_INT64_T, op->target, disp, n,
-                 type, p.win, &p.requests[index]);
-    else if (op->kind == PUT)
-        MPI_Put(p.given[index], op->count, MPI_INT64_T, op->target, disp, n,
-                type, p.win);
-    else if (op->kind == GET && may_ask)
-        MPI_Rget(p.fetched[index], op->count, MPI_INT64_T, op->target, disp, n,
-                 type, p.win, &p.requests[index]);
+    if (op->kind == PUT)
+        put(op, i, may_ask);
     else if (op->kind == GET)
-        MPI_Get(p.fetched[index], op->count, MPI_INT64_T, op->target, disp, n,
-                type, p.win);
-    else if (op->kind == SWAP)
-        swap(op, index, disp);
+        get(op, i, may_ask);
+    else if (op->kind == ACCUMULATE)
+        accumulate(op, i, may_ask);
+    else if (op->kind == GET_ACCUMULATE)
+        get_accumulate(op, i, may_ask);
+    else if (op->kind == FETCH)
+        MPI_Fetch_and_op(p.given[i], p.fetched[i], shapes[w->elem][PLAIN],
+                         op->target, disp_of(op), operation_of(op), w->win);
     else
-        accumulate(op, index, disp, may_ask);
+        swap(op, i);
+    if (!is_passive || !op->is_flushed)
+        return;
+    if (op->seed & 2)
+        MPI_Win_flush(op->target, w->win);
+    else
+        MPI_Win_flush_local(op->target, w->win);
 }
 
-static void do_all(bool is_passive)
+static bool is_locking(const struct window *w)
 {
-    for (int i = 0; i < p.op_count[check_rank()]; i++)
-        do_op(i, is_passive);
-    MPI_Waitall(OPS, p.requests, MPI_STATUSES_IGNORE);
+    return w->how == LOCK_SHARED || w->how == LOCK_EXCLUSIVE;
 }
 
-static void do_post_start(void)
-{
-    MPI_Group all;
-
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Win_post(all, 0, p.win);
-    MPI_Win_start(all, 0, p.win);
-    do_all(false);
-    MPI_Win_complete(p.win);
-    MPI_Win_wait(p.win);
-    MPI_Group_free(&all);
-}
-
-/* Target by target, so that requests are complete before the lock goes. */
-static void do_locks(int type)
+/* Target by target; locks of several windows at a time, in one order. Requests
+ * are complete before the locks go. */
+static void do_locks(void)
 {
     for (int target = 0; target < check_size(); target++) {
-        MPI_Win_lock(type, target, 0, p.win);
-        for (int i = 0; i < p.op_count[check_rank()]; i++)
-            if (p.ops[check_rank()][i].target == target)
-                do_op(i, true);
+        for (int i = 0; i < p.count; i++)
+            if (is_locking(&p.windows[i]))
+                MPI_Win_lock(p.windows[i].how == LOCK_SHARED
+                                 ? MPI_LOCK_SHARED
+                                 : MPI_LOCK_EXCLUSIVE,
+                             target, 0, p.windows[i].win);
+        for (int i = 0; i < p.op_count[check_rank()]; i++) {
+            const struct op *op = &p.ops[check_rank()][i];
+
+            if (op->target == target && is_locking(&p.windows[op->win]))
+                do_op(i);
+        }
         MPI_Waitall(OPS, p.requests, MPI_STATUSES_IGNORE);
-        MPI_Win_unlock(target, p.win);
+        for (int i = 0; i < p.count; i++)
+            if (is_locking(&p.windows[i]))
+                MPI_Win_unlock(target, p.windows[i].win);
     }
 }
 
-static void do_round(int how)
+/* Ranks that this one reaches, or by which it is reached. */
+static MPI_Group group_of(const struct window *w, bool is_origin)
 {
-    switch (how) {
-    case 0:
-        MPI_Win_fence(0, p.win);
-        do_all(false);
-        MPI_Win_fence(MPI_MODE_NOSUCCEED, p.win);
-        break;
-    case 1:
-        do_post_start();
-        break;
-    case 2:
-        MPI_Win_lock_all(0, p.win);
-        do_all(true);
-        MPI_Win_flush_all(p.win);
-        MPI_Win_unlock_all(p.win);
-        break;
-    case 3:
-        do_locks(MPI_LOCK_SHARED);
-        break;
-    default:
-        do_locks(MPI_LOCK_EXCLUSIVE);
-        break;
+    int ranks[RANKS_MAX];
+    int n = 0;
+    int me = check_rank();
+    MPI_Group all;
+    MPI_Group some;
+
+    for (int r = 0; r < check_size(); r++)
+        if (is_origin ? w->reaches[me][r] : w->reaches[r][me])
+            ranks[n++] = r;
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_incl(all, n, ranks, &some);
+    MPI_Group_free(&all);
+    return some;
+}
+
+static void post_or_start(struct window *w, bool is_start)
+{
+    MPI_Group group = group_of(w, is_start);
+
+    if (is_start)
+        MPI_Win_start(group, 0, w->win);
+    else
+        MPI_Win_post(group, 0, w->win);
+    MPI_Group_free(&group);
+}
+
+/* All that any rank waits for comes first at all ranks. */
+static void open_epochs(void)
+{
+    for (int i = 0; i < p.count; i++) {
+        struct window *w = &p.windows[i];
+
+        if (w->how == FENCE)
+            MPI_Win_fence(pick(2) ? MPI_MODE_NOPRECEDE : 0, w->win);
+        else if (w->how == POST_START)
+            post_or_start(w, false);
+        else if (w->how == LOCK_ALL)
+            MPI_Win_lock_all(0, w->win);
+        else if (w->how == LOCK_ALL_UNCHECKED)
+            MPI_Win_lock_all(MPI_MODE_NOCHECK, w->win);
     }
+    for (int i = 0; i < p.count; i++)
+        if (p.windows[i].how == POST_START)
+            post_or_start(&p.windows[i], true);
+}
+
+static void wait_or_test(struct window *w)
+{
+    int flag = 0;
+
+    if (pick(2)) {
+        MPI_Win_wait(w->win);
+        return;
+    }
+    while (!flag)
+        MPI_Win_test(w->win, &flag);
+}
+
+static void close_epochs(void)
+{
+    MPI_Waitall(OPS, p.requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < p.count; i++)
+        if (p.windows[i].how == POST_START)
+            MPI_Win_complete(p.windows[i].win);
+    for (int i = 0; i < p.count; i++) {
+        struct window *w = &p.windows[i];
+
+        if (w->how == FENCE)
+            MPI_Win_fence(MPI_MODE_NOSUCCEED, w->win);
+        else if (w->how == POST_START)
+            wait_or_test(w);
+        else if (!is_locking(w))
+            MPI_Win_unlock_all(w->win);
+    }
+}
+
+static void do_round(void)
+{
+    open_epochs();
+    do_locks();
+    for (int i = 0; i < p.op_count[check_rank()]; i++)
+        if (!is_locking(&p.windows[p.ops[check_rank()][i].win]))
+            do_op(i);
+    close_epochs();
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
 /* ---- windows ---- */
 
-static void make_window(void)
+static void make_shared(struct window *w, MPI_Aint len)
 {
-    const size_t len = CELLS * 8 + 8;
-    MPI_Aint mine = 0;
+    MPI_Aint size;
+    int unit;
+    char *next;
 
-    p.raw = NULL;
-    if (p.flavor == MPI_WIN_FLAVOR_ALLOCATE) {
-        MPI_Win_allocate((MPI_Aint)len, 1, MPI_INFO_NULL, MPI_COMM_WORLD,
-                         &p.memory, &p.win);
-    } else {
-        p.raw = check_alloc(len);
-        p.memory = p.raw;
-        if (p.flavor == MPI_WIN_FLAVOR_CREATE) {
-            MPI_Win_create(p.memory, (MPI_Aint)len, 1, MPI_INFO_NULL,
-                           MPI_COMM_WORLD, &p.win);
-        } else {
-            MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &p.win);
-            MPI_Win_attach(p.win, p.memory, (MPI_Aint)len);
-            MPI_Get_address(p.memory, &mine);
-        }
-    }
-    memset(p.memory, 0, len);
-    memset(p.model, 0, sizeof(p.model));
-    MPI_Allgather(&mine, 1, MPI_AINT, p.base, 1, MPI_AINT, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_allocate_shared(len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+                            &w->memory, &w->win);
+    MPI_Win_shared_query(w->win, (check_rank() + 1) % check_size(), &size,
+                         &unit, &next);
+    w->neighbor = next;
 }
 
-static void free_window(void)
+static void make_memory(struct window *w, MPI_Aint len, MPI_Aint *address)
 {
-    if (p.flavor == MPI_WIN_FLAVOR_DYNAMIC)
-        MPI_Win_detach(p.win, p.memory);
-    MPI_Win_free(&p.win);
-    free(p.raw);
+    w->raw = check_alloc((size_t)len);
+    w->memory = w->raw;
+    if (w->flavor == MPI_WIN_FLAVOR_CREATE) {
+        MPI_Win_create(w->memory, len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+                       &w->win);
+        return;
+    }
+    MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w->win);
+    MPI_Win_attach(w->win, w->memory, len);
+    MPI_Get_address(w->memory, address);
+}
+
+static void make_window(struct window *w)
+{
+    static const int flavors[] = {
+        MPI_WIN_FLAVOR_CREATE, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC,
+        MPI_WIN_FLAVOR_SHARED};
+    const MPI_Aint len = CELLS * 8 + 8;
+    MPI_Aint mine = 0;
+
+    memset(w, 0, sizeof(*w));
+    w->flavor = flavors[pick(4)];
+    w->elem = (enum elem)pick(ELEMS);
+    w->shift = pick(3) == 0 ? size_of(w->elem) / 2 : 0;
+    w->unit = w->shift == 0 && pick(2) ? size_of(w->elem) : 1;
+    if (w->flavor == MPI_WIN_FLAVOR_SHARED && !is_one_node)
+        w->flavor = MPI_WIN_FLAVOR_ALLOCATE;
+    if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        w->unit = 1;
+    if (w->flavor == MPI_WIN_FLAVOR_SHARED)
+        make_shared(w, len);
+    else if (w->flavor == MPI_WIN_FLAVOR_ALLOCATE)
+        MPI_Win_allocate(len, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+                         &w->memory, &w->win);
+    else
+        make_memory(w, len, &mine);
+    memset(w->memory, 0, (size_t)len);
+    MPI_Allgather(&mine, 1, MPI_AINT, w->base, 1, MPI_AINT, MPI_COMM_WORLD);
+}
+
+static void free_window(struct window *w)
+{
+    if (w->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+        MPI_Win_detach(w->win, w->memory);
+    MPI_Win_free(&w->win);
+    free(w->raw);
+}
+
+/* ---- buffers ---- */
+
+static size_t room_of(const struct op *op, enum shape shape)
+{
+    return (size_t)(op->count / elements_per_type(shape) * 8 + 8) *
+           (size_t)size_of(p.windows[op->win].elem);
+}
+
+static void prepare_buffer(int i)
+{
+    const struct op *op = &p.ops[check_rank()][i];
+    enum elem elem = p.windows[op->win].elem;
+
+    p.given[i] = check_alloc(room_of(op, op->origin));
+    p.fetched[i] = check_alloc(room_of(op, op->result));
+    p.expected[i] = check_alloc((size_t)op->count * sizeof(int64_t));
+    memset(p.given[i], CANARY, room_of(op, op->origin));
+    memset(p.fetched[i], CANARY, room_of(op, op->result));
+    for (int k = 0; k < op->count; k++)
+        store(elem, p.given[i] + cell_of(op->origin, k) * size_of(elem),
+              value_of(op, k));
+}
+
+static void prepare_buffers(void)
+{
+    for (int i = 0; i < OPS; i++) {
+        p.requests[i] = MPI_REQUEST_NULL;
+        p.given[i] = p.fetched[i] = NULL;
+        p.expected[i] = NULL;
+        if (i < p.op_count[check_rank()])
+            prepare_buffer(i);
+    }
+}
+
+static void free_buffers(void)
+{
+    for (int i = 0; i < OPS; i++) {
+        free(p.given[i]);
+        free(p.fetched[i]);
+        free(p.expected[i]);
+    }
+}
+
+/* ---- comparing ---- */
+
+static void compare_memory(int index, int rank, const char *memory)
+{
+    const struct window *w = &p.windows[index];
+
+    for (int i = 0; i < CELLS; i++) {
+        int64_t found = load(w->elem, memory + i * size_of(w->elem) + w->shift);
+
+        CHECK(found == w->model[rank][i],
+              "winrandom %llu 1 %d, round %d: window %d (flavor %d, element "
+              "size %d, closed by %d): cell %d of rank %d is %lld, not %lld",
+              p.seed, p.number, p.round, index, w->flavor, size_of(w->elem),
+              (int)w->how, i, rank, (long long)found,
+              (long long)w->model[rank][i]);
+        if (found != w->model[rank][i])
+            return;
+    }
+}
+
+static bool is_as_expected(int i)
+{
+    const struct op *op = &p.ops[check_rank()][i];
+    enum elem elem = p.windows[op->win].elem;
+
+    for (int k = 0; k < op->count; k++)
+        if (load(elem, p.fetched[i] + cell_of(op->result, k) * size_of(elem)) !=
+            p.expected[i][k])
+            return false;
+    return true;
+}
+
+/* Is what lies between and behind the elements as it was? */
+static bool has_holes(int i)
+{
+    const struct op *op = &p.ops[check_rank()][i];
+    const int size = size_of(p.windows[op->win].elem);
+    const size_t room = room_of(op, op->result);
+    size_t at = 0;
+
+    for (int k = 0; k <= op->count; k++) {
+        size_t end =
+            k < op->count ? (size_t)(cell_of(op->result, k) * size) : room;
+
+        for (; at < end; at++)
+            if (p.fetched[i][at] != CANARY)
+                return false;
+        at = end + (size_t)size;
+    }
+    return true;
+}
+
+static void compare_fetched(int i)
+{
+    const struct op *op = &p.ops[check_rank()][i];
+    bool is_fetch = op->kind != PUT && op->kind != ACCUMULATE;
+
+    if (!is_fetch)
+        return;
+    CHECK(has_holes(i),
+          "winrandom %llu 1 %d, round %d: operation %d of kind %d at rank %d "
+          "wrote between the elements of its result",
+          p.seed, p.number, p.round, i, (int)op->kind, op->target);
+    if (op->is_exact)
+        CHECK(is_as_expected(i),
+              "winrandom %llu 1 %d, round %d: operation %d of kind %d at rank "
+              "%d of window %d (closed by %d) fetched another value",
+              p.seed, p.number, p.round, i, (int)op->kind, op->target, op->win,
+              (int)p.windows[op->win].how);
+}
+
+static void compare(void)
+{
+    for (int i = 0; i < p.count; i++) {
+        compare_memory(i, check_rank(), p.windows[i].memory);
+        if (p.windows[i].neighbor)
+            compare_memory(i, (check_rank() + 1) % check_size(),
+                           p.windows[i].neighbor);
+    }
+    for (int i = 0; i < p.op_count[check_rank()]; i++)
+        compare_fetched(i);
 }
 
 /* ---- all of it ---- */
 
-static void prepare_buffers(void)
+static void run_program(unsigned long long seed, int number)
 {
-    const struct op *ops = p.ops[check_rank()];
-
-    for (int i = 0; i < OPS; i++) {
-        bool is_there = i < p.op_count[check_rank()];
-        size_t len = is_there ? (size_t)ops[i].count * 8 : 8;
-
-        p.requests[i] = MPI_REQUEST_NULL;
-        p.given[i] = check_alloc(len);
-        p.fetched[i] = check_alloc(len);
-        p.expected[i] = check_alloc(len);
-        for (int k = 0; is_there && k < ops[i].count; k++)
-            p.given[i][k] = value_of(&ops[i], k);
-    }
-}
-
-static void compare(unsigned long long seed, int program, int round, int how)
-{
-    const struct op *ops = p.ops[check_rank()];
-    bool is_good = true;
-
-    for (int i = 0; i < CELLS && is_good; i++) {
-        int64_t found;
-
-        memcpy(&found, p.memory + i * 8 + p.shift, sizeof(found));
-        is_good = found == p.model[check_rank()][i];
-        CHECK(is_good,
-              "winrandom %llu, program %d, round %d (closed by %d, flavor %d): "
-              "cell %d is %lld, not %lld",
-              seed, program, round, how, p.flavor, i, (long long)found,
-              (long long)p.model[check_rank()][i]);
-    }
-    for (int i = 0; i < p.op_count[check_rank()]; i++) {
-        bool is_fetch = ops[i].kind != PUT && ops[i].kind != ACCUMULATE;
-
-        if (is_fetch && ops[i].is_exact)
-            CHECK(memcmp(p.fetched[i], p.expected[i],
-                         (size_t)ops[i].count * 8) == 0,
-                  "winrandom %llu, program %d, round %d (closed by %d, flavor "
-                  "%d): operation %d of kind %d at rank %d fetched another "
-                  "value",
-                  seed, program, round, how, p.flavor, i, (int)ops[i].kind,
-                  ops[i].target);
-    }
-}
-
-static void run_program(unsigned long long seed, int program)
-{
-    static const int flavors[] = {
-        MPI_WIN_FLAVOR_CREATE, MPI_WIN_FLAVOR_ALLOCATE, MPI_WIN_FLAVOR_DYNAMIC};
-
-    p.state = check_mix(seed, (uint64_t)program);
-    p.flavor = flavors[pick(3)];
-    p.shift = pick(3) == 0 ? 4 : 0;
-    make_window();
-    for (int round = 0; round < ROUNDS; round++) {
-        int how = pick(5);
-
+    p.seed = seed;
+    p.number = number;
+    p.state = check_mix(seed, (uint64_t)number);
+    p.count = pick(WINDOWS) + 1;
+    for (int i = 0; i < p.count; i++)
+        make_window(&p.windows[i]);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (p.round = 0; p.round < ROUNDS; p.round++) {
         draw_round();
         prepare_buffers();
         play_round();
-        do_round(how);
-        compare(seed, program, round, how);
-        for (int i = 0; i < OPS; i++) {
-            free(p.given[i]);
-            free(p.fetched[i]);
-            free(p.expected[i]);
-        }
+        do_round();
+        compare();
+        free_buffers();
         MPI_Barrier(MPI_COMM_WORLD);
     }
-    free_window();
+    for (int i = 0; i < p.count; i++)
+        free_window(&p.windows[i]);
+}
+
+static bool see_one_node(void)
+{
+    MPI_Comm node;
+    int size;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL,
+                        &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    return size == check_size();
 }
 
 int main(int argc, char *argv[])
 {
+    const char *other_seed = getenv("WINRANDOM_SEED");
+    const char *times = getenv("WINRANDOM_TIMES");
     unsigned long long seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
     int programs = argc > 2 ? atoi(argv[2]) : 10;
+    int first = argc > 3 ? atoi(argv[3]) : 0;
 
+    if (other_seed)
+        seed = strtoull(other_seed, NULL, 0);
+    if (times)
+        programs *= atoi(times);
     check_start(&argc, &argv);
     if (check_size() > RANKS_MAX)
         check_skip("too many ranks");
+    is_one_node = see_one_node();
     make_types();
     for (int i = 0; i < programs; i++)
-        run_program(seed, i);
+        run_program(seed, first + i);
     free_types();
     return check_finish();
 }
