@@ -11,9 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/chempi-info/windows.h"
+
 enum { TEXT_MAX = 1024, LIST_MAX = 256 };
 
-enum show { SHOW_VERSION = 1, SHOW_SETTINGS = 2, SHOW_COUNTERS = 4 };
+enum show {
+    SHOW_VERSION = 1,
+    SHOW_SETTINGS = 2,
+    SHOW_COUNTERS = 4,
+    SHOW_WINDOWS = 8
+};
 
 static const char usage[] =
     "Usage: chempi-info [OPTION]...\n"
@@ -22,6 +29,9 @@ static const char usage[] =
     "  --settings   settings: control variables, environment variables\n"
     "  --counters   performance variables and events\n"
     "  --text       with what each means\n"
+    "  --windows    under chempirun: what one-sided operations of rank 0 use "
+    "to\n"
+    "               reach the other ranks\n"
     "  --version    the version alone\n"
     "  --help\n"
     "\n"
@@ -125,12 +135,14 @@ static void print_counter(int index)
     int name_len = TEXT_MAX;
     int text_len = TEXT_MAX;
     int var_class = 0;
+    int bind = 0;
 
     if (MPI_T_pvar_get_info(index, name, &name_len, NULL, &var_class, NULL,
-                            NULL, text, &text_len, NULL, NULL, NULL,
+                            NULL, text, &text_len, &bind, NULL, NULL,
                             NULL) != MPI_SUCCESS)
         return;
-    printf("    %s  (%s)\n", name, class_name(var_class));
+    printf("    %s  (%s%s)\n", name, class_name(var_class),
+           bind == MPI_T_BIND_MPI_WIN ? " of a window" : "");
     print_text(text);
 }
 
@@ -219,34 +231,52 @@ static int print_variables(int show)
     return 0;
 }
 
-int main(int argc, char **argv)
+/* What to show, or -1 for words that are not known; *is_help: or asked for. */
+static int read_options(int argc, char **argv, bool *is_help)
 {
+    static const struct {
+        const char *word;
+        int show;
+    } options[] = {{"--settings", SHOW_SETTINGS},
+                   {"--counters", SHOW_COUNTERS},
+                   {"--version", SHOW_VERSION},
+                   {"--windows", SHOW_WINDOWS},
+                   {"--text", 0}};
+    const size_t count = sizeof(options) / sizeof(options[0]);
     int show = 0;
 
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--settings") == 0) {
-            show |= SHOW_SETTINGS;
-        } else if (strcmp(argv[i], "--counters") == 0) {
-            show |= SHOW_COUNTERS;
-        } else if (strcmp(argv[i], "--version") == 0) {
-            show |= SHOW_VERSION;
-        } else if (strcmp(argv[i], "--text") == 0) {
-            with_text = true;
-        } else {
-            bool is_help = strcmp(argv[i], "--help") == 0;
+        size_t o = 0;
 
-            if (!is_help)
+        while (o < count && strcmp(argv[i], options[o].word) != 0)
+            o++;
+        if (o == count) {
+            *is_help = strcmp(argv[i], "--help") == 0;
+            if (!*is_help)
                 (void)fprintf(stderr, "chempi-info: unknown option %s\n",
                               argv[i]);
-            (void)fputs(usage, is_help ? stdout : stderr);
-            return is_help ? 0 : 2;
+            return -1;
         }
+        show |= options[o].show;
+        with_text |= options[o].show == 0;
     }
-    if (show == 0)
-        show = SHOW_VERSION | SHOW_SETTINGS | SHOW_COUNTERS;
+    return show ? show : SHOW_VERSION | SHOW_SETTINGS | SHOW_COUNTERS;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_help = false;
+    int show = read_options(argc, argv, &is_help);
+
+    if (show < 0) {
+        (void)fputs(usage, is_help ? stdout : stderr);
+        return is_help ? 0 : 2;
+    }
     if (show & SHOW_VERSION && print_version() != 0)
         return 1;
-    if (show != SHOW_VERSION && print_variables(show) != 0)
+    if (show & (SHOW_SETTINGS | SHOW_COUNTERS) && print_variables(show) != 0)
         return 1;
+    if (show & SHOW_WINDOWS && chempi_info_windows() != 0)
+        return fail("the counters of windows", 0);
     return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }
