@@ -16,7 +16,9 @@ thread after the other, in any order, while everybody else goes on ('split');
 so it is weaker than a barrier at one instant.  A futex may return for no
 reason (signals). Producers publish without end; a ring holds ROOM messages.
 One poll takes at most one message.  Consumption itself is not buffered: the
-stores in the lane precede the releasing store in the same FIFO.
+stores in the lane precede the releasing store in the same FIFO.  In some
+configurations devices keep messages that the application posts (lane.h, L6):
+a poll, by whom ever, lets them leave.
 
 Abstraction of the application: in MPI it may at any time poll, go to sleep
 (prepare, last look, futex) or leave with owed = 0 or 1; so every call is in.
@@ -31,7 +33,8 @@ Properties
       that follow wakes the agent until the application calls again
   P5  no deadlock, and the agent comes to rest (burns nothing) when no new
       message comes, also while the application stays in MPI
-How P2, P3, P5 are checked: take away the free choices (calls, leaving, going
+  P6  a message that is kept leaves though the application never comes back
+How P2, P3, P5, P6 are checked: take away the free choices (calls, leaving, going
 to sleep, new messages, idle returns of a futex); then every thread must run
 out of steps (the graph has no cycle), and where nobody has a step left
 nothing may be lost. So it is inevitable, not only possible.
@@ -60,14 +63,19 @@ PARTS = {
     'cas_rouse': 'rousing is a compare-exchange from ASLEEP',
     'sleeper_barrier': 'the sleeper\'s membarrier (W3)',
     'agent_barrier': 'the agent\'s membarrier after agent_in = 1',
+    'agent_sees_kept': 'agent: ASLEEP set, a message kept -> look at state '
+                       'once more',
+    'tell_kept': 'leaving with a message kept: wake an agent that sleeps',
     'wake_clears': 'who wakes the agent clears its ASLEEP bit first',
 }
 
 
 class Config:
     def __init__(self, producers='ou', parts=None, fence=False,
-                 owed_values=(0, 1), room=None, split=True, hand_over=False):
+                 owed_values=(0, 1), room=None, split=True, hand_over=False,
+                 keeps=False):
         self.kinds = producers
+        self.keeps = keeps          # the application posts what is kept
         self.parts = frozenset(PARTS if parts is None else parts)
         self.hand_over = hand_over  # leaving may stop before a poll is dry
         self.fence = fence          # W5: producers fence, sleeper does too
@@ -76,16 +84,17 @@ class Config:
         self.split = split
 
     def name(self):
-        return 'producers %s, order %s%s%s' % (
+        return 'producers %s, order %s%s%s%s' % (
             '+'.join(self.kinds), 'FENCE' if self.fence else 'BARRIER',
             ', bounded leaving' if self.hand_over else '',
+            ', messages kept' if self.keeps else '',
             ', never owed' if self.owed_values == (0,) else '')
 
 
-# State: (word, bell, agent_in, owed,
+# State: (word, bell, agent_in, owed, keeps,
 #         app pc, app local, app buffer, agent pc, agent local, agent buffer,
 #         then per producer: pc, local, buffered messages, messages in memory)
-W, B, AI, OW, AP, AL, AB, GP, GL, GB, P0 = range(11)
+W, B, AI, OW, KP, AP, AL, AB, GP, GL, GB, P0 = range(12)
 APP_INSIDE = {'in', 's1', 's2', 's3', 'l0', 'l1', 'l2', 'l6', 'l6x', 'l6y',
               'h1'}
 AGENT_INSIDE = {'g7', 'g8', 'g8b', 'g10'}
@@ -152,7 +161,7 @@ def successors(s, c):
         for i in range(n):
             if pend[i]:
                 put(who, 'polls, takes a message of %s%d' % (c.kinds[i], i),
-                    P0 + 4 * i + 3, pend[i] - 1, pc, nxt, **kw)
+                    P0 + 4 * i + 3, pend[i] - 1, pc, nxt, KP, 0, **kw)
 
     # -- the application
     a = s[AP]
@@ -168,8 +177,14 @@ def successors(s, c):
             put('app', 'loads agent_in = 0: in the lane', AP, 'in')
     elif a == 'in':
         take('app', AP, 'in')
-        put('app', 'wants to sleep', AP, 's1', free=True)
-        if 0 in c.owed_values:
+        if s[KP]:
+            put('app', 'polls, what was kept leaves', KP, 0)
+        else:
+            put('app', 'wants to sleep', AP, 's1', free=True)
+        if c.keeps and not s[KP]:
+            put('app', 'posts, a device keeps it; wants to leave', AP, 'l0',
+                OW, 1, KP, 1, AB, (), *(drained_app()[:2]), free=True)
+        if 0 in c.owed_values and not s[KP]:
             put('app', 'leaves, nothing owed: stays AWAKE', AP, 'outk', OW, 0,
                 free=True)
         if 1 in c.owed_values:
@@ -208,7 +223,10 @@ def successors(s, c):
             W, AWAY_OWED, AB, ())
     elif a == 'l3':
         if not s[B] & URGENT:
-            put('app', 'looks at bell: not URGENT; computes', AP, 'out')
+            wakes = s[KP] and s[B] & A_ASLEEP and 'tell_kept' in m
+            put('app', 'looks at bell: not URGENT; ' +
+                ('the agent shall see to what is kept' if wakes else
+                 'computes'), AP, 'h2' if wakes else 'out')
         else:
             put('app', 'looks at bell: URGENT', AP,
                 'l4' if 'reenter' in m else 'l6x')
@@ -228,9 +246,10 @@ def successors(s, c):
         nxt = 'out' if a == 'l6x' else a if 'poll_dry' in m else 'l6y'
         take('app', AP, nxt)
         if dry and a == 'l6x':
-            put('app', 'polls once more, finds nothing; computes', AP, 'out')
+            put('app', 'polls once more, finds nothing; computes', AP, 'out',
+                KP, 0)
         elif dry:
-            put('app', 'polls, finds nothing', AP, 'l6y')
+            put('app', 'polls, finds nothing', AP, 'l6y', KP, 0)
         elif c.hand_over and s[OW]:
             put('app', 'enough turns: sets URGENT again', AP, 'h1',
                 B, s[B] | URGENT, AB, (), *(drained_app()[:2]))
@@ -256,11 +275,14 @@ def successors(s, c):
         put('agent', 'sets ASLEEP in bell', GP, 'g1', GL, s[B] & URGENT,
             B, s[B] | A_ASLEEP, *drained_agent())
     elif g == 'g1':
-        if s[GL] and 'agent_looks' in m:
-            put('agent', 'saw URGENT, looks at state: ' + WORD[s[W]],
-                GP, 'g3' if may else 'g2')
+        kept = s[KP] and 'agent_sees_kept' in m
+        if (s[GL] and 'agent_looks' in m) or kept:
+            put('agent', 'saw URGENT or a message kept', GP, 'g1b')
         else:
             put('agent', 'may sleep', GP, 'g2')
+    elif g == 'g1b':
+        put('agent', 'looks at state: ' + WORD[s[W]],
+            GP, 'g3' if may else 'g2')
     elif g == 'g2':
         if s[B] == (s[GL] | A_ASLEEP):
             put('agent', 'futex_wait: sleeps', GP, 'gz', GL, None)
@@ -298,9 +320,11 @@ def successors(s, c):
         for i in range(n):
             if pend[i]:
                 put('agent', 'polls, takes a message of %s%d' %
-                    (c.kinds[i], i), P0 + 4 * i + 3, pend[i] - 1, GL, 1)
+                    (c.kinds[i], i), P0 + 4 * i + 3, pend[i] - 1, GL, 1,
+                    KP, 0)
         if not any(pend):
-            put('agent', 'polls, finds nothing', GP, 'g10')
+            put('agent', 'polls, finds nothing', GP, 'g10', KP, 0,
+                GL, 1 if s[KP] else s[GL])
         if s[GL] or not may:
             put('agent', 'enough turns, or the application is back', GP,
                 'g8b' if 'restore' in m else 'g10')
@@ -377,7 +401,7 @@ def successors(s, c):
 
 
 def initial(c):
-    return (AWAKE, 0, 0, 0, 'in', None, (), 'g0', None, ()) + \
+    return (AWAKE, 0, 0, 0, 0, 'in', None, (), 'g0', None, ()) + \
         ('p0', None, 0, 0) * len(c.kinds)
 
 
@@ -429,6 +453,9 @@ def check(c, stop_early=False):
             if s[AP] == 'out' and s[OW] and pending(s, c, 'u'):
                 fail('P2', 'application away with something owed, urgent '
                      'message unconsumed, nobody has a step left', i)
+            if s[AP] == 'out' and s[KP]:
+                fail('P6', 'application away, a message is kept, nobody has a '
+                     'step left', i)
             if s[AP] == 'zz' and pending(s, c, 'ou'):
                 fail('P3', 'application asleep in MPI, message unconsumed, '
                      'nobody has a step left', i)
@@ -493,9 +520,9 @@ def show(prop, found, c):
     words, trace = found
     print('  %s FAILS: %s; %d steps:' % (prop, words, len(trace)))
     for n, (who, what, s) in enumerate(trace):
-        print('   %3d  %-12s %-48s state=%-9s bell=%s%s in=%d owed=%d msgs=%s'
+        print('   %3d  %-12s %-48s state=%-9s bell=%s%s in=%d owed=%d kept=%d msgs=%s'
               % (n + 1, who, what, WORD[s[W]], 'U' if s[B] & URGENT else '-',
-                 'A' if s[B] & A_ASLEEP else '-', s[AI], s[OW],
+                 'A' if s[B] & A_ASLEEP else '-', s[AI], s[OW], s[KP],
                  ','.join(str(s[P0 + 4 * i + 3])
                           for i in range(len(c.kinds)))))
 
@@ -515,15 +542,12 @@ def run(c, label):
 def without(part):
     """The shortest counterexample of each property that fails."""
     found = {}
-    for owed in ((0, 1), (0,)):
-        for kinds in ('u', 'ou') if owed == (0, 1) else ('u',):
+    for owed, kinds, keeps in (((0, 1), 'u', False), ((0, 1), 'u', True),
+                               ((0, 1), 'ou', False), ((0,), 'u', False)):
+        if not found:
             c = Config(kinds, set(PARTS) - {part}, owed_values=owed,
-                       split=False)
-            for p, f in check(c, stop_early=True)[2].items():
-                if p not in found or len(f[1]) < len(found[p][1]):
-                    found[p] = f
-            if found:
-                return found
+                       split=False, keeps=keeps)
+            found = check(c, stop_early=True)[2]
     return found
 
 
@@ -543,9 +567,13 @@ def main():
     if '--parts' in sys.argv[1:]:
         return check_parts()
     plan = [Config('u'), Config('u', owed_values=(0,)),
-            Config('u', hand_over=True), Config('u', fence=True)]
+            Config('u', hand_over=True), Config('u', fence=True),
+            Config('u', keeps=True)]
     if '--full' in sys.argv[1:]:
-        plan += [Config('ou', room=[1, 1], split=False), Config('ou'), Config('ou', owed_values=(0,)),
+        plan += [Config('ou', room=[1, 1], split=False), Config('ou'),
+                 Config('ou', owed_values=(0,)),
+                 Config('ou', room=[1, 1], keeps=True),
+                 Config('u', hand_over=True, keeps=True),
                  Config('ou', fence=True, room=[1, 1]),
                  Config('uu', split=False, room=[1, 1]),
                  Config('ou', hand_over=True, room=[1, 1])]
