@@ -18,6 +18,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -376,17 +377,41 @@ def more_ranks_than_a_node_has_are_refused():
 # ---- places ------------------------------------------------------------------
 
 
+@contextlib.contextmanager
+def joined(cluster, name, via):
+    """A daemon with a directory of its own, so that via's does not find it
+    there and call it."""
+    own = tempfile.mkdtemp(prefix="chempi-test-")
+    try:
+        cluster.start(name, "--dir", own, "--join", "%s:%d" % via)
+        yield
+        cluster.ctl("--dir", own, "stop")
+        await_that(lambda: not os.listdir(own), own)
+    finally:
+        shutil.rmtree(own)
+
+
+def crowd(address):
+    """Strangers of one address. The kernel does not show a daemon those that
+    have said nothing."""
+    socks = [socket.create_connection(address, LIMIT_S) for _ in range(200)]
+    for sock in socks[::2]:
+        with contextlib.suppress(OSError):
+            sock.sendall(b"CHEMPI")
+    return socks
+
+
 @case
 def strangers_take_no_place_of_a_node():
-    """They are many, from the same address, and say nothing."""
+    """They are many, from the same address, and say next to nothing."""
     with Cluster(["a1"]) as cluster:
-        idle = [socket.create_connection(cluster.address("a1"), LIMIT_S)
-                for _ in range(200)]
-        cluster.start("a2", "--join", "%s:%d" % cluster.address("a1"))
-        more = [socket.create_connection(cluster.address("a1"), LIMIT_S)
-                for _ in range(200)]
-        expect(cluster.run("-n", "4", "--ppn", "2", Programs.rank, "init",
-                           "everyone", "final"), 0)
+        address = cluster.address("a1")
+        idle = crowd(address)
+        await_that(lambda: any(is_closed(s) for s in idle), "a full house")
+        with joined(cluster, "a2", address):
+            more = crowd(address)
+            expect(cluster.run("--nodes", "a1,a2", "-n", "4", "--ppn", "2",
+                               Programs.rank, "init", "everyone", "final"), 0)
         for sock in idle + more:
             sock.close()
 
