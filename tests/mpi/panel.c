@@ -136,17 +136,24 @@ static void cvars(void)
     CHECK(MPI_T_cvar_read(none, &index) == MPI_T_ERR_INVALID_HANDLE, "null");
 }
 
-static void check_pvar_value(MPI_T_pvar_session session, int i, int is_readonly,
-                             int is_continuous, int is_atomic, const char *name)
+/* What variables of windows are bound to; null before MPI_Init. */
+static MPI_Win window = MPI_WIN_NULL;
+
+static void check_pvar_value(MPI_T_pvar_session session, int i, void *object,
+                             int is_readonly, int is_continuous, int is_atomic,
+                             const char *name)
 {
     MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
     unsigned long long value = ~0ULL;
     int count = 0;
     int rc;
 
-    CHECK(!MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &count) &&
-              count == 1,
-          "%s: handle", name);
+    rc = MPI_T_pvar_handle_alloc(session, i, object, &handle, &count);
+    if (object && window == MPI_WIN_NULL) {
+        CHECK(rc == MPI_T_ERR_INVALID, "%s: of no window: %d", name, rc);
+        return;
+    }
+    CHECK(!rc && count == 1, "%s: handle", name);
     rc = MPI_T_pvar_start(session, handle);
     CHECK(rc == (is_continuous ? MPI_T_ERR_PVAR_NO_STARTSTOP : MPI_SUCCESS),
           "%s: start: %d", name, rc);
@@ -204,7 +211,8 @@ static void pvars(void)
               "pvar %d", i);
         CHECK(len == (int)strlen(name) + 1, "pvar %s", name);
         CHECK(type == MPI_UNSIGNED_LONG_LONG, "%s: type", name);
-        CHECK(bind == MPI_T_BIND_NO_OBJECT, "%s: bound to %d", name, bind);
+        CHECK(bind == MPI_T_BIND_NO_OBJECT || bind == MPI_T_BIND_MPI_WIN,
+              "%s: bound to %d", name, bind);
         CHECK(!MPI_T_pvar_get_info(i, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
                                    NULL, NULL, NULL, NULL, NULL),
               "%s: without arguments", name);
@@ -216,7 +224,9 @@ static void pvars(void)
         CHECK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_STATE, &index) ==
                   MPI_T_ERR_INVALID_NAME,
               "%s of another class", name);
-        check_pvar_value(session, i, readonly, continuous, atomic, name);
+        check_pvar_value(session, i,
+                         bind == MPI_T_BIND_MPI_WIN ? &window : NULL, readonly,
+                         continuous, atomic, name);
     }
     CHECK(!MPI_T_pvar_handle_alloc(session, 0, NULL, &handle, &count), "one");
     CHECK(MPI_T_pvar_read(other, handle, &value) == MPI_T_ERR_INVALID_HANDLE,
@@ -494,9 +504,11 @@ int main(int argc, char **argv)
     MPI_Errhandler_free(&count);
     while_off();
     outlived();
+    MPI_Win_create(NULL, 0, 1, MPI_INFO_NULL, MPI_COMM_SELF, &window);
     MPI_T_init_thread(MPI_THREAD_MULTIPLE, &provided);
     by_threads();
     MPI_T_finalize();
+    MPI_Win_free(&window);
     CHECK(calls_of_handler == 0, "%d errors were raised", calls_of_handler);
     return check_finish();
 }
