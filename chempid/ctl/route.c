@@ -177,14 +177,15 @@ static void print_parts(const struct question *q,
                         const struct chempi_table_range *range)
 {
     const bool is_cut = range->stage_count > 1 && q->len > range->switch_len;
-    const uint64_t first = is_cut ? range->switch_len : q->len;
     const struct chempi_table_stage *slow = &range->stages[0];
+    double slowest = 0;
 
     if (chempi_table_time(range, q->len) < 0)
         return;
     for (uint32_t i = 0; i < range->stage_count; i++) {
         const struct chempi_table_stage *s = &range->stages[i];
         const char *name = chempi_table_network(q->table, s->network)->name;
+        const double busy = chempi_table_busy_us(&s->times, range->switch_len);
 
         if (i > 0)
             print_part(q, FORWARDING, NULL, s->times.forward_us);
@@ -192,13 +193,17 @@ static void print_parts(const struct question *q,
         if (s->times.cost_us > 0)
             print_part(q, COST, name, s->times.cost_us);
         print_part(q, is_cut ? FIRST_CHUNK : BYTES, name,
-                   (double)first / s->times.bw_bytes_per_us);
-        if (s->times.bw_bytes_per_us < slow->times.bw_bytes_per_us)
+                   is_cut ? busy - s->times.forward_us - s->times.cost_us
+                          : (double)q->len / s->times.bw_bytes_per_us);
+        if (busy > slowest) {
+            slowest = busy;
             slow = s;
+        }
     }
     if (is_cut)
         print_part(q, REST, chempi_table_network(q->table, slow->network)->name,
-                   (double)(q->len - first) / slow->times.bw_bytes_per_us);
+                   (double)(q->len - range->switch_len) / range->switch_len *
+                       slowest);
 }
 
 /* What a job uses for this size where gateways of it have fallen, by the rules

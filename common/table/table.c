@@ -419,23 +419,36 @@ uint32_t chempi_table_broken_stage(const struct chempi_table *table,
     return range->stage_count;
 }
 
-double chempi_table_time(const struct chempi_table_range *range, uint64_t len)
+double chempi_table_way_us(const struct chempi_table_times *times,
+                           uint32_t count, uint64_t chunk, uint64_t len)
 {
-    uint64_t first = range->stage_count > 1 && range->switch_len < len
-                         ? range->switch_len
-                         : len;
+    const bool is_cut = chunk > 0 && len > chunk;
     double slowest = 0;
     double us = 0;
 
-    for (uint32_t i = 0; i < range->stage_count; i++) {
-        const struct chempi_table_times *t = &range->stages[i].times;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_table_times *t = &times[i];
+        const double busy = is_cut ? chempi_table_busy_us(t, chunk)
+                                   : t->forward_us + t->cost_us +
+                                         (double)len / t->bw_bytes_per_us;
 
-        if (t->bw_bytes_per_us <= 0)
-            return -1;
-        us += t->forward_us + t->latency_us + t->cost_us +
-              (double)first / t->bw_bytes_per_us;
-        if (i == 0 || t->bw_bytes_per_us < slowest)
-            slowest = t->bw_bytes_per_us;
+        us += t->latency_us + busy;
+        if (busy > slowest)
+            slowest = busy;
     }
-    return us + (double)(len - first) / slowest;
+    return is_cut ? us + (double)(len - chunk) / (double)chunk * slowest : us;
+}
+
+double chempi_table_time(const struct chempi_table_range *range, uint64_t len)
+{
+    struct chempi_table_times times[CHEMPI_TABLE_STAGES_MAX];
+
+    for (uint32_t i = 0; i < range->stage_count; i++) {
+        times[i] = range->stages[i].times;
+        if (times[i].bw_bytes_per_us <= 0)
+            return -1;
+    }
+    return chempi_table_way_us(times, range->stage_count,
+                               range->stage_count > 1 ? range->switch_len : 0,
+                               len);
 }

@@ -25,6 +25,8 @@
 #define CHEMPI_TABLE_RANGES_MAX 64 /* size ranges of one destination */
 #define CHEMPI_TABLE_STAGES_MAX 16 /* stages of one way */
 #define CHEMPI_TABLE_IPV4_MAX 16   /* bytes of an address with the zero */
+/* What a chunk is reckoned to grow by through gateways: headers, bytes. */
+#define CHEMPI_TABLE_FRAME_BYTES 72u
 
 struct chempi_table; /* opaque view */
 
@@ -61,7 +63,8 @@ struct chempi_table_range {
     uint32_t hop_count;   /* next hops; >= 1 */
     const uint32_t *hops; /* node indices; hops[0] is preferred; the
                              destination itself when the way is direct */
-    uint32_t switch_len;  /* chunk size through gateways, bytes; 0: direct */
+    uint32_t switch_len;  /* through gateways longer messages are cut into
+                             chunks of so many bytes; 0: direct */
     double cost_us;       /* modelled time at max_len (or 1 MiB if open) */
     uint32_t share_count; /* the first so many hops are equally good, and
                              flows are spread over them; the rest are
@@ -138,8 +141,22 @@ uint32_t chempi_table_broken_stage(const struct chempi_table *table,
                                    chempi_table_usable_fn *is_usable,
                                    void *arg);
 
-/* Modelled time of a way at a size, by the formula of the architecture's
- * section 8; negative where the table does not know its stages' times. */
+/* What a stage is busy with a chunk of a longer message, us: until it can take
+ * the next one. */
+static inline double chempi_table_busy_us(const struct chempi_table_times *t,
+                                          uint64_t chunk)
+{
+    return t->forward_us + t->cost_us +
+           (double)(chunk + CHEMPI_TABLE_FRAME_BYTES) / t->bw_bytes_per_us;
+}
+
+/* Modelled time of a message of len bytes over these stages, us, by the formula
+ * of doc/routing.md. Longer ones than chunk (0: none) are cut. */
+double chempi_table_way_us(const struct chempi_table_times *times,
+                           uint32_t count, uint64_t chunk, uint64_t len);
+
+/* The same of a range; negative where the table does not know its stages'
+ * times. */
 double chempi_table_time(const struct chempi_table_range *range, uint64_t len);
 
 uint32_t chempi_table_network_count(const struct chempi_table *table);

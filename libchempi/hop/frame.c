@@ -38,6 +38,10 @@ static size_t put_fixed(uint8_t *dst, const struct chempi_hop_frame *f)
     case CHEMPI_HOP_ANNOUNCE:
         n = put_env(dst, &f->env);
         return n + put_u64(dst + n, f->sender);
+    case CHEMPI_HOP_PART:
+        n = put_env(dst, &f->env);
+        n += put_u64(dst + n, f->sender);
+        return n + put_u64(dst + n, f->number);
     case CHEMPI_HOP_CLEAR:
         n = put_u64(dst, f->sender);
         n += put_u64(dst + n, f->receiver);
@@ -121,7 +125,7 @@ int chempi_hop_frame_head(const uint8_t *src, size_t n,
         wire.version != CHEMPI_HOP_VERSION)
         return -EPROTO;
     *why = "a frame with an impossible way";
-    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_GONE ||
+    if (wire.kind < CHEMPI_HOP_EAGER || wire.kind > CHEMPI_HOP_PART ||
         wire.gates > CHEMPI_HOP_GATES_MAX || wire.at > wire.gates ||
         n < at + 4u * wire.gates)
         return -EPROTO;
@@ -171,6 +175,7 @@ static const uint8_t fixed_len[] = {
     [CHEMPI_HOP_DATA] = 16,
     [CHEMPI_HOP_ACK] = 0,
     [CHEMPI_HOP_GONE] = 0,
+    [CHEMPI_HOP_PART] = sizeof(struct chempi_envelope) + 16,
 };
 
 static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
@@ -182,6 +187,11 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
     case CHEMPI_HOP_ANNOUNCE:
         out->env = get_env(&at);
         out->sender = get_u64(&at);
+        break;
+    case CHEMPI_HOP_PART:
+        out->env = get_env(&at);
+        out->sender = get_u64(&at);
+        out->number = get_u64(&at);
         break;
     case CHEMPI_HOP_CLEAR:
         out->sender = get_u64(&at);
@@ -203,8 +213,9 @@ static void get_fixed(const uint8_t *at, struct chempi_hop_frame *out)
 /* What a frame says of its message; NULL or what is wrong. */
 static const char *check(const struct chempi_hop_frame *f)
 {
-    const bool has_env =
-        f->kind == CHEMPI_HOP_EAGER || f->kind == CHEMPI_HOP_ANNOUNCE;
+    const bool is_part = f->kind == CHEMPI_HOP_PART;
+    const bool has_env = f->kind == CHEMPI_HOP_EAGER ||
+                         f->kind == CHEMPI_HOP_ANNOUNCE || is_part;
 
     if (has_env &&
         (f->env.kind < CHEMPI_KIND_MESSAGE || f->env.kind > CHEMPI_KIND_SYSTEM))
@@ -218,7 +229,11 @@ static const char *check(const struct chempi_hop_frame *f)
         return "an impossible clearance";
     if (f->kind == CHEMPI_HOP_DATA && f->len == 0)
         return "a piece of nothing";
-    if (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA && f->len)
+    if (is_part && (f->env.len > CHEMPI_HOP_CHUNK_MAX || f->len == 0 ||
+                    f->number > f->env.len || f->len > f->env.len - f->number))
+        return "an impossible piece of a message";
+    if (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA && !is_part &&
+        f->len)
         return "payload where none belongs";
     return f->len > CHEMPI_HOP_CHUNK_MAX ? "a piece that is too long" : NULL;
 }

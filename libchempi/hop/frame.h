@@ -9,6 +9,8 @@
  * processes in the order of the way, the fixed part of the kind, payload.
  *
  *   EAGER     envelope; the whole payload
+ *   PART      envelope, the sender's number of the message, an offset; a piece
+ *             of a payload that would fit into EAGER
  *   ANNOUNCE  envelope, the sender's token; the payload stays there until
  *   CLEAR     the receiver names its own token and how many bytes it takes, or
  *   DROP      says that it takes none
@@ -16,8 +18,8 @@
  *   ACK       nothing: the header says it
  *   GONE      from a gateway: process `src` has finished and takes no more
  *
- * EAGER to DATA are numbered per flow (ordered pair of processes); `ack` is
- * the number up to which the frames of the opposite flow have arrived.
+ * EAGER to DATA and PART are numbered per flow (ordered pair of processes);
+ * `ack` is the number up to which the frames of the opposite flow have arrived.
  */
 #ifndef CHEMPI_LIBCHEMPI_HOP_FRAME_H
 #define CHEMPI_LIBCHEMPI_HOP_FRAME_H
@@ -29,7 +31,7 @@
 #include "libchempi/ddi.h"
 
 #define CHEMPI_HOP_MARK 0x4867u /* tells a frame's start from garbage */
-#define CHEMPI_HOP_VERSION 1u
+#define CHEMPI_HOP_VERSION 2u
 #define CHEMPI_HOP_GATES_MAX (CHEMPI_TABLE_STAGES_MAX - 1u)
 #define CHEMPI_HOP_CHUNK_MAX (64u * 1024u)     /* payload of a frame, bytes */
 #define CHEMPI_HOP_LEN_MAX (UINT64_C(1) << 56) /* of a message, bytes */
@@ -41,7 +43,8 @@ enum chempi_hop_kind {
     CHEMPI_HOP_DROP = 4,
     CHEMPI_HOP_DATA = 5,
     CHEMPI_HOP_ACK = 6,
-    CHEMPI_HOP_GONE = 7
+    CHEMPI_HOP_GONE = 7,
+    CHEMPI_HOP_PART = 8
 };
 
 /* Flags of a frame. */
@@ -76,7 +79,7 @@ static_assert(offsetof(struct chempi_hop_wire, ack) == 20, "header layout");
 /* Header, gateways and the longest fixed part. */
 #define CHEMPI_HOP_FIXED_MAX                                                   \
     (sizeof(struct chempi_hop_wire) + 4 * CHEMPI_HOP_GATES_MAX +               \
-     sizeof(struct chempi_envelope) + 8)
+     sizeof(struct chempi_envelope) + 16)
 #define CHEMPI_HOP_SEAL_BYTES 24u /* behind a sealed frame */
 #define CHEMPI_HOP_FRAME_MAX                                                   \
     (CHEMPI_HOP_FIXED_MAX + CHEMPI_HOP_CHUNK_MAX + CHEMPI_HOP_SEAL_BYTES)
@@ -93,9 +96,9 @@ struct chempi_hop_frame {
     uint32_t ack;
     uint32_t gate[CHEMPI_HOP_GATES_MAX];
     struct chempi_envelope env;
-    uint64_t sender;     /* token */
+    uint64_t sender;     /* token; PART: number of the message */
     uint64_t receiver;   /* token */
-    uint64_t number;     /* CLEAR: bytes wanted; DATA: offset, bytes */
+    uint64_t number;     /* CLEAR: bytes wanted; DATA, PART: offset */
     const uint8_t *data; /* payload, in the bytes that were read */
     uint32_t len;        /* of it, bytes */
 };
@@ -103,7 +106,7 @@ struct chempi_hop_frame {
 /* Is it numbered, kept by its sender and acknowledged? */
 static inline bool chempi_hop_is_numbered(uint32_t kind)
 {
-    return kind <= CHEMPI_HOP_DATA;
+    return kind <= CHEMPI_HOP_DATA || kind == CHEMPI_HOP_PART;
 }
 
 /* Write everything but the payload; returns its length. */

@@ -94,7 +94,8 @@ static void put_time(const struct chempi_graph *g, const struct chempi_route *r,
 {
     if (r)
         (void)chempi_text_put_time(
-            time, chempi_route_time(g, r->stages, r->stage_count, len));
+            time,
+            chempi_route_time(g, r->stages, r->stage_count, r->chunk, len));
     else
         (void)snprintf(time, CHEMPI_TEXT_QUANTITY_MAX, "cannot be reached");
 }

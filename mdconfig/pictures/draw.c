@@ -191,8 +191,9 @@ static void label_way(const struct drawing *d, uint32_t target,
     }
     chempi_svg_text(
         d->out, (struct chempi_svg_point){x, y}, 11, CHEMPI_SVG_MIDDLE, "black",
-        chempi_text_put_time(
-            time, chempi_route_time(d->graph, r->stages, r->stage_count, len)));
+        chempi_text_put_time(time,
+                             chempi_route_time(d->graph, r->stages,
+                                               r->stage_count, r->chunk, len)));
     for (uint32_t i = 0; i < r->stage_count && i < 4; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
 

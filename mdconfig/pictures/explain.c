@@ -58,34 +58,35 @@ static void each_part(const struct explaining *e, put_part_fn *put, void *arg)
 {
     const struct chempi_graph *g = e->graph;
     const struct chempi_route *r = e->chosen;
-    uint64_t len = e->len;
-    uint64_t chunk = len < g->desc->chunk ? len : g->desc->chunk;
-    uint64_t first = r->stage_count > 1 ? chunk : len;
-    double slowest = INFINITY;
+    const bool is_cut = r->chunk && e->len > r->chunk;
+    double slowest = 0;
     const char *slow_name = "";
     char names[128];
 
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
-        const struct chempi_desc_protocol *p = chempi_ways_protocol(g, s);
+        const struct chempi_table_times t = chempi_route_times(g, r->stages, i);
         const char *name = g->desc->networks[s->network].name;
+        const double busy = chempi_table_busy_us(&t, r->chunk);
 
         if (i > 0)
             put(arg, FORWARDING,
                 chempi_hops_names(g, r->stages, i - 1, names, sizeof(names)),
-                chempi_graph_model(g, r->stages[i - 1].end_class)->forward_us);
-        put(arg, LATENCY, name, p->latency_us);
-        if (p->cost_us > 0)
-            put(arg, COST, name, p->cost_us);
-        put(arg, len > first ? FIRST_CHUNK : BYTES, name,
-            (double)first / p->bw_bytes_per_us);
-        if (p->bw_bytes_per_us < slowest) {
-            slowest = p->bw_bytes_per_us;
+                t.forward_us);
+        put(arg, LATENCY, name, t.latency_us);
+        if (t.cost_us > 0)
+            put(arg, COST, name, t.cost_us);
+        put(arg, is_cut ? FIRST_CHUNK : BYTES, name,
+            is_cut ? busy - t.forward_us - t.cost_us
+                   : (double)e->len / t.bw_bytes_per_us);
+        if (busy > slowest) {
+            slowest = busy;
             slow_name = name;
         }
     }
-    if (len > first)
-        put(arg, REST, slow_name, (double)(len - first) / slowest);
+    if (is_cut)
+        put(arg, REST, slow_name,
+            (double)(e->len - r->chunk) / r->chunk * slowest);
 }
 
 /* ---- what was rejected --------------------------------------------------- */
@@ -212,20 +213,44 @@ static void put_rejected(const struct explaining *e, FILE *out)
     }
 }
 
-/* The first size of those between which the chosen way stays the same. */
-static uint64_t least_len(const struct explaining *e)
+static bool is_same_way(const struct chempi_route *a,
+                        const struct chempi_route *b)
 {
-    return e->chosen == e->routes_to->routes ? 0 : (e->chosen - 1)->max_len + 1;
+    return a->stage_count == b->stage_count &&
+           memcmp(a->stages, b->stages, a->stage_count * sizeof(*a->stages)) ==
+               0;
+}
+
+/* The sizes between which the chosen way stays the same, in whatever chunks. */
+static void find_bounds(const struct explaining *e, uint64_t *least,
+                        uint64_t *most)
+{
+    const struct chempi_route *first = e->chosen;
+    const struct chempi_route *last = e->chosen;
+
+    while (first > e->routes_to->routes && is_same_way(first - 1, e->chosen))
+        first--;
+    while (last + 1 < e->routes_to->routes + e->routes_to->count &&
+           is_same_way(last + 1, e->chosen))
+        last++;
+    *least = first > e->routes_to->routes ? (first - 1)->max_len + 1 : 0;
+    *most = last->max_len;
 }
 
 static void put_bounds(const struct explaining *e, FILE *out)
 {
     char low[CHEMPI_TEXT_QUANTITY_MAX];
     char high[CHEMPI_TEXT_QUANTITY_MAX];
+    uint64_t least;
+    uint64_t most;
 
+    find_bounds(e, &least, &most);
+    if (e->chosen->chunk && e->len > e->chosen->chunk)
+        (void)fprintf(out, "it is cut into chunks of %s\n",
+                      chempi_text_put_size(low, e->chosen->chunk));
     (void)fprintf(out, "the same way serves %s .. %s\n",
-                  chempi_text_put_size(low, least_len(e)),
-                  chempi_text_put_size(high, e->chosen->max_len));
+                  chempi_text_put_size(low, least),
+                  chempi_text_put_size(high, most));
 }
 
 static void put_chosen(const struct explaining *e, FILE *out)
@@ -275,18 +300,23 @@ static void size_json(struct chempi_json *j, const char *name, uint64_t len)
 static void chosen_json(const struct explaining *e, struct chempi_json *j)
 {
     const struct chempi_route *r = e->chosen;
+    uint64_t least;
+    uint64_t most;
 
     if (!r) {
         chempi_json_text(j, "way", NULL);
         return;
     }
+    find_bounds(e, &least, &most);
     chempi_ways_json(j, "way", e->graph, r->stages, r->stage_count);
     chempi_json_real(j, "us", e->us);
     chempi_json_open_list(j, "parts");
     each_part(e, part_json, j);
     chempi_json_close_list(j);
-    chempi_json_number(j, "min_bytes", least_len(e));
-    size_json(j, "max_bytes", r->max_len);
+    if (r->chunk && e->len > r->chunk)
+        chempi_json_number(j, "chunk_bytes", r->chunk);
+    chempi_json_number(j, "min_bytes", least);
+    size_json(j, "max_bytes", most);
 }
 
 static void rejected_json(const struct explaining *e, struct chempi_json *j)
@@ -334,7 +364,8 @@ static void begin(struct explaining *e)
     e->routes_to = &e->routes.lists[is_inside ? g->class_count : target];
     e->chosen = chempi_route_for(e->routes_to, e->len);
     e->us = e->chosen ? chempi_route_time(g, e->chosen->stages,
-                                          e->chosen->stage_count, e->len)
+                                          e->chosen->stage_count,
+                                          e->chosen->chunk, e->len)
                       : INFINITY;
     chempi_ways_find(g, source, target, is_inside, &e->ways);
     e->count = e->ways.count;

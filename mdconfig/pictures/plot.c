@@ -63,7 +63,8 @@ static double envelope_at(const struct plotting *p, uint64_t len)
 {
     const struct chempi_route *r = chempi_route_for(p->list, len);
 
-    return chempi_route_time(p->graph, r->stages, r->stage_count, len);
+    return chempi_route_time(p->graph, r->stages, r->stage_count, r->chunk,
+                             len);
 }
 
 /* ---- what to draw ------------------------------------------------------- */

@@ -74,6 +74,9 @@ static void show_range(const struct chempi_table *t, uint64_t from,
         if (s->hop_count)
             put_hops(t, r, i, out);
     }
+    if (r->switch_len && r->max_len > r->switch_len)
+        (void)fprintf(out, ", in chunks of %s",
+                      chempi_text_put_size(low, r->switch_len));
     (void)fprintf(out, "; %s%s\n", chempi_text_put_time(time, r->cost_us),
                   open ? " at 1 MiB" : "");
 }
@@ -228,8 +231,9 @@ void chempi_show_desc(const struct chempi_graph *graph, FILE *out)
                   chempi_text_plural(d->node_count), slots,
                   chempi_text_plural(slots), d->network_count,
                   chempi_text_plural(d->network_count));
-    (void)fprintf(out, "messages pass through gateways %s, in chunks of %s\n",
-                  ways[d->ways], chempi_text_put_size(chunk, d->chunk));
+    (void)fprintf(
+        out, "messages pass through gateways %s, in chunks of at most %s\n",
+        ways[d->ways], chempi_text_put_size(chunk, d->chunk));
     show_desc_networks(d, out);
     for (uint32_t c = 0; c < d->class_count; c++)
         show_class(graph, c, out);

@@ -39,41 +39,55 @@ int chempi_compile_directory(const struct chempi_desc *desc,
 
 /* ---- routes ------------------------------------------------------------- */
 
+/* The gateways of a way: those of the range before it when it differs in its
+ * chunk alone. */
+struct gateways {
+    const struct chempi_route *of; /* NULL: none yet */
+    struct chempi_hops stages[CHEMPI_TABLE_STAGES_MAX];
+};
+
+static void find_gateways(const struct chempi_graph *g, uint32_t source,
+                          const struct chempi_route *r, struct gateways *out)
+{
+    const struct chempi_route *of = out->of;
+
+    out->of = r;
+    if (of && of->stage_count == r->stage_count &&
+        memcmp(of->stages, r->stages, r->stage_count * sizeof(*r->stages)) == 0)
+        return;
+    for (uint32_t i = 0; i + 1 < r->stage_count; i++) {
+        struct chempi_hops *hops = &out->stages[i];
+
+        chempi_hops_find(g, source, r->stages, r->stage_count, i, hops);
+        if (i > 0)
+            hops->count = hops->share_count; /* alternates of the first only */
+    }
+}
+
 static void add_range(struct chempi_routes_builder *b,
                       const struct chempi_graph *g, uint32_t source,
-                      const struct chempi_route *r)
+                      const struct chempi_route *r, struct gateways *gateways)
 {
     const struct chempi_desc *d = g->desc;
     uint64_t at = r->max_len == UINT64_MAX ? OPEN_COST_LEN : r->max_len;
-    struct chempi_hops hops = {.share_count = 1};
 
-    if (r->stage_count > 1)
-        chempi_hops_find(g, source, r->stages, r->stage_count, 0, &hops);
+    find_gateways(g, source, r, gateways);
     chempi_routes_builder_add_range(
-        b, r->max_len, chempi_route_time(g, r->stages, r->stage_count, at),
-        r->stage_count > 1 ? d->chunk : 0, hops.share_count);
+        b, r->max_len,
+        chempi_route_time(g, r->stages, r->stage_count, r->chunk, at), r->chunk,
+        r->stage_count > 1 ? gateways->stages[0].share_count : 1);
     for (uint32_t i = 0; i < r->stage_count; i++) {
         const struct chempi_route_stage *s = &r->stages[i];
         const struct chempi_desc_network *net = &d->networks[s->network];
-        const struct chempi_desc_protocol *p = &net->protocols[s->protocol];
+        const bool is_last = i + 1 == r->stage_count; /* the destination */
+        const struct chempi_hops *hops = &gateways->stages[i];
+        const struct chempi_table_times times =
+            chempi_route_times(g, r->stages, i);
 
-        if (i + 1 == r->stage_count)
-            hops.count = 0; /* the destination */
-        else if (i > 0) {
-            chempi_hops_find(g, source, r->stages, r->stage_count, i, &hops);
-            hops.count = hops.share_count; /* alternates of the first only */
-        }
-        chempi_routes_builder_add_stage(b, s->network, net->device, p->name,
-                                        hops.count ? hops.nodes : NULL,
-                                        hops.count);
-        chempi_routes_builder_set_times(
-            b,
-            &(struct chempi_table_times){
-                .forward_us =
-                    i ? chempi_graph_model(g, s[-1].end_class)->forward_us : 0,
-                .latency_us = p->latency_us,
-                .cost_us = p->cost_us,
-                .bw_bytes_per_us = p->bw_bytes_per_us});
+        chempi_routes_builder_add_stage(
+            b, s->network, net->device, net->protocols[s->protocol].name,
+            is_last ? NULL : hops->nodes, is_last ? 0 : hops->count);
+        chempi_routes_builder_set_times(b, &times);
     }
 }
 
@@ -88,7 +102,8 @@ static bool is_same_list(const struct chempi_route_list *a,
         const struct chempi_route *y = &b->routes[i];
         uint32_t last = x->stage_count - 1;
 
-        if (x->max_len != y->max_len || x->stage_count != y->stage_count ||
+        if (x->max_len != y->max_len || x->chunk != y->chunk ||
+            x->stage_count != y->stage_count ||
             memcmp(x->stages, y->stages, last * sizeof(*x->stages)) != 0 ||
             x->stages[last].network != y->stages[last].network ||
             x->stages[last].protocol != y->stages[last].protocol)
@@ -120,14 +135,16 @@ int chempi_compile_routes(const struct chempi_graph *graph,
     for (uint32_t i = 0; i <= graph->class_count; i++) {
         const struct chempi_route_list *list = &routes->lists[i];
         uint32_t same = find_same(routes, i);
+        struct gateways gateways;
 
         if (same < i) {
             chempi_routes_builder_repeat(b, i, same);
             continue;
         }
         chempi_routes_builder_begin(b, i);
+        gateways.of = NULL;
         for (size_t k = 0; k < list->count; k++)
-            add_range(b, graph, routes->source, &list->routes[k]);
+            add_range(b, graph, routes->source, &list->routes[k], &gateways);
     }
     rc = chempi_routes_builder_finish(b, out, err);
     if (rc == -E2BIG)

@@ -25,6 +25,7 @@ struct candidate {
     uint32_t network; /* of a direct way */
     uint32_t protocol;
     const struct chempi_search_label *label; /* NULL: direct */
+    uint32_t chunk;                          /* of a way through gateways */
 };
 
 struct candidates {
@@ -87,7 +88,7 @@ static struct chempi_line line_of(const struct chempi_graph *g,
                                   const struct chempi_search_label *label,
                                   const struct chempi_interval *interval)
 {
-    double slowest = INFINITY;
+    double slowest = 0;
     struct chempi_line line = {.min_len = interval->from,
                                .max_len = interval->to,
                                .rank = label->stages};
@@ -95,21 +96,30 @@ static struct chempi_line line_of(const struct chempi_graph *g,
     for (; label; label = label->before) {
         const struct chempi_desc_protocol *p =
             &g->desc->networks[label->network].protocols[label->protocol];
-        double bw = p->bw_bytes_per_us;
+        const struct chempi_table_times times = {
+            .forward_us =
+                label->before
+                    ? chempi_graph_model(g, label->from_class)->forward_us
+                    : 0,
+            .latency_us = p->latency_us,
+            .cost_us = p->cost_us,
+            .bw_bytes_per_us = p->bw_bytes_per_us,
+        };
 
-        line.base_us += p->latency_us + p->cost_us;
-        if (label->before)
-            line.base_us +=
-                chempi_graph_model(g, label->from_class)->forward_us;
-        if (interval->streams)
-            line.base_us += g->desc->chunk / bw;
-        else
-            line.slope_us += 1 / bw;
-        slowest = fmin(slowest, bw);
+        line.base_us += times.latency_us;
+        if (interval->streams) {
+            const double busy = chempi_table_busy_us(&times, interval->chunk);
+
+            line.base_us += busy;
+            slowest = fmax(slowest, busy);
+        } else {
+            line.base_us += times.forward_us + times.cost_us;
+            line.slope_us += 1 / times.bw_bytes_per_us;
+        }
     }
     if (interval->streams) {
-        line.base_us -= g->desc->chunk / slowest;
-        line.slope_us = 1 / slowest;
+        line.base_us -= slowest;
+        line.slope_us = slowest / interval->chunk;
     }
     return line;
 }
@@ -128,7 +138,7 @@ static bool is_same_label(const struct chempi_search_label *a,
 /* A way that was good in the interval before goes on: limits of networks that
  * it does not touch are no reason for a line of its own. */
 static bool goes_on(struct candidates *c, const struct chempi_line *line,
-                    const struct chempi_search_label *label)
+                    const struct candidate *candidate)
 {
     for (size_t i = c->count; i-- > 0 && c->list[i].label;) {
         struct chempi_line *before = &c->lines[i];
@@ -136,12 +146,45 @@ static bool goes_on(struct candidates *c, const struct chempi_line *line,
         if (before->max_len + 1 == line->min_len &&
             before->base_us == line->base_us &&
             before->slope_us == line->slope_us &&
-            is_same_label(c->list[i].label, label)) {
+            c->list[i].chunk == candidate->chunk &&
+            is_same_label(c->list[i].label, candidate->label)) {
             before->max_len = line->max_len;
             return true;
         }
     }
     return false;
+}
+
+static void add_line(const struct finding *f,
+                     const struct chempi_search_label *label,
+                     const struct chempi_interval *interval,
+                     struct candidates *c)
+{
+    struct candidate candidate = {.label = label, .chunk = interval->chunk};
+    struct chempi_line line = line_of(f->graph, label, interval);
+
+    if (!goes_on(c, &line, &candidate))
+        add_candidate(c, &line, &candidate);
+}
+
+/* The same way with all smaller chunks. */
+static void add_finer(const struct finding *f,
+                      const struct chempi_search_label *label,
+                      const struct chempi_interval *interval,
+                      struct candidates *to)
+{
+    const struct chempi_desc *d = f->graph->desc;
+    struct chempi_interval finer = *interval;
+
+    finer.streams = true;
+    for (uint32_t c = 0; (c = chempi_interval_next_chunk(d, c)) < d->chunk;) {
+        uint64_t least = chempi_interval_least_cut(d, c);
+
+        finer.chunk = c;
+        finer.from = interval->from > least ? interval->from : least;
+        if (finer.from <= finer.to)
+            add_line(f, label, &finer, to);
+    }
 }
 
 /* Ways through gateways, in one interval, to every class that wants them. */
@@ -152,15 +195,14 @@ static void add_found(const struct finding *f,
 {
     for (uint32_t c = 0; c < f->graph->class_count; c++) {
         for (size_t i = 0; f->wanted[c] && i < search->classes[c].count; i++) {
-            struct candidate candidate = {
-                .label = chempi_search_label_of(search, c, i)};
-            struct chempi_line line;
+            const struct chempi_search_label *label =
+                chempi_search_label_of(search, c, i);
 
-            if (candidate.label->stages < 2)
+            if (label->stages < 2)
                 continue;
-            line = line_of(f->graph, candidate.label, interval);
-            if (!goes_on(&all[c], &line, candidate.label))
-                add_candidate(&all[c], &line, &candidate);
+            add_line(f, label, interval, &all[c]);
+            if (f->graph->intervals.is_coarse)
+                add_finer(f, label, interval, &all[c]);
         }
     }
 }
@@ -203,6 +245,7 @@ static void put_stages(const struct candidate *c, uint32_t node_class,
     uint32_t at = node_class;
 
     route->stage_count = label ? label->stages : 1;
+    route->chunk = label ? c->chunk : 0;
     route->stages = chempi_arena_get(&out->arena, route->stage_count,
                                      sizeof(*route->stages));
     if (!label) {
@@ -225,6 +268,20 @@ static bool is_same_way(const struct chempi_route *a,
                0;
 }
 
+/* More than a table takes: let the chunks of neighbours go that differ by
+ * nothing else. */
+static void thin_out(struct chempi_route_list *list)
+{
+    size_t kept = 0;
+
+    for (size_t i = 1; i < list->count; i++) {
+        if (!is_same_way(&list->routes[kept], &list->routes[i]))
+            kept++;
+        list->routes[kept] = list->routes[i];
+    }
+    list->count = kept + 1;
+}
+
 /* The envelope of the candidates becomes a list. */
 static void put_list(const struct candidates *c, uint32_t node_class,
                      struct chempi_routes *out, struct chempi_route_list *list)
@@ -244,12 +301,15 @@ static void put_list(const struct candidates *c, uint32_t node_class,
         assert(pieces[i].line != CHEMPI_ENVELOPE_NONE);
         route->max_len = pieces[i].max_len;
         put_stages(&c->list[pieces[i].line], node_class, out, route);
-        if (list->count > 0 && is_same_way(route - 1, route))
+        if (list->count > 0 && (route - 1)->chunk == route->chunk &&
+            is_same_way(route - 1, route))
             (route - 1)->max_len = route->max_len;
         else
             list->count++;
     }
     free(pieces);
+    if (list->count > CHEMPI_TABLE_RANGES_MAX)
+        thin_out(list);
 }
 
 /* Is a way through gateways of interest for this destination? */
@@ -334,24 +394,30 @@ chempi_route_for(const struct chempi_route_list *list, uint64_t len)
     return NULL;
 }
 
+struct chempi_table_times
+chempi_route_times(const struct chempi_graph *graph,
+                   const struct chempi_route_stage *stages, uint32_t i)
+{
+    const struct chempi_desc_protocol *p =
+        &graph->desc->networks[stages[i].network].protocols[stages[i].protocol];
+
+    return (struct chempi_table_times){
+        .forward_us =
+            i ? chempi_graph_model(graph, stages[i - 1].end_class)->forward_us
+              : 0,
+        .latency_us = p->latency_us,
+        .cost_us = p->cost_us,
+        .bw_bytes_per_us = p->bw_bytes_per_us,
+    };
+}
+
 double chempi_route_time(const struct chempi_graph *graph,
                          const struct chempi_route_stage *stages,
-                         uint32_t count, uint64_t len)
+                         uint32_t count, uint32_t chunk, uint64_t len)
 {
-    const struct chempi_desc *d = graph->desc;
-    double chunk = len < d->chunk ? (double)len : (double)d->chunk;
-    double slowest = INFINITY;
-    double us = 0;
+    struct chempi_table_times times[CHEMPI_TABLE_STAGES_MAX];
 
-    for (uint32_t i = 0; i < count; i++) {
-        const struct chempi_desc_protocol *p =
-            &d->networks[stages[i].network].protocols[stages[i].protocol];
-
-        us += p->latency_us + p->cost_us + chunk / p->bw_bytes_per_us;
-        if (i > 0)
-            us +=
-                chempi_graph_model(graph, stages[i - 1].end_class)->forward_us;
-        slowest = fmin(slowest, p->bw_bytes_per_us);
-    }
-    return us + ((double)len - chunk) / slowest;
+    for (uint32_t i = 0; i < count; i++)
+        times[i] = chempi_route_times(graph, stages, i);
+    return chempi_table_way_us(times, count, chunk, len);
 }

@@ -6,6 +6,7 @@
 #ifndef CHEMPI_MDCONFIG_ROUTE_H
 #define CHEMPI_MDCONFIG_ROUTE_H
 
+#include "common/table/table.h"
 #include "mdconfig/routes/graph.h"
 #include "mdconfig/routes/search.h"
 
@@ -17,6 +18,7 @@ struct chempi_route_stage {
 
 struct chempi_route {
     uint64_t max_len; /* inclusive; the last one is UINT64_MAX */
+    uint32_t chunk;   /* longer messages are cut; 0: direct, they are not */
     uint32_t stage_count;
     struct chempi_route_stage *stages;
 };
@@ -42,9 +44,13 @@ void chempi_routes_fini(struct chempi_routes *routes);
 const struct chempi_route *
 chempi_route_for(const struct chempi_route_list *list, uint64_t len);
 
-/* Modelled time of given stages at a size, by the streaming formula. */
+/* What a stage of a way costs. */
+struct chempi_table_times
+chempi_route_times(const struct chempi_graph *graph,
+                   const struct chempi_route_stage *stages, uint32_t i);
+/* Modelled time of given stages at a size, in chunks or (0) whole. */
 double chempi_route_time(const struct chempi_graph *graph,
                          const struct chempi_route_stage *stages,
-                         uint32_t count, uint64_t len);
+                         uint32_t count, uint32_t chunk, uint64_t len);
 
 #endif

@@ -80,8 +80,10 @@ static void cross(struct run *r, uint32_t node_class,
         label.point.u = u + c->point.u;
         if (!interval->streams)
             label.point.v = v + forward + c->point.v;
+        else if (v > forward + c->point.v)
+            label.point.v = v;
         else
-            label.point.v = v > c->point.v ? v : c->point.v;
+            label.point.v = forward + c->point.v;
         /* Labels that are refused are many: they take no memory. */
         if (!chempi_pareto_would_add(&r->search->networks[network],
                                      &label.point, !interval->streams))

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The search for ways through the graph, for an interval of message sizes in
- * which every protocol either takes part or does not.
+ * which every protocol either takes part or does not, and for messages that
+ * travel whole or in chunks of one size (interval.h).
  *
- * Up to the chunk C the time of a way is a straight line over size, the sum of
- * its stages' lines; so two numbers tell everything: its times at both ends of
- * the interval, and they add up along the way. A way is of use only if it is
- * on the lower envelope, which is the lower left hull of these pairs.
+ * The time of a message that travels whole is a straight line over size, the
+ * sum of its stages' lines; so two numbers tell everything: the times at both
+ * ends of the interval, and they add up along the way. A way is of use only if
+ * it is on the lower envelope, which is the lower left hull of these pairs.
  *
- * Above C the time is the sum of (latency + cost + forwarding + C/b), plus
- * (size - C) / b_min. Again two numbers tell everything: the sum, and 1/b_min,
- * the largest 1/b. A way is of use only if no other one has both smaller: so
- * all thresholds of bandwidth are searched at once.
+ * Cut into chunks of C, it is the sum of what every stage takes for the first
+ * chunk, plus (size / C - 1) times what the slowest stage is busy with one.
+ * Again two numbers tell everything: the sum, and the longest of these times.
+ * A way is of use only if no other one has both smaller: so all thresholds of
+ * slowness are searched at once.
  *
  * In both cases a useless beginning of a way stays useless however the way
  * goes on. So every vertex keeps a front of labels instead of Dijkstra's one,

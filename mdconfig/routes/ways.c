@@ -27,6 +27,9 @@ chempi_ways_protocol(const struct chempi_graph *graph,
 double chempi_ways_time(const struct chempi_graph *graph,
                         const struct chempi_way *way, uint64_t len)
 {
+    const struct chempi_desc *d = graph->desc;
+    double least = INFINITY;
+
     for (uint32_t i = 0; i < way->count; i++) {
         const struct chempi_desc_protocol *p =
             chempi_ways_protocol(graph, &way->stages[i]);
@@ -34,7 +37,16 @@ double chempi_ways_time(const struct chempi_graph *graph,
         if (len < p->min_len || len > p->max_len)
             return INFINITY;
     }
-    return chempi_route_time(graph, way->stages, way->count, len);
+    if (way->count == 1 || len <= d->chunk)
+        least = chempi_route_time(graph, way->stages, way->count, 0, len);
+    if (way->count == 1)
+        return least;
+    for (uint32_t c = 0; (c = chempi_interval_next_chunk(d, c)) != 0;) {
+        if (len >= chempi_interval_least_cut(d, c))
+            least = fmin(least, chempi_route_time(graph, way->stages,
+                                                  way->count, c, len));
+    }
+    return least;
 }
 
 static void keep(struct trying *t)

@@ -26,6 +26,7 @@ from routelines import of_pair, routes  # noqa: E402
 CASES = []
 ROUNDS = 50  # of fate
 HOSE_BYTES, HOSE_COUNT = 60000, 200
+HOSE_PARTS = 59  # of such a message, at most: chunks have 1 KiB at least
 
 
 def case(fn):
@@ -131,8 +132,9 @@ def check_failover(size, count):
             continue
         moved = sum(r.counts[3] for r in before)
         check(moved > 0 and after, job.errors)
-        if size <= 1 << 16:  # a frame is a message
-            check(sum(r.counts[4] for r in after) == moved, job.errors)
+        if size <= 1 << 16:  # it goes in frames that are its alone
+            resent = sum(r.counts[4] for r in after)
+            check(moved <= resent <= HOSE_PARTS * moved, job.errors)
             check(sum(r.counts[2] for r in before) > 0, job.errors)
         break
     check(moved, "neither gateway was on the way")

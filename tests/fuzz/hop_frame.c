@@ -45,10 +45,13 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     };
     size_t len;
 
-    if (i + 1 > CHEMPI_HOP_GONE)
+    if (i + 1 > CHEMPI_HOP_PART)
         return 0;
+    if (frame.kind == CHEMPI_HOP_PART)
+        frame.env.len = 20; /* the second half of it */
     len = chempi_hop_frame_put(out, &frame);
-    if (frame.kind != CHEMPI_HOP_EAGER && frame.kind != CHEMPI_HOP_DATA)
+    if (frame.kind != CHEMPI_HOP_EAGER && frame.kind != CHEMPI_HOP_DATA &&
+        frame.kind != CHEMPI_HOP_PART)
         return len;
     memset(out + len, 'x', 10);
     return len + 10;

@@ -7,7 +7,7 @@
 #include "libchempi/hop/seal.h"
 #include "tests/fuzz/target.h"
 
-#define SEEDS CHEMPI_HOP_GONE
+#define SEEDS CHEMPI_HOP_PART
 #define BYTES 40 /* of payload */
 #define PEER 1u
 #define SELF 2u
@@ -31,9 +31,13 @@ static size_t put_plain(unsigned i, uint8_t *out)
         .receiver = 2,
         .number = BYTES,
     };
-    const size_t len = chempi_hop_frame_put(out, &frame);
+    size_t len;
 
-    if (frame.kind != CHEMPI_HOP_EAGER && frame.kind != CHEMPI_HOP_DATA)
+    if (frame.kind == CHEMPI_HOP_PART)
+        frame.env.len = 2 * BYTES; /* the second half of it */
+    len = chempi_hop_frame_put(out, &frame);
+    if (frame.kind != CHEMPI_HOP_EAGER && frame.kind != CHEMPI_HOP_DATA &&
+        frame.kind != CHEMPI_HOP_PART)
         return len;
     memset(out + len, 'x', BYTES);
     return len + BYTES;

@@ -18,7 +18,7 @@ static struct chempi_hop_frame sample(uint8_t kind)
         .seq = UINT32_MAX,
         .ack = 7,
         .gate = {8, 9},
-        .env = {.len = 5,
+        .env = {.len = kind == CHEMPI_HOP_PART ? 12 : 5,
                 .context = 6,
                 .source = 1,
                 .tag = -3,
@@ -28,7 +28,7 @@ static struct chempi_hop_frame sample(uint8_t kind)
                 .flags = 1},
         .sender = UINT64_C(1) << 40,
         .receiver = 12,
-        .number = 5,
+        .number = kind == CHEMPI_HOP_PART ? 7 : 5,
     };
 }
 
@@ -37,7 +37,8 @@ static size_t write_frame(uint8_t *out, uint8_t kind)
     const struct chempi_hop_frame f = sample(kind);
     size_t len = chempi_hop_frame_put(out, &f);
 
-    if (kind != CHEMPI_HOP_EAGER && kind != CHEMPI_HOP_DATA)
+    if (kind != CHEMPI_HOP_EAGER && kind != CHEMPI_HOP_DATA &&
+        kind != CHEMPI_HOP_PART)
         return len;
     memcpy(out + len, "hello", 5);
     return len + 5;
@@ -53,7 +54,7 @@ static int read_frame(const uint8_t *bytes, size_t len,
 
 Test(hop_frame, every_kind_survives_the_wire)
 {
-    for (uint8_t k = CHEMPI_HOP_EAGER; k <= CHEMPI_HOP_GONE; k++) {
+    for (uint8_t k = CHEMPI_HOP_EAGER; k <= CHEMPI_HOP_PART; k++) {
         uint8_t bytes[CHEMPI_HOP_FIXED_MAX + 5];
         const struct chempi_hop_frame want = sample(k);
         struct chempi_hop_frame f;
@@ -64,10 +65,38 @@ Test(hop_frame, every_kind_survives_the_wire)
         cr_assert_eq(f.seq, want.seq);
         cr_assert_eq(f.ack, want.ack);
         cr_assert_eq(f.gate[1], want.gate[1]);
-        if (k <= CHEMPI_HOP_ANNOUNCE)
+        if (k <= CHEMPI_HOP_ANNOUNCE || k == CHEMPI_HOP_PART)
             cr_assert_eq(memcmp(&f.env, &want.env, sizeof(f.env)), 0);
-        if (k == CHEMPI_HOP_DATA)
+        if (k == CHEMPI_HOP_DATA || k == CHEMPI_HOP_PART) {
             cr_assert_eq(memcmp(f.data, "hello", f.len), 0);
+            cr_assert_eq(f.number, want.number);
+        }
+    }
+}
+
+Test(hop_frame, a_part_lies_inside_its_message)
+{
+    static const uint64_t bad[][2] = {
+        /* the message's bytes, the part's offset; it has 5 bytes itself */
+        {11, 7},
+        {4, 0},
+        {12, 13},
+        {12, UINT64_MAX - 1},
+        {CHEMPI_HOP_CHUNK_MAX + 1, 0},
+        {UINT64_MAX, 0},
+    };
+    uint8_t bytes[CHEMPI_HOP_FIXED_MAX + 5];
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct chempi_hop_frame f = sample(CHEMPI_HOP_PART);
+        size_t len;
+
+        f.env.len = bad[i][0];
+        f.number = bad[i][1];
+        len = chempi_hop_frame_put(bytes, &f);
+        memcpy(bytes + len, "hello", 5);
+        cr_expect_eq(read_frame(bytes, len + 5, &f), -EPROTO, "case %zu", i);
+        cr_expect_eq(read_frame(bytes, len, &f), -EPROTO, "case %zu", i);
     }
 }
 

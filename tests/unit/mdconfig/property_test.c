@@ -127,20 +127,40 @@ struct brute {
     long double least;
 };
 
-static long double price(const struct brute *b)
+/* Through gateways: whole up to the description's chunk, or in chunks. */
+static long double price_in(const struct brute *b, uint32_t chunk)
 {
-    long double chunk = fminl((long double)b->len, b->desc->chunk);
-    long double slowest = INFINITY;
+    long double slowest = 0;
     long double us = 0;
 
     for (uint32_t i = 0; i < b->count; i++) {
         const struct chempi_desc_protocol *p = b->stages[i].protocol;
+        const uint64_t piece = chunk ? chunk : b->len;
+        const long double busy =
+            p->cost_us + b->stages[i].forward_us +
+            ((long double)piece + (chunk ? CHEMPI_TABLE_FRAME_BYTES : 0)) /
+                p->bw_bytes_per_us;
 
-        us += p->latency_us + p->cost_us + b->stages[i].forward_us +
-              chunk / p->bw_bytes_per_us;
-        slowest = fminl(slowest, p->bw_bytes_per_us);
+        us += p->latency_us + busy;
+        slowest = fmaxl(slowest, busy);
     }
-    return us + ((long double)b->len - chunk) / slowest;
+    return chunk ? us + ((long double)b->len - chunk) / chunk * slowest : us;
+}
+
+static long double price(const struct brute *b)
+{
+    const uint32_t most = b->desc->chunk;
+    long double least = INFINITY;
+
+    if (b->count == 1 || b->len <= most)
+        least = price_in(b, 0);
+    if (b->count == 1)
+        return least;
+    for (uint32_t c = 1024; c < most && c < b->len; c *= 2) {
+        if (b->len >= 2048)
+            least = fminl(least, price_in(b, c));
+    }
+    return b->len > most ? fminl(least, price_in(b, most)) : least;
 }
 
 static bool is_allowed(const struct brute *b)
@@ -315,7 +335,7 @@ static void compare_at(const struct comparing *c, uint64_t len)
                   c->text);
         return;
     }
-    us = chempi_route_time(c->graph, r->stages, r->stage_count, len);
+    us = chempi_route_time(c->graph, r->stages, r->stage_count, r->chunk, len);
     cr_assert(fabsl(us - least) <= TOLERANCE * least,
               "seed %lu: n%u to n%u, %lu B: compiled %.15g us, brute force "
               "%.15Lg us\n%s",

@@ -10,6 +10,9 @@
 static_assert((CHEMPI_GATE_FRAMES & (CHEMPI_GATE_FRAMES - 1)) == 0,
               "numbers wrap");
 
+/* What a message that is not announced is cut into, at most. */
+#define FRAMES_OF_ONE (CHEMPI_HOP_CHUNK_MAX / CHEMPI_GATE_CHUNK_MIN)
+
 int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
                          struct chempi_gate_flow **out)
 {
@@ -32,6 +35,7 @@ int chempi_gate_flow_get(struct chempi_gate *gate, uint32_t proc,
     chempi_list_init(&flow->unacked);
     chempi_list_init(&flow->held);
     chempi_list_init(&flow->bulk);
+    chempi_list_init(&flow->parts);
     (void)chempi_gate_way_open(flow); /* without one, the peer's is learned */
     gate->flows[proc] = flow;
     *out = flow;
@@ -59,6 +63,8 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
     drop_list(&flow->held);
     chempi_slots_fini(&flow->announced);
     chempi_slots_fini(&flow->cleared);
+    chempi_gate_part_drop_all(flow);
+    free(flow->ways);
     free(flow);
 }
 
@@ -80,15 +86,16 @@ static uint64_t total(const struct chempi_gate *gate)
     return chempi_dev_setting(&gate->dev, CHEMPI_GATE_SET_TOTAL);
 }
 
-bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n)
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, uint32_t frames,
+                               size_t n)
 {
     struct chempi_gate *gate = chempi_gate_of(flow);
 
-    if (flow->unacked_count >= CHEMPI_GATE_FRAMES - 1)
+    if (flow->unacked_count + frames > CHEMPI_GATE_FRAMES - 1)
         return false;
     if (flow->unacked_bytes == 0)
         return true;
-    n += CHEMPI_HOP_FIXED_MAX;
+    n += frames * (size_t)CHEMPI_HOP_FIXED_MAX;
     if (flow->unacked_bytes + n > window(flow))
         return false;
     if (gate->unacked_bytes + n <= total(gate))
@@ -98,14 +105,13 @@ bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n)
     return false;
 }
 
-/* Does the sender wait, or soon, for what the receiver owes it? */
-static bool is_in_hurry(const struct chempi_gate_flow *flow)
+bool chempi_gate_flow_is_in_hurry(const struct chempi_gate_flow *flow, size_t n)
 {
     const struct chempi_gate *gate = chempi_gate_of(flow);
 
-    return flow->unacked_bytes > window(flow) / 2 ||
+    return flow->unacked_bytes + n > window(flow) / 2 ||
            flow->unacked_count > CHEMPI_GATE_FRAMES / 2 ||
-           gate->unacked_bytes > total(gate) / 2;
+           gate->unacked_bytes + n > total(gate) / 2;
 }
 
 /* More, or less (negative), of a flow is on its way. */
@@ -188,35 +194,56 @@ static void launch(struct chempi_gate_flow *flow, struct chempi_hop_buf *buf,
     has_told(flow);
 }
 
-int chempi_gate_flow_send(struct chempi_gate_flow *flow,
-                          struct chempi_hop_frame *f, uint64_t len,
-                          const void *data, struct chempi_iter *iter, size_t n)
+void chempi_gate_flow_launch(struct chempi_gate_flow *flow,
+                             const struct chempi_gate_way *way,
+                             struct chempi_hop_buf *buf)
 {
-    const struct chempi_gate_way *way = chempi_gate_way_find(flow, len);
+    launch(flow, buf, chempi_gate_way_next(flow, way));
+}
+
+struct chempi_hop_buf *chempi_gate_flow_make(struct chempi_gate_flow *flow,
+                                             const struct chempi_gate_way *way,
+                                             struct chempi_hop_frame *f,
+                                             uint64_t len, const void *data,
+                                             struct chempi_iter *iter, size_t n)
+{
     const uint8_t class = chempi_gate_trace_class(flow, len);
     struct chempi_hop_buf *buf;
     uint8_t *payload;
 
-    if (flow->is_gone)
-        return -EPIPE;
-    if (!way)
-        return -EHOSTUNREACH;
-    if (!chempi_list_is_empty(&flow->held) ||
-        !chempi_gate_flow_has_room(flow, n))
-        return -EAGAIN;
-    f->seq = (uint32_t)flow->seq_out;
-    f->flags = is_in_hurry(flow) ? CHEMPI_HOP_HURRY : 0;
     address(flow, way, class, f);
     buf = encode(flow, f, n, &payload);
     if (!buf)
-        return -ENOMEM;
+        return NULL;
     if (iter)
         (void)chempi_iter_pack(iter, payload, n);
     else if (n)
         memcpy(payload, data, n);
     buf->seq = f->seq;
     buf->tally = chempi_gate_trace_way(flow, way, class);
-    chempi_gate_trace_sent(flow, buf, f->kind, n);
+    return buf;
+}
+
+int chempi_gate_flow_send(struct chempi_gate_flow *flow,
+                          struct chempi_hop_frame *f, uint64_t len,
+                          const void *data, struct chempi_iter *iter, size_t n)
+{
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, len);
+    struct chempi_hop_buf *buf;
+
+    if (flow->is_gone)
+        return -EPIPE;
+    if (!way)
+        return -EHOSTUNREACH;
+    if (!chempi_list_is_empty(&flow->held) ||
+        !chempi_gate_flow_has_room(flow, 1, n))
+        return -EAGAIN;
+    f->seq = (uint32_t)flow->seq_out;
+    f->flags = chempi_gate_flow_is_in_hurry(flow, 0) ? CHEMPI_HOP_HURRY : 0;
+    buf = chempi_gate_flow_make(flow, way, f, len, data, iter, n);
+    if (!buf)
+        return -ENOMEM;
+    chempi_gate_trace_sent(flow, buf, f, n);
     launch(flow, buf, chempi_gate_way_next(flow, way));
     return CHEMPI_DONE;
 }
@@ -418,8 +445,8 @@ int chempi_gate_flow_pump(struct chempi_gate_flow *flow)
             flow, CHEMPI_CONTAINER_OF(chempi_list_first(&flow->bulk),
                                       struct chempi_tx, link));
     if (flow->is_starved &&
-        (flow->is_gone ||
-         chempi_gate_flow_has_room(flow, CHEMPI_HOP_CHUNK_MAX))) {
+        (flow->is_gone || chempi_gate_flow_has_room(flow, FRAMES_OF_ONE,
+                                                    CHEMPI_HOP_CHUNK_MAX))) {
         flow->is_starved = false;
         sink->room(gate->dev.params.sink_arg, &flow->ep);
         events++;
@@ -558,6 +585,7 @@ int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead)
     if (!had_way || flow->is_gone)
         return 0;
     moves.count = 0;
+    moves.has_part = false;
     forget_learned(flow, dead);
     rc = chempi_gate_way_choose(flow);
     if (!rc)

@@ -372,12 +372,27 @@ static void starve(struct chempi_gate_flow *flow,
     chempi_gate_trace_stopped(flow, env);
 }
 
+/* A message that need not be announced, whole or in parts. */
+static int send_eager(struct chempi_gate_flow *flow,
+                      const struct chempi_envelope *env, const void *data,
+                      struct chempi_iter *iter)
+{
+    const struct chempi_gate_way *way = chempi_gate_way_find(flow, env->len);
+    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = *env};
+
+    if (way && env->len > way->chunk)
+        return chempi_gate_part_send(flow, way, env, data, iter);
+    return chempi_gate_flow_send(flow, &f, env->len, data, iter,
+                                 (size_t)env->len);
+}
+
 static int gate_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
                        const void *data, size_t len)
 {
     struct chempi_gate_flow *flow = flow_of(ep);
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = *env};
-    int rc = chempi_gate_flow_send(flow, &f, env->len, data, NULL, len);
+    int rc = send_eager(flow, env, data, NULL);
+
+    (void)len; /* the envelope's */
 
     if (rc == -EAGAIN)
         starve(flow, env);
@@ -406,15 +421,13 @@ static int gate_send(struct chempi_ep *ep, struct chempi_tx *tx)
 {
     struct chempi_gate_flow *flow = flow_of(ep);
     bool is_eager = tx->env.len <= CHEMPI_HOP_CHUNK_MAX && !tx->needs_consent;
-    struct chempi_hop_frame f = {.kind = CHEMPI_HOP_EAGER, .env = tx->env};
     int rc;
 
     memset(tx->priv, 0, sizeof(tx->priv));
     chempi_list_init(&tx->link);
     tx->ep = ep;
     if (is_eager || tx->env.len == 0)
-        rc = chempi_gate_flow_send(flow, &f, tx->env.len, tx->buf, tx->iter,
-                                   (size_t)tx->env.len);
+        rc = send_eager(flow, &tx->env, tx->buf, tx->iter);
     else
         rc = announce(flow, tx);
     if (rc == -EAGAIN)

@@ -2,6 +2,7 @@
 /* Frames that have come for this process; see internal.h. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/log.h"
@@ -32,6 +33,24 @@ static const char *take_message(struct chempi_gate_flow *flow,
     if (rc != CHEMPI_PENDING)
         p->sink->delivered(p->sink_arg, rx, rc);
     return NULL;
+}
+
+/* The last part makes it a message that has come whole. */
+static const char *take_part(struct chempi_gate_flow *flow,
+                             const struct chempi_hop_frame *f)
+{
+    struct chempi_gate_part *part;
+    const char *why = chempi_gate_part_take(flow, f, &part);
+    struct chempi_hop_frame whole = {.kind = CHEMPI_HOP_EAGER};
+
+    if (why || !part)
+        return why;
+    whole.env = part->env;
+    whole.data = part->data;
+    whole.len = (uint32_t)part->env.len;
+    why = take_message(flow, &whole);
+    free(part);
+    return why;
 }
 
 static const char *take_clear(struct chempi_gate_flow *flow,
@@ -114,6 +133,8 @@ static const char *take(struct chempi_gate_flow *flow,
         return take_drop(flow, f);
     case CHEMPI_HOP_DATA:
         return take_data(flow, f);
+    case CHEMPI_HOP_PART:
+        return take_part(flow, f);
     default:
         return take_message(flow, f);
     }

@@ -5,10 +5,11 @@
  *
  *   F1  every numbered frame stands in `unacked` from its number until the
  *       receiver has acknowledged it: a lost gateway loses nothing
- *   F2  unacked_bytes <= window + one frame, and less than CHEMPI_GATE_FRAMES
- *       frames are unacknowledged: so much of a flow can lie in gateways. All
- *       flows together: gate.unacked_bytes <= total, but for one frame of each
- *       flow that has nothing else on its way
+ *   F2  unacked_bytes <= window + one message of 64 KiB in its frames, and
+ *       less than CHEMPI_GATE_FRAMES frames are unacknowledged: so much of a
+ *       flow can lie in gateways. All flows together: gate.unacked_bytes <=
+ *       total, but for one such message of each flow that has nothing else on
+ *       its way
  *   F3  a frame is taken once: seq_in is the next expected number, `seen` says
  *       which of the following ones have come already
  *   F4  what must not be refused (CLEAR, DROP) waits in `held` for a number,
@@ -24,8 +25,12 @@
  *       three quarters of that sum are left: while any stands there, more than
  *       that is unacknowledged, so acknowledgements come
  *   F9  in a secure job what is queued for a gateway is sealed, and what has
- * come is opened before it is looked at (seal.h): of the outside only `gates`
- *       and where it came from count until then
+ *       come is opened before it is looked at (seal.h): of the outside only
+ *       `gates` and where it came from count until then
+ *   F10 a message of at most CHEMPI_HOP_CHUNK_MAX bytes that its way's chunk
+ *       is too small for travels in parts, numbered one after the other; the
+ *       receiver has it in `parts` from the first that comes until the last,
+ *       and announces it then: to all others it is one that came whole
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
@@ -37,7 +42,9 @@
 #include "libchempi/services/slots.h"
 
 #define CHEMPI_GATE_FRAMES 1024u /* unacknowledged per flow; a power of two */
-#define CHEMPI_GATE_WAYS 16u     /* size ranges towards one process */
+/* Messages of a flow that have come in part: at least one frame of each is
+ * there, and one is still unacknowledged (F2). */
+#define CHEMPI_GATE_PARTS_MAX (CHEMPI_GATE_FRAMES / 2)
 #define CHEMPI_GATE_CHUNK_MIN 1024u
 
 enum { CHEMPI_GATE_EAGER, CHEMPI_GATE_RENDEZVOUS, CHEMPI_GATE_PROTOCOLS };
@@ -64,17 +71,17 @@ struct chempi_gate_way {
 struct chempi_gate_flow {
     struct chempi_ep ep;
     uint32_t way_count;
-    struct chempi_gate_way ways[CHEMPI_GATE_WAYS];
-    struct chempi_list work;    /* in gate.work */
-    struct chempi_list owing;   /* in gate.owing */
-    struct chempi_list pressed; /* in gate.pressed */
-    bool is_starved;            /* was told -EAGAIN; room() is owed */
-    bool has_direct;            /* the table has a way without gateways, too */
-    bool is_gone;               /* the process has finished */
-    bool is_said_gone;          /* a gateway says so, in a secure job */
-    bool is_asked;              /* drain has asked for acknowledgement */
-    bool is_stopped;            /* for traces: a message found no room, */
-    uint32_t stopped;           /* the one with this serial number last */
+    struct chempi_gate_way *ways; /* by size */
+    struct chempi_list work;      /* in gate.work */
+    struct chempi_list owing;     /* in gate.owing */
+    struct chempi_list pressed;   /* in gate.pressed */
+    bool is_starved;              /* was told -EAGAIN; room() is owed */
+    bool has_direct;   /* the table has a way without gateways, too */
+    bool is_gone;      /* the process has finished */
+    bool is_said_gone; /* a gateway says so, in a secure job */
+    bool is_asked;     /* drain has asked for acknowledgement */
+    bool is_stopped;   /* for traces: a message found no room, */
+    uint32_t stopped;  /* the one with this serial number last */
 
     /* sending */
     uint64_t seq_out; /* of the next frame; frames show the lower half */
@@ -97,6 +104,17 @@ struct chempi_gate_flow {
     uint32_t owed_polls;
     bool owes_now;
     struct chempi_slots cleared;
+    struct chempi_list parts; /* chempi_gate_part.link (F10) */
+    uint32_t part_count;
+};
+
+/* A message of which some parts have come. */
+struct chempi_gate_part {
+    struct chempi_list link; /* in flow.parts */
+    uint64_t number;         /* the sender's */
+    uint64_t got;            /* bytes */
+    struct chempi_envelope env;
+    uint8_t data[]; /* env.len bytes */
 };
 
 struct chempi_gate {
@@ -125,6 +143,8 @@ struct chempi_gate {
 struct chempi_gate_moves {
     uint32_t count;
     uint64_t receivers[CHEMPI_GATE_FRAMES];
+    bool has_part; /* one that travels in parts, this one last */
+    uint64_t part;
 };
 
 enum chempi_gate_state {
@@ -164,14 +184,33 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow);
 int chempi_gate_flow_send(struct chempi_gate_flow *flow,
                           struct chempi_hop_frame *frame, uint64_t len,
                           const void *data, struct chempi_iter *iter, size_t n);
-/* The same for what must not be refused (no payload): waits if need be. */
+/* The frame *f (kind, its own members, seq) for a message of len bytes on its
+ * way, with n bytes of payload from data or iter; NULL: no memory. */
+struct chempi_hop_buf *chempi_gate_flow_make(struct chempi_gate_flow *flow,
+                                             const struct chempi_gate_way *way,
+                                             struct chempi_hop_frame *f,
+                                             uint64_t len, const void *data,
+                                             struct chempi_iter *iter,
+                                             size_t n);
+/* Give a frame that was made its number, keep it (F1), and send it on its way.
+ */
+void chempi_gate_flow_launch(struct chempi_gate_flow *flow,
+                             const struct chempi_gate_way *way,
+                             struct chempi_hop_buf *buf);
+/* Does the sender wait, or soon, for what the receiver owes it, when n bytes
+ * more are on their way? */
+bool chempi_gate_flow_is_in_hurry(const struct chempi_gate_flow *flow,
+                                  size_t n);
+/* As chempi_gate_flow_send() for what must not be refused (no payload): waits
+ * if need be. */
 int chempi_gate_flow_control(struct chempi_gate_flow *flow,
                              struct chempi_hop_frame *frame);
 /* Acknowledge; hurry asks for an acknowledgement in return. */
 void chempi_gate_flow_ack(struct chempi_gate_flow *flow, bool hurry);
-/* May a frame with n bytes of payload go (F2)? Else the flow gets to work when
- * there is room again. */
-bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, size_t n);
+/* May so many frames with n bytes of payload in all go (F2)? Else the flow gets
+ * to work when there is room again. */
+bool chempi_gate_flow_has_room(struct chempi_gate_flow *flow, uint32_t frames,
+                               size_t n);
 /* The peer has all before `ack`. */
 void chempi_gate_flow_acked(struct chempi_gate_flow *flow, uint32_t ack);
 /* A frame with this number has come: true if it is new. -EPROTO: it cannot
@@ -187,6 +226,21 @@ void chempi_gate_flow_work(struct chempi_gate_flow *flow);
 /* Send again by other ways what went through a gateway that is dead now.
  * -EHOSTUNREACH: there is no other way. */
 int chempi_gate_flow_reroute(struct chempi_gate_flow *flow, uint32_t dead);
+
+/* part.c (F10) */
+
+/* Send a message that its way's chunk is too small for. As
+ * chempi_gate_flow_send(); all of it goes or nothing. */
+int chempi_gate_part_send(struct chempi_gate_flow *flow,
+                          const struct chempi_gate_way *way,
+                          const struct chempi_envelope *env, const void *data,
+                          struct chempi_iter *iter);
+/* A part has come. NULL, or what is wrong with it; *whole is the message when
+ * it was the last one, the caller's to free after its use, or NULL. */
+const char *chempi_gate_part_take(struct chempi_gate_flow *flow,
+                                  const struct chempi_hop_frame *f,
+                                  struct chempi_gate_part **whole);
+void chempi_gate_part_drop_all(struct chempi_gate_flow *flow);
 
 /* way.c */
 
@@ -225,10 +279,10 @@ uint8_t chempi_gate_trace_class(const struct chempi_gate_flow *flow,
 uint32_t chempi_gate_trace_way(const struct chempi_gate_flow *flow,
                                const struct chempi_gate_way *way,
                                uint8_t class);
-/* A frame of this kind with n bytes of payload has set out. */
+/* The frame *f with n bytes of payload has set out. */
 void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf, uint32_t kind,
-                            size_t n);
+                            const struct chempi_hop_buf *buf,
+                            const struct chempi_hop_frame *f, size_t n);
 /* There was no room for a message. */
 void chempi_gate_trace_stopped(struct chempi_gate_flow *flow,
                                const struct chempi_envelope *env);

@@ -75,14 +75,16 @@ static struct chempi_tally_way *way_of(const struct chempi_gate_flow *flow,
 }
 
 void chempi_gate_trace_sent(const struct chempi_gate_flow *flow,
-                            const struct chempi_hop_buf *buf, uint32_t kind,
-                            size_t n)
+                            const struct chempi_hop_buf *buf,
+                            const struct chempi_hop_frame *f, size_t n)
 {
     struct chempi_tally_way *way = way_of(flow, buf->tally);
 
     if (CHEMPI_LIKELY(!way))
         return;
-    way->messages += kind == CHEMPI_HOP_EAGER || kind == CHEMPI_HOP_ANNOUNCE;
+    way->messages += f->kind == CHEMPI_HOP_EAGER ||
+                     f->kind == CHEMPI_HOP_ANNOUNCE ||
+                     (f->kind == CHEMPI_HOP_PART && f->number == 0);
     way->bytes += n;
 }
 
@@ -152,8 +154,15 @@ void chempi_gate_trace_resent(const struct chempi_gate_flow *flow,
 
     if (to)
         to->resent++;
-    if (!from || (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA))
+    if (!from || (f->kind != CHEMPI_HOP_EAGER && f->kind != CHEMPI_HOP_DATA &&
+                  f->kind != CHEMPI_HOP_PART))
         return;
+    if (f->kind == CHEMPI_HOP_PART) { /* one after the other (F10) */
+        if (moves->has_part && moves->part == f->sender)
+            return;
+        moves->has_part = true;
+        moves->part = f->sender;
+    }
     if (f->kind == CHEMPI_HOP_DATA) {
         for (uint32_t i = 0; i < moves->count; i++)
             if (moves->receivers[i] == f->receiver)

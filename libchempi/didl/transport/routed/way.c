@@ -6,9 +6,11 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/fold.h"
+#include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/control/daemon.h"
@@ -116,6 +118,7 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
     const struct chempi_services *s = flow->ep.dev->params.services;
     const struct chempi_table_range *ranges;
     uint32_t count = 0;
+    uint32_t routed = 0;
     uint32_t node;
 
     if (!s->table)
@@ -125,9 +128,16 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
     if (node == CHEMPI_TABLE_NONE)
         return -EHOSTUNREACH;
     ranges = chempi_table_ranges(s->table, node, &count);
+    for (uint32_t i = 0; i < count; i++)
+        routed += ranges[i].stage_count > 1;
+    flow->has_direct = routed < count;
+    if (!routed)
+        return -EHOSTUNREACH;
+    flow->ways = chempi_sys->calloc(routed, sizeof(*flow->ways));
+    if (!flow->ways)
+        return -ENOMEM;
     for (uint32_t i = 0; i < count; i++) {
-        flow->has_direct |= ranges[i].stage_count == 1;
-        if (ranges[i].stage_count < 2 || flow->way_count == CHEMPI_GATE_WAYS)
+        if (ranges[i].stage_count < 2)
             continue;
         flow->ways[flow->way_count++] = (struct chempi_gate_way){
             .max_len = ranges[i].max_len,
@@ -135,14 +145,19 @@ int chempi_gate_way_open(struct chempi_gate_flow *flow)
             .chunk = chunk_of(&ranges[i]),
         };
     }
-    return flow->way_count ? chempi_gate_way_choose(flow) : -EHOSTUNREACH;
+    return chempi_gate_way_choose(flow);
 }
 
 void chempi_gate_way_learn(struct chempi_gate_flow *flow,
                            const struct chempi_hop_frame *f)
 {
-    struct chempi_gate_way *way = &flow->ways[0];
+    struct chempi_gate_way *way;
 
+    if (!flow->ways)
+        flow->ways = chempi_sys->calloc(1, sizeof(*flow->ways));
+    if (!flow->ways)
+        return; /* the next frame tries again */
+    way = &flow->ways[0];
     flow->way_count = 1;
     *way = (struct chempi_gate_way){
         .max_len = UINT64_MAX,
@@ -192,6 +207,7 @@ static bool is_cut_off(struct chempi_gate *gate, uint32_t node)
     const struct chempi_services *s = gate->dev.params.services;
     struct chempi_gate_flow flow = {.ep = {.dev = &gate->dev}};
     uint32_t proc = 0;
+    bool is_cut;
 
     while (proc < gate->rank_count && s->node_of_proc[proc] != node)
         proc++;
@@ -201,8 +217,10 @@ static bool is_cut_off(struct chempi_gate *gate, uint32_t node)
         return !chempi_gate_way_find(gate->flows[proc], 0);
     flow.ep.proc = proc;
     (void)chempi_gate_way_open(&flow); /* what it finds is asked next */
-    return flow.way_count && !flow.has_direct &&
-           !chempi_gate_way_find(&flow, 0);
+    is_cut =
+        flow.way_count && !flow.has_direct && !chempi_gate_way_find(&flow, 0);
+    free(flow.ways);
+    return is_cut;
 }
 
 /* Nodes of the job of one kind, by name. */
