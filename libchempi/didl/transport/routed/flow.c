@@ -53,6 +53,18 @@ static void drop_list(struct chempi_list *head)
     }
 }
 
+static void drop_parts(struct chempi_gate_flow *flow)
+{
+    while (!chempi_list_is_empty(&flow->parts)) {
+        struct chempi_gate_part *part = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&flow->parts), struct chempi_gate_part, link);
+
+        chempi_list_remove(&part->link);
+        free(part);
+    }
+    flow->part_count = 0;
+}
+
 void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
 {
     if (!flow)
@@ -63,7 +75,7 @@ void chempi_gate_flow_destroy(struct chempi_gate_flow *flow)
     drop_list(&flow->held);
     chempi_slots_fini(&flow->announced);
     chempi_slots_fini(&flow->cleared);
-    chempi_gate_part_drop_all(flow);
+    drop_parts(flow);
     free(flow->ways);
     free(flow);
 }

@@ -240,7 +240,6 @@ int chempi_gate_part_send(struct chempi_gate_flow *flow,
 const char *chempi_gate_part_take(struct chempi_gate_flow *flow,
                                   const struct chempi_hop_frame *f,
                                   struct chempi_gate_part **whole);
-void chempi_gate_part_drop_all(struct chempi_gate_flow *flow);
 
 /* way.c */
 

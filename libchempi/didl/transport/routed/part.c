@@ -2,7 +2,6 @@
 /* Messages in parts, so that a gateway passes on the first while the next one
  * comes; F10 of internal.h. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/sys.h"
@@ -139,16 +138,4 @@ const char *chempi_gate_part_take(struct chempi_gate_flow *flow,
     flow->part_count--;
     *whole = part;
     return NULL;
-}
-
-void chempi_gate_part_drop_all(struct chempi_gate_flow *flow)
-{
-    while (!chempi_list_is_empty(&flow->parts)) {
-        struct chempi_gate_part *part = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&flow->parts), struct chempi_gate_part, link);
-
-        chempi_list_remove(&part->link);
-        free(part);
-    }
-    flow->part_count = 0;
 }
