@@ -160,6 +160,29 @@ static bool user_of(pid_t pid, uid_t *out)
     return true;
 }
 
+/* Has it ended? */
+static void reap(struct chempi_young *young)
+{
+    const pid_t got = waitpid(young->pid, &young->status, WNOHANG);
+
+    if (got == 0 || (got < 0 && errno == EINTR))
+        return;
+    young->has_ended = true;
+    young->pid = 0;                    /* free for others */
+    chempi_cgroup_kill(&young->group); /* all at once: they may fork */
+}
+
+static void reap_all(const struct chempi_nest *nest)
+{
+    CHEMPI_LIST_FOR (e, &nest->young) {
+        struct chempi_young *young =
+            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
+
+        if (young->pid)
+            reap(young);
+    }
+}
+
 /* A stray that has not ended keeps the supervisors of its user waiting; with
  * `gives_up` set, it is held instead. */
 struct watchman {
@@ -182,7 +205,7 @@ static bool may_have_left(const struct watchman *w,
 }
 
 /* Whose it is by its user, else by its control group; NULL: nobody's that is
- * known. */
+ * known. Whoever has left it has ended, perhaps since that was asked last. */
 static const struct chempi_young *find_origin(const struct watchman *w,
                                               pid_t pid, uid_t uid)
 {
@@ -193,6 +216,7 @@ static const struct chempi_young *find_origin(const struct watchman *w,
         if (y->uid == uid)
             return y;
     }
+    reap_all(w->nest);
     CHEMPI_LIST_FOR (e, &w->nest->young) {
         const struct chempi_young *y =
             CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
@@ -251,26 +275,9 @@ void chempi_nest_add(struct chempi_nest *nest, struct chempi_young *young)
     chempi_list_append(&nest->young, &young->entry);
 }
 
-static void reap(struct chempi_young *young)
-{
-    const pid_t got = waitpid(young->pid, &young->status, WNOHANG);
-
-    if (got == 0 || (got < 0 && errno == EINTR))
-        return;
-    young->has_ended = true;
-    young->pid = 0;                    /* free for others */
-    chempi_cgroup_kill(&young->group); /* all at once: they may fork */
-}
-
 void chempi_nest_settle(struct chempi_nest *nest)
 {
-    CHEMPI_LIST_FOR (e, &nest->young) {
-        struct chempi_young *young =
-            CHEMPI_CONTAINER_OF(e, struct chempi_young, entry);
-
-        if (young->pid)
-            reap(young);
-    }
+    reap_all(nest);
     sweep(nest, NULL);
     if (nest->groups)
         chempi_cgroups_tidy(nest->groups);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE /* setresuid */
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "chempid/supervisor/nest.h"
+#include "common/base/sys.h"
 
 #define USER 65534u
 #define OTHER 65533u  /* what the stray has become */
@@ -97,7 +99,8 @@ static void settle_until(const bool *what)
     cr_assert(*what);
 }
 
-Test(nest, a_stray_that_has_become_another_user_counts_for_its_jobs_user)
+/* A stray of another user that is traced; its supervisor lives. */
+static void begin(void)
 {
     struct chempi_err err;
     pid_t stray;
@@ -113,6 +116,22 @@ Test(nest, a_stray_that_has_become_another_user_counts_for_its_jobs_user)
                  (ssize_t)sizeof(stray));
     if (read(from_tracer, &byte, 1) != 1)
         cr_skip_test("nobody is traced here");
+}
+
+static void end(void)
+{
+    cr_assert_eq(kill(tracer, SIGKILL), 0);
+    for (int i = 0; i < LIMIT_MS && chempi_nest_held(&nest, USER); i++) {
+        chempi_nest_settle(&nest);
+        (void)poll(NULL, 0, 1);
+    }
+    cr_assert_eq(chempi_nest_held(&nest, USER), 0);
+    chempi_nest_fini(&nest);
+}
+
+Test(nest, a_stray_that_has_become_another_user_counts_for_its_jobs_user)
+{
+    begin();
     beside.pid = fork();
     cr_assert_geq(beside.pid, 0);
     if (beside.pid == 0)
@@ -125,14 +144,37 @@ Test(nest, a_stray_that_has_become_another_user_counts_for_its_jobs_user)
     chempi_nest_let_go(&nest, &young);
     cr_assert_eq(chempi_nest_held(&nest, USER), 1);
     cr_assert_eq(chempi_nest_held(&nest, OTHER), 0);
-    cr_assert_eq(kill(tracer, SIGKILL), 0);
     chempi_nest_kill(&beside);
     settle_until(&beside.has_ended);
-    for (int i = 0; i < LIMIT_MS && chempi_nest_held(&nest, USER); i++) {
-        chempi_nest_settle(&nest);
-        (void)poll(NULL, 0, 1);
-    }
-    cr_assert_eq(chempi_nest_held(&nest, USER), 0);
     chempi_nest_forget(&beside);
-    chempi_nest_fini(&nest);
+    end();
+}
+
+/* The supervisor ends when strays are looked for, and was alive just before. */
+static int end_young(const char *path, int flags, mode_t mode)
+{
+    siginfo_t info;
+
+    if (young.pid) {
+        (void)kill(young.pid, SIGKILL);
+        (void)waitid(P_PID, (id_t)young.pid, &info, WEXITED | WNOWAIT);
+    }
+    return open(path, flags, mode);
+}
+
+Test(nest, a_stray_is_not_nobodys_when_its_supervisor_has_just_ended)
+{
+    struct chempi_sys rigged = chempi_sys_libc;
+
+    begin();
+    rigged.open = end_young;
+    chempi_sys = &rigged;
+    chempi_nest_settle(&nest);
+    chempi_sys = &chempi_sys_libc;
+    settle_until(&young.has_ended);
+    cr_assert(young.is_waiting);
+    cr_assert_eq(chempi_nest_held(&nest, OTHER), 0);
+    chempi_nest_let_go(&nest, &young);
+    cr_assert_eq(chempi_nest_held(&nest, USER), 1);
+    end();
 }
