@@ -220,15 +220,6 @@ static uint32_t list_ends(const struct order *o)
     return count;
 }
 
-static void names_json(struct chempi_json *j, const char *name,
-                       const char *const *names, uint32_t count)
-{
-    chempi_json_open_list(j, name);
-    for (uint32_t i = 0; i < count; i++)
-        chempi_json_text(j, NULL, names[i]);
-    chempi_json_close_list(j);
-}
-
 /* What is said of a job, or of those to come. */
 static void open_remark(const struct order *o, const char *what)
 {
@@ -245,8 +236,8 @@ static void last_json(const struct order *o, const struct chempi_cuts *cuts)
         const struct chempi_cuts_group *g = &cuts->groups[i];
 
         open_remark(o, "stays in use");
-        names_json(j, "from", g->from, g->from_count);
-        names_json(j, "to", g->to, g->to_count);
+        chempi_json_texts(j, "from", g->from, g->from_count);
+        chempi_json_texts(j, "to", g->to, g->to_count);
         chempi_json_bool(j, "is_one_way", g->is_one_way);
         chempi_json_close(j);
     }

@@ -12,6 +12,7 @@
 #include "common/base/compiler.h"
 #include "common/base/json.h"
 #include "common/table/load.h"
+#include "common/table/parts.h"
 #include "common/table/table.h"
 
 #define GATEWAYS_MAX 64u /* that are named for a stage */
@@ -142,32 +143,30 @@ static void print_way(const struct question *q,
 }
 
 /* What a time is made of, as `mdconfig explain` says it. */
-enum part { FORWARDING, LATENCY, COST, FIRST_CHUNK, BYTES, REST };
+struct breakdown {
+    const struct question *q;
+    const struct chempi_table_range *range;
+};
 
-static void print_part(const struct question *q, enum part part, const char *of,
+static void print_part(void *arg, enum chempi_table_part part, uint32_t stage,
                        double us)
 {
-    static const char *const words[] = {
-        [FORWARDING] = "  forwarding",
-        [LATENCY] = "  latency of ",
-        [COST] = "  per-message cost of ",
-        [FIRST_CHUNK] = "  the first chunk over ",
-        [BYTES] = "  the bytes over ",
-        [REST] = "  the rest at the speed of ",
-    };
-    static const char *const short_words[] = {
-        [FORWARDING] = "forwarding", [LATENCY] = "latency",
-        [COST] = "per-message cost", [FIRST_CHUNK] = "first chunk",
-        [BYTES] = "bytes",           [REST] = "rest",
-    };
+    const struct breakdown *b = arg;
+    const struct question *q = b->q;
+    const char *of =
+        part == CHEMPI_TABLE_FORWARDING
+            ? NULL
+            : chempi_table_network(q->table, b->range->stages[stage].network)
+                  ->name;
 
     if (!q->json) {
-        print_time(q, "  ", us, words[part]);
-        (void)fprintf(q->file, "%s\n", of ? of : "");
+        print_time(q, "  ", us, "  ");
+        (void)fprintf(q->file, "%s%s\n", chempi_table_part_words(part),
+                      of ? of : "");
         return;
     }
     chempi_json_open(q->json, NULL);
-    chempi_json_text(q->json, "part", short_words[part]);
+    chempi_json_text(q->json, "part", chempi_table_part_name(part));
     chempi_json_text(q->json, "of", of);
     chempi_json_real(q->json, "us", us);
     chempi_json_close(q->json);
@@ -176,34 +175,16 @@ static void print_part(const struct question *q, enum part part, const char *of,
 static void print_parts(const struct question *q,
                         const struct chempi_table_range *range)
 {
-    const bool is_cut = range->stage_count > 1 && q->len > range->switch_len;
-    const struct chempi_table_stage *slow = &range->stages[0];
-    double slowest = 0;
+    struct breakdown b = {.q = q, .range = range};
+    struct chempi_table_times times[CHEMPI_TABLE_STAGES_MAX];
 
     if (chempi_table_time(range, q->len) < 0)
         return;
-    for (uint32_t i = 0; i < range->stage_count; i++) {
-        const struct chempi_table_stage *s = &range->stages[i];
-        const char *name = chempi_table_network(q->table, s->network)->name;
-        const double busy = chempi_table_busy_us(&s->times, range->switch_len);
-
-        if (i > 0)
-            print_part(q, FORWARDING, NULL, s->times.forward_us);
-        print_part(q, LATENCY, name, s->times.latency_us);
-        if (s->times.cost_us > 0)
-            print_part(q, COST, name, s->times.cost_us);
-        print_part(q, is_cut ? FIRST_CHUNK : BYTES, name,
-                   is_cut ? busy - s->times.forward_us - s->times.cost_us
-                          : (double)q->len / s->times.bw_bytes_per_us);
-        if (busy > slowest) {
-            slowest = busy;
-            slow = s;
-        }
-    }
-    if (is_cut)
-        print_part(q, REST, chempi_table_network(q->table, slow->network)->name,
-                   (double)(q->len - range->switch_len) / range->switch_len *
-                       slowest);
+    for (uint32_t i = 0; i < range->stage_count; i++)
+        times[i] = range->stages[i].times;
+    chempi_table_each_part(times, range->stage_count,
+                           range->stage_count > 1 ? range->switch_len : 0,
+                           q->len, print_part, &b);
 }
 
 /* What a job uses for this size where gateways of it have fallen, by the rules
@@ -300,12 +281,8 @@ static void way_json(const struct question *q,
         chempi_json_text(j, "protocol", stage->protocol);
         chempi_json_text(j, "network",
                          chempi_table_network(q->table, stage->network)->name);
-        if (i + 1 < range->stage_count) {
-            chempi_json_open_list(j, "gateways");
-            for (uint32_t k = 0; k < count; k++)
-                chempi_json_text(j, NULL, names[k]);
-            chempi_json_close_list(j);
-        }
+        if (i + 1 < range->stage_count)
+            chempi_json_texts(j, "gateways", names, count);
         chempi_json_close(j);
     }
     chempi_json_close_list(j);

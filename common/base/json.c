@@ -3,6 +3,7 @@
 #include "common/base/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "common/base/utf8.h"
@@ -99,7 +100,7 @@ void chempi_json_real(struct chempi_json *j, const char *name, double x)
     char text[64];
 
     begin(j, name);
-    if (!(x - x == 0.0)) { /* no number is left of those without end */
+    if (!isfinite(x)) {
         (void)fputs("null", j->file);
         return;
     }
@@ -118,6 +119,23 @@ void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true)
 {
     begin(j, name);
     (void)fputs(is_true ? "true" : "false", j->file);
+}
+
+void chempi_json_limit(struct chempi_json *j, const char *name, uint64_t n)
+{
+    if (n == UINT64_MAX)
+        chempi_json_text(j, name, NULL);
+    else
+        chempi_json_number(j, name, n);
+}
+
+void chempi_json_texts(struct chempi_json *j, const char *name,
+                       const char *const *texts, size_t count)
+{
+    chempi_json_open_list(j, name);
+    for (size_t i = 0; i < count; i++)
+        chempi_json_text(j, NULL, texts[i]);
+    chempi_json_close_list(j);
 }
 
 void chempi_json_embed(struct chempi_json *j, const char *name,

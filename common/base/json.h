@@ -34,6 +34,11 @@ void chempi_json_decimal(struct chempi_json *j, const char *name, uint64_t n,
 /* Nine significant digits, whatever the locale; null if it is not finite. */
 void chempi_json_real(struct chempi_json *j, const char *name, double x);
 void chempi_json_bool(struct chempi_json *j, const char *name, bool is_true);
+/* null if it is UINT64_MAX: without end. */
+void chempi_json_limit(struct chempi_json *j, const char *name, uint64_t n);
+/* A list of texts. */
+void chempi_json_texts(struct chempi_json *j, const char *name,
+                       const char *const *texts, size_t count);
 /* A value that somebody else has written: chempi_json_is_value(). */
 void chempi_json_embed(struct chempi_json *j, const char *name,
                        const char *text, size_t len);

@@ -21,23 +21,6 @@ static struct chempi_json *open_json(const struct chempi_diff *d,
     return d->json;
 }
 
-static void names_json(struct chempi_json *j, const char *name,
-                       const char *const *names, size_t count)
-{
-    chempi_json_open_list(j, name);
-    for (size_t i = 0; i < count; i++)
-        chempi_json_text(j, NULL, names[i]);
-    chempi_json_close_list(j);
-}
-
-static void size_json(struct chempi_json *j, const char *name, uint64_t len)
-{
-    if (len == UINT64_MAX)
-        chempi_json_text(j, name, NULL);
-    else
-        chempi_json_number(j, name, len);
-}
-
 static void way_json(struct chempi_json *j, const char *name,
                      const struct chempi_graph *g, const struct chempi_route *r)
 {
@@ -56,7 +39,7 @@ void chempi_diff_print_nodes(struct chempi_diff *d, const char *word,
 
     d->found++;
     if (d->json) {
-        names_json(open_json(d, "nodes"), word, names, count);
+        chempi_json_texts(open_json(d, "nodes"), word, names, count);
         chempi_json_close(d->json);
         return;
     }
@@ -135,7 +118,7 @@ static void value_json(struct chempi_json *j, const char *name,
     if (unit == CHEMPI_DIFF_WORD)
         chempi_json_text(j, name, v.word);
     else if (unit == CHEMPI_DIFF_BYTES)
-        size_json(j, name, v.len);
+        chempi_json_limit(j, name, v.len);
     else
         chempi_json_real(j, name, v.x);
 }
@@ -209,11 +192,12 @@ static void stretch_json(const struct chempi_diff *d,
 {
     struct chempi_json *j = open_json(d, "ways");
 
-    names_json(j, e->to ? "from" : "inside", e->from->names, e->from->count);
+    chempi_json_texts(j, e->to ? "from" : "inside", e->from->names,
+                      e->from->count);
     if (e->to)
-        names_json(j, "to", e->to->names, e->to->count);
+        chempi_json_texts(j, "to", e->to->names, e->to->count);
     chempi_json_number(j, "min_bytes", s->from_len);
-    size_json(j, "max_bytes", to_len);
+    chempi_json_limit(j, "max_bytes", to_len);
     way_json(j, "before", d->a, s->x);
     way_json(j, "after", d->b, s->y);
     chempi_json_close(j);

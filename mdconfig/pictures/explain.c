@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/table/parts.h"
 #include "mdconfig/description/text.h"
 #include "mdconfig/routes/hops.h"
 #include "mdconfig/routes/ways.h"
 
 #define SHOWN_MAX 12u
-#define WAY_LEN 512 /* bytes of a way in words */
+#define WAY_LEN 512   /* bytes of a way in words */
+#define NAMES_LEN 128 /* of gateways */
 
 struct alternative {
     const struct chempi_way *way;
@@ -37,6 +39,13 @@ struct explaining {
     size_t count;
 };
 
+/* For parts of the time. */
+struct printing {
+    const struct explaining *e;
+    FILE *out; /* words, or */
+    struct chempi_json *json;
+};
+
 static int order_alternatives(const void *a, const void *b)
 {
     const struct alternative *x = a;
@@ -45,48 +54,6 @@ static int order_alternatives(const void *a, const void *b)
     if (x->us < y->us || x->us > y->us)
         return x->us < y->us ? -1 : 1;
     return (x->way > y->way) - (x->way < y->way); /* as they were found */
-}
-
-/* ---- the time by part --------------------------------------------------- */
-
-enum part { FORWARDING, LATENCY, COST, FIRST_CHUNK, BYTES, REST };
-
-/* Of a network, or of gateways. */
-typedef void put_part_fn(void *arg, enum part part, const char *of, double us);
-
-static void each_part(const struct explaining *e, put_part_fn *put, void *arg)
-{
-    const struct chempi_graph *g = e->graph;
-    const struct chempi_route *r = e->chosen;
-    const bool is_cut = r->chunk && e->len > r->chunk;
-    double slowest = 0;
-    const char *slow_name = "";
-    char names[128];
-
-    for (uint32_t i = 0; i < r->stage_count; i++) {
-        const struct chempi_route_stage *s = &r->stages[i];
-        const struct chempi_table_times t = chempi_route_times(g, r->stages, i);
-        const char *name = g->desc->networks[s->network].name;
-        const double busy = chempi_table_busy_us(&t, r->chunk);
-
-        if (i > 0)
-            put(arg, FORWARDING,
-                chempi_hops_names(g, r->stages, i - 1, names, sizeof(names)),
-                t.forward_us);
-        put(arg, LATENCY, name, t.latency_us);
-        if (t.cost_us > 0)
-            put(arg, COST, name, t.cost_us);
-        put(arg, is_cut ? FIRST_CHUNK : BYTES, name,
-            is_cut ? busy - t.forward_us - t.cost_us
-                   : (double)e->len / t.bw_bytes_per_us);
-        if (busy > slowest) {
-            slowest = busy;
-            slow_name = name;
-        }
-    }
-    if (is_cut)
-        put(arg, REST, slow_name,
-            (double)(e->len - r->chunk) / r->chunk * slowest);
 }
 
 /* ---- what was rejected --------------------------------------------------- */
@@ -137,21 +104,44 @@ static const struct chempi_desc_protocol *limit_of(const struct explaining *e,
 
 /* ---- words -------------------------------------------------------------- */
 
-static void put_part(void *arg, enum part part, const char *of, double us)
+static const char *network_of(const struct explaining *e, uint32_t stage)
 {
-    static const char *const words[] = {
-        [FORWARDING] = "forwarding by ",
-        [LATENCY] = "latency of ",
-        [COST] = "per-message cost of ",
-        [FIRST_CHUNK] = "the first chunk over ",
-        [BYTES] = "the bytes over ",
-        [REST] = "the rest at the speed of ",
-    };
-    FILE *out = arg;
-    char time[CHEMPI_TEXT_QUANTITY_MAX];
+    return e->graph->desc->networks[e->chosen->stages[stage].network].name;
+}
 
-    (void)fprintf(out, "  %12s  %s%s\n", chempi_text_put_time(time, us),
-                  words[part], of);
+/* Whom a part's words are of: a network, or gateways. Returns a name, or buf.
+ */
+static const char *name_part(const struct explaining *e,
+                             enum chempi_table_part part, uint32_t stage,
+                             char *buf, size_t len)
+{
+    if (part != CHEMPI_TABLE_FORWARDING)
+        return network_of(e, stage);
+    return chempi_hops_names(e->graph, e->chosen->stages, stage - 1, buf, len);
+}
+
+static void each_part(const struct explaining *e, chempi_table_part_fn *put,
+                      void *arg)
+{
+    const struct chempi_route *r = e->chosen;
+    struct chempi_table_times times[CHEMPI_TABLE_STAGES_MAX];
+
+    for (uint32_t i = 0; i < r->stage_count; i++)
+        times[i] = chempi_route_times(e->graph, r->stages, i);
+    chempi_table_each_part(times, r->stage_count, r->chunk, e->len, put, arg);
+}
+
+static void put_part(void *arg, enum chempi_table_part part, uint32_t stage,
+                     double us)
+{
+    const struct printing *p = arg;
+    char time[CHEMPI_TEXT_QUANTITY_MAX];
+    char names[NAMES_LEN];
+
+    (void)fprintf(p->out, "  %12s  %s%s%s\n", chempi_text_put_time(time, us),
+                  chempi_table_part_words(part),
+                  part == CHEMPI_TABLE_FORWARDING ? " by " : "",
+                  name_part(p->e, part, stage, names, sizeof(names)));
 }
 
 static void put_limit(const struct chempi_desc_protocol *p, FILE *out)
@@ -213,14 +203,6 @@ static void put_rejected(const struct explaining *e, FILE *out)
     }
 }
 
-static bool is_same_way(const struct chempi_route *a,
-                        const struct chempi_route *b)
-{
-    return a->stage_count == b->stage_count &&
-           memcmp(a->stages, b->stages, a->stage_count * sizeof(*a->stages)) ==
-               0;
-}
-
 /* The sizes between which the chosen way stays the same, in whatever chunks. */
 static void find_bounds(const struct explaining *e, uint64_t *least,
                         uint64_t *most)
@@ -228,10 +210,11 @@ static void find_bounds(const struct explaining *e, uint64_t *least,
     const struct chempi_route *first = e->chosen;
     const struct chempi_route *last = e->chosen;
 
-    while (first > e->routes_to->routes && is_same_way(first - 1, e->chosen))
+    while (first > e->routes_to->routes &&
+           chempi_route_is_same_way(first - 1, e->chosen))
         first--;
     while (last + 1 < e->routes_to->routes + e->routes_to->count &&
-           is_same_way(last + 1, e->chosen))
+           chempi_route_is_same_way(last + 1, e->chosen))
         last++;
     *least = first > e->routes_to->routes ? (first - 1)->max_len + 1 : 0;
     *most = last->max_len;
@@ -267,34 +250,24 @@ static void put_chosen(const struct explaining *e, FILE *out)
                   chempi_ways_name(e->graph, r->stages, r->stage_count, name,
                                    sizeof(name)),
                   chempi_text_put_time(time, e->us));
-    each_part(e, put_part, out);
+    each_part(e, put_part, &(struct printing){.e = e, .out = out});
     put_bounds(e, out);
 }
 
 /* ---- JSON --------------------------------------------------------------- */
 
-static void part_json(void *arg, enum part part, const char *of, double us)
+static void part_json(void *arg, enum chempi_table_part part, uint32_t stage,
+                      double us)
 {
-    static const char *const words[] = {
-        [FORWARDING] = "forwarding", [LATENCY] = "latency",
-        [COST] = "per-message cost", [FIRST_CHUNK] = "first chunk",
-        [BYTES] = "bytes",           [REST] = "rest",
-    };
-    struct chempi_json *j = arg;
+    const struct printing *p = arg;
+    char names[NAMES_LEN];
 
-    chempi_json_open(j, NULL);
-    chempi_json_text(j, "part", words[part]);
-    chempi_json_text(j, "of", of);
-    chempi_json_real(j, "us", us);
-    chempi_json_close(j);
-}
-
-static void size_json(struct chempi_json *j, const char *name, uint64_t len)
-{
-    if (len == UINT64_MAX)
-        chempi_json_text(j, name, NULL);
-    else
-        chempi_json_number(j, name, len);
+    chempi_json_open(p->json, NULL);
+    chempi_json_text(p->json, "part", chempi_table_part_name(part));
+    chempi_json_text(p->json, "of",
+                     name_part(p->e, part, stage, names, sizeof(names)));
+    chempi_json_real(p->json, "us", us);
+    chempi_json_close(p->json);
 }
 
 static void chosen_json(const struct explaining *e, struct chempi_json *j)
@@ -311,12 +284,12 @@ static void chosen_json(const struct explaining *e, struct chempi_json *j)
     chempi_ways_json(j, "way", e->graph, r->stages, r->stage_count);
     chempi_json_real(j, "us", e->us);
     chempi_json_open_list(j, "parts");
-    each_part(e, part_json, j);
+    each_part(e, part_json, &(struct printing){.e = e, .json = j});
     chempi_json_close_list(j);
     if (r->chunk && e->len > r->chunk)
         chempi_json_number(j, "chunk_bytes", r->chunk);
     chempi_json_number(j, "min_bytes", least);
-    size_json(j, "max_bytes", most);
+    chempi_json_limit(j, "max_bytes", most);
 }
 
 static void rejected_json(const struct explaining *e, struct chempi_json *j)
@@ -344,7 +317,7 @@ static void rejected_json(const struct explaining *e, struct chempi_json *j)
 
             chempi_json_text(j, "protocol", p->name);
             chempi_json_number(j, "min_bytes", p->min_len);
-            size_json(j, "max_bytes", p->max_len);
+            chempi_json_limit(j, "max_bytes", p->max_len);
         }
         chempi_json_close(j);
     }

@@ -52,8 +52,7 @@ static void find_gateways(const struct chempi_graph *g, uint32_t source,
     const struct chempi_route *of = out->of;
 
     out->of = r;
-    if (of && of->stage_count == r->stage_count &&
-        memcmp(of->stages, r->stages, r->stage_count * sizeof(*r->stages)) == 0)
+    if (of && chempi_route_is_same_way(of, r))
         return;
     for (uint32_t i = 0; i + 1 < r->stage_count; i++) {
         struct chempi_hops *hops = &out->stages[i];

@@ -260,8 +260,8 @@ static void put_stages(const struct candidate *c, uint32_t node_class,
     }
 }
 
-static bool is_same_way(const struct chempi_route *a,
-                        const struct chempi_route *b)
+bool chempi_route_is_same_way(const struct chempi_route *a,
+                              const struct chempi_route *b)
 {
     return a->stage_count == b->stage_count &&
            memcmp(a->stages, b->stages, a->stage_count * sizeof(*a->stages)) ==
@@ -275,7 +275,7 @@ static void thin_out(struct chempi_route_list *list)
     size_t kept = 0;
 
     for (size_t i = 1; i < list->count; i++) {
-        if (!is_same_way(&list->routes[kept], &list->routes[i]))
+        if (!chempi_route_is_same_way(&list->routes[kept], &list->routes[i]))
             kept++;
         list->routes[kept] = list->routes[i];
     }
@@ -302,7 +302,7 @@ static void put_list(const struct candidates *c, uint32_t node_class,
         route->max_len = pieces[i].max_len;
         put_stages(&c->list[pieces[i].line], node_class, out, route);
         if (list->count > 0 && (route - 1)->chunk == route->chunk &&
-            is_same_way(route - 1, route))
+            chempi_route_is_same_way(route - 1, route))
             (route - 1)->max_len = route->max_len;
         else
             list->count++;

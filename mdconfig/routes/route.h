@@ -44,6 +44,10 @@ void chempi_routes_fini(struct chempi_routes *routes);
 const struct chempi_route *
 chempi_route_for(const struct chempi_route_list *list, uint64_t len);
 
+/* Over the same networks with the same protocols, in whatever chunks? */
+bool chempi_route_is_same_way(const struct chempi_route *a,
+                              const struct chempi_route *b);
+
 /* What a stage of a way costs. */
 struct chempi_table_times
 chempi_route_times(const struct chempi_graph *graph,

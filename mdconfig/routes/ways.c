@@ -201,10 +201,7 @@ static void put_gateways(struct chempi_json *j, const struct chempi_graph *g,
     size_t count;
     const char **names = chempi_hops_list(g, stages, i, &count);
 
-    chempi_json_open_list(j, "gateways");
-    for (size_t k = 0; k < count; k++)
-        chempi_json_text(j, NULL, names[k]);
-    chempi_json_close_list(j);
+    chempi_json_texts(j, "gateways", names, count);
     free(names);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* JSON, printed and looked at. */
 #define _GNU_SOURCE /* open_memstream */
 #include <criterion/criterion.h>
 #include <math.h>
@@ -24,30 +25,75 @@ static void expect(const char *wanted)
     free(text);
 }
 
-Test(json, values_have_their_names_and_commas)
+Test(json, values_stand_in_objects_and_lists)
 {
     begin();
     chempi_json_open(&j, NULL);
-    chempi_json_text(&j, "a", "b");
-    chempi_json_open_list(&j, "c");
-    chempi_json_number(&j, NULL, UINT64_MAX);
+    chempi_json_number(&j, "n", UINT64_MAX);
+    chempi_json_open_list(&j, "list");
     chempi_json_bool(&j, NULL, true);
+    chempi_json_open(&j, NULL);
+    chempi_json_close(&j);
+    chempi_json_open_list(&j, NULL);
+    chempi_json_close_list(&j);
     chempi_json_text(&j, NULL, NULL);
     chempi_json_close_list(&j);
-    chempi_json_decimal(&j, "d", 1205, 2);
+    chempi_json_decimal(&j, "load", 105, 2);
     chempi_json_close(&j);
     chempi_json_end(&j);
-    expect("{\"a\": \"b\", \"c\": [18446744073709551615, true, null], "
-           "\"d\": 12.05}\n");
+    expect("{\"n\": 18446744073709551615, \"list\": [true, {}, [], null], "
+           "\"load\": 1.05}\n");
 }
 
 Test(json, nothing_breaks_out_of_a_string)
 {
     begin();
-    chempi_json_text(&j, NULL,
-                     "\"\\\n\x7f"
-                     "gr\xc3\xbc\xc3\x9f \xff\xc3");
-    expect("\"\\\"\\\\\\u000a\\u007fgr\xc3\xbc\xc3\x9f \\ufffd\\ufffd\"");
+    chempi_json_text(&j, NULL, "a\"b\\c\nd\x1b\x7f");
+    expect("\"a\\\"b\\\\c\\u000ad\\u001b\\u007f\"");
+}
+
+Test(json, what_is_utf_8_stays)
+{
+    begin();
+    chempi_json_text(&j, NULL, "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
+    expect("\"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+}
+
+/* Too short, too long a form, a surrogate, beyond the last, a byte alone. */
+Test(json, what_is_none_is_replaced)
+{
+    begin();
+    chempi_json_open_list(&j, NULL);
+    chempi_json_text(&j, NULL, "\xc3");
+    chempi_json_text(&j, NULL, "\xc0\xaf");
+    chempi_json_text(&j, NULL, "\xed\xa0\x80");
+    chempi_json_text(&j, NULL, "\xf4\x90\x80\x80");
+    chempi_json_text(&j, NULL, "\xff");
+    chempi_json_close_list(&j);
+    expect("[\"\\ufffd\", \"\\ufffd\\ufffd\", \"\\ufffd\\ufffd\\ufffd\", "
+           "\"\\ufffd\\ufffd\\ufffd\\ufffd\", \"\\ufffd\"]");
+}
+
+Test(json, sizes_may_be_without_end)
+{
+    begin();
+    chempi_json_open(&j, NULL);
+    chempi_json_limit(&j, "a", 7);
+    chempi_json_limit(&j, "b", UINT64_MAX);
+    chempi_json_close(&j);
+    expect("{\"a\": 7, \"b\": null}");
+}
+
+Test(json, texts_stand_in_a_list)
+{
+    static const char *const names[] = {"x", "y"};
+
+    begin();
+    chempi_json_open(&j, NULL);
+    chempi_json_texts(&j, "a", names, 2);
+    chempi_json_texts(&j, "b", names, 0);
+    chempi_json_close(&j);
+    expect("{\"a\": [\"x\", \"y\"], \"b\": []}");
 }
 
 Test(json, reals_have_nine_digits)
