@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/launcher/lines.h"
+#include "chempid/launcher/linefile.h"
 #include "chempid/tree/members.h"
 #include "common/control/msg.h"
 
@@ -194,7 +194,7 @@ int chempi_hosts_read(struct chempi_hosts *h, struct chempi_pool *pool,
                       const char *path, struct chempi_err *err)
 {
     struct reading r = {.hosts = h, .pool = pool};
-    const int rc = chempi_lines_each(path, "hosts", take_line, &r, err);
+    const int rc = chempi_linefile_each(path, "hosts", take_line, &r, err);
 
     if (rc || h->count)
         return rc;

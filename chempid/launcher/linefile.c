@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of lines; see lines.h. */
-#include "chempid/launcher/lines.h"
+/* Files of lines; see linefile.h. */
+#include "chempid/launcher/linefile.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -31,8 +31,9 @@ static bool read_line(FILE *file, const char *what, char *line,
     return len > 0;
 }
 
-int chempi_lines_each(const char *path, const char *what, chempi_lines_fn *take,
-                      void *arg, struct chempi_err *err)
+int chempi_linefile_each(const char *path, const char *what,
+                         chempi_linefile_fn *take, void *arg,
+                         struct chempi_err *err)
 {
     FILE *file = fopen(path, "re");
     char line[LINE_MAX_BYTES];

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of lines that users write. */
-#ifndef CHEMPI_CHEMPID_LINES_H
-#define CHEMPI_CHEMPID_LINES_H
+#ifndef CHEMPI_CHEMPID_LINEFILE_H
+#define CHEMPI_CHEMPID_LINEFILE_H
 
 #include "common/base/err.h"
 
 /* A line without its end and without what stands behind '#', which may be
  * changed; `number` counts from 1. 0 or -errno with words. */
-typedef int chempi_lines_fn(void *arg, char *line, unsigned number,
-                            struct chempi_err *err);
+typedef int chempi_linefile_fn(void *arg, char *line, unsigned number,
+                               struct chempi_err *err);
 
 /*
  * Call `take` with the lines of a file, up to one that it refuses: then "PATH:
@@ -16,7 +16,8 @@ typedef int chempi_lines_fn(void *arg, char *line, unsigned number,
  * never ends: what cannot be a file of `what` ("hosts") is refused. 0; -EINVAL
  * with words, or what `take` returns.
  */
-int chempi_lines_each(const char *path, const char *what, chempi_lines_fn *take,
-                      void *arg, struct chempi_err *err);
+int chempi_linefile_each(const char *path, const char *what,
+                         chempi_linefile_fn *take, void *arg,
+                         struct chempi_err *err);
 
 #endif

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/launcher/lines.h"
+#include "chempid/launcher/linefile.h"
+#include "chempid/tree/corelist.h"
 #include "chempid/tree/members.h"
-#include "chempid/tree/slots.h"
 #include "common/base/fold.h"
 #include "common/control/msg.h"
 
@@ -99,7 +99,7 @@ static int take_rank(struct reading *r, char *place, const char *slots,
                               "rank %u: '%.60s' is no node name; expected one, "
                               "or +nK for node number K of the job",
                               rank, host);
-    rc = chempi_slots_each(slots + 5, NULL, NULL, err);
+    rc = chempi_corelist_each(slots + 5, NULL, NULL, err);
     if (rc)
         return chempi_err_prefix(err, "rank %u", rank);
     if (make_room(r, rank))
@@ -141,7 +141,7 @@ int chempi_rankfile_read(struct chempi_rankfile *f, struct chempi_pool *pool,
     int rc;
 
     *f = (struct chempi_rankfile){.path = path};
-    rc = chempi_lines_each(path, "ranks", take_line, &r, err);
+    rc = chempi_linefile_each(path, "ranks", take_line, &r, err);
     if (rc)
         return rc;
     while (rank < f->count && f->ranks[rank].host)

@@ -5,7 +5,7 @@
  *   rank 0=a slot=1:0-2
  *   rank 1=+n1 slot=0,1     # the second node of the job
  *
- * What stands behind "slot=" is in chempid/tree/slots.h.
+ * What stands behind "slot=" is in chempid/tree/corelist.h.
  */
 #ifndef CHEMPI_CHEMPID_RANKFILE_H
 #define CHEMPI_CHEMPID_RANKFILE_H

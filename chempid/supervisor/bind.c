@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "chempid/supervisor/cores.h"
-#include "chempid/tree/slots.h"
+#include "chempid/tree/corelist.h"
 #include "common/base/sys.h"
 
 #define TEXT_MAX (256u << 10) /* bytes of the helper's answer */
@@ -174,13 +174,14 @@ static const struct chempi_bind_place *
 find_core(const struct chempi_bind_map *cores, uint32_t socket, uint32_t number)
 {
     for (uint32_t i = 0; i < cores->count; i++)
-        if ((socket == CHEMPI_SLOTS_ANY || cores->places[i].socket == socket) &&
+        if ((socket == CHEMPI_CORELIST_ANY ||
+             cores->places[i].socket == socket) &&
             number-- == 0)
             return &cores->places[i];
     return NULL;
 }
 
-/* chempi_slots_fn; -ENOENT: a core is missing. */
+/* chempi_corelist_fn; -ENOENT: a core is missing. */
 static int join_cores(void *arg, uint32_t socket, uint32_t first, uint32_t last)
 {
     struct listing *l = arg;
@@ -208,7 +209,7 @@ static int refuse_core(const struct chempi_spec *spec, uint32_t rank,
 
     while (find_core(l->cores, l->socket, there))
         there++;
-    if (l->socket == CHEMPI_SLOTS_ANY)
+    if (l->socket == CHEMPI_CORELIST_ANY)
         (void)snprintf(where, sizeof(where), "of node %s", node);
     else
         (void)snprintf(where, sizeof(where), "of socket %u of node %s",
@@ -242,7 +243,7 @@ int chempi_bind_list(const struct chempi_bind_map *cores,
         if (spec->node_of_rank[i] != node)
             continue;
         map->count++;
-        rc = chempi_slots_each(spec->slots_of_rank[i], join_cores, &l, err);
+        rc = chempi_corelist_each(spec->slots_of_rank[i], join_cores, &l, err);
         if (rc == -ENOENT)
             rc = refuse_core(spec, i, &l, err);
     }

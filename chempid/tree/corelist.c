@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lists of cores; see slots.h. */
-#include "chempid/tree/slots.h"
+/* Lists of cores; see corelist.h. */
+#include "chempid/tree/corelist.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ static bool take_number(const char **at, uint32_t *out)
         return false;
     errno = 0;
     n = strtoul(*at, &end, 10);
-    if (errno || n > CHEMPI_SLOTS_NUMBER_MAX)
+    if (errno || n > CHEMPI_CORELIST_NUMBER_MAX)
         return false;
     *at = end;
     *out = (uint32_t)n;
@@ -57,11 +57,11 @@ static bool take_cores(const char **at, uint32_t *first, uint32_t *last)
     return take_number(at, last) && *last >= *first;
 }
 
-int chempi_slots_each(const char *text, chempi_slots_fn *take, void *arg,
-                      struct chempi_err *err)
+int chempi_corelist_each(const char *text, chempi_corelist_fn *take, void *arg,
+                         struct chempi_err *err)
 {
     const char *at = text;
-    uint32_t socket = CHEMPI_SLOTS_ANY;
+    uint32_t socket = CHEMPI_CORELIST_ANY;
     uint32_t first;
     uint32_t last;
     int rc = 0;

@@ -92,7 +92,7 @@ struct chempi_spec {
     char *cpu_set;  /* the processors that ranks may use on each host, as a list
                        (cpus.h), or NULL: all that their supervisor may */
     char *rankfile; /* which has said the next two, or NULL */
-    char **slots_of_rank;      /* [size] a list of cores (slots.h) */
+    char **slots_of_rank;      /* [size] a list of cores (corelist.h) */
     uint32_t *line_of_rank;    /* [size] where the file says so */
     bool is_debugged;          /* MPI_Init waits until BEGIN comes */
     uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */

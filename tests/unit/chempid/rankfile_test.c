@@ -10,7 +10,7 @@
 
 #include "chempid/launcher/rankfile.h"
 #include "chempid/supervisor/bind.h"
-#include "chempid/tree/slots.h"
+#include "chempid/tree/corelist.h"
 
 static char path[] = "/tmp/rankfile-XXXXXX";
 static struct chempi_pool pool;
@@ -105,10 +105,10 @@ Test(rankfile, lists_of_cores)
                                       "**", "*-1", "65536", "0:,1", "0x1"};
 
     for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
-        cr_expect_eq(chempi_slots_each(good[i], ignore, NULL, &err), 0, "%s",
+        cr_expect_eq(chempi_corelist_each(good[i], ignore, NULL, &err), 0, "%s",
                      good[i]);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-        cr_expect_eq(chempi_slots_each(bad[i], ignore, NULL, &err), -EINVAL,
+        cr_expect_eq(chempi_corelist_each(bad[i], ignore, NULL, &err), -EINVAL,
                      "%s", bad[i]);
 }
 
