@@ -24,6 +24,7 @@
 
 #define PREFIX "chempi."
 #define OWN_TRIES 100u
+#define GROUPS_TEXT 8192  /* bytes of a process's groups */
 #define PERIOD_US 100000u /* over which time of processors is counted */
 #define SWEEP_ROUNDS 500u
 #define SWEEP_NS 10000000 /* between two */
@@ -163,22 +164,24 @@ static bool find_mount(const char *controller,
 static bool find_base(const char *controller, char base[CHEMPI_CGROUP_PATH_MAX],
                       char name[CHEMPI_CGROUP_PATH_MAX])
 {
+    char mounted[CHEMPI_CGROUP_PATH_MAX];
     char where[CHEMPI_CGROUP_PATH_MAX];
+    char own[CHEMPI_CGROUP_PATH_MAX];
     int n;
 
-    if (!find_mount(controller, base, where) ||
-        !find_own(controller, name, CHEMPI_CGROUP_PATH_MAX))
+    if (!find_mount(controller, mounted, where) ||
+        !find_own(controller, own, sizeof(own)))
         return false;
-    if (strcmp(base, "/") != 0) {
-        (void)snprintf(name, CHEMPI_CGROUP_PATH_MAX, "%s", base);
-        (void)snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s", where);
-        return true;
+    if (strcmp(mounted, "/") == 0) {
+        n = snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s%s", where, own);
+        (void)snprintf(name, CHEMPI_CGROUP_PATH_MAX, "%s", own);
+        if (n >= 0 && n < (int)CHEMPI_CGROUP_PATH_MAX &&
+            access(base, X_OK) == 0)
+            return true;
+        mounted[0] = '\0';
     }
-    n = snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s%s", where, name);
-    if (n < 0 || n >= (int)CHEMPI_CGROUP_PATH_MAX || access(base, X_OK) < 0) {
-        (void)snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s", where);
-        name[0] = '\0';
-    }
+    (void)snprintf(base, CHEMPI_CGROUP_PATH_MAX, "%s", where);
+    (void)snprintf(name, CHEMPI_CGROUP_PATH_MAX, "%s", mounted);
     return true;
 }
 
@@ -433,25 +436,37 @@ bool chempi_cgroup_tells(const char *lines, const char *name, const char *job)
     return false;
 }
 
+/* All groups of a process; "" when it is gone. */
+static void read_groups(pid_t pid, char lines[GROUPS_TEXT])
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/cgroup", (long)pid);
+    (void)chempi_file_read(path, lines, GROUPS_TEXT); /* else it is empty */
+}
+
+bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid)
+{
+    char lines[GROUPS_TEXT];
+
+    if (!group->job[0])
+        return false;
+    read_groups(pid, lines);
+    for (uint32_t i = 0; i < group->all->count; i++)
+        if (chempi_cgroup_tells(lines, group->all->places[i].name, group->job))
+            return true;
+    return false;
+}
+
 /* Numbers may have been used again since they were read: a process is killed
  * that was in the group after this had a hold of it. */
 static bool is_inside(const struct chempi_cgroup_place *p, pid_t pid,
                       const char *job)
 {
-    char path[64];
-    char buf[8192];
+    char lines[GROUPS_TEXT];
 
-    (void)snprintf(path, sizeof(path), "/proc/%ld/cgroup", (long)pid);
-    (void)chempi_file_read(path, buf, sizeof(buf)); /* else it is empty */
-    return chempi_cgroup_tells(buf, p->name, job);
-}
-
-bool chempi_cgroup_has(const struct chempi_cgroup *group, pid_t pid)
-{
-    for (uint32_t i = 0; group->job[0] && i < group->all->count; i++)
-        if (is_inside(&group->all->places[i], pid, group->job))
-            return true;
-    return false;
+    read_groups(pid, lines);
+    return chempi_cgroup_tells(lines, p->name, job);
 }
 
 static void kill_one(const struct chempi_cgroup_place *p, pid_t pid,

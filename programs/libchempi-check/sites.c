@@ -1,51 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Numbers for the places of calls, so that a send's can be kept in two bytes.
- * Each call has a few; they are found by hashing.
- */
+/* Numbers for the places of calls, so that a send's can be kept in two bytes.
+ * A program has a few. */
 #include <pthread.h>
 
+#include "common/base/index.h"
 #include "programs/libchempi-check/check.h"
 
-enum { SITES = 4096, FULL = SITES / 4 * 3 };
+enum { SITES = 4096 };
 
 static struct {
     pthread_mutex_t lock; /* of all below; none is taken inside */
     uint32_t count;
-    struct check_site all[SITES]; /* from is NULL where there is none */
+    struct chempi_index index; /* into all, by place and call */
+    struct check_site all[SITES];
 } sites = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint32_t hash(const struct check_site *site)
+static bool is_site(const void *elements, uint32_t number, const void *key)
 {
-    const uint64_t x =
-        ((uintptr_t)site->from + site->id) * UINT64_C(0x9e3779b97f4a7c15);
+    const struct check_site *all = elements;
+    const struct check_site *site = key;
 
-    return (uint32_t)(x >> 52); /* twelve bits */
+    return all[number].from == site->from && all[number].id == site->id;
 }
 
 uint16_t check_site_number(const struct check_site *site)
 {
-    uint32_t at = hash(site);
+    const uint32_t hash = chempi_index_hash_number(
+        (uint64_t)(uintptr_t)site->from + (uint64_t)site->id);
+    uint32_t at;
 
     (void)pthread_mutex_lock(&sites.lock);
-    while (sites.all[at].from &&
-           (sites.all[at].from != site->from || sites.all[at].id != site->id))
-        at = (at + 1) % SITES;
-    if (!sites.all[at].from && sites.count < FULL) {
+    at = chempi_index_find(&sites.index, hash, is_site, sites.all, site);
+    if (at == CHEMPI_INDEX_NONE && sites.count < SITES &&
+        chempi_index_add(&sites.index, hash, sites.count)) {
+        at = sites.count++;
         sites.all[at] = *site;
-        sites.count++;
     }
-    at = sites.all[at].from ? at + 1 : 0;
     (void)pthread_mutex_unlock(&sites.lock);
-    return (uint16_t)at;
+    return at == CHEMPI_INDEX_NONE ? 0 : (uint16_t)(at + 1);
 }
 
 bool check_site_at(uint16_t number, struct check_site *out)
 {
-    if (number == 0 || number > SITES)
-        return false;
+    bool is_there;
+
     (void)pthread_mutex_lock(&sites.lock);
-    *out = sites.all[number - 1];
+    is_there = number > 0 && number <= sites.count;
+    if (is_there)
+        *out = sites.all[number - 1];
     (void)pthread_mutex_unlock(&sites.lock);
-    return out->from != NULL;
+    return is_there;
 }

@@ -29,7 +29,7 @@ struct entry {
     _Atomic uint64_t time_ns;
 };
 
-/* The last one is of calls from elsewhere. */
+/* Behind ROOM an operation each: calls of it from elsewhere. */
 static struct entry entries[ROOM + STATS_COUNT];
 
 bool stats_sites_are_wanted(void)
