@@ -224,8 +224,9 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
     xfer->state = SHM_STATE_COPYING;
     chempi_list_append(&dev->copying, &xfer->link);
     dev->has_work = true;
-    /* A sleeping sender would not gain from being woken. */
-    if (xfer->share < SHM_HELP_SLOTS && !xfer->rx->iter &&
+    /* A sleeping sender would not gain from being woken; one that is to fetch
+     * what this process sends has enough to do. */
+    if (xfer->share < SHM_HELP_SLOTS && !xfer->rx->iter && dev->outgoing == 0 &&
         xfer->want >= chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
         atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
             CHEMPI_WAKE_AWAKE &&
