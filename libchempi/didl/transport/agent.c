@@ -21,14 +21,11 @@
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
 
-/* Bounds of the pause between being woken and looking whether the application
- * is still away, ns. It doubles when the application was back. */
+/* Bounds of the pauses between being woken and finding that the application is
+ * away, or stays in a call, ns. They double while it comes and goes; two may go
+ * by before it counts as away. */
 #define PAUSE_MIN_NS 10000L
-#define PAUSE_MAX_NS 80000L
-/* The longest of pauses one after the other, while the application calls again
- * and again and arrivals at descriptors are its own business, ns. Two of them
- * may go by before it counts as away. */
-#define LINGER_MAX_NS 320000L
+#define PAUSE_MAX_NS 320000L
 /* And of that while something is to be done which does not advance, ns. */
 #define STUCK_MAX_NS 10000000L
 
@@ -36,6 +33,7 @@ enum {
     LEAVE_TURNS = 4,   /* polls with events until leaving hands over */
     POSTED_FEW = 2,    /* owed: who posts more goes on to do so */
     AGENT_TURNS = 256, /* until the agent looks at the bell again */
+    PAUSES_MAX = 16,   /* while the application comes and goes */
     RELAXES_MAX = 1000 /* before the core is given away */
 };
 
@@ -189,20 +187,28 @@ static bool enter_locked(bool *is_dry)
     return is_away;
 }
 
-/* An application that calls again and again does it by itself. Meanwhile the
- * agent has no bit in the bell, and leaving costs no system call. */
-static void linger(long pause_ns)
+/*
+ * An application that calls again and again does it by itself: meanwhile the
+ * agent has no bit in the bell, and neither leaving nor a peer's urgent line
+ * costs a system call, and no core is taken from a process that copies. Until
+ * the application stays where it is, away or in a call, or has come and gone
+ * for long: calls that only post need not poll.
+ */
+static void linger(long *pause_ns)
 {
-    uint32_t before;
+    for (int i = 0; i < PAUSES_MAX && !atomic_load(&agent.is_stopping); i++) {
+        uint32_t before =
+            atomic_load_explicit(&agent.leaves, memory_order_relaxed);
+        bool is_longest = *pause_ns >= PAUSE_MAX_NS;
 
-    do {
-        before = atomic_load_explicit(&agent.leaves, memory_order_relaxed);
-        pause_for(pause_ns);
-        if (pause_ns < LINGER_MAX_NS)
-            pause_ns *= 2;
-    } while (can_watch() && !atomic_load(&agent.is_stopping) &&
-             atomic_load_explicit(&agent.leaves, memory_order_relaxed) !=
-                 before);
+        pause_for(*pause_ns);
+        if (atomic_load_explicit(&agent.leaves, memory_order_relaxed) ==
+                before &&
+            (is_longest || state() == CHEMPI_WAKE_AWAY_OWED))
+            return;
+        if (!is_longest)
+            *pause_ns *= 2;
+    }
 }
 
 static void *run(void *arg)
@@ -221,21 +227,15 @@ static void *run(void *arg)
         rest();
         if (atomic_load(&agent.is_stopping))
             return NULL;
-        if (state() != CHEMPI_WAKE_AWAY_OWED && !can_watch()) {
-            agent.is_watching = false;
-            continue;
-        }
-        linger(pause_ns);
+        linger(&pause_ns);
         if (state() != CHEMPI_WAKE_AWAY_OWED) {
             agent.is_watching = false;
             continue;
         }
         was_away = chempi_lane_main.is_locking ? enter_locked(&is_dry)
                                                : enter_lent(&is_dry);
-        if (was_away)
-            pause_ns = PAUSE_MIN_NS;
-        else if (pause_ns < PAUSE_MAX_NS)
-            pause_ns *= 2;
+        if (was_away && pause_ns > PAUSE_MIN_NS)
+            pause_ns /= 2;
         if (is_dry) {
             stuck_ns = PAUSE_MIN_NS;
         } else if (state() == CHEMPI_WAKE_AWAY_OWED) {
