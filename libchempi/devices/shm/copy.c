@@ -112,16 +112,21 @@ static int advance_alone(struct shm_xfer *xfer)
     uint64_t len = xfer->want - xfer->done;
     uint64_t got = 0;
     char *dst = rx->iter ? NULL : (char *)rx->buf + xfer->done;
+    uint64_t start_ns;
     int rc;
 
     len = len < slice ? len : slice;
+    start_ns = chempi_shm_choice_start(xfer);
     rc = chempi_cma_read(xfer->ep->cma_pid, dst, rx->iter,
                          xfer->addr + xfer->done, len, &got);
+    chempi_shm_choice_stop(xfer, start_ns);
     xfer->done += got;
-    if (rc < 0)
+    if (rc < 0) {
         refuse(xfer, rc);
-    else if (xfer->done == xfer->want)
+    } else if (xfer->done == xfer->want) {
+        chempi_shm_choice_learn(xfer, true);
         finish(xfer);
+    }
     return 1;
 }
 

@@ -13,6 +13,7 @@
 #define SHM_HOT_MAX 4u      /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
 #define SHM_CHUNK_MAX 4096u /* bytes of a pipelined message, likewise */
+#define SHM_PRICES 3u       /* classes of sizes: to 16, 32 KiB, above */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -60,14 +61,26 @@ struct shm_xfer {
     uint64_t want;        /* of which the receiver takes */
     uint64_t done;        /* of which are copied */
     uint64_t peer_id;
-    uint64_t addr;   /* in: payload in the sender, or 0 */
-    uint32_t share;  /* slot, SHM_HELP_SLOTS: none */
-    uint32_t mine;   /* in, shared: chunks claimed by this side ... */
-    uint32_t theirs; /* ... and by the sender, once is_claimed */
-    int status;      /* in, shared: of reading chunks */
+    uint64_t addr;       /* in: payload in the sender, or 0 */
+    uint32_t share;      /* slot, SHM_HELP_SLOTS: none */
+    uint32_t mine;       /* in, shared: chunks claimed by this side ... */
+    uint32_t theirs;     /* ... and by the sender, once is_claimed */
+    int status;          /* in, shared: of reading chunks */
+    uint64_t spent;      /* on copying, ns, if is_timed */
+    uint64_t peer_spent; /* in: the sender's, as it says */
+    bool is_timed;
     bool is_refused; /* in: say so in GO */
     bool is_shared;  /* HELP was sent or came */
     bool is_claimed; /* in, shared: there is nothing left to claim */
+};
+
+/* What copying from a peer has cost this process of late (choice.c), ns per
+ * 64 KiB. */
+struct shm_price {
+    uint32_t in;    /* to the ring, by the sender */
+    uint32_t out;   /* from there */
+    uint32_t copy;  /* by one system call */
+    uint32_t turns; /* messages of which it was asked */
 };
 
 /*
@@ -118,6 +131,7 @@ struct shm_ep {
     bool peer_refuses_cma;
     uint32_t peer;        /* local rank */
     uint32_t shares_used; /* bits */
+    struct shm_price prices[SHM_PRICES];
     struct chempi_list busy_link;
     struct chempi_list control;
     struct chempi_list pumping;
@@ -253,6 +267,16 @@ const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
 int chempi_shm_rndv_pump(struct shm_ep *ep);
 /* Report all transfers of a broken endpoint. */
 void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
+
+/* --- choice.c: ring or single copy, by what they have cost --- */
+
+/* Which of the two for a message that may take either; xfer->len is set. */
+bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
+/* Around each piece that is copied. */
+uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);
+void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);
+/* All of it has been copied. */
+void chempi_shm_choice_learn(struct shm_xfer *xfer, bool is_copy);
 
 /* --- copy.c: single copy by cross-memory attach --- */
 

@@ -141,6 +141,7 @@ static void send_owed(struct shm_xfer *xfer)
             .from = xfer->done,
             .want = xfer->want,
             .refused = xfer->is_refused,
+            .timed = xfer->is_timed,
         };
         xfer->state = SHM_STATE_WAITING;
     } else {

@@ -56,6 +56,7 @@ struct shm_go {
     uint64_t from;    /* payload bytes already there */
     uint64_t want;    /* payload bytes wanted in all, >= from */
     uint32_t refused; /* 1: single copy was refused to the receiver */
+    uint32_t timed;   /* 1: DATA shall say how long copying took */
 };
 
 struct shm_help {
@@ -67,6 +68,7 @@ struct shm_help {
 struct shm_data {
     uint64_t id; /* the receiver's transfer */
     struct shm_span span;
+    uint32_t spent; /* ns that the sender has copied, if it was asked to say */
 };
 
 struct shm_fin {

@@ -83,8 +83,10 @@ static uint32_t get_share(struct shm_ep *ep)
 int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
                          uint32_t protocol)
 {
-    bool is_offered = protocol == SHM_PROTOCOL_SINGLE_COPY && !tx->iter &&
-                      !ep->peer_refuses_cma &&
+    /* A connection table has chosen; else the receiver does (choice.c). */
+    bool is_fixed = ep->base.dev->params.services->table != NULL;
+    bool is_offered = (protocol == SHM_PROTOCOL_SINGLE_COPY || !is_fixed) &&
+                      !tx->iter && !ep->peer_refuses_cma &&
                       chempi_dev_setting(ep->base.dev, SHM_SET_SINGLE_COPY);
     struct shm_xfer *xfer;
     struct shm_line *line;
@@ -112,8 +114,7 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
         .id = xfer->id,
         .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
         .help = xfer->share,
-        .protocol =
-            is_offered ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE,
+        .protocol = is_offered ? protocol : SHM_PROTOCOL_PIPELINE,
     };
     shm_send_line(ep, line);
     return CHEMPI_PENDING;
@@ -124,16 +125,20 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     struct shm_ep *ep = xfer->ep;
     struct chempi_tx *tx = xfer->tx;
     struct shm_line *line = shm_next_line(ep);
+    uint64_t start = chempi_shm_choice_start(xfer);
     unsigned char *dst;
 
     line->kind = SHM_KIND_DATA;
     line->body.data.id = xfer->peer_id;
     dst = chempi_shm_ring_span(ep, len, &line->body.data.span);
+    xfer->spent = 0;
     if (tx->iter)
         (void)chempi_iter_pack(tx->iter, dst, len);
     else
         chempi_copy(dst, (const char *)tx->buf + xfer->done, len);
     xfer->done += len;
+    chempi_shm_choice_stop(xfer, start);
+    line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);
     chempi_shm_ring_warm(ep, len);
 }
@@ -176,6 +181,7 @@ const char *chempi_shm_rndv_go(struct shm_ep *ep, const struct shm_line *line)
     xfer->peer_id = go.peer_id;
     xfer->want = go.want;
     xfer->done = go.from;
+    xfer->is_timed = go.timed != 0;
     if (xfer->tx->iter)
         chempi_iter_seek(xfer->tx->iter, go.from);
     chempi_list_remove(&xfer->link); /* dev->helping, perhaps */
@@ -252,11 +258,13 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
         return "more messages than memory can hold";
     xfer->len = arrival.env.len;
     xfer->peer_id = ask.id;
-    xfer->addr = ask.addr;
+    if (ask.addr && (ask.protocol == SHM_PROTOCOL_SINGLE_COPY ||
+                     chempi_shm_choice_is_copy(xfer)))
+        xfer->addr = ask.addr;
     xfer->share = ask.help;
     arrival.token[0] = xfer->id;
     arrival.protocol =
-        ask.addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
+        xfer->addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
     chempi_dev_count(ep->base.dev, arrival.protocol, arrival.env.len);
     if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
             CHEMPI_ACCEPT &&
@@ -282,15 +290,20 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     const unsigned char *src;
     struct shm_xfer *xfer;
     struct chempi_rx *rx;
+    uint64_t start_ns;
 
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     xfer = chempi_shm_xfer_find(ep, data.id, SHM_STATE_WAITING);
     src = chempi_shm_ring_take_span(ep, &data.span);
     if (!xfer || !src || data.span.len > xfer->want - xfer->done)
         return "data that nobody asked for";
+    start_ns = chempi_shm_choice_start(xfer);
     store(xfer, src, data.span.len);
+    chempi_shm_choice_stop(xfer, start_ns);
+    xfer->peer_spent += data.spent;
     if (xfer->done < xfer->want)
         return NULL;
+    chempi_shm_choice_learn(xfer, false);
     rx = xfer->rx;
     chempi_shm_xfer_put(xfer);
     report_delivered(ep, rx, 0);

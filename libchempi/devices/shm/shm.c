@@ -23,9 +23,10 @@ static const struct chempi_setting settings[SHM_SET_COUNT] = {
          8192, 64, SHM_EAGER_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
     [SHM_SET_PIPELINE_MAX] =
         {"shm", "pipeline_max",
-         "Up to which size both sides copy a message through the ring at the "
-         "same time where no connection table says otherwise, in bytes; above "
-         "it the receiver reads the sender's memory.",
+         "Up to which size both sides may copy a message through the ring at "
+         "the same time where no connection table says otherwise, in bytes: "
+         "where that has cost less of late. Else, and above it, the receiver "
+         "reads the sender's memory.",
          49152, 0, UINT64_MAX, NULL, CHEMPI_SETTING_LOCAL, true, true},
     [SHM_SET_SINGLE_COPY] =
         {"shm", "single_copy",

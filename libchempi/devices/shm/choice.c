@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ring or single copy: what is faster for messages of 8 to 64 KiB depends on
+ * how far apart the two cores are, which differs between machines, between
+ * pairs of processes, and on virtual machines from one minute to the next
+ * (16 KiB through the ring took 2.0 us with the cores below one cache and
+ * 8.2 us without; single copy 2.7 and 3.2 us). So the receiver, which may
+ * choose, measures what either costs; the sender tells it in DATA lines how
+ * long its own part took.
+ *
+ *   M1  a price is what the cheapest of late has cost: a measurement above it
+ *       raises it by an eighth at most, so that one which was disturbed does
+ *       not decide
+ *   M2  both prices are known, and stay so: one message of PROBE_EVERY takes
+ *       the way that is not chosen, and is measured
+ */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#include "common/base/clock.h"
+#include "libchempi/devices/shm/internal.h"
+
+enum {
+    PROBE_FIRST = 16,  /* by turns, until both prices are known */
+    PROBE_EVERY = 128, /* a power of two */
+    TIME_EVERY = 8     /* likewise: of the chosen way */
+};
+
+/* The class of a message's size: powers of two. */
+static struct shm_price *price_of(struct shm_ep *ep, uint64_t len)
+{
+    uint32_t i = 0;
+
+    while (i + 1 < SHM_PRICES && len > (SHM_EAGER_MAX << (i + 1)))
+        i++;
+    return &ep->prices[i];
+}
+
+/* Through the ring both cores copy at a time; but while payload travels the
+ * other way as well, each has both halves to do. */
+static bool is_copy_cheaper(const struct shm_ep *ep,
+                            const struct shm_price *price)
+{
+    uint64_t in = price->in;
+    uint64_t out = price->out;
+    uint64_t ring = in > out ? in : out;
+
+    if (shm_dev_of(ep)->outgoing > 0)
+        ring = in + out;
+    return price->copy < ring;
+}
+
+bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
+{
+    struct shm_price *price = price_of(xfer->ep, xfer->len);
+    uint32_t turn = price->turns++;
+    bool is_copy;
+
+    if (!chempi_shm_copy_is_possible(xfer->ep))
+        return false;
+    if (turn < PROBE_FIRST) {
+        xfer->is_timed = true;
+        return turn % 2;
+    }
+    if (price->turns == 0)
+        price->turns = PROBE_FIRST; /* it has wrapped */
+    is_copy = is_copy_cheaper(xfer->ep, price);
+    xfer->is_timed = turn % TIME_EVERY == 0;
+    return turn % PROBE_EVERY == 0 ? !is_copy : is_copy;
+}
+
+uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer)
+{
+    return CHEMPI_UNLIKELY(xfer->is_timed) ? chempi_clock_ns() : 0;
+}
+
+void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start)
+{
+    if (CHEMPI_UNLIKELY(xfer->is_timed))
+        xfer->spent += chempi_clock_ns() - start;
+}
+
+/* M1. Prices are ns per 64 KiB. */
+static void learn(uint32_t *price, uint64_t ns)
+{
+    uint64_t raised = *price + *price / 8 + 1;
+
+    if (*price == 0 || ns < raised)
+        *price = ns < UINT32_MAX / 2 ? (uint32_t)ns : UINT32_MAX / 2;
+    else
+        *price = (uint32_t)(raised < UINT32_MAX / 2 ? raised : UINT32_MAX / 2);
+}
+
+/* ns for len bytes as ns per 64 KiB. */
+static uint64_t rate(uint64_t ns, uint64_t len)
+{
+    return ns < (UINT64_C(1) << 47) ? (ns << 16) / len + 1 : UINT32_MAX;
+}
+
+void chempi_shm_choice_learn(struct shm_xfer *xfer, bool is_copy)
+{
+    struct shm_price *price;
+
+    if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->want < xfer->len)
+        return;
+    price = price_of(xfer->ep, xfer->len);
+    if (is_copy) {
+        learn(&price->copy, rate(xfer->spent, xfer->len));
+        return;
+    }
+    learn(&price->out, rate(xfer->spent, xfer->len));
+    learn(&price->in, rate(xfer->peer_spent, xfer->len));
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ring or single copy, by what they have cost. */
+#include <criterion/criterion.h>
+
+#include "libchempi/devices/shm/internal.h"
+
+#define LEN UINT64_C(16384)
+
+/* What a message costs either way, ns. */
+struct costs {
+    uint64_t in;
+    uint64_t out;
+    uint64_t copy;
+};
+
+static struct shm_dev dev;
+static struct shm_ep ep = {.base = {.dev = &dev.base}, .cma = SHM_CMA_WORKS};
+
+/* One message; how it went. */
+static bool is_copied(const struct costs *costs)
+{
+    struct shm_xfer xfer = {.ep = &ep, .len = LEN, .want = LEN};
+    bool is_copy = chempi_shm_choice_is_copy(&xfer);
+
+    xfer.spent = is_copy ? costs->copy : costs->out;
+    xfer.peer_spent = costs->in;
+    chempi_shm_choice_learn(&xfer, is_copy);
+    return is_copy;
+}
+
+static int copied_of(int count, const struct costs *costs)
+{
+    int copied = 0;
+
+    for (int i = 0; i < count; i++)
+        copied += is_copied(costs);
+    return copied;
+}
+
+Test(shm_choice, both_ways_are_tried_before_one_is_chosen)
+{
+    cr_assert_eq(copied_of(16, &(struct costs){2000, 500, 2700}), 8);
+}
+
+Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
+{
+    const struct costs near = {2000, 500, 2700};
+    const struct costs apart = {8000, 2000, 3200};
+
+    (void)copied_of(16, &near);
+    cr_assert_leq(copied_of(1024, &near), 1024 / 100);
+    (void)copied_of(1024, &apart); /* the cores have moved */
+    cr_assert_geq(copied_of(1024, &apart), 1024 - 1024 / 100);
+    (void)copied_of(4096, &near);
+    cr_assert_leq(copied_of(1024, &near), 1024 / 100);
+}
+
+Test(shm_choice, a_disturbed_message_does_not_decide)
+{
+    const struct costs near = {2000, 500, 2700};
+    const struct costs disturbed = {2000, 1000000, 2700};
+
+    (void)copied_of(17, &near); /* the 17th is not measured */
+    (void)copied_of(8, &disturbed);
+    cr_assert_leq(copied_of(256, &near), 2 + 1);
+}
+
+Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
+{
+    const struct costs costs = {2000, 1500, 2700};
+
+    (void)copied_of(16, &costs);
+    dev.outgoing = 1;
+    cr_assert_geq(copied_of(256, &costs), 256 - 3);
+    dev.outgoing = 0;
+    cr_assert_leq(copied_of(256, &costs), 3);
+}
+
+Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
+{
+    const struct costs near = {2000, 500, 2700};
+    struct shm_xfer xfer = {.ep = &ep, .len = LEN, .want = 1, .is_timed = true};
+
+    (void)copied_of(16, &near);
+    chempi_shm_choice_learn(&xfer, true); /* for nothing */
+    cr_assert_leq(copied_of(256, &near), 3);
+    xfer.want = LEN;
+    xfer.spent = UINT64_MAX;
+    xfer.peer_spent = UINT64_MAX;
+    for (int i = 0; i < 1000; i++)
+        chempi_shm_choice_learn(&xfer, false);
+    cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
+    (void)copied_of(28, &near);
+    cr_assert_leq(copied_of(256, &near), 3);
+}
+
+Test(shm_choice, without_single_copy_everything_goes_through_the_ring)
+{
+    ep.cma = SHM_CMA_REFUSED;
+    cr_assert_eq(copied_of(256, &(struct costs){9000, 9000, 1}), 0);
+}
