@@ -71,6 +71,8 @@ struct chempi_daemon {
     struct chempi_cgroups groups; /* of jobs; the same */
     struct chempi_budget budget;  /* registrable memory; grants.h */
     ev_timer budget_timer;
+    ev_timer budget_settle;  /* runs: it is to be divided anew */
+    uint64_t budget_rest_ns; /* not before */
     struct chempi_list jobs;
     uint32_t job_count;
     struct chempi_list queries;

@@ -13,12 +13,15 @@
 #include "common/base/log.h"
 #include "common/base/sys.h"
 
+#define REST_NS (2 * CHEMPI_NS_PER_MS) /* between two divisions */
+#define REST_SHARE 4                   /* of the time that one has taken */
+
 static uint64_t now_ms(void)
 {
     return chempi_clock_ns() / CHEMPI_NS_PER_MS;
 }
 
-/* --- deadlines --- */
+/* --- dividing --- */
 
 static void watch_deadlines(struct chempi_daemon *d)
 {
@@ -39,6 +42,33 @@ static void deadline(struct ev_loop *loop, ev_timer *w, int events)
     watch_deadlines(w->data);
 }
 
+/* Reports of this turn and of the time since then; longer where that has taken
+ * longer, as whoever has many ranks could have them report without end. */
+static void settle(struct ev_loop *loop, ev_timer *w, int events)
+{
+    struct chempi_daemon *d = w->data;
+    const uint64_t start = chempi_clock_ns();
+    uint64_t rest;
+
+    (void)loop;
+    (void)events;
+    chempi_budget_settle(&d->budget, now_ms());
+    watch_deadlines(d);
+    rest = REST_SHARE * (chempi_clock_ns() - start);
+    d->budget_rest_ns = chempi_clock_ns() + (rest < REST_NS ? REST_NS : rest);
+}
+
+static void settle_soon(struct chempi_daemon *d)
+{
+    const uint64_t now = chempi_clock_ns();
+    const uint64_t rest = d->budget_rest_ns > now ? d->budget_rest_ns - now : 0;
+
+    if (ev_is_active(&d->budget_settle))
+        return;
+    ev_timer_set(&d->budget_settle, (double)rest / CHEMPI_NS_PER_S, 0.0);
+    ev_timer_start(d->loop, &d->budget_settle);
+}
+
 void chempi_grants_init(struct chempi_daemon *d)
 {
     uint64_t total = d->opt->registrable;
@@ -46,12 +76,16 @@ void chempi_grants_init(struct chempi_daemon *d)
     chempi_budget_init(&d->budget, total ? total : chempi_budget_default());
     ev_timer_init(&d->budget_timer, deadline, 0.0, 0.0);
     d->budget_timer.data = d;
+    ev_timer_init(&d->budget_settle, settle, 0.0, 0.0);
+    d->budget_settle.data = d;
 }
 
 void chempi_grants_fini(struct chempi_daemon *d)
 {
-    if (d->loop)
-        ev_timer_stop(d->loop, &d->budget_timer);
+    if (!d->loop)
+        return;
+    ev_timer_stop(d->loop, &d->budget_timer);
+    ev_timer_stop(d->loop, &d->budget_settle);
 }
 
 /* --- to and from a job --- */
@@ -206,10 +240,9 @@ int chempi_grants_take(struct chempi_grant *g, const struct chempi_frame *frame,
     if (g->job.rank_count == 0 && chempi_wire_is_done(&r))
         return 0; /* nobody divides it */
     if (!chempi_wire_is_done(&r) ||
-        chempi_budget_take(&g->daemon->budget, &g->job, local, &report,
-                           now_ms()) < 0)
+        chempi_budget_take(&g->daemon->budget, &g->job, local, &report) < 0)
         return chempi_err_set(err, -EBADMSG, "a malformed report of memory");
-    watch_deadlines(g->daemon);
+    settle_soon(g->daemon);
     return 0;
 }
 
@@ -217,8 +250,8 @@ void chempi_grants_close(struct chempi_grant *g)
 {
     if (g->job.rank_count == 0)
         return;
-    chempi_budget_remove(&g->daemon->budget, &g->job, now_ms());
-    watch_deadlines(g->daemon);
+    chempi_budget_remove(&g->daemon->budget, &g->job);
+    settle_soon(g->daemon);
 }
 
 /* --- questions --- */

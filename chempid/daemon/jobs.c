@@ -217,6 +217,7 @@ static void nestling_ended(void *arg, const char *text)
 
     limb->is_supervisor = false;
     j->gateway_pid = 0;
+    j->local_size = 0;                 /* whatever the rest of the job does */
     chempi_grants_close(&limb->grant); /* B1: no rank is left */
     if (j->hub.has_ended)
         chempi_hub_leave(&j->hub, chempi_job_child(limb));

@@ -53,9 +53,7 @@ static int pay_ranks(struct job *j, struct chempi_err *err)
                               "a job, not %u; use more nodes",
                               j->daemon->opt->name, CHEMPI_NODE_RANKS_MAX,
                               j->local_size);
-    return pay(j,
-               (j->local_size + (size_t)1) * sizeof(struct chempi_budget_rank),
-               err);
+    return pay(j, (j->local_size + (size_t)1) * CHEMPI_BUDGET_RANK_BYTES, err);
 }
 
 /* The launcher has mapped the ranks to slots that were free when it asked.
@@ -74,7 +72,6 @@ static int check_slots(struct job *j, uint32_t node, struct chempi_err *err)
     busy -= ranks;
     if (busy <= j->spec.busy_max[node])
         return 0;
-    j->local_size = 0; /* it holds none */
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, node);
     chempi_job_send_up(j, CHEMPI_MSG_TAKEN, w.data, w.len);
@@ -149,6 +146,7 @@ static int start_here(struct job *j, uint32_t node, struct chempi_err *why)
         rc = chempi_brood_start(&d->brood, &limb->nestling, d->loop, &j->spec,
                                 node, &err);
     if (rc) {
+        j->local_size = 0; /* it holds no slots */
         chempi_grants_close(&limb->grant);
         chempi_hub_lose(&j->hub, chempi_job_child(limb), err.text);
     } else {
@@ -374,11 +372,12 @@ static int make_limbs(struct job *j, struct chempi_err *err)
     return 0;
 }
 
+/* If it is among those that are our business. */
 static uint32_t find_own_node(const struct job *j)
 {
-    for (uint32_t i = 0; i < j->spec.node_count; i++)
-        if (strcmp(j->spec.node_names[i], j->daemon->opt->name) == 0)
-            return i;
+    for (uint32_t i = 0; i < j->node_count; i++)
+        if (strcmp(j->spec.node_names[j->nodes[i]], j->daemon->opt->name) == 0)
+            return j->nodes[i];
     return CHEMPI_NODE_ANY;
 }
 

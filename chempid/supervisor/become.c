@@ -66,7 +66,7 @@ int chempi_become_user(uint32_t uid, uint32_t gid,
     const struct passwd *pw;
 
     if (geteuid() == 0)
-        chempi_shell_lift(shell);
+        chempi_shell_confine(shell);
     if (geteuid() == uid) {
         chempi_dumps_forbid(false);
         return 0;

@@ -352,11 +352,26 @@ void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
     chempi_share_wake(&rank->super->share, rank->local);
 }
 
+void chempi_ranks_share(struct chempi_rank *rank, const uint8_t *share)
+{
+    if (rank->link.is_open && chempi_link_queued(&rank->link) > 0) {
+        memcpy(rank->share_bytes, share, sizeof(rank->share_bytes));
+        rank->owes_share = true;
+        return;
+    }
+    chempi_ranks_send(rank, CHEMPI_MSG_BUDGET, share, CHEMPI_SHARE_BYTES);
+}
+
 /* What was queued has been written later on: wake again. */
 static void written(struct chempi_link *link)
 {
-    const struct chempi_rank *rank = link->arg;
+    struct chempi_rank *rank = link->arg;
 
+    if (rank->owes_share && chempi_link_queued(link) == 0) {
+        rank->owes_share = false;
+        chempi_ranks_share(rank, rank->share_bytes);
+        return;
+    }
     chempi_share_wake(&rank->super->share, rank->local);
 }
 

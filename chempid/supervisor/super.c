@@ -411,10 +411,10 @@ static int take_share(struct chempi_super *s, const struct chempi_frame *frame,
 
     chempi_wire_read(&r, frame->data, frame->len);
     local = chempi_wire_get_u32(&r);
-    if (frame->len != 4 + 16 || local >= s->local_size + (s->gateway != NULL))
+    if (frame->len != 4 + CHEMPI_SHARE_BYTES ||
+        local >= s->local_size + (s->gateway != NULL))
         return bad(err, "share of memory");
-    chempi_ranks_send(&s->ranks[local], CHEMPI_MSG_BUDGET, frame->data + 4,
-                      frame->len - 4);
+    chempi_ranks_share(&s->ranks[local], frame->data + 4);
     return 0;
 }
 

@@ -90,7 +90,9 @@ struct chempi_rank {
     bool is_asked;    /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
-    bool is_sought;    /* asked where it waits, and has not answered (yet) */
+    bool is_sought;  /* asked where it waits, and has not answered (yet) */
+    bool owes_share; /* that comes when it has read what is queued */
+    uint8_t share_bytes[CHEMPI_SHARE_BYTES];
     uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
     char here[CHEMPI_HERE_MAX];
     char site[CHEMPI_HERE_SITE_MAX]; /* whence it calls */
@@ -172,6 +174,10 @@ void chempi_ranks_judge(struct chempi_rank *rank, enum chempi_end how,
 /* Send a frame to a rank and wake it. */
 void chempi_ranks_send(struct chempi_rank *rank, uint16_t type,
                        const void *data, size_t len);
+/* BUDGET, CHEMPI_SHARE_BYTES. To a rank that has not read what it was sent only
+ * the last one goes: others' reports make shares, and nobody else's rank shall
+ * have a queue for them. */
+void chempi_ranks_share(struct chempi_rank *rank, const uint8_t *share);
 void chempi_ranks_close(struct chempi_rank *rank);
 
 /* ranks.c: what the child of a fork does before it becomes a program. */

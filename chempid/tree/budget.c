@@ -19,6 +19,13 @@ static struct chempi_budget_job *job_of(const struct chempi_list *entry)
                                struct chempi_budget_job, entry);
 }
 
+/* The i-th of those that have reported. */
+static struct chempi_budget_rank *heard(const struct chempi_budget_job *job,
+                                        uint32_t i)
+{
+    return &job->ranks[job->heard[i]];
+}
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -58,8 +65,8 @@ uint64_t chempi_budget_granted(const struct chempi_budget *budget)
          e = e->next) {
         const struct chempi_budget_job *job = job_of(e);
 
-        for (uint32_t i = 0; i < job->rank_count; i++)
-            sum += job->ranks[i].granted;
+        for (uint32_t i = 0; i < job->heard_count; i++)
+            sum += heard(job, i)->granted;
     }
     return sum;
 }
@@ -71,8 +78,8 @@ const char *chempi_budget_check(const struct chempi_budget *budget)
     CHEMPI_LIST_FOR (e, &budget->jobs) {
         const struct chempi_budget_job *job = job_of(e);
 
-        for (uint32_t i = 0; i < job->rank_count; i++) {
-            if (job->ranks[i].ordered > job->ranks[i].granted)
+        for (uint32_t i = 0; i < job->heard_count; i++) {
+            if (heard(job, i)->ordered > heard(job, i)->granted)
                 return "budget M2: a rank was told more than is granted";
         }
     }
@@ -115,8 +122,8 @@ static uint64_t need_of_job(const struct chempi_budget_job *job)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
-        sum = plus(sum, need_of(&job->ranks[i]));
+    for (uint32_t i = 0; !job->is_refused && i < job->heard_count; i++)
+        sum = plus(sum, need_of(heard(job, i)));
     return sum;
 }
 
@@ -124,8 +131,8 @@ static uint64_t demand_of_job(const struct chempi_budget_job *job)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
-        sum = plus(sum, demand_of(&job->ranks[i]));
+    for (uint32_t i = 0; !job->is_refused && i < job->heard_count; i++)
+        sum = plus(sum, demand_of(heard(job, i)));
     return sum;
 }
 
@@ -134,8 +141,8 @@ static uint64_t sum_of_ranks(const void *arg, uint64_t level)
     const struct chempi_budget_job *job = arg;
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        const struct chempi_budget_rank *rank = &job->ranks[i];
+    for (uint32_t i = 0; i < job->heard_count; i++) {
+        const struct chempi_budget_rank *rank = heard(job, i);
 
         sum = plus(sum, part_of(need_of(rank), demand_of(rank), level));
     }
@@ -215,22 +222,23 @@ static void order(struct chempi_budget_job *job, uint32_t local, uint64_t bytes,
 static void shrink(struct chempi_budget_job *job, uint64_t level,
                    uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        struct chempi_budget_rank *rank = &job->ranks[i];
+    for (uint32_t i = 0; i < job->heard_count; i++) {
+        struct chempi_budget_rank *rank = heard(job, i);
         uint64_t target = target_of(rank, level);
 
         if (target < rank->granted && target != rank->ordered)
-            order(job, i, target, now_ms);
+            order(job, job->heard[i], target, now_ms);
         else if (target >= rank->granted && rank->ordered < rank->granted)
-            order(job, i, rank->granted, now_ms); /* it may keep it */
+            order(job, job->heard[i], rank->granted,
+                  now_ms); /* it may keep it */
     }
 }
 
 static void grow(struct chempi_budget_job *job, uint64_t level, uint64_t *left,
                  uint32_t *below, uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        struct chempi_budget_rank *rank = &job->ranks[i];
+    for (uint32_t i = 0; i < job->heard_count; i++) {
+        struct chempi_budget_rank *rank = heard(job, i);
         uint64_t target = target_of(rank, level);
         uint64_t more;
 
@@ -242,7 +250,7 @@ static void grow(struct chempi_budget_job *job, uint64_t level, uint64_t *left,
             continue;
         rank->granted += more;
         *left -= more;
-        order(job, i, rank->granted, now_ms);
+        order(job, job->heard[i], rank->granted, now_ms);
     }
 }
 
@@ -250,8 +258,8 @@ static uint32_t count_below(const struct chempi_budget_job *job, uint64_t level)
 {
     uint32_t below = 0;
 
-    for (uint32_t i = 0; i < job->rank_count; i++)
-        below += target_of(&job->ranks[i], level) > job->ranks[i].granted;
+    for (uint32_t i = 0; i < job->heard_count; i++)
+        below += target_of(heard(job, i), level) > heard(job, i)->granted;
     return below;
 }
 
@@ -295,8 +303,8 @@ static void balance(struct chempi_budget *budget, uint64_t now_ms)
 /* Has every rank that has asked what it needs? */
 static bool is_served(const struct chempi_budget_job *job)
 {
-    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++)
-        if (job->ranks[i].granted < (need_of(&job->ranks[i]) & ~(PAGE - 1)))
+    for (uint32_t i = 0; !job->is_refused && i < job->heard_count; i++)
+        if (heard(job, i)->granted < (need_of(heard(job, i)) & ~(PAGE - 1)))
             return false;
     return true;
 }
@@ -305,8 +313,8 @@ static uint64_t granted_to(const struct chempi_budget_job *job)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < job->rank_count; i++)
-        sum += job->ranks[i].granted;
+    for (uint32_t i = 0; i < job->heard_count; i++)
+        sum += heard(job, i)->granted;
     return sum;
 }
 
@@ -338,8 +346,8 @@ static void refuse(struct chempi_budget *budget, struct chempi_budget_job *job,
 /* A rank that needs more than it may ever have waits in vain. */
 static void refuse_limited(struct chempi_budget_job *job)
 {
-    for (uint32_t i = 0; !job->is_refused && i < job->rank_count; i++) {
-        const struct chempi_budget_rank *rank = &job->ranks[i];
+    for (uint32_t i = 0; !job->is_refused && i < job->heard_count; i++) {
+        const struct chempi_budget_rank *rank = heard(job, i);
 
         if (rank->last.needed > rank->limit)
             refuse_for(job, &(struct chempi_budget_refusal){
@@ -350,10 +358,13 @@ static void refuse_limited(struct chempi_budget_job *job)
 }
 
 /* M4: of those that have not what they need, the youngest must go. */
-static void admit(struct chempi_budget *budget, uint64_t now_ms)
+void chempi_budget_settle(struct chempi_budget *budget, uint64_t now_ms)
 {
     struct chempi_list *e = budget->jobs.prev;
 
+    if (!budget->is_due)
+        return;
+    budget->is_due = false;
     CHEMPI_LIST_FOR (node, &budget->jobs)
         refuse_limited(job_of(node));
     while (sum_of_jobs(budget, 0) > budget->total && e != &budget->jobs) {
@@ -377,6 +388,15 @@ static void admit(struct chempi_budget *budget, uint64_t now_ms)
 
 /* --- jobs come and go --- */
 
+static void free_ranks(struct chempi_budget_job *job)
+{
+    free(job->ranks);
+    free(job->heard);
+    job->ranks = NULL;
+    job->heard = NULL;
+    job->rank_count = job->heard_count = 0;
+}
+
 int chempi_budget_add(struct chempi_budget *budget,
                       struct chempi_budget_job *job, const uint32_t *worlds,
                       uint32_t count, uint64_t limit)
@@ -384,8 +404,11 @@ int chempi_budget_add(struct chempi_budget *budget,
     if (budget->total == CHEMPI_BUDGET_NONE || count == 0)
         return 0;
     job->ranks = chempi_sys->calloc(count, sizeof(*job->ranks));
-    if (!job->ranks)
+    job->heard = chempi_sys->calloc(count, sizeof(*job->heard));
+    if (!job->ranks || !job->heard) {
+        free_ranks(job);
         return -ENOMEM;
+    }
     for (uint32_t i = 0; i < count; i++)
         job->ranks[i] =
             (struct chempi_budget_rank){.world = worlds[i], .limit = limit};
@@ -395,42 +418,49 @@ int chempi_budget_add(struct chempi_budget *budget,
 }
 
 void chempi_budget_remove(struct chempi_budget *budget,
-                          struct chempi_budget_job *job, uint64_t now_ms)
+                          struct chempi_budget_job *job)
 {
     if (job->rank_count == 0)
         return;
     chempi_list_remove(&job->entry);
-    free(job->ranks);
-    job->ranks = NULL;
-    job->rank_count = 0;
-    admit(budget, now_ms);
+    free_ranks(job);
+    budget->is_due = true;
 }
 
 /* --- reports --- */
 
+/* M2; true: to what was ordered last. */
+static bool obeys(struct chempi_budget_rank *rank,
+                  const struct chempi_budget_report *report)
+{
+    const uint32_t serial = rank->last.serial;
+
+    rank->last = *report;
+    rank->last.serial = serial;
+    return report->serial == serial && report->held < rank->granted;
+}
+
 int chempi_budget_take(struct chempi_budget *budget,
                        struct chempi_budget_job *job, uint32_t local,
-                       const struct chempi_budget_report *report,
-                       uint64_t now_ms)
+                       const struct chempi_budget_report *report)
 {
     struct chempi_budget_rank *rank;
-    uint32_t serial;
 
     if (local >= job->rank_count)
         return -EINVAL;
     rank = &job->ranks[local];
-    serial = rank->last.serial;
-    rank->last = *report;
-    rank->last.serial = serial;
-    if (report->serial == serial && report->held < rank->granted) {
-        rank->granted = report->held; /* M2 */
-        if (rank->ordered >= rank->granted) {
-            rank->ordered = rank->granted;
-            rank->due_ms = 0;
-            rank->is_late = false;
-        }
+    if (!rank->has_reported)
+        job->heard[job->heard_count++] = local; /* M5 */
+    rank->has_reported = true;
+    budget->is_due = true;
+    if (!obeys(rank, report))
+        return 0;
+    rank->granted = report->held;
+    if (rank->ordered >= rank->granted) {
+        rank->ordered = rank->granted;
+        rank->due_ms = 0;
+        rank->is_late = false;
     }
-    admit(budget, now_ms);
     return 0;
 }
 
@@ -445,8 +475,8 @@ static uint64_t find_late(struct chempi_budget_job *job, uint64_t now_ms)
 {
     uint64_t next = 0;
 
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        struct chempi_budget_rank *rank = &job->ranks[i];
+    for (uint32_t i = 0; i < job->heard_count; i++) {
+        struct chempi_budget_rank *rank = heard(job, i);
 
         if (!rank->due_ms || rank->is_late)
             continue;

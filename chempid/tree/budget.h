@@ -11,6 +11,9 @@
  *   M3  at most one shrinking order is open per rank, with one deadline
  *   M4  a rank is not asked back what it needs (a card may move nothing without
  *       it); what all of them need never exceeds the total
+ *   M5  dividing looks at ranks only that have reported: a rank that is only
+ *       named costs nothing; and of reports that come together all but the
+ *       first do, too
  *
  * A rank that has not given back by its deadline keeps what it holds, and is
  * named in the log once: registered memory that a transfer uses cannot be
@@ -52,6 +55,7 @@ struct chempi_budget_rank {
     uint64_t limit;   /* bytes that the kernel lets it lock */
     uint64_t due_ms;  /* when that should be; 0: nothing is due */
     bool is_late;
+    bool has_reported;                /* M5 */
     struct chempi_budget_report last; /* serial: of the last order */
 };
 
@@ -67,14 +71,16 @@ struct chempi_budget_refusal {
 struct chempi_budget_job {
     struct chempi_list entry;
     struct chempi_budget_rank *ranks;
-    uint32_t rank_count;  /* 0: not in the budget */
+    uint32_t rank_count; /* 0: not in the budget */
+    uint32_t *heard;     /* local ranks that have reported: M5 */
+    uint32_t heard_count;
     bool is_refused;      /* it is about to end, and gets nothing more */
     uint64_t patience_ms; /* when it has waited too long; 0: it need not */
     /* Tell local rank `local` its share. */
     void (*send)(void *arg, uint32_t local, uint64_t bytes,
                  uint32_t deadline_ms, uint32_t serial);
     void (*late)(void *arg, const struct chempi_budget_rank *rank);
-    /* Once at most; the job must end. Called from take() and tick(). */
+    /* Once at most; the job must end. Called from settle() and tick(). */
     void (*refuse)(void *arg, const struct chempi_budget_refusal *refusal);
     void *arg;
 };
@@ -82,7 +88,12 @@ struct chempi_budget_job {
 struct chempi_budget {
     uint64_t total; /* bytes, or CHEMPI_BUDGET_NONE */
     struct chempi_list jobs;
+    bool is_due; /* something has changed since it was divided */
 };
+
+/* What a rank costs, bytes. */
+#define CHEMPI_BUDGET_RANK_BYTES                                               \
+    (sizeof(struct chempi_budget_rank) + sizeof(uint32_t))
 
 void chempi_budget_init(struct chempi_budget *budget, uint64_t total);
 
@@ -99,16 +110,19 @@ uint64_t chempi_budget_limit(uint32_t uid);
 int chempi_budget_add(struct chempi_budget *budget,
                       struct chempi_budget_job *job, const uint32_t *worlds,
                       uint32_t count, uint64_t limit);
-/* It has ended; its ranks are gone. Harmless when it was not added. */
+/* It has ended; its ranks are gone. What they had is divided by the next
+ * settle(). Harmless when it was not added. */
 void chempi_budget_remove(struct chempi_budget *budget,
-                          struct chempi_budget_job *job, uint64_t now_ms);
+                          struct chempi_budget_job *job);
 
-/* A rank has reported. Nothing in it is believed that breaks M1. -EINVAL: no
- * such rank. */
+/* A rank has reported; the next settle() gives what follows. Nothing in it is
+ * believed that breaks M1. -EINVAL: no such rank. */
 int chempi_budget_take(struct chempi_budget *budget,
                        struct chempi_budget_job *job, uint32_t local,
-                       const struct chempi_budget_report *report,
-                       uint64_t now_ms);
+                       const struct chempi_budget_report *report);
+
+/* Divide anew, if something has changed. */
+void chempi_budget_settle(struct chempi_budget *budget, uint64_t now_ms);
 
 /* Look at deadlines. Returns when to look next, 0: no need. */
 uint64_t chempi_budget_tick(struct chempi_budget *budget, uint64_t now_ms);

@@ -205,7 +205,7 @@ int chempi_shell_take(struct chempi_shell *shell, struct chempi_reader *r)
 
 /* ---- having -------------------------------------------------------------- */
 
-void chempi_shell_lift(const struct chempi_shell *shell)
+static void lift(const struct chempi_shell *shell)
 {
     for (uint32_t i = 0; shell->is_known && i < shell->count; i++) {
         const __rlimit_resource_t which = (__rlimit_resource_t)i;
@@ -217,6 +217,22 @@ void chempi_shell_lift(const struct chempi_shell *shell)
         own.rlim_max = shell->limits[i].rlim_max;
         (void)setrlimit(which, &own); /* else the node's own limit holds */
     }
+}
+
+void chempi_shell_confine(const struct chempi_shell *shell)
+{
+    struct rlimit own;
+
+    lift(shell);
+    if (!shell->is_known || shell->count <= RLIMIT_NPROC ||
+        getrlimit(RLIMIT_NPROC, &own) < 0)
+        return;
+    if (own.rlim_max > shell->limits[RLIMIT_NPROC].rlim_max)
+        own.rlim_max = shell->limits[RLIMIT_NPROC].rlim_max;
+    own.rlim_cur = shell->limits[RLIMIT_NPROC].rlim_cur;
+    if (own.rlim_cur > own.rlim_max)
+        own.rlim_cur = own.rlim_max;
+    (void)setrlimit(RLIMIT_NPROC, &own); /* less is always allowed */
 }
 
 void chempi_shell_wear(const struct chempi_shell *shell)

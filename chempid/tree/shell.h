@@ -37,8 +37,9 @@ void chempi_shell_write(const struct chempi_shell *shell,
 int chempi_shell_take(struct chempi_shell *shell, struct chempi_reader *r);
 
 /* In a supervisor that is still root: nothing shall be less than the ranks may
- * have. */
-void chempi_shell_lift(const struct chempi_shell *shell);
+ * have, but there shall be no more processes: the kernel asks for the limit of
+ * whoever forks, not of the child. */
+void chempi_shell_confine(const struct chempi_shell *shell);
 /* In a child that becomes a program: have it, as far as this process may. */
 void chempi_shell_wear(const struct chempi_shell *shell);
 

@@ -27,6 +27,7 @@
 #define CHEMPI_RANK_OUT_MAX (32u << 20)   /* payload: supervisor to rank */
 #define CHEMPI_TREE_MAX (64u << 20)       /* payload: on the job's tree */
 #define CHEMPI_MEMORY_BYTES 44u           /* payload of MEMORY */
+#define CHEMPI_SHARE_BYTES 16u            /* payload of BUDGET */
 #define CHEMPI_QUEUE_MAX (256u << 20)     /* queued towards one peer */
 #define CHEMPI_QUEUE_JOB_MAX (128u << 20) /* of one job, between daemons */
 

@@ -142,6 +142,71 @@ def who_does_not_give_back_is_named_and_keeps_it():
         second.finish()
 
 
+# Programs that speak to their supervisor themselves.
+RAW = """import os, struct, sys
+fd = int(os.environ["CHEMPI_CONTROL_FD"])
+def send(kind, *numbers):
+    data = struct.pack("<I" + "Q" * (len(numbers) - 1) if numbers[1:] else "<I",
+                       *numbers)
+    os.write(fd, struct.pack("<IHHQ", len(data), kind, 0xc4e1, 0) + data)
+def take():
+    data = b""
+    while len(data) < 16 or len(data) < 16 + struct.unpack_from("<I", data)[0]:
+        data += os.read(fd, 1 if len(data) < 16 else
+                        16 + struct.unpack_from("<I", data)[0] - len(data))
+    return struct.unpack_from("<H", data, 4)[0], data[16:]
+def ask(held, wanted, serial):
+    send(14, serial, held, 0, wanted, 0, 0)
+def share():
+    kind = 0
+    while kind != 20:
+        kind, data = take()
+    return struct.unpack("<QII", data)
+M = 1 << 20
+"""
+DEAF = RAW + """
+ask(0, 48 * M, 0)
+while share()[0] < 48 * M:
+    pass
+print("has", flush=True)
+sys.stdin.readline()
+os.set_blocking(fd, False)
+count = 0
+try:
+    while True:
+        count += share()[0] > 0
+except BlockingIOError:
+    print("shares", count, flush=True)
+"""
+FICKLE = RAW + """
+ask(0, 40 * M, 0)
+serial = share()[2]
+for i in range(int(sys.argv[1])):
+    ask(16 * M, 8 * M, serial)
+    serial = share()[2]
+    ask(8 * M, 40 * M, serial)
+    serial = share()[2]
+"""
+
+
+@case
+def who_changes_its_mind_fills_no_queue_of_another_rank():
+    """One that computes does not read what it is told. The kernel keeps that
+    for it; what is more is left out, but for the last."""
+    with open("/proc/sys/net/core/wmem_default", encoding="ascii") as file:
+        room = int(file.read()) // 512  # a frame is more there
+    with cluster() as c:
+        deaf = c.job("-n", "1", sys.executable, "-c", DEAF,
+                     stdin=subprocess.PIPE)
+        deaf.await_lines(1)
+        expect(c.run("-n", "1", sys.executable, "-c", FICKLE, str(room)), 0)
+        deaf.process.stdin.write(b"\n")
+        deaf.process.stdin.flush()
+        check(deaf.await_lines(2).finish() == 0, deaf.errors)
+        count = int(deaf.output.split()[-1])
+        check(0 < count < room * 3 // 2, count, room)
+
+
 @case
 def who_wants_nothing_has_nothing():
     with cluster() as c:

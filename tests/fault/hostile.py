@@ -8,6 +8,7 @@ and says what no launcher and no daemon would say.
 Cases wait for events, never for a time to pass. After every case no process,
 socket or file may be left.
 """
+import json
 import os
 import re
 import signal
@@ -19,8 +20,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
 import jobrun  # noqa: E402
 from jobs import (  # noqa: E402
-    LIMIT_S, Cluster, Programs, await_that, check, control_version, expect,
-    main)
+    LIMIT_S, Cluster, Programs, await_that, check, child_named,
+    control_version, expect, main)
 from strangers import called, proven  # noqa: E402
 from wire import (  # noqa: E402
     frame, launch, receive_frame, string, strings)
@@ -98,6 +99,32 @@ def a_launch_names_no_files():
                 sock.sendall(launch(9, [b"a1", name], [0], [0]))
                 check("malformed launch" in refusal(sock))
         expect_whole(cluster, pid)
+
+
+def busy(cluster):
+    """Slots that are taken, by node."""
+    return {node["node"]: node["ranks"]
+            for node in json.loads(cluster.ctl("--json", "nodes"))}
+
+
+@case
+def only_ranks_hold_slots():
+    """Not those of a node that a launch names and leaves out, nor those whose
+    supervisor is gone while the rest of the job goes on."""
+    with Cluster(["a1", "a2"], PATIENT) as cluster:
+        with client(cluster, "a1") as sock:
+            sock.sendall(launch(7, [b"a1", b"a2"], [1], [0] * 1000))
+            await_frame(sock, STARTED)
+            check(busy(cluster) == {"a1": 0, "a2": 0}, busy(cluster))
+        with client(cluster, "a1") as sock:
+            sock.sendall(launch(9, [b"a1", b"a2"], [0, 1], [0, 0, 1],
+                                (b"sleep", b"1000")))
+            await_frame(sock, STARTED)
+            check(busy(cluster) == {"a1": 2, "a2": 1}, busy(cluster))
+            os.kill(child_named(cluster.pid("a1"), "chempi-super"),
+                    signal.SIGKILL)
+            await_frame(sock, NODE_LOST)
+            check(busy(cluster) == {"a1": 0, "a2": 1}, busy(cluster))
 
 
 @case

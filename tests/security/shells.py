@@ -7,6 +7,7 @@
 Cases with several users run as root, and count as skipped elsewhere.
 """
 import os
+import pwd
 import re
 import resource
 import shutil
@@ -43,14 +44,14 @@ def limited(files, core, stack, mask):
     return set_up
 
 
-def run_as_nobody(cluster, set_up, *args, group=NOBODY):
+def run_as_nobody(cluster, set_up, *args, user=NOBODY, group=NOBODY):
     shutil.copy(Programs.chempirun, f"{cluster.dir}/log.run")
     os.chmod(f"{cluster.dir}/log.run", 0o755)
     # setrlimit comes first: the user may not raise hard limits.
     done = subprocess.run(
         [sys.executable, "-c",
          "import os, sys; os.setgroups([]); "
-         f"os.setgid({group}); os.setuid({NOBODY}); "
+         f"os.setgid({group}); os.setuid({user}); "
          "os.execv(sys.argv[1], sys.argv[1:])",
          f"{cluster.dir}/log.run", "--wdir", "/", *args],
         env=cluster.env, cwd="/", capture_output=True, check=False,
@@ -121,6 +122,23 @@ def ranks_have_the_limits_and_umask_of_the_users_shell():
                       f"{NOBODY} {NOBODY}\n")
             check(done.returncode == 0 and
                   done.stdout.decode() == wanted * 4, done, wanted)
+
+
+@case
+@root_only
+def a_job_has_no_more_processes_than_the_users_shell():
+    """A user of whom no other test starts anything."""
+    user = next((u for u in pwd.getpwall() if u.pw_name == "games"), None)
+    if not user or not user.pw_uid or not user.pw_gid:
+        print("skipped: no user games here")
+        return
+    with Cluster(["a1"], mode=0o755) as cluster:
+        done = run_as_nobody(
+            cluster, lambda: resource.setrlimit(resource.RLIMIT_NPROC, (8, 8)),
+            "--timeout", "30", "-n", "12", "sleep", "1000", user=user.pw_uid,
+            group=user.pw_gid)
+        check(done.returncode == 1 and b"cannot fork" in done.stderr and
+              b"ulimit -u" in done.stderr, done)
 
 
 @case

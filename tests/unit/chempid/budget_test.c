@@ -121,7 +121,8 @@ static void report(uint32_t k, uint32_t i)
 
     if (!end->is_deaf)
         end->share = held;
-    cr_assert_eq(chempi_budget_take(&budget, &jobs[k].job, i, &r, now_ms), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[k].job, i, &r), 0);
+    chempi_budget_settle(&budget, now_ms);
     check_sum();
 }
 
@@ -145,7 +146,8 @@ static void settle(void)
 static void leave(uint32_t k)
 {
     jobs[k].count = 0;
-    chempi_budget_remove(&budget, &jobs[k].job, now_ms);
+    chempi_budget_remove(&budget, &jobs[k].job);
+    chempi_budget_settle(&budget, now_ms);
     check_sum();
 }
 
@@ -234,7 +236,8 @@ Test(budget, a_report_that_crosses_an_order_frees_nothing)
     cr_expect_eq(granted, 1000 * PAGE);
     cr_expect_gt(jobs[0].ends[0].orders, 0);
     /* Sent before that order came: it may use all by now. */
-    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &old, now_ms), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &old), 0);
+    chempi_budget_settle(&budget, now_ms);
     cr_expect_eq(chempi_budget_granted(&budget), granted);
 }
 
@@ -244,11 +247,53 @@ Test(budget, a_rank_that_lies_gets_no_more)
         .held = UINT64_MAX, .used = UINT64_MAX, .wanted = UINT64_MAX};
 
     add(0, 2);
-    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &lie, now_ms), 0);
-    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 1, &lie, now_ms), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &lie), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 1, &lie), 0);
+    chempi_budget_settle(&budget, now_ms);
     cr_expect_leq(chempi_budget_granted(&budget), 1000 * PAGE);
-    cr_expect_eq(chempi_budget_take(&budget, &jobs[0].job, 2, &lie, now_ms),
-                 -EINVAL);
+    cr_expect_eq(chempi_budget_take(&budget, &jobs[0].job, 2, &lie), -EINVAL);
+}
+
+/* Whoever reports without end makes no more orders than divisions. */
+Test(budget, reports_that_come_together_are_one_cause)
+{
+    struct chempi_budget_report r = {0};
+    uint32_t before;
+
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    add(1, 1);
+    before = jobs[0].ends[0].orders;
+    for (uint32_t i = 0; i < 1001; i++) {
+        r.wanted = i % 2 ? 0 : 1000 * PAGE;
+        cr_assert_eq(chempi_budget_take(&budget, &jobs[1].job, 0, &r), 0);
+    }
+    cr_expect_eq(jobs[0].ends[0].orders, before);
+    chempi_budget_settle(&budget, now_ms);
+    cr_expect_eq(jobs[0].ends[0].orders, before + 1);
+    chempi_budget_settle(&budget, now_ms);
+    cr_expect_eq(jobs[0].ends[0].orders, before + 1);
+    cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
+}
+
+/* M5 */
+Test(budget, ranks_that_are_only_named_are_not_looked_at)
+{
+    add(0, 8);
+    cr_expect_eq(jobs[0].job.heard_count, 0);
+    jobs[0].ends[5].wanted = 1000 * PAGE;
+    report(0, 5);
+    report(0, 5);
+    cr_expect_eq(jobs[0].job.heard_count, 1);
+    cr_expect_eq(jobs[0].job.heard[0], 5);
+    cr_expect_eq(jobs[0].ends[5].share, 1000 * PAGE);
+    jobs[0].ends[2].wanted = 1000 * PAGE;
+    report(0, 2);
+    settle();
+    settle();
+    cr_expect_eq(jobs[0].ends[2].share, 500 * PAGE);
+    cr_expect_eq(jobs[0].ends[5].share, 500 * PAGE);
 }
 
 Test(budget, who_asks_for_little_leaves_the_rest_to_the_others)
@@ -278,7 +323,7 @@ Test(budget, without_a_total_nothing_is_divided)
         chempi_budget_add(&budget, &jobs[0].job, &world, 1, CHEMPI_BUDGET_NONE),
         0);
     cr_expect_eq(jobs[0].job.rank_count, 0);
-    chempi_budget_remove(&budget, &jobs[0].job, now_ms);
+    chempi_budget_remove(&budget, &jobs[0].job);
 }
 
 static void need(uint32_t k, uint64_t pages)
