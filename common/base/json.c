@@ -16,6 +16,7 @@ static void put_text(FILE *file, const char *text)
     (void)fputc('"', file);
     while (at < end) {
         const size_t len = chempi_utf8_len(at, (size_t)(end - at));
+        const bool is_c1 = len == 2 && at[0] == 0xc2 && at[1] < 0xa0;
 
         if (len == 0)
             (void)fputs("\\ufffd", file);
@@ -23,6 +24,8 @@ static void put_text(FILE *file, const char *text)
             (void)fprintf(file, "\\%c", *at);
         else if (*at < 0x20 || *at == 0x7f)
             (void)fprintf(file, "\\u%04x", *at);
+        else if (is_c1) /* terminals obey these, too */
+            (void)fprintf(file, "\\u%04x", at[1]);
         else
             (void)fwrite(at, 1, len, file);
         at += len ? len : 1;

@@ -215,6 +215,8 @@ def names_of_programs_give_no_orders_to_terminals():
         shown = cluster.ctl("jobs")
         check("log\\x1b[2J\\x0aforged\\x5c\\xc2\\x9b\\x7f" in shown, shown)
         check("\nforged" not in cluster.logged(), cluster.logged())
+        shown += cluster.ctl("--json", "jobs")
+        check(r'log\u001b[2J\u000aforged\\\u009b\u007f"' in shown, shown)
         check(not set(map(chr, [*range(10), *range(11, 32), 127, 155])) &
               set(shown + cluster.logged()), shown, cluster.logged())
         job.process.stdin.close()
