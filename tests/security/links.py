@@ -512,7 +512,12 @@ def the_clusters_key_is_replaced_while_jobs_run():
                 file.write(text)
             for name in ("a1", "a2", "a3"):
                 cluster.reread(name)
-                # All speak to all, whoever knows of the change.
+                # All speak to all, whoever knows of the change; who calls
+                # anew may have any key of the file.
+                for line in text.split():
+                    noise.call(socket.create_connection(
+                        cluster.address(name), LIMIT_S),
+                        bytes.fromhex(line)).close()
                 expect(cluster.run("--nodes", "a1,a2,a3", "-n", "3", "--ppn",
                                    "1", "true"), 0)
         with socket.create_connection(cluster.address("a1"), LIMIT_S) as sock:
