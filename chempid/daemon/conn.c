@@ -481,7 +481,7 @@ int chempi_conns_admit_job(const struct chempi_conn *conn,
 
     if (!u)
         return 0;
-    share = chempi_crowd_share(&conn->conns->crowd, u->uid,
+    share = chempi_crowd_share(&conn->conns->crowd, CHEMPI_CROWD_CONNS, u->uid,
                                u->counts[CHEMPI_CROWD_CONNS]);
     if (u->counts[CHEMPI_CROWD_CONNS] + CHEMPI_CONN_LAUNCH_SPARE <= share ||
         u->counts[CHEMPI_CROWD_CONNS] <= share / 2)

@@ -8,18 +8,32 @@
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 
+static const uint32_t most[CHEMPI_CROWD_KINDS] = {
+    [CHEMPI_CROWD_CONNS] = CHEMPI_CONN_LOCAL_MAX,
+    [CHEMPI_CROWD_JOBS] = CHEMPI_USER_JOBS_MAX,
+    [CHEMPI_CROWD_QUESTIONS] = CHEMPI_USER_QUESTIONS_MAX,
+    [CHEMPI_CROWD_ORDERS] = CHEMPI_USER_ORDERS_MAX,
+};
+
+static uint32_t pool_of(uint64_t descriptors, uint32_t max)
+{
+    if (descriptors < CHEMPI_USER_POOL_MIN)
+        return CHEMPI_USER_POOL_MIN;
+    return descriptors < max ? (uint32_t)descriptors : max;
+}
+
 void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors,
                        uid_t owner)
 {
-    uint64_t max = descriptors > CHEMPI_FDS_RESERVED
-                       ? (descriptors - CHEMPI_FDS_RESERVED) / 2
-                       : 0;
+    const uint64_t free = descriptors > CHEMPI_FDS_RESERVED
+                              ? descriptors - CHEMPI_FDS_RESERVED
+                              : 0;
 
-    if (max < CHEMPI_USER_CONNS_MIN)
-        max = CHEMPI_USER_CONNS_MIN;
-    if (max > CHEMPI_CONN_LOCAL_ALL)
-        max = CHEMPI_CONN_LOCAL_ALL;
-    *crowd = (struct chempi_crowd){.conns_max = (uint32_t)max, .owner = owner};
+    *crowd = (struct chempi_crowd){.owner = owner};
+    crowd->pools[CHEMPI_CROWD_CONNS] = pool_of(free / 2, CHEMPI_CONN_LOCAL_ALL);
+    crowd->pools[CHEMPI_CROWD_JOBS] = pool_of(free / 4, CHEMPI_DAEMON_JOBS_MAX);
+    crowd->pools[CHEMPI_CROWD_QUESTIONS] = CHEMPI_DAEMON_QUERIES_MAX;
+    crowd->pools[CHEMPI_CROWD_ORDERS] = CHEMPI_ORDERS_MAX;
     chempi_list_init(&crowd->users);
 }
 
@@ -57,33 +71,18 @@ static struct chempi_user *find_or_add(struct chempi_crowd *crowd, uid_t uid)
     return u;
 }
 
-/* W2: `own` of the connections are the user's. */
-uint32_t chempi_crowd_share(const struct chempi_crowd *crowd, uid_t uid,
+/* W2 */
+uint32_t chempi_crowd_share(const struct chempi_crowd *crowd,
+                            enum chempi_crowd_kind kind, uid_t uid,
                             uint32_t own)
 {
-    const uint32_t others = crowd->conns - own;
-    uint32_t share;
+    const uint32_t others = crowd->counts[kind] - own;
+    const uint32_t pool = crowd->pools[kind];
+    const uint32_t share = others < pool ? (pool - others) / 2 : 0;
 
-    if (uid == 0 || uid == crowd->owner)
-        return CHEMPI_CONN_LOCAL_MAX;
-    share = others < crowd->conns_max ? (crowd->conns_max - others) / 2 : 0;
-    return share < CHEMPI_CONN_LOCAL_MAX ? share : CHEMPI_CONN_LOCAL_MAX;
-}
-
-static uint32_t limit_of(const struct chempi_crowd *crowd,
-                         const struct chempi_user *u,
-                         enum chempi_crowd_kind kind)
-{
-    switch (kind) {
-    case CHEMPI_CROWD_CONNS:
-        return chempi_crowd_share(crowd, u->uid, u->counts[kind]);
-    case CHEMPI_CROWD_JOBS:
-        return CHEMPI_USER_JOBS_MAX;
-    case CHEMPI_CROWD_ORDERS:
-        return CHEMPI_USER_ORDERS_MAX;
-    default:
-        return CHEMPI_USER_QUESTIONS_MAX;
-    }
+    if (uid == 0 || uid == crowd->owner || share > most[kind])
+        return most[kind];
+    return share;
 }
 
 /* W1 */
@@ -109,7 +108,7 @@ struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
         (void)chempi_err_set(err, -ENOMEM, "out of memory");
         return NULL;
     }
-    limit = limit_of(crowd, u, kind);
+    limit = chempi_crowd_share(crowd, kind, uid, u->counts[kind]);
     if (u->counts[kind] >= limit) {
         (void)chempi_err_set(err, -EDQUOT,
                              "user %ld has too many %s under way with this "
@@ -120,7 +119,7 @@ struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
         return NULL;
     }
     u->counts[kind]++;
-    crowd->conns += kind == CHEMPI_CROWD_CONNS;
+    crowd->counts[kind]++;
     return u;
 }
 
@@ -128,6 +127,6 @@ void chempi_crowd_leave(struct chempi_crowd *crowd, struct chempi_user *user,
                         enum chempi_crowd_kind kind)
 {
     user->counts[kind]--;
-    crowd->conns -= kind == CHEMPI_CROWD_CONNS;
+    crowd->counts[kind]--;
     forget_if_idle(user);
 }

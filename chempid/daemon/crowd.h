@@ -4,8 +4,8 @@
  * questions, memory. The numbers are in limits.h.
  *
  *   W1  a user is known while something counts for it, and no longer
- *   W2  what a user may have of the descriptors is at most what it leaves to
- *       all others, so that whoever comes finds some
+ *   W2  what a user may have of what there is for all is at most what it
+ *       leaves to all others, so that whoever comes finds some
  */
 #ifndef CHEMPI_CHEMPID_CROWD_H
 #define CHEMPI_CHEMPID_CROWD_H
@@ -34,9 +34,9 @@ struct chempi_user {
 
 struct chempi_crowd {
     struct chempi_list users;
-    uint32_t conns; /* of all users */
-    uint32_t conns_max;
-    uid_t owner; /* W2 is not for root and this one */
+    uint32_t counts[CHEMPI_CROWD_KINDS]; /* of all users */
+    uint32_t pools[CHEMPI_CROWD_KINDS];  /* for all users */
+    uid_t owner;                         /* W2 is not for root and this one */
 };
 
 /* For a process that may have so many descriptors, and its owner: root's if it
@@ -47,16 +47,17 @@ void chempi_crowd_init(struct chempi_crowd *crowd, uint64_t descriptors,
 void chempi_crowd_fini(struct chempi_crowd *crowd);
 
 /* One more of this kind for the user, to be ended by leave(). NULL with words:
- * -EDQUOT, the user has too many already, -ENOMEM. A connection of root or of
- * the daemon's owner is not subject to W2. */
+ * -EDQUOT, the user has too many already, -ENOMEM. What is root's or the
+ * daemon owner's is not subject to W2. */
 struct chempi_user *chempi_crowd_enter(struct chempi_crowd *crowd, uid_t uid,
                                        enum chempi_crowd_kind kind,
                                        struct chempi_err *err);
 void chempi_crowd_leave(struct chempi_crowd *crowd, struct chempi_user *user,
                         enum chempi_crowd_kind kind);
 
-/* How many connections the user may have now. */
-uint32_t chempi_crowd_share(const struct chempi_crowd *crowd, uid_t uid,
+/* How many of this kind the user may have now, who has `own` of them. */
+uint32_t chempi_crowd_share(const struct chempi_crowd *crowd,
+                            enum chempi_crowd_kind kind, uid_t uid,
                             uint32_t own);
 
 #endif

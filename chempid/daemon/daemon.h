@@ -35,10 +35,8 @@
 #include "chempid/tree/members.h"
 #include "chempid/tree/status.h"
 
-#define CHEMPI_DAEMON_FANOUT 4u      /* daemons that one orders directly */
-#define CHEMPI_DAEMON_JOBS_MAX 4096u /* jobs at a time */
-#define CHEMPI_DAEMON_QUERIES_MAX 4096u
-#define CHEMPI_NO_ADDRESS "-" /* of a daemon without TCP, in its ready file */
+#define CHEMPI_DAEMON_FANOUT 4u /* daemons that one orders directly */
+#define CHEMPI_NO_ADDRESS "-"   /* of a daemon without TCP, in its ready file */
 
 struct chempi_daemon_options {
     const char *name;

@@ -15,7 +15,6 @@
 #include "common/base/err.h"
 #include "common/base/list.h"
 
-#define CHEMPI_ORDERS_MAX 4096u
 #define CHEMPI_ORDERS_S 25.0 /* of the 30 that a client waits */
 
 struct chempi_conn;

@@ -46,9 +46,12 @@
 #define CHEMPI_CONN_LOCAL_ALL 8192u  /* of all users */
 #define CHEMPI_FDS_RESERVED 64u      /* descriptors for all else, at least */
 #define CHEMPI_FDS_MAX 65536u        /* that a daemon takes for itself */
-#define CHEMPI_USER_CONNS_MIN 16u    /* the pool, without descriptors */
+#define CHEMPI_USER_POOL_MIN 16u     /* for all, without descriptors */
+#define CHEMPI_DAEMON_JOBS_MAX 4096u /* at a time, of all users */
+#define CHEMPI_DAEMON_QUERIES_MAX 4096u
+#define CHEMPI_ORDERS_MAX 4096u
 #define CHEMPI_USER_MEMORY_MAX (96u << 20) /* bytes: messages and jobs */
-#define CHEMPI_USER_JOBS_MAX 512u          /* on one node */
+#define CHEMPI_USER_JOBS_MAX 512u          /* on one node, or its share */
 #define CHEMPI_USER_QUESTIONS_MAX 64u
 #define CHEMPI_USER_ORDERS_MAX 64u
 #define CHEMPI_LINK_QUESTIONS_MAX 1024u /* from one daemon, of all users */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What users may have of a daemon. */
 #include <criterion/criterion.h>
+#include <errno.h>
 
 #include "chempid/daemon/crowd.h"
 #include "chempid/tree/limits.h"
@@ -13,18 +14,49 @@ static struct chempi_crowd crowd;
 Test(crowd, who_a_daemon_has_become_is_a_user_like_others)
 {
     chempi_crowd_init(&crowd, CHEMPI_FDS_RESERVED + 200, 0);
-    cr_assert_lt(chempi_crowd_share(&crowd, OWNER, 0), CHEMPI_CONN_LOCAL_MAX);
-    cr_assert_eq(chempi_crowd_share(&crowd, OWNER, 0),
-                 chempi_crowd_share(&crowd, OWNER + 1, 0));
-    cr_assert_eq(chempi_crowd_share(&crowd, 0, 0), CHEMPI_CONN_LOCAL_MAX);
+    cr_assert_lt(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER, 0),
+                 CHEMPI_CONN_LOCAL_MAX);
+    cr_assert_eq(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER, 0),
+                 chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER + 1, 0));
+    cr_assert_eq(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, 0, 0),
+                 CHEMPI_CONN_LOCAL_MAX);
     chempi_crowd_fini(&crowd);
 }
 
 Test(crowd, the_owner_of_a_daemon_takes_what_there_is)
 {
     chempi_crowd_init(&crowd, CHEMPI_FDS_RESERVED + 200, OWNER);
-    cr_assert_eq(chempi_crowd_share(&crowd, OWNER, 0), CHEMPI_CONN_LOCAL_MAX);
-    cr_assert_lt(chempi_crowd_share(&crowd, OWNER + 1, 0),
+    cr_assert_eq(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER, 0),
+                 CHEMPI_CONN_LOCAL_MAX);
+    cr_assert_lt(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER + 1, 0),
                  CHEMPI_CONN_LOCAL_MAX);
     chempi_crowd_fini(&crowd);
+}
+
+/* Whatever it is of which there is so much for all. */
+Test(crowd, users_leave_as_much_as_they_take)
+{
+    for (int kind = 0; kind < CHEMPI_CROWD_KINDS; kind++) {
+        struct chempi_user *users[4096];
+        uint32_t taken = 0;
+        struct chempi_err err;
+
+        chempi_crowd_init(&crowd, CHEMPI_FDS_RESERVED + 200, 0);
+        crowd.pools[kind] = 200;
+        for (uid_t uid = 1; uid <= 5; uid++) {
+            const uint32_t before = taken;
+
+            while ((users[taken] = chempi_crowd_enter(
+                        &crowd, uid, (enum chempi_crowd_kind)kind, &err)))
+                taken++;
+            cr_expect_eq(err.code, -EDQUOT);
+            cr_expect_gt(taken, before, "kind %d, user %u", kind, uid);
+        }
+        cr_expect_lt(taken, 200);
+        while (taken)
+            chempi_crowd_leave(&crowd, users[--taken],
+                               (enum chempi_crowd_kind)kind);
+        cr_expect(chempi_list_is_empty(&crowd.users));
+        chempi_crowd_fini(&crowd);
+    }
 }
