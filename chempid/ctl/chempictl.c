@@ -181,14 +181,16 @@ static void show_gateways(const struct chempi_status *list, uint32_t count,
         uint32_t pid = 0;
         bool has_node = false;
 
-        for (uint32_t i = 0; i < count; i++)
-            for (uint32_t k = 0; k < list[i].job_count; k++)
-                if (strcmp(list[i].node, node) == 0 &&
-                    strcmp(list[i].jobs[k].id, job->id) == 0 &&
-                    g < list[i].jobs[k].gateway_count) {
-                    pid = list[i].jobs[k].gateways[g].pid;
-                    has_node = true;
-                }
+        for (uint32_t i = 0; i < count; i++) {
+            const struct chempi_status_job *part =
+                chempi_status_find(&list[i], job->id, job->uid);
+
+            if (part && strcmp(list[i].node, node) == 0 &&
+                g < part->gateway_count) {
+                pid = part->gateways[g].pid;
+                has_node = true;
+            }
+        }
         printf("  gateway ");
         show_text(node);
         printf("%*s ", strlen(node) < 20 ? (int)(20 - strlen(node)) : 0, "");
@@ -213,11 +215,13 @@ static void show_job(const struct chempi_status *list, uint32_t count,
     printf("%-18s %-8s %6u  ", job->id, user_name(job->uid, user), job->size);
     show_text(job->program);
     printf("  ");
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, job->id) == 0 &&
-                list[i].jobs[k].local)
-                printf(" %s:%u", list[i].node, list[i].jobs[k].local);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_status_job *part =
+            chempi_status_find(&list[i], job->id, job->uid);
+
+        if (part && part->local)
+            printf(" %s:%u", list[i].node, part->local);
+    }
     printf("\n");
     show_gateways(list, count, job);
 }
@@ -237,7 +241,7 @@ static int show_jobs(struct ctl *c, char **names)
            "nodes");
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (!chempi_status_has_job(list, i, list[i].jobs[k].id))
+            if (!chempi_status_has_job(list, i, &list[i].jobs[k]))
                 show_job(list, count, &list[i].jobs[k]);
     return 0;
 }
@@ -275,27 +279,47 @@ static int send_request(struct ctl *c, enum chempi_request what,
     return request(c, what, node, job) ? fail(c) : 0;
 }
 
+/* 0 or -errno with words. */
+static int find_owner(struct ctl *c, const struct chempi_status *list,
+                      uint32_t count, const char *id, uint32_t *uid)
+{
+    uint32_t other;
+    int rc =
+        chempi_status_owner(list, count, id, (uint32_t)geteuid(), uid, &other);
+
+    if (rc == -EEXIST)
+        return chempi_err_set(&c->err, rc,
+                              "users %u and %u have a job %s each; ask as the "
+                              "one whose job it is (runuser -u USER -- "
+                              "chempictl ...)",
+                              *uid, other, id);
+    return rc ? chempi_err_set(&c->err, rc, "no job %s runs", id) : 0;
+}
+
+static int ask_for_job(struct ctl *c, const char *id,
+                       struct chempi_status **list, uint32_t *count,
+                       uint32_t *uid)
+{
+    int rc = ask(c, NULL, c->with_memory, list, count);
+
+    return rc ? rc : find_owner(c, *list, *count, id, uid);
+}
+
 /* A node that has part in the job knows the way to its launcher. */
 static int order_job(struct ctl *c, enum chempi_request what, const char *id)
 {
     struct chempi_status *list;
     uint32_t count;
+    uint32_t uid;
 
     if (strlen(id) >= CHEMPI_JOB_ID_MAX)
         return misuse("too long a job name");
-    if (ask(c, NULL, c->with_memory, &list, &count))
+    if (ask_for_job(c, id, &list, &count, &uid))
         return fail(c);
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, id) == 0)
-                return send_request(c, what, list[i].node, id);
-    (void)chempi_err_set(&c->err, -ESRCH, "no job %s runs", id);
-    return fail(c);
-}
-
-static bool has_job(const struct chempi_status *s, const char *id)
-{
-    return chempi_status_has_job(s, 1, id);
+        if (chempi_status_find(&list[i], id, uid))
+            return send_request(c, what, list[i].node, id);
+    return 0; /* not reached: somewhere it is */
 }
 
 /* What is said of nodes that cannot be asked: there it may run on. */
@@ -310,23 +334,33 @@ static void name_silent(const struct chempi_status *list, uint32_t count)
 }
 
 /* Any node that has part in it can end it; the answer is that it has ended. */
-static int kill_job(struct ctl *c, const char *id)
+static int kill_by_one(struct ctl *c, const struct chempi_status *list,
+                       uint32_t count, const char *id, uint32_t uid)
 {
-    struct chempi_status *list;
-    uint32_t count;
     int rc = -ESRCH;
 
-    if (strlen(id) >= CHEMPI_JOB_ID_MAX)
-        return misuse("too long a job name");
-    if (ask(c, NULL, false, &list, &count))
-        return fail(c);
-    (void)chempi_err_set(&c->err, rc, "no job %s runs", id);
     for (uint32_t i = 0; i < count && rc && rc != -EPERM; i++)
-        if (has_job(&list[i], id)) {
+        if (chempi_status_find(&list[i], id, uid)) {
             rc = request(c, CHEMPI_REQUEST_KILL, list[i].node, id);
             rc = rc == -ESRCH ? 0 : rc; /* since we have asked */
         }
-    name_silent(list, count);
+    return rc;
+}
+
+static int kill_job(struct ctl *c, const char *id)
+{
+    struct chempi_status *list;
+    uint32_t count = 0;
+    uint32_t uid;
+    int rc;
+
+    if (strlen(id) >= CHEMPI_JOB_ID_MAX)
+        return misuse("too long a job name");
+    rc = ask_for_job(c, id, &list, &count, &uid);
+    if (!rc)
+        rc = kill_by_one(c, list, count, id, uid);
+    if (count)
+        name_silent(list, count);
     return rc ? fail(c) : 0;
 }
 
@@ -399,7 +433,8 @@ static int give_drain(struct ctl *c, struct chempi_drain *d)
     if (ask(c, NULL, false, &list, &d->count))
         return fail(c);
     d->list = list;
-    if (chempi_drain_check(d, &c->err))
+    if ((d->job && find_owner(c, list, d->count, d->job, &d->uid)) ||
+        chempi_drain_check(d, &c->err))
         return fail(c);
     status = send_request(
         c, d->is_undrain ? CHEMPI_REQUEST_UNDRAIN : CHEMPI_REQUEST_DRAIN,

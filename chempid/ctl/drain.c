@@ -57,15 +57,6 @@ gateway_of(const struct chempi_status_job *job, const char *node)
     return NULL;
 }
 
-static const struct chempi_status_job *find_job(const struct chempi_status *s,
-                                                const char *id)
-{
-    for (uint32_t i = 0; i < s->job_count; i++)
-        if (strcmp(s->jobs[i].id, id) == 0)
-            return &s->jobs[i];
-    return NULL;
-}
-
 /* ---- is there such a thing? --------------------------------------------- */
 
 static int find_node(struct order *o, struct chempi_err *err)
@@ -99,7 +90,7 @@ static int find_named_job(struct order *o, struct chempi_err *err)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < d->count && !job; i++)
-        job = find_job(&d->list[i], d->job);
+        job = chempi_status_find(&d->list[i], d->job, d->uid);
     if (!job)
         return chempi_err_set(err, -ESRCH, "no job %s runs; see chempictl jobs",
                               d->job);
@@ -212,7 +203,7 @@ static uint32_t list_ends(const struct order *o)
     for (uint32_t i = 0; i < o->d->count; i++) {
         const struct chempi_status *s = &o->d->list[i];
         const struct chempi_status_job *job =
-            o->job ? find_job(s, o->job->id) : NULL;
+            o->job ? chempi_status_find(s, o->job->id, o->job->uid) : NULL;
 
         if (!*s->error && (!o->job || (job && job->local)))
             o->names[count++] = s->node;
@@ -329,7 +320,7 @@ static int check_order(struct order *o, struct chempi_err *err)
         const struct chempi_status_job *job = &o->node->jobs[i];
 
         if (gateway_of(job, d->node) &&
-            (!d->job || strcmp(d->job, job->id) == 0))
+            (!d->job || (strcmp(d->job, job->id) == 0 && d->uid == job->uid)))
             rc = check_last(o, job, err);
     }
     return rc || d->job ? rc : check_last(o, NULL, err);
@@ -390,7 +381,7 @@ void chempi_drain_list(FILE *out, bool is_json,
             list_gateway(out, json, list[i].node, NULL);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (!chempi_status_has_job(list, i, list[i].jobs[k].id))
+            if (!chempi_status_has_job(list, i, &list[i].jobs[k]))
                 list_job(out, json, list, count, &list[i].jobs[k]);
     if (json) {
         chempi_json_close_list(json);

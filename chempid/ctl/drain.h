@@ -17,6 +17,7 @@ struct chempi_drain {
     uint32_t count;
     const char *node;
     const char *job; /* NULL: all, and those to come */
+    uint32_t uid;    /* whose it is */
     bool is_forced;
     bool is_undrain;
 };

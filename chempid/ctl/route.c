@@ -244,13 +244,15 @@ static bool has_changed(const struct question *q,
 
 /* Does the job have ranks on this node? */
 static bool is_at(const struct chempi_status *list, uint32_t count,
-                  const char *node, const char *job)
+                  const char *node, const struct chempi_status_job *job)
 {
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].node, node) == 0 &&
-                strcmp(list[i].jobs[k].id, job) == 0)
-                return list[i].jobs[k].local > 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_status_job *part =
+            chempi_status_find(&list[i], job->id, job->uid);
+
+        if (part && strcmp(list[i].node, node) == 0)
+            return part->local > 0;
+    }
     return false;
 }
 
@@ -355,9 +357,9 @@ static void print_jobs(const struct question *q,
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             struct chempi_status_job *job = &list[i].jobs[k];
 
-            if (chempi_status_has_job(list, i, job->id) ||
-                !is_at(list, count, q->from, job->id) ||
-                !is_at(list, count, q->to, job->id))
+            if (chempi_status_has_job(list, i, job) ||
+                !is_at(list, count, q->from, job) ||
+                !is_at(list, count, q->to, job))
                 continue;
             (q->json ? job_json : print_job)(q, range, job);
         }

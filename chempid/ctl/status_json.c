@@ -2,8 +2,6 @@
 /* Nodes and jobs as JSON; see status_json.h. */
 #include "chempid/ctl/status_json.h"
 
-#include <string.h>
-
 int chempi_status_json(FILE *to, const struct chempi_status *list,
                        uint32_t count,
                        void (*put)(struct chempi_json *j,
@@ -42,13 +40,16 @@ void chempi_status_json_node(struct chempi_json *j,
 /* ---- jobs ---------------------------------------------------------------- */
 
 static void put_nodes(struct chempi_json *j, const struct chempi_status *list,
-                      uint32_t count, const char *id)
+                      uint32_t count, const struct chempi_status_job *job)
 {
     chempi_json_open(j, "nodes");
-    for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, id) == 0 && list[i].jobs[k].local)
-                chempi_json_number(j, list[i].node, list[i].jobs[k].local);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_status_job *part =
+            chempi_status_find(&list[i], job->id, job->uid);
+
+        if (part && part->local)
+            chempi_json_number(j, list[i].node, part->local);
+    }
     chempi_json_close(j);
 }
 
@@ -76,14 +77,14 @@ void chempi_status_json_jobs(FILE *to, const struct chempi_status *list,
         for (uint32_t k = 0; k < list[i].job_count; k++) {
             const struct chempi_status_job *job = &list[i].jobs[k];
 
-            if (chempi_status_has_job(list, i, job->id))
+            if (chempi_status_has_job(list, i, job))
                 continue;
             chempi_json_open(&j, NULL);
             chempi_json_text(&j, "job", job->id);
             chempi_json_number(&j, "uid", job->uid);
             chempi_json_number(&j, "ranks", job->size);
             chempi_json_text(&j, "program", job->program);
-            put_nodes(&j, list, count, job->id);
+            put_nodes(&j, list, count, job);
             put_gateways(&j, job);
             chempi_json_close(&j);
         }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* getloadavg */
 #include "chempid/tree/status.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,14 +213,49 @@ chempi_status_fate_of(const struct chempi_status_job *job, const char *node)
     return CHEMPI_FATE_UP;
 }
 
+const struct chempi_status_job *
+chempi_status_find(const struct chempi_status *s, const char *id, uint32_t uid)
+{
+    for (uint32_t i = 0; i < s->job_count; i++)
+        if (s->jobs[i].uid == uid && strcmp(s->jobs[i].id, id) == 0)
+            return &s->jobs[i];
+    return NULL;
+}
+
 bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,
-                           const char *id)
+                           const struct chempi_status_job *job)
 {
     for (uint32_t i = 0; i < count; i++)
-        for (uint32_t k = 0; k < list[i].job_count; k++)
-            if (strcmp(list[i].jobs[k].id, id) == 0)
-                return true;
+        if (chempi_status_find(&list[i], job->id, job->uid))
+            return true;
     return false;
+}
+
+int chempi_status_owner(const struct chempi_status *list, uint32_t count,
+                        const char *id, uint32_t asker, uint32_t *uid,
+                        uint32_t *other)
+{
+    int rc = -ESRCH;
+
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < list[i].job_count; k++) {
+            const struct chempi_status_job *job = &list[i].jobs[k];
+
+            if (strcmp(job->id, id) != 0)
+                continue;
+            if (job->uid == asker) {
+                *uid = asker;
+                return 0;
+            }
+            if (rc == 0 && job->uid != *uid) {
+                *other = job->uid;
+                rc = -EEXIST;
+            } else if (rc == -ESRCH) {
+                *uid = job->uid;
+                rc = 0;
+            }
+        }
+    return rc;
 }
 
 uint64_t chempi_status_host(void)

@@ -100,9 +100,21 @@ const char *chempi_status_fate_word(enum chempi_status_fate fate);
 enum chempi_status_fate
 chempi_status_fate_of(const struct chempi_status_job *job, const char *node);
 
-/* Does a job run on one of the first `count` nodes of the list? */
+/* The job of this id and user there, or NULL. Whoever launches can have copied
+ * the id of another user's job that runs elsewhere. */
+const struct chempi_status_job *
+chempi_status_find(const struct chempi_status *s, const char *id, uint32_t uid);
+
+/* Does the job run on one of the first `count` nodes of the list? */
 bool chempi_status_has_job(const struct chempi_status *list, uint32_t count,
-                           const char *id);
+                           const struct chempi_status_job *job);
+
+/* Whose job it is that a user means by this id: the user's own, or that of
+ * another one. -ESRCH: there is none; -EEXIST: there are two, of *uid and of
+ * *other. */
+int chempi_status_owner(const struct chempi_status *list, uint32_t count,
+                        const char *id, uint32_t asker, uint32_t *uid,
+                        uint32_t *other);
 
 /* Of this host: a number for it, and its load. */
 uint64_t chempi_status_host(void);

@@ -8,7 +8,9 @@ Cases wait for events, never for a time to pass. Those with several users run
 as root, and count as skipped elsewhere.
 """
 import contextlib
+import json
 import os
+import pwd
 import re
 import resource
 import select
@@ -313,7 +315,7 @@ def fill_memory(cluster):
 
 
 @contextlib.contextmanager
-def done_by_nobody(fn, *args):
+def done_by(uid, gid, fn, *args):
     """A process of that user, which stays so long; what the function returns
     first."""
     out, waits = os.pipe(), os.pipe()
@@ -321,8 +323,8 @@ def done_by_nobody(fn, *args):
     if child == 0:
         try:
             os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
             os.close(waits[1])
             said, kept = fn(*args)
             os.write(out[1], said)
@@ -354,7 +356,7 @@ def what_a_helper_has_not_started_is_paid_for():
         control_version()  # from a file that others may not read
         os.kill(helper, signal.SIGSTOP)
         try:
-            with done_by_nobody(fill_memory, cluster) as said:
+            with done_by(NOBODY, NOBODY, fill_memory, cluster) as said:
                 check(b"than a user may have" in said, said)
                 check(memory(pid)[1] < most_memory(pid), memory(pid))
         finally:
@@ -497,6 +499,77 @@ def users_leave_descriptors_to_others():
         cluster.start("a2", "--join", "%s:%d" % cluster.address("a1"))
         for sock in taken:
             sock.close()
+
+
+def start_jobs(cluster, via, uid, gid, numbers):
+    """By one launcher; what the daemon says of the last one."""
+    sock = client_of(cluster, via)
+    sock.sendall(greeting(b""))
+    said = b""
+    for number in numbers:
+        sock.sendall(launch(number, [via.encode()], [0], [0],
+                            (b"sleep", b"1000"), uid, gid))
+        kind = None
+        while kind not in (STARTED, REPLY):
+            kind, said = receive_frame(sock)
+        if kind == REPLY:
+            return said, sock
+    return b"started", sock
+
+
+def ctl_of(cluster, uid, gid, *args):
+    done = subprocess.run(
+        ["/proc/self/fd/0", *args], stdin=open(Programs.chempictl, "rb"),
+        env=cluster.env, cwd="/", user=uid, group=gid, extra_groups=[],
+        capture_output=True, text=True, check=False, timeout=LIMIT_S)
+    return done.returncode, done.stdout, done.stderr
+
+
+@case
+@root_only
+def who_has_many_jobs_leaves_some_to_others():
+    """They cost descriptors, too, however few launchers they have."""
+    with Cluster([], mode=0o755) as cluster:
+        start_small(cluster, "a1", 256)
+        control_version()  # from a file that others may not read
+        with done_by(NOBODY, NOBODY, start_jobs, cluster, "a1", NOBODY, NOBODY,
+                     range(1000, 1040)) as said:
+            check(b"too many jobs under way" in said, said)
+        with done_by(NOBODY, NOBODY, start_jobs, cluster, "a1", NOBODY, NOBODY,
+                     range(2000, 2020)) as said:
+            check(said == b"started", said)
+            cluster.ctl("nodes")
+
+
+@case
+@root_only
+def who_copies_the_name_of_a_job_is_another_user():
+    """On a node where that job is not. Each has one to show and to end."""
+    other = next((u for u in pwd.getpwall() if u.pw_name == "games"), None)
+    if not other or not other.pw_uid or not other.pw_gid:
+        print("skipped: no user games here")
+        return
+    thief, owner = (other.pw_uid, other.pw_gid), (NOBODY, NOBODY)
+    name = f"{4711:016x}"
+    with Cluster(["a1", "a2"], ("--detect", "1"), mode=0o755) as cluster:
+        control_version()  # from a file that others may not read
+        with done_by(*thief, start_jobs, cluster, "a1", *thief, [4711]) as one, \
+                done_by(*owner, start_jobs, cluster, "a2", *owner,
+                        [4711]) as two:
+            check(one == two == b"started", one, two)
+            check(cluster.ctl("jobs").count(name) == 2, cluster.ctl("jobs"))
+            found = {(job["uid"], *job["nodes"].items())
+                     for job in json.loads(cluster.ctl("--json", "jobs"))}
+            check(found == {(thief[0], ("a1", 1)), (NOBODY, ("a2", 1))}, found)
+            said = cluster.ctl("kill", name, status=1)
+            check(f"have a job {name} each" in said, said)
+            status, _, said = ctl_of(cluster, *owner, "kill", name)
+            check(status == 0, said)
+            found = [job["uid"] for job in
+                     json.loads(cluster.ctl("--json", "jobs"))]
+            check(found == [thief[0]], found)
+            cluster.ctl("kill", name)
+            check(name not in cluster.ctl("jobs"))
 
 
 # ---- the log -----------------------------------------------------------------
