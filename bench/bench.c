@@ -12,14 +12,31 @@
 #define PAGE 4096
 #define HUGE_PAGE (2 << 20)
 
-void bench_start(struct bench *bench, int *argc, char ***argv)
+static void find_place(struct bench *bench)
 {
     const char *ms = getenv("BENCH_POINT_MS");
 
-    MPI_Init(argc, argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &bench->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &bench->size);
     bench->point_s = ms != NULL ? strtod(ms, NULL) / 1e3 : 0.02;
+}
+
+void bench_start(struct bench *bench, int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    find_place(bench);
+}
+
+void bench_start_threads(struct bench *bench, int *argc, char ***argv)
+{
+    int provided;
+
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+    find_place(bench);
+    if (provided < MPI_THREAD_MULTIPLE) {
+        fprintf(stderr, "this MPI has no MPI_THREAD_MULTIPLE\n");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
 }
 
 void bench_point(const struct bench *bench, const char *name, size_t x,

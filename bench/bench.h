@@ -23,6 +23,9 @@ struct bench {
 /* Initialize MPI; reads BENCH_POINT_MS (default 20). */
 void bench_start(struct bench *bench, int *argc, char ***argv);
 
+/* The same with MPI_THREAD_MULTIPLE; ends the job where there is none. */
+void bench_start_threads(struct bench *bench, int *argc, char ***argv);
+
 /* Rank 0 prints a point. */
 void bench_point(const struct bench *bench, const char *name, size_t x,
                  double value, const char *unit);
