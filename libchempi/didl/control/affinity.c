@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The processors of this process; see affinity.h. */
+#define _GNU_SOURCE /* sched_getcpu */
 #include "libchempi/didl/control/affinity.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,6 +102,21 @@ void chempi_affinity_widen(void)
     if (was_own && chempi_cpus_count(&affinity.own) == 1 &&
         chempi_cpus_get(&now) == 0 && is_same(&now, &affinity.own))
         widen_threads();
+}
+
+void chempi_affinity_part(void)
+{
+    const int here = sched_getcpu();
+    struct chempi_cpus may;
+    struct chempi_cpus others;
+
+    if (here < 0 || (uint32_t)here >= CHEMPI_CPUS_MAX ||
+        chempi_cpus_get(&may) != 0 || !chempi_cpus_has(&may, (uint32_t)here))
+        return;
+    others = may;
+    others.bits[here / 8] &= (uint8_t) ~(1u << (here % 8));
+    if (chempi_cpus_count(&others) > 0 && chempi_cpus_set(0, &others) == 0)
+        (void)chempi_cpus_set(0, &may);
 }
 
 void chempi_affinity_free_thread(void)

@@ -30,6 +30,10 @@ bool chempi_affinity_is_own(void);
  * have chosen others by themselves. Idempotent. */
 void chempi_affinity_widen(void);
 
+/* Let the calling thread run on another of the processors that it may run on,
+ * if there is one; it may come back later. */
+void chempi_affinity_part(void);
+
 /* A thread of the library's own: let it run wherever the job may on this host,
  * though its process has a processor of its own. */
 void chempi_affinity_free_thread(void);

@@ -15,7 +15,8 @@
  *       not ask: it spins for a while, then sleeps
  *   P5  a job that has a core for each process does not give it to those who
  *       keep it for a time slice: it spins on, then sleeps, and tries later
- *       whether they are still there
+ *       whether they are still there. From those that give it back again and
+ *       again it parts: there is a core for either
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "libchempi/didl/transport/progress.h"
@@ -319,6 +320,8 @@ static void judge_yield(struct idling *state, uint64_t before_ns,
     case CHEMPI_SHY_PEER:
         state->switches++;
         set_spins(spins / 2);
+        if (progress.is_roomy && chempi_shy_parts(&progress.shy, after_ns))
+            chempi_affinity_part();
         break;
     }
 }

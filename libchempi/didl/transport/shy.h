@@ -20,10 +20,20 @@
  * shrinks while the core is found free. */
 #define CHEMPI_SHY_MIN_NS UINT64_C(50000000)
 #define CHEMPI_SHY_MAX_NS UINT64_C(2000000000)
+/* So many yields one after the other that met another rank, though there is a
+ * core for each: they share one, and another is idle. The system does not part
+ * threads that give way to each other. */
+#define CHEMPI_SHY_PEERS_MAX 32u
+/* For how long such a thread then stays where it is, ns; doubles likewise. */
+#define CHEMPI_SHY_STAY_MIN_NS UINT64_C(1000000)
+#define CHEMPI_SHY_STAY_MAX_NS UINT64_C(1000000000)
 
 struct chempi_shy {
     uint64_t length_ns; /* how long it will be next time */
     uint64_t until_ns;  /* the core is not given away */
+    uint32_t peers;     /* met one after the other */
+    uint64_t stay_ns;   /* how long it will stay next time */
+    uint64_t parted_ns; /* it stays on its core until then */
 };
 
 enum chempi_shy_met { CHEMPI_SHY_NOBODY, CHEMPI_SHY_PEER, CHEMPI_SHY_STRANGER };
@@ -32,6 +42,9 @@ static inline void chempi_shy_init(struct chempi_shy *shy)
 {
     shy->length_ns = CHEMPI_SHY_MIN_NS;
     shy->until_ns = 0;
+    shy->peers = 0;
+    shy->stay_ns = CHEMPI_SHY_STAY_MIN_NS;
+    shy->parted_ns = 0;
 }
 
 static inline bool chempi_shy_is(const struct chempi_shy *shy, uint64_t now_ns)
@@ -51,6 +64,9 @@ static inline enum chempi_shy_met chempi_shy_judge(struct chempi_shy *shy,
     if (took_ns <= CHEMPI_SHY_SWITCH_NS) {
         if (shy->length_ns > CHEMPI_SHY_MIN_NS)
             shy->length_ns -= shy->length_ns / 32;
+        if (shy->stay_ns > CHEMPI_SHY_STAY_MIN_NS)
+            shy->stay_ns -= shy->stay_ns / 32;
+        shy->peers = 0;
         return CHEMPI_SHY_NOBODY;
     }
     if (!is_roomy || took_ns <= CHEMPI_SHY_STRANGER_NS)
@@ -60,6 +76,20 @@ static inline enum chempi_shy_met chempi_shy_judge(struct chempi_shy *shy,
     if (shy->length_ns > CHEMPI_SHY_MAX_NS)
         shy->length_ns = CHEMPI_SHY_MAX_NS;
     return CHEMPI_SHY_STRANGER;
+}
+
+/* A peer has been met in a job with a core for each: is it time to look for
+ * another core? */
+static inline bool chempi_shy_parts(struct chempi_shy *shy, uint64_t now_ns)
+{
+    if (++shy->peers < CHEMPI_SHY_PEERS_MAX || now_ns < shy->parted_ns)
+        return false;
+    shy->peers = 0;
+    shy->parted_ns = now_ns + shy->stay_ns;
+    shy->stay_ns *= 2;
+    if (shy->stay_ns > CHEMPI_SHY_STAY_MAX_NS)
+        shy->stay_ns = CHEMPI_SHY_STAY_MAX_NS;
+    return true;
 }
 
 #endif

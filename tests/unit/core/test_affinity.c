@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* barriers, setenv */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "common/base/cpus.h"
@@ -178,4 +179,54 @@ Test(shy, the_time_doubles_to_its_end_and_shrinks_where_nobody_is)
         (void)chempi_shy_judge(&shy, true, now_ns, now_ns);
     cr_assert_leq(shy.length_ns, CHEMPI_SHY_MIN_NS);
     cr_assert_gt(shy.length_ns, CHEMPI_SHY_MIN_NS / 2);
+}
+
+Test(shy, who_meets_a_peer_again_and_again_parts_but_not_too_often)
+{
+    struct chempi_shy shy;
+    uint32_t parted = 0;
+
+    chempi_shy_init(&shy);
+    for (uint32_t i = 1; i < CHEMPI_SHY_PEERS_MAX; i++)
+        cr_assert_not(chempi_shy_parts(&shy, 0));
+    cr_assert(chempi_shy_parts(&shy, 0));
+    for (uint64_t now_ns = 1; now_ns < 100 * CHEMPI_SHY_STAY_MIN_NS;
+         now_ns += 2000)
+        parted += chempi_shy_parts(&shy, now_ns);
+    cr_assert_eq(parted, 6); /* after 1, 3, 7, 15, 31 and 63 times the least */
+}
+
+Test(shy, a_core_that_is_free_ends_the_count_and_the_patience)
+{
+    struct chempi_shy shy;
+    uint64_t now_ns = 0;
+
+    chempi_shy_init(&shy);
+    for (uint32_t i = 1; i < CHEMPI_SHY_PEERS_MAX; i++)
+        cr_assert_not(chempi_shy_parts(&shy, 0));
+    cr_assert_eq(chempi_shy_judge(&shy, true, 0, 0), CHEMPI_SHY_NOBODY);
+    cr_assert_not(chempi_shy_parts(&shy, 0));
+    for (int i = 0; i < 10000; i++)
+        now_ns += chempi_shy_parts(&shy, now_ns) ? shy.stay_ns : 0;
+    cr_assert_eq(shy.stay_ns, CHEMPI_SHY_STAY_MAX_NS);
+    for (int i = 0; i < 1000; i++)
+        (void)chempi_shy_judge(&shy, true, 0, 0);
+    cr_assert_leq(shy.stay_ns, CHEMPI_SHY_STAY_MIN_NS);
+}
+
+/* Where it runs then is the system's affair again. */
+Test(affinity, who_parts_from_a_core_may_still_run_wherever_it_might)
+{
+    const int here = sched_getcpu();
+    struct chempi_cpus one = {{0}};
+
+    skip_small_hosts();
+    chempi_affinity_part();
+    check_mask(&allowed);
+    cr_assert_geq(here, 0);
+    chempi_cpus_add(&one, (uint32_t)here);
+    cr_assert_eq(chempi_cpus_set(0, &one), 0);
+    chempi_affinity_part(); /* there is nowhere to go */
+    check_mask(&one);
+    cr_assert_eq(sched_getcpu(), here);
 }
