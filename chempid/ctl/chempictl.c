@@ -19,6 +19,7 @@
 #include "chempid/version.h"
 #include "common/auth/auth.h"
 #include "common/auth/noise.h"
+#include "common/base/plain.h"
 #include "common/control/msg.h"
 
 #define USER_TEXT 64 /* bytes */
@@ -62,8 +63,10 @@ struct ctl {
     struct chempi_err err;
 };
 
-static int fail(const struct ctl *c)
+/* The words may be those of a node. */
+static int fail(struct ctl *c)
 {
+    chempi_plain(c->err.text, strlen(c->err.text), "");
     (void)fprintf(stderr, "chempictl: %s\n", c->err.text);
     return 1;
 }

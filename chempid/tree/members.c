@@ -14,15 +14,21 @@
 #include <unistd.h>
 
 #include "common/base/array.h"
+#include "common/base/plain.h"
 
-/* Node names are file names of tables and sockets, too, and words of commands:
- * none is an option. */
+/* Node names are file names of tables and sockets, too, and words of commands,
+ * none of which is an option; and they are printed. */
 bool chempi_members_is_name(const char *s)
 {
     const size_t len = strlen(s);
+    char plain[CHEMPI_NODE_NAME_MAX];
 
-    return len > 0 && *s != '.' && *s != '-' && len < CHEMPI_NODE_NAME_MAX &&
-           strcspn(s, "/ \t\r\n:,#") == len;
+    if (len == 0 || *s == '.' || *s == '-' || len >= sizeof(plain) ||
+        strcspn(s, "/ :,#") != len)
+        return false;
+    memcpy(plain, s, len);
+    chempi_plain(plain, len, "");
+    return memcmp(plain, s, len) == 0;
 }
 
 /* From a start that nobody knows, so that nobody finds names that meet in one

@@ -12,6 +12,7 @@
 
 #include "chempid/tree/spec.h"
 #include "common/base/file.h"
+#include "common/base/plain.h"
 #include "common/control/msg.h"
 
 static uint8_t fall_of(enum chempi_status_fate fate)
@@ -88,16 +89,26 @@ void chempi_status_write(struct chempi_writer *w, const struct chempi_status *s)
     write_memory(w, s);
 }
 
-static const char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
-                            size_t max)
+static char *copy_str(struct chempi_reader *r, struct chempi_pool *pool,
+                      size_t max)
 {
-    const char *s = chempi_wire_get_str(r, max);
-    const char *copy = chempi_pool_str(pool, s);
+    static char none[1];
+    char *copy = chempi_pool_str(pool, chempi_wire_get_str(r, max));
 
     if (!copy) {
         r->is_bad = true;
-        return "";
+        return none;
     }
+    return copy;
+}
+
+/* What is shown as it is. */
+static const char *copy_plain(struct chempi_reader *r, struct chempi_pool *pool,
+                              size_t max)
+{
+    char *copy = copy_str(r, pool, max);
+
+    chempi_plain(copy, strlen(copy), "");
     return copy;
 }
 
@@ -113,7 +124,7 @@ static void read_gateways(struct chempi_reader *r, struct chempi_pool *pool,
     }
     job->gateway_count = n;
     for (uint32_t i = 0; i < n; i++) {
-        job->gateways[i].node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
+        job->gateways[i].node = copy_plain(r, pool, CHEMPI_NODE_NAME_MAX);
         job->gateways[i].fate = fate_of(chempi_wire_get_u8(r));
         job->gateways[i].pid = chempi_wire_get_u32(r);
     }
@@ -131,7 +142,7 @@ static void read_jobs(struct chempi_reader *r, struct chempi_pool *pool,
     }
     s->job_count = n;
     for (uint32_t i = 0; i < n; i++) {
-        s->jobs[i].id = copy_str(r, pool, CHEMPI_JOB_ID_MAX);
+        s->jobs[i].id = copy_plain(r, pool, CHEMPI_JOB_ID_MAX);
         s->jobs[i].uid = chempi_wire_get_u32(r);
         s->jobs[i].size = chempi_wire_get_u32(r);
         s->jobs[i].local = chempi_wire_get_u32(r);
@@ -158,7 +169,7 @@ static void read_memory(struct chempi_reader *r, struct chempi_pool *pool,
     for (uint32_t i = 0; i < n; i++) {
         struct chempi_status_grant *g = &s->grants[i];
 
-        g->job = copy_str(r, pool, CHEMPI_JOB_ID_MAX);
+        g->job = copy_plain(r, pool, CHEMPI_JOB_ID_MAX);
         g->rank = chempi_wire_get_u32(r);
         g->granted = chempi_wire_get_u64(r);
         g->ordered = chempi_wire_get_u64(r);
@@ -174,8 +185,8 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
                         struct chempi_status *s)
 {
     *s = (struct chempi_status){0};
-    s->node = copy_str(r, pool, CHEMPI_NODE_NAME_MAX);
-    s->error = copy_str(r, pool, CHEMPI_TEXT_MAX);
+    s->node = copy_plain(r, pool, CHEMPI_NODE_NAME_MAX);
+    s->error = copy_plain(r, pool, CHEMPI_TEXT_MAX);
     s->version = "";
     s->tables = "";
     if (*s->error || r->is_bad)
@@ -185,7 +196,7 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->load = chempi_wire_get_u32(r);
     s->busy = chempi_wire_get_u32(r);
     s->pid = chempi_wire_get_u32(r);
-    s->version = copy_str(r, pool, CHEMPI_STATUS_VERSION_MAX);
+    s->version = copy_plain(r, pool, CHEMPI_STATUS_VERSION_MAX);
     s->tables = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
     s->is_drained = chempi_wire_get_u8(r) != 0;
     read_jobs(r, pool, s);

@@ -87,7 +87,8 @@ struct chempi_status {
 
 void chempi_status_write(struct chempi_writer *w,
                          const struct chempi_status *s);
-/* One record; what it points to is in the pool. The reader goes bad when it is
+/* One record; what it points to is in the pool. Control characters are ? but in
+ * names of programs and directories. The reader goes bad when it is
  * malformed or when there is no memory. */
 void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
                         struct chempi_status *s);

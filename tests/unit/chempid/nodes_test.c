@@ -14,6 +14,20 @@
 #include "chempid/tree/members.h"
 #include "chempid/tree/traffic.h"
 
+/* ---- names --------------------------------------------------------------- */
+
+Test(members, names_are_words_files_and_no_orders_to_terminals)
+{
+    static const char *const bad[] = {
+        "",   ".a",  "-a",       "a/b",   "a b",       "a:1", "a,b",
+        "a#", "a\n", "a\x1b[2J", "a\x7f", "a\xc2\x9b", "\x9b"};
+
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        cr_expect_not(chempi_members_is_name(bad[i]), "%zu", i);
+    cr_expect(chempi_members_is_name("node-1.example"));
+    cr_expect(chempi_members_is_name("kn\xc3\xb6chel"));
+}
+
 /* ---- places -------------------------------------------------------------- */
 
 static void expect_places(const struct chempi_place_node *nodes, uint32_t count,

@@ -326,6 +326,23 @@ Test(status, records_survive_the_wire)
     chempi_pool_fini(&pool);
 }
 
+Test(status, words_of_nodes_give_no_orders_to_terminals)
+{
+    const struct chempi_status bad = {
+        .node = "a2", .error = "gone\x1b[2J\nand \xc2\x9b away"};
+    struct chempi_writer w = {0};
+    struct chempi_pool pool = {0};
+    struct chempi_status s;
+    struct chempi_reader r;
+
+    chempi_status_write(&w, &bad);
+    chempi_wire_read(&r, w.data, w.len);
+    chempi_status_read(&r, &pool, &s);
+    cr_expect_str_eq(s.error, "gone?[2J?and ?? away");
+    chempi_wire_clear(&w);
+    chempi_pool_fini(&pool);
+}
+
 /* The byte is the process's fall plus one; see status.h. */
 Test(status, a_gateway_s_fate_of_another_kind_is_its_loss)
 {
