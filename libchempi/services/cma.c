@@ -4,22 +4,16 @@
 #include "libchempi/services/cma.h"
 
 #include <errno.h>
-#include <stdbool.h>
+#include <stddef.h>
+#include <sys/uio.h>
 
 #include "common/base/sys.h"
 
-#define RUNS_MAX 64u /* local runs handed to the kernel at a time */
-#define REMOTE_RUNS_MAX 64u
+#define RUNS_MAX 64u /* of a side, handed to the kernel at a time */
 #define CALL_MAX_BYTES (UINT64_C(1) << 30) /* the kernel stops below 2 GiB */
 /* Shorter runs cost the kernel more than copying once more in the cache. */
 #define RUN_MIN_BYTES 1024u
 #define BOUNCE_BYTES 32768u /* on the stack; most of a first-level cache */
-
-/* Where the local side stands: contiguous memory or a layout's runs. */
-struct local {
-    char *buf;
-    struct chempi_iter *iter;
-};
 
 int chempi_cma_probe(pid_t pid, const void *remote, unsigned char expected)
 {
@@ -35,19 +29,20 @@ int chempi_cma_probe(pid_t pid, const void *remote, unsigned char expected)
     return n == 1 && found == expected ? 0 : -EBADMSG;
 }
 
-/* The next local runs, at most max bytes in all; returns the bytes. */
-static uint64_t take_runs(struct local *local, uint64_t done, uint64_t max,
-                          struct iovec *runs, size_t *count)
+/* The next runs of one side, `done` bytes after its start: at most max bytes in
+ * all; returns the bytes. */
+static uint64_t take_runs(const struct chempi_cma_side *side, uint64_t done,
+                          uint64_t max, struct iovec *runs, size_t *count)
 {
     uint64_t bytes = 0;
 
-    if (!local->iter) {
-        runs[0].iov_base = local->buf + done;
+    if (!side->iter) {
+        runs[0].iov_base = (char *)((uintptr_t)side->buf + (uintptr_t)done);
         runs[0].iov_len = max;
         *count = 1;
         return max;
     }
-    *count = chempi_iter_runs(local->iter, runs, RUNS_MAX, max);
+    *count = chempi_iter_runs(side->iter, runs, RUNS_MAX, max);
     for (size_t i = 0; i < *count; i++)
         bytes += runs[i].iov_len;
     return bytes;
@@ -71,143 +66,115 @@ static int64_t call(bool is_write, pid_t pid, const struct iovec *local,
     return n == 0 ? -EFAULT : (int64_t)n;
 }
 
-/* Fill `part` with the remote runs that cover [skip, skip + max) of the list;
- * returns the bytes covered. */
-static uint64_t slice_remote(const struct iovec *remote, size_t count,
-                             uint64_t skip, uint64_t max, struct iovec *part,
-                             size_t *part_count)
+/* A copy under way. Iterators stand where `done` is, but between taking runs
+ * and settle(). */
+struct copy {
+    bool is_write;
+    pid_t pid;
+    struct chempi_cma_side local;
+    struct chempi_cma_side remote;
+    uint64_t local_start; /* position of the iterator at the beginning */
+    uint64_t remote_start;
+    uint64_t done; /* bytes */
+};
+
+static void settle(const struct copy *c)
 {
-    uint64_t bytes = 0;
-    size_t n = 0;
-
-    for (size_t i = 0; i < count && n < REMOTE_RUNS_MAX && bytes < max; i++) {
-        uint64_t len = remote[i].iov_len;
-
-        if (skip >= len) {
-            skip -= len;
-            continue;
-        }
-        len -= skip;
-        len = len < max - bytes ? len : max - bytes;
-        part[n].iov_base = (char *)remote[i].iov_base + skip;
-        part[n].iov_len = len;
-        bytes += len;
-        skip = 0;
-        n++;
-    }
-    *part_count = n;
-    return bytes;
+    if (c->local.iter)
+        chempi_iter_seek(c->local.iter, c->local_start + c->done);
+    if (c->remote.iter)
+        chempi_iter_seek(c->remote.iter, c->remote_start + c->done);
 }
 
-/* max bytes of short runs, packed or unpacked here; as call(). The iterator
- * goes on by what was copied. */
-static int64_t call_bounced(bool is_write, pid_t pid, struct chempi_iter *iter,
-                            uint64_t max, const struct iovec *remote,
-                            size_t remote_count)
+/* At most max bytes, run by run. As call(); -EINVAL: a side ends. */
+static int64_t copy_runs(struct copy *c, uint64_t max)
 {
+    struct iovec there[RUNS_MAX];
+    struct iovec here[RUNS_MAX];
+    size_t there_count = 0;
+    size_t here_count = 0;
+
+    max = max < CALL_MAX_BYTES ? max : CALL_MAX_BYTES;
+    max = take_runs(&c->remote, c->done, max, there, &there_count);
+    if (max > 0)
+        max = take_runs(&c->local, c->done, max, here, &here_count);
+    if (max == 0)
+        return -EINVAL;
+    return call(c->is_write, c->pid, here, here_count, there, there_count);
+}
+
+/* At most max bytes of short local runs, packed or unpacked here; likewise. */
+static int64_t copy_bounced(struct copy *c, uint64_t max)
+{
+    struct chempi_iter *iter = c->local.iter;
     char bounce[BOUNCE_BYTES];
-    struct iovec here = {.iov_base = bounce, .iov_len = max};
-    uint64_t start = iter->position;
+    struct iovec here = {.iov_base = bounce};
+    struct iovec there[RUNS_MAX];
+    size_t there_count = 0;
     int64_t n;
 
-    if (iter->size - start < max)
+    max = max < BOUNCE_BYTES ? max : BOUNCE_BYTES;
+    max = take_runs(&c->remote, c->done, max, there, &there_count);
+    if (max == 0 || iter->size - iter->position < max)
         return -EINVAL;
-    if (is_write)
+    here.iov_len = max;
+    if (c->is_write)
         (void)chempi_iter_pack(iter, bounce, max);
-    n = call(is_write, pid, &here, 1, remote, remote_count);
-    if (is_write)
-        chempi_iter_seek(iter, start + (n > 0 ? (uint64_t)n : 0));
-    else if (n > 0)
+    n = call(c->is_write, c->pid, &here, 1, there, there_count);
+    if (!c->is_write && n > 0)
         (void)chempi_iter_unpack(iter, bounce, (size_t)n);
     return n;
 }
 
-static int copy_bounced(bool is_write, pid_t pid, struct chempi_iter *iter,
-                        const struct iovec *remote, size_t remote_count,
-                        uint64_t len, uint64_t *done)
+int chempi_cma_copy(bool is_write, pid_t pid, struct chempi_cma_side local,
+                    struct chempi_cma_side remote, uint64_t len, uint64_t *done)
 {
-    while (*done < len) {
-        struct iovec there[REMOTE_RUNS_MAX];
-        size_t count;
-        uint64_t left = len - *done;
-        uint64_t max = left < BOUNCE_BYTES ? left : BOUNCE_BYTES;
-        int64_t n;
+    struct copy c = {
+        .is_write = is_write,
+        .pid = pid,
+        .local = local,
+        .remote = remote,
+        .local_start = local.iter ? local.iter->position : 0,
+        .remote_start = remote.iter ? remote.iter->position : 0,
+    };
+    bool is_short =
+        local.iter && chempi_iter_mean_run(local.iter) < RUN_MIN_BYTES;
+    int64_t n = 0;
 
-        max = slice_remote(remote, remote_count, *done, max, there, &count);
-        n = max ? call_bounced(is_write, pid, iter, max, there, count)
-                : -EINVAL; /* the remote side is shorter than len */
-        if (n < 0)
-            return (int)n;
-        *done += (uint64_t)n;
+    while (c.done < len && n >= 0) {
+        n = is_short ? copy_bounced(&c, len - c.done)
+                     : copy_runs(&c, len - c.done);
+        if (n > 0)
+            c.done += (uint64_t)n;
+        settle(&c);
     }
-    return 0;
+    *done = c.done;
+    return n < 0 ? (int)n : 0;
 }
 
-static int copy(bool is_write, pid_t pid, struct local *local,
-                const struct iovec *remote, size_t remote_count, uint64_t len,
-                uint64_t *done)
+/* The side at addr in another process. */
+static struct chempi_cma_side remote_at(uint64_t addr)
 {
-    uint64_t start = local->iter ? local->iter->position : 0;
+    return (struct chempi_cma_side){.buf = (char *)(uintptr_t)addr};
+}
 
-    *done = 0;
-    if (local->iter && chempi_iter_mean_run(local->iter) < RUN_MIN_BYTES)
-        return copy_bounced(is_write, pid, local->iter, remote, remote_count,
-                            len, done);
-    while (*done < len) {
-        struct iovec there[REMOTE_RUNS_MAX];
-        struct iovec here[RUNS_MAX];
-        size_t there_count;
-        size_t here_count;
-        uint64_t max = len - *done;
-        int64_t n;
-
-        max = max < CALL_MAX_BYTES ? max : CALL_MAX_BYTES;
-        max =
-            slice_remote(remote, remote_count, *done, max, there, &there_count);
-        max = max ? take_runs(local, *done, max, here, &here_count) : 0;
-        if (max == 0)
-            return -EINVAL; /* one of the two sides is shorter than len */
-        n = call(is_write, pid, here, here_count, there, there_count);
-        if (n > 0)
-            *done += (uint64_t)n;
-        if (local->iter && n != (int64_t)max)
-            chempi_iter_seek(local->iter, start + *done);
-        if (n < 0)
-            return (int)n;
-    }
-    return 0;
+static struct chempi_cma_side local_at(const void *buf,
+                                       struct chempi_iter *iter)
+{
+    return (struct chempi_cma_side){.buf = (char *)(uintptr_t)buf,
+                                    .iter = buf ? NULL : iter};
 }
 
 int chempi_cma_read(pid_t pid, void *buf, struct chempi_iter *iter,
                     uint64_t remote_addr, uint64_t len, uint64_t *done)
 {
-    const struct iovec remote = {
-        .iov_base = (void *)(uintptr_t)remote_addr,
-        .iov_len = len,
-    };
-    struct local local = {.buf = buf, .iter = buf ? NULL : iter};
-
-    return copy(false, pid, &local, &remote, 1, len, done);
-}
-
-int chempi_cma_read_runs(pid_t pid, void *buf, struct chempi_iter *iter,
-                         const struct iovec *remote, size_t remote_count,
-                         uint64_t len, uint64_t *done)
-{
-    struct local local = {.buf = buf, .iter = buf ? NULL : iter};
-
-    return copy(false, pid, &local, remote, remote_count, len, done);
+    return chempi_cma_copy(false, pid, local_at(buf, iter),
+                           remote_at(remote_addr), len, done);
 }
 
 int chempi_cma_write(pid_t pid, const void *buf, struct chempi_iter *iter,
                      uint64_t remote_addr, uint64_t len, uint64_t *done)
 {
-    const struct iovec remote = {
-        .iov_base = (void *)(uintptr_t)remote_addr,
-        .iov_len = len,
-    };
-    struct local local = {.buf = (char *)(uintptr_t)buf,
-                          .iter = buf ? NULL : iter};
-
-    return copy(true, pid, &local, &remote, 1, len, done);
+    return chempi_cma_copy(true, pid, local_at(buf, iter),
+                           remote_at(remote_addr), len, done);
 }

@@ -7,10 +7,9 @@
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_CMA_H
 #define CHEMPI_LIBCHEMPI_SERVICES_CMA_H
 
-#include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/uio.h>
 
 #include "libchempi/services/iter.h"
 
@@ -25,13 +24,23 @@ int chempi_cma_probe(pid_t pid, const void *remote, unsigned char expected);
 int chempi_cma_read(pid_t pid, void *buf, struct chempi_iter *iter,
                     uint64_t remote_addr, uint64_t len, uint64_t *done);
 
-/* The same with a list of remote runs. */
-int chempi_cma_read_runs(pid_t pid, void *buf, struct chempi_iter *iter,
-                         const struct iovec *remote, size_t remote_count,
-                         uint64_t len, uint64_t *done);
-
 /* The other direction: contiguous remote target. */
 int chempi_cma_write(pid_t pid, const void *buf, struct chempi_iter *iter,
                      uint64_t remote_addr, uint64_t len, uint64_t *done);
+
+/* One side of a copy: contiguous from buf on, or, with iter, its runs from its
+ * position on. On the remote side both mean addresses of the other process. */
+struct chempi_cma_side {
+    char *buf;
+    struct chempi_iter *iter;
+};
+
+/* Copy len bytes from the remote to the local side, or with is_write the other
+ * way. Results as for chempi_cma_read(); iterators go on by *done. Short local
+ * runs are gathered first; each remote one costs the kernel a look at the other
+ * process's pages, so that remote runs should be of a page or more. */
+int chempi_cma_copy(bool is_write, pid_t pid, struct chempi_cma_side local,
+                    struct chempi_cma_side remote, uint64_t len,
+                    uint64_t *done);
 
 #endif

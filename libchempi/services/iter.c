@@ -827,6 +827,13 @@ uint64_t chempi_iter_mean_run(const struct chempi_iter *iter)
     return layout->size > blocks ? layout->size / blocks : 1;
 }
 
+const struct chempi_layout_node *
+chempi_iter_layout(const struct chempi_iter *iter)
+{
+    return chempi_layout_repeat(chempi_layout_hold(iter->layout->root),
+                                iter->state[0], iter->layout->extent);
+}
+
 void chempi_iter_seek(struct chempi_iter *iter, uint64_t position)
 {
     iter->position = position < iter->size ? position : iter->size;

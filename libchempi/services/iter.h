@@ -4,7 +4,7 @@
  * bytes, resumable at any byte, so that devices pack into their own slots,
  * unpack as bytes arrive, or hand lists of runs to the kernel. A layout is
  * compiled once, when its datatype is committed, and never changes.
- * Never allocates; not thread-safe for one iterator.
+ * Walking never allocates; not thread-safe for one iterator.
  */
 #ifndef CHEMPI_LIBCHEMPI_SERVICES_ITER_H
 #define CHEMPI_LIBCHEMPI_SERVICES_ITER_H
@@ -15,6 +15,7 @@
 
 /* Compiled layout of one element; opaque to devices (services/layout.h). */
 struct chempi_layout;
+struct chempi_layout_node;
 
 struct chempi_iter {
     const struct chempi_layout *layout;
@@ -42,6 +43,11 @@ size_t chempi_iter_runs(struct chempi_iter *iter, struct iovec *runs,
 /* How long a run is on average, bytes, before neighbouring elements are
  * joined; at least 1. */
 uint64_t chempi_iter_mean_run(const struct chempi_iter *iter);
+
+/* The layout of all elements, as one; a reference of the caller's. NULL: out of
+ * memory. The only call here that allocates. */
+const struct chempi_layout_node *
+chempi_iter_layout(const struct chempi_iter *iter);
 
 /* Go to any packed byte position (0 <= position <= size). */
 void chempi_iter_seek(struct chempi_iter *iter, uint64_t position);

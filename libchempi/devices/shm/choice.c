@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ring or single copy: what is faster for messages of 8 to 64 KiB depends on
- * how far apart the two cores are, which differs between machines, between
+ * Ring or single copy: what is faster for messages of 8 to 64 KiB, and for
+ * large ones that are not contiguous, depends on how far apart the two cores
+ * are, which differs between machines, between
  * pairs of processes, and on virtual machines from one minute to the next
  * (16 KiB through the ring took 2.0 us with the cores below one cache and
  * 8.2 us without; single copy 2.7 and 3.2 us). So the receiver, which may
@@ -24,33 +25,39 @@ enum {
     TIME_EVERY = 8     /* likewise: of the chosen way */
 };
 
-/* The class of a message's size: powers of two. */
-static struct shm_price *price_of(struct shm_ep *ep, uint64_t len)
+/* The class of a message's size: powers of two. What the sender has in pieces,
+ * which the kernel must look up one by one, is a class of its own. */
+static struct shm_price *price_of(const struct shm_xfer *xfer)
 {
     uint32_t i = 0;
 
-    while (i + 1 < SHM_PRICES && len > (SHM_EAGER_MAX << (i + 1)))
+    if (xfer->form_len > 0)
+        return &xfer->ep->prices[SHM_PRICES - 1];
+    while (i + 2 < SHM_PRICES && xfer->len > (SHM_EAGER_MAX << (i + 1)))
         i++;
-    return &ep->prices[i];
+    return &xfer->ep->prices[i];
 }
 
-/* Through the ring both cores copy at a time; but while payload travels the
- * other way as well, each has both halves to do. */
-static bool is_copy_cheaper(const struct shm_ep *ep,
+/* Through the ring both cores copy at a time, and so they do when a single copy
+ * is shared; but while payload travels the other way as well, each has both
+ * halves of the one to do, or all of the other. */
+static bool is_copy_cheaper(const struct shm_xfer *xfer,
                             const struct shm_price *price)
 {
     uint64_t in = price->in;
     uint64_t out = price->out;
-    uint64_t ring = in > out ? in : out;
+    uint64_t copy = price->copy;
 
-    if (shm_dev_of(ep)->outgoing > 0)
-        ring = in + out;
-    return price->copy < ring;
+    if (shm_dev_of(xfer->ep)->outgoing > 0)
+        return copy < in + out;
+    if (xfer->share < SHM_HELP_SLOTS)
+        copy /= 2;
+    return copy < (in > out ? in : out);
 }
 
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
 {
-    struct shm_price *price = price_of(xfer->ep, xfer->len);
+    struct shm_price *price = price_of(xfer);
     uint32_t turn = price->turns++;
     bool is_copy;
 
@@ -62,7 +69,7 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
     }
     if (price->turns == 0)
         price->turns = PROBE_FIRST; /* it has wrapped */
-    is_copy = is_copy_cheaper(xfer->ep, price);
+    is_copy = is_copy_cheaper(xfer, price);
     xfer->is_timed = turn % TIME_EVERY == 0;
     return turn % PROBE_EVERY == 0 ? !is_copy : is_copy;
 }
@@ -95,15 +102,15 @@ static uint64_t rate(uint64_t ns, uint64_t len)
     return ns < (UINT64_C(1) << 47) ? (ns << 16) / len + 1 : UINT32_MAX;
 }
 
-void chempi_shm_choice_learn(struct shm_xfer *xfer, bool is_copy)
+void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied)
 {
     struct shm_price *price;
 
     if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->want < xfer->len)
         return;
-    price = price_of(xfer->ep, xfer->len);
-    if (is_copy) {
-        learn(&price->copy, rate(xfer->spent, xfer->len));
+    price = price_of(xfer);
+    if (copied > 0) {
+        learn(&price->copy, rate(xfer->spent, copied));
         return;
     }
     learn(&price->out, rate(xfer->spent, xfer->len));

@@ -5,7 +5,7 @@
  * found out per peer with a real byte; when it changes its mind later, the
  * rest of the message and all following ones come through the ring.
  *
- * A large contiguous transfer is shared: cut into chunks that both sides
+ * A large transfer is shared: cut into chunks that both sides
  * claim from one counter, the receiver reading, the sender writing, whoever
  * has time. A side that does something else simply claims nothing.
  *
@@ -21,7 +21,6 @@
 #include <errno.h>
 
 #include "libchempi/devices/shm/internal.h"
-#include "libchempi/services/cma.h"
 
 #define CHUNK_MIN (UINT64_C(32) << 10)
 #define CHUNK_MAX (UINT64_C(256) << 10)
@@ -81,6 +80,34 @@ static uint64_t chunk_len(uint64_t want, uint32_t k)
     return left < size ? left : size;
 }
 
+/* Copy len bytes of the payload from byte `at` on: the receiver reads them, the
+ * sender writes. 0 or -errno; *got tells how many. */
+static int copy_part(struct shm_xfer *xfer, uint64_t at, uint64_t len,
+                     uint64_t *got)
+{
+    const struct chempi_tx *tx = xfer->tx;
+    struct chempi_cma_side here = {.iter = tx ? tx->iter : xfer->rx->iter};
+
+    if (here.iter)
+        chempi_iter_seek(here.iter, at);
+    else
+        here.buf = (char *)(uintptr_t)(tx ? tx->buf : xfer->rx->buf) + at;
+    return chempi_cma_copy(tx != NULL, xfer->ep->cma_pid, here,
+                           chempi_shm_form_side(xfer, at), len, got);
+}
+
+static int copy_chunk(struct shm_xfer *xfer, uint32_t k)
+{
+    uint64_t got;
+
+    uint64_t start_ns = chempi_shm_choice_start(xfer);
+    int rc = copy_part(xfer, k * chunk_size(xfer->want),
+                       chunk_len(xfer->want, k), &got);
+
+    chempi_shm_choice_stop(xfer, start_ns);
+    return rc;
+}
+
 /* --- receiver --- */
 
 /* The payload is in place: tell sender and sink. */
@@ -96,11 +123,14 @@ static void finish(struct shm_xfer *xfer)
 
 static void refuse(struct shm_xfer *xfer, int rc)
 {
-    if (rc != -EFAULT) { /* EPERM, ESRCH, ENOSYS, ENOMEM */
+    /* EPERM, ESRCH, ENOSYS; the others are about this payload, this time. */
+    if (rc != -EFAULT && rc != -EBADMSG && rc != -ENOMEM) {
         shm_dev_of(xfer->ep)->refused += xfer->ep->cma != SHM_CMA_REFUSED;
         xfer->ep->cma = SHM_CMA_REFUSED;
         xfer->is_refused = true;
     }
+    if (xfer->rx->iter)
+        chempi_iter_seek(xfer->rx->iter, xfer->done);
     chempi_shm_ring_owe(xfer, SHM_KIND_GO); /* from xfer->done on */
 }
 
@@ -108,35 +138,23 @@ static void refuse(struct shm_xfer *xfer, int rc)
 static int advance_alone(struct shm_xfer *xfer)
 {
     uint64_t slice = slice_max(xfer);
-    struct chempi_rx *rx = xfer->rx;
     uint64_t len = xfer->want - xfer->done;
     uint64_t got = 0;
-    char *dst = rx->iter ? NULL : (char *)rx->buf + xfer->done;
     uint64_t start_ns;
     int rc;
 
     len = len < slice ? len : slice;
     start_ns = chempi_shm_choice_start(xfer);
-    rc = chempi_cma_read(xfer->ep->cma_pid, dst, rx->iter,
-                         xfer->addr + xfer->done, len, &got);
+    rc = copy_part(xfer, xfer->done, len, &got);
     chempi_shm_choice_stop(xfer, start_ns);
     xfer->done += got;
     if (rc < 0) {
         refuse(xfer, rc);
     } else if (xfer->done == xfer->want) {
-        chempi_shm_choice_learn(xfer, true);
+        chempi_shm_choice_learn(xfer, xfer->want);
         finish(xfer);
     }
     return 1;
-}
-
-static int read_chunk(struct shm_xfer *xfer, uint32_t k)
-{
-    uint64_t at = k * chunk_size(xfer->want);
-    uint64_t got;
-
-    return chempi_cma_read(xfer->ep->cma_pid, (char *)xfer->rx->buf + at, NULL,
-                           xfer->addr + at, chunk_len(xfer->want, k), &got);
 }
 
 static struct shm_share *share_in(const struct shm_xfer *xfer)
@@ -174,11 +192,14 @@ static int settle(struct shm_xfer *xfer)
         return 1;
     }
     if (failed && xfer->status == 0)
-        xfer->status = read_chunk(xfer, failed - 1);
-    if (xfer->status < 0)
+        xfer->status = copy_chunk(xfer, failed - 1);
+    if (xfer->status < 0) {
         refuse(xfer, xfer->status); /* all of it again, from 0 */
-    else
-        finish(xfer);
+        return 1;
+    }
+    if (xfer->mine > 0)
+        chempi_shm_choice_learn(xfer, xfer->mine * chunk_size(xfer->want));
+    finish(xfer);
     return 1;
 }
 
@@ -207,7 +228,7 @@ static int advance_shared(struct shm_xfer *xfer)
             break;
         }
         xfer->mine++;
-        xfer->status = read_chunk(xfer, k);
+        xfer->status = copy_chunk(xfer, k);
         if (xfer->status < 0) {
             stop_claims(xfer,
                         atomic_exchange_explicit(&share->claimed, CLAIM_STOP,
@@ -221,34 +242,58 @@ static int advance_shared(struct shm_xfer *xfer)
     return settle(xfer);
 }
 
-void chempi_shm_copy_start(struct shm_xfer *xfer)
+/* Is it worth asking the sender for help? A sleeping one would not gain from
+ * being woken; one that is to fetch what this process sends has enough to
+ * do. */
+static bool is_worth_sharing(const struct shm_xfer *xfer)
 {
     struct shm_ep *ep = xfer->ep;
     struct shm_dev *dev = shm_dev_of(ep);
 
+    return xfer->share < SHM_HELP_SLOTS && dev->outgoing == 0 &&
+           xfer->want >= chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
+           atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
+               CHEMPI_WAKE_AWAKE &&
+           chempi_shm_ring_try(ep, 0) == 0;
+}
+
+static void ask_for_help(struct shm_xfer *xfer)
+{
+    struct shm_ep *ep = xfer->ep;
+    struct shm_help help = {
+        .id = xfer->peer_id,
+        .addr = (uint64_t)(uintptr_t)xfer->rx->buf,
+        .want = xfer->want,
+    };
+    struct shm_line *line;
+
+    if (xfer->rx->iter)
+        help.addr = chempi_shm_form_tell(xfer, xfer->rx->iter, &help.form);
+    if (help.addr == 0)
+        return;
+    line = shm_next_line(ep);
+    line->kind = SHM_KIND_HELP;
+    line->body.help = help;
+    xfer->is_shared = true;
+    shm_dev_of(ep)->shared++;
+    shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
+    shm_urge(ep);
+}
+
+void chempi_shm_copy_start(struct shm_xfer *xfer)
+{
+    struct shm_dev *dev = shm_dev_of(xfer->ep);
+    int rc = chempi_shm_form_learn(xfer);
+
+    if (rc < 0) {
+        refuse(xfer, rc);
+        return;
+    }
     xfer->state = SHM_STATE_COPYING;
     chempi_list_append(&dev->copying, &xfer->link);
     dev->has_work = true;
-    /* A sleeping sender would not gain from being woken; one that is to fetch
-     * what this process sends has enough to do. */
-    if (xfer->share < SHM_HELP_SLOTS && !xfer->rx->iter && dev->outgoing == 0 &&
-        xfer->want >= chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
-        atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
-            CHEMPI_WAKE_AWAKE &&
-        chempi_shm_ring_try(ep, 0) == 0) {
-        struct shm_line *line = shm_next_line(ep);
-
-        line->kind = SHM_KIND_HELP;
-        line->body.help = (struct shm_help){
-            .id = xfer->peer_id,
-            .addr = (uint64_t)(uintptr_t)xfer->rx->buf,
-            .want = xfer->want,
-        };
-        xfer->is_shared = true;
-        dev->shared++;
-        shm_publish(ep, line, dev->base.params.services->is_wake_registered);
-        shm_urge(ep);
-    }
+    if (is_worth_sharing(xfer))
+        ask_for_help(xfer);
 }
 
 /* --- sender --- */
@@ -260,6 +305,7 @@ void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
     if (!chempi_shm_copy_is_possible(xfer->ep))
         return; /* the receiver does it all */
     xfer->addr = help->addr;
+    xfer->form_len = help->form;
     xfer->want = help->want;
     chempi_list_append(&dev->helping, &xfer->link);
     dev->has_work = true;
@@ -276,9 +322,7 @@ static int give_help(struct shm_xfer *xfer)
     while (budget > 0) {
         uint32_t k =
             atomic_fetch_add_explicit(&share->claimed, 1, memory_order_relaxed);
-        uint64_t at = k * chunk_size(xfer->want);
         uint64_t len;
-        uint64_t got;
         int rc;
 
         if (k >= count) {
@@ -286,8 +330,9 @@ static int give_help(struct shm_xfer *xfer)
             break;
         }
         len = chunk_len(xfer->want, k);
-        rc = chempi_cma_write(ep->cma_pid, (const char *)xfer->tx->buf + at,
-                              NULL, xfer->addr + at, len, &got);
+        rc = chempi_shm_form_learn(xfer); /* F2 */
+        if (rc == 0)
+            rc = copy_chunk(xfer, k);
         events++;
         if (rc < 0) {
             atomic_store_explicit(&share->failed, k + 1, memory_order_release);

@@ -272,8 +272,7 @@ static bool can_serve(struct shm_ep *ep)
            atomic_load_explicit(&taken->data, memory_order_acquire) !=
                ep->data_tail ||
            (!chempi_list_is_empty(&ep->control) && shm_has_line(ep)) ||
-           (!chempi_list_is_empty(&ep->pumping) &&
-            shm_has_room(ep, SHM_CHUNK_MAX)) ||
+           chempi_shm_rndv_can_pump(ep) ||
            (ep->wants_room && shm_has_room(ep, ep->wanted));
 }
 

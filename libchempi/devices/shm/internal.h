@@ -8,12 +8,13 @@
 
 #include "libchempi/ddi.h"
 #include "libchempi/devices/shm/ring.h"
+#include "libchempi/services/cma.h"
 #include "libchempi/services/slots.h"
 
 #define SHM_HOT_MAX 4u      /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
-#define SHM_CHUNK_MAX 4096u /* bytes of a pipelined message, likewise */
-#define SHM_PRICES 3u       /* classes of sizes: to 16, 32 KiB, above */
+#define SHM_CHUNK_MIN 4096u /* bytes of a pipelined message, likewise */
+#define SHM_PRICES 4u       /* to 16, 32 KiB, above; last: not contiguous */
 
 enum shm_protocol {
     SHM_PROTOCOL_SHORT,
@@ -37,6 +38,7 @@ enum shm_setting {
 };
 
 struct shm_dev;
+struct shm_form;
 
 enum shm_state {
     SHM_STATE_ASKED,   /* out: the receiver has the word */
@@ -61,7 +63,10 @@ struct shm_xfer {
     uint64_t want;        /* of which the receiver takes */
     uint64_t done;        /* of which are copied */
     uint64_t peer_id;
-    uint64_t addr;       /* in: payload in the sender, or 0 */
+    uint64_t addr;     /* payload, or its form, in the peer; or 0 */
+    uint32_t form_len; /* words at addr, form.c; 0: contiguous */
+    struct shm_form *peer_form;
+    uint64_t *own_form;  /* what the peer may read */
     uint32_t share;      /* slot, SHM_HELP_SLOTS: none */
     uint32_t mine;       /* in, shared: chunks claimed by this side ... */
     uint32_t theirs;     /* ... and by the sender, once is_claimed */
@@ -79,7 +84,7 @@ struct shm_xfer {
 struct shm_price {
     uint32_t in;    /* to the ring, by the sender */
     uint32_t out;   /* from there */
-    uint32_t copy;  /* by one system call */
+    uint32_t copy;  /* by system calls of one side */
     uint32_t turns; /* messages of which it was asked */
 };
 
@@ -265,6 +270,8 @@ const char *chempi_shm_rndv_help(struct shm_ep *ep,
 const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
 /* Send chunks while there is room. Returns events. */
 int chempi_shm_rndv_pump(struct shm_ep *ep);
+/* Is there a chunk to send, and room for it? */
+bool chempi_shm_rndv_can_pump(struct shm_ep *ep);
 /* Report all transfers of a broken endpoint. */
 void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
 
@@ -275,8 +282,24 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
 /* Around each piece that is copied. */
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);
 void chempi_shm_choice_stop(struct shm_xfer *xfer, uint64_t start);
-/* All of it has been copied. */
-void chempi_shm_choice_learn(struct shm_xfer *xfer, bool is_copy);
+/* All of it has been copied: `copied` bytes in xfer->spent by system calls of
+ * this process, or with 0 through the ring. */
+void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied);
+
+/* --- form.c: where non-contiguous payload lies --- */
+
+/* Describe what iter walks, for the peer to read: the address and *form_len
+ * words, kept until the transfer ends; 0: better through the ring. */
+uint64_t chempi_shm_form_tell(struct shm_xfer *xfer,
+                              const struct chempi_iter *iter,
+                              uint32_t *form_len);
+/* Have peer_form, if there is to be one. 0, or -errno: -EBADMSG when it does
+ * not describe xfer->want bytes, -ENOMEM, and those of chempi_cma_read(). */
+int chempi_shm_form_learn(struct shm_xfer *xfer);
+/* The peer's side of a copy, from byte `at` on. */
+struct chempi_cma_side chempi_shm_form_side(const struct shm_xfer *xfer,
+                                            uint64_t at);
+void chempi_shm_form_free(struct shm_xfer *xfer);
 
 /* --- copy.c: single copy by cross-memory attach --- */
 

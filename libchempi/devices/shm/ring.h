@@ -46,7 +46,8 @@ struct shm_span {
 struct shm_ask {
     uint64_t id;   /* the sender's transfer */
     uint64_t addr; /* payload in the sender; 0: not offered */
-    uint32_t help; /* slot to share the copying; SHM_HELP_SLOTS: none */
+    uint16_t help; /* slot to share the copying; SHM_HELP_SLOTS: none */
+    uint16_t form; /* words at addr that say where payload is; 0: at addr */
     uint32_t protocol;
 };
 
@@ -63,6 +64,7 @@ struct shm_help {
     uint64_t id;
     uint64_t addr; /* of the target, in the receiver */
     uint64_t want; /* bytes in all */
+    uint32_t form; /* as in shm_ask, of the target */
 };
 
 struct shm_data {

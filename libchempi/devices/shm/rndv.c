@@ -23,6 +23,8 @@
 #include "common/base/sys.h"
 #include "libchempi/devices/shm/internal.h"
 
+#define LONG_MIN_BYTES (UINT64_C(64) << 10)
+
 static void report_sent(struct shm_xfer *xfer, int status)
 {
     const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
@@ -80,14 +82,38 @@ static uint32_t get_share(struct shm_ep *ep)
     return SHM_HELP_SLOTS;
 }
 
+/* Offer the payload for single copy: its address and form. Without a connection
+ * table's choice the receiver may take the ring all the same (choice.c). */
+static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
+{
+    struct chempi_dev *dev = xfer->ep->base.dev;
+    const struct chempi_tx *tx = xfer->tx;
+    bool is_chosen = protocol == SHM_PROTOCOL_SINGLE_COPY;
+    bool is_fixed = dev->params.services->table != NULL;
+    uint32_t form_len = 0;
+
+    if (xfer->ep->peer_refuses_cma ||
+        !chempi_dev_setting(dev, SHM_SET_SINGLE_COPY))
+        return;
+    if (!tx->iter && (is_chosen || !is_fixed))
+        ask->addr = (uint64_t)(uintptr_t)tx->buf;
+    else if (tx->iter && is_chosen)
+        ask->addr = chempi_shm_form_tell(xfer, tx->iter, &form_len);
+    if (ask->addr == 0)
+        return;
+    ask->form = (uint16_t)form_len;
+    if (is_fixed || !tx->iter)
+        ask->protocol = protocol;
+    if (xfer->len >= chempi_dev_setting(dev, SHM_SET_SHARE_MIN))
+        xfer->share = get_share(xfer->ep);
+    ask->help = (uint16_t)xfer->share;
+}
+
 int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
                          uint32_t protocol)
 {
-    /* A connection table has chosen; else the receiver does (choice.c). */
-    bool is_fixed = ep->base.dev->params.services->table != NULL;
-    bool is_offered = (protocol == SHM_PROTOCOL_SINGLE_COPY || !is_fixed) &&
-                      !tx->iter && !ep->peer_refuses_cma &&
-                      chempi_dev_setting(ep->base.dev, SHM_SET_SINGLE_COPY);
+    struct shm_ask ask = {.help = SHM_HELP_SLOTS,
+                          .protocol = SHM_PROTOCOL_PIPELINE};
     struct shm_xfer *xfer;
     struct shm_line *line;
     int rc;
@@ -103,21 +129,44 @@ int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
     xfer->tx = tx;
     xfer->len = tx->env.len;
     shm_dev_of(ep)->outgoing++;
-    if (is_offered &&
-        xfer->len >= chempi_dev_setting(ep->base.dev, SHM_SET_SHARE_MIN))
-        xfer->share = get_share(ep);
+    ask.id = xfer->id;
+    offer(xfer, protocol, &ask);
     tx->ep = &ep->base;
     line = shm_next_line(ep);
     line->kind = SHM_KIND_ASK;
     line->body.msg.env = tx->env;
-    line->body.msg.u.ask = (struct shm_ask){
-        .id = xfer->id,
-        .addr = is_offered ? (uint64_t)(uintptr_t)tx->buf : 0,
-        .help = xfer->share,
-        .protocol = is_offered ? protocol : SHM_PROTOCOL_PIPELINE,
-    };
+    line->body.msg.u.ask = ask;
     shm_send_line(ep, line);
     return CHEMPI_PENDING;
+}
+
+/* Chunks of a long message are large: which share of a core it takes to fill
+ * and to announce one matters, not when the first arrives. */
+static bool is_long(const struct shm_xfer *xfer)
+{
+    return xfer->want > LONG_MIN_BYTES;
+}
+
+/* Bytes of the next chunk; a quarter of the data at most. */
+static uint32_t chunk_len(const struct shm_xfer *xfer)
+{
+    uint64_t left = xfer->want - xfer->done;
+    uint32_t max =
+        is_long(xfer) ? shm_dev_of(xfer->ep)->data_size / 4 : SHM_CHUNK_MIN;
+
+    return left < max ? (uint32_t)left : max;
+}
+
+static struct shm_xfer *first_pumping(struct shm_ep *ep)
+{
+    return CHEMPI_CONTAINER_OF(chempi_list_first(&ep->pumping), struct shm_xfer,
+                               link);
+}
+
+bool chempi_shm_rndv_can_pump(struct shm_ep *ep)
+{
+    return !chempi_list_is_empty(&ep->pumping) &&
+           shm_has_room(ep, chunk_len(first_pumping(ep)));
 }
 
 static void put_chunk(struct shm_xfer *xfer, uint32_t len)
@@ -140,7 +189,8 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     chempi_shm_choice_stop(xfer, start);
     line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);
-    chempi_shm_ring_warm(ep, len);
+    if (!is_long(xfer))
+        chempi_shm_ring_warm(ep, len);
 }
 
 int chempi_shm_rndv_pump(struct shm_ep *ep)
@@ -149,10 +199,8 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
     int events = 0;
 
     while (!chempi_list_is_empty(&ep->pumping) && events < budget) {
-        struct shm_xfer *xfer = CHEMPI_CONTAINER_OF(
-            chempi_list_first(&ep->pumping), struct shm_xfer, link);
-        uint64_t left = xfer->want - xfer->done;
-        uint32_t len = left < SHM_CHUNK_MAX ? (uint32_t)left : SHM_CHUNK_MAX;
+        struct shm_xfer *xfer = first_pumping(ep);
+        uint32_t len = chunk_len(xfer);
 
         if (chempi_shm_ring_try(ep, len) < 0)
             break;
@@ -258,10 +306,11 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
         return "more messages than memory can hold";
     xfer->len = arrival.env.len;
     xfer->peer_id = ask.id;
+    xfer->form_len = ask.form;
+    xfer->share = ask.help;
     if (ask.addr && (ask.protocol == SHM_PROTOCOL_SINGLE_COPY ||
                      chempi_shm_choice_is_copy(xfer)))
         xfer->addr = ask.addr;
-    xfer->share = ask.help;
     arrival.token[0] = xfer->id;
     arrival.protocol =
         xfer->addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
@@ -303,7 +352,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     xfer->peer_spent += data.spent;
     if (xfer->done < xfer->want)
         return NULL;
-    chempi_shm_choice_learn(xfer, false);
+    chempi_shm_choice_learn(xfer, 0);
     rx = xfer->rx;
     chempi_shm_xfer_put(xfer);
     report_delivered(ep, rx, 0);

@@ -31,6 +31,7 @@ void chempi_shm_xfer_put(struct shm_xfer *xfer)
     }
     chempi_list_remove(&xfer->link);
     (void)chempi_slots_take(&dev->xfers, xfer->id);
+    chempi_shm_form_free(xfer);
     free(xfer);
 }
 
@@ -46,7 +47,9 @@ void chempi_shm_xfer_fini(struct shm_dev *dev)
 {
     struct shm_xfer *xfer;
 
-    while ((xfer = chempi_slots_pop(&dev->xfers)) != NULL)
+    while ((xfer = chempi_slots_pop(&dev->xfers)) != NULL) {
+        chempi_shm_form_free(xfer);
         free(xfer);
+    }
     chempi_slots_fini(&dev->xfers);
 }

@@ -139,34 +139,60 @@ Test(cma, scattered_memory_is_read_in_partial_steps)
     read_scattered(2000);
 }
 
-Test(cma, many_remote_runs_are_followed)
+/* Both sides scattered, with runs of other lengths. */
+static void copy_scattered(bool is_write, uint64_t here, uint64_t there)
 {
-    enum { RUNS = 200 };
-    unsigned char *src = counted(LEN);
-    unsigned char dst[RUNS * 9];
-    struct iovec runs[RUNS];
-    uint64_t done;
-    size_t at = 0;
+    static const unsigned long limits[] = {0, 7, 5000, 40000};
+    size_t step = here + 6;
+    size_t far_step = there + 6;
 
-    for (size_t i = 0; i < RUNS; i++) {
-        runs[i].iov_base = src + i * 50;
-        runs[i].iov_len = 1 + i % 9;
-        at += runs[i].iov_len;
+    for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
+        unsigned char *mem = counted((LEN / here + 1) * step);
+        unsigned char *far = counted((LEN / there + 1) * far_step);
+        unsigned char *to = is_write ? far : mem;
+        struct chempi_layout layouts[2];
+        struct chempi_iter iters[2];
+        uint64_t done;
+
+        memset(to, 0, is_write ? LEN / there * far_step : LEN / here * step);
+        scatter(&iters[0], &layouts[0], mem, LEN / here, here);
+        scatter(&iters[1], &layouts[1], far, LEN / there, there);
+        rig_limit_copies(limits[l]);
+        cr_assert_eq(
+            chempi_cma_copy(
+                is_write, getpid(), (struct chempi_cma_side){.iter = &iters[0]},
+                (struct chempi_cma_side){.iter = &iters[1]}, LEN / 2, &done),
+            0);
+        rig_reset();
+        cr_assert_eq(done, LEN / 2);
+        cr_assert_eq(iters[0].position, LEN / 2);
+        cr_assert_eq(iters[1].position, LEN / 2);
+        for (size_t i = 0; i < LEN / 2; i++)
+            cr_assert_eq(mem[i / here * step + i % here],
+                         far[i / there * far_step + i % there]);
+        cr_assert_eq(is_write
+                         ? far[LEN / 2 / there * far_step + LEN / 2 % there]
+                         : mem[LEN / 2 / here * step + LEN / 2 % here],
+                     0);
+        cr_assert_eq(
+            chempi_cma_copy(
+                is_write, getpid(), (struct chempi_cma_side){.iter = &iters[0]},
+                (struct chempi_cma_side){.iter = &iters[1]}, LEN, &done),
+            -EINVAL);
+        chempi_layout_release(layouts[0].root);
+        chempi_layout_release(layouts[1].root);
+        free(mem);
+        free(far);
     }
-    rig_limit_copies(13);
-    cr_assert_eq(
-        chempi_cma_read_runs(getpid(), dst, NULL, runs, RUNS, at, &done), 0);
-    rig_reset();
-    cr_assert_eq(done, at);
-    at = 0;
-    for (size_t i = 0; i < RUNS; i++) {
-        cr_assert_eq(memcmp(dst + at, src + i * 50, runs[i].iov_len), 0);
-        at += runs[i].iov_len;
+}
+
+Test(cma, runs_of_both_sides_are_followed)
+{
+    for (int is_write = 0; is_write < 2; is_write++) {
+        copy_scattered(is_write, 10, 2000);
+        copy_scattered(is_write, 2000, 100);
+        copy_scattered(is_write, 3000, 5000);
     }
-    cr_assert_eq(
-        chempi_cma_read_runs(getpid(), dst, NULL, runs, 2, 1000, &done),
-        -EINVAL);
-    free(src);
 }
 
 Test(cma, what_was_copied_before_a_failure_is_told)

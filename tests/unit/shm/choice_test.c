@@ -11,7 +11,11 @@ struct costs {
     uint64_t in;
     uint64_t out;
     uint64_t copy;
+    uint32_t share_slot;
+    uint32_t form_len;
 };
+
+#define ALONE SHM_HELP_SLOTS
 
 static struct shm_dev dev;
 static struct shm_ep ep = {.base = {.dev = &dev.base}, .cma = SHM_CMA_WORKS};
@@ -19,12 +23,16 @@ static struct shm_ep ep = {.base = {.dev = &dev.base}, .cma = SHM_CMA_WORKS};
 /* One message; how it went. */
 static bool is_copied(const struct costs *costs)
 {
-    struct shm_xfer xfer = {.ep = &ep, .len = LEN, .want = LEN};
+    struct shm_xfer xfer = {.ep = &ep,
+                            .len = LEN,
+                            .want = LEN,
+                            .share = costs->share_slot,
+                            .form_len = costs->form_len};
     bool is_copy = chempi_shm_choice_is_copy(&xfer);
 
     xfer.spent = is_copy ? costs->copy : costs->out;
     xfer.peer_spent = costs->in;
-    chempi_shm_choice_learn(&xfer, is_copy);
+    chempi_shm_choice_learn(&xfer, is_copy ? LEN : 0);
     return is_copy;
 }
 
@@ -39,13 +47,13 @@ static int copied_of(int count, const struct costs *costs)
 
 Test(shm_choice, both_ways_are_tried_before_one_is_chosen)
 {
-    cr_assert_eq(copied_of(16, &(struct costs){2000, 500, 2700}), 8);
+    cr_assert_eq(copied_of(16, &(struct costs){2000, 500, 2700, ALONE, 0}), 8);
 }
 
 Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
 {
-    const struct costs near = {2000, 500, 2700};
-    const struct costs apart = {8000, 2000, 3200};
+    const struct costs near = {2000, 500, 2700, ALONE, 0};
+    const struct costs apart = {8000, 2000, 3200, ALONE, 0};
 
     (void)copied_of(16, &near);
     cr_assert_leq(copied_of(1024, &near), 1024 / 100);
@@ -57,8 +65,8 @@ Test(shm_choice, the_cheaper_way_is_taken_but_for_a_look_at_the_other)
 
 Test(shm_choice, a_disturbed_message_does_not_decide)
 {
-    const struct costs near = {2000, 500, 2700};
-    const struct costs disturbed = {2000, 1000000, 2700};
+    const struct costs near = {2000, 500, 2700, ALONE, 0};
+    const struct costs disturbed = {2000, 1000000, 2700, ALONE, 0};
 
     (void)copied_of(17, &near); /* the 17th is not measured */
     (void)copied_of(8, &disturbed);
@@ -67,7 +75,7 @@ Test(shm_choice, a_disturbed_message_does_not_decide)
 
 Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
 {
-    const struct costs costs = {2000, 1500, 2700};
+    const struct costs costs = {2000, 1500, 2700, ALONE, 0};
 
     (void)copied_of(16, &costs);
     dev.outgoing = 1;
@@ -76,19 +84,40 @@ Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
     cr_assert_leq(copied_of(256, &costs), 3);
 }
 
+Test(shm_choice, a_copy_that_is_shared_takes_half_the_time)
+{
+    const struct costs alone = {2000, 1500, 2700, ALONE, 0};
+    const struct costs shared = {2000, 1500, 2700, 0, 0};
+
+    (void)copied_of(16, &alone);
+    cr_assert_leq(copied_of(256, &alone), 3);
+    cr_assert_geq(copied_of(256, &shared), 256 - 3);
+}
+
+Test(shm_choice, pieces_have_prices_of_their_own)
+{
+    const struct costs whole = {2000, 1500, 1000, ALONE, 0};
+    const struct costs pieces = {2000, 1500, 2700, ALONE, 5};
+
+    (void)copied_of(16, &whole);
+    (void)copied_of(16, &pieces);
+    cr_assert_geq(copied_of(256, &whole), 256 - 3);
+    cr_assert_leq(copied_of(256, &pieces), 3);
+}
+
 Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
 {
-    const struct costs near = {2000, 500, 2700};
+    const struct costs near = {2000, 500, 2700, ALONE, 0};
     struct shm_xfer xfer = {.ep = &ep, .len = LEN, .want = 1, .is_timed = true};
 
     (void)copied_of(16, &near);
-    chempi_shm_choice_learn(&xfer, true); /* for nothing */
+    chempi_shm_choice_learn(&xfer, LEN); /* for nothing */
     cr_assert_leq(copied_of(256, &near), 3);
     xfer.want = LEN;
     xfer.spent = UINT64_MAX;
     xfer.peer_spent = UINT64_MAX;
     for (int i = 0; i < 1000; i++)
-        chempi_shm_choice_learn(&xfer, false);
+        chempi_shm_choice_learn(&xfer, 0);
     cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
     (void)copied_of(28, &near);
     cr_assert_leq(copied_of(256, &near), 3);
@@ -97,5 +126,5 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
 Test(shm_choice, without_single_copy_everything_goes_through_the_ring)
 {
     ep.cma = SHM_CMA_REFUSED;
-    cr_assert_eq(copied_of(256, &(struct costs){9000, 9000, 1}), 0);
+    cr_assert_eq(copied_of(256, &(struct costs){9000, 9000, 1, ALONE, 0}), 0);
 }

@@ -14,6 +14,15 @@
 
 #include "libchempi/devices/shm/shm.h"
 
+static void fill_rx(struct end *end, struct chempi_rx *rx)
+{
+    *rx = (struct chempi_rx){
+        .buf = end->into ? NULL : end->data,
+        .iter = end->into,
+        .cap = end->cap,
+    };
+}
+
 static enum chempi_verdict
 arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
 {
@@ -34,7 +43,7 @@ arrived(void *arg, const struct chempi_arrival *arrival, struct chempi_rx **rx)
         return CHEMPI_LATER;
     }
     *rx = &end->rx[end->rx_count++ % 64];
-    **rx = (struct chempi_rx){.buf = end->data, .cap = ENDS_DATA_MAX};
+    fill_rx(end, *rx);
     return CHEMPI_ACCEPT;
 }
 
@@ -111,6 +120,7 @@ void ends_prepare(struct ends *ends, uint32_t count)
         ends->wake_fds[i] = -1;
         end->data = calloc(1, ENDS_DATA_MAX);
         cr_assert_not_null(end->data);
+        end->cap = ENDS_DATA_MAX;
         services->proc = i;
         services->proc_count = count;
         services->node_count = 1;
@@ -218,7 +228,7 @@ int ends_accept(struct ends *ends, uint32_t at, uint32_t i)
     struct end *end = &ends->end[at];
     struct chempi_rx *rx = &end->rx[end->rx_count++ % 64];
 
-    *rx = (struct chempi_rx){.buf = end->data, .cap = ENDS_DATA_MAX};
+    fill_rx(end, rx);
     return chempi_shm_ops.accept(end->from[i], end->token[i], rx);
 }
 
