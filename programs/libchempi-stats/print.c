@@ -125,7 +125,7 @@ static void print_lines(FILE *file, const struct stats_lines *lines,
         if (all) {
             const struct spread s = find_spread(all, ranks, l);
 
-            (void)fprintf(file, " %11.6f %9.6f %11.6f", seconds(s.least_ns),
+            (void)fprintf(file, " %11.6f %9.6f %16.6f", seconds(s.least_ns),
                           seconds(l->time_ns) / ranks, seconds(s.most_ns));
         }
         (void)fputc('\n', file);
@@ -147,7 +147,7 @@ void stats_print_text(FILE *file, const struct stats_lines all[], int ranks,
                   seconds(time_in_mpi(&total)), seconds(total.run_ns));
     print_lines(file, &total, ranks > 1 ? all : NULL, ranks);
     if (sites)
-        stats_sites_print_text(file, sites);
+        stats_sites_print_text(file, sites, (uint32_t)ranks);
     for (int r = 0; r < ranks && wants_ranks; r++) {
         (void)fprintf(file, "\nRank %d: %.6f s in MPI of %.6f s\n", r,
                       seconds(time_in_mpi(&all[r])), seconds(all[r].run_ns));

@@ -144,6 +144,8 @@ struct stats_sites stats_sites_take(void)
             .calls = e->calls,
             .bytes = e->bytes,
             .time_ns = e->time_ns,
+            .least_ns = e->time_ns,
+            .most_ns = e->time_ns,
             .place = "elsewhere"};
         if (i < ROOM)
             describe(to, e->key);
@@ -155,7 +157,19 @@ struct stats_sites stats_sites_take(void)
     return sites;
 }
 
-void stats_sites_join(struct stats_sites *sites)
+static void add_site(struct stats_site *to, const struct stats_site *from)
+{
+    to->ranks += from->ranks;
+    to->calls += from->calls;
+    to->bytes += from->bytes;
+    to->time_ns += from->time_ns;
+    if (from->least_ns < to->least_ns)
+        to->least_ns = from->least_ns;
+    if (from->most_ns > to->most_ns)
+        to->most_ns = from->most_ns;
+}
+
+void stats_sites_join(struct stats_sites *sites, uint32_t ranks)
 {
     size_t count = 0;
 
@@ -171,13 +185,12 @@ void stats_sites_join(struct stats_sites *sites)
             count++;
             continue;
         }
-        to--;
-        to->ranks += from->ranks;
-        to->calls += from->calls;
-        to->bytes += from->bytes;
-        to->time_ns += from->time_ns;
+        add_site(to - 1, from);
     }
     sites->count = count;
+    for (size_t i = 0; i < count; i++)
+        if (sites->list[i].ranks < ranks)
+            sites->list[i].least_ns = 0;
     qsort(sites->list, count, sizeof(*sites->list), compare_times);
     for (size_t i = 0; i < count && i < LINES; i++) {
         struct stats_site *s = &sites->list[i];
@@ -193,19 +206,24 @@ static double seconds(uint64_t ns)
     return (double)ns / (double)CHEMPI_NS_PER_S;
 }
 
-void stats_sites_print_text(FILE *file, const struct stats_sites *sites)
+void stats_sites_print_text(FILE *file, const struct stats_sites *sites,
+                            uint32_t ranks)
 {
-    (void)fprintf(file, "\n%-32s %-26s %12s %16s %12s %10s %6s\n", "operation",
-                  "called from", "calls", "bytes", "seconds", "us a call",
-                  "ranks");
+    (void)fprintf(
+        file, "\n%-32s %-26s %12s %16s %12s %10s%s %6s\n", "operation",
+        "called from", "calls", "bytes", "seconds", "us a call",
+        ranks > 1 ? "    least of      mean     most of a rank" : "", "ranks");
     for (size_t i = 0; i < sites->count; i++) {
         const struct stats_site *s = &sites->list[i];
 
         (void)fprintf(
-            file, "%-32s %-26s %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f %6u\n",
+            file, "%-32s %-26s %12" PRIu64 " %16" PRIu64 " %12.6f %10.3f",
             stats_names[s->id], s->place, s->calls, s->bytes,
-            seconds(s->time_ns), seconds(s->time_ns) * 1e6 / (double)s->calls,
-            s->ranks);
+            seconds(s->time_ns), seconds(s->time_ns) * 1e6 / (double)s->calls);
+        if (ranks > 1)
+            (void)fprintf(file, " %11.6f %9.6f %16.6f", seconds(s->least_ns),
+                          seconds(s->time_ns) / ranks, seconds(s->most_ns));
+        (void)fprintf(file, " %6u\n", s->ranks);
     }
 }
 
@@ -222,6 +240,8 @@ void stats_sites_print_json(struct chempi_json *j,
         chempi_json_number(j, "calls", s->calls);
         chempi_json_number(j, "bytes", s->bytes);
         chempi_json_decimal(j, "seconds", s->time_ns, 9);
+        chempi_json_decimal(j, "seconds_least", s->least_ns, 9);
+        chempi_json_decimal(j, "seconds_most", s->most_ns, 9);
         chempi_json_number(j, "ranks", s->ranks);
         chempi_json_close(j);
     }

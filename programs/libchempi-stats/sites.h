@@ -19,6 +19,8 @@ struct stats_site {
     uint64_t calls;
     uint64_t bytes;
     uint64_t time_ns;
+    uint64_t least_ns; /* of the ranks, those that have not called there too */
+    uint64_t most_ns;
     uint64_t address; /* in the file; 0: not known */
     char file[STATS_FILE_TEXT];
     char place[STATS_PLACE_TEXT]; /* "main+0x1f (ring)", then "ring.c:12" */
@@ -40,10 +42,12 @@ void stats_sites_forget(void);
 struct stats_sites stats_sites_take(void);
 
 /* Make one of those that are of one place, by falling time, and find the lines
- * of the source, for which processes are started. */
-void stats_sites_join(struct stats_sites *sites);
+ * of the source, for which processes are started. `ranks` have told theirs. */
+void stats_sites_join(struct stats_sites *sites, uint32_t ranks);
 
-void stats_sites_print_text(FILE *file, const struct stats_sites *sites);
+/* With what ranks have spent there if there are several. */
+void stats_sites_print_text(FILE *file, const struct stats_sites *sites,
+                            uint32_t ranks);
 /* A list named "sites" of an open object. */
 struct chempi_json;
 void stats_sites_print_json(struct chempi_json *j,

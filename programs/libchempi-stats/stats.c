@@ -254,7 +254,7 @@ static void print(const struct stats_lines all[], int ranks, int process,
     FILE *file = open_file(process);
 
     if (sites)
-        stats_sites_join(sites);
+        stats_sites_join(sites, (uint32_t)ranks);
     if (format == FORMAT_JSON)
         stats_print_json(file, all, ranks, process, sites);
     else

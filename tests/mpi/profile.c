@@ -28,6 +28,7 @@ int main(int argc, char **argv)
     int *keys;
     int *more;
     MPI_Request request;
+    int is_there;
 
     check_start(&argc, &argv);
     check_need(2);
@@ -40,6 +41,8 @@ int main(int argc, char **argv)
     MPI_Recv(more, KEYS, MPI_INT, check_rank() ^ 1, 0, MPI_COMM_WORLD,
              MPI_STATUS_IGNORE);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (check_rank() == 0)
+        MPI_Iprobe(0, 0, MPI_COMM_SELF, &is_there, MPI_STATUS_IGNORE);
     MPI_Pcontrol(0);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Pcontrol(1);
