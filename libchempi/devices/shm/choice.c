@@ -61,8 +61,6 @@ bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
     uint32_t turn = price->turns++;
     bool is_copy;
 
-    if (!chempi_shm_copy_is_possible(xfer->ep))
-        return false;
     if (turn < PROBE_FIRST) {
         xfer->is_timed = true;
         return turn % 2;

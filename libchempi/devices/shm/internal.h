@@ -277,7 +277,8 @@ void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
 
 /* --- choice.c: ring or single copy, by what they have cost --- */
 
-/* Which of the two for a message that may take either; xfer->len is set. */
+/* Which of the two for a message that may take either. What it announces is
+ * set in xfer. */
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer);
 /* Around each piece that is copied. */
 uint64_t chempi_shm_choice_start(const struct shm_xfer *xfer);

@@ -308,8 +308,9 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     xfer->peer_id = ask.id;
     xfer->form_len = ask.form;
     xfer->share = ask.help;
-    if (ask.addr && (ask.protocol == SHM_PROTOCOL_SINGLE_COPY ||
-                     chempi_shm_choice_is_copy(xfer)))
+    if (ask.addr &&
+        (ask.protocol == SHM_PROTOCOL_SINGLE_COPY ||
+         (chempi_shm_copy_is_possible(ep) && chempi_shm_choice_is_copy(xfer))))
         xfer->addr = ask.addr;
     arrival.token[0] = xfer->id;
     arrival.protocol =

@@ -18,7 +18,7 @@ struct costs {
 #define ALONE SHM_HELP_SLOTS
 
 static struct shm_dev dev;
-static struct shm_ep ep = {.base = {.dev = &dev.base}, .cma = SHM_CMA_WORKS};
+static struct shm_ep ep = {.base = {.dev = &dev.base}};
 
 /* One message; how it went. */
 static bool is_copied(const struct costs *costs)
@@ -121,10 +121,4 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
     cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
     (void)copied_of(28, &near);
     cr_assert_leq(copied_of(256, &near), 3);
-}
-
-Test(shm_choice, without_single_copy_everything_goes_through_the_ring)
-{
-    ep.cma = SHM_CMA_REFUSED;
-    cr_assert_eq(copied_of(256, &(struct costs){9000, 9000, 1, ALONE, 0}), 0);
 }
