@@ -9,6 +9,8 @@
  *       for another object, the index names that one, as the address does
  *   T2  addresses lie in chunks, each twice as large as the one before, that
  *       are neither moved nor freed; what lies below `count` never changes
+ *   T3  the first chunk is always there, and NULL above `count`: looking into
+ *       it is one load
  *
  * So a number is turned into a handle without the lock: Fortran programs do
  * that in every call.
@@ -24,19 +26,26 @@
 #include "libchempi/didl/base/object.h"
 
 #define FIRST CHEMPI_HANDLE_PREDEFINED_END
-#define CHUNKS 23u
-#define CHUNK_BITS 5u /* log2 of the places in the first chunk */
+#define CHUNKS 19u
+#define CHUNK_BITS 9u /* log2 of the places in the first chunk */
+#define FIRST_CHUNK (1u << CHUNK_BITS)
 /* Places in all chunks: bounds the memory; more fail as invalid. */
 #define MAX_INDICES ((1u << (CHUNK_BITS + CHUNKS)) - (1u << CHUNK_BITS))
 
+typedef _Atomic(const void *) address;
+
 struct table {
     pthread_mutex_t lock;
-    struct chempi_index index;  /* by address: index - FIRST */
-    atomic_uint count;          /* written under the lock */
-    const void **chunk[CHUNKS]; /* by index - FIRST; NULL above count */
+    struct chempi_index index; /* by address: index - FIRST */
+    atomic_uint count;         /* written under the lock */
+    address *chunk[CHUNKS];    /* by index - FIRST; NULL above count */
 };
 
-static struct table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static address first_chunk[FIRST_CHUNK];
+static struct table table = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .chunk = {first_chunk},
+};
 
 static uint32_t chunk_of(uint32_t place)
 {
@@ -45,7 +54,7 @@ static uint32_t chunk_of(uint32_t place)
 }
 
 /* A place whose chunk is there. */
-static const void **address_at(uint32_t place)
+static address *address_at(uint32_t place)
 {
     uint32_t k = chunk_of(place);
 
@@ -56,7 +65,8 @@ static const void **address_at(uint32_t place)
 static bool has_address(const void *elements, uint32_t number, const void *key)
 {
     (void)elements;
-    return *address_at(number) == key;
+    return atomic_load_explicit(address_at(number), memory_order_relaxed) ==
+           key;
 }
 
 /* Room for one more address. */
@@ -86,7 +96,7 @@ static uint32_t place_locked(const void *handle)
     if (!make_room_locked(count) ||
         !chempi_index_add(&table.index, hash, count))
         return CHEMPI_INDEX_NONE;
-    *address_at(count) = handle;
+    atomic_store_explicit(address_at(count), handle, memory_order_release);
     atomic_store_explicit(&table.count, count + 1, memory_order_release);
     return count;
 }
@@ -112,12 +122,16 @@ static void *from_int(int value)
         void *out;
     } handle = {.in = NULL};
 
-    if (value >= 0 && (uint32_t)value < FIRST)
+    const uint32_t place = (uint32_t)value - FIRST;
+
+    if (CHEMPI_LIKELY(place < FIRST_CHUNK)) /* T3 */
+        handle.in =
+            atomic_load_explicit(&first_chunk[place], memory_order_acquire);
+    else if ((uint32_t)value < FIRST)
         return (void *)(uintptr_t)value;
-    if (value >= 0 &&
-        (uint32_t)value - FIRST <
-            atomic_load_explicit(&table.count, memory_order_acquire))
-        handle.in = *address_at((uint32_t)value - FIRST);
+    else if (place < atomic_load_explicit(&table.count, memory_order_acquire))
+        handle.in =
+            atomic_load_explicit(address_at(place), memory_order_relaxed);
     return handle.out;
 }
 

@@ -48,7 +48,7 @@ static void check_versions(void)
 
 static void check_integers(void)
 {
-    MPI_Comm made[200];
+    MPI_Comm made[700];
     int first;
 
     EXPECT(MPI_Comm_toint(MPI_COMM_WORLD) == 0x101);
@@ -56,7 +56,7 @@ static void check_integers(void)
     EXPECT(MPI_Type_toint(MPI_DOUBLE) == 0x214);
     EXPECT(MPI_Type_fromint(0x214) == MPI_DOUBLE);
     EXPECT(MPI_Op_c2f(MPI_SUM) == 0x21 && MPI_Op_f2c(0x21) == MPI_SUM);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 700; i++) {
         int rc = MPI_Comm_dup(MPI_COMM_SELF, &made[i]);
 
         EXPECT(rc == MPI_SUCCESS);
@@ -64,7 +64,7 @@ static void check_integers(void)
             return;
     }
     first = MPI_Comm_toint(made[0]);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 700; i++) {
         int number = MPI_Comm_toint(made[i]);
 
         EXPECT(number >= 0x1000);
@@ -72,7 +72,7 @@ static void check_integers(void)
         EXPECT(MPI_Comm_c2f(made[i]) == number);
     }
     EXPECT(MPI_Comm_toint(made[0]) == first);
-    for (int i = 0; i < 200; i++)
+    for (int i = 0; i < 700; i++)
         EXPECT(MPI_Comm_free(&made[i]) == MPI_SUCCESS);
 }
 
