@@ -170,13 +170,11 @@ while share()[0] < 48 * M:
     pass
 print("has", flush=True)
 sys.stdin.readline()
-os.set_blocking(fd, False)
 count = 0
-try:
-    while True:
-        count += share()[0] > 0
-except BlockingIOError:
-    print("shares", count, flush=True)
+ask(0, 4 * M, 0)
+while share()[0] != 4 * M:  # the answer comes behind all that has waited
+    count += 1
+print("shares", count, flush=True)
 """
 FICKLE = RAW + """
 ask(0, 40 * M, 0)
