@@ -380,6 +380,10 @@ struct chempi_dev_ops {
      * there is (or may be) something to do now. Changes nothing visible. */
     bool (*is_ready)(struct chempi_dev *dev);
 
+    /* A process has ended and its job goes on: report what is under way with
+     * it, then lost(), from progress(). NULL: the device notices by itself. */
+    void (*ended)(struct chempi_dev *dev, uint32_t proc);
+
     /* True when everything handed in has left this process for good, so that
      * it may exit. */
     bool (*is_drained)(struct chempi_dev *dev);

@@ -111,6 +111,8 @@ const struct chempi_option chempi_option_table[] = {
     {"profile", CHEMPI_OPT_PROFILE, 0, NULL,
      "count MPI calls by operation and size; =sites:\n"
      "also by place in the source"},
+    {"survive", CHEMPI_OPT_SURVIVE, 0, NULL, "go on without ranks that die"},
+    {"disable-auto-cleanup", CHEMPI_OPT_SURVIVE, 0, NULL, NULL},
     {"check", CHEMPI_OPT_CHECK, 0, NULL, "look for mistakes in the use of MPI"},
     {"dir", CHEMPI_OPT_DIR, 1, "DIR", "where the daemons' sockets are"},
     {"via", CHEMPI_OPT_VIA, 1, "NAME", "speak to this daemon"},

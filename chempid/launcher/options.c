@@ -530,6 +530,7 @@ static void set_option(struct chempi_options *opt, struct chempi_program *prog,
     opt->is_private |= id == CHEMPI_OPT_PRIVATE;
     opt->is_flat |= id == CHEMPI_OPT_LAUNCHER_FLAT;
     opt->is_secure |= id == CHEMPI_OPT_SECURE;
+    opt->survives |= id == CHEMPI_OPT_SURVIVE;
     opt->fits_only |= id == CHEMPI_OPT_FITS;
     opt->is_verbose |= id == CHEMPI_OPT_VERBOSE;
     opt->allows_unreachable |= id == CHEMPI_OPT_UNREACHABLE;

@@ -73,6 +73,7 @@ struct chempi_options {
     bool fits_only;  /* --no-oversubscribe: in free slots, or not at all */
     bool is_verbose; /* --verbose: say which daemon is used */
     bool is_secure;  /* --secure: what ranks say over tcp is sealed */
+    bool survives;   /* --survive: a rank that dies does not end the job */
     bool has_label;
     bool has_time; /* --timestamp */
     bool has_stats;

@@ -450,6 +450,7 @@ int chempi_plan_make(const struct chempi_options *opt,
     if (rc)
         return rc;
     spec->is_secure = opt->is_secure;
+    spec->survives = opt->survives;
     rc = plan_programs(opt, room, spec, err);
     rc = rc ? rc : plan_extras(opt, spec, err);
     rc = rc ? rc : plan_environment(opt, spec, err);

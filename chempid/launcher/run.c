@@ -219,6 +219,20 @@ static void judge_cut(struct run *r, uint32_t node, uint32_t rank, uint32_t pid,
         chempi_verdict_cut(&r->verdict, rank, text);
 }
 
+/* A process is gone, or a gateway shall be spared: everybody is told. */
+static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
+                      const char *why)
+{
+    uint8_t data[CHEMPI_TEXT_MAX + 16];
+    struct chempi_writer w;
+
+    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
+    chempi_wire_put_u32(&w, proc);
+    chempi_wire_put_u8(&w, how);
+    chempi_wire_put_str(&w, why);
+    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
+}
+
 static void take_ended(struct run *r, struct chempi_reader *in)
 {
     const uint32_t node = chempi_wire_get_u32(in);
@@ -228,11 +242,20 @@ static void take_ended(struct run *r, struct chempi_reader *in)
     const uint32_t code = chempi_wire_get_u32(in);
     const char *program = chempi_wire_get_str(in, CHEMPI_SPEC_STRING_MAX);
     const char *text = chempi_wire_get_str(in, CHEMPI_ERR_TEXT_MAX);
+    char words[CHEMPI_TEXT_MAX];
 
     if (!chempi_wire_is_done(in) || rank >= r->spec->size) {
         chempi_verdict_node(&r->verdict,
                             "a supervisor sent a malformed message");
         kill_job(r);
+        return;
+    }
+    if (r->spec->survives && !r->has_killed &&
+        chempi_verdict_spare(&r->verdict, r->spec, node, rank, pid,
+                             (enum chempi_end)how, code, program, text, words,
+                             sizeof(words))) {
+        pass_fall(r, rank, CHEMPI_FALL_DIED, words);
+        tell(r, words);
         return;
     }
     if (how == CHEMPI_END_ABORT && chempi_falls_is_cut(&r->falls, rank) &&
@@ -256,19 +279,6 @@ static void take_output(struct run *r, struct chempi_reader *in)
 
     if (chempi_wire_is_done(in) && number >= 1 && number <= 2)
         chempi_console_show(&r->console, node, rank, number, data, len);
-}
-
-static void pass_fall(struct run *r, uint32_t proc, uint8_t how,
-                      const char *why)
-{
-    uint8_t data[CHEMPI_TEXT_MAX + 16];
-    struct chempi_writer w;
-
-    chempi_wire_fix(&w, data, sizeof(data)); /* also without memory */
-    chempi_wire_put_u32(&w, proc);
-    chempi_wire_put_u8(&w, how);
-    chempi_wire_put_str(&w, why);
-    down(r, CHEMPI_MSG_FALLEN, w.data, w.len);
 }
 
 /* A gateway is gone or drained. The ranks decide: one that has no other way

@@ -127,6 +127,32 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
     return true;
 }
 
+static bool is_survived(enum chempi_end how)
+{
+    return how == CHEMPI_END_SIGNAL || how == CHEMPI_END_EXIT ||
+           how == CHEMPI_END_EARLY || how == CHEMPI_END_SESSION;
+}
+
+bool chempi_verdict_spare(struct chempi_verdict *v,
+                          const struct chempi_spec *spec, uint32_t node,
+                          uint32_t rank, uint32_t pid, enum chempi_end how,
+                          uint32_t code, const char *program,
+                          const char *detail, char *text, size_t len)
+{
+    char what[CHEMPI_TEXT_MAX];
+    int status;
+
+    if (!is_survived(how))
+        return false;
+    status = describe(how, code, detail, what, sizeof(what));
+    v->late = status > v->late ? status : v->late;
+    (void)snprintf(text, len,
+                   "rank %u on node %s (pid %u, %.200s)%.600s; the others go "
+                   "on",
+                   rank, spec->node_names[node], pid, program, what);
+    return true;
+}
+
 void chempi_verdict_node(struct chempi_verdict *v, const char *text)
 {
     char other[160];

@@ -29,7 +29,8 @@
 struct chempi_verdict {
     int weight;    /* of the cause; 0: none yet */
     int status;    /* of the cause */
-    int late;      /* largest exit code of ranks that had finalized */
+    int late;      /* largest exit status of ranks that had finalized or
+                     were survived */
     uint32_t rank; /* the cause's, or CHEMPI_NODE_ANY */
     char text[CHEMPI_TEXT_MAX]; /* the sentence */
     uint32_t others;            /* lost besides, beyond those that are named: */
@@ -43,6 +44,15 @@ bool chempi_verdict_rank(struct chempi_verdict *v,
                          uint32_t rank, uint32_t pid, enum chempi_end how,
                          uint32_t code, const char *program,
                          const char *detail);
+/* The same where the others go on: the sentence goes to text, and there is no
+ * cause to end the job; its exit status becomes that of the worst. False: the
+ * end is one that nobody survives (a call of MPI_Abort, a program that cannot
+ * be started, a rank that is missed), or a good one; nothing was changed. */
+bool chempi_verdict_spare(struct chempi_verdict *v,
+                          const struct chempi_spec *spec, uint32_t node,
+                          uint32_t rank, uint32_t pid, enum chempi_end how,
+                          uint32_t code, const char *program,
+                          const char *detail, char *text, size_t len);
 /* A node is lost. */
 void chempi_verdict_node(struct chempi_verdict *v, const char *text);
 /* The launcher itself ends the job; text "" for no sentence. */

@@ -303,7 +303,8 @@ static void write_rank_key(const struct chempi_rank *rank,
     const struct chempi_spec *spec = rank->super->spec;
     const bool is_rank = rank->world < spec->size;
 
-    chempi_wire_put_u8(w, is_rank && spec->is_secure);
+    chempi_wire_put_u8(w, (is_rank && spec->is_secure ? CHEMPI_JOB_SECURE : 0) |
+                              (spec->survives ? CHEMPI_JOB_SURVIVES : 0));
     chempi_wire_put_raw(w, is_rank ? spec->rank_key : zeros, sizeof(zeros));
 }
 
@@ -628,6 +629,8 @@ void chempi_ranks_reap(struct chempi_rank *rank, int status)
     }
     rank->pid = 0;
     rank->super->alive--;
+    if (rank->super->spec->survives)
+        chempi_super_fence(rank->super);
 }
 
 void chempi_ranks_close(struct chempi_rank *rank)

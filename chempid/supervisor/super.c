@@ -121,6 +121,20 @@ static void enter(struct chempi_super *s)
     chempi_link_end(&s->up);
 }
 
+/* Fences wait for it. */
+static bool is_missed(const struct chempi_super *s, const struct chempi_rank *r)
+{
+    return r->pid > 0 || !s->spec->survives;
+}
+
+static bool is_nobody_here(const struct chempi_super *s)
+{
+    for (uint32_t i = 0; i < s->local_size; i++)
+        if (is_missed(s, &s->ranks[i]))
+            return false;
+    return s->spec->node_count > 1;
+}
+
 static void release(struct chempi_super *s, uint64_t fence)
 {
     uint8_t data[8];
@@ -131,7 +145,7 @@ static void release(struct chempi_super *s, uint64_t fence)
     chempi_kvs_forget(&s->kvs);
     for (uint32_t i = 0; i < s->local_size; i++)
         chempi_ranks_send(&s->ranks[i], CHEMPI_MSG_FENCED, data, sizeof(data));
-    if (s->local_size == 0)
+    if (is_nobody_here(s))
         enter(s); /* nobody here keeps others waiting */
 }
 
@@ -165,8 +179,10 @@ void chempi_super_fence(struct chempi_super *s)
 
     chempi_super_miss(s);
     for (uint32_t i = 0; i < s->local_size; i++)
-        if (s->ranks[i].fence < low)
+        if (is_missed(s, &s->ranks[i]) && s->ranks[i].fence < low)
             low = s->ranks[i].fence;
+    if (low == UINT64_MAX)
+        low = s->released + (s->spec->node_count > 1); /* see release() */
     while (s->fence < low) {
         if (s->spec->node_count == 1)
             release(s, ++s->fence);
@@ -600,8 +616,8 @@ static int take_kill(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
-/* A gateway is gone, or shall be spared: each rank finds out what that means
- * to it. */
+/* A gateway or a rank is gone, or a gateway shall be spared: each process finds
+ * out what that means to it. */
 static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
                        struct chempi_err *err)
 {
@@ -612,9 +628,9 @@ static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
     struct chempi_writer w;
     uint16_t type = CHEMPI_MSG_DRAINED;
 
-    if (!chempi_wire_is_done(r) || proc < s->spec->size ||
-        proc >= chempi_spec_procs(s->spec))
-        return bad(err, "end of a gateway");
+    if (!chempi_wire_is_done(r) || proc >= chempi_spec_procs(s->spec) ||
+        (proc < s->spec->size) != (how == CHEMPI_FALL_DIED))
+        return bad(err, "end of a process");
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, proc);
     if (how == CHEMPI_FALL_DRAINED || how == CHEMPI_FALL_UNDRAINED) {

@@ -211,6 +211,7 @@ void chempi_spec_write(const struct chempi_spec *spec, uint32_t node,
     chempi_wire_put_u8(w, spec->shows_binding);
     chempi_wire_put_u32(w, spec->want_stats);
     chempi_wire_put_u8(w, spec->is_debugged);
+    chempi_wire_put_u8(w, spec->survives);
     write_optional(w, spec->files[0]);
     write_optional(w, spec->files[1]);
     chempi_wire_put_u32(w, spec->wrap_count);
@@ -495,6 +496,7 @@ int chempi_spec_read_for(struct chempi_spec *spec, struct chempi_reader *r,
     spec->shows_binding = chempi_wire_get_u8(r) != 0;
     spec->want_stats = chempi_wire_get_u32(r);
     spec->is_debugged = chempi_wire_get_u8(r) != 0;
+    spec->survives = chempi_wire_get_u8(r) != 0;
     spec->files[0] = read_optional(spec, r);
     spec->files[1] = read_optional(spec, r);
     read_wraps(spec, r);

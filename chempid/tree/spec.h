@@ -95,6 +95,7 @@ struct chempi_spec {
     char **slots_of_rank;      /* [size] a list of cores (corelist.h) */
     uint32_t *line_of_rank;    /* [size] where the file says so */
     bool is_debugged;          /* MPI_Init waits until BEGIN comes */
+    bool survives;             /* ranks that die do not end the job */
     uint32_t want_stats;       /* CHEMPI_STATS_* (common/control/client.h) */
     struct chempi_shell shell; /* beside it in LAUNCH */
     uint64_t memory_share;     /* of each rank here, bytes (budget.h); each

@@ -2,13 +2,13 @@
 /*
  * A rank's side of the connection to its supervisor; see client.h.
  *
- * WELCOME, in order: u32 version, str job id, 32 bytes secret, u8 is_secure,
- * 32 bytes key of ranks, u32 rank, u32 size, u32 node, u32 nodes, nodes x str
- * name, size x u32 node of rank, u32 gateways, gateways x u32 node of gateway,
- * u32 local size (both kinds), u32 app number, u32 universe size, u32
- * want_stats, u32 region descriptor, u32 table descriptor (all ones: none),
- * local size x u32 wake descriptor, u64 share of registrable memory (all ones:
- * nobody divides it).
+ * WELCOME, in order: u32 version, str job id, 32 bytes secret, u8
+ * CHEMPI_JOB_* flags, 32 bytes key of ranks, u32 rank, u32 size, u32 node, u32
+ * nodes, nodes x str name, size x u32 node of rank, u32 gateways, gateways x
+ * u32 node of gateway, u32 local size (both kinds), u32 app number, u32
+ * universe size, u32 want_stats, u32 region descriptor, u32 table descriptor
+ * (all ones: none), local size x u32 wake descriptor, u64 share of registrable
+ * memory (all ones: nobody divides it).
  */
 #define _GNU_SOURCE /* F_DUPFD and friends */
 #include "common/control/client.h"
@@ -199,6 +199,7 @@ static int parse_head(struct chempi_client *c, struct chempi_reader *r)
     struct chempi_job *job = &c->job;
     const uint8_t *secret;
     const uint8_t *key;
+    uint8_t flags;
 
     if (chempi_wire_get_u32(r) != CHEMPI_CONTROL_VERSION)
         return -EPROTO;
@@ -207,7 +208,9 @@ static int parse_head(struct chempi_client *c, struct chempi_reader *r)
     secret = chempi_wire_get_raw(r, CHEMPI_JOB_SECRET_BYTES);
     if (secret)
         memcpy(job->secret, secret, CHEMPI_JOB_SECRET_BYTES);
-    job->is_secure = chempi_wire_get_u8(r) != 0;
+    flags = chempi_wire_get_u8(r);
+    job->is_secure = flags & CHEMPI_JOB_SECURE;
+    job->survives = flags & CHEMPI_JOB_SURVIVES;
     key = chempi_wire_get_raw(r, CHEMPI_JOB_SECRET_BYTES);
     if (key)
         memcpy(job->rank_key, key, CHEMPI_JOB_SECRET_BYTES);

@@ -52,6 +52,10 @@
  * of messages through gateways are lower. */
 #define CHEMPI_STATS_CLASS_DIRECT 256u
 
+/* Flags of WELCOME. */
+#define CHEMPI_JOB_SECURE 1u
+#define CHEMPI_JOB_SURVIVES 2u
+
 /* What a rank knows of its job; owned by the client, constant while open. */
 struct chempi_job {
     char id[CHEMPI_JOB_ID_MAX];
@@ -66,6 +70,7 @@ struct chempi_job {
     const uint32_t *local_rank_of_rank; /* [size + gateways] */
     const char *const *node_names;      /* [node_count]; names in the table */
     uint8_t secret[CHEMPI_JOB_SECRET_BYTES];
+    bool survives;  /* ranks that die do not end it */
     bool is_secure; /* ranks seal what they send through gateways with */
     uint8_t rank_key[CHEMPI_JOB_SECRET_BYTES]; /* this; a gateway's: zeros */
     uint32_t app_num;                          /* MPI_APPNUM */

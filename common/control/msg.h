@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 14u
+#define CHEMPI_CONTROL_VERSION 15u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -172,7 +172,8 @@ enum chempi_fall {
     CHEMPI_FALL_DRAINED = 2,
     CHEMPI_FALL_CUT = 3, /* in GATEWAY: a rank has lost it, and with it the
                             only way; ENDED follows */
-    CHEMPI_FALL_UNDRAINED = 4
+    CHEMPI_FALL_UNDRAINED = 4,
+    CHEMPI_FALL_DIED = 5 /* in FALLEN: a rank, of a job that survives */
 };
 
 /* Where a rank is, in HERE and PLACES; the text is for the first two only. */

@@ -225,6 +225,8 @@ void chempi_shm_ring_wait(struct shm_ep *ep);
 void chempi_shm_ring_break(struct shm_ep *ep, const char *why);
 /* Give up on a peer that cannot be answered, for the reason in dev->err. */
 void chempi_shm_ring_give_up(struct shm_ep *ep, int status);
+/* Words for whoever sends to, or takes from, a broken one; -ECONNRESET. */
+int chempi_shm_ring_refuse(struct shm_ep *ep);
 /* Read what the peer has taken; it may not be more than was put. */
 void chempi_shm_ring_refresh(struct shm_ep *ep);
 /* Send the control line of this kind, GO or FIN, now or when there is room. */

@@ -47,14 +47,20 @@ void chempi_shm_ring_wait(struct shm_ep *ep)
     atomic_thread_fence(memory_order_seq_cst); /* W1; partner: tell() */
 }
 
+int chempi_shm_ring_refuse(struct shm_ep *ep)
+{
+    return chempi_err_set(
+        &ep->base.dev->err, -ECONNRESET, "rank %u %s", (unsigned)ep->base.proc,
+        ep->broken_status == -EPIPE ? "has ended"
+                                    : "broke the rules of shared memory");
+}
+
 static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
 {
     int rc;
 
     if (ep->is_broken)
-        return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
-                              "rank %u broke the rules of shared memory",
-                              (unsigned)ep->base.proc);
+        return chempi_shm_ring_refuse(ep);
     if (!ep->is_tx_open) {
         rc = chempi_shm_area_open_tx(ep);
         if (rc < 0)

@@ -369,9 +369,7 @@ int chempi_shm_rndv_accept(struct shm_ep *ep, uint64_t token,
         return -EINVAL;
     if (ep->is_broken) {
         chempi_shm_xfer_put(xfer);
-        return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
-                              "rank %u broke the rules of shared memory",
-                              (unsigned)ep->base.proc);
+        return chempi_shm_ring_refuse(ep);
     }
     return start(xfer, rx) ? CHEMPI_PENDING : CHEMPI_DONE;
 }

@@ -3,6 +3,7 @@
 #include "libchempi/devices/shm/shm.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "common/base/sys.h"
@@ -268,6 +269,21 @@ static bool shm_is_ready(struct chempi_dev *base)
            chempi_shm_drain_can_serve(dev);
 }
 
+static void shm_ended(struct chempi_dev *base, uint32_t proc)
+{
+    const struct chempi_services *services = base->params.services;
+    struct shm_ep *ep;
+
+    if (services->node_of_proc[proc] != services->node)
+        return;
+    (void)chempi_shm_drain_hear(to_shm(base)); /* what it had sent before */
+    ep = chempi_shm_area_ep(to_shm(base), services->local_rank_of_proc[proc]);
+    if (ep->rx_head != 0 && !ep->is_broken) /* else nothing is reserved there */
+        (void)chempi_shm_drain_ring(ep, INT_MAX);
+    (void)chempi_err_set(&base->err, -EPIPE, "its process has ended");
+    chempi_shm_ring_give_up(ep, -EPIPE);
+}
+
 static bool shm_is_drained(struct chempi_dev *base)
 {
     struct shm_dev *dev = to_shm(base);
@@ -292,4 +308,5 @@ const struct chempi_dev_ops chempi_shm_ops = {
     .is_ready = shm_is_ready,
     .is_drained = shm_is_drained,
     .close = shm_close,
+    .ended = shm_ended,
 };

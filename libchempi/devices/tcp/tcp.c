@@ -336,6 +336,23 @@ static bool tcp_is_drained(struct chempi_dev *d)
     return is_drained;
 }
 
+/* A connection that is up ends by itself, after what was sent over it; one that
+ * is being made may wait for the other side. */
+static void tcp_ended(struct chempi_dev *d, uint32_t proc)
+{
+    struct chempi_tcp_ep *ep = dev_of(d)->eps[proc];
+    struct chempi_tcp_link *made = NULL;
+
+    for (uint32_t i = 0; ep && i < ep->link_count; i++) {
+        if (ep->links[i]->state == CHEMPI_TCP_UP)
+            return;
+        if (ep->links[i]->state < CHEMPI_TCP_UP)
+            made = ep->links[i];
+    }
+    if (made)
+        chempi_tcp_link_break(made, -ECONNRESET, "its process has ended");
+}
+
 /* Say BYE, and take what has come, so that the kernel ends the connection in
  * order instead of resetting it. */
 static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
@@ -396,4 +413,5 @@ const struct chempi_dev_ops chempi_tcp_ops = {
     .is_ready = tcp_is_ready,
     .is_drained = tcp_is_drained,
     .close = tcp_close,
+    .ended = tcp_ended,
 };

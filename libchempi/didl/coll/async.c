@@ -213,6 +213,10 @@ static int advance(struct async *a)
         flags |= ADVANCED;
         if (a->next == s->count)
             break;
+        if (CHEMPI_UNLIKELY(a->error == MPI_ERR_PROC_ABORTED)) {
+            a->next = s->count; /* each of the others finds out by itself */
+            continue;
+        }
         step = &s->steps[a->next++];
         if (step->kind <= CHEMPI_COLL_RECV)
             begin_message(a, step);

@@ -362,6 +362,12 @@ static uint32_t do_message(struct run *run, uint32_t i)
     return 1;
 }
 
+/* A member is missing: each of the others finds out by itself. */
+static bool is_hopeless(int error)
+{
+    return CHEMPI_UNLIKELY(error == MPI_ERR_PROC_ABORTED);
+}
+
 int chempi_coll_run(struct chempi_coll_sched *s)
 {
     struct chempi_request *few[CHEMPI_COLL_WINDOW];
@@ -376,7 +382,7 @@ int chempi_coll_run(struct chempi_coll_sched *s)
             return s->error;
         }
     }
-    for (uint32_t i = 0; i < s->count;) {
+    for (uint32_t i = 0; i < s->count && !is_hopeless(run.error);) {
         uint32_t done = 1;
 
         if (is_message(&s->steps[i]))

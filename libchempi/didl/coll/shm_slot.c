@@ -10,6 +10,7 @@
 #include "libchempi/didl/base/setting.h"
 #include "libchempi/didl/coll/sched.h"
 #include "libchempi/didl/comm/p2p_request.h"
+#include "libchempi/didl/transport/loss.h"
 
 enum { YIELDS = 2 }; /* before progress is made */
 
@@ -56,6 +57,30 @@ int chempi_coll_shm_slot_wait(const struct chempi_coll_state *st,
     return chempi_coll_shm_slot_await(st, is_reached, &w);
 }
 
+/* Who will not come any more ends the wait. */
+struct meeting {
+    chempi_progress_done_fn *done;
+    void *arg;
+    const struct chempi_comm *comm;
+};
+
+static bool is_done_or_lost(void *arg)
+{
+    const struct meeting *m = arg;
+
+    return m->done(m->arg) || chempi_loss_is_in(m->comm);
+}
+
+static int wait_or_lose(const struct chempi_coll_state *st,
+                        chempi_progress_done_fn *done, void *arg,
+                        chempi_where_fn *words)
+{
+    struct meeting m = {done, arg, st->comm};
+
+    (void)chempi_progress_wait_for(is_done_or_lost, &m, words, st);
+    return done(arg) ? MPI_SUCCESS : MPI_ERR_PROC_ABORTED;
+}
+
 static int await_or_tell(const struct chempi_coll_state *st,
                          chempi_progress_done_fn *done, void *arg,
                          chempi_where_fn *words)
@@ -79,7 +104,7 @@ static int await_or_tell(const struct chempi_coll_state *st,
         if (done(arg))
             return MPI_SUCCESS;
     }
-    return chempi_progress_wait_for(done, arg, words, st);
+    return wait_or_lose(st, done, arg, words);
 }
 
 int chempi_coll_shm_slot_await(const struct chempi_coll_state *st,
@@ -195,7 +220,7 @@ int chempi_coll_shm_slot_wait_for_all(struct chempi_coll_state *st,
         return await_or_tell(st, is_reached, &w, put_missing);
     if (chempi_yield_policy_wait(&st->crowd, is_reached, &w))
         return MPI_SUCCESS;
-    return chempi_progress_wait_for(is_reached, &w, put_missing, st);
+    return wait_or_lose(st, is_reached, &w, put_missing);
 }
 
 int chempi_coll_shm_slot_meet(const struct cell *cell)

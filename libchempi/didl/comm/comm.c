@@ -26,11 +26,28 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/comm/session.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct chempi_list all = {&all, &all};
+
+static bool is_bereft(uint32_t context)
+{
+    bool is = false;
+
+    (void)pthread_mutex_lock(&all_lock);
+    CHEMPI_LIST_FOR (link, &all) {
+        const struct chempi_comm *comm =
+            CHEMPI_CONTAINER_OF(link, struct chempi_comm, link);
+
+        if (comm->recv_context == context)
+            is = chempi_loss_is_in(comm);
+    }
+    (void)pthread_mutex_unlock(&all_lock);
+    return is;
+}
 
 static void link_in(struct chempi_comm *comm)
 {
@@ -120,15 +137,20 @@ static void fini(struct chempi_comm *comm)
 void chempi_comm_release(struct chempi_comm *comm)
 {
     uint32_t context;
+    bool is_clean;
 
     if (!comm || !chempi_object_drop(&comm->obj))
         return;
+    is_clean = !chempi_loss_is_in(comm);
     fini(comm);
     if (comm == &chempi_comm_world || comm == &chempi_comm_self)
         return;
     context = comm->recv_context;
     free(comm);
-    chempi_comm_give_context(context);
+    if (is_clean)
+        chempi_comm_give_context(context);
+    else /* messages may be left that nobody can take */
+        chempi_loss_bury(context);
 }
 
 /* ---- MPI_COMM_WORLD and MPI_COMM_SELF ---- */
@@ -161,6 +183,7 @@ static void describe(struct chempi_object *object,
 
 int chempi_comm_init(uint32_t rank, uint32_t size)
 {
+    chempi_loss_on_context(is_bereft);
     uint32_t *self = chempi_sys->malloc(sizeof(*self));
     int rc;
 

@@ -295,6 +295,8 @@ static uint32_t named(void)
 
 void chempi_daemon_suspect(uint32_t proc, const char *why)
 {
+    if (chempi_ctx.job->survives)
+        return;
     for (uint32_t i = 0; i < named(); i++)
         if (self.suspects[i] == proc)
             return;

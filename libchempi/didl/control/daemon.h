@@ -74,7 +74,7 @@ int chempi_daemon_deadline_ms(void);
 
 /* A device lost its connection to a process. Normally the supervisor is about
  * to say that the process died, and to end the job; if it does not in time,
- * this process ends the job with `why`. */
+ * this process ends the job with `why`. Nothing in a job that survives. */
 void chempi_daemon_suspect(uint32_t proc, const char *why);
 
 /* The world model begins: all ranks of the job are needed. 0 or -errno. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Probes and matched receives (MPI 5.0, section 3.8). */
+#include <errno.h>
+
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/status.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
 
 struct look {
@@ -31,6 +34,9 @@ static bool is_found(void *arg)
         chempi_status_set(&look->status, look->held->env.source,
                           look->held->env.tag, (MPI_Count)look->held->env.len,
                           false);
+    else if (!look->error &&
+             chempi_loss_is_vain(look->comm, look->context, look->source))
+        look->error = -EPIPE;
     return look->held || look->error;
 }
 
@@ -50,6 +56,8 @@ static void tell(const struct look *look, MPI_Status *status)
 
 static int result_of(const struct look *look)
 {
+    if (look->error == -EPIPE)
+        return MPI_ERR_PROC_ABORTED; /* chempi_error_explain() has words */
     return look->error ? chempi_error_from(look->error, NULL) : MPI_SUCCESS;
 }
 

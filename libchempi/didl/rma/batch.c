@@ -19,6 +19,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/conn.h"
 
 enum { FIRST_ROOM = 1024 /* bytes */ };
 
@@ -33,6 +34,25 @@ void chempi_rma_free_batch(struct chempi_rma_peer *peer)
     peer->batch.data = NULL;
     peer->batch.len = 0;
     peer->batch.room = 0;
+}
+
+void chempi_rma_drop_batch(struct chempi_rma_peer *peer)
+{
+    struct chempi_rma_batch *b = &peer->batch;
+
+    while (!chempi_list_is_empty(&b->sealed)) {
+        struct chempi_rma_item *item = CHEMPI_CONTAINER_OF(
+            chempi_list_first(&b->sealed), struct chempi_rma_item, link);
+
+        chempi_list_remove(&item->link);
+        peer->win->out_bytes -= item->buf_len;
+        chempi_rma_free_item(item);
+    }
+    chempi_rma_free_batch(peer);
+    b->lazy = CHEMPI_RMA_UNLOCKED;
+    b->lock = CHEMPI_RMA_UNLOCKED;
+    b->asked = CHEMPI_RMA_UNLOCKED;
+    b->proof = NULL;
 }
 
 uint32_t chempi_rma_next_id(struct chempi_win *win)
@@ -150,8 +170,14 @@ static int send_sealed(struct chempi_rma_peer *peer)
 int chempi_rma_push(struct chempi_rma_peer *peer)
 {
     struct chempi_rma_batch *b = &peer->batch;
-    int rc = send_sealed(peer);
+    int rc;
 
+    if (CHEMPI_UNLIKELY(peer->win->lost) &&
+        chempi_conn_is_missing(peer->proc)) {
+        chempi_rma_drop_batch(peer);
+        return MPI_SUCCESS; /* each wait and synchronization says so */
+    }
+    rc = send_sealed(peer);
     if (rc || b->len == 0 || b->asked)
         return rc;
     if (b->lock)

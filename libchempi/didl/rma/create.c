@@ -532,8 +532,13 @@ int chempi_win_free(MPI_Win *handle)
         return rc;
     }
     rc = chempi_rma_flush_all(win);
-    (void)chempi_coll_barrier(win->comm);
+    if (chempi_ctx.job->survives)
+        chempi_rma_meet_survivors(win);
+    else
+        (void)chempi_coll_barrier(win->comm);
     (void)chempi_progress_wait(is_idle, win);
+    if (win->lost) /* all its users know */
+        rc = MPI_SUCCESS;
     destroy(win);
     *handle = MPI_WIN_NULL;
     return rc;

@@ -10,12 +10,12 @@
 #include "common/base/sys.h"
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/comm/p2p.h"
 #include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/request.h"
-
-enum { TOKEN_POST = 0, TOKEN_COMPLETE = 1 };
 
 enum {
     FENCE_ASSERTS = MPI_MODE_NOSTORE | MPI_MODE_NOPUT | MPI_MODE_NOPRECEDE |
@@ -65,7 +65,7 @@ int chempi_win_fence(int assert, struct chempi_win *win)
         (void)chempi_coll_barrier(win->comm);
     else
         rc = chempi_coll_barrier(win->comm);
-    return rc;
+    return chempi_rma_loss(win, rc);
 }
 
 int chempi_rma_need_epoch(struct chempi_rma_peer *peer)
@@ -193,6 +193,27 @@ static int expect_tokens(struct chempi_win *win, const int *ranks, uint32_t n,
     return rc;
 }
 
+void chempi_rma_meet_survivors(struct chempi_win *win)
+{
+    const uint32_t size = win->comm->size;
+    int *ranks = chempi_sys->malloc(size * sizeof(*ranks));
+    struct chempi_request **reqs = NULL;
+    int n = 0;
+
+    for (uint32_t rank = 0; ranks && rank < size; rank++)
+        if (rank != (uint32_t)win->comm->rank &&
+            !chempi_conn_is_missing(chempi_comm_proc(win->comm, rank)))
+            ranks[n++] = (int)rank;
+    if (!ranks ||
+        expect_tokens(win, ranks, (uint32_t)n, CHEMPI_RMA_TOKEN_FREE, &reqs))
+        chempi_fatal_die(1, "out of memory for freeing a window");
+    for (int i = 0; i < n; i++)
+        (void)send_token(win, ranks[i], CHEMPI_RMA_TOKEN_FREE);
+    (void)chempi_p2p_wait_all(reqs, n); /* who has ended does not count */
+    free(reqs);
+    free(ranks);
+}
+
 static int check_active(const struct chempi_win *win, const char *call)
 {
     if (!win->is_fenced || !win->fence_used)
@@ -221,14 +242,17 @@ int chempi_win_post(struct chempi_group *group, int assert,
                               "MPI_Win_wait first",
                               chempi_rma_name(win));
     if (rc == MPI_SUCCESS)
+        rc = chempi_rma_loss(win, MPI_SUCCESS);
+    if (rc == MPI_SUCCESS)
         rc = find_ranks(win, group, &ranks);
     if (rc)
         return rc;
     atomic_thread_fence(memory_order_seq_cst);
-    rc = expect_tokens(win, ranks, group->size, TOKEN_COMPLETE, &win->awaited);
+    rc = expect_tokens(win, ranks, group->size, CHEMPI_RMA_TOKEN_COMPLETE,
+                       &win->awaited);
     for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
         if (!(assert &MPI_MODE_NOCHECK))
-            rc = send_token(win, ranks[i], TOKEN_POST);
+            rc = send_token(win, ranks[i], CHEMPI_RMA_TOKEN_POST);
     free(ranks);
     if (rc) {
         if (win->awaited)
@@ -259,7 +283,7 @@ static int end_exposure(struct chempi_win *win)
     drop_group(&win->post_group);
     win->is_posted = false;
     atomic_thread_fence(memory_order_seq_cst);
-    return rc;
+    return chempi_rma_loss(win, rc);
 }
 
 int chempi_win_wait(struct chempi_win *win)
@@ -328,13 +352,17 @@ int chempi_win_start(struct chempi_group *group, int assert,
     int rc = check_start(win, assert);
 
     if (rc == MPI_SUCCESS)
+        rc = chempi_rma_loss(win, MPI_SUCCESS);
+    if (rc == MPI_SUCCESS)
         rc = find_ranks(win, group, &ranks);
     if (rc)
         return rc;
     if (!(assert &MPI_MODE_NOCHECK)) {
-        rc = expect_tokens(win, ranks, group->size, TOKEN_POST, &reqs);
+        rc = expect_tokens(win, ranks, group->size, CHEMPI_RMA_TOKEN_POST,
+                           &reqs);
         if (rc == MPI_SUCCESS)
-            rc = chempi_p2p_wait_all(reqs, (int)group->size);
+            rc = chempi_rma_loss(win,
+                                 chempi_p2p_wait_all(reqs, (int)group->size));
         free(reqs);
     }
     if (rc == MPI_SUCCESS)
@@ -366,7 +394,8 @@ int chempi_win_complete(struct chempi_win *win)
         return rc;
     error = chempi_rma_flush_all(win);
     for (uint32_t i = 0; i < group->size && rc == MPI_SUCCESS; i++)
-        rc = send_token(win, ranks[i], TOKEN_COMPLETE);
+        rc = send_token(win, ranks[i], CHEMPI_RMA_TOKEN_COMPLETE);
+    rc = chempi_rma_loss(win, rc);
     (void)mark_started(win, ranks, group->size, false);
     free(ranks);
     drop_group(&win->start_group);

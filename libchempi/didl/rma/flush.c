@@ -95,6 +95,11 @@ static int take_error(struct chempi_rma_peer *peer)
     peer->error = (struct chempi_rma_verdict){0};
     if (v.error == MPI_SUCCESS)
         return MPI_SUCCESS;
+    if (v.error == MPI_ERR_PROC_ABORTED)
+        return chempi_error_set(v.error,
+                                "%s: one of its ranks has ended, as rank %u "
+                                "knows; free the window",
+                                chempi_rma_name(peer->win), peer->rank);
     if (v.is_placed)
         (void)snprintf(place, sizeof(place),
                        " of %llu bytes at displacement %lld",
@@ -139,7 +144,7 @@ int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words)
     chempi_lane_lock(&chempi_lane_main);
     rc = take_error(peer);
     chempi_lane_unlock(&chempi_lane_main);
-    return rc;
+    return chempi_rma_loss(peer->win, rc);
 }
 
 int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
@@ -155,9 +160,10 @@ int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
     chempi_lane_unlock(&chempi_lane_main);
     if (CHEMPI_LIKELY(is_done)) {
         breathe(peer->win);
-        return MPI_SUCCESS;
+        return chempi_rma_loss(peer->win, MPI_SUCCESS);
     }
-    return rc ? rc : chempi_rma_await_peer(peer, chempi_rma_put_peer);
+    return rc ? chempi_rma_loss(peer->win, rc)
+              : chempi_rma_await_peer(peer, chempi_rma_put_peer);
 }
 
 int chempi_rma_take_errors(struct chempi_win *win)
@@ -173,7 +179,7 @@ int chempi_rma_take_errors(struct chempi_win *win)
                 rc = error;
         }
     chempi_lane_unlock(&chempi_lane_main);
-    return rc;
+    return chempi_rma_loss(win, rc);
 }
 
 void chempi_rma_await_all(struct chempi_win *win)
@@ -197,10 +203,10 @@ int chempi_rma_flush_all(struct chempi_win *win)
     chempi_lane_lock(&chempi_lane_main);
     for (uint32_t i = 0; i < win->bucket_count; i++)
         for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
-            if (rc == MPI_SUCCESS)
+            if (rc == MPI_SUCCESS || win->lost)
                 rc = chempi_rma_begin_flush(p);
     chempi_lane_unlock(&chempi_lane_main);
-    if (rc)
+    if (rc && !win->lost)
         return rc;
     chempi_rma_await_all(win);
     return chempi_rma_take_errors(win);

@@ -12,7 +12,8 @@
 
 static bool may_enter(const struct chempi_rma_gate *gate, bool is_exclusive)
 {
-    return !gate->is_exclusive && (!is_exclusive || gate->readers == 0);
+    return gate->is_open ||
+           (!gate->is_exclusive && (!is_exclusive || gate->readers == 0));
 }
 
 void chempi_rma_free_claim(struct chempi_rma_claim *claim)
@@ -25,11 +26,14 @@ void chempi_rma_free_claim(struct chempi_rma_claim *claim)
 static void grant_other(struct chempi_rma_claim *claim)
 {
     struct chempi_rma_peer *peer = claim->peer;
-    const struct chempi_rma_verdict granted = {.error = MPI_SUCCESS};
+    const struct chempi_rma_verdict granted = {
+        .error = peer->win->gate.is_open ? MPI_ERR_PROC_ABORTED : MPI_SUCCESS};
 
     peer->granted =
         claim->is_exclusive ? CHEMPI_RMA_EXCLUSIVE : CHEMPI_RMA_SHARED;
     peer->claim = NULL;
+    if (granted.error && !peer->in_error.error)
+        peer->in_error = granted; /* for what came with it */
     if (claim->id)
         chempi_rma_answer(peer, claim->id, &granted, sizeof(granted));
     chempi_rma_serve_rest(peer, claim->rest, claim->rest_len);
@@ -106,6 +110,12 @@ void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive)
     chempi_progress_nudge();
 }
 
+void chempi_rma_gate_open(struct chempi_win *win)
+{
+    win->gate.is_open = true;
+    pump(win);
+}
+
 static bool is_granted(void *arg)
 {
     return ((const struct chempi_rma_claim *)arg)->is_granted;
@@ -122,7 +132,7 @@ static void put_claim(struct chempi_where *w, const void *object)
 }
 
 /* Without the lock. */
-void chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
+int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
 {
     struct chempi_rma_claim claim = {.peer = peer,
                                      .held_by = -1,
@@ -135,4 +145,5 @@ void chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive)
         chempi_rma_count(peer->win, CHEMPI_RMA_COUNT_LOCK_WAITS, 1);
     chempi_lane_unlock(&chempi_lane_main);
     (void)chempi_progress_wait_for(is_granted, &claim, put_claim, &claim);
+    return chempi_rma_lock_loss(peer, is_exclusive);
 }

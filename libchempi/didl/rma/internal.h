@@ -235,6 +235,8 @@ int chempi_rma_push(struct chempi_rma_peer *peer);
 int chempi_rma_push_idle(struct chempi_rma_peer *peer, uint64_t len);
 bool chempi_rma_has_batch(const struct chempi_rma_peer *peer);
 void chempi_rma_free_batch(struct chempi_rma_peer *peer);
+/* Nothing of it will be sent. */
+void chempi_rma_drop_batch(struct chempi_rma_peer *peer);
 /* Ask for a lock now; batch.lazy asks for it with the next request. */
 int chempi_rma_ask_lock(struct chempi_rma_peer *peer,
                         enum chempi_rma_lock kind);
@@ -300,6 +302,8 @@ struct chempi_rma_claim {
     uint64_t rest_len;
 };
 void chempi_rma_free_claim(struct chempi_rma_claim *claim);
+/* It excludes nobody from now on. */
+void chempi_rma_gate_open(struct chempi_win *win);
 void chempi_rma_gate_ask(struct chempi_win *win,
                          struct chempi_rma_claim *claim);
 void chempi_rma_gate_leave(struct chempi_win *win, bool is_exclusive);
@@ -317,6 +321,17 @@ void chempi_rma_take_hints(struct chempi_win *win,
 struct chempi_attr_place chempi_rma_attr_place(struct chempi_win *win);
 
 /* ---- epochs (epoch.c, passive.c) ---- */
+
+/* Tags of messages without data. */
+enum {
+    CHEMPI_RMA_TOKEN_POST,
+    CHEMPI_RMA_TOKEN_COMPLETE,
+    CHEMPI_RMA_TOKEN_FREE
+};
+
+/* A barrier of the members that have not ended, for MPI_Win_free in jobs that
+ * survive: one message to and from each. */
+void chempi_rma_meet_survivors(struct chempi_win *win);
 
 /* Is there an epoch for operations on the peer? Takes the lock of a target
  * that lock_all has left for its first use; may let go of the lane lock. */
@@ -336,6 +351,15 @@ int chempi_rma_take_errors(struct chempi_win *win);
 /* Words: "for operations at rank 3 of ...", or for the lock before them. */
 void chempi_rma_put_peer(struct chempi_where *w, const void *object);
 
+/* ---- members that have ended (loss.c) ---- */
+
+/* From the window's hook, when processes are missing that were not. */
+void chempi_rma_look_for_loss(struct chempi_win *win);
+/* MPI_ERR_PROC_ABORTED with words if a member has ended, else rc; the same of a
+ * lock that is wanted, else MPI_SUCCESS. */
+int chempi_rma_loss(struct chempi_win *win, int rc);
+int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive);
+
 /* ---- locks (lock.c); without the lane lock ---- */
 
 /* Take or leave a lock of MPI_Win_lock. */
@@ -352,9 +376,9 @@ int chempi_rma_leave_all(struct chempi_win *win);
 void chempi_rma_put_lock(struct chempi_where *w,
                          const struct chempi_rma_peer *peer, bool is_exclusive);
 /* By shared memory (ticket.c), by the own process's gate (gate.c). */
-void chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
+int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive);
-void chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);
+int chempi_rma_enter_own_gate(struct chempi_rma_peer *peer, bool is_exclusive);
 
 /* "in an epoch of MPI_Win_start". */
 const char *chempi_rma_access_words(const struct chempi_win *win);

@@ -101,20 +101,20 @@ static int get_lock(struct chempi_rma_peer *peer)
         return ask_lock(peer);
     chempi_lane_unlock(&chempi_lane_main);
     if (peer->wanted == CHEMPI_RMA_UNCHECKED)
-        ; /* nobody else wants it */
-    else if (peer->win->has_shared_locks)
-        chempi_rma_take_ticket(peer, is_exclusive);
-    else
-        chempi_rma_enter_own_gate(peer, is_exclusive);
-    return MPI_SUCCESS;
+        return MPI_SUCCESS; /* nobody else wants it */
+    if (peer->win->has_shared_locks)
+        return chempi_rma_take_ticket(peer, is_exclusive);
+    return chempi_rma_enter_own_gate(peer, is_exclusive);
 }
 
 int chempi_rma_take_lock(struct chempi_rma_peer *peer,
                          enum chempi_rma_lock kind)
 {
     struct chempi_win *win = peer->win;
-    int rc = CHEMPI_UNLIKELY(late != NULL) ? catch_up() : MPI_SUCCESS;
+    int rc = chempi_rma_lock_loss(peer, kind == CHEMPI_RMA_EXCLUSIVE);
 
+    if (rc == MPI_SUCCESS && CHEMPI_UNLIKELY(late != NULL))
+        rc = catch_up();
     if (rc)
         return rc;
     chempi_lane_lock(&chempi_lane_main);

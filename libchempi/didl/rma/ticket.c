@@ -37,6 +37,11 @@ static bool is_served(void *arg)
            t->number;
 }
 
+static bool is_served_or_lost(void *arg)
+{
+    return is_served(arg) || ((const struct ticket *)arg)->peer->win->lost;
+}
+
 /* Wake who holds a ticket, if anybody does. The seat is taken before its owner
  * looks at the line, and the line has changed before the seat is read here, so
  * one of the two sees the other. */
@@ -87,7 +92,9 @@ static void count_wait(struct chempi_win *win)
     chempi_lane_unlock(&chempi_lane_main);
 }
 
-void chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
+/* One that was not served stays in the line for good: nobody waits there any
+ * more. */
+int chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
 {
     struct chempi_rma_line *line = line_of(peer);
     struct ticket t = {.peer = peer, .is_exclusive = is_exclusive};
@@ -96,7 +103,9 @@ void chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     atomic_store(seat_of(peer, t.number), peer->win->me_local);
     if (!is_served(&t)) {
         count_wait(peer->win);
-        (void)chempi_progress_wait_for(is_served, &t, put_wait, &t);
+        (void)chempi_progress_wait_for(is_served_or_lost, &t, put_wait, &t);
+        if (CHEMPI_UNLIKELY(peer->win->lost))
+            return chempi_rma_lock_loss(peer, is_exclusive);
     }
     if (!is_exclusive) {
         (void)atomic_fetch_add(&line->read, 1);
@@ -104,6 +113,7 @@ void chempi_rma_take_ticket(struct chempi_rma_peer *peer, bool is_exclusive)
     }
     atomic_store_explicit(mark_of(peer, peer->win->me_local), 1,
                           memory_order_relaxed);
+    return MPI_SUCCESS;
 }
 
 void chempi_rma_leave_ticket(struct chempi_rma_peer *peer, bool is_exclusive)

@@ -77,6 +77,7 @@ struct chempi_rma_gate {
     uint32_t readers;
     bool is_exclusive;
     bool is_mine;    /* this process has entered */
+    bool is_open;    /* a member has ended: nobody is excluded */
     bool is_pumping; /* who leaves meanwhile grants nothing by himself */
 };
 
@@ -243,7 +244,9 @@ struct chempi_win {
     _Atomic bool has_stored;  /* directly, without an atomic operation, since
                                  the last flush */
     uint32_t next_serial;     /* of layouts that peers are told */
-    uint64_t out_bytes;       /* copies that wait for room */
+    uint32_t lost;      /* 1 + rank of a member that has ended, 0 (loss.c) */
+    uint64_t missing;   /* chempi_conn_missing_count(), seen last */
+    uint64_t out_bytes; /* copies that wait for room */
     char name[MPI_MAX_OBJECT_NAME];
 };
 

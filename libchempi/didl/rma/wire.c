@@ -24,6 +24,7 @@
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/op_loops.h"
+#include "libchempi/didl/transport/conn.h"
 #include "libchempi/didl/transport/engine.h"
 #include "libchempi/didl/transport/lane.h"
 
@@ -440,6 +441,10 @@ static int poll_win(struct chempi_progress_hook *hook)
     struct chempi_win *win = CHEMPI_CONTAINER_OF(hook, struct chempi_win, hook);
     int events = poll_slots(win);
 
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count() != win->missing)) {
+        chempi_rma_look_for_loss(win);
+        events++;
+    }
     CHEMPI_LIST_FOR_SAFE (link, &win->active) {
         struct chempi_rma_peer *peer =
             CHEMPI_CONTAINER_OF(link, struct chempi_rma_peer, active);
@@ -474,6 +479,8 @@ static bool has_work(struct chempi_progress_hook *hook)
 
     if (win->slots &&
         chempi_request_is_complete(&win->slots[win->slot_next].req))
+        return true;
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count() != win->missing))
         return true;
     CHEMPI_LIST_FOR (link, &win->active) {
         struct chempi_rma_peer *peer =

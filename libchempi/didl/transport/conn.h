@@ -164,6 +164,13 @@ void chempi_conn_drained(uint32_t gateway, bool is_drained);
 /* Processes whose routes were looked up, and those that are lost. */
 uint64_t chempi_conn_resolved_count(void);
 uint64_t chempi_conn_lost_count(void);
+/* The same, but 0 in a job that ends with the first of them. */
+uint64_t chempi_conn_missing_count(void);
+/* Let devices end what is under way with one: some cannot notice. Not from an
+ * upcall of theirs. */
+void chempi_conn_end(uint32_t proc);
+/* Is this rank one of them? */
+bool chempi_conn_is_missing(uint32_t proc);
 
 /* What was sent by a protocol of an open device. */
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);

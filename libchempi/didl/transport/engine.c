@@ -18,6 +18,7 @@
 #include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/datatype/signature.h"
 #include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/sent_sites.h"
 
@@ -25,6 +26,7 @@ static struct {
     struct chempi_list dirty; /* struct chempi_peer.dirty */
     uint64_t waiting;         /* entries on all waiting lists */
     bool is_up;
+    bool misses; /* a process, and goes on (loss.h) */
     const struct chempi_engine_system *system;
 } engine;
 
@@ -373,6 +375,8 @@ static CHEMPI_NOINLINE enum chempi_verdict hold(struct chempi_peer *peer,
         return CHEMPI_TAKEN;
     if (chempi_match_hold(held))
         out_of_memory(peer, a->env.len);
+    if (CHEMPI_UNLIKELY(engine.misses))
+        mark_dirty(peer); /* nobody may want it */
     return verdict_of(held, rx);
 }
 
@@ -500,6 +504,9 @@ int chempi_engine_recv(struct chempi_request *req)
     if (held) {
         chempi_engine_deliver_held(held, req);
         chempi_engine_settle();
+    } else if (CHEMPI_UNLIKELY(engine.misses) &&
+               chempi_loss_is_vain(req->comm, req->context, req->peer_rank)) {
+        chempi_loss_end_receive(req);
     }
     return MPI_SUCCESS;
 }
@@ -681,6 +688,25 @@ static void release_early(struct chempi_peer *peer)
     }
 }
 
+static CHEMPI_COLD void settle_lost(struct chempi_peer *peer)
+{
+    if (engine.system)
+        engine.system->lost(peer);
+    if (chempi_conn_is_missing(peer->proc)) {
+        engine.misses = true;
+        chempi_conn_end(peer->proc);
+        chempi_loss_end(peer);
+    }
+}
+
+static CHEMPI_COLD void drop_vain(void)
+{
+    struct chempi_held *held;
+
+    while ((held = chempi_loss_take_vain()))
+        chempi_engine_drop_held(held);
+}
+
 void chempi_engine_settle(void)
 {
     if (CHEMPI_LIKELY(!engine.is_up || chempi_list_is_empty(&engine.dirty)))
@@ -691,12 +717,14 @@ void chempi_engine_settle(void)
 
         chempi_list_remove(&peer->dirty);
         release_early(peer);
-        if (CHEMPI_UNLIKELY(peer->is_lost) && engine.system)
-            engine.system->lost(peer);
+        if (CHEMPI_UNLIKELY(peer->is_lost))
+            settle_lost(peer);
         if (chempi_list_is_empty(&peer->waiting))
             continue;
         if (chempi_conn_resolve(peer))
             chempi_conn_set_lost(peer->proc, chempi_error_words());
         chempi_engine_flush(peer);
     }
+    if (CHEMPI_UNLIKELY(engine.misses))
+        drop_vain();
 }

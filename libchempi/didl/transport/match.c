@@ -393,6 +393,23 @@ struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
     return NULL;
 }
 
+struct chempi_held *
+chempi_match_take_remote(bool (*fits)(const struct chempi_envelope *env))
+{
+    ensure_table();
+    CHEMPI_LIST_FOR (pos, &table.all) {
+        struct chempi_held *held =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_held, all);
+
+        if (held->state != CHEMPI_HELD_REMOTE || !fits(&held->env))
+            continue;
+        unindex_held(held);
+        table.dropped++;
+        return held;
+    }
+    return NULL;
+}
+
 static struct chempi_held *held_from_pool(void)
 {
     struct chempi_list *link;
@@ -449,6 +466,33 @@ void chempi_match_held_destroy(struct chempi_held *held)
     }
     chempi_list_prepend(&table.held_pool, &held->all);
     table.held_pool_size++;
+}
+
+static struct chempi_request *
+find_in_queue(const struct chempi_queue *q,
+              bool (*fits)(const struct chempi_request *req, const void *arg),
+              const void *arg)
+{
+    CHEMPI_LIST_FOR (pos, &q->posted) {
+        struct chempi_request *req =
+            CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+
+        if (fits(req, arg))
+            return req;
+    }
+    return NULL;
+}
+
+struct chempi_request *chempi_match_find_posted(
+    bool (*fits)(const struct chempi_request *req, const void *arg),
+    const void *arg)
+{
+    struct chempi_request *req = NULL;
+
+    for (uint32_t i = 0; table.buckets && i <= table.mask && !req; i++)
+        for (struct chempi_queue *q = table.buckets[i]; q && !req; q = q->next)
+            req = find_in_queue(q, fits, arg);
+    return req;
 }
 
 /* Every receive that was posted has a stamp, so matches need no counter. */

@@ -81,6 +81,11 @@ struct chempi_held *chempi_match_find_held(uint32_t context, int32_t source,
 /* Hold a message that matched nothing. 0 or -ENOMEM. */
 int chempi_match_hold(struct chempi_held *held);
 
+/* Any posted receive that fits, or NULL. Linear in what is posted. */
+struct chempi_request *chempi_match_find_posted(
+    bool (*fits)(const struct chempi_request *req, const void *arg),
+    const void *arg);
+
 /* Take a posted receive out again (cancel). */
 void chempi_match_unpost(struct chempi_request *req);
 
@@ -89,6 +94,10 @@ void chempi_match_unpost(struct chempi_request *req);
  * number of held messages. */
 struct chempi_held *chempi_match_take_serial(struct chempi_peer *peer,
                                              uint32_t serial);
+
+/* Take one out whose payload is at the sender still, or NULL. Linear, too. */
+struct chempi_held *
+chempi_match_take_remote(bool (*fits)(const struct chempi_envelope *env));
 
 /* A message object with room for len bytes of payload; NULL: no memory. */
 struct chempi_held *chempi_match_held_create(uint64_t len);

@@ -46,6 +46,7 @@ static void describe(struct chempi_spec *s)
     s->wraps = wraps;
     s->wrap_count = 1;
     s->is_debugged = true;
+    s->survives = true;
     s->cpu_set = "0-3";
     s->bind = CHEMPI_BIND_LIST;
     s->rankfile = "ranks";
@@ -103,6 +104,7 @@ Test(spec, a_description_survives_the_wire)
     cr_assert_null(t.files[0]);
     cr_assert_str_eq(t.files[1], "err.%r");
     cr_assert(t.is_debugged);
+    cr_assert(t.survives);
     cr_assert_null(chempi_spec_wrap(&t, 0));
     cr_assert_str_eq(chempi_spec_wrap(&t, 2)[1], "-q");
     cr_assert_eq(chempi_spec_app(&t, 1), &t.apps[0]);

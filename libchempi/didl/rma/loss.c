@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Windows one of whose members has ended, in jobs that survive that
+ * (doc/survivors.md).
+ *
+ *   L1  each member finds out by itself, from the window's hook; from then on
+ *       win->lost names one that has ended, and for good
+ *   L2  nobody waits any more for a lock, nor for a token of MPI_Win_post or
+ *       MPI_Win_complete: gates are open, tickets are not waited for
+ *   L3  what is under way between the others is completed: none of them frees
+ *       the window before all have come to that
+ */
+#include "libchempi/didl/transport/loss.h"
+#include "libchempi/didl/base/error.h"
+#include "libchempi/didl/rma/internal.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/match.h"
+
+static bool is_token(const struct chempi_request *req, const void *arg)
+{
+    const struct chempi_win *win = arg;
+
+    return req->comm == win->comm && req->peer_tag != CHEMPI_RMA_TOKEN_FREE &&
+           req->context % CHEMPI_CONTEXT_STEP == (uint32_t)CHEMPI_RMA_TOKENS;
+}
+
+static void end_tokens(struct chempi_win *win)
+{
+    struct chempi_request *req;
+
+    while ((req = chempi_match_find_posted(is_token, win)))
+        chempi_loss_end_receive(req);
+}
+
+void chempi_rma_look_for_loss(struct chempi_win *win)
+{
+    int32_t rank = chempi_loss_rank(win->comm);
+
+    win->missing = chempi_conn_missing_count();
+    if (rank < 0)
+        return;
+    win->lost = (uint32_t)rank + 1;
+    for (uint32_t i = 0; i < win->bucket_count; i++)
+        for (struct chempi_rma_peer *p = win->buckets[i]; p; p = p->next)
+            if (chempi_conn_is_missing(p->proc))
+                chempi_rma_drop_batch(p);
+    chempi_rma_gate_open(win);
+    end_tokens(win);
+}
+
+/* An error may be known before the hook has looked. */
+static CHEMPI_NOINLINE void look_now(struct chempi_win *win)
+{
+    chempi_lane_lock(&chempi_lane_main);
+    if (chempi_conn_missing_count() != win->missing)
+        chempi_rma_look_for_loss(win);
+    chempi_lane_unlock(&chempi_lane_main);
+}
+
+int chempi_rma_loss(struct chempi_win *win, int rc)
+{
+    if (CHEMPI_UNLIKELY(rc))
+        look_now(win);
+    if (CHEMPI_LIKELY(!win->lost))
+        return rc;
+    return chempi_error_set(MPI_ERR_PROC_ABORTED,
+                            "%s: its rank %u has ended; free the window",
+                            chempi_rma_name(win), win->lost - 1);
+}
+
+int chempi_rma_lock_loss(const struct chempi_rma_peer *peer, bool is_exclusive)
+{
+    if (CHEMPI_LIKELY(!peer->win->lost))
+        return MPI_SUCCESS;
+    return chempi_error_set(
+        MPI_ERR_PROC_ABORTED,
+        "%s: the %s lock of rank %u is not to be had, as rank %u of the window "
+        "has ended; free the window",
+        chempi_rma_name(peer->win), is_exclusive ? "exclusive" : "shared",
+        peer->rank, peer->win->lost - 1);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What waits for a rank that is missing; see loss.h. */
+#include "libchempi/didl/transport/loss.h"
+
+#include "common/base/array.h"
+#include "libchempi/didl/comm/comm.h"
+#include "libchempi/didl/transport/conn.h"
+#include "libchempi/didl/transport/match.h"
+
+static struct {
+    chempi_loss_context_fn *is_bereft;
+    uint32_t *graves; /* [count] contexts, multiples of CHEMPI_CONTEXT_STEP */
+    uint32_t count;
+    uint32_t room;
+} self;
+
+int32_t chempi_loss_rank(const struct chempi_comm *comm)
+{
+    const uint32_t size =
+        chempi_conn_missing_count() ? chempi_comm_remote_size(comm) : 0;
+
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (chempi_conn_is_missing(chempi_comm_proc(comm, rank)))
+            return (int32_t)rank;
+    return size && comm->serves ? chempi_loss_rank(comm->serves) : -1;
+}
+
+void chempi_loss_on_context(chempi_loss_context_fn *is_bereft)
+{
+    self.is_bereft = is_bereft;
+}
+
+void chempi_loss_bury(uint32_t context)
+{
+    if (CHEMPI_ARRAY_FIT(self.graves, self.room, self.count + 1))
+        self.graves[self.count++] = context;
+}
+
+static bool is_for_nobody(const struct chempi_envelope *env)
+{
+    const uint32_t kind = env->context % CHEMPI_CONTEXT_STEP;
+    const uint32_t context = env->context - kind;
+
+    for (uint32_t i = 0; i < self.count; i++)
+        if (self.graves[i] == context)
+            return true;
+    return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
+           self.is_bereft(context);
+}
+
+struct chempi_held *chempi_loss_take_vain(void)
+{
+    return chempi_match_take_remote(is_for_nobody);
+}
+
+bool chempi_loss_is_vain(const struct chempi_comm *comm, uint32_t context,
+                         int32_t source)
+{
+    const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
+
+    if (!chempi_conn_missing_count())
+        return false;
+    if (source >= 0 &&
+        chempi_conn_is_missing(chempi_comm_proc(comm, (uint32_t)source)))
+        return true;
+    return (kind == CHEMPI_CONTEXT_COLL || kind == CHEMPI_CONTEXT_INTERNAL) &&
+           chempi_loss_is_in(comm);
+}
+
+static bool has_member(const struct chempi_comm *comm, uint32_t proc)
+{
+    for (uint32_t rank = 0; rank < chempi_comm_remote_size(comm); rank++)
+        if (chempi_comm_proc(comm, rank) == proc)
+            return true;
+    return false;
+}
+
+static bool is_ended(const struct chempi_request *req, const void *arg)
+{
+    const struct chempi_peer *peer = arg;
+
+    return chempi_loss_is_vain(req->comm, req->context, req->peer_rank) ||
+           (req->peer_rank == MPI_ANY_SOURCE &&
+            has_member(req->comm, peer->proc));
+}
+
+void chempi_loss_end_receive(struct chempi_request *req)
+{
+    chempi_match_unpost(req);
+    chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
+}
+
+void chempi_loss_end(struct chempi_peer *peer)
+{
+    struct chempi_request *req;
+
+    while ((req = chempi_match_find_posted(is_ended, peer)))
+        chempi_loss_end_receive(req);
+    while (!chempi_list_is_empty(&peer->cancels)) {
+        req = CHEMPI_CONTAINER_OF(chempi_list_first(&peer->cancels),
+                                  struct chempi_request, outgoing.link);
+        chempi_list_remove(&req->outgoing.link);
+        req->is_cancelling = false;
+        chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
+    }
+    while (!chempi_list_is_empty(&peer->sync)) {
+        req = CHEMPI_CONTAINER_OF(chempi_list_first(&peer->sync),
+                                  struct chempi_request, match_link);
+        chempi_list_remove(&req->match_link);
+        req->is_queued = false;
+        chempi_request_progress(req, MPI_ERR_PROC_ABORTED);
+    }
+}

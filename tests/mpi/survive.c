@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank dies, and the others go on (chempirun --survive): whoever has to do
+ * with it in a window gets MPI_ERR_PROC_ABORTED, nobody hangs, and the
+ * survivors make a communicator and a window of their own and use them.
+ *
+ * usage: survive HOW
+ *
+ * HOW, of the last rank: holder (dies with the lock of rank 0 that others
+ * want), waiter (while it waits for that lock), target (while others have
+ * operations for it), fence, post, start (instead of the call that others wait
+ * for), barrier, recv (without any window)
+ */
+#include "check.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define COUNT 40000
+#define WAIT_US 20000
+
+static int rank, size, victim;
+static MPI_Win win;
+static double *base;
+static double mine[COUNT];
+
+static bool is_lost(int rc, const char *call)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int class = MPI_SUCCESS;
+    int len;
+
+    if (rc)
+        MPI_Error_class(rc, &class);
+    CHECK_OR_DIE(class == MPI_ERR_PROC_ABORTED, "%s: class %d", call, class);
+    if (rc)
+        MPI_Error_string(rc, words, &len);
+    printf("rank %d: %s: %s\n", rank, call, words);
+    (void)fflush(stdout);
+    return class == MPI_ERR_PROC_ABORTED;
+}
+
+_Noreturn static void die(void)
+{
+    (void)kill(getpid(), SIGKILL);
+    for (;;)
+        (void)pause();
+}
+
+/* In the middle of what follows, which waits for ever. */
+static void die_soon(void)
+{
+    const struct itimerval when = {.it_value = {.tv_usec = WAIT_US}};
+
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)setitimer(ITIMER_REAL, &when, NULL);
+}
+
+/* The victim goes on when all others have come here. */
+static void meet(void)
+{
+    for (int i = 0; rank == victim && i < victim; i++)
+        MPI_Recv(NULL, 0, MPI_BYTE, i, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank != victim)
+        MPI_Send(NULL, 0, MPI_BYTE, victim, 1, MPI_COMM_WORLD);
+}
+
+static void await_death(void)
+{
+    (void)is_lost(MPI_Recv(mine, 1, MPI_DOUBLE, victim, 2, MPI_COMM_WORLD,
+                           MPI_STATUS_IGNORE),
+                  "MPI_Recv");
+}
+
+static void holder(void)
+{
+    if (rank == victim) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, win);
+        MPI_Win_flush(0, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    meet();
+    if (rank == victim)
+        die();
+    /* A lock may be asked for with the first operation only. */
+    if (MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win) == MPI_SUCCESS) {
+        MPI_Put(mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, win);
+        (void)is_lost(MPI_Win_unlock(0, win), "MPI_Win_unlock");
+    }
+    await_death(); /* perhaps only the target knew */
+    (void)is_lost(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win), "MPI_Win_lock");
+}
+
+static void waiter(void)
+{
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim) {
+        die_soon();
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+        MPI_Put(mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, win);
+        MPI_Win_unlock(0, win);
+        die();
+    }
+    await_death();
+    if (rank == 0)
+        (void)is_lost(MPI_Win_unlock(0, win), "MPI_Win_unlock");
+}
+
+static void target(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim)
+        die();
+    if (MPI_Win_lock_all(0, win)) {
+        await_death();
+        return; /* it was very quick */
+    }
+    for (int i = 0; i < 3; i++) {
+        MPI_Put(mine, COUNT, MPI_DOUBLE, victim, 0, COUNT, MPI_DOUBLE, win);
+        MPI_Accumulate(mine, COUNT, MPI_DOUBLE, victim, 0, COUNT, MPI_DOUBLE,
+                       MPI_SUM, win);
+        MPI_Get(mine, COUNT, MPI_DOUBLE, victim, 0, COUNT, MPI_DOUBLE, win);
+    }
+    await_death();
+    (void)is_lost(MPI_Win_flush(victim, win), "MPI_Win_flush");
+    (void)is_lost(MPI_Win_unlock_all(win), "MPI_Win_unlock_all");
+}
+
+static void fence(void)
+{
+    MPI_Win_fence(0, win);
+    if (rank == victim)
+        die();
+    MPI_Put(mine, COUNT, MPI_DOUBLE, (rank + 1) % size, 0, COUNT, MPI_DOUBLE,
+            win);
+    (void)is_lost(MPI_Win_fence(0, win), "MPI_Win_fence");
+}
+
+/* Everybody exposes its memory to the others, and accesses theirs. */
+static void exchange(bool is_started)
+{
+    MPI_Group all;
+    MPI_Group others;
+    int rc;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_excl(all, 1, &rank, &others);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim && !is_started)
+        die();
+    rc = MPI_Win_post(others, 0, win);
+    if (rank == victim)
+        die();
+    if (!rc)
+        rc = MPI_Win_start(others, 0, win);
+    if (!rc) {
+        MPI_Put(mine, 1, MPI_DOUBLE, (rank + 1) % size, 0, 1, MPI_DOUBLE, win);
+        rc = MPI_Win_complete(win);
+        if (!rc)
+            rc = MPI_Win_wait(win);
+    }
+    (void)is_lost(rc, is_started ? "an epoch" : "MPI_Win_start");
+    (void)MPI_Win_wait(win); /* if it is posted still */
+    MPI_Group_free(&others);
+    MPI_Group_free(&all);
+}
+
+static void barrier(void)
+{
+    int sum;
+    int one = 1;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim)
+        die();
+    (void)is_lost(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+    (void)is_lost(
+        MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD),
+        "MPI_Allreduce");
+}
+
+static void receive(void)
+{
+    MPI_Request reqs[2];
+    MPI_Status statuses[2];
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == victim) {
+        MPI_Send(mine, 1, MPI_DOUBLE, 0, 3, MPI_COMM_WORLD);
+        die_soon();
+        MPI_Recv(mine, 1, MPI_DOUBLE, 0, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        die();
+    }
+    if (rank == 0)
+        CHECK_OR_DIE(!MPI_Recv(mine, 1, MPI_DOUBLE, victim, 3, MPI_COMM_WORLD,
+                               MPI_STATUS_IGNORE),
+                     "sent before the end");
+    MPI_Irecv(mine, COUNT, MPI_DOUBLE, victim, 5, MPI_COMM_WORLD, &reqs[0]);
+    MPI_Issend(mine + 1, 1, MPI_DOUBLE, victim, 5, MPI_COMM_WORLD, &reqs[1]);
+    CHECK_OR_DIE(MPI_Waitall(2, reqs, statuses) == MPI_ERR_IN_STATUS,
+                 "both fail");
+    for (int i = 0; i < 2; i++)
+        (void)is_lost(statuses[i].MPI_ERROR, "MPI_Waitall");
+    (void)is_lost(MPI_Probe(victim, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                  "MPI_Probe");
+    (void)is_lost(MPI_Send(mine, COUNT, MPI_DOUBLE, victim, 5, MPI_COMM_WORLD),
+                  "MPI_Send");
+}
+
+/* The others are as they were. */
+static void go_on(void)
+{
+    MPI_Group all;
+    MPI_Group rest;
+    MPI_Comm comm;
+    double *part;
+    int sum = 0;
+    int one = 1;
+
+    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Group_excl(all, 1, &victim, &rest);
+    CHECK_OR_DIE(!MPI_Comm_create_group(MPI_COMM_WORLD, rest, 7, &comm),
+                 "MPI_Comm_create_group");
+    CHECK_OR_DIE(!MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, comm) &&
+                     sum == size - 1,
+                 "sum %d", sum);
+    CHECK_OR_DIE(!MPI_Win_allocate(sizeof(double), sizeof(double),
+                                   MPI_INFO_NULL, comm, &part, &win),
+                 "MPI_Win_allocate");
+    *part = 0;
+    MPI_Barrier(comm);
+    mine[0] = 1;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+    MPI_Accumulate(mine, 1, MPI_DOUBLE, 0, 0, 1, MPI_DOUBLE, MPI_SUM, win);
+    CHECK_OR_DIE(!MPI_Win_unlock(0, win), "MPI_Win_unlock");
+    MPI_Barrier(comm);
+    CHECK_OR_DIE(rank != 0 || *part == size - 1, "value %g", *part);
+    CHECK_OR_DIE(!MPI_Win_free(&win), "MPI_Win_free");
+    MPI_Comm_free(&comm);
+    MPI_Group_free(&rest);
+    MPI_Group_free(&all);
+}
+
+static void run(const char *how)
+{
+    if (strcmp(how, "holder") == 0)
+        holder();
+    else if (strcmp(how, "waiter") == 0)
+        waiter();
+    else if (strcmp(how, "target") == 0)
+        target();
+    else if (strcmp(how, "fence") == 0)
+        fence();
+    else if (strcmp(how, "post") == 0 || strcmp(how, "start") == 0)
+        exchange(strcmp(how, "start") == 0);
+    else if (strcmp(how, "barrier") == 0)
+        barrier();
+    else
+        receive();
+}
+
+int main(int argc, char **argv)
+{
+    check_start(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    victim = size - 1;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Win_allocate(sizeof(mine), sizeof(double), MPI_INFO_NULL,
+                     MPI_COMM_WORLD, &base, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    run(argc > 1 ? argv[1] : "");
+    CHECK_OR_DIE(!MPI_Win_free(&win), "MPI_Win_free");
+    go_on();
+    if (rank == 0)
+        printf("the survivors are well\n");
+    MPI_Finalize();
+    return 0;
+}
