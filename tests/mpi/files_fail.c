@@ -4,7 +4,7 @@
  * file, offset and errno; in a collective every rank gets it and none hangs;
  * and what was closed has been synced before.
  *
- *   files_fail CLASS write|read|shrunk|sync|locks|busy|close [HINT=VALUE]
+ *   files_fail CLASS write|read|shrunk|sync|locks|busy|close|open [HINT=VALUE]
  */
 #include "check.h"
 
@@ -27,6 +27,7 @@ static int class_of_name(const char *name)
                  {"no_space", MPI_ERR_NO_SPACE},
                  {"quota", MPI_ERR_QUOTA},
                  {"io", MPI_ERR_IO},
+                 {"not_same", MPI_ERR_NOT_SAME},
                  {"unsupported", MPI_ERR_UNSUPPORTED_OPERATION}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -174,6 +175,16 @@ static void make_file(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static int end(MPI_Info info)
+{
+    if (info != MPI_INFO_NULL)
+        MPI_Info_free(&info);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 0)
+        remove(path);
+    return check_finish();
+}
+
 int main(int argc, char **argv)
 {
     const char *what;
@@ -181,8 +192,8 @@ int main(int argc, char **argv)
 
     check_start(&argc, &argv);
     if (argc < 3)
-        check_skip(
-            "usage: files_fail CLASS write|read|shrunk|sync|locks|busy|close");
+        check_skip("usage: files_fail CLASS "
+                   "write|read|shrunk|sync|locks|busy|close|open");
     wanted = class_of_name(argv[1]);
     what = argv[2];
     snprintf(path, sizeof(path), "fail-%ld.tmp", (long)getppid());
@@ -197,6 +208,12 @@ int main(int argc, char **argv)
     }
     if (strcmp(what, "read") == 0 || strcmp(what, "shrunk") == 0)
         make_file();
+    if (strcmp(what, "open") == 0) {
+        expect(MPI_File_open(MPI_COMM_WORLD, path,
+                             MPI_MODE_CREATE | MPI_MODE_RDWR, info, &file),
+               "open", false);
+        return end(info);
+    }
     CHECK_OR_DIE(MPI_File_open(MPI_COMM_WORLD, path,
                                MPI_MODE_CREATE | MPI_MODE_RDWR, info,
                                &file) == MPI_SUCCESS,
@@ -206,6 +223,9 @@ int main(int argc, char **argv)
         MPI_File_write_at_all(file, 0, data, BLOCK, MPI_BYTE,
                               MPI_STATUS_IGNORE);
         expect(MPI_File_sync(file), "sync", false);
+        /* What was lost then is lost, whatever the system says now. */
+        expect(MPI_File_sync(file), "the next sync", false);
+        expect(MPI_File_close(&file), "close", false);
     } else if (strcmp(what, "locks") == 0) {
         expect(MPI_File_set_atomicity(file, 1), "set_atomicity", false);
         CHECK(MPI_File_write_at(file, 0, data, (int)sizeof(data), MPI_BYTE,
@@ -222,10 +242,5 @@ int main(int argc, char **argv)
     }
     if (file != MPI_FILE_NULL)
         MPI_File_close(&file);
-    if (info != MPI_INFO_NULL)
-        MPI_Info_free(&info);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (check_rank() == 0)
-        remove(path);
-    return check_finish();
+    return end(info);
 }

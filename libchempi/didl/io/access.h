@@ -26,8 +26,8 @@ enum chempi_io_lock {
 
 struct chempi_io_stat {
     int64_t size;
-    uint64_t device;
     uint64_t inode;
+    int64_t born_ns; /* when the file was made; 0: nobody knows */
 };
 
 /* Every member is mandatory. */
@@ -47,6 +47,9 @@ struct chempi_io_access {
     ssize_t (*writev)(struct chempi_io_fd *fd, const struct iovec *runs,
                       int count, int64_t offset);
     int (*sync)(struct chempi_io_fd *fd);
+    /* The file's name in its folder, which sync() need not bring to the
+     * disk. */
+    int (*sync_name)(struct chempi_io_fd *fd);
     /* Of a range of bytes, among open files; blocks until it is there. */
     int (*lock)(struct chempi_io_fd *fd, enum chempi_io_lock how,
                 int64_t offset, int64_t len);

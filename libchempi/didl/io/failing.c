@@ -12,7 +12,8 @@
  *   bad-write-at   a write that covers this offset fails with EIO
  *   bad-read-at    the same for a read
  *   bad-rank       which rank these five are for; without it, every one
- *   bad-sync       syncs fail with EIO
+ *   bad-sync       so many syncs of a file fail with EIO
+ *   born-apart     each rank's file was made at another time
  *   end-at         reads find the end of the file here, whatever its size
  *   no-locks       locks fail with ENOLCK
  *   busy-locks     thousandths of locks that fail with EAGAIN
@@ -21,9 +22,12 @@
  *                  transfers at a time fails with EINVAL
  *   drop-unsynced  what was written and not synced is undone when the file is
  *                  closed, and when the process ends, as if the node had lost
- *                  its power
+ *                  its power; a file that was made, and whose folder was not
+ *                  synced, is gone
  */
+#define _POSIX_C_SOURCE 200809L /* strdup */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -43,7 +47,8 @@ struct mischief {
     uint64_t bad_read_at;
     uint64_t end_at;
     uint64_t bad_rank; /* UINT64_MAX: all */
-    uint64_t bad_sync;
+    uint64_t bad_syncs;
+    uint64_t born_apart;
     uint64_t no_locks;
     uint64_t busy_rate;
     uint64_t drop_unsynced;
@@ -63,7 +68,8 @@ static const struct {
     {"bad-read-at", offsetof(struct mischief, bad_read_at)},
     {"end-at", offsetof(struct mischief, end_at)},
     {"bad-rank", offsetof(struct mischief, bad_rank)},
-    {"bad-sync", offsetof(struct mischief, bad_sync)},
+    {"bad-sync", offsetof(struct mischief, bad_syncs)},
+    {"born-apart", offsetof(struct mischief, born_apart)},
     {"no-locks", offsetof(struct mischief, no_locks)},
     {"busy-locks", offsetof(struct mischief, busy_rate)},
     {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
@@ -85,6 +91,7 @@ struct own {
     struct mischief m;
     uint64_t dice;
     int64_t size;     /* at the last sync */
+    char *unnamed;    /* path, while its folder does not have it on the disk */
     struct undo *log; /* the latest first */
 };
 
@@ -155,13 +162,15 @@ static int failing_open(struct chempi_io_fd *fd, const char *path, int flags,
         own->m.bad_rank != chempi_ctx.services.proc) {
         own->m.no_space_at = own->m.quota_at = UINT64_MAX;
         own->m.bad_write_at = own->m.bad_read_at = UINT64_MAX;
-        own->m.bad_sync = 0;
+        own->m.bad_syncs = 0;
     }
     (void)pthread_mutex_init(&own->lock, NULL);
     own->dice = own->m.seed * UINT64_C(0x9e3779b97f4a7c15) +
                 chempi_ctx.services.proc + 1;
     (void)chempi_io_posix.stat(fd, &st);
     own->size = st.size;
+    if (own->m.drop_unsynced && flags & O_CREAT && st.size == 0)
+        own->unnamed = strdup(path);
     own->fd = fd;
     fd->own = own;
     (void)pthread_mutex_lock(&files_lock);
@@ -193,6 +202,10 @@ static void lose_power(struct own *own)
         }
         (void)chempi_io_posix.truncate(own->fd, own->size);
     }
+    if (own->unnamed)
+        (void)chempi_io_posix.remove(own->unnamed);
+    free(own->unnamed);
+    own->unnamed = NULL;
     forget(own);
 }
 
@@ -225,7 +238,11 @@ static int failing_remove(const char *path)
 
 static int failing_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
 {
-    return chempi_io_posix.stat(fd, out);
+    int rc = chempi_io_posix.stat(fd, out);
+
+    if (own_of(fd)->m.born_apart)
+        out->born_ns = 1 + chempi_ctx.services.proc;
+    return rc;
 }
 
 static int failing_truncate(struct chempi_io_fd *fd, int64_t size)
@@ -375,14 +392,25 @@ static int failing_sync(struct chempi_io_fd *fd)
     struct own *own = own_of(fd);
     struct chempi_io_stat st = {0};
 
-    if (own->m.bad_sync)
+    if (own->m.bad_syncs > 0) {
+        own->m.bad_syncs--;
         return -EIO;
+    }
     (void)pthread_mutex_lock(&own->lock);
     forget(own);
     (void)chempi_io_posix.stat(fd, &st);
     own->size = st.size;
     (void)pthread_mutex_unlock(&own->lock);
     return chempi_io_posix.sync(fd);
+}
+
+static int failing_sync_name(struct chempi_io_fd *fd)
+{
+    struct own *own = own_of(fd);
+
+    free(own->unnamed);
+    own->unnamed = NULL;
+    return chempi_io_posix.sync_name(fd);
 }
 
 static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
@@ -416,6 +444,7 @@ const struct chempi_io_access chempi_io_failing = {
     .readv = failing_readv,
     .writev = failing_writev,
     .sync = failing_sync,
+    .sync_name = failing_sync_name,
     .lock = failing_lock,
     .can_map = failing_can_map,
 };

@@ -78,6 +78,10 @@ struct chempi_file {
     _Atomic bool has_locks;   /* of byte ranges, at all members: as far as
                                  windows are written back, which need them */
     _Atomic bool was_written; /* by this process, since the last sync */
+    bool owes_name;           /* member 0 may have made the file, and its folder
+                                 was not synced since */
+    int sync_error;           /* -errno of the first sync that failed; then no
+                                 later one can promise anything */
     struct chempi_io_fd fd;
     char *path;
     uint64_t pointer; /* individual, etypes */

@@ -296,27 +296,31 @@ static int open_here(struct chempi_file *file, int flags)
     return rc ? chempi_io_fail(file, rc, "opening", -1) : MPI_SUCCESS;
 }
 
+/* Inode numbers are given anew in each file system, so that two files may have
+ * the same one; when a file was made tells them apart, where it is known. */
 static int compare(struct chempi_file *file)
 {
     struct chempi_io_stat st = {0};
     int rc = file->fd.ops->stat(&file->fd, &st);
-    uint64_t inode = st.inode;
-    int failed = broadcast(file->comm, &inode, sizeof(inode), 0);
+    struct chempi_io_stat first = st;
+    int failed = broadcast(file->comm, &first, sizeof(first), 0);
 
     if (failed)
         return failed;
     if (rc)
         return chempi_io_fail(file, rc, "asking for the state of", -1);
-    if (inode != st.inode)
+    if (first.inode != st.inode ||
+        (first.born_ns && st.born_ns && first.born_ns != st.born_ns))
         return chempi_error_set(
             MPI_ERR_NOT_SAME,
             "%.160s is not the same file here (node %s, inode %" PRIu64
-            ") as for rank 0 (inode %" PRIu64
-            "); files must lie in a file system that all nodes share",
+            ", made at %" PRId64 " ns) as for rank 0 (inode %" PRIu64
+            ", made at %" PRId64
+            " ns); files must lie in a file system that all nodes share",
             file->path,
             chempi_ctx.services.node_names
                 [chempi_ctx.services.node_of_proc[chempi_ctx.services.proc]],
-            st.inode, inode);
+            st.inode, st.born_ns, first.inode, first.born_ns);
     return MPI_SUCCESS;
 }
 
@@ -328,6 +332,7 @@ static int open_all(struct chempi_file *file)
     int rc = chempi_io_agree(file->comm,
                              is_first ? open_here(file, flags) : MPI_SUCCESS);
 
+    file->owes_name = is_first && flags & O_CREAT;
     if (rc || file->comm->size == 1)
         return rc;
     rc = chempi_io_agree(file->comm,
@@ -411,20 +416,30 @@ int chempi_io_delete(const char *filename, struct chempi_info *info)
 
 /* ---- closing ---- */
 
+/* A system that could not write pages forgets them, and its next sync succeeds
+ * although they are lost: an error stays until the file is closed. */
+static int sync_here(struct chempi_file *file)
+{
+    int failed = 0;
+
+    if (atomic_exchange(&file->was_written, false))
+        failed = file->fd.ops->sync(&file->fd);
+    if (!failed && file->owes_name)
+        failed = file->fd.ops->sync_name(&file->fd);
+    if (!failed)
+        file->owes_name = false;
+    if (!file->sync_error)
+        file->sync_error = failed;
+    return file->sync_error ? chempi_io_fail(file, file->sync_error,
+                                             "bringing to the disk", -1)
+                            : MPI_SUCCESS;
+}
+
 int chempi_io_sync(struct chempi_file *fh)
 {
     int rc = chempi_io_quiet(fh);
-    int failed = 0;
 
-    if (!rc && fh->was_written) {
-        fh->was_written = false;
-        failed = fh->fd.ops->sync(&fh->fd);
-    }
-    if (failed) {
-        fh->was_written = true; /* the next one does not say that all is well */
-        rc = chempi_io_fail(fh, failed, "bringing to the disk", -1);
-    }
-    return chempi_io_agree(fh->comm, rc);
+    return chempi_io_agree(fh->comm, rc ? rc : sync_here(fh));
 }
 
 /* The handle is gone in any case; the object stays for the error handler,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The member of the access layer that asks the system; see access.h. */
-#define _GNU_SOURCE /* preadv, pwritev, fallocate, F_OFD_SETLKW */
+#define _GNU_SOURCE /* preadv, pwritev, fallocate, statx, F_OFD_SETLKW */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -38,13 +40,17 @@ static int posix_remove(const char *path)
 
 static int posix_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
 {
-    struct stat st;
+    struct statx st;
 
-    if (fstat(fd->number, &st))
+    if (statx(fd->number, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME,
+              &st))
         return -errno;
-    out->size = st.st_size;
-    out->device = (uint64_t)st.st_dev;
-    out->inode = (uint64_t)st.st_ino;
+    out->size = (int64_t)st.stx_size;
+    out->inode = st.stx_ino;
+    out->born_ns =
+        st.stx_mask & STATX_BTIME
+            ? st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec
+            : 0;
     return 0;
 }
 
@@ -88,14 +94,45 @@ static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
     return n < 0 ? -errno : n;
 }
 
-static int posix_sync(struct chempi_io_fd *fd)
+static int sync_number(int number)
 {
     int rc;
 
     do
-        rc = fsync(fd->number);
+        rc = fsync(number);
     while (rc && errno == EINTR);
     return rc && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+static int posix_sync(struct chempi_io_fd *fd)
+{
+    return sync_number(fd->number);
+}
+
+/* The folder is found by the open file: its path may be a symbolic link, or
+ * begin in a working directory that is another one now. A folder that may be
+ * written but not read cannot be synced, and is left to the system. */
+static int posix_sync_name(struct chempi_io_fd *fd)
+{
+    char link[32];
+    char path[PATH_MAX];
+    ssize_t len;
+    int folder;
+    int rc;
+
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd->number);
+    len = readlink(link, path, sizeof(path) - 1);
+    while (len > 0 && path[len - 1] != '/')
+        len--;
+    if (len <= 0)
+        return 0;
+    path[len] = '\0';
+    folder = chempi_sys->open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (folder < 0)
+        return errno == EACCES || errno == ENOENT ? 0 : -errno;
+    rc = sync_number(folder);
+    (void)close(folder);
+    return rc;
 }
 
 static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
@@ -138,6 +175,7 @@ const struct chempi_io_access chempi_io_posix = {
     .readv = posix_readv,
     .writev = posix_writev,
     .sync = posix_sync,
+    .sync_name = posix_sync_name,
     .lock = posix_lock,
     .can_map = posix_can_map,
 };
