@@ -30,7 +30,8 @@ struct chempi_ctx {
      * known, and when the launcher is lost. */
     const struct chempi_entry *entry;
     struct chempi_services services;
-    _Atomic uint32_t spins; /* see chempi_progress_spins() */
+    _Atomic uint32_t spins;   /* see chempi_progress_spins() */
+    _Atomic uint64_t missing; /* see chempi_conn_missing_count() */
 };
 
 extern struct chempi_ctx chempi_ctx;

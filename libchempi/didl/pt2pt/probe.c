@@ -22,10 +22,8 @@ struct look {
     MPI_Status status;
 };
 
-static bool is_found(void *arg)
+static bool is_found(struct look *look)
 {
-    struct look *look = arg;
-
     if (look->held) /* asked again after it was found */
         return true;
     look->held = chempi_match_find_held(look->context, look->source, look->tag,
@@ -34,8 +32,16 @@ static bool is_found(void *arg)
         chempi_status_set(&look->status, look->held->env.source,
                           look->held->env.tag, (MPI_Count)look->held->env.len,
                           false);
-    else if (!look->error &&
-             chempi_loss_is_vain(look->comm, look->context, look->source))
+    return look->held || look->error;
+}
+
+/* Found, or nothing can come any more. */
+static CHEMPI_NOINLINE bool is_over(void *arg)
+{
+    struct look *look = arg;
+
+    if (!is_found(look) &&
+        chempi_loss_is_vain(look->comm, look->context, look->source))
         look->error = -EPIPE;
     return look->held || look->error;
 }
@@ -82,6 +88,11 @@ static void look_once(struct look *look)
         (void)is_found(look);
         chempi_lane_unlock(&chempi_lane_main);
     }
+    if (CHEMPI_UNLIKELY(chempi_conn_missing_count()) && !look->held) {
+        chempi_lane_lock(&chempi_lane_main);
+        (void)is_over(look);
+        chempi_lane_unlock(&chempi_lane_main);
+    }
 }
 
 int chempi_pt2pt_probe(int source, int tag, struct chempi_comm *comm,
@@ -94,7 +105,7 @@ int chempi_pt2pt_probe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait_for(is_found, &look, put_look, &look);
+    rc = chempi_progress_wait_for(is_over, &look, put_look, &look);
     if (!rc)
         rc = result_of(&look);
     if (!rc)
@@ -139,7 +150,7 @@ int chempi_pt2pt_mprobe(int source, int tag, struct chempi_comm *comm,
         chempi_status_set_proc_null(status);
         return MPI_SUCCESS;
     }
-    rc = chempi_progress_wait_for(is_found, &look, put_look, &look);
+    rc = chempi_progress_wait_for(is_over, &look, put_look, &look);
     if (!rc)
         rc = result_of(&look);
     if (rc)

@@ -30,7 +30,6 @@ static struct {
     const struct chempi_conn_overlay *overlay; /* NULL: the job needs none */
     uint64_t resolved;                         /* peers with routes */
     uint64_t lost;
-    uint64_t missing; /* of these, in a job that survives */
     void (*on_lost)(struct chempi_peer *peer); /* may be NULL */
 } conn;
 
@@ -292,7 +291,7 @@ void chempi_conn_close(void)
     conn.peers = NULL;
     conn.resolved = 0;
     conn.lost = 0;
-    conn.missing = 0;
+    chempi_ctx.missing = 0;
 }
 
 /* ---- routes ---- */
@@ -547,7 +546,7 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
         chempi_error_note_loss(proc, why);
         tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
         conn.peers[proc].is_lost = true;
-        conn.missing += chempi_ctx.job->survives;
+        chempi_ctx.missing += chempi_ctx.job->survives;
         if (conn.on_lost)
             conn.on_lost(&conn.peers[proc]);
     }
@@ -572,14 +571,10 @@ uint64_t chempi_conn_lost_count(void)
     return conn.lost;
 }
 
-uint64_t chempi_conn_missing_count(void)
-{
-    return conn.missing;
-}
-
 bool chempi_conn_is_missing(uint32_t proc)
 {
-    return conn.missing && proc < rank_count() && conn.peers[proc].is_lost;
+    return chempi_conn_missing_count() && proc < rank_count() &&
+           conn.peers[proc].is_lost;
 }
 
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol)

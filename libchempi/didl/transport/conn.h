@@ -22,6 +22,7 @@
 #include "common/base/list.h"
 #include "common/control/wire.h"
 #include "libchempi/ddi.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/setting.h"
 
 enum chempi_envelope_flags {
@@ -165,7 +166,10 @@ void chempi_conn_drained(uint32_t gateway, bool is_drained);
 uint64_t chempi_conn_resolved_count(void);
 uint64_t chempi_conn_lost_count(void);
 /* The same, but 0 in a job that ends with the first of them. */
-uint64_t chempi_conn_missing_count(void);
+static inline uint64_t chempi_conn_missing_count(void)
+{
+    return atomic_load_explicit(&chempi_ctx.missing, memory_order_relaxed);
+}
 /* Let devices end what is under way with one: some cannot notice. Not from an
  * upcall of theirs. */
 void chempi_conn_end(uint32_t proc);

@@ -53,13 +53,11 @@ struct chempi_held *chempi_loss_take_vain(void)
     return chempi_match_take_remote(is_for_nobody);
 }
 
-bool chempi_loss_is_vain(const struct chempi_comm *comm, uint32_t context,
-                         int32_t source)
+bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
+                       int32_t source)
 {
     const uint32_t kind = context % CHEMPI_CONTEXT_STEP;
 
-    if (!chempi_conn_missing_count())
-        return false;
     if (source >= 0 &&
         chempi_conn_is_missing(chempi_comm_proc(comm, (uint32_t)source)))
         return true;

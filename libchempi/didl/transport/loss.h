@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "libchempi/didl/transport/conn.h"
+
 struct chempi_comm;
 struct chempi_held;
 struct chempi_peer;
@@ -26,8 +28,14 @@ static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
 /* A receive or probe (context, source as given) for which nothing may come any
  * more: its source is missing, or it is part of a collective operation and a
  * member is. */
-bool chempi_loss_is_vain(const struct chempi_comm *comm, uint32_t context,
-                         int32_t source);
+bool chempi_loss_judge(const struct chempi_comm *comm, uint32_t context,
+                       int32_t source);
+static inline bool chempi_loss_is_vain(const struct chempi_comm *comm,
+                                       uint32_t context, int32_t source)
+{
+    return CHEMPI_UNLIKELY(chempi_conn_missing_count()) &&
+           chempi_loss_judge(comm, context, source);
+}
 
 /* The peer is missing since just now: end the receives that wait for it (those
  * of any source that it might have met, too) and the synchronous sends that it
