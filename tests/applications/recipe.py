@@ -4,9 +4,10 @@
     title       one line: what it is
     debian      Debian's source package, with version and sha256 of the
                 upstream archive; or
-    folder      the variable in which the user names a folder that holds the
-                unpacked source, for what Debian lacks; or neither: what is
-                tried comes with another recipe
+    folder      NAME_FOLDER (with "_" for "-"), for what Debian lacks: the
+                variable in which the user names a folder that holds the
+                unpacked source; or neither: what is tried comes with another
+                recipe. The variable may be set for Debian's packages, too
     needs       Debian packages to build with
     after       recipes built before; $NAME is the folder of each (a "-" in a
                 name is a "_" there), empty when it could not be built
@@ -72,6 +73,10 @@ class Recipe:
     tests: list = dataclasses.field(default_factory=list)
     skips: list = dataclasses.field(default_factory=list)
 
+    @property
+    def variable(self):
+        return self.name.upper().replace("-", "_") + "_FOLDER"
+
 
 def known(kind, table, where):
     names = {field.name for field in dataclasses.fields(kind)}
@@ -120,6 +125,8 @@ def load(path):
     recipe.tests = tests
     if recipe.debian and not (recipe.version and recipe.sha256):
         raise RecipeError(f"{where}: debian needs version and sha256")
+    if recipe.folder and recipe.folder != recipe.variable:
+        raise RecipeError(f"{where}: its folder is {recipe.variable}")
     if not tests:
         raise RecipeError(f"{where}: tries nothing")
     return recipe

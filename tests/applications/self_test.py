@@ -117,6 +117,20 @@ class NamedFolder(unittest.TestCase):
         log = (self.work / "npb.shm.bt.S_4_ranks").read_text(encoding="utf-8")
         self.assertIn("mpifort bt S", log)
 
+    def test_instead_of_debian(self):
+        recipe = recipes_of.load_all()["superlu-dist"]
+        target = self.work / "target"
+        failing = unittest.mock.patch.object(
+            driver.debsource, "fetch",
+            side_effect=driver.debsource.FetchError("404"))
+        with failing, self.assertRaisesRegex(
+                driver.Unavailable, "404; SUPERLU_DIST_FOLDER may"):
+            self.driver.source(recipe, target)
+        with failing, unittest.mock.patch.dict(os.environ, {
+                "SUPERLU_DIST_FOLDER": str(self.work / "npb")}):
+            self.driver.source(recipe, target)
+        self.assertTrue((target / "NPB3.4-MPI/Makefile").is_file())
+
 
 class Recipes(unittest.TestCase):
     def test_all(self):
