@@ -4,7 +4,8 @@
  * file, offset and errno; in a collective every rank gets it and none hangs;
  * and what was closed has been synced before.
  *
- *   files_fail CLASS write|read|shrunk|sync|locks|busy|close|open [HINT=VALUE]
+ *   files_fail CLASS write|read|shrunk|sync|locks|busy|close|open|stale
+ *       [HINT=VALUE]
  */
 #include "check.h"
 
@@ -163,6 +164,28 @@ static void try_close(void)
         fclose(in);
 }
 
+/* Write, sync, meet, sync: now everybody sees what the next rank has. */
+static void try_stale(void)
+{
+    int next = (check_rank() + 1) % check_size();
+    MPI_Status status;
+    int got = -1;
+
+    CHECK(MPI_File_write_at(file, 0, data, BLOCK, MPI_BYTE, &status) ==
+              MPI_SUCCESS,
+          "write");
+    expect(MPI_File_sync(file), "sync", false);
+    MPI_Barrier(MPI_COMM_WORLD);
+    expect(MPI_File_sync(file), "sync", false);
+    MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
+    CHECK(MPI_File_read_at(file, (MPI_Offset)next * BLOCK, data, BLOCK,
+                           MPI_BYTE, &status) == MPI_SUCCESS,
+          "read");
+    MPI_Get_count(&status, MPI_BYTE, &got);
+    CHECK(got == BLOCK && data[0] == 'a' + next && data[BLOCK - 1] == data[0],
+          "%d bytes, '%c'", got, data[0]);
+}
+
 /* A file of the right length, made without MPI. */
 static void make_file(void)
 {
@@ -193,7 +216,7 @@ int main(int argc, char **argv)
     check_start(&argc, &argv);
     if (argc < 3)
         check_skip("usage: files_fail CLASS "
-                   "write|read|shrunk|sync|locks|busy|close|open");
+                   "write|read|shrunk|sync|locks|busy|close|open|stale");
     wanted = class_of_name(argv[1]);
     what = argv[2];
     snprintf(path, sizeof(path), "fail-%ld.tmp", (long)getppid());
@@ -235,6 +258,8 @@ int main(int argc, char **argv)
         try_shrunk();
     } else if (strcmp(what, "busy") == 0) {
         try_busy_locks();
+    } else if (strcmp(what, "stale") == 0) {
+        try_stale();
     } else if (strcmp(what, "close") == 0) {
         try_close();
     } else {

@@ -50,6 +50,9 @@ struct chempi_io_access {
     /* The file's name in its folder, which sync() need not bring to the
      * disk. */
     int (*sync_name)(struct chempi_io_fd *fd);
+    /* After a sync: what this node remembers of the file is asked for anew,
+     * where other nodes may have changed it unseen. */
+    int (*refresh)(struct chempi_io_fd *fd);
     /* Of a range of bytes, among open files; blocks until it is there. */
     int (*lock)(struct chempi_io_fd *fd, enum chempi_io_lock how,
                 int64_t offset, int64_t len);

@@ -14,6 +14,8 @@
  *   bad-rank       which rank these five are for; without it, every one
  *   bad-sync       so many syncs of a file fail with EIO
  *   born-apart     each rank's file was made at another time
+ *   stale          what other processes append is not seen before a sync, as
+ *                  NFS has it
  *   end-at         reads find the end of the file here, whatever its size
  *   no-locks       locks fail with ENOLCK
  *   busy-locks     thousandths of locks that fail with EAGAIN
@@ -49,6 +51,7 @@ struct mischief {
     uint64_t bad_rank; /* UINT64_MAX: all */
     uint64_t bad_syncs;
     uint64_t born_apart;
+    uint64_t is_stale;
     uint64_t no_locks;
     uint64_t busy_rate;
     uint64_t drop_unsynced;
@@ -70,6 +73,7 @@ static const struct {
     {"bad-rank", offsetof(struct mischief, bad_rank)},
     {"bad-sync", offsetof(struct mischief, bad_syncs)},
     {"born-apart", offsetof(struct mischief, born_apart)},
+    {"stale", offsetof(struct mischief, is_stale)},
     {"no-locks", offsetof(struct mischief, no_locks)},
     {"busy-locks", offsetof(struct mischief, busy_rate)},
     {"drop-unsynced", offsetof(struct mischief, drop_unsynced)},
@@ -87,10 +91,11 @@ struct undo {
 struct own {
     struct own *next; /* all open files */
     struct chempi_io_fd *fd;
-    pthread_mutex_t lock; /* guards dice and log */
+    pthread_mutex_t lock; /* guards dice, log and seen */
     struct mischief m;
     uint64_t dice;
     int64_t size;     /* at the last sync */
+    int64_t seen;     /* of the file, as far as this process knows */
     char *unnamed;    /* path, while its folder does not have it on the disk */
     struct undo *log; /* the latest first */
 };
@@ -169,6 +174,7 @@ static int failing_open(struct chempi_io_fd *fd, const char *path, int flags,
                 chempi_ctx.services.proc + 1;
     (void)chempi_io_posix.stat(fd, &st);
     own->size = st.size;
+    own->seen = st.size;
     if (own->m.drop_unsynced && flags & O_CREAT && st.size == 0)
         own->unnamed = strdup(path);
     own->fd = fd;
@@ -236,11 +242,32 @@ static int failing_remove(const char *path)
     return chempi_io_posix.remove(path);
 }
 
+static int64_t seen_of(struct own *own)
+{
+    int64_t seen;
+
+    (void)pthread_mutex_lock(&own->lock);
+    seen = own->seen;
+    (void)pthread_mutex_unlock(&own->lock);
+    return seen;
+}
+
+static void see(struct own *own, int64_t end, bool is_exact)
+{
+    (void)pthread_mutex_lock(&own->lock);
+    if (is_exact || end > own->seen)
+        own->seen = end;
+    (void)pthread_mutex_unlock(&own->lock);
+}
+
 static int failing_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
 {
+    struct own *own = own_of(fd);
     int rc = chempi_io_posix.stat(fd, out);
 
-    if (own_of(fd)->m.born_apart)
+    if (own->m.is_stale)
+        out->size = seen_of(own);
+    if (own->m.born_apart)
         out->born_ns = 1 + chempi_ctx.services.proc;
     return rc;
 }
@@ -251,6 +278,7 @@ static int failing_truncate(struct chempi_io_fd *fd, int64_t size)
 
     if (size >= 0 && (uint64_t)size > own->m.no_space_at)
         return -ENOSPC;
+    see(own, size, true);
     return chempi_io_posix.truncate(fd, size);
 }
 
@@ -341,7 +369,9 @@ static ssize_t failing_readv(struct chempi_io_fd *fd, const struct iovec *runs,
         return rc;
     if (covers(&run, offset, own->m.bad_read_at))
         return -EIO;
-    if (cut(&run, offset, own->m.end_at, -ENODATA))
+    if (cut(&run, offset, own->m.end_at, -ENODATA) ||
+        (own->m.is_stale &&
+         cut(&run, offset, (uint64_t)seen_of(own), -ENODATA)))
         return 0;
     return chempi_io_posix.readv(fd, &run, 1, offset);
 }
@@ -384,6 +414,8 @@ static ssize_t failing_writev(struct chempi_io_fd *fd, const struct iovec *runs,
         rc = -EIO;
     if (!rc && own->m.drop_unsynced)
         rc = keep(own, &run, offset);
+    if (!rc)
+        see(own, offset + (int64_t)run.iov_len, false);
     return rc ? rc : chempi_io_posix.writev(fd, &run, 1, offset);
 }
 
@@ -411,6 +443,16 @@ static int failing_sync_name(struct chempi_io_fd *fd)
     free(own->unnamed);
     own->unnamed = NULL;
     return chempi_io_posix.sync_name(fd);
+}
+
+static int failing_refresh(struct chempi_io_fd *fd)
+{
+    struct chempi_io_stat st = {0};
+    int rc = chempi_io_posix.stat(fd, &st);
+
+    if (!rc)
+        see(own_of(fd), st.size, true);
+    return rc ? rc : chempi_io_posix.refresh(fd);
 }
 
 static int failing_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
@@ -445,6 +487,7 @@ const struct chempi_io_access chempi_io_failing = {
     .writev = failing_writev,
     .sync = failing_sync,
     .sync_name = failing_sync_name,
+    .refresh = failing_refresh,
     .lock = failing_lock,
     .can_map = failing_can_map,
 };

@@ -430,9 +430,12 @@ static int sync_here(struct chempi_file *file)
         file->owes_name = false;
     if (!file->sync_error)
         file->sync_error = failed;
-    return file->sync_error ? chempi_io_fail(file, file->sync_error,
-                                             "bringing to the disk", -1)
-                            : MPI_SUCCESS;
+    if (file->sync_error)
+        return chempi_io_fail(file, file->sync_error, "bringing to the disk",
+                              -1);
+    failed = file->fd.ops->refresh(&file->fd);
+    return failed ? chempi_io_fail(file, failed, "asking for the state of", -1)
+                  : MPI_SUCCESS;
 }
 
 int chempi_io_sync(struct chempi_file *fh)

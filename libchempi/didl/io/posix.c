@@ -135,6 +135,40 @@ static int posix_sync_name(struct chempi_io_fd *fd)
     return rc;
 }
 
+/* File systems whose clients look at what others do now and then only. */
+static bool is_remote(struct chempi_io_fd *fd)
+{
+    static const uint32_t magics[] = {
+        0x6969,     /* NFS */
+        0x517b,     /* SMB */
+        0xfe534d42, /* SMB2 */
+        0xff534d42, /* CIFS */
+        0x01021997, /* 9P */
+        0x65735546, /* FUSE */
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd->number, &fs))
+        return false;
+    for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+        if ((uint32_t)fs.f_type == magics[i])
+            return true;
+    return false;
+}
+
+/* The server says the size; pages, which are clean after a sync, go. */
+static int posix_refresh(struct chempi_io_fd *fd)
+{
+    struct statx st;
+
+    if (!is_remote(fd))
+        return 0;
+    if (statx(fd->number, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_SIZE,
+              &st))
+        return -errno;
+    return -posix_fadvise(fd->number, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
                       int64_t offset, int64_t len)
 {
@@ -176,6 +210,7 @@ const struct chempi_io_access chempi_io_posix = {
     .writev = posix_writev,
     .sync = posix_sync,
     .sync_name = posix_sync_name,
+    .refresh = posix_refresh,
     .lock = posix_lock,
     .can_map = posix_can_map,
 };
