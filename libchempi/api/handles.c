@@ -135,36 +135,42 @@ static void *from_int(int value)
     return handle.out;
 }
 
-#define CONVERT(type, name)                                                    \
-    CHEMPI_EXPORT int PMPI_##name##_toint(type handle)                         \
+#define CONVERT(type, toint, fromint, c2f, f2c)                                \
+    CHEMPI_EXPORT int P##toint(type handle)                                    \
     {                                                                          \
         return to_int(handle);                                                 \
     }                                                                          \
-    CHEMPI_API_ALIAS(int, MPI_##name##_toint, (type));                         \
-    CHEMPI_EXPORT type PMPI_##name##_fromint(int value)                        \
+    CHEMPI_API_ALIAS(int, toint, (type));                                      \
+    CHEMPI_EXPORT type P##fromint(int value)                                   \
     {                                                                          \
         return (type)from_int(value);                                          \
     }                                                                          \
-    CHEMPI_API_ALIAS(type, MPI_##name##_fromint, (int));                       \
-    CHEMPI_EXPORT MPI_Fint PMPI_##name##_c2f(type handle)                      \
+    CHEMPI_API_ALIAS(type, fromint, (int));                                    \
+    CHEMPI_EXPORT MPI_Fint P##c2f(type handle)                                 \
     {                                                                          \
         return to_int(handle);                                                 \
     }                                                                          \
-    CHEMPI_API_ALIAS(MPI_Fint, MPI_##name##_c2f, (type));                      \
-    CHEMPI_EXPORT type PMPI_##name##_f2c(MPI_Fint value)                       \
+    CHEMPI_API_ALIAS(MPI_Fint, c2f, (type));                                   \
+    CHEMPI_EXPORT type P##f2c(MPI_Fint value)                                  \
     {                                                                          \
         return (type)from_int(value);                                          \
     }                                                                          \
-    CHEMPI_API_ALIAS(type, MPI_##name##_f2c, (MPI_Fint))
+    CHEMPI_API_ALIAS(type, f2c, (MPI_Fint))
 
-CONVERT(MPI_Comm, Comm);
-CONVERT(MPI_Datatype, Type);
-CONVERT(MPI_Errhandler, Errhandler);
-CONVERT(MPI_File, File);
-CONVERT(MPI_Group, Group);
-CONVERT(MPI_Info, Info);
-CONVERT(MPI_Message, Message);
-CONVERT(MPI_Op, Op);
-CONVERT(MPI_Request, Request);
-CONVERT(MPI_Session, Session);
-CONVERT(MPI_Win, Win);
+CONVERT(MPI_Comm, MPI_Comm_toint, MPI_Comm_fromint, MPI_Comm_c2f, MPI_Comm_f2c);
+CONVERT(MPI_Datatype, MPI_Type_toint, MPI_Type_fromint, MPI_Type_c2f,
+        MPI_Type_f2c);
+CONVERT(MPI_Errhandler, MPI_Errhandler_toint, MPI_Errhandler_fromint,
+        MPI_Errhandler_c2f, MPI_Errhandler_f2c);
+CONVERT(MPI_File, MPI_File_toint, MPI_File_fromint, MPI_File_c2f, MPI_File_f2c);
+CONVERT(MPI_Group, MPI_Group_toint, MPI_Group_fromint, MPI_Group_c2f,
+        MPI_Group_f2c);
+CONVERT(MPI_Info, MPI_Info_toint, MPI_Info_fromint, MPI_Info_c2f, MPI_Info_f2c);
+CONVERT(MPI_Message, MPI_Message_toint, MPI_Message_fromint, MPI_Message_c2f,
+        MPI_Message_f2c);
+CONVERT(MPI_Op, MPI_Op_toint, MPI_Op_fromint, MPI_Op_c2f, MPI_Op_f2c);
+CONVERT(MPI_Request, MPI_Request_toint, MPI_Request_fromint, MPI_Request_c2f,
+        MPI_Request_f2c);
+CONVERT(MPI_Session, MPI_Session_toint, MPI_Session_fromint, MPI_Session_c2f,
+        MPI_Session_f2c);
+CONVERT(MPI_Win, MPI_Win_toint, MPI_Win_fromint, MPI_Win_c2f, MPI_Win_f2c);
