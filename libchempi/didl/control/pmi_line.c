@@ -262,6 +262,14 @@ bool chempi_pmi_line_value(const char *message, char end, const char *key,
     return false;
 }
 
+bool chempi_pmi_line_is(const char *message, char end, const char *command)
+{
+    char word[64];
+
+    return chempi_pmi_line_value(message, end, "cmd", word, sizeof(word)) &&
+           strcmp(word, command) == 0;
+}
+
 uint32_t chempi_pmi_line_number(const char *message, char end, const char *key,
                                 uint32_t other)
 {

@@ -50,6 +50,8 @@ int chempi_pmi_line_next(struct chempi_pmi_line *line, bool is_framed,
  * False: it has none, or that does not fit. */
 bool chempi_pmi_line_value(const char *message, char end, const char *key,
                            char *value, size_t room);
+/* Is the message's command ("cmd") this one? */
+bool chempi_pmi_line_is(const char *message, char end, const char *command);
 /* The same for a number that is not negative; `other` if there is none. */
 uint32_t chempi_pmi_line_number(const char *message, char end, const char *key,
                                 uint32_t other);

@@ -51,7 +51,7 @@ struct chempi_store_ops {
     int (*fd)(void);
     /* The launcher ends the job; may not return. The text is one line. */
     int (*abort)(int exit_code, const char *text);
-    /* This process may end from now on. Blocks like open(). */
+    /* This process may end from now on. Once; blocks like open(). */
     int (*finalize)(void);
 };
 

@@ -21,7 +21,6 @@ static struct {
     struct chempi_pmi_line line;
     char kvs[KVS_MAX];
     bool is_fenced; /* barrier_out has come, unasked for by fenced() */
-    bool is_left;
 } pmi = {.line = {.fd = -1}};
 
 static int say(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
@@ -40,14 +39,6 @@ static int say(const char *fmt, ...)
     return chempi_pmi_line_send(&pmi.line, text, (size_t)len);
 }
 
-static bool is_command(const char *message, const char *command)
-{
-    char word[64];
-
-    return chempi_pmi_line_value(message, ' ', "cmd", word, sizeof(word)) &&
-           strcmp(word, command) == 0;
-}
-
 /* The answer of this name; the end of a barrier may come before it. */
 static int hear(const char *command, char **message)
 {
@@ -57,9 +48,9 @@ static int hear(const char *command, char **message)
 
         if (rc <= 0)
             return rc ? rc : -ETIMEDOUT;
-        if (is_command(*message, "barrier_out"))
+        if (chempi_pmi_line_is(*message, ' ', "barrier_out"))
             pmi.is_fenced = true;
-        else if (is_command(*message, command))
+        else if (chempi_pmi_line_is(*message, ' ', command))
             return 0;
         else
             return -EPROTO;
@@ -131,7 +122,7 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
 
     if (rc)
         return rc;
-    pmi.is_fenced = pmi.is_left = false;
+    pmi.is_fenced = false;
     if (!is_inherited)
         rc = introduce(self);
     else if (!chempi_pmi_line_variable("PMI_RANK", &self->rank) ||
@@ -185,7 +176,7 @@ static int fenced(void)
         rc = chempi_pmi_line_next(&pmi.line, false, 0, &message);
     if (rc <= 0)
         return rc;
-    if (!pmi.is_fenced && !is_command(message, "barrier_out"))
+    if (!pmi.is_fenced && !chempi_pmi_line_is(message, ' ', "barrier_out"))
         return -EPROTO;
     pmi.is_fenced = false;
     return 1;
@@ -210,12 +201,9 @@ static int end_job(int exit_code, const char *text)
 static int finalize(void)
 {
     char *message;
-    int rc = pmi.is_left ? 0 : say("cmd=finalize\n");
+    int rc = say("cmd=finalize\n");
 
-    if (!rc && !pmi.is_left)
-        rc = hear("finalize_ack", &message);
-    pmi.is_left = true;
-    return rc;
+    return rc ? rc : hear("finalize_ack", &message);
 }
 
 const struct chempi_store_ops chempi_store_pmi1 = {

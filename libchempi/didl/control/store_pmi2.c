@@ -28,7 +28,6 @@ static struct {
     struct chempi_pmi_line line;
     char job[JOB_MAX];
     enum { NONE, ENTERED, ASKED, PASSED } fence; /* V1 */
-    bool is_left;
 } pmi = {.line = {.fd = -1}};
 
 static int say(const char *fmt, ...) CHEMPI_PRINTF(1, 2);
@@ -48,14 +47,6 @@ static int say(const char *fmt, ...)
     (void)snprintf(head, sizeof(head), "%6d", len);
     memcpy(text, head, HEAD);
     return chempi_pmi_line_send(&pmi.line, text, HEAD + (size_t)len);
-}
-
-static bool is_command(const char *message, const char *command)
-{
-    char word[64];
-
-    return chempi_pmi_line_value(message, ';', "cmd", word, sizeof(word)) &&
-           strcmp(word, command) == 0;
 }
 
 static int result(const char *message)
@@ -79,7 +70,8 @@ static bool is_nothing(const char *message)
 /* Is the message the next step of a fence (V1)? 1, 0: no, -errno. */
 static int follow_fence(const char *message)
 {
-    if (pmi.fence == ENTERED && is_command(message, "kvs-fence-response")) {
+    if (pmi.fence == ENTERED &&
+        chempi_pmi_line_is(message, ';', "kvs-fence-response")) {
         int rc = result(message);
 
         pmi.fence = ASKED;
@@ -88,7 +80,8 @@ static int follow_fence(const char *message)
                       pmi.job);
         return rc ? rc : 1;
     }
-    if (pmi.fence != ASKED || !is_command(message, "kvs-get-response") ||
+    if (pmi.fence != ASKED ||
+        !chempi_pmi_line_is(message, ';', "kvs-get-response") ||
         !is_nothing(message))
         return 0;
     pmi.fence = PASSED;
@@ -108,7 +101,7 @@ static int hear(const char *command, char **message)
         if (rc < 0)
             return rc;
         if (rc == 0)
-            return is_command(*message, command) ? 0 : -EPROTO;
+            return chempi_pmi_line_is(*message, ';', command) ? 0 : -EPROTO;
     }
 }
 
@@ -164,7 +157,6 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
     if (rc)
         return rc;
     pmi.fence = NONE;
-    pmi.is_left = false;
     self->value_max = VALUE_MAX;
     if (!chempi_pmi_line_variable("PMI_RANK", &self->rank))
         rc = -EINVAL;
@@ -259,12 +251,9 @@ static int end_job(int exit_code, const char *text)
 static int finalize(void)
 {
     char *message;
-    int rc = pmi.is_left ? 0 : say("cmd=finalize;");
+    int rc = say("cmd=finalize;");
 
-    if (!rc && !pmi.is_left)
-        rc = hear("finalize-response", &message);
-    pmi.is_left = true;
-    return rc;
+    return rc ? rc : hear("finalize-response", &message);
 }
 
 const struct chempi_store_ops chempi_store_pmi2 = {

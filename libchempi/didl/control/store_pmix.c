@@ -40,8 +40,7 @@ static struct {
 static struct {
     pmix_proc_t me;
     int event_fd;
-    _Atomic int passed; /* 1, or -errno; 0: the fence has not passed */
-    bool is_left;
+    _Atomic int passed;  /* 1, or -errno; 0: the fence has not passed */
     pmix_info_t collect; /* all data with the fence */
 } store = {.event_fd = -1};
 
@@ -108,7 +107,6 @@ static int open_store(struct chempi_store_self *self, struct chempi_err *err)
                               "process in: %s; try another interface of the "
                               "launcher (srun --mpi=pmi2), or chempirun",
                               pmix.words(rc));
-    store.is_left = false;
     store.event_fd = chempi_sys->eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (store.event_fd < 0) {
         const int code = -errno;
@@ -229,12 +227,7 @@ static int end_job(int exit_code, const char *text)
 
 static int finalize(void)
 {
-    int rc = 0;
-
-    if (!store.is_left && pmix.finalize(NULL, 0) != PMIX_SUCCESS)
-        rc = -EPIPE;
-    store.is_left = true;
-    return rc;
+    return pmix.finalize(NULL, 0) == PMIX_SUCCESS ? 0 : -EPIPE;
 }
 
 const struct chempi_store_ops chempi_store_pmix = {
