@@ -186,6 +186,8 @@ static int start(const struct chempi_io_call *c, struct chempi_request **out)
     struct io_request *r = make_request(c->is_write);
     int rc;
 
+    if (!r && c->is_collective)
+        chempi_io_task_starve();
     if (!r)
         return no_memory();
     rc = c->is_collective ? start_together(c, r) : start_alone(c, r);

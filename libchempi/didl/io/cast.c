@@ -233,7 +233,7 @@ static void take_views(struct chempi_io_task *t)
 {
     struct chempi_io_learning *l = learning_of(t);
 
-    l->rc = t->rc;
+    l->rc = first(l->rc, t->rc); /* of what could not be posted, too */
     t->next = agree_on_views;
     if (!l->rc)
         chempi_io_task_work(t, unpack_views);

@@ -52,11 +52,10 @@ void chempi_io_task_init(struct chempi_io_task *t, struct chempi_comm *comm,
 
 /* ---- what stages begin ---- */
 
-/* The partner of something that cannot begin would wait for ever. */
-static CHEMPI_COLD void die_without_memory(void)
+void chempi_io_task_starve(void)
 {
-    chempi_fatal_die(1, "out of memory for a message of collective access to a "
-                        "file, which other processes wait for");
+    chempi_fatal_die(1, "out of memory for collective access to a file, which "
+                        "other processes wait for");
 }
 
 static int launch(struct chempi_io_task *t, void *buf, MPI_Count len, int rank,
@@ -90,7 +89,7 @@ int chempi_io_task_post(struct chempi_io_task *t, struct chempi_io_messages *m,
     if (t->is_here)
         chempi_lane_unlock(&chempi_lane_main);
     if (rc == MPI_ERR_NO_MEM)
-        die_without_memory();
+        chempi_io_task_starve();
     if (!rc)
         m->count++;
     return rc;
@@ -113,7 +112,7 @@ void chempi_io_task_collective(struct chempi_io_task *t,
 {
     t->rc = t->is_here ? chempi_coll_do(c) : chempi_coll_launch(c, &t->coll);
     if (t->rc == MPI_ERR_NO_MEM)
-        die_without_memory();
+        chempi_io_task_starve();
 }
 
 void chempi_io_task_work(struct chempi_io_task *t, chempi_io_stage_fn *work)

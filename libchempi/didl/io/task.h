@@ -67,6 +67,9 @@ struct chempi_io_task {
     struct chempi_list *queue;             /* of its file */
 };
 
+/* There is no memory for what other members would wait for, for ever. */
+CHEMPI_NORETURN CHEMPI_COLD void chempi_io_task_starve(void);
+
 void chempi_io_task_init(struct chempi_io_task *t, struct chempi_comm *comm,
                          chempi_io_stage_fn *first);
 
