@@ -760,13 +760,13 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
 static int number_ranks(struct chempi_super *s, struct chempi_err *err)
 {
     const struct chempi_spec *spec = s->spec;
+    const uint32_t count = chempi_spec_local_size(spec, s->node);
     uint32_t n = 0;
 
-    s->ranks = chempi_sys->calloc(chempi_spec_local_size(spec, s->node) + 1u,
-                                  sizeof(*s->ranks));
+    s->ranks = chempi_sys->calloc(count + 1u, sizeof(*s->ranks));
     if (!s->ranks)
         return chempi_err_set(err, -ENOMEM, "out of memory");
-    for (uint32_t i = 0; i <= chempi_spec_local_size(spec, s->node); i++)
+    for (uint32_t i = 0; i <= count; i++)
         s->ranks[i].super = s;
     for (uint32_t i = 0; i < spec->size; i++) {
         struct chempi_rank *rank = &s->ranks[n];

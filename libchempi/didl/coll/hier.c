@@ -177,16 +177,26 @@ static void find_tops(struct chempi_hier *h)
         h->top_ranks[i] = h->members[h->first[h->team_nodes[top->first + i]]];
 }
 
-/* A tree of n nodes with teams for edges has at most n - 1 teams, and in all
- * at most 2 (n - 1) places in them. */
-static struct chempi_hier *allocate(const struct chempi_hier_plan *plan)
+static int count_nodes(const struct chempi_hier_plan *plan, int *by_node)
+{
+    int count = 0;
+
+    for (int r = 0; r < plan->size; r++)
+        count += by_node[plan->node_of[r]]++ == 0;
+    return count;
+}
+
+/* A tree of m nodes with teams for edges has at most m - 1 teams, and in all
+ * at most 2 (m - 1) places in them. */
+static struct chempi_hier *allocate(const struct chempi_hier_plan *plan,
+                                    size_t m)
 {
     size_t n = (size_t)plan->size;
     struct chempi_hier *h = chempi_sys->calloc(1, sizeof(*h));
-    int *p = chempi_sys->calloc(10 * n + 2, sizeof(int));
+    int *p = chempi_sys->calloc(3 * n + 7 * m + 2, sizeof(int));
 
     if (h)
-        h->teams = chempi_sys->calloc(n, sizeof(*h->teams));
+        h->teams = chempi_sys->calloc(m, sizeof(*h->teams));
     if (!h || !p || !h->teams) {
         free(p);
         if (h)
@@ -197,11 +207,12 @@ static struct chempi_hier *allocate(const struct chempi_hier_plan *plan)
     h->node_of = p;
     h->members = p + n;
     h->index = p + 2 * n;
-    h->top_ranks = p + 3 * n;
-    h->first = p + 4 * n;
-    h->node_first = p + 5 * n + 1;
-    h->team_nodes = p + 6 * n + 2;
-    h->node_teams = p + 8 * n + 2; /* to 10 n + 2 */
+    p += 3 * n;
+    h->top_ranks = p;
+    h->first = p + m;
+    h->node_first = p + 2 * m + 1;
+    h->team_nodes = p + 3 * m + 2;
+    h->node_teams = p + 5 * m + 2; /* to 7 m + 2 */
     h->size = plan->size;
     h->rank = plan->rank;
     for (int i = 0; i < CHEMPI_HIER_KIND_COUNT; i++)
@@ -211,16 +222,17 @@ static struct chempi_hier *allocate(const struct chempi_hier_plan *plan)
 
 struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
 {
-    struct chempi_hier *h = allocate(plan);
-    size_t most = (size_t)plan->node_limit + (size_t)plan->size;
-    int *scratch = chempi_sys->calloc(2 * most, sizeof(int));
+    int *scratch = chempi_sys->calloc(2 * (size_t)plan->node_limit + 1,
+                                      sizeof(int)); /* for a node each */
     bool *is_used =
         chempi_sys->calloc((size_t)plan->network_count + 1, sizeof(bool));
+    struct chempi_hier *h =
+        scratch ? allocate(plan, (size_t)count_nodes(plan, scratch)) : NULL;
     struct joining j = {
         .h = h, .plan = plan, .part = scratch, .is_used = is_used};
 
-    if (h && scratch && is_used) {
-        j.speaker = scratch + most;
+    if (h && is_used) {
+        j.speaker = scratch + plan->node_limit;
         number_nodes(h, plan, scratch);
         if (h->node_count > 1)
             join_all(&j);

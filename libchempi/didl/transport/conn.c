@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@ enum {
 };
 
 static struct {
-    struct chempi_peer *peers; /* [rank_count()] */
+    struct chempi_peer *peers; /* [rank_count()], zero until they are made */
     struct chempi_dev *devices[DEVICES_MAX];
     uint32_t device_count;
     bool has_fds;
@@ -54,9 +55,35 @@ bool chempi_conn_has_fds(void)
     return conn.has_fds;
 }
 
+static CHEMPI_COLD CHEMPI_NOINLINE void make_peer(struct chempi_peer *peer,
+                                                  uint32_t proc)
+{
+    static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+    (void)pthread_mutex_lock(&making);
+    if (!atomic_load_explicit(&peer->is_made, memory_order_relaxed)) {
+        peer->proc = proc;
+        peer->quota = (uint32_t)chempi_conn_quota();
+        peer->node = chempi_ctx.services.node_of_proc[proc];
+        chempi_list_init(&peer->waiting);
+        chempi_list_init(&peer->dirty);
+        chempi_list_init(&peer->early);
+        chempi_list_init(&peer->sync);
+        chempi_list_init(&peer->cancels);
+        atomic_store_explicit(&peer->is_made, true,
+                              memory_order_release); /* partner: peer() */
+    }
+    (void)pthread_mutex_unlock(&making);
+}
+
 struct chempi_peer *chempi_conn_peer(uint32_t proc)
 {
-    return &conn.peers[proc];
+    struct chempi_peer *peer = &conn.peers[proc];
+
+    if (CHEMPI_UNLIKELY(
+            !atomic_load_explicit(&peer->is_made, memory_order_acquire)))
+        make_peer(peer, proc);
+    return peer;
 }
 
 /* ---- devices ---- */
@@ -211,28 +238,6 @@ static void free_peer(struct chempi_peer *peer)
     free(peer->system);
 }
 
-static int make_peers(void)
-{
-    const struct chempi_services *s = &chempi_ctx.services;
-
-    conn.peers = chempi_sys->calloc(rank_count(), sizeof(*conn.peers));
-    if (!conn.peers)
-        return -ENOMEM;
-    for (uint32_t p = 0; p < rank_count(); p++) {
-        struct chempi_peer *peer = &conn.peers[p];
-
-        peer->proc = p;
-        peer->quota = (uint32_t)chempi_conn_quota();
-        peer->node = s->node_of_proc[p];
-        chempi_list_init(&peer->waiting);
-        chempi_list_init(&peer->dirty);
-        chempi_list_init(&peer->early);
-        chempi_list_init(&peer->sync);
-        chempi_list_init(&peer->cancels);
-    }
-    return 0;
-}
-
 /* Over the real devices, which it goes before when devices are closed. */
 static int open_overlay(const struct chempi_conn_params *with,
                         struct chempi_err *err)
@@ -256,7 +261,8 @@ int chempi_conn_open(const struct chempi_conn_params *params)
     struct chempi_err err = {0};
     int rc;
 
-    rc = make_peers();
+    conn.peers = chempi_sys->calloc(rank_count(), sizeof(*conn.peers));
+    rc = conn.peers ? 0 : -ENOMEM;
     if (rc)
         return chempi_error_from(rc, NULL);
     conn.overlay = with.overlay->is_needed() ? with.overlay : NULL;
@@ -286,7 +292,8 @@ void chempi_conn_close(void)
     conn.overlay = NULL;
     if (conn.peers)
         for (uint32_t p = 0; p < rank_count(); p++)
-            free_peer(&conn.peers[p]);
+            if (conn.peers[p].is_made)
+                free_peer(&conn.peers[p]);
     free(conn.peers);
     conn.peers = NULL;
     conn.resolved = 0;
@@ -534,6 +541,8 @@ void chempi_conn_end(uint32_t proc)
 
 void chempi_conn_set_lost(uint32_t proc, const char *why)
 {
+    struct chempi_peer *peer;
+
     if (!conn.peers)
         return;
     if (proc >= rank_count()) {
@@ -541,14 +550,15 @@ void chempi_conn_set_lost(uint32_t proc, const char *why)
             conn.overlay->lost(proc, why);
         return;
     }
-    if (!conn.peers[proc].is_lost) {
+    peer = chempi_conn_peer(proc);
+    if (!peer->is_lost) {
         conn.lost++;
         chempi_error_note_loss(proc, why);
-        tell(CHEMPI_EVENT_LOST, &conn.peers[proc], 0);
-        conn.peers[proc].is_lost = true;
+        tell(CHEMPI_EVENT_LOST, peer, 0);
+        peer->is_lost = true;
         chempi_ctx.missing += chempi_ctx.job->survives;
         if (conn.on_lost)
-            conn.on_lost(&conn.peers[proc]);
+            conn.on_lost(peer);
     }
     chempi_daemon_suspect(proc, why);
 }

@@ -71,6 +71,7 @@ struct chempi_peer {
     uint32_t node;
     uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
     uint16_t route_count;
+    _Atomic bool is_made; /* the rest means something: chempi_conn_peer() */
     bool is_lost;
     bool is_blocked;                   /* N5 */
     struct chempi_sysmsg_peer *system; /* one piece of memory, or NULL */
@@ -122,7 +123,8 @@ int chempi_conn_open(const struct chempi_conn_params *params);
 bool chempi_conn_is_drained(void);
 void chempi_conn_close(void);
 
-/* Peer by process index (valid index). */
+/* Peer by process index (valid index), made at its first use: who is not
+ * spoken to costs no memory but addresses. From any thread. */
 struct chempi_peer *chempi_conn_peer(uint32_t proc);
 
 /* Find the routes of a peer; idempotent. MPI error class with words. */
