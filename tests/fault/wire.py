@@ -68,7 +68,8 @@ def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
     data += struct.pack("<I", len(ranks))
     data += strings([]) + string(b"/") + string(b"")
     data += struct.pack("<IIIBI", len(ranks), 0xfffffffe, 0, 0, 0)
-    data += struct.pack("<B", 0) + 2 * string(b"") + struct.pack("<I", 0)
+    data += struct.pack("<BB", 0, 0)  # not debugged, survives nobody
+    data += 2 * string(b"") + struct.pack("<I", 0)
     data += string(b"") + string(b"")  # any processors, no file of ranks
     data += struct.pack("<B32x", 0)  # not secure
     return frame(48, data, job)

@@ -315,6 +315,9 @@ int chempi_scivia_line_inject(struct chempi_ep *ep,
 int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
                                    const struct chempi_envelope *env,
                                    struct chempi_iter *iter, size_t len);
+/* Words for whoever sends to, or takes from, one that is broken or gone, with
+ * the reason; -ECONNRESET. */
+int chempi_scivia_line_refuse(struct scivia_ep *ep);
 /* Room for a line and a span of len bytes? Asks for room() if not. */
 int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len);
 int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len);

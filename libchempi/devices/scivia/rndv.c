@@ -724,9 +724,7 @@ int chempi_scivia_rndv_accept(struct scivia_ep *ep, uint64_t token,
         return -EINVAL;
     if (ep->is_broken) {
         xfer_put(xfer);
-        return chempi_err_set(&ep->base.dev->err, -ECONNRESET,
-                              "rank %u cannot be reached any more",
-                              (unsigned)ep->base.proc);
+        return chempi_scivia_line_refuse(ep);
     }
     return start(xfer, rx) ? CHEMPI_PENDING : CHEMPI_DONE;
 }
