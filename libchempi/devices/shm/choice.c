@@ -2,12 +2,11 @@
 /*
  * Ring or single copy: what is faster for messages of 8 to 64 KiB, and for
  * large ones that are not contiguous, depends on how far apart the two cores
- * are, which differs between machines, between
- * pairs of processes, and on virtual machines from one minute to the next
- * (16 KiB through the ring took 2.0 us with the cores below one cache and
- * 8.2 us without; single copy 2.7 and 3.2 us). So the receiver, which may
- * choose, measures what either costs; the sender tells it in DATA lines how
- * long its own part took.
+ * are, which differs between machines, between pairs of processes, and on
+ * virtual machines from one minute to the next (16 KiB through the ring took
+ * 2.0 us with the cores below one cache and 8.2 us without; single copy 2.7 and
+ * 3.2 us). So the receiver, which may choose, measures what either costs; the
+ * sender tells it in DATA lines how long its own part took.
  *
  *   M1  a price is what the cheapest of late has cost: a measurement above it
  *       raises it by an eighth at most, so that one which was disturbed does

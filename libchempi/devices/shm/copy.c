@@ -98,9 +98,8 @@ static int copy_part(struct shm_xfer *xfer, uint64_t at, uint64_t len,
 
 static int copy_chunk(struct shm_xfer *xfer, uint32_t k)
 {
-    uint64_t got;
-
     uint64_t start_ns = chempi_shm_choice_start(xfer);
+    uint64_t got;
     int rc = copy_part(xfer, k * chunk_size(xfer->want),
                        chunk_len(xfer->want, k), &got);
 

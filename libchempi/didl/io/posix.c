@@ -9,6 +9,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/io/access.h"
 
@@ -150,7 +151,7 @@ static bool is_remote(struct chempi_io_fd *fd)
 
     if (fstatfs(fd->number, &fs))
         return false;
-    for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(magics); i++)
         if ((uint32_t)fs.f_type == magics[i])
             return true;
     return false;

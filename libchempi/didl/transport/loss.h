@@ -14,7 +14,6 @@
 
 struct chempi_comm;
 struct chempi_held;
-struct chempi_peer;
 struct chempi_request;
 
 /* A missing process that messages of the communicator go to: its rank there,
@@ -22,7 +21,8 @@ struct chempi_request;
 int32_t chempi_loss_rank(const struct chempi_comm *comm);
 static inline bool chempi_loss_is_in(const struct chempi_comm *comm)
 {
-    return chempi_loss_rank(comm) >= 0;
+    return CHEMPI_UNLIKELY(chempi_conn_missing_count()) &&
+           chempi_loss_rank(comm) >= 0;
 }
 
 /* A receive or probe (context, source as given) for which nothing may come any
