@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Keep what was measured, group by group, and write it into a page.
+
+bench/results.tsv holds a line for each point of each group, from the last run
+in which the group was recorded; the page's second part is made of it.
+"""
+import csv
+import pathlib
+import platform
+import subprocess
+
+import plan
+import stats
+
+HERE = pathlib.Path(__file__).resolve().parent
+RESULTS = HERE / "results.tsv"
+PAGE = HERE.parent / "doc" / "benchmarks.md"
+MARK = "<!-- The rest is written by bench/run --record. -->\n"
+MPIS = ("chempi", "mpich", "openmpi", "shm")
+COLUMNS = ("group", "point", "x", "unit", *MPIS, "ratio", "low", "high",
+           "rounds", "bound", "others", "with")
+WORST = 25
+FEW_NAMES = 3  # up to which a group's table has a line for each size
+
+
+def versions():
+    """What ran: machine and peers, as one clause."""
+    words = ["Linux " + ".".join(platform.release().split(".")[:2])]
+    for name, command in (("MPICH", ["mpichversion"]),
+                          ("Open MPI", ["ompi_info", "--version"])):
+        try:
+            text = subprocess.run(command, text=True, check=True, timeout=20,
+                                  stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL).stdout
+        except (OSError, subprocess.SubprocessError):
+            continue
+        found = [word.lstrip("v") for word in text.split()
+                 if word.lstrip("v")[:1].isdigit()]
+        if found:
+            words.append(f"{name} {found[0]}")
+    return ", ".join(words)
+
+
+def read(path):
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def line_of(row, bound, others, ran):
+    numbers = {who: f"{row.values[who]:.6g}" if who in row.values else ""
+               for who in MPIS}
+    return {"group": row.group.name, "point": row.name, "x": str(row.x),
+            "unit": row.unit, **numbers, "ratio": f"{row.ratio:.3f}",
+            "low": f"{row.low:.3f}", "high": f"{row.high:.3f}",
+            "rounds": str(row.rounds), "bound": str(bound),
+            "others": f"{others:.2f}", "with": ran}
+
+
+def merge(lines, fresh):
+    """The groups in fresh take the place of what lines has of them; groups
+    that are measured no more go. In the plan's order."""
+    measured = {line["group"] for line in fresh}
+    kept = [line for line in lines if line["group"] not in measured] + fresh
+    order = {group.name: number
+             for number, group in enumerate(plan.groups())}
+    return sorted((line for line in kept if line["group"] in order),
+                  key=lambda line: order[line["group"]])
+
+
+def write(path, lines):
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, delimiter="\t",
+                                lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def number(text):
+    value = float(text)
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def target_of(group, line):
+    few = group.small_target and int(line["x"]) <= 8
+    return group.small_target if few else group.target
+
+
+def is_over(group, line):
+    target = target_of(group, line)
+    return bool(target) and float(line["ratio"]) > target
+
+
+def ratio_text(group, line):
+    ratio = float(line["ratio"])
+    if not ratio:
+        return "-"
+    return f"**{ratio:.2f}**" if is_over(group, line) else f"{ratio:.2f}"
+
+
+def table(head, rows):
+    """Markdown; the first column is words, the others are figures."""
+    rule = ["---"] + ["---:"] * (len(head) - 1)
+    return ["| " + " | ".join(cells) + " |"
+            for cells in (head, rule, *rows)] + [""]
+
+
+def by_size(group, lines):
+    who = [name for name in MPIS if any(line[name] for line in lines)]
+    rows = [[f"{line['point']} {stats.size_text(int(line['x']))}",
+             line["unit"], *(number(line[name]) if line[name] else "-"
+                             for name in who), ratio_text(group, line),
+             f"{float(line['low']):.2f}..{float(line['high']):.2f}"
+             if float(line["ratio"]) else ""] for line in lines]
+    return table(["point", "unit", *who, "ratio", "quartiles"], rows)
+
+
+def by_name(group, lines):
+    sizes = sorted({int(line["x"]) for line in lines})
+    cells = {}
+    for line in lines:
+        cells.setdefault((line["point"], line["unit"]), {})[
+            int(line["x"])] = f"{ratio_text(group, line)}; " + \
+            number(line["chempi"])
+    rows = [[f"{name}, {unit}", *(found.get(size, "") for size in sizes)]
+            for (name, unit), found in cells.items()]
+    return ["Ratio; ours.", ""] + table(
+        ["", *(stats.size_text(size) for size in sizes)], rows)
+
+
+def group_lines(group, lines):
+    first = lines[0]
+    names = {line["point"] for line in lines}
+    text = [f"### `{group.name}`: {group.title}", ""]
+    return text + (by_size if len(names) <= FEW_NAMES else by_name)(
+        group, lines) + [
+        f"{first['rounds']} rounds, {first['bound']} of {group.ranks} ranks "
+        f"bound; other programs used {100 * float(first['others']):.0f} % of "
+        f"the processors. {first['with']}.", ""]
+
+
+def page_of(lines):
+    """The written part of the page."""
+    groups = {group.name: group for group in plan.groups()}
+    parts = {}
+    for line in lines:
+        parts.setdefault(line["group"], []).append(line)
+    if not lines:
+        return "Nothing is recorded yet.\n"
+    compared = [line for line in lines if float(line["ratio"])]
+    worst = sorted(compared, key=lambda line: -float(line["ratio"]))[:WORST]
+    text = ["## The worst points", ""]
+    text += table(["point", "unit", "CHEMPI", "better peer", "ratio",
+                   "quartiles", "target"], [
+        [f"`{line['group']}` {line['point']} "
+         f"{stats.size_text(int(line['x']))}", line["unit"],
+         number(line["chempi"]), better(line),
+         ratio_text(groups[line["group"]], line),
+         f"{float(line['low']):.2f}..{float(line['high']):.2f}",
+         target_text(groups[line["group"]], line)] for line in worst])
+    text += ["## The groups", ""]
+    text += table(["group", "points", "geometric mean", "worst",
+                   "over target"], [
+        [f"`{name}`", str(len(ratios)),
+         f"{stats.geometric_mean(ratios):.2f}", f"{max(ratios):.2f}",
+         str(sum(is_over(groups[name], line) for line in part))]
+        for name, part, ratios in (
+            (name, part, [float(line["ratio"]) for line in part
+                          if float(line["ratio"])])
+            for name, part in parts.items()) if ratios])
+    text += ["## Every point", ""]
+    for name, part in parts.items():
+        text += group_lines(groups[name], part)
+    return "\n".join(text).rstrip("\n") + "\n"
+
+
+def better(line):
+    peers = [float(line[name]) for name in MPIS[1:] if line[name]]
+    pick = max if line["unit"] in stats.BIGGER_IS_BETTER else min
+    return number(str(pick(peers))) if peers else "-"
+
+
+def target_text(group, line):
+    target = target_of(group, line)
+    return f"{target:.2f}" if target else ""
+
+
+def record(rows, bound, others, results=RESULTS, page=PAGE):
+    """bound, others: by group's name. The page must have the mark."""
+    ran = versions()
+    lines = merge(read(results),
+                  [line_of(row, bound[row.group.name],
+                           others[row.group.name], ran) for row in rows])
+    text = page.read_text(encoding="utf-8")
+    if MARK not in text:
+        raise SystemExit(f"bench: {page} has no line {MARK.strip()}")
+    write(results, lines)
+    page.write_text(text[:text.index(MARK)] + MARK + "\n" + page_of(lines),
+                    encoding="utf-8")

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What bench/run --record does, without measuring, as TAP."""
+import pathlib
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import page  # noqa: E402
+import plan  # noqa: E402
+import stats  # noqa: E402
+
+results = []
+
+
+def check(name, is_good):
+    results.append(is_good)
+    print(f"{'ok' if is_good else 'not ok'} {len(results)} - {name}")
+
+
+def rows_of(name, ours, theirs):
+    """Two rounds of one point of eight bytes."""
+    group = next(group for group in plan.groups() if group.name == name)
+    key = ("put" if name.startswith("rma") else "latency", 8, "us")
+    return stats.rows_of(group, [{"chempi": {key: ours},
+                                  "mpich": {key: 2 * theirs},
+                                  "openmpi": {key: theirs}}] * 2)
+
+
+def record(folder, rows, others=0.0):
+    names = {row.group.name for row in rows}
+    page.record(rows, {name: 2 for name in names},
+                {name: others for name in names},
+                folder / "results.tsv", folder / "page.md")
+    return (folder / "page.md").read_text(encoding="utf-8")
+
+
+def test_record(folder):
+    (folder / "page.md").write_text("By hand.\n\n" + page.MARK,
+                                    encoding="utf-8")
+    text = record(folder, rows_of("shm-latency", 0.2, 0.4), 0.25)
+    check("what is written by hand stays", text.startswith("By hand.\n"))
+    check("a point has its ratio to the better peer",
+          "| latency 8 | us | 0.2 | 0.8 | 0.4 | 0.50 | 0.50..0.50 |" in text)
+    check("it is said what others used", "used 25 % of" in text)
+    text = record(folder, rows_of("rma-shm", 3.0, 1.0))
+    check("groups of other runs stay", "| latency 8 | us | 0.2 |" in text)
+    check("a point over its target stands out", "| **3.00** |" in text)
+    check("the worst point is first",
+          text.index("`rma-shm` put 8") < text.index("`shm-latency` latency"))
+    text = record(folder, rows_of("rma-shm", 0.5, 1.0))
+    check("a group takes its own place",
+          "3.00" not in text and text.count("### `rma-shm`") == 1)
+    check("the groups are in the plan's order",
+          text.index("### `shm-latency`") < text.index("### `rma-shm`"))
+    lines = page.read(folder / "results.tsv")
+    lines[0]["group"] = "gone"
+    check("a group that is measured no more goes",
+          [line["group"] for line in page.merge(lines, [])] == ["rma-shm"])
+
+
+def test_page():
+    text = page.PAGE.read_text(encoding="utf-8")
+    written = text[text.index(page.MARK) + len(page.MARK):]
+    check("doc/benchmarks.md says what bench/results.tsv holds",
+          written == "\n" + page.page_of(page.read(page.RESULTS)))
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="chempi-bench-") as folder:
+        test_record(pathlib.Path(folder))
+    test_page()
+    print(f"1..{len(results)}")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
