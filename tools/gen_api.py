@@ -59,6 +59,21 @@ TAKES_FILE_NULL = {'File_call_errhandler', 'File_get_errhandler',
 # These find out themselves whose error handler hears of errors.
 BLAMES_ITSELF = {'File_close'}
 
+# Collective calls on files, whose errors are returned as a rule, and the object
+# whose members wait for each other in them. didl is called although an
+# argument is wrong, and told so by a last argument, so that nobody waits.
+TELLS_MEMBERS = re.compile(
+    r'File_(open|set_(info|view)|i?(read|write)(_at)?_all(_begin)?|'
+    r'(read|write)_ordered(_begin)?)$')
+
+
+def tells_members(stem):
+    """The argument that has the members, or None."""
+    if not TELLS_MEMBERS.match(stem):
+        return None
+    return 'comm' if stem == 'File_open' else 'fh'
+
+
 # Callable before MPI_Init and after MPI_Finalize.
 ANY_TIME = re.compile(
     r'(Init(ialized|_thread)?|Finalized|Info_\w+|Session_\w+|Abi_\w+|T_\w+|'
@@ -246,6 +261,8 @@ class Body:
         self.comm = 'x_' + comms[0].name if comms else 'NULL'
         self.blamed = self.comm if comms else self.find_blamed()
         self.cond = significance(self.stem)
+        self.members = tells_members(self.stem)
+        self.has_members = False  # the object was found
         self.lines = []
 
     def find_blamed(self):
@@ -271,7 +288,8 @@ class Body:
         name, _, rest = call.partition('(')
         self.line('if (CHEMPI_UNLIKELY(%s)) {' % condition, depth)
         self.line('rc = chempi_api_%s(%s;' % (name, rest), depth + 1)
-        self.line('goto failed;', depth + 1)
+        self.line('goto %s;' % ('call' if self.has_members else 'failed'),
+                  depth + 1)
         self.line('}', depth)
 
     def has(self, name, *kinds):
@@ -297,7 +315,7 @@ class Body:
             self.line('CHEMPI_API_KEEP%s(%s);' %
                       ('_INT' if p.ctype == 'int' and not p.array else '',
                        p.name))
-        self.line('int rc;')
+        self.line('int rc = MPI_SUCCESS;' if self.members else 'int rc;')
         self.lines.append('')
 
     def check_phase(self):
@@ -342,6 +360,8 @@ class Body:
                                            a.errclass, a.name), depth)
         if depth == 2:
             self.line('}')
+        if a.name == self.members:
+            self.has_members = True
 
     def find_root(self):
         if 'is_root' in ' '.join(self.cond.values()):
@@ -492,8 +512,12 @@ class Body:
             if a.kind == 'out' and a.mpi_type != 'MPI_Count *':
                 start = '*position' if a.name == 'position' else '0'
                 self.line('x_%s = %s;' % (a.name, start))
-        self.line('rc = %s(%s);' %
-                  (self.f.binding, ', '.join(a.value() for a in self.args)))
+        values = [a.value() for a in self.args]
+        if self.members:
+            self.lines.append('call:')
+            self.has_members = False
+            values.append('rc')
+        self.line('rc = %s(%s);' % (self.f.binding, ', '.join(values)))
         self.line('if (CHEMPI_UNLIKELY(rc != MPI_SUCCESS)) {')
         if self.blamed.startswith('x_'):
             self.line('chempi_api_blame_comm(kept_%s);' % self.blamed[2:], 2)
@@ -594,6 +618,10 @@ def impl_header(functions):
            ' significant at this\n'
            ' * process (types and operations of rooted or in-place'
            ' collectives, peer_comm).\n'
+           ' * Collective calls on files have another argument: `refused` is the'
+           ' class, noted\n'
+           ' * with words, of what is wrong with the others, which do not count'
+           ' then, or 0.\n'
            ' * Each returns an MPI error class after chempi_error_set().\n'
            ' */\n'
            '#ifndef CHEMPI_LIBCHEMPI_API_IMPL_H\n'
@@ -615,7 +643,10 @@ def impl_header(functions):
                                  (other, f.name, f.binding))
             continue
         seen[f.binding] = f.name, key
-        params = ', '.join(a.didl_param for a in args) or 'void'
+        params = [a.didl_param for a in args]
+        if tells_members(f.stem):
+            params.append('int refused')
+        params = ', '.join(params) or 'void'
         out.append(declaration('int', f.binding, params))
     out.append('\n#endif\n')
     return ''.join(out)

@@ -57,7 +57,7 @@ def access(name, call):
     if call['what'] == 'write':
         fields.append('.is_write = true')
     if call['all'] or call['place'] == '_ordered':
-        fields.append('.is_collective = true')
+        fields += ['.is_collective = true', '.refused = refused']
     params += [buffer_of(call), 'MPI_Count count',
                'struct chempi_datatype *datatype']
     if call['half']:
@@ -68,6 +68,8 @@ def access(name, call):
         last, handed_on = 'MPI_Status *status', 'chempi_io_do(&c, status)'
     if last:
         params.append(last)
+    if call['all'] or call['place'] == '_ordered':
+        params.append('int refused')
     lines = ',\n        '.join(fields)
     return (prototype(name, params) + '\n{\n    struct chempi_io_call c = {\n'
             f'        {lines},\n    }};\n\n    return {handed_on};\n}}\n')

@@ -5,6 +5,8 @@
  */
 #include "check.h"
 
+#include <sys/stat.h>
+
 static char path[64];
 
 static int open_as(MPI_Comm comm, int amode, MPI_File *file)
@@ -159,6 +161,48 @@ static void check_handlers(void)
     CHECK(check_class(MPI_File_close(&file)) == MPI_ERR_FILE, "closed twice");
 }
 
+static bool says(MPI_File file, const char *key, const char *wanted)
+{
+    MPI_Info info;
+    char value[MPI_MAX_INFO_VAL] = "";
+    int flag = 0;
+
+    MPI_File_get_info(file, &info);
+    MPI_Info_get(info, key, MPI_MAX_INFO_VAL - 1, value, &flag);
+    MPI_Info_free(&info);
+    return flag && strcmp(value, wanted) == 0;
+}
+
+/* The permissions of a file that is made: those of the hint less the umask,
+ * and of one that is there already: its own. */
+static void check_permissions(void)
+{
+    static const char *const asked[] = {"0640", "666", "0400", "rw", "01666"};
+    static const char *const got[] = {"0640", "0664", "0664", "0664", "0664"};
+    mode_t mask = umask(02);
+    MPI_File file;
+    MPI_Info info;
+
+    for (int i = 0; i < 5; i++) {
+        char name[80];
+
+        snprintf(name, sizeof(name), "%s.perm", path);
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "file_perm", asked[i]);
+        MPI_File_open(MPI_COMM_WORLD, name,
+                      MPI_MODE_RDWR | MPI_MODE_CREATE |
+                          MPI_MODE_DELETE_ON_CLOSE,
+                      info, &file);
+        MPI_Info_set(info, "file_perm", "0600");
+        MPI_File_set_info(file, info);
+        MPI_Info_free(&info);
+        CHECK(says(file, "file_perm", got[i]), "file_perm=%s", asked[i]);
+        CHECK(says(file, "filename", name), "the name of %s", name);
+        MPI_File_close(&file);
+    }
+    umask(mask);
+}
+
 static void check_hints(void)
 {
     MPI_File file;
@@ -174,6 +218,7 @@ static void check_hints(void)
     MPI_Info_set(info, "cb_buffer_size", "lots");
     MPI_File_set_info(file, info);
     MPI_Info_free(&info);
+    CHECK(says(file, "collective_buffering", "true"), "collective_buffering");
     MPI_File_get_info(file, &info);
     MPI_Info_get(info, "cb_buffer_size", 63, value, &flag);
     CHECK(flag && strcmp(value, "65536") == 0, "cb_buffer_size %s", value);
@@ -383,6 +428,7 @@ int main(int argc, char **argv)
     check_sizes();
     check_handlers();
     check_hints();
+    check_permissions();
     MPI_Barrier(MPI_COMM_WORLD);
     check_registered();
     if (check_rank() == 0)

@@ -5,6 +5,11 @@
  * calls with -errno instead of -1. A call may transfer less than it was asked
  * for; chempi_io_*_runs() go on where it stopped.
  * Blocking; threads: any.
+ *
+ * A write beyond the limit of file sizes (RLIMIT_FSIZE) would end the process
+ * by SIGXFSZ. Whose signals these are is the program's to say, so the layer
+ * compares with the limit, as it was when the file was opened, before it asks
+ * the system: -EFBIG.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_ACCESS_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_ACCESS_H
@@ -27,6 +32,7 @@ enum chempi_io_lock {
 struct chempi_io_stat {
     int64_t size;
     uint64_t inode;
+    mode_t mode;
     int64_t born_ns; /* when the file was made; 0: nobody knows */
 };
 
@@ -56,6 +62,8 @@ struct chempi_io_access {
     /* Of a range of bytes, among open files; blocks until it is there. */
     int (*lock)(struct chempi_io_fd *fd, enum chempi_io_lock how,
                 int64_t offset, int64_t len);
+    /* Is it a file system of this node's own, all of it on one device? */
+    bool (*is_local)(struct chempi_io_fd *fd);
     /* May files of this file system be written through mappings, which other
      * processes of this node see at once? */
     bool (*can_map)(struct chempi_io_fd *fd);
@@ -64,7 +72,8 @@ struct chempi_io_access {
 struct chempi_io_fd {
     const struct chempi_io_access *ops;
     int number;
-    void *own; /* the layer's */
+    uint64_t size_limit; /* of this process's files, bytes */
+    void *own;           /* the layer's */
 };
 
 /* Linux transfers at most so many bytes at a time. */

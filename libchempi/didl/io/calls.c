@@ -131,7 +131,10 @@ static void run_job(struct chempi_io_job *job)
 
 static void finish_job(struct chempi_io_job *job)
 {
-    chempi_request_progress(&of_job(job)->req, MPI_SUCCESS);
+    struct io_request *r = of_job(job);
+
+    (void)atomic_fetch_sub(&r->coll.op.file->jobs, 1);
+    chempi_request_progress(&r->req, MPI_SUCCESS);
 }
 
 static void end_task(struct chempi_io_task *t)
@@ -157,11 +160,13 @@ static int start_alone(const struct chempi_io_call *c, struct io_request *r)
 {
     int rc = chempi_io_op_open(&r->coll.op, c);
 
-    if (rc)
+    if (rc) {
         free(r);
-    else
-        chempi_io_submit(&r->job);
-    return rc;
+        return rc;
+    }
+    (void)atomic_fetch_add(&c->file->jobs, 1);
+    chempi_io_submit(&r->job);
+    return MPI_SUCCESS;
 }
 
 /* A member whose arguments are wrong has no request; the others have one, and
@@ -213,14 +218,8 @@ int chempi_io_begin(const struct chempi_io_call *c)
 {
     struct chempi_file *file = c->file;
     struct chempi_request *req = NULL;
-    int rc;
+    int rc = start(c, &req); /* fails where one is under way */
 
-    if (file->split)
-        return chempi_error_set(MPI_ERR_IO,
-                                "a split collective operation on %s is under "
-                                "way; each file can have one at a time",
-                                file->path);
-    rc = start(c, &req);
     if (rc)
         return rc;
     file->split = req;

@@ -23,9 +23,24 @@ static int check_split(const struct chempi_file *file)
 
 int chempi_io_quiet(struct chempi_file *file)
 {
-    int rc = check_split(file);
+    int rc = chempi_io_task_wait_all(&file->tasks);
 
-    return rc ? rc : chempi_io_task_wait_all(&file->tasks);
+    return rc ? rc : check_split(file);
+}
+
+int chempi_io_quiet_for(struct chempi_file *file, int refused)
+{
+    char words[CHEMPI_IO_WORDS_MAX];
+    const char *noted = chempi_error_noted(refused);
+    int rc;
+
+    if (!refused)
+        return chempi_io_quiet(file);
+    (void)snprintf(words, sizeof(words), "%s", noted ? noted : "");
+    rc = chempi_io_quiet(file);
+    (void)rc; /* the first one counts */
+    (void)chempi_error_set(refused, "%s", words);
+    return chempi_io_name_file(file, refused, -1);
 }
 
 /* ---- in order ---- */
@@ -123,8 +138,10 @@ static int open_access(struct chempi_io_coll *coll,
                        const struct chempi_io_call *c, bool may_wait)
 {
     struct chempi_file *file = c->file;
-    int rc = may_wait || c->place == CHEMPI_IO_SHARED ? chempi_io_quiet(file)
-                                                      : check_split(file);
+    int rc = may_wait || c->place == CHEMPI_IO_SHARED
+                 ? chempi_io_quiet_for(file, c->refused)
+             : c->refused ? c->refused
+                          : check_split(file);
 
     if (!rc)
         rc = chempi_io_op_open(&coll->op, c);

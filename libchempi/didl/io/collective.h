@@ -53,6 +53,9 @@ int chempi_io_coll_start(struct chempi_io_coll *coll,
 /* Before other collective calls on a file: no split collective is under way;
  * waits for non-blocking ones. MPI error class with words. */
 int chempi_io_quiet(struct chempi_file *file);
+/* The same in a call whose arguments were refused (0: they were not), which is
+ * its error then. */
+int chempi_io_quiet_for(struct chempi_file *file, int refused);
 
 /* All members have come here. */
 int chempi_io_meet(struct chempi_comm *comm);

@@ -44,6 +44,7 @@ struct chempi_io_hints {
     uint64_t ind_write;
     uint64_t stripe;  /* file domains are multiples of it; at least a page */
     uint64_t nodes;   /* aggregators; 0: by the nodes */
+    uint64_t perm;    /* of a file that is made, less the umask */
     uint8_t cb_read;  /* enum chempi_io_choice */
     uint8_t cb_write; /* likewise */
     uint8_t ds_read;  /* likewise */
@@ -91,6 +92,7 @@ struct chempi_file {
     struct chempi_io_hints hints;
     struct chempi_list tasks; /* collective accesses that progress runs; under
                                  the lane lock */
+    _Atomic int jobs;         /* independent accesses under way in workers */
     struct chempi_request *split; /* of a split collective; NULL: none */
     uint8_t split_place;          /* enum chempi_io_place */
     bool is_split_write;
@@ -140,6 +142,10 @@ void chempi_file_release(struct chempi_file *file);
  */
 int chempi_io_fail(const struct chempi_file *file, int neg_errno,
                    const char *what, int64_t offset);
+
+/* The words noted for the error class rc (0: none) are to name the file, too,
+ * and the offset of an access, in elementary types (-1: none). Returns rc. */
+int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset);
 
 /*
  * Collective: the first member's error, if any has one, with its words; they

@@ -28,16 +28,21 @@ static const struct size_key {
     size_t offset; /* of a uint64_t */
     uint64_t min;
     uint64_t max;
+    uint64_t bits; /* that a value must have */
+    int base;      /* how it is written */
 } size_keys[] = {
     {"cb_buffer_size", offsetof(struct chempi_io_hints, cb_buffer), 4096,
-     UINT64_C(1) << 40},
-    {"cb_nodes", offsetof(struct chempi_io_hints, nodes), 1, UINT64_C(1) << 30},
+     UINT64_C(1) << 40, 0, 10},
+    {"cb_nodes", offsetof(struct chempi_io_hints, nodes), 1, UINT64_C(1) << 30,
+     0, 10},
+    /* Other members open for reading and writing what the first one makes. */
+    {"file_perm", offsetof(struct chempi_io_hints, perm), 0600, 0777, 0600, 8},
     {"ind_rd_buffer_size", offsetof(struct chempi_io_hints, ind_read), 4096,
-     UINT64_C(1) << 40},
+     UINT64_C(1) << 40, 0, 10},
     {"ind_wr_buffer_size", offsetof(struct chempi_io_hints, ind_write), 4096,
-     UINT64_C(1) << 40},
+     UINT64_C(1) << 40, 0, 10},
     {"striping_unit", offsetof(struct chempi_io_hints, stripe), 4096,
-     UINT64_C(1) << 40},
+     UINT64_C(1) << 40, 0, 10},
 };
 
 static const struct choice_key {
@@ -70,8 +75,15 @@ void chempi_io_hints_default(struct chempi_io_hints *hints)
         .cb_buffer = UINT64_C(4) << 20,
         .ind_read = UINT64_C(4) << 20,
         .ind_write = UINT64_C(4) << 20,
+        .perm = 0666,
         .stripe = page > 4096 ? (uint64_t)page : 4096,
     };
+}
+
+static bool is_sane(const struct size_key *key, uint64_t value)
+{
+    return value >= key->min && value <= key->max &&
+           (value & key->bits) == key->bits;
 }
 
 static void take_size(struct chempi_io_hints *hints, const struct size_key *key,
@@ -81,9 +93,8 @@ static void take_size(struct chempi_io_hints *hints, const struct size_key *key,
     unsigned long long value;
 
     errno = 0;
-    value = strtoull(text, &end, 10);
-    if (errno || end == text || *end || *text == '-' || value < key->min ||
-        value > key->max)
+    value = strtoull(text, &end, key->base);
+    if (errno || end == text || *end || *text == '-' || !is_sane(key, value))
         return;
     *size_at(hints, key) = value;
 }
@@ -127,8 +138,7 @@ bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints)
         uint64_t value = *size_at(&copy, &size_keys[i]);
         bool is_default = value == 0 && size_keys[i].min == 1;
 
-        if (!is_default &&
-            (value < size_keys[i].min || value > size_keys[i].max))
+        if (!is_default && !is_sane(&size_keys[i], value))
             return false;
     }
     for (size_t i = 0; i < CHEMPI_ARRAY_LEN(choice_keys); i++)
@@ -144,26 +154,50 @@ static int put_all(struct chempi_info *info, struct chempi_io_hints *hints)
     int rc = MPI_SUCCESS;
 
     for (size_t i = 0; !rc && i < CHEMPI_ARRAY_LEN(size_keys); i++) {
-        (void)snprintf(text, sizeof(text), "%" PRIu64,
+        (void)snprintf(text, sizeof(text),
+                       size_keys[i].base == 8 ? "0%" PRIo64 : "%" PRIu64,
                        *size_at(hints, &size_keys[i]));
         rc = chempi_info_set(info, size_keys[i].name, text);
     }
     for (size_t i = 0; !rc && i < CHEMPI_ARRAY_LEN(choice_keys); i++)
         rc = chempi_info_set(info, choice_keys[i].name,
                              choice_names[*choice_at(hints, &choice_keys[i])]);
+    if (!rc)
+        rc = chempi_info_set(info, "collective_buffering",
+                             hints->cb_read == CHEMPI_IO_DISABLE &&
+                                     hints->cb_write == CHEMPI_IO_DISABLE
+                                 ? "false"
+                                 : "true");
+    return rc;
+}
+
+/* What the file itself says. */
+static int put_facts(struct chempi_info *info, struct chempi_file *file)
+{
+    int rc = MPI_SUCCESS;
+
+    if (strlen(file->path) < MPI_MAX_INFO_VAL)
+        rc = chempi_info_set(info, "filename", file->path);
+    if (!rc && file->fd.ops->is_local(&file->fd))
+        rc = chempi_info_set(info, "striping_factor", "1");
     return rc;
 }
 
 int chempi_io_get_info(struct chempi_file *fh, MPI_Info *info_used)
 {
     struct chempi_io_hints hints = fh->hints;
+    struct chempi_io_stat st;
     MPI_Info made;
     int rc = chempi_info_create(&made);
 
     if (rc)
         return rc;
     hints.nodes = chempi_io_aggregators(fh);
+    if (fh->fd.ops->stat(&fh->fd, &st) == 0)
+        hints.perm = st.mode & 0777;
     rc = put_all(chempi_info_lookup(made), &hints);
+    if (!rc)
+        rc = put_facts(chempi_info_lookup(made), fh);
     if (rc)
         chempi_info_release(chempi_info_lookup(made));
     else

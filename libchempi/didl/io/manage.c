@@ -57,10 +57,17 @@ static int check_size(struct chempi_file *file, MPI_Offset size)
     return MPI_SUCCESS;
 }
 
+static int agree_size(struct chempi_file *file, MPI_Offset size)
+{
+    int rc = chempi_io_name_file(file, check_size(file, size), -1);
+
+    return chempi_io_agree(file->comm, rc);
+}
+
 /* All are done with what came before, and one member changes the size. */
 int chempi_io_set_size(struct chempi_file *fh, MPI_Offset size)
 {
-    int rc = chempi_io_agree(fh->comm, check_size(fh, size));
+    int rc = agree_size(fh, size);
     int failed = 0;
 
     if (rc)
@@ -103,7 +110,7 @@ static int reserve(struct chempi_file *file, int64_t size)
 
 int chempi_io_preallocate(struct chempi_file *fh, MPI_Offset size)
 {
-    int rc = chempi_io_agree(fh->comm, check_size(fh, size));
+    int rc = agree_size(fh, size);
     int failed = 0;
 
     if (rc)
@@ -128,10 +135,11 @@ int chempi_io_get_amode(struct chempi_file *fh, int *amode)
 
 /* ---- hints ---- */
 
-int chempi_io_set_info(struct chempi_file *fh, struct chempi_info *info)
+int chempi_io_set_info(struct chempi_file *fh, struct chempi_info *info,
+                       int refused)
 {
     struct chempi_io_hints hints = fh->hints;
-    int rc = chempi_io_quiet(fh);
+    int rc = chempi_io_quiet_for(fh, refused);
 
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);

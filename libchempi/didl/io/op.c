@@ -191,7 +191,11 @@ void chempi_io_op_open_empty(struct chempi_io_op *op,
                                 .is_write = c->is_write,
                                 .is_atomic = c->file->is_atomic,
                                 .type = chempi_datatype_lookup(MPI_BYTE)};
-    chempi_io_op_note(op, rc);
+    chempi_io_op_note(op,
+                      chempi_io_name_file(c->file, rc,
+                                          c->refused || c->place != CHEMPI_IO_AT
+                                              ? -1
+                                              : (int64_t)c->offset));
     op->view = chempi_io_view_hold(c->file->view);
     chempi_object_hold(&c->file->obj);
 }

@@ -30,6 +30,8 @@ struct chempi_io_call {
     enum chempi_io_place place;
     bool is_write;
     bool is_collective;
+    int refused;       /* MPI error class, noted with words: offset, buf, count
+                          and type do not count; the members are to hear of it */
     MPI_Offset offset; /* CHEMPI_IO_AT: etypes */
     void *buf;
     MPI_Count count;

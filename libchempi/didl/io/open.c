@@ -23,12 +23,12 @@
 #include "libchempi/didl/comm/comm_make.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/transport/progress.h"
 
 #define ACCESS_MODES (MPI_MODE_RDONLY | MPI_MODE_RDWR | MPI_MODE_WRONLY)
 #define ALL_MODES                                                              \
     (ACCESS_MODES | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_APPEND |        \
      MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL)
-#define FILE_MODE 0666 /* less the umask */
 
 struct chempi_file chempi_file_null = {
     .obj = {.magic = CHEMPI_MAGIC_FILE, .refs = 1},
@@ -52,6 +52,7 @@ static int class_of(int neg_errno)
     case ENOSPC:
         return MPI_ERR_NO_SPACE;
     case EDQUOT:
+    case EFBIG:
         return MPI_ERR_QUOTA;
     case EISDIR:
     case ENOTDIR:
@@ -75,19 +76,34 @@ static int class_of(int neg_errno)
 static int fail(const char *path, int neg_errno, const char *what,
                 int64_t offset)
 {
+    const char *limit = neg_errno == -EFBIG ? "; see 'ulimit -f'" : "";
     char where[48] = "";
 
     if (offset >= 0)
         (void)snprintf(where, sizeof(where), " at offset %" PRId64, offset);
-    return chempi_error_set(class_of(neg_errno), "%s %.160s%s: %s (errno %d)",
+    return chempi_error_set(class_of(neg_errno), "%s %.160s%s: %s (errno %d)%s",
                             what, path, where, chempi_err_name(neg_errno),
-                            -neg_errno);
+                            -neg_errno, limit);
 }
 
 int chempi_io_fail(const struct chempi_file *file, int neg_errno,
                    const char *what, int64_t offset)
 {
     return fail(file->path, neg_errno, what, offset);
+}
+
+int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
+{
+    const char *noted = chempi_error_noted(rc);
+    char where[48] = "";
+    char words[256];
+
+    if (rc == MPI_SUCCESS || (noted && strstr(noted, file->path)))
+        return rc;
+    (void)snprintf(words, sizeof(words), "%s", noted ? noted : "");
+    if (offset >= 0)
+        (void)snprintf(where, sizeof(where), ", offset %" PRId64, offset);
+    return chempi_error_set(rc, "%.120s%s: %s", file->path, where, words);
 }
 
 static struct chempi_datatype *int64_type(void)
@@ -283,12 +299,13 @@ static int open_here(struct chempi_file *file, int flags)
 {
     struct chempi_io_fd *fd = &file->fd;
     bool is_writing = (file->amode & MPI_MODE_RDONLY) == 0;
+    mode_t perm = (mode_t)file->hints.perm;
     /* Also to write only: mappings and windows read. */
-    int rc = fd->ops->open(fd, file->path, flags | (is_writing ? O_RDWR : 0),
-                           FILE_MODE);
+    int rc =
+        fd->ops->open(fd, file->path, flags | (is_writing ? O_RDWR : 0), perm);
 
     if (rc == -EACCES && file->amode & MPI_MODE_WRONLY) {
-        rc = fd->ops->open(fd, file->path, flags | O_WRONLY, FILE_MODE);
+        rc = fd->ops->open(fd, file->path, flags | O_WRONLY, perm);
         file->can_rewrite = false;
     } else if (!rc) {
         file->is_mappable = is_writing && fd->ops->can_map(fd);
@@ -367,16 +384,17 @@ static void abandon(struct chempi_file *file)
 }
 
 int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
-                   struct chempi_info *info, MPI_File *fh)
+                   struct chempi_info *info, MPI_File *fh, int refused)
 {
     struct chempi_file *file;
-    int rc;
+    int rc = refused;
 
     if (comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM,
                                 "argument comm is an intercommunicator; files "
                                 "are opened by an intracommunicator");
-    rc = check_amode(amode);
+    if (!rc)
+        rc = check_amode(amode);
     file = rc ? NULL : make(filename, amode);
     if (!rc && !file)
         rc = chempi_error_set(MPI_ERR_NO_MEM, "no memory for a file");
@@ -438,10 +456,28 @@ static int sync_here(struct chempi_file *file)
                   : MPI_SUCCESS;
 }
 
+static bool has_no_jobs(void *arg)
+{
+    struct chempi_file *file = arg;
+
+    return atomic_load(&file->jobs) == 0;
+}
+
+static void put_jobs(struct chempi_where *w, const void *object)
+{
+    (void)object;
+    chempi_where_put(w, " of reads and writes of the file that were begun "
+                        "before");
+}
+
+/* Also for accesses whose requests were freed, which nobody else can wait
+ * for. */
 int chempi_io_sync(struct chempi_file *fh)
 {
     int rc = chempi_io_quiet(fh);
 
+    if (!has_no_jobs(fh))
+        (void)chempi_progress_wait_for(has_no_jobs, fh, put_jobs, NULL);
     return chempi_io_agree(fh->comm, rc ? rc : sync_here(fh));
 }
 
@@ -492,9 +528,10 @@ int chempi_io_close(MPI_File *fh)
         return chempi_error_set(MPI_ERR_FILE, "argument fh is no open file%s",
                                 *fh == MPI_FILE_NULL ? ": MPI_FILE_NULL" : "");
     }
-    if (file->split) {
+    rc = chempi_io_agree(file->comm, chempi_io_quiet(file));
+    if (rc) { /* it stays open, at all members */
         chempi_error_blame(&file->obj);
-        return chempi_io_quiet(file);
+        return rc;
     }
     rc = close_file(file);
     *fh = MPI_FILE_NULL;

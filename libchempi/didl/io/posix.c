@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -16,9 +17,20 @@
 /* From <linux/magic.h>, which not all systems' headers have. */
 enum { MAGIC_TMPFS = 0x01021994, MAGIC_EXT = 0xef53, MAGIC_XFS = 0x58465342 };
 
+static uint64_t size_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+                   limit.rlim_cur != RLIM_INFINITY
+               ? (uint64_t)limit.rlim_cur
+               : UINT64_MAX;
+}
+
 static int posix_open(struct chempi_io_fd *fd, const char *path, int flags,
                       mode_t mode)
 {
+    fd->size_limit = size_limit();
     do
         fd->number = chempi_sys->open(path, flags | O_CLOEXEC, mode);
     while (fd->number < 0 && errno == EINTR);
@@ -48,6 +60,7 @@ static int posix_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
         return -errno;
     out->size = (int64_t)st.stx_size;
     out->inode = st.stx_ino;
+    out->mode = st.stx_mode;
     out->born_ns =
         st.stx_mask & STATX_BTIME
             ? st.stx_btime.tv_sec * INT64_C(1000000000) + st.stx_btime.tv_nsec
@@ -55,10 +68,21 @@ static int posix_stat(struct chempi_io_fd *fd, struct chempi_io_stat *out)
     return 0;
 }
 
+/* A file that is longer already may stay so. */
+static bool is_beyond_limit(struct chempi_io_fd *fd, int64_t end)
+{
+    struct chempi_io_stat st;
+
+    return CHEMPI_UNLIKELY((uint64_t)end > fd->size_limit) &&
+           (posix_stat(fd, &st) || end > st.size);
+}
+
 static int posix_truncate(struct chempi_io_fd *fd, int64_t size)
 {
     int rc;
 
+    if (is_beyond_limit(fd, size))
+        return -EFBIG;
     do
         rc = chempi_sys->ftruncate(fd->number, size);
     while (rc && errno == EINTR);
@@ -69,6 +93,8 @@ static int posix_reserve(struct chempi_io_fd *fd, int64_t offset, int64_t len)
 {
     int rc;
 
+    if (is_beyond_limit(fd, offset + len))
+        return -EFBIG;
     do
         rc = chempi_sys->fallocate(fd->number, 0, offset, len);
     while (rc && errno == EINTR);
@@ -88,10 +114,14 @@ static ssize_t posix_readv(struct chempi_io_fd *fd, const struct iovec *runs,
 static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
                             int count, int64_t offset)
 {
-    ssize_t n = count == 1 ? pwrite(fd->number, runs[0].iov_base,
-                                    runs[0].iov_len, offset)
-                           : pwritev(fd->number, runs, count, offset);
+    ssize_t n;
 
+    /* What begins below the limit the system cuts off there. */
+    if (CHEMPI_UNLIKELY((uint64_t)offset >= fd->size_limit))
+        return -EFBIG;
+    n = count == 1
+            ? pwrite(fd->number, runs[0].iov_base, runs[0].iov_len, offset)
+            : pwritev(fd->number, runs, count, offset);
     return n < 0 ? -errno : n;
 }
 
@@ -189,7 +219,7 @@ static int posix_lock(struct chempi_io_fd *fd, enum chempi_io_lock how,
     return rc ? -errno : 0;
 }
 
-static bool posix_can_map(struct chempi_io_fd *fd)
+static bool posix_is_local(struct chempi_io_fd *fd)
 {
     struct statfs fs;
 
@@ -213,5 +243,6 @@ const struct chempi_io_access chempi_io_posix = {
     .sync_name = posix_sync_name,
     .refresh = posix_refresh,
     .lock = posix_lock,
-    .can_map = posix_can_map,
+    .is_local = posix_is_local,
+    .can_map = posix_is_local, /* their mappings are coherent */
 };

@@ -333,12 +333,12 @@ static void replace_view(struct chempi_file *file, struct chempi_io_view *view)
 int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
                        struct chempi_datatype *etype,
                        struct chempi_datatype *filetype, const char *datarep,
-                       struct chempi_info *info)
+                       struct chempi_info *info, int refused)
 {
     struct chempi_io_hints hints = fh->hints;
     struct chempi_io_view *view = NULL;
     struct chempi_io_datarep *rep = NULL;
-    int rc = chempi_io_quiet(fh);
+    int rc = chempi_io_quiet_for(fh, refused);
 
     if (!rc)
         rc = displacement(fh, &disp);
@@ -350,7 +350,7 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
         rc = make(disp, etype, filetype, datarep, rep, &view);
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
-    rc = chempi_io_agree(fh->comm, rc);
+    rc = chempi_io_agree(fh->comm, chempi_io_name_file(fh, rc, -1));
     if (!rc)
         rc = chempi_io_hints_share(fh->comm, &hints);
     if (!rc && fh->comm->rank == 0)
