@@ -21,6 +21,7 @@
 #include "chempid/launcher/run.h"
 #include "chempid/launcher/verdict.h"
 #include "chempid/tree/local.h"
+#include "chempid/tree/namelist.h"
 #include "chempid/tree/program.h"
 #include "chempid/version.h"
 #include "common/base/clock.h"
@@ -60,6 +61,8 @@ static void say_plan(const struct chempi_options *opt,
                      const struct chempi_spec *spec,
                      const struct chempi_local_daemon *daemon)
 {
+    uint32_t *sizes;
+
     if (!opt->is_verbose)
         return;
     (void)fprintf(stderr, "chempirun: job %s ", spec->id);
@@ -68,9 +71,12 @@ static void say_plan(const struct chempi_options *opt,
                       daemon->path);
     else
         (void)fprintf(stderr, "without a daemon:");
-    for (uint32_t i = 0; i < spec->node_count; i++)
-        (void)fprintf(stderr, " %s:%u", spec->node_names[i],
-                      chempi_spec_local_size(spec, i));
+    sizes = chempi_sys->calloc(spec->node_count, sizeof(*sizes));
+    for (uint32_t i = 0; sizes && i < spec->size; i++)
+        sizes[spec->node_of_rank[i]]++;
+    for (uint32_t i = 0; sizes && i < spec->node_count; i++)
+        (void)fprintf(stderr, " %s:%u", spec->node_names[i], sizes[i]);
+    free(sizes);
     (void)fprintf(stderr, "\n");
 }
 
@@ -82,17 +88,33 @@ static int out_of_memory(void)
     return fail(&err, CHEMPI_EXIT_FAILURE);
 }
 
-/* What the user says of a node; 0: nothing. */
-static uint32_t slots_of(const struct chempi_options *opt, const char *node)
+static uint32_t count_names(const struct chempi_options *opt)
 {
-    bool has_any = false;
+    uint32_t count = 0;
 
-    for (uint32_t i = 0; opt->names && opt->names[i]; i++) {
-        if (strcmp(opt->names[i], node) == 0 && opt->slots[i])
-            return opt->slots[i];
-        has_any |= opt->slots[i] != 0;
-    }
-    return has_any ? 1 : 0;
+    while (opt->names && opt->names[count])
+        count++;
+    return count;
+}
+
+static bool has_slots(const struct chempi_options *opt)
+{
+    for (uint32_t i = 0; opt->names && opt->names[i]; i++)
+        if (opt->slots[i])
+            return true;
+    return false;
+}
+
+/* What the user says of a node, by its place in --nodes (CHEMPI_NAMELIST_NONE:
+ * it is not there); 0: nothing. */
+static uint32_t slots_of(const struct chempi_options *opt, bool is_said,
+                         uint32_t place)
+{
+    if (!is_said)
+        return 0;
+    return place != CHEMPI_NAMELIST_NONE && opt->slots[place]
+               ? opt->slots[place]
+               : 1;
 }
 
 /* Exit status for a plan that could not be made. */
@@ -142,6 +164,8 @@ static int run_private(const struct chempi_options *opt)
     char host[CHEMPI_NODE_NAME_MAX];
     char *alone[] = {host, NULL};
     char **names = opt->is_virtual ? opt->names : alone;
+    const bool is_said = has_slots(opt);
+    struct chempi_namelist places;
     struct chempi_plan_node *nodes;
     struct chempi_spec spec;
     struct chempi_err err;
@@ -152,12 +176,17 @@ static int run_private(const struct chempi_options *opt)
     while (names[count])
         count++;
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
-    if (!nodes)
+    if (!nodes || chempi_namelist_init(&places, (const char *const *)opt->names,
+                                       count_names(opt))) {
+        free(nodes);
         return out_of_memory();
+    }
     for (uint32_t i = 0; i < count; i++) {
         nodes[i].name = names[i];
-        nodes[i].place.slots = slots_of(opt, names[i]);
+        nodes[i].place.slots =
+            slots_of(opt, is_said, chempi_namelist_find(&places, names[i]));
     }
+    chempi_namelist_fini(&places);
     rc = make_plan(opt, nodes, count, NULL, &spec, &err);
     free(nodes);
     if (rc)
@@ -220,14 +249,13 @@ static int run_far(const struct chempi_options *opt)
     const char *launcher = opt->launcher                  ? opt->launcher
                            : chempi_allocation_is_slurm() ? CHEMPI_LAUNCHER_SRUN
                                                           : CHEMPI_LAUNCHER_SSH;
+    const bool is_said = has_slots(opt);
     struct chempi_plan_node *nodes;
     struct chempi_spec spec;
+    const uint32_t count = count_names(opt);
     struct chempi_err err;
-    uint32_t count = 0;
     int rc;
 
-    while (opt->names[count])
-        count++;
     nodes = chempi_sys->calloc(count, sizeof(*nodes));
     if (!nodes)
         return out_of_memory();
@@ -237,7 +265,7 @@ static int run_far(const struct chempi_options *opt)
             return fail(&err, CHEMPI_EXIT_USAGE);
         }
         nodes[i].name = opt->names[i];
-        nodes[i].place.slots = slots_of(opt, opt->names[i]);
+        nodes[i].place.slots = slots_of(opt, is_said, i);
         nodes[i].host = i + 1; /* nobody knows better before they answer */
     }
     rc = make_plan(opt, nodes, count, NULL, &spec, &err);
@@ -254,14 +282,17 @@ static int run_far(const struct chempi_options *opt)
 /* Nodes that do not answer: an error if they were asked for, else they are
  * left out. */
 static int choose_nodes(const struct chempi_options *opt,
+                        const struct chempi_namelist *places,
                         const struct chempi_status *list, uint32_t count,
                         bool insists, struct chempi_plan_node *nodes,
                         uint32_t *chosen, struct chempi_err *err)
 {
+    const bool is_said = has_slots(opt);
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t slots = slots_of(opt, list[i].node);
+        const uint32_t slots =
+            slots_of(opt, is_said, chempi_namelist_find(places, list[i].node));
 
         if (*list[i].error && opt->names)
             return chempi_err_set(err, -ENXIO, "node %s: %s", list[i].node,
@@ -293,22 +324,25 @@ static int compare_names(const void *a, const void *b)
     return strverscmp(x->name, y->name);
 }
 
+static int compare_places(const void *a, const void *b, void *arg)
+{
+    const struct chempi_plan_node *m = a;
+    const struct chempi_plan_node *n = b;
+    const uint32_t x = chempi_namelist_find(arg, m->name);
+    const uint32_t y = chempi_namelist_find(arg, n->name);
+
+    return (x > y) - (x < y);
+}
+
 /* In the order of --nodes, else of the names. */
 static void order_nodes(const struct chempi_options *opt,
+                        struct chempi_namelist *places,
                         struct chempi_plan_node *nodes, uint32_t count)
 {
-    if (!opt->names) {
+    if (opt->names)
+        qsort_r(nodes, count, sizeof(*nodes), compare_places, places);
+    else
         qsort(nodes, count, sizeof(*nodes), compare_names);
-        return;
-    }
-    for (uint32_t i = 0; i < count && opt->names[i]; i++)
-        for (uint32_t k = i + 1; k < count; k++)
-            if (strcmp(nodes[k].name, opt->names[i]) == 0) {
-                const struct chempi_plan_node other = nodes[k];
-
-                nodes[k] = nodes[i];
-                nodes[i] = other;
-            }
 }
 
 /* Where the connection tables are: at the daemon that we speak to, which is on
@@ -338,25 +372,31 @@ static int plan_remote(const struct chempi_options *opt,
     struct chempi_pool pool = {0};
     struct chempi_plan_node *nodes = NULL;
     struct chempi_status *list = NULL;
+    struct chempi_namelist places;
     uint32_t count = 0;
     uint32_t chosen = 0;
     int status = CHEMPI_EXIT_FAILURE;
     int rc =
         chempi_local_query(ch, opt->names, false, &pool, &list, &count, err);
 
+    if (chempi_namelist_init(&places, (const char *const *)opt->names,
+                             count_names(opt)) &&
+        !rc)
+        rc = chempi_err_set(err, -ENOMEM, "out of memory");
     if (!rc) {
         nodes = chempi_pool_array(&pool, count, sizeof(*nodes));
-        rc = nodes
-                 ? choose_nodes(opt, list, count, insists, nodes, &chosen, err)
-                 : chempi_err_set(err, -ENOMEM, "out of memory");
+        rc = nodes ? choose_nodes(opt, &places, list, count, insists, nodes,
+                                  &chosen, err)
+                   : chempi_err_set(err, -ENOMEM, "out of memory");
         status = plan_status(rc);
     }
     if (!rc) {
-        order_nodes(opt, nodes, chosen);
+        order_nodes(opt, &places, nodes, chosen);
         rc = make_plan(opt, nodes, chosen, tables_of(list, count, daemon), spec,
                        err);
         status = plan_status(rc);
     }
+    chempi_namelist_fini(&places);
     chempi_pool_fini(&pool);
     return rc ? status : 0;
 }
@@ -479,6 +519,7 @@ static int take_allocation(struct chempi_options *opt, struct chempi_err *err)
         opt->names = hosts.names;
         opt->slots = hosts.slots;
     }
+    chempi_hosts_fini(&hosts);
     return rc;
 }
 

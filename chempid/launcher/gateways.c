@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chempid/tree/namelist.h"
 #include "common/base/array.h"
 #include "common/control/msg.h"
 #include "common/table/load.h"
@@ -149,13 +150,15 @@ static int enrol(struct chempi_spec *spec, const struct found *f)
 {
     const uint32_t old = spec->node_count;
     const size_t most = (size_t)old + f->count;
+    struct chempi_namelist list;
     char **names = chempi_pool_array(&spec->pool, most, sizeof(char *));
     uint32_t *offsets = chempi_pool_array(&spec->pool, most, sizeof(uint32_t));
     uint32_t *busy = chempi_pool_array(&spec->pool, most, sizeof(uint32_t));
     uint32_t *places = chempi_pool_array(
         &spec->pool, (size_t)spec->size + f->count, sizeof(uint32_t));
 
-    if (!names || !offsets || !busy || !places)
+    if (!names || !offsets || !busy || !places ||
+        chempi_namelist_init(&list, (const char *const *)spec->node_names, old))
         return -ENOMEM;
     memcpy(names, spec->node_names, old * sizeof(char *));
     memcpy(offsets, spec->bind_offset, old * sizeof(uint32_t));
@@ -164,14 +167,15 @@ static int enrol(struct chempi_spec *spec, const struct found *f)
             i < old && spec->busy_max ? spec->busy_max[i] : CHEMPI_BUSY_ANY;
     memcpy(places, spec->node_of_rank, spec->size * sizeof(uint32_t));
     for (uint32_t i = 0; i < f->count; i++) {
-        uint32_t n = 0;
+        uint32_t n = chempi_namelist_find(&list, f->names[i]);
 
-        while (n < spec->node_count && strcmp(names[n], f->names[i]) != 0)
-            n++;
-        if (n == spec->node_count)
+        if (n == CHEMPI_NAMELIST_NONE) {
+            n = spec->node_count;
             names[spec->node_count++] = f->names[i];
+        }
         places[spec->size + spec->gateway_count++] = n;
     }
+    chempi_namelist_fini(&list);
     spec->node_names = names;
     spec->bind_offset = offsets;
     spec->busy_max = busy;

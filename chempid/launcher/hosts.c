@@ -41,13 +41,17 @@ static int grow(struct chempi_hosts *h, struct chempi_pool *pool,
     return 0;
 }
 
-static uint32_t find(const struct chempi_hosts *h, const char *name)
+static bool has_name(const void *elements, uint32_t number, const void *key)
 {
-    uint32_t i = 0;
+    const struct chempi_hosts *h = elements;
 
-    while (i < h->count && strcmp(h->names[i], name) != 0)
-        i++;
-    return i;
+    return strcmp(h->names[number], key) == 0;
+}
+
+uint32_t chempi_hosts_find(const struct chempi_hosts *h, const char *name)
+{
+    return chempi_index_find(&h->index, chempi_index_hash_text(0, name),
+                             has_name, h, name);
 }
 
 static int append(struct chempi_hosts *h, struct chempi_pool *pool,
@@ -66,7 +70,8 @@ static int append(struct chempi_hosts *h, struct chempi_pool *pool,
     if (rc)
         return rc;
     copy = chempi_pool_str(pool, name);
-    if (!copy)
+    if (!copy ||
+        !chempi_index_add(&h->index, chempi_index_hash_text(0, name), h->count))
         return out_of_memory(err);
     h->names[h->count] = copy;
     h->slots[h->count++] = slots;
@@ -106,7 +111,7 @@ int chempi_hosts_add(struct chempi_hosts *h, struct chempi_pool *pool,
         if (rc)
             return rc;
     }
-    if (find(h, name) < h->count)
+    if (chempi_hosts_find(h, name) != CHEMPI_INDEX_NONE)
         return chempi_err_set(err, -EINVAL, "node %s is named twice", name);
     return append(h, pool, name, slots, err);
 }
@@ -169,8 +174,8 @@ static int parse_line(struct chempi_hosts *h, struct chempi_pool *pool,
     }
     if (rc)
         return rc;
-    at = find(h, name);
-    if (at == h->count)
+    at = chempi_hosts_find(h, name);
+    if (at == CHEMPI_INDEX_NONE)
         return append(h, pool, name, slots, err);
     h->slots[at] += slots;
     return 0;
@@ -199,4 +204,9 @@ int chempi_hosts_read(struct chempi_hosts *h, struct chempi_pool *pool,
     if (rc || h->count)
         return rc;
     return chempi_err_set(err, -EINVAL, "%s names no node", path);
+}
+
+void chempi_hosts_fini(struct chempi_hosts *h)
+{
+    chempi_index_fini(&h->index);
 }

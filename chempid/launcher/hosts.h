@@ -18,18 +18,25 @@
 
 #include "chempid/tree/pool.h"
 #include "common/base/err.h"
+#include "common/base/index.h"
 
 struct chempi_hosts { /* all zero: empty; arrays are in the pool */
     char **names;     /* [count], then NULL */
     uint32_t *slots;  /* [count]; 0: not said */
     uint32_t count;
     uint32_t cap;
+    struct chempi_index index; /* by name */
 };
+
+/* What was added stays in the pool; nothing can be added any more. */
+void chempi_hosts_fini(struct chempi_hosts *h);
 
 /* Add one word of a list. -EINVAL with words: no name of a node, no number, or
  * a name that is there; -ENOMEM, -ENOBUFS. */
 int chempi_hosts_add(struct chempi_hosts *h, struct chempi_pool *pool,
                      const char *word, struct chempi_err *err);
+/* The place of a name, or CHEMPI_INDEX_NONE. */
+uint32_t chempi_hosts_find(const struct chempi_hosts *h, const char *name);
 /* Add all words of a list with commas. */
 int chempi_hosts_list(struct chempi_hosts *h, struct chempi_pool *pool,
                       const char *text, struct chempi_err *err);

@@ -144,11 +144,15 @@ static int parse_choice(struct parser *p, const char *text,
                           p->spelled, text, all);
 }
 
-static int set_hosts(struct parser *p, const struct chempi_hosts *hosts)
+/* rc: of reading them. */
+static int set_hosts(struct parser *p, struct chempi_hosts *hosts, int rc)
 {
-    p->opt->names = hosts->names;
-    p->opt->slots = hosts->slots;
-    return 0;
+    if (!rc && hosts->count) {
+        p->opt->names = hosts->names;
+        p->opt->slots = hosts->slots;
+    }
+    chempi_hosts_fini(hosts);
+    return rc;
 }
 
 static int parse_names(struct parser *p, const char *text)
@@ -156,11 +160,9 @@ static int parse_names(struct parser *p, const char *text)
     struct chempi_hosts hosts = {0};
     int rc = chempi_hosts_list(&hosts, &p->opt->pool, text, p->err);
 
-    if (rc) {
+    if (rc)
         (void)chempi_err_prefix(p->err, "%s %s", p->spelled, text);
-        return rc;
-    }
-    return set_hosts(p, &hosts);
+    return set_hosts(p, &hosts, rc);
 }
 
 static int parse_hostfile(struct parser *p, const char *path)
@@ -168,7 +170,7 @@ static int parse_hostfile(struct parser *p, const char *path)
     struct chempi_hosts hosts = {0};
     int rc = chempi_hosts_read(&hosts, &p->opt->pool, path, p->err);
 
-    return rc ? rc : set_hosts(p, &hosts);
+    return set_hosts(p, &hosts, rc);
 }
 
 /* "3" stands for node0,node1,node2. */
@@ -187,7 +189,7 @@ static int parse_virtual(struct parser *p, const char *text)
         (void)snprintf(name, sizeof(name), "node%u", i);
         rc = chempi_hosts_add(&hosts, &p->opt->pool, name, p->err);
     }
-    return rc ? rc : set_hosts(p, &hosts);
+    return set_hosts(p, &hosts, rc);
 }
 
 static int parse_stdin(struct parser *p, const char *text)
@@ -344,7 +346,7 @@ static int check_rankfile(struct parser *p)
     if (opt->names)
         return 0;
     rc = chempi_rankfile_hosts(opt->rankfile, &hosts, &opt->pool, p->err);
-    return rc || !hosts.count ? rc : set_hosts(p, &hosts);
+    return set_hosts(p, &hosts, rc);
 }
 
 /* The name of a way to other hosts. "{}" is the host; else it comes last. */

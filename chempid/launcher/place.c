@@ -101,42 +101,95 @@ static void map_block(uint32_t size, uint32_t *room, uint32_t *node_of_rank)
     }
 }
 
+/* Nodes that are full leave the round. */
 static void map_cyclic(uint32_t count, uint32_t size, uint32_t *room,
-                       uint32_t *node_of_rank)
+                       uint32_t *round, uint32_t *node_of_rank)
 {
-    uint32_t node = 0;
+    uint32_t placed = 0;
 
-    for (uint32_t i = 0; i < size; i++) {
-        while (room[node] == 0)
-            node = (node + 1) % count;
-        room[node]--;
-        node_of_rank[i] = node;
-        node = (node + 1) % count;
+    for (uint32_t i = 0; i < count; i++)
+        round[i] = i;
+    while (placed < size) {
+        uint32_t left = 0;
+
+        for (uint32_t i = 0; i < count && placed < size; i++) {
+            const uint32_t node = round[i];
+
+            if (room[node] == 0)
+                continue;
+            room[node]--;
+            node_of_rank[placed++] = node;
+            round[left++] = node;
+        }
+        count = left;
     }
+}
+
+/* ---- by load -------------------------------------------------------------
+ */
+
+/* Nodes with room, as a heap: at its top the least loaded one, of several the
+ * first. */
+struct heap {
+    const struct chempi_place_node *nodes;
+    const uint32_t *taken;
+    uint32_t *at;
+    uint32_t count;
+};
+
+/* With one rank more. */
+static double load_of(const struct heap *h, uint32_t node)
+{
+    const struct chempi_place_node *p = &h->nodes[node];
+    const double now = p->load > p->busy ? p->load : p->busy;
+
+    return (now + h->taken[node] + 1) / (p->slots ? p->slots : 1);
+}
+
+static bool is_before(const struct heap *h, uint32_t a, uint32_t b)
+{
+    const double load_a = load_of(h, a);
+    const double load_b = load_of(h, b);
+
+    return load_a < load_b || (load_a <= load_b && a < b);
+}
+
+/* Let what stands at i go down to its place. */
+static void sink(struct heap *h, uint32_t i)
+{
+    const uint32_t node = h->at[i];
+
+    for (uint32_t child; (child = 2 * i + 1) < h->count; i = child) {
+        if (child + 1 < h->count &&
+            is_before(h, h->at[child + 1], h->at[child]))
+            child++;
+        if (!is_before(h, h->at[child], node))
+            break;
+        h->at[i] = h->at[child];
+    }
+    h->at[i] = node;
 }
 
 /* Each rank counts on the least loaded node, and so does one of another job,
  * which may sleep now; then they are put in blocks. */
 static void map_load(const struct chempi_place_node *nodes, uint32_t count,
-                     uint32_t size, uint32_t *room, uint32_t *taken,
-                     uint32_t *node_of_rank)
+                     uint32_t size, const uint32_t *room, uint32_t *taken,
+                     uint32_t *scratch, uint32_t *node_of_rank)
 {
+    struct heap h = {.nodes = nodes, .taken = taken, .at = scratch};
+
+    for (uint32_t i = 0; i < count; i++)
+        if (room[i] > 0)
+            h.at[h.count++] = i;
+    for (uint32_t i = h.count / 2; i-- > 0;)
+        sink(&h, i);
     for (uint32_t i = 0; i < size; i++) {
-        uint32_t best = count;
-        double best_load = 0;
+        const uint32_t node = h.at[0];
 
-        for (uint32_t k = 0; k < count; k++) {
-            const double slots = nodes[k].slots ? nodes[k].slots : 1;
-            const double now =
-                nodes[k].load > nodes[k].busy ? nodes[k].load : nodes[k].busy;
-            const double load = (now + taken[k] + 1) / slots;
-
-            if (taken[k] < room[k] && (best == count || load < best_load)) {
-                best = k;
-                best_load = load;
-            }
-        }
-        taken[best]++;
+        if (++taken[node] == room[node])
+            h.at[0] = h.at[--h.count];
+        if (h.count > 0)
+            sink(&h, 0);
     }
     map_block(size, taken, node_of_rank);
 }
@@ -145,7 +198,7 @@ int chempi_place_ranks(const struct chempi_place_node *nodes, uint32_t count,
                        uint32_t size, uint32_t ppn, enum chempi_map map,
                        uint32_t *node_of_rank, struct chempi_err *err)
 {
-    uint32_t *room = chempi_sys->calloc(2 * (size_t)count, sizeof(*room));
+    uint32_t *room = chempi_sys->calloc(3 * (size_t)count, sizeof(*room));
     int rc;
 
     if (!room)
@@ -154,9 +207,10 @@ int chempi_place_ranks(const struct chempi_place_node *nodes, uint32_t count,
     if (!rc && map == CHEMPI_MAP_BLOCK)
         map_block(size, room, node_of_rank);
     else if (!rc && map == CHEMPI_MAP_CYCLIC)
-        map_cyclic(count, size, room, node_of_rank);
+        map_cyclic(count, size, room, room + count, node_of_rank);
     else if (!rc)
-        map_load(nodes, count, size, room, room + count, node_of_rank);
+        map_load(nodes, count, size, room, room + count,
+                 room + 2 * (size_t)count, node_of_rank);
     free(room);
     return rc;
 }

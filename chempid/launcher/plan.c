@@ -11,6 +11,8 @@
 #include "chempid/launcher/gateways.h"
 #include "chempid/launcher/mpir.h"
 #include "chempid/launcher/soft.h"
+#include "chempid/tree/namelist.h"
+#include "common/base/index.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"
 
@@ -288,21 +290,56 @@ static int plan_directories(const struct chempi_options *opt,
 
 /* ---- places -------------------------------------------------------------- */
 
-/* Ranks of this job and others that stand before a node's on its host. */
-static void plan_binding(const struct chempi_plan_node *nodes, uint32_t count,
-                         const uint32_t *used, const uint32_t *number,
-                         struct chempi_spec *spec)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t before = nodes[i].busy;
+/* The first of several nodes on a host, by a table that is filled on the way.
+ */
+struct hosts {
+    struct chempi_index index;
+    const uint64_t *of; /* [node] */
+};
 
-        if (!used[i])
-            continue;
-        for (uint32_t k = 0; k < i; k++)
-            if (nodes[k].host == nodes[i].host)
-                before += nodes[k].busy + used[k];
-        spec->bind_offset[number[i]] = before;
+static bool has_host(const void *elements, uint32_t number, const void *key)
+{
+    const struct hosts *h = elements;
+
+    return h->of[number] == *(const uint64_t *)key;
+}
+
+/* Nodes must come in order. -ENOMEM. */
+static int first_of_host(struct hosts *h, uint32_t node, uint32_t *first)
+{
+    const uint32_t hash = chempi_index_hash_number(h->of[node]);
+
+    *first = chempi_index_find(&h->index, hash, has_host, h, &h->of[node]);
+    if (*first != CHEMPI_INDEX_NONE)
+        return 0;
+    *first = node;
+    return chempi_index_add(&h->index, hash, node) ? 0 : -ENOMEM;
+}
+
+/* Ranks of this job and others that stand before a node's on its host. */
+static int plan_binding(const struct chempi_plan_node *nodes, uint32_t count,
+                        const uint32_t *used, const uint32_t *number,
+                        struct chempi_spec *spec)
+{
+    uint64_t *of = chempi_pool_array(&spec->pool, count, sizeof(*of));
+    uint32_t *before = chempi_pool_array(&spec->pool, count, sizeof(*before));
+    struct hosts h = {.of = of};
+    int rc = of && before ? 0 : -ENOMEM;
+
+    for (uint32_t i = 0; !rc && i < count; i++)
+        of[i] = nodes[i].host;
+    for (uint32_t i = 0; !rc && i < count; i++) {
+        uint32_t first;
+
+        rc = first_of_host(&h, i, &first);
+        if (rc)
+            break;
+        if (used[i])
+            spec->bind_offset[number[i]] = before[first] + nodes[i].busy;
+        before[first] += nodes[i].busy + used[i];
     }
+    chempi_index_fini(&h.index);
+    return rc;
 }
 
 /* Ranks that are mapped to free slots start there only if they still are. */
@@ -321,31 +358,45 @@ static void plan_claims(const struct chempi_plan_node *nodes, uint32_t count,
     }
 }
 
-/* Which nodes of the job share a host. A gateway's that is not among `nodes`
- * is taken for the first one's: better too few cores than too many. */
+/* The hosts of the job's nodes. A gateway's that is not among `nodes` is taken
+ * for the first one's: better too few cores than too many. */
+static int find_hosts(const struct chempi_plan_node *nodes, uint32_t count,
+                      struct chempi_spec *spec, uint64_t *hosts)
+{
+    const char **names = chempi_pool_array(&spec->pool, count, sizeof(*names));
+    struct chempi_namelist list;
+
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = nodes[i].name;
+    if (!names || chempi_namelist_init(&list, names, count))
+        return -ENOMEM;
+    for (uint32_t n = 0; n < spec->node_count; n++) {
+        const uint32_t at = chempi_namelist_find(&list, spec->node_names[n]);
+
+        hosts[n] = nodes[at == CHEMPI_NAMELIST_NONE ? 0 : at].host;
+    }
+    chempi_namelist_fini(&list);
+    return 0;
+}
+
+/* Which nodes of the job share a host. */
 static int plan_hosts(const struct chempi_plan_node *nodes, uint32_t count,
                       struct chempi_spec *spec)
 {
-    uint64_t *hosts =
-        chempi_pool_array(&spec->pool, spec->node_count, sizeof(*hosts));
-    uint32_t at = 0;
+    uint64_t *of =
+        chempi_pool_array(&spec->pool, spec->node_count, sizeof(*of));
+    struct hosts h = {.of = of};
+    int rc;
 
     spec->host_of_node =
         chempi_pool_array(&spec->pool, spec->node_count, sizeof(uint32_t));
-    if (!hosts || !spec->host_of_node)
+    if (!of || !spec->host_of_node)
         return -ENOMEM;
-    for (uint32_t n = 0; n < spec->node_count; n++) {
-        uint32_t tries = 0;
-
-        /* They are in the same order, but for gateways. */
-        while (tries++ < count &&
-               strcmp(nodes[at].name, spec->node_names[n]) != 0)
-            at = (at + 1) % count;
-        hosts[n] = tries <= count ? nodes[at].host : nodes[0].host;
-        while (hosts[spec->host_of_node[n]] != hosts[n])
-            spec->host_of_node[n]++;
-    }
-    return 0;
+    rc = find_hosts(nodes, count, spec, of);
+    for (uint32_t n = 0; !rc && n < spec->node_count; n++)
+        rc = first_of_host(&h, n, &spec->host_of_node[n]);
+    chempi_index_fini(&h.index);
+    return rc;
 }
 
 /* Leave out the nodes that got no rank. */
@@ -376,9 +427,8 @@ static int number_nodes(const struct chempi_plan_node *nodes, uint32_t count,
     }
     for (uint32_t i = 0; i < spec->size; i++)
         spec->node_of_rank[i] = number[spec->node_of_rank[i]];
-    plan_binding(nodes, count, used, number, spec);
     plan_claims(nodes, count, used, number, spec);
-    return 0;
+    return plan_binding(nodes, count, used, number, spec);
 }
 
 static int plan_processors(const struct chempi_options *opt,

@@ -11,6 +11,7 @@
 #include "chempid/launcher/linefile.h"
 #include "chempid/tree/corelist.h"
 #include "chempid/tree/members.h"
+#include "chempid/tree/namelist.h"
 #include "common/base/fold.h"
 #include "common/control/msg.h"
 
@@ -162,7 +163,6 @@ int chempi_rankfile_hosts(const struct chempi_rankfile *f,
                           struct chempi_hosts *hosts, struct chempi_pool *pool,
                           struct chempi_err *err)
 {
-    uint32_t k;
     int rc = 0;
 
     *hosts = (struct chempi_hosts){0};
@@ -171,12 +171,12 @@ int chempi_rankfile_hosts(const struct chempi_rankfile *f,
             return 0;
     for (uint32_t i = 0; !rc && i < f->count; i++) {
         const char *host = f->ranks[i].host;
+        uint32_t k = chempi_hosts_find(hosts, host);
 
-        k = 0;
-        while (k < hosts->count && strcmp(hosts->names[k], host) != 0)
-            k++;
-        if (k == hosts->count)
+        if (k == CHEMPI_INDEX_NONE) {
+            k = hosts->count;
             rc = chempi_hosts_add(hosts, pool, host, err);
+        }
         if (rc)
             return chempi_err_prefix(err, "%s:%u", f->path, f->ranks[i].line);
         hosts->slots[k]++;
@@ -185,16 +185,17 @@ int chempi_rankfile_hosts(const struct chempi_rankfile *f,
 }
 
 /* count: there is no such one. */
-static uint32_t find_node(const char *host, const char *const *names,
+static uint32_t find_node(const struct chempi_namelist *names, const char *host,
                           uint32_t count)
 {
     uint32_t n = 0;
 
     if (is_number(host))
         return get_number(host + 2, count - 1, &n) ? n : count;
-    while (n < count && strcmp(names[n], host) != 0)
-        n++;
-    return n == count && count == 1 && strcmp(host, "localhost") == 0 ? 0 : n;
+    n = chempi_namelist_find(names, host);
+    if (n != CHEMPI_NAMELIST_NONE)
+        return n;
+    return count == 1 && strcmp(host, "localhost") == 0 ? 0 : count;
 }
 
 int chempi_rankfile_place(const struct chempi_rankfile *f,
@@ -202,27 +203,33 @@ int chempi_rankfile_place(const struct chempi_rankfile *f,
                           uint32_t size, uint32_t *node_of_rank,
                           struct chempi_err *err)
 {
+    struct chempi_namelist list;
     char text[NAMES_TEXT];
+    int rc;
 
     if (size != f->count)
         return chempi_err_set(err, -EINVAL,
                               "%s names ranks 0 to %u, and the job has %u "
                               "rank%s: expected a line for each",
                               f->path, f->count - 1, size, size > 1 ? "s" : "");
-    for (uint32_t i = 0; i < size; i++) {
+    rc = chempi_namelist_init(&list, names, count);
+    if (rc)
+        return out_of_memory(err);
+    for (uint32_t i = 0; !rc && i < size; i++) {
         const struct chempi_rankfile_rank *r = &f->ranks[i];
 
-        node_of_rank[i] = find_node(r->host, names, count);
+        node_of_rank[i] = find_node(&list, r->host, count);
         if (node_of_rank[i] < count)
             continue;
         chempi_fold_sorted(names, count, text, sizeof(text));
-        return chempi_err_set(err, -EINVAL,
-                              "%s:%u: rank %u: the job has no node %.60s; "
-                              "expected %s%s",
-                              f->path, r->line, i, r->host,
-                              count > 1 ? "one of " : "", text);
+        rc = chempi_err_set(err, -EINVAL,
+                            "%s:%u: rank %u: the job has no node %.60s; "
+                            "expected %s%s",
+                            f->path, r->line, i, r->host,
+                            count > 1 ? "one of " : "", text);
     }
-    return 0;
+    chempi_namelist_fini(&list);
+    return rc;
 }
 
 int chempi_rankfile_copy(const struct chempi_rankfile *f,

@@ -135,7 +135,7 @@ static void set_environment(const struct chempi_rank *rank,
     set_number("CHEMPI_LOCAL_SIZE", s->local_size);
     (void)setenv("CHEMPI_NODE", s->spec->node_names[s->node], 1);
     (void)setenv("CHEMPI_JOB", s->spec->id, 1);
-    set_number(CHEMPI_HOST_SIZE_ENV, chempi_spec_host_procs(s->spec, s->node));
+    set_number(CHEMPI_HOST_SIZE_ENV, s->host_procs);
     if (s->bind.is_share)
         set_list(CHEMPI_CPUS_ENV, &s->bind.places[rank->local].cpus);
     if (s->bind.count > 0)

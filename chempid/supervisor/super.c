@@ -778,6 +778,7 @@ static int number_ranks(struct chempi_super *s, struct chempi_err *err)
         rank->streams[0].fd = rank->streams[1].fd = rank->feed.fd = -1;
     }
     s->local_size = n;
+    s->host_procs = chempi_spec_host_procs(spec, s->node);
     if (chempi_spec_gateway(spec, s->node) != CHEMPI_NODE_ANY) {
         s->gateway = &s->ranks[n];
         s->gateway->world = chempi_spec_gateway(spec, s->node);

@@ -114,6 +114,7 @@ struct chempi_super {
     struct chempi_rank *ranks;   /* [local_size] by world rank, gateway */
     struct chempi_rank *gateway; /* behind the ranks; NULL: none here */
     uint32_t local_size;
+    uint32_t host_procs; /* of the job, on this host */
     uint32_t alive;
     ev_io child_signal;
     ev_io exec_report;

@@ -18,6 +18,7 @@ static struct chempi_err err;
 static void clear(void)
 {
     chempi_pool_fini(&pool);
+    chempi_hosts_fini(&hosts);
     hosts = (struct chempi_hosts){0};
     err = (struct chempi_err){0};
 }

@@ -79,6 +79,57 @@ Test(place, load_prefers_idle_nodes)
     expect_places(loaded, 3, 0, CHEMPI_MAP_LOAD, "001122");
 }
 
+/* As it is said: one rank after the other to the least loaded node. */
+static void place_by_load(const struct chempi_place_node *nodes, uint32_t count,
+                          uint32_t size, uint32_t ppn, uint32_t *ranks)
+{
+    for (uint32_t i = 0; i < size; i++) {
+        uint32_t best = count;
+        double least = 0;
+
+        for (uint32_t k = 0; k < count; k++) {
+            const double load = (nodes[k].load + ranks[k] + 1) / nodes[k].slots;
+
+            if (ranks[k] < ppn && (best == count || load < least)) {
+                best = k;
+                least = load;
+            }
+        }
+        ranks[best]++;
+    }
+}
+
+Test(place, load_is_even_among_many_nodes)
+{
+    struct chempi_place_node nodes[40] = {0};
+    uint32_t where[600];
+
+    for (uint32_t size = 1; size <= 600; size += 37) {
+        uint32_t want[40] = {0};
+        uint32_t got[40] = {0};
+
+        for (uint32_t k = 0; k < 40; k++) {
+            nodes[k].slots = 15 + k * size % 5; /* more than ppn each */
+            nodes[k].load = k * 7 % 11;
+        }
+        place_by_load(nodes, 40, size, 15, want);
+        cr_assert_eq(chempi_place_ranks(nodes, 40, size, 15, CHEMPI_MAP_LOAD,
+                                        where, NULL),
+                     0);
+        for (uint32_t i = 0; i < size; i++)
+            got[where[i]]++;
+        cr_assert_arr_eq(got, want, sizeof(want));
+    }
+}
+
+Test(place, full_nodes_leave_the_round)
+{
+    static const struct chempi_place_node nodes[4] = {
+        {1, 0, 0, false}, {3, 0, 0, false}, {1, 0, 0, false}, {4, 0, 0, false}};
+
+    expect_places(nodes, 4, 0, CHEMPI_MAP_CYCLIC, "012313133");
+}
+
 Test(place, free_slots_come_first)
 {
     expect_places(taken, 3, 0, CHEMPI_MAP_BLOCK, "0111");

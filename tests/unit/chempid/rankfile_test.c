@@ -124,6 +124,7 @@ Test(rankfile, hosts_are_those_that_it_names)
     cr_assert_str_eq(hosts.names[0], "b");
     cr_assert_eq(hosts.slots[0], 2);
     cr_assert_eq(hosts.slots[1], 1);
+    chempi_hosts_fini(&hosts);
     cr_assert_eq(read_text("rank 0=b slot=0\nrank 1=+n0 slot=0\n"), 0);
     cr_assert_eq(chempi_rankfile_hosts(&file, &hosts, &pool, &err), 0);
     cr_assert_eq(hosts.count, 0);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* From options and nodes to a job's description. */
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "chempid/launcher/plan.h"
+
+#define NODES 6
+
+static char *words[] = {"chempirun", "--ppn", "2", "-n", "8", "true", NULL};
+static struct chempi_options opt;
+static struct chempi_spec spec;
+static struct chempi_err err;
+
+static void tear_down(void)
+{
+    chempi_spec_fini(&spec);
+    chempi_options_fini(&opt);
+}
+
+/* Hosts are x y x x y z; one node has no room, and others' ranks are on two. */
+static void plan(void)
+{
+    static const char *const names[NODES] = {"a", "b", "c", "d", "e", "f"};
+    static const uint64_t hosts[NODES] = {70, 80, 70, 70, 80, 90};
+    struct chempi_plan_node nodes[NODES];
+
+    for (uint32_t i = 0; i < NODES; i++)
+        nodes[i] = (struct chempi_plan_node){
+            .name = names[i],
+            .place = {.slots = 4, .busy = i == 1 ? 4 : 0},
+            .host = hosts[i],
+            .busy = i == 0   ? 3
+                    : i == 1 ? 4
+                             : 0,
+        };
+    cr_assert_eq(chempi_options_parse(&opt, 6, words, &err), 0, "%s", err.text);
+    cr_assert_eq(chempi_plan_make(&opt, nodes, NODES, NULL, &spec, &err), 0,
+                 "%s", err.text);
+}
+
+Test(plan, nodes_of_a_host_know_each_other, .fini = tear_down)
+{
+    /* a c d e: b has no free slot, and f is not needed. */
+    static const uint32_t first[] = {0, 0, 0, 3};
+    static const uint32_t before[] = {3, 5, 7, 4};
+
+    plan();
+    cr_assert_eq(spec.node_count, 4);
+    cr_assert_str_eq(spec.node_names[3], "e");
+    cr_assert_arr_eq(spec.host_of_node, first, sizeof(first));
+    cr_assert_arr_eq(spec.bind_offset, before, sizeof(before));
+}
+
+Test(plan, processes_of_a_host_are_those_of_its_nodes, .fini = tear_down)
+{
+    plan();
+    cr_assert_eq(chempi_spec_host_procs(&spec, 1), 6);
+    cr_assert_eq(chempi_spec_host_procs(&spec, 3), 2);
+}
