@@ -140,11 +140,12 @@ static uint32_t find_free(const struct chempi_places *p)
     return i;
 }
 
-/* Without what terminals obey. */
-static void copy_plain(const char *text, char *out, size_t size)
+/* Without what terminals obey, but for what is kept. */
+static void copy_plain(const char *text, char *out, size_t size,
+                       const char *kept)
 {
     (void)snprintf(out, size, "%s", text); /* cut is fine */
-    chempi_plain(out, strlen(out), "");
+    chempi_plain(out, strlen(out), kept);
 }
 
 /* 1 + the group, which is made if it is new; SURPLUS: there is no room. The
@@ -155,7 +156,7 @@ static uint8_t group_of(struct chempi_places *p, uint8_t here, const char *text)
     uint32_t i;
 
     if (has_text(here))
-        copy_plain(text, g.text, sizeof(g.text));
+        copy_plain(text, g.text, sizeof(g.text), "");
     if (!has_text(here)) {
         i = here - CHEMPI_HERE_SILENT;
         p->groups[i] = g;
@@ -182,7 +183,7 @@ static void note_site(struct chempi_places *p, uint8_t group, const char *text)
 
     if (group == SURPLUS || !*text)
         return;
-    copy_plain(text, site, sizeof(site));
+    copy_plain(text, site, sizeof(site), "\n");
     g = &p->groups[group - 1];
     if (!g->site[0])
         memcpy(g->site, site, sizeof(site));

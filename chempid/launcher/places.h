@@ -31,7 +31,7 @@ struct chempi_places_group {
     bool is_merged; /* text is the call; the ranks are in it for several */
     bool has_sites; /* the ranks call from several places */
     char text[CHEMPI_HERE_MAX];
-    char site[CHEMPI_HERE_SITE_MAX]; /* whence they call, or "" */
+    char site[CHEMPI_HERE_SITE_MAX]; /* whence they call, lines, or "" */
 };
 
 /* For whom a rank waits, for each of them. */
@@ -71,7 +71,7 @@ const char *chempi_places_words(const struct chempi_places *p, uint32_t rank);
 /* A line for each group, in the order of their first ranks: those that do not
  * wait first. Then one circle of ranks that wait for each other, if there is
  * any. has_rest: also which ranks nothing is known of. has_sites: also whence
- * groups call, each in a line of its own. */
+ * groups call, a line for each call on the stack. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
                          bool has_rest, bool has_sites);
 /* The same as members of an object, "size", "nodes" with their ranks, "places"

@@ -63,6 +63,34 @@ static void print_ranks(const struct chempi_places *p, FILE *file,
     }
 }
 
+/* The next line of a site into `line`; false: there are no more, or no more
+ * are wanted. */
+static bool next_call(const char **at, uint32_t *number,
+                      char line[CHEMPI_HERE_SITE_MAX])
+{
+    const size_t len = strcspn(*at, "\n");
+
+    if (len == 0 || *number == CHEMPI_HERE_CALLS_MAX)
+        return false;
+    memcpy(line, *at, len);
+    line[len] = '\0';
+    *at += len + ((*at)[len] == '\n');
+    ++*number;
+    return true;
+}
+
+static void print_site(FILE *file, const struct chempi_places_group *g)
+{
+    const char *at = g->site;
+    char line[CHEMPI_HERE_SITE_MAX];
+    uint32_t number = 0;
+
+    while (next_call(&at, &number, line))
+        (void)fprintf(file, "chempirun:     %s from %s%s\n",
+                      number == 1 ? "called" : "      ", line,
+                      g->has_sites && !*at ? " and elsewhere" : "");
+}
+
 static void print_group(const struct chempi_places *p, FILE *file,
                         uint8_t group, bool has_sites)
 {
@@ -87,9 +115,8 @@ static void print_group(const struct chempi_places *p, FILE *file,
     print_ranks(p, file, group);
     (void)fprintf(file, "%s%s%s\n", words[g->here][count_of(p, group) > 1],
                   g->text, g->is_merged ? ", not all for the same" : "");
-    if (has_sites && g->site[0])
-        (void)fprintf(file, "chempirun:     called from %s%s\n", g->site,
-                      g->has_sites ? " and elsewhere" : "");
+    if (has_sites)
+        print_site(file, g);
 }
 
 static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
@@ -273,6 +300,23 @@ static void ranks_json(const struct chempi_places *p, struct chempi_json *j,
     chempi_json_close_list(j);
 }
 
+/* "from", the place of the call, and "stack", of those that led to it, too. */
+static void site_json(const struct chempi_places_group *g,
+                      struct chempi_json *j)
+{
+    const char *at = g->site;
+    char line[CHEMPI_HERE_SITE_MAX];
+    uint32_t number = 0;
+
+    chempi_json_text(j, "from", next_call(&at, &number, line) ? line : NULL);
+    chempi_json_open_list(j, "stack");
+    at = g->site;
+    number = 0;
+    while (next_call(&at, &number, line))
+        chempi_json_text(j, NULL, line);
+    chempi_json_close_list(j);
+}
+
 static void group_json(const struct chempi_places *p, struct chempi_json *j,
                        uint8_t group)
 {
@@ -283,7 +327,7 @@ static void group_json(const struct chempi_places *p, struct chempi_json *j,
     chempi_json_text(j, "state", state_words[g->here]);
     chempi_json_text(j, "call", *g->text ? g->text : NULL);
     chempi_json_bool(j, "is_merged", g->is_merged);
-    chempi_json_text(j, "from", *g->site ? g->site : NULL);
+    site_json(g, j);
     chempi_json_bool(j, "is_from_elsewhere", g->has_sites);
     chempi_json_close(j);
 }

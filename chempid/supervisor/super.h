@@ -95,7 +95,7 @@ struct chempi_rank {
     uint8_t share_bytes[CHEMPI_SHARE_BYTES];
     uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
     char here[CHEMPI_HERE_MAX];
-    char site[CHEMPI_HERE_SITE_MAX]; /* whence it calls */
+    char site[CHEMPI_HERE_SITE_MAX]; /* whence it calls, lines */
     uint64_t moves;                  /* as in HERE */
     uint32_t for_count;              /* ranks that it waits for */
     uint32_t for_ranks[CHEMPI_HERE_FOR_MAX];

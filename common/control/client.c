@@ -528,13 +528,14 @@ int chempi_client_here(struct chempi_client *c,
 {
     struct chempi_writer *w = chempi_channel_begin(&c->ch, CHEMPI_MSG_HERE, 0);
     char cut[CHEMPI_HERE_MAX];
+    char site[CHEMPI_HERE_SITE_MAX];
 
     copy_str(cut, sizeof(cut), wait->text);
     chempi_wire_put_u8(w, wait->is_waiting ? CHEMPI_HERE_WAITS
                                            : CHEMPI_HERE_TESTS);
     chempi_wire_put_str(w, cut);
-    copy_str(cut, CHEMPI_HERE_SITE_MAX, wait->site);
-    chempi_wire_put_str(w, cut);
+    copy_str(site, sizeof(site), wait->site);
+    chempi_wire_put_str(w, site);
     chempi_wire_put_u64(w, wait->moves);
     chempi_wire_put_u32(w, wait->count);
     for (uint32_t i = 0; i < wait->count; i++)

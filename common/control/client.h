@@ -42,7 +42,8 @@
 #define CHEMPI_KVS_KEY_MAX 64     /* bytes with the terminating zero */
 #define CHEMPI_KVS_VALUE_MAX 4096 /* bytes */
 #define CHEMPI_HERE_MAX 480       /* bytes with the terminating zero */
-#define CHEMPI_HERE_SITE_MAX 160  /* the same */
+#define CHEMPI_HERE_SITE_MAX 800  /* the same */
+#define CHEMPI_HERE_CALLS_MAX 8u  /* lines of it */
 #define CHEMPI_HERE_FOR_MAX 4u    /* ranks that one waits for */
 
 /* What a rank shall report. */
@@ -151,7 +152,8 @@ int chempi_client_progress(struct chempi_client *client,
 struct chempi_client_wait {
     bool is_waiting;
     const char *text; /* cut at CHEMPI_HERE_MAX */
-    const char *site; /* where the program calls; "": not known */
+    const char *site; /* the program's calls that have led there, a line each,
+                         the innermost first; "": not known */
     uint64_t moves;   /* 0: it may go on by itself; else a number that changes
                          when it has gone on (doc/checking.md) */
     uint32_t count;   /* at most CHEMPI_HERE_FOR_MAX */

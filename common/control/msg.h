@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#define CHEMPI_CONTROL_VERSION 15u
+#define CHEMPI_CONTROL_VERSION 16u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -44,7 +44,7 @@ enum chempi_msg {
     CHEMPI_MSG_WORLD = 13,  /* - ; it needs all ranks: MPI_Init */
     CHEMPI_MSG_UNWORLD = 9, /* - ; MPI_Finalize is done, sessions are open */
     CHEMPI_MSG_HERE = 10,   /* u8 enum chempi_here, str text of at most
-                               CHEMPI_HERE_MAX bytes, str place in the program
+                               CHEMPI_HERE_MAX bytes, str calls of the program
                                (CHEMPI_HERE_SITE_MAX) or "", u64 moves
                                (chempi_client_wait), count n up to
                                CHEMPI_HERE_FOR_MAX, n x u32 rank that it waits

@@ -571,7 +571,7 @@ def whoever_asks_is_told_where_ranks_wait():
                   told["answer"]["places"] == [
                       {"ranks": list(range(size)), "state": "waits",
                        "call": "MPI_Recv", "is_merged": False, "from": None,
-                       "is_from_elsewhere": False}] and
+                       "stack": [], "is_from_elsewhere": False}] and
                   sorted(rank for ranks in told["answer"]["nodes"].values()
                          for rank in ranks) == list(range(size)) and
                   [told["answer"][k] for k in ("circle", "waits_for", "unknown",

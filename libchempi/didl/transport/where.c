@@ -13,6 +13,7 @@
 
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/place.h"
+#include "libchempi/didl/base/stack.h"
 #include "libchempi/didl/comm/comm.h"
 #include "libchempi/didl/control/daemon.h"
 #include "libchempi/didl/transport/conn.h"
@@ -30,7 +31,6 @@ struct walk {
     const void *library; /* where this library lies */
     const char *call;    /* NULL: not found */
     int frames;
-    char site[CHEMPI_HERE_SITE_MAX]; /* whence it was called */
 };
 
 /* Nothing but MPI functions is visible in this library. */
@@ -43,25 +43,8 @@ static const char *call_named(const char *symbol)
     return strncmp(symbol, "MPI_", 4) == 0 ? symbol : NULL;
 }
 
-/* "solve+0x40 of ./heat", or without a symbol "./heat+0x11d3", as addr2line
- * takes it. */
-static void name_site(struct walk *walk, uintptr_t address, const Dl_info *info)
-{
-    const char *file = strrchr(info->dli_fname, '/');
-
-    file = file ? file + 1 : info->dli_fname;
-    if (info->dli_sname)
-        (void)snprintf(walk->site, sizeof(walk->site), "%.60s+0x%zx of %.60s",
-                       info->dli_sname,
-                       (size_t)(address - (uintptr_t)info->dli_saddr), file);
-    else
-        (void)snprintf(walk->site, sizeof(walk->site), "%.100s+0x%zx", file,
-                       (size_t)(address - (uintptr_t)info->dli_fbase));
-}
-
-/* The first frame is this library's; the walk ends behind the first MPI
- * function. Of the program's frame that follows only the address is looked at,
- * which this library's own frame tells. */
+/* The first frame is this library's; the walk ends behind the last one that
+ * is. */
 static _Unwind_Reason_Code look_at(struct _Unwind_Context *frame, void *arg)
 {
     struct walk *walk = arg;
@@ -73,19 +56,17 @@ static _Unwind_Reason_Code look_at(struct _Unwind_Context *frame, void *arg)
         return _URC_END_OF_STACK;
     if (!walk->library)
         walk->library = info.dli_fbase;
-    if (info.dli_fbase != walk->library) {
-        name_site(walk, address, &info);
+    if (info.dli_fbase != walk->library)
         return _URC_END_OF_STACK;
-    }
     if (!walk->call)
         walk->call = call_named(info.dli_sname);
     return ++walk->frames == MOST_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
 /*
- * The innermost MPI function on this thread's stack, and whence it was called.
- * No frame outside of it is read: those of the program need not be such that
- * anybody can read them, and its stack may end right behind the call.
+ * The innermost MPI function on this thread's stack. No frame outside of it is
+ * read: those of the program need not be such that anybody can read them, and
+ * its stack may end right behind the call.
  */
 static void find_call(struct walk *walk)
 {
@@ -327,10 +308,13 @@ void chempi_where_tell(chempi_where_fn *words, const void *object,
 {
     struct walk walk;
     struct chempi_where w = {.call = NULL};
-    struct chempi_client_wait wait = {.text = w.text, .site = walk.site};
+    char site[CHEMPI_HERE_SITE_MAX] = "";
+    struct chempi_client_wait wait = {.text = w.text, .site = site};
     size_t start;
 
     find_call(&walk);
+    if (!is_brief)
+        chempi_stack_put(site, sizeof(site), CHEMPI_HERE_CALLS_MAX);
     put_call(&w, &walk, is_brief);
     start = w.len;
     if (words)

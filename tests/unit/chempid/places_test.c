@@ -340,13 +340,30 @@ Test(places, whence_ranks_call_is_told_on_request)
     put_waiting(1, "A", "f+0x1 of p", 0, NULL);
     put_waiting(2, "B", "f+0x1 of p", 0, NULL);
     put_waiting(3, "B", "g\n+0x2 of p", 0, NULL);
+    put_waiting(4, "C", "f+0x1 (p)\ng\x1b+0x2 (p)\nmain (p)", 0, NULL);
+    put_waiting(5, "D", "\nf", 0, NULL);
+    put_waiting(6, "E", "1\n2\n3\n4\n5\n6\n7\n8\n9", 0, NULL);
     (void)take();
     has_sites = true;
     expect_printed(false,
                    "chempirun: ranks 0-1 wait in A\n"
                    "chempirun:     called from f+0x1 of p\n"
                    "chempirun: ranks 2-3 wait in B\n"
-                   "chempirun:     called from f+0x1 of p and elsewhere\n");
+                   "chempirun:     called from f+0x1 of p and elsewhere\n"
+                   "chempirun: rank 4 on node a1 waits in C\n"
+                   "chempirun:     called from f+0x1 (p)\n"
+                   "chempirun:            from g?+0x2 (p)\n"
+                   "chempirun:            from main (p)\n"
+                   "chempirun: rank 5 on node a1 waits in D\n"
+                   "chempirun: rank 6 on node a1 waits in E\n"
+                   "chempirun:     called from 1\n"
+                   "chempirun:            from 2\n"
+                   "chempirun:            from 3\n"
+                   "chempirun:            from 4\n"
+                   "chempirun:            from 5\n"
+                   "chempirun:            from 6\n"
+                   "chempirun:            from 7\n"
+                   "chempirun:            from 8\n");
 }
 
 Test(places, ranks_that_there_are_not_end_what_is_taken)

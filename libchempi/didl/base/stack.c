@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The calls that a thread is in; see stack.h. */
+#define _GNU_SOURCE /* dladdr, vfork */
+#include "libchempi/didl/base/stack.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "common/base/compiler.h"
+#include "common/base/symbol.h"
+
+enum { DEEPEST = 64, LINE = 2 * CHEMPI_SYMBOL_NAME + 80 };
+
+/* What the child has found, the innermost first. */
+struct calls {
+    volatile uint32_t count;
+    volatile uintptr_t at[DEEPEST]; /* inside the call, not behind it */
+};
+
+/* ---- the child ---- */
+
+static _Unwind_Reason_Code note_call(struct _Unwind_Context *frame, void *arg)
+{
+    struct calls *calls = arg;
+    const uintptr_t address = (uintptr_t)_Unwind_GetIP(frame);
+
+    if (address == 0)
+        return _URC_END_OF_STACK;
+    calls->at[calls->count] = address - 1;
+    calls->count++;
+    return calls->count == DEEPEST ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/* What was noted before holds. */
+static void give_up(int number)
+{
+    (void)number;
+    _exit(1);
+}
+
+/* A fault must not be the default's, which on some kernels ends whoever shares
+ * the memory; nor does any other signal reach the program's handlers here. */
+CHEMPI_NORETURN static void read_calls(struct calls *calls)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    struct sigaction action = {.sa_handler = give_up};
+    sigset_t open;
+
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigemptyset(&open);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(faults); i++) {
+        (void)sigaction(faults[i], &action, NULL);
+        (void)sigaddset(&open, faults[i]);
+    }
+    (void)sigprocmask(SIG_UNBLOCK, &open, NULL);
+    (void)_Unwind_Backtrace(note_call, calls);
+    _exit(0);
+}
+
+/* This process stands still meanwhile, or at least this thread of it. */
+static __attribute__((noinline)) void find_calls(struct calls *calls)
+{
+    sigset_t all;
+    sigset_t old;
+    pid_t pid;
+
+    (void)sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &old) != 0)
+        return;
+    pid = vfork();
+    if (pid == 0)
+        read_calls(calls);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue; /* else the program has taken it */
+}
+
+/* ---- words ---- */
+
+static const void *file_of(uintptr_t address, const char **name)
+{
+    Dl_info info;
+
+    *name = NULL;
+    if (!dladdr((const void *)address, &info))
+        return NULL;
+    *name = info.dli_sname;
+    return info.dli_fbase;
+}
+
+static bool is_mpi(const char *name)
+{
+    return name &&
+           (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0);
+}
+
+/* Where the program's own calls begin: behind this library's and those of a
+ * tool that has wrapped MPI's functions. */
+static uint32_t skip_mpi(const struct calls *calls)
+{
+    const char *name;
+    const void *own = file_of(calls->at[0], &name);
+    uint32_t i = 0;
+    uint32_t first;
+    const void *next;
+
+    while (i < calls->count && file_of(calls->at[i], &name) == own)
+        i++;
+    first = i;
+    next = i < calls->count ? file_of(calls->at[i], &name) : NULL;
+    while (next && i < calls->count && file_of(calls->at[i], &name) == next) {
+        i++;
+        if (is_mpi(name))
+            first = i;
+    }
+    return first;
+}
+
+static void put_words(char *out, const struct chempi_symbol *symbol)
+{
+    const char *file = chempi_symbol_base(symbol->path);
+
+    if (*symbol->name)
+        (void)snprintf(out, LINE, "%s+0x%llx (%.*s+0x%llx)", symbol->name,
+                       (unsigned long long)symbol->offset, CHEMPI_SYMBOL_NAME,
+                       file, (unsigned long long)symbol->address);
+    else
+        (void)snprintf(out, LINE, "%.*s+0x%llx", CHEMPI_SYMBOL_NAME, file,
+                       (unsigned long long)symbol->address);
+}
+
+static void put_calls(const struct calls *calls, char *out, size_t len,
+                      unsigned most)
+{
+    struct chempi_symbol symbol;
+    const char *name;
+    const void *libc = file_of((uintptr_t)&abort, &name);
+    size_t used = 0;
+
+    for (uint32_t i = skip_mpi(calls); i < calls->count && most--; i++) {
+        const uintptr_t address = calls->at[i];
+        char line[LINE];
+        size_t n;
+
+        if (file_of(address, &name) == libc ||
+            !chempi_symbol_find((const void *)address, &symbol))
+            return; /* whoever has called main, or a thread's function */
+        put_words(line, &symbol);
+        n = strlen(line);
+        if (used + (used > 0) + n >= len)
+            return;
+        used += (size_t)snprintf(out + used, len - used, "%s%s",
+                                 used ? "\n" : "", line);
+        if (strcmp(symbol.name, "main") == 0)
+            return;
+    }
+}
+
+void chempi_stack_put(char *out, size_t len, unsigned most)
+{
+    const int old_errno = errno;
+    struct calls *calls;
+
+    out[0] = '\0';
+    /* Shared, should the child be one that shares nothing else. */
+    calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (calls != MAP_FAILED) {
+        find_calls(calls);
+        if (calls->count > 0)
+            put_calls(calls, out, len, most);
+        (void)munmap(calls, sizeof(*calls));
+    }
+    errno = old_errno;
+}
