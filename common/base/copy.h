@@ -23,8 +23,8 @@
 #define CHEMPI_COPY_PAGE 4096u
 #define CHEMPI_COPY_NEAR 64u /* bytes further in the page */
 
-/* Like memcpy, for places that meet in this way. */
-void chempi_copy_downwards(void *to, const void *from, size_t len);
+/* Like memcpy, for places that meet in this way: loads are ahead of stores. */
+void chempi_copy_ahead(void *to, const void *from, size_t len);
 
 CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
 {
@@ -37,7 +37,7 @@ CHEMPI_INLINE bool chempi_copy_meets(const void *to, const void *from)
 CHEMPI_INLINE void chempi_copy(void *to, const void *from, size_t len)
 {
     if (len >= CHEMPI_COPY_LONG && chempi_copy_meets(to, from))
-        chempi_copy_downwards(to, from, len);
+        chempi_copy_ahead(to, from, len);
     else
         memcpy(to, from, len);
 }
