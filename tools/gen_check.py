@@ -44,6 +44,9 @@ HANDS_OUT_OTHERS = re.compile(
     r'(Type_(commit|match_size|create_f90\w*|get_contents|get_value_index)|'
     r'Comm_(get_parent|idup\w*))$')
 
+# Take MPI_FILE_NULL.
+TAKES_NO_FILE = re.compile(r'File_((get|set|call)_errhandler|create_errhandler)$')
+
 # Collective over a communicator beside those of chapter 6 and 8.
 ALSO_COLLECTIVE = re.compile(
     r'(Comm_(dup|dup_with_info|idup|idup_with_info|split|split_type|create)|'
@@ -77,6 +80,7 @@ class Wrapper:
         self.names = {p.name: p for p in f.params}
         self.calls = f.name
         self.before, self.after, self.declared = [], [], []
+        self.failed = []
         self.makes_request = 'request' in self.names and \
             self.names['request'].ctype == 'MPI_Request *'
         self.is_persistent = f.stem.endswith('_init')
@@ -175,6 +179,16 @@ class Wrapper:
                 self.after += ['check_made(&call, CHECK_%s, *%s);' %
                                (kind, p.name)]
 
+    def files(self):
+        """Whose errors are returned as a rule, and often not looked at."""
+        if self.f.stem == 'File_open':
+            self.failed += ['check_open_failed(&call, rc);']
+        fh = self.names.get('fh')
+        if self.f.stem.startswith('File_') and fh and \
+                fh.ctype == 'MPI_File' and \
+                not TAKES_NO_FILE.match(self.f.stem):
+            self.before += ['check_no_file(&call, fh);']
+
     def text(self):
         f = self.f
         stem = f.stem
@@ -192,6 +206,7 @@ class Wrapper:
                 'check_region_pair(&call, sendbuf, sendcount, sendtype, '
                 'recvbuf, recvcount, recvtype);']
         self.objects()
+        self.files()
         lines = [wrap('CHEMPI_EXPORT int %s(%s)' % (f.name, f.param_text)),
                  '{', '    struct check_call call;']
         lines += ['    ' + d for d in self.declared]
@@ -205,6 +220,9 @@ class Wrapper:
             lines += [wrap('        ' + a, '            ')
                       for a in self.after]
             lines += ['    }']
+        if self.failed:
+            lines += ['    if (rc != MPI_SUCCESS) {']
+            lines += ['        ' + a for a in self.failed] + ['    }']
         lines += ['    check_leave(&call);', '    return rc;', '}', '']
         return '\n'.join(lines) + '\n'
 

@@ -105,6 +105,10 @@ void check_objects_end(void);
 void check_drop_shadow(const void *handle);
 /* Communicator number i of those that live, from 0; MPI_COMM_NULL: no more. */
 MPI_Comm check_comm_at(size_t i);
+/* A file was not opened, which the program may not have looked at; and a call
+ * on a file is about to be made: noted if it names none. */
+void check_open_failed(const struct check_call *call, int rc);
+void check_no_file(const struct check_call *call, MPI_File file);
 /* Note all objects that nobody has freed. */
 void check_note_objects(void);
 

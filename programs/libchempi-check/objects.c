@@ -94,6 +94,53 @@ void check_made(const struct check_call *call, enum check_kind kind,
     add(kind, handle, &call->site, shadow);
 }
 
+/* The last open that failed (K1). */
+static struct {
+    bool is_there;
+    struct check_site site;
+    char words[MPI_MAX_ERROR_STRING];
+} failed_open;
+
+void check_open_failed(const struct check_call *call, int rc)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int len = 0;
+
+    (void)PMPI_Error_string(rc, words, &len);
+    check_lock();
+    failed_open.is_there = true;
+    failed_open.site = call->site;
+    memcpy(failed_open.words, words, sizeof(words));
+    check_unlock();
+}
+
+void check_no_file(const struct check_call *call, MPI_File file)
+{
+    char here[CHECK_WORDS];
+    char there[CHECK_WORDS];
+    char why[MPI_MAX_ERROR_STRING];
+    struct check_site site;
+    bool is_there;
+
+    if (file != MPI_FILE_NULL || !check_is_on())
+        return;
+    check_lock();
+    is_there = failed_open.is_there;
+    site = failed_open.site;
+    memcpy(why, failed_open.words, sizeof(why));
+    check_unlock();
+    if (is_there)
+        check_note("%s: it names MPI_FILE_NULL; %s has failed (%s), and errors "
+                   "of files are returned: look at what the calls return, or "
+                   "call MPI_File_set_errhandler(MPI_FILE_NULL, "
+                   "MPI_ERRORS_ARE_FATAL) first",
+                   check_site_words(&call->site, here, sizeof(here)),
+                   check_site_words(&site, there, sizeof(there)), why);
+    else
+        check_note("%s: it names MPI_FILE_NULL",
+                   check_site_words(&call->site, here, sizeof(here)));
+}
+
 void check_freed(enum check_kind kind, const void *handle)
 {
     struct object **at;

@@ -236,6 +236,19 @@ static void lost_objects(void)
                   MPI_INFO_NULL, &file);
 }
 
+/* ---- errors that nobody looks at ---- */
+
+static void unopened_file(void)
+{
+    MPI_File file;
+
+    /* @open */
+    MPI_File_open(world, "/nowhere/at/all", MPI_MODE_RDONLY, MPI_INFO_NULL,
+                  &file);
+    /* @read */
+    MPI_File_read(file, &file, 0, MPI_BYTE, MPI_STATUS_IGNORE);
+}
+
 /* ---- deadlocks ---- */
 
 static void deadlock(void)
@@ -496,6 +509,7 @@ static const struct {
     {"receive_into_send", receive_into_send},
     {"lost_request", lost_request},
     {"lost_objects", lost_objects},
+    {"unopened_file", unopened_file},
     {"deadlock", deadlock},
     {"unbuffered", unbuffered},
     {"deadlock_of_two", deadlock_of_two},

@@ -389,6 +389,8 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
     struct chempi_file *file;
     int rc = refused;
 
+    if (fh)
+        *fh = MPI_FILE_NULL;
     if (comm->is_inter)
         return chempi_error_set(MPI_ERR_COMM,
                                 "argument comm is an intercommunicator; files "
