@@ -69,13 +69,23 @@ static int open_socket(int family)
     return fd < 0 ? -errno : fd;
 }
 
-/* Leave by the address that the description gives us on this network. */
+/* Do we listen on every address of this host for this network? */
+static bool is_anywhere(const struct chempi_tcp_dev *dev, uint32_t network)
+{
+    for (uint32_t i = 0; i < dev->listener_count; i++)
+        if (dev->listeners[i].network == network)
+            return dev->listeners[i].is_anywhere;
+    return true;
+}
+
+/* Leave by the address that the description gives us on this network. Without
+ * one the kernel knows which of ours leads there. */
 static void bind_source(struct chempi_tcp_link *link, int fd, int family)
 {
     const struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     const int one = 1;
 
-    if (link->network == CHEMPI_TCP_NETWORK_ANY)
+    if (is_anywhere(dev, link->network))
         return;
     for (uint32_t i = 0; i < dev->card.count; i++) {
         const struct chempi_tcp_entry *e = &dev->card.entries[i];

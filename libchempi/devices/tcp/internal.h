@@ -192,6 +192,7 @@ struct chempi_tcp_listener {
     struct chempi_poll_item item;
     struct chempi_tcp_dev *dev;
     uint32_t network;
+    bool is_anywhere; /* on all addresses of this host */
     char congestion[CHEMPI_TCP_CONGESTION_MAX]; /* the system's control of
                                                    congestion, "": left so */
 };

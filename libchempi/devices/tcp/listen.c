@@ -323,6 +323,13 @@ static void listener_ready(struct chempi_poll_item *item, uint32_t events)
 
 /* ---- listeners ------------------------------------------------------- */
 
+static bool is_unspecified(const struct chempi_tcp_address *a)
+{
+    return a->u.sa.sa_family == AF_INET6
+               ? IN6_IS_ADDR_UNSPECIFIED(&a->u.in6.sin6_addr)
+               : a->u.in.sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
 /* Listen at address (port 0), whose port is filled in. */
 static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
                      struct chempi_tcp_address *address)
@@ -336,8 +343,7 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
 
     if (fd < 0)
         return -errno;
-    if (address->u.sa.sa_family == AF_INET6 &&
-        IN6_IS_ADDR_UNSPECIFIED(&address->u.in6.sin6_addr))
+    if (address->u.sa.sa_family == AF_INET6 && is_unspecified(address))
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off,
                          sizeof(off));    /* else IPv6 alone must do */
     chempi_tcp_link_set_options(dev, fd); /* accepted ones inherit them */
@@ -351,7 +357,8 @@ static int listen_at(struct chempi_tcp_dev *dev, uint32_t network,
     *l = (struct chempi_tcp_listener){
         .item = {.fd = fd, .ready = listener_ready},
         .dev = dev,
-        .network = network};
+        .network = network,
+        .is_anywhere = is_unspecified(address)};
     chempi_tcp_link_hurry(fd, l->congestion); /* they inherit this, too */
     rc = chempi_pollset_add(dev->dev.params.services->pollset, &l->item,
                             EPOLLIN);
