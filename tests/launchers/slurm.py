@@ -97,6 +97,17 @@ class Hosts:
     def address(i):
         return f"10.213.0.{i + 1}"
 
+    def agent(self, path):
+        """Write a command that runs others there, as ssh does."""
+        cases = "".join(
+            f"{self.address(i)}|n{i}) shift; exec "
+            f"{' '.join(self.inside(1 + i))} sh -c \"$*\";;\n"
+            for i in range(NODES))
+        path.write_text("#!/bin/sh\nwhile :; do case $1 in\n"
+                        f"{cases}-*) shift;;\n*) exit 9;; esac; done\n")
+        path.chmod(0o755)
+        return path
+
     def stop(self):
         for holder in self.holders:
             holder.stdin.close()
@@ -156,7 +167,8 @@ class Cluster:
         try:
             return subprocess.run(
                 [*self.inside(), *words],
-                env={**os.environ, "SLURM_CONF": str(self.config)}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                env={**os.environ, "SLURM_CONF": str(self.config)},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True, check=False,
                 timeout=30).stdout
         except subprocess.TimeoutExpired:
