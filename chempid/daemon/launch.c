@@ -198,8 +198,7 @@ static int send_launch(struct job *j, struct limb *limb, const uint32_t *nodes,
     return 0;
 }
 
-static int pass_on(struct job *j, const struct chempi_members *known,
-                   const uint32_t *nodes, uint32_t count,
+static int pass_on(struct job *j, const uint32_t *nodes, uint32_t count,
                    struct chempi_err *why)
 {
     const char *name = j->spec.node_names[nodes[0]];
@@ -208,7 +207,7 @@ static int pass_on(struct job *j, const struct chempi_members *known,
 
     if (!limb)
         return why->code;
-    limb->conn = chempi_daemon_call(j->daemon, known, name, &err);
+    limb->conn = chempi_daemon_call(j->daemon, name, &err);
     if (!limb->conn)
         (void)chempi_err_prefix(&err, "node %s", name);
     else if (send_launch(j, limb, nodes, count, &err))
@@ -222,27 +221,24 @@ static int pass_on(struct job *j, const struct chempi_members *known,
  * first node of each. */
 static int spread(struct job *j, struct chempi_err *err)
 {
-    struct chempi_members known;
     uint32_t rest = 0;
     uint32_t piece;
     int rc = 0;
 
-    chempi_daemon_members(j->daemon, &known);
+    (void)chempi_daemon_ready(j->daemon);
     for (uint32_t i = 0; !rc && i < j->node_count; i++) {
         const uint32_t node = j->nodes[i];
 
         if (strcmp(j->spec.node_names[node], j->daemon->opt->name) == 0)
             rc = start_here(j, node, err);
         else if (is_spare(j, node))
-            rc = pass_on(j, &known, &node, 1, err);
+            rc = pass_on(j, &node, 1, err);
         else
             j->nodes[rest++] = node;
     }
     piece = (rest + CHEMPI_DAEMON_FANOUT - 1) / CHEMPI_DAEMON_FANOUT;
     for (uint32_t i = 0; !rc && i < rest; i += piece)
-        rc = pass_on(j, &known, j->nodes + i,
-                     rest - i < piece ? rest - i : piece, err);
-    chempi_members_fini(&known);
+        rc = pass_on(j, j->nodes + i, rest - i < piece ? rest - i : piece, err);
     return rc;
 }
 

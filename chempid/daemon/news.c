@@ -9,28 +9,23 @@
 #include "common/base/log.h"
 #include "common/control/msg.h"
 
-void chempi_daemon_members(struct chempi_daemon *d, struct chempi_members *out)
+const struct chempi_members *chempi_daemon_ready(struct chempi_daemon *d)
 {
-    const struct chempi_members *ready = chempi_ready_look(&d->ready, d->dir);
+    return chempi_ready_look(&d->ready, d->dir);
+}
 
-    /* Without memory some nodes are unknown, and named as such. */
-    if (d->members.count == 0) {
-        (void)chempi_members_copy(out, ready);
-        return;
-    }
-    (void)chempi_members_copy(out, &d->members);
-    for (uint32_t i = 0; i < ready->count; i++) {
-        const struct chempi_member *m = &ready->list[i];
+const struct chempi_member *chempi_daemon_member(const struct chempi_daemon *d,
+                                                 const char *node)
+{
+    const struct chempi_member *m = chempi_members_find(&d->ready.list, node);
 
-        (void)chempi_members_add(out, m->name, m->address, m->slots);
-    }
+    return m ? m : chempi_members_find(&d->members, node);
 }
 
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
-                                       const struct chempi_members *known,
                                        const char *node, struct chempi_err *err)
 {
-    const struct chempi_member *m = chempi_members_find(known, node);
+    const struct chempi_member *m = chempi_daemon_member(d, node);
 
     if (m && strcmp(m->address, CHEMPI_NO_ADDRESS) != 0) {
         chempi_beat_wake(&d->beat);
@@ -101,6 +96,7 @@ struct reading {
     uint32_t fresh;
     uint32_t told; /* members known from this node */
     bool joins;
+    bool has_withdrawn;
 };
 
 static uint32_t count_told(const struct chempi_members *m, const char *teller)
@@ -162,6 +158,7 @@ static void withdraw(struct reading *r, const struct chempi_member *claim)
     if (!m || m->is_gone || strcmp(m->teller, claim->teller) != 0)
         return;
     m->is_gone = true;
+    r->has_withdrawn = true;
     r->told--;
     pass_on(r, claim);
 }
@@ -230,10 +227,9 @@ static bool read_member(struct chempi_reader *r, const struct chempi_conn *from,
     return !r->is_bad;
 }
 
-static void take_claim(struct reading *r, const struct chempi_members *known,
-                       const struct chempi_member *claim)
+static void take_claim(struct reading *r, const struct chempi_member *claim)
 {
-    const struct chempi_member *old = chempi_members_find(known, claim->name);
+    const struct chempi_member *old = chempi_daemon_member(r->d, claim->name);
     const bool is_self = strcmp(claim->name, claim->teller) == 0;
 
     if (strcmp(claim->name, r->d->opt->name) == 0 ||
@@ -255,22 +251,21 @@ int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
 {
     struct reading reading = {
         .d = d, .from = from, .told = count_told(&d->members, from->peer)};
-    struct chempi_members known;
     struct chempi_member claim;
     struct chempi_reader r;
     uint32_t n;
 
     chempi_wire_read(&r, frame->data, frame->len);
     n = chempi_wire_get_count(&r, CHEMPI_NEWS_MAX, 14);
-    chempi_daemon_members(d, &known);
+    (void)chempi_daemon_ready(d);
     for (uint32_t i = 0; i < n && read_member(&r, from, &claim); i++)
-        take_claim(&reading, &known, &claim);
-    chempi_members_prune(&d->members, is_there, NULL);
+        take_claim(&reading, &claim);
+    if (reading.has_withdrawn)
+        chempi_members_prune(&d->members, is_there, NULL);
     if (reading.joins && from->kind == CHEMPI_CONN_INBOUND)
         chempi_news_tell(d, from);
     spread_news(d, from, &reading.news, reading.fresh);
     chempi_wire_clear(&reading.news);
-    chempi_members_fini(&known);
     return chempi_wire_is_done(&r)
                ? 0
                : chempi_err_set(err, -EBADMSG, "malformed news");

@@ -22,11 +22,15 @@
 struct chempi_conn;
 struct chempi_daemon;
 
-/* All nodes known now, ready files included; the caller's to fini. */
-void chempi_daemon_members(struct chempi_daemon *d, struct chempi_members *out);
-/* Connection to the daemon of a node, through what `known` says of it. */
+/* The nodes with ready files now, read again if they have changed. What they
+ * say of a node comes before what d->members says. */
+const struct chempi_members *chempi_daemon_ready(struct chempi_daemon *d);
+/* A node that was known when chempi_daemon_ready() was called last, or NULL;
+ * valid until that is called again, or d->members changes. */
+const struct chempi_member *chempi_daemon_member(const struct chempi_daemon *d,
+                                                 const char *node);
+/* Connection to the daemon of such a node. */
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,
-                                       const struct chempi_members *known,
                                        const char *node,
                                        struct chempi_err *err);
 /* NEWS from a daemon: one that joins is told all, what is new to us is passed

@@ -129,8 +129,9 @@ static void add_self(struct query *q)
     chempi_wire_clear(&w);
 }
 
-/* Ask the first node of the piece that can be called. */
-static void send_piece(struct piece *p, const struct chempi_members *known)
+/* Ask the first node of the piece that can be called, by what is known since
+ * chempi_daemon_ready(). */
+static void send_piece(struct piece *p)
 {
     struct query *q = p->query;
 
@@ -138,7 +139,7 @@ static void send_piece(struct piece *p, const struct chempi_members *known)
     for (; p->first < p->end; p->first++) {
         struct chempi_err err = {0};
         struct chempi_conn *conn =
-            chempi_daemon_call(q->daemon, known, q->names[p->first], &err);
+            chempi_daemon_call(q->daemon, q->names[p->first], &err);
         struct chempi_writer *w;
         int rc;
 
@@ -252,44 +253,66 @@ static void sort_names(struct query *q)
     q->name_count = n;
 }
 
-static int read_names(struct query *q, const struct chempi_members *known,
-                      const struct chempi_frame *frame)
+static int add_name(struct query *q, const char *name)
+{
+    const char *copy = chempi_pool_str(&q->pool, name);
+
+    if (!copy)
+        return -ENOMEM;
+    q->names[q->name_count++] = copy;
+    return 0;
+}
+
+/* Room for so many. */
+static int make_names(struct query *q, size_t count)
+{
+    q->names = chempi_pool_array(&q->pool, count, sizeof(*q->names));
+    return q->names ? 0 : -ENOMEM;
+}
+
+static int add_members(struct query *q, const struct chempi_members *from)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < from->count; i++)
+        rc = add_name(q, from->list[i].name);
+    return rc;
+}
+
+/* All that are known; sort_names() leaves each once. */
+static int add_all(struct query *q)
+{
+    struct chempi_daemon *d = q->daemon;
+    const struct chempi_members *ready = chempi_daemon_ready(d);
+    int rc = make_names(q, (size_t)d->members.count + ready->count + 1);
+
+    rc = rc ? rc : add_name(q, d->opt->name);
+    rc = rc ? rc : add_members(q, &d->members);
+    return rc ? rc : add_members(q, ready);
+}
+
+static int read_names(struct query *q, const struct chempi_frame *frame)
 {
     struct chempi_reader r;
     uint32_t n;
+    int rc;
 
     chempi_wire_read(&r, frame->data, frame->len);
     (void)chempi_wire_get_u32(&r); /* user_of() */
     n = chempi_wire_get_count(&r, CHEMPI_JOB_NODES_MAX, 5);
-    q->names = chempi_pool_array(&q->pool, (size_t)n + known->count + 1,
-                                 sizeof(*q->names));
-    if (!q->names)
-        return -ENOMEM;
-    for (uint32_t i = 0; i < n; i++) {
-        const char *name = chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX);
-
-        q->names[q->name_count] = chempi_pool_str(&q->pool, name);
-        if (!q->names[q->name_count++])
-            return -ENOMEM;
-    }
+    rc = make_names(q, n);
+    for (uint32_t i = 0; !rc && i < n; i++)
+        rc = add_name(q, chempi_wire_get_str(&r, CHEMPI_NODE_NAME_MAX));
+    if (rc)
+        return rc;
     q->with_memory = chempi_wire_get_u32(&r) != 0;
     start_limit(q, chempi_wire_get_u32(&r));
     if (!chempi_wire_is_done(&r))
         return -EBADMSG;
-    if (n)
-        return 0;
-    if (!chempi_members_find(known, q->daemon->opt->name))
-        q->names[q->name_count++] = q->daemon->opt->name;
-    for (uint32_t i = 0; i < known->count; i++) {
-        q->names[q->name_count] =
-            chempi_pool_str(&q->pool, known->list[i].name);
-        if (!q->names[q->name_count++])
-            return -ENOMEM;
-    }
-    return 0;
+    return n ? 0 : add_all(q);
 }
 
-static void spread(struct query *q, const struct chempi_members *known)
+static void spread(struct query *q)
 {
     uint32_t rest = 0;
     uint32_t size;
@@ -306,7 +329,7 @@ static void spread(struct query *q, const struct chempi_members *known)
 
         *p = (struct piece){
             .query = q, .first = i, .end = rest - i < size ? rest : i + size};
-        send_piece(p, known);
+        send_piece(p);
     }
 }
 
@@ -362,13 +385,11 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
                      const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct query *q = begin(d, from, frame, err);
-    struct chempi_members known;
     int rc;
 
     if (!q)
         return err->code;
-    chempi_daemon_members(d, &known);
-    rc = read_names(q, &known, frame);
+    rc = read_names(q, frame);
     if (rc == -ENOMEM && q->pool.error == -EDQUOT) {
         destroy(q);
         rc = chempi_err_set(err, -EDQUOT,
@@ -380,10 +401,10 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
                              chempi_err_name(rc));
     } else {
         sort_names(q);
-        spread(q, &known);
+        (void)chempi_daemon_ready(d);
+        spread(q);
         settle(q);
     }
-    chempi_members_fini(&known);
     return rc;
 }
 
@@ -479,7 +500,6 @@ int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
                          struct chempi_err *err)
 {
     struct piece *p = find_piece(d, from, frame->job);
-    struct chempi_members known;
     struct chempi_reader r;
     const char *why;
 
@@ -487,11 +507,10 @@ int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
     (void)chempi_wire_get_u32(&r);
     why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
     if (p) {
-        chempi_daemon_members(d, &known);
+        (void)chempi_daemon_ready(d);
         add_error(p->query, p->query->names[p->first++],
                   r.is_bad ? "it does not answer" : why);
-        send_piece(p, &known);
-        chempi_members_fini(&known);
+        send_piece(p);
         settle(p->query);
     }
     return chempi_wire_is_done(&r)
@@ -502,23 +521,21 @@ int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
 static void lose_pieces(struct query *q, const struct chempi_conn *conn,
                         const char *text)
 {
-    struct chempi_members known;
-
-    chempi_daemon_members(q->daemon, &known);
     for (uint32_t i = 0; i < q->piece_count; i++) {
         struct piece *p = &q->pieces[i];
 
         if (p->conn != conn)
             continue;
         add_error(q, q->names[p->first++], text);
-        send_piece(p, &known);
+        send_piece(p);
     }
-    chempi_members_fini(&known);
 }
 
 void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                        const char *text)
 {
+    if (!chempi_list_is_empty(&d->queries))
+        (void)chempi_daemon_ready(d);
     CHEMPI_LIST_FOR_SAFE (e, &d->queries) {
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 

@@ -92,15 +92,13 @@ static const char *refusal(uint32_t what, int rc, const char *job)
 static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
                         const struct request *r, struct chempi_err *err)
 {
-    struct chempi_members known;
     struct chempi_conn *conn;
     struct chempi_writer *w;
     uint64_t number;
     int rc;
 
-    chempi_daemon_members(d, &known);
-    conn = chempi_daemon_call(d, &known, r->node, err);
-    chempi_members_fini(&known);
+    (void)chempi_daemon_ready(d);
+    conn = chempi_daemon_call(d, r->node, err);
     if (!conn)
         return err->code;
     rc = chempi_orders_pass(d, from, r->uid, r->number, conn, &number, err);

@@ -74,7 +74,7 @@ void chempi_rivals_try(struct chempi_daemon *d, struct chempi_conn *from,
     r->claim = *claim;
     r->joins = joins;
     (void)snprintf(r->known, sizeof(r->known), "%s", known->address);
-    r->call = chempi_conns_call(&d->conns, claim->name, known->address, &err);
+    r->call = chempi_conns_call(&d->conns, claim->name, r->known, &err);
     if (r->call)
         chempi_beat_wake(&d->beat);
     if (!r->call)

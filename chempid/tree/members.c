@@ -115,25 +115,6 @@ void chempi_members_prune(struct chempi_members *m,
     (void)index_all(m); /* fewer fit */
 }
 
-int chempi_members_copy(struct chempi_members *out,
-                        const struct chempi_members *from)
-{
-    bool is_good;
-
-    *out = (struct chempi_members){0};
-    if (from->count == 0)
-        return 0;
-    is_good = CHEMPI_ARRAY_FIT(out->list, out->cap, from->count);
-    if (is_good) {
-        memcpy(out->list, from->list, from->count * sizeof(*out->list));
-        out->count = from->count;
-        is_good = index_all(out);
-    }
-    if (!is_good)
-        chempi_members_fini(out);
-    return is_good ? 0 : -ENOMEM;
-}
-
 static int take_line(struct chempi_members *m, char *line, const char *path,
                      unsigned number, struct chempi_err *err)
 {

@@ -57,11 +57,6 @@ void chempi_members_prune(struct chempi_members *m,
                                             const struct chempi_member *one),
                           void *arg);
 
-/* The same nodes in the same order; the caller's to fini. 0, or -ENOMEM: it is
- * empty. */
-int chempi_members_copy(struct chempi_members *out,
-                        const struct chempi_members *from);
-
 /* Read a cluster file; errors name file and line. */
 int chempi_members_read(struct chempi_members *m, const char *path,
                         struct chempi_err *err);

@@ -14,8 +14,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), ".."))
+from hostile import (  # noqa: E402
+    QUERY, STATUS, client, u32)
 from jobs import (  # noqa: E402
     Cluster, Programs, await_that, check, expect, run_cases)
+from wire import frame, receive_frame, strings  # noqa: E402
 
 CASES = []
 OPTIONS = None
@@ -24,6 +27,8 @@ GROWTH = 512 << 10    # of one that has had jobs
 ROUNDS = 3            # of which one must not grow it
 OUTPUT_RSS = 32 << 20 # of one whose ranks write
 REST_MS = 50000       # libev looks at the clock once a minute
+QUESTIONS = 300
+MANY_NODES = 20000
 
 
 def case(fn):
@@ -129,6 +134,43 @@ def nothing_grows_with_jobs():
         sanitized = is_sanitized(pids[0])
         grows = all(has_grown() for _ in range(1 if sanitized else ROUNDS))
         check(sanitized or not grows, "memory grows each time")
+
+
+def ran_ns(pid):
+    """For how long it has had a processor."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def cost_of_questions(nodes):
+    """For the daemon's own node, where it knows so many."""
+    with Cluster([]) as cluster:
+        path = f"{cluster.dir}/log.cluster"
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(f"n{i} 127.0.0.1:1\n" for i in range(nodes))
+        cluster.start("a1", "--cluster", path)
+        pid = cluster.pid("a1")
+        os.unlink(path)
+        with client(cluster, "a1") as sock:
+            before = ran_ns(pid)
+            for number in range(1, QUESTIONS + 1):
+                sock.sendall(frame(QUERY, u32(0) + strings([b"a1"]) +
+                                   u32(0, 0), number))
+                check(receive_frame(sock)[0] == STATUS)
+            return ran_ns(pid) - before
+
+
+@case
+def a_question_costs_the_same_whoever_is_known():
+    try:
+        ran_ns(os.getpid())
+    except OSError:
+        print("skipped: times of processes cannot be seen here")
+        return
+    few, many = cost_of_questions(1), cost_of_questions(MANY_NODES)
+    print(f"        {QUESTIONS} questions: {few / 1e6:.1f} ms of processor "
+          f"time, with {MANY_NODES} nodes {many / 1e6:.1f} ms")
+    check(many < 4 * few, few, many)
 
 
 @case
