@@ -136,7 +136,8 @@ def a_daemon_whose_process_cannot_be_seen_keeps_its_group():
 
 @case
 def what_a_job_forks_without_end_ends_with_it():
-    """Faster than any sweep finds it: at one stroke."""
+    """Faster than any sweep finds it: at one stroke, with whatever else is in
+    the group."""
     script = "while :; do sleep 0.001 & done"
     with Cluster(["a1"]) as cluster:
         if not has_groups(cluster):
@@ -144,10 +145,19 @@ def what_a_job_forks_without_end_ends_with_it():
         places = groups(cluster)
         job = cluster.job("-n", "2", "sh", "-c", f"echo up; {script}")
         job.await_lines(2)
+        found = jobs_in(places)
+        others = [subprocess.Popen(["sleep", "600"]) for _ in found]
+        for group, other in zip(found, others):
+            with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(other.pid))
         name = cluster.ctl("jobs").splitlines()[1].split()[0]
         cluster.ctl("kill", name)
         job.status = job.finish()
         expect(job, 143)
+        for other in others:
+            check(other.wait(LIMIT_S) == -signal.SIGKILL, other.returncode)
+        # What could not be removed yet is, when something has ended.
+        expect(cluster.run("-n", "1", "true"), 0)
         await_that(lambda: not jobs_in(places), places)
 
 

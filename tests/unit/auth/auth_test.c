@@ -136,12 +136,18 @@ Test(auth, another_protocol_is_refused_by_its_first_bytes)
 
 Test(auth, a_wrong_length_and_a_spent_exchange_are_refused)
 {
-    struct chempi_auth server;
+    struct chempi_auth client, server;
     struct message hello = {.len = 3}, reply;
 
     begin(&server, CHEMPI_AUTH_SERVER, key_a, "job");
     cr_assert_eq(step(&server, &hello, &reply, NULL), -EPROTO);
     cr_assert_eq(step(&server, &hello, &reply, NULL), -EPROTO);
+    begin(&client, CHEMPI_AUTH_CLIENT, key_a, "job");
+    begin(&server, CHEMPI_AUTH_SERVER, key_a, "job");
+    cr_assert_eq(step(&client, NULL, &hello, NULL), 0);
+    hello.len--; /* the right bytes, as far as they go */
+    cr_assert_eq(step(&server, &hello, &reply, NULL), -EPROTO);
+    cr_assert_eq(reply.len, 0);
 }
 
 Test(auth, a_context_over_the_limit_is_refused)

@@ -126,8 +126,29 @@ Test(handshake, another_purpose_is_another_handshake)
     cr_assert_eq(talk(NULL), -EACCES);
 }
 
+/* Its start is not all that counts. */
+Test(handshake, long_purposes_are_told_apart)
+{
+    char one[2 * CHEMPI_HANDSHAKE_CONTEXT];
+    char other[sizeof(one)];
+
+    memset(one, 'x', sizeof(one));
+    memset(other, 'x', sizeof(other));
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(chempi_handshake_init(&caller, true, &caller_keys, one,
+                                           sizeof(one), NULL, NULL),
+                     0);
+        cr_assert_eq(chempi_handshake_init(&called, false, &called_keys, other,
+                                           sizeof(other), NULL, NULL),
+                     0);
+        cr_assert_eq(talk(NULL), i ? -EACCES : 1);
+        other[sizeof(other) - 1] = 'y';
+    }
+}
+
 Test(handshake, a_key_that_is_not_trusted_ends_it_on_either_side)
 {
+    struct chempi_noise_cipher tx, rx;
     struct chempi_err err;
 
     start(refuse_all, NULL, "test");
@@ -137,6 +158,7 @@ Test(handshake, a_key_that_is_not_trusted_ends_it_on_either_side)
     cr_assert_eq(talk(&err), -EACCES);
     cr_assert(strstr(err.text, "revoked"));
     cr_assert_eq(chempi_handshake_need(&called), 0);
+    cr_assert_eq(chempi_handshake_split(&called, &tx, &rx), -EPROTO); /* A4 */
 }
 
 Test(handshake, other_protocols_and_lengths_are_refused)
@@ -154,6 +176,11 @@ Test(handshake, other_protocols_and_lengths_are_refused)
     in.len = chempi_handshake_need(&called) - 1;
     cr_assert_eq(step(&called, &in, &out, NULL), -EPROTO);
     cr_assert_eq(step(&called, &in, &out, NULL), -EPROTO);
+    start(NULL, NULL, "test");
+    memcpy(in.data, "CHEMPIn1", 8);
+    in.len = chempi_handshake_need(&called) - 1;
+    cr_assert_eq(step(&called, &in, &out, &err), -EPROTO);
+    cr_assert(strstr(err.text, "length"));
 }
 
 Test(handshake, without_a_cluster_key_there_is_none)

@@ -235,10 +235,53 @@ Test(budget, a_report_that_crosses_an_order_frees_nothing)
     granted = chempi_budget_granted(&budget);
     cr_expect_eq(granted, 1000 * PAGE);
     cr_expect_gt(jobs[0].ends[0].orders, 0);
+    add(1, 1);
+    want(1, 1000);
+    granted = chempi_budget_granted(&budget);
     /* Sent before that order came: it may use all by now. */
     cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &old), 0);
+    cr_expect_eq(chempi_budget_granted(&budget), granted);
     chempi_budget_settle(&budget, now_ms);
     cr_expect_eq(chempi_budget_granted(&budget), granted);
+    cr_expect_eq(jobs[1].ends[0].share, 0);
+}
+
+/* M3 */
+Test(budget, another_order_is_due_when_the_first_was)
+{
+    uint64_t due;
+
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 1000 * PAGE;
+    jobs[0].ends[0].is_deaf = true;
+    add(1, 1);
+    want(1, 600);
+    due = now_ms + CHEMPI_BUDGET_DEADLINE_MS;
+    cr_expect_eq(chempi_budget_tick(&budget, now_ms), due);
+    now_ms += CHEMPI_BUDGET_DEADLINE_MS / 2;
+    want(1, 300);
+    cr_expect_eq(jobs[0].ends[0].orders, 3);
+    cr_expect_eq(chempi_budget_tick(&budget, now_ms), due);
+}
+
+/* Whoever wanted it has gone before it was given back. */
+Test(budget, what_is_not_asked_back_any_more_may_be_kept)
+{
+    add(0, 1);
+    want(0, 1000);
+    settle();
+    jobs[0].ends[0].used = 1000 * PAGE;
+    add(1, 1);
+    want(1, 600);
+    report(0, 0);
+    cr_expect_eq(jobs[0].job.ranks[0].granted, 1000 * PAGE);
+    cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
+    leave(1);
+    cr_expect_eq(jobs[0].ends[0].share, 1000 * PAGE);
+    cr_expect_eq(jobs[0].job.ranks[0].ordered, 1000 * PAGE);
+    cr_expect_eq(chempi_budget_tick(&budget, now_ms), 0);
 }
 
 Test(budget, a_rank_that_lies_gets_no_more)
@@ -252,6 +295,12 @@ Test(budget, a_rank_that_lies_gets_no_more)
     chempi_budget_settle(&budget, now_ms);
     cr_expect_leq(chempi_budget_granted(&budget), 1000 * PAGE);
     cr_expect_eq(chempi_budget_take(&budget, &jobs[0].job, 2, &lie), -EINVAL);
+    /* What two need is more than there is, whatever their sum wraps to. */
+    lie.needed = UINT64_MAX / 2 + 1;
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 0, &lie), 0);
+    cr_assert_eq(chempi_budget_take(&budget, &jobs[0].job, 1, &lie), 0);
+    chempi_budget_settle(&budget, now_ms);
+    cr_expect_eq(jobs[0].refusals, 1);
 }
 
 /* Whoever reports without end makes no more orders than divisions. */
@@ -379,6 +428,13 @@ Test(budget, a_job_that_needs_more_than_there_is_is_refused)
     cr_expect_not(jobs[1].refusal.is_late);
     settle();
     cr_expect_eq(jobs[1].refusals, 1); /* once */
+    add(2, 1); /* before that has gone: what it needs is nobody's */
+    need(2, 400);
+    want(2, 400);
+    settle();
+    cr_expect_eq(jobs[2].refusals, 0);
+    cr_expect_eq(jobs[2].ends[0].share, 400 * PAGE);
+    leave(2);
     leave(1);
     cr_expect_eq(jobs[0].ends[0].share, 500 * PAGE);
     add(1, 2);
@@ -387,6 +443,22 @@ Test(budget, a_job_that_needs_more_than_there_is_is_refused)
     settle();
     cr_expect_eq(jobs[1].refusals, 0);
     cr_expect_eq(jobs[1].ends[0].share, 200 * PAGE);
+}
+
+/* Though it is the younger one. */
+Test(budget, a_job_that_has_what_it_needs_is_not_refused_for_another_one)
+{
+    add(0, 1);
+    want(0, 100);
+    add(1, 1);
+    need(1, 600);
+    want(1, 600);
+    settle();
+    cr_expect_eq(jobs[1].ends[0].share, 600 * PAGE);
+    need(0, 500);
+    want(0, 500);
+    cr_expect_eq(jobs[0].refusals, 1);
+    cr_expect_eq(jobs[1].refusals, 0);
 }
 
 Test(budget, a_rank_that_needs_more_than_its_limit_is_refused_at_once)

@@ -30,7 +30,34 @@ Test(crowd, the_owner_of_a_daemon_takes_what_there_is)
                  CHEMPI_CONN_LOCAL_MAX);
     cr_assert_lt(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, OWNER + 1, 0),
                  CHEMPI_CONN_LOCAL_MAX);
+    cr_assert_eq(chempi_crowd_share(&crowd, CHEMPI_CROWD_CONNS, 0, 0),
+                 CHEMPI_CONN_LOCAL_MAX);
     chempi_crowd_fini(&crowd);
+}
+
+/* W1, and however much there is for all. */
+Test(crowd, a_user_has_so_much_and_is_forgotten_without)
+{
+    for (int kind = 0; kind < CHEMPI_CROWD_KINDS; kind++) {
+        struct chempi_user *users[CHEMPI_USER_JOBS_MAX + 1];
+        uint32_t taken = 0;
+        struct chempi_err err;
+
+        chempi_crowd_init(&crowd, CHEMPI_FDS_MAX, 0);
+        while (taken <= CHEMPI_USER_JOBS_MAX &&
+               (users[taken] = chempi_crowd_enter(
+                    &crowd, OWNER, (enum chempi_crowd_kind)kind, &err)))
+            taken++;
+        cr_expect_leq(taken, CHEMPI_USER_JOBS_MAX, "kind %d", kind);
+        crowd.pools[kind] = taken;
+        cr_expect_null(chempi_crowd_enter(&crowd, OWNER + 1,
+                                          (enum chempi_crowd_kind)kind, &err));
+        while (taken)
+            chempi_crowd_leave(&crowd, users[--taken],
+                               (enum chempi_crowd_kind)kind);
+        cr_expect(chempi_list_is_empty(&crowd.users));
+        chempi_crowd_fini(&crowd);
+    }
 }
 
 /* Whatever it is of which there is so much for all. */

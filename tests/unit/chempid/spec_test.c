@@ -345,6 +345,52 @@ Test(status, words_of_nodes_give_no_orders_to_terminals)
     chempi_pool_fini(&pool);
 }
 
+Test(status, a_program_s_long_name_is_cut)
+{
+    char name[2 * CHEMPI_STATUS_PROGRAM_MAX];
+    struct chempi_status_job job = {.id = "id", .program = name};
+    const struct chempi_status good = {.node = "a1",
+                                       .error = "",
+                                       .version = "1",
+                                       .job_count = 1,
+                                       .jobs = &job};
+    struct chempi_writer w = {0};
+    struct chempi_pool pool = {0};
+    struct chempi_status s;
+    struct chempi_reader r;
+
+    memset(name, 'x', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    chempi_status_write(&w, &good);
+    chempi_wire_read(&r, w.data, w.len);
+    chempi_status_read(&r, &pool, &s);
+    cr_assert(chempi_wire_is_done(&r));
+    cr_expect_eq(strlen(s.jobs[0].program), CHEMPI_STATUS_PROGRAM_MAX - 1);
+    chempi_wire_clear(&w);
+    chempi_pool_fini(&pool);
+}
+
+Test(status, an_id_means_one_s_own_job_or_the_only_one)
+{
+    struct chempi_status_job one[] = {{.id = "a", .uid = 7},
+                                      {.id = "b", .uid = 7}};
+    struct chempi_status_job other[] = {{.id = "a", .uid = 8},
+                                        {.id = "b", .uid = 7}};
+    const struct chempi_status list[] = {{.job_count = 2, .jobs = one},
+                                         {.job_count = 2, .jobs = other}};
+    uint32_t uid = 0;
+    uint32_t second = 0;
+
+    cr_expect_eq(chempi_status_owner(list, 2, "a", 8, &uid, &second), 0);
+    cr_expect_eq(uid, 8);
+    cr_expect_eq(chempi_status_owner(list, 2, "b", 0, &uid, &second), 0);
+    cr_expect_eq(uid, 7);
+    cr_expect_eq(chempi_status_owner(list, 2, "a", 0, &uid, &second), -EEXIST);
+    cr_expect_eq(uid, 7);
+    cr_expect_eq(second, 8);
+    cr_expect_eq(chempi_status_owner(list, 2, "c", 0, &uid, &second), -ESRCH);
+}
+
 /* The byte is the process's fall plus one; see status.h. */
 Test(status, a_gateway_s_fate_of_another_kind_is_its_loss)
 {

@@ -265,6 +265,15 @@ Test(seal, a_record_over_the_limit_is_refused_by_its_length)
     expect_refusal(-EKEYREJECTED);
 }
 
+/* It would have nothing in it, and nobody waits for more of it. */
+Test(seal, a_record_without_content_is_refused_by_its_length)
+{
+    static const uint8_t record[2 + 16] = {16, 0};
+
+    inject(record, sizeof(record));
+    expect_refusal(-EKEYREJECTED);
+}
+
 Test(seal, frames_before_a_bad_record_still_come)
 {
     uint8_t wire[1024];
