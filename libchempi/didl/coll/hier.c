@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Hierarchies and their trees; see hier.h. */
+#define _GNU_SOURCE /* qsort_r */
 #include "libchempi/didl/coll/hier.h"
 
 #include <stdlib.h>
@@ -39,32 +40,60 @@ static void number_nodes(struct chempi_hier *h,
 struct joining {
     struct chempi_hier *h;
     const struct chempi_hier_plan *plan;
-    int *part;     /* [node_count] which part a node belongs to */
-    int *speaker;  /* [node_count] of a part: its node in the new team */
+    int *part;    /* [node_count] towards the node that stands for its part */
+    int *speaker; /* [node_count] of a part: its node in the new team */
+    int *turn_of; /* [node_count] of a part: when it had that speaker */
+    int turn;
+    int *first;    /* [network_count + 1] in attached */
+    int *attached; /* nodes of each network, ascending */
+    int *by_cost;  /* [network_count] the cheap ones first */
+    int *joins;    /* [network_count] parts that it reaches, or reached when it
+                      was looked at last: they only become fewer */
+    int *heap;     /* of networks that may be next; the best is at its top */
+    int heap_count;
+    int offered;   /* of by_cost: have come into the heap */
+    int cheapest;  /* of by_cost: those before it are used */
     bool *is_used; /* [network_count] */
     int parts;
     int used_nodes; /* of team_nodes */
 };
 
-static bool reaches(const struct joining *j, int node, int network)
+static int find_part(struct joining *j, int node)
 {
-    int rank = j->h->members[j->h->first[node]];
+    while (j->part[node] != node) {
+        j->part[node] = j->part[j->part[node]];
+        node = j->part[node];
+    }
+    return node;
+}
 
-    return network < 0 ||
-           j->plan->is_attached(j->plan->arg, j->plan->node_of[rank], network);
+/* The nodes of a network; -1: all nodes. */
+static int reach_of_network(const struct joining *j, int network)
+{
+    return network < 0 ? j->h->node_count
+                       : j->first[network + 1] - j->first[network];
+}
+
+static int node_at(const struct joining *j, int network, int i)
+{
+    return network < 0 ? i : j->attached[j->first[network] + i];
 }
 
 /* How many parts a network reaches; the first node of each speaks for it. */
 static int find_speakers(struct joining *j, int network)
 {
+    const int nodes = reach_of_network(j, network);
     int count = 0;
 
-    for (int p = 0; p < j->h->node_count; p++)
-        j->speaker[p] = -1;
-    for (int n = 0; n < j->h->node_count; n++) {
-        if (j->speaker[j->part[n]] >= 0 || !reaches(j, n, network))
+    j->turn++;
+    for (int i = 0; i < nodes; i++) {
+        const int node = node_at(j, network, i);
+        const int part = find_part(j, node);
+
+        if (j->turn_of[part] == j->turn)
             continue;
-        j->speaker[j->part[n]] = n;
+        j->turn_of[part] = j->turn;
+        j->speaker[part] = node;
         count++;
     }
     return count;
@@ -73,24 +102,25 @@ static int find_speakers(struct joining *j, int network)
 static void join(struct joining *j, int network)
 {
     struct chempi_hier *h = j->h;
-    int count = find_speakers(j, network);
+    const int nodes = reach_of_network(j, network);
+    const int count = find_speakers(j, network);
     struct chempi_hier_team *team = &h->teams[h->team_count];
-    int into = -1;
+    const int *members = h->team_nodes + j->used_nodes;
 
     if (count < 2)
         return;
     h->team_count++;
     *team = (struct chempi_hier_team){.first = j->used_nodes};
-    for (int n = 0; n < h->node_count; n++) {
-        if (j->speaker[j->part[n]] != n)
-            continue;
-        h->team_nodes[team->first + team->count++] = n;
-        if (into < 0)
-            into = j->part[n];
+    for (int i = 0; i < nodes; i++) {
+        const int node = node_at(j, network, i);
+
+        /* A node may be attached twice. */
+        if (j->speaker[find_part(j, node)] == node &&
+            (i == 0 || node_at(j, network, i - 1) != node))
+            h->team_nodes[team->first + team->count++] = node;
     }
-    for (int n = 0; n < h->node_count; n++)
-        if (j->speaker[j->part[n]] >= 0)
-            j->part[n] = into;
+    for (int i = 1; i < team->count; i++)
+        j->part[find_part(j, members[i])] = find_part(j, members[0]);
     j->used_nodes += team->count;
     j->parts -= count - 1;
 }
@@ -104,39 +134,122 @@ static bool is_similar(const struct joining *j, uint64_t cost, uint64_t least)
     return cost - least <= least / 100 * percent + least % 100 * percent / 100;
 }
 
-/* The cheapest network left, or a similar one that joins more parts. */
+/* The one that joins more parts, else the cheaper one, else the first. */
+static bool is_better(const struct joining *j, int a, int b)
+{
+    const uint64_t *costs = j->plan->costs;
+
+    if (j->joins[a] != j->joins[b])
+        return j->joins[a] > j->joins[b];
+    return costs[a] != costs[b] ? costs[a] < costs[b] : a < b;
+}
+
+static void sink_top(struct joining *j)
+{
+    const int network = j->heap[0];
+    int i = 0;
+
+    for (int child; (child = 2 * i + 1) < j->heap_count; i = child) {
+        if (child + 1 < j->heap_count &&
+            is_better(j, j->heap[child + 1], j->heap[child]))
+            child++;
+        if (!is_better(j, j->heap[child], network))
+            break;
+        j->heap[i] = j->heap[child];
+    }
+    j->heap[i] = network;
+}
+
+static void offer(struct joining *j, int network)
+{
+    int i = j->heap_count++;
+
+    for (; i > 0 && is_better(j, network, j->heap[(i - 1) / 2]);
+         i = (i - 1) / 2)
+        j->heap[i] = j->heap[(i - 1) / 2];
+    j->heap[i] = network;
+}
+
+/* The cheapest network left, or a similar one that joins more parts; -1: none
+ * is left. */
 static int next_network(struct joining *j)
 {
     const struct chempi_hier_plan *plan = j->plan;
-    uint64_t least = UINT64_MAX;
-    int best = -1;
-    int most = 0;
+    uint64_t least;
+    int joins;
+    int best;
 
-    for (int i = 0; i < plan->network_count; i++)
-        if (!j->is_used[i] && plan->costs[i] < least)
-            least = plan->costs[i];
-    for (int i = 0; i < plan->network_count; i++) {
-        int joins;
-
-        if (j->is_used[i] || !is_similar(j, plan->costs[i], least))
-            continue;
-        joins = find_speakers(j, i);
-        if (best < 0 || joins > most ||
-            (joins == most && plan->costs[i] < plan->costs[best])) {
-            best = i;
-            most = joins;
-        }
+    while (j->cheapest < plan->network_count &&
+           j->is_used[j->by_cost[j->cheapest]])
+        j->cheapest++;
+    if (j->cheapest == plan->network_count)
+        return -1;
+    least = plan->costs[j->by_cost[j->cheapest]];
+    for (; j->offered < plan->network_count &&
+           is_similar(j, plan->costs[j->by_cost[j->offered]], least);
+         j->offered++)
+        offer(j, j->by_cost[j->offered]);
+    for (;;) {
+        best = j->heap[0];
+        joins = find_speakers(j, best);
+        if (joins == j->joins[best])
+            break;
+        j->joins[best] = joins;
+        sink_top(j);
     }
+    j->heap[0] = j->heap[--j->heap_count];
+    if (j->heap_count > 0)
+        sink_top(j);
     return best;
+}
+
+/* first[i + 1] is where the list of network i ends. */
+static void list_attached(struct joining *j)
+{
+    const struct chempi_hier *h = j->h;
+    const struct chempi_hier_plan *plan = j->plan;
+    const int total = j->first[plan->network_count];
+    int network;
+
+    for (int n = h->node_count - 1; n >= 0; n--) {
+        const uint32_t node = plan->node_of[h->members[h->first[n]]];
+
+        for (uint32_t i = 0; plan->attachment(plan->arg, node, i, &network);
+             i++)
+            if (network >= 0)
+                j->attached[--j->first[network + 1]] = n;
+    }
+    /* Filled from behind, every entry has moved to the one before. */
+    memmove(j->first, j->first + 1,
+            (size_t)plan->network_count * sizeof(*j->first));
+    j->first[plan->network_count] = total;
+}
+
+static int compare_costs(const void *a, const void *b, void *arg)
+{
+    const uint64_t *costs = arg;
+    const int x = *(const int *)a;
+    const int y = *(const int *)b;
+
+    if (costs[x] != costs[y])
+        return costs[x] < costs[y] ? -1 : 1;
+    return (x > y) - (x < y);
 }
 
 static void join_all(struct joining *j)
 {
+    const int networks = j->plan->network_count;
     int network;
 
     j->parts = j->h->node_count;
     for (int n = 0; n < j->h->node_count; n++)
         j->part[n] = n;
+    for (int i = 0; i < networks; i++) {
+        j->by_cost[i] = i;
+        j->joins[i] = reach_of_network(j, i);
+    }
+    qsort_r(j->by_cost, (size_t)networks, sizeof(*j->by_cost), compare_costs,
+            (void *)(uintptr_t)j->plan->costs);
     while (j->parts > 1 && (network = next_network(j)) >= 0) {
         j->is_used[network] = true;
         join(j, network);
@@ -220,32 +333,82 @@ static struct chempi_hier *allocate(const struct chempi_hier_plan *plan,
     return h;
 }
 
+/* first[i + 1] is the number of attachments to the networks up to i. Returns
+ * how many there are in all. */
+static size_t count_attached(const struct chempi_hier *h,
+                             const struct chempi_hier_plan *plan, int *first)
+{
+    int network;
+
+    for (int n = 0; n < h->node_count; n++) {
+        const uint32_t node = plan->node_of[h->members[h->first[n]]];
+
+        for (uint32_t i = 0; plan->attachment(plan->arg, node, i, &network);
+             i++)
+            if (network >= 0)
+                first[network + 1]++;
+    }
+    for (int i = 0; i < plan->network_count; i++)
+        first[i + 1] += first[i];
+    return (size_t)first[plan->network_count];
+}
+
+/* False: no memory. */
+static bool make_teams(struct chempi_hier *h,
+                       const struct chempi_hier_plan *plan, int *part)
+{
+    const size_t nets = (size_t)plan->network_count;
+    const size_t nodes = (size_t)h->node_count;
+    int *first = chempi_sys->calloc(nets + 1, sizeof(int));
+    size_t total = first && nets ? count_attached(h, plan, first) : 0;
+    int *room =
+        chempi_sys->calloc(2 * nodes + 3 * nets + total + 1, sizeof(int));
+    bool *is_used = chempi_sys->calloc(nets + 1, sizeof(bool));
+    const bool has_room = first && room && is_used;
+
+    if (has_room) {
+        struct joining j = {.h = h,
+                            .plan = plan,
+                            .part = part,
+                            .speaker = room,
+                            .turn_of = room + nodes,
+                            .first = first,
+                            .by_cost = room + 2 * nodes,
+                            .joins = room + 2 * nodes + nets,
+                            .heap = room + 2 * nodes + 2 * nets,
+                            .attached = room + 2 * nodes + 3 * nets,
+                            .is_used = is_used};
+
+        if (nets)
+            list_attached(&j);
+        join_all(&j);
+    }
+    free(first);
+    free(room);
+    free(is_used);
+    return has_room;
+}
+
 struct chempi_hier *chempi_hier_create(const struct chempi_hier_plan *plan)
 {
-    int *scratch = chempi_sys->calloc(2 * (size_t)plan->node_limit + 1,
-                                      sizeof(int)); /* for a node each */
-    bool *is_used =
-        chempi_sys->calloc((size_t)plan->network_count + 1, sizeof(bool));
+    int *by_node = chempi_sys->calloc((size_t)plan->node_limit + 1,
+                                      sizeof(int)); /* then parts of nodes */
     struct chempi_hier *h =
-        scratch ? allocate(plan, (size_t)count_nodes(plan, scratch)) : NULL;
-    struct joining j = {
-        .h = h, .plan = plan, .part = scratch, .is_used = is_used};
+        by_node ? allocate(plan, (size_t)count_nodes(plan, by_node)) : NULL;
+    bool has_teams = false;
 
-    if (h && is_used) {
-        j.speaker = scratch + plan->node_limit;
-        number_nodes(h, plan, scratch);
-        if (h->node_count > 1)
-            join_all(&j);
+    if (h) {
+        number_nodes(h, plan, by_node);
+        has_teams = h->node_count > 1 && make_teams(h, plan, by_node);
     }
-    if (h && h->team_count > 0) {
+    if (has_teams) {
         list_teams(h);
         find_tops(h);
     } else {
         chempi_hier_destroy(h);
         h = NULL;
     }
-    free(scratch);
-    free(is_used);
+    free(by_node);
     return h;
 }
 
@@ -296,7 +459,7 @@ static void put(struct planting *p, int rank, int parent)
 }
 
 /* All below a rank have been put. */
-static void close(struct planting *p, int rank)
+static void finish(struct planting *p, int rank)
 {
     if (rank != p->h->rank)
         return;
@@ -327,7 +490,7 @@ static void plant_members(struct planting *p, int node, int rel)
         plant_members(p, node, rel + d);
     }
     if (rel > 0)
-        close(p, parent);
+        finish(p, parent);
 }
 
 static void plant_node(struct planting *p, int node, int up, int start,
@@ -378,21 +541,31 @@ static void plant_node(struct planting *p, int node, int up, int start, int rel)
         else
             plant_team(p, node, team, position(h, team, node), 0);
     }
-    close(p, leader);
+    finish(p, leader);
 }
 
-static bool make_room(struct chempi_hier_tree *t, int size)
+/* In each ring that it is in, its node's and those of its teams, a rank has a
+ * child for each power of two at most. */
+static size_t children_max(const struct chempi_hier *h)
 {
-    size_t n = (size_t)size;
+    const int node = h->node_of[h->rank];
+
+    return 31u * (1u + (size_t)(h->node_first[node + 1] - h->node_first[node]));
+}
+
+static bool make_room(const struct chempi_hier *h, struct chempi_hier_tree *t)
+{
+    const size_t n = (size_t)h->size;
+    const size_t most = children_max(h);
 
     if (t->children)
         return true;
-    t->children = chempi_sys->malloc((4 * n + 1) * sizeof(int));
+    t->children = chempi_sys->malloc((2 * n + 2 * most + 1) * sizeof(int));
     if (!t->children)
         return false;
-    t->begin = t->children + n;
-    t->order = t->children + 2 * n + 1;
-    t->place = t->children + 3 * n + 1;
+    t->begin = t->children + most;
+    t->order = t->begin + most + 1;
+    t->place = t->order + n;
     return true;
 }
 
@@ -427,7 +600,7 @@ chempi_hier_tree(struct chempi_hier *h, enum chempi_hier_kind kind, int root)
     struct chempi_hier_tree *t = &h->trees[kind];
     bool is_made = t->children != NULL;
 
-    if (!make_room(t, h->size))
+    if (!make_room(h, t))
         return NULL;
     if (is_made && (kind == CHEMPI_HIER_TOPPED || t->root == root))
         return t;

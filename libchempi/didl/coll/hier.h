@@ -86,8 +86,10 @@ struct chempi_hier_plan {
     int network_count;
     const uint64_t *costs; /* [network_count] of a message; UINT64_MAX: not
                               known, but it may serve */
-    /* Is a node, by its number in node_of, attached to a network? */
-    bool (*is_attached)(const void *arg, uint32_t node, int network);
+    /* The network of a node's i-th attachment, the node by its number in
+     * node_of; -1: one that does not count. False: it has no more. */
+    bool (*attachment)(const void *arg, uint32_t node, uint32_t i,
+                       int *network);
     const void *arg;
     int similar_percent; /* networks that cost at most so much more than the
                             cheapest one left are taken for as fast */

@@ -23,11 +23,15 @@
 /* Values of the setting. */
 enum { HIERARCHY_NONE, HIERARCHY_NODES, HIERARCHY_NETWORKS };
 
-static bool is_attached(const void *arg, uint32_t node, int network)
+static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
 {
+    uint32_t found;
+
     (void)arg;
-    return chempi_place_is_joined((uint32_t)network) &&
-           chempi_place_is_attached(node, (uint32_t)network);
+    if (!chempi_place_attachment(node, i, &found))
+        return false;
+    *network = found == CHEMPI_PLACE_NONE ? -1 : (int)found;
+    return true;
 }
 
 /* ---- what the table says, in a number ---- */
@@ -50,10 +54,14 @@ static uint64_t digest_of(const struct chempi_hier_plan *plan)
         digest = mix(digest, chempi_place_is_joined((uint32_t)i));
     }
     for (int r = 0; r < plan->size; r++) {
+        int network;
+
         if (r > 0 && plan->node_of[r] == plan->node_of[r - 1])
             continue;
-        for (int i = 0; i < plan->network_count; i++)
-            digest = mix(digest, is_attached(NULL, plan->node_of[r], i));
+        for (uint32_t i = 0; attachment(NULL, plan->node_of[r], i, &network);
+             i++)
+            digest = mix(digest, (uint64_t)(network + 1));
+        digest = mix(digest, UINT64_MAX); /* the next node's */
     }
     return digest >> 2; /* fits a signed number, and so does its negative */
 }
@@ -89,16 +97,17 @@ static int agree_directory(const struct chempi_comm_channel *ch,
 static int agree_costs(const struct chempi_comm_channel *ch, int count,
                        uint64_t *costs)
 {
-    uint64_t len = chempi_setting(CHEMPI_SET_COLL_HIER_BYTES);
     int64_t vals[CHEMPI_COMM_VALS_MAX];
 
+    chempi_place_network_costs_ns(chempi_setting(CHEMPI_SET_COLL_HIER_BYTES),
+                                  (uint32_t)count, costs);
     for (int at = 0; at < count; at += CHEMPI_COMM_VALS_MAX) {
         int n = count - at < CHEMPI_COMM_VALS_MAX ? count - at
                                                   : CHEMPI_COMM_VALS_MAX;
         int rc;
 
         for (int i = 0; i < n; i++)
-            vals[i] = -chempi_place_network_cost_ns((uint32_t)(at + i), len);
+            vals[i] = -(int64_t)costs[at + i];
         rc = chempi_comm_max(ch, vals, n);
         if (rc)
             return rc;
@@ -190,7 +199,7 @@ int chempi_hier_attach(struct chempi_comm *comm, struct chempi_coll_state *st)
         .node_of = nodes,
         .node_limit = chempi_ctx.services.node_count,
         .network_count = (int)networks,
-        .is_attached = is_attached,
+        .attachment = attachment,
         .similar_percent = (int)chempi_setting(CHEMPI_SET_COLL_HIER_SIMILAR),
     };
     int rc = MPI_SUCCESS;

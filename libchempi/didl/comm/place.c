@@ -58,6 +58,19 @@ bool chempi_place_is_attached(uint32_t node, uint32_t network)
     return chempi_table_is_attached(table(), table_node(node), network);
 }
 
+bool chempi_place_attachment(uint32_t node, uint32_t i, uint32_t *network)
+{
+    const uint32_t at = table_node(node);
+    struct chempi_table_attachment a;
+
+    if (at == CHEMPI_TABLE_NONE ||
+        i >= chempi_table_attachment_count(table(), at))
+        return false;
+    chempi_table_attachment(table(), at, i, &a);
+    *network = joins_nodes(a.network) ? a.network : CHEMPI_PLACE_NONE;
+    return true;
+}
+
 /* The n-th network of this node, or how many there are if that is too large,
  * by *count. */
 static uint32_t walk(uint32_t n, uint32_t *count)
@@ -151,41 +164,42 @@ static int64_t cost_in(const struct chempi_table_range *ranges,
     return us < 1e9 ? (int64_t)(us * 1000) : INT64_C(1000000000000);
 }
 
-static int64_t cost_to(uint32_t at, uint64_t len, uint32_t network)
+int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
 {
     const struct chempi_table_range *ranges;
     const struct chempi_table_range *range;
+    uint32_t at = table_node(node);
     uint32_t count;
 
+    if (at == CHEMPI_TABLE_NONE)
+        return CHEMPI_PLACE_COST_UNKNOWN;
     ranges = chempi_table_ranges(table(), at, &count);
     range = range_for(ranges, count, len);
-    if (!range || (network != CHEMPI_PLACE_NONE &&
-                   (range->stage_count != 1 || range->network != network)))
-        return CHEMPI_PLACE_COST_UNKNOWN;
-    return cost_in(ranges, range, len);
+    return range ? cost_in(ranges, range, len) : CHEMPI_PLACE_COST_UNKNOWN;
 }
 
-int64_t chempi_place_cost_ns(uint32_t node, uint64_t len)
+void chempi_place_network_costs_ns(uint64_t len, uint32_t count,
+                                   uint64_t *costs)
 {
-    uint32_t at = table_node(node);
+    const uint32_t self = table_node(chempi_ctx.services.node);
 
-    return at == CHEMPI_TABLE_NONE ? CHEMPI_PLACE_COST_UNKNOWN
-                                   : cost_to(at, len, CHEMPI_PLACE_NONE);
-}
-
-int64_t chempi_place_network_cost_ns(uint32_t network, uint64_t len)
-{
-    uint32_t self = table_node(chempi_ctx.services.node);
-    int64_t least = CHEMPI_PLACE_COST_UNKNOWN;
-
+    for (uint32_t i = 0; i < count; i++)
+        costs[i] = CHEMPI_PLACE_COST_UNKNOWN;
     for (uint32_t n = 0;
          self != CHEMPI_TABLE_NONE && n < chempi_table_node_count(table());
          n++) {
-        int64_t cost =
-            n == self ? CHEMPI_PLACE_COST_UNKNOWN : cost_to(n, len, network);
+        uint32_t range_count;
+        const struct chempi_table_range *ranges =
+            chempi_table_ranges(table(), n, &range_count);
+        const struct chempi_table_range *range =
+            range_for(ranges, range_count, len);
+        uint64_t cost;
 
-        if (cost < least)
-            least = cost;
+        if (n == self || !range || range->stage_count != 1 ||
+            range->network >= count)
+            continue;
+        cost = (uint64_t)cost_in(ranges, range, len);
+        if (cost < costs[range->network])
+            costs[range->network] = cost;
     }
-    return least;
 }

@@ -21,16 +21,21 @@ const char *chempi_place_network_name(uint32_t network);
 uint32_t chempi_place_total(void); /* networks, also those inside nodes */
 bool chempi_place_is_joined(uint32_t network); /* does it join nodes? */
 
-/* Modelled time of a message of len bytes that goes from this node by that
- * network alone, to wherever that is cheapest, in nanoseconds. */
+/* Modelled times of a message of len bytes that goes from this node by each of
+ * `count` networks alone, to wherever that is cheapest, in nanoseconds. */
 #define CHEMPI_PLACE_COST_UNKNOWN INT64_MAX
-int64_t chempi_place_network_cost_ns(uint32_t network, uint64_t len);
+void chempi_place_network_costs_ns(uint64_t len, uint32_t count,
+                                   uint64_t *costs);
 
 /* The same to another node of the job, by whatever way the table has. */
 int64_t chempi_place_cost_ns(uint32_t node, uint64_t len);
 
 /* Is this node of the job attached to the network? */
 bool chempi_place_is_attached(uint32_t node, uint32_t network);
+
+/* The network of the i-th attachment of a node of the job; CHEMPI_PLACE_NONE:
+ * one inside the node. False: it has no more. */
+bool chempi_place_attachment(uint32_t node, uint32_t i, uint32_t *network);
 
 /* The different networks of this process's node: how many, and the n-th. */
 uint32_t chempi_place_network_count(void);

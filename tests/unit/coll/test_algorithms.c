@@ -134,12 +134,16 @@ enum { LAYOUTS = sizeof(layouts) / sizeof(layouts[0]) };
 static const struct layout *layout = &layouts[0];
 
 /* Two fast networks that overlap, as in the demo cluster, and a slow one. */
-static bool is_attached(const void *arg, uint32_t node, int network)
+static bool attachment(const void *arg, uint32_t node, uint32_t i, int *network)
 {
-    (void)arg;
-    if (network == 0)
-        return node % 8 <= 4;
-    return network == 2 || (node % 8 >= 3 && node % 8 <= 6);
+    const bool is_there[] = {node % 8 <= 4, node % 8 >= 3 && node % 8 <= 6,
+                             true};
+    const int networks = *(const int *)arg;
+
+    if ((int)i >= networks)
+        return false;
+    *network = is_there[i] ? (int)i : -1;
+    return true;
 }
 
 static struct chempi_hier *make_hier(const struct chempi_comm *comm)
@@ -152,7 +156,8 @@ static struct chempi_hier *make_hier(const struct chempi_comm *comm)
         .node_limit = MAX_RANKS,
         .network_count = layout->networks,
         .costs = costs,
-        .is_attached = is_attached,
+        .attachment = attachment,
+        .arg = &layout->networks,
         .similar_percent = 10,
     };
 
