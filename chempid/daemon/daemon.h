@@ -33,10 +33,10 @@
 #include "chempid/supervisor/brood.h"
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"
+#include "chempid/tree/pieces.h"
 #include "chempid/tree/status.h"
 
-#define CHEMPI_DAEMON_FANOUT 4u /* daemons that one orders directly */
-#define CHEMPI_NO_ADDRESS "-"   /* of a daemon without TCP, in its ready file */
+#define CHEMPI_NO_ADDRESS "-" /* of a daemon without TCP, in its ready file */
 
 struct chempi_daemon_options {
     const char *name;

@@ -236,7 +236,7 @@ static int spread(struct job *j, struct chempi_err *err)
         else
             j->nodes[rest++] = node;
     }
-    piece = (rest + CHEMPI_DAEMON_FANOUT - 1) / CHEMPI_DAEMON_FANOUT;
+    piece = chempi_pieces_len(rest, CHEMPI_DAEMON_FANOUT);
     for (uint32_t i = 0; !rc && i < rest; i += piece)
         rc = pass_on(j, j->nodes + i, rest - i < piece ? rest - i : piece, err);
     return rc;

@@ -323,7 +323,7 @@ static void spread(struct query *q)
         else
             q->names[rest++] = q->names[i];
     }
-    size = (rest + CHEMPI_DAEMON_FANOUT - 1) / CHEMPI_DAEMON_FANOUT;
+    size = chempi_pieces_len(rest, CHEMPI_DAEMON_FANOUT);
     for (uint32_t i = 0; i < rest; i += size) {
         struct piece *p = &q->pieces[q->piece_count++];
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chempid/tree/pieces.h"
 #include "common/base/clock.h"
 #include "common/base/plain.h"
 #include "common/base/sys.h"
@@ -163,8 +164,7 @@ int chempi_outpost_spread(struct chempi_outpost *posts, uint32_t count,
                           const struct chempi_outpost_way *way,
                           struct chempi_err *err)
 {
-    const uint32_t size =
-        (count + CHEMPI_OUTPOST_CALLS - 1) / CHEMPI_OUTPOST_CALLS;
+    const uint32_t size = chempi_pieces_len(count, CHEMPI_OUTPOST_CALLS);
     uint32_t heads[CHEMPI_OUTPOST_CALLS] = {0};
     uint32_t n = 0;
     int rc;
@@ -175,7 +175,7 @@ int chempi_outpost_spread(struct chempi_outpost *posts, uint32_t count,
     if (rc)
         return rc;
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t head = i - i % size;
+        const uint32_t head = chempi_pieces_head(i, size);
 
         if (i == head)
             continue;

@@ -757,7 +757,7 @@ static int set_up_process(struct chempi_super *s, struct chempi_err *err)
     return chempi_become_user(s->spec->uid, s->spec->gid, &s->spec->shell, err);
 }
 
-static int number_ranks(struct chempi_super *s, struct chempi_err *err)
+int chempi_super_number_ranks(struct chempi_super *s, struct chempi_err *err)
 {
     const struct chempi_spec *spec = s->spec;
     const uint32_t count = chempi_spec_local_size(spec, s->node);
@@ -862,7 +862,7 @@ static void begin(struct chempi_super *s)
     int rc;
 
     s->up.on_frame = take;
-    if (number_ranks(s, &err))
+    if (chempi_super_number_ranks(s, &err))
         _exit(ENOMEM);
     culprit = &s->ranks[0];
     rc = start(s, &culprit, &err);

@@ -148,6 +148,9 @@ struct chempi_super {
     char *text;                  /* CHEMPI_OUTPUT_CHUNK bytes for reading */
 };
 
+/* Make s->ranks of what its description says of its node. -ENOMEM. */
+int chempi_super_number_ranks(struct chempi_super *s, struct chempi_err *err);
+
 /* Run node `node` of the job to its end. Call in a freshly forked child;
  * takes over up_fd and closes all other descriptors but the standard ones. */
 _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
