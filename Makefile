@@ -16,7 +16,7 @@ SOAK_LAUNCHES ?= 10000
 SOAK_SECONDS ?= 36000
 SOAK_SEED ?= 1
 
-.PHONY: all build demo check bench bench-papers bench-registration install \
+.PHONY: all build demo check bench bench-papers bench-registration scale install \
         lint format fuzz soak status conformance applications clean deps
 
 all: build
@@ -44,6 +44,9 @@ bench: build
 
 bench-papers: build
 	@bench/papers/run $(BUILD)
+
+scale: build
+	@bench/scale/run $(BUILD) --svg $(BUILD)/scale.svg
 
 bench-registration: build
 	@$(BUILD)/bench/bench-registration etc/personalities/giganet-clan.yaml
