@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The agent; see agent.h. */
-#define _GNU_SOURCE /* syscall, CPU sets */
+#define _GNU_SOURCE /* syscall */
 #include "libchempi/didl/transport/agent.h"
 
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -33,8 +32,7 @@ enum {
     LEAVE_TURNS = 4,   /* polls with events until leaving hands over */
     POSTED_FEW = 2,    /* owed: who posts more goes on to do so */
     AGENT_TURNS = 256, /* until the agent looks at the bell again */
-    PAUSES_MAX = 16,   /* while the application comes and goes */
-    RELAXES_MAX = 1000 /* before the core is given away */
+    PAUSES_MAX = 16    /* while the application comes and goes */
 };
 
 enum phase { PHASE_NONE, PHASE_BEING_BORN, PHASE_UP, PHASE_REFUSED };
@@ -45,10 +43,8 @@ static struct {
     pthread_t thread;
     _Atomic int phase; /* enum phase */
     _Atomic bool is_stopping;
-    _Atomic bool is_in;      /* A2 */
-    bool is_watching;        /* the agent's own: it waits for descriptors */
-    _Atomic bool watches;    /* A7 */
-    _Atomic uint32_t leaves; /* times that the application has left; it wraps */
+    bool is_watching;     /* the agent's own: it waits for descriptors */
+    _Atomic bool watches; /* A7 */
     _Atomic uint64_t births;
     _Atomic uint64_t wakes;
     _Atomic uint64_t turns;
@@ -79,6 +75,12 @@ static void bell_clear(uint32_t bits)
 {
     (void)atomic_fetch_and_explicit(&agent.wake->bell, ~bits,
                                     memory_order_seq_cst);
+}
+
+static bool is_visited(void)
+{
+    return atomic_load_explicit(&chempi_lane_main.is_visited,
+                                memory_order_acquire);
 }
 
 static bool can_watch(void)
@@ -132,7 +134,7 @@ static bool poll_dry(void)
             count(&agent.turns);
         else if (!chempi_progress_is_ready())
             return true;
-        if (state() != CHEMPI_WAKE_AWAY_OWED ||
+        if (state() != CHEMPI_WAKE_AWAY_OWED || is_visited() ||
             atomic_load_explicit(&chempi_lane_main.wanted,
                                  memory_order_relaxed))
             break;
@@ -154,20 +156,23 @@ static bool work(void)
     return is_dry;
 }
 
-/* A2. False: the application is back. */
+/* A2. False: the application is back, or visits. */
 static bool enter_lent(bool *is_dry)
 {
     bool is_away;
 
-    atomic_store_explicit(&agent.is_in, true, memory_order_seq_cst);
+    atomic_store_explicit(&chempi_lane_main.has_agent, true,
+                          memory_order_seq_cst);
     (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     is_away = atomic_load_explicit(&agent.wake->state, memory_order_acquire) ==
-              CHEMPI_WAKE_AWAY_OWED;
+                  CHEMPI_WAKE_AWAY_OWED &&
+              !is_visited();
     if (is_away)
         *is_dry = work();
     else
         agent.is_watching = false;
-    atomic_store_explicit(&agent.is_in, false, memory_order_release);
+    atomic_store_explicit(&chempi_lane_main.has_agent, false,
+                          memory_order_release);
     return is_away;
 }
 
@@ -197,13 +202,13 @@ static bool enter_locked(bool *is_dry)
 static void linger(long *pause_ns)
 {
     for (int i = 0; i < PAUSES_MAX && !atomic_load(&agent.is_stopping); i++) {
-        uint32_t before =
-            atomic_load_explicit(&agent.leaves, memory_order_relaxed);
+        uint32_t before = atomic_load_explicit(&chempi_lane_main.leaves,
+                                               memory_order_relaxed);
         bool is_longest = *pause_ns >= PAUSE_MAX_NS;
 
         pause_for(*pause_ns);
-        if (atomic_load_explicit(&agent.leaves, memory_order_relaxed) ==
-                before &&
+        if (atomic_load_explicit(&chempi_lane_main.leaves,
+                                 memory_order_relaxed) == before &&
             (is_longest || state() == CHEMPI_WAKE_AWAY_OWED))
             return;
         if (!is_longest)
@@ -336,12 +341,8 @@ static void retake(struct chempi_lane *lane)
     atomic_store_explicit(&agent.wake->state, CHEMPI_WAKE_AWAKE,
                           memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst); /* partner: the membarrier */
-    while (atomic_load_explicit(&agent.is_in, memory_order_acquire)) {
-        if (++relaxes < RELAXES_MAX)
-            CHEMPI_CPU_RELAX();
-        else
-            (void)sched_yield();
-    }
+    while (atomic_load_explicit(&lane->has_agent, memory_order_acquire))
+        chempi_lane_relax(&relaxes);
     lane->on_lock &= (uint8_t)~CHEMPI_LANE_LENT;
 }
 
@@ -446,10 +447,7 @@ static void leave(struct chempi_lane *lane, bool has_posted)
         chempi_progress_let_go();
     if (!is_up)
         return;
-    atomic_store_explicit(
-        &agent.leaves,
-        atomic_load_explicit(&agent.leaves, memory_order_relaxed) + 1,
-        memory_order_relaxed);
+    chempi_lane_count_leave(lane);
     if (!lane->owed)
         return;
     if (lane->is_locking)

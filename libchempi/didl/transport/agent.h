@@ -6,11 +6,11 @@
  *
  *   A1  it exists from the first time that the application leaves with
  *       something owed, until the library is no longer in use
- *   A2  without the lane's lock it is in the lane only between storing is_in
- *       and clearing it, and only if it saw AWAY_OWED in between, after a
- *       barrier on all threads of the process
- *   A3  the application stores AWAKE, and waits for is_in to be 0, before it
- *       enters a lane that is lent
+ *   A2  without the lane's lock it is in the lane only between storing
+ *       lane->has_agent and clearing it, and only if it saw AWAY_OWED and no
+ *       visit in between, after a barrier on all threads of the process
+ *   A3  the application stores AWAKE, or is_visited (lane.h, L7), and waits for
+ *       has_agent to be false, before it enters a lane that is lent
  *   A4  URGENT is cleared only by who is in the lane and polls afterwards
  *   A5  with the lane's lock (MPI_THREAD_MULTIPLE) the agent takes it, like
  *       any other thread; AWAY_OWED then says that nobody polls

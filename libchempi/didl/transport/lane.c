@@ -9,6 +9,16 @@ struct chempi_lane chempi_lane_main = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
+enum { RELAXES_MAX = 1000 /* before the core is given away */ };
+
+void chempi_lane_relax(uint32_t *relaxes)
+{
+    if (++*relaxes < RELAXES_MAX)
+        CHEMPI_CPU_RELAX();
+    else
+        (void)sched_yield();
+}
+
 static void take(struct chempi_lane *lane)
 {
     atomic_store_explicit(&lane->holder, pthread_self(), memory_order_relaxed);

@@ -23,6 +23,9 @@
  *       when the lane was lent until the application has taken it back
  *   L6  keeps: devices keep messages that were posted one after the other
  *       (CHEMPI_KEPT) until they are advanced; counted as owed meanwhile
+ *   L7  is_visited: the application is in a lane that stays lent, for a few
+ *       instructions; it touches neither devices nor hooks, and owes nothing
+ *       new. The agent stays out meanwhile, and leaves if it is in
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_LANE_H
 #define CHEMPI_LIBCHEMPI_DIDL_LANE_H
@@ -60,8 +63,11 @@ struct chempi_lane {
     uint8_t on_lock;          /* L5: what locking has to do, 0: nothing */
     uint8_t on_unlock;
     bool is_locking;
-    _Atomic bool keeps;                      /* L6 */
-    uint32_t owed;                           /* L4 */
+    _Atomic bool keeps;      /* L6 */
+    _Atomic bool is_visited; /* L7 */
+    _Atomic bool has_agent;  /* in it (agent.h, A2) */
+    _Atomic uint32_t leaves; /* of an application that has an agent; it wraps */
+    uint32_t owed;           /* L4 */
     const struct chempi_lane_lender *lender; /* NULL: nobody */
 };
 
@@ -69,6 +75,8 @@ extern struct chempi_lane chempi_lane_main;
 
 void chempi_lane_lock_slow(struct chempi_lane *lane);
 void chempi_lane_unlock_slow(struct chempi_lane *lane, bool has_posted);
+/* While the agent is in the lane: after a while the core is given away. */
+void chempi_lane_relax(uint32_t *relaxes);
 
 static inline void chempi_lane_lock(struct chempi_lane *lane)
 {
@@ -88,6 +96,58 @@ static inline void chempi_lane_unlock_posted(struct chempi_lane *lane)
 {
     if (CHEMPI_UNLIKELY(lane->on_unlock))
         chempi_lane_unlock_slow(lane, true);
+}
+
+/*
+ * Enter a lane that is lent, for a visit (L7): the wake word stays as it is, so
+ * this costs no locked instruction, and the agent goes on to watch for what
+ * arrives. False: lock it.
+ */
+static inline bool chempi_lane_visit(struct chempi_lane *lane)
+{
+    uint32_t relaxes = 0;
+
+    if (lane->on_lock != CHEMPI_LANE_LENT)
+        return false;
+    atomic_store_explicit(&lane->is_visited, true, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* partner: its membarrier */
+    while (CHEMPI_UNLIKELY(
+        atomic_load_explicit(&lane->has_agent, memory_order_acquire)))
+        chempi_lane_relax(&relaxes);
+    return true;
+}
+
+/* The application has left once more, for an agent that lingers. */
+static inline void chempi_lane_count_leave(struct chempi_lane *lane)
+{
+    atomic_store_explicit(
+        &lane->leaves,
+        atomic_load_explicit(&lane->leaves, memory_order_relaxed) + 1,
+        memory_order_relaxed);
+}
+
+static inline void chempi_lane_end_visit(struct chempi_lane *lane)
+{
+    chempi_lane_count_leave(lane);
+    atomic_store_explicit(&lane->is_visited, false, memory_order_release);
+}
+
+/* A visit if that is possible, else the lock; what exit is told. */
+static inline bool chempi_lane_enter(struct chempi_lane *lane)
+{
+    const bool is_visit = chempi_lane_visit(lane);
+
+    if (!is_visit)
+        chempi_lane_lock(lane);
+    return is_visit;
+}
+
+static inline void chempi_lane_exit(struct chempi_lane *lane, bool is_visit)
+{
+    if (is_visit)
+        chempi_lane_end_visit(lane);
+    else
+        chempi_lane_unlock(lane);
 }
 
 /* Unlock in the middle of a call, or before sleeping: it is not lent. */

@@ -18,10 +18,13 @@ reason (signals). Producers publish without end; a ring holds ROOM messages.
 One poll takes at most one message.  Consumption itself is not buffered: the
 stores in the lane precede the releasing store in the same FIFO.  In some
 configurations devices keep messages that the application posts (lane.h, L6):
-a poll, by whom ever, lets them leave.
+a poll, by whom ever, lets them leave.  In some it visits a lane that it has
+lent (L7): the state word stays as it is.
 
 Abstraction of the application: in MPI it may at any time poll, go to sleep
 (prepare, last look, futex) or leave with owed = 0 or 1; so every call is in.
+An agent that meets a visit waits until it is over; in truth it pauses and looks
+again.
 
 Properties
   P1  application and agent are never both in the lane
@@ -66,6 +69,8 @@ PARTS = {
     'agent_sees_kept': 'agent: ASLEEP set, a message kept -> look at state '
                        'once more',
     'tell_kept': 'leaving with a message kept: wake an agent that sleeps',
+    'agent_sees_visit': 'agent_in = 1, a visit under way -> withdraw',
+    'visit_waits': 'a visit waits for agent_in == 0',
     'wake_clears': 'who wakes the agent clears its ASLEEP bit first',
 }
 
@@ -73,8 +78,9 @@ PARTS = {
 class Config:
     def __init__(self, producers='ou', parts=None, fence=False,
                  owed_values=(0, 1), room=None, split=True, hand_over=False,
-                 keeps=False):
+                 keeps=False, visits=False):
         self.kinds = producers
+        self.visits = visits        # the application does, while away
         self.keeps = keeps          # the application posts what is kept
         self.parts = frozenset(PARTS if parts is None else parts)
         self.hand_over = hand_over  # leaving may stop before a poll is dry
@@ -84,19 +90,22 @@ class Config:
         self.split = split
 
     def name(self):
-        return 'producers %s, order %s%s%s%s' % (
+        return 'producers %s, order %s%s%s%s%s' % (
             '+'.join(self.kinds), 'FENCE' if self.fence else 'BARRIER',
             ', bounded leaving' if self.hand_over else '',
             ', messages kept' if self.keeps else '',
+            ', visits' if self.visits else '',
             ', never owed' if self.owed_values == (0,) else '')
 
 
 # State: (word, bell, agent_in, owed, keeps,
 #         app pc, app local, app buffer, agent pc, agent local, agent buffer,
-#         then per producer: pc, local, buffered messages, messages in memory)
-W, B, AI, OW, KP, AP, AL, AB, GP, GL, GB, P0 = range(12)
+#         visited, then per producer: pc, local, buffered messages, messages in memory)
+W, B, AI, OW, KP, AP, AL, AB, GP, GL, GB, V, P0 = range(13)
+# The application's buffer holds values of the word, and these of `visited`:
+VISIT, END_VISIT = 3, 4
 APP_INSIDE = {'in', 's1', 's2', 's3', 'l0', 'l1', 'l2', 'l6', 'l6x', 'l6y',
-              'h1'}
+              'h1', 'v2'}
 AGENT_INSIDE = {'g7', 'g8', 'g8b', 'g10'}
 
 
@@ -115,7 +124,10 @@ def successors(s, c):
     pend = [s[P0 + 4 * i + 3] for i in range(n)]
 
     # -- store buffers drain on their own
-    if s[AB]:
+    if s[AB] and s[AB][0] >= VISIT:
+        put('app.buffer', 'visited <- %d' % (s[AB][0] == VISIT),
+            V, int(s[AB][0] == VISIT), AB, s[AB][1:])
+    elif s[AB]:
         put('app.buffer', 'state <- ' + WORD[s[AB][0]],
             W, s[AB][0], AB, s[AB][1:])
     if s[GB]:
@@ -128,7 +140,10 @@ def successors(s, c):
                 b + 2, s[b + 2] - 1, b + 3, s[b + 3] + 1)
 
     def drained_app():              # pairs that drain the application
-        return [W, s[AB][-1], AB, ()] if s[AB] else []
+        words = [x for x in s[AB] if x < VISIT]
+        visits = [x for x in s[AB] if x >= VISIT]
+        return [W, words[-1] if words else s[W],
+                V, int(visits[-1] == VISIT) if visits else s[V], AB, ()]
 
     def drained_agent():
         return [AI, s[GB][-1], GB, ()] if s[GB] else []
@@ -170,6 +185,14 @@ def successors(s, c):
         if roomy:
             put('app', 'calls MPI: stores AWAKE', AP, 'e1',
                 AB, s[AB] + (AWAKE,), free=True)
+        if roomy and c.visits and not s[AB]:
+            put('app', 'visits the lane', AP, 'v1', AB, (VISIT,), free=True)
+    elif a == 'v1':
+        if not s[AI] or 'visit_waits' not in m:
+            put('app', 'loads agent_in = %d: visits' % s[AI], AP, 'v2')
+    elif a == 'v2':
+        if roomy:
+            put('app', 'ends its visit', AP, 'out', AB, s[AB] + (END_VISIT,))
     elif a == 'outk':
         put('app', 'calls MPI: the lane is its own', AP, 'in', free=True)
     elif a == 'e1':
@@ -183,7 +206,7 @@ def successors(s, c):
             put('app', 'wants to sleep', AP, 's1', free=True)
         if c.keeps and not s[KP]:
             put('app', 'posts, a device keeps it; wants to leave', AP, 'l0',
-                OW, 1, KP, 1, AB, (), *(drained_app()[:2]), free=True)
+                OW, 1, KP, 1, AB, (), *drained_app(), free=True)
         if 0 in c.owed_values and not s[KP]:
             put('app', 'leaves, nothing owed: stays AWAKE', AP, 'outk', OW, 0,
                 free=True)
@@ -192,7 +215,7 @@ def successors(s, c):
                 AP, 'l0', OW, 1, free=True)
     elif a == 's1':
         put('app', 'exchanges ASLEEP in', AP, 's3' if c.fence or
-            'sleeper_barrier' not in m else 's2', W, ASLEEP, AB, ())
+            'sleeper_barrier' not in m else 's2', *drained_app(), W, ASLEEP)
     elif a == 's2':
         barrier('app', AP, 's3', AL, frozenset(['agent'] + list(range(n))))
     elif a == 's3':
@@ -220,7 +243,7 @@ def successors(s, c):
             put('app', 'leaving: URGENT not set', AP, 'l1')
     elif a == 'l1':
         put('app', 'leaving: exchanges AWAY_OWED in', AP, 'l3',
-            W, AWAY_OWED, AB, ())
+            *drained_app(), W, AWAY_OWED)
     elif a == 'l3':
         if not s[B] & URGENT:
             wakes = s[KP] and s[B] & A_ASLEEP and 'tell_kept' in m
@@ -240,7 +263,7 @@ def successors(s, c):
                 'l2')
     elif a == 'l2':
         put('app', 'clears URGENT', AP, 'l6', B, s[B] & ~URGENT, AB, (),
-            *(drained_app()[:2]))
+            *drained_app())
     elif a in ('l6', 'l6x'):        # l6x: as first written, AWAY all along
         dry = not any(pend)
         nxt = 'out' if a == 'l6x' else a if 'poll_dry' in m else 'l6y'
@@ -252,10 +275,10 @@ def successors(s, c):
             put('app', 'polls, finds nothing', AP, 'l6y', KP, 0)
         elif c.hand_over and s[OW]:
             put('app', 'enough turns: sets URGENT again', AP, 'h1',
-                B, s[B] | URGENT, AB, (), *(drained_app()[:2]))
+                B, s[B] | URGENT, AB, (), *drained_app())
     elif a == 'h1':                 # the bounded form of leaving
         put('app', 'leaving: exchanges %s in' % 'AWAY_OWED', AP, 'h2',
-            W, AWAY_OWED, AB, ())
+            *drained_app(), W, AWAY_OWED)
     elif a == 'h2':
         put('app', 'clears ASLEEP in bell', AP,
             'h3' if s[B] & A_ASLEEP else 'out', B, s[B] & ~A_ASLEEP)
@@ -308,11 +331,20 @@ def successors(s, c):
         else:
             barrier('agent', GP, 'g6', GL, frozenset(['app']))
     elif g == 'g6':
-        if may:
+        if may and s[V] and 'agent_sees_visit' in m:
+            put('agent', 'sees a visit: withdraws', GP, 'gv')
+        elif may:
             put('agent', 'sees %s: in the lane' % WORD[s[W]],
                 GP, 'g7' if 'clear_inside' in m else 'g8', GL, 0)
         else:
             put('agent', 'sees %s: withdraws' % WORD[s[W]], GP, 'g9')
+    elif g == 'gv':
+        if len(s[GB]) < BUF:
+            put('agent', 'stores agent_in = 0', GP, 'gw', GB, s[GB] + (0,),
+                GL, None)
+    elif g == 'gw':
+        if not s[V]:
+            put('agent', 'the visit is over', GP, 'g0')
     elif g == 'g7':
         put('agent', 'clears URGENT', GP, 'g8', B, s[B] & ~URGENT,
             *drained_agent())
@@ -401,7 +433,8 @@ def successors(s, c):
 
 
 def initial(c):
-    return (AWAKE, 0, 0, 0, 0, 'in', None, (), 'g0', None, ()) + \
+    return (AWAKE, 0, 0, 0, 0, 'in', None, (), 'g0', None, (),
+            0) + \
         ('p0', None, 0, 0) * len(c.kinds)
 
 
@@ -542,11 +575,13 @@ def run(c, label):
 def without(part):
     """The shortest counterexample of each property that fails."""
     found = {}
-    for owed, kinds, keeps in (((0, 1), 'u', False), ((0, 1), 'u', True),
-                               ((0, 1), 'ou', False), ((0,), 'u', False)):
+    for owed, kinds, more in (((0, 1), 'u', {}),
+                              ((0, 1), 'u', {'keeps': True}),
+                              ((0, 1), 'u', {'visits': True}),
+                              ((0, 1), 'ou', {}), ((0,), 'u', {})):
         if not found:
             c = Config(kinds, set(PARTS) - {part}, owed_values=owed,
-                       split=False, keeps=keeps)
+                       split=False, **more)
             found = check(c, stop_early=True)[2]
     return found
 
@@ -568,12 +603,14 @@ def main():
         return check_parts()
     plan = [Config('u'), Config('u', owed_values=(0,)),
             Config('u', hand_over=True), Config('u', fence=True),
-            Config('u', keeps=True)]
+            Config('u', keeps=True), Config('u', visits=True)]
     if '--full' in sys.argv[1:]:
         plan += [Config('ou', room=[1, 1], split=False), Config('ou'),
                  Config('ou', owed_values=(0,)),
                  Config('ou', room=[1, 1], keeps=True),
                  Config('u', hand_over=True, keeps=True),
+                 Config('u', hand_over=True, visits=True),
+                 Config('ou', room=[1, 1], visits=True),
                  Config('ou', fence=True, room=[1, 1]),
                  Config('uu', split=False, room=[1, 1]),
                  Config('ou', hand_over=True, room=[1, 1])]
