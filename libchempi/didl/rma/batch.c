@@ -210,6 +210,15 @@ static uint32_t space_of(uint64_t len)
     return (uint32_t)((sizeof(struct chempi_rma_head) + len + 7) / 8 * 8);
 }
 
+bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len)
+{
+    const struct chempi_rma_batch *b = &peer->batch;
+
+    const uint32_t end = b->len + space_of(len);
+
+    return !b->lazy && end <= b->room && end <= CHEMPI_RMA_MESSAGE_MAX;
+}
+
 static int grow(struct chempi_rma_batch *b, uint32_t need)
 {
     need += b->len;

@@ -131,39 +131,46 @@ static void breathe(struct chempi_win *win)
 
 int chempi_rma_await_peer(struct chempi_rma_peer *peer, chempi_where_fn *words)
 {
+    bool is_visit;
     bool is_done;
     int rc;
 
     chempi_lane_lock(&chempi_lane_main);
     is_done = is_peer_quiet(peer);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_pause(&chempi_lane_main);
     if (!is_done)
         (void)chempi_progress_wait_for(is_peer_quiet, peer, words, peer);
     else
         breathe(peer->win);
-    chempi_lane_lock(&chempi_lane_main);
+    is_visit = chempi_lane_enter(&chempi_lane_main);
     rc = take_error(peer);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_exit(&chempi_lane_main, is_visit);
     return chempi_rma_loss(peer->win, rc);
 }
 
 int chempi_rma_flush_peer(struct chempi_rma_peer *peer)
 {
+    bool is_visit;
     bool is_done;
     int rc;
 
     order(peer->win);
-    chempi_lane_lock(&chempi_lane_main);
+    is_visit = chempi_lane_enter(&chempi_lane_main);
     is_done = !peer->is_dirty && chempi_list_is_empty(&peer->active) &&
               peer->error.error == MPI_SUCCESS;
-    rc = is_done ? MPI_SUCCESS : chempi_rma_begin_flush(peer);
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_exit(&chempi_lane_main, is_visit);
     if (CHEMPI_LIKELY(is_done)) {
         breathe(peer->win);
         return chempi_rma_loss(peer->win, MPI_SUCCESS);
     }
-    return rc ? chempi_rma_loss(peer->win, rc)
-              : chempi_rma_await_peer(peer, chempi_rma_put_peer);
+    chempi_lane_lock(&chempi_lane_main);
+    rc = chempi_rma_begin_flush(peer);
+    if (rc) {
+        chempi_lane_unlock(&chempi_lane_main);
+        return chempi_rma_loss(peer->win, rc);
+    }
+    chempi_lane_pause(&chempi_lane_main); /* the wait goes on with it */
+    return chempi_rma_await_peer(peer, chempi_rma_put_peer);
 }
 
 int chempi_rma_take_errors(struct chempi_win *win)

@@ -219,6 +219,16 @@ void chempi_rma_close_wire(struct chempi_win *win);
 int chempi_rma_request(struct chempi_rma_peer *peer,
                        const struct chempi_rma_head *head, const void *data,
                        struct chempi_iter *iter, uint64_t len);
+/* The same with len <= CHEMPI_RMA_PIECE_MAX bytes at data, which leave at once
+ * and from there if they may: the memory is the request's until the next
+ * flush, or until user (may be NULL) is complete. */
+int chempi_rma_request_long(struct chempi_rma_peer *peer,
+                            const struct chempi_rma_head *head,
+                            const void *data, uint64_t len,
+                            struct chempi_request *user);
+/* Is there room for one with len bytes in what is being gathered, so that
+ * nothing leaves and no memory is needed? */
+bool chempi_rma_has_space(const struct chempi_rma_peer *peer, uint64_t len);
 /* The same, and expect an answer; the item is taken over, also on failure. */
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,
                    const void *data, struct chempi_iter *iter, uint64_t len,

@@ -30,12 +30,18 @@ static int find_target(struct chempi_win *win, int rank,
                                 "%u",
                                 rank, chempi_rma_name(win),
                                 win->comm->size - 1);
+    *out = atomic_load_explicit(&win->recent[rank % CHEMPI_RMA_RECENT],
+                                memory_order_acquire);
+    if (CHEMPI_LIKELY(*out && (*out)->rank == (uint32_t)rank))
+        return MPI_SUCCESS;
     chempi_lane_lock(&chempi_lane_main);
     *out = chempi_rma_peer(win, (uint32_t)rank);
     chempi_lane_unlock(&chempi_lane_main);
     if (CHEMPI_UNLIKELY(!*out))
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for rank %d of %s",
                                 rank, chempi_rma_name(win));
+    atomic_store_explicit(&win->recent[rank % CHEMPI_RMA_RECENT], *out,
+                          memory_order_release);
     return MPI_SUCCESS;
 }
 
@@ -297,6 +303,30 @@ static int finish_fold(struct chempi_rma_op *op)
     return rc;
 }
 
+/* Does it end in a batch that leaves later? Then there is nothing to lock the
+ * lane for. */
+static bool is_copied(const struct chempi_rma_op *op, enum work work)
+{
+    return op->peer->reach == CHEMPI_RMA_MESSAGE && !op->is_fetch &&
+           (work == PUT || work == FOLD) && op->len <= CHEMPI_RMA_INLINE_MAX &&
+           op->type->is_contiguous;
+}
+
+/* False: it needs more than a visit. */
+static bool append(struct chempi_rma_op *op, enum work work, int *rc)
+{
+    bool is_done;
+
+    if (!chempi_lane_visit(&chempi_lane_main))
+        return false;
+    is_done = chempi_rma_has_space(op->peer, op->len) &&
+              op->win->out_bytes <= CHEMPI_RMA_OUT_MAX;
+    if (is_done)
+        *rc = dispatch(op, work, NULL);
+    chempi_lane_end_visit(&chempi_lane_main);
+    return is_done;
+}
+
 static int carry_out(struct chempi_rma_op *op, enum work work,
                      const void *compare)
 {
@@ -305,10 +335,12 @@ static int carry_out(struct chempi_rma_op *op, enum work work,
 
     if (CHEMPI_UNLIKELY(rc) || op->len == 0)
         return rc;
+    if (is_copied(op, work) && append(op, work, &rc))
+        return rc;
     chempi_lane_lock(&chempi_lane_main);
     rc = dispatch(op, work, compare);
     is_full = op->win->out_bytes > CHEMPI_RMA_OUT_MAX;
-    chempi_lane_unlock(&chempi_lane_main);
+    chempi_lane_unlock_posted(&chempi_lane_main);
     if (CHEMPI_UNLIKELY(op->done < op->len) && rc == MPI_SUCCESS)
         return finish_fold(op);
     if (CHEMPI_UNLIKELY(is_full))

@@ -168,6 +168,8 @@ struct chempi_rma_region { /* attached to a dynamic window */
 
 struct chempi_rma_slot; /* a posted receive for requests; wire.c */
 
+enum { CHEMPI_RMA_RECENT = 8 }; /* a power of two */
+
 struct chempi_win {
     struct chempi_object obj;
     MPI_Win handle;
@@ -197,6 +199,8 @@ struct chempi_win {
     struct chempi_rma_peer **buckets; /* [bucket_count], a power of two */
     uint32_t bucket_count;
     uint32_t peer_count;
+    /* Of targets used lately, by rank; read without the lane lock. */
+    struct chempi_rma_peer *_Atomic recent[CHEMPI_RMA_RECENT];
     /* [comm->size] where sizes or units differ between nodes, else NULL. */
     struct chempi_rma_extent *all;
     uint32_t *locals; /* [local_count] ranks of this node, ascending */
