@@ -6,10 +6,20 @@
  *                     time take bounded memory
  *   winbounds batch   64 puts and the flush behind them are few messages; the
  *                     case looks at what chempirun has counted
+ *   winbounds reuse   the origin's memory is free to be used again when
+ *                     MPI_Wait or MPI_Win_flush_local has returned, also where
+ *                     long accumulates leave from there
  */
 #include "check.h"
 
-enum { CELLS = 2 << 20, TIMES = 4, PUTS = 64, ROUNDS = 100, MIB = 1 << 20 };
+enum {
+    CELLS = 2 << 20,
+    TIMES = 4,
+    REUSES = 2,
+    PUTS = 64,
+    ROUNDS = 100,
+    MIB = 1 << 20
+};
 
 /* Bytes of memory that the process had at most. */
 static size_t peak_bytes(void)
@@ -93,12 +103,62 @@ static void check_batches(void)
     MPI_Win_free(&win);
 }
 
+/* Four times `value` to each cell at rank 1; other values stand in the origin's
+ * place at once. */
+static void add_twice(MPI_Win win, int64_t *mine, int64_t value)
+{
+    MPI_Request request;
+
+    for (int i = 0; i < CELLS; i++)
+        mine[i] = value;
+    MPI_Raccumulate(mine, CELLS, MPI_INT64_T, 1, 0, CELLS, MPI_INT64_T, MPI_SUM,
+                    win, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < CELLS; i++)
+        mine[i] = 3 * value;
+    MPI_Accumulate(mine, CELLS, MPI_INT64_T, 1, 0, CELLS, MPI_INT64_T, MPI_SUM,
+                   win);
+    MPI_Win_flush_local(1, win);
+    for (int i = 0; i < CELLS; i++)
+        mine[i] = -1;
+}
+
+static void check_reuse(void)
+{
+    const int64_t zero = 0;
+    int64_t *mine = check_alloc(CELLS * sizeof(*mine));
+    int64_t *base;
+    MPI_Win win;
+
+    MPI_Win_allocate((MPI_Aint)(CELLS * sizeof(*base)), 8, MPI_INFO_NULL,
+                     MPI_COMM_WORLD, &base, &win);
+    for (int i = 0; i < CELLS; i++)
+        base[i] = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (check_rank() == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, win);
+        MPI_Put(&zero, 1, MPI_INT64_T, 1, 0, 1, MPI_INT64_T, win);
+        MPI_Win_flush(1, win); /* nothing is asked for with what follows */
+        for (int i = 1; i <= REUSES; i++)
+            add_twice(win, mine, i);
+        MPI_Win_unlock(1, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int i = 0; i < CELLS && check_rank() == 1; i++)
+        CHECK_OR_DIE(base[i] == (int64_t)2 * REUSES * (REUSES + 1),
+                     "cell %d is %lld", i, (long long)base[i]);
+    MPI_Win_free(&win);
+    free(mine);
+}
+
 int main(int argc, char **argv)
 {
     check_start(&argc, &argv);
     check_need(2);
     if (argc > 1 && strcmp(argv[1], "batch") == 0)
         check_batches();
+    else if (argc > 1 && strcmp(argv[1], "reuse") == 0)
+        check_reuse();
     else
         check_memory();
     return check_finish();

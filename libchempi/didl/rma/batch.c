@@ -16,10 +16,12 @@
 #include <string.h>
 
 #include "common/base/array.h"
+#include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/comm/p2p_request.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/didl/transport/conn.h"
+#include "libchempi/services/layout.h"
 
 enum { FIRST_ROOM = 1024 /* bytes */ };
 
@@ -296,6 +298,70 @@ int chempi_rma_request(struct chempi_rma_peer *peer,
         CHEMPI_UNLIKELY(peer->batch.lazy) ? append_lock(peer) : MPI_SUCCESS;
 
     return rc ? rc : append(peer, head, data, iter, len);
+}
+
+/* A datatype of the two parts of a message, for one message. */
+struct gathered {
+    struct chempi_datatype type;
+    struct chempi_layout layout;
+    struct chempi_rma_head head;
+};
+
+static struct gathered *gather(struct chempi_rma_item *item,
+                               const struct chempi_rma_head *head,
+                               const void *data, uint64_t len)
+{
+    struct gathered *g = chempi_sys->calloc(1, sizeof(*g));
+    const uint64_t lens[] = {sizeof(*head), len};
+    int64_t offsets[] = {0, 0};
+
+    if (!g)
+        return NULL;
+    item->buf = g;
+    g->head = *head;
+    g->head.payload = (uint32_t)len;
+    offsets[1] = (int64_t)((uintptr_t)data - (uintptr_t)&g->head);
+    item->root = chempi_layout_blocks(2, offsets, lens);
+    if (!item->root)
+        return NULL;
+    g->layout = (struct chempi_layout){.size = sizeof(*head) + len,
+                                       .extent = (int64_t)(sizeof(*head) + len),
+                                       .root = item->root};
+    chempi_rma_borrow_type(&g->type, &g->layout);
+    return g;
+}
+
+int chempi_rma_request_long(struct chempi_rma_peer *peer,
+                            const struct chempi_rma_head *head,
+                            const void *data, uint64_t len,
+                            struct chempi_request *user)
+{
+    const struct chempi_rma_batch *b = &peer->batch;
+    struct chempi_rma_item *item;
+    struct gathered *g;
+    int rc;
+
+    if (b->lazy || len % 8)
+        return chempi_rma_request(peer, head, data, NULL, len);
+    rc = chempi_rma_push(peer); /* B1 */
+    if (rc || chempi_rma_has_batch(peer) || b->asked)
+        return rc ? rc : chempi_rma_request(peer, head, data, NULL, len);
+    item = chempi_rma_make_item();
+    if (!item)
+        return MPI_ERR_NO_MEM;
+    g = gather(item, head, data, len);
+    rc = g ? chempi_rma_send(peer, item, &g->head, 1, &g->type, 0,
+                             CHEMPI_RMA_REQUESTS)
+           : chempi_error_set(MPI_ERR_NO_MEM,
+                              "no memory for a one-sided operation");
+    if (rc) {
+        chempi_rma_free_item(item);
+        return rc;
+    }
+    item->buf_len = len;
+    item->user = user;
+    chempi_rma_add_item(peer, &peer->out, item);
+    return MPI_SUCCESS;
 }
 
 int chempi_rma_ask(struct chempi_rma_peer *peer, struct chempi_rma_head *head,

@@ -165,7 +165,8 @@ struct chempi_rma_head {
 };
 static_assert(sizeof(struct chempi_rma_head) == 64, "no gaps");
 
-/* Copies of payload, and results on their way, that wait at an origin, bytes:
+/* Payload of accumulates, and results on their way, that wait at an origin,
+ * bytes:
  * beyond it the origin waits for half of them to be gone. */
 #define CHEMPI_RMA_OUT_MAX (UINT64_C(8) << 20)
 
@@ -210,6 +211,11 @@ void chempi_rma_owe(struct chempi_win *win);
 int chempi_rma_open_wire(struct chempi_win *win);
 /* Stop serving: all is flushed and every member has said so. */
 void chempi_rma_close_wire(struct chempi_win *win);
+
+/* A datatype of this layout, whose owner keeps it until the message is over:
+ * nobody counts its references. */
+void chempi_rma_borrow_type(struct chempi_datatype *type,
+                            const struct chempi_layout *layout);
 
 /* ---- requests in batches (batch.c) ---- */
 

@@ -218,13 +218,7 @@ static struct chempi_datatype *borrow_type(struct chempi_rma_item *item,
     item->buf = f;
     item->root = chempi_layout_hold(type->layout.root);
     f->layout = type->layout;
-    chempi_object_init(&f->type.obj, CHEMPI_MAGIC_DATATYPE);
-    f->type.is_predefined = true; /* nobody counts its references */
-    f->type.is_committed = true;
-    f->type.size = (MPI_Count)f->layout.size;
-    f->type.extent = f->layout.extent;
-    f->type.layout = &f->layout;
-    f->type.align = 1;
+    chempi_rma_borrow_type(&f->type, &f->layout);
     return &f->type;
 }
 

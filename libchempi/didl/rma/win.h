@@ -250,7 +250,7 @@ struct chempi_win {
     uint32_t next_serial;     /* of layouts that peers are told */
     uint32_t lost;      /* 1 + rank of a member that has ended, 0 (loss.c) */
     uint64_t missing;   /* chempi_conn_missing_count(), seen last */
-    uint64_t out_bytes; /* copies that wait for room */
+    uint64_t out_bytes; /* payload that waits for room */
     char name[MPI_MAX_OBJECT_NAME];
 };
 

@@ -245,6 +245,17 @@ int chempi_rma_message_get(struct chempi_rma_op *op)
     return rc ? rc : chempi_rma_push_idle(op->peer, op->len);
 }
 
+/* One piece of an accumulate that does not fetch. */
+static int fold_piece(struct chempi_rma_op *op,
+                      const struct chempi_rma_head *head, const char *data,
+                      struct chempi_iter *iter)
+{
+    if (data && head->len > CHEMPI_RMA_INLINE_MAX)
+        return chempi_rma_request_long(op->peer, head, data, head->len,
+                                       op->user);
+    return chempi_rma_request(op->peer, head, data, iter, head->len);
+}
+
 /* One piece of an accumulate that fetches. */
 static int fetch_piece(struct chempi_rma_op *op, struct chempi_rma_head *head,
                        const char *data, struct chempi_iter *iter,
@@ -295,14 +306,12 @@ int chempi_rma_message_fold(struct chempi_rma_op *op)
     while (op->done < op->len && rc == MPI_SUCCESS &&
            op->win->out_bytes <= CHEMPI_RMA_OUT_MAX) {
         const char *data = flat ? flat + op->done : NULL;
-        uint64_t payload;
 
         head.at = op->done;
         head.len = op->len - op->done < most ? op->len - op->done : most;
-        payload = has_in ? head.len : 0;
         rc = op->is_fetch
-                 ? fetch_piece(op, &head, data, &iter, payload)
-                 : chempi_rma_request(op->peer, &head, data, &iter, payload);
+                 ? fetch_piece(op, &head, data, &iter, has_in ? head.len : 0)
+                 : fold_piece(op, &head, data, &iter);
         op->done += head.len;
     }
     return rc || !op->is_fetch ? rc : chempi_rma_push_idle(op->peer, op->len);
