@@ -4,12 +4,26 @@
  * generated layer cannot know, try the node's shared memory and the hierarchy,
  * else run a schedule of messages.
  */
+#define _GNU_SOURCE /* nanosleep */
+#include <time.h>
+
+#include "common/base/clock.h"
 #include "libchempi/api/api_impl.h"
+#include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/coll/args.h"
 #include "libchempi/didl/coll/check.h"
 #include "libchempi/didl/coll/hier_ops.h"
 #include "libchempi/didl/coll/node.h"
 #include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/control/daemon.h"
+#include "libchempi/didl/transport/lane.h"
+#include "libchempi/didl/transport/loss.h"
+#include "libchempi/didl/transport/progress.h"
+
+/* How long to wait for the news of a loss that another member seems to have
+ * had, and between looks, ns. */
+#define NEWS_MAX_NS UINT64_C(5000000000)
+#define LOOK_NS 200000L
 
 int chempi_coll_do(const struct chempi_coll_call *c)
 {
@@ -21,13 +35,41 @@ int chempi_coll_do(const struct chempi_coll_call *c)
     return chempi_coll_do_messages(c, tag, MPI_SUCCESS);
 }
 
+/*
+ * In a job that survives: a member that has heard of a loss goes on with empty
+ * messages (hier_ops.h, K2), and those who have not yet find them too short.
+ * The news are on their way then.
+ */
+static CHEMPI_COLD int await_news(const struct chempi_comm *comm, int rc)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_NS};
+    const uint64_t start_ns = chempi_clock_ns();
+
+    while (!chempi_loss_is_in(comm)) {
+        if (chempi_clock_ns() - start_ns > NEWS_MAX_NS)
+            return rc;
+        (void)nanosleep(&pause, NULL);
+        chempi_lane_lock(&chempi_lane_main);
+        chempi_daemon_poll();
+        chempi_lane_unlock(&chempi_lane_main);
+        (void)chempi_progress_poll();
+    }
+    return MPI_ERR_PROC_ABORTED;
+}
+
 static int run(struct chempi_coll_call *c)
 {
     int rc = chempi_coll_check(c);
 
     /* Only now: a call that failed here has not taken part in anything, and
      * may be made again while others wait in their first one. */
-    return CHEMPI_LIKELY(!rc) ? chempi_coll_do(c) : rc;
+    if (CHEMPI_UNLIKELY(rc))
+        return rc;
+    rc = chempi_coll_do(c);
+    if (CHEMPI_UNLIKELY(rc == MPI_ERR_COUNT || rc == MPI_ERR_TRUNCATE) &&
+        chempi_ctx.job->survives)
+        return await_news(c->comm, rc);
+    return rc;
 }
 
 #define BLOCKING(name, NAME)                                                   \
