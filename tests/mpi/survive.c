@@ -9,7 +9,8 @@
  * HOW, of the last rank: holder (dies with the lock of rank 0 that others
  * want), waiter (while it waits for that lock), target (while others have
  * operations for it), fence, post, start (instead of the call that others wait
- * for), barrier, recv (without any window)
+ * for), barrier, receive, announced (while it sends what is large; these
+ * without any window)
  */
 #include "check.h"
 
@@ -20,6 +21,7 @@
 
 #define COUNT 40000
 #define WAIT_US 20000
+#define MUCH (256 << 20) /* bytes: no network is done with it at once */
 
 static int rank, size, victim;
 static MPI_Win win;
@@ -172,6 +174,35 @@ static void exchange(bool is_started)
     MPI_Group_free(&all);
 }
 
+/* Two large messages: one is under way, nobody has received the other yet. */
+static void announced(void)
+{
+    char *much = check_alloc(MUCH);
+    MPI_Request requests[2];
+    MPI_Status status;
+
+    if (rank == victim) {
+        MPI_Isend(mine, COUNT, MPI_DOUBLE, 0, 6, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(much, MUCH, MPI_BYTE, 0, 7, MPI_COMM_WORLD, &requests[1]);
+    }
+    if (rank == 0) {
+        MPI_Probe(victim, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Irecv(much, MUCH, MPI_BYTE, victim, 7, MPI_COMM_WORLD,
+                  &requests[1]);
+    }
+    meet();
+    if (rank == victim)
+        die();
+    if (rank == 0) {
+        (void)is_lost(MPI_Wait(&requests[1], &status), "MPI_Wait");
+        (void)is_lost(MPI_Recv(mine, COUNT, MPI_DOUBLE, victim, 6,
+                               MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+                      "MPI_Recv");
+    }
+    await_death();
+    free(much);
+}
+
 static void barrier(void)
 {
     int sum;
@@ -260,6 +291,8 @@ static void run(const char *how)
         fence();
     else if (strcmp(how, "post") == 0 || strcmp(how, "start") == 0)
         exchange(strcmp(how, "start") == 0);
+    else if (strcmp(how, "announced") == 0)
+        announced();
     else if (strcmp(how, "barrier") == 0)
         barrier();
     else

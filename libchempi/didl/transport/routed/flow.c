@@ -489,6 +489,17 @@ void chempi_gate_flow_end(struct chempi_gate_flow *flow)
         chempi_gate_flow_work(flow);
 }
 
+void chempi_gate_flow_bury(struct chempi_gate_flow *flow)
+{
+    const struct chempi_dev_params *p = &chempi_gate_of(flow)->dev.params;
+    struct chempi_rx *rx;
+
+    flow->has_ended = true;
+    chempi_gate_flow_end(flow);
+    while ((rx = chempi_slots_pop(&flow->cleared)) != NULL)
+        p->sink->delivered(p->sink_arg, rx, -EPIPE);
+}
+
 /* ---- another way -------------------------------------------------------- */
 
 static bool goes_through(const struct chempi_hop_frame *f, uint32_t proc)

@@ -450,6 +450,8 @@ static int gate_accept(struct chempi_ep *ep, const uint64_t token[2],
         ep->dev->ops->drop(ep, token);
         return CHEMPI_DONE;
     }
+    if (flow->has_ended)
+        return -EPIPE; /* F11 */
     memset(rx->priv, 0, sizeof(rx->priv));
     rx->priv[CHEMPI_GATE_RX_TAKE] = take;
     rc = chempi_slots_put(&flow->cleared, rx, &f.receiver);
@@ -621,6 +623,14 @@ static bool gate_is_drained(struct chempi_dev *dev)
     return is_drained;
 }
 
+static void gate_ended(struct chempi_dev *dev, uint32_t proc)
+{
+    struct chempi_gate *gate = gate_of(dev);
+
+    if (proc < gate->rank_count && gate->flows[proc])
+        chempi_gate_flow_bury(gate->flows[proc]);
+}
+
 const struct chempi_dev_ops chempi_gate_ops = {
     .abi = CHEMPI_DEV_ABI,
     .name = "gate",
@@ -637,6 +647,7 @@ const struct chempi_dev_ops chempi_gate_ops = {
     .is_ready = gate_is_ready,
     .is_drained = gate_is_drained,
     .close = gate_close,
+    .ended = gate_ended,
 };
 
 const struct chempi_conn_overlay chempi_gate_overlay = {

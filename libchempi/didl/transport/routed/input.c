@@ -126,6 +126,9 @@ static const char *take(struct chempi_gate_flow *flow,
     rc = chempi_gate_flow_take(flow, f);
     if (rc <= 0)
         return rc ? "it sent a frame beyond its window" : NULL;
+    if (flow->has_ended && f->kind != CHEMPI_HOP_EAGER &&
+        f->kind != CHEMPI_HOP_PART)
+        return NULL; /* F11 */
     switch (f->kind) {
     case CHEMPI_HOP_CLEAR:
         return take_clear(flow, f);

@@ -31,6 +31,9 @@
  *       is too small for travels in parts, numbered one after the other; the
  *       receiver has it in `parts` from the first that comes until the last,
  *       and announces it then: to all others it is one that came whole
+ *   F11 a flow whose process has died is gone, too, and has nothing in
+ *       `cleared`: of what still comes out of gateways only whole messages are
+ *       taken
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DIDL_GATE_INTERNAL_H
@@ -78,6 +81,7 @@ struct chempi_gate_flow {
     bool is_starved;              /* was told -EAGAIN; room() is owed */
     bool has_direct;   /* the table has a way without gateways, too */
     bool is_gone;      /* the process has finished */
+    bool has_ended;    /* it has died, and the job goes on (F11) */
     bool is_said_gone; /* a gateway says so, in a secure job */
     bool is_asked;     /* drain has asked for acknowledgement */
     bool is_stopped;   /* for traces: a message found no room, */
@@ -222,6 +226,8 @@ int chempi_gate_flow_take(struct chempi_gate_flow *flow,
 int chempi_gate_flow_pump(struct chempi_gate_flow *flow);
 /* The process has finished: nothing for it will be acknowledged. */
 void chempi_gate_flow_end(struct chempi_gate_flow *flow);
+/* The process has died: the same, and nothing large will come from it (F11). */
+void chempi_gate_flow_bury(struct chempi_gate_flow *flow);
 void chempi_gate_flow_work(struct chempi_gate_flow *flow);
 /* Send again by other ways what went through a gateway that is dead now.
  * -EHOSTUNREACH: there is no other way. */
