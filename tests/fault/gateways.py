@@ -119,7 +119,7 @@ def prepare(build):
         subprocess.run([str(chempi_tree.need(build, "mdconfig")), "compile",
                         "--allow-unreachable", "-o", str(Files.folder / name), str(text)], check=True,
                        capture_output=True, timeout=LIMIT_S)
-    for name in ("relay", "hose", "fan", "order"):
+    for name in ("relay", "winrelay", "survive", "hose", "fan", "order"):
         compile_program(build, name)
 
 
@@ -209,11 +209,12 @@ def ends_well(job, stop):
     check(job.output.endswith(b"ok\n"), job.output)
 
 
-def killed_in_the_middle(plan, nodes, ranks, victims, *options):
+def killed_in_the_middle(plan, nodes, ranks, victims, *options,
+                         relay="relay"):
     """Kill so many gateways one after the other; the job must go on."""
     for first in range(victims + 1):
         stop = stop_file("kill")
-        job = Job(*virtual(plan, nodes, ranks), *options, program("relay"),
+        job = Job(*virtual(plan, nodes, ranks), *options, program(relay),
                   str(stop))
         job.await_lines(2)
         pids = gateways(job)
@@ -233,6 +234,35 @@ def another_gateway_takes_over():
 @case
 def many_ranks_go_on_by_another_gateway():
     killed_in_the_middle("two", "a0,a1,b0,b1", 8, 1)
+
+
+@case
+def one_sided_operations_go_on_by_another_gateway():
+    killed_in_the_middle("two", "a0,a1,b0,b1", 5, 1, relay="winrelay")
+
+
+@case
+def one_sided_operations_end_with_the_only_gateway():
+    stop = stop_file("win")
+    job = Job(*virtual("meet", "a0,b0,b1", 3), program("winrelay"), str(stop))
+    job.await_lines(2)
+    pids = gateways(job)
+    check(len(pids) == 1, pids)
+    os.kill(pids[0], signal.SIGKILL)
+    job.status = job.finish()
+    expect(job, 1, CUT_OFF)
+
+
+@case
+def a_job_of_daemons_survives_a_rank_behind_gateways():
+    with daemons("two", *TWO) as cluster:
+        for how, status in (("target", 137), ("holder", 137), ("fence", 137),
+                            ("receive", 142), ("barrier", 137)):
+            job = cluster.job("--nodes", "a0,b0", "-n", "4", "--map", "cyclic",
+                              "--survive", program("survive"), how)
+            job.status = job.finish()
+            expect(job, status, r"the others go on")
+            check("the survivors are well" in job.output.decode(), job.output)
 
 
 @case
