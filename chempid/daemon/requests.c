@@ -7,6 +7,9 @@
 #include "chempid/daemon/news.h"
 #include "common/control/msg.h"
 
+#define OWNER_ONLY "only root and the daemon's user may do so"
+#define SUBMITTER_ONLY "only root and the user whose job it is may do so"
+
 struct request {
     uint64_t number; /* the asker's */
     uint32_t what;   /* enum chempi_request */
@@ -63,9 +66,7 @@ static void reread(struct chempi_daemon *d, struct chempi_conn *from,
 {
     struct chempi_err err = {.text = ""};
     int rc = r->uid != 0 && r->uid != d->owner
-                 ? chempi_err_set(&err, -EPERM,
-                                  "only root and the daemon's "
-                                  "user may do so")
+                 ? chempi_err_set(&err, -EPERM, OWNER_ONLY)
                  : chempi_daemon_reread(d, &err);
 
     chempi_orders_reply(from, r->number, rc, rc ? err.text : "");
@@ -79,9 +80,10 @@ static const char *refusal(uint32_t what, int rc, const char *job)
     if (rc == -ESRCH && is_drain)
         return "this job has no gateway there";
     if (rc == -EPERM && is_drain)
-        return *job ? "only root and the user whose job it is may do so"
-                    : "only root and the daemon's user may do so for all jobs; "
-                      "name a job of yours";
+        return *job ? SUBMITTER_ONLY
+                    : OWNER_ONLY " for all jobs; name a job of yours";
+    if (rc == -EPERM)
+        return what == CHEMPI_REQUEST_STOP ? OWNER_ONLY : SUBMITTER_ONLY;
     if (rc == -EBUSY && is_drain)
         return "the node is drained for all jobs, which only root and the "
                "daemon's user may undo";

@@ -212,8 +212,8 @@ def nodes_and_users_work_as_ever():
                  "stop"], stdin=open(Programs.chempictl, "rb"), user=user,
                 group=user, extra_groups=[], cwd="/", capture_output=True,
                 check=False, timeout=LIMIT_S, env=cluster.env)
-            check(done.returncode != 0 and b"not permitted" in done.stderr,
-                  done)
+            check(done.returncode != 0 and b"only root and the daemon's user "
+                  b"may do so" in done.stderr, done)
 
 
 @case
