@@ -27,6 +27,10 @@ _Static_assert(STRANGER_LEN <= CHEMPI_CONN_UNPROVEN_BYTES,
 
 #define PURPOSE "chempid" /* of the handshake */
 
+#define CLOSED_AT_KEY                                                          \
+    "it closed the connection when it knew this node's key (is that revoked "  \
+    "there, or not allowed?)"
+
 void chempi_conns_init(struct chempi_conns *conns, struct ev_loop *loop,
                        const char *name, const struct chempi_secrets *secrets,
                        bool serves_users, uint64_t descriptors,
@@ -184,8 +188,7 @@ static void link_lost(struct chempi_link *link, int code,
         lose(c, c->gave_up);
     else if (code == -EPIPE && !c->is_greeted &&
              c->kind == CHEMPI_CONN_OUTBOUND)
-        lose(c, "it closed the connection when it knew this node's key (is "
-                "that revoked there, or not allowed?)");
+        lose(c, CLOSED_AT_KEY);
     else if (code == -EPIPE)
         lose(c, "the connection was closed");
     else if (code == -EDQUOT)
@@ -327,6 +330,15 @@ static int step(struct chempi_conn *c, struct chempi_err *err)
     return rc;
 }
 
+/* Who calls with the cluster's key, and leaves when it has our own. */
+static const char *why_left(const struct chempi_conn *c)
+{
+    return c->kind == CHEMPI_CONN_INBOUND && c->has_merit
+               ? CLOSED_AT_KEY
+               : "it closed the connection before the key was proven (does it "
+                 "hold another secret?)";
+}
+
 /* Take what is there of the message that is due. */
 static int collect(struct chempi_conn *c, struct chempi_err *err)
 {
@@ -339,9 +351,7 @@ static int collect(struct chempi_conn *c, struct chempi_err *err)
     if (n < 0)
         return chempi_err_set(err, -errno, "%s", chempi_err_name(errno));
     if (n == 0)
-        return chempi_err_set(err, -EPIPE,
-                              "it closed the connection before the key was "
-                              "proven (does it hold another secret?)");
+        return chempi_err_set(err, -EPIPE, "%s", why_left(c));
     c->byte_count += (size_t)n;
     return c->byte_count == need ? step(c, err) : 0;
 }

@@ -317,6 +317,12 @@ def one_line_revokes_a_node():
         # Nor can it call them.
         said = cluster.ctl("--via", "a2", "nodes", "a1", status=1)
         check(re.search("^a1 .*(closed|revoked)", said, re.M), said)
+        # What it has let in and heard no more of it blames on no other secret.
+        await_that(lambda: re.search(
+            r"chempid a2: [^\n]*refused [^\n]*is that revoked there",
+            cluster.logged()), cluster.logged())
+        check("before the key was proven" not in cluster.logged(),
+              cluster.logged())
         end(job)
 
 
