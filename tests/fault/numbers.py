@@ -227,7 +227,7 @@ def main():
                         ("daemons", 16)):
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("cases", nargs="*")
-    OPTIONS = parser.parse_args()
+    OPTIONS = parser.parse_intermixed_args()
     os.environ.pop("CHEMPI_DIR", None)
     Programs.chempirun, Programs.chempid = OPTIONS.chempirun, OPTIONS.chempid
     Programs.chempictl, Programs.rank = OPTIONS.chempictl, OPTIONS.rank
