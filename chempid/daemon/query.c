@@ -270,12 +270,14 @@ static int make_names(struct query *q, size_t count)
     return q->names ? 0 : -ENOMEM;
 }
 
+/* No more than an answer has room for. */
 static int add_members(struct query *q, const struct chempi_members *from)
 {
     int rc = 0;
 
     for (uint32_t i = 0; !rc && i < from->count; i++)
-        rc = add_name(q, from->list[i].name);
+        if (q->name_count < CHEMPI_JOB_NODES_MAX)
+            rc = add_name(q, from->list[i].name);
     return rc;
 }
 
