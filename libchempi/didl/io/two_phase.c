@@ -75,7 +75,6 @@ struct chempi_io_exchange {
     int64_t window; /* bytes */
     int tag;
     char *mask;     /* of a window: bytes that somebody writes */
-    char *ones;     /* as long, for filling it */
     uint64_t asked; /* bytes, before what is behind the end was cut off */
     int64_t rounds;
     int64_t begun; /* rounds whose messages are posted */
@@ -323,13 +322,27 @@ static void assemble(struct chempi_io_exchange *x, struct slot *s)
     scatter_own(x, s);
 }
 
+static void mark(const struct chempi_io_exchange *x, const struct slot *s,
+                 uint32_t rank)
+{
+    uint64_t left = s->shares[rank].len;
+    struct chempi_iter iter;
+    char ones[4096];
+
+    memset(ones, 0xff, least(left, sizeof(ones)));
+    chempi_io_view_iter(&x->cast->views[rank], &iter, x->mask, s->from,
+                        s->shares[rank].position);
+    while (left > 0)
+        left -= chempi_iter_unpack(&iter, ones, least(left, sizeof(ones)));
+}
+
 /* Which bytes of the window somebody has brought. */
 static void make_mask(struct chempi_io_exchange *x, const struct slot *s)
 {
     memset(x->mask, 0, (size_t)(s->to - s->from));
     for (uint32_t r = 0; r < x->file->comm->size; r++)
         if (s->shares[r].len > 0)
-            scatter(x, s, r, x->mask, x->ones);
+            mark(x, s, r);
 }
 
 static int write_piece(struct chempi_io_exchange *x, const struct slot *s,
@@ -621,10 +634,7 @@ static bool get_slots(struct chempi_io_exchange *x)
     if (!is_agg || !x->op->is_write)
         return true;
     x->mask = chempi_sys->malloc(window);
-    x->ones = chempi_sys->malloc(window);
-    if (x->ones)
-        memset(x->ones, 0xff, window);
-    return x->mask && x->ones;
+    return x->mask != NULL;
 }
 
 static void drop_slots(struct chempi_io_exchange *x)
@@ -640,7 +650,6 @@ static void drop_slots(struct chempi_io_exchange *x)
         free(s->messages.reqs);
     }
     free(x->mask);
-    free(x->ones);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)
