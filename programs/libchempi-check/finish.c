@@ -167,7 +167,7 @@ static bool take_lost(MPI_Comm comm)
                    "was never received",
                    (long long)bytes);
     if (check_door->origin(message, place))
-        (void)snprintf(origin, sizeof(origin), "; it was sent by %s", place);
+        (void)snprintf(origin, sizeof(origin), "; %s", place);
     check_note("a message of %lld bytes from rank %d with tag %d on %s was "
                "never received%s",
                (long long)bytes, status.MPI_SOURCE, status.MPI_TAG,

@@ -113,6 +113,22 @@ static void mismatched_message(void)
         MPI_Recv(values, 3, MPI_INT, 0, 7, world, MPI_STATUS_IGNORE);
 }
 
+/* The sender is in no call when it is asked. */
+static void busy_sender(void)
+{
+    float values[3] = {0};
+    MPI_Request request;
+
+    if (rank == 0) {
+        MPI_Isend(values, 3, MPI_FLOAT, 1, 7, world, &request);
+        for (volatile int i = 0; i >= 0; i ^= 1)
+            continue;
+    } else {
+        /* @busy */
+        MPI_Recv(values, 3, MPI_INT, 0, 7, world, MPI_STATUS_IGNORE);
+    }
+}
+
 static void truncated_message(void)
 {
     int values[4] = {0};
@@ -500,6 +516,7 @@ static const struct {
     {"differing_vectors", differing_vectors},
     {"one_too_few", one_too_few},
     {"mismatched_message", mismatched_message},
+    {"busy_sender", busy_sender},
     {"truncated_message", truncated_message},
     {"lost_message", lost_message},
     {"left_message", left_message},

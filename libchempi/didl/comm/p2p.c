@@ -193,7 +193,7 @@ static void put_amount(char *out, size_t len, uint8_t kind, MPI_Count bytes)
                        chempi_signature_name(kind));
 }
 
-/* "; it was sent by MPI_Send at ring.c:12" if that is known, else "". */
+/* "; it was sent by MPI_Send at ring.c:12", or why that is not known. */
 static void put_origin(char *out, size_t len, const struct chempi_request *req)
 {
     char text[CHEMPI_PLACE_TEXT];
@@ -203,7 +203,7 @@ static void put_origin(char *out, size_t len, const struct chempi_request *req)
         chempi_origin_ask(chempi_conn_peer(chempi_comm_proc(
                               req->comm, (uint32_t)req->source)),
                           req->serial, text))
-        (void)snprintf(out, len, "; it was sent by %s", text);
+        (void)snprintf(out, len, "; %s", text);
 }
 
 static int note_truncation(const struct chempi_request *req)

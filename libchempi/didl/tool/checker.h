@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHEMPI_CHECKER_VERSION 3
+#define CHEMPI_CHECKER_VERSION 4
 
 #define CHEMPI_CHECKER_TEXT 256 /* bytes of a place */
 
@@ -43,8 +43,8 @@ struct chempi_checker_door {
     void (*set_place)(bool (*find)(const char **call, char *place, size_t len),
                       uint64_t (*moves)(void), uint16_t (*site)(void),
                       void (*words)(uint16_t site, char *text, size_t len));
-    /* "MPI_Send at ring.c:12", where this message was sent, as its sender
-     * says; false: it does not know, or does not answer (origin.h). */
+    /* "it was sent by MPI_Send at ring.c:12", as its sender says, or why it
+     * does not say so; false: it does not know (origin.h). */
     bool (*origin)(MPI_Message message, char text[CHEMPI_CHECKER_TEXT]);
     /* Take the supervisor's notices, such as the question where this process
      * waits: of whoever tests now and then, and sleeps in between. */

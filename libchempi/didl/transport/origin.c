@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* nanosleep */
 #include "libchempi/didl/transport/origin.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,7 +26,7 @@ struct question {
     const struct chempi_peer *peer;
     uint32_t serial;
     bool is_answered;
-    char *text; /* [CHEMPI_PLACE_TEXT] */
+    char text[CHEMPI_PLACE_TEXT]; /* "": the sender does not know it */
 };
 
 struct answer {
@@ -133,7 +134,7 @@ bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
                        char text[CHEMPI_PLACE_TEXT])
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    struct question q = {.peer = peer, .serial = serial, .text = text};
+    struct question q = {.peer = peer, .serial = serial};
     uint64_t deadline;
 
     text[0] = '\0';
@@ -143,7 +144,14 @@ bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
     while (!has_answer(&q) && chempi_clock_ns() < deadline)
         if (chempi_progress_poll() == 0)
             (void)nanosleep(&pause, NULL);
-    return end_question(&q) && *text;
+    if (!end_question(&q))
+        (void)snprintf(text, CHEMPI_PLACE_TEXT,
+                       "its sender computes and does not say where it was "
+                       "sent");
+    else if (*q.text)
+        (void)snprintf(text, CHEMPI_PLACE_TEXT, "it was sent by %.*s",
+                       CHEMPI_PLACE_TEXT - 20, q.text);
+    return *text != '\0';
 }
 
 void chempi_origin_register(void)
