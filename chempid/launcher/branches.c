@@ -126,7 +126,7 @@ static void far_lost(struct chempi_link *link, int code,
     char fate[96];
 
     chempi_link_close(link);
-    chempi_outpost_fate(b->post, fate, sizeof(fate));
+    (void)chempi_outpost_fate(b->post, fate, sizeof(fate));
     (void)snprintf(text, sizeof(text),
                    "the connection to host %s is lost: %.700s%s", b->post->host,
                    code == -EPIPE ? "it was closed" : err->text, fate);

@@ -211,20 +211,35 @@ static void match(struct call *call, char byte)
         write_noise(call);
 }
 
-void chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size)
+int chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size)
 {
     int status;
 
     text[0] = '\0';
     if (!post->pid || waitpid(post->pid, &status, WNOHANG) != post->pid)
-        return;
+        return -1;
     post->pid = 0;
-    if (WIFEXITED(status))
-        (void)snprintf(text, size, ": the command ended with exit code %d",
-                       WEXITSTATUS(status));
-    else
+    if (!WIFEXITED(status)) {
         (void)snprintf(text, size, ": the command was ended by signal %d",
                        WTERMSIG(status));
+        return -1;
+    }
+    (void)snprintf(text, size, ": the command ended with exit code %d",
+                   WEXITSTATUS(status));
+    return WEXITSTATUS(status);
+}
+
+static const char no_answer[] = "no supervisor answers there";
+
+/* What to look at, by the exit code of a command that was to start one. */
+static const char *advice(int code)
+{
+    if (code == 255) /* ssh's own */
+        return "; can this user log in there without being asked anything?";
+    if (code == 127 || code == 126) /* the shell's there */
+        return "; is chempirun installed there, under the same path?";
+    return "; is chempirun installed there under the same path, and of the "
+           "same version?";
 }
 
 /* Of what the command has complained of; false: nothing. */
@@ -256,6 +271,7 @@ static int fail_post(struct chempi_outpost *post, const char *why,
 {
     char words[CHEMPI_OUTPOST_WHY_MAX];
     char fate[96] = "";
+    int code;
     const int pidfd =
         post->pid ? (int)syscall(SYS_pidfd_open, post->pid, 0) : -1;
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -264,11 +280,11 @@ static int fail_post(struct chempi_outpost *post, const char *why,
         (void)poll(&p, 1, (int)LEAVE_MS);
         (void)close(pidfd); /* only waited on */
     }
-    chempi_outpost_fate(post, fate, sizeof(fate));
+    code = chempi_outpost_fate(post, fate, sizeof(fate));
     if (last_words(post, words, sizeof(words))) /* they know better */
         why = words;
-    return chempi_err_set(err, -EHOSTUNREACH, "host %s: %s%s", post->host, why,
-                          fate);
+    return chempi_err_set(err, -EHOSTUNREACH, "host %s: %s%s%s", post->host,
+                          why, fate, why == no_answer ? advice(code) : "");
 }
 
 /* Into an empty socket: a part is a failure. */
@@ -340,10 +356,7 @@ static int hear(const struct party *p, uint32_t i, struct chempi_err *err)
         return 0;
     if (n <= 0) {
         write_noise(call);
-        return fail_post(post,
-                         "no supervisor answers there; is chempirun installed "
-                         "under the same path, and of the same version?",
-                         err);
+        return fail_post(post, no_answer, err);
     }
     if (!call->is_marked) {
         match(call, (char)byte);

@@ -81,8 +81,9 @@ int chempi_outpost_call(struct chempi_outpost *posts, uint32_t count,
  * that do not end are ended. */
 void chempi_outpost_leave(struct chempi_outpost *posts, uint32_t count);
 
-/* How the command ended, if it has: ": the command ended with ..." or "". */
-void chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size);
+/* How the command ended, if it has: ": the command ended with ..." or "".
+ * Returns its exit code; -1: it has none. */
+int chempi_outpost_fate(struct chempi_outpost *post, char *text, size_t size);
 
 /* At the other end: serve one launch. Returns the exit status. */
 int chempi_outpost_serve(void);

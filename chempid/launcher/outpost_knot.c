@@ -244,7 +244,7 @@ static void outpost_lost(struct chempi_link *link, int code,
     char fate[96];
 
     chempi_link_close(link);
-    chempi_outpost_fate(limb->post, fate, sizeof(fate));
+    (void)chempi_outpost_fate(limb->post, fate, sizeof(fate));
     (void)snprintf(text, sizeof(text),
                    "the connection to host %s, which was called from node %s, "
                    "is lost: %.700s%s",
