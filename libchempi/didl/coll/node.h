@@ -57,7 +57,7 @@ enum {
     CHEMPI_NODE_SLOTS = CHEMPI_NODE_CELLS + CHEMPI_NODE_SYNC_SLOTS,
     CHEMPI_NODE_MASKS = (CHEMPI_NODE_SLOTS + 63) / 64,
     CHEMPI_NODE_LINE_BYTES = 48,
-    CHEMPI_NODE_RANKS_MAX = 256,    /* of a communicator that gets an area */
+    CHEMPI_NODE_RANKS_MAX = 1024,   /* of a communicator that gets an area */
     CHEMPI_NODE_PAGE_BYTES = 4096,  /* of a slot, reserved when first used */
     CHEMPI_NODE_BULK_BYTES = 16384, /* the rest likewise */
     CHEMPI_NODE_BOARDS = 2,         /* of a member, used in turn */
