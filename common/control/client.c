@@ -306,6 +306,38 @@ static int shake_hands(struct chempi_client *c, struct chempi_err *err)
     return 0;
 }
 
+/* Descriptors that follow each other, as those of wake events do: asked one by
+ * one, they would be a million calls on a node with 1,000 ranks. */
+static int set_cloexec_run(const int *fds, uint32_t count, const char *what,
+                           struct chempi_err *err)
+{
+    const int last = fds[count - 1];
+    int rc = set_cloexec(fds[0], what, err);
+
+    if (!rc)
+        rc = set_cloexec(last, what, err);
+    if (rc || count <= 2 ||
+        close_range((unsigned)fds[0], (unsigned)last, CLOSE_RANGE_CLOEXEC) == 0)
+        return rc;
+    for (uint32_t i = 0; !rc && i < count; i++) /* an older kernel */
+        rc = set_cloexec(fds[i], what, err);
+    return rc;
+}
+
+static int adopt_wake_events(const int *fds, uint32_t count,
+                             struct chempi_err *err)
+{
+    uint32_t end;
+    int rc = 0;
+
+    for (uint32_t i = 0; !rc && i < count; i = end) {
+        for (end = i + 1; end < count && fds[end] == fds[end - 1] + 1; end++)
+            ;
+        rc = set_cloexec_run(fds + i, end - i, "wake event", err);
+    }
+    return rc;
+}
+
 static int adopt_descriptors(struct chempi_client *c, struct chempi_err *err)
 {
     int rc = set_cloexec(c->ch.fd, "control", err);
@@ -314,9 +346,7 @@ static int adopt_descriptors(struct chempi_client *c, struct chempi_err *err)
         rc = set_cloexec(c->job.region_fd, "shared region", err);
     if (!rc && c->job.table_fd >= 0)
         rc = set_cloexec(c->job.table_fd, "connection table", err);
-    for (uint32_t i = 0; !rc && i < c->job.local_size; i++)
-        rc = set_cloexec(c->job.wake_fds[i], "wake event", err);
-    return rc;
+    return rc ? rc : adopt_wake_events(c->job.wake_fds, c->job.local_size, err);
 }
 
 int chempi_client_open(struct chempi_client **out, struct chempi_err *err)

@@ -23,6 +23,7 @@ static int rank_fd;
 /* What the test's welcome says; tests spoil it. */
 static struct {
     uint32_t version, rank, size, node, nodes, local_size, bad_place;
+    uint32_t first_wake; /* of ranks on one node; 0: there are two nodes */
     size_t cut;
 } welcome;
 
@@ -72,7 +73,9 @@ static void send_welcome(void)
     for (uint32_t i = 0; i < welcome.nodes && i < 2; i++)
         chempi_wire_put_str(w, i ? "a2" : "a1");
     for (uint32_t i = 0; i < welcome.size && i < 4; i++)
-        chempi_wire_put_u32(w, welcome.bad_place ? 9 : i / 2);
+        chempi_wire_put_u32(w, welcome.bad_place    ? 9
+                               : welcome.first_wake ? 1
+                                                    : i / 2);
     chempi_wire_put_u32(w, 0); /* gateways */
     chempi_wire_put_u32(w, welcome.local_size);
     chempi_wire_put_u32(w, 0);  /* app number */
@@ -81,7 +84,8 @@ static void send_welcome(void)
     chempi_wire_put_u32(w, fd);
     chempi_wire_put_u32(w, UINT32_MAX);
     for (uint32_t i = 0; i < welcome.local_size; i++)
-        chempi_wire_put_u32(w, fd);
+        chempi_wire_put_u32(w,
+                            welcome.first_wake ? welcome.first_wake + i : fd);
     chempi_wire_put_u64(w, 1u << 20); /* memory */
     w->len -= welcome.cut;
     cr_assert_eq(chempi_channel_end(&super), 0);
@@ -114,6 +118,20 @@ Test(client, a_descriptor_that_was_closed_gets_a_clear_error)
     (void)close(rank_fd);
     cr_assert_eq(chempi_client_open(&client, &err), -EBADF);
     cr_assert(strstr(err.text, "wrapper"));
+}
+
+Test(client, no_wake_event_of_many_goes_to_programs_that_a_rank_starts)
+{
+    enum { FIRST = 100, COUNT = 4 };
+
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(fcntl(super.fd, F_DUPFD, FIRST + i), FIRST + i);
+    welcome.first_wake = FIRST;
+    welcome.local_size = COUNT;
+    send_welcome();
+    cr_assert_eq(chempi_client_open(&client, NULL), 0);
+    for (int i = 0; i < COUNT; i++)
+        cr_assert_eq(fcntl(FIRST + i, F_GETFD), FD_CLOEXEC);
 }
 
 Test(client, the_welcome_becomes_the_job)
