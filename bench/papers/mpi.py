@@ -18,23 +18,17 @@ SIZES = [0, 1, 4, 16, 32, 64, 128, 256, 512, 1 << 10, 2 << 10, 4 << 10,
          8 << 10, 12 << 10, 16 << 10, 24 << 10, 32 << 10, 64 << 10, 128 << 10,
          256 << 10, 512 << 10, 1 << 20]
 
-SCI = ("sci", {"shared-memory": "latency: 4 us, bandwidth: 70 MB/s, max: none"})
-VIA = ("via", {})
-# Type of network, and its protocols where the defaults do not fit: the D312 has
-# both halves, and its figures are the defaults.
-NETWORKS = {"dolphin-d312": ("sci", {}), "dolphin-d310": SCI,
-            "chemnitz-d310": SCI, "dolphin-d339": SCI, "giganet-clan": VIA,
-            "fast-ethernet": VIA, "myrinet-gm": VIA}
+# Type of network of each card.
+NETWORKS = {"dolphin-d312": "sci", "dolphin-d310": "sci",
+            "chemnitz-d310": "sci", "dolphin-d339": "sci",
+            "giganet-clan": "via", "fast-ethernet": "via",
+            "myrinet-gm": "myrinet"}
 
 
-def description(kind, protocols):
-    lines = ["nodes: [ 'n[0-1]' ]", "networks:", "  net:",
-             f"    type: {kind}", "    device: scivia"]
-    if protocols:
-        lines += ["    protocols:"]
-        lines += [f"      {name}: {{ {text} }}"
-                  for name, text in protocols.items()]
-    return "\n".join([*lines, "    attach: all", ""])
+def description(kind, card):
+    return "\n".join(["nodes: [ 'n[0-1]' ]", "networks:", "  net:",
+                      f"    type: {kind}", f"    card: {card}",
+                      "    attach: all", ""])
 
 
 def must(words, **options):
@@ -58,9 +52,9 @@ class Bench:
         must([build / "programs/wrappers/mpicc", "-std=c11", "-D_GNU_SOURCE", "-O2",
               "-o", self.program, HERE.parent / "latency.c",
               HERE.parent / "bench.c"])
-        for name, (kind, protocols) in NETWORKS.items():
+        for name, kind in NETWORKS.items():
             file = folder / f"{name}.yaml"
-            file.write_text(description(kind, protocols), encoding="utf-8")
+            file.write_text(description(kind, name), encoding="utf-8")
             must([build / "mdconfig" / "mdconfig", "compile", "-o",
                   folder / name, file])
 

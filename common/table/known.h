@@ -33,18 +33,27 @@ struct chempi_known_device {
     const char *remark; /* NULL: nothing; else what users must know of it */
     size_t protocol_count;
     const struct chempi_known_protocol *protocols;
-    const char *types; /* of networks with these protocols; NULL: all */
+    const char *card; /* whose protocols these are; NULL: of any */
+};
+
+/* A model of card, of which there is a personality (chempi-personality(5)). */
+struct chempi_known_card {
+    const char *name; /* as the personality's */
+    const char *type; /* of the networks that it makes */
+    struct chempi_known_device device;
 };
 
 /* Entries in a fixed order; NULL beyond the last one. */
 const struct chempi_known_type *chempi_known_type_at(size_t i);
 const struct chempi_known_device *chempi_known_device_at(size_t i);
+const struct chempi_known_card *chempi_known_card_at(size_t i);
 
 /* By name; NULL when unknown. */
 const struct chempi_known_type *chempi_known_type_find(const char *name);
 const struct chempi_known_device *chempi_known_device_find(const char *name);
-/* The device with the protocols that it has on networks of this type: not all
- * cards of one device can do all of them. NULL when the device is unknown. */
+const struct chempi_known_card *chempi_known_card_find(const char *name);
+/* The device with the protocols that it has on networks of this type whose
+ * card is not named. NULL when the device is unknown. */
 const struct chempi_known_device *chempi_known_serving(const char *type,
                                                        const char *device);
 const struct chempi_known_protocol *

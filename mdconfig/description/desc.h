@@ -51,12 +51,14 @@ struct chempi_desc_protocol {
     double bw_spread;
     double cost_spread;
     bool is_default; /* a figure is missing and the default stands in */
+    bool is_named;   /* in the description */
 };
 
 struct chempi_desc_network {
     const char *name;
     const char *type;
     const char *device;
+    const char *card; /* whose figures are those left out; or NULL */
     bool inside_node;
     bool implied; /* not in the description */
     size_t line;  /* 0: implied */

@@ -16,6 +16,7 @@
  * and nodes are dealt to them in equal blocks. */
 struct making {
     struct chempi_desc_network model;
+    const struct chempi_known_device *serving; /* with its protocols */
     uint32_t first;
     uint32_t count;
     chempi_yaml_value key;
@@ -23,7 +24,23 @@ struct making {
 
 /* ---- type and device ---------------------------------------------------- */
 
-static const char *list_known(struct chempi_reader *r, bool devices,
+enum kind { TYPE, DEVICE, CARD };
+
+/* The name of the i-th of a kind, NULL beyond the last one. */
+static const char *name_at(enum kind kind, size_t i)
+{
+    const struct chempi_known_device *d = chempi_known_device_at(i);
+    const struct chempi_known_type *t = chempi_known_type_at(i);
+    const struct chempi_known_card *c = chempi_known_card_at(i);
+
+    if (kind == CARD)
+        return c ? c->name : NULL;
+    if (kind == DEVICE)
+        return d ? d->name : NULL;
+    return t ? t->name : NULL;
+}
+
+static const char *list_known(struct chempi_reader *r, enum kind kind,
                               const char *near_to, const char **near)
 {
     const char *words[32];
@@ -31,13 +48,8 @@ static const char *list_known(struct chempi_reader *r, bool devices,
     char text[1024] = "";
     size_t at = 0;
 
-    for (; n < CHEMPI_ARRAY_LEN(words); n++) {
-        const struct chempi_known_device *d = chempi_known_device_at(n);
-        const struct chempi_known_type *t = chempi_known_type_at(n);
-
-        if (devices ? !d : !t)
-            break;
-        words[n] = devices ? d->name : t->name;
+    for (; n < CHEMPI_ARRAY_LEN(words) && name_at(kind, n); n++) {
+        words[n] = name_at(kind, n);
         at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.24s",
                                n ? ", " : "", words[n]);
     }
@@ -46,10 +58,10 @@ static const char *list_known(struct chempi_reader *r, bool devices,
 }
 
 static int unknown_word(struct chempi_reader *r, chempi_yaml_value value,
-                        bool devices, const char *what, const char *text)
+                        enum kind kind, const char *what, const char *text)
 {
     const char *near;
-    const char *list = list_known(r, devices, text, &near);
+    const char *list = list_known(r, kind, text, &near);
 
     return chempi_yaml_fail(r->yaml, value, r->err,
                             "expected %s (%s), found '%.40s'%s%s%s", what, list,
@@ -69,7 +81,7 @@ static int read_type(struct chempi_reader *r, chempi_yaml_value value,
         return rc;
     type = chempi_known_type_find(text);
     if (!type)
-        return unknown_word(r, value, false, "the type of a network", text);
+        return unknown_word(r, value, TYPE, "the type of a network", text);
     m->model.type = type->name;
     m->model.device = type->device;
     m->model.inside_node = type->inside_node;
@@ -88,13 +100,47 @@ static int read_device(struct chempi_reader *r, chempi_yaml_value value,
         return rc;
     device = chempi_known_device_find(text);
     if (!device)
-        return unknown_word(r, value, true, "the name of a device", text);
+        return unknown_word(r, value, DEVICE, "the name of a device", text);
     if (!m->model.inside_node && strcmp(device->name, "shm") == 0)
         return chempi_yaml_fail(r->yaml, value, r->err,
                                 "expected a device that joins nodes, found "
                                 "'shm', which serves the type smp only");
     m->model.device = device->name;
     return 0;
+}
+
+static int read_card(struct chempi_reader *r, chempi_yaml_value value,
+                     void *target)
+{
+    struct making *m = target;
+    const struct chempi_known_card *card;
+    const char *text = "";
+    int rc = chempi_reader_text(r, value, "the name of a card", &text);
+
+    if (rc)
+        return rc;
+    card = chempi_known_card_find(text);
+    if (!card)
+        return unknown_word(r, value, CARD, "the name of a card", text);
+    if (strcmp(card->type, m->model.type) != 0)
+        return chempi_yaml_fail(r->yaml, value, r->err,
+                                "expected a card of networks of type %s, "
+                                "found '%s', which is one of type %s",
+                                m->model.type, card->name, card->type);
+    if (strcmp(card->device.name, m->model.device) != 0)
+        return chempi_yaml_fail(r->yaml, value, r->err,
+                                "expected device %s, which emulates '%s', "
+                                "found device %s",
+                                card->device.name, card->name, m->model.device);
+    m->serving = &card->device;
+    m->model.card = card->name;
+    return 0;
+}
+
+static const struct chempi_known_device *serving(const struct making *m)
+{
+    return m->serving ? m->serving
+                      : chempi_known_serving(m->model.type, m->model.device);
 }
 
 /* ---- protocols ---------------------------------------------------------- */
@@ -169,9 +215,9 @@ static void copy_default(const struct chempi_known_protocol *known,
 }
 
 static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
-                            const struct chempi_known_device *device,
-                            const char *name)
+                            const struct making *m, const char *name)
 {
+    const struct chempi_known_device *device = serving(m);
     const char *words[CHEMPI_DESC_PROTOCOLS_MAX];
     char list[256] = "";
     const char *near;
@@ -186,16 +232,17 @@ static int unknown_protocol(struct chempi_reader *r, chempi_yaml_value value,
     near = chempi_text_suggest(name, words, n);
     return chempi_yaml_fail(
         r->yaml, value, r->err,
-        "expected a protocol of device %s%s%s (%s), found "
+        "expected a protocol of device %s%s%s%s%s (%s), found "
         "'%.40s'%s%s%s",
-        device->name, device->types ? " on networks of type " : "",
-        device->types ? device->types : "", list, name,
+        device->name, device->card ? " on networks of type " : "",
+        device->card ? m->model.type : "", m->model.card ? " with card " : "",
+        m->model.card ? m->model.card : "", list, name,
         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static int read_protocol(struct chempi_reader *r,
                          const struct chempi_yaml_pair *pair,
-                         const struct chempi_known_device *device,
+                         const struct making *m,
                          struct chempi_desc_protocol *out)
 {
     static const struct chempi_reader_field fields[] = {
@@ -204,12 +251,12 @@ static int read_protocol(struct chempi_reader *r,
         {"max", read_max, false},
     };
     const struct chempi_known_protocol *known =
-        chempi_known_protocol_find(device, pair->name);
+        chempi_known_protocol_find(serving(m), pair->name);
     struct figures f = {.has_latency = false};
     int rc;
 
     if (!known)
-        return unknown_protocol(r, pair->key, device, pair->name);
+        return unknown_protocol(r, pair->key, m, pair->name);
     copy_default(known, &f.protocol);
     if (chempi_yaml_kind_of(r->yaml, pair->value) != CHEMPI_YAML_NULL) {
         rc = chempi_reader_fields(r, pair->value, "a protocol", fields,
@@ -222,6 +269,7 @@ static int read_protocol(struct chempi_reader *r,
                                 "expected limits with min <= max, found "
                                 "protocol '%s' with none between them",
                                 known->name);
+    f.protocol.is_named = true;
     f.protocol.is_default = !f.has_latency || !f.has_bandwidth;
     *out = f.protocol;
     return 0;
@@ -261,8 +309,6 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
                           void *target)
 {
     struct making *m = target;
-    const struct chempi_known_device *device =
-        chempi_known_serving(m->model.type, m->model.device);
     struct chempi_yaml_pair *pairs;
     size_t count;
     int rc = chempi_yaml_pairs(r->yaml, value, "protocols with their figures",
@@ -277,7 +323,7 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
         chempi_arena_get(&r->desc->arena, count, sizeof(*m->model.protocols));
     m->model.protocol_count = count;
     for (size_t i = 0; i < count; i++) {
-        rc = read_protocol(r, &pairs[i], device, &m->model.protocols[i]);
+        rc = read_protocol(r, &pairs[i], m, &m->model.protocols[i]);
         if (rc)
             return rc;
     }
@@ -285,11 +331,9 @@ static int read_protocols(struct chempi_reader *r, chempi_yaml_value value,
 }
 
 static void use_default_protocols(struct chempi_desc *desc,
+                                  const struct chempi_known_device *device,
                                   struct chempi_desc_network *net)
 {
-    const struct chempi_known_device *device =
-        chempi_known_serving(net->type, net->device);
-
     net->protocol_count = device->protocol_count;
     net->protocols = chempi_arena_get(&desc->arena, net->protocol_count,
                                       sizeof(*net->protocols));
@@ -624,6 +668,7 @@ static int read_network(struct chempi_reader *r,
     static const struct chempi_reader_field fields[] = {
         {"type", read_type, true},
         {"device", read_device, false},
+        {"card", read_card, false},
         {"protocols", read_protocols, false},
         {"attach", read_network_head, false},
     };
@@ -637,7 +682,9 @@ static int read_network(struct chempi_reader *r,
     if (rc)
         return rc;
     if (m.model.protocol_count == 0)
-        use_default_protocols(r->desc, &m.model);
+        use_default_protocols(r->desc, serving(&m), &m.model);
+    for (size_t i = 0; m.model.card && i < m.model.protocol_count; i++)
+        m.model.protocols[i].is_default = false;
     rc = add_networks(r, &m);
     if (!rc)
         rc = chempi_yaml_pairs(r->yaml, pair->value, "a network", &r->scratch,
@@ -695,7 +742,7 @@ int chempi_reader_imply_smp(struct chempi_reader *r)
                                         .device = smp->device,
                                         .inside_node = true,
                                         .implied = true};
-    use_default_protocols(d, net);
+    use_default_protocols(d, chempi_known_device_find(smp->device), net);
     chempi_names_add(&d->network_names, net->name, d->network_count);
     a.network = d->network_count++;
     for (uint32_t i = 0; i < d->node_count && !rc; i++)

@@ -176,8 +176,9 @@ static void show_desc_networks(const struct chempi_desc *d, FILE *out)
     for (uint32_t i = 0; i < d->network_count && i < NETWORKS_SHOWN; i++) {
         const struct chempi_desc_network *n = &d->networks[i];
 
-        (void)fprintf(out, "network %s: type %s, device %s%s\n", n->name,
-                      n->type, n->device,
+        (void)fprintf(out, "network %s: type %s, device %s%s%s%s\n", n->name,
+                      n->type, n->device, n->card ? ", card " : "",
+                      n->card ? n->card : "",
                       n->implied ? " (not in the description)" : "");
         for (size_t k = 0; k < n->protocol_count; k++)
             show_protocol(&n->protocols[k], out);

@@ -89,7 +89,8 @@ static void check_limit(struct chempi_check *c, const struct chempi_desc *d,
             n->protocols[next->line].name));
 }
 
-/* A protocol that is never the fastest is most likely a slip of a figure. */
+/* A protocol that is named and never the fastest is most likely a slip of a
+ * figure. */
 static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
                             const struct chempi_desc_network *n)
 {
@@ -114,7 +115,7 @@ static void check_protocols(struct chempi_check *c, const struct chempi_desc *d,
     }
     free(pieces);
     for (size_t i = 0; i < n->protocol_count; i++) {
-        if (!used[i])
+        if (!used[i] && n->protocols[i].is_named)
             add(c, CHEMPI_CHECK_WARNING,
                 chempi_arena_format(
                     &c->arena,

@@ -136,7 +136,7 @@ static const struct {
     {"nodes: a\nnetworks: { n: { type: via, attach: all,\n"
      "    protocols: { shared-memory: } } }",
      "t:3:18: expected a protocol of device scivia on networks of type "
-     "myrinet or via (send, one-copy, zero-copy), found 'shared-memory'"},
+     "via (send, one-copy, zero-copy), found 'shared-memory'"},
     {NET "    attach: all\n    protocols: { eager: { latency: 0 us } }\n",
      "expected a time above 0"},
     {NET "    attach: all\n    protocols: { eager: { bandwidth: 9 Mb/s } }\n",
