@@ -16,8 +16,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 RESULTS = HERE / "results.tsv"
 PAGE = HERE.parent / "doc" / "benchmarks.md"
 MARK = "<!-- The rest is written by bench/run --record. -->\n"
-MPIS = ("chempi", "mpich", "openmpi", "shm")
-COLUMNS = ("group", "point", "x", "unit", *MPIS, "ratio", "low", "high",
+COLUMNS = ("group", "point", "x", "unit", "values", "ratio", "low", "high",
            "rounds", "bound", "others", "with")
 WORST = 25
 FEW_NAMES = 3  # up to which a group's table has a line for each size
@@ -49,10 +48,10 @@ def read(path):
 
 
 def line_of(row, bound, others, ran):
-    numbers = {who: f"{row.values[who]:.6g}" if who in row.values else ""
-               for who in MPIS}
+    values = " ".join(f"{who}={value:.6g}"
+                      for who, value in row.values.items())
     return {"group": row.group.name, "point": row.name, "x": str(row.x),
-            "unit": row.unit, **numbers, "ratio": f"{row.ratio:.3f}",
+            "unit": row.unit, "values": values, "ratio": f"{row.ratio:.3f}",
             "low": f"{row.low:.3f}", "high": f"{row.high:.3f}",
             "rounds": str(row.rounds), "bound": str(bound),
             "others": f"{others:.2f}", "with": ran}
@@ -77,8 +76,13 @@ def write(path, lines):
         writer.writerows(lines)
 
 
-def number(text):
-    value = float(text)
+def values_of(line):
+    """What each MPI, or each of our ways, reached."""
+    return {who: float(value) for who, value in
+            (word.split("=") for word in line["values"].split())}
+
+
+def number(value):
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
@@ -107,12 +111,14 @@ def table(head, rows):
 
 
 def by_size(group, lines):
-    who = [name for name in MPIS if any(line[name] for line in lines)]
+    values = [values_of(line) for line in lines]
+    who = list(dict.fromkeys(name for found in values for name in found))
     rows = [[f"{line['point']} {stats.size_text(int(line['x']))}",
-             line["unit"], *(number(line[name]) if line[name] else "-"
+             line["unit"], *(number(found[name]) if name in found else "-"
                              for name in who), ratio_text(group, line),
              f"{float(line['low']):.2f}..{float(line['high']):.2f}"
-             if float(line["ratio"]) else ""] for line in lines]
+             if float(line["ratio"]) else ""]
+            for line, found in zip(lines, values)]
     return table(["point", "unit", *who, "ratio", "quartiles"], rows)
 
 
@@ -122,7 +128,7 @@ def by_name(group, lines):
     for line in lines:
         cells.setdefault((line["point"], line["unit"]), {})[
             int(line["x"])] = f"{ratio_text(group, line)}; " + \
-            number(line["chempi"])
+            number(values_of(line)["chempi"])
     rows = [[f"{name}, {unit}", *(found.get(size, "") for size in sizes)]
             for (name, unit), found in cells.items()]
     return ["Ratio; ours.", ""] + table(
@@ -155,7 +161,7 @@ def page_of(lines):
                    "quartiles", "target"], [
         [f"`{line['group']}` {line['point']} "
          f"{stats.size_text(int(line['x']))}", line["unit"],
-         number(line["chempi"]), better(line),
+         number(values_of(line)["chempi"]), better(line),
          ratio_text(groups[line["group"]], line),
          f"{float(line['low']):.2f}..{float(line['high']):.2f}",
          target_text(groups[line["group"]], line)] for line in worst])
@@ -176,9 +182,11 @@ def page_of(lines):
 
 
 def better(line):
-    peers = [float(line[name]) for name in MPIS[1:] if line[name]]
+    values = values_of(line)
+    values.pop("chempi")
     pick = max if line["unit"] in stats.BIGGER_IS_BETTER else min
-    return number(str(pick(peers))) if peers else "-"
+    name = pick(values, key=values.get)
+    return f"{number(values[name])} ({name})"
 
 
 def target_text(group, line):

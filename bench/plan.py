@@ -2,7 +2,10 @@
 """What is measured: groups of points, and the MPIs that are compared."""
 import dataclasses
 import os
+import pathlib
 import shutil
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 LATENCY_SIZES = "0 1 8 64 256 1k 4k".split()
 BANDWIDTH_SIZES = "64k 256k 1M 4M".split()  # of --quick, as LATENCY_SIZES
@@ -20,6 +23,14 @@ IDLE_LIMIT_S = 0.2      # CPU of all blocked ranks together
 # Cost per match at most receives / at 100: the same steps, but 10,000
 # requests do not fit the caches that 100 fit.
 MATCHING_GROWTH = 2.0
+
+
+@dataclasses.dataclass
+class Network:
+    """Virtual nodes on which we run."""
+    nodes: str = ""     # as chempirun --virtual has them; "": none
+    text: str = ""      # the description; "": no tables
+    card: str = ""      # whose time adapters take; "": their clock is free
 
 
 @dataclasses.dataclass
@@ -43,7 +54,60 @@ class Group:
     quick: bool = True      # part of --quick
     quick_args: list = None  # then instead of args
     peers: bool = True      # False: measured against itself or a fixed limit
-    against: str = ""       # "shm": compared with our own shared memory only
+    network: Network = None  # that we run on; None: what transport says
+    against: dict = None    # names of others of ours to compare with, instead
+                            # of peers, and the network of each
+
+
+def adapters():
+    """SCI adapters of a free clock, against our own shared memory."""
+    text = (HERE / "scivia.yaml").read_text(encoding="utf-8")
+    return {"network": Network("n0,n1", text), "against": {"shm": Network()}}
+
+
+ADAPTERS = adapters()
+
+
+def one_network(nodes, kind, **keys):
+    """Of two nodes or, for type smp, one."""
+    return "\n".join([f"nodes: [ {nodes} ]", "networks:", "  net:",
+                      f"    type: {kind}",
+                      *(f"    {key}: {value}" for key, value in keys.items()),
+                      *(["    attach: all"] if kind != "smp" else []), ""])
+
+
+def choice(name, where, kind, protocols, card="", nodes="n0,n1", **more):
+    """What is chosen at each size, against each protocol wherever it can go;
+    protocols: the size up to which each can."""
+    keys = {"card": card} if card else {}
+    forced = {}
+    for protocol, most in protocols.items():
+        figures = f"{protocol}: {{ latency: 1 us, bandwidth: 1000, max: {most} }}"
+        if most != "none":  # above it something has to carry messages
+            rest = list(protocols)[-1]
+            figures += f", {rest}: {{ latency: 1 s, bandwidth: 1 }}"
+        forced[protocol] = Network(nodes, one_network(
+            nodes, kind, **keys, protocols=f"{{ {figures} }}"), card)
+    return Group(f"choice-{name}", f"chosen and forced protocols, {where}",
+                 "latency", POWERS[:21], rounds=7, quick=False, budget_s=120,
+                 target=1.05, network=Network(nodes, one_network(
+                     nodes, kind, **keys), card), against=forced, **more)
+
+
+def choices():
+    both = {"shared-memory": "none", "one-copy": "none", "zero-copy": "none"}
+    via = {"send": "none", "one-copy": "none", "zero-copy": "none"}
+    cards = {"dolphin-d312": ("sci", both), "giganet-clan": ("via", via),
+             "myrinet-gm": ("myrinet", via), "fast-ethernet": ("via", via)}
+    return [
+        choice("shm", "shared memory", "smp",
+               {"eager": "16 KiB", "pipeline": "none", "single-copy": "none"},
+               nodes="n0"),
+        choice("tcp", "TCP, two nodes", "ethernet",
+               {"eager": "none", "rendezvous": "none"}),
+        *[choice(card, f"emulated {card}", kind, protocols, card)
+          for card, (kind, protocols) in cards.items()],
+    ]
 
 
 def sizes_for(ranks):
@@ -103,8 +167,7 @@ def onesided():
         group("tcp-away", "put to a rank that computes, TCP", ["away"],
               ["8", "64k"], rounds=3, **tcp),
         group("scivia-away", "put to a rank that computes, SCI adapters",
-              ["away"], ["8", "64k"], rounds=3, transport="scivia",
-              against="shm"),
+              ["away"], ["8", "64k"], rounds=3, **ADAPTERS),
     ]
 
 
@@ -186,19 +249,19 @@ def groups():
         Group("idle", "CPU of 16 ranks blocked in MPI_Recv", "idle", ["10"],
               ranks=16, rounds=1, quick_rounds=1, budget_s=60, peers=False),
         Group("scivia", "latency, SCI adapters, two nodes (against our shm)",
-              "latency", SCIVIA_SIZES, transport="scivia", against="shm",
+              "latency", SCIVIA_SIZES, **ADAPTERS,
               target=1.5),
         Group("scivia-bandwidth",
               "bandwidth, SCI adapters, two nodes (against our shm)",
               "bandwidth", ["one", "16", *SCIVIA_BANDWIDTH_SIZES],
-              transport="scivia", against="shm", target=1 / 0.9),
+              **ADAPTERS, target=1 / 0.9),
         Group("scivia-rate",
               "message rate, SCI adapters, two nodes (against our shm)",
-              "bandwidth", ["rate", "64", "8"], transport="scivia",
-              against="shm", rounds=5, quick=False),
+              "bandwidth", ["rate", "64", "8"], **ADAPTERS, rounds=5,
+              quick=False),
         Group("scivia-curve",
               "latency by size, SCI adapters (against our shm)", "latency",
-              CURVE_SIZES, transport="scivia", against="shm", rounds=3,
+              CURVE_SIZES, **ADAPTERS, rounds=3,
               quick=False),
         Group("shm-pairs", "two pairs, shared memory, 4 ranks", "bandwidth",
               ["rate", "64", "8"], ranks=4, rounds=5, quick=False),
@@ -231,6 +294,7 @@ def groups():
               target=1.0),
         *onesided(),
         *files(),
+        *choices(),
     ]
 
 
@@ -243,36 +307,36 @@ class Contender:
     tcp_words: list
     tcp_env: dict
     crowded_words: list  # for more ranks than cores
-    scivia_words: list = dataclasses.field(default_factory=list)
+    network: Network = None
+    tables: str = ""  # of the network
 
     def command(self, group, program):
         words = list(self.mpiexec)
         if group.ranks > (os.cpu_count() or 1):
             words += self.crowded_words
-        if group.transport == "tcp":
+        if self.network:
+            words += ["--virtual", self.network.nodes] \
+                if self.network.nodes else []
+            words += ["--network", str(self.tables)] if self.tables else []
+        elif group.transport == "tcp":
             words += self.tcp_words
-        if group.transport == "scivia":
-            words += self.scivia_words
         return [*words, "-n", str(group.ranks), str(program), *group.args]
 
     def environment(self, group):
         env = {**os.environ, **self.env,
                "BENCH_POINT_MS": f"{group.point_ms:g}"}
-        if group.transport == "tcp":
+        if self.network and self.network.card:
+            env["CHEMPI_SCIVIA_PERSONALITY"] = str(
+                HERE.parent / "etc" / "personalities" /
+                f"{self.network.card}.yaml")
+        elif not self.network and group.transport == "tcp":
             env.update(self.tcp_env)
         return env
 
 
-def ours(mpicc, mpiexec, tables=""):
-    """tables: folder with those of scivia.yaml, where they are needed."""
-    scivia = ["--virtual", "n0,n1", "--network", str(tables)] if tables else []
+def ours(mpicc, mpiexec):
     return Contender("chempi", [str(mpicc)], [str(mpiexec)], {},
-                     ["--virtual", "2"], {}, [], scivia)
-
-
-def ourselves(mpicc, mpiexec):
-    """What groups "against" shm are compared with: us on one node."""
-    return Contender("shm", [str(mpicc)], [str(mpiexec)], {}, [], {}, [])
+                     ["--virtual", "2"], {}, [])
 
 
 def peers():
