@@ -82,6 +82,8 @@ MAY_INCLUDE = [
                            'libchempi/services/', 'libchempi/devices/host.h',
                            'libchempi/devices/registry.h', '{dir}/']),
     (r'libchempi/ddi\.h', ['common/', 'libchempi/services/']),
+    (r'libchempi/services/rndv\.', ['common/', 'libchempi/ddi.h',
+                                   'libchempi/services/']),
     (r'libchempi/services/', ['common/', 'libchempi/services/']),
     (r'libchempi/hop/', ['common/', 'libchempi/ddi.h', 'libchempi/hop/',
                          'libchempi/devices/envelope.h',

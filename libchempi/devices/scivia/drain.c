@@ -204,7 +204,7 @@ static int serve(struct scivia_ep *ep)
         return 0;
     if (ep->framed && ep->framed->is_tell_owed)
         chempi_scivia_frame_tell(ep);
-    events += chempi_scivia_rndv_flush(ep);
+    events += chempi_rndv_flush(&ep->rndv);
     events += chempi_scivia_rndv_pump(ep);
     if (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
         chempi_list_is_empty(&ep->opening_link)) {
@@ -212,8 +212,8 @@ static int serve(struct scivia_ep *ep)
         params->sink->room(params->sink_arg, &ep->base);
         events++;
     }
-    if (chempi_list_is_empty(&ep->control) &&
-        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
+    if (chempi_list_is_empty(&ep->rndv.control) &&
+        chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&
         !ep->is_broken && !is_sending(ep))
         chempi_list_remove(&ep->busy_link);
     return events;
@@ -242,7 +242,8 @@ static bool can_serve(struct scivia_ep *ep)
                          ep->tx_tail ||
                      atomic_load_explicit(&told->data, memory_order_acquire) !=
                          ep->data_tail)) ||
-           (!chempi_list_is_empty(&ep->control) && scivia_has_free_line(ep)) ||
+           (!chempi_list_is_empty(&ep->rndv.control) &&
+            scivia_has_free_line(ep)) ||
            chempi_scivia_rndv_can_pump(ep) ||
            (ep->wants_room && scivia_has_room(ep, ep->wanted) &&
             chempi_list_is_empty(&ep->opening_link));

@@ -121,8 +121,7 @@ int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,
     chempi_list_init(&ep->opening_link);
     chempi_list_init(&ep->busy_link);
     chempi_list_init(&ep->used_link);
-    chempi_list_init(&ep->control);
-    chempi_list_init(&ep->pumping);
+    chempi_rndv_peer_init(&ep->rndv, &dev->rndv, &ep->base);
     if (get_framed(ep) < 0) {
         free(ep);
         return chempi_err_set(err, -ENOMEM, "out of memory");

@@ -4,9 +4,9 @@
  *
  *   D1  an endpoint stands in dev->opening while something of its connection
  *       is awaited from the adapter or must be tried again
- *   D2  it stands in dev->busy exactly if control or pumping is not empty or
- *       wants_room is set, or its end must be reported
- *   D3  no upcall is made but from progress() and from serving the adapter
+ *   D2  it stands in dev->busy exactly if rndv.control or .pumping is not
+ * empty, wants_room is set, or its end must be reported D3  no upcall is made
+ * but from progress() and from serving the adapter
  */
 #ifndef CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
 #define CHEMPI_LIBCHEMPI_DEVICES_SCIVIA_INTERNAL_H
@@ -17,7 +17,7 @@
 #include "libchempi/devices/scivia/adapter/via.h"
 #include "libchempi/devices/scivia/wire.h"
 #include "libchempi/services/regcache.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/rndv.h"
 
 #define SCIVIA_PAGE 4096u
 #define SCIVIA_HOT_MAX 4u      /* rings that are polled directly */
@@ -52,44 +52,20 @@ enum scivia_protocol {
 
 enum scivia_setting { SCIVIA_SETTING_REGISTERED_MAX, SCIVIA_SETTING_CACHE };
 
-enum scivia_state {
-    SCIVIA_STATE_ASKED,   /* out: the receiver has the word */
-    SCIVIA_STATE_PUMPING, /* out: in ep->pumping, by way */
-    SCIVIA_STATE_ENDING,  /* out: in ep->control, owes DONE */
-    SCIVIA_STATE_BETWEEN, /* out: the next window will be named */
-    SCIVIA_STATE_LEFT,    /* in: waits for accept() or drop() */
-    SCIVIA_STATE_WAITING, /* in: the payload will come */
-    SCIVIA_STATE_CONTROL  /* in: in ep->control, owes `owed` */
-};
-
-/* A transfer that takes more than one line; of both directions. Its id travels
- * and is checked whenever it comes back. */
+/* A transfer that takes more than one line, of both directions. Of several ways
+ * base.took is the one with the most copies. */
 struct scivia_xfer {
-    struct chempi_list link;
-    struct scivia_ep *ep;
-    uint64_t id; /* in dev->xfers */
-    enum scivia_state state;
-    uint32_t owed; /* enum scivia_kind */
+    struct chempi_xfer base;
     enum scivia_way way;
-    struct chempi_tx *tx; /* out */
-    struct chempi_rx *rx; /* in */
-    uint64_t len;         /* payload of the message, bytes */
-    uint64_t want;        /* of which the receiver takes */
-    uint64_t done;        /* out: handed on; in: stored */
-    uint64_t finished;    /* out: of which the card has finished */
-    uint64_t base;        /* where the window begins, in the message */
-    uint64_t end;         /* and where it ends: want, if all goes at once */
-    uint64_t peer_id;
-    uint64_t addr; /* RDMA target */
+    uint64_t finished; /* out: of base.done, what the card has finished */
+    uint64_t window;   /* where it begins, in the message */
+    uint64_t addr;     /* RDMA target */
     uint32_t handle;
     uint32_t posts;                     /* out: descriptors the card has */
     struct chempi_registration *region; /* of the user's buffer, in use */
     bool is_staged;                     /* out: through registered buffers */
     bool is_piecewise;                  /* out: registered piece by piece */
     bool is_windowed;                   /* in: counted as such */
-    uint32_t protocol;
-    uint32_t taken; /* in: enum scivia_protocol, by which the payload came;
-                       of several, the one with the most copies */
 };
 
 /* A frame on its way, in registered memory. */
@@ -174,8 +150,7 @@ struct scivia_ep {
     struct chempi_list opening_link;
     struct chempi_list busy_link;
     struct chempi_list used_link; /* in dev->used */
-    struct chempi_list control;
-    struct chempi_list pumping;
+    struct chempi_rndv_peer rndv;
     /* VIA */
     struct chempi_via_vi *tx_vi;
     bool is_via_refused;
@@ -217,8 +192,7 @@ struct scivia_dev {
     struct chempi_list opening;
     struct chempi_list busy;
     struct chempi_list used; /* all endpoints */
-    struct chempi_slots xfers;
-    uint32_t outgoing;
+    struct chempi_rndv rndv;
     struct chempi_via_cq *cq;
     struct chempi_regcache cache;
     struct chempi_memory_user memory_user;
@@ -256,6 +230,11 @@ struct scivia_dev {
 static inline struct scivia_dev *scivia_dev_of(const struct scivia_ep *ep)
 {
     return (struct scivia_dev *)ep->base.dev;
+}
+
+static inline struct scivia_ep *scivia_ep_of(const struct scivia_xfer *xfer)
+{
+    return (struct scivia_ep *)xfer->base.peer->ep;
 }
 
 /* What messages without a transfer take on this connection. */
@@ -315,9 +294,9 @@ int chempi_scivia_line_inject(struct chempi_ep *ep,
 int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
                                    const struct chempi_envelope *env,
                                    struct chempi_iter *iter, size_t len);
-/* Words for whoever sends to, or takes from, one that is broken or gone, with
- * the reason; -ECONNRESET. */
-int chempi_scivia_line_refuse(struct scivia_ep *ep);
+/* 0; of one that is broken or gone -ECONNRESET, with words that say why for
+ * whoever sends to it or takes from it. */
+int chempi_scivia_line_status(struct chempi_ep *ep);
 /* Room for a line and a span of len bytes? Asks for room() if not. */
 int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len);
 int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len);
@@ -402,20 +381,17 @@ void chempi_scivia_frame_drop_tx(struct scivia_ep *ep);
 void chempi_scivia_frame_fail(struct scivia_ep *ep);
 /* --- rndv.c: transfers --- */
 
+extern const struct chempi_rndv_ops chempi_scivia_rndv_ops;
 int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx);
-int chempi_scivia_rndv_accept(struct scivia_ep *ep, uint64_t token,
-                              struct chempi_rx *rx);
-void chempi_scivia_rndv_drop(struct scivia_ep *ep, uint64_t token);
 const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
                                      const struct scivia_line *line);
 const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
                                   const struct scivia_line *line);
 const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
                                     const struct scivia_line *line);
-const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
-                                     const struct scivia_line *line);
-/* Send owed lines and pieces while there is room. Return events. */
-int chempi_scivia_rndv_flush(struct scivia_ep *ep);
+const char *chempi_scivia_rndv_done(struct scivia_ep *ep,
+                                    const struct scivia_line *line);
+/* Send pieces while there is room. Returns events. */
 int chempi_scivia_rndv_pump(struct scivia_ep *ep);
 bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep);
 /* A descriptor of tx_vi has come back. */
@@ -427,8 +403,6 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
 /* Forget a broken VI; what it had not moved is moved again. */
 void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep);
 void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep);
-void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status);
-void chempi_scivia_rndv_fini(struct scivia_dev *dev);
 
 /* --- rma.c: one-sided access --- */
 

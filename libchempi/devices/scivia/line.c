@@ -48,21 +48,24 @@ void chempi_scivia_line_refresh(struct scivia_ep *ep)
     ep->data_tail = data;
 }
 
-int chempi_scivia_line_refuse(struct scivia_ep *ep)
+int chempi_scivia_line_status(struct chempi_ep *base)
 {
+    const struct scivia_ep *ep = (const struct scivia_ep *)base;
+
+    if (!ep->is_broken && !ep->is_gone)
+        return 0;
     return chempi_err_set(
-        &ep->base.dev->err, -ECONNRESET,
-        "rank %u cannot be reached any more: %s", (unsigned)ep->base.proc,
+        &base->dev->err, -ECONNRESET, "rank %u cannot be reached any more: %s",
+        (unsigned)base->proc,
         ep->is_broken ? ep->broken_why : "its process has ended");
 }
 
 static int CHEMPI_NOINLINE find_room(struct scivia_ep *ep, uint32_t len)
 {
-    int rc;
+    int rc = chempi_scivia_line_status(&ep->base);
 
-    if (ep->is_broken || ep->is_gone)
-        return chempi_scivia_line_refuse(ep);
-    rc = ep->is_tx_open ? 0 : chempi_scivia_connect_open(ep);
+    if (rc == 0 && !ep->is_tx_open)
+        rc = chempi_scivia_connect_open(ep);
     if (rc < 0)
         return rc;
     chempi_scivia_line_refresh(ep);

@@ -134,7 +134,7 @@ static bool open_lines(struct scivia_ep *ep, bool *is_done)
 /* The VI for payload, if somebody waits for it. True: nothing is missing. */
 static bool open_payload(struct scivia_ep *ep)
 {
-    if (!ep->tx_vi && !chempi_list_is_empty(&ep->pumping))
+    if (!ep->tx_vi && !chempi_list_is_empty(&ep->rndv.pumping))
         (void)chempi_scivia_connect_via(ep); /* or the ring serves all */
     return !ep->tx_vi || ep->is_via_refused ||
            chempi_via_vi_state(ep->tx_vi) != CHEMPI_VIA_CONNECTING;
@@ -167,8 +167,8 @@ static bool advance(struct scivia_ep *ep)
     if (ep->is_vi_broken || ep->is_frame_broken)
         return true; /* again, at once */
     chempi_list_remove(&ep->opening_link);
-    if (!chempi_list_is_empty(&ep->control) ||
-        !chempi_list_is_empty(&ep->pumping) || ep->wants_room)
+    if (!chempi_list_is_empty(&ep->rndv.control) ||
+        !chempi_list_is_empty(&ep->rndv.pumping) || ep->wants_room)
         chempi_scivia_endpoint_mark(ep);
     return true;
 }
@@ -237,10 +237,11 @@ static bool is_awaiting(const struct scivia_ep *ep)
     const struct scivia_xfer *xfer;
     uint32_t place = 0;
 
-    while ((xfer = chempi_slots_next(&dev->xfers, &place)) != NULL) {
-        if (xfer->ep == ep && xfer->rx && xfer->way != SCIVIA_WAY_RING &&
-            (xfer->state == SCIVIA_STATE_WAITING ||
-             xfer->state == SCIVIA_STATE_CONTROL))
+    while ((xfer = chempi_slots_next(&dev->rndv.xfers, &place)) != NULL) {
+        if (scivia_ep_of(xfer) == ep && xfer->base.rx &&
+            xfer->way != SCIVIA_WAY_RING &&
+            (xfer->base.state == CHEMPI_RNDV_WAITING ||
+             xfer->base.state == CHEMPI_RNDV_CONTROL))
             return true;
     }
     return false;
@@ -475,7 +476,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
     (void)chempi_err_set(&dev->broken, status, "the SCI connection is gone: %s",
                          ep->broken_why);
     dev->base.err = dev->broken;
-    chempi_scivia_rndv_fail(ep, status);
+    chempi_rndv_fail(&ep->rndv, status);
     chempi_scivia_rma_fail(ep, status);
     if (is_lost)
         params->sink->lost(params->sink_arg, ep->base.proc, status,
@@ -501,7 +502,9 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
         chempi_via_vi_destroy(ep->rx_vi);
         chempi_scivia_frame_fini(ep);
         free(ep->rx_buffers);
-        free(ep);
     }
+    chempi_rndv_fini(&dev->rndv);
+    for (uint32_t i = 0; dev->eps && i < count; i++)
+        free(dev->eps[i]);
     free(dev->eps);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Transfers of more than one line. The sender asks; the payload stays in its
- * memory until the receiver has named a place and a way:
+ * Transfers of more than one line (services/rndv.h). The receiver names a place
+ * and a way:
  *
  *   RING  pieces through the ring of bytes in the receiver's segment
  *   SEND  one-copy VIA: pieces into receive descriptors that the receiver
@@ -9,197 +9,84 @@
  *   RDMA  zero-copy VIA: written into the receiver's registered buffer; what
  *         may not be registered at once goes in windows, each with GO and DONE
  *
- *   outgoing: ASKED -> PUMPING -> sent            (RING, SEND)
- *             ASKED -> PUMPING -> ENDING -> sent  (RDMA: DONE must go)
- *             ENDING -> BETWEEN -> PUMPING        (there are more windows)
- *             ASKED -> sent                       (FIN)
- *   incoming: LEFT -> CONTROL(GO) -> WAITING -> delivered
- *             WAITING -> CONTROL(GO) -> WAITING (the next window)
- *             LEFT -> CONTROL(FIN) -> free
- *
- *   X1  an id that comes back is looked up and checked against the endpoint,
- *       the generation and the state before it is believed
- *   X2  owed lines that find no room wait in ep->control, in the transfer
- *       itself: answering needs no memory, so taking never waits for sending
- *   X3  a region is in use from GO until the card has finished; a transfer
- *       whose descriptors the card has is not freed before they come back,
- *       except with its endpoint, when the stages forget it
+ * A transfer whose descriptors the card has is not freed before they come
+ * back, except with its endpoint, when the stages forget it; a region is in use
+ * from GO until the card has finished.
  */
 #include <errno.h>
-#include <stdlib.h>
 
-#include "common/base/sys.h"
 #include "libchempi/devices/scivia/internal.h"
 
 #define PUMP_BUDGET 8 /* pieces per endpoint and progress */
 
-/* --- transfers and their ids --- */
-
-static struct scivia_xfer *xfer_get(struct scivia_ep *ep,
-                                    enum scivia_state state)
-{
-    struct scivia_xfer *xfer = chempi_sys->malloc(sizeof(*xfer));
-
-    if (!xfer)
-        return NULL;
-    *xfer = (struct scivia_xfer){.ep = ep, .state = state};
-    chempi_list_init(&xfer->link);
-    if (chempi_slots_put(&scivia_dev_of(ep)->xfers, xfer, &xfer->id) == 0)
-        return xfer;
-    free(xfer);
-    return NULL;
-}
-
 static void put_region(struct scivia_xfer *xfer)
 {
-    chempi_scivia_memory_put(scivia_dev_of(xfer->ep), xfer->region);
+    chempi_scivia_memory_put(scivia_dev_of(scivia_ep_of(xfer)), xfer->region);
     xfer->region = NULL;
 }
 
-static void xfer_put(struct scivia_xfer *xfer)
+/* The card may still have descriptors of it: they are nobody's now. */
+static void release(struct chempi_xfer *base)
 {
-    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    struct scivia_xfer *xfer = (struct scivia_xfer *)base;
+    struct scivia_dev *dev = scivia_dev_of(scivia_ep_of(xfer));
 
-    dev->outgoing -= xfer->tx != NULL;
-    put_region(xfer);
-    chempi_list_remove(&xfer->link);
-    (void)chempi_slots_take(&dev->xfers, xfer->id);
-    free(xfer);
-    dev->has_work |= dev->is_over_share; /* something may be idle now */
-}
-
-static struct scivia_xfer *find(struct scivia_ep *ep, uint64_t id,
-                                enum scivia_state state)
-{
-    struct scivia_xfer *xfer = chempi_slots_get(&scivia_dev_of(ep)->xfers, id);
-
-    return xfer && xfer->ep == ep && xfer->state == state ? xfer : NULL;
-}
-
-void chempi_scivia_rndv_fini(struct scivia_dev *dev)
-{
-    struct scivia_xfer *xfer;
-
-    while ((xfer = chempi_slots_pop(&dev->xfers)) != NULL)
-        free(xfer);
-    chempi_slots_fini(&dev->xfers);
-}
-
-static void report_sent(struct scivia_xfer *xfer, int status)
-{
-    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
-    struct chempi_tx *tx = xfer->tx;
-
-    xfer_put(xfer);
-    params->sink->sent(params->sink_arg, tx, status);
-}
-
-static void report_delivered(struct scivia_xfer *xfer, int status)
-{
-    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
-    struct chempi_rx *rx = xfer->rx;
-
-    if (status == 0)
-        chempi_dev_count(xfer->ep->base.dev, xfer->taken, xfer->len);
-    xfer_put(xfer);
-    params->sink->delivered(params->sink_arg, rx, status);
-}
-
-/* The card may still have descriptors of it: they are nobody's now (X3). */
-static void forget_stages(struct scivia_dev *dev,
-                          const struct scivia_xfer *xfer)
-{
-    for (uint32_t i = 0; i < SCIVIA_STAGES; i++) {
+    for (uint32_t i = 0; i < SCIVIA_STAGES && xfer->posts > 0; i++) {
         if (dev->stages[i].xfer == xfer)
             dev->stages[i].xfer = NULL;
     }
+    put_region(xfer);
+    dev->has_work |= dev->is_over_share; /* something may be idle now */
 }
 
-void chempi_scivia_rndv_fail(struct scivia_ep *ep, int status)
+/* --- words --- */
+
+static int answer(struct chempi_xfer *base)
 {
-    struct scivia_dev *dev = scivia_dev_of(ep);
-    struct scivia_xfer *xfer;
-    uint32_t place = 0;
+    struct scivia_xfer *xfer = (struct scivia_xfer *)base;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
+    struct scivia_line line = {.kind = base->owed == CHEMPI_RNDV_DONE
+                                           ? SCIVIA_KIND_DONE
+                                           : SCIVIA_KIND_FIN};
 
-    while ((xfer = chempi_slots_next(&dev->xfers, &place)) != NULL) {
-        if (xfer->ep != ep || xfer->state == SCIVIA_STATE_LEFT)
-            continue; /* what was left is answered at accept() or drop() */
-        forget_stages(dev, xfer);
-        if (xfer->tx)
-            report_sent(xfer, status);
-        else if (xfer->rx)
-            report_delivered(xfer, status);
-        else
-            xfer_put(xfer);
-    }
-}
-
-/* --- lines that are owed --- */
-
-/* There is a line free; send what xfer owes. */
-static void send_owed(struct scivia_xfer *xfer)
-{
-    struct scivia_ep *ep = xfer->ep;
-    struct scivia_line line = {.kind = (uint8_t)xfer->owed};
-
-    if (xfer->owed == SCIVIA_KIND_GO)
+    if (ep->is_broken || !ep->is_tx_open || !chempi_scivia_line_is_free(ep))
+        return -EAGAIN;
+    line.body.id = base->peer_id;
+    if (base->owed == CHEMPI_RNDV_GO) {
+        line.kind = SCIVIA_KIND_GO;
         line.body.go = (struct scivia_go){
-            .id = xfer->peer_id,
-            .peer_id = xfer->id,
-            .want = xfer->want,
-            .window = xfer->end - xfer->done,
+            .id = base->peer_id,
+            .peer_id = base->id,
+            .want = base->want,
+            .window = base->until - base->done,
             .addr = xfer->addr,
             .handle = xfer->handle,
             .way = xfer->way,
         };
-    else
-        line.body.id = xfer->peer_id;
-    if (chempi_scivia_line_send(ep, &line) < 0)
-        return; /* broken: reported with the endpoint */
-    chempi_list_remove(&xfer->link);
-    if (xfer->owed == SCIVIA_KIND_GO)
-        xfer->state = SCIVIA_STATE_WAITING;
-    else if (xfer->owed == SCIVIA_KIND_DONE && xfer->end < xfer->want)
-        xfer->state = SCIVIA_STATE_BETWEEN;
-    else if (xfer->owed == SCIVIA_KIND_DONE)
-        report_sent(xfer, 0);
-    else
-        xfer_put(xfer);
-}
-
-static void owe(struct scivia_xfer *xfer, enum scivia_kind kind)
-{
-    struct scivia_ep *ep = xfer->ep;
-
-    xfer->owed = kind;
-    xfer->state =
-        kind == SCIVIA_KIND_DONE ? SCIVIA_STATE_ENDING : SCIVIA_STATE_CONTROL;
-    chempi_list_remove(&xfer->link);
-    chempi_list_append(&ep->control, &xfer->link);
-    /* From progress: an upcall may follow, and the caller may be one. */
-    chempi_scivia_endpoint_mark(ep);
-}
-
-int chempi_scivia_rndv_flush(struct scivia_ep *ep)
-{
-    int events = 0;
-
-    while (!chempi_list_is_empty(&ep->control) && !ep->is_broken &&
-           ep->is_tx_open && chempi_scivia_line_is_free(ep)) {
-        send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
-                                      struct scivia_xfer, link));
-        events++;
     }
-    return events;
+    return chempi_scivia_line_send(ep, &line);
+}
+
+/* From progress: an upcall may follow, and the caller may be one. */
+static void owes(struct chempi_rndv_peer *peer)
+{
+    chempi_scivia_endpoint_mark((struct scivia_ep *)peer->ep);
 }
 
 /* --- sender --- */
 
-int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
+static int ask(struct chempi_xfer *xfer)
 {
     struct scivia_line line = {.kind = SCIVIA_KIND_ASK};
+
+    line.body.ask = (struct scivia_ask){
+        .env = xfer->tx->env, .id = xfer->id, .protocol = xfer->protocol};
+    return chempi_scivia_line_send((struct scivia_ep *)xfer->peer->ep, &line);
+}
+
+int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
+{
     uint32_t protocol = tx->protocol;
-    struct scivia_xfer *xfer;
     int rc;
 
     rc = chempi_scivia_line_room(ep, 0);
@@ -223,56 +110,26 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     }
     if (protocol <= SCIVIA_PROTOCOL_SEND)
         protocol = scivia_line_protocol(ep);
-    xfer = xfer_get(ep, SCIVIA_STATE_ASKED);
-    if (!xfer)
-        return chempi_err_set(&ep->base.dev->err, -ENOMEM,
-                              "out of memory for a message to rank %u",
-                              (unsigned)ep->base.proc);
-    xfer->tx = tx;
-    xfer->len = tx->env.len;
-    xfer->protocol = protocol;
-    scivia_dev_of(ep)->outgoing++;
-    tx->ep = &ep->base;
-    line.body.ask.env = tx->env;
-    line.body.ask.id = xfer->id;
-    line.body.ask.protocol = protocol;
-    rc = chempi_scivia_line_send(ep, &line);
-    if (rc < 0) {
-        xfer_put(xfer);
-        return rc;
-    }
-    return CHEMPI_PENDING;
-}
-
-/* Whether what GO names is a part of what was asked for. */
-static bool is_window(const struct scivia_xfer *xfer,
-                      const struct scivia_go *go)
-{
-    if (go->want == 0 || go->want > xfer->len || go->window == 0 ||
-        go->window > go->want - xfer->done)
-        return false;
-    if (go->way != SCIVIA_WAY_RDMA && go->window != go->want - xfer->done)
-        return false;
-    return xfer->state == SCIVIA_STATE_ASKED ||
-           (go->want == xfer->want && go->peer_id == xfer->peer_id);
+    return chempi_rndv_send(&ep->rndv, tx, protocol);
 }
 
 /* Make the window's memory ready for the card: at once, or piece by piece
  * where that is too much, or through the library's buffers. */
 static void prepare(struct scivia_xfer *xfer)
 {
-    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
-    const char *from = xfer->tx->buf;
+    struct scivia_dev *dev = scivia_dev_of(scivia_ep_of(xfer));
+    const char *from = xfer->base.tx->buf;
 
     if (xfer->way == SCIVIA_WAY_RING)
         return;
-    if (!xfer->tx->iter)
+    if (!xfer->base.tx->iter)
         xfer->region = chempi_scivia_memory_get(
-            dev, from + xfer->done, (size_t)(xfer->end - xfer->done), 0);
+            dev, from + xfer->base.done,
+            (size_t)(xfer->base.until - xfer->base.done), 0);
     xfer->is_staged = xfer->region == NULL;
     xfer->is_piecewise =
-        xfer->is_staged && !xfer->tx->iter && xfer->way == SCIVIA_WAY_RDMA;
-    if (!xfer->is_staged || xfer->tx->iter)
+        xfer->is_staged && !xfer->base.tx->iter && xfer->way == SCIVIA_WAY_RDMA;
+    if (!xfer->is_staged || xfer->base.tx->iter)
         return;
     if (xfer->is_piecewise)
         dev->windowed++;
@@ -284,27 +141,25 @@ const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
                                   const struct scivia_line *line)
 {
     const struct scivia_go *go = &line->body.go;
-    struct scivia_xfer *xfer = find(ep, go->id, SCIVIA_STATE_ASKED);
+    struct chempi_xfer *base = chempi_rndv_find_asked(&ep->rndv, go->id);
+    struct scivia_xfer *xfer = (struct scivia_xfer *)base;
+    uint64_t from = base ? base->done : 0;
+    const char *why;
 
-    if (!xfer)
-        xfer = find(ep, go->id, SCIVIA_STATE_BETWEEN);
-    if (!xfer || go->want == 0 || go->want > xfer->len)
-        return "an answer to nothing that was asked";
-    if (!is_window(xfer, go))
-        return "a window out of bounds";
+    why = chempi_rndv_go(base, go->peer_id, go->want, from, from + go->window);
+    if (why)
+        return why;
     if (go->way < SCIVIA_WAY_RING || go->way > SCIVIA_WAY_RDMA ||
-        (go->way != SCIVIA_WAY_RING && xfer->protocol <= SCIVIA_PROTOCOL_SEND))
+        (go->way != SCIVIA_WAY_RING &&
+         xfer->base.protocol <= SCIVIA_PROTOCOL_SEND))
         return "a way that was not offered";
-    xfer->want = go->want;
-    xfer->base = xfer->done;
-    xfer->end = xfer->done + go->window;
-    xfer->peer_id = go->peer_id;
+    if (go->way != SCIVIA_WAY_RDMA && xfer->base.until != go->want)
+        return "a window out of bounds";
+    xfer->window = xfer->base.done;
     xfer->addr = go->addr;
     xfer->handle = go->handle;
     xfer->way = (enum scivia_way)go->way;
-    xfer->state = SCIVIA_STATE_PUMPING;
     prepare(xfer);
-    chempi_list_append(&ep->pumping, &xfer->link);
     chempi_scivia_endpoint_mark(ep);
     return NULL;
 }
@@ -312,22 +167,22 @@ const char *chempi_scivia_rndv_go(struct scivia_ep *ep,
 /* Move again what did not arrive by a connection that broke. */
 static void rewind_xfer(struct scivia_xfer *xfer)
 {
-    struct scivia_ep *ep = xfer->ep;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
 
-    xfer->done = xfer->finished;
-    if (xfer->tx->iter)
-        chempi_iter_seek(xfer->tx->iter, xfer->done);
-    if (chempi_list_is_empty(&xfer->link))
-        chempi_list_append(&ep->pumping, &xfer->link);
+    xfer->base.done = xfer->finished;
+    if (xfer->base.tx->iter)
+        chempi_iter_seek(xfer->base.tx->iter, xfer->base.done);
+    if (chempi_list_is_empty(&xfer->base.link))
+        chempi_list_append(&ep->rndv.pumping, &xfer->base.link);
     chempi_scivia_endpoint_mark(ep);
 }
 
 /* The next len bytes: where they lie, or packed into `room`. */
 static const void *payload(struct scivia_xfer *xfer, void *room, uint32_t len)
 {
-    if (!xfer->tx->iter)
-        return (const char *)xfer->tx->buf + xfer->done;
-    (void)chempi_iter_pack(xfer->tx->iter, room, len);
+    if (!xfer->base.tx->iter)
+        return (const char *)xfer->base.tx->buf + xfer->base.done;
+    (void)chempi_iter_pack(xfer->base.tx->iter, room, len);
     return room;
 }
 
@@ -339,26 +194,26 @@ static uint32_t ring_piece(const struct scivia_ep *ep)
 /* False: it must wait. */
 static bool pump_ring(struct scivia_xfer *xfer)
 {
-    struct scivia_ep *ep = xfer->ep;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
     struct scivia_line line = {.kind = SCIVIA_KIND_DATA};
     unsigned char packed[SCIVIA_CHUNK];
-    uint64_t left = xfer->want - xfer->done;
+    uint64_t left = xfer->base.want - xfer->base.done;
     uint32_t max = ring_piece(ep);
     uint32_t len = left < max ? (uint32_t)left : max;
 
     if (chempi_scivia_line_try(ep, len) < 0)
         return false;
-    line.body.data.id = xfer->peer_id;
-    line.body.data.offset = xfer->done;
-    xfer->finished = xfer->done; /* should nothing be taken */
+    line.body.data.id = xfer->base.peer_id;
+    line.body.data.offset = xfer->base.done;
+    xfer->finished = xfer->base.done; /* should nothing be taken */
     if (chempi_scivia_line_send_span(ep, &line, &line.body.data.span,
                                      payload(xfer, packed, len), len) < 0) {
         rewind_xfer(xfer);
         return false;
     }
-    xfer->done += len;
-    if (xfer->done == xfer->want)
-        report_sent(xfer, 0);
+    xfer->base.done += len;
+    if (xfer->base.done == xfer->base.want)
+        chempi_rndv_end(&xfer->base, 0);
     return true;
 }
 
@@ -367,7 +222,7 @@ static void take_ring(struct scivia_xfer *xfer)
 {
     rewind_xfer(xfer);
     put_region(xfer);
-    xfer->end = xfer->want;
+    xfer->base.until = xfer->base.want;
     xfer->way = SCIVIA_WAY_RING;
 }
 
@@ -375,7 +230,7 @@ static void take_ring(struct scivia_xfer *xfer)
  * back only when no descriptor is with the card.) */
 static bool has_stages(struct scivia_xfer *xfer)
 {
-    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    struct scivia_dev *dev = scivia_dev_of(scivia_ep_of(xfer));
 
     if (chempi_scivia_memory_stage(dev))
         return true;
@@ -390,7 +245,7 @@ static bool has_stages(struct scivia_xfer *xfer)
  * ring, from where they are. */
 static bool has_vi(struct scivia_xfer *xfer)
 {
-    struct scivia_ep *ep = xfer->ep;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
 
     if (ep->tx_vi && !ep->is_vi_broken &&
         chempi_via_vi_state(ep->tx_vi) == CHEMPI_VIA_CONNECTED)
@@ -414,10 +269,11 @@ static void put_head(struct scivia_xfer *xfer, struct scivia_stage *stage)
     struct chempi_via_descriptor *d = &stage->descriptor;
     struct scivia_piece *head = (struct scivia_piece *)(void *)stage->bytes;
 
-    *head = (struct scivia_piece){.id = xfer->peer_id, .offset = xfer->done};
+    *head = (struct scivia_piece){.id = xfer->base.peer_id,
+                                  .offset = xfer->base.done};
     d->segments[d->segment_count++] = (struct chempi_via_segment){
         .addr = head,
-        .handle = scivia_dev_of(xfer->ep)->stage_handle,
+        .handle = scivia_dev_of(scivia_ep_of(xfer))->stage_handle,
         .len = SCIVIA_PIECE_HEAD,
     };
 }
@@ -427,11 +283,11 @@ static void put_head(struct scivia_xfer *xfer, struct scivia_stage *stage)
 static bool place_piece(struct scivia_xfer *xfer, struct scivia_stage *stage,
                         uint64_t *len)
 {
-    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
+    struct scivia_dev *dev = scivia_dev_of(scivia_ep_of(xfer));
     struct chempi_via_descriptor *d = &stage->descriptor;
     struct chempi_via_segment *segment = &d->segments[d->segment_count];
     unsigned char *room = stage->bytes + SCIVIA_PIECE_HEAD;
-    char *from = (char *)(uintptr_t)xfer->tx->buf + xfer->done;
+    char *from = (char *)(uintptr_t)xfer->base.tx->buf + xfer->base.done;
     const void *packed;
 
     if (xfer->is_piecewise) {
@@ -481,11 +337,11 @@ static void free_stage(struct scivia_dev *dev, struct scivia_stage *stage)
 
 static bool pump_via(struct scivia_xfer *xfer)
 {
-    struct scivia_ep *ep = xfer->ep;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
     struct scivia_dev *dev = scivia_dev_of(ep);
     bool is_rdma = xfer->way == SCIVIA_WAY_RDMA;
     uint64_t max = is_rdma ? SCIVIA_WRITE_MAX : SCIVIA_PIECE;
-    uint64_t len = xfer->end - xfer->done;
+    uint64_t len = xfer->base.until - xfer->base.done;
     struct scivia_stage *stage;
 
     if (!has_vi(xfer) || chempi_list_is_empty(&dev->stage_free) ||
@@ -496,7 +352,7 @@ static bool pump_via(struct scivia_xfer *xfer)
     len = len < max ? len : max;
     stage->descriptor = (struct chempi_via_descriptor){
         .op = is_rdma ? CHEMPI_VIA_RDMA_WRITE : CHEMPI_VIA_SEND,
-        .remote_addr = xfer->addr + (xfer->done - xfer->base),
+        .remote_addr = xfer->addr + (xfer->base.done - xfer->window),
         .remote_handle = xfer->handle,
     };
     if (!is_rdma)
@@ -507,10 +363,10 @@ static bool pump_via(struct scivia_xfer *xfer)
     stage->xfer = xfer;
     stage->len = len;
     xfer->posts++;
-    xfer->done += len;
+    xfer->base.done += len;
     ep->vi_sent += !is_rdma;
-    if (xfer->done == xfer->end)
-        chempi_list_remove(&xfer->link); /* until the card has finished */
+    if (xfer->base.done == xfer->base.until)
+        chempi_list_remove(&xfer->base.link); /* until the card has finished */
     if (chempi_via_post_send(ep->tx_vi, &stage->descriptor) == 0)
         return true;
     free_stage(dev, stage);
@@ -525,9 +381,9 @@ int chempi_scivia_rndv_pump(struct scivia_ep *ep)
 {
     int events = 0;
 
-    CHEMPI_LIST_FOR_SAFE (node, &ep->pumping) {
+    CHEMPI_LIST_FOR_SAFE (node, &ep->rndv.pumping) {
         struct scivia_xfer *xfer =
-            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, link);
+            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, base.link);
         bool is_ring = xfer->way == SCIVIA_WAY_RING;
 
         if (events >= PUMP_BUDGET || ep->is_broken)
@@ -541,13 +397,13 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
 
-    for (struct chempi_list *node = ep->pumping.next; node != &ep->pumping;
-         node = node->next) {
+    for (struct chempi_list *node = ep->rndv.pumping.next;
+         node != &ep->rndv.pumping; node = node->next) {
         struct scivia_xfer *xfer =
-            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, link);
+            CHEMPI_CONTAINER_OF(node, struct scivia_xfer, base.link);
 
         if (xfer->way == SCIVIA_WAY_RING) {
-            if (chempi_scivia_line_try(xfer->ep, ring_piece(ep)) == 0)
+            if (chempi_scivia_line_try(scivia_ep_of(xfer), ring_piece(ep)) == 0)
                 return true;
             continue;
         }
@@ -557,19 +413,11 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
                 return true;
             continue;
         }
-        switch (xfer->way) {
-        case SCIVIA_WAY_RING:
-            break;
-        case SCIVIA_WAY_SEND:
-            if (has_credit(ep) && !chempi_list_is_empty(&dev->stage_free))
-                return true;
-            break;
-        case SCIVIA_WAY_RDMA:
-            if (!chempi_list_is_empty(&dev->stage_free) &&
-                !(xfer->is_piecewise && xfer->posts > 0))
-                return true;
-            break;
-        }
+        if (!chempi_list_is_empty(&dev->stage_free) &&
+            (xfer->way == SCIVIA_WAY_SEND
+                 ? has_credit(ep)
+                 : !xfer->is_piecewise || xfer->posts == 0))
+            return true;
     }
     return false;
 }
@@ -595,16 +443,16 @@ void chempi_scivia_rndv_posted(struct scivia_ep *ep, struct scivia_dev *dev,
     ep->vi_breaks = 0;
     ep->breaks = 0; /* the link carries pieces, too */
     xfer->finished += stage->len;
-    if (xfer->finished < xfer->end) {
+    if (xfer->finished < xfer->base.until) {
         if (xfer->is_piecewise)
             chempi_scivia_endpoint_mark(ep); /* there is room again */
         return;
     }
     put_region(xfer);
     if (xfer->way == SCIVIA_WAY_RDMA)
-        owe(xfer, SCIVIA_KIND_DONE);
+        chempi_rndv_owe(&xfer->base, CHEMPI_RNDV_DONE);
     else
-        report_sent(xfer, 0);
+        chempi_rndv_end(&xfer->base, 0);
 }
 
 /* --- receiver --- */
@@ -627,9 +475,9 @@ static uint64_t window_of(const struct scivia_dev *dev, uint64_t len)
 /* Register the whole rest, or a window of it. */
 static bool open_window(struct scivia_xfer *xfer)
 {
-    struct scivia_dev *dev = scivia_dev_of(xfer->ep);
-    uint64_t left = xfer->want - xfer->done;
-    char *at = (char *)xfer->rx->buf + xfer->done;
+    struct scivia_dev *dev = scivia_dev_of(scivia_ep_of(xfer));
+    uint64_t left = xfer->base.want - xfer->base.done;
+    char *at = (char *)xfer->base.rx->buf + xfer->base.done;
     uint64_t window;
 
     xfer->region = chempi_scivia_memory_get(dev, at, (size_t)left,
@@ -643,7 +491,7 @@ static bool open_window(struct scivia_xfer *xfer)
     }
     if (!xfer->region)
         return false;
-    xfer->end = xfer->done + window;
+    xfer->base.until = xfer->base.done + window;
     xfer->addr = (uint64_t)(uintptr_t)at;
     xfer->handle = xfer->region->handle;
     if (window < left && !xfer->is_windowed) {
@@ -655,90 +503,60 @@ static bool open_window(struct scivia_xfer *xfer)
 
 static enum scivia_way choose_way(struct scivia_xfer *xfer)
 {
-    struct scivia_ep *ep = xfer->ep;
-    bool is_zero = xfer->protocol == SCIVIA_PROTOCOL_ZERO_COPY;
+    struct scivia_ep *ep = scivia_ep_of(xfer);
+    bool is_zero = xfer->base.protocol == SCIVIA_PROTOCOL_ZERO_COPY;
 
-    xfer->end = xfer->want;
-    if (xfer->protocol <= SCIVIA_PROTOCOL_SEND)
+    xfer->base.until = xfer->base.want;
+    if (xfer->base.protocol <= SCIVIA_PROTOCOL_SEND)
         return SCIVIA_WAY_RING;
     if (!ep->rx_vi) { /* withdrawn, and the peer did not know yet */
         scivia_dev_of(ep)->memory_user.degraded++;
         return SCIVIA_WAY_RING;
     }
-    if (is_zero && !xfer->rx->iter && open_window(xfer))
+    if (is_zero && !xfer->base.rx->iter && open_window(xfer))
         return SCIVIA_WAY_RDMA;
-    if ((is_zero && !xfer->rx->iter) || !ep->rx_posted)
+    if ((is_zero && !xfer->base.rx->iter) || !ep->rx_posted)
         scivia_dev_of(ep)->memory_user.degraded++;
     return ep->rx_posted ? SCIVIA_WAY_SEND : SCIVIA_WAY_RING;
 }
 
-/* A receive is known. False: nothing is wanted, so it is finished. */
-static bool start(struct scivia_xfer *xfer, struct chempi_rx *rx)
+static void asked(struct chempi_xfer *xfer, const void *p)
 {
-    xfer->want = xfer->len < rx->cap ? xfer->len : rx->cap;
-    if (xfer->want == 0) {
-        chempi_dev_count(xfer->ep->base.dev, scivia_line_protocol(xfer->ep), 0);
-        owe(xfer, SCIVIA_KIND_FIN);
-        return false;
-    }
-    xfer->rx = rx;
-    xfer->way = choose_way(xfer);
-    owe(xfer, SCIVIA_KIND_GO);
-    return true;
+    const struct scivia_ask *ask = p;
+
+    xfer->protocol = ask->protocol;
+    xfer->took = scivia_line_protocol((struct scivia_ep *)xfer->peer->ep);
 }
+
+static void start(struct chempi_xfer *base)
+{
+    struct scivia_xfer *xfer = (struct scivia_xfer *)base;
+
+    if (base->done == 0)
+        base->took = SCIVIA_PROTOCOL_ZERO_COPY; /* until some is copied */
+    xfer->way = choose_way(xfer);
+    chempi_rndv_owe(base, CHEMPI_RNDV_GO);
+}
+
+const struct chempi_rndv_ops chempi_scivia_rndv_ops = {
+    .xfer_size = sizeof(struct scivia_xfer),
+    .status = chempi_scivia_line_status,
+    .ask = ask,
+    .answer = answer,
+    .owes = owes,
+    .asked = asked,
+    .start = start,
+    .release = release,
+};
 
 const char *chempi_scivia_rndv_asked(struct scivia_ep *ep,
                                      const struct scivia_line *line)
 {
-    const struct chempi_dev_params *params = &ep->base.dev->params;
     const struct scivia_ask *ask = &line->body.ask;
-    struct chempi_arrival arrival = {.ep = &ep->base, .env = ask->env};
-    struct chempi_rx *rx = NULL;
-    struct scivia_xfer *xfer;
 
-    if (ask->env.len == 0 || ask->protocol >= SCIVIA_PROTOCOL_COUNT ||
-        !chempi_envelope_is_known(&ask->env))
-        return "an announcement of nothing";
-    xfer = xfer_get(ep, SCIVIA_STATE_LEFT);
-    if (!xfer)
-        return "more messages than memory can hold";
-    xfer->len = ask->env.len;
-    xfer->peer_id = ask->id;
-    xfer->protocol = ask->protocol;
-    arrival.token[0] = xfer->id;
-    arrival.protocol = ask->protocol;
-    xfer->taken = SCIVIA_PROTOCOL_ZERO_COPY; /* until some of it is copied */
-    if (params->sink->arrived(params->sink_arg, &arrival, &rx) ==
-            CHEMPI_ACCEPT &&
-        !start(xfer, rx))
-        params->sink->delivered(params->sink_arg, rx, 0);
-    return NULL;
-}
-
-int chempi_scivia_rndv_accept(struct scivia_ep *ep, uint64_t token,
-                              struct chempi_rx *rx)
-{
-    struct scivia_xfer *xfer = find(ep, token, SCIVIA_STATE_LEFT);
-
-    if (!xfer)
-        return -EINVAL;
-    if (ep->is_broken) {
-        xfer_put(xfer);
-        return chempi_scivia_line_refuse(ep);
-    }
-    return start(xfer, rx) ? CHEMPI_PENDING : CHEMPI_DONE;
-}
-
-void chempi_scivia_rndv_drop(struct scivia_ep *ep, uint64_t token)
-{
-    struct scivia_xfer *xfer = find(ep, token, SCIVIA_STATE_LEFT);
-
-    if (!xfer)
-        return;
-    if (ep->is_broken)
-        xfer_put(xfer);
-    else
-        owe(xfer, SCIVIA_KIND_FIN);
+    return ask->protocol < SCIVIA_PROTOCOL_COUNT
+               ? chempi_rndv_asked(&ep->rndv, &ask->env, ask->id, ask)
+               : "an announcement of nothing";
 }
 
 /*
@@ -751,35 +569,42 @@ static bool store(struct scivia_xfer *xfer, uint64_t offset,
 {
     struct chempi_rx *rx;
 
-    if (!xfer || !src || offset > xfer->want || len > xfer->want - offset)
+    if (!xfer || !src || offset > xfer->base.want ||
+        len > xfer->base.want - offset)
         return false;
-    rx = xfer->rx;
-    if (offset < xfer->done) { /* other ways cut other pieces */
-        uint64_t had = xfer->done - offset;
+    rx = xfer->base.rx;
+    if (offset < xfer->base.done) { /* other ways cut other pieces */
+        uint64_t had = xfer->base.done - offset;
 
         if (len <= had)
             return true;
         src += had;
         len -= had;
-        offset = xfer->done;
+        offset = xfer->base.done;
     }
-    if (offset > xfer->done && xfer->way != SCIVIA_WAY_RDMA)
+    if (offset > xfer->base.done && xfer->way != SCIVIA_WAY_RDMA)
         return false;
-    xfer->done = offset;
+    xfer->base.done = offset;
     if (rx->iter)
         (void)chempi_iter_unpack(rx->iter, src, (size_t)len);
     else
-        chempi_adapter_host_copy(scivia_dev_of(xfer->ep)->adapter,
+        chempi_adapter_host_copy(scivia_dev_of(scivia_ep_of(xfer))->adapter,
                                  (char *)rx->buf + offset, src, (size_t)len);
-    xfer->done += len;
+    xfer->base.done += len;
     if (xfer->way == SCIVIA_WAY_RING)
-        xfer->taken = scivia_line_protocol(xfer->ep);
-    else if (xfer->taken == SCIVIA_PROTOCOL_ZERO_COPY)
-        xfer->taken = SCIVIA_PROTOCOL_ONE_COPY;
-    scivia_dev_of(xfer->ep)->bytes_copied += len;
-    if (xfer->done == xfer->want)
-        report_delivered(xfer, 0);
+        xfer->base.took = scivia_line_protocol(scivia_ep_of(xfer));
+    else if (xfer->base.took == SCIVIA_PROTOCOL_ZERO_COPY)
+        xfer->base.took = SCIVIA_PROTOCOL_ONE_COPY;
+    scivia_dev_of(scivia_ep_of(xfer))->bytes_copied += len;
+    if (xfer->base.done == xfer->base.want)
+        chempi_rndv_end(&xfer->base, 0);
     return true;
+}
+
+static struct scivia_xfer *find_waiting(struct scivia_ep *ep, uint64_t id)
+{
+    return (struct scivia_xfer *)chempi_rndv_find(&ep->rndv, id,
+                                                  CHEMPI_RNDV_WAITING);
 }
 
 /*
@@ -798,11 +623,12 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
         return; /* the connection is broken */
     ep->breaks = 0;
     memcpy(&head, bytes, sizeof(head));
-    xfer = find(ep, head.id, SCIVIA_STATE_WAITING);
-    is_good = d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
-              (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
-                            d->length - SCIVIA_PIECE_HEAD)
-                    : chempi_slots_is_past(&scivia_dev_of(ep)->xfers, head.id));
+    xfer = find_waiting(ep, head.id);
+    is_good =
+        d->length > SCIVIA_PIECE_HEAD && d->length <= SCIVIA_CHUNK &&
+        (xfer ? store(xfer, head.offset, bytes + SCIVIA_PIECE_HEAD,
+                      d->length - SCIVIA_PIECE_HEAD)
+              : chempi_slots_is_past(&scivia_dev_of(ep)->rndv.xfers, head.id));
     if (!is_good) {
         chempi_scivia_endpoint_break(ep, -EPROTO, "data that nobody asked for");
         return;
@@ -828,42 +654,28 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
 {
     const struct scivia_data *data = &line->body.data;
     const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
-    struct scivia_xfer *xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
+    struct scivia_xfer *xfer = find_waiting(ep, data->id);
     bool is_good;
 
     if (xfer && xfer->way == SCIVIA_WAY_SEND) {
         take_pieces(ep); /* the ring has taken over from a VI */
-        xfer = find(ep, data->id, SCIVIA_STATE_WAITING);
+        xfer = find_waiting(ep, data->id);
     }
-    is_good =
-        xfer ? store(xfer, data->offset, src, data->span.len)
-             : src && chempi_slots_is_past(&scivia_dev_of(ep)->xfers, data->id);
+    is_good = xfer ? store(xfer, data->offset, src, data->span.len)
+                   : src && chempi_slots_is_past(&scivia_dev_of(ep)->rndv.xfers,
+                                                 data->id);
     return is_good ? NULL : "data that nobody asked for";
 }
 
-const char *chempi_scivia_rndv_ended(struct scivia_ep *ep,
-                                     const struct scivia_line *line)
+const char *chempi_scivia_rndv_done(struct scivia_ep *ep,
+                                    const struct scivia_line *line)
 {
-    struct scivia_xfer *xfer;
+    struct scivia_xfer *xfer = find_waiting(ep, line->body.id);
 
-    if (line->kind == SCIVIA_KIND_FIN) {
-        xfer = find(ep, line->body.id, SCIVIA_STATE_ASKED);
-        if (!xfer)
-            return "an answer to nothing that was asked";
-        report_sent(xfer, 0);
-        return NULL;
-    }
-    xfer = find(ep, line->body.id, SCIVIA_STATE_WAITING);
     if (!xfer || xfer->way != SCIVIA_WAY_RDMA)
         return "an end of nothing that was awaited";
     put_region(xfer);
-    xfer->done = xfer->end;
-    if (xfer->done == xfer->want) {
-        report_delivered(xfer, 0);
-        return NULL;
-    }
-    xfer->way = choose_way(xfer);
-    owe(xfer, SCIVIA_KIND_GO);
+    chempi_rndv_done(&xfer->base);
     return NULL;
 }
 

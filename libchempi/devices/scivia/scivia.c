@@ -287,7 +287,6 @@ static void scivia_close(struct chempi_dev *base)
     if (dev->timer.fd >= 0)
         (void)close(dev->timer.fd); /* nothing is buffered */
     chempi_scivia_pair_fini(dev);
-    chempi_scivia_rndv_fini(dev);
     chempi_scivia_rma_fini(dev);
     chempi_scivia_frame_free(dev);
     chempi_scivia_memory_fini(dev);
@@ -480,6 +479,7 @@ static int scivia_open(const struct chempi_dev_params *params,
     dev->base.caps = &dev->caps;
     dev->base.params = *params;
     dev->timer.fd = -1;
+    chempi_rndv_init(&dev->rndv, &chempi_scivia_rndv_ops, &dev->base);
     chempi_list_init(&dev->opening);
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->used);
@@ -565,17 +565,6 @@ static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
         return chempi_scivia_line_inject(base, &tx->env, tx->buf, (size_t)len);
     }
     return chempi_scivia_rndv_send((struct scivia_ep *)base, tx);
-}
-
-static int scivia_accept(struct chempi_ep *ep, const uint64_t token[2],
-                         struct chempi_rx *rx)
-{
-    return chempi_scivia_rndv_accept((struct scivia_ep *)ep, token[0], rx);
-}
-
-static void scivia_drop(struct chempi_ep *ep, const uint64_t token[2])
-{
-    chempi_scivia_rndv_drop((struct scivia_ep *)ep, token[0]);
 }
 
 /* --- progress --- */
@@ -727,7 +716,7 @@ static bool scivia_is_drained(struct chempi_dev *base)
 {
     struct scivia_dev *dev = to_scivia(base);
 
-    return dev->outgoing == 0 && dev->unsent == 0 &&
+    return dev->rndv.outgoing == 0 && dev->unsent == 0 &&
            chempi_list_is_empty(&dev->busy);
 }
 
@@ -741,8 +730,8 @@ const struct chempi_dev_ops chempi_scivia_ops = {
     .card_arrived = scivia_card_arrived,
     .inject = chempi_scivia_line_inject,
     .send = scivia_send,
-    .accept = scivia_accept,
-    .drop = scivia_drop,
+    .accept = chempi_rndv_accept,
+    .drop = chempi_rndv_drop,
     .progress = scivia_progress,
     .is_ready = scivia_is_ready,
     .is_drained = scivia_is_drained,

@@ -75,8 +75,9 @@ const char *chempi_scivia_take_line(struct scivia_ep *ep,
     case SCIVIA_KIND_DATA:
         return chempi_scivia_rndv_data(ep, line);
     case SCIVIA_KIND_DONE:
+        return chempi_scivia_rndv_done(ep, line);
     case SCIVIA_KIND_FIN:
-        return chempi_scivia_rndv_ended(ep, line);
+        return chempi_rndv_fin(&ep->rndv, line->body.id);
     default:
         return "a line of unknown kind";
     }

@@ -146,8 +146,7 @@ struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer)
     ep->rx_lines = (struct shm_line *)(void *)lines;
     ep->rx_base = (unsigned char *)(ep->rx_lines + dev->line_mask + 1);
     chempi_list_init(&ep->busy_link);
-    chempi_list_init(&ep->control);
-    chempi_list_init(&ep->pumping);
+    chempi_rndv_peer_init(&ep->rndv, &dev->rndv, &ep->base);
     ep->is_initialized = true;
     return ep;
 }

@@ -31,10 +31,10 @@ static struct shm_price *price_of(const struct shm_xfer *xfer)
     uint32_t i = 0;
 
     if (xfer->form_len > 0)
-        return &xfer->ep->prices[SHM_PRICES - 1];
-    while (i + 2 < SHM_PRICES && xfer->len > (SHM_EAGER_MAX << (i + 1)))
+        return &shm_ep_of(xfer)->prices[SHM_PRICES - 1];
+    while (i + 2 < SHM_PRICES && xfer->base.len > (SHM_EAGER_MAX << (i + 1)))
         i++;
-    return &xfer->ep->prices[i];
+    return &shm_ep_of(xfer)->prices[i];
 }
 
 /* Through the ring both cores copy at a time, and so they do when a single copy
@@ -47,7 +47,7 @@ static bool is_copy_cheaper(const struct shm_xfer *xfer,
     uint64_t out = price->out;
     uint64_t copy = price->copy;
 
-    if (shm_dev_of(xfer->ep)->outgoing > 0)
+    if (shm_dev_of(shm_ep_of(xfer))->rndv.outgoing > 0)
         return copy < in + out;
     if (xfer->share < SHM_HELP_SLOTS)
         copy /= 2;
@@ -103,13 +103,13 @@ void chempi_shm_choice_learn(struct shm_xfer *xfer, uint64_t copied)
 {
     struct shm_price *price;
 
-    if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->want < xfer->len)
+    if (CHEMPI_LIKELY(!xfer->is_timed) || xfer->base.want < xfer->base.len)
         return;
     price = price_of(xfer);
     if (copied > 0) {
         learn(&price->copy, rate(xfer->spent, copied));
         return;
     }
-    learn(&price->out, rate(xfer->spent, xfer->len));
-    learn(&price->in, rate(xfer->peer_spent, xfer->len));
+    learn(&price->out, rate(xfer->spent, xfer->base.len));
+    learn(&price->in, rate(xfer->peer_spent, xfer->base.len));
 }

@@ -48,7 +48,7 @@ bool chempi_shm_copy_is_possible(struct shm_ep *ep)
 /* Bytes per transfer and progress. */
 static uint64_t slice_max(const struct shm_xfer *xfer)
 {
-    return chempi_dev_setting(xfer->ep->base.dev, SHM_SET_SLICE);
+    return chempi_dev_setting(shm_ep_of(xfer)->base.dev, SHM_SET_SLICE);
 }
 
 /* --- chunks; both sides compute the same from the same `want` --- */
@@ -85,14 +85,14 @@ static uint64_t chunk_len(uint64_t want, uint32_t k)
 static int copy_part(struct shm_xfer *xfer, uint64_t at, uint64_t len,
                      uint64_t *got)
 {
-    const struct chempi_tx *tx = xfer->tx;
-    struct chempi_cma_side here = {.iter = tx ? tx->iter : xfer->rx->iter};
+    const struct chempi_tx *tx = xfer->base.tx;
+    struct chempi_cma_side here = {.iter = tx ? tx->iter : xfer->base.rx->iter};
 
     if (here.iter)
         chempi_iter_seek(here.iter, at);
     else
-        here.buf = (char *)(uintptr_t)(tx ? tx->buf : xfer->rx->buf) + at;
-    return chempi_cma_copy(tx != NULL, xfer->ep->cma_pid, here,
+        here.buf = (char *)(uintptr_t)(tx ? tx->buf : xfer->base.rx->buf) + at;
+    return chempi_cma_copy(tx != NULL, shm_ep_of(xfer)->cma_pid, here,
                            chempi_shm_form_side(xfer, at), len, got);
 }
 
@@ -100,8 +100,8 @@ static int copy_chunk(struct shm_xfer *xfer, uint32_t k)
 {
     uint64_t start_ns = chempi_shm_choice_start(xfer);
     uint64_t got;
-    int rc = copy_part(xfer, k * chunk_size(xfer->want),
-                       chunk_len(xfer->want, k), &got);
+    int rc = copy_part(xfer, k * chunk_size(xfer->base.want),
+                       chunk_len(xfer->base.want, k), &got);
 
     chempi_shm_choice_stop(xfer, start_ns);
     return rc;
@@ -109,48 +109,45 @@ static int copy_chunk(struct shm_xfer *xfer, uint32_t k)
 
 /* --- receiver --- */
 
-/* The payload is in place: tell sender and sink. */
+/* The payload is in place. */
 static void finish(struct shm_xfer *xfer)
 {
-    const struct chempi_dev_params *params = &xfer->ep->base.dev->params;
-    struct chempi_rx *rx = xfer->rx;
-
-    xfer->rx = NULL;
-    chempi_shm_ring_owe(xfer, SHM_KIND_FIN);
-    params->sink->delivered(params->sink_arg, rx, 0);
+    xfer->base.took = SHM_PROTOCOL_SINGLE_COPY;
+    chempi_rndv_fetched(&xfer->base);
 }
 
 static void refuse(struct shm_xfer *xfer, int rc)
 {
     /* EPERM, ESRCH, ENOSYS; the others are about this payload, this time. */
     if (rc != -EFAULT && rc != -EBADMSG && rc != -ENOMEM) {
-        shm_dev_of(xfer->ep)->refused += xfer->ep->cma != SHM_CMA_REFUSED;
-        xfer->ep->cma = SHM_CMA_REFUSED;
+        shm_dev_of(shm_ep_of(xfer))->refused +=
+            shm_ep_of(xfer)->cma != SHM_CMA_REFUSED;
+        shm_ep_of(xfer)->cma = SHM_CMA_REFUSED;
         xfer->is_refused = true;
     }
-    if (xfer->rx->iter)
-        chempi_iter_seek(xfer->rx->iter, xfer->done);
-    chempi_shm_ring_owe(xfer, SHM_KIND_GO); /* from xfer->done on */
+    if (xfer->base.rx->iter)
+        chempi_iter_seek(xfer->base.rx->iter, xfer->base.done);
+    chempi_rndv_owe(&xfer->base, CHEMPI_RNDV_GO); /* from xfer->base.done on */
 }
 
 /* Returns events. */
 static int advance_alone(struct shm_xfer *xfer)
 {
     uint64_t slice = slice_max(xfer);
-    uint64_t len = xfer->want - xfer->done;
+    uint64_t len = xfer->base.want - xfer->base.done;
     uint64_t got = 0;
     uint64_t start_ns;
     int rc;
 
     len = len < slice ? len : slice;
     start_ns = chempi_shm_choice_start(xfer);
-    rc = copy_part(xfer, xfer->done, len, &got);
+    rc = copy_part(xfer, xfer->base.done, len, &got);
     chempi_shm_choice_stop(xfer, start_ns);
-    xfer->done += got;
+    xfer->base.done += got;
     if (rc < 0) {
         refuse(xfer, rc);
-    } else if (xfer->done == xfer->want) {
-        chempi_shm_choice_learn(xfer, xfer->want);
+    } else if (xfer->base.done == xfer->base.want) {
+        chempi_shm_choice_learn(xfer, xfer->base.want);
         finish(xfer);
     }
     return 1;
@@ -158,7 +155,7 @@ static int advance_alone(struct shm_xfer *xfer)
 
 static struct shm_share *share_in(const struct shm_xfer *xfer)
 {
-    return &xfer->ep->rx_pair->shares[xfer->share];
+    return &shm_ep_of(xfer)->rx_pair->shares[xfer->share];
 }
 
 /* How many of its chunks has the sender dealt with? */
@@ -186,8 +183,8 @@ static int settle(struct shm_xfer *xfer)
     failed =
         atomic_load_explicit(&share_in(xfer)->failed, memory_order_acquire);
     if (sender_count(share_in(xfer)) > xfer->theirs ||
-        failed > chunk_count(xfer->want)) {
-        chempi_shm_ring_break(xfer->ep, "a shared copy does not add up");
+        failed > chunk_count(xfer->base.want)) {
+        chempi_shm_ring_break(shm_ep_of(xfer), "a shared copy does not add up");
         return 1;
     }
     if (failed && xfer->status == 0)
@@ -197,7 +194,7 @@ static int settle(struct shm_xfer *xfer)
         return 1;
     }
     if (xfer->mine > 0)
-        chempi_shm_choice_learn(xfer, xfer->mine * chunk_size(xfer->want));
+        chempi_shm_choice_learn(xfer, xfer->mine * chunk_size(xfer->base.want));
     finish(xfer);
     return 1;
 }
@@ -205,7 +202,7 @@ static int settle(struct shm_xfer *xfer)
 /* Nobody may claim any more; what was claimed before must be awaited. */
 static void stop_claims(struct shm_xfer *xfer, uint32_t claimed)
 {
-    uint32_t count = chunk_count(xfer->want);
+    uint32_t count = chunk_count(xfer->base.want);
 
     claimed = claimed < count ? claimed : count;
     xfer->theirs = claimed - xfer->mine;
@@ -215,7 +212,7 @@ static void stop_claims(struct shm_xfer *xfer, uint32_t claimed)
 static int advance_shared(struct shm_xfer *xfer)
 {
     struct shm_share *share = share_in(xfer);
-    uint32_t count = chunk_count(xfer->want);
+    uint32_t count = chunk_count(xfer->base.want);
     uint64_t budget = slice_max(xfer);
 
     while (!xfer->is_claimed) {
@@ -234,9 +231,9 @@ static int advance_shared(struct shm_xfer *xfer)
                                                  memory_order_relaxed));
             break;
         }
-        if (chunk_len(xfer->want, k) >= budget)
+        if (chunk_len(xfer->base.want, k) >= budget)
             return 1;
-        budget -= chunk_len(xfer->want, k);
+        budget -= chunk_len(xfer->base.want, k);
     }
     return settle(xfer);
 }
@@ -246,11 +243,12 @@ static int advance_shared(struct shm_xfer *xfer)
  * do. */
 static bool is_worth_sharing(const struct shm_xfer *xfer)
 {
-    struct shm_ep *ep = xfer->ep;
+    struct shm_ep *ep = shm_ep_of(xfer);
     struct shm_dev *dev = shm_dev_of(ep);
 
-    return xfer->share < SHM_HELP_SLOTS && dev->outgoing == 0 &&
-           xfer->want >= chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
+    return xfer->share < SHM_HELP_SLOTS && dev->rndv.outgoing == 0 &&
+           xfer->base.want >=
+               chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
            atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
                CHEMPI_WAKE_AWAKE &&
            chempi_shm_ring_try(ep, 0) == 0;
@@ -258,16 +256,16 @@ static bool is_worth_sharing(const struct shm_xfer *xfer)
 
 static void ask_for_help(struct shm_xfer *xfer)
 {
-    struct shm_ep *ep = xfer->ep;
+    struct shm_ep *ep = shm_ep_of(xfer);
     struct shm_help help = {
-        .id = xfer->peer_id,
-        .addr = (uint64_t)(uintptr_t)xfer->rx->buf,
-        .want = xfer->want,
+        .id = xfer->base.peer_id,
+        .addr = (uint64_t)(uintptr_t)xfer->base.rx->buf,
+        .want = xfer->base.want,
     };
     struct shm_line *line;
 
-    if (xfer->rx->iter)
-        help.addr = chempi_shm_form_tell(xfer, xfer->rx->iter, &help.form);
+    if (xfer->base.rx->iter)
+        help.addr = chempi_shm_form_tell(xfer, xfer->base.rx->iter, &help.form);
     if (help.addr == 0)
         return;
     line = shm_next_line(ep);
@@ -281,15 +279,15 @@ static void ask_for_help(struct shm_xfer *xfer)
 
 void chempi_shm_copy_start(struct shm_xfer *xfer)
 {
-    struct shm_dev *dev = shm_dev_of(xfer->ep);
+    struct shm_dev *dev = shm_dev_of(shm_ep_of(xfer));
     int rc = chempi_shm_form_learn(xfer);
 
     if (rc < 0) {
         refuse(xfer, rc);
         return;
     }
-    xfer->state = SHM_STATE_COPYING;
-    chempi_list_append(&dev->copying, &xfer->link);
+    xfer->base.state = CHEMPI_RNDV_FETCHING;
+    chempi_list_append(&dev->copying, &xfer->base.link);
     dev->has_work = true;
     if (is_worth_sharing(xfer))
         ask_for_help(xfer);
@@ -299,22 +297,22 @@ void chempi_shm_copy_start(struct shm_xfer *xfer)
 
 void chempi_shm_copy_help(struct shm_xfer *xfer, const struct shm_help *help)
 {
-    struct shm_dev *dev = shm_dev_of(xfer->ep);
+    struct shm_dev *dev = shm_dev_of(shm_ep_of(xfer));
 
-    if (!chempi_shm_copy_is_possible(xfer->ep))
+    if (!chempi_shm_copy_is_possible(shm_ep_of(xfer)))
         return; /* the receiver does it all */
     xfer->addr = help->addr;
     xfer->form_len = help->form;
-    xfer->want = help->want;
-    chempi_list_append(&dev->helping, &xfer->link);
+    xfer->base.want = help->want;
+    chempi_list_append(&dev->helping, &xfer->base.link);
     dev->has_work = true;
 }
 
 static int give_help(struct shm_xfer *xfer)
 {
-    struct shm_ep *ep = xfer->ep;
+    struct shm_ep *ep = shm_ep_of(xfer);
     struct shm_share *share = &ep->tx_pair->shares[xfer->share];
-    uint32_t count = chunk_count(xfer->want);
+    uint32_t count = chunk_count(xfer->base.want);
     uint64_t budget = slice_max(xfer);
     int events = 0;
 
@@ -325,17 +323,17 @@ static int give_help(struct shm_xfer *xfer)
         int rc;
 
         if (k >= count) {
-            chempi_list_remove(&xfer->link);
+            chempi_list_remove(&xfer->base.link);
             break;
         }
-        len = chunk_len(xfer->want, k);
+        len = chunk_len(xfer->base.want, k);
         rc = chempi_shm_form_learn(xfer); /* F2 */
         if (rc == 0)
             rc = copy_chunk(xfer, k);
         events++;
         if (rc < 0) {
             atomic_store_explicit(&share->failed, k + 1, memory_order_release);
-            chempi_list_remove(&xfer->link);
+            chempi_list_remove(&xfer->base.link);
             break;
         }
         (void)atomic_fetch_add_explicit(&share->done, 1,
@@ -354,7 +352,7 @@ static bool has_own_work(struct shm_dev *dev)
 {
     CHEMPI_LIST_FOR (node, &dev->copying) {
         struct shm_xfer *xfer =
-            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link);
 
         if (!xfer->is_shared || !xfer->is_claimed)
             return true;
@@ -368,14 +366,15 @@ int chempi_shm_copy_advance(struct shm_dev *dev)
 
     CHEMPI_LIST_FOR_SAFE (node, &dev->copying) {
         struct shm_xfer *xfer =
-            CHEMPI_CONTAINER_OF(node, struct shm_xfer, link);
+            CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link);
 
         events += xfer->is_shared ? advance_shared(xfer) : advance_alone(xfer);
     }
     if (has_own_work(dev)) /* S4 */
         return events;
     CHEMPI_LIST_FOR_SAFE (node, &dev->helping)
-        events += give_help(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link));
+        events +=
+            give_help(CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link));
     return events;
 }
 
@@ -384,7 +383,7 @@ bool chempi_shm_copy_is_ready(struct shm_dev *dev)
     if (!chempi_list_is_empty(&dev->helping) || has_own_work(dev))
         return true;
     CHEMPI_LIST_FOR (node, &dev->copying) {
-        if (is_settled(CHEMPI_CONTAINER_OF(node, struct shm_xfer, link)))
+        if (is_settled(CHEMPI_CONTAINER_OF(node, struct shm_xfer, base.link)))
             return true;
     }
     return false;

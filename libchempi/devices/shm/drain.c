@@ -62,7 +62,7 @@ static const char *CHEMPI_NOINLINE take_other(struct shm_ep *ep,
     case SHM_KIND_DATA:
         return chempi_shm_rndv_data(ep, line);
     case SHM_KIND_FIN:
-        return chempi_shm_rndv_fin(ep, line);
+        return chempi_rndv_fin(&ep->rndv, line->body.fin.id);
     default:
         return "a line of unknown kind";
     }
@@ -216,7 +216,7 @@ static int report_broken(struct shm_ep *ep)
     if (ep->broken_why)
         (void)chempi_err_set(&dev->broken, ep->broken_status,
                              "shared memory is damaged: %s", ep->broken_why);
-    chempi_shm_rndv_fail(ep, ep->broken_status);
+    chempi_rndv_fail(&ep->rndv, ep->broken_status);
     params->sink->lost(params->sink_arg, ep->base.proc, ep->broken_status,
                        dev->broken.text);
     return 1;
@@ -231,15 +231,15 @@ static int serve(struct shm_ep *ep)
         chempi_shm_ring_refresh(ep);
     if (ep->is_broken)
         return report_broken(ep);
-    events += chempi_shm_ring_flush(ep);
+    events += chempi_rndv_flush(&ep->rndv);
     if (ep->wants_room && shm_has_room(ep, ep->wanted)) {
         ep->wants_room = false;
         params->sink->room(params->sink_arg, &ep->base);
         events++;
     }
     events += chempi_shm_rndv_pump(ep);
-    if (chempi_list_is_empty(&ep->control) &&
-        chempi_list_is_empty(&ep->pumping) && !ep->wants_room &&
+    if (chempi_list_is_empty(&ep->rndv.control) &&
+        chempi_list_is_empty(&ep->rndv.pumping) && !ep->wants_room &&
         !ep->is_broken) {
         chempi_list_remove(&ep->busy_link);
         atomic_store_explicit(&ep->tx_pair->sender.waits, 0,
@@ -271,7 +271,7 @@ static bool can_serve(struct shm_ep *ep)
                ep->tx_tail ||
            atomic_load_explicit(&taken->data, memory_order_acquire) !=
                ep->data_tail ||
-           (!chempi_list_is_empty(&ep->control) && shm_has_line(ep)) ||
+           (!chempi_list_is_empty(&ep->rndv.control) && shm_has_line(ep)) ||
            chempi_shm_rndv_can_pump(ep) ||
            (ep->wants_room && shm_has_room(ep, ep->wanted));
 }

@@ -70,7 +70,7 @@ static int take(struct shm_xfer *xfer, const uint64_t *words)
         chempi_layout_decode(words + 1, xfer->form_len - 1);
     struct shm_form *form;
 
-    if (!root || root->size < xfer->want) {
+    if (!root || root->size < xfer->base.want) {
         if (root)
             chempi_layout_release(root);
         return -EBADMSG;
@@ -99,7 +99,8 @@ int chempi_shm_form_learn(struct shm_xfer *xfer)
     words = chempi_sys->malloc(len);
     if (!words)
         return -ENOMEM;
-    rc = chempi_cma_read(xfer->ep->cma_pid, words, NULL, xfer->addr, len, &got);
+    rc = chempi_cma_read(shm_ep_of(xfer)->cma_pid, words, NULL, xfer->addr, len,
+                         &got);
     if (rc == 0)
         rc = take(xfer, words);
     free(words);

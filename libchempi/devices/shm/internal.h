@@ -9,7 +9,7 @@
 #include "libchempi/ddi.h"
 #include "libchempi/devices/shm/ring.h"
 #include "libchempi/services/cma.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/rndv.h"
 
 #define SHM_HOT_MAX 4u      /* rings that are polled directly */
 #define SHM_EAGER_MAX 8192u /* bytes; <= a quarter of the data */
@@ -40,29 +40,10 @@ enum shm_setting {
 struct shm_dev;
 struct shm_form;
 
-enum shm_state {
-    SHM_STATE_ASKED,   /* out: the receiver has the word */
-    SHM_STATE_PUMPING, /* out: in ep->pumping */
-    SHM_STATE_LEFT,    /* in: waits for accept() or drop() */
-    SHM_STATE_WAITING, /* in: DATA lines will come */
-    SHM_STATE_COPYING, /* in: in dev->copying */
-    SHM_STATE_CONTROL  /* in: in ep->control, owes `owed` to the sender */
-};
-
-/* A transfer that takes more than one line; of both directions. Its id travels
- * and is checked whenever it comes back. */
+/* A transfer that takes more than one line, of both directions. FETCHING ones
+ * stand in dev->copying, ASKED ones that help in dev->helping. */
 struct shm_xfer {
-    struct chempi_list link;
-    struct shm_ep *ep;
-    uint64_t id; /* in dev->xfers */
-    enum shm_state state;
-    uint32_t owed;        /* enum shm_kind to send: GO or FIN */
-    struct chempi_tx *tx; /* out */
-    struct chempi_rx *rx; /* in */
-    uint64_t len;         /* payload of the message, bytes */
-    uint64_t want;        /* of which the receiver takes */
-    uint64_t done;        /* of which are copied */
-    uint64_t peer_id;
+    struct chempi_xfer base;
     uint64_t addr;     /* payload, or its form, in the peer; or 0 */
     uint32_t form_len; /* words at addr, form.c; 0: contiguous */
     struct shm_form *peer_form;
@@ -93,9 +74,9 @@ struct shm_price {
  *
  *   E1  tx_head - tx_tail <= lines; equal as well when the sending side is
  *       not open yet or broken, so that one compare guards the fast path
- *   E2  in dev->busy exactly if something waits for room: control or pumping
- *       is not empty, or wants_room is set; a broken one exactly if its end
- *       must be reported
+ *   E2  in dev->busy exactly if something waits for room: rndv.control or
+ *       .pumping is not empty, or wants_room is set; a broken one exactly if
+ * its end must be reported
  *
  * chempi_shm_ring_check() looks at both.
  */
@@ -138,8 +119,7 @@ struct shm_ep {
     uint32_t shares_used; /* bits */
     struct shm_price prices[SHM_PRICES];
     struct chempi_list busy_link;
-    struct chempi_list control;
-    struct chempi_list pumping;
+    struct chempi_rndv_peer rndv;
 };
 
 struct shm_dev {
@@ -160,10 +140,9 @@ struct shm_dev {
     char *area;
     uint32_t *proc_of_local; /* [local_size] */
     struct chempi_list busy;
-    struct chempi_list copying; /* incoming, SHM_STATE_COPYING */
+    struct chempi_list copying; /* incoming, by single copy */
     struct chempi_list helping; /* outgoing, of shared copies */
-    struct chempi_slots xfers;
-    uint32_t outgoing;        /* transfers with a tx */
+    struct chempi_rndv rndv;
     struct chempi_err broken; /* why an endpoint was given up */
     unsigned char probe_byte; /* what peers read to try single copy */
     uint64_t refused; /* peers whose memory the kernel lets us not read */
@@ -176,6 +155,11 @@ struct shm_dev {
 static inline struct shm_dev *shm_dev_of(const struct shm_ep *ep)
 {
     return (struct shm_dev *)ep->base.dev;
+}
+
+static inline struct shm_ep *shm_ep_of(const struct shm_xfer *xfer)
+{
+    return (struct shm_ep *)xfer->base.peer->ep;
 }
 
 /* --- area.c: where things lie, who is who --- */
@@ -225,14 +209,11 @@ void chempi_shm_ring_wait(struct shm_ep *ep);
 void chempi_shm_ring_break(struct shm_ep *ep, const char *why);
 /* Give up on a peer that cannot be answered, for the reason in dev->err. */
 void chempi_shm_ring_give_up(struct shm_ep *ep, int status);
-/* Words for whoever sends to, or takes from, a broken one; -ECONNRESET. */
-int chempi_shm_ring_refuse(struct shm_ep *ep);
+/* 0; of a broken one -ECONNRESET, with words for whoever sends to it or takes
+ * from it. */
+int chempi_shm_ring_status(struct chempi_ep *ep);
 /* Read what the peer has taken; it may not be more than was put. */
 void chempi_shm_ring_refresh(struct shm_ep *ep);
-/* Send the control line of this kind, GO or FIN, now or when there is room. */
-void chempi_shm_ring_owe(struct shm_xfer *xfer, uint32_t kind);
-/* Send owed control lines while there is room. Returns events. */
-int chempi_shm_ring_flush(struct shm_ep *ep);
 
 /* --- drain.c: what has arrived --- */
 
@@ -244,23 +225,10 @@ int chempi_shm_drain_hear(struct shm_dev *dev);
 int chempi_shm_drain_serve(struct shm_dev *dev);
 bool chempi_shm_drain_can_serve(struct shm_dev *dev);
 
-/* --- xfer.c: transfers and their ids --- */
-
-/* A transfer in this state with all else unset; NULL: out of memory. */
-struct shm_xfer *chempi_shm_xfer_get(struct shm_ep *ep, enum shm_state state);
-void chempi_shm_xfer_put(struct shm_xfer *xfer);
-/* The transfer that a peer's id means, or NULL (X1 in rndv.c). */
-struct shm_xfer *chempi_shm_xfer_find(struct shm_ep *ep, uint64_t id,
-                                      enum shm_state state);
-void chempi_shm_xfer_fini(struct shm_dev *dev);
-
 /* --- rndv.c: transfers of more than one line --- */
 
-int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx,
-                         uint32_t protocol);
-int chempi_shm_rndv_accept(struct shm_ep *ep, uint64_t token,
-                           struct chempi_rx *rx);
-void chempi_shm_rndv_drop(struct shm_ep *ep, uint64_t token);
+extern const struct chempi_rndv_ops chempi_shm_rndv_ops;
+int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx);
 /* Handle one line; 0 or a clause that says which rule was broken. */
 const char *chempi_shm_rndv_asked(struct shm_ep *ep,
                                   const struct shm_line *line);
@@ -269,13 +237,10 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep,
                                  const struct shm_line *line);
 const char *chempi_shm_rndv_help(struct shm_ep *ep,
                                  const struct shm_line *line);
-const char *chempi_shm_rndv_fin(struct shm_ep *ep, const struct shm_line *line);
 /* Send chunks while there is room. Returns events. */
 int chempi_shm_rndv_pump(struct shm_ep *ep);
 /* Is there a chunk to send, and room for it? */
 bool chempi_shm_rndv_can_pump(struct shm_ep *ep);
-/* Report all transfers of a broken endpoint. */
-void chempi_shm_rndv_fail(struct shm_ep *ep, int status);
 
 /* --- choice.c: ring or single copy, by what they have cost --- */
 

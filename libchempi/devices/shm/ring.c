@@ -47,28 +47,32 @@ void chempi_shm_ring_wait(struct shm_ep *ep)
     atomic_thread_fence(memory_order_seq_cst); /* W1; partner: tell() */
 }
 
-int chempi_shm_ring_refuse(struct shm_ep *ep)
+int chempi_shm_ring_status(struct chempi_ep *base)
 {
+    const struct shm_ep *ep = (const struct shm_ep *)base;
+
+    if (!ep->is_broken)
+        return 0;
     return chempi_err_set(
-        &ep->base.dev->err, -ECONNRESET, "rank %u %s", (unsigned)ep->base.proc,
+        &base->dev->err, -ECONNRESET, "rank %u %s", (unsigned)base->proc,
         ep->broken_status == -EPIPE ? "has ended"
                                     : "broke the rules of shared memory");
 }
 
 static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
 {
-    int rc;
+    int rc = chempi_shm_ring_status(&ep->base);
 
-    if (ep->is_broken)
-        return chempi_shm_ring_refuse(ep);
+    if (rc < 0)
+        return rc;
     if (!ep->is_tx_open) {
         rc = chempi_shm_area_open_tx(ep);
         if (rc < 0)
             return rc;
     }
     chempi_shm_ring_refresh(ep);
-    if (!chempi_list_is_empty(&ep->control))
-        (void)chempi_shm_ring_flush(ep);
+    if (!chempi_list_is_empty(&ep->rndv.control))
+        (void)chempi_rndv_flush(&ep->rndv);
     return shm_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
@@ -91,10 +95,11 @@ int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len)
 
 const char *chempi_shm_ring_check(const struct shm_ep *ep)
 {
-    bool is_waiting = ep->is_broken ? !ep->is_reported
-                                    : !chempi_list_is_empty(&ep->control) ||
-                                          !chempi_list_is_empty(&ep->pumping) ||
-                                          ep->wants_room;
+    bool is_waiting = ep->is_broken
+                          ? !ep->is_reported
+                          : !chempi_list_is_empty(&ep->rndv.control) ||
+                                !chempi_list_is_empty(&ep->rndv.pumping) ||
+                                ep->wants_room;
     bool is_closed = !ep->is_tx_open || ep->is_broken;
 
     if (ep->tx_head - ep->tx_tail > ep->line_mask + 1 ||
@@ -128,66 +133,6 @@ void chempi_shm_ring_give_up(struct shm_ep *ep, int status)
         return;
     dev->broken = dev->base.err;
     give_up(ep, status, NULL);
-}
-
-/* --- control lines --- */
-
-/* There is a line free; send what xfer owes. */
-static void send_owed(struct shm_xfer *xfer)
-{
-    struct shm_ep *ep = xfer->ep;
-    struct shm_line *line = shm_next_line(ep);
-
-    chempi_list_remove(&xfer->link);
-    line->kind = xfer->owed;
-    if (xfer->owed == SHM_KIND_GO) {
-        line->body.go = (struct shm_go){
-            .id = xfer->peer_id,
-            .peer_id = xfer->id,
-            .from = xfer->done,
-            .want = xfer->want,
-            .refused = xfer->is_refused,
-            .timed = xfer->is_timed,
-        };
-        xfer->state = SHM_STATE_WAITING;
-    } else {
-        line->body.fin.id = xfer->peer_id;
-        chempi_shm_xfer_put(xfer);
-    }
-    shm_send_line(ep, line);
-}
-
-void chempi_shm_ring_owe(struct shm_xfer *xfer, uint32_t owed)
-{
-    struct shm_ep *ep = xfer->ep;
-    int rc;
-
-    xfer->owed = owed;
-    xfer->state = SHM_STATE_CONTROL;
-    rc = chempi_list_is_empty(&ep->control) ? chempi_shm_ring_try(ep, 0)
-                                            : -EAGAIN;
-    if (rc == 0) {
-        send_owed(xfer);
-        return;
-    }
-    chempi_list_remove(&xfer->link);
-    chempi_list_append(&ep->control, &xfer->link);
-    if (rc == -EAGAIN)
-        chempi_shm_ring_wait(ep);
-    else
-        chempi_shm_ring_give_up(ep, rc);
-}
-
-int chempi_shm_ring_flush(struct shm_ep *ep)
-{
-    int events = 0;
-
-    while (!chempi_list_is_empty(&ep->control) && shm_has_line(ep)) {
-        send_owed(CHEMPI_CONTAINER_OF(chempi_list_first(&ep->control),
-                                      struct shm_xfer, link));
-        events++;
-    }
-    return events;
 }
 
 /* --- sending --- */

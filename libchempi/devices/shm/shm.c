@@ -86,7 +86,7 @@ static uint64_t read_polled(struct chempi_dev *dev)
 
 static uint64_t read_transfers(struct chempi_dev *dev)
 {
-    return to_shm(dev)->outgoing;
+    return to_shm(dev)->rndv.outgoing;
 }
 
 static const struct chempi_gauge gauges[] = {
@@ -146,7 +146,7 @@ static void shm_close(struct chempi_dev *base)
 
     if (!dev)
         return;
-    chempi_shm_xfer_fini(dev);
+    chempi_rndv_fini(&dev->rndv);
     if (dev->eps)
         (void)chempi_sys->munmap(dev->eps, dev->eps_len);
     free(dev->proc_of_local);
@@ -164,6 +164,7 @@ static int shm_open(const struct chempi_dev_params *params,
     dev->base.ops = &chempi_shm_ops;
     dev->base.params = *params;
     take_settings(dev);
+    chempi_rndv_init(&dev->rndv, &chempi_shm_rndv_ops, &dev->base);
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);
     chempi_list_init(&dev->helping);
@@ -220,18 +221,7 @@ static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
                                                tx->iter, (size_t)len);
         return chempi_shm_ring_inject(base, &tx->env, tx->buf, (size_t)len);
     }
-    return chempi_shm_rndv_send((struct shm_ep *)base, tx, tx->protocol);
-}
-
-static int shm_accept(struct chempi_ep *ep, const uint64_t token[2],
-                      struct chempi_rx *rx)
-{
-    return chempi_shm_rndv_accept((struct shm_ep *)ep, token[0], rx);
-}
-
-static void shm_drop(struct chempi_ep *ep, const uint64_t token[2])
-{
-    chempi_shm_rndv_drop((struct shm_ep *)ep, token[0]);
+    return chempi_shm_rndv_send((struct shm_ep *)base, tx);
 }
 
 static int CHEMPI_NOINLINE work(struct shm_dev *dev)
@@ -288,7 +278,7 @@ static bool shm_is_drained(struct chempi_dev *base)
 {
     struct shm_dev *dev = to_shm(base);
 
-    return dev->outgoing == 0 && chempi_list_is_empty(&dev->busy) &&
+    return dev->rndv.outgoing == 0 && chempi_list_is_empty(&dev->busy) &&
            chempi_list_is_empty(&dev->copying);
 }
 
@@ -302,8 +292,8 @@ const struct chempi_dev_ops chempi_shm_ops = {
     .card_arrived = shm_card_arrived,
     .inject = chempi_shm_ring_inject,
     .send = shm_send,
-    .accept = shm_accept,
-    .drop = shm_drop,
+    .accept = chempi_rndv_accept,
+    .drop = chempi_rndv_drop,
     .progress = shm_progress,
     .is_ready = shm_is_ready,
     .is_drained = shm_is_drained,

@@ -647,8 +647,8 @@ Test(scivia, a_window_out_of_bounds_is_refused)
         transfer(from, 100000, SCIVIA_PROTOCOL_ZERO_COPY);
         cr_assert_eq(chempi_scivia_ops.send(ends[0].ep, &tx), CHEMPI_PENDING);
         dev = (struct scivia_dev *)ends[0].dev;
-        xfer = dev->xfers.at[0].ptr;
-        line.body.go.id = xfer->id;
+        xfer = dev->rndv.xfers.at[0].ptr;
+        line.body.go.id = xfer->base.id;
         forge_to(0, &line);
         (void)ends[0].dev->ops->progress(ends[0].dev);
         for (int k = 0; k < 100; k++)

@@ -18,14 +18,13 @@ struct costs {
 #define ALONE SHM_HELP_SLOTS
 
 static struct shm_dev dev;
-static struct shm_ep ep = {.base = {.dev = &dev.base}};
+static struct shm_ep ep = {.base = {.dev = &dev.base},
+                           .rndv = {.ep = &ep.base}};
 
 /* One message; how it went. */
 static bool is_copied(const struct costs *costs)
 {
-    struct shm_xfer xfer = {.ep = &ep,
-                            .len = LEN,
-                            .want = LEN,
+    struct shm_xfer xfer = {.base = {.peer = &ep.rndv, .len = LEN, .want = LEN},
                             .share = costs->share_slot,
                             .form_len = costs->form_len};
     bool is_copy = chempi_shm_choice_is_copy(&xfer);
@@ -78,9 +77,9 @@ Test(shm_choice, a_core_that_sends_as_well_has_both_halves_to_do)
     const struct costs costs = {2000, 1500, 2700, ALONE, 0};
 
     (void)copied_of(16, &costs);
-    dev.outgoing = 1;
+    dev.rndv.outgoing = 1;
     cr_assert_geq(copied_of(256, &costs), 256 - 3);
-    dev.outgoing = 0;
+    dev.rndv.outgoing = 0;
     cr_assert_leq(copied_of(256, &costs), 3);
 }
 
@@ -108,12 +107,13 @@ Test(shm_choice, pieces_have_prices_of_their_own)
 Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
 {
     const struct costs near = {2000, 500, 2700, ALONE, 0};
-    struct shm_xfer xfer = {.ep = &ep, .len = LEN, .want = 1, .is_timed = true};
+    struct shm_xfer xfer = {.base = {.peer = &ep.rndv, .len = LEN, .want = 1},
+                            .is_timed = true};
 
     (void)copied_of(16, &near);
     chempi_shm_choice_learn(&xfer, LEN); /* for nothing */
     cr_assert_leq(copied_of(256, &near), 3);
-    xfer.want = LEN;
+    xfer.base.want = LEN;
     xfer.spent = UINT64_MAX;
     xfer.peer_spent = UINT64_MAX;
     for (int i = 0; i < 1000; i++)
