@@ -65,10 +65,8 @@ ON_ANY_FLOOR = ['libchempi/didl/comm/comm.h', 'libchempi/didl/comm/group.h',
 CIRCLES_OF_FILES = [
     'libchempi/didl/rma',
     'libchempi/didl/io',
-    'libchempi/didl/entry',
     'chempid/supervisor',
     'chempid/daemon',
-    'programs/gateway',
 ]
 
 

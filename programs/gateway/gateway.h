@@ -72,7 +72,7 @@ extern const struct chempi_sink gateway_sink;
 int gateway_start(struct gateway *g, struct chempi_err *err);
 void gateway_stop(struct gateway *g);
 
-/* main.c: end the job; the words say why. */
+/* give_up.c: end the job; the words say why. */
 void gateway_give_up(struct gateway *g, const char *fmt, ...)
     CHEMPI_PRINTF(2, 3);
 

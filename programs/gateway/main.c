@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE /* eventfd, sched_yield */
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,21 +18,6 @@
 /* Polls that find nothing before it sleeps: while frames come one after the
  * other, waking up would cost more than all the rest. */
 #define IDLE_POLLS_MAX 40u
-
-void gateway_give_up(struct gateway *g, const char *fmt, ...)
-{
-    char text[CHEMPI_ERR_TEXT_MAX];
-    va_list args;
-
-    if (g->is_over)
-        return;
-    g->is_over = true;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args);
-    va_end(args);
-    if (g->client)
-        (void)chempi_client_abort(g->client, 1, text);
-}
 
 /* ---- the supervisor ------------------------------------------------------ */
 

@@ -23,9 +23,11 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
@@ -44,7 +46,6 @@
 #include "libchempi/didl/comm/session.h"
 #include "libchempi/didl/control/affinity.h"
 #include "libchempi/didl/control/daemon.h"
-#include "libchempi/didl/entry/env.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/worker.h"
 #include "libchempi/didl/pt2pt/buffer.h"
@@ -64,6 +65,9 @@
 #include "libchempi/didl/transport/routed/gate.h"
 #include "libchempi/didl/transport/sysmsg.h"
 
+#define NS_PER_S 1000000000L
+#define LOCK_LIMIT_NS 500000000L
+
 static struct {
     pthread_mutex_t lock;
     uint32_t users;
@@ -73,6 +77,40 @@ static struct {
     pthread_t opener;
     struct chempi_host host;
 } core = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the end by error ---- */
+
+/* The client and the counters want one thread at a time, and a moment's wait
+ * for others. False: one of them may be inside. It may be stuck: go on, the
+ * end is near. */
+static bool stay_alone(void)
+{
+    struct timespec until;
+
+    if (chempi_lane_is_mine(&chempi_lane_main) ||
+        pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
+        return true;
+    if (clock_gettime(CLOCK_REALTIME, &until) != 0)
+        return false;
+    until.tv_nsec += LOCK_LIMIT_NS;
+    until.tv_sec += until.tv_nsec / NS_PER_S;
+    until.tv_nsec %= NS_PER_S;
+    /* L2: who polls lets others in. This thread never comes back. */
+    atomic_fetch_add_explicit(&chempi_lane_main.wanted, 1,
+                              memory_order_relaxed);
+    return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
+}
+
+/* Tells the supervisor, if there is one, after what this rank has sent. The
+ * lane stays locked. */
+static bool tell_end(int exit_code, const char *text, bool is_inside)
+{
+    if (!is_inside)
+        chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
+    if (stay_alone())
+        chempi_core_report(); /* else another thread may change the counters */
+    return chempi_daemon_abort(exit_code, text);
+}
 
 /* ---- opening and closing ---- */
 
@@ -95,7 +133,7 @@ static int load_settings(struct chempi_err *err)
     chempi_session_load_kinds();
     chempi_session_prepare();
     chempi_win_prepare();
-    chempi_fatal_set_tell(chempi_env_tell_end);
+    chempi_fatal_set_tell(tell_end);
     return rc ? rc : chempi_errhandler_check_initial(err);
 }
 

@@ -4,12 +4,9 @@
  * started and parked underneath, for sessions too, is core.c's.
  */
 #define _GNU_SOURCE /* strnlen */
-#include "libchempi/didl/entry/env.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
@@ -23,44 +20,9 @@
 #include "libchempi/didl/transport/progress.h"
 #include "libchempi/didl/transport/request.h"
 
-#define NS_PER_S 1000000000L
-#define LOCK_LIMIT_NS 500000000L
-
 static struct {
     pthread_t main_thread;
 } env;
-
-/* ---- the end by error ---- */
-
-/* The client and the counters want one thread at a time, and a moment's wait
- * for others. False: one of them may be inside. It may be stuck: go on, the
- * end is near. */
-static bool stay_alone(void)
-{
-    struct timespec until;
-
-    if (chempi_lane_is_mine(&chempi_lane_main) ||
-        pthread_mutex_trylock(&chempi_lane_main.lock) == 0)
-        return true;
-    if (clock_gettime(CLOCK_REALTIME, &until) != 0)
-        return false;
-    until.tv_nsec += LOCK_LIMIT_NS;
-    until.tv_sec += until.tv_nsec / NS_PER_S;
-    until.tv_nsec %= NS_PER_S;
-    /* L2: who polls lets others in. This thread never comes back. */
-    atomic_fetch_add_explicit(&chempi_lane_main.wanted, 1,
-                              memory_order_relaxed);
-    return pthread_mutex_timedlock(&chempi_lane_main.lock, &until) == 0;
-}
-
-bool chempi_env_tell_end(int exit_code, const char *text, bool is_inside)
-{
-    if (!is_inside)
-        chempi_lane_lock(&chempi_lane_main); /* and never lets it go */
-    if (stay_alone())
-        chempi_core_report(); /* else another thread may change the counters */
-    return chempi_daemon_abort(exit_code, text);
-}
 
 int chempi_env_abort(struct chempi_comm *comm, int errorcode)
 {
