@@ -105,6 +105,9 @@ MAY_INCLUDE = [
                         '{dir}/']),
     (r'bench/card/', ['common/base/', 'libchempi/services/',
                       'libchempi/devices/scivia/adapter/']),
+    # The stages of a job, run without one: the real code of each.
+    (r'bench/scale/', ['bench/scale/', 'common/', 'mdconfig/', 'chempid/',
+                       'libchempi/didl/coll/']),
     (r'programs/chempi-info/', ['{dir}/']),
     (r'(demo|bench|programs/chempi-probe)/', []),
     (r'programs/libchempi-stats/', ['common/base/', '{dir}/']),

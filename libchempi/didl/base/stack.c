@@ -69,7 +69,7 @@ CHEMPI_NORETURN static void read_calls(struct calls *calls)
 }
 
 /* This process stands still meanwhile, or at least this thread of it. */
-static __attribute__((noinline)) void find_calls(struct calls *calls)
+static void CHEMPI_NOINLINE find_calls(struct calls *calls)
 {
     sigset_t all;
     sigset_t old;
