@@ -5,7 +5,7 @@
  * Derived datatypes of sections of predefined types are cached:
  *
  *   C1  `lock` guards the cache; an entry with uses > 0 is in some call and
- *       is neither freed nor changed
+ *       is neither freed nor changed; its `held` never changes
  *   C2  cached datatypes exist only between MPI_Init and MPI_Finalize, which
  *       frees them through an attribute of MPI_COMM_SELF; processes that use
  *       sessions only have no cache
@@ -20,18 +20,11 @@
 
 #define CACHE_SIZE 16
 
+/* A buffer: `count` elements of type from the section's first on. */
 struct shape {
-    struct chempi_section section; /* base is NULL: a type has no place */
-    size_t count;                  /* elements of the section */
-    MPI_Count per_element;
+    struct chempi_section section; /* its base does not matter */
+    MPI_Count count;
     MPI_Datatype type;
-};
-
-struct entry {
-    struct shape shape;
-    MPI_Datatype made; /* MPI_DATATYPE_NULL: the entry is free */
-    int uses;
-    unsigned long stamp; /* of the last use */
 };
 
 struct chempi_held {
@@ -42,6 +35,14 @@ struct chempi_held {
     struct chempi_section section;
     unsigned way;
     enum chempi_span span;
+};
+
+struct entry {
+    struct shape shape;
+    MPI_Datatype made; /* MPI_DATATYPE_NULL: the entry is free */
+    int uses;
+    unsigned long stamp;     /* of the last use */
+    struct chempi_held held; /* of all these uses: nothing but the entry */
 };
 
 static struct {
@@ -58,8 +59,8 @@ static bool is_same_shape(const struct shape *a, const struct shape *b)
     const struct chempi_section *s = &a->section;
     const struct chempi_section *t = &b->section;
 
-    if (a->count != b->count || a->per_element != b->per_element ||
-        a->type != b->type || s->elem_len != t->elem_len || s->rank != t->rank)
+    if (a->count != b->count || a->type != b->type ||
+        s->elem_len != t->elem_len || s->rank != t->rank)
         return false;
     for (int i = 0; i < s->rank; i++)
         if (s->dim[i].extent != t->dim[i].extent ||
@@ -89,6 +90,14 @@ static int on_finalize(MPI_Comm comm, int keyval, void *value, void *state)
     return MPI_SUCCESS;
 }
 
+static int make(const struct shape *shape, MPI_Count per_element,
+                MPI_Datatype *made)
+{
+    return chempi_section_type(&shape->section,
+                               (size_t)(shape->count / per_element),
+                               per_element, shape->type, made);
+}
+
 static bool may_cache_locked(void)
 {
     int is_up = 0;
@@ -109,17 +118,26 @@ static bool is_free(const struct entry *e)
     return e->made == NULL || e->made == MPI_DATATYPE_NULL;
 }
 
-/* The entry of a shape, or the one to replace (free, else the one unused for
- * longest); NULL if all are in use. */
+/* The entry of a shape, or NULL. */
 static struct entry *find_locked(const struct shape *shape)
+{
+    for (int i = 0; i < CACHE_SIZE; i++) {
+        struct entry *e = &cache.entry[i];
+
+        if (!is_free(e) && is_same_shape(&e->shape, shape))
+            return e;
+    }
+    return NULL;
+}
+
+/* A free entry, else the one unused for longest; NULL if all are in use. */
+static struct entry *find_room_locked(void)
 {
     struct entry *best = NULL;
 
     for (int i = 0; i < CACHE_SIZE; i++) {
         struct entry *e = &cache.entry[i];
 
-        if (!is_free(e) && is_same_shape(&e->shape, shape))
-            return e;
         if (e->uses == 0 && (!best || (!is_free(best) &&
                                        (is_free(e) || e->stamp < best->stamp))))
             best = e;
@@ -127,16 +145,32 @@ static struct entry *find_locked(const struct shape *shape)
     return best;
 }
 
-static int make(const struct shape *shape, MPI_Datatype *made)
+static void use_locked(struct chempi_choice *x, struct entry *e)
 {
-    return chempi_section_type(&shape->section, shape->count,
-                               shape->per_element, shape->type, made);
+    e->uses++;
+    e->stamp = ++cache.clock;
+    x->count = 1;
+    x->type = e->made;
+    x->held = &e->held;
 }
 
-/* The datatype of a shape from the cache; held->entry stays NULL when the
- * cache cannot serve. */
-static int take_cached(struct chempi_held *held, const struct shape *shape,
-                       MPI_Datatype *type)
+/* Has a call had the same shape before? Then x is complete. */
+static bool take_cached(struct chempi_choice *x, const struct shape *shape)
+{
+    struct entry *e;
+
+    (void)pthread_mutex_lock(&cache.lock);
+    e = find_locked(shape);
+    if (e)
+        use_locked(x, e);
+    (void)pthread_mutex_unlock(&cache.lock);
+    return e != NULL;
+}
+
+/* Make the datatype of a shape in the cache and complete x; x->held stays NULL
+ * when the cache cannot serve. */
+static int add_cached(struct chempi_choice *x, const struct shape *shape,
+                      MPI_Count per_element)
 {
     struct entry *e = NULL;
     int rc = MPI_SUCCESS;
@@ -145,20 +179,18 @@ static int take_cached(struct chempi_held *held, const struct shape *shape,
         return MPI_SUCCESS;
     (void)pthread_mutex_lock(&cache.lock);
     if (may_cache_locked())
-        e = find_locked(shape);
-    if (e && (is_free(e) || !is_same_shape(&e->shape, shape))) {
+        e = find_room_locked();
+    if (e) {
         if (!is_free(e))
             (void)MPI_Type_free(&e->made);
         e->shape = *shape;
+        e->held.made = MPI_DATATYPE_NULL;
+        e->held.entry = e;
         e->made = MPI_DATATYPE_NULL;
-        rc = make(shape, &e->made);
+        rc = make(shape, per_element, &e->made);
     }
-    if (e && !rc) {
-        e->uses++;
-        e->stamp = ++cache.clock;
-        held->entry = e;
-        *type = e->made;
-    }
+    if (e && !rc)
+        use_locked(x, e);
     (void)pthread_mutex_unlock(&cache.lock);
     return rc;
 }
@@ -204,24 +236,26 @@ static int fail(const struct chempi_caller *caller, int errclass,
 static const char no_memory[] =
     "no memory for the copy of an array section that has gaps";
 
-static struct chempi_held *new_held(const CFI_cdesc_t *d,
-                                    const struct chempi_caller *caller, int *rc)
+/* The shape of a descriptor; an error has been raised. */
+static int read_section(struct chempi_section *section, const CFI_cdesc_t *d,
+                        const struct chempi_caller *caller)
+{
+    if (chempi_section_read(section, d))
+        return MPI_SUCCESS;
+    return fail(caller, MPI_ERR_BUFFER,
+                "the buffer is an assumed-size array with gaps; pass an "
+                "array whose shape is known");
+}
+
+static struct chempi_held *new_held(const struct chempi_section *section)
 {
     struct chempi_held *held = calloc(1, sizeof(*held));
 
-    *rc = MPI_SUCCESS;
-    if (!held) {
-        *rc = fail(caller, MPI_ERR_NO_MEM, no_memory);
-    } else if (!chempi_section_read(&held->section, d)) {
-        *rc = fail(caller, MPI_ERR_BUFFER,
-                   "the buffer is an assumed-size array with gaps; pass an "
-                   "array whose shape is known");
-        free(held);
-        held = NULL;
-    } else {
-        held->item.verbs = &copy_verbs;
-        held->made = MPI_DATATYPE_NULL;
-    }
+    if (!held)
+        return NULL;
+    held->section = *section;
+    held->item.verbs = &copy_verbs;
+    held->made = MPI_DATATYPE_NULL;
     return held;
 }
 
@@ -235,18 +269,16 @@ int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
                             unsigned way, enum chempi_span span,
                             const struct chempi_caller *caller)
 {
-    int rc;
-    struct chempi_held *held = new_held(d, caller, &rc);
+    struct chempi_section section;
+    struct chempi_held *held;
+    int rc = read_section(&section, d, caller);
 
-    if (!held)
+    if (rc || !has_gaps(&section))
         return rc;
-    if (!has_gaps(&held->section)) {
-        free(held);
-        return MPI_SUCCESS;
-    }
-    held->copy =
-        malloc(chempi_section_count(&held->section) * held->section.elem_len);
-    if (!held->copy) {
+    held = new_held(&section);
+    if (held)
+        held->copy = malloc(chempi_section_count(&section) * section.elem_len);
+    if (!held || !held->copy) {
         free(held);
         return fail(caller, MPI_ERR_NO_MEM, no_memory);
     }
@@ -260,48 +292,63 @@ int chempi_choice_hold_copy(struct chempi_choice *x, const CFI_cdesc_t *d,
 
 /*
  * Does a whole number of elements of the type fill one of the section, and do
- * count of them fill whole ones? Then shape says which.
+ * count of them fill whole ones, which are there? Then *per_element says how
+ * many fill one.
  */
-static bool fits(const struct chempi_section *s, MPI_Count count,
-                 MPI_Datatype type, struct shape *shape)
+static bool fits(const struct shape *shape, MPI_Count *per_element)
 {
     MPI_Count size = 0;
     MPI_Count lb = 0;
     MPI_Count extent = 0;
-    MPI_Count elem_len = (MPI_Count)s->elem_len;
+    MPI_Count elem_len = (MPI_Count)shape->section.elem_len;
 
-    if (MPI_Type_size_c(type, &size) ||
-        MPI_Type_get_extent_c(type, &lb, &extent))
+    if (MPI_Type_size_c(shape->type, &size) ||
+        MPI_Type_get_extent_c(shape->type, &lb, &extent))
         return false;
     if (size <= 0 || lb != 0 || extent != size || elem_len % size ||
-        count % (elem_len / size))
+        shape->count % (elem_len / size))
         return false;
-    shape->section = *s;
-    shape->section.base = NULL;
-    shape->per_element = elem_len / size;
-    shape->count = (size_t)(count / shape->per_element);
-    shape->type = type;
-    return true;
+    *per_element = elem_len / size;
+    return (size_t)(shape->count / *per_element) <=
+           chempi_section_count(&shape->section);
+}
+
+/* The datatype of a shape for this call only. */
+static int make_own(struct chempi_choice *x, const struct shape *shape,
+                    MPI_Count per_element, const struct chempi_caller *caller)
+{
+    struct chempi_held *held = new_held(&shape->section);
+    int rc;
+
+    if (!held)
+        return fail(caller, MPI_ERR_NO_MEM, no_memory);
+    rc = make(shape, per_element, &held->made);
+    if (rc) {
+        free(held);
+        return rc;
+    }
+    x->count = 1;
+    x->type = held->made;
+    x->held = held;
+    return MPI_SUCCESS;
 }
 
 int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
                            unsigned way, enum chempi_span span,
                            const struct chempi_caller *caller)
 {
-    struct shape shape;
-    struct chempi_held *held;
+    struct shape shape = {.count = x->count, .type = x->type};
+    MPI_Count per_element = 0;
     int rc;
 
     if (x->count <= 0 || x->type == MPI_DATATYPE_NULL || x->type == NULL)
         return MPI_SUCCESS; /* nothing, or for C to refuse */
-    held = new_held(d, caller, &rc);
-    if (!held || !has_gaps(&held->section)) {
-        free(held);
+    rc = read_section(&shape.section, d, caller);
+    if (rc || !has_gaps(&shape.section))
         return rc;
-    }
-    if (!fits(&held->section, x->count, x->type, &shape) ||
-        shape.count > chempi_section_count(&held->section)) {
-        free(held);
+    if (take_cached(x, &shape))
+        return MPI_SUCCESS;
+    if (!fits(&shape, &per_element)) {
         if (span != CHEMPI_SPAN_UNKNOWN)
             return chempi_choice_hold_copy(x, d, way, span, caller);
         return fail(caller, MPI_ERR_TYPE,
@@ -309,29 +356,19 @@ int chempi_choice_hold_buf(struct chempi_choice *x, const CFI_cdesc_t *d,
                     "datatype does not fit its elements; use the type of the "
                     "array's elements, or a contiguous array");
     }
-    rc = take_cached(held, &shape, &x->type);
-    if (!rc && !held->entry) {
-        rc = make(&shape, &held->made);
-        x->type = held->made;
-    }
-    if (rc) {
-        free(held);
-        return rc; /* raised by the function that failed */
-    }
-    x->count = 1;
-    x->held = held;
-    return MPI_SUCCESS;
+    rc = add_cached(x, &shape, per_element);
+    if (rc || x->held)
+        return rc; /* an error was raised by the function that failed */
+    return make_own(x, &shape, per_element, caller);
 }
 
 int chempi_choice_refuse(const CFI_cdesc_t *d,
                          const struct chempi_caller *caller)
 {
-    int rc;
-    struct chempi_held *held = new_held(d, caller, &rc);
-    bool is_bad = held && has_gaps(&held->section);
+    struct chempi_section section;
+    int rc = read_section(&section, d, caller);
 
-    free(held);
-    if (is_bad)
+    if (rc == MPI_SUCCESS && has_gaps(&section))
         return fail(caller, MPI_ERR_BUFFER,
                     "the buffer is an array section with gaps; here it must "
                     "be contiguous");
@@ -353,6 +390,7 @@ void chempi_choice_let_go(struct chempi_held *held, int rc, int request)
         (void)pthread_mutex_lock(&cache.lock);
         held->entry->uses--;
         (void)pthread_mutex_unlock(&cache.lock);
+        return;
     }
     if (held->made != MPI_DATATYPE_NULL)
         (void)MPI_Type_free(&held->made);
