@@ -9,7 +9,8 @@
 #define NAMED_WIDTH 21 /* columns: options before their explanation */
 
 const struct chempi_option chempi_option_table[] = {
-    {"n", CHEMPI_OPT_N, 1, "RANKS", "number of ranks of the program (1)"},
+    {"n", CHEMPI_OPT_N, 1, "RANKS",
+     "number of ranks of the program (1, or all slots of the hosts)"},
     {"np", CHEMPI_OPT_N, 1, "RANKS", NULL},
     {"c", CHEMPI_OPT_N, 1, "RANKS", NULL},
     {"soft", CHEMPI_OPT_SOFT, 1, "LIST",

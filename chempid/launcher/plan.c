@@ -49,16 +49,33 @@ static uint32_t reduce(const struct chempi_program *prog, uint32_t count,
     return fit ? fit : chempi_soft_smallest(prog->soft);
 }
 
+/* The slots that the list of hosts or the allocation names, one on a host of
+ * which it names none; 0: it names none at all. */
+static uint64_t named_slots(const struct chempi_options *opt)
+{
+    uint64_t slots = 0;
+    uint64_t silent = 0;
+
+    for (size_t i = 0; opt->names && opt->slots && opt->names[i]; i++) {
+        slots += opt->slots[i];
+        silent += opt->slots[i] == 0;
+    }
+    return slots ? slots + silent : 0;
+}
+
 /* Ranks of a program that does not say: one; or, if it is the only one, as many
- * as --ppn gives to all nodes. */
+ * as the rankfile, --ppn on all nodes, or the slots that are named. */
 static uint32_t default_count(const struct chempi_options *opt, uint64_t room)
 {
-    if (opt->rankfile && opt->program_count == 1)
+    uint64_t count = opt->ppn ? room : named_slots(opt);
+
+    if (opt->program_count != 1)
+        return 1;
+    if (opt->rankfile)
         return opt->rankfile->count;
-    if (opt->ppn && opt->program_count == 1)
-        return room <= CHEMPI_JOB_RANKS_MAX ? (uint32_t)room
-                                            : CHEMPI_JOB_RANKS_MAX + 1;
-    return 1;
+    if (count > CHEMPI_JOB_RANKS_MAX)
+        return CHEMPI_JOB_RANKS_MAX + 1;
+    return count ? (uint32_t)count : 1;
 }
 
 /*

@@ -20,7 +20,7 @@ static void tear_down(void)
 }
 
 /* Hosts are x y x x y z; one node has no room, and others' ranks are on two. */
-static void plan(void)
+static void plan_words(int argc, char **argv)
 {
     static const char *const names[NODES] = {"a", "b", "c", "d", "e", "f"};
     static const uint64_t hosts[NODES] = {70, 80, 70, 70, 80, 90};
@@ -35,9 +35,15 @@ static void plan(void)
                     : i == 1 ? 4
                              : 0,
         };
-    cr_assert_eq(chempi_options_parse(&opt, 6, words, &err), 0, "%s", err.text);
+    cr_assert_eq(chempi_options_parse(&opt, argc, argv, &err), 0, "%s",
+                 err.text);
     cr_assert_eq(chempi_plan_make(&opt, nodes, NODES, NULL, &spec, &err), 0,
                  "%s", err.text);
+}
+
+static void plan(void)
+{
+    plan_words(6, words);
 }
 
 Test(plan, nodes_of_a_host_know_each_other, .fini = tear_down)
@@ -58,4 +64,32 @@ Test(plan, processes_of_a_host_are_those_of_its_nodes, .fini = tear_down)
     plan();
     cr_assert_eq(chempi_spec_host_procs(&spec, 1), 6);
     cr_assert_eq(chempi_spec_host_procs(&spec, 3), 2);
+}
+
+/* What a program gets that does not say how many ranks it wants. */
+Test(plan, ranks_of_a_program_that_does_not_say)
+{
+    static const struct {
+        char *words[8];
+        uint32_t ranks;
+    } cases[] = {
+        {{"chempirun", "true"}, 1},
+        {{"chempirun", "--nodes", "a,b", "true"}, 1},
+        {{"chempirun", "--nodes", "a:3,b:2", "true"}, 5},
+        {{"chempirun", "--nodes", "a:3,b", "true"}, 4},
+        {{"chempirun", "--nodes", "a:3,b:2", "-n", "2", "true"}, 2},
+        {{"chempirun", "--nodes", "a:3,b:2", "true", ":", "true"}, 2},
+        {{"chempirun", "--ppn", "2", "true"}, 2 * NODES},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char *argv[9] = {NULL};
+        int argc = 0;
+
+        for (; argc < 8 && cases[i].words[argc]; argc++)
+            argv[argc] = cases[i].words[argc];
+        plan_words(argc, argv);
+        cr_assert_eq(spec.size, cases[i].ranks, "case %zu: %u", i, spec.size);
+        tear_down();
+    }
 }
