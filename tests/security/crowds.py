@@ -542,6 +542,7 @@ def who_has_many_jobs_leaves_some_to_others():
         with done_by(NOBODY, NOBODY, start_jobs, cluster, "a1", NOBODY, NOBODY,
                      range(1000, 1040)) as said:
             check(b"too many jobs under way" in said, said)
+        await_that(lambda: "sleep" not in cluster.ctl("jobs"), "the jobs' end")
         with done_by(NOBODY, NOBODY, start_jobs, cluster, "a1", NOBODY, NOBODY,
                      range(2000, 2020)) as said:
             check(said == b"started", said)
