@@ -15,6 +15,7 @@
 
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/datatype/elem.h"
 #include "libchempi/didl/rma/internal.h"
 #include "libchempi/services/layout.h"
 
@@ -49,6 +50,8 @@ void chempi_rma_borrow_type(struct chempi_datatype *type,
     type->size = (MPI_Count)layout->size;
     type->extent = layout->extent;
     type->layout = layout;
+    type->elem_kind = CHEMPI_ELEM_BYTE; /* nobody compares what it holds, nor
+                                           looks for a recipe */
     type->align = 1;
 }
 
