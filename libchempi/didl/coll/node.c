@@ -80,7 +80,7 @@ static size_t boards_len(int size)
     return (size_t)size * CHEMPI_NODE_BOARDS * CHEMPI_NODE_BOARD_BYTES;
 }
 
-/* Whole pages. */
+/* Whole pages; 0: so many members have none. */
 static size_t stream_len(int size)
 {
     size_t len = CHEMPI_NODE_STREAM_BYTES / (size_t)size;

@@ -67,7 +67,8 @@ enum { ROUNDS_BUSY = 4 }; /* before others' progress is looked after */
 /* The same answer everywhere. */
 static bool are_streams_on(const struct chempi_coll_state *st)
 {
-    return st->size > 2 && chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
+    return st->size > 2 && st->stream_len > 0 &&
+           chempi_setting(CHEMPI_SET_COLL_NODE_STREAM);
 }
 
 /* Member m's board in this round. */
