@@ -10,7 +10,7 @@
  * want), waiter (while it waits for that lock), target (while others have
  * operations for it), fence, post, start (instead of the call that others wait
  * for), barrier, receive, announced (while it sends what is large; these
- * without any window)
+ * without any window), file FOLDER (while all have a file open)
  */
 #include "check.h"
 
@@ -245,6 +245,44 @@ static void receive(void)
                   "MPI_Send");
 }
 
+/* Has this process the file open? */
+static bool has_open(const char *path)
+{
+    char link[64];
+    char file[4096];
+    bool found = false;
+
+    for (int fd = 0; fd < 1024 && !found; fd++) {
+        ssize_t n;
+
+        (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+        n = readlink(link, file, sizeof(file) - 1);
+        file[n > 0 ? n : 0] = '\0';
+        found = strcmp(file, path) == 0;
+    }
+    return found;
+}
+
+/* Closing says that a member is lost, and closes. */
+static void file(const char *folder)
+{
+    char path[4096];
+    MPI_File fh;
+
+    (void)snprintf(path, sizeof(path), "%s/kept", folder);
+    CHECK_OR_DIE(!MPI_File_open(MPI_COMM_WORLD, path,
+                                MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL,
+                                &fh),
+                 "MPI_File_open");
+    CHECK_OR_DIE(has_open(path), "%s is open", path);
+    meet();
+    if (rank == victim)
+        die();
+    await_death();
+    (void)is_lost(MPI_File_close(&fh), "MPI_File_close");
+    CHECK_OR_DIE(fh == MPI_FILE_NULL && !has_open(path), "%s is closed", path);
+}
+
 /* The others are as they were. */
 static void go_on(void)
 {
@@ -279,7 +317,7 @@ static void go_on(void)
     MPI_Group_free(&all);
 }
 
-static void run(const char *how)
+static void run(const char *how, const char *folder)
 {
     if (strcmp(how, "holder") == 0)
         holder();
@@ -295,6 +333,8 @@ static void run(const char *how)
         announced();
     else if (strcmp(how, "barrier") == 0)
         barrier();
+    else if (strcmp(how, "file") == 0)
+        file(folder);
     else
         receive();
 }
@@ -309,7 +349,7 @@ int main(int argc, char **argv)
     MPI_Win_allocate(sizeof(mine), sizeof(double), MPI_INFO_NULL,
                      MPI_COMM_WORLD, &base, &win);
     MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-    run(argc > 1 ? argv[1] : "");
+    run(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
     CHECK_OR_DIE(!MPI_Win_free(&win), "MPI_Win_free");
     go_on();
     if (rank == 0)

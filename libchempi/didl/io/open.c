@@ -97,13 +97,15 @@ int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset)
     const char *noted = chempi_error_noted(rc);
     char where[48] = "";
     char words[256];
+    char path[121];
 
-    if (rc == MPI_SUCCESS || (noted && strstr(noted, file->path)))
+    (void)snprintf(path, sizeof(path), "%s", file->path);
+    if (rc == MPI_SUCCESS || (noted && strstr(noted, path)))
         return rc;
     (void)snprintf(words, sizeof(words), "%s", noted ? noted : "");
     if (offset >= 0)
         (void)snprintf(where, sizeof(where), ", offset %" PRId64, offset);
-    return chempi_error_set(rc, "%.120s%s: %s", file->path, where, words);
+    return chempi_error_set(rc, "%s%s: %s", path, where, words);
 }
 
 static struct chempi_datatype *int64_type(void)
@@ -531,7 +533,9 @@ int chempi_io_close(MPI_File *fh)
                                 *fh == MPI_FILE_NULL ? ": MPI_FILE_NULL" : "");
     }
     rc = chempi_io_agree(file->comm, chempi_io_quiet(file));
-    if (rc) { /* it stays open, at all members */
+    /* A split access that is open keeps the file open, at all members; a member
+     * that is lost does not. */
+    if (rc == MPI_ERR_IO || (rc && file->split)) {
         chempi_error_blame(&file->obj);
         return rc;
     }

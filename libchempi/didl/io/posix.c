@@ -74,6 +74,7 @@ static bool is_beyond_limit(struct chempi_io_fd *fd, int64_t end)
     struct chempi_io_stat st;
 
     return CHEMPI_UNLIKELY((uint64_t)end > fd->size_limit) &&
+           (uint64_t)end > size_limit() &&
            (posix_stat(fd, &st) || end > st.size);
 }
 
@@ -117,7 +118,8 @@ static ssize_t posix_writev(struct chempi_io_fd *fd, const struct iovec *runs,
     ssize_t n;
 
     /* What begins below the limit the system cuts off there. */
-    if (CHEMPI_UNLIKELY((uint64_t)offset >= fd->size_limit))
+    if (CHEMPI_UNLIKELY((uint64_t)offset >= fd->size_limit) &&
+        (uint64_t)offset >= size_limit()) /* it may have been raised */
         return -EFBIG;
     n = count == 1
             ? pwrite(fd->number, runs[0].iov_base, runs[0].iov_len, offset)
