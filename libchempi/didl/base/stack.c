@@ -81,9 +81,9 @@ static void CHEMPI_NOINLINE find_calls(struct calls *calls)
     pid = vfork();
     if (pid == 0)
         read_calls(calls);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        continue; /* else the program has taken it */
+        continue; /* else another thread of the program has taken it */
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 /* ---- words ---- */
@@ -145,7 +145,9 @@ static void put_calls(const struct calls *calls, char *out, size_t len,
 {
     struct chempi_symbol symbol;
     const char *name;
-    const void *libc = file_of((uintptr_t)&abort, &name);
+    /* By a function whose address programs do not take: that of one which they
+     * do may be theirs. */
+    const void *libc = file_of((uintptr_t)&getppid, &name);
     size_t used = 0;
 
     for (uint32_t i = skip_mpi(calls); i < calls->count && most--; i++) {
