@@ -241,7 +241,9 @@ static void look(struct ev_loop *loop, ev_timer *w, int events)
 
     (void)loop;
     (void)events;
-    chempi_wait_query_watch(d->query, d->limit_s, !d->is_likely, watched, d);
+    chempi_wait_query_watch(
+        d->query, d->limit_s,
+        d->is_likely ? CHEMPI_WHERE_PLACE : CHEMPI_WHERE_CALL, watched, d);
 }
 
 static bool is_on_one_node(const struct chempi_spec *spec)

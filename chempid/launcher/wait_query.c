@@ -14,22 +14,25 @@ static bool is_open(const struct chempi_wait_query *q)
     return q->places.spec != NULL;
 }
 
-static bool ask(struct chempi_wait_query *q, double limit_s, bool is_brief)
+static bool ask(struct chempi_wait_query *q, double limit_s,
+                enum chempi_where_depth depth)
 {
     uint8_t data[5];
     struct chempi_writer w;
 
     if (is_open(q)) { /* Q1 */
-        q->is_again |= q->is_brief && !is_brief;
+        if (depth > q->depth && (!q->is_again || depth > q->again))
+            q->again = depth;
+        q->is_again |= depth > q->depth;
         return true;
     }
     if (!q->ops->can_ask(q->arg) || chempi_places_open(&q->places, q->spec))
         return false;
     q->has_told = false;
-    q->is_brief = is_brief;
+    q->depth = depth;
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
-    chempi_wire_put_u8(&w, is_brief);
+    chempi_wire_put_u8(&w, (uint8_t)depth);
     ev_timer_set(&q->timer, limit_s + SLACK_S, 0.0);
     ev_timer_start(q->loop, &q->timer);
     q->ops->locate(q->arg, w.data, w.len);
@@ -59,7 +62,7 @@ static bool settle(struct chempi_wait_query *q)
         return false;
     if (is_again) { /* Q3 */
         close_places(q);
-        return !ask(q, q->limit_s, false);
+        return !ask(q, q->limit_s, q->again);
     }
     if (q->is_said || q->door.count)
         return true;
@@ -143,7 +146,7 @@ static void asked(void *arg)
 {
     struct chempi_wait_query *q = arg;
 
-    if (!ask(q, q->limit_s, false))
+    if (!ask(q, q->limit_s, CHEMPI_WHERE_STACK))
         answer_door(q, "the job is ending");
 }
 
@@ -171,17 +174,17 @@ void chempi_wait_query_close(struct chempi_wait_query *q)
 
 bool chempi_wait_query_begin(struct chempi_wait_query *q)
 {
-    const bool can = ask(q, q->limit_s, false);
+    const bool can = ask(q, q->limit_s, CHEMPI_WHERE_PLACE);
 
     q->is_said |= can;
     return can;
 }
 
 void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
-                             bool is_brief, chempi_wait_query_watched *watched,
-                             void *arg)
+                             enum chempi_where_depth depth,
+                             chempi_wait_query_watched *watched, void *arg)
 {
-    if (is_open(q) || !ask(q, limit_s, is_brief))
+    if (is_open(q) || !ask(q, limit_s, depth))
         return;
     q->watched = watched;
     q->watch_arg = arg;

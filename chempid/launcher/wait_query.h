@@ -50,8 +50,9 @@ struct chempi_wait_query {
     bool is_said;                       /* on this terminal */
     chempi_wait_query_watched *watched; /* NULL: no watch asks (now) */
     void *watch_arg;
-    bool is_brief; /* ranks are asked without their places */
-    bool is_again; /* Q3 */
+    enum chempi_where_depth depth; /* of what ranks are being asked */
+    enum chempi_where_depth again; /* if is_again: of what, then */
+    bool is_again;                 /* Q3 */
 };
 
 /* limit_s: what ranks get to answer. */
@@ -63,12 +64,11 @@ void chempi_wait_query_close(struct chempi_wait_query *q);
 /* Ask for this terminal. False: that is not possible. */
 bool chempi_wait_query_begin(struct chempi_wait_query *q);
 /* Ask for a watch, which gets the answer and nobody else; ranks that have not
- * answered after limit_s are not waited for; is_brief: without places in the
- * program. Nothing comes of it if ranks are being asked already,
- * or cannot be. */
+ * answered after limit_s are not waited for. Nothing comes of it if ranks are
+ * being asked already, or cannot be. */
 void chempi_wait_query_watch(struct chempi_wait_query *q, double limit_s,
-                             bool is_brief, chempi_wait_query_watched *watched,
-                             void *arg);
+                             enum chempi_where_depth depth,
+                             chempi_wait_query_watched *watched, void *arg);
 /* PLACES of a node. True: it was asked for, and `told` is the caller's to
  * decide about: chempi_places_is_ending() of the places tells more. */
 bool chempi_wait_query_take(struct chempi_wait_query *q,

@@ -95,9 +95,10 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
                     struct chempi_err *err)
 {
     const uint32_t limit_ms = chempi_wire_get_u32(r);
-    const uint8_t is_brief = chempi_wire_get_u8(r);
+    const uint8_t depth = chempi_wire_get_u8(r);
 
-    if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS || is_brief > 1)
+    if (!chempi_wire_is_done(r) || limit_ms > LIMIT_MAX_MS ||
+        depth > CHEMPI_WHERE_STACK)
         return bad(err, "question where ranks wait");
     if (ev_is_active(&s->seek) || s->local_size == 0)
         return 0;
@@ -110,7 +111,7 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
         rank->for_count = 0;
         rank->is_sought = rank->link.is_open;
         if (is_due(rank))
-            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, &is_brief, 1);
+            chempi_ranks_send(rank, CHEMPI_MSG_WHERE, &depth, 1);
     }
     ev_timer_set(&s->seek, limit_ms / 1000.0, 0.0);
     ev_timer_start(s->loop, &s->seek);

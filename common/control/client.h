@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "common/base/err.h"
+#include "common/control/where.h"
 
 #define CHEMPI_CONTROL_ENV "CHEMPI_CONTROL_FD"
 /* Processes of the job on this host, on all of its nodes; and, where the
@@ -108,8 +109,8 @@ struct chempi_client_events {
     /* The job ends: chempi_client_report() is wanted now. */
     void (*tell)(void *arg);
     /* chempi_client_here() is wanted, if this process is in an MPI call;
-     * is_brief: without a place in the program, which may be dear to find. */
-    void (*where)(void *arg, bool is_brief);
+     * with no more than what depth says, for that may be dear to find. */
+    void (*where)(void *arg, enum chempi_where_depth depth);
 };
 
 /*

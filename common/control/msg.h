@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#include "common/control/where.h"
+
 #define CHEMPI_CONTROL_VERSION 16u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
@@ -67,8 +69,8 @@ enum chempi_msg {
     CHEMPI_MSG_DRAINED = 21, /* u32 gateway: not to be used any more; u8 1, or 0
                                 for: as before */
     CHEMPI_MSG_TELL = 22,    /* - ; REPORT at once: the job ends */
-    CHEMPI_MSG_WHERE = 23,   /* u8 is_brief (places in the program are not
-                                wanted): HERE, of who is in an MPI call */
+    CHEMPI_MSG_WHERE = 23,   /* u8 enum chempi_where_depth: HERE, of who
+                                is in an MPI call */
     CHEMPI_MSG_HOLD = 24,    /* - ; WELCOME comes when a debugger lets it */
 
     /* on the job's tree, towards the root (the launcher) */
@@ -109,8 +111,8 @@ enum chempi_msg {
     CHEMPI_MSG_RELEASE = 53, /* u64 fence: entered by all */
     CHEMPI_MSG_END = 54,     /* leave */
     CHEMPI_MSG_FALLEN = 55,  /* u32 process, u8 enum chempi_fall, str text */
-    CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 is_brief: PLACES, after so long at
-                                most */
+    CHEMPI_MSG_LOCATE = 56,  /* u32 ms, u8 enum chempi_where_depth: PLACES,
+                                after so long at most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may begin */
 
     /* without daemons, before LAUNCH (chempid/launcher/outpost_tree.h) */

@@ -69,10 +69,10 @@ static void tell(void *arg)
     chempi_wire_clear(&text);
 }
 
-static void where(void *arg, bool is_brief)
+static void where(void *arg, enum chempi_where_depth depth)
 {
     (void)arg; /* ranks are asked, not gateways */
-    (void)is_brief;
+    (void)depth;
 }
 
 static const struct chempi_client_events events = {

@@ -135,10 +135,10 @@ static int say_here(bool is_waiting, const char *text)
     return chempi_client_here(client, &wait);
 }
 
-static void where(void *arg, bool is_brief)
+static void where(void *arg, enum chempi_where_depth depth)
 {
     (void)arg;
-    (void)is_brief;
+    (void)depth;
     seen.was_asked = true;
     if (seen.here && say_here(!seen.is_testing, seen.here) < 0)
         exit(9);

@@ -29,7 +29,7 @@ static struct {
     struct chempi_memory_state memory; /* as told last */
     bool cares;                        /* what the supervisor knows */
     bool is_sought;                    /* asked where it waits, */
-    bool is_brief;                     /* but not for places */
+    enum chempi_where_depth depth;     /* and for how much */
 } self;
 
 /* NULL when the launcher is lost. It wants one thread at a time: the one that
@@ -229,10 +229,11 @@ static void tell(void *arg)
 }
 
 /* Whoever waits has the words. */
-static void where(void *arg, bool is_brief)
+static void where(void *arg, enum chempi_where_depth depth)
 {
     (void)arg;
-    self.is_brief = is_brief && (!self.is_sought || self.is_brief);
+    if (!self.is_sought || depth > self.depth)
+        self.depth = depth;
     self.is_sought = true;
     self.listener->sought();
 }
@@ -334,11 +335,11 @@ void chempi_daemon_care(bool cares)
     (void)entry()->care(cares); /* the next call says what is wrong */
 }
 
-bool chempi_daemon_was_sought(bool *is_brief)
+bool chempi_daemon_was_sought(enum chempi_where_depth *depth)
 {
     const bool was_sought = self.is_sought;
 
-    *is_brief = self.is_brief;
+    *depth = self.depth;
     self.is_sought = false;
     return was_sought;
 }

@@ -92,9 +92,8 @@ void chempi_daemon_cut(uint32_t gateway, const char *why);
 void chempi_daemon_care(bool cares);
 
 /* Has the supervisor asked where this process waits? Asked once, the question
- * is the caller's to answer; *is_brief: a place in the program is not wanted.
- */
-bool chempi_daemon_was_sought(bool *is_brief);
+ * is the caller's to answer. */
+bool chempi_daemon_was_sought(enum chempi_where_depth *depth);
 /* The answer: in the words of HERE (common/control/msg.h). */
 void chempi_daemon_here(const struct chempi_client_wait *wait);
 

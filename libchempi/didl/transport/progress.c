@@ -139,11 +139,11 @@ static int poll_all(void)
  * this thread is, under it. words may be NULL. */
 static CHEMPI_COLD void tell_news(chempi_where_fn *words, const void *object)
 {
-    bool is_brief;
+    enum chempi_where_depth depth;
 
     progress.has_news = false;
-    if (chempi_daemon_was_sought(&is_brief))
-        chempi_where_tell(words, object, is_brief);
+    if (chempi_daemon_was_sought(&depth))
+        chempi_where_tell(words, object, depth);
     chempi_lane_pause(&chempi_lane_main);
     chempi_event_deliver();
     chempi_lane_lock(&chempi_lane_main);

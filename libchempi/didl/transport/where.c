@@ -293,18 +293,18 @@ static uint64_t moves_of(const struct chempi_where *w, size_t start)
 
 /* The call, and its place in the source if that is known. */
 static void put_call(struct chempi_where *w, const struct walk *walk,
-                     bool is_brief)
+                     enum chempi_where_depth depth)
 {
     char place[CHEMPI_PLACE_TEXT] = "";
 
-    if (!(is_brief ? chempi_place_call(&w->call)
-                   : chempi_place_find(&w->call, place)))
+    if (!(depth == CHEMPI_WHERE_CALL ? chempi_place_call(&w->call)
+                                     : chempi_place_find(&w->call, place)))
         w->call = walk->call;
     chempi_where_put(w, "%s%s%s", w->call, *place ? " at " : "", place);
 }
 
 void chempi_where_tell(chempi_where_fn *words, const void *object,
-                       bool is_brief)
+                       enum chempi_where_depth depth)
 {
     struct walk walk;
     struct chempi_where w = {.call = NULL};
@@ -313,9 +313,9 @@ void chempi_where_tell(chempi_where_fn *words, const void *object,
     size_t start;
 
     find_call(&walk);
-    if (!is_brief)
+    if (depth == CHEMPI_WHERE_STACK)
         chempi_stack_put(site, sizeof(site), CHEMPI_HERE_CALLS_MAX);
-    put_call(&w, &walk, is_brief);
+    put_call(&w, &walk, depth);
     start = w.len;
     if (words)
         words(&w, object);

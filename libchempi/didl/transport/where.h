@@ -64,8 +64,8 @@ void chempi_where_put_source(struct chempi_where *w,
                              const struct chempi_comm *comm, int source,
                              int tag);
 
-/* Answer the supervisor. words may be NULL; is_brief: no places are wanted. */
+/* Answer the supervisor. words may be NULL. */
 void chempi_where_tell(chempi_where_fn *words, const void *object,
-                       bool is_brief);
+                       enum chempi_where_depth depth);
 
 #endif

@@ -266,10 +266,10 @@ static void tell(void *arg)
     seen.number++;
 }
 
-static void where(void *arg, bool is_brief)
+static void where(void *arg, enum chempi_where_depth depth)
 {
     (void)arg;
-    seen.rank = is_brief ? 78 : 77;
+    seen.rank = 77 + depth;
 }
 
 static const struct chempi_client_events events = {.got = got,
@@ -389,7 +389,11 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     chempi_wire_clear(&w);
     chempi_wire_put_u8(&w, 1);
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
-    cr_assert_eq(seen.rank, 78);
+    cr_assert_eq(seen.rank, 77 + CHEMPI_WHERE_PLACE);
+    chempi_wire_clear(&w);
+    chempi_wire_put_u8(&w, CHEMPI_WHERE_STACK);
+    cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
+    cr_assert_eq(seen.rank, 77 + CHEMPI_WHERE_STACK);
     cr_assert_eq(chempi_client_here(client, &wait), 0);
     cr_assert_eq(take_here(text), CHEMPI_HERE_WAITS);
     cr_assert_str_eq(text, "MPI_Recv of X");
