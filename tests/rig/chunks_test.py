@@ -27,6 +27,7 @@ MOST = 4 << 20
 # shortest message that is timed.
 BURST = 3200
 ERROR = 0.10  # of the time foretold
+JOBS_MAX = 5  # to measure one size
 TRIPS = {64 << 10: 20, 256 << 10: 8, 1 << 20: 3, 4 << 20: 2}
 
 
@@ -73,17 +74,28 @@ def foretold_us(lab, nodes, size):
     return told["us"], told["chunk_bytes"]
 
 
+def best_trip_us(lab, size, count, want):
+    """Whatever else the machine does only adds: the best trip counts, of more
+    jobs while the machine has something else to do."""
+    best = float("inf")
+    for _ in range(JOBS_MAX):
+        said = pair(lab, "a,b", build(lab, "pingpong"), str(size), str(count))
+        found = re.search(r"^pingpong (\S+) ", said, re.M)
+        check(found, said)
+        best = min(best, float(found[1]))
+        if best <= want * (1 + ERROR):
+            break
+    return best
+
+
 def time_is_as_foretold(lab):
     wrong = []
     for size, count in TRIPS.items():
         want, chunk = foretold_us(lab, "a,b", size)
-        said = pair(lab, "a,b", build(lab, "pingpong"), str(size), str(count))
-        found = re.search(r"^pingpong (\S+) ", said, re.M)
-        check(found, said)
-        # Whatever else the machine does only adds: the best trip counts.
-        part = float(found[1]) / want
+        best = best_trip_us(lab, size, count, want)
+        part = best / want
         print(f"{size:8} bytes in chunks of {chunk:6}: {want:9.0f} us foretold,"
-              f" {float(found[1]):9.0f} measured, {part:.3f}", flush=True)
+              f" {best:9.0f} measured, {part:.3f}", flush=True)
         if abs(part - 1) > ERROR:
             wrong.append(size)
     check(not wrong, wrong)
