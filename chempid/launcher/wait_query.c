@@ -21,15 +21,14 @@ static bool ask(struct chempi_wait_query *q, double limit_s,
     struct chempi_writer w;
 
     if (is_open(q)) { /* Q1 */
-        if (depth > q->depth && (!q->is_again || depth > q->again))
+        if (depth > q->again)
             q->again = depth;
-        q->is_again |= depth > q->depth;
         return true;
     }
     if (!q->ops->can_ask(q->arg) || chempi_places_open(&q->places, q->spec))
         return false;
     q->has_told = false;
-    q->depth = depth;
+    q->depth = q->again = depth;
     chempi_wire_fix(&w, data, sizeof(data));
     chempi_wire_put_u32(&w, (uint32_t)(limit_s * 1000.0));
     chempi_wire_put_u8(&w, (uint8_t)depth);
@@ -44,7 +43,6 @@ static void close_places(struct chempi_wait_query *q)
     ev_timer_stop(q->loop, &q->timer);
     chempi_places_close(&q->places);
     q->watched = NULL;
-    q->is_again = false;
 }
 
 /* All have told, or their time is over. Does anybody wait for it but a
@@ -52,7 +50,7 @@ static void close_places(struct chempi_wait_query *q)
 static bool settle(struct chempi_wait_query *q)
 {
     chempi_wait_query_watched *watched = q->watched;
-    const bool is_again = q->is_again;
+    const bool is_again = q->again > q->depth;
 
     q->has_told = true;
     q->watched = NULL;

@@ -51,8 +51,7 @@ struct chempi_wait_query {
     chempi_wait_query_watched *watched; /* NULL: no watch asks (now) */
     void *watch_arg;
     enum chempi_where_depth depth; /* of what ranks are being asked */
-    enum chempi_where_depth again; /* if is_again: of what, then */
-    bool is_again;                 /* Q3 */
+    enum chempi_where_depth again; /* Q3: of what next; not less */
 };
 
 /* limit_s: what ranks get to answer. */

@@ -241,16 +241,21 @@ def one_sided_operations_go_on_by_another_gateway():
     killed_in_the_middle("two", "a0,a1,b0,b1", 5, 1, relay="winrelay")
 
 
-@case
-def one_sided_operations_end_with_the_only_gateway():
-    stop = stop_file("win")
-    job = Job(*virtual("meet", "a0,b0,b1", 3), program("winrelay"), str(stop))
+def ended_with_the_only_gateway(name):
+    job = Job(*virtual("meet", "a0,b0,b1", 3), program(name),
+              str(stop_file("alone")))
     job.await_lines(2)
     pids = gateways(job)
     check(len(pids) == 1, pids)
     os.kill(pids[0], signal.SIGKILL)
     job.status = job.finish()
     expect(job, 1, CUT_OFF)
+    return job
+
+
+@case
+def one_sided_operations_end_with_the_only_gateway():
+    ended_with_the_only_gateway("winrelay")
 
 
 @case
@@ -305,14 +310,7 @@ def a_slow_direct_way_takes_over():
 
 @case
 def without_another_way_a_sentence_says_so():
-    stop = stop_file("alone")
-    job = Job(*virtual("meet", "a0,b0,b1", 3), program("relay"), str(stop))
-    job.await_lines(2)
-    pids = gateways(job)
-    check(len(pids) == 1, pids)
-    os.kill(pids[0], signal.SIGKILL)
-    job.status = job.finish()
-    expect(job, 1, CUT_OFF)
+    job = ended_with_the_only_gateway("relay")
     check(job.errors.count("left between a0 and b[0,1]") == 1, job.errors)
 
 
