@@ -218,13 +218,18 @@ void check_watch(const char *name)
         "%s cannot be counted", name);
 }
 
-void check_was_used(void)
+unsigned long long check_watched(void)
 {
     unsigned long long count = 0;
 
-    CHECK(!MPI_T_pvar_read(watched.session, watched.handle, &count) &&
-              count > 0,
-          "%s: %llu", watched.name, count);
+    CHECK(!MPI_T_pvar_read(watched.session, watched.handle, &count),
+          "%s cannot be read", watched.name);
+    return count;
+}
+
+void check_was_used(void)
+{
+    CHECK(check_watched() > 0, "%s: 0", watched.name);
     MPI_T_pvar_handle_free(watched.session, &watched.handle);
     MPI_T_pvar_session_free(&watched.session);
     MPI_T_finalize();

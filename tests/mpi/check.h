@@ -83,8 +83,10 @@ void check_compose(void *in, void *inout, int *len, MPI_Datatype *type);
 void check_receive_late(const char *file, size_t len, int count, int tag);
 
 /* Begin to count what a performance variable of this library counts (a test
- * that asks for one fails with other libraries); then: the count is not 0. */
+ * that asks for one fails with other libraries); then: the count so far, and
+ * at the end that it is not 0. */
 void check_watch(const char *name);
+unsigned long long check_watched(void);
 void check_was_used(void);
 
 /* argv[i] as a number, or `otherwise`. */

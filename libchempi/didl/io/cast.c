@@ -8,12 +8,19 @@
 #include "common/base/sys.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
+#include "libchempi/didl/coll/sched.h"
+#include "libchempi/didl/comm/place.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/services/layout_order.h"
 
 /* Where cb_nodes does not say: file systems rarely have more to gain from one
  * node. */
 #define AGGREGATORS_PER_NODE 4
+
+/* Nodes are compared by messages of this size. */
+#define COST_BYTES (UINT64_C(1) << 20)
+/* More than any message of it takes, and its sums are no overflow. */
+#define COST_MAX (INT64_C(1) << 40)
 
 /* How a view travels: these, then the words of its layout. */
 enum { WORD_DISP, WORD_SIZE, WORD_EXTENT, WORD_HEAD };
@@ -31,32 +38,43 @@ static uint32_t node_of(const struct chempi_comm *comm, uint32_t rank)
     return chempi_ctx.services.node_of_proc[chempi_comm_proc(comm, rank)];
 }
 
-/* How many members of lower rank are on the same node. */
-static uint32_t place_on_node(const struct chempi_comm *comm, uint32_t rank,
-                              uint32_t max)
+/* How many members of lower rank are on each one's node. */
+static int find_places(const struct chempi_comm *comm, uint32_t *places)
 {
-    uint32_t before = 0;
+    uint32_t *counts =
+        chempi_sys->calloc(chempi_ctx.services.node_count, sizeof(*counts));
 
-    for (uint32_t r = 0; r < rank && before < max; r++)
-        before += node_of(comm, r) == node_of(comm, rank);
-    return before;
+    if (!counts)
+        return no_memory();
+    for (uint32_t r = 0; r < comm->size; r++)
+        places[r] = counts[node_of(comm, r)]++;
+    free(counts);
+    return MPI_SUCCESS;
+}
+
+static uint64_t node_count(const struct chempi_file *file)
+{
+    uint64_t count = 0;
+
+    for (uint32_t r = 0; r < file->comm->size; r++)
+        count += file->cast->places[r] == 0;
+    return count;
 }
 
 /* The first members of all nodes, then the second ones, and so on, as long as
- * there are not enough; marks them. Returns how many. */
-static uint64_t mark(const struct chempi_file *file, bool *is_marked)
+ * there are not enough. */
+static void mark(const struct chempi_file *file, uint64_t wanted,
+                 bool *is_marked)
 {
-    const struct chempi_comm *comm = file->comm;
-    uint64_t wanted = file->hints.nodes ? file->hints.nodes : comm->size;
-    uint32_t levels =
-        file->hints.nodes ? comm->size : (uint32_t)AGGREGATORS_PER_NODE;
+    uint32_t size = file->comm->size;
+    uint32_t levels = file->hints.nodes ? size : (uint32_t)AGGREGATORS_PER_NODE;
     uint64_t count = 0;
 
     for (uint32_t level = 0; level < levels && count < wanted; level++) {
         uint64_t before = count;
 
-        for (uint32_t r = 0; r < comm->size && count < wanted; r++) {
-            if (place_on_node(comm, r, level + 1) != level)
+        for (uint32_t r = 0; r < size && count < wanted; r++) {
+            if (file->cast->places[r] != level)
                 continue;
             is_marked[r] = true;
             count++;
@@ -64,41 +82,135 @@ static uint64_t mark(const struct chempi_file *file, bool *is_marked)
         if (count == before)
             break;
     }
-    return count;
 }
 
-uint64_t chempi_io_aggregators(const struct chempi_file *file)
+/* What it takes to bring data from this node to all members, by the connection
+ * table; ways back are alike. */
+static int64_t cost_of_ways(const struct chempi_file *file)
 {
-    bool *is_marked = chempi_sys->calloc(file->comm->size, sizeof(bool));
-    uint64_t count = is_marked ? mark(file, is_marked) : 1;
+    const struct chempi_comm *comm = file->comm;
+    int64_t sum = 0;
 
-    free(is_marked);
-    return count;
-}
+    for (uint32_t r = 0; r < comm->size; r++) {
+        uint32_t node = node_of(comm, r);
+        int64_t cost = node == chempi_ctx.services.node
+                           ? 0
+                           : chempi_place_cost_ns(node, COST_BYTES);
 
-static int choose(const struct chempi_file *file, struct chempi_io_cast *cast)
-{
-    uint32_t size = file->comm->size;
-    bool *is_marked = chempi_sys->calloc(size, sizeof(bool));
-
-    cast->ranks = chempi_sys->malloc(size * sizeof(int));
-    cast->told = chempi_sys->calloc((size_t)size * CHEMPI_IO_TOLD_WORDS,
-                                    sizeof(*cast->told));
-    cast->mine = -1;
-    if (!is_marked || !cast->ranks || !cast->told) {
-        free(is_marked);
-        return no_memory();
+        if (cost > COST_MAX)
+            cost = COST_MAX;
+        sum += cost;
     }
-    (void)mark(file, is_marked);
+    return sum;
+}
+
+/* The first members of the nodes to which the ways of all are cheapest. */
+static int mark_cheapest(struct chempi_file *file, uint64_t wanted,
+                         bool *is_marked)
+{
+    const struct chempi_comm *comm = file->comm;
+    int64_t *costs = file->cast->told;
+    int64_t mine = cost_of_ways(file);
+    struct chempi_coll_call c = {.kind = CHEMPI_COLL_ALLGATHER,
+                                 .comm = file->comm,
+                                 .sbuf = &mine,
+                                 .rbuf = costs,
+                                 .scount = sizeof(mine),
+                                 .rcount = sizeof(mine),
+                                 .stype = chempi_coll_byte(),
+                                 .rtype = chempi_coll_byte()};
+    int rc = chempi_coll_do(&c);
+
+    for (uint64_t i = 0; !rc && i < wanted; i++) {
+        uint32_t best = comm->size;
+
+        for (uint32_t r = 0; r < comm->size; r++)
+            if (!is_marked[r] && file->cast->places[r] == 0 &&
+                (best == comm->size || costs[r] < costs[best]))
+                best = r;
+        is_marked[best] = true;
+    }
+    return rc;
+}
+
+/* As many nodes as there are aggregators have one each; which ones matters
+ * only where some are left out. */
+static int choose_members(struct chempi_file *file, bool *is_marked)
+{
+    uint64_t wanted = file->hints.nodes ? file->hints.nodes : file->comm->size;
+
+    if (wanted < node_count(file))
+        return mark_cheapest(file, wanted, is_marked);
+    mark(file, wanted, is_marked);
+    return MPI_SUCCESS;
+}
+
+int chempi_io_cast_choose(struct chempi_file *file)
+{
+    struct chempi_io_cast *cast = file->cast;
+    uint32_t size = file->comm->size;
+    int rc;
+
+    chempi_io_cast_forget(file);
+    memset(cast->is_aggregator, 0, size * sizeof(bool));
+    rc = choose_members(file, cast->is_aggregator);
+    cast->count = 0;
+    cast->mine = -1;
     for (uint32_t r = 0; r < size; r++) {
-        if (!is_marked[r])
+        if (!cast->is_aggregator[r])
             continue;
         if ((int)r == file->comm->rank)
             cast->mine = cast->count;
         cast->ranks[cast->count++] = (int)r;
     }
-    free(is_marked);
-    return MPI_SUCCESS;
+    return rc;
+}
+
+/* ---- what is kept ---- */
+
+int chempi_io_cast_make(struct chempi_file *file)
+{
+    uint32_t size = file->comm->size;
+    struct chempi_io_cast *cast = chempi_sys->calloc(1, sizeof(*cast));
+
+    file->cast = cast;
+    if (!cast)
+        return no_memory();
+    cast->ranks = chempi_sys->malloc(size * sizeof(*cast->ranks));
+    cast->is_aggregator = chempi_sys->malloc(size * sizeof(bool));
+    cast->places = chempi_sys->malloc(size * sizeof(*cast->places));
+    cast->told = chempi_sys->calloc((size_t)size * CHEMPI_IO_TOLD_MAX,
+                                    sizeof(*cast->told));
+    if (!cast->ranks || !cast->is_aggregator || !cast->places || !cast->told)
+        return no_memory();
+    return find_places(file->comm, cast->places);
+}
+
+void chempi_io_cast_forget(struct chempi_file *file)
+{
+    struct chempi_io_cast *cast = file->cast;
+
+    for (uint32_t r = 0; cast->views && r < file->comm->size; r++) {
+        chempi_layout_release(cast->views[r].tile.root);
+        cast->views[r].tile.root = NULL;
+    }
+    cast->is_known = false;
+}
+
+void chempi_io_cast_drop(struct chempi_file *file)
+{
+    struct chempi_io_cast *cast = file->cast;
+
+    if (!cast)
+        return;
+    chempi_io_cast_forget(file);
+    free(cast->views);
+    free(cast->ranks);
+    free(cast->is_aggregator);
+    free(cast->places);
+    free(cast->told);
+    free(cast);
+    file->cast = NULL;
 }
 
 /* ---- views on their way ---- */
@@ -106,31 +218,62 @@ static int choose(const struct chempi_file *file, struct chempi_io_cast *cast)
 /* Views of more pieces would take more memory than the data they describe. */
 static uint64_t words_max(const struct chempi_file *file)
 {
-    return 4 * file->hints.cb_buffer;
+    return 4 * file->hints.cb_buffer / sizeof(uint64_t);
 }
 
-/* The words of this member's view; *count 0 if it cannot travel. */
-static int pack_view(const struct chempi_io_view *view, uint64_t max,
-                     uint64_t **words, int64_t *count)
+static void encode(const struct chempi_io_view *view, uint64_t *words,
+                   uint64_t count)
 {
-    uint64_t len;
+    words[WORD_DISP] = (uint64_t)view->disp;
+    words[WORD_SIZE] = view->tile.size;
+    words[WORD_EXTENT] = (uint64_t)view->tile.extent;
+    (void)chempi_layout_encode(view->tile.root, words + WORD_HEAD,
+                               count - WORD_HEAD);
+}
 
-    *count = 0;
-    *words = NULL;
+void chempi_io_cast_tell(struct chempi_io_coll *coll)
+{
+    const struct chempi_io_view *view = coll->op.view;
+    struct chempi_io_cast *cast = coll->op.file->cast;
+    int64_t *mine = coll->mine;
+    uint64_t count;
+
+    cast->stride = CHEMPI_IO_TOLD_WORDS;
+    if (cast->is_known)
+        return;
+    cast->stride = CHEMPI_IO_TOLD_MAX;
+    memset(mine + CHEMPI_IO_TOLD_WORDS, 0,
+           sizeof(coll->mine) - CHEMPI_IO_TOLD_WORDS * sizeof(*mine));
     if (!view->is_ordered || view->tile.size == 0)
-        return MPI_SUCCESS;
-    len = chempi_layout_encode(view->tile.root, NULL, 0);
-    if (len * sizeof(uint64_t) > max)
-        return MPI_SUCCESS;
-    *words = chempi_sys->malloc((WORD_HEAD + len) * sizeof(**words));
-    if (!*words)
-        return no_memory();
-    (*words)[WORD_DISP] = (uint64_t)view->disp;
-    (*words)[WORD_SIZE] = view->tile.size;
-    (*words)[WORD_EXTENT] = (uint64_t)view->tile.extent;
-    (void)chempi_layout_encode(view->tile.root, *words + WORD_HEAD, len);
-    *count = (int64_t)(WORD_HEAD + len);
-    return MPI_SUCCESS;
+        return;
+    count = WORD_HEAD + chempi_layout_encode(view->tile.root, NULL, 0);
+    if (count > words_max(coll->op.file))
+        return;
+    mine[CHEMPI_IO_TOLD_VIEW] = (int64_t)count;
+    if (count <= CHEMPI_IO_TOLD_INLINE)
+        encode(view, (uint64_t *)mine + CHEMPI_IO_TOLD_FIRST, count);
+}
+
+/* Words of the view of member r. */
+static uint64_t words_of(const struct chempi_io_cast *cast, uint32_t r)
+{
+    return (uint64_t)chempi_io_told_by(cast, r)[CHEMPI_IO_TOLD_VIEW];
+}
+
+bool chempi_io_cast_can_travel(const struct chempi_file *file)
+{
+    const struct chempi_io_cast *cast = file->cast;
+    uint64_t max = words_max(file);
+    uint64_t total = 0;
+
+    for (uint32_t r = 0; !cast->is_known && r < file->comm->size; r++) {
+        uint64_t count = words_of(cast, r);
+
+        if (count < WORD_HEAD + 3 || count > max || total > max)
+            return false;
+        total += count;
+    }
+    return total <= max;
 }
 
 static int damaged(void)
@@ -161,13 +304,10 @@ static int unpack_view(const uint64_t *words, uint64_t count,
 
 /* ---- learning ---- */
 
-/* What there is while it is learned. */
+/* What there is while long views travel. */
 struct chempi_io_learning {
     int rc; /* of this member */
     uint64_t *mine;
-    int64_t count;   /* words of mine; 0: it cannot travel */
-    int64_t *counts; /* of all members */
-    uint64_t total;
     uint64_t *words; /* of all members, at aggregators */
     struct chempi_io_messages messages;
 };
@@ -189,173 +329,157 @@ static void drop_learning(struct chempi_io_task *t)
     if (!l)
         return;
     free(l->mine);
-    free(l->counts);
     free(l->words);
     free(l->messages.reqs);
     free(l);
     chempi_io_coll_of(t)->learning = NULL;
 }
 
-/* The last stage: rc of the task is the error, if any. */
+/* The last stage. What went wrong before was perhaps noted on another
+ * thread. */
 static void end_learning(struct chempi_io_task *t)
 {
-    if (t->rc)
-        chempi_io_cast_forget(file_of(t));
+    t->rc = chempi_io_coll_of(t)->learned;
+    if (t->rc == MPI_ERR_INTERN)
+        (void)damaged();
+    if (t->rc == MPI_ERR_NO_MEM)
+        (void)no_memory();
     drop_learning(t);
-    t->next = chempi_io_coll_of(t)->after_learning;
+    chempi_io_coll_of(t)->after_learning(t);
 }
 
+/* Work, at aggregators. */
 static void unpack_views(struct chempi_io_task *t)
 {
-    struct chempi_io_learning *l = learning_of(t);
+    const struct chempi_io_learning *l = learning_of(t);
     const struct chempi_file *file = file_of(t);
+    struct chempi_io_cast *cast = file->cast;
     uint64_t at = 0;
+    int rc = MPI_SUCCESS;
 
-    if (file->cast->mine < 0)
-        return;
-    for (uint32_t r = 0; !l->rc && r < file->comm->size; r++) {
-        l->rc = unpack_view(l->words + at, (uint64_t)l->counts[r],
-                            &file->cast->views[r]);
-        at += (uint64_t)l->counts[r];
+    for (uint32_t r = 0; !rc && r < file->comm->size; r++) {
+        uint64_t count = words_of(cast, r);
+        const int64_t *told = chempi_io_told_by(cast, r);
+
+        rc = unpack_view(l->words
+                             ? l->words + at
+                             : (const uint64_t *)told + CHEMPI_IO_TOLD_FIRST,
+                         count, &cast->views[r]);
+        at += count;
     }
-}
-
-static void agree_on_views(struct chempi_io_task *t)
-{
-    struct chempi_io_learning *l = learning_of(t);
-
-    if (l->rc == MPI_ERR_INTERN)
-        (void)damaged(); /* the words were noted on another thread */
-    chempi_io_task_agree(t, l->rc, NULL, end_learning);
+    chempi_io_coll_of(t)->learned = rc;
 }
 
 static void take_views(struct chempi_io_task *t)
 {
-    struct chempi_io_learning *l = learning_of(t);
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+    struct chempi_io_cast *cast = coll->op.file->cast;
 
-    l->rc = first(l->rc, t->rc); /* of what could not be posted, too */
-    t->next = agree_on_views;
-    if (!l->rc)
+    /* Of what could not be posted, too. */
+    coll->learned = first(learning_of(t)->rc, t->rc);
+    t->next = end_learning;
+    if (!coll->learned && cast->mine >= 0)
         chempi_io_task_work(t, unpack_views);
 }
 
 /* Everybody's words come to the aggregators. */
 static void exchange_views(struct chempi_io_task *t)
 {
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
     struct chempi_io_learning *l = learning_of(t);
     struct chempi_file *file = file_of(t);
     struct chempi_io_cast *cast = file->cast;
     int tag = chempi_io_next_tag(file);
+    uint64_t mine = (uint64_t)coll->mine[CHEMPI_IO_TOLD_VIEW];
     uint64_t at = 0;
-    int rc = t->rc;
+    int rc = MPI_SUCCESS;
 
-    if (rc) {
-        end_learning(t);
+    if (t->rc) {
+        drop_learning(t);
+        chempi_io_op_note(&coll->op, t->rc);
+        t->next = chempi_io_coll_accessed;
         return;
     }
     for (uint32_t r = 0; cast->mine >= 0 && r < file->comm->size; r++) {
+        uint64_t count = words_of(cast, r);
+
         rc = first(rc, chempi_io_task_post(t, &l->messages, l->words + at,
-                                           (uint64_t)l->counts[r] * 8, (int)r,
-                                           tag, false));
-        at += (uint64_t)l->counts[r];
+                                           count * 8, (int)r, tag, false));
+        at += count;
     }
     for (int a = 0; a < cast->count; a++)
-        rc = first(rc, chempi_io_task_post(t, &l->messages, l->mine,
-                                           (uint64_t)l->count * 8,
+        rc = first(rc, chempi_io_task_post(t, &l->messages, l->mine, mine * 8,
                                            cast->ranks[a], tag, true));
     l->rc = rc;
     t->next = take_views;
     chempi_io_task_await(t, &l->messages);
 }
 
-static int get_room_for_views(struct chempi_io_learning *l,
-                              const struct chempi_file *file)
+/* This member's own view in words, and room for those of the others. */
+static int prepare_long(struct chempi_io_coll *coll,
+                        struct chempi_io_learning *l)
 {
+    const struct chempi_file *file = coll->op.file;
     struct chempi_io_cast *cast = file->cast;
+    uint64_t mine = (uint64_t)coll->mine[CHEMPI_IO_TOLD_VIEW];
+    uint64_t total = 0;
 
+    for (uint32_t r = 0; r < file->comm->size; r++)
+        total += words_of(cast, r);
     l->messages.reqs =
         chempi_sys->calloc((size_t)cast->count + file->comm->size,
                            sizeof(struct chempi_request *));
-    if (cast->mine >= 0) {
-        l->words = chempi_sys->malloc(l->total * sizeof(*l->words));
-        cast->views =
-            chempi_sys->calloc(file->comm->size, sizeof(*cast->views));
-    }
-    return l->messages.reqs && (cast->mine < 0 || (l->words && cast->views))
-               ? MPI_SUCCESS
-               : no_memory();
-}
-
-/* Are all views there, and not too long? */
-static void judge_counts(struct chempi_io_task *t)
-{
-    struct chempi_io_learning *l = learning_of(t);
-    const struct chempi_file *file = file_of(t);
-
-    t->next = end_learning;
-    if (t->rc)
-        return;
-    file->cast->is_usable = true;
-    for (uint32_t r = 0; r < file->comm->size; r++) {
-        l->total += (uint64_t)l->counts[r];
-        if (l->counts[r] < WORD_HEAD + 3)
-            file->cast->is_usable = false;
-    }
-    if (l->total * sizeof(uint64_t) > words_max(file))
-        file->cast->is_usable = false;
-    if (file->cast->is_usable)
-        chempi_io_task_agree(t, get_room_for_views(l, file), NULL,
-                             exchange_views);
-}
-
-static void gather_counts(struct chempi_io_task *t)
-{
-    struct chempi_io_learning *l = learning_of(t);
-
-    t->next = end_learning;
-    if (t->rc)
-        return;
-    t->next = judge_counts;
-    chempi_io_task_gather(t, &l->count, 1, l->counts);
-}
-
-static int begin_learning(struct chempi_io_coll *a)
-{
-    struct chempi_file *file = a->op.file;
-    struct chempi_io_learning *l = chempi_sys->calloc(1, sizeof(*l));
-
-    a->learning = l;
-    file->cast = chempi_sys->calloc(1, sizeof(*file->cast));
-    if (!l || !file->cast)
+    l->mine = chempi_sys->malloc(mine * sizeof(*l->mine));
+    if (cast->mine >= 0)
+        l->words = chempi_sys->malloc(total * sizeof(*l->words));
+    if (!l->messages.reqs || !l->mine || (cast->mine >= 0 && !l->words))
         return no_memory();
-    l->counts = chempi_sys->calloc(file->comm->size, sizeof(*l->counts));
-    if (!l->counts || choose(file, file->cast))
-        return no_memory();
-    return pack_view(a->op.view, words_max(file), &l->mine, &l->count);
+    encode(coll->op.view, l->mine, mine);
+    return MPI_SUCCESS;
 }
 
-void chempi_io_cast_learn(struct chempi_io_coll *a, chempi_io_stage_fn *after)
+static bool is_any_long(const struct chempi_file *file)
 {
-    struct chempi_io_task *t = &a->task;
-
-    a->after_learning = after;
-    t->rc = MPI_SUCCESS;
-    t->next = after;
-    if (!a->op.file->cast)
-        chempi_io_task_agree(t, begin_learning(a), NULL, gather_counts);
+    for (uint32_t r = 0; r < file->comm->size; r++)
+        if (words_of(file->cast, r) > CHEMPI_IO_TOLD_INLINE)
+            return true;
+    return false;
 }
 
-void chempi_io_cast_forget(struct chempi_file *file)
+static int begin_learning(struct chempi_io_coll *coll, bool is_long)
 {
+    const struct chempi_file *file = coll->op.file;
     struct chempi_io_cast *cast = file->cast;
 
-    if (!cast)
+    coll->learning = chempi_sys->calloc(1, sizeof(*coll->learning));
+    if (cast->mine >= 0 && !cast->views)
+        cast->views =
+            chempi_sys->calloc(file->comm->size, sizeof(*cast->views));
+    if (!coll->learning || (cast->mine >= 0 && !cast->views))
+        return no_memory();
+    return is_long ? prepare_long(coll, coll->learning) : MPI_SUCCESS;
+}
+
+void chempi_io_cast_learn(struct chempi_io_coll *coll,
+                          chempi_io_stage_fn *after)
+{
+    struct chempi_io_task *t = &coll->task;
+    const struct chempi_file *file = coll->op.file;
+    bool is_long;
+
+    coll->after_learning = after;
+    coll->learned = MPI_SUCCESS;
+    if (file->cast->is_known) {
+        end_learning(t);
         return;
-    for (uint32_t r = 0; cast->views && r < file->comm->size; r++)
-        chempi_layout_release(cast->views[r].tile.root);
-    free(cast->views);
-    free(cast->ranks);
-    free(cast->told);
-    free(cast);
-    file->cast = NULL;
+    }
+    is_long = is_any_long(file);
+    coll->learned = begin_learning(coll, is_long);
+    if (is_long) {
+        chempi_io_task_agree(t, coll->learned, NULL, exchange_views);
+        return;
+    }
+    t->next = end_learning;
+    if (!coll->learned && file->cast->mine >= 0)
+        chempi_io_task_work(t, unpack_views);
 }

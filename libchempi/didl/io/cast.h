@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the members of a file know of each other for two-phase access: who the
- * aggregators are and, at aggregators, everybody's view. Learned at the first
- * collective access that can use it, and again when a view or a hint changes.
+ * aggregators are and, at aggregators, everybody's view. Short views travel
+ * with what members tell before an access, long ones are fetched when an
+ * exchange pays; both again when a view or a hint has changed.
  */
 #ifndef CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
 #define CHEMPI_LIBCHEMPI_DIDL_IO_CAST_H
@@ -11,16 +12,35 @@
 #include "libchempi/didl/io/file.h"
 
 struct chempi_io_cast {
-    bool is_usable; /* all views are ordered and small enough to travel */
-    int count;      /* of aggregators */
-    int *ranks;     /* [count] of the aggregators, in ascending order */
-    int mine;       /* this member's place in ranks, or -1 */
+    bool is_known;       /* aggregators have the views of all members */
+    int count;           /* of aggregators */
+    int *ranks;          /* [count] of the aggregators, in ascending order */
+    int mine;            /* this member's place in ranks, or -1 */
+    bool *is_aggregator; /* [comm->size] */
+    uint32_t *places;    /* [comm->size]: members of lower rank on its node */
     struct chempi_io_view *views; /* [comm->size], at aggregators; no types */
-    int64_t *told; /* [comm->size * CHEMPI_IO_TOLD_WORDS], of this access */
+    int64_t *told; /* what each member has told, `stride` words each */
+    int stride;
 };
 
-/* A stage: learn it, if it is not known. `after` finds the error in rc, which
- * is everybody's. */
-void chempi_io_cast_learn(struct chempi_io_coll *a, chempi_io_stage_fn *after);
+static inline const int64_t *
+chempi_io_told_by(const struct chempi_io_cast *cast, uint32_t rank)
+{
+    return cast->told + (size_t)rank * (size_t)cast->stride;
+}
+
+/* This member's view, with what it tells; after that cast->stride words are
+ * what all members tell. */
+void chempi_io_cast_tell(struct chempi_io_coll *coll);
+
+/* From what all have told: are all views ordered and small enough to travel?
+ * The same answer for all. */
+bool chempi_io_cast_can_travel(const struct chempi_file *file);
+
+/* A stage: aggregators learn the views, unless they know them. `after` runs
+ * with this member's error in rc; is_known is set by whoever knows that all
+ * have succeeded. */
+void chempi_io_cast_learn(struct chempi_io_coll *coll,
+                          chempi_io_stage_fn *after);
 
 #endif

@@ -13,7 +13,13 @@ enum chempi_io_told {
     CHEMPI_IO_TOLD_FROM, /* offsets [from, to); both 0: it has nothing */
     CHEMPI_IO_TOLD_TO,
     CHEMPI_IO_TOLD_RUN, /* bytes of a run, on average */
-    CHEMPI_IO_TOLD_WORDS
+    CHEMPI_IO_TOLD_WORDS,
+    /* And if its view is not known yet: */
+    CHEMPI_IO_TOLD_VIEW = CHEMPI_IO_TOLD_WORDS, /* its words; 0: it cannot
+                                                   travel */
+    CHEMPI_IO_TOLD_FIRST, /* those, where they are at most INLINE */
+    CHEMPI_IO_TOLD_INLINE = 34,
+    CHEMPI_IO_TOLD_MAX = CHEMPI_IO_TOLD_FIRST + CHEMPI_IO_TOLD_INLINE
 };
 
 struct chempi_io_exchange; /* two_phase.c */
@@ -24,10 +30,13 @@ struct chempi_io_coll {
     struct chempi_io_task task;
     struct chempi_io_op op;
     uint64_t bytes; /* what of a read lies before the end of the file */
-    int64_t mine[CHEMPI_IO_TOLD_WORDS]; /* what this member tells */
-    uint64_t began_ns;                  /* the step that is timed */
+    int64_t mine[CHEMPI_IO_TOLD_MAX]; /* what this member tells */
+    uint64_t began_ns;                /* the step that is timed */
+    int64_t from; /* of all members' data, where it is exchanged */
+    int64_t to;
     struct chempi_io_exchange *exchange;
     struct chempi_io_learning *learning;
+    int learned; /* MPI error class of this member */
     chempi_io_stage_fn *after_learning;
 };
 
@@ -57,9 +66,6 @@ int chempi_io_quiet(struct chempi_file *file);
  * its error then. */
 int chempi_io_quiet_for(struct chempi_file *file, int refused);
 
-/* All members have come here. */
-int chempi_io_meet(struct chempi_comm *comm);
-
 /* A tag for messages on the file's communicator: all members draw them in the
  * same order. */
 static inline int chempi_io_next_tag(struct chempi_file *file)
@@ -67,8 +73,14 @@ static inline int chempi_io_next_tag(struct chempi_file *file)
     return file->tags++ & 0x3fffffff;
 }
 
-/* The views of the others have changed, or the hints. */
+/* What a file of several members knows of them: made with its communicator;
+ * aggregators are chosen when it is there, and anew when the hint cb_nodes has
+ * changed (collective); views are forgotten when one or another hint has
+ * changed. */
+int chempi_io_cast_make(struct chempi_file *file);
+int chempi_io_cast_choose(struct chempi_file *file);
 void chempi_io_cast_forget(struct chempi_file *file);
+void chempi_io_cast_drop(struct chempi_file *file);
 
 /* A stage: access of an operation, by exchange where that pays. The operation
  * keeps this member's error; then comes `chempi_io_coll_accessed`. */

@@ -31,7 +31,7 @@
 
 struct chempi_errhandler;
 struct chempi_info;
-struct chempi_io_cast;    /* collective.h: what is known about the others */
+struct chempi_io_cast;    /* cast.h: what is known about the others */
 struct chempi_io_datarep; /* datarep.h */
 struct chempi_request;
 
@@ -101,9 +101,11 @@ struct chempi_file {
     int tags;       /* of messages on comm so far; alike at all members */
     uint64_t token; /* names the file between its members */
     uint32_t views; /* collective set_view calls so far */
-    struct chempi_io_cast *cast; /* what two-phase access has learned */
+    struct chempi_io_cast *cast; /* what two-phase access knows; NULL: there
+                                    is one member */
     struct chempi_list link;     /* all open files of the process */
     uint64_t shared_at;          /* shared pointer, etypes; at member 0 only */
+    uint32_t shared_views;       /* `views` when it was moved last */
 };
 
 /* Stands for MPI_FILE_NULL, whose handler hears of errors without a file. */
@@ -152,6 +154,8 @@ int chempi_io_name_file(const struct chempi_file *file, int rc, int64_t offset);
  * say whose it was. Every member calls it, with its own class.
  */
 int chempi_io_agree(struct chempi_comm *comm, int rc);
+/* The same; when all have succeeded, *wish becomes true if it was so at any. */
+int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish);
 
 /* ---- view.c ---- */
 
@@ -191,11 +195,10 @@ int chempi_io_hints_share(struct chempi_comm *comm,
 int chempi_io_hints_put(struct chempi_file *file,
                         const struct chempi_io_hints *hints);
 void chempi_io_hints_default(struct chempi_io_hints *hints);
+bool chempi_io_hints_are_alike(const struct chempi_io_hints *a,
+                               const struct chempi_io_hints *b);
 /* Could they have come from chempi_io_hints_take()? */
 bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints);
-
-/* How many aggregators the file has (collective.c). */
-uint64_t chempi_io_aggregators(const struct chempi_file *file);
 
 /* ---- shared.c ---- */
 

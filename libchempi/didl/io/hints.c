@@ -15,7 +15,7 @@
 #include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/info.h"
-#include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/cast.h"
 
 static const char *const choice_names[] = {
     [CHEMPI_IO_AUTO] = "automatic",
@@ -130,6 +130,22 @@ int chempi_io_hints_take(struct chempi_io_hints *hints,
     return MPI_SUCCESS;
 }
 
+bool chempi_io_hints_are_alike(const struct chempi_io_hints *a,
+                               const struct chempi_io_hints *b)
+{
+    struct chempi_io_hints left = *a;
+    struct chempi_io_hints right = *b;
+
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(size_keys); i++)
+        if (*size_at(&left, &size_keys[i]) != *size_at(&right, &size_keys[i]))
+            return false;
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(choice_keys); i++)
+        if (*choice_at(&left, &choice_keys[i]) !=
+            *choice_at(&right, &choice_keys[i]))
+            return false;
+    return true;
+}
+
 bool chempi_io_hints_are_sane(const struct chempi_io_hints *hints)
 {
     struct chempi_io_hints copy = *hints;
@@ -192,7 +208,7 @@ int chempi_io_get_info(struct chempi_file *fh, MPI_Info *info_used)
 
     if (rc)
         return rc;
-    hints.nodes = chempi_io_aggregators(fh);
+    hints.nodes = fh->cast ? (uint64_t)fh->cast->count : 1;
     if (fh->fd.ops->stat(&fh->fd, &st) == 0)
         hints.perm = st.mode & 0777;
     rc = put_all(chempi_info_lookup(made), &hints);

@@ -171,17 +171,15 @@ int chempi_io_hints_put(struct chempi_file *file,
                         const struct chempi_io_hints *hints)
 {
     bool was_rewriting = file->hints.ds_write == CHEMPI_IO_ENABLE;
+    bool has_changed = file->hints.nodes != hints->nodes;
+    int rc = MPI_SUCCESS;
 
     file->hints = *hints;
-    chempi_io_cast_forget(file);
-    return was_rewriting ? MPI_SUCCESS : agree_locks(file);
-}
-
-int chempi_io_meet(struct chempi_comm *comm)
-{
-    struct chempi_coll_call c = {.kind = CHEMPI_COLL_BARRIER, .comm = comm};
-
-    return comm->size == 1 ? MPI_SUCCESS : chempi_coll_do(&c);
+    if (file->cast && has_changed)
+        rc = chempi_io_cast_choose(file);
+    else if (file->cast)
+        chempi_io_cast_forget(file);
+    return rc || was_rewriting ? rc : agree_locks(file);
 }
 
 /* ---- the object ---- */
@@ -193,7 +191,7 @@ void chempi_file_release(struct chempi_file *file)
     file->obj.magic = 0;
     chempi_io_view_release(file->view);
     chempi_io_view_release(file->plain);
-    chempi_io_cast_forget(file);
+    chempi_io_cast_drop(file);
     if (file->errhandler)
         chempi_errhandler_release(file->errhandler);
     if (file->comm)
@@ -249,6 +247,14 @@ static int make_comm(struct chempi_comm *comm, struct chempi_comm **out)
                                 "no memory for a file's communicator");
     }
     return MPI_SUCCESS;
+}
+
+/* What the members need of each other. */
+static int make_company(struct chempi_file *file, struct chempi_comm *comm)
+{
+    int rc = make_comm(comm, &file->comm);
+
+    return rc || comm->size == 1 ? rc : chempi_io_cast_make(file);
 }
 
 /* ---- opening ---- */
@@ -406,9 +412,11 @@ int chempi_io_open(struct chempi_comm *comm, const char *filename, int amode,
         rc = chempi_io_hints_take(&file->hints, info);
     rc = agree_amode(comm, amode, rc);
     if (!rc)
-        rc = chempi_io_agree(comm, make_comm(comm, &file->comm));
+        rc = chempi_io_agree(comm, make_company(file, comm));
     if (!rc)
         rc = chempi_io_hints_share(file->comm, &file->hints);
+    if (!rc && file->cast)
+        rc = chempi_io_cast_choose(file);
     if (!rc)
         rc = chempi_io_shared_open(file);
     if (!rc)

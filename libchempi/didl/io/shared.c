@@ -9,6 +9,8 @@
  *       long as any member can ask
  *   H3  a question is on `asked` until its answer has come, or the wait for it
  *       is over
+ *   H4  a view puts the pointer to 0, without a word: who asks tells how many
+ *       views the file has had, and the first question of a view finds 0
  */
 #include <string.h>
 
@@ -27,6 +29,7 @@ enum { TAG_ASK = CHEMPI_SYSMSG_IO, TAG_ANSWER = CHEMPI_SYSMSG_IO - 1 };
 struct ask {
     uint64_t token;
     uint64_t count; /* etypes to add */
+    uint64_t views; /* H4 */
     uint64_t serial;
 };
 
@@ -68,10 +71,14 @@ static struct chempi_file *find(uint64_t token)
     return NULL;
 }
 
-static uint64_t add(struct chempi_file *file, uint64_t count)
+static uint64_t add(struct chempi_file *file, uint64_t count, uint32_t views)
 {
-    uint64_t before = file->shared_at;
+    uint64_t before;
 
+    if (views != file->shared_views)
+        file->shared_at = 0;
+    file->shared_views = views;
+    before = file->shared_at;
     file->shared_at += count;
     return before;
 }
@@ -87,7 +94,7 @@ static void on_ask(struct chempi_sysmsg_in *in)
     answer.serial = ask.serial;
     if (file) {
         answer.is_known = 1;
-        answer.before = add(file, ask.count);
+        answer.before = add(file, ask.count, (uint32_t)ask.views);
     }
     chempi_sysmsg_answer(in->peer, TAG_ANSWER, &answer, sizeof(answer));
 }
@@ -178,7 +185,7 @@ static void put_question(struct chempi_where *w, const void *object)
 static int ask_locked(struct chempi_file *file, struct question *q,
                       uint64_t count)
 {
-    struct ask ask = {file->token, count, ++shared.serials};
+    struct ask ask = {file->token, count, file->views, ++shared.serials};
     int rc;
 
     q->peer = chempi_conn_peer(chempi_comm_proc(file->comm, 0));
@@ -240,7 +247,7 @@ int chempi_io_shared_add(struct chempi_file *file, uint64_t count,
     if (file->comm->rank != 0)
         return ask(file, count, before);
     chempi_lane_lock(&chempi_lane_main);
-    *before = add(file, count);
+    *before = add(file, count, file->views);
     chempi_lane_unlock(&chempi_lane_main);
     return MPI_SUCCESS;
 }
@@ -249,5 +256,6 @@ void chempi_io_shared_set(struct chempi_file *file, uint64_t at)
 {
     chempi_lane_lock(&chempi_lane_main);
     file->shared_at = at;
+    file->shared_views = file->views;
     chempi_lane_unlock(&chempi_lane_main);
 }

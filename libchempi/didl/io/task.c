@@ -149,10 +149,18 @@ void chempi_io_task_gather(struct chempi_io_task *t, const int64_t *mine, int n,
 }
 
 /* Member and class of an error as one number, which is largest for the lowest
- * member; and back. */
-static int64_t error_number(const struct chempi_comm *comm, int rc)
+ * member; and back. Without an error, a wish is 1. */
+static int64_t error_number(const struct chempi_io_task *t, int rc)
 {
-    return rc ? (int64_t)(comm->size - (uint32_t)comm->rank) << 32 | rc : 0;
+    const struct chempi_comm *comm = t->comm;
+
+    return rc ? (int64_t)(comm->size - (uint32_t)comm->rank) << 32 | rc
+              : t->wish;
+}
+
+static bool is_error(int64_t number)
+{
+    return number >> 32 != 0;
 }
 
 static int member_of(const struct chempi_io_task *t)
@@ -177,7 +185,8 @@ static void hear_words(struct chempi_io_task *t)
 static void hear_worst(struct chempi_io_task *t)
 {
     t->next = t->after;
-    if (t->rc || t->worst == 0)
+    t->wish = t->worst != 0;
+    if (t->rc || !is_error(t->worst))
         return;
     if (member_of(t) != t->comm->rank)
         memset(t->words, 0, sizeof(t->words));
@@ -200,7 +209,7 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
     if (rc && noted)
         (void)snprintf(t->words, sizeof(t->words), "%s", noted); /* cut */
     t->after = after;
-    t->mine = error_number(t->comm, rc);
+    t->mine = error_number(t, rc);
     t->worst = t->mine;
     t->rc = MPI_SUCCESS;
     if (t->comm->size == 1) {
@@ -220,14 +229,23 @@ void chempi_io_task_agree(struct chempi_io_task *t, int rc, const char *words,
                                       .op = chempi_op_lookup(MPI_MAX)});
 }
 
-int chempi_io_agree(struct chempi_comm *comm, int rc)
+int chempi_io_agree_wish(struct chempi_comm *comm, int rc, bool *wish)
 {
     struct chempi_io_task t;
 
     chempi_io_task_init(&t, comm, NULL);
+    t.wish = *wish;
     chempi_io_task_agree(&t, rc, NULL, NULL);
     chempi_io_task_run(&t);
+    *wish = t.wish;
     return t.rc;
+}
+
+int chempi_io_agree(struct chempi_comm *comm, int rc)
+{
+    bool wish = false;
+
+    return chempi_io_agree_wish(comm, rc, &wish);
 }
 
 /* ---- here ---- */

@@ -24,12 +24,14 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/compiler.h"
 #include "common/base/sys.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
 #include "libchempi/didl/io/cast.h"
 #include "libchempi/didl/io/collective.h"
 #include "libchempi/didl/io/count.h"
+#include "libchempi/didl/io/memory.h"
 
 /* Runs from here on are accessed by their owner. */
 #define RUN_ALONE_MIN (64u << 10)
@@ -37,6 +39,10 @@
 #define DOMAIN_MIN (32u << 10)
 /* Longer runs are written by calls of the system. */
 #define RUN_MAP_MAX 2048
+/* Runs from here on are followed one by one quicker than their bytes are
+ * marked, of so many members at most. */
+#define RUN_CHAIN_MIN 128
+#define STREAMS_MAX 32
 
 /* A range of somebody's packed data. */
 struct share {
@@ -57,6 +63,7 @@ struct slot {
     char *packed; /* data of others at aggregators */
     char *own;    /* this member's, where memory is scattered */
     uint64_t packed_room;
+    char *overlap;        /* packed, where that needs more than a window */
     struct share *shares; /* [members] in this aggregator's window */
     int64_t from;         /* offsets of the window that are used */
     int64_t to;
@@ -79,6 +86,7 @@ struct chempi_io_exchange {
     int64_t rounds;
     int64_t begun; /* rounds whose messages are posted */
     int64_t ended;
+    char *memory; /* of windows, packed and own data, and the mask */
     struct slot slots[2];
 };
 
@@ -129,7 +137,7 @@ static bool window_of(const struct chempi_io_exchange *x, int a, int64_t round,
 
 static const int64_t *told_by(const struct chempi_io_exchange *x, uint32_t rank)
 {
-    return x->cast->told + (size_t)rank * CHEMPI_IO_TOLD_WORDS;
+    return chempi_io_told_by(x->cast, rank);
 }
 
 /* ---- messages ---- */
@@ -141,8 +149,9 @@ static void need_packed(const struct chempi_io_exchange *x, struct slot *s,
 {
     if (len <= s->packed_room)
         return;
-    free(s->packed);
-    s->packed = chempi_sys->malloc(len);
+    free(s->overlap);
+    s->overlap = chempi_sys->malloc(len);
+    s->packed = s->overlap;
     s->packed_room = len;
     if (!s->packed)
         chempi_fatal_die(1,
@@ -345,6 +354,75 @@ static void make_mask(struct chempi_io_exchange *x, const struct slot *s)
             mark(x, s, r);
 }
 
+/* The runs of a member in a window, a few at a time. */
+struct stream {
+    struct chempi_iter iter;
+    uint64_t left; /* bytes behind those in runs */
+    struct iovec runs[8];
+    size_t count;
+    size_t next;
+};
+
+/* Offset of the next run in the window; -1: there is none. */
+static int64_t next_run(struct stream *m)
+{
+    if (m->next == m->count) {
+        uint64_t before = m->iter.position;
+
+        m->count = m->left > 0
+                       ? chempi_iter_runs(&m->iter, m->runs,
+                                          CHEMPI_ARRAY_LEN(m->runs), m->left)
+                       : 0;
+        m->left -= m->iter.position - before;
+        m->next = 0;
+    }
+    return m->count ? (int64_t)(uintptr_t)m->runs[m->next].iov_base : -1;
+}
+
+/* The members whose runs can be followed; 0: too many. */
+static int open_streams(const struct chempi_io_exchange *x,
+                        const struct slot *s, struct stream *streams)
+{
+    int count = 0;
+
+    for (uint32_t r = 0; r < x->file->comm->size; r++) {
+        if (s->shares[r].len == 0)
+            continue;
+        if (count == STREAMS_MAX)
+            return 0;
+        streams[count].left = s->shares[r].len;
+        streams[count].count = 0;
+        streams[count].next = 0;
+        chempi_io_view_iter(&x->cast->views[r], &streams[count++].iter, NULL,
+                            s->from, s->shares[r].position);
+    }
+    return count;
+}
+
+/* Does a run begin wherever one ends, so that no byte is missing? Where runs
+ * overlap, the answer may be no. */
+static bool is_chain(const struct chempi_io_exchange *x, const struct slot *s)
+{
+    struct stream streams[STREAMS_MAX];
+    int count = open_streams(x, s, streams);
+    int64_t at = 0;
+    int here = 0;
+    int misses = 0;
+
+    while (count > 0 && at < s->to - s->from && misses < count) {
+        struct stream *m = &streams[here];
+
+        if (next_run(m) == at) {
+            at += (int64_t)m->runs[m->next++].iov_len;
+            misses = 0;
+        } else {
+            here = here + 1 < count ? here + 1 : 0;
+            misses++;
+        }
+    }
+    return at == s->to - s->from;
+}
+
 static int write_piece(struct chempi_io_exchange *x, const struct slot *s,
                        int64_t from, int64_t to, int64_t *at)
 {
@@ -411,8 +489,12 @@ static void write_window(struct chempi_io_exchange *x, struct slot *s)
     }
     if (is_empty)
         return;
-    make_mask(x, s);
-    rc = write_covered(x, s, run, &at);
+    if (run >= RUN_CHAIN_MIN && is_chain(x, s)) {
+        rc = write_piece(x, s, s->from, s->to, &at);
+    } else {
+        make_mask(x, s);
+        rc = write_covered(x, s, run, &at);
+    }
     chempi_io_op_fail(x->op, rc, "writing", at);
     chempi_io_count(CHEMPI_IO_COUNT_ACCESS_NS, chempi_clock_ns() - begin);
     chempi_io_count(CHEMPI_IO_COUNT_ROUNDS, 1);
@@ -602,54 +684,75 @@ static void await_round(struct chempi_io_task *t)
 
 /* ---- beginning and end ---- */
 
-static bool get_slots(struct chempi_io_exchange *x)
+static uint64_t round_line(uint64_t len)
+{
+    return (len + 63) / 64 * 64;
+}
+
+/* One round at a time needs one slot only. */
+static int slots_of(const struct chempi_io_exchange *x)
+{
+    return x->rounds > 1 ? 2 : 1;
+}
+
+static bool get_lists(struct slot *s, const struct chempi_io_exchange *x)
 {
     uint32_t size = x->file->comm->size;
-    bool is_agg = x->cast->mine >= 0;
-    size_t window = (size_t)x->window;
-    uint64_t own;
+    size_t most_messages = size + (size_t)x->cast->count;
 
-    for (int i = 0; i < 2; i++) {
+    s->plan = chempi_sys->calloc(most_messages, sizeof(*s->plan));
+    s->messages.reqs =
+        chempi_sys->calloc(most_messages, sizeof(struct chempi_request *));
+    if (x->cast->mine >= 0)
+        s->shares = chempi_sys->calloc(size, sizeof(*s->shares));
+    return s->plan && s->messages.reqs && (x->cast->mine < 0 || s->shares);
+}
+
+static bool get_slots(struct chempi_io_exchange *x)
+{
+    bool is_agg = x->cast->mine >= 0;
+    uint64_t window = is_agg ? round_line((uint64_t)x->window) : 0;
+    uint64_t mask = x->op->is_write ? window : 0;
+    uint64_t own =
+        x->op->mem
+            ? 0
+            : round_line(least((uint64_t)x->window * (uint64_t)x->cast->count,
+                               x->op->bytes));
+    int count = slots_of(x);
+    char *at;
+
+    x->memory =
+        chempi_io_memory_take(mask + (uint64_t)count * (2 * window + own));
+    if (!x->memory)
+        return false;
+    at = x->memory;
+    x->mask = at;
+    at += mask;
+    for (int i = 0; i < count; i++) {
         struct slot *s = &x->slots[i];
 
-        s->plan =
-            chempi_sys->calloc(size + (size_t)x->cast->count, sizeof(*s->plan));
-        s->messages.reqs = chempi_sys->calloc(size + (size_t)x->cast->count,
-                                              sizeof(struct chempi_request *));
-        own = x->op->mem
-                  ? 0
-                  : least(window * (uint64_t)x->cast->count, x->op->bytes);
-        s->own = chempi_sys->malloc(own + 1);
-        if (!s->plan || !s->messages.reqs || !s->own)
+        if (!get_lists(s, x))
             return false;
-        if (!is_agg)
-            continue;
-        s->window = chempi_sys->malloc(window);
-        s->packed = chempi_sys->malloc(window);
+        s->window = at;
+        s->packed = at + window;
         s->packed_room = window;
-        s->shares = chempi_sys->calloc(size, sizeof(*s->shares));
-        if (!s->window || !s->packed || !s->shares)
-            return false;
+        s->own = at + 2 * window;
+        at += 2 * window + own;
     }
-    if (!is_agg || !x->op->is_write)
-        return true;
-    x->mask = chempi_sys->malloc(window);
-    return x->mask != NULL;
+    return true;
 }
 
 static void drop_slots(struct chempi_io_exchange *x)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < slots_of(x); i++) {
         struct slot *s = &x->slots[i];
 
-        free(s->window);
-        free(s->packed);
-        free(s->own);
+        free(s->overlap);
         free(s->shares);
         free(s->plan);
         free(s->messages.reqs);
     }
-    free(x->mask);
+    chempi_io_memory_give(x->memory);
 }
 
 static int64_t round_up(int64_t value, int64_t unit)
@@ -703,19 +806,20 @@ static void begin_rounds(struct chempi_io_task *t)
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
 
     if (t->rc == MPI_SUCCESS) {
+        coll->op.file->cast->is_known = true;
         choose_step(t);
         return;
     }
     chempi_io_op_note(&coll->op, t->rc);
+    chempi_io_cast_forget(coll->op.file);
     drop_exchange(coll);
     t->next = chempi_io_coll_accessed;
 }
 
-static int make_exchange(struct chempi_io_coll *coll, int64_t from, int64_t to)
+static int make_exchange(struct chempi_io_coll *coll, int tag)
 {
     struct chempi_io_op *op = &coll->op;
     struct chempi_io_exchange *x = chempi_sys->calloc(1, sizeof(*x));
-    int tag = chempi_io_next_tag(op->file);
 
     if (!x)
         return chempi_error_set(MPI_ERR_NO_MEM, "no memory for an exchange");
@@ -726,7 +830,7 @@ static int make_exchange(struct chempi_io_coll *coll, int64_t from, int64_t to)
     x->tag = tag;
     x->asked = op->bytes;
     op->bytes = coll->bytes;
-    cut_domains(x, from, to);
+    cut_domains(x, coll->from, coll->to);
     x->rounds = (x->domain + x->window - 1) / x->window;
     chempi_io_count(CHEMPI_IO_COUNT_AGGREGATIONS, x->cast->mine >= 0);
     if (get_slots(x))
@@ -735,6 +839,16 @@ static int make_exchange(struct chempi_io_coll *coll, int64_t from, int64_t to)
                             "no memory for two windows of %" PRId64
                             " bytes; a smaller hint cb_buffer_size helps",
                             x->window);
+}
+
+/* All members draw the tag, whether they go on or not. */
+static void have_learned(struct chempi_io_task *t)
+{
+    struct chempi_io_coll *coll = chempi_io_coll_of(t);
+    int tag = chempi_io_next_tag(coll->op.file);
+
+    chempi_io_task_agree(t, t->rc ? t->rc : make_exchange(coll, tag), NULL,
+                         begin_rounds);
 }
 
 /* ---- deciding ---- */
@@ -759,10 +873,12 @@ static void measure(struct chempi_io_task *t)
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
     const struct chempi_io_op *op = &coll->op;
     int64_t *words = coll->mine;
+    bool is_ordered = op->view->is_ordered && op->view->tile.size > 0;
 
-    coll->bytes = op->bytes;
-    if (!op->is_write)
+    coll->bytes = is_ordered ? op->bytes : 0;
+    if (is_ordered && !op->is_write)
         clip(coll);
+    chempi_io_cast_tell(coll);
     words[CHEMPI_IO_TOLD_POSITION] = (int64_t)op->position;
     words[CHEMPI_IO_TOLD_BYTES] = (int64_t)coll->bytes;
     words[CHEMPI_IO_TOLD_FROM] = 0;
@@ -777,31 +893,31 @@ static void measure(struct chempi_io_task *t)
 }
 
 /* From what all have told: does an exchange pay? The same answer for all. */
-static bool does_pay(const struct chempi_io_op *op, const int64_t *told,
-                     int64_t *from, int64_t *to)
+static bool does_pay(struct chempi_io_coll *coll)
 {
+    const struct chempi_io_op *op = &coll->op;
     enum chempi_io_choice choice =
         op->is_write ? op->file->hints.cb_write : op->file->hints.cb_read;
     bool is_mixed = false;
     int64_t run = INT64_MAX;
 
-    *from = INT64_MAX;
-    *to = 0;
+    coll->from = INT64_MAX;
+    coll->to = 0;
     for (uint32_t r = 0; r < op->file->comm->size; r++) {
-        const int64_t *t = told + (size_t)r * CHEMPI_IO_TOLD_WORDS;
+        const int64_t *t = chempi_io_told_by(op->file->cast, r);
 
         if (t[CHEMPI_IO_TOLD_BYTES] == 0)
             continue;
-        if (t[CHEMPI_IO_TOLD_FROM] < *to)
+        if (t[CHEMPI_IO_TOLD_FROM] < coll->to)
             is_mixed = true;
-        if (t[CHEMPI_IO_TOLD_FROM] < *from)
-            *from = t[CHEMPI_IO_TOLD_FROM];
-        if (t[CHEMPI_IO_TOLD_TO] > *to)
-            *to = t[CHEMPI_IO_TOLD_TO];
+        if (t[CHEMPI_IO_TOLD_FROM] < coll->from)
+            coll->from = t[CHEMPI_IO_TOLD_FROM];
+        if (t[CHEMPI_IO_TOLD_TO] > coll->to)
+            coll->to = t[CHEMPI_IO_TOLD_TO];
         if (t[CHEMPI_IO_TOLD_RUN] < run)
             run = t[CHEMPI_IO_TOLD_RUN];
     }
-    if (*to == 0)
+    if (coll->to == 0)
         return false;
     return choice == CHEMPI_IO_ENABLE || (is_mixed && run < RUN_ALONE_MIN);
 }
@@ -830,17 +946,14 @@ static void go_alone(struct chempi_io_task *t)
 static void decide(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
-    int64_t from;
-    int64_t to;
 
     chempi_io_count(CHEMPI_IO_COUNT_AGREE_NS,
                     chempi_clock_ns() - coll->began_ns);
     chempi_io_op_note(&coll->op, t->rc);
     if (t->rc)
         t->next = chempi_io_coll_accessed;
-    else if (does_pay(&coll->op, coll->op.file->cast->told, &from, &to))
-        chempi_io_task_agree(t, make_exchange(coll, from, to), NULL,
-                             begin_rounds);
+    else if (does_pay(coll) && chempi_io_cast_can_travel(coll->op.file))
+        chempi_io_cast_learn(coll, have_learned);
     else
         go_alone(t);
 }
@@ -848,32 +961,19 @@ static void decide(struct chempi_io_task *t)
 static void tell(struct chempi_io_task *t)
 {
     struct chempi_io_coll *coll = chempi_io_coll_of(t);
+    const struct chempi_io_cast *cast = coll->op.file->cast;
 
     coll->began_ns = chempi_clock_ns();
     t->next = decide;
-    chempi_io_task_gather(t, coll->mine, CHEMPI_IO_TOLD_WORDS,
-                          coll->op.file->cast->told);
-}
-
-static void have_learned(struct chempi_io_task *t)
-{
-    struct chempi_io_coll *coll = chempi_io_coll_of(t);
-
-    chempi_io_op_note(&coll->op, t->rc);
-    if (t->rc) {
-        t->next = chempi_io_coll_accessed;
-    } else if (!coll->op.file->cast->is_usable) {
-        go_alone(t);
-    } else {
-        t->next = tell;
-        chempi_io_task_work(t, measure);
-    }
+    chempi_io_task_gather(t, coll->mine, cast->stride, cast->told);
 }
 
 void chempi_io_two_phase(struct chempi_io_task *t)
 {
-    if (is_wanted(&chempi_io_coll_of(t)->op))
-        chempi_io_cast_learn(chempi_io_coll_of(t), have_learned);
-    else
+    if (!is_wanted(&chempi_io_coll_of(t)->op)) {
         go_alone(t);
+        return;
+    }
+    t->next = tell;
+    chempi_io_task_work(t, measure);
 }

@@ -338,6 +338,7 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
     struct chempi_io_hints hints = fh->hints;
     struct chempi_io_view *view = NULL;
     struct chempi_io_datarep *rep = NULL;
+    bool has_hints;
     int rc = chempi_io_quiet_for(fh, refused);
 
     if (!rc)
@@ -350,21 +351,22 @@ int chempi_io_set_view(struct chempi_file *fh, MPI_Offset disp,
         rc = make(disp, etype, filetype, datarep, rep, &view);
     if (!rc)
         rc = chempi_io_hints_take(&hints, info);
-    rc = chempi_io_agree(fh->comm, chempi_io_name_file(fh, rc, -1));
-    if (!rc)
+    has_hints =
+        fh->comm->rank == 0 && !chempi_io_hints_are_alike(&hints, &fh->hints);
+    rc = chempi_io_agree_wish(fh->comm, chempi_io_name_file(fh, rc, -1),
+                              &has_hints);
+    if (!rc && has_hints)
         rc = chempi_io_hints_share(fh->comm, &hints);
-    if (!rc && fh->comm->rank == 0)
-        chempi_io_shared_set(fh, 0);
     if (rc) {
         chempi_io_view_release(view);
         return rc;
     }
     replace_view(fh, view);
-    rc = chempi_io_hints_put(fh, &hints);
-    if (rc)
-        return rc;
-    return chempi_io_meet(fh->comm); /* nobody uses the shared pointer before
-                                        it is at 0 */
+    if (has_hints)
+        return chempi_io_hints_put(fh, &hints);
+    if (fh->cast)
+        chempi_io_cast_forget(fh);
+    return MPI_SUCCESS;
 }
 
 static int give_type(struct chempi_datatype *type, MPI_Datatype *out)

@@ -12,6 +12,7 @@
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/io/count.h"
 #include "libchempi/didl/io/file.h"
+#include "libchempi/didl/io/memory.h"
 #include "libchempi/didl/io/task.h"
 #include "libchempi/didl/transport/lane.h"
 #include "libchempi/didl/transport/progress.h"
@@ -182,6 +183,7 @@ void chempi_io_fini(void)
         (void)pthread_join(pool.threads[i], NULL);
     pool.thread_count = 0;
     chempi_io_task_fini();
+    chempi_io_memory_fini();
     if (pool.is_hooked)
         chempi_progress_remove_hook(&pool.hook);
     pool.is_hooked = false;
