@@ -24,15 +24,14 @@
  * away, or stays in a call, ns. They double while it comes and goes; two may go
  * by before it counts as away. */
 #define PAUSE_MIN_NS 10000L
-#define PAUSE_MAX_NS 320000L
+#define PAUSE_MAX_NS 1280000L
 /* And of that while something is to be done which does not advance, ns. */
 #define STUCK_MAX_NS 10000000L
 
 enum {
     LEAVE_TURNS = 4,   /* polls with events until leaving hands over */
-    POSTED_FEW = 2,    /* owed: who posts more goes on to do so */
     AGENT_TURNS = 256, /* until the agent looks at the bell again */
-    PAUSES_MAX = 16    /* while the application comes and goes */
+    PAUSES_MAX = 8     /* while the application comes and goes */
 };
 
 enum phase { PHASE_NONE, PHASE_BEING_BORN, PHASE_UP, PHASE_REFUSED };
@@ -349,9 +348,11 @@ static void retake(struct chempi_lane *lane)
 /* The agent shall go on where the application leaves off. */
 static void hand_over(struct chempi_lane *lane)
 {
-    bell_set(CHEMPI_WAKE_URGENT);
+    if (!(bell() & CHEMPI_WAKE_URGENT))
+        bell_set(CHEMPI_WAKE_URGENT);
     lend(lane);
-    call_agent();
+    if ((bell() & CHEMPI_WAKE_AGENT_ASLEEP) || atomic_load(&agent.watches))
+        call_agent();
 }
 
 /* What an agent that sleeps cannot know: that descriptors are its business
@@ -396,21 +397,14 @@ static void leave_locked(struct chempi_lane *lane)
 }
 
 /*
- * Who is in the midst of posting a window of large messages shall not copy
- * what the peer has posted before: the peer would wait meanwhile, and copy
- * when this process waits. So that is left to the agent, which finds the
- * application back in most cases.
+ * Who has posted is likely to post more, and shall not copy what the peer has
+ * posted before: one poll copies all of it, while the peer waits for what is
+ * yet to be posted, and copies when this process waits. So that is left to
+ * the agent, which finds the application back in most cases.
  */
-static int leave_turns(const struct chempi_lane *lane, bool has_posted)
-{
-    if (!has_posted)
-        return LEAVE_TURNS;
-    return lane->owed > POSTED_FEW ? 0 : 1;
-}
-
 static void leave_lent(struct chempi_lane *lane, bool has_posted)
 {
-    int turns = leave_turns(lane, has_posted);
+    int turns = has_posted ? 0 : LEAVE_TURNS;
     bool is_dry = !(bell() & CHEMPI_WAKE_URGENT) && !is_work_left(lane);
 
     for (;;) {
