@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ring or single copy: what is faster for messages of 8 to 64 KiB, and for
+ * Ring or single copy: what is faster for messages of 8 to 256 KiB, and for
  * large ones that are not contiguous, depends on how far apart the two cores
  * are, which differs between machines, between pairs of processes, and on
  * virtual machines from one minute to the next (16 KiB through the ring took
@@ -54,12 +54,26 @@ static bool is_copy_cheaper(const struct shm_xfer *xfer,
     return copy < (in > out ? in : out);
 }
 
+/* On a crowded node who fills the ring and who empties it take turns on a core,
+ * once for each time that it is full; nobody has measured those. */
+static bool would_take_turns(const struct shm_xfer *xfer)
+{
+    const struct shm_ep *ep = shm_ep_of(xfer);
+
+    return xfer->base.len > shm_dev_of(ep)->data_size &&
+           atomic_load_explicit(&ep->wake->order, memory_order_relaxed) ==
+               CHEMPI_WAKE_ORDER_FENCE;
+}
+
 bool chempi_shm_choice_is_copy(struct shm_xfer *xfer)
 {
     struct shm_price *price = price_of(xfer);
-    uint32_t turn = price->turns++;
+    uint32_t turn;
     bool is_copy;
 
+    if (xfer->form_len == 0 && would_take_turns(xfer))
+        return true;
+    turn = price->turns++;
     if (turn < PROBE_FIRST) {
         xfer->is_timed = true;
         return turn % 2;

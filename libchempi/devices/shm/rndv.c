@@ -9,6 +9,7 @@
 #include "libchempi/devices/shm/internal.h"
 
 #define LONG_MIN_BYTES (UINT64_C(64) << 10)
+#define FORM_MIN_BYTES (UINT64_C(48) << 10)
 
 /* --- words --- */
 
@@ -87,6 +88,7 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
     const struct chempi_tx *tx = xfer->base.tx;
     bool is_chosen = protocol == SHM_PROTOCOL_SINGLE_COPY;
     bool is_fixed = dev->params.services->table != NULL;
+    bool has_form = is_fixed ? is_chosen : xfer->base.len > FORM_MIN_BYTES;
     uint32_t form_len = 0;
 
     if (shm_ep_of(xfer)->peer_refuses_cma ||
@@ -94,7 +96,7 @@ static void offer(struct shm_xfer *xfer, uint32_t protocol, struct shm_ask *ask)
         return;
     if (!tx->iter && (is_chosen || !is_fixed))
         ask->addr = (uint64_t)(uintptr_t)tx->buf;
-    else if (tx->iter && is_chosen)
+    else if (tx->iter && has_form)
         ask->addr = chempi_shm_form_tell(xfer, tx->iter, &form_len);
     if (ask->addr == 0)
         return;
