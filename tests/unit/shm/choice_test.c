@@ -17,9 +17,10 @@ struct costs {
 
 #define ALONE SHM_HELP_SLOTS
 
-static struct shm_dev dev;
-static struct shm_ep ep = {.base = {.dev = &dev.base},
-                           .rndv = {.ep = &ep.base}};
+static struct shm_dev dev = {.data_size = 2 * LEN};
+static struct chempi_wake wake;
+static struct shm_ep ep = {
+    .base = {.dev = &dev.base}, .wake = &wake, .rndv = {.ep = &ep.base}};
 
 /* One message; how it went. */
 static bool is_copied(const struct costs *costs)
@@ -121,4 +122,16 @@ Test(shm_choice, what_was_cut_short_or_makes_no_sense_teaches_nothing)
     cr_assert_eq(copied_of(100, &near), 100); /* until it is measured again */
     (void)copied_of(28, &near);
     cr_assert_leq(copied_of(256, &near), 3);
+}
+
+Test(shm_choice, on_a_crowded_node_what_does_not_fit_the_ring_is_read)
+{
+    const struct costs near = {2000, 500, 2700, ALONE, 0};
+
+    atomic_store(&wake.order, CHEMPI_WAKE_ORDER_FENCE);
+    cr_assert_lt(copied_of(1024, &near), 512);
+    dev.data_size = LEN / 2;
+    cr_assert_eq(copied_of(1024, &near), 1024);
+    atomic_store(&wake.order, CHEMPI_WAKE_ORDER_BARRIER);
+    cr_assert_lt(copied_of(1024, &near), 512);
 }
