@@ -129,6 +129,26 @@ static void busy_sender(void)
     }
 }
 
+static void lost_sender(void)
+{
+    float values[3] = {0};
+    MPI_Request request;
+
+    if (rank == 0) {
+        MPI_Isend(values, 3, MPI_FLOAT, 1, 7, world, &request);
+        MPI_Recv(NULL, 0, MPI_INT, 1, 8, world, MPI_STATUS_IGNORE);
+        raise(SIGKILL);
+    } else {
+        MPI_Probe(0, 7, world, MPI_STATUS_IGNORE);
+        MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+        MPI_Send(NULL, 0, MPI_INT, 0, 8, world);
+        MPI_Recv(NULL, 0, MPI_INT, 0, 9, world, MPI_STATUS_IGNORE);
+        MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
+        /* @orphan */
+        MPI_Recv(values, 3, MPI_INT, 0, 7, world, MPI_STATUS_IGNORE);
+    }
+}
+
 static void truncated_message(void)
 {
     int values[4] = {0};
@@ -517,6 +537,7 @@ static const struct {
     {"one_too_few", one_too_few},
     {"mismatched_message", mismatched_message},
     {"busy_sender", busy_sender},
+    {"lost_sender", lost_sender},
     {"truncated_message", truncated_message},
     {"lost_message", lost_message},
     {"left_message", left_message},

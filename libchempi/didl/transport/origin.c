@@ -93,62 +93,92 @@ static void on_answer(struct chempi_sysmsg_in *in)
     }
 }
 
-/* False: it was not sent. */
-static bool send_question(struct question *q, struct chempi_peer *peer)
-{
-    bool is_sent;
+/* What has become of a question. */
+enum fate {
+    FATE_OPEN,
+    FATE_ANSWERED,
+    FATE_LOST,  /* the sender is */
+    FATE_UNSENT /* nobody is asked any more, or there is no memory */
+};
 
-    chempi_lane_lock(&chempi_lane_main);
-    is_sent = origin.silences < SILENCES && !peer->is_lost &&
-              chempi_sysmsg_post(peer, CHEMPI_SYSMSG_ORIGIN, &q->serial,
-                                 sizeof(q->serial)) == 0;
-    if (is_sent)
-        chempi_list_append(&origin.questions, &q->link);
-    chempi_lane_unlock(&chempi_lane_main);
-    return is_sent;
+/* Under the lock. */
+static enum fate fate_of(const struct question *q)
+{
+    if (q->is_answered)
+        return FATE_ANSWERED;
+    return q->peer->is_lost ? FATE_LOST : FATE_OPEN;
 }
 
-static bool end_question(struct question *q)
+static enum fate send_question(struct question *q, struct chempi_peer *peer)
 {
-    bool is_answered;
+    enum fate fate;
+
+    chempi_lane_lock(&chempi_lane_main);
+    fate = fate_of(q);
+    if (fate == FATE_OPEN &&
+        (origin.silences >= SILENCES ||
+         chempi_sysmsg_post(peer, CHEMPI_SYSMSG_ORIGIN, &q->serial,
+                            sizeof(q->serial)) != 0))
+        fate = FATE_UNSENT;
+    if (fate == FATE_OPEN)
+        chempi_list_append(&origin.questions, &q->link);
+    chempi_lane_unlock(&chempi_lane_main);
+    return fate;
+}
+
+static enum fate look_at(const struct question *q)
+{
+    enum fate fate;
+
+    chempi_lane_lock(&chempi_lane_main);
+    fate = fate_of(q);
+    chempi_lane_unlock(&chempi_lane_main);
+    return fate;
+}
+
+static enum fate end_question(struct question *q)
+{
+    enum fate fate;
 
     chempi_lane_lock(&chempi_lane_main);
     chempi_list_remove(&q->link);
-    is_answered = q->is_answered;
-    origin.silences += !is_answered;
+    fate = fate_of(q);
+    origin.silences += fate == FATE_OPEN;
     chempi_lane_unlock(&chempi_lane_main);
-    return is_answered;
+    return fate;
 }
 
-static bool has_answer(struct question *q)
+static enum fate await_answer(struct question *q)
 {
-    bool is_answered;
+    static const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    const uint64_t deadline = chempi_clock_ns() + WAIT_NS;
 
-    chempi_lane_lock(&chempi_lane_main);
-    is_answered = q->is_answered;
-    chempi_lane_unlock(&chempi_lane_main);
-    return is_answered;
+    while (look_at(q) == FATE_OPEN && chempi_clock_ns() < deadline)
+        if (chempi_progress_poll() == 0)
+            (void)nanosleep(&pause, NULL);
+    return end_question(q);
 }
 
 bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
                        char text[CHEMPI_PLACE_TEXT])
 {
-    static const struct timespec pause = {.tv_nsec = PAUSE_NS};
     struct question q = {.peer = peer, .serial = serial};
-    uint64_t deadline;
+    enum fate fate;
 
     text[0] = '\0';
-    if (!chempi_place_is_known() || !send_question(&q, peer))
+    if (!chempi_place_is_known())
         return false;
-    deadline = chempi_clock_ns() + WAIT_NS;
-    while (!has_answer(&q) && chempi_clock_ns() < deadline)
-        if (chempi_progress_poll() == 0)
-            (void)nanosleep(&pause, NULL);
-    if (!end_question(&q))
+    fate = send_question(&q, peer);
+    if (fate == FATE_OPEN)
+        fate = await_answer(&q);
+    if (fate == FATE_OPEN)
         (void)snprintf(text, CHEMPI_PLACE_TEXT,
                        "its sender computes and does not say where it was "
                        "sent");
-    else if (*q.text)
+    else if (fate == FATE_LOST)
+        (void)snprintf(text, CHEMPI_PLACE_TEXT,
+                       "its sender is lost and cannot say where it was sent");
+    else if (fate == FATE_ANSWERED && *q.text)
         (void)snprintf(text, CHEMPI_PLACE_TEXT, "it was sent by %.*s",
                        CHEMPI_PLACE_TEXT - 20, q.text);
     return *text != '\0';

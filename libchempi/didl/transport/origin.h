@@ -18,8 +18,9 @@ struct chempi_peer;
 /* Ask a process for the place of its message with this number: "it was sent by
  * MPI_Send at ring.c:12", or why nobody knows: a sender that computes is given
  * 1 s to answer, and this process asks no one any more when that has happened
- * twice. False: there is nothing to say, as the sender has forgotten it or
- * nobody notes places. Makes progress; without the lane lock. */
+ * twice; one that is lost is not waited for. False: there is nothing to say, as
+ * the sender has forgotten it or nobody notes places. Makes progress; without
+ * the lane lock. */
 bool chempi_origin_ask(struct chempi_peer *peer, uint32_t serial,
                        char text[CHEMPI_PLACE_TEXT]);
 
