@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* dladdr, vfork */
 #include "libchempi/didl/base/stack.h"
 
+#include <ctype.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -99,31 +100,75 @@ static const void *file_of(uintptr_t address, const char **name)
     return info.dli_fbase;
 }
 
-static bool is_mpi(const char *name)
+/* "MPI_Send_init" of "mpi_send_init_", "pmpi_send_init_f08_" and the like; cut
+ * is fine. */
+static void put_c_name(const char *fortran, char *out, size_t len)
 {
-    return name &&
-           (strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0);
+    static const char *const endings[] = {
+        "_c_f08ts_", "_c_f08_", "_f08ts_", "_fts_", "_f08_", "__", "_"};
+    size_t n;
+
+    (void)snprintf(out, len, "MPI%s", strchr(fortran, '_'));
+    n = strlen(out);
+    out[4] = (char)toupper((unsigned char)out[4]);
+    for (size_t i = 0; i < CHEMPI_ARRAY_LEN(endings); i++) {
+        const size_t k = strlen(endings[i]);
+
+        if (n > k && strcmp(out + n - k, endings[i]) == 0) {
+            out[n - k] = '\0';
+            return;
+        }
+    }
 }
 
-/* Where the program's own calls begin: behind this library's and those of a
- * tool that has wrapped MPI's functions. */
+/* Programs have functions whose names begin with mpi_, too. */
+static bool is_mpi(const char *name)
+{
+    char c_name[CHEMPI_SYMBOL_NAME];
+
+    if (!name)
+        return false;
+    if (strncmp(name, "mpi_", 4) == 0 || strncmp(name, "pmpi_", 5) == 0) {
+        put_c_name(name, c_name, sizeof(c_name));
+        return dlsym(RTLD_DEFAULT, c_name) != NULL;
+    }
+    return strncmp(name, "MPI_", 4) == 0 || strncmp(name, "PMPI_", 5) == 0;
+}
+
+/* How many of the calls from `first` on lie in the same object, up to the last
+ * one that is a function of MPI's. */
+static uint32_t count_wrapping(const struct calls *calls, uint32_t first)
+{
+    const void *object = NULL;
+    uint32_t count = 0;
+
+    for (uint32_t i = first; i < calls->count; i++) {
+        const char *name;
+        const void *file = file_of(calls->at[i], &name);
+
+        if (!file || (i > first && file != object))
+            break;
+        object = file;
+        if (is_mpi(name))
+            count = i - first + 1;
+    }
+    return count;
+}
+
+/* Where the program's own calls begin: behind this library's and those of
+ * objects that wrap MPI's functions (tools, Fortran's interfaces), one around
+ * the other. */
 static uint32_t skip_mpi(const struct calls *calls)
 {
     const char *name;
     const void *own = file_of(calls->at[0], &name);
-    uint32_t i = 0;
-    uint32_t first;
-    const void *next;
+    uint32_t first = 0;
+    uint32_t more;
 
-    while (i < calls->count && file_of(calls->at[i], &name) == own)
-        i++;
-    first = i;
-    next = i < calls->count ? file_of(calls->at[i], &name) : NULL;
-    while (next && i < calls->count && file_of(calls->at[i], &name) == next) {
-        i++;
-        if (is_mpi(name))
-            first = i;
-    }
+    while (first < calls->count && file_of(calls->at[first], &name) == own)
+        first++;
+    while ((more = count_wrapping(calls, first)) > 0)
+        first += more;
     return first;
 }
 
