@@ -69,11 +69,11 @@ bool chempi_places_is_over(const struct chempi_places *p, uint32_t rank);
 const char *chempi_places_words(const struct chempi_places *p, uint32_t rank);
 
 /* A line for each group, in the order of their first ranks: those that do not
- * wait first. Then one circle of ranks that wait for each other, if there is
- * any. has_rest: also which ranks nothing is known of. has_sites: also whence
- * groups call, a line for each call on the stack. */
+ * wait first; behind it whence they call, a line for each call on the stack.
+ * Then one circle of ranks that wait for each other, if there is any. has_rest:
+ * also which ranks nothing is known of. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
-                         bool has_rest, bool has_sites);
+                         bool has_rest);
 /* The same as members of an object, "size", "nodes" with their ranks, "places"
  * in the order of their first ranks, "waits_for", "circle", "no_room" and
  * "unknown". */

@@ -92,7 +92,7 @@ static void print_site(FILE *file, const struct chempi_places_group *g)
 }
 
 static void print_group(const struct chempi_places *p, FILE *file,
-                        uint8_t group, bool has_sites)
+                        uint8_t group)
 {
     /* Of one rank, of several. */
     static const char *const words[][2] = {
@@ -115,8 +115,7 @@ static void print_group(const struct chempi_places *p, FILE *file,
     print_ranks(p, file, group);
     (void)fprintf(file, "%s%s%s\n", words[g->here][count_of(p, group) > 1],
                   g->text, g->is_merged ? ", not all for the same" : "");
-    if (has_sites)
-        print_site(file, g);
+    print_site(file, g);
 }
 
 static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
@@ -130,7 +129,7 @@ static void print_rest(const struct chempi_places *p, FILE *file, uint8_t group,
 }
 
 static void print_groups(const struct chempi_places *p, FILE *file,
-                         bool is_waiting, bool has_sites)
+                         bool is_waiting)
 {
     bool is_told[CHEMPI_PLACES_GROUPS + 2] = {false};
 
@@ -142,7 +141,7 @@ static void print_groups(const struct chempi_places *p, FILE *file,
             (p->groups[group - 1].here == CHEMPI_HERE_WAITS) != is_waiting)
             continue;
         is_told[group] = true;
-        print_group(p, file, group, has_sites);
+        print_group(p, file, group);
     }
 }
 
@@ -269,10 +268,10 @@ static void print_circle(const struct chempi_places *p, FILE *file)
 
 /* Those that do not wait are often whom the others wait for. */
 void chempi_places_print(const struct chempi_places *p, FILE *file,
-                         bool has_rest, bool has_sites)
+                         bool has_rest)
 {
-    print_groups(p, file, false, has_sites);
-    print_groups(p, file, true, has_sites);
+    print_groups(p, file, false);
+    print_groups(p, file, true);
     print_circle(p, file);
     print_rest(p, file, SURPLUS, "no room to tell of");
     if (has_rest)

@@ -94,7 +94,7 @@ static char *put_places(const struct chempi_wait_query *q, bool is_for_door,
     if (state)
         (void)fprintf(file, "chempirun: %s\n", state);
     else
-        chempi_places_print(&q->places, file, q->has_told, is_for_door);
+        chempi_places_print(&q->places, file, q->has_told);
     if (fclose(file) == 0)
         return text;
     free(text);
@@ -172,7 +172,7 @@ void chempi_wait_query_close(struct chempi_wait_query *q)
 
 bool chempi_wait_query_begin(struct chempi_wait_query *q)
 {
-    const bool can = ask(q, q->limit_s, CHEMPI_WHERE_PLACE);
+    const bool can = ask(q, q->limit_s, CHEMPI_WHERE_STACK);
 
     q->is_said |= can;
     return can;

@@ -38,28 +38,53 @@ static enum chempi_here place_of(const struct chempi_rank *rank)
                                              : CHEMPI_HERE_SILENT;
 }
 
+/* Bytes of a rank in PLACES, without its site. */
+static size_t len_of(const struct chempi_rank *rank)
+{
+    return 4 + 1 + 4 + strlen(rank->here) + 1 + 4 + 1 + 8 + 4 +
+           (size_t)rank->for_count * 4;
+}
+
+static void put_rank(struct chempi_writer *w, const struct chempi_rank *rank,
+                     const char *site)
+{
+    chempi_wire_put_u32(w, rank->world);
+    chempi_wire_put_u8(w, (uint8_t)place_of(rank));
+    chempi_wire_put_str(w, rank->here);
+    chempi_wire_put_str(w, site);
+    chempi_wire_put_u64(w, rank->moves);
+    chempi_wire_put_u32(w, rank->for_count);
+    for (uint32_t k = 0; k < rank->for_count; k++)
+        chempi_wire_put_u32(w, rank->for_ranks[k]);
+}
+
+void chempi_seek_put(struct chempi_writer *w, const struct chempi_rank *ranks,
+                     uint32_t count)
+{
+    const size_t end = w->len + CHEMPI_PLACES_MAX;
+    size_t rest = 0; /* of the ranks to come, without sites */
+
+    for (uint32_t i = 0; i < count; i++)
+        rest += len_of(&ranks[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct chempi_rank *rank = &ranks[i];
+        const bool has_room = w->len + rest + strlen(rank->site) <= end;
+
+        if (w->len + len_of(rank) > end)
+            return;
+        put_rank(w, rank, has_room ? rank->site : "");
+        rest -= len_of(rank);
+    }
+}
+
 static void send_places(struct chempi_super *s)
 {
     struct chempi_writer *w;
-    size_t start;
 
     ev_timer_stop(s->loop, &s->seek);
     w = chempi_link_begin(&s->up, CHEMPI_MSG_PLACES, s->spec->job);
-    start = w->len;
     chempi_wire_put_u32(w, s->node);
-    for (uint32_t i = 0;
-         i < s->local_size && w->len - start < CHEMPI_PLACES_MAX; i++) {
-        const struct chempi_rank *rank = &s->ranks[i];
-
-        chempi_wire_put_u32(w, rank->world);
-        chempi_wire_put_u8(w, (uint8_t)place_of(rank));
-        chempi_wire_put_str(w, rank->here);
-        chempi_wire_put_str(w, rank->site);
-        chempi_wire_put_u64(w, rank->moves);
-        chempi_wire_put_u32(w, rank->for_count);
-        for (uint32_t k = 0; k < rank->for_count; k++)
-            chempi_wire_put_u32(w, rank->for_ranks[k]);
-    }
+    chempi_seek_put(w, s->ranks, s->local_size);
     chempi_link_end(&s->up);
 }
 
@@ -136,6 +161,7 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     const uint8_t kind = chempi_wire_get_u8(r);
     uint64_t moves;
     uint32_t count;
+    uint8_t has_more;
 
     take_str(r, text, sizeof(text));
     take_str(r, site, sizeof(site));
@@ -143,12 +169,14 @@ int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
     count = chempi_wire_get_count(r, CHEMPI_HERE_FOR_MAX, 4);
     for (uint32_t i = 0; i < count && !r->is_bad; i++)
         ranks[i] = chempi_wire_get_u32(r);
+    has_more = chempi_wire_get_u8(r);
     if (!chempi_wire_is_done(r) || rank == rank->super->gateway ||
-        (kind != CHEMPI_HERE_WAITS && kind != CHEMPI_HERE_TESTS))
+        (kind != CHEMPI_HERE_WAITS && kind != CHEMPI_HERE_TESTS) ||
+        has_more > 1)
         return bad(err, "where it waits");
     if (!rank->is_sought || !ev_is_active(&rank->super->seek))
         return 0;
-    rank->is_sought = false;
+    rank->is_sought = has_more;
     rank->here_kind = kind;
     memcpy(rank->here, text, sizeof(text));
     memcpy(rank->site, site, sizeof(site));

@@ -90,7 +90,7 @@ struct chempi_rank {
     bool is_asked;    /* for them, and has not answered (yet) */
     struct chempi_stream streams[2];
     struct chempi_feed feed;
-    bool is_sought;  /* asked where it waits, and has not answered (yet) */
+    bool is_sought;  /* asked where it waits, and has not said all (yet) */
     bool owes_share; /* that comes when it has read what is queued */
     uint8_t share_bytes[CHEMPI_SHARE_BYTES];
     uint8_t here_kind; /* its answer, an enum chempi_here; 0: none */
@@ -235,6 +235,10 @@ int chempi_seek_ask(struct chempi_super *s, struct chempi_reader *r,
                     struct chempi_err *err);
 int chempi_seek_take(struct chempi_rank *rank, struct chempi_reader *r,
                      struct chempi_err *err);
+/* Of each rank what PLACES says; calls of the program only where there is room
+ * for the words of all. */
+void chempi_seek_put(struct chempi_writer *w, const struct chempi_rank *ranks,
+                     uint32_t count);
 /* A rank has ended: perhaps all have answered that can. */
 void chempi_seek_settle(struct chempi_super *s);
 /* The job ends: nobody wants to know any more. */

@@ -570,6 +570,7 @@ int chempi_client_here(struct chempi_client *c,
     chempi_wire_put_u32(w, wait->count);
     for (uint32_t i = 0; i < wait->count; i++)
         chempi_wire_put_u32(w, wait->ranks[i]);
+    chempi_wire_put_u8(w, wait->has_more);
     return push(c);
 }
 

@@ -159,6 +159,7 @@ struct chempi_client_wait {
                          when it has gone on (doc/checking.md) */
     uint32_t count;   /* at most CHEMPI_HERE_FOR_MAX */
     uint32_t ranks[CHEMPI_HERE_FOR_MAX]; /* in the world, all waited for */
+    bool has_more; /* it is said again, with the site, which takes time */
 };
 
 /* Say so. Never blocks. 0 or -errno. */

@@ -11,7 +11,7 @@
 
 #include "common/control/where.h"
 
-#define CHEMPI_CONTROL_VERSION 16u
+#define CHEMPI_CONTROL_VERSION 17u
 #define CHEMPI_NODE_ANY UINT32_MAX /* "all nodes", "no rank" */
 
 /* Limits on what a peer can make us hold. */
@@ -19,7 +19,7 @@
 #define CHEMPI_JOB_NODES_MAX (1u << 16)
 #define CHEMPI_TEXT_MAX 1024u             /* bytes of a sentence, with zero */
 #define CHEMPI_REPORT_MAX (1u << 20)      /* bytes of a piece of a report */
-#define CHEMPI_PLACES_MAX (4u << 20)      /* bytes that PLACES may grow to */
+#define CHEMPI_PLACES_MAX (4u << 20)      /* bytes of a node's PLACES */
 #define CHEMPI_RANK_KEYS_MAX 1024u        /* keys one rank may publish */
 #define CHEMPI_RANK_GETS_MAX (1u << 16)   /* questions open at one node */
 #define CHEMPI_OUTPUT_CHUNK (64u << 10)   /* bytes of one output message */
@@ -50,7 +50,8 @@ enum chempi_msg {
                                (CHEMPI_HERE_SITE_MAX) or "", u64 moves
                                (chempi_client_wait), count n up to
                                CHEMPI_HERE_FOR_MAX, n x u32 rank that it waits
-                               for, each of them: answers WHERE */
+                               for, each of them, u8 1: the same follows, with
+                               the calls, or 0: answers WHERE */
     CHEMPI_MSG_CARE = 12,   /* u8 1: tell it of a lost process and give it time
                                to act before the job ends; 0: no more */
     CHEMPI_MSG_CUT = 15,    /* u32 gateway, str text: it is lost to this rank,
@@ -92,8 +93,8 @@ enum chempi_msg {
     CHEMPI_MSG_GATEWAY = 43,   /* u32 node, u32 process, u8 enum
                                   chempi_fall, u32 rank (the one that is cut
                                   off, else CHEMPI_NODE_ANY), str text */
-    CHEMPI_MSG_PLACES = 44,    /* u32 node, n x (u32 rank, as HERE): answers
-                                  LOCATE */
+    CHEMPI_MSG_PLACES = 44,    /* u32 node, n x (u32 rank, as HERE but for its
+                                  last field): answers LOCATE */
     CHEMPI_MSG_SOUGHT = 45,    /* u32 node: the launcher shall say where the
                                   ranks wait */
 

@@ -23,6 +23,8 @@
  *   misreport          say something malformed of memory
  *   here T             from now on, when asked, wait in T
  *   test T             from now on, when asked, be in T and not wait
+ *   half T             the same as here, but say that more follows, and do not
+ *                      say it
  *   say T              wait in T, which nobody has asked for
  *   mumble T           say something malformed instead of T
  *   asked              wait until asked where it waits
@@ -59,6 +61,7 @@ static struct {
     int obeys;
     const char *here; /* NULL: no answer */
     bool is_testing;
+    bool has_more;
     bool was_asked; /* where it waits */
 } seen;
 
@@ -129,8 +132,10 @@ static void tell(void *arg)
 
 static int say_here(bool is_waiting, const char *text)
 {
-    const struct chempi_client_wait wait = {
-        .is_waiting = is_waiting, .text = text, .site = ""};
+    const struct chempi_client_wait wait = {.is_waiting = is_waiting,
+                                            .text = text,
+                                            .site = "",
+                                            .has_more = seen.has_more};
 
     return chempi_client_here(client, &wait);
 }
@@ -283,8 +288,10 @@ static bool says_where(const char *verb, const char *text)
         say_nothing_of(CHEMPI_MSG_HERE);
         return true;
     }
-    if (strcmp(verb, "here") != 0 && strcmp(verb, "test") != 0)
+    if (strcmp(verb, "here") != 0 && strcmp(verb, "test") != 0 &&
+        strcmp(verb, "half") != 0)
         return false;
+    seen.has_more = strcmp(verb, "half") == 0;
     seen.is_testing = strcmp(verb, "test") == 0;
     seen.here = text;
     return true;

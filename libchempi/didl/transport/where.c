@@ -313,8 +313,6 @@ void chempi_where_tell(chempi_where_fn *words, const void *object,
     size_t start;
 
     find_call(&walk);
-    if (depth == CHEMPI_WHERE_STACK)
-        chempi_stack_put(site, sizeof(site), CHEMPI_HERE_CALLS_MAX);
     put_call(&w, &walk, depth);
     start = w.len;
     if (words)
@@ -325,5 +323,11 @@ void chempi_where_tell(chempi_where_fn *words, const void *object,
         wait.count = w.count;
         memcpy(wait.ranks, w.procs, sizeof(wait.ranks));
     }
+    wait.has_more = depth == CHEMPI_WHERE_STACK;
+    chempi_daemon_here(&wait);
+    if (depth != CHEMPI_WHERE_STACK)
+        return;
+    chempi_stack_put(site, sizeof(site), CHEMPI_HERE_CALLS_MAX);
+    wait.has_more = false;
     chempi_daemon_here(&wait);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "chempid/launcher/places.h"
+#include "chempid/supervisor/super.h"
 
 #define RANKS 200u
 
@@ -66,8 +67,6 @@ static bool take(void)
     return chempi_places_take(&places, &r);
 }
 
-static bool has_sites;
-
 static void expect_printed(bool has_rest, const char *words)
 {
     char *text = NULL;
@@ -75,7 +74,7 @@ static void expect_printed(bool has_rest, const char *words)
     FILE *file = open_memstream(&text, &len);
 
     cr_assert(file);
-    chempi_places_print(&places, file, has_rest, has_sites);
+    chempi_places_print(&places, file, has_rest);
     cr_assert_eq(fclose(file), 0);
     cr_assert_str_eq(text, words);
     free(text);
@@ -181,7 +180,7 @@ Test(places, as_many_places_as_there_is_room_for_get_a_line_each)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true, false);
+    chempi_places_print(&places, file, true);
     cr_assert_eq(fclose(file), 0);
     for (const char *at = all; (at = strchr(at, '\n')); at++)
         lines++;
@@ -209,7 +208,7 @@ Test(places, calls_that_there_is_no_room_for_are_counted)
     cr_assert(take());
     file = open_memstream(&all, &len);
     cr_assert(file);
-    chempi_places_print(&places, file, true, false);
+    chempi_places_print(&places, file, true);
     cr_assert_eq(fclose(file), 0);
     cr_assert(strstr(all, "chempirun: ranks 100-199 do not wait in MPI"));
     cr_assert(strstr(all, "chempirun: rank 35 on node a1 waits in call35\n"));
@@ -296,12 +295,54 @@ Test(places, ranks_that_wait_for_each_other_are_drawn)
         "chempirun: rank 4 on node a1 does not wait in MPI (it computes, tests "
         "or waits elsewhere)\n"
         "chempirun: rank 0 on node a1 waits in A\n"
+        "chempirun:     called from x\n"
         "chempirun: ranks 1-2 wait in B\n"
+        "chempirun:     called from x\n"
         "chempirun: rank 3 on node a1 waits in C\n"
+        "chempirun:     called from x\n"
         "chempirun: 2 ranks wait for each other in a circle:\n"
         "chempirun:   rank 2 on node a1, in B\n"
         "chempirun:   -> rank 3 on node a1, in C\n"
         "chempirun:   -> rank 2\n");
+}
+
+/* More than there is room for with their calls, and less than without. */
+Test(places, a_node_tells_of_all_its_ranks_and_of_calls_where_there_is_room)
+{
+    enum { MANY = 6000, TEXT = 400, SITE = 700 };
+    struct chempi_rank *ranks = calloc(MANY, sizeof(*ranks));
+    struct chempi_writer w = {0};
+    struct chempi_reader r;
+    uint32_t sites = 0;
+
+    cr_assert(ranks);
+    for (uint32_t i = 0; i < MANY; i++) {
+        ranks[i].world = i;
+        ranks[i].here_kind = CHEMPI_HERE_WAITS;
+        memset(ranks[i].here, 'x', TEXT);
+        memset(ranks[i].site, 'y', SITE);
+        ranks[i].for_count = i % 2;
+        ranks[i].for_ranks[0] = 7;
+    }
+    chempi_seek_put(&w, ranks, MANY);
+    cr_assert_eq(w.error, 0);
+    cr_assert(w.len <= CHEMPI_PLACES_MAX);
+    cr_assert(w.len + SITE > CHEMPI_PLACES_MAX);
+    chempi_wire_read(&r, w.data, w.len);
+    for (uint32_t i = 0; i < MANY; i++) {
+        cr_assert_eq(chempi_wire_get_u32(&r), i);
+        cr_assert_eq(chempi_wire_get_u8(&r), CHEMPI_HERE_WAITS);
+        cr_assert_eq(strlen(chempi_wire_get_str(&r, CHEMPI_HERE_MAX)), TEXT);
+        sites += strlen(chempi_wire_get_str(&r, CHEMPI_HERE_SITE_MAX)) == SITE;
+        (void)chempi_wire_get_u64(&r);
+        cr_assert_eq(chempi_wire_get_u32(&r), i % 2);
+        if (i % 2)
+            cr_assert_eq(chempi_wire_get_u32(&r), 7);
+    }
+    cr_assert(chempi_wire_is_done(&r));
+    cr_assert(sites > MANY / 4);
+    chempi_wire_clear(&w);
+    free(ranks);
 }
 
 Test(places, a_chain_is_no_circle)
@@ -324,7 +365,7 @@ Test(places, of_a_long_circle_the_beginning_is_drawn)
     for (uint32_t i = 0; i < 100; i++)
         put_waiting(i, "A", "", 1, (const uint32_t[]){(i + 1) % 100});
     (void)take();
-    chempi_places_print(&places, file, false, false);
+    chempi_places_print(&places, file, false);
     cr_assert_eq(fclose(file), 0);
     cr_assert(strstr(text, "100 ranks wait for each other in a circle:\n"));
     cr_assert(strstr(text, "-> rank 15 on node a1, in A\n"
@@ -333,7 +374,7 @@ Test(places, of_a_long_circle_the_beginning_is_drawn)
     free(text);
 }
 
-Test(places, whence_ranks_call_is_told_on_request)
+Test(places, whence_ranks_call_is_told)
 {
     begin(0);
     put_waiting(0, "A", "f+0x1 of p", 0, NULL);
@@ -344,7 +385,6 @@ Test(places, whence_ranks_call_is_told_on_request)
     put_waiting(5, "D", "\nf", 0, NULL);
     put_waiting(6, "E", "1\n2\n3\n4\n5\n6\n7\n8\n9", 0, NULL);
     (void)take();
-    has_sites = true;
     expect_printed(false,
                    "chempirun: ranks 0-1 wait in A\n"
                    "chempirun:     called from f+0x1 of p\n"

@@ -351,7 +351,7 @@ Test(client, figures_are_told_when_asked_for_and_in_pieces)
 }
 
 /* Takes the answer where the rank waits; returns its kind. */
-static uint8_t take_here(char text[CHEMPI_HERE_MAX])
+static uint8_t take_here(char text[CHEMPI_HERE_MAX], bool *has_more)
 {
     struct chempi_frame f = take(CHEMPI_MSG_HERE);
     struct chempi_reader r;
@@ -365,6 +365,7 @@ static uint8_t take_here(char text[CHEMPI_HERE_MAX])
     cr_assert_eq(chempi_wire_get_u32(&r), 2);
     cr_assert_eq(chempi_wire_get_u32(&r), 7);
     cr_assert_eq(chempi_wire_get_u32(&r), 9);
+    *has_more = chempi_wire_get_u8(&r);
     cr_assert(chempi_wire_is_done(&r));
     return kind;
 }
@@ -379,7 +380,9 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
                                       .site = "f+0x1",
                                       .moves = UINT64_C(5) << 40,
                                       .count = 2,
-                                      .ranks = {7, 9}};
+                                      .ranks = {7, 9},
+                                      .has_more = true};
+    bool has_more;
 
     open_client();
     seen.rank = 0;
@@ -395,14 +398,16 @@ Test(client, where_a_rank_waits_is_told_when_asked_for_and_in_bounds)
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), 1);
     cr_assert_eq(seen.rank, 77 + CHEMPI_WHERE_STACK);
     cr_assert_eq(chempi_client_here(client, &wait), 0);
-    cr_assert_eq(take_here(text), CHEMPI_HERE_WAITS);
+    cr_assert_eq(take_here(text, &has_more), CHEMPI_HERE_WAITS);
+    cr_assert(has_more);
     cr_assert_str_eq(text, "MPI_Recv of X");
     memset(words, 'x', sizeof(words) - 1);
     words[sizeof(words) - 1] = '\0';
-    wait.is_waiting = false;
+    wait.is_waiting = wait.has_more = false;
     wait.text = words;
     cr_assert_eq(chempi_client_here(client, &wait), 0);
-    cr_assert_eq(take_here(text), CHEMPI_HERE_TESTS);
+    cr_assert_eq(take_here(text, &has_more), CHEMPI_HERE_TESTS);
+    cr_assert(!has_more);
     cr_assert_eq(strlen(text), CHEMPI_HERE_MAX - 1);
     chempi_wire_put_u8(&w, 1); /* the question has one field */
     cr_assert_eq(answer(CHEMPI_MSG_WHERE, &w), -EPIPE);
