@@ -70,6 +70,10 @@ struct chempi_peer {
     uint32_t proc;
     uint32_t node;
     uint32_t quota; /* chempi_conn_quota(), at hand for the fast path */
+    /* The peer's sync messages from this number on, without a gap, are matched
+     * and it has not been told; 0: of none. Then the peer is dirty. */
+    uint32_t matched_first;
+    uint32_t matched_count;
     uint16_t route_count;
     _Atomic bool is_made; /* the rest means something: chempi_conn_peer() */
     bool is_lost;

@@ -192,7 +192,8 @@ uint64_t chempi_engine_waiting_count(void)
 
 bool chempi_engine_is_idle(void)
 {
-    return engine.waiting == 0;
+    return engine.waiting == 0 &&
+           (!engine.is_up || chempi_list_is_empty(&engine.dirty));
 }
 
 void chempi_engine_queue(struct chempi_peer *peer, struct chempi_outgoing *out)
@@ -719,11 +720,13 @@ void chempi_engine_settle(void)
         release_early(peer);
         if (CHEMPI_UNLIKELY(peer->is_lost))
             settle_lost(peer);
-        if (chempi_list_is_empty(&peer->waiting))
+        if (chempi_list_is_empty(&peer->waiting) && !peer->matched_count)
             continue;
         if (chempi_conn_resolve(peer))
             chempi_conn_set_lost(peer->proc, chempi_error_words());
         chempi_engine_flush(peer);
+        if (peer->matched_count)
+            engine.system->tell_matched(peer);
     }
     if (CHEMPI_UNLIKELY(engine.misses))
         drop_vain();

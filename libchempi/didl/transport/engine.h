@@ -38,6 +38,8 @@ struct chempi_engine_system {
     void (*sent)(struct chempi_tx *tx, int status);
     void (*credit)(struct chempi_peer *peer);
     void (*matched)(struct chempi_peer *peer, uint32_t serial);
+    /* Tell it what is matched; from settle(). */
+    void (*tell_matched)(struct chempi_peer *peer);
     /* The peer cannot be reached any more. */
     void (*lost)(struct chempi_peer *peer);
 };

@@ -526,26 +526,82 @@ static void on_credit(struct chempi_sysmsg_in *in)
     (void)in; /* the envelope has said it */
 }
 
-static void tell_matched(struct chempi_peer *peer, uint32_t serial)
+/* What MATCHED says. */
+struct matched {
+    uint32_t first;
+    uint32_t count;
+};
+
+/* Without a struct chempi_sysmsg, if nothing is before it and there is room. */
+static bool inject_matched(struct chempi_peer *peer,
+                           const struct matched *matched)
 {
-    chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &serial, sizeof(serial));
+    struct chempi_route *route = chempi_conn_route(peer, sizeof(*matched));
+    struct chempi_envelope env = {
+        .len = sizeof(*matched),
+        .context = sizeof(*matched),
+        .source = (int32_t)chempi_ctx.services.proc,
+        .tag = CHEMPI_SYSMSG_MATCHED,
+        .kind = CHEMPI_KIND_SYSTEM,
+    };
+
+    if (!chempi_list_is_empty(&peer->waiting) ||
+        sizeof(*matched) > route->inject_max)
+        return false;
+    chempi_engine_stamp(peer, &env);
+    if (route->ops->inject(route->ep, &env, matched, sizeof(*matched)) != 0)
+        return false;
+    chempi_engine_left(peer, route, &env);
+    return true;
 }
 
-/* The sync send with this number; one that was taken back is not there. */
+static void tell_matched(struct chempi_peer *peer)
+{
+    const struct matched matched = {peer->matched_first, peer->matched_count};
+
+    peer->matched_count = 0;
+    if (!peer->is_lost && !inject_matched(peer, &matched))
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &matched,
+                             sizeof(matched));
+}
+
+/* Many that are matched in a row are told of at once. */
+static void note_matched(struct chempi_peer *peer, uint32_t serial)
+{
+    if (peer->matched_count == 0) {
+        peer->matched_first = serial;
+        chempi_engine_mark(peer);
+    } else if (serial != peer->matched_first + peer->matched_count) {
+        const struct matched matched = {peer->matched_first,
+                                        peer->matched_count};
+
+        chempi_sysmsg_answer(peer, CHEMPI_SYSMSG_MATCHED, &matched,
+                             sizeof(matched));
+        peer->matched_first = serial;
+        peer->matched_count = 0;
+    }
+    peer->matched_count++;
+}
+
+/* The sync sends with these numbers; those that were taken back are not
+ * there. */
 static void on_matched(struct chempi_sysmsg_in *in)
 {
-    const uint32_t *serial = in->head;
+    const struct matched *matched = in->head;
 
-    CHEMPI_LIST_FOR (pos, &in->peer->sync) {
+    CHEMPI_LIST_FOR_SAFE (pos, &in->peer->sync) {
         struct chempi_request *req =
             CHEMPI_CONTAINER_OF(pos, struct chempi_request, match_link);
+        const uint32_t at = req->u.tx.env.serial - matched->first;
 
-        if (req->u.tx.env.serial != *serial)
+        if (at >= matched->count) {
+            if ((int32_t)at > 0)
+                return; /* nor do later ones */
             continue;
+        }
         chempi_list_remove(&req->match_link);
         req->is_queued = false;
         chempi_request_progress(req, MPI_SUCCESS);
-        return;
     }
 }
 
@@ -559,8 +615,8 @@ void chempi_sysmsg_register(int32_t tag,
 
 void chempi_sysmsg_init(void)
 {
-    static const struct chempi_sysmsg_handler matched = {4, 4, on_matched,
-                                                         NULL};
+    static const struct chempi_sysmsg_handler matched = {
+        sizeof(struct matched), sizeof(struct matched), on_matched, NULL};
     static const struct chempi_sysmsg_handler credit = {0, 0, on_credit, NULL};
     static const struct chempi_sysmsg_handler repaid = {4, 4, on_repaid, NULL};
     static const struct chempi_engine_system system = {
@@ -571,7 +627,8 @@ void chempi_sysmsg_init(void)
         .finish = finish_outgoing,
         .sent = sent,
         .credit = tell_credit,
-        .matched = tell_matched,
+        .matched = note_matched,
+        .tell_matched = tell_matched,
         .lost = lost,
     };
 

@@ -41,7 +41,8 @@ struct chempi_peer;
 
 /* Who has which tags; both ends run the same library. */
 enum chempi_sysmsg_tag {
-    CHEMPI_SYSMSG_MATCHED = -1,       /* u32 serial: a sync send is matched */
+    CHEMPI_SYSMSG_MATCHED = -1,       /* u32 serial, u32 count: so many sync
+                                         sends from this one on are matched */
     CHEMPI_SYSMSG_CREDIT = -2,        /* nothing: the envelope says it */
     CHEMPI_SYSMSG_CANCEL = -3,        /* u32 serial: take it back */
     CHEMPI_SYSMSG_CANCEL_ANSWER = -4, /* u32 serial, u32 1: was taken back */
