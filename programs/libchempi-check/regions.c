@@ -7,6 +7,7 @@
  *   R2  a node's priority is not less than those of its children
  *   R3  top is the greatest end in the subtree
  */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,14 +82,18 @@ static void split(struct check_region *tree, const struct check_region *at,
 
 static void insert(struct check_region *r)
 {
-    struct check_region *low;
-    struct check_region *high;
+    struct check_region **at = &root;
 
     seed = seed * 1664525u + 1013904223u;
     r->priority = seed;
+    while (*at && (*at)->priority >= r->priority) {
+        if ((*at)->top < r->end)
+            (*at)->top = r->end;
+        at = is_before(*at, r) ? &(*at)->right : &(*at)->left;
+    }
+    split(*at, r, &r->left, &r->right);
     mend_top(r);
-    split(root, r, &low, &high);
-    root = join(join(low, r), high);
+    *at = r;
 }
 
 static struct check_region *removed(struct check_region *tree,
@@ -127,6 +132,32 @@ static const struct check_region *find(const struct check_region *tree,
 
 /* ---- buffers ---- */
 
+/* Handles of predefined types are small numbers (MPI 5.0, appendix A). */
+enum { PREDEFINED = 1024 };
+
+/* Bytes of an element of a predefined type in one piece, which is asked for
+ * once; 0: not asked for, or none. Of a number that all would find. */
+static _Atomic uint32_t sizes[PREDEFINED];
+
+static bool find_piece(MPI_Datatype type, MPI_Count count, MPI_Count *lb,
+                       MPI_Count *bytes)
+{
+    const uintptr_t number = (uintptr_t)type;
+    uint32_t size;
+
+    if (number >= PREDEFINED)
+        return check_door->piece(type, count, lb, bytes);
+    size = atomic_load_explicit(&sizes[number], memory_order_relaxed);
+    if (size == 0) {
+        if (!check_door->piece(type, 2, lb, bytes) || *lb != 0)
+            return check_door->piece(type, count, lb, bytes);
+        size = (uint32_t)(*bytes / 2);
+        atomic_store_explicit(&sizes[number], size, memory_order_relaxed);
+    }
+    *lb = 0;
+    return !CHEMPI_MUL_OVERFLOWS(count, size, bytes);
+}
+
 bool check_extent(const void *buf, MPI_Count count, MPI_Datatype type,
                   uintptr_t *start, size_t *len)
 {
@@ -134,7 +165,7 @@ bool check_extent(const void *buf, MPI_Count count, MPI_Datatype type,
     MPI_Count bytes = 0;
 
     if (count <= 0 || buf == MPI_IN_PLACE || !check_door ||
-        !check_door->piece(type, count, &lb, &bytes))
+        !find_piece(type, count, &lb, &bytes))
         return false;
     *start = (uintptr_t)buf + (uintptr_t)lb;
     *len = (size_t)bytes;
@@ -152,10 +183,7 @@ static struct check_region *take(void)
     if (r)
         spare = r->left;
     check_unlock();
-    if (!r)
-        return calloc(1, sizeof(*r));
-    *r = (struct check_region){0};
-    return r;
+    return r ? r : malloc(sizeof(*r));
 }
 
 static void give(struct check_region *r)
@@ -250,10 +278,8 @@ struct check_region *check_region_open(const struct check_site *site,
     r = take();
     if (!r)
         return NULL;
-    r->start = start;
-    r->end = start + len;
-    r->use = use;
-    r->site = *site;
+    *r = (struct check_region){
+        .start = start, .end = start + len, .use = use, .site = *site};
     if (use == CHECK_READS)
         r->sum = sum_of(start, len);
     check_lock();

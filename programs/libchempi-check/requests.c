@@ -33,10 +33,7 @@ static struct request *take(void)
     if (r)
         spare = r->next;
     check_unlock();
-    if (!r)
-        return calloc(1, sizeof(*r));
-    *r = (struct request){0};
-    return r;
+    return r ? r : malloc(sizeof(*r));
 }
 
 static struct request **find(MPI_Request handle)
@@ -72,10 +69,10 @@ static struct request *add(const struct check_call *call, MPI_Request handle,
     r = take();
     if (!r)
         return NULL;
-    r->handle = handle;
-    r->site = call->site;
-    r->info = *info;
-    r->is_active = !info->is_persistent;
+    *r = (struct request){.handle = handle,
+                          .site = call->site,
+                          .info = *info,
+                          .is_active = !info->is_persistent};
     check_lock();
     at = find(handle);
     r->next = *at;
@@ -143,22 +140,37 @@ static void remove_request(struct request *r)
 
     check_lock();
     at = find(r->handle);
-    if (*at == r)
+    if (*at == r) {
         *at = r->next;
-    r->next = spare;
-    spare = r;
+        r->handle = MPI_REQUEST_NULL; /* nobody's who still has it */
+        r->next = spare;
+        spare = r;
+    }
     check_unlock();
 }
 
-/* What a call that completes requests has done to one: `was` is the handle
- * before it, `is` after it; is_told: it says that this one is complete. */
-static void settle(const struct check_call *call, MPI_Request was,
+/* A handle before a call, and what is known of it; NULL: nothing. */
+struct was {
+    MPI_Request handle;
+    struct request *known;
+};
+
+static struct was known_as(MPI_Request handle)
+{
+    return (struct was){.handle = handle, .known = look_up(handle)};
+}
+
+/* What a call that completes requests has done to one: `is` is the handle after
+ * it; is_told: it says that this one is complete. One that stood twice in a
+ * list is settled once. */
+static void settle(const struct check_call *call, const struct was *was,
                    MPI_Request is, bool is_told)
 {
-    struct request *r = look_up(was);
+    struct request *r = was->known;
     struct check_region *region;
 
-    if (!r || (is != MPI_REQUEST_NULL && !(is_told && r->info.is_persistent)))
+    if (!r || r->handle != was->handle ||
+        (is != MPI_REQUEST_NULL && !(is_told && r->info.is_persistent)))
         return;
     region = r->region;
     r->region = NULL;
@@ -170,9 +182,9 @@ static void settle(const struct check_call *call, MPI_Request was,
 }
 
 /* Calls that wait for this one wait for the members' calls, too. */
-static void await_match(MPI_Request handle)
+static void await_match(const struct was *was)
 {
-    struct request *r = look_up(handle);
+    struct request *r = was->known;
     struct check_match *match = r ? r->match : NULL;
 
     if (!match)
@@ -182,85 +194,83 @@ static void await_match(MPI_Request handle)
 }
 
 /* Calls that wait for messages alone wait for what others call. */
-static bool is_message(MPI_Request handle)
+static bool is_message(const struct was *was)
 {
-    const struct request *r = look_up(handle);
-
-    return handle == MPI_REQUEST_NULL ||
-           (r && r->info.type != MPI_DATATYPE_NULL);
+    return was->handle == MPI_REQUEST_NULL ||
+           (was->known && was->known->info.type != MPI_DATATYPE_NULL);
 }
 
-static bool are_messages(int count, const MPI_Request requests[])
+static bool are_messages(int count, const struct was was[])
 {
-    for (int i = 0; requests && i < count; i++)
-        if (!is_message(requests[i]))
+    for (int i = 0; was && i < count; i++)
+        if (!is_message(&was[i]))
             return false;
     return true;
 }
 
 /* The handles before the call; NULL: there are none, or no memory. */
-static MPI_Request *copy_of(int count, const MPI_Request requests[])
+static struct was *all_known_as(int count, const MPI_Request requests[])
 {
-    MPI_Request *copy;
+    struct was *was;
 
     if (count <= 0 || !requests || !check_is_on())
         return NULL;
-    copy = malloc((size_t)count * sizeof(*copy));
-    if (copy)
-        memcpy(copy, requests, (size_t)count * sizeof(*copy));
-    return copy;
+    was = malloc((size_t)count * sizeof(*was));
+    for (int i = 0; was && i < count; i++)
+        was[i] = known_as(requests[i]);
+    return was;
 }
 
 /* ---- wrappers ---- */
 
 CHEMPI_EXPORT int MPI_Wait(MPI_Request *request, MPI_Status *status)
 {
-    MPI_Request was = request ? *request : MPI_REQUEST_NULL;
+    const struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
     struct check_call call;
     int rc;
 
     CHECK_ENTER(&call, Wait);
-    await_match(was);
-    check_stick(is_message(was));
+    await_match(&was);
+    check_stick(is_message(&was));
     rc = PMPI_Wait(request, status);
     if (request)
-        settle(&call, was, *request, true);
+        settle(&call, &was, *request, true);
     check_leave(&call);
     return rc;
 }
 
 CHEMPI_EXPORT int MPI_Test(MPI_Request *request, int *flag, MPI_Status *status)
 {
-    MPI_Request was = request ? *request : MPI_REQUEST_NULL;
+    const struct was was = known_as(request ? *request : MPI_REQUEST_NULL);
     struct check_call call;
     int rc;
 
     CHECK_ENTER(&call, Test);
     rc = PMPI_Test(request, flag, status);
     if (request && flag)
-        settle(&call, was, *request, *flag);
+        settle(&call, &was, *request, *flag);
     check_leave(&call);
     return rc;
 }
 
 static void settle_all(const struct check_call *call, int count,
-                       const MPI_Request was[], const MPI_Request is[],
+                       const struct was was[], const MPI_Request is[],
                        bool is_told)
 {
     for (int i = 0; was && i < count; i++)
-        settle(call, was[i], is[i], is_told);
+        settle(call, &was[i], is[i], is_told);
 }
 
 CHEMPI_EXPORT int MPI_Waitall(int count, MPI_Request array_of_requests[],
                               MPI_Status array_of_statuses[])
 {
-    MPI_Request *was = copy_of(count, array_of_requests);
+    struct was *was = all_known_as(count, array_of_requests);
     struct check_call call;
     int rc;
 
     CHECK_ENTER(&call, Waitall);
     for (int i = 0; was && i < count; i++)
-        await_match(was[i]);
+        await_match(&was[i]);
     check_stick(are_messages(count, was));
     rc = PMPI_Waitall(count, array_of_requests, array_of_statuses);
     settle_all(&call, count, was, array_of_requests, rc == MPI_SUCCESS);
@@ -272,7 +282,7 @@ CHEMPI_EXPORT int MPI_Waitall(int count, MPI_Request array_of_requests[],
 CHEMPI_EXPORT int MPI_Testall(int count, MPI_Request array_of_requests[],
                               int *flag, MPI_Status array_of_statuses[])
 {
-    MPI_Request *was = copy_of(count, array_of_requests);
+    struct was *was = all_known_as(count, array_of_requests);
     struct check_call call;
     int rc;
 
@@ -287,18 +297,18 @@ CHEMPI_EXPORT int MPI_Testall(int count, MPI_Request array_of_requests[],
 
 /* indices: those that are complete, `done` of them or MPI_UNDEFINED. */
 static void settle_some(const struct check_call *call, int count,
-                        const MPI_Request was[], const MPI_Request is[],
+                        const struct was was[], const MPI_Request is[],
                         int done, const int indices[])
 {
     for (int i = 0; was && i < done; i++)
         if (indices[i] >= 0 && indices[i] < count)
-            settle(call, was[indices[i]], is[indices[i]], true);
+            settle(call, &was[indices[i]], is[indices[i]], true);
 }
 
 CHEMPI_EXPORT int MPI_Waitany(int count, MPI_Request array_of_requests[],
                               int *indx, MPI_Status *status)
 {
-    MPI_Request *was = copy_of(count, array_of_requests);
+    struct was *was = all_known_as(count, array_of_requests);
     struct check_call call;
     int rc;
 
@@ -315,7 +325,7 @@ CHEMPI_EXPORT int MPI_Waitany(int count, MPI_Request array_of_requests[],
 CHEMPI_EXPORT int MPI_Testany(int count, MPI_Request array_of_requests[],
                               int *indx, int *flag, MPI_Status *status)
 {
-    MPI_Request *was = copy_of(count, array_of_requests);
+    struct was *was = all_known_as(count, array_of_requests);
     struct check_call call;
     int rc;
 
@@ -332,7 +342,7 @@ CHEMPI_EXPORT int MPI_Waitsome(int incount, MPI_Request array_of_requests[],
                                int *outcount, int array_of_indices[],
                                MPI_Status array_of_statuses[])
 {
-    MPI_Request *was = copy_of(incount, array_of_requests);
+    struct was *was = all_known_as(incount, array_of_requests);
     struct check_call call;
     int rc;
 
@@ -352,7 +362,7 @@ CHEMPI_EXPORT int MPI_Testsome(int incount, MPI_Request array_of_requests[],
                                int *outcount, int array_of_indices[],
                                MPI_Status array_of_statuses[])
 {
-    MPI_Request *was = copy_of(incount, array_of_requests);
+    struct was *was = all_known_as(incount, array_of_requests);
     struct check_call call;
     int rc;
 

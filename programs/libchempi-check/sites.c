@@ -23,7 +23,7 @@ static bool is_site(const void *elements, uint32_t number, const void *key)
     return all[number].from == site->from && all[number].id == site->id;
 }
 
-uint16_t check_site_number(const struct check_site *site)
+static uint16_t find_number(const struct check_site *site)
 {
     const uint32_t hash = chempi_index_hash_number(
         (uint64_t)(uintptr_t)site->from + (uint64_t)site->id);
@@ -38,6 +38,26 @@ uint16_t check_site_number(const struct check_site *site)
     }
     (void)pthread_mutex_unlock(&sites.lock);
     return at == CHEMPI_INDEX_NONE ? 0 : (uint16_t)(at + 1);
+}
+
+/* The last ones of a thread, by where they return to. */
+enum { RECENT = 32 };
+static _Thread_local struct {
+    struct check_site site;
+    uint16_t number; /* 0: unused */
+} recent[RECENT];
+
+uint16_t check_site_number(const struct check_site *site)
+{
+    const uintptr_t from = (uintptr_t)site->from;
+    const size_t at = (from >> 2 ^ from >> 7) % RECENT;
+
+    if (recent[at].number == 0 || recent[at].site.from != site->from ||
+        recent[at].site.id != site->id) {
+        recent[at].site = *site;
+        recent[at].number = find_number(site);
+    }
+    return recent[at].number;
 }
 
 bool check_site_at(uint16_t number, struct check_site *out)
