@@ -225,7 +225,7 @@ static int spread(struct job *j, struct chempi_err *err)
     uint32_t piece;
     int rc = 0;
 
-    (void)chempi_daemon_ready(j->daemon);
+    chempi_daemon_look(j->daemon);
     for (uint32_t i = 0; !rc && i < j->node_count; i++) {
         const uint32_t node = j->nodes[i];
 

@@ -9,15 +9,20 @@
 #include "common/base/log.h"
 #include "common/control/msg.h"
 
-const struct chempi_members *chempi_daemon_ready(struct chempi_daemon *d)
+void chempi_daemon_look(struct chempi_daemon *d)
 {
-    return chempi_ready_look(&d->ready, d->dir);
+    chempi_ready_look(&d->ready, d->dir);
 }
 
-const struct chempi_member *chempi_daemon_member(const struct chempi_daemon *d,
+const struct chempi_members *chempi_daemon_ready(struct chempi_daemon *d)
+{
+    return chempi_ready_all(&d->ready, d->dir);
+}
+
+const struct chempi_member *chempi_daemon_member(struct chempi_daemon *d,
                                                  const char *node)
 {
-    const struct chempi_member *m = chempi_members_find(&d->ready.list, node);
+    const struct chempi_member *m = chempi_ready_find(&d->ready, d->dir, node);
 
     return m ? m : chempi_members_find(&d->members, node);
 }
@@ -257,7 +262,8 @@ int chempi_news_take(struct chempi_daemon *d, struct chempi_conn *from,
 
     chempi_wire_read(&r, frame->data, frame->len);
     n = chempi_wire_get_count(&r, CHEMPI_NEWS_MAX, 14);
-    (void)chempi_daemon_ready(d);
+    chempi_daemon_look(d);
+    (void)chempi_daemon_ready(d); /* many at a time */
     for (uint32_t i = 0; i < n && read_member(&r, from, &claim); i++)
         take_claim(&reading, &claim);
     if (reading.has_withdrawn)

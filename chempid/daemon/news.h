@@ -22,12 +22,14 @@
 struct chempi_conn;
 struct chempi_daemon;
 
-/* The nodes with ready files now, read again if they have changed. What they
- * say of a node comes before what d->members says. */
+/* What follows sees the ready files as they are now. What they say of a node
+ * comes before what d->members says. */
+void chempi_daemon_look(struct chempi_daemon *d);
+/* All nodes with ready files. */
 const struct chempi_members *chempi_daemon_ready(struct chempi_daemon *d);
-/* A node that was known when chempi_daemon_ready() was called last, or NULL;
- * valid until that is called again, or d->members changes. */
-const struct chempi_member *chempi_daemon_member(const struct chempi_daemon *d,
+/* A node that is known, or NULL; valid until the next call of these three, or
+ * until d->members changes. */
+const struct chempi_member *chempi_daemon_member(struct chempi_daemon *d,
                                                  const char *node);
 /* Connection to the daemon of such a node. */
 struct chempi_conn *chempi_daemon_call(struct chempi_daemon *d,

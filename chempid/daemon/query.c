@@ -130,7 +130,7 @@ static void add_self(struct query *q)
 }
 
 /* Ask the first node of the piece that can be called, by what is known since
- * chempi_daemon_ready(). */
+ * chempi_daemon_look(). */
 static void send_piece(struct piece *p)
 {
     struct query *q = p->query;
@@ -270,27 +270,34 @@ static int make_names(struct query *q, size_t count)
     return q->names ? 0 : -ENOMEM;
 }
 
-/* No more than an answer has room for. */
-static int add_members(struct query *q, const struct chempi_members *from)
+/* No more than an answer has room for; none that is among the others. */
+static int add_members(struct query *q, const struct chempi_members *from,
+                       const struct chempi_members *others)
 {
     int rc = 0;
 
-    for (uint32_t i = 0; !rc && i < from->count; i++)
-        if (q->name_count < CHEMPI_JOB_NODES_MAX)
-            rc = add_name(q, from->list[i].name);
+    for (uint32_t i = 0; !rc && i < from->count; i++) {
+        const char *name = from->list[i].name;
+
+        if (q->name_count < CHEMPI_JOB_NODES_MAX &&
+            strcmp(name, q->daemon->opt->name) != 0 &&
+            !chempi_members_find(others, name))
+            rc = add_name(q, name);
+    }
     return rc;
 }
 
-/* All that are known; sort_names() leaves each once. */
+/* All that are known, each once. */
 static int add_all(struct query *q)
 {
+    static const struct chempi_members nobody;
     struct chempi_daemon *d = q->daemon;
     const struct chempi_members *ready = chempi_daemon_ready(d);
     int rc = make_names(q, (size_t)d->members.count + ready->count + 1);
 
     rc = rc ? rc : add_name(q, d->opt->name);
-    rc = rc ? rc : add_members(q, &d->members);
-    return rc ? rc : add_members(q, ready);
+    rc = rc ? rc : add_members(q, ready, &nobody);
+    return rc ? rc : add_members(q, &d->members, ready);
 }
 
 static int read_names(struct query *q, const struct chempi_frame *frame)
@@ -391,6 +398,7 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
 
     if (!q)
         return err->code;
+    chempi_daemon_look(d);
     rc = read_names(q, frame);
     if (rc == -ENOMEM && q->pool.error == -EDQUOT) {
         destroy(q);
@@ -403,7 +411,6 @@ int chempi_query_ask(struct chempi_daemon *d, struct chempi_conn *from,
                              chempi_err_name(rc));
     } else {
         sort_names(q);
-        (void)chempi_daemon_ready(d);
         spread(q);
         settle(q);
     }
@@ -509,7 +516,7 @@ int chempi_query_refused(struct chempi_daemon *d, struct chempi_conn *from,
     (void)chempi_wire_get_u32(&r);
     why = chempi_wire_get_str(&r, CHEMPI_TEXT_MAX);
     if (p) {
-        (void)chempi_daemon_ready(d);
+        chempi_daemon_look(d);
         add_error(p->query, p->query->names[p->first++],
                   r.is_bad ? "it does not answer" : why);
         send_piece(p);
@@ -537,7 +544,7 @@ void chempi_query_lose(struct chempi_daemon *d, struct chempi_conn *conn,
                        const char *text)
 {
     if (!chempi_list_is_empty(&d->queries))
-        (void)chempi_daemon_ready(d);
+        chempi_daemon_look(d);
     CHEMPI_LIST_FOR_SAFE (e, &d->queries) {
         struct query *q = CHEMPI_CONTAINER_OF(e, struct query, entry);
 

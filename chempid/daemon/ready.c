@@ -28,24 +28,43 @@ static bool is_long_ago(const struct timespec *t)
     return ns > (int64_t)SETTLE_NS;
 }
 
-const struct chempi_members *chempi_ready_look(struct chempi_ready *ready,
-                                               const char *dir)
+void chempi_ready_look(struct chempi_ready *ready, const char *dir)
 {
     struct stat st;
     const bool is_there = stat(dir, &st) == 0;
 
     if (is_there && ready->is_settled && is_equal(&st.st_mtim, &ready->changed))
-        return &ready->list;
-    chempi_members_fini(&ready->list);
+        return;
+    chempi_ready_fini(ready);
     ready->is_settled = is_there && is_long_ago(&st.st_mtim);
     if (is_there)
         ready->changed = st.st_mtim;
-    chempi_members_scan(&ready->list, dir);
+}
+
+const struct chempi_member *chempi_ready_find(struct chempi_ready *ready,
+                                              const char *dir, const char *node)
+{
+    const struct chempi_member *m = chempi_members_find(&ready->list, node);
+
+    if (m || ready->is_whole)
+        return m;
+    chempi_members_seek(&ready->list, dir, node);
+    return chempi_members_find(&ready->list, node);
+}
+
+const struct chempi_members *chempi_ready_all(struct chempi_ready *ready,
+                                              const char *dir)
+{
+    if (!ready->is_whole) {
+        chempi_members_fini(&ready->list); /* in order, then */
+        chempi_members_scan(&ready->list, dir);
+        ready->is_whole = true;
+    }
     return &ready->list;
 }
 
 void chempi_ready_fini(struct chempi_ready *ready)
 {
     chempi_members_fini(&ready->list);
-    ready->is_settled = false;
+    ready->is_settled = ready->is_whole = false;
 }

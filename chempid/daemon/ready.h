@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The ready files of the daemons' directory (members.h), read again only when
- * the directory has changed: with many daemons on a host each launch would
- * read all files in all of them.
+ * The ready files of the daemons' directory (members.h): each is read when
+ * somebody asks for its node, or all when somebody asks for all, and again only
+ * when the directory has changed. A daemon calls a few others only: with many
+ * on a host, all of them would read the files of all.
  *
  * Ready files are made under other names and renamed, so that whatever comes,
  * goes or changes there changes the directory's time.
@@ -19,11 +20,18 @@ struct chempi_ready { /* zeros: nothing is read yet */
     struct chempi_members list;
     struct timespec changed; /* the directory, before it was read */
     bool is_settled;         /* it was read well after that */
+    bool is_whole;           /* all files are in the list */
 };
 
-/* The nodes with ready files now; valid until the next call. */
-const struct chempi_members *chempi_ready_look(struct chempi_ready *ready,
-                                               const char *dir);
+/* Forget what was read if it may have changed since. */
+void chempi_ready_look(struct chempi_ready *ready, const char *dir);
+/* As of the last look; NULL: there is no such file. Valid until the next call
+ * of any of these. */
+const struct chempi_member *chempi_ready_find(struct chempi_ready *ready,
+                                              const char *dir,
+                                              const char *node);
+const struct chempi_members *chempi_ready_all(struct chempi_ready *ready,
+                                              const char *dir);
 void chempi_ready_fini(struct chempi_ready *ready);
 
 #endif

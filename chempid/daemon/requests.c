@@ -99,7 +99,7 @@ static int pass_request(struct chempi_daemon *d, struct chempi_conn *from,
     uint64_t number;
     int rc;
 
-    (void)chempi_daemon_ready(d);
+    chempi_daemon_look(d);
     conn = chempi_daemon_call(d, r->node, err);
     if (!conn)
         return err->code;

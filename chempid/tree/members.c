@@ -201,25 +201,32 @@ int chempi_members_read(struct chempi_members *m, const char *path,
     return read_file(m, path, 0, err);
 }
 
-static bool has_suffix(const char *name, const char *suffix)
+/* The node whose ready file this is; "": none. */
+static const char *node_of(const char *file, char *name, size_t size)
 {
-    const size_t len = strlen(name);
-    const size_t end = strlen(suffix);
+    const size_t end = sizeof(CHEMPI_READY_SUFFIX) - 1;
+    const size_t len = strlen(file);
 
-    return len > end && strcmp(name + len - end, suffix) == 0;
+    *name = '\0';
+    if (len > end && len - end < size &&
+        strcmp(file + len - end, CHEMPI_READY_SUFFIX) == 0)
+        (void)snprintf(name, size, "%.*s", (int)(len - end), file);
+    return name;
 }
 
 /* A daemon makes its own file there, and no link to another one. */
-static void scan_file(struct chempi_members *m, const char *dir,
-                      const char *file)
+void chempi_members_seek(struct chempi_members *m, const char *dir,
+                         const char *name)
 {
     struct chempi_members one = {0};
     char path[4096];
-    int n = snprintf(path, sizeof(path), "%s/%s", dir, file);
+    int n =
+        snprintf(path, sizeof(path), "%s/%s" CHEMPI_READY_SUFFIX, dir, name);
 
-    if (n > 0 && (size_t)n < sizeof(path) &&
-        read_file(&one, path, O_NOFOLLOW, NULL) == 0 && one.count == 1)
-        (void)chempi_members_add(m, one.list[0].name, one.list[0].address,
+    if (chempi_members_is_name(name) && n > 0 && (size_t)n < sizeof(path) &&
+        read_file(&one, path, O_NOFOLLOW, NULL) == 0 && one.count == 1 &&
+        strcmp(one.list[0].name, name) == 0)
+        (void)chempi_members_add(m, name, one.list[0].address,
                                  one.list[0].slots);
     chempi_members_fini(&one);
 }
@@ -236,13 +243,13 @@ void chempi_members_scan(struct chempi_members *m, const char *path)
 {
     DIR *dir = opendir(path);
     const uint32_t before = m->count;
+    char name[CHEMPI_NODE_NAME_MAX];
     struct dirent *d;
 
     if (!dir)
         return; /* no directory, no ready files */
     while ((d = readdir(dir)))
-        if (has_suffix(d->d_name, CHEMPI_READY_SUFFIX))
-            scan_file(m, path, d->d_name);
+        chempi_members_seek(m, path, node_of(d->d_name, name, sizeof(name)));
     (void)closedir(dir); /* read only */
     if (m->count == before)
         return;

@@ -5,7 +5,7 @@
  * or from other daemons (join).
  *
  * A cluster file has a node a line: NAME ADDRESS:PORT [SLOTS]; what follows
- * "#" is a comment. A ready file DIR/NAME.node has one such line.
+ * "#" is a comment. A ready file DIR/NAME.node has one such line, of NAME.
  */
 #ifndef CHEMPI_CHEMPID_MEMBERS_H
 #define CHEMPI_CHEMPID_MEMBERS_H
@@ -62,6 +62,9 @@ int chempi_members_read(struct chempi_members *m, const char *path,
                         struct chempi_err *err);
 /* Read the ready files of a directory; files that are no such are left. */
 void chempi_members_scan(struct chempi_members *m, const char *dir);
+/* Read one node's ready file, if there is one. */
+void chempi_members_seek(struct chempi_members *m, const char *dir,
+                         const char *name);
 
 void chempi_members_fini(struct chempi_members *m);
 

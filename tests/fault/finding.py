@@ -93,6 +93,22 @@ def a_name_that_is_taken_is_refused_through_another_node():
                           if "--join" in w], LIMIT_S)
 
 
+@case
+def who_asks_for_all_is_told_of_as_many_as_an_answer_has_room_for():
+    """Each counts once, though the file names the daemon asked, too, and the
+    directory has a file of another one."""
+    most = 65536
+    with Cluster(["n1"]) as cluster:
+        path = f"{cluster.dir}/log.cluster"
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(f"n{i} -\n" for i in range(most))
+        cluster.start("n0", "--cluster", path)
+        said = cluster.ctl("--via", "n0", "nodes", status=1).splitlines()[1:]
+        os.unlink(path)
+        names = {line.split()[0] for line in said if line.startswith("n")}
+        check(len(names) == most, len(names), said[-3:])
+
+
 def in_network(*commands):
     """In a network of its own, which has nothing but loopback."""
     flags = ["-n"] if os.geteuid() == 0 else ["-rn"]
