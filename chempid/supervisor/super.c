@@ -646,8 +646,8 @@ static int take_fallen(struct chempi_super *s, struct chempi_reader *r,
     return 0;
 }
 
-static int take(struct chempi_link *link, const struct chempi_frame *frame,
-                struct chempi_err *err)
+int chempi_super_take(struct chempi_link *link,
+                      const struct chempi_frame *frame, struct chempi_err *err)
 {
     struct chempi_super *s = link->arg;
     struct chempi_reader r;
@@ -861,7 +861,7 @@ static void begin(struct chempi_super *s)
     struct chempi_err err = {0};
     int rc;
 
-    s->up.on_frame = take;
+    s->up.on_frame = chempi_super_take;
     if (chempi_super_number_ranks(s, &err))
         _exit(ENOMEM);
     culprit = &s->ranks[0];
@@ -939,7 +939,7 @@ _Noreturn void chempi_super_run(const struct chempi_spec *spec, uint32_t node,
     struct chempi_super *s;
 
     keep_only(up_fd);
-    s = open_up(UP_FD, take);
+    s = open_up(UP_FD, chempi_super_take);
     s->spec = spec;
     s->node = node;
     begin(s);

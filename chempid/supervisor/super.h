@@ -202,6 +202,10 @@ bool chempi_gateway_is_spared(void *super, pid_t pid);
 /* Is it the only child that is left? */
 bool chempi_gateway_is_alone(struct chempi_super *s);
 
+/* super.c: a frame from above, of a job that has begun here (on_frame). */
+int chempi_super_take(struct chempi_link *link,
+                      const struct chempi_frame *frame, struct chempi_err *err);
+
 /* super.c: what a rank asks of the job. */
 int chempi_super_put(struct chempi_rank *rank, const char *key,
                      const void *value, size_t len, struct chempi_err *err);
