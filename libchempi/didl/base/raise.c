@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libchempi/api/api_impl.h"
 #include "libchempi/didl/base/ctx.h"
 #include "libchempi/didl/base/error.h"
 #include "libchempi/didl/base/fatal.h"
@@ -39,11 +40,15 @@ static CHEMPI_NORETURN void die(const char *object, int code, const char *func,
                                 const char *why)
 {
     char text[2 * CHEMPI_ERR_TEXT_MAX];
+    char added[MPI_MAX_ERROR_STRING] = "";
     const char *name = chempi_error_name(code);
     const char *words = chempi_error_detail(code, &func);
     const char *args = call_words ? strchr(call_words, '(') : NULL;
     char place[CHEMPI_PLACE_TEXT];
+    int len = 0;
 
+    if (!name && chempi_error_string(code, added, &len) == MPI_SUCCESS && len)
+        name = added;
     (void)chempi_place_find(&func, place);
     (void)snprintf(
         text, sizeof(text), "%s%s%s: %s%s%s (%s%s%s error handler is %s)%s%s%s",
