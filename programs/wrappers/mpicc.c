@@ -184,7 +184,11 @@ static bool widens_integers(const char *arg)
     return false;
 }
 
-/* False, after saying why, where Fortran cannot be compiled. */
+/*
+ * False, after saying why, where Fortran cannot be compiled. Who asks for flags
+ * only gets them all the same: CMake would take those of another MPI that it
+ * finds, but tries these, and then says that there is no Fortran.
+ */
 static bool check_fortran(const struct job *job)
 {
     if (job->language != LANGUAGE_FORTRAN)
@@ -195,7 +199,7 @@ static bool check_fortran(const struct job *job)
                 "no Fortran modules; install gfortran 12 or later and build "
                 "CHEMPI again\n",
                 job->name);
-        return false;
+        return job->action != ACTION_RUN;
     }
     for (int i = 0; i < job->argc; i++) {
         if (!widens_integers(job->argv[i]))
