@@ -59,21 +59,6 @@ TAKES_FILE_NULL = {'File_call_errhandler', 'File_get_errhandler',
 # These find out themselves whose error handler hears of errors.
 BLAMES_ITSELF = {'File_close'}
 
-# Collective calls on files, whose errors are returned as a rule, and the object
-# whose members wait for each other in them. didl is called although an
-# argument is wrong, and told so by a last argument, so that nobody waits.
-TELLS_MEMBERS = re.compile(
-    r'File_(open|set_(info|view)|i?(read|write)(_at)?_all(_begin)?|'
-    r'(read|write)_ordered(_begin)?)$')
-
-
-def tells_members(stem):
-    """The argument that has the members, or None."""
-    if not TELLS_MEMBERS.match(stem):
-        return None
-    return 'comm' if stem == 'File_open' else 'fh'
-
-
 # Callable before MPI_Init and after MPI_Finalize.
 ANY_TIME = re.compile(
     r'(Init(ialized|_thread)?|Finalized|Info_\w+|Session_\w+|Abi_\w+|T_\w+|'
@@ -261,7 +246,7 @@ class Body:
         self.comm = 'x_' + comms[0].name if comms else 'NULL'
         self.blamed = self.comm if comms else self.find_blamed()
         self.cond = significance(self.stem)
-        self.members = tells_members(self.stem)
+        self.members = api_table.tells_members(self.stem)
         self.has_members = False  # the object was found
         self.lines = []
 
@@ -644,7 +629,7 @@ def impl_header(functions):
             continue
         seen[f.binding] = f.name, key
         params = [a.didl_param for a in args]
-        if tells_members(f.stem):
+        if api_table.tells_members(f.stem):
             params.append('int refused')
         params = ', '.join(params) or 'void'
         out.append(declaration('int', f.binding, params))

@@ -25,7 +25,7 @@ MANUAL = re.compile(
     r'Comm_spawn(_multiple)?|Comm_idup(_with_info)?)')
 C_TYPES = {'aint': 'MPI_Aint', 'count': 'MPI_Count', 'offset': 'MPI_Offset',
            'status': 'MPI_Status', 'cptr': 'void *', 'detach': 'void *',
-           'string': 'char'}
+           'string': 'char', 'bits': 'void'}
 # Strings of which blanks at the start go, too.
 STRIPPED = {'key', 'value'}
 WAITS = re.compile(r'MPI_(Wait|Test|Request_get_status)(all|any|some|_all|'
@@ -70,10 +70,15 @@ class Body:
     # ---- who hears of an error ----
 
     def blame(self):
-        for kind in ('comm', 'win', 'file', 'session'):
+        kinds = ('comm', 'win', 'file', 'session')
+        if self.b.name.startswith('MPI_File_'):
+            kinds = ('file',)
+        for kind in kinds:
             for a in self.b.args:
                 if a.kind == kind and not a.way and not a.is_array:
                     return 'CHEMPI_BLAME_%s, %s' % (kind.upper(), a.name)
+        if self.b.name.startswith('MPI_File_'):
+            return 'CHEMPI_BLAME_FILE, NULL'
         return 'CHEMPI_BLAME_NOBODY, NULL'
 
     def need_caller(self):
@@ -252,6 +257,9 @@ class Body:
             return a.name
         return 'chempi_in_status%s(%s)' % ('es' if a.is_array else '', a.name)
 
+    def convert_bits(self, a):
+        return a.name
+
     def convert_weights(self, a):
         return 'chempi_in_weights(%s)' % a.name
 
@@ -357,6 +365,8 @@ class Body:
         rows += self.pre
         rows.append(('if (!rc)\n        ' if self.can_fail else '') +
                     'rc = %s;' % call)
+        if self.can_fail and b.tells_members:
+            rows.append(self.take_part(words))
         # Fresh handles first: what follows keeps things for a request.
         post = self.post
         if post:
@@ -371,6 +381,18 @@ class Body:
         rows.append('if (ierror)\n        *ierror = rc;')
         return 'CHEMPI_BODY(void, %s, (%s))\n{\n    %s\n}\n' % (
             name, params, '\n    '.join(rows).replace('\n    \n', '\n\n'))
+
+    def take_part(self, words):
+        """After an error, in a call whose errors C tells all members: a type
+        that C refuses; a string without memory is one already."""
+        types = {a.type for a in self.b.args if a.kind == 'buf'}
+        words = ['MPI_DATATYPE_NULL' if a.name in types else word
+                 for a, word in zip(self.b.all_args, words)]
+        return ('else {\n'
+                '        MPI_Errhandler heard = chempi_error_hush(&caller);\n\n'
+                '        (void)C(%s)(%s);\n'
+                '        chempi_error_unhush(&caller, heard);\n    }' %
+                (self.b.name[4:], ', '.join(words)))
 
     @staticmethod
     def order(rows):

@@ -19,6 +19,7 @@ from table import CHOICES, HANDLES
 
 KINDS = {'int': 'integer', 'index': 'integer', 'weights': 'integer',
          'errcodes': 'integer', 'ranges': 'integer', 'logical': 'logical',
+         'bits': 'logical',
          'aint': 'integer(kind=MPI_ADDRESS_KIND)',
          'count': 'integer(kind=MPI_COUNT_KIND)',
          'offset': 'integer(kind=MPI_OFFSET_KIND)'}

@@ -31,8 +31,7 @@ STRINGS = {'string', 'argv', 'commands', 'argvs'}
 WORD = re.compile(r'(\w+)(?::(\w+)|\((\w+),(\w+)\))?(?:(\*)(@?\w*))?([>=]?)$')
 
 # Functions of the standard that Fortran does not have.
-NOT_IN_FORTRAN = re.compile(
-    r'MPI_T_\w+|MPI_\w+_(to|from)int|MPI_Abi_[gs]et_fortran_\w+')
+NOT_IN_FORTRAN = re.compile(r'MPI_T_\w+|MPI_\w+_(to|from)int')
 
 # Functions that Fortran has and C has not: name -> parameters.
 FORTRAN_ONLY = {
@@ -111,6 +110,10 @@ class Binding:
     @property
     def choices(self):
         return [a for a in self.args if a.kind in CHOICES or a.kind == 'addr']
+
+    @property
+    def tells_members(self):
+        return api_table.tells_members(self.function.stem) is not None
 
     @property
     def is_old(self):

@@ -43,9 +43,14 @@ static int find_code_locked(int errclass, const char *text)
     return code;
 }
 
+static MPI_File file_of(const struct chempi_caller *caller)
+{
+    return caller->handle ? chempi_in_file(*caller->handle) : MPI_FILE_NULL;
+}
+
 static void call_handler(const struct chempi_caller *caller, int code)
 {
-    int handle = caller->blame == CHEMPI_BLAME_NOBODY ? 0 : *caller->handle;
+    int handle = caller->handle ? *caller->handle : 0;
 
     switch (caller->blame) {
     case CHEMPI_BLAME_COMM:
@@ -55,7 +60,7 @@ static void call_handler(const struct chempi_caller *caller, int code)
         (void)MPI_Win_call_errhandler(chempi_in_win(handle), code);
         break;
     case CHEMPI_BLAME_FILE:
-        (void)MPI_File_call_errhandler(chempi_in_file(handle), code);
+        (void)MPI_File_call_errhandler(file_of(caller), code);
         break;
     case CHEMPI_BLAME_SESSION:
         (void)MPI_Session_call_errhandler(chempi_in_session(handle), code);
@@ -79,4 +84,23 @@ int chempi_error_raise(const struct chempi_caller *caller, int errclass,
     (void)pthread_mutex_unlock(&known.lock);
     call_handler(caller, code);
     return code;
+}
+
+MPI_Errhandler chempi_error_hush(const struct chempi_caller *caller)
+{
+    MPI_Errhandler heard = MPI_ERRHANDLER_NULL;
+
+    if (MPI_File_get_errhandler(file_of(caller), &heard) != MPI_SUCCESS)
+        return MPI_ERRHANDLER_NULL;
+    (void)MPI_File_set_errhandler(file_of(caller), MPI_ERRORS_RETURN);
+    return heard;
+}
+
+void chempi_error_unhush(const struct chempi_caller *caller,
+                         MPI_Errhandler heard)
+{
+    if (heard == MPI_ERRHANDLER_NULL)
+        return;
+    (void)MPI_File_set_errhandler(file_of(caller), heard);
+    (void)MPI_Errhandler_free(&heard);
 }

@@ -3,6 +3,8 @@
 #ifndef CHEMPI_FORTRAN_ERROR_H
 #define CHEMPI_FORTRAN_ERROR_H
 
+#include <mpi.h>
+
 /* The call that finds an error, and whose error handler hears of it. */
 struct chempi_caller {
     const char *name;
@@ -13,7 +15,8 @@ struct chempi_caller {
         CHEMPI_BLAME_FILE,
         CHEMPI_BLAME_SESSION
     } blame;
-    const int *handle; /* its Fortran handle; unused for nobody */
+    const int *handle; /* its Fortran handle; unused for nobody, and NULL for
+                          a file that is none: MPI_FILE_NULL's handler */
 };
 
 /*
@@ -24,5 +27,15 @@ struct chempi_caller {
  */
 int chempi_error_raise(const struct chempi_caller *caller, int errclass,
                        const char *sentence);
+
+/*
+ * For collective calls on files, whose errors C tells all members: after an
+ * error was raised, C is called all the same, with an argument that it refuses,
+ * so that nobody waits. Between these two nobody hears of the file's errors a
+ * second time. `heard` is what the first one returned.
+ */
+MPI_Errhandler chempi_error_hush(const struct chempi_caller *caller);
+void chempi_error_unhush(const struct chempi_caller *caller,
+                         MPI_Errhandler heard);
 
 #endif

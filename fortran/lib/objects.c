@@ -227,7 +227,10 @@ CHEMPI_ALSO_NAMED(void, F(grequest_start_f08_),
                            no_read ? null : chempi_callback_read##suffix,      \
                            no_write ? null : chempi_callback_write##suffix,    \
                            chempi_callback_extent, d)                          \
-                 : no_memory(CHEMPI_NAME(Name));                               \
+                 : chempi_error_raise(                                         \
+                       &(struct chempi_caller){CHEMPI_NAME(Name),              \
+                                               CHEMPI_BLAME_FILE, NULL},       \
+                       MPI_ERR_NO_MEM, "no memory to convert an argument");    \
         chempi_text_fini(&name);                                               \
         give(ierror, rc);                                                      \
     }

@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent.parent / "fortran" / "generate"))
 import table  # noqa: E402
 
 KINDS = {"int": "integer", "index": "integer", "weights": "integer",
-         "errcodes": "integer", "logical": "logical",
+         "errcodes": "integer", "logical": "logical", "bits": "logical",
          "aint": "integer(kind=MPI_ADDRESS_KIND)",
          "count": "integer(kind=MPI_COUNT_KIND)",
          "offset": "integer(kind=MPI_OFFSET_KIND)"}

@@ -211,6 +211,7 @@ program three
   call check(MPI_SUBARRAYS_SUPPORTED .and. MPI_ASYNC_PROTECTS_NONBLOCKING, &
     'MPI_SUBARRAYS_SUPPORTED')
 #endif
+  call compiler
   call addresses
   call graphs
   call automatic_buffer
@@ -239,6 +240,34 @@ contains
     logical, intent(in) :: ok
     character(len=*), intent(in) :: what
     if (.not. ok) call wrong(what)
+  end subroutine
+
+  ! What MPI was told of the compiler when the library was loaded.
+  subroutine compiler
+    logical :: yes, no, is_set
+    character(len=8) :: value
+    HANDLE(MPI_Info) :: info
+    yes = .false.
+    no = .true.
+    is_set = .false.
+    call MPI_Abi_get_fortran_booleans(4, yes, no, is_set, ierror)
+    call check(ierror == MPI_SUCCESS .and. is_set .and. yes .and. .not. no, &
+      'MPI_Abi_get_fortran_booleans')
+    call MPI_Abi_get_fortran_info(info, ierror)
+    call check(info /= MPI_INFO_NULL, 'MPI_Abi_get_fortran_info')
+    call MPI_Info_get(info, 'mpi_double_precision_size', 8, value, is_set, &
+      ierror)
+    call check(is_set .and. value == '8', 'mpi_double_precision_size')
+    ! Only the first one who tells counts.
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN, ierror)
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN, ierror)
+    call MPI_Abi_set_fortran_info(info, ierror)
+    call check(ierror == MPI_ERR_ABI, 'MPI_Abi_set_fortran_info')
+    call MPI_Abi_set_fortran_booleans(4, no, yes, ierror)
+    call check(ierror == MPI_ERR_ABI, 'MPI_Abi_set_fortran_booleans')
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL, ierror)
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL, ierror)
+    call MPI_Info_free(info, ierror)
   end subroutine
 
   ! MPI_BOTTOM, MPI_STATUS_IGNORE and MPI_STATUSES_IGNORE.
