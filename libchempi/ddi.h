@@ -258,78 +258,6 @@ struct chempi_dev_caps {
     const uint32_t *instead;
 };
 
-/*
- * One-sided access, for devices whose hardware reads and writes the memory of
- * another process (remote stores, RDMA). Optional as a whole: ops->rma is NULL
- * where there is none, and didl then does it by system messages. All members
- * are mandatory; the rules of ops hold (one lane's lock, nothing blocks).
- *
- *   exposing   the target's process makes memory reachable and gets a key,
- *              which didl carries to the others (it exchanges windows anyway)
- *   attaching  an origin turns the key into a target; the device checks both
- *              the key and, at each access, the range
- *   completion put() and get() are complete locally at DONE or done(): a put's
- *              memory may be reused, a get's data is there. flush() is complete
- *              when all earlier puts to that target are visible to its process
- *   ordering   none among puts and gets, not even to one address, but by flush
- *
- * Accumulates and atomics stay with didl unless a device can do better; that
- * would be a table of its own.
- */
-#define CHEMPI_RMA_KEY_BYTES 32u
-
-enum chempi_rma_access { CHEMPI_RMA_PUT = 1, CHEMPI_RMA_GET = 2 };
-
-struct chempi_rma_memory; /* the device's: exposed by this process */
-struct chempi_rma_target; /* the device's: exposed by another */
-
-/* One operation, owned by didl until it is complete. */
-struct chempi_rma {
-    struct chempi_rma_target *target;
-    uint64_t offset; /* in the target's memory, bytes */
-    void *local;     /* read by put, written by get, not used by flush */
-    uint64_t len;    /* bytes; any: the device cuts it up */
-    /* After PENDING, once, from progress(); status 0 or -errno. */
-    void (*done)(struct chempi_rma *rma, int status);
-    void *arg; /* the caller's */
-    /* --- device's until complete */
-    struct chempi_list link;
-    uint64_t priv[8];
-};
-
-struct chempi_rma_ops {
-    /*
-     * Make [*base, *base + len) reachable, or, with *base NULL, memory of the
-     * device's own, zero-filled, whose address it stores there (remote stores
-     * need that). access: enum chempi_rma_access. -ENOTSUP: not this memory,
-     * or not this access; -ENOSPC: the share of registrable memory is used up;
-     * -ENOMEM.
-     */
-    int (*expose)(struct chempi_dev *dev, void **base, uint64_t len,
-                  uint32_t access, struct chempi_rma_memory **out,
-                  unsigned char key[CHEMPI_RMA_KEY_BYTES],
-                  struct chempi_err *err);
-    /* No access may be under way; frees the device's own memory. Accepts NULL.
-     */
-    void (*withdraw)(struct chempi_dev *dev, struct chempi_rma_memory *memory);
-
-    /* 0; -EAGAIN: the connection is being made, ask again after progress();
-     * -EINVAL: no key of that process's device; -ENOTSUP; -ENOMEM. */
-    int (*attach)(struct chempi_ep *ep,
-                  const unsigned char key[CHEMPI_RMA_KEY_BYTES],
-                  struct chempi_rma_target **out, struct chempi_err *err);
-    /* All its operations are complete. Accepts NULL. */
-    void (*detach)(struct chempi_rma_target *target);
-
-    /* DONE; PENDING; -EAGAIN: nothing was taken, ask again after progress();
-     * -ERANGE; -EACCES (not exposed for this); -ENOSPC (the local memory
-     * cannot be registered now); -ECONNRESET. */
-    int (*put)(struct chempi_rma *rma);
-    int (*get)(struct chempi_rma *rma);
-    /* As put(); offset, local and len do not count. */
-    int (*flush)(struct chempi_rma *rma);
-};
-
 struct chempi_dev_ops {
     uint32_t abi; /* CHEMPI_DEV_ABI, checked at registration */
     const char *name;
@@ -390,9 +318,6 @@ struct chempi_dev_ops {
 
     /* Release everything; accepts NULL; no upcall follows. */
     void (*close)(struct chempi_dev *dev);
-
-    /* One-sided access; NULL: none. */
-    const struct chempi_rma_ops *rma;
 };
 
 struct chempi_dev_traffic {

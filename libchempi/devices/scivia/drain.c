@@ -52,9 +52,7 @@ static void completed(struct scivia_ep *ep, struct chempi_via_vi *vi,
 
     if (!d)
         return;
-    if (!is_recv && chempi_scivia_rma_is_post(dev, d))
-        chempi_scivia_rma_finish(dev, d);
-    else if (!is_recv)
+    if (!is_recv)
         chempi_scivia_rndv_posted(ep, dev, d);
     else if (vi == ep->rx_vi)
         chempi_scivia_rndv_piece(ep, d);

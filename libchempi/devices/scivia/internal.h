@@ -206,7 +206,6 @@ struct scivia_dev {
     uint64_t reserve;       /* bytes of the share set aside for more of that */
     uint32_t framed_procs;  /* that frames will reach, as far as is known */
     uint32_t framed_sets;   /* of frames: slots, and those of endpoints */
-    uint32_t exposed;       /* memory that others may access by RDMA */
     uint64_t library_bytes; /* registered for good */
     uint64_t library_denied;
     uint64_t windowed; /* transfers in several windows */
@@ -214,7 +213,6 @@ struct scivia_dev {
     uint32_t stage_handle;
     struct scivia_stage stages[SCIVIA_STAGES];
     struct chempi_list stage_free;
-    struct scivia_rma *rma; /* rma.c; NULL until used */
     struct scivia_frame *slot_memory;
     uint32_t slot_handle;
     uint32_t slot_count;
@@ -403,17 +401,6 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
 /* Forget a broken VI; what it had not moved is moved again. */
 void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep);
 void chempi_scivia_rndv_drop_rx(struct scivia_ep *ep);
-
-/* --- rma.c: one-sided access --- */
-
-extern const struct chempi_rma_ops chempi_scivia_rma_ops;
-/* A descriptor of the send queue: is it one of rma.c's? Then finish it. */
-bool chempi_scivia_rma_is_post(const struct scivia_dev *dev,
-                               const struct chempi_via_descriptor *d);
-void chempi_scivia_rma_finish(struct scivia_dev *dev,
-                              struct chempi_via_descriptor *d);
-void chempi_scivia_rma_fail(struct scivia_ep *ep, int status);
-void chempi_scivia_rma_fini(struct scivia_dev *dev);
 
 /* --- memory.c: registered memory --- */
 

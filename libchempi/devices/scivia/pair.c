@@ -250,8 +250,7 @@ static bool is_awaiting(const struct scivia_ep *ep)
 /*
  * Descriptors cannot be taken back but by ending their connection. The peer
  * asks for another one when it has something to send; without buffers it then
- * serves RDMA alone. Whoever exposes memory waits for accesses it knows nothing
- * of, and they would fail.
+ * serves RDMA alone.
  */
 static void withdraw(struct scivia_dev *dev)
 {
@@ -259,7 +258,7 @@ static void withdraw(struct scivia_dev *dev)
         struct scivia_ep *ep =
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
 
-        if (!chempi_scivia_memory_is_over(dev) || dev->exposed > 0)
+        if (!chempi_scivia_memory_is_over(dev))
             return;
         if (!ep->rx_handle || is_awaiting(ep))
             continue;
@@ -477,7 +476,6 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
                          ep->broken_why);
     dev->base.err = dev->broken;
     chempi_rndv_fail(&ep->rndv, status);
-    chempi_scivia_rma_fail(ep, status);
     if (is_lost)
         params->sink->lost(params->sink_arg, ep->base.proc, status,
                            dev->broken.text);

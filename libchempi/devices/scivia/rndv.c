@@ -688,12 +688,8 @@ void chempi_scivia_rndv_drop_tx(struct scivia_ep *ep)
     if (!ep->tx_vi)
         return;
     chempi_via_disconnect(ep->tx_vi); /* all comes back */
-    while ((d = chempi_via_send_done(ep->tx_vi))) {
-        if (chempi_scivia_rma_is_post(scivia_dev_of(ep), d))
-            chempi_scivia_rma_finish(scivia_dev_of(ep), d);
-        else
-            chempi_scivia_rndv_posted(ep, scivia_dev_of(ep), d);
-    }
+    while ((d = chempi_via_send_done(ep->tx_vi)))
+        chempi_scivia_rndv_posted(ep, scivia_dev_of(ep), d);
     chempi_via_vi_destroy(ep->tx_vi);
     ep->tx_vi = NULL;
     ep->is_vi_broken = false;

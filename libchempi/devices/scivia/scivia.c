@@ -287,7 +287,6 @@ static void scivia_close(struct chempi_dev *base)
     if (dev->timer.fd >= 0)
         (void)close(dev->timer.fd); /* nothing is buffered */
     chempi_scivia_pair_fini(dev);
-    chempi_scivia_rma_fini(dev);
     chempi_scivia_frame_free(dev);
     chempi_scivia_memory_fini(dev);
     if (dev->cq)
@@ -736,5 +735,4 @@ const struct chempi_dev_ops chempi_scivia_ops = {
     .is_ready = scivia_is_ready,
     .is_drained = scivia_is_drained,
     .close = scivia_close,
-    .rma = &chempi_scivia_rma_ops,
 };
