@@ -25,6 +25,7 @@
 #define CHEMPI_LIBCHEMPI_DDI_H
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -341,6 +342,26 @@ static inline void chempi_dev_count(struct chempi_dev *dev, uint32_t protocol,
 {
     dev->received[protocol].messages++;
     dev->received[protocol].bytes += len;
+}
+
+/* card() and card_arrived() of a device without CHEMPI_DEV_NEEDS_CARD. */
+static inline int chempi_dev_no_card(struct chempi_dev *dev, void *buf,
+                                     size_t *len)
+{
+    (void)dev;
+    (void)buf;
+    *len = 0;
+    return 0;
+}
+
+static inline int chempi_dev_no_card_arrived(struct chempi_ep *ep,
+                                             const void *card, size_t len,
+                                             struct chempi_err *err)
+{
+    (void)card;
+    (void)len;
+    return chempi_err_set(err, -EINVAL, "device %s takes no address",
+                          ep->dev->ops->name);
 }
 
 /* The value of a setting at the moment; i is its place in the panel. */

@@ -121,14 +121,6 @@ static int self_open(const struct chempi_dev_params *params,
     return 0;
 }
 
-static int self_card(struct chempi_dev *dev, void *buf, size_t *len)
-{
-    (void)dev;
-    (void)buf;
-    *len = 0;
-    return 0;
-}
-
 static int self_connect(struct chempi_dev *dev, uint32_t proc,
                         struct chempi_ep **out, struct chempi_err *err)
 {
@@ -140,15 +132,6 @@ static int self_connect(struct chempi_dev *dev, uint32_t proc,
                               (unsigned)proc);
     *out = &self->ep;
     return 0;
-}
-
-static int self_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
-                             struct chempi_err *err)
-{
-    (void)ep;
-    (void)card;
-    (void)len;
-    return chempi_err_set(err, -EINVAL, "the self device takes no address");
 }
 
 static int self_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
@@ -338,9 +321,9 @@ const struct chempi_dev_ops chempi_self_ops = {
     .name = "self",
     .panel = &self_panel,
     .open = self_open,
-    .card = self_card,
+    .card = chempi_dev_no_card,
     .connect = self_connect,
-    .card_arrived = self_card_arrived,
+    .card_arrived = chempi_dev_no_card_arrived,
     .inject = self_inject,
     .send = self_send,
     .accept = self_accept,

@@ -177,14 +177,6 @@ static int shm_open(const struct chempi_dev_params *params,
     return 0;
 }
 
-static int shm_card(struct chempi_dev *dev, void *buf, size_t *len)
-{
-    (void)dev;
-    (void)buf;
-    *len = 0;
-    return 0;
-}
-
 static int shm_connect(struct chempi_dev *base, uint32_t proc,
                        struct chempi_ep **out, struct chempi_err *err)
 {
@@ -199,15 +191,6 @@ static int shm_connect(struct chempi_dev *base, uint32_t proc,
                               (unsigned)proc);
     *out = &chempi_shm_area_ep(dev, services->local_rank_of_proc[proc])->base;
     return 0;
-}
-
-static int shm_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
-                            struct chempi_err *err)
-{
-    (void)ep;
-    (void)card;
-    (void)len;
-    return chempi_err_set(err, -EINVAL, "the shm device takes no address");
 }
 
 static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
@@ -287,9 +270,9 @@ const struct chempi_dev_ops chempi_shm_ops = {
     .name = "shm",
     .panel = &shm_panel,
     .open = shm_open,
-    .card = shm_card,
+    .card = chempi_dev_no_card,
     .connect = shm_connect,
-    .card_arrived = shm_card_arrived,
+    .card_arrived = chempi_dev_no_card_arrived,
     .inject = chempi_shm_ring_inject,
     .send = shm_send,
     .accept = chempi_rndv_accept,

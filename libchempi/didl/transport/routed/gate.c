@@ -327,23 +327,6 @@ static void gate_close(struct chempi_dev *dev)
 
 /* ---- operations --------------------------------------------------------- */
 
-static int gate_card(struct chempi_dev *dev, void *buf, size_t *len)
-{
-    (void)dev;
-    (void)buf;
-    *len = 0;
-    return 0;
-}
-
-static int gate_card_arrived(struct chempi_ep *ep, const void *card, size_t len,
-                             struct chempi_err *err)
-{
-    (void)ep;
-    (void)card;
-    (void)len;
-    return chempi_err_set(err, -EINVAL, "gate takes no address");
-}
-
 static int gate_connect(struct chempi_dev *dev, uint32_t proc,
                         struct chempi_ep **out, struct chempi_err *err)
 {
@@ -636,9 +619,9 @@ const struct chempi_dev_ops chempi_gate_ops = {
     .name = "gate",
     .panel = &gate_panel,
     .open = gate_open,
-    .card = gate_card,
+    .card = chempi_dev_no_card,
     .connect = gate_connect,
-    .card_arrived = gate_card_arrived,
+    .card_arrived = chempi_dev_no_card_arrived,
     .inject = gate_inject,
     .send = gate_send,
     .accept = gate_accept,
