@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/copy.h"
 #include "common/base/invariant.h"
 #include "common/base/sys.h"
 
@@ -56,7 +57,8 @@ static void forget(struct chempi_xfer *xfer)
 
     CHEMPI_CHECK_EVERY(16, chempi_rndv_check(rndv));
     rndv->outgoing -= xfer->tx != NULL;
-    rndv->ops->release(xfer);
+    if (rndv->ops->release)
+        rndv->ops->release(xfer);
     chempi_list_remove(&xfer->link);
     (void)chempi_slots_take(&rndv->xfers, xfer->id);
     xfer->peer = NULL; /* whoever goes on with it will fail */
@@ -81,6 +83,29 @@ struct chempi_xfer *chempi_rndv_find(const struct chempi_rndv_peer *peer,
     struct chempi_xfer *xfer = chempi_slots_get(&peer->rndv->xfers, id);
 
     return xfer && xfer->peer == peer && xfer->state == state ? xfer : NULL;
+}
+
+void chempi_rndv_pack(struct chempi_xfer *xfer, void *to, uint64_t len)
+{
+    struct chempi_tx *tx = xfer->tx;
+
+    if (tx->iter)
+        (void)chempi_iter_pack(tx->iter, to, len);
+    else
+        chempi_copy(to, (const char *)tx->buf + xfer->done, len);
+    xfer->done += len;
+}
+
+void chempi_rndv_unpack(struct chempi_xfer *xfer, const void *from,
+                        uint64_t len)
+{
+    struct chempi_rx *rx = xfer->rx;
+
+    if (rx->iter)
+        (void)chempi_iter_unpack(rx->iter, from, len);
+    else
+        chempi_copy((char *)rx->buf + xfer->done, from, len);
+    xfer->done += len;
 }
 
 void chempi_rndv_end(struct chempi_xfer *xfer, int status)
@@ -227,6 +252,17 @@ const char *chempi_rndv_fin(struct chempi_rndv_peer *peer, uint64_t id)
 
 /* --- receiver --- */
 
+/* Payload may come, or is fetched. */
+static void go_on(struct chempi_xfer *xfer)
+{
+    const struct chempi_rndv_ops *ops = xfer->peer->rndv->ops;
+
+    if (ops->start)
+        ops->start(xfer);
+    else
+        chempi_rndv_owe(xfer, CHEMPI_RNDV_GO);
+}
+
 /* A receive is named. False: nothing is wanted of the payload. */
 static bool start(struct chempi_xfer *xfer, struct chempi_rx *rx)
 {
@@ -241,7 +277,7 @@ static bool start(struct chempi_xfer *xfer, struct chempi_rx *rx)
         return false;
     }
     xfer->rx = rx;
-    rndv->ops->start(xfer);
+    go_on(xfer);
     return true;
 }
 
@@ -250,6 +286,7 @@ const char *chempi_rndv_asked(struct chempi_rndv_peer *peer,
                               uint64_t peer_id, const void *ask)
 {
     const struct chempi_dev_params *params = &peer->rndv->dev->params;
+    const struct chempi_rndv_ops *ops = peer->rndv->ops;
     struct chempi_arrival arrival = {.ep = peer->ep, .env = *env};
     struct chempi_rx *rx = NULL;
     struct chempi_xfer *xfer;
@@ -260,7 +297,10 @@ const char *chempi_rndv_asked(struct chempi_rndv_peer *peer,
     if (!xfer)
         return "more messages than memory can hold";
     xfer->peer_id = peer_id;
-    peer->rndv->ops->asked(xfer, ask);
+    xfer->protocol = ops->protocol;
+    xfer->took = ops->protocol;
+    if (ops->asked)
+        ops->asked(xfer, ask);
     arrival.token[0] = xfer->id;
     arrival.token[1] = (uintptr_t)peer; /* stays in this process */
     arrival.protocol = xfer->protocol;
@@ -309,7 +349,7 @@ void chempi_rndv_done(struct chempi_xfer *xfer)
     if (xfer->done == xfer->want)
         chempi_rndv_end(xfer, 0);
     else
-        xfer->peer->rndv->ops->start(xfer);
+        go_on(xfer);
 }
 
 void chempi_rndv_fetched(struct chempi_xfer *xfer)

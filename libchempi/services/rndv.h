@@ -69,7 +69,8 @@ struct chempi_xfer {
 
 /* What a device supplies. */
 struct chempi_rndv_ops {
-    size_t xfer_size; /* bytes of its own transfers, which are zero at first */
+    size_t xfer_size;  /* bytes of its own transfers, which are zero at first */
+    uint32_t protocol; /* of what comes, unless asked() says another */
     /* 0, or why nothing goes there any more: -errno, with words in the device's
      * err. */
     int (*status)(struct chempi_ep *ep);
@@ -81,12 +82,13 @@ struct chempi_rndv_ops {
     /* Something has been put into peer->control: see that chempi_rndv_flush()
      * is called, now or when there is room. */
     void (*owes)(struct chempi_rndv_peer *peer);
-    /* Note what is said in an announcement, beginning with both protocols. */
+    /* Note what is said in an announcement beside the envelope. NULL: it says
+     * nothing. */
     void (*asked)(struct chempi_xfer *xfer, const void *ask);
     /* A receive is named, or the next window is due: owe GO, for all from
-     * `done` on or less (until), or fetch the payload. */
+     * `done` on or less (until), or fetch the payload. NULL: GO for all. */
     void (*start)(struct chempi_xfer *xfer);
-    /* It ends: give back what the device has for it. */
+    /* It ends: give back what the device has for it. NULL: nothing. */
     void (*release)(struct chempi_xfer *xfer);
 };
 
@@ -122,6 +124,10 @@ struct chempi_xfer *chempi_rndv_find(const struct chempi_rndv_peer *peer,
 void chempi_rndv_owe(struct chempi_xfer *xfer, enum chempi_rndv_word word);
 /* Send owed words while there is room. Returns events. */
 int chempi_rndv_flush(struct chempi_rndv_peer *peer);
+/* Copy the next len bytes of the payload, and count them as done. */
+void chempi_rndv_pack(struct chempi_xfer *xfer, void *to, uint64_t len);
+void chempi_rndv_unpack(struct chempi_xfer *xfer, const void *from,
+                        uint64_t len);
 /* It is over: tell the sink. */
 void chempi_rndv_end(struct chempi_xfer *xfer, int status);
 /* The peer is broken: that is the end of all but what is LEFT. */

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "common/base/copy.h"
 #include "libchempi/devices/shm/internal.h"
 
 #define LONG_MIN_BYTES (UINT64_C(64) << 10)
@@ -165,7 +164,6 @@ bool chempi_shm_rndv_can_pump(struct shm_ep *ep)
 static void put_chunk(struct shm_xfer *xfer, uint32_t len)
 {
     struct shm_ep *ep = shm_ep_of(xfer);
-    struct chempi_tx *tx = xfer->base.tx;
     struct shm_line *line = shm_next_line(ep);
     uint64_t start = chempi_shm_choice_start(xfer);
     unsigned char *dst;
@@ -174,11 +172,7 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
     line->body.data.id = xfer->base.peer_id;
     dst = chempi_shm_ring_span(ep, len, &line->body.data.span);
     xfer->spent = 0;
-    if (tx->iter)
-        (void)chempi_iter_pack(tx->iter, dst, len);
-    else
-        chempi_copy(dst, (const char *)tx->buf + xfer->base.done, len);
-    xfer->base.done += len;
+    chempi_rndv_pack(&xfer->base, dst, len);
     chempi_shm_choice_stop(xfer, start);
     line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);
@@ -251,15 +245,14 @@ static void asked(struct chempi_xfer *base, const void *p)
     struct shm_ep *ep = shm_ep_of(xfer);
     const struct shm_ask *ask = p;
 
-    base->took = SHM_PROTOCOL_PIPELINE; /* unless it is fetched */
     xfer->form_len = ask->form;
     xfer->share = ask->help;
-    if (ask->addr &&
-        (ask->protocol == SHM_PROTOCOL_SINGLE_COPY ||
-         (chempi_shm_copy_is_possible(ep) && chempi_shm_choice_is_copy(xfer))))
+    if (ask->addr && (ask->protocol == SHM_PROTOCOL_SINGLE_COPY ||
+                      (chempi_shm_copy_is_possible(ep) &&
+                       chempi_shm_choice_is_copy(xfer)))) {
+        base->protocol = SHM_PROTOCOL_SINGLE_COPY;
         xfer->addr = ask->addr;
-    base->protocol =
-        xfer->addr ? SHM_PROTOCOL_SINGLE_COPY : SHM_PROTOCOL_PIPELINE;
+    }
 }
 
 static void start(struct chempi_xfer *base)
@@ -276,6 +269,7 @@ static void start(struct chempi_xfer *base)
 
 const struct chempi_rndv_ops chempi_shm_rndv_ops = {
     .xfer_size = sizeof(struct shm_xfer),
+    .protocol = SHM_PROTOCOL_PIPELINE, /* unless it is fetched */
     .status = chempi_shm_ring_status,
     .ask = ask,
     .answer = answer,
@@ -295,17 +289,6 @@ const char *chempi_shm_rndv_asked(struct shm_ep *ep,
     return chempi_rndv_asked(&ep->rndv, &env, ask.id, &ask);
 }
 
-static void store(struct shm_xfer *xfer, const unsigned char *src, uint32_t len)
-{
-    struct chempi_rx *rx = xfer->base.rx;
-
-    if (rx->iter)
-        (void)chempi_iter_unpack(rx->iter, src, len);
-    else
-        chempi_copy((char *)rx->buf + xfer->base.done, src, len);
-    xfer->base.done += len;
-}
-
 const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
 {
     struct shm_data data = line->body.data;
@@ -320,7 +303,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     if (!xfer || !src || data.span.len > xfer->base.want - xfer->base.done)
         return "data that nobody asked for";
     start_ns = chempi_shm_choice_start(xfer);
-    store(xfer, src, data.span.len);
+    chempi_rndv_unpack(&xfer->base, src, data.span.len);
     chempi_shm_choice_stop(xfer, start_ns);
     xfer->peer_spent += data.spent;
     if (xfer->base.done < xfer->base.want)
