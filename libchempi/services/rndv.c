@@ -51,7 +51,7 @@ static struct chempi_xfer *make(struct chempi_rndv_peer *peer,
     return NULL;
 }
 
-static void forget(struct chempi_xfer *xfer)
+void chempi_rndv_forget(struct chempi_xfer *xfer)
 {
     struct chempi_rndv *rndv = xfer->peer->rndv;
 
@@ -72,7 +72,7 @@ void chempi_rndv_fini(struct chempi_rndv *rndv)
     uint32_t place = 0;
 
     while ((xfer = chempi_slots_next(&rndv->xfers, &place)) != NULL)
-        forget(xfer);
+        chempi_rndv_forget(xfer);
     free(rndv->spare);
     chempi_slots_fini(&rndv->xfers);
 }
@@ -117,7 +117,7 @@ void chempi_rndv_end(struct chempi_xfer *xfer, int status)
 
     if (rx && status == 0)
         chempi_dev_count(dev, xfer->took, xfer->len);
-    forget(xfer);
+    chempi_rndv_forget(xfer);
     if (tx)
         sink->sent(dev->params.sink_arg, tx, status);
     else if (rx)
@@ -207,7 +207,7 @@ int chempi_rndv_send(struct chempi_rndv_peer *peer, struct chempi_tx *tx,
     tx->ep = peer->ep;
     rc = rndv->ops->ask(xfer);
     if (rc < 0) {
-        forget(xfer);
+        chempi_rndv_forget(xfer);
         return rc;
     }
     return CHEMPI_PENDING;
@@ -329,7 +329,7 @@ int chempi_rndv_accept(struct chempi_ep *ep, const uint64_t token[2],
     rc = xfer->peer->rndv->ops->status(ep);
     if (rc == 0)
         return start(xfer, rx) ? CHEMPI_PENDING : CHEMPI_DONE;
-    forget(xfer);
+    chempi_rndv_forget(xfer);
     return rc;
 }
 
@@ -340,7 +340,7 @@ void chempi_rndv_drop(struct chempi_ep *ep, const uint64_t token[2])
     if (xfer && xfer->peer->rndv->ops->status(ep) == 0)
         chempi_rndv_owe(xfer, CHEMPI_RNDV_FIN);
     else if (xfer)
-        forget(xfer);
+        chempi_rndv_forget(xfer);
 }
 
 void chempi_rndv_done(struct chempi_xfer *xfer)

@@ -128,6 +128,8 @@ int chempi_rndv_flush(struct chempi_rndv_peer *peer);
 void chempi_rndv_pack(struct chempi_xfer *xfer, void *to, uint64_t len);
 void chempi_rndv_unpack(struct chempi_xfer *xfer, const void *from,
                         uint64_t len);
+/* It is over, and nothing is told of it: the device itself says sent(). */
+void chempi_rndv_forget(struct chempi_xfer *xfer);
 /* It is over: tell the sink. */
 void chempi_rndv_end(struct chempi_xfer *xfer, int status);
 /* The peer is broken: that is the end of all but what is LEFT. */

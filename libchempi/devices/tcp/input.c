@@ -20,10 +20,9 @@
 #include "libchempi/devices/tcp/internal.h"
 
 #define STASH_MAX (sizeof(struct chempi_tcp_eager) + CHEMPI_TCP_INJECT_MAX)
-#define BEHIND 4096u        /* room for frames behind a direct read, bytes */
-#define BULKY (16u * 1024u) /* a payload from here on is long, bytes */
-#define LONG (60u * 1024u)  /* a message after which a poll ends, bytes */
-#define RUNS_MAX 16         /* runs of user memory in one read */
+#define BEHIND 4096u       /* room for frames behind a direct read, bytes */
+#define LONG (60u * 1024u) /* a message after which a poll ends, bytes */
+#define RUNS_MAX 16        /* runs of user memory in one read */
 #define RUNS_WORTH (16u * 1024u) /* bytes that make it worth while */
 
 static_assert(STASH_MAX + BEHIND <= CHEMPI_TCP_RBUF, "a stash fits a read");
@@ -36,44 +35,28 @@ static void violate(struct chempi_tcp_link *link, const char *what)
                           chempi_tcp_link_name(link, name));
 }
 
-static void deliver(struct chempi_tcp_link *link, struct chempi_rx *rx,
-                    int status)
-{
-    struct chempi_dev *dev = &chempi_tcp_dev_of(link)->dev;
-
-    dev->params.sink->delivered(dev->params.sink_arg, rx, status);
-}
-
-static enum chempi_verdict announce_up(struct chempi_tcp_link *link,
-                                       const struct chempi_arrival *arrival,
-                                       struct chempi_rx **rx)
-{
-    struct chempi_dev *dev = &chempi_tcp_dev_of(link)->dev;
-
-    chempi_dev_count(dev, arrival->protocol, arrival->env.len);
-    return dev->params.sink->arrived(dev->params.sink_arg, arrival, rx);
-}
-
 /* The frame that link->rx takes is complete. */
 static void finish_frame(struct chempi_tcp_link *link)
 {
+    const struct chempi_dev_params *params = &link->ep->ep.dev->params;
+    struct chempi_xfer *xfer = link->rx_xfer;
     struct chempi_rx *rx = link->rx;
-    uint64_t token = link->rx_token;
 
     link->rx = NULL;
-    if (token && rx->priv[CHEMPI_TCP_RX_POS] < rx->priv[CHEMPI_TCP_RX_LIMIT])
-        return; /* more pieces follow */
-    if (token)
-        (void)chempi_slots_take(&link->cleared, token);
-    deliver(link, rx, 0);
+    if (xfer)
+        xfer->done = link->rx_pos;
+    if (!xfer)
+        params->sink->delivered(params->sink_arg, rx, 0);
+    else if (xfer->done == xfer->want)
+        chempi_rndv_end(xfer, 0);
 }
 
 /* n <= rx_left payload bytes have been read into our own buffer. */
 static void store(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
 {
     struct chempi_rx *rx = link->rx;
-    uint64_t pos = rx->priv[CHEMPI_TCP_RX_POS];
-    uint64_t limit = rx->priv[CHEMPI_TCP_RX_LIMIT];
+    uint64_t pos = link->rx_pos;
+    uint64_t limit = link->rx_limit;
     size_t keep = 0;
 
     if (pos < limit)
@@ -85,16 +68,19 @@ static void store(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
             chempi_iter_seek(rx->iter, pos);
         (void)chempi_iter_unpack(rx->iter, p, keep); /* keep <= its size */
     }
-    rx->priv[CHEMPI_TCP_RX_POS] = pos + n;
+    link->rx_pos = pos + n;
     link->rx_left -= n;
 }
 
-static void prepare_rx(struct chempi_tcp_link *link, struct chempi_rx *rx,
-                       uint64_t len)
+/* The next bytes, all of a frame, are payload for rx. */
+static void begin_frame(struct chempi_tcp_link *link, struct chempi_rx *rx,
+                        struct chempi_xfer *xfer, uint64_t len)
 {
-    rx->ep = &link->ep->ep;
-    rx->priv[CHEMPI_TCP_RX_POS] = 0;
-    rx->priv[CHEMPI_TCP_RX_LIMIT] = rx->cap < len ? rx->cap : len;
+    link->rx = rx;
+    link->rx_xfer = xfer;
+    link->rx_left = len;
+    link->rx_pos = xfer ? xfer->done : 0;
+    link->rx_limit = xfer ? xfer->want : rx->cap < len ? rx->cap : len;
 }
 
 /* An eager message whose fixed part has been read; `have` bytes of payload
@@ -105,14 +91,17 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
 {
     struct chempi_arrival arrival = {
         .ep = &link->ep->ep, .env = f->env, .protocol = CHEMPI_TCP_PROTO_EAGER};
+    struct chempi_dev *dev = link->ep->ep.dev;
+    const struct chempi_sink *sink = dev->params.sink;
     struct chempi_rx *rx = NULL;
     enum chempi_verdict verdict;
 
-    link->is_bulky = f->len >= BULKY;
+    link->is_bulky = f->len >= CHEMPI_TCP_BULKY;
     if (have >= f->len) {
         arrival.data = p;
         arrival.avail = f->len;
-        verdict = announce_up(link, &arrival, &rx);
+        chempi_dev_count(dev, arrival.protocol, f->len);
+        verdict = sink->arrived(dev->params.sink_arg, &arrival, &rx);
         assert(verdict == CHEMPI_TAKEN);
         (void)verdict;
         return (ssize_t)f->len;
@@ -120,113 +109,40 @@ static ssize_t take_eager(struct chempi_tcp_link *link,
     if (f->len <= CHEMPI_TCP_INJECT_MAX)
         return -1;
     arrival.flags = CHEMPI_ARRIVAL_STREAMED;
-    verdict = announce_up(link, &arrival, &rx);
+    chempi_dev_count(dev, arrival.protocol, f->len);
+    verdict = sink->arrived(dev->params.sink_arg, &arrival, &rx);
     assert(verdict == CHEMPI_ACCEPT && rx);
     (void)verdict;
-    prepare_rx(link, rx, f->len);
-    link->rx = rx;
-    link->rx_left = f->len;
-    link->rx_token = 0;
+    rx->ep = &link->ep->ep;
+    begin_frame(link, rx, NULL, f->len);
     if (have)
         store(link, p, have);
     return (ssize_t)have;
 }
 
-void chempi_tcp_input_drop(struct chempi_tcp_link *link, uint64_t sender)
+static const char *take_clear(struct chempi_tcp_link *link,
+                              const struct chempi_tcp_frame *f)
 {
-    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    const char *why =
+        chempi_rndv_go(chempi_rndv_find_asked(&link->rndv, f->sender),
+                       f->receiver, f->take, 0, f->take);
 
-    chempi_tcp_output_control(link, frame,
-                              chempi_tcp_frame_put_drop(frame, sender));
-}
-
-int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
-                            uint64_t len, struct chempi_rx *rx)
-{
-    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
-    uint64_t token;
-    int rc;
-
-    prepare_rx(link, rx, len);
-    if (!rx->priv[CHEMPI_TCP_RX_LIMIT]) {
-        chempi_tcp_input_drop(link, sender);
-        return CHEMPI_DONE;
-    }
-    rc = chempi_slots_put(&link->cleared, rx, &token);
-    if (rc) {
-        chempi_tcp_link_break(link, rc,
-                              "out of memory for a receive from process %u",
-                              (unsigned)link->ep->ep.proc);
-        return rc;
-    }
-    link->is_bulky = rx->priv[CHEMPI_TCP_RX_LIMIT] >= BULKY;
-    chempi_tcp_output_control(
-        link, frame,
-        chempi_tcp_frame_put_clear(frame, sender, token,
-                                   rx->priv[CHEMPI_TCP_RX_LIMIT]));
-    return CHEMPI_PENDING; /* also when it broke: delivered() tells */
-}
-
-static void take_announce(struct chempi_tcp_link *link,
-                          const struct chempi_tcp_frame *f)
-{
-    struct chempi_arrival arrival = {
-        .ep = &link->ep->ep,
-        .env = f->env,
-        .token = {f->sender, (uint64_t)link->index << 60 | f->env.len},
-        .protocol = CHEMPI_TCP_PROTO_RENDEZVOUS};
-    struct chempi_rx *rx = NULL;
-    int rc;
-
-    if (announce_up(link, &arrival, &rx) != CHEMPI_ACCEPT)
-        return;
-    rc = chempi_tcp_input_accept(link, f->sender, f->env.len, rx);
-    if (rc != CHEMPI_PENDING)
-        deliver(link, rx, rc);
-}
-
-static void take_clear(struct chempi_tcp_link *link,
-                       const struct chempi_tcp_frame *f)
-{
-    struct chempi_tx *tx = chempi_slots_get(&link->announced, f->sender);
-
-    if (!tx || f->take > tx->env.len) {
-        violate(link, "a clearance for no message of ours");
-        return;
-    }
-    (void)chempi_slots_take(&link->announced, f->sender);
-    tx->priv[CHEMPI_TCP_TX_END] = f->take;
-    tx->priv[CHEMPI_TCP_TX_RECEIVER] = f->receiver;
-    chempi_list_append(&link->bulk, &tx->link);
-    if (!link->is_blocked)
+    if (!why && !link->is_blocked)
         chempi_tcp_output_flush(link);
+    return why;
 }
 
-static void take_drop(struct chempi_tcp_link *link,
-                      const struct chempi_tcp_frame *f)
+static const char *take_data(struct chempi_tcp_link *link,
+                             const struct chempi_tcp_frame *f)
 {
-    struct chempi_tx *tx = chempi_slots_take(&link->announced, f->sender);
+    struct chempi_xfer *xfer =
+        chempi_rndv_find(&link->rndv, f->receiver, CHEMPI_RNDV_WAITING);
 
-    if (!tx)
-        violate(link, "a refusal of no message of ours");
-    else
-        chempi_tcp_link_done(chempi_tcp_dev_of(link), tx, 0);
-}
-
-static void take_data(struct chempi_tcp_link *link,
-                      const struct chempi_tcp_frame *f)
-{
-    struct chempi_rx *rx = chempi_slots_get(&link->cleared, f->receiver);
-
-    if (!rx || f->offset != rx->priv[CHEMPI_TCP_RX_POS] ||
-        f->len > rx->priv[CHEMPI_TCP_RX_LIMIT] - f->offset) {
-        violate(link, "data for no message that was cleared");
-        return;
-    }
-    link->is_bulky = f->len >= BULKY;
-    link->rx = rx;
-    link->rx_left = f->len;
-    link->rx_token = f->receiver;
+    if (!xfer || f->offset != xfer->done || f->len > xfer->want - xfer->done)
+        return "data for no message that was cleared";
+    link->is_bulky = f->len >= CHEMPI_TCP_BULKY;
+    begin_frame(link, xfer->rx, xfer, f->len);
+    return NULL;
 }
 
 /* The next frame from the n bytes at p. Returns the bytes used, 0 to wait for
@@ -245,26 +161,29 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
         violate(link, why);
         return 0;
     }
+    why = NULL;
     switch (f.kind) {
     case CHEMPI_TCP_EAGER:
         body = take_eager(link, &f, p + fixed, n - (size_t)fixed);
         break;
     case CHEMPI_TCP_ANNOUNCE:
-        take_announce(link, &f);
+        why = chempi_rndv_asked(&link->rndv, &f.env, f.sender, NULL);
         break;
     case CHEMPI_TCP_CLEAR:
-        take_clear(link, &f);
+        why = take_clear(link, &f);
         break;
     case CHEMPI_TCP_DROP:
-        take_drop(link, &f);
+        why = chempi_rndv_fin(&link->rndv, f.sender);
         break;
     case CHEMPI_TCP_DATA:
-        take_data(link, &f);
+        why = take_data(link, &f);
         break;
     default:
         chempi_tcp_link_end(link);
         break;
     }
+    if (why)
+        violate(link, why);
     return body < 0 ? 0 : (size_t)fixed + (size_t)body;
 }
 
@@ -317,8 +236,8 @@ static size_t direct_runs(struct chempi_tcp_link *link, struct iovec *iov,
                           size_t *bytes)
 {
     struct chempi_rx *rx = link->rx;
-    uint64_t pos = rx->priv[CHEMPI_TCP_RX_POS];
-    uint64_t limit = rx->priv[CHEMPI_TCP_RX_LIMIT];
+    uint64_t pos = link->rx_pos;
+    uint64_t limit = link->rx_limit;
     uint64_t want;
     size_t n;
 
@@ -367,10 +286,8 @@ static ssize_t read_bytes(struct chempi_tcp_link *link, struct iovec *iov,
 /* Do the next `direct` bytes end a long message? */
 static bool ends_long(const struct chempi_tcp_link *link, size_t direct)
 {
-    const uint64_t *priv = link->rx->priv;
-
-    return direct == link->rx_left && priv[CHEMPI_TCP_RX_LIMIT] >= LONG &&
-           priv[CHEMPI_TCP_RX_POS] + direct >= priv[CHEMPI_TCP_RX_LIMIT];
+    return direct == link->rx_left && link->rx_limit >= LONG &&
+           link->rx_pos + direct >= link->rx_limit;
 }
 
 /* One read and what follows from it. Returns the bytes read, 0 when there is
@@ -407,7 +324,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
     if (direct) {
         size_t here = got < direct ? got : direct;
 
-        link->rx->priv[CHEMPI_TCP_RX_POS] += here;
+        link->rx_pos += here;
         link->rx_left -= here;
         got -= here;
         ++*events;

@@ -25,7 +25,7 @@
 #include "libchempi/devices/tcp/card.h"
 #include "libchempi/devices/tcp/frame.h"
 #include "libchempi/devices/tcp/proof.h"
-#include "libchempi/services/slots.h"
+#include "libchempi/services/rndv.h"
 
 #define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
 #define CHEMPI_TCP_LINK_MAX 4          /* networks used towards one process */
@@ -36,6 +36,7 @@
 #define CHEMPI_TCP_RBUF (64 * 1024)    /* bytes of one ordinary read */
 #define CHEMPI_TCP_SCRATCH (64 * 1024) /* bytes packed at a time */
 #define CHEMPI_TCP_WHY_MAX 256         /* bytes with the terminating zero */
+#define CHEMPI_TCP_BULKY (16 * 1024)   /* a payload from here on is long */
 
 enum {
     CHEMPI_TCP_PROTO_EAGER,
@@ -43,17 +44,10 @@ enum {
     CHEMPI_TCP_PROTO_COUNT
 };
 
-/* What the device keeps in chempi_tx.priv and chempi_rx.priv. */
+/* What the device keeps in chempi_tx.priv. */
 enum {
-    CHEMPI_TCP_TX_POS,      /* payload bytes handed to the kernel */
-    CHEMPI_TCP_TX_END,      /* payload bytes to hand over in all */
-    CHEMPI_TCP_TX_RECEIVER, /* the peer's token, once cleared */
-    CHEMPI_TCP_TX_STATUS,   /* on dev->done: for sent() */
-    CHEMPI_TCP_TX_IS_DONE   /* 1: stands on dev->done */
-};
-enum {
-    CHEMPI_TCP_RX_POS,  /* payload bytes that have come */
-    CHEMPI_TCP_RX_LIMIT /* payload bytes to store */
+    CHEMPI_TCP_TX_STATUS, /* on dev->done: for sent() */
+    CHEMPI_TCP_TX_IS_DONE /* 1: stands on dev->done */
 };
 
 enum chempi_tcp_state {
@@ -110,8 +104,10 @@ struct chempi_tcp_attempt {
 
 /* The frame with a user's payload that is being written. */
 struct chempi_tcp_current {
-    struct chempi_tx *tx; /* NULL: none */
-    uint64_t left;        /* payload bytes of the frame */
+    struct chempi_tx *tx;     /* NULL: none */
+    struct chempi_xfer *xfer; /* whose piece it is; NULL: whole, eager */
+    uint64_t pos;             /* in the message, of the next byte */
+    uint64_t left;            /* payload bytes of the frame */
     uint32_t head_len;
     uint32_t head_done;
     bool is_started; /* some byte of it has left (T4) */
@@ -131,7 +127,6 @@ struct chempi_tcp_link {
     struct chempi_tcp_ep *ep;
     enum chempi_tcp_state state;
     uint32_t network;   /* chempi_tcp_card_network() */
-    uint32_t index;     /* in ep->links */
     uint32_t misses;    /* direct reads in a row that found nothing */
     bool is_blocked;    /* the kernel took no more (T5) */
     bool is_armed;      /* EPOLLOUT is asked for */
@@ -146,16 +141,16 @@ struct chempi_tcp_link {
     struct chempi_tcp_out out;
     struct chempi_tcp_current current;
     struct chempi_list eager; /* tx to be sent whole, in turn with */
-    struct chempi_list bulk;  /* tx that are cleared, a piece each round */
     bool is_bulk_turn;
-    struct chempi_slots announced; /* tx that wait for CLEAR or DROP */
+    struct chempi_rndv_peer rndv; /* pumping: a piece each round */
 
     struct chempi_rx *rx; /* takes the frame that is being read */
     uint64_t rx_left;     /* payload bytes of that frame still to come */
-    uint64_t rx_token;    /* of the slot; 0: an eager message */
-    bool is_bulky;        /* the last payload was long: the next may be, too */
-    struct chempi_slots cleared; /* rx that wait for DATA */
-    uint8_t *stash;              /* the start of an incomplete frame */
+    uint64_t rx_pos;      /* payload bytes of the message that have come */
+    uint64_t rx_limit;    /* and are to be stored */
+    struct chempi_xfer *rx_xfer; /* NULL: an eager message */
+    bool is_bulky;  /* the last payload was long: the next may be, too */
+    uint8_t *stash; /* the start of an incomplete frame */
     size_t stash_len;
 
     struct chempi_seal *seal; /* of a secure job's connection */
@@ -207,7 +202,8 @@ struct chempi_tcp_dev {
     struct chempi_list broken; /* chempi_tcp_ep.broken_link: what was
                                   pending there fails */
     struct chempi_list lost;   /* chempi_tcp_ep.lost_link: lost() is owed */
-    uint32_t tick;             /* calls of progress() */
+    struct chempi_rndv rndv;
+    uint32_t tick;                                   /* calls of progress() */
     struct chempi_tcp_link *hot[CHEMPI_TCP_HOT_MAX]; /* latest first */
     struct chempi_tcp_ep **eps;                      /* [proc_count] */
     struct chempi_tcp_listener listeners[CHEMPI_TCP_LISTENER_MAX];
@@ -363,9 +359,8 @@ int chempi_tcp_input_poll(struct chempi_tcp_link *link);
 /* Deliver from n bytes that have been read. */
 int chempi_tcp_input_parse(struct chempi_tcp_link *link, const uint8_t *p,
                            size_t n);
-/* Clear an announced message for rx; DONE, PENDING or an error. */
-int chempi_tcp_input_accept(struct chempi_tcp_link *link, uint64_t sender,
-                            uint64_t len, struct chempi_rx *rx);
-void chempi_tcp_input_drop(struct chempi_tcp_link *link, uint64_t sender);
+/* rndv.c */
+
+extern const struct chempi_rndv_ops chempi_tcp_rndv_ops;
 
 #endif

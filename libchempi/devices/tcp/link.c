@@ -99,11 +99,12 @@ static struct chempi_tcp_link *add_link(struct chempi_tcp_ep *ep,
     link->item.fd = -1;
     link->ep = ep;
     link->network = network;
-    link->index = ep->link_count;
     link->peer.u.sa.sa_family = AF_UNSPEC;
     chempi_list_init(&link->flush_link);
     chempi_list_init(&link->eager);
-    chempi_list_init(&link->bulk);
+    chempi_rndv_peer_init(&link->rndv,
+                          &((struct chempi_tcp_dev *)(void *)ep->ep.dev)->rndv,
+                          &ep->ep);
     ep->links[ep->link_count++] = link;
     return link;
 }
@@ -264,8 +265,6 @@ static void destroy_link(struct chempi_tcp_link *link)
 {
     chempi_tcp_link_cancel(link);
     chempi_tcp_link_close_fd(link);
-    chempi_slots_fini(&link->announced);
-    chempi_slots_fini(&link->cleared);
     free(link->out.data);
     free(link->stash);
     free(link);
@@ -288,7 +287,7 @@ bool chempi_tcp_link_is_written(const struct chempi_tcp_link *link)
     return link->out.head == link->out.tail && !link->current.tx &&
            !chempi_tcp_sealed_is_pending(link) &&
            chempi_list_is_empty(&link->eager) &&
-           chempi_list_is_empty(&link->bulk);
+           chempi_list_is_empty(&link->rndv.pumping);
 }
 
 void chempi_tcp_link_done(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
@@ -432,12 +431,11 @@ static void reap_link(struct chempi_tcp_link *link, int status)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     const struct chempi_sink *sink = dev->dev.params.sink;
-    void *ptr;
+    struct chempi_rx *rx = link->rx_xfer ? NULL : link->rx;
 
-    if (link->current.tx)
+    if (link->current.tx && !link->current.xfer)
         chempi_tcp_link_done(dev, link->current.tx, status);
     link->current.tx = NULL;
-    chempi_list_splice(&link->eager, &link->bulk);
     while (!chempi_list_is_empty(&link->eager)) {
         struct chempi_tx *tx = CHEMPI_CONTAINER_OF(
             chempi_list_first(&link->eager), struct chempi_tx, link);
@@ -445,14 +443,10 @@ static void reap_link(struct chempi_tcp_link *link, int status)
         chempi_list_remove(&tx->link);
         chempi_tcp_link_done(dev, tx, status);
     }
-    while ((ptr = chempi_slots_pop(&link->announced)) != NULL)
-        chempi_tcp_link_done(dev, ptr, status);
-    ptr = link->rx && !link->rx_token ? link->rx : NULL;
     link->rx = NULL;
-    if (ptr)
-        sink->delivered(dev->dev.params.sink_arg, ptr, status);
-    while ((ptr = chempi_slots_pop(&link->cleared)) != NULL)
-        sink->delivered(dev->dev.params.sink_arg, ptr, status);
+    if (rx)
+        sink->delivered(dev->dev.params.sink_arg, rx, status);
+    chempi_rndv_fail(&link->rndv, status);
 }
 
 void chempi_tcp_link_reap(struct chempi_tcp_ep *ep)

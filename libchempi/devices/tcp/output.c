@@ -261,20 +261,6 @@ int chempi_tcp_output_inject(struct chempi_tcp_link *link,
     return inject_later(link, env, data, len);
 }
 
-static int announce(struct chempi_tcp_link *link, struct chempi_tx *tx)
-{
-    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
-    uint64_t token;
-    int rc = chempi_slots_put(&link->announced, tx, &token);
-
-    if (rc)
-        return rc;
-    chempi_list_init(&tx->link);
-    (void)chempi_tcp_frame_put_announce(frame, &tx->env, token);
-    chempi_tcp_output_control(link, frame, sizeof(struct chempi_tcp_announce));
-    return CHEMPI_PENDING; /* also when it broke: sent() tells */
-}
-
 /* Nothing is never announced: it is completely at hand (ddi.h). */
 static bool is_announced(const struct chempi_tx *tx)
 {
@@ -289,7 +275,7 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 
     memset(tx->priv, 0, sizeof(tx->priv));
     if (is_announced(tx))
-        return announce(link, tx);
+        return chempi_rndv_send(&link->rndv, tx, CHEMPI_TCP_PROTO_RENDEZVOUS);
     if (tx->may_keep && tx->env.len <= CHEMPI_TCP_INJECT_MAX &&
         is_in_a_row(link)) {
         rc = keep(link, tx);
@@ -301,7 +287,6 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
         if (rc != -EAGAIN && rc != -ENOMEM)
             return rc;
     }
-    tx->priv[CHEMPI_TCP_TX_END] = tx->env.len;
     chempi_list_append(&link->eager, &tx->link);
     kick(link);
     if (!tx->priv[CHEMPI_TCP_TX_IS_DONE])
@@ -316,67 +301,87 @@ static uint64_t piece_max(struct chempi_tcp_link *link)
 {
     uint64_t chunk = chempi_tcp_setting(link, CHEMPI_TCP_SET_CHUNK);
 
-    if (!chempi_list_is_empty(&link->bulk) ||
+    if (!chempi_list_is_empty(&link->rndv.pumping) ||
         !chempi_list_is_empty(&link->eager))
         return chunk;
     return chunk * ALONE < CHEMPI_TCP_CHUNK_MAX ? chunk * ALONE
                                                 : CHEMPI_TCP_CHUNK_MAX;
 }
 
-/* Choose the next message with payload and make its frame's head. */
-static void start_current(struct chempi_tcp_link *link)
+/* The next piece of a message that was asked for; makes its frame's head. */
+static void start_piece(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_current *c = &link->current;
-    bool is_bulk = chempi_list_is_empty(&link->eager) ||
-                   (link->is_bulk_turn && !chempi_list_is_empty(&link->bulk));
-    struct chempi_list *from = is_bulk ? &link->bulk : &link->eager;
-    struct chempi_tx *tx;
+    struct chempi_xfer *xfer = CHEMPI_CONTAINER_OF(
+        chempi_list_first(&link->rndv.pumping), struct chempi_xfer, link);
+    uint64_t left = xfer->want - xfer->done;
     uint64_t chunk;
-    uint64_t left;
 
-    if (chempi_list_is_empty(from))
-        return;
-    tx = CHEMPI_CONTAINER_OF(chempi_list_first(from), struct chempi_tx, link);
+    chempi_list_remove(&xfer->link);
+    chunk = piece_max(link);
+    c->xfer = xfer;
+    c->tx = xfer->tx;
+    c->pos = xfer->done;
+    c->left = left < chunk ? left : chunk;
+    c->head_len = (uint32_t)chempi_tcp_frame_put_data(
+        c->head, xfer->peer_id, c->pos, (uint32_t)c->left);
+}
+
+/* The next message that goes whole. */
+static void start_eager(struct chempi_tcp_link *link)
+{
+    struct chempi_tcp_current *c = &link->current;
+    struct chempi_tx *tx = CHEMPI_CONTAINER_OF(chempi_list_first(&link->eager),
+                                               struct chempi_tx, link);
+
     chempi_list_remove(&tx->link);
-    left = tx->priv[CHEMPI_TCP_TX_END] - tx->priv[CHEMPI_TCP_TX_POS];
-    if (is_bulk) {
-        chunk = piece_max(link);
-        if (left > chunk)
-            left = chunk;
-        c->head_len = (uint32_t)chempi_tcp_frame_put_data(
-            c->head, tx->priv[CHEMPI_TCP_TX_RECEIVER],
-            tx->priv[CHEMPI_TCP_TX_POS], (uint32_t)left);
-    } else {
-        c->head_len = (uint32_t)chempi_tcp_frame_put_eager(c->head, &tx->env);
-    }
-    c->head_done = 0;
-    c->left = left;
-    c->is_started = false;
+    c->xfer = NULL;
     c->tx = tx;
+    c->pos = 0;
+    c->left = tx->env.len;
+    c->head_len = (uint32_t)chempi_tcp_frame_put_eager(c->head, &tx->env);
+}
+
+/* Choose the next message with payload. */
+static void start_current(struct chempi_tcp_link *link)
+{
+    bool has_eager = !chempi_list_is_empty(&link->eager);
+    bool has_bulk = !chempi_list_is_empty(&link->rndv.pumping);
+    bool is_bulk = has_bulk && (!has_eager || link->is_bulk_turn);
+
+    if (!has_eager && !has_bulk)
+        return;
+    if (is_bulk)
+        start_piece(link);
+    else
+        start_eager(link);
     link->is_bulk_turn = !is_bulk;
+    link->current.head_done = 0;
+    link->current.is_started = false;
 }
 
 /* Runs of non-contiguous payload, or the next of it packed. */
-static size_t gather_iter(struct chempi_tcp_dev *dev, struct chempi_tx *tx,
-                          uint64_t left, struct iovec *iov)
+static size_t gather_iter(struct chempi_tcp_dev *dev,
+                          const struct chempi_tcp_current *c, struct iovec *iov)
 {
-    uint64_t pos = tx->priv[CHEMPI_TCP_TX_POS];
+    struct chempi_iter *iter = c->tx->iter;
     uint64_t bytes = 0;
     size_t max;
     size_t n;
 
-    if (tx->iter->position != pos)
-        chempi_iter_seek(tx->iter, pos);
-    n = chempi_iter_runs(tx->iter, iov, RUNS_MAX, left);
+    if (iter->position != c->pos)
+        chempi_iter_seek(iter, c->pos);
+    n = chempi_iter_runs(iter, iov, RUNS_MAX, c->left);
     for (size_t i = 0; i < n; i++)
         bytes += iov[i].iov_len;
-    if (bytes == left || bytes >= RUNS_WORTH)
+    if (bytes == c->left || bytes >= RUNS_WORTH)
         return n;
-    chempi_iter_seek(tx->iter, pos);
-    max = left < sizeof(dev->scratch) ? (size_t)left : sizeof(dev->scratch);
-    iov[0] = (struct iovec){.iov_base = dev->scratch,
-                            .iov_len =
-                                chempi_iter_pack(tx->iter, dev->scratch, max)};
+    chempi_iter_seek(iter, c->pos);
+    max =
+        c->left < sizeof(dev->scratch) ? (size_t)c->left : sizeof(dev->scratch);
+    iov[0] =
+        (struct iovec){.iov_base = dev->scratch,
+                       .iov_len = chempi_iter_pack(iter, dev->scratch, max)};
     return 1;
 }
 
@@ -391,12 +396,10 @@ static size_t gather_current(struct chempi_tcp_link *link, struct iovec *iov)
     if (!c->left)
         return n;
     if (c->tx->iter)
-        return n +
-               gather_iter(chempi_tcp_dev_of(link), c->tx, c->left, iov + n);
+        return n + gather_iter(chempi_tcp_dev_of(link), c, iov + n);
     iov[n].iov_base = NULL;
     memcpy(&iov[n].iov_base, &c->tx->buf, sizeof(void *)); /* only read */
-    iov[n].iov_base =
-        (uint8_t *)iov[n].iov_base + c->tx->priv[CHEMPI_TCP_TX_POS];
+    iov[n].iov_base = (uint8_t *)iov[n].iov_base + c->pos;
     iov[n].iov_len = (size_t)c->left;
     return n + 1;
 }
@@ -435,13 +438,18 @@ static size_t consume_out(struct chempi_tcp_link *link, size_t n)
 
 static void finish_current(struct chempi_tcp_link *link)
 {
-    struct chempi_tx *tx = link->current.tx;
+    struct chempi_tcp_current *c = &link->current;
+    struct chempi_tx *tx = c->tx;
 
-    link->current.tx = NULL;
-    if (tx->priv[CHEMPI_TCP_TX_POS] == tx->priv[CHEMPI_TCP_TX_END])
-        chempi_tcp_link_done(chempi_tcp_dev_of(link), tx, 0);
-    else
-        chempi_list_append(&link->bulk, &tx->link);
+    c->tx = NULL;
+    if (c->xfer && c->pos < c->xfer->want) {
+        c->xfer->done = c->pos;
+        chempi_list_append(&link->rndv.pumping, &c->xfer->link);
+        return;
+    }
+    if (c->xfer)
+        chempi_rndv_forget(c->xfer);
+    chempi_tcp_link_done(chempi_tcp_dev_of(link), tx, 0);
 }
 
 /* n bytes of what gather() found have left. */
@@ -460,7 +468,7 @@ static void consume(struct chempi_tcp_link *link, size_t n)
     c->head_done += (uint32_t)k;
     n -= k;
     c->left -= n;
-    c->tx->priv[CHEMPI_TCP_TX_POS] += n;
+    c->pos += n;
     if (!c->left && c->head_done == c->head_len)
         finish_current(link);
 }

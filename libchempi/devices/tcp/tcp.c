@@ -68,6 +68,7 @@ static int tcp_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->broken);
     chempi_list_init(&dev->lost);
     chempi_list_init(&dev->guests);
+    chempi_rndv_init(&dev->rndv, &chempi_tcp_rndv_ops, &dev->dev);
     dev->reserve_fd = -1;
     dev->timer.fd = -1;
     dev->eps = chempi_sys->calloc(params->services->proc_count,
@@ -187,34 +188,6 @@ static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
     return chempi_tcp_output_send(link, tx);
 }
 
-/* The link that a token came by, and what it says. */
-static struct chempi_tcp_link *
-link_of_token(struct chempi_ep *ep, const uint64_t token[2], uint64_t *len)
-{
-    *len = token[1] & (CHEMPI_TCP_LEN_MAX * 2 - 1);
-    return ep_of(ep)->links[token[1] >> 60];
-}
-
-static int tcp_accept(struct chempi_ep *ep, const uint64_t token[2],
-                      struct chempi_rx *rx)
-{
-    uint64_t len;
-    struct chempi_tcp_link *link = link_of_token(ep, token, &len);
-
-    if (link->state != CHEMPI_TCP_UP)
-        return chempi_err_set(&ep->dev->err, ep_of(ep)->status, "%s",
-                              ep_of(ep)->why);
-    return chempi_tcp_input_accept(link, token[0], len, rx);
-}
-
-static void tcp_drop(struct chempi_ep *ep, const uint64_t token[2])
-{
-    uint64_t len;
-    struct chempi_tcp_link *link = link_of_token(ep, token, &len);
-
-    chempi_tcp_input_drop(link, token[0]);
-}
-
 /* ---- progress -------------------------------------------------------- */
 
 /* Is it this link's turn to be read without asking epoll? */
@@ -267,7 +240,7 @@ static bool is_link_drained(struct chempi_tcp_link *link)
 
     if (link->state >= CHEMPI_TCP_ENDED)
         return true;
-    if (!chempi_tcp_link_is_written(link) || link->announced.used)
+    if (!chempi_tcp_link_is_written(link))
         return false;
     if (link->state != CHEMPI_TCP_UP)
         return true;
@@ -321,7 +294,7 @@ static void stop_timer(struct chempi_tcp_dev *dev)
 static bool tcp_is_drained(struct chempi_dev *d)
 {
     struct chempi_tcp_dev *dev = dev_of(d);
-    bool is_drained = !dev->has_work;
+    bool is_drained = !dev->has_work && dev->rndv.outgoing == 0;
 
     for (uint32_t p = 0; p < dev->dev.params.services->proc_count; p++) {
         const struct chempi_tcp_ep *ep = dev->eps[p];
@@ -379,16 +352,20 @@ static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
 static void tcp_close(struct chempi_dev *d)
 {
     struct chempi_tcp_dev *dev = dev_of(d);
+    uint32_t count;
 
     if (!dev)
         return;
-    for (uint32_t p = 0; dev->eps && p < d->params.services->proc_count; p++) {
-        struct chempi_tcp_ep *ep = dev->eps[p];
+    count = d->params.services->proc_count;
+    for (uint32_t p = 0; dev->eps && p < count; p++) {
+        const struct chempi_tcp_ep *ep = dev->eps[p];
 
         for (uint32_t i = 0; ep && i < ep->link_count; i++)
             leave(dev, ep->links[i]);
-        chempi_tcp_link_destroy(ep);
     }
+    chempi_rndv_fini(&dev->rndv); /* its transfers name links */
+    for (uint32_t p = 0; dev->eps && p < count; p++)
+        chempi_tcp_link_destroy(dev->eps[p]);
     chempi_tcp_listen_close(dev);
     stop_timer(dev);
     chempi_tcp_proof_forget_keys(dev->keys);
@@ -407,8 +384,8 @@ const struct chempi_dev_ops chempi_tcp_ops = {
     .card_arrived = tcp_card_arrived,
     .inject = tcp_inject,
     .send = tcp_send,
-    .accept = tcp_accept,
-    .drop = tcp_drop,
+    .accept = chempi_rndv_accept,
+    .drop = chempi_rndv_drop,
     .progress = tcp_progress,
     .is_ready = tcp_is_ready,
     .is_drained = tcp_is_drained,

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Messages whose payload waits for its receiver (services/rndv.h): ask is
+ * ANNOUNCE, GO is CLEAR, FIN is DROP. They stay with the link that they were
+ * announced on; their payload leaves in DATA frames (output.c).
+ */
+#include "libchempi/devices/tcp/internal.h"
+
+static struct chempi_tcp_link *link_of(struct chempi_rndv_peer *peer)
+{
+    return CHEMPI_CONTAINER_OF(peer, struct chempi_tcp_link, rndv);
+}
+
+static int status(struct chempi_ep *base)
+{
+    const struct chempi_tcp_ep *ep = (struct chempi_tcp_ep *)(void *)base;
+
+    return ep->status
+               ? chempi_err_set(&base->dev->err, ep->status, "%s", ep->why)
+               : 0;
+}
+
+static int ask(struct chempi_xfer *xfer)
+{
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+
+    chempi_tcp_output_control(
+        link_of(xfer->peer), frame,
+        chempi_tcp_frame_put_announce(frame, &xfer->tx->env, xfer->id));
+    return 0; /* also when it broke: sent() tells */
+}
+
+static int answer(struct chempi_xfer *xfer)
+{
+    struct chempi_tcp_link *link = link_of(xfer->peer);
+    uint8_t frame[CHEMPI_TCP_FIXED_MAX];
+    size_t len;
+
+    if (xfer->owed == CHEMPI_RNDV_GO) {
+        link->is_bulky = xfer->want >= CHEMPI_TCP_BULKY;
+        len = chempi_tcp_frame_put_clear(frame, xfer->peer_id, xfer->id,
+                                         xfer->want);
+    } else {
+        len = chempi_tcp_frame_put_drop(frame, xfer->peer_id);
+    }
+    chempi_tcp_output_control(link, frame, len);
+    return 0;
+}
+
+static void owes(struct chempi_rndv_peer *peer)
+{
+    (void)chempi_rndv_flush(peer); /* there is always room */
+}
+
+const struct chempi_rndv_ops chempi_tcp_rndv_ops = {
+    .xfer_size = sizeof(struct chempi_xfer),
+    .protocol = CHEMPI_TCP_PROTO_RENDEZVOUS,
+    .status = status,
+    .ask = ask,
+    .answer = answer,
+    .owes = owes,
+};
