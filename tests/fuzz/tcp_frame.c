@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "libchempi/devices/tcp/card.h"
-#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/wire.h"
 #include "tests/fuzz/target.h"
 
 static void read_frames(const uint8_t *data, size_t size)

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 #include "libchempi/ddi.h"
-#include "libchempi/devices/shm/ring.h"
+#include "libchempi/devices/shm/wire.h"
 #include "libchempi/services/cma.h"
 #include "libchempi/services/rndv.h"
 

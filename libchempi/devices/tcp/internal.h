@@ -23,7 +23,7 @@
 
 #include "libchempi/ddi.h"
 #include "libchempi/devices/tcp/card.h"
-#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/devices/tcp/proof.h"
 #include "libchempi/services/rndv.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
 #include "libchempi/services/layout.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames as bytes; see frame.h. */
 #define _GNU_SOURCE /* htole64 */
-#include "libchempi/devices/tcp/frame.h"
+#include "libchempi/devices/tcp/wire.h"
 
 #include <endian.h>
 #include <errno.h>
