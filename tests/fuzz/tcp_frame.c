@@ -15,7 +15,7 @@ static void read_frames(const uint8_t *data, size_t size)
     while (at < size) {
         struct chempi_tcp_frame frame;
         const char *why = NULL;
-        int n = chempi_tcp_frame_get(data + at, size - at, &frame, &why);
+        int n = chempi_tcp_wire_get(data + at, size - at, &frame, &why);
 
         if (n <= 0)
             break;
@@ -46,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct chempi_tcp_verdict verdict;
 
     if (size >= sizeof(preamble))
-        (void)chempi_tcp_frame_get_preamble(data, &preamble);
+        (void)chempi_tcp_wire_get_preamble(data, &preamble);
     if (size >= sizeof(verdict))
-        (void)chempi_tcp_frame_get_verdict(data, &verdict);
+        (void)chempi_tcp_wire_get_verdict(data, &verdict);
     read_frames(data, size);
     read_card(data, size);
     return 0;
@@ -58,18 +58,18 @@ static size_t seed_frames(uint8_t *out)
 {
     struct chempi_envelope env = {
         .len = 10, .context = 4, .tag = 7, .kind = CHEMPI_KIND_MESSAGE};
-    size_t len = chempi_tcp_frame_put_eager(out, &env);
+    size_t len = chempi_tcp_wire_put_eager(out, &env);
 
     memset(out + len, 'x', 10);
     len += 10;
     env.len = 1u << 20;
-    len += chempi_tcp_frame_put_announce(out + len, &env, 3);
-    len += chempi_tcp_frame_put_clear(out + len, 3, 4, 1u << 20);
-    len += chempi_tcp_frame_put_data(out + len, 4, 0, 10);
+    len += chempi_tcp_wire_put_announce(out + len, &env, 3);
+    len += chempi_tcp_wire_put_clear(out + len, 3, 4, 1u << 20);
+    len += chempi_tcp_wire_put_data(out + len, 4, 0, 10);
     memset(out + len, 'y', 10);
     len += 10;
-    len += chempi_tcp_frame_put_drop(out + len, 3);
-    return len + chempi_tcp_frame_put_bye(out + len);
+    len += chempi_tcp_wire_put_drop(out + len, 3);
+    return len + chempi_tcp_wire_put_bye(out + len);
 }
 
 size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
@@ -82,11 +82,11 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
     case 0:
         return seed_frames(out);
     case 1:
-        chempi_tcp_frame_put_preamble(&preamble, 1, 2, 3);
+        chempi_tcp_wire_put_preamble(&preamble, 1, 2, 3);
         memcpy(out, &preamble, sizeof(preamble));
         return sizeof(preamble);
     case 2:
-        chempi_tcp_frame_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
+        chempi_tcp_wire_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
         memcpy(out, &verdict, sizeof(verdict));
         return sizeof(verdict);
     case 3:

@@ -157,7 +157,7 @@ static void feed(struct chempi_dev *dev, struct chempi_tcp_link *link,
         at += n;
         piece = 1 + (piece + step) % 5000;
         if (link->state == CHEMPI_TCP_UP)
-            (void)chempi_tcp_input_poll(link);
+            (void)chempi_tcp_drain_poll(link);
         (void)dev->ops->progress(dev);
         if (s->late_count > 4)
             settle(s, &link->ep->ep);
@@ -193,7 +193,7 @@ static void run(struct chempi_dev *dev, struct state *s, const uint8_t *data,
     (void)close(fds[1]);
     for (int i = 0; i < 4; i++) {
         if (link->state == CHEMPI_TCP_UP)
-            (void)chempi_tcp_input_poll(link);
+            (void)chempi_tcp_drain_poll(link);
         (void)dev->ops->progress(dev);
     }
     if (link->state < CHEMPI_TCP_ENDED || s->sent != s->pending)
@@ -246,19 +246,19 @@ size_t fuzz_seed(unsigned i, uint8_t out[FUZZ_INPUT_MAX])
         return 0;
     out[0] = (uint8_t)(i * 40);
     out[1] = (uint8_t)i;
-    n += chempi_tcp_frame_put_eager(out + n, &env) + env.len;
+    n += chempi_tcp_wire_put_eager(out + n, &env) + env.len;
     env.len = 20000;
-    n += chempi_tcp_frame_put_eager(out + n, &env) + env.len;
+    n += chempi_tcp_wire_put_eager(out + n, &env) + env.len;
     env.len = 2500;
-    n += chempi_tcp_frame_put_announce(out + n, &env, 77);
-    n += chempi_tcp_frame_put_data(out + n, (uint64_t)1 << 32, 0, 1000) + 1000;
-    n += chempi_tcp_frame_put_data(out + n, (uint64_t)1 << 32, 1000, 1500) +
-         1500;
-    n += chempi_tcp_frame_put_clear(out + n, (uint64_t)1 << 32, 5, 2000);
-    n += chempi_tcp_frame_put_clear(out + n, ((uint64_t)1 << 32) + 1, 6, 100);
-    n += chempi_tcp_frame_put_drop(out + n, ((uint64_t)1 << 32) + 2);
+    n += chempi_tcp_wire_put_announce(out + n, &env, 77);
+    n += chempi_tcp_wire_put_data(out + n, (uint64_t)1 << 32, 0, 1000) + 1000;
+    n +=
+        chempi_tcp_wire_put_data(out + n, (uint64_t)1 << 32, 1000, 1500) + 1500;
+    n += chempi_tcp_wire_put_clear(out + n, (uint64_t)1 << 32, 5, 2000);
+    n += chempi_tcp_wire_put_clear(out + n, ((uint64_t)1 << 32) + 1, 6, 100);
+    n += chempi_tcp_wire_put_drop(out + n, ((uint64_t)1 << 32) + 2);
     env.len = 4096;
     env.kind = CHEMPI_KIND_SYSTEM;
-    n += chempi_tcp_frame_put_eager(out + n, &env) + env.len;
-    return n + chempi_tcp_frame_put_bye(out + n);
+    n += chempi_tcp_wire_put_eager(out + n, &env) + env.len;
+    return n + chempi_tcp_wire_put_bye(out + n);
 }

@@ -12,7 +12,7 @@ static int export_pair(struct scivia_ep *ep)
     int rc;
 
     if (ep->framed) {
-        rc = chempi_scivia_frame_init(ep);
+        rc = chempi_scivia_via_eager_init(ep);
         dev->is_awaiting |= rc == -EAGAIN;
         if (rc == -EAGAIN) {
             chempi_scivia_endpoint_mend(ep);

@@ -2,7 +2,7 @@
 /*
  * Taking what has arrived: lines, what the card has finished, the bells that
  * tell which rings have lines, and the endpoints that wait for room (W1 to W3
- * in line.c).
+ * in eager.c).
  */
 #include <errno.h>
 
@@ -34,7 +34,7 @@ int chempi_scivia_drain_ring(struct scivia_ep *ep, int budget)
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= SCIVIA_LINES / 4 ||
                             ep->rx_data - ep->rx_data_told >=
                                 SCIVIA_DATA_BYTES / 4))
-            chempi_scivia_line_tell(ep, true);
+            chempi_scivia_eager_tell(ep, true);
     }
     if (events > 0)
         ep->last_heat = scivia_dev_of(ep)->heat;
@@ -106,7 +106,7 @@ static int cool(struct scivia_dev *dev, struct scivia_ep *ep)
     ep->is_hot = false;
     ep->is_mode_owed = true;
     ep->rings = 0;
-    chempi_scivia_line_tell(ep, false);
+    chempi_scivia_eager_tell(ep, false);
     atomic_thread_fence(memory_order_seq_cst); /* partner: wake's trigger */
     return chempi_scivia_drain_ring(ep, SCIVIA_DRAIN_BUDGET);
 }
@@ -133,7 +133,7 @@ static int make_hot(struct scivia_dev *dev, struct scivia_ep *ep)
     ep->is_hot = true;
     ep->is_mode_owed = true;
     ep->last_heat = dev->heat;
-    chempi_scivia_line_tell(ep, false);
+    chempi_scivia_eager_tell(ep, false);
     return events;
 }
 
@@ -193,15 +193,15 @@ static int serve(struct scivia_ep *ep)
     int events = 0;
 
     if (ep->is_tx_open && !ep->is_broken && !ep->is_gone)
-        chempi_scivia_line_refresh(ep);
+        chempi_scivia_eager_refresh(ep);
     if (ep->is_broken || ep->is_gone)
         return report(ep);
     if (ep->framed)
-        events += chempi_scivia_frame_reap(ep);
+        events += chempi_scivia_via_eager_reap(ep);
     if (!ep->is_tx_open)
         return 0;
     if (ep->framed && ep->framed->is_tell_owed)
-        chempi_scivia_frame_tell(ep);
+        chempi_scivia_via_eager_tell(ep);
     events += chempi_rndv_flush(&ep->rndv);
     events += chempi_scivia_rndv_pump(ep);
     if (ep->wants_room && scivia_has_room(ep, ep->wanted) &&

@@ -22,14 +22,14 @@ static_assert(SCIVIA_CHUNK <= SCIVIA_DATA_BYTES / 4 &&
 
 /* --- room --- */
 
-bool chempi_scivia_line_is_free(const struct scivia_ep *ep)
+bool chempi_scivia_eager_is_free(const struct scivia_ep *ep)
 {
     return scivia_has_free_line(ep);
 }
 
 /* Read what the peer has taken; it may not be more than was sent, and what
  * arrives late may not take anything back. */
-void chempi_scivia_line_refresh(struct scivia_ep *ep)
+void chempi_scivia_eager_refresh(struct scivia_ep *ep)
 {
     uint32_t lines;
     uint32_t data;
@@ -48,7 +48,7 @@ void chempi_scivia_line_refresh(struct scivia_ep *ep)
     ep->data_tail = data;
 }
 
-int chempi_scivia_line_status(struct chempi_ep *base)
+int chempi_scivia_eager_status(struct chempi_ep *base)
 {
     const struct scivia_ep *ep = (const struct scivia_ep *)base;
 
@@ -62,17 +62,17 @@ int chempi_scivia_line_status(struct chempi_ep *base)
 
 static int CHEMPI_NOINLINE find_room(struct scivia_ep *ep, uint32_t len)
 {
-    int rc = chempi_scivia_line_status(&ep->base);
+    int rc = chempi_scivia_eager_status(&ep->base);
 
     if (rc == 0 && !ep->is_tx_open)
         rc = chempi_scivia_connect_open(ep);
     if (rc < 0)
         return rc;
-    chempi_scivia_line_refresh(ep);
+    chempi_scivia_eager_refresh(ep);
     return scivia_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
-int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len)
+int chempi_scivia_eager_try(struct scivia_ep *ep, uint32_t len)
 {
     return CHEMPI_LIKELY(scivia_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
@@ -84,9 +84,9 @@ static void want_room(struct scivia_ep *ep, uint32_t len)
     chempi_scivia_endpoint_mark(ep);
 }
 
-int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len)
+int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len)
 {
-    int rc = chempi_scivia_line_try(ep, len);
+    int rc = chempi_scivia_eager_try(ep, len);
 
     if (rc == -EAGAIN)
         want_room(ep, len);
@@ -120,7 +120,7 @@ static int put(struct scivia_ep *ep, struct chempi_sci_remote *remote,
     if (rc == 0)
         return 0;
     if (rc == -ENOTCONN) { /* until the link's end is told and mended */
-        chempi_scivia_line_close(ep);
+        chempi_scivia_eager_close(ep);
         return rc;
     }
     scivia_dev_of(ep)->base.err =
@@ -141,7 +141,7 @@ static void ring(struct scivia_ep *ep)
                   sizeof(one));
 }
 
-void chempi_scivia_line_wake(struct scivia_ep *ep)
+void chempi_scivia_eager_wake(struct scivia_ep *ep)
 {
     if (ep->is_broken || ep->is_gone || !ep->is_tx_open || ep->framed)
         return;
@@ -176,12 +176,12 @@ static void CHEMPI_NOINLINE keep(struct scivia_ep *ep,
     scivia_dev_of(ep)->unsent++;
 }
 
-int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line)
+int chempi_scivia_eager_send(struct scivia_ep *ep, struct scivia_line *line)
 {
     int rc;
 
     if (CHEMPI_UNLIKELY(ep->framed != NULL))
-        return chempi_scivia_frame_send(ep, line, NULL, 0);
+        return chempi_scivia_via_eager_send(ep, line, NULL, 0);
     atomic_store_explicit(&line->seq, ep->tx_head + 1, memory_order_relaxed);
     rc = put_line(ep, line, ep->tx_head);
     if (CHEMPI_UNLIKELY(rc < 0)) {
@@ -191,15 +191,16 @@ int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line)
     }
     ep->tx_head++;
     if (CHEMPI_UNLIKELY(rc < 0))
-        chempi_scivia_line_close(ep);
+        chempi_scivia_eager_close(ep);
     else
-        chempi_scivia_line_wake(ep);
+        chempi_scivia_eager_wake(ep);
     return 0;
 }
 
-int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
-                                 struct scivia_span *span, const void *src,
-                                 uint32_t len)
+int chempi_scivia_eager_send_span(struct scivia_ep *ep,
+                                  struct scivia_line *line,
+                                  struct scivia_span *span, const void *src,
+                                  uint32_t len)
 {
     uint32_t before = ep->data_head;
     int rc;
@@ -207,26 +208,26 @@ int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
     span->pos = ep->framed ? 0 : scivia_span_start(ep, len);
     span->len = len;
     if (ep->framed)
-        return chempi_scivia_frame_send(ep, line, src, len);
+        return chempi_scivia_via_eager_send(ep, line, src, len);
     ep->data_head = span->pos + scivia_round_up(len);
     rc = put(ep, ep->out,
              offsetof(struct scivia_pair, data) +
                  (span->pos & (SCIVIA_DATA_BYTES - 1)),
              src, len);
     if (CHEMPI_LIKELY(rc == 0))
-        return chempi_scivia_line_send(ep, line);
+        return chempi_scivia_eager_send(ep, line);
     ep->data_head = before;
     return rc == -ENOTCONN ? -EAGAIN : rc;
 }
 
-void chempi_scivia_line_close(struct scivia_ep *ep)
+void chempi_scivia_eager_close(struct scivia_ep *ep)
 {
     ep->is_tx_open = false;
     ep->tx_tail = ep->tx_head - SCIVIA_LINES;
     chempi_scivia_endpoint_mend(ep);
 }
 
-void chempi_scivia_line_reopen(struct scivia_ep *ep)
+void chempi_scivia_eager_reopen(struct scivia_ep *ep)
 {
     bool is_first = !ep->was_up;
 
@@ -234,27 +235,27 @@ void chempi_scivia_line_reopen(struct scivia_ep *ep)
     ep->is_tx_open = true;
     if (ep->framed) {
         ep->tx_tail = ep->framed->lines;
-        chempi_scivia_frame_resend(ep);
+        chempi_scivia_via_eager_resend(ep);
         if (ep->rx_head != ep->rx_told || ep->rx_posted != ep->rx_posted_told)
-            chempi_scivia_frame_tell(ep);
+            chempi_scivia_via_eager_tell(ep);
         return;
     }
-    chempi_scivia_line_refresh(ep);
+    chempi_scivia_eager_refresh(ep);
     if (ep->has_unsent && !ep->is_broken &&
         put_line(ep, &ep->unsent, ep->tx_head - 1) == 0) {
         ep->has_unsent = false;
         scivia_dev_of(ep)->unsent--;
     }
     if (!is_first || ep->is_mode_owed || ep->rx_head || ep->rx_posted)
-        chempi_scivia_line_tell(ep, true);
+        chempi_scivia_eager_tell(ep, true);
     if (is_first || !ep->is_tx_open)
         return;
-    chempi_scivia_line_wake(ep); /* the last ring may have been lost */
+    chempi_scivia_eager_wake(ep); /* the last ring may have been lost */
     if (!ep->is_hot) /* and it may not have known that it must ring */
         atomic_store(&scivia_dev_of(ep)->inbox->exist, 1);
 }
 
-uint32_t chempi_scivia_line_posted(const struct scivia_ep *ep)
+uint32_t chempi_scivia_eager_posted(const struct scivia_ep *ep)
 {
     return ep->framed ? ep->framed->posted
                       : atomic_load_explicit(&ep->in->told.posted,
@@ -297,7 +298,7 @@ static int send_short(struct scivia_ep *ep, const struct chempi_envelope *env,
     else if (data && len)
         memcpy(brief->bytes, data, len);
     memset(brief->bytes + len, 0, sizeof(brief->bytes) - len);
-    return chempi_scivia_line_send(ep, &line);
+    return chempi_scivia_eager_send(ep, &line);
 }
 
 static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
@@ -307,8 +308,8 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
     int rc;
 
     line.body.eager.env = *env;
-    rc = chempi_scivia_line_send_span(ep, &line, &line.body.eager.span, data,
-                                      (uint32_t)len);
+    rc = chempi_scivia_eager_send_span(ep, &line, &line.body.eager.span, data,
+                                       (uint32_t)len);
     if (CHEMPI_LIKELY(rc == 0))
         expect(ep, (uint32_t)len);
     else if (rc == -EAGAIN)
@@ -316,9 +317,9 @@ static int send_eager(struct scivia_ep *ep, const struct chempi_envelope *env,
     return rc;
 }
 
-int chempi_scivia_line_inject(struct chempi_ep *base,
-                              const struct chempi_envelope *env,
-                              const void *data, size_t len)
+int chempi_scivia_eager_inject(struct chempi_ep *base,
+                               const struct chempi_envelope *env,
+                               const void *data, size_t len)
 {
     struct scivia_ep *ep = (struct scivia_ep *)base;
     bool is_short = len <= SCIVIA_INLINE_MAX;
@@ -326,22 +327,22 @@ int chempi_scivia_line_inject(struct chempi_ep *base,
 
     if (len > SCIVIA_EAGER_MAX)
         return -EMSGSIZE;
-    rc = chempi_scivia_line_room(ep, is_short ? 0 : (uint32_t)len);
+    rc = chempi_scivia_eager_room(ep, is_short ? 0 : (uint32_t)len);
     if (CHEMPI_UNLIKELY(rc < 0))
         return rc;
     return is_short ? send_short(ep, env, data, NULL, len)
                     : send_eager(ep, env, data, len);
 }
 
-int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
-                                   const struct chempi_envelope *env,
-                                   struct chempi_iter *iter, size_t len)
+int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
+                                    const struct chempi_envelope *env,
+                                    struct chempi_iter *iter, size_t len)
 {
     bool is_short = len <= SCIVIA_INLINE_MAX;
     unsigned char packed[SCIVIA_EAGER_MAX];
     int rc;
 
-    rc = chempi_scivia_line_room(ep, is_short ? 0 : (uint32_t)len);
+    rc = chempi_scivia_eager_room(ep, is_short ? 0 : (uint32_t)len);
     if (rc < 0)
         return rc;
     if (is_short)
@@ -357,8 +358,8 @@ int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
 /* --- taking --- */
 
 const unsigned char *
-chempi_scivia_line_take_span(struct scivia_ep *ep,
-                             const struct scivia_span *span)
+chempi_scivia_eager_take_span(struct scivia_ep *ep,
+                              const struct scivia_span *span)
 {
     uint32_t offset = span->pos & (SCIVIA_DATA_BYTES - 1);
 
@@ -372,12 +373,12 @@ chempi_scivia_line_take_span(struct scivia_ep *ep,
     return ep->in->data + offset;
 }
 
-void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent)
+void chempi_scivia_eager_tell(struct scivia_ep *ep, bool is_urgent)
 {
     struct scivia_told told = {0};
 
     if (ep->framed) {
-        chempi_scivia_frame_tell(ep);
+        chempi_scivia_via_eager_tell(ep);
         return;
     }
     if (!ep->is_tx_open || ep->is_broken || ep->is_gone)

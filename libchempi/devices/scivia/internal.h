@@ -284,43 +284,44 @@ void chempi_scivia_pair_withdraw(struct scivia_dev *dev);
 /* Report the end of a broken or gone endpoint. Returns events. */
 int chempi_scivia_pair_report(struct scivia_ep *ep);
 
-/* --- line.c: lines and room --- */
+/* --- eager.c: lines and room --- */
 
-int chempi_scivia_line_inject(struct chempi_ep *ep,
-                              const struct chempi_envelope *env,
-                              const void *data, size_t len);
-int chempi_scivia_line_inject_iter(struct scivia_ep *ep,
-                                   const struct chempi_envelope *env,
-                                   struct chempi_iter *iter, size_t len);
+int chempi_scivia_eager_inject(struct chempi_ep *ep,
+                               const struct chempi_envelope *env,
+                               const void *data, size_t len);
+int chempi_scivia_eager_inject_iter(struct scivia_ep *ep,
+                                    const struct chempi_envelope *env,
+                                    struct chempi_iter *iter, size_t len);
 /* 0; of one that is broken or gone -ECONNRESET, with words that say why for
  * whoever sends to it or takes from it. */
-int chempi_scivia_line_status(struct chempi_ep *ep);
+int chempi_scivia_eager_status(struct chempi_ep *ep);
 /* Room for a line and a span of len bytes? Asks for room() if not. */
-int chempi_scivia_line_room(struct scivia_ep *ep, uint32_t len);
-int chempi_scivia_line_try(struct scivia_ep *ep, uint32_t len);
+int chempi_scivia_eager_room(struct scivia_ep *ep, uint32_t len);
+int chempi_scivia_eager_try(struct scivia_ep *ep, uint32_t len);
 /* Send a line that names a span (in itself) of len > 0 bytes; room is there.
  * 0; -EAGAIN: the link has just gone, nothing was taken; an error. */
-int chempi_scivia_line_send_span(struct scivia_ep *ep, struct scivia_line *line,
-                                 struct scivia_span *span, const void *src,
-                                 uint32_t len);
+int chempi_scivia_eager_send_span(struct scivia_ep *ep,
+                                  struct scivia_line *line,
+                                  struct scivia_span *span, const void *src,
+                                  uint32_t len);
 /* Is there a line (or a frame) for what is owed? */
-bool chempi_scivia_line_is_free(const struct scivia_ep *ep);
+bool chempi_scivia_eager_is_free(const struct scivia_ep *ep);
 /* What the peer has posted. */
-uint32_t chempi_scivia_line_posted(const struct scivia_ep *ep);
+uint32_t chempi_scivia_eager_posted(const struct scivia_ep *ep);
 /* The connection is there again: store what was not, tell, ring. */
-void chempi_scivia_line_reopen(struct scivia_ep *ep);
+void chempi_scivia_eager_reopen(struct scivia_ep *ep);
 /* Nothing can be sent until then. */
-void chempi_scivia_line_close(struct scivia_ep *ep);
+void chempi_scivia_eager_close(struct scivia_ep *ep);
 const unsigned char *
-chempi_scivia_line_take_span(struct scivia_ep *ep,
-                             const struct scivia_span *span);
+chempi_scivia_eager_take_span(struct scivia_ep *ep,
+                              const struct scivia_span *span);
 /* Number the line, store it, and call the peer. */
-int chempi_scivia_line_send(struct scivia_ep *ep, struct scivia_line *line);
+int chempi_scivia_eager_send(struct scivia_ep *ep, struct scivia_line *line);
 /* Tell the peer what was taken; urgent: it may sleep until it has room. */
-void chempi_scivia_line_tell(struct scivia_ep *ep, bool is_urgent);
-void chempi_scivia_line_wake(struct scivia_ep *ep);
+void chempi_scivia_eager_tell(struct scivia_ep *ep, bool is_urgent);
+void chempi_scivia_eager_wake(struct scivia_ep *ep);
 /* Read what the peer has taken; it may not be more than was sent. */
-void chempi_scivia_line_refresh(struct scivia_ep *ep);
+void chempi_scivia_eager_refresh(struct scivia_ep *ep);
 
 /* --- take.c: what lines and frames say --- */
 
@@ -355,28 +356,28 @@ static inline bool scivia_has_line(const struct scivia_ep *ep)
            ep->rx_head + 1; /* partner: deliver */
 }
 
-/* --- frame.c: lines in VIA sends --- */
+/* --- via_eager.c: lines in VIA sends --- */
 
 /* Make what a framed endpoint needs. 0, -ENOMEM or why memory is denied;
  * -EAGAIN: there will be some later. */
-int chempi_scivia_frame_init(struct scivia_ep *ep);
-void chempi_scivia_frame_fini(struct scivia_ep *ep);
-void chempi_scivia_frame_free(struct scivia_dev *dev);
+int chempi_scivia_via_eager_init(struct scivia_ep *ep);
+void chempi_scivia_via_eager_fini(struct scivia_ep *ep);
+void chempi_scivia_via_eager_free(struct scivia_dev *dev);
 /* Begin or go on connecting. 0: frames can be sent; -EAGAIN; an error. */
-int chempi_scivia_frame_open(struct scivia_ep *ep);
+int chempi_scivia_via_eager_open(struct scivia_ep *ep);
 /* Send; room is there. The payload may be NULL. */
-int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
-                             const void *payload, uint32_t len);
-void chempi_scivia_frame_tell(struct scivia_ep *ep);
+int chempi_scivia_via_eager_send(struct scivia_ep *ep, struct scivia_line *line,
+                                 const void *payload, uint32_t len);
+void chempi_scivia_via_eager_tell(struct scivia_ep *ep);
 /* Send again what had not arrived; the connection is new. */
-void chempi_scivia_frame_resend(struct scivia_ep *ep);
+void chempi_scivia_via_eager_resend(struct scivia_ep *ep);
 /* Take back what the card has finished. Returns events: whoever waits for the
  * device to be drained must look again. */
-int chempi_scivia_frame_reap(struct scivia_ep *ep);
+int chempi_scivia_via_eager_reap(struct scivia_ep *ep);
 /* Forget a broken connection of this direction. */
-void chempi_scivia_frame_drop_tx(struct scivia_ep *ep);
+void chempi_scivia_via_eager_drop_tx(struct scivia_ep *ep);
 /* The peer is gone: what was not sent never will be. */
-void chempi_scivia_frame_fail(struct scivia_ep *ep);
+void chempi_scivia_via_eager_fail(struct scivia_ep *ep);
 /* --- rndv.c: transfers --- */
 
 extern const struct chempi_rndv_ops chempi_scivia_rndv_ops;

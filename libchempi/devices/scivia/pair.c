@@ -9,7 +9,7 @@
  *
  * The other side does the same as soon as our link has reached it, since what
  * it takes must be told. Where one of the two has no SCI half, lines travel in
- * frames (frame.c), and a VI is connected instead of segments.
+ * frames (via_eager.c), and a VI is connected instead of segments.
  *
  * A link or a VI that breaks is replaced, and nothing is lost or doubled:
  *
@@ -75,13 +75,13 @@ static bool is_hopeless(struct scivia_ep *ep)
 
 void chempi_scivia_pair_unlink(struct scivia_ep *ep)
 {
-    chempi_scivia_line_close(ep);
+    chempi_scivia_eager_close(ep);
     chempi_sci_disconnect(ep->out);
     chempi_sci_disconnect(ep->bell);
     ep->out = NULL;
     ep->bell = NULL;
     chempi_scivia_rndv_drop_tx(ep);
-    chempi_scivia_frame_drop_tx(ep);
+    chempi_scivia_via_eager_drop_tx(ep);
     ep->at = NULL;
 }
 
@@ -95,8 +95,8 @@ static void mend_vis(struct scivia_ep *ep)
             ep->is_via_refused = true; /* the ring serves all */
     }
     if (ep->is_frame_broken) {
-        chempi_scivia_line_close(ep);
-        chempi_scivia_frame_drop_tx(ep);
+        chempi_scivia_eager_close(ep);
+        chempi_scivia_via_eager_drop_tx(ep);
         if (is_hopeless(ep))
             chempi_scivia_endpoint_break(
                 ep, -ECONNRESET,
@@ -117,7 +117,7 @@ static bool open_lines(struct scivia_ep *ep, bool *is_done)
     *is_done = ep->is_tx_open;
     if (ep->is_tx_open)
         return false;
-    rc = ep->framed ? chempi_scivia_frame_open(ep) : import(ep);
+    rc = ep->framed ? chempi_scivia_via_eager_open(ep) : import(ep);
     if (rc == -EINPROGRESS || rc == -EAGAIN)
         return false;
     if (rc == -ENOTCONN)
@@ -126,7 +126,7 @@ static bool open_lines(struct scivia_ep *ep, bool *is_done)
         chempi_scivia_endpoint_break(ep, rc, "it exports nothing for us");
         return true;
     }
-    chempi_scivia_line_reopen(ep);
+    chempi_scivia_eager_reopen(ep);
     *is_done = ep->is_tx_open;
     return true;
 }
@@ -226,7 +226,7 @@ void chempi_scivia_pair_post(struct scivia_dev *dev)
 
         if (ep->rx_vi && !ep->rx_handle && !ep->is_broken && !ep->is_gone &&
             post_receives(ep) == 0)
-            chempi_scivia_line_tell(ep, true);
+            chempi_scivia_eager_tell(ep, true);
     }
 }
 
@@ -297,7 +297,7 @@ static int accept_vi(struct scivia_ep *ep, struct chempi_via_request *request)
     (void)post_receives(ep);
     rc = chempi_via_connect_accept(request, ep->rx_vi);
     if (rc == 0)
-        chempi_scivia_line_tell(ep, true);
+        chempi_scivia_eager_tell(ep, true);
     return rc;
 }
 
@@ -310,7 +310,7 @@ static int accept_frames(struct scivia_ep *ep,
 
     if (!ep->framed)
         return -EINVAL; /* its lines come by remote stores */
-    rc = chempi_scivia_frame_init(ep);
+    rc = chempi_scivia_via_eager_init(ep);
     if (rc == 0)
         return chempi_scivia_take_accept(ep, request);
     if (rc == -EAGAIN)
@@ -469,7 +469,7 @@ int chempi_scivia_pair_report(struct scivia_ep *ep)
     if (ep->rx_vi)
         chempi_via_disconnect(ep->rx_vi);
     if (ep->framed)
-        chempi_scivia_frame_fail(ep);
+        chempi_scivia_via_eager_fail(ep);
     dev->unsent -= ep->has_unsent;
     ep->has_unsent = false;
     (void)chempi_err_set(&dev->broken, status, "the SCI connection is gone: %s",
@@ -498,7 +498,7 @@ void chempi_scivia_pair_fini(struct scivia_dev *dev)
         chempi_scivia_memory_deregister(dev, ep->rx_handle, RECEIVE_BYTES);
         chempi_via_vi_destroy(ep->tx_vi);
         chempi_via_vi_destroy(ep->rx_vi);
-        chempi_scivia_frame_fini(ep);
+        chempi_scivia_via_eager_fini(ep);
         free(ep->rx_buffers);
     }
     chempi_rndv_fini(&dev->rndv);

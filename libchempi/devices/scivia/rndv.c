@@ -49,7 +49,7 @@ static int answer(struct chempi_xfer *base)
                                            ? SCIVIA_KIND_DONE
                                            : SCIVIA_KIND_FIN};
 
-    if (ep->is_broken || !ep->is_tx_open || !chempi_scivia_line_is_free(ep))
+    if (ep->is_broken || !ep->is_tx_open || !chempi_scivia_eager_is_free(ep))
         return -EAGAIN;
     line.body.id = base->peer_id;
     if (base->owed == CHEMPI_RNDV_GO) {
@@ -64,7 +64,7 @@ static int answer(struct chempi_xfer *base)
             .way = xfer->way,
         };
     }
-    return chempi_scivia_line_send(ep, &line);
+    return chempi_scivia_eager_send(ep, &line);
 }
 
 /* From progress: an upcall may follow, and the caller may be one. */
@@ -81,7 +81,7 @@ static int ask(struct chempi_xfer *xfer)
 
     line.body.ask = (struct scivia_ask){
         .env = xfer->tx->env, .id = xfer->id, .protocol = xfer->protocol};
-    return chempi_scivia_line_send((struct scivia_ep *)xfer->peer->ep, &line);
+    return chempi_scivia_eager_send((struct scivia_ep *)xfer->peer->ep, &line);
 }
 
 int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
@@ -89,7 +89,7 @@ int chempi_scivia_rndv_send(struct scivia_ep *ep, struct chempi_tx *tx)
     uint32_t protocol = tx->protocol;
     int rc;
 
-    rc = chempi_scivia_line_room(ep, 0);
+    rc = chempi_scivia_eager_room(ep, 0);
     if (rc < 0)
         return rc;
     if (protocol > SCIVIA_PROTOCOL_SEND) {
@@ -201,13 +201,13 @@ static bool pump_ring(struct scivia_xfer *xfer)
     uint32_t max = ring_piece(ep);
     uint32_t len = left < max ? (uint32_t)left : max;
 
-    if (chempi_scivia_line_try(ep, len) < 0)
+    if (chempi_scivia_eager_try(ep, len) < 0)
         return false;
     line.body.data.id = xfer->base.peer_id;
     line.body.data.offset = xfer->base.done;
     xfer->finished = xfer->base.done; /* should nothing be taken */
-    if (chempi_scivia_line_send_span(ep, &line, &line.body.data.span,
-                                     payload(xfer, packed, len), len) < 0) {
+    if (chempi_scivia_eager_send_span(ep, &line, &line.body.data.span,
+                                      payload(xfer, packed, len), len) < 0) {
         rewind_xfer(xfer);
         return false;
     }
@@ -260,7 +260,7 @@ static bool has_vi(struct scivia_xfer *xfer)
 
 static bool has_credit(const struct scivia_ep *ep)
 {
-    return chempi_scivia_line_posted(ep) - ep->vi_sent - 1 < SCIVIA_RECEIVES;
+    return chempi_scivia_eager_posted(ep) - ep->vi_sent - 1 < SCIVIA_RECEIVES;
 }
 
 /* A piece says what it is a piece of. */
@@ -403,7 +403,8 @@ bool chempi_scivia_rndv_can_pump(const struct scivia_ep *ep)
             CHEMPI_CONTAINER_OF(node, struct scivia_xfer, base.link);
 
         if (xfer->way == SCIVIA_WAY_RING) {
-            if (chempi_scivia_line_try(scivia_ep_of(xfer), ring_piece(ep)) == 0)
+            if (chempi_scivia_eager_try(scivia_ep_of(xfer), ring_piece(ep)) ==
+                0)
                 return true;
             continue;
         }
@@ -540,7 +541,7 @@ static void start(struct chempi_xfer *base)
 
 const struct chempi_rndv_ops chempi_scivia_rndv_ops = {
     .xfer_size = sizeof(struct scivia_xfer),
-    .status = chempi_scivia_line_status,
+    .status = chempi_scivia_eager_status,
     .ask = ask,
     .answer = answer,
     .owes = owes,
@@ -637,7 +638,7 @@ void chempi_scivia_rndv_piece(struct scivia_ep *ep,
         return;
     ep->rx_posted++;
     if (ep->rx_posted - ep->rx_posted_told >= SCIVIA_RECEIVES / 2)
-        chempi_scivia_line_tell(ep, true);
+        chempi_scivia_eager_tell(ep, true);
 }
 
 /* What has arrived at the VI for payload. */
@@ -653,7 +654,7 @@ const char *chempi_scivia_rndv_data(struct scivia_ep *ep,
                                     const struct scivia_line *line)
 {
     const struct scivia_data *data = &line->body.data;
-    const unsigned char *src = chempi_scivia_line_take_span(ep, &data->span);
+    const unsigned char *src = chempi_scivia_eager_take_span(ep, &data->span);
     struct scivia_xfer *xfer = find_waiting(ep, data->id);
     bool is_good;
 

@@ -287,7 +287,7 @@ static void scivia_close(struct chempi_dev *base)
     if (dev->timer.fd >= 0)
         (void)close(dev->timer.fd); /* nothing is buffered */
     chempi_scivia_pair_fini(dev);
-    chempi_scivia_frame_free(dev);
+    chempi_scivia_via_eager_free(dev);
     chempi_scivia_memory_fini(dev);
     if (dev->cq)
         (void)chempi_via_cq_destroy(dev->cq); /* its VIs are gone */
@@ -330,7 +330,7 @@ static bool ring_again(struct scivia_dev *dev)
         if (!is_untold(ep))
             continue;
         is_any = true;
-        chempi_scivia_line_wake(ep);
+        chempi_scivia_eager_wake(ep);
     }
     return is_any;
 }
@@ -559,9 +559,9 @@ static int scivia_send(struct chempi_ep *base, struct chempi_tx *tx)
     if (len == 0 || (tx->protocol <= SCIVIA_PROTOCOL_SEND &&
                      len <= SCIVIA_EAGER_MAX && !tx->needs_consent)) {
         if (tx->iter && len > 0)
-            return chempi_scivia_line_inject_iter(
+            return chempi_scivia_eager_inject_iter(
                 (struct scivia_ep *)base, &tx->env, tx->iter, (size_t)len);
-        return chempi_scivia_line_inject(base, &tx->env, tx->buf, (size_t)len);
+        return chempi_scivia_eager_inject(base, &tx->env, tx->buf, (size_t)len);
     }
     return chempi_scivia_rndv_send((struct scivia_ep *)base, tx);
 }
@@ -688,7 +688,7 @@ static bool scivia_is_ready(struct chempi_dev *base)
             CHEMPI_CONTAINER_OF(node, struct scivia_ep, used_link);
 
         if (ep->in && (ep->rx_told != ep->rx_head || ep->is_mode_owed))
-            chempi_scivia_line_tell(ep, false);
+            chempi_scivia_eager_tell(ep, false);
         is_awaiting |= is_untold(ep);
         went += went_by(ep);
     }
@@ -727,7 +727,7 @@ const struct chempi_dev_ops chempi_scivia_ops = {
     .card = scivia_card,
     .connect = scivia_connect,
     .card_arrived = scivia_card_arrived,
-    .inject = chempi_scivia_line_inject,
+    .inject = chempi_scivia_eager_inject,
     .send = scivia_send,
     .accept = chempi_rndv_accept,
     .drop = chempi_rndv_drop,

@@ -54,7 +54,7 @@ static const char *take_eager(struct scivia_ep *ep,
 {
     struct chempi_arrival arrival = {.env = line->body.eager.env};
 
-    arrival.data = chempi_scivia_line_take_span(ep, &line->body.eager.span);
+    arrival.data = chempi_scivia_eager_take_span(ep, &line->body.eager.span);
     if (!arrival.data || line->body.eager.span.len != arrival.env.len)
         return "a span out of bounds";
     return announce(ep, &arrival);
@@ -167,7 +167,7 @@ void chempi_scivia_take_frame(struct scivia_ep *ep,
         (void)chempi_via_post_recv(framed->rx, d); /* as it was before */
     ep->rx_head += is_new;
     if (ep->rx_head - ep->rx_told >= quarter_of(framed))
-        chempi_scivia_frame_tell(ep);
+        chempi_scivia_via_eager_tell(ep);
 }
 
 void chempi_scivia_take_drop_frames(struct scivia_ep *ep)
@@ -195,7 +195,7 @@ int chempi_scivia_take_accept(struct scivia_ep *ep,
         .recv_cq = dev->cq,
         .user = ep,
     };
-    int rc = framed ? chempi_scivia_frame_init(ep) : -EINVAL;
+    int rc = framed ? chempi_scivia_via_eager_init(ep) : -EINVAL;
 
     if (rc < 0)
         return rc;

@@ -92,7 +92,7 @@ static int get_slots(struct scivia_dev *dev)
     return 0;
 }
 
-int chempi_scivia_frame_init(struct scivia_ep *ep)
+int chempi_scivia_via_eager_init(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_framed *framed = ep->framed;
@@ -108,7 +108,7 @@ int chempi_scivia_frame_init(struct scivia_ep *ep)
     return rc;
 }
 
-void chempi_scivia_frame_fini(struct scivia_ep *ep)
+void chempi_scivia_via_eager_fini(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_framed *framed = ep->framed;
@@ -123,7 +123,7 @@ void chempi_scivia_frame_fini(struct scivia_ep *ep)
     free(framed);
 }
 
-void chempi_scivia_frame_free(struct scivia_dev *dev)
+void chempi_scivia_via_eager_free(struct scivia_dev *dev)
 {
     chempi_scivia_memory_unneed(dev, dev->slot_handle,
                                 scivia_frame_bytes(dev->slot_count));
@@ -132,7 +132,7 @@ void chempi_scivia_frame_free(struct scivia_dev *dev)
 
 /* --- connecting --- */
 
-int chempi_scivia_frame_open(struct scivia_ep *ep)
+int chempi_scivia_via_eager_open(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_framed *framed = ep->framed;
@@ -179,8 +179,8 @@ static void post(struct scivia_ep *ep, struct scivia_slot *slot)
     }
 }
 
-int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
-                             const void *payload, uint32_t len)
+int chempi_scivia_via_eager_send(struct scivia_ep *ep, struct scivia_line *line,
+                                 const void *payload, uint32_t len)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_slot *slot = CHEMPI_CONTAINER_OF(
@@ -195,11 +195,11 @@ int chempi_scivia_frame_send(struct scivia_ep *ep, struct scivia_line *line,
     slot->descriptor.segments[0].len = (uint32_t)SCIVIA_FRAME_HEAD + len;
     ep->tx_head++;
     post(ep, slot);
-    (void)chempi_scivia_frame_reap(ep);
+    (void)chempi_scivia_via_eager_reap(ep);
     return 0;
 }
 
-int chempi_scivia_frame_reap(struct scivia_ep *ep)
+int chempi_scivia_via_eager_reap(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
     struct scivia_framed *framed = ep->framed;
@@ -227,7 +227,7 @@ int chempi_scivia_frame_reap(struct scivia_ep *ep)
     return events;
 }
 
-void chempi_scivia_frame_tell(struct scivia_ep *ep)
+void chempi_scivia_via_eager_tell(struct scivia_ep *ep)
 {
     struct scivia_line line = {.kind = SCIVIA_KIND_TOLD};
 
@@ -236,14 +236,14 @@ void chempi_scivia_frame_tell(struct scivia_ep *ep)
         return; /* the first frame of the next connection tells */
     if (ep->tx_head - ep->tx_tail < ep->framed->room &&
         !chempi_list_is_empty(&scivia_dev_of(ep)->slot_free)) {
-        (void)chempi_scivia_frame_send(ep, &line, NULL, 0);
+        (void)chempi_scivia_via_eager_send(ep, &line, NULL, 0);
         return;
     }
     ep->framed->is_tell_owed = true;
     chempi_scivia_endpoint_mark(ep);
 }
 
-void chempi_scivia_frame_resend(struct scivia_ep *ep)
+void chempi_scivia_via_eager_resend(struct scivia_ep *ep)
 {
     struct chempi_list again;
 
@@ -260,27 +260,27 @@ void chempi_scivia_frame_resend(struct scivia_ep *ep)
         chempi_list_remove(node);
         post(ep, CHEMPI_CONTAINER_OF(node, struct scivia_slot, link));
     }
-    (void)chempi_scivia_frame_reap(ep);
+    (void)chempi_scivia_via_eager_reap(ep);
 }
 
-void chempi_scivia_frame_drop_tx(struct scivia_ep *ep)
+void chempi_scivia_via_eager_drop_tx(struct scivia_ep *ep)
 {
     struct scivia_framed *framed = ep->framed;
 
     if (!framed || !framed->tx)
         return;
     chempi_via_disconnect(framed->tx); /* all comes back */
-    (void)chempi_scivia_frame_reap(ep);
+    (void)chempi_scivia_via_eager_reap(ep);
     chempi_via_vi_destroy(framed->tx);
     framed->tx = NULL;
     ep->is_frame_broken = false;
 }
 
-void chempi_scivia_frame_fail(struct scivia_ep *ep)
+void chempi_scivia_via_eager_fail(struct scivia_ep *ep)
 {
     struct scivia_dev *dev = scivia_dev_of(ep);
 
-    chempi_scivia_frame_drop_tx(ep);
+    chempi_scivia_via_eager_drop_tx(ep);
     while (!chempi_list_is_empty(&ep->framed->unsent)) {
         struct chempi_list *node = chempi_list_first(&ep->framed->unsent);
 

@@ -184,7 +184,8 @@ static int settle(struct shm_xfer *xfer)
         atomic_load_explicit(&share_in(xfer)->failed, memory_order_acquire);
     if (sender_count(share_in(xfer)) > xfer->theirs ||
         failed > chunk_count(xfer->base.want)) {
-        chempi_shm_ring_break(shm_ep_of(xfer), "a shared copy does not add up");
+        chempi_shm_eager_break(shm_ep_of(xfer),
+                               "a shared copy does not add up");
         return 1;
     }
     if (failed && xfer->status == 0)
@@ -251,7 +252,7 @@ static bool is_worth_sharing(const struct shm_xfer *xfer)
                chempi_dev_setting(&dev->base, SHM_SET_SHARE_MIN) &&
            atomic_load_explicit(&ep->wake->state, memory_order_relaxed) ==
                CHEMPI_WAKE_AWAKE &&
-           chempi_shm_ring_try(ep, 0) == 0;
+           chempi_shm_eager_try(ep, 0) == 0;
 }
 
 static void ask_for_help(struct shm_xfer *xfer)

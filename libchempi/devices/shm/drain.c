@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Taking what has arrived: the lines of a ring, the bells that tell which
- * rings have some, and the endpoints that wait for room (W1 and W2 in ring.c,
- * B1 to B3 in area.c).
+ * rings have some, and the endpoints that wait for room (W1 and W2 in eager.c,
+ * B1 to B3 in endpoint.c).
  */
 #include <errno.h>
 
@@ -26,7 +26,7 @@ static const char *take_message(struct shm_ep *ep, const struct shm_line *line,
         struct shm_span span = line->body.msg.u.span;
 
         atomic_signal_fence(memory_order_seq_cst); /* read once */
-        arrival.data = chempi_shm_ring_take_span(ep, &span);
+        arrival.data = chempi_shm_eager_take_span(ep, &span);
         if (!arrival.data || span.len != arrival.env.len)
             return "a span out of bounds";
     } else {
@@ -90,7 +90,7 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
     uint32_t data_lag_max = shm_dev_of(ep)->data_size / 4;
     int events = 0;
 
-    while (events < budget && chempi_shm_ring_has_line(ep)) {
+    while (events < budget && chempi_shm_eager_has_line(ep)) {
         const struct shm_line *line =
             &ep->rx_lines[ep->rx_head & ep->line_mask];
         const char *why;
@@ -102,7 +102,7 @@ int chempi_shm_drain_ring(struct shm_ep *ep, int budget)
         events++;
         ep->rx_head++;
         if (CHEMPI_UNLIKELY(why != NULL)) {
-            chempi_shm_ring_break(ep, why);
+            chempi_shm_eager_break(ep, why);
             break;
         }
         if (CHEMPI_UNLIKELY(ep->rx_head - ep->rx_told >= lag_max ||
@@ -135,7 +135,7 @@ static void contest(struct shm_dev *dev, struct shm_ep *ep)
         } else {
             old->is_hot = false;
             old->rings = 0;
-            chempi_shm_area_bell(dev->inbox, old->peer); /* B3 */
+            chempi_shm_endpoint_bell(dev->inbox, old->peer); /* B3 */
             dev->hot[least] = ep;
             ep->is_hot = true;
             atomic_store_explicit(&ep->rx_pair->taken.mode, SHM_MODE_POLLED,
@@ -168,13 +168,13 @@ static int answer(struct shm_dev *dev, uint32_t sender)
 
     if (sender >= dev->local_size || sender == dev->local_rank)
         return 0; /* nobody's bell: some process wrote garbage */
-    ep = chempi_shm_area_ep(dev, sender);
+    ep = chempi_shm_endpoint_ep(dev, sender);
     if (ep->is_broken)
         return 0;
     dev->bells++;
     events = chempi_shm_drain_ring(ep, dev->drain_budget);
     if (events >= dev->drain_budget && !ep->is_hot)
-        chempi_shm_area_bell(dev->inbox, sender); /* there may be more */
+        chempi_shm_endpoint_bell(dev->inbox, sender); /* there may be more */
     consider_hot(dev, ep);
     return events;
 }
@@ -212,7 +212,7 @@ static int report_broken(struct shm_ep *ep)
     if (ep->is_reported)
         return 0;
     ep->is_reported = true;
-    chempi_shm_area_cool(ep);
+    chempi_shm_endpoint_cool(ep);
     if (ep->broken_why)
         (void)chempi_err_set(&dev->broken, ep->broken_status,
                              "shared memory is damaged: %s", ep->broken_why);
@@ -228,7 +228,7 @@ static int serve(struct shm_ep *ep)
     int events = 0;
 
     if (!ep->is_broken)
-        chempi_shm_ring_refresh(ep);
+        chempi_shm_eager_refresh(ep);
     if (ep->is_broken)
         return report_broken(ep);
     events += chempi_rndv_flush(&ep->rndv);
@@ -256,7 +256,7 @@ int chempi_shm_drain_serve(struct shm_dev *dev)
         struct shm_ep *ep = CHEMPI_CONTAINER_OF(node, struct shm_ep, busy_link);
 
         events += serve(ep);
-        CHEMPI_CHECK(chempi_shm_ring_check(ep));
+        CHEMPI_CHECK(chempi_shm_eager_check(ep));
     }
     return events;
 }

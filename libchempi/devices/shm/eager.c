@@ -18,7 +18,7 @@
 /* --- room --- */
 
 /* Read what the peer has taken; it may not be more than was put. */
-void chempi_shm_ring_refresh(struct shm_ep *ep)
+void chempi_shm_eager_refresh(struct shm_ep *ep)
 {
     struct shm_taken *taken = &ep->tx_pair->taken;
     uint32_t lines = atomic_load_explicit(&taken->lines, memory_order_acquire);
@@ -26,14 +26,14 @@ void chempi_shm_ring_refresh(struct shm_ep *ep)
 
     if (ep->tx_head - lines > ep->line_mask + 1 ||
         ep->data_head - data > shm_dev_of(ep)->data_size) {
-        chempi_shm_ring_break(ep, "the peer took more than was sent");
+        chempi_shm_eager_break(ep, "the peer took more than was sent");
         return;
     }
     ep->tx_tail = lines;
     ep->data_tail = data;
 }
 
-void chempi_shm_ring_wait(struct shm_ep *ep)
+void chempi_shm_eager_wait(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
 
@@ -47,7 +47,7 @@ void chempi_shm_ring_wait(struct shm_ep *ep)
     atomic_thread_fence(memory_order_seq_cst); /* W1; partner: tell() */
 }
 
-int chempi_shm_ring_status(struct chempi_ep *base)
+int chempi_shm_eager_status(struct chempi_ep *base)
 {
     const struct shm_ep *ep = (const struct shm_ep *)base;
 
@@ -61,39 +61,39 @@ int chempi_shm_ring_status(struct chempi_ep *base)
 
 static int CHEMPI_NOINLINE find_room(struct shm_ep *ep, uint32_t len)
 {
-    int rc = chempi_shm_ring_status(&ep->base);
+    int rc = chempi_shm_eager_status(&ep->base);
 
     if (rc < 0)
         return rc;
     if (!ep->is_tx_open) {
-        rc = chempi_shm_area_open_tx(ep);
+        rc = chempi_shm_endpoint_open_tx(ep);
         if (rc < 0)
             return rc;
     }
-    chempi_shm_ring_refresh(ep);
+    chempi_shm_eager_refresh(ep);
     if (!chempi_list_is_empty(&ep->rndv.control))
         (void)chempi_rndv_flush(&ep->rndv);
     return shm_has_room(ep, len) ? 0 : -EAGAIN;
 }
 
-int chempi_shm_ring_try(struct shm_ep *ep, uint32_t len)
+int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len)
 {
     return CHEMPI_LIKELY(shm_has_room(ep, len)) ? 0 : find_room(ep, len);
 }
 
-int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len)
+int chempi_shm_eager_room(struct shm_ep *ep, uint32_t len)
 {
-    int rc = chempi_shm_ring_try(ep, len);
+    int rc = chempi_shm_eager_try(ep, len);
 
     if (rc == -EAGAIN) {
         ep->wants_room = true;
         ep->wanted = len;
-        chempi_shm_ring_wait(ep);
+        chempi_shm_eager_wait(ep);
     }
     return rc;
 }
 
-const char *chempi_shm_ring_check(const struct shm_ep *ep)
+const char *chempi_shm_eager_check(const struct shm_ep *ep)
 {
     bool is_waiting = ep->is_broken
                           ? !ep->is_reported
@@ -116,16 +116,16 @@ static void give_up(struct shm_ep *ep, int status, const char *why)
     ep->broken_status = status;
     ep->broken_why = why;
     ep->tx_tail = ep->tx_head - (ep->line_mask + 1); /* E1 */
-    chempi_shm_ring_wait(ep); /* reported from progress */
+    chempi_shm_eager_wait(ep); /* reported from progress */
 }
 
-void chempi_shm_ring_break(struct shm_ep *ep, const char *why)
+void chempi_shm_eager_break(struct shm_ep *ep, const char *why)
 {
     if (!ep->is_broken)
         give_up(ep, -EPROTO, why);
 }
 
-void chempi_shm_ring_give_up(struct shm_ep *ep, int status)
+void chempi_shm_eager_give_up(struct shm_ep *ep, int status)
 {
     struct shm_dev *dev = shm_dev_of(ep);
 
@@ -157,8 +157,8 @@ static inline void copy_short(unsigned char *dst, const unsigned char *src,
 }
 static_assert(SHM_INLINE_MAX <= 24, "copy_short covers 24 bytes");
 
-unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
-                                    struct shm_span *span)
+unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
+                                     struct shm_span *span)
 {
     span->pos = shm_span_start(ep, len);
     span->len = len;
@@ -171,7 +171,7 @@ unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
  * the peer read them in the last lap, and asking now, while this process
  * waits anyway, hides that the writes would wait for each.
  */
-void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len)
+void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len)
 {
     uint32_t size = shm_dev_of(ep)->data_size;
     const unsigned char *p =
@@ -181,9 +181,9 @@ void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len)
         CHEMPI_PREFETCH_WRITE(p + i);
 }
 
-int chempi_shm_ring_inject(struct chempi_ep *base,
-                           const struct chempi_envelope *env, const void *data,
-                           size_t len)
+int chempi_shm_eager_inject(struct chempi_ep *base,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len)
 {
     struct shm_ep *ep = (struct shm_ep *)base;
     bool is_registered = base->dev->params.services->is_wake_registered;
@@ -192,7 +192,7 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
 
     if (CHEMPI_LIKELY(len <= SHM_INLINE_MAX)) {
         if (CHEMPI_UNLIKELY(!shm_has_line(ep))) {
-            rc = chempi_shm_ring_room(ep, 0);
+            rc = chempi_shm_eager_room(ep, 0);
             if (rc < 0)
                 return rc;
         }
@@ -207,39 +207,39 @@ int chempi_shm_ring_inject(struct chempi_ep *base,
     }
     if (len > SHM_EAGER_MAX)
         return -EMSGSIZE;
-    rc = chempi_shm_ring_room(ep, (uint32_t)len);
+    rc = chempi_shm_eager_room(ep, (uint32_t)len);
     if (rc < 0)
         return rc;
     line = shm_next_line(ep);
     line->kind = SHM_KIND_EAGER;
     line->body.msg.env = *env;
-    memcpy(chempi_shm_ring_span(ep, (uint32_t)len, &line->body.msg.u.span),
+    memcpy(chempi_shm_eager_span(ep, (uint32_t)len, &line->body.msg.u.span),
            data, len);
     shm_publish(ep, line, is_registered);
     if (CHEMPI_UNLIKELY(env->flags & CHEMPI_ENVELOPE_URGENT))
         shm_urge(ep);
-    chempi_shm_ring_warm(ep, (uint32_t)len);
+    chempi_shm_eager_warm(ep, (uint32_t)len);
     return CHEMPI_DONE;
 }
 
-int chempi_shm_ring_inject_iter(struct shm_ep *ep,
-                                const struct chempi_envelope *env,
-                                struct chempi_iter *iter, size_t len)
+int chempi_shm_eager_inject_iter(struct shm_ep *ep,
+                                 const struct chempi_envelope *env,
+                                 struct chempi_iter *iter, size_t len)
 {
     bool is_short = len <= SHM_INLINE_MAX;
     unsigned char *dst;
     struct shm_line *line;
     int rc;
 
-    rc = chempi_shm_ring_room(ep, is_short ? 0 : (uint32_t)len);
+    rc = chempi_shm_eager_room(ep, is_short ? 0 : (uint32_t)len);
     if (rc < 0)
         return rc;
     line = shm_next_line(ep);
     line->kind = is_short ? SHM_KIND_SHORT : SHM_KIND_EAGER;
     line->body.msg.env = *env;
-    dst = is_short
-              ? line->body.msg.u.bytes
-              : chempi_shm_ring_span(ep, (uint32_t)len, &line->body.msg.u.span);
+    dst = is_short ? line->body.msg.u.bytes
+                   : chempi_shm_eager_span(ep, (uint32_t)len,
+                                           &line->body.msg.u.span);
     (void)chempi_iter_pack(iter, dst, len);
     shm_publish(ep, line, ep->base.dev->params.services->is_wake_registered);
     if (env->flags & CHEMPI_ENVELOPE_URGENT)
@@ -249,8 +249,8 @@ int chempi_shm_ring_inject_iter(struct shm_ep *ep,
 
 /* --- taking --- */
 
-const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
-                                               const struct shm_span *span)
+const unsigned char *chempi_shm_eager_take_span(struct shm_ep *ep,
+                                                const struct shm_span *span)
 {
     uint32_t size = shm_dev_of(ep)->data_size;
     uint32_t offset = span->pos & (size - 1);

@@ -78,7 +78,7 @@ static int find_local_procs(struct shm_dev *dev, struct chempi_err *err)
     return 0;
 }
 
-int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err)
+int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err)
 {
     const struct chempi_services *services = dev->base.params.services;
     size_t n = services->local_size;
@@ -121,7 +121,7 @@ int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err)
                                  dev->inbox_stride, err);
 }
 
-struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer)
+struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer)
 {
     const struct chempi_services *services = dev->base.params.services;
     struct shm_ep *ep = &dev->eps[peer];
@@ -151,7 +151,7 @@ struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer)
     return ep;
 }
 
-int chempi_shm_area_open_tx(struct shm_ep *ep)
+int chempi_shm_endpoint_open_tx(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
     struct chempi_region *region = dev->base.params.services->region;
@@ -175,7 +175,7 @@ int chempi_shm_area_open_tx(struct shm_ep *ep)
     return 0;
 }
 
-void chempi_shm_area_bell(struct shm_inbox *inbox, uint32_t sender)
+void chempi_shm_endpoint_bell(struct shm_inbox *inbox, uint32_t sender)
 {
     uint32_t word = sender / 64;
 
@@ -186,18 +186,18 @@ void chempi_shm_area_bell(struct shm_inbox *inbox, uint32_t sender)
                                    memory_order_acq_rel);
 }
 
-void chempi_shm_area_ring(struct shm_ep *ep)
+void chempi_shm_endpoint_ring(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
 
-    chempi_shm_area_bell(inbox_of(dev, ep->peer), dev->local_rank);
+    chempi_shm_endpoint_bell(inbox_of(dev, ep->peer), dev->local_rank);
     atomic_thread_fence(memory_order_seq_cst); /* before the wake word */
 }
 
-bool chempi_shm_area_is_ready(struct shm_dev *dev)
+bool chempi_shm_endpoint_is_ready(struct shm_dev *dev)
 {
     for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (chempi_shm_ring_has_line(dev->hot[i]))
+        if (chempi_shm_eager_has_line(dev->hot[i]))
             return true;
     }
     return atomic_load_explicit(&dev->inbox->summary, memory_order_acquire) !=
@@ -205,7 +205,7 @@ bool chempi_shm_area_is_ready(struct shm_dev *dev)
 }
 
 /* A broken ring is not looked at any more. */
-void chempi_shm_area_cool(struct shm_ep *ep)
+void chempi_shm_endpoint_cool(struct shm_ep *ep)
 {
     struct shm_dev *dev = shm_dev_of(ep);
 

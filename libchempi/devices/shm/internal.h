@@ -78,7 +78,7 @@ struct shm_price {
  *       .pumping is not empty, or wants_room is set; a broken one exactly if
  * its end must be reported
  *
- * chempi_shm_ring_check() looks at both.
+ * chempi_shm_eager_check() looks at both.
  */
 struct shm_ep {
     struct chempi_ep base;
@@ -162,58 +162,58 @@ static inline struct shm_ep *shm_ep_of(const struct shm_xfer *xfer)
     return (struct shm_ep *)xfer->base.peer->ep;
 }
 
-/* --- area.c: where things lie, who is who --- */
+/* --- endpoint.c: where things lie, who is who --- */
 
-int chempi_shm_area_init(struct shm_dev *dev, struct chempi_err *err);
+int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err);
 /* The endpoint of a local rank, made ready for receiving. */
-struct shm_ep *chempi_shm_area_ep(struct shm_dev *dev, uint32_t peer);
+struct shm_ep *chempi_shm_endpoint_ep(struct shm_dev *dev, uint32_t peer);
 /* Reserve what sending needs. 0 or -errno with words in dev->base.err. */
-int chempi_shm_area_open_tx(struct shm_ep *ep);
+int chempi_shm_endpoint_open_tx(struct shm_ep *ep);
 /* Ring the bell of a peer's inbox. */
-void chempi_shm_area_ring(struct shm_ep *ep);
+void chempi_shm_endpoint_ring(struct shm_ep *ep);
 /* Ring a bell of an inbox, also of this process's own. */
-void chempi_shm_area_bell(struct shm_inbox *inbox, uint32_t sender);
+void chempi_shm_endpoint_bell(struct shm_inbox *inbox, uint32_t sender);
 /* Has a line arrived, or rung? */
-bool chempi_shm_area_is_ready(struct shm_dev *dev);
+bool chempi_shm_endpoint_is_ready(struct shm_dev *dev);
 /* Stop polling the ring of a broken endpoint. */
-void chempi_shm_area_cool(struct shm_ep *ep);
+void chempi_shm_endpoint_cool(struct shm_ep *ep);
 
-/* --- ring.c: lines and room --- */
+/* --- eager.c: lines and room --- */
 
-int chempi_shm_ring_inject(struct chempi_ep *ep,
-                           const struct chempi_envelope *env, const void *data,
-                           size_t len);
+int chempi_shm_eager_inject(struct chempi_ep *ep,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len);
 /* Like inject, from an iterator. len <= eager_max. */
-int chempi_shm_ring_inject_iter(struct shm_ep *ep,
-                                const struct chempi_envelope *env,
-                                struct chempi_iter *iter, size_t len);
+int chempi_shm_eager_inject_iter(struct shm_ep *ep,
+                                 const struct chempi_envelope *env,
+                                 struct chempi_iter *iter, size_t len);
 /* Is there a line and room for a span of len bytes? Looks at the peer's
  * counters if need be. 0, -EAGAIN, or why the endpoint cannot be used. */
-int chempi_shm_ring_room(struct shm_ep *ep, uint32_t len);
+int chempi_shm_eager_room(struct shm_ep *ep, uint32_t len);
 /* The same without asking for the room() upcall. */
-int chempi_shm_ring_try(struct shm_ep *ep, uint32_t len);
+int chempi_shm_eager_try(struct shm_ep *ep, uint32_t len);
 /* Take room for len bytes, which is there. */
-unsigned char *chempi_shm_ring_span(struct shm_ep *ep, uint32_t len,
-                                    struct shm_span *span);
+unsigned char *chempi_shm_eager_span(struct shm_ep *ep, uint32_t len,
+                                     struct shm_span *span);
 /* Prepare for the next span of len bytes, while the peer is busy. */
-void chempi_shm_ring_warm(const struct shm_ep *ep, uint32_t len);
+void chempi_shm_eager_warm(const struct shm_ep *ep, uint32_t len);
 /* Where a received span lies, or NULL when it is out of bounds. */
-const unsigned char *chempi_shm_ring_take_span(struct shm_ep *ep,
-                                               const struct shm_span *span);
+const unsigned char *chempi_shm_eager_take_span(struct shm_ep *ep,
+                                                const struct shm_span *span);
 /* NULL, or what does not hold (invariant.h). */
-const char *chempi_shm_ring_check(const struct shm_ep *ep);
+const char *chempi_shm_eager_check(const struct shm_ep *ep);
 /* Note that something waits for room. */
-void chempi_shm_ring_wait(struct shm_ep *ep);
+void chempi_shm_eager_wait(struct shm_ep *ep);
 /* Give up on a peer that broke the rules of shared memory; why is a static
  * clause. Reported from progress. */
-void chempi_shm_ring_break(struct shm_ep *ep, const char *why);
+void chempi_shm_eager_break(struct shm_ep *ep, const char *why);
 /* Give up on a peer that cannot be answered, for the reason in dev->err. */
-void chempi_shm_ring_give_up(struct shm_ep *ep, int status);
+void chempi_shm_eager_give_up(struct shm_ep *ep, int status);
 /* 0; of a broken one -ECONNRESET, with words for whoever sends to it or takes
  * from it. */
-int chempi_shm_ring_status(struct chempi_ep *ep);
+int chempi_shm_eager_status(struct chempi_ep *ep);
 /* Read what the peer has taken; it may not be more than was put. */
-void chempi_shm_ring_refresh(struct shm_ep *ep);
+void chempi_shm_eager_refresh(struct shm_ep *ep);
 
 /* --- drain.c: what has arrived --- */
 
@@ -283,7 +283,7 @@ bool chempi_shm_copy_is_ready(struct shm_dev *dev);
 
 /* --- hot helpers --- */
 
-static inline bool chempi_shm_ring_has_line(const struct shm_ep *ep)
+static inline bool chempi_shm_eager_has_line(const struct shm_ep *ep)
 {
     const struct shm_line *line = &ep->rx_lines[ep->rx_head & ep->line_mask];
 
@@ -308,11 +308,11 @@ static inline void shm_publish(struct shm_ep *ep, struct shm_line *line,
     else
         atomic_thread_fence(memory_order_seq_cst);
     /* Partners of the fence: the barrier between leaving POLLED and the last
-     * look at the ring, in area.c, and that of a sleeper, in wake.h. */
+     * look at the ring, in endpoint.c, and that of a sleeper, in wake.h. */
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&ep->tx_pair->taken.mode,
                                              memory_order_relaxed) !=
                         SHM_MODE_POLLED))
-        chempi_shm_area_ring(ep);
+        chempi_shm_endpoint_ring(ep);
     chempi_wake_look(ep->wake, ep->wake_fd);
 }
 

@@ -41,14 +41,14 @@ static int answer(struct chempi_xfer *base)
 static void owes(struct chempi_rndv_peer *peer)
 {
     struct shm_ep *ep = (struct shm_ep *)peer->ep;
-    int rc = chempi_shm_ring_try(ep, 0);
+    int rc = chempi_shm_eager_try(ep, 0);
 
     if (rc == 0)
         (void)chempi_rndv_flush(peer);
     else if (rc == -EAGAIN)
-        chempi_shm_ring_wait(ep);
+        chempi_shm_eager_wait(ep);
     else
-        chempi_shm_ring_give_up(ep, rc);
+        chempi_shm_eager_give_up(ep, rc);
 }
 
 static void release(struct chempi_xfer *base)
@@ -127,7 +127,7 @@ static int ask(struct chempi_xfer *base)
 
 int chempi_shm_rndv_send(struct shm_ep *ep, struct chempi_tx *tx)
 {
-    int rc = chempi_shm_ring_room(ep, 0);
+    int rc = chempi_shm_eager_room(ep, 0);
 
     return rc < 0 ? rc : chempi_rndv_send(&ep->rndv, tx, tx->protocol);
 }
@@ -170,14 +170,14 @@ static void put_chunk(struct shm_xfer *xfer, uint32_t len)
 
     line->kind = SHM_KIND_DATA;
     line->body.data.id = xfer->base.peer_id;
-    dst = chempi_shm_ring_span(ep, len, &line->body.data.span);
+    dst = chempi_shm_eager_span(ep, len, &line->body.data.span);
     xfer->spent = 0;
     chempi_rndv_pack(&xfer->base, dst, len);
     chempi_shm_choice_stop(xfer, start);
     line->body.data.spent = (uint32_t)xfer->spent;
     shm_send_line(ep, line);
     if (!is_long(xfer))
-        chempi_shm_ring_warm(ep, len);
+        chempi_shm_eager_warm(ep, len);
 }
 
 int chempi_shm_rndv_pump(struct shm_ep *ep)
@@ -189,7 +189,7 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
         struct shm_xfer *xfer = first_pumping(ep);
         uint32_t len = chunk_len(xfer);
 
-        if (chempi_shm_ring_try(ep, len) < 0)
+        if (chempi_shm_eager_try(ep, len) < 0)
             break;
         put_chunk(xfer, len);
         events++;
@@ -197,7 +197,7 @@ int chempi_shm_rndv_pump(struct shm_ep *ep)
             chempi_rndv_end(&xfer->base, 0);
     }
     if (!chempi_list_is_empty(&ep->rndv.pumping))
-        chempi_shm_ring_wait(ep);
+        chempi_shm_eager_wait(ep);
     return events;
 }
 
@@ -270,7 +270,7 @@ static void start(struct chempi_xfer *base)
 const struct chempi_rndv_ops chempi_shm_rndv_ops = {
     .xfer_size = sizeof(struct shm_xfer),
     .protocol = SHM_PROTOCOL_PIPELINE, /* unless it is fetched */
-    .status = chempi_shm_ring_status,
+    .status = chempi_shm_eager_status,
     .ask = ask,
     .answer = answer,
     .owes = owes,
@@ -299,7 +299,7 @@ const char *chempi_shm_rndv_data(struct shm_ep *ep, const struct shm_line *line)
     atomic_signal_fence(memory_order_seq_cst); /* read once */
     xfer = (struct shm_xfer *)chempi_rndv_find(&ep->rndv, data.id,
                                                CHEMPI_RNDV_WAITING);
-    src = chempi_shm_ring_take_span(ep, &data.span);
+    src = chempi_shm_eager_take_span(ep, &data.span);
     if (!xfer || !src || data.span.len > xfer->base.want - xfer->base.done)
         return "data that nobody asked for";
     start_ns = chempi_shm_choice_start(xfer);

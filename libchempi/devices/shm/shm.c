@@ -168,7 +168,7 @@ static int shm_open(const struct chempi_dev_params *params,
     chempi_list_init(&dev->busy);
     chempi_list_init(&dev->copying);
     chempi_list_init(&dev->helping);
-    rc = chempi_shm_area_init(dev, err);
+    rc = chempi_shm_endpoint_init(dev, err);
     if (rc < 0) {
         shm_close(&dev->base);
         return rc;
@@ -189,7 +189,8 @@ static int shm_connect(struct chempi_dev *base, uint32_t proc,
         return chempi_err_set(err, -EHOSTUNREACH,
                               "rank %u is not another process of this node",
                               (unsigned)proc);
-    *out = &chempi_shm_area_ep(dev, services->local_rank_of_proc[proc])->base;
+    *out =
+        &chempi_shm_endpoint_ep(dev, services->local_rank_of_proc[proc])->base;
     return 0;
 }
 
@@ -200,9 +201,9 @@ static int shm_send(struct chempi_ep *base, struct chempi_tx *tx)
     if (len == 0 || (tx->protocol <= SHM_PROTOCOL_EAGER &&
                      len <= SHM_EAGER_MAX && !tx->needs_consent)) {
         if (tx->iter && len > 0)
-            return chempi_shm_ring_inject_iter((struct shm_ep *)base, &tx->env,
-                                               tx->iter, (size_t)len);
-        return chempi_shm_ring_inject(base, &tx->env, tx->buf, (size_t)len);
+            return chempi_shm_eager_inject_iter((struct shm_ep *)base, &tx->env,
+                                                tx->iter, (size_t)len);
+        return chempi_shm_eager_inject(base, &tx->env, tx->buf, (size_t)len);
     }
     return chempi_shm_rndv_send((struct shm_ep *)base, tx);
 }
@@ -223,7 +224,7 @@ static int shm_progress(struct chempi_dev *base)
     int events = 0;
 
     for (uint32_t i = 0; i < dev->hot_count; i++) {
-        if (chempi_shm_ring_has_line(dev->hot[i]))
+        if (chempi_shm_eager_has_line(dev->hot[i]))
             events += chempi_shm_drain_ring(dev->hot[i], dev->drain_budget);
     }
     if (CHEMPI_UNLIKELY(atomic_load_explicit(&dev->inbox->summary,
@@ -238,7 +239,7 @@ static bool shm_is_ready(struct chempi_dev *base)
 {
     struct shm_dev *dev = to_shm(base);
 
-    return chempi_shm_area_is_ready(dev) || chempi_shm_copy_is_ready(dev) ||
+    return chempi_shm_endpoint_is_ready(dev) || chempi_shm_copy_is_ready(dev) ||
            chempi_shm_drain_can_serve(dev);
 }
 
@@ -250,11 +251,12 @@ static void shm_ended(struct chempi_dev *base, uint32_t proc)
     if (services->node_of_proc[proc] != services->node)
         return;
     (void)chempi_shm_drain_hear(to_shm(base)); /* what it had sent before */
-    ep = chempi_shm_area_ep(to_shm(base), services->local_rank_of_proc[proc]);
+    ep = chempi_shm_endpoint_ep(to_shm(base),
+                                services->local_rank_of_proc[proc]);
     if (ep->rx_head != 0 && !ep->is_broken) /* else nothing is reserved there */
         (void)chempi_shm_drain_ring(ep, INT_MAX);
     (void)chempi_err_set(&base->err, -EPIPE, "its process has ended");
-    chempi_shm_ring_give_up(ep, -EPIPE);
+    chempi_shm_eager_give_up(ep, -EPIPE);
 }
 
 static bool shm_is_drained(struct chempi_dev *base)
@@ -273,7 +275,7 @@ const struct chempi_dev_ops chempi_shm_ops = {
     .card = chempi_dev_no_card,
     .connect = shm_connect,
     .card_arrived = chempi_dev_no_card_arrived,
-    .inject = chempi_shm_ring_inject,
+    .inject = chempi_shm_eager_inject,
     .send = shm_send,
     .accept = chempi_rndv_accept,
     .drop = chempi_rndv_drop,

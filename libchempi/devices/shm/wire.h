@@ -16,8 +16,8 @@
  *   R4  a receiver reads a pair only after its sender has rung the bell once,
  *       hence after the pages were reserved
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_SHM_RING_H
-#define CHEMPI_LIBCHEMPI_DEVICES_SHM_RING_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_SHM_WIRE_H
+#define CHEMPI_LIBCHEMPI_DEVICES_SHM_WIRE_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -27,9 +27,9 @@
 
 #define PURPOSE "chempi tcp device"
 
-size_t chempi_tcp_dial_context(const struct chempi_services *services,
-                               uint32_t from, uint32_t to, uint32_t network,
-                               uint8_t context[CHEMPI_AUTH_CONTEXT_MAX])
+size_t chempi_tcp_connect_context(const struct chempi_services *services,
+                                  uint32_t from, uint32_t to, uint32_t network,
+                                  uint8_t context[CHEMPI_AUTH_CONTEXT_MAX])
 {
     int n = snprintf((char *)context, CHEMPI_AUTH_CONTEXT_MAX,
                      PURPOSE " %d from %u to %u by %u of %.64s",
@@ -40,7 +40,7 @@ size_t chempi_tcp_dial_context(const struct chempi_services *services,
                                        : CHEMPI_AUTH_CONTEXT_MAX - 1;
 }
 
-bool chempi_tcp_dial_lift_limit(void)
+bool chempi_tcp_connect_lift_limit(void)
 {
     struct rlimit limit;
 
@@ -64,7 +64,7 @@ static int open_socket(int family)
     int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
     int fd = chempi_sys->socket(family, type, 0);
 
-    if (fd < 0 && errno == EMFILE && chempi_tcp_dial_lift_limit())
+    if (fd < 0 && errno == EMFILE && chempi_tcp_connect_lift_limit())
         fd = chempi_sys->socket(family, type, 0);
     return fd < 0 ? -errno : fd;
 }
@@ -172,8 +172,8 @@ static int prepare(struct chempi_tcp_link *link)
     struct chempi_tcp_attempt *a = link->attempt;
     struct chempi_tcp_preamble preamble;
     uint8_t context[CHEMPI_AUTH_CONTEXT_MAX];
-    size_t len = chempi_tcp_dial_context(s, s->proc, link->ep->ep.proc,
-                                         link->network, context);
+    size_t len = chempi_tcp_connect_context(s, s->proc, link->ep->ep.proc,
+                                            link->network, context);
     int rc;
 
     chempi_tcp_proof_fini(&a->proof);
@@ -183,8 +183,8 @@ static int prepare(struct chempi_tcp_link *link)
         len);
     if (rc)
         return rc;
-    chempi_tcp_frame_put_preamble(&preamble, s->proc, link->ep->ep.proc,
-                                  link->network);
+    chempi_tcp_wire_put_preamble(&preamble, s->proc, link->ep->ep.proc,
+                                 link->network);
     memcpy(a->out, &preamble, sizeof(preamble));
     a->out_len = sizeof(preamble);
     a->out_done = 0;
@@ -273,7 +273,7 @@ static void call(struct chempi_tcp_link *link)
     greet(link); /* on one host the connection stands already */
 }
 
-void chempi_tcp_dial_start(struct chempi_tcp_link *link)
+void chempi_tcp_connect_start(struct chempi_tcp_link *link)
 {
     struct chempi_tcp_dev *dev = chempi_tcp_dev_of(link);
     struct chempi_tcp_card card;
@@ -392,7 +392,7 @@ static void take_input(struct chempi_tcp_link *link)
     struct chempi_tcp_attempt *a = link->attempt;
     struct chempi_tcp_verdict v;
 
-    if (chempi_tcp_frame_get_verdict(a->in, &v) != 0) {
+    if (chempi_tcp_wire_get_verdict(a->in, &v) != 0) {
         next_address(link, -EPROTO);
     } else if (v.code != CHEMPI_TCP_WELCOME) {
         take_refusal(link, &v);

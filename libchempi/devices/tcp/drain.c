@@ -128,7 +128,7 @@ static const char *take_clear(struct chempi_tcp_link *link,
                        f->receiver, f->take, 0, f->take);
 
     if (!why && !link->is_blocked)
-        chempi_tcp_output_flush(link);
+        chempi_tcp_eager_flush(link);
     return why;
 }
 
@@ -153,7 +153,7 @@ static size_t take_frame(struct chempi_tcp_link *link, const uint8_t *p,
     struct chempi_tcp_frame f;
     const char *why;
     ssize_t body = 0;
-    int fixed = chempi_tcp_frame_get(p, n, &f, &why);
+    int fixed = chempi_tcp_wire_get(p, n, &f, &why);
 
     if (fixed == 0)
         return 0;
@@ -203,7 +203,7 @@ static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
     link->stash_len = n;
 }
 
-int chempi_tcp_input_parse(struct chempi_tcp_link *link, const uint8_t *p,
+int chempi_tcp_drain_parse(struct chempi_tcp_link *link, const uint8_t *p,
                            size_t n)
 {
     int events = 0;
@@ -336,11 +336,11 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
         link->stash_len = 0;
     }
     if (got)
-        *events += chempi_tcp_input_parse(link, dev->rbuf, held + got);
+        *events += chempi_tcp_drain_parse(link, dev->rbuf, held + got);
     return is_end || (size_t)n < direct + room ? 0 : (size_t)n;
 }
 
-int chempi_tcp_input_poll(struct chempi_tcp_link *link)
+int chempi_tcp_drain_poll(struct chempi_tcp_link *link)
 {
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_READ);
     int events = 0;

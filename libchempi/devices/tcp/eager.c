@@ -101,11 +101,11 @@ static void owe_flush(struct chempi_tcp_link *link)
 static void kick(struct chempi_tcp_link *link)
 {
     if (link->state == CHEMPI_TCP_UP && !link->is_blocked)
-        chempi_tcp_output_flush(link);
+        chempi_tcp_eager_flush(link);
 }
 
-void chempi_tcp_output_control(struct chempi_tcp_link *link, const void *frame,
-                               size_t len)
+void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
+                              size_t len)
 {
     uint8_t *to;
 
@@ -130,7 +130,7 @@ static int inject_now(struct chempi_tcp_link *link,
 {
     uint8_t buf[ON_STACK];
     struct iovec iov[2];
-    size_t head_len = chempi_tcp_frame_put_eager(buf, env);
+    size_t head_len = chempi_tcp_wire_put_eager(buf, env);
     size_t total = head_len + len;
     size_t count = 1;
     ssize_t n;
@@ -189,7 +189,7 @@ static int line_up(struct chempi_tcp_link *link,
     at = reserve(&link->out, total);
     if (!at)
         return -ENOMEM;
-    *to = at + chempi_tcp_frame_put_eager(at, env);
+    *to = at + chempi_tcp_wire_put_eager(at, env);
     return CHEMPI_DONE;
 }
 
@@ -251,9 +251,9 @@ static int keep(struct chempi_tcp_link *link, struct chempi_tx *tx)
     return CHEMPI_KEPT;
 }
 
-int chempi_tcp_output_inject(struct chempi_tcp_link *link,
-                             const struct chempi_envelope *env,
-                             const void *data, size_t len)
+int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len)
 {
     if (CHEMPI_LIKELY(link->state == CHEMPI_TCP_UP &&
                       chempi_tcp_link_is_written(link)))
@@ -269,7 +269,7 @@ static bool is_announced(const struct chempi_tx *tx)
             tx->env.len > CHEMPI_TCP_EAGER_MAX);
 }
 
-int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
+int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
 {
     int rc;
 
@@ -282,8 +282,8 @@ int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx)
         if (rc != -EAGAIN && rc != -ENOMEM)
             return rc;
     } else if (tx->env.len <= CHEMPI_TCP_INJECT_MAX && !tx->iter) {
-        rc = chempi_tcp_output_inject(link, &tx->env, tx->buf,
-                                      (size_t)tx->env.len);
+        rc = chempi_tcp_eager_inject(link, &tx->env, tx->buf,
+                                     (size_t)tx->env.len);
         if (rc != -EAGAIN && rc != -ENOMEM)
             return rc;
     }
@@ -323,8 +323,8 @@ static void start_piece(struct chempi_tcp_link *link)
     c->tx = xfer->tx;
     c->pos = xfer->done;
     c->left = left < chunk ? left : chunk;
-    c->head_len = (uint32_t)chempi_tcp_frame_put_data(
-        c->head, xfer->peer_id, c->pos, (uint32_t)c->left);
+    c->head_len = (uint32_t)chempi_tcp_wire_put_data(c->head, xfer->peer_id,
+                                                     c->pos, (uint32_t)c->left);
 }
 
 /* The next message that goes whole. */
@@ -339,7 +339,7 @@ static void start_eager(struct chempi_tcp_link *link)
     c->tx = tx;
     c->pos = 0;
     c->left = tx->env.len;
-    c->head_len = (uint32_t)chempi_tcp_frame_put_eager(c->head, &tx->env);
+    c->head_len = (uint32_t)chempi_tcp_wire_put_eager(c->head, &tx->env);
 }
 
 /* Choose the next message with payload. */
@@ -483,7 +483,7 @@ static void after_flush(struct chempi_tcp_link *link)
     owe_flush(link);
 }
 
-void chempi_tcp_output_flush(struct chempi_tcp_link *link)
+void chempi_tcp_eager_flush(struct chempi_tcp_link *link)
 {
     struct iovec iov[RUNS_MAX + 2];
     size_t budget = chempi_tcp_setting(link, CHEMPI_TCP_SET_FLUSH);

@@ -23,8 +23,8 @@
 
 #include "libchempi/ddi.h"
 #include "libchempi/devices/tcp/card.h"
-#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/devices/tcp/proof.h"
+#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/services/rndv.h"
 
 #define CHEMPI_TCP_CONGESTION_MAX 16   /* of a name, as the kernel's */
@@ -81,7 +81,7 @@ enum chempi_tcp_setting {
 struct chempi_tcp_dev;
 struct chempi_tcp_ep;
 
-enum chempi_tcp_step { /* of connecting; see dial.c */
+enum chempi_tcp_step { /* of connecting; see connect.c */
                        CHEMPI_TCP_STEP_CALL,
                        CHEMPI_TCP_STEP_REPLY,
                        CHEMPI_TCP_STEP_VERDICT
@@ -309,16 +309,16 @@ int chempi_tcp_work(struct chempi_tcp_dev *dev);
 int chempi_tcp_work_up(struct chempi_tcp_link *link, int fd,
                        struct chempi_tcp_proof *proof);
 
-/* dial.c: connecting. */
+/* connect.c: connecting. */
 
 /* IDLE -> DIALING (or BROKEN). The card is there. */
-void chempi_tcp_dial_start(struct chempi_tcp_link *link);
+void chempi_tcp_connect_start(struct chempi_tcp_link *link);
 /* What the authentication is bound to; returns its length. */
-size_t chempi_tcp_dial_context(const struct chempi_services *services,
-                               uint32_t from, uint32_t to, uint32_t network,
-                               uint8_t context[CHEMPI_AUTH_CONTEXT_MAX]);
+size_t chempi_tcp_connect_context(const struct chempi_services *services,
+                                  uint32_t from, uint32_t to, uint32_t network,
+                                  uint8_t context[CHEMPI_AUTH_CONTEXT_MAX]);
 /* After EMFILE: lift the soft limit if the hard one allows. */
-bool chempi_tcp_dial_lift_limit(void);
+bool chempi_tcp_connect_lift_limit(void);
 
 /* listen.c: being connected to. */
 
@@ -326,18 +326,18 @@ bool chempi_tcp_dial_lift_limit(void);
 int chempi_tcp_listen_open(struct chempi_tcp_dev *dev, struct chempi_err *err);
 void chempi_tcp_listen_close(struct chempi_tcp_dev *dev);
 
-/* output.c */
+/* eager.c */
 
-int chempi_tcp_output_inject(struct chempi_tcp_link *link,
-                             const struct chempi_envelope *env,
-                             const void *data, size_t len);
-int chempi_tcp_output_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
+int chempi_tcp_eager_inject(struct chempi_tcp_link *link,
+                            const struct chempi_envelope *env, const void *data,
+                            size_t len);
+int chempi_tcp_eager_send(struct chempi_tcp_link *link, struct chempi_tx *tx);
 /* Put a control frame into `out` and write it if possible. */
-void chempi_tcp_output_control(struct chempi_tcp_link *link, const void *frame,
-                               size_t len);
+void chempi_tcp_eager_control(struct chempi_tcp_link *link, const void *frame,
+                              size_t len);
 /* Write until the kernel takes no more, all is written, or it has been a
  * lot. */
-void chempi_tcp_output_flush(struct chempi_tcp_link *link);
+void chempi_tcp_eager_flush(struct chempi_tcp_link *link);
 
 /* sealed.c: as send and recv of a secure link, but with -errno. */
 
@@ -352,12 +352,12 @@ bool chempi_tcp_sealed_is_pending(const struct chempi_tcp_link *link);
 bool chempi_tcp_sealed_has_input(const struct chempi_tcp_link *link);
 void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
-/* input.c */
+/* drain.c */
 
 /* Read and deliver; returns the number of events. */
-int chempi_tcp_input_poll(struct chempi_tcp_link *link);
+int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
 /* Deliver from n bytes that have been read. */
-int chempi_tcp_input_parse(struct chempi_tcp_link *link, const uint8_t *p,
+int chempi_tcp_drain_parse(struct chempi_tcp_link *link, const uint8_t *p,
                            size_t n);
 /* rndv.c */
 

@@ -76,7 +76,7 @@ static int say_verdict(int fd, enum chempi_tcp_verdict_code code)
 {
     struct chempi_tcp_verdict verdict;
 
-    chempi_tcp_frame_put_verdict(&verdict, code);
+    chempi_tcp_wire_put_verdict(&verdict, code);
     return say(fd, &verdict, sizeof(verdict));
 }
 
@@ -144,7 +144,7 @@ static int check_preamble(struct chempi_tcp_guest *guest)
     const struct chempi_services *s = guest->dev->dev.params.services;
     struct chempi_tcp_preamble preamble;
     uint8_t context[CHEMPI_AUTH_CONTEXT_MAX];
-    int rc = chempi_tcp_frame_get_preamble(guest->in, &preamble);
+    int rc = chempi_tcp_wire_get_preamble(guest->in, &preamble);
 
     if (rc)
         return rc == -EPROTONOSUPPORT ? CHEMPI_TCP_VERSIONS
@@ -154,11 +154,11 @@ static int check_preamble(struct chempi_tcp_guest *guest)
         return CHEMPI_TCP_STRANGER;
     guest->from = preamble.from;
     guest->network = preamble.network;
-    rc =
-        chempi_tcp_proof_init(&guest->proof, false, s->secret,
-                              chempi_tcp_keys(guest->dev, guest->from), context,
-                              chempi_tcp_dial_context(s, guest->from, s->proc,
-                                                      guest->network, context));
+    rc = chempi_tcp_proof_init(
+        &guest->proof, false, s->secret,
+        chempi_tcp_keys(guest->dev, guest->from), context,
+        chempi_tcp_connect_context(s, guest->from, s->proc, guest->network,
+                                   context));
     return rc ? CHEMPI_TCP_STRANGER : 0;
 }
 
@@ -188,7 +188,7 @@ static bool step_guest(struct chempi_tcp_guest *guest)
         admit(guest);
         return false;
     }
-    chempi_tcp_frame_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
+    chempi_tcp_wire_put_verdict(&verdict, CHEMPI_TCP_WELCOME);
     memcpy(out, &verdict, sizeof(verdict));
     if (rc < 0 || say(guest->item.fd, out, sizeof(verdict) + len) != 0) {
         if (rc < 0)
@@ -301,7 +301,7 @@ static bool accept_one(struct chempi_tcp_listener *listener)
         return true;
     }
     if (errno == EMFILE || errno == ENFILE) {
-        if (errno == EMFILE && chempi_tcp_dial_lift_limit())
+        if (errno == EMFILE && chempi_tcp_connect_lift_limit())
             return true;
         turn_away(listener);
         return false; /* the rest at the next event */

@@ -2,7 +2,7 @@
 /*
  * Messages whose payload waits for its receiver (services/rndv.h): ask is
  * ANNOUNCE, GO is CLEAR, FIN is DROP. They stay with the link that they were
- * announced on; their payload leaves in DATA frames (output.c).
+ * announced on; their payload leaves in DATA frames (eager.c).
  */
 #include "libchempi/devices/tcp/internal.h"
 
@@ -24,9 +24,9 @@ static int ask(struct chempi_xfer *xfer)
 {
     uint8_t frame[CHEMPI_TCP_FIXED_MAX];
 
-    chempi_tcp_output_control(
+    chempi_tcp_eager_control(
         link_of(xfer->peer), frame,
-        chempi_tcp_frame_put_announce(frame, &xfer->tx->env, xfer->id));
+        chempi_tcp_wire_put_announce(frame, &xfer->tx->env, xfer->id));
     return 0; /* also when it broke: sent() tells */
 }
 
@@ -38,12 +38,12 @@ static int answer(struct chempi_xfer *xfer)
 
     if (xfer->owed == CHEMPI_RNDV_GO) {
         link->is_bulky = xfer->want >= CHEMPI_TCP_BULKY;
-        len = chempi_tcp_frame_put_clear(frame, xfer->peer_id, xfer->id,
-                                         xfer->want);
+        len = chempi_tcp_wire_put_clear(frame, xfer->peer_id, xfer->id,
+                                        xfer->want);
     } else {
-        len = chempi_tcp_frame_put_drop(frame, xfer->peer_id);
+        len = chempi_tcp_wire_put_drop(frame, xfer->peer_id);
     }
-    chempi_tcp_output_control(link, frame, len);
+    chempi_tcp_eager_control(link, frame, len);
     return 0;
 }
 

@@ -159,7 +159,7 @@ static int find_link(struct chempi_tcp_ep *ep, uint64_t len,
         ep->is_starved = true;
         return -EAGAIN;
     }
-    chempi_tcp_dial_start(route->link);
+    chempi_tcp_connect_start(route->link);
     return ep->status;
 }
 
@@ -171,7 +171,7 @@ static int tcp_inject(struct chempi_ep *ep, const struct chempi_envelope *env,
 
     if (CHEMPI_UNLIKELY(rc))
         return rc;
-    rc = chempi_tcp_output_inject(link, env, data, len);
+    rc = chempi_tcp_eager_inject(link, env, data, len);
     if (CHEMPI_UNLIKELY(rc == -EAGAIN))
         ep_of(ep)->is_starved = true;
     return rc;
@@ -185,7 +185,7 @@ static int tcp_send(struct chempi_ep *ep, struct chempi_tx *tx)
     if (CHEMPI_UNLIKELY(rc))
         return rc;
     tx->ep = ep;
-    return chempi_tcp_output_send(link, tx);
+    return chempi_tcp_eager_send(link, tx);
 }
 
 /* ---- progress -------------------------------------------------------- */
@@ -214,10 +214,10 @@ static int tcp_progress(struct chempi_dev *d)
         if (!link || !is_due(dev, link))
             continue;
         link->misses++;
-        events += chempi_tcp_input_poll(link);
+        events += chempi_tcp_drain_poll(link);
         if (link->state == CHEMPI_TCP_UP && link->is_blocked &&
             !chempi_tcp_link_is_written(link))
-            chempi_tcp_output_flush(link);
+            chempi_tcp_eager_flush(link);
     }
     if (dev->has_work)
         events += chempi_tcp_work(dev);
@@ -337,7 +337,7 @@ static void leave(struct chempi_tcp_dev *dev, struct chempi_tcp_link *link)
     if (link->state != CHEMPI_TCP_UP)
         return;
     bye = (struct iovec){.iov_base = frame,
-                         .iov_len = chempi_tcp_frame_put_bye(frame)};
+                         .iov_len = chempi_tcp_wire_put_bye(frame)};
     if (link->seal && chempi_tcp_link_is_written(link))
         (void)chempi_tcp_sealed_write(link, &bye, 1); /* a courtesy */
     else if (chempi_tcp_link_is_written(link))

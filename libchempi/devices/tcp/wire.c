@@ -16,7 +16,7 @@ static struct chempi_tcp_head head(enum chempi_tcp_kind kind, uint32_t len)
                                     .mark = htole16(CHEMPI_TCP_MARK)};
 }
 
-size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env)
+size_t chempi_tcp_wire_put_eager(void *dst, const struct chempi_envelope *env)
 {
     struct chempi_tcp_eager f = {.head =
                                      head(CHEMPI_TCP_EAGER, (uint32_t)env->len),
@@ -26,9 +26,9 @@ size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env)
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_announce(void *dst,
-                                     const struct chempi_envelope *env,
-                                     uint64_t sender)
+size_t chempi_tcp_wire_put_announce(void *dst,
+                                    const struct chempi_envelope *env,
+                                    uint64_t sender)
 {
     struct chempi_tcp_announce f = {.head = head(CHEMPI_TCP_ANNOUNCE, 0),
                                     .env = chempi_envelope_to_wire(env),
@@ -38,8 +38,8 @@ size_t chempi_tcp_frame_put_announce(void *dst,
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender, uint64_t receiver,
-                                  uint64_t take)
+size_t chempi_tcp_wire_put_clear(void *dst, uint64_t sender, uint64_t receiver,
+                                 uint64_t take)
 {
     struct chempi_tcp_clear f = {.head = head(CHEMPI_TCP_CLEAR, 0),
                                  .sender = htole64(sender),
@@ -50,7 +50,7 @@ size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender, uint64_t receiver,
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_drop(void *dst, uint64_t sender)
+size_t chempi_tcp_wire_put_drop(void *dst, uint64_t sender)
 {
     struct chempi_tcp_drop f = {.head = head(CHEMPI_TCP_DROP, 0),
                                 .sender = htole64(sender)};
@@ -59,8 +59,8 @@ size_t chempi_tcp_frame_put_drop(void *dst, uint64_t sender)
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_data(void *dst, uint64_t receiver, uint64_t offset,
-                                 uint32_t len)
+size_t chempi_tcp_wire_put_data(void *dst, uint64_t receiver, uint64_t offset,
+                                uint32_t len)
 {
     struct chempi_tcp_data f = {.head = head(CHEMPI_TCP_DATA, len),
                                 .receiver = htole64(receiver),
@@ -70,7 +70,7 @@ size_t chempi_tcp_frame_put_data(void *dst, uint64_t receiver, uint64_t offset,
     return sizeof(f);
 }
 
-size_t chempi_tcp_frame_put_bye(void *dst)
+size_t chempi_tcp_wire_put_bye(void *dst)
 {
     struct chempi_tcp_head f = head(CHEMPI_TCP_BYE, 0);
 
@@ -162,8 +162,8 @@ static const struct {
     [CHEMPI_TCP_BYE] = {sizeof(struct chempi_tcp_head), get_bye},
 };
 
-int chempi_tcp_frame_get(const void *src, size_t n,
-                         struct chempi_tcp_frame *out, const char **why)
+int chempi_tcp_wire_get(const void *src, size_t n, struct chempi_tcp_frame *out,
+                        const char **why)
 {
     struct chempi_tcp_head h;
 
@@ -183,8 +183,8 @@ int chempi_tcp_frame_get(const void *src, size_t n,
     return *why ? -EPROTO : (int)kinds[h.kind].len;
 }
 
-void chempi_tcp_frame_put_preamble(struct chempi_tcp_preamble *dst,
-                                   uint32_t from, uint32_t to, uint32_t network)
+void chempi_tcp_wire_put_preamble(struct chempi_tcp_preamble *dst,
+                                  uint32_t from, uint32_t to, uint32_t network)
 {
     *dst = (struct chempi_tcp_preamble){.version = htole16(CHEMPI_TCP_VERSION),
                                         .from = htole32(from),
@@ -194,8 +194,8 @@ void chempi_tcp_frame_put_preamble(struct chempi_tcp_preamble *dst,
     memcpy(dst->magic, CHEMPI_TCP_MAGIC, sizeof(dst->magic));
 }
 
-int chempi_tcp_frame_get_preamble(const void *src,
-                                  struct chempi_tcp_preamble *out)
+int chempi_tcp_wire_get_preamble(const void *src,
+                                 struct chempi_tcp_preamble *out)
 {
     memcpy(out, src, sizeof(*out));
     out->version = le16toh(out->version);
@@ -211,8 +211,8 @@ int chempi_tcp_frame_get_preamble(const void *src,
     return 0;
 }
 
-void chempi_tcp_frame_put_verdict(struct chempi_tcp_verdict *dst,
-                                  enum chempi_tcp_verdict_code code)
+void chempi_tcp_wire_put_verdict(struct chempi_tcp_verdict *dst,
+                                 enum chempi_tcp_verdict_code code)
 {
     *dst =
         (struct chempi_tcp_verdict){.magic = htole32(CHEMPI_TCP_VERDICT_MAGIC),
@@ -220,8 +220,7 @@ void chempi_tcp_frame_put_verdict(struct chempi_tcp_verdict *dst,
                                     .code = htole16((uint16_t)code)};
 }
 
-int chempi_tcp_frame_get_verdict(const void *src,
-                                 struct chempi_tcp_verdict *out)
+int chempi_tcp_wire_get_verdict(const void *src, struct chempi_tcp_verdict *out)
 {
     memcpy(out, src, sizeof(*out));
     out->magic = le32toh(out->magic);

@@ -23,8 +23,8 @@
  *   C  the authentication's finish
  *   S  verdict; unless it refuses, frames may follow in both directions
  */
-#ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_FRAME_H
-#define CHEMPI_LIBCHEMPI_DEVICES_TCP_FRAME_H
+#ifndef CHEMPI_LIBCHEMPI_DEVICES_TCP_WIRE_H
+#define CHEMPI_LIBCHEMPI_DEVICES_TCP_WIRE_H
 
 #include <assert.h>
 #include <stddef.h>
@@ -144,35 +144,34 @@ struct chempi_tcp_frame {
 };
 
 /* Write the fixed part; returns its length (<= CHEMPI_TCP_FIXED_MAX). */
-size_t chempi_tcp_frame_put_eager(void *dst, const struct chempi_envelope *env);
-size_t chempi_tcp_frame_put_announce(void *dst,
-                                     const struct chempi_envelope *env,
-                                     uint64_t sender);
-size_t chempi_tcp_frame_put_clear(void *dst, uint64_t sender, uint64_t receiver,
-                                  uint64_t take);
-size_t chempi_tcp_frame_put_drop(void *dst, uint64_t sender);
-size_t chempi_tcp_frame_put_data(void *dst, uint64_t receiver, uint64_t offset,
-                                 uint32_t len);
-size_t chempi_tcp_frame_put_bye(void *dst);
+size_t chempi_tcp_wire_put_eager(void *dst, const struct chempi_envelope *env);
+size_t chempi_tcp_wire_put_announce(void *dst,
+                                    const struct chempi_envelope *env,
+                                    uint64_t sender);
+size_t chempi_tcp_wire_put_clear(void *dst, uint64_t sender, uint64_t receiver,
+                                 uint64_t take);
+size_t chempi_tcp_wire_put_drop(void *dst, uint64_t sender);
+size_t chempi_tcp_wire_put_data(void *dst, uint64_t receiver, uint64_t offset,
+                                uint32_t len);
+size_t chempi_tcp_wire_put_bye(void *dst);
 
 /* Read a fixed part from the n bytes at src. Returns its length, 0 when more
  * bytes are needed (at most CHEMPI_TCP_FIXED_MAX), -EPROTO when these bytes
  * are no frame of this version; *why then says what is wrong. What a frame
  * says of itself is checked here, what it says of a message by the caller. */
-int chempi_tcp_frame_get(const void *src, size_t n,
-                         struct chempi_tcp_frame *out, const char **why);
+int chempi_tcp_wire_get(const void *src, size_t n, struct chempi_tcp_frame *out,
+                        const char **why);
 
-void chempi_tcp_frame_put_preamble(struct chempi_tcp_preamble *dst,
-                                   uint32_t from, uint32_t to,
-                                   uint32_t network);
+void chempi_tcp_wire_put_preamble(struct chempi_tcp_preamble *dst,
+                                  uint32_t from, uint32_t to, uint32_t network);
 /* To host order. Returns 0, or -EPROTO: not this device, -EPROTONOSUPPORT:
  * another version or data representation. */
-int chempi_tcp_frame_get_preamble(const void *src,
-                                  struct chempi_tcp_preamble *out);
-void chempi_tcp_frame_put_verdict(struct chempi_tcp_verdict *dst,
-                                  enum chempi_tcp_verdict_code code);
+int chempi_tcp_wire_get_preamble(const void *src,
+                                 struct chempi_tcp_preamble *out);
+void chempi_tcp_wire_put_verdict(struct chempi_tcp_verdict *dst,
+                                 enum chempi_tcp_verdict_code code);
 /* To host order; 0 or -EPROTO. */
-int chempi_tcp_frame_get_verdict(const void *src,
-                                 struct chempi_tcp_verdict *out);
+int chempi_tcp_wire_get_verdict(const void *src,
+                                struct chempi_tcp_verdict *out);
 
 #endif

@@ -37,7 +37,7 @@ static int work_flush(struct chempi_tcp_dev *dev)
             chempi_list_first(&now), struct chempi_tcp_link, flush_link);
 
         chempi_list_remove(&link->flush_link);
-        chempi_tcp_output_flush(link);
+        chempi_tcp_eager_flush(link);
         events++;
     }
     return events;
@@ -129,10 +129,10 @@ static void link_ready(struct chempi_poll_item *item, uint32_t events)
             chempi_pollset_modify(dev->dev.params.services->pollset, item,
                                   EPOLLIN) == 0)
             link->is_armed = false;
-        chempi_tcp_output_flush(link);
+        chempi_tcp_eager_flush(link);
     }
     if (events & ~(uint32_t)EPOLLOUT)
-        (void)chempi_tcp_input_poll(link);
+        (void)chempi_tcp_drain_poll(link);
     (void)chempi_tcp_work(dev);
     CHEMPI_CHECK(chempi_tcp_link_check(link));
 }

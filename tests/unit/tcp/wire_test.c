@@ -37,7 +37,7 @@ static const struct chempi_envelope sample = {.len = 77,
 static int get(const uint8_t *bytes, size_t n, struct chempi_tcp_frame *f)
 {
     const char *why = NULL;
-    int rc = chempi_tcp_frame_get(bytes, n, f, &why);
+    int rc = chempi_tcp_wire_get(bytes, n, f, &why);
 
     cr_assert(rc >= 0 || why, "a refusal has words");
     return rc;
@@ -48,24 +48,24 @@ Test(tcp_frame, every_kind_reads_back_as_it_was_written)
     uint8_t b[CHEMPI_TCP_FIXED_MAX];
     struct chempi_tcp_frame f;
 
-    cr_assert_eq(chempi_tcp_frame_put_eager(b, &sample), 40u);
+    cr_assert_eq(chempi_tcp_wire_put_eager(b, &sample), 40u);
     cr_assert_eq(get(b, 40, &f), 40);
     cr_assert_eq(f.kind, (uint32_t)CHEMPI_TCP_EAGER);
     cr_assert_eq(f.len, 77u);
     cr_assert_eq(memcmp(&f.env, &sample, sizeof(sample)), 0);
-    cr_assert_eq(chempi_tcp_frame_put_announce(b, &sample, 99), 48u);
+    cr_assert_eq(chempi_tcp_wire_put_announce(b, &sample, 99), 48u);
     cr_assert_eq(get(b, 48, &f), 48);
     cr_assert_eq(f.sender, 99u);
-    cr_assert_eq(chempi_tcp_frame_put_clear(b, 1, 2, 3), 32u);
+    cr_assert_eq(chempi_tcp_wire_put_clear(b, 1, 2, 3), 32u);
     cr_assert_eq(get(b, 32, &f), 32);
     cr_assert_eq(f.sender + 10 * f.receiver + 100 * f.take, 321u);
-    cr_assert_eq(chempi_tcp_frame_put_drop(b, 4), 16u);
+    cr_assert_eq(chempi_tcp_wire_put_drop(b, 4), 16u);
     cr_assert_eq(get(b, 16, &f), 16);
     cr_assert_eq(f.sender, 4u);
-    cr_assert_eq(chempi_tcp_frame_put_data(b, 5, 6, 7), 24u);
+    cr_assert_eq(chempi_tcp_wire_put_data(b, 5, 6, 7), 24u);
     cr_assert_eq(get(b, 24, &f), 24);
     cr_assert_eq(f.receiver + 10 * f.offset + 100 * f.len, 765u);
-    cr_assert_eq(chempi_tcp_frame_put_bye(b), 8u);
+    cr_assert_eq(chempi_tcp_wire_put_bye(b), 8u);
     cr_assert_eq(get(b, 8, &f), 8);
 }
 
@@ -74,7 +74,7 @@ Test(tcp_frame, the_bytes_are_little_endian_and_in_their_places)
     uint8_t b[CHEMPI_TCP_FIXED_MAX];
     static const uint8_t head[8] = {77, 0, 0, 0, 1, 0, 0x43, 0x74};
 
-    (void)chempi_tcp_frame_put_eager(b, &sample);
+    (void)chempi_tcp_wire_put_eager(b, &sample);
     cr_assert_eq(memcmp(b, head, sizeof(head)), 0);
     cr_assert_eq(b[8], 77);
     cr_assert_eq(b[16], 4);
@@ -88,7 +88,7 @@ Test(tcp_frame, an_incomplete_frame_asks_for_more)
     uint8_t b[CHEMPI_TCP_FIXED_MAX];
     struct chempi_tcp_frame f;
 
-    (void)chempi_tcp_frame_put_announce(b, &sample, 1);
+    (void)chempi_tcp_wire_put_announce(b, &sample, 1);
     for (size_t n = 0; n < 48; n++)
         cr_assert_eq(get(b, n, &f), 0);
 }
@@ -108,7 +108,7 @@ Test(tcp_frame, what_breaks_the_rules_is_refused)
 {
     uint8_t b[CHEMPI_TCP_FIXED_MAX];
 
-    (void)chempi_tcp_frame_put_eager(b, &sample);
+    (void)chempi_tcp_wire_put_eager(b, &sample);
     spoil(b, 40, 4, 0);  /* kind */
     spoil(b, 40, 4, 7);  /* kind */
     spoil(b, 40, 5, 1);  /* zero */
@@ -117,19 +117,19 @@ Test(tcp_frame, what_breaks_the_rules_is_refused)
     spoil(b, 40, 3, 1);  /* too long */
     spoil(b, 40, 36, 0); /* envelope's kind */
     spoil(b, 40, 36, 4);
-    (void)chempi_tcp_frame_put_announce(b, &sample, 1);
+    (void)chempi_tcp_wire_put_announce(b, &sample, 1);
     spoil(b, 48, 0, 1);    /* payload */
     spoil(b, 48, 15, 255); /* impossible length */
     spoil(b, 48, 8, 0);    /* nothing */
-    (void)chempi_tcp_frame_put_clear(b, 1, 2, 3);
+    (void)chempi_tcp_wire_put_clear(b, 1, 2, 3);
     spoil(b, 32, 24, 0); /* takes nothing */
     spoil(b, 32, 0, 1);
-    (void)chempi_tcp_frame_put_drop(b, 1);
+    (void)chempi_tcp_wire_put_drop(b, 1);
     spoil(b, 16, 0, 1);
-    (void)chempi_tcp_frame_put_data(b, 1, 2, 3);
+    (void)chempi_tcp_wire_put_data(b, 1, 2, 3);
     spoil(b, 24, 0, 0);  /* empty */
     spoil(b, 24, 3, 16); /* too long */
-    (void)chempi_tcp_frame_put_bye(b);
+    (void)chempi_tcp_wire_put_bye(b);
     spoil(b, 8, 0, 1);
 }
 
@@ -382,17 +382,17 @@ static bool greet(struct bare *bare, uint32_t from, uint32_t to,
     size_t len;
 
     bare->fd = bare_socket();
-    chempi_tcp_frame_put_preamble(&preamble, from, to, network);
+    chempi_tcp_wire_put_preamble(&preamble, from, to, network);
     put(bare->fd, &preamble, sizeof(preamble));
-    len = chempi_tcp_dial_context(&ends.end[0].services, from, to, network,
-                                  context);
+    len = chempi_tcp_connect_context(&ends.end[0].services, from, to, network,
+                                     context);
     cr_assert_eq(
         chempi_auth_init(&bare->auth, CHEMPI_AUTH_CLIENT, secret, context, len),
         0);
     cr_assert_eq(chempi_auth_step(&bare->auth, NULL, 0, out, &len, NULL), 0);
     put(bare->fd, out, len);
     return take(bare->fd, &bare->verdict, sizeof(bare->verdict)) &&
-           chempi_tcp_frame_get_verdict(&bare->verdict, &bare->verdict) == 0;
+           chempi_tcp_wire_get_verdict(&bare->verdict, &bare->verdict) == 0;
 }
 
 /* A proven connection as process 0. */
@@ -431,7 +431,7 @@ Test(tcp_wire, a_bare_peer_with_the_secret_is_heard)
     int fd = proven();
     uint8_t b[64];
     struct chempi_envelope env = {.len = 3, .kind = CHEMPI_KIND_MESSAGE};
-    size_t n = chempi_tcp_frame_put_eager(b, &env);
+    size_t n = chempi_tcp_wire_put_eager(b, &env);
 
     memcpy(b + n, "abc", 3);
     for (size_t i = 0; i < n + 3; i++) {
@@ -474,7 +474,7 @@ Test(tcp_wire, a_greeting_cut_off_anywhere_leaves_nothing_behind)
 {
     struct chempi_tcp_preamble preamble;
 
-    chempi_tcp_frame_put_preamble(&preamble, 0, 1, 0);
+    chempi_tcp_wire_put_preamble(&preamble, 0, 1, 0);
     for (size_t len = 0; len < sizeof(preamble); len++) {
         int fd = bare_socket();
 
@@ -513,7 +513,7 @@ Test(tcp_wire, wrong_versions_and_strangers_are_told_so)
         cr_assert_eq(bare.verdict.code, cases[i].code);
         (void)close(bare.fd);
     }
-    chempi_tcp_frame_put_preamble(&preamble, 0, 1, 0);
+    chempi_tcp_wire_put_preamble(&preamble, 0, 1, 0);
     preamble.version = htole16(CHEMPI_TCP_VERSION + 1);
     fd = bare_socket();
     put(fd, &preamble, sizeof(preamble));
@@ -554,7 +554,7 @@ Test(tcp_wire, a_proof_for_one_process_is_none_for_another)
     cr_assert(greet(&bare, 0, 1, 0, ends.end[0].services.secret));
     cr_assert(take(bare.fd, in, chempi_auth_need(&bare.auth)));
     bare.auth.context_len =
-        chempi_tcp_dial_context(&ends.end[0].services, 2, 1, 0, context);
+        chempi_tcp_connect_context(&ends.end[0].services, 2, 1, 0, context);
     memcpy(bare.auth.context, context, bare.auth.context_len);
     cr_assert_eq(chempi_auth_step(&bare.auth, in, sizeof(in), out, &len, NULL),
                  -EACCES);
@@ -631,21 +631,21 @@ Test(tcp_wire, a_clearance_out_of_nothing_ends_the_connection)
 {
     uint8_t b[64];
 
-    offend(b, chempi_tcp_frame_put_clear(b, (uint64_t)1 << 32, 1, 1));
+    offend(b, chempi_tcp_wire_put_clear(b, (uint64_t)1 << 32, 1, 1));
 }
 
 Test(tcp_wire, a_refusal_of_nothing_ends_the_connection)
 {
     uint8_t b[64];
 
-    offend(b, chempi_tcp_frame_put_drop(b, (uint64_t)1 << 32));
+    offend(b, chempi_tcp_wire_put_drop(b, (uint64_t)1 << 32));
 }
 
 Test(tcp_wire, data_for_nothing_ends_the_connection)
 {
     uint8_t b[64];
 
-    offend(b, chempi_tcp_frame_put_data(b, (uint64_t)1 << 32, 0, 5));
+    offend(b, chempi_tcp_wire_put_data(b, (uint64_t)1 << 32, 0, 5));
 }
 
 /* A proven peer announces `len` bytes; its receive is cleared. */
@@ -656,9 +656,9 @@ static int announced(uint64_t len, struct chempi_tcp_frame *clear)
     const char *why;
     struct chempi_envelope env = {.len = len, .kind = CHEMPI_KIND_MESSAGE};
 
-    put(fd, b, chempi_tcp_frame_put_announce(b, &env, 12345));
+    put(fd, b, chempi_tcp_wire_put_announce(b, &env, 12345));
     cr_assert(take(fd, b, sizeof(struct chempi_tcp_clear)));
-    cr_assert_gt(chempi_tcp_frame_get(b, sizeof(b), clear, &why), 0);
+    cr_assert_gt(chempi_tcp_wire_get(b, sizeof(b), clear, &why), 0);
     cr_assert_eq(clear->kind, (uint32_t)CHEMPI_TCP_CLEAR);
     cr_assert_eq(clear->sender, 12345u);
     cr_assert_eq(clear->take, len);
@@ -672,7 +672,7 @@ static void offend_with_data(uint64_t offset, uint32_t len, uint64_t change)
     int fd = announced(1000, &clear);
 
     put(fd, b,
-        chempi_tcp_frame_put_data(b, clear.receiver ^ change, offset, len));
+        chempi_tcp_wire_put_data(b, clear.receiver ^ change, offset, len));
     cr_assert(ends_wait_lost(&ends, 1));
     cr_assert_eq(ends.end[1].lost_status, -EPROTO);
     cr_assert_eq(ends.end[1].failed, 1);
@@ -699,7 +699,7 @@ Test(tcp_wire, a_peer_that_dies_in_the_middle_of_a_message_fails_its_receive)
     struct chempi_tcp_frame clear;
     uint8_t b[64] = {0};
     int fd = announced(1000, &clear);
-    size_t n = chempi_tcp_frame_put_data(b, clear.receiver, 0, 1000);
+    size_t n = chempi_tcp_wire_put_data(b, clear.receiver, 0, 1000);
     const struct linger hard = {.l_onoff = 1};
 
     put(fd, b, n);
