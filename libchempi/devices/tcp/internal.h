@@ -251,17 +251,19 @@ chempi_tcp_keys(const struct chempi_tcp_dev *dev, uint32_t peer)
                : dev->keys;
 }
 
-/* link.c: endpoints and links. */
+/* endpoint.c: who there is. */
 
 /* The endpoint of a process, made if need be. -EHOSTUNREACH: no network in
  * common; -ENOMEM. */
-int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
-                             struct chempi_tcp_ep **out,
-                             struct chempi_err *err);
-void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep);
+int chempi_tcp_endpoint_get(struct chempi_tcp_dev *dev, uint32_t proc,
+                            struct chempi_tcp_ep **out, struct chempi_err *err);
+void chempi_tcp_endpoint_destroy(struct chempi_tcp_ep *ep);
 /* The link of this network, or NULL. */
-struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
-                                             uint32_t network);
+struct chempi_tcp_link *chempi_tcp_endpoint_link(const struct chempi_tcp_ep *ep,
+                                                 uint32_t network);
+
+/* link.c: connections. */
+
 /* Nothing goes to this process any more; lost() follows. Closes. */
 void chempi_tcp_link_break(struct chempi_tcp_link *link, int status,
                            const char *fmt, ...) CHEMPI_PRINTF(3, 4);
@@ -359,6 +361,7 @@ int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
 /* Deliver from n bytes that have been read. */
 int chempi_tcp_drain_parse(struct chempi_tcp_link *link, const uint8_t *p,
                            size_t n);
+
 /* rndv.c */
 
 extern const struct chempi_rndv_ops chempi_tcp_rndv_ops;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Endpoints and links: which networks lead to a process, and how a connection
- * comes into use and to its end. */
+/* Links: what a connection is set to, and how it comes to its end. */
 #define _GNU_SOURCE /* TCP_KEEPIDLE */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -8,11 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/base/sys.h"
 #include "libchempi/devices/tcp/internal.h"
 
 static void set_option(int fd, int level, int name, int value)
@@ -82,174 +79,6 @@ const char *chempi_tcp_link_name(const struct chempi_tcp_link *link,
     return buf;
 }
 
-/* ---- routes ---------------------------------------------------------- */
-
-static struct chempi_tcp_link *add_link(struct chempi_tcp_ep *ep,
-                                        uint32_t network)
-{
-    struct chempi_tcp_link *link = chempi_tcp_link_find(ep, network);
-
-    if (link)
-        return link;
-    if (ep->link_count == CHEMPI_TCP_LINK_MAX)
-        return ep->links[0];
-    link = chempi_sys->calloc(1, sizeof(*link));
-    if (!link)
-        return NULL;
-    link->item.fd = -1;
-    link->ep = ep;
-    link->network = network;
-    link->peer.u.sa.sa_family = AF_UNSPEC;
-    chempi_list_init(&link->flush_link);
-    chempi_list_init(&link->eager);
-    chempi_rndv_peer_init(&link->rndv,
-                          &((struct chempi_tcp_dev *)(void *)ep->ep.dev)->rndv,
-                          &ep->ep);
-    ep->links[ep->link_count++] = link;
-    return link;
-}
-
-static bool is_listening(const struct chempi_tcp_dev *dev, uint32_t network)
-{
-    for (uint32_t i = 0; i < dev->listener_count; i++) {
-        if (dev->listeners[i].network == network)
-            return true;
-    }
-    return false;
-}
-
-/* A network that both nodes are attached to and we listen on. */
-static int common_network(const struct chempi_tcp_dev *dev, uint32_t node,
-                          uint32_t *network)
-{
-    const struct chempi_table *table = dev->dev.params.services->table;
-    uint32_t count = table && node != CHEMPI_TABLE_NONE
-                         ? chempi_table_attachment_count(table, node)
-                         : 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct chempi_table_attachment a;
-        uint32_t id;
-
-        chempi_table_attachment(table, node, i, &a);
-        id = chempi_tcp_card_network(
-            chempi_table_network(table, a.network)->name);
-        if (is_listening(dev, id)) {
-            *network = id;
-            return 0;
-        }
-    }
-    *network = CHEMPI_TCP_NETWORK_ANY;
-    return is_listening(dev, CHEMPI_TCP_NETWORK_ANY) ? 0 : -EHOSTUNREACH;
-}
-
-/* The network that the table has for a range; else `otherwise`. */
-static uint32_t range_network(const struct chempi_tcp_dev *dev,
-                              const struct chempi_table_range *range,
-                              uint32_t node, uint32_t otherwise)
-{
-    const struct chempi_table *table = dev->dev.params.services->table;
-    uint32_t id;
-
-    if (strcmp(range->device, dev->dev.ops->name) != 0 || !range->hop_count ||
-        range->hops[0] != node)
-        return otherwise;
-    id = chempi_tcp_card_network(
-        chempi_table_network(table, range->network)->name);
-    return is_listening(dev, id) ? id : otherwise;
-}
-
-static int add_route(struct chempi_tcp_ep *ep, uint64_t max_len,
-                     uint32_t network)
-{
-    struct chempi_tcp_link *link = add_link(ep, network);
-    struct chempi_tcp_route *last =
-        ep->route_count ? &ep->routes[ep->route_count - 1] : NULL;
-
-    if (!link)
-        return -ENOMEM;
-    if (last &&
-        (last->link == link || ep->route_count == CHEMPI_TCP_ROUTE_MAX)) {
-        last->max_len = max_len;
-        return 0;
-    }
-    ep->routes[ep->route_count++] =
-        (struct chempi_tcp_route){.max_len = max_len, .link = link};
-    return 0;
-}
-
-static int find_routes(struct chempi_tcp_dev *dev, struct chempi_tcp_ep *ep)
-{
-    const struct chempi_services *s = dev->dev.params.services;
-    uint32_t node = s->node_of_proc[ep->ep.proc];
-    const struct chempi_table_range *ranges = NULL;
-    uint32_t count = 0;
-    uint32_t otherwise;
-    uint32_t at = CHEMPI_TABLE_NONE;
-    int rc;
-
-    if (s->table)
-        at = chempi_table_find_node(s->table, s->node_names[node]);
-    rc = common_network(dev, at, &otherwise);
-    if (rc)
-        return rc;
-    if (at != CHEMPI_TABLE_NONE)
-        ranges = chempi_table_ranges(s->table, at, &count);
-    for (uint32_t i = 0; i < count && !rc; i++)
-        rc = add_route(ep, ranges[i].max_len,
-                       range_network(dev, &ranges[i], at, otherwise));
-    if (!rc && !count)
-        rc = add_route(ep, UINT64_MAX, otherwise);
-    return rc;
-}
-
-struct chempi_tcp_link *chempi_tcp_link_find(const struct chempi_tcp_ep *ep,
-                                             uint32_t network)
-{
-    for (uint32_t i = 0; i < ep->link_count; i++) {
-        if (ep->links[i]->network == network)
-            return ep->links[i];
-    }
-    return NULL;
-}
-
-int chempi_tcp_link_endpoint(struct chempi_tcp_dev *dev, uint32_t proc,
-                             struct chempi_tcp_ep **out, struct chempi_err *err)
-{
-    const struct chempi_services *s = dev->dev.params.services;
-    struct chempi_tcp_ep *ep;
-    int rc;
-
-    if (proc >= s->proc_count || proc == s->proc)
-        return chempi_err_set(err, -EHOSTUNREACH,
-                              "tcp does not lead to process %u",
-                              (unsigned)proc);
-    if (dev->eps[proc]) {
-        *out = dev->eps[proc];
-        return 0;
-    }
-    ep = chempi_sys->calloc(1, sizeof(*ep));
-    if (!ep)
-        return chempi_err_set(err, -ENOMEM, "out of memory for process %u",
-                              (unsigned)proc);
-    ep->ep = (struct chempi_ep){.dev = &dev->dev, .proc = proc};
-    chempi_list_init(&ep->room_link);
-    chempi_list_init(&ep->broken_link);
-    chempi_list_init(&ep->lost_link);
-    rc = find_routes(dev, ep);
-    if (rc) {
-        chempi_tcp_link_destroy(ep);
-        return chempi_err_set(
-            err, rc, "%s process %u on node %s",
-            rc == -ENOMEM ? "out of memory for"
-                          : "no network served by tcp is common with",
-            (unsigned)proc, s->node_names[s->node_of_proc[proc]]);
-    }
-    dev->eps[proc] = ep;
-    *out = ep;
-    return 0;
-}
-
 void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
 {
     if (!link->attempt)
@@ -259,25 +88,6 @@ void chempi_tcp_link_cancel(struct chempi_tcp_link *link)
     link->attempt = NULL;
     chempi_tcp_link_close_fd(link);
     link->state = CHEMPI_TCP_IDLE;
-}
-
-static void destroy_link(struct chempi_tcp_link *link)
-{
-    chempi_tcp_link_cancel(link);
-    chempi_tcp_link_close_fd(link);
-    free(link->out.data);
-    free(link->stash);
-    free(link);
-}
-
-void chempi_tcp_link_destroy(struct chempi_tcp_ep *ep)
-{
-    if (!ep)
-        return;
-    for (uint32_t i = 0; i < ep->link_count; i++)
-        destroy_link(ep->links[i]);
-    free(ep->card);
-    free(ep);
 }
 
 /* ---- life ------------------------------------------------------------ */

@@ -92,9 +92,9 @@ static struct chempi_tcp_link *find_link(struct chempi_tcp_guest *guest)
 {
     struct chempi_tcp_ep *ep;
 
-    if (chempi_tcp_link_endpoint(guest->dev, guest->from, &ep, NULL) != 0)
+    if (chempi_tcp_endpoint_get(guest->dev, guest->from, &ep, NULL) != 0)
         return NULL;
-    return chempi_tcp_link_find(ep, guest->network);
+    return chempi_tcp_endpoint_link(ep, guest->network);
 }
 
 /* Who it is has been proven: whose connection shall it be? */

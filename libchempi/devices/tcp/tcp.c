@@ -107,7 +107,7 @@ static int tcp_connect(struct chempi_dev *dev, uint32_t proc,
                        struct chempi_ep **out, struct chempi_err *err)
 {
     struct chempi_tcp_ep *ep;
-    int rc = chempi_tcp_link_endpoint(dev_of(dev), proc, &ep, err);
+    int rc = chempi_tcp_endpoint_get(dev_of(dev), proc, &ep, err);
 
     if (rc)
         return rc;
@@ -365,7 +365,7 @@ static void tcp_close(struct chempi_dev *d)
     }
     chempi_rndv_fini(&dev->rndv); /* its transfers name links */
     for (uint32_t p = 0; dev->eps && p < count; p++)
-        chempi_tcp_link_destroy(dev->eps[p]);
+        chempi_tcp_endpoint_destroy(dev->eps[p]);
     chempi_tcp_listen_close(dev);
     stop_timer(dev);
     chempi_tcp_proof_forget_keys(dev->keys);
