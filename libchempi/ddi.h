@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/err.h"
 #include "common/base/list.h"
@@ -216,9 +217,15 @@ struct chempi_gauge {
     const char *name; /* "connections" */
     const char *text; /* a sentence that names the unit */
     uint8_t kind;     /* enum chempi_gauge_kind */
+    size_t at;        /* without read(): CHEMPI_GAUGE_AT() */
     /* Under the lane lock, while the device is open; cheap. */
     uint64_t (*read)(struct chempi_dev *dev);
 };
+
+/* Where a number stands in the device's struct; a uint64_t. */
+#define CHEMPI_GAUGE_AT(type, member)                                          \
+    (offsetof(type, member) +                                                  \
+     0 * sizeof(char[sizeof(((type *)0)->member) == 8 ? 1 : -1]))
 
 #define CHEMPI_DEV_PROTOCOLS_MAX 8u
 #define CHEMPI_DEV_SETTINGS_MAX 32u
@@ -362,6 +369,17 @@ static inline int chempi_dev_no_card_arrived(struct chempi_ep *ep,
     (void)len;
     return chempi_err_set(err, -EINVAL, "device %s takes no address",
                           ep->dev->ops->name);
+}
+
+static inline uint64_t chempi_gauge_read(const struct chempi_gauge *gauge,
+                                         struct chempi_dev *dev)
+{
+    uint64_t value;
+
+    if (gauge->read)
+        return gauge->read(dev);
+    memcpy(&value, (const char *)dev + gauge->at, sizeof(value));
+    return value;
 }
 
 /* The value of a setting at the moment; i is its place in the panel. */

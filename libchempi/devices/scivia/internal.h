@@ -241,6 +241,12 @@ static inline uint32_t scivia_line_protocol(const struct scivia_ep *ep)
     return ep->framed ? SCIVIA_PROTOCOL_SEND : SCIVIA_PROTOCOL_SHARED_MEMORY;
 }
 
+/* --- panel.c: what tools may see and set --- */
+
+extern const struct chempi_dev_panel chempi_scivia_panel;
+/* Capabilities of the card that was opened. */
+void chempi_scivia_panel_take(struct scivia_dev *dev);
+
 /* --- endpoint.c: who there is, and what is to be done --- */
 
 int chempi_scivia_endpoint_get(struct scivia_dev *dev, uint32_t proc,

@@ -162,6 +162,12 @@ static inline struct shm_ep *shm_ep_of(const struct shm_xfer *xfer)
     return (struct shm_ep *)xfer->base.peer->ep;
 }
 
+/* --- panel.c: what tools may see and set --- */
+
+extern const struct chempi_dev_panel chempi_shm_panel;
+/* Capabilities as the settings say. */
+void chempi_shm_panel_take(struct shm_dev *dev);
+
 /* --- endpoint.c: where things lie, who is who --- */
 
 int chempi_shm_endpoint_init(struct shm_dev *dev, struct chempi_err *err);

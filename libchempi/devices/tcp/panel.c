@@ -86,31 +86,11 @@ static const struct chempi_setting settings[CHEMPI_TCP_SET_COUNT] = {
 
 /* ---- counters ---- */
 
-static struct chempi_tcp_dev *dev_of(struct chempi_dev *dev)
-{
-    return (struct chempi_tcp_dev *)(void *)dev;
-}
-
-static uint64_t read_opened(struct chempi_dev *dev)
-{
-    return dev_of(dev)->opened;
-}
-
-static uint64_t read_redials(struct chempi_dev *dev)
-{
-    return dev_of(dev)->redials;
-}
-
-static uint64_t read_blocked(struct chempi_dev *dev)
-{
-    return dev_of(dev)->blocked;
-}
-
 typedef uint64_t link_fn(struct chempi_tcp_link *link);
 
 static uint64_t sum_links(struct chempi_dev *base, link_fn *fn)
 {
-    struct chempi_tcp_dev *dev = dev_of(base);
+    struct chempi_tcp_dev *dev = (struct chempi_tcp_dev *)(void *)base;
     uint64_t sum = 0;
 
     for (uint32_t p = 0; p < base->params.services->proc_count; p++) {
@@ -151,17 +131,20 @@ static uint64_t read_retransmits(struct chempi_dev *dev)
 
 static const struct chempi_gauge gauges[] = {
     {"connections_opened", "Connections that became usable, a count.",
-     CHEMPI_GAUGE_COUNTER, read_opened},
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_tcp_dev, opened),
+     NULL},
     {"connections", "Connections that can be used, a count.",
-     CHEMPI_GAUGE_LEVEL, read_connections},
+     CHEMPI_GAUGE_LEVEL, 0, read_connections},
     {"redials", "Attempts to connect that were made again, a count.",
-     CHEMPI_GAUGE_COUNTER, read_redials},
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_tcp_dev, redials),
+     NULL},
     {"blocked", "Times that the kernel took no more for a connection, a count.",
-     CHEMPI_GAUGE_COUNTER, read_blocked},
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_tcp_dev, blocked),
+     NULL},
     {"retransmits",
      "Segments that the kernel has sent again on the connections that can be "
      "used, a count.",
-     CHEMPI_GAUGE_LEVEL, read_retransmits},
+     CHEMPI_GAUGE_LEVEL, 0, read_retransmits},
 };
 
 const struct chempi_dev_panel chempi_tcp_panel = {

@@ -269,7 +269,7 @@ static uint64_t read_place(const struct place *at)
         if (dev->ops != at->ops)
             continue;
         if (at->gauge)
-            return at->gauge->read(dev);
+            return chempi_gauge_read(at->gauge, dev);
         t = at->is_received ? dev->received[at->protocol]
                             : chempi_conn_sent(i, at->protocol);
         return at->is_bytes ? t.bytes : t.messages;

@@ -171,7 +171,7 @@ static uint64_t gauge(uint32_t i, const char *name)
 
     for (uint32_t k = 0; k < panel->gauge_count; k++) {
         if (strcmp(panel->gauges[k].name, name) == 0)
-            return panel->gauges[k].read(ends[i].dev);
+            return chempi_gauge_read(&panel->gauges[k], ends[i].dev);
     }
     cr_assert_fail("no gauge %s", name);
     return 0;

@@ -218,21 +218,12 @@ static const struct chempi_setting settings[CHEMPI_GATE_SET_COUNT] = {
          60000, 100, 3600000, NULL, CHEMPI_SETTING_LOCAL, false, false},
 };
 
-static uint64_t read_resent(struct chempi_dev *dev)
-{
-    return gate_of(dev)->resent;
-}
-
-static uint64_t read_unacked(struct chempi_dev *dev)
-{
-    return gate_of(dev)->unacked_bytes;
-}
-
 static const struct chempi_gauge gauges[] = {
     {"resent", "Frames sent again because a gateway was lost, a count.",
-     CHEMPI_GAUGE_COUNTER, read_resent},
+     CHEMPI_GAUGE_COUNTER, CHEMPI_GAUGE_AT(struct chempi_gate, resent), NULL},
     {"unconfirmed", "What is on its way through gateways, in bytes.",
-     CHEMPI_GAUGE_LEVEL, read_unacked},
+     CHEMPI_GAUGE_LEVEL, CHEMPI_GAUGE_AT(struct chempi_gate, unacked_bytes),
+     NULL},
 };
 
 static const struct chempi_dev_panel gate_panel = {
