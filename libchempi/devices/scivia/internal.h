@@ -277,8 +277,6 @@ int chempi_scivia_connect_via(struct scivia_ep *ep);
 
 extern const struct chempi_adapter_events chempi_scivia_pair_events;
 void chempi_scivia_pair_fini(struct scivia_dev *dev);
-/* The link to the peer is gone, perhaps not its process. */
-void chempi_scivia_pair_unlink(struct scivia_ep *ep);
 /* Go on with connections that are being opened. Returns events. */
 int chempi_scivia_pair_advance(struct scivia_dev *dev);
 void chempi_scivia_pair_accept_vis(struct scivia_dev *dev);

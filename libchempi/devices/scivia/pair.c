@@ -73,7 +73,8 @@ static bool is_hopeless(struct scivia_ep *ep)
     return ++ep->breaks > SCIVIA_BREAKS_MAX;
 }
 
-void chempi_scivia_pair_unlink(struct scivia_ep *ep)
+/* The link to the peer is gone, perhaps not its process. */
+static void unlink_peer(struct scivia_ep *ep)
 {
     chempi_scivia_eager_close(ep);
     chempi_sci_disconnect(ep->out);
@@ -381,7 +382,7 @@ static void down(void *arg, struct chempi_link *link, bool is_clean, int status)
         chempi_scivia_endpoint_end(ep, true);
         return;
     }
-    chempi_scivia_pair_unlink(ep);
+    unlink_peer(ep);
     chempi_link_close(link);
     if (is_hopeless(ep))
         chempi_scivia_endpoint_end(ep, false);

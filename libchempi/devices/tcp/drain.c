@@ -203,8 +203,8 @@ static void stash(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
     link->stash_len = n;
 }
 
-int chempi_tcp_drain_parse(struct chempi_tcp_link *link, const uint8_t *p,
-                           size_t n)
+/* Deliver from n bytes that have been read; returns the number of events. */
+static int parse(struct chempi_tcp_link *link, const uint8_t *p, size_t n)
 {
     int events = 0;
 
@@ -336,7 +336,7 @@ static size_t read_once(struct chempi_tcp_link *link, int *events)
         link->stash_len = 0;
     }
     if (got)
-        *events += chempi_tcp_drain_parse(link, dev->rbuf, held + got);
+        *events += parse(link, dev->rbuf, held + got);
     return is_end || (size_t)n < direct + room ? 0 : (size_t)n;
 }
 

@@ -358,9 +358,6 @@ void chempi_tcp_sealed_close(struct chempi_tcp_link *link);
 
 /* Read and deliver; returns the number of events. */
 int chempi_tcp_drain_poll(struct chempi_tcp_link *link);
-/* Deliver from n bytes that have been read. */
-int chempi_tcp_drain_parse(struct chempi_tcp_link *link, const uint8_t *p,
-                           size_t n);
 
 /* rndv.c */
 
