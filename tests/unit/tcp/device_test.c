@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/devices/tcp/internal.h"
 #include "libchempi/devices/tcp/tcp.h"
+#include "libchempi/devices/tcp/wire.h"
 #include "libchempi/services/layout.h"
 #include "tests/unit/tcp/ends.h"
 
