@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chempid/daemon/daemon.h"
 #include "chempid/daemon/passing.h"
 #include "chempid/daemon/say.h"
 #include "chempid/daemon/users.h"

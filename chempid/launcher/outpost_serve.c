@@ -17,7 +17,6 @@
 
 #include "chempid/launcher/outpost_mark.h"
 #include "chempid/launcher/outpost_tree.h"
-#include "chempid/launcher/verdict.h"
 #include "chempid/supervisor/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
@@ -32,7 +31,7 @@ static int fail(const char *what, int code)
 {
     (void)fprintf(stderr, "chempirun " CHEMPI_OUTPOST_OPTION ": %s: %s\n", what,
                   chempi_err_name(code));
-    return CHEMPI_EXIT_FAILURE;
+    return EXIT_FAILURE;
 }
 
 static int write_all(int fd, const void *data, size_t len)
@@ -432,7 +431,7 @@ int chempi_outpost_serve(void)
         chempi_wire_clear(&in);
         chempi_seal_destroy(seal);
         return rc == -EPIPE
-                   ? CHEMPI_EXIT_FAILURE
+                   ? EXIT_FAILURE
                    : fail("a launch that is malformed, or was changed", rc);
     }
     rc = serve(seal, &errand);

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/tree/spec.h"
 #include "common/base/file.h"
 #include "common/base/plain.h"
 #include "common/control/msg.h"
@@ -197,7 +196,7 @@ void chempi_status_read(struct chempi_reader *r, struct chempi_pool *pool,
     s->busy = chempi_wire_get_u32(r);
     s->pid = chempi_wire_get_u32(r);
     s->version = copy_plain(r, pool, CHEMPI_STATUS_VERSION_MAX);
-    s->tables = copy_str(r, pool, CHEMPI_SPEC_STRING_MAX);
+    s->tables = copy_str(r, pool, CHEMPI_STATUS_PATH_MAX);
     s->is_drained = chempi_wire_get_u8(r) != 0;
     read_jobs(r, pool, s);
     if (!r->is_bad)

@@ -23,7 +23,8 @@
 
 #define CHEMPI_STATUS_JOBS_MAX (1u << 16)
 #define CHEMPI_STATUS_VERSION_MAX 64u
-#define CHEMPI_STATUS_PROGRAM_MAX 256u /* bytes of a name, with zero */
+#define CHEMPI_STATUS_PATH_MAX (128u << 10) /* bytes, as of an argument */
+#define CHEMPI_STATUS_PROGRAM_MAX 256u      /* bytes of a name, with zero */
 /* Of jobs' gateways in a record: users choose how many there are, and what they
  * choose must not keep others from seeing the node. */
 #define CHEMPI_STATUS_ALL_GATEWAYS_MAX (1u << 13)
