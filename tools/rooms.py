@@ -52,7 +52,11 @@ FLOORS = [
     ['mdconfig/pictures', 'mdconfig/measure', 'mdconfig/import'],
     ['mdconfig'],
     ['chempid/tree'],
+    ['chempid/job'],
+    ['chempid/process', 'chempid/stats'],
     ['chempid/supervisor'],
+    ['chempid/hosts', 'chempid/outpost', 'chempid/where', 'chempid/peers'],
+    ['chempid/options', 'chempid/helper'],
     ['chempid/launcher', 'chempid/daemon', 'chempid/ctl'],
 ]
 

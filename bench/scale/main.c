@@ -17,7 +17,7 @@
 #include <stdlib.h>
 
 #include "bench/scale/stages.h"
-#include "chempid/launcher/outpost.h"
+#include "chempid/outpost/outpost.h"
 #include "chempid/tree/pieces.h"
 
 #define RUNS_MAX 99u

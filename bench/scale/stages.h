@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "bench/scale/cost.h"
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
 #include "common/table/build.h"
 #include "mdconfig/routes/compile.h"
 

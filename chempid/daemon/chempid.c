@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "chempid/daemon/daemon.h"
-#include "chempid/daemon/say.h"
+#include "chempid/helper/say.h"
 #include "chempid/tree/local.h"
 #include "chempid/version.h"
 #include "common/base/log.h"

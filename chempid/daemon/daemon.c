@@ -17,10 +17,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/daemon/advertise.h"
-#include "chempid/daemon/drop.h"
 #include "chempid/daemon/grants.h"
-#include "chempid/daemon/say.h"
+#include "chempid/helper/drop.h"
+#include "chempid/helper/say.h"
+#include "chempid/peers/advertise.h"
 #include "chempid/tree/limits.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"

@@ -21,15 +21,15 @@
 
 #include <ev.h>
 
-#include "chempid/daemon/beat.h"
-#include "chempid/daemon/conn.h"
-#include "chempid/daemon/groups.h"
-#include "chempid/daemon/helper.h"
-#include "chempid/daemon/keeper.h"
 #include "chempid/daemon/orders.h"
 #include "chempid/daemon/ready.h"
 #include "chempid/daemon/rivals.h"
-#include "chempid/daemon/users.h"
+#include "chempid/helper/groups.h"
+#include "chempid/helper/helper.h"
+#include "chempid/helper/keeper.h"
+#include "chempid/peers/beat.h"
+#include "chempid/peers/conn.h"
+#include "chempid/peers/users.h"
 #include "chempid/supervisor/brood.h"
 #include "chempid/tree/budget.h"
 #include "chempid/tree/members.h"

@@ -11,9 +11,9 @@
 #ifndef CHEMPI_CHEMPID_GRANTS_H
 #define CHEMPI_CHEMPID_GRANTS_H
 
+#include "chempid/job/spec.h"
 #include "chempid/tree/budget.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/spec.h"
 #include "chempid/tree/status.h"
 #include "common/control/msg.h"
 

@@ -6,7 +6,7 @@
 
 #include "chempid/daemon/job.h"
 #include "chempid/daemon/news.h"
-#include "chempid/daemon/users.h"
+#include "chempid/peers/users.h"
 #include "chempid/tree/limits.h"
 #include "common/base/log.h"
 #include "common/base/sys.h"

@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
+#include "chempid/job/spec.h"
 #include "chempid/tree/cuts.h"
-#include "chempid/tree/spec.h"
 #include "common/control/msg.h"
 
 struct chempi_falls {

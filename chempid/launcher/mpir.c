@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
+#include "chempid/job/program.h"
 #include "chempid/tree/pool.h"
-#include "chempid/tree/program.h"
 #include "common/base/compiler.h"
 #include "common/control/msg.h"
 

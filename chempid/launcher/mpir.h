@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
 #include "common/control/wire.h"
 
 /* Is this launcher run by a debugger? */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "chempid/launcher/options.h"
+#include "chempid/options/options.h"
 #include "common/base/err.h"
 
 struct chempi_place_node {

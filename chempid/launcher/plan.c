@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/gateways.h"
+#include "chempid/hosts/gateways.h"
+#include "chempid/hosts/soft.h"
+#include "chempid/job/namelist.h"
 #include "chempid/launcher/mpir.h"
-#include "chempid/launcher/soft.h"
-#include "chempid/tree/namelist.h"
 #include "common/base/index.h"
 #include "common/base/sys.h"
 #include "common/control/msg.h"

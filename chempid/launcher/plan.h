@@ -3,9 +3,9 @@
 #ifndef CHEMPI_CHEMPID_PLAN_H
 #define CHEMPI_CHEMPID_PLAN_H
 
-#include "chempid/launcher/options.h"
+#include "chempid/job/spec.h"
 #include "chempid/launcher/place.h"
-#include "chempid/tree/spec.h"
+#include "chempid/options/options.h"
 
 /* A node that may take ranks. */
 struct chempi_plan_node {

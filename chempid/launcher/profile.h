@@ -4,7 +4,7 @@
 #ifndef CHEMPI_CHEMPID_PROFILE_H
 #define CHEMPI_CHEMPID_PROFILE_H
 
-#include "chempid/launcher/options.h"
+#include "chempid/options/options.h"
 
 /* Add the variable to opt->env, if either is asked for. 0; -ENOENT with words
  * when the library is not where it belongs, -EINVAL when both are asked for, or

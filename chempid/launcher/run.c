@@ -11,17 +11,17 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "chempid/launcher/branches.h"
 #include "chempid/launcher/console.h"
-#include "chempid/launcher/deadlock.h"
 #include "chempid/launcher/falls.h"
 #include "chempid/launcher/mpir.h"
-#include "chempid/launcher/outpost_tree.h"
 #include "chempid/launcher/tally.h"
 #include "chempid/launcher/verdict.h"
-#include "chempid/launcher/wait_query.h"
+#include "chempid/outpost/branches.h"
+#include "chempid/outpost/outpost_tree.h"
 #include "chempid/tree/hub.h"
 #include "chempid/tree/link.h"
+#include "chempid/where/deadlock.h"
+#include "chempid/where/wait_query.h"
 #include "common/base/sys.h"
 
 #define GRACE_S 3.0  /* from a passed-on SIGINT or SIGTERM to KILL */

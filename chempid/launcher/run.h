@@ -20,8 +20,8 @@
 #ifndef CHEMPI_CHEMPID_RUN_H
 #define CHEMPI_CHEMPID_RUN_H
 
-#include "chempid/launcher/options.h"
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
+#include "chempid/options/options.h"
 #include "common/base/err.h"
 
 /* Run the job with supervisors of our own; returns the exit status. What

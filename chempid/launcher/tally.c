@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "chempid/launcher/traffic_print.h"
-#include "chempid/tree/files.h"
-#include "chempid/tree/report.h"
-#include "chempid/tree/trace.h"
-#include "chempid/tree/traffic.h"
-#include "chempid/tree/windows.h"
+#include "chempid/stats/files.h"
+#include "chempid/stats/report.h"
+#include "chempid/stats/trace.h"
+#include "chempid/stats/traffic.h"
+#include "chempid/stats/traffic_print.h"
+#include "chempid/stats/windows.h"
 #include "common/base/json.h"
 
 /* All in one line, so that it can be told from what ranks write. */

@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-#include "chempid/launcher/options.h"
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
+#include "chempid/options/options.h"
 
 /* To standard error, as the options ask: messages and bytes by way, files,
  * routes. `text` is what supervisors have sent (len bytes, STATS). */

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
 #include "common/control/msg.h"
 
 /* Exit statuses of the launcher's own. */

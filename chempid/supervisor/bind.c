@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "chempid/job/corelist.h"
 #include "chempid/supervisor/cores.h"
-#include "chempid/tree/corelist.h"
 #include "common/base/sys.h"
 
 #define TEXT_MAX (256u << 10) /* bytes of the helper's answer */

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
 #include "common/base/cpus.h"
 #include "common/base/err.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/cgroup.h"
+#include "chempid/process/cgroup.h"
 #include "chempid/supervisor/super.h"
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"

@@ -18,9 +18,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "chempid/supervisor/nest.h"
+#include "chempid/job/spec.h"
+#include "chempid/process/nest.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/spec.h"
 #include "common/base/list.h"
 #include "common/control/msg.h"
 

@@ -16,12 +16,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "chempid/stats/files.h"
+#include "chempid/stats/report.h"
+#include "chempid/stats/trace.h"
+#include "chempid/stats/traffic.h"
+#include "chempid/stats/windows.h"
 #include "chempid/supervisor/super.h"
-#include "chempid/tree/files.h"
-#include "chempid/tree/report.h"
-#include "chempid/tree/trace.h"
-#include "chempid/tree/traffic.h"
-#include "chempid/tree/windows.h"
 #include "common/control/client.h"
 
 static void put_line(struct chempi_writer *w, const char *word, uint32_t n)

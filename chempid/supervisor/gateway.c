@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/dumps.h"
-#include "chempid/supervisor/orphans.h"
+#include "chempid/process/dumps.h"
+#include "chempid/process/orphans.h"
 #include "chempid/supervisor/super.h"
 #include "common/base/sys.h"
 

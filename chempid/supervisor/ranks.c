@@ -4,7 +4,7 @@
  * on its control socket, its end.
  */
 #define _GNU_SOURCE /* pipe2, execvpe */
-#include "chempid/supervisor/dumps.h"
+#include "chempid/process/dumps.h"
 #include "chempid/supervisor/super.h"
 
 #include <errno.h>
@@ -17,9 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/cgroup.h"
+#include "chempid/job/pattern.h"
+#include "chempid/process/cgroup.h"
 #include "chempid/tree/budget.h"
-#include "chempid/tree/pattern.h"
 #include "common/base/sys.h"
 
 /* The ends of what connects a rank and its supervisor. */

@@ -2,7 +2,7 @@
 /* The supervisor of a job's ranks on one node; invariants in super.h. */
 #define _GNU_SOURCE /* closefrom, setgroups */
 #include "chempid/supervisor/super.h"
-#include "chempid/supervisor/exec_hint.h"
+#include "chempid/process/exec_hint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,9 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/become.h"
-#include "chempid/supervisor/cgroup.h"
-#include "chempid/supervisor/orphans.h"
+#include "chempid/process/become.h"
+#include "chempid/process/cgroup.h"
+#include "chempid/process/orphans.h"
 #include "chempid/tree/limits.h"
 #include "common/base/sys.h"
 

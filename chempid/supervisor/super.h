@@ -34,10 +34,10 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include "chempid/job/spec.h"
 #include "chempid/supervisor/bind.h"
 #include "chempid/supervisor/kvs.h"
 #include "chempid/tree/link.h"
-#include "chempid/tree/spec.h"
 #include "common/control/client.h"
 #include "common/control/msg.h"
 #include "common/control/share.h"

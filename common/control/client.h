@@ -50,7 +50,7 @@
 /* What a rank shall report. */
 #define CHEMPI_STATS_TRAFFIC 1u
 #define CHEMPI_STATS_ROUTES 2u
-/* The class of a route whose only hop is itself (chempid/tree/trace.h); those
+/* The class of a route whose only hop is itself (chempid/stats/trace.h); those
  * of messages through gateways are lower. */
 #define CHEMPI_STATS_CLASS_DIRECT 256u
 
@@ -209,7 +209,7 @@ int chempi_client_memory(struct chempi_client *client,
                          const struct chempi_client_memory *memory);
 
 /* Hand in lines for chempirun --stats and --trace-routes (one record a line,
- * see chempid/tree/traffic.h and trace.h) on what was since the last report. A
+ * see chempid/stats/traffic.h and trace.h) on what was since the last report. A
  * process of which this is wanted (want_stats) calls it before it finalizes or
  * aborts, and when it is asked to tell, also with nothing to say: else its
  * figures are said to be missing. -EMSGSIZE: a line is too long. */

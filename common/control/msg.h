@@ -104,7 +104,7 @@ enum chempi_msg {
                               LAUNCH allows; NODE_LOST follows */
 
     /* on the tree, away from the root */
-    CHEMPI_MSG_LAUNCH = 48,  /* see chempid/tree/spec.h */
+    CHEMPI_MSG_LAUNCH = 48,  /* see chempid/job/spec.h */
     CHEMPI_MSG_INPUT = 49,   /* u32 node or ANY, blob; empty: end of file */
     CHEMPI_MSG_CREDIT = 50,  /* u32 node, u32 bytes of output shown */
     CHEMPI_MSG_SIGNAL = 51,  /* u32 signal number */
@@ -116,7 +116,7 @@ enum chempi_msg {
                                 after so long at most */
     CHEMPI_MSG_BEGIN = 57,   /* - ; ranks that are held may begin */
 
-    /* without daemons, before LAUNCH (chempid/launcher/outpost_tree.h) */
+    /* without daemons, before LAUNCH (chempid/outpost/outpost_tree.h) */
     CHEMPI_MSG_CALL = 58,   /* u32 ms for each host to answer, str launcher,
                                count n, n x (u32 node, str host): call them */
     CHEMPI_MSG_CALLED = 59, /* count n, n x (u32 node, str why): not reached */
@@ -151,7 +151,7 @@ enum chempi_msg {
     CHEMPI_MSG_NEWS = 86,    /* count n, n x (str node, str address,
                                 u32 slots) */
     CHEMPI_MSG_BEAT = 88,    /* u32 ms: the sender is there, and gives up who
-                                is silent for so long (chempid/daemon/beat.h) */
+                                is silent for so long (chempid/peers/beat.h) */
     CHEMPI_MSG_REFUSED = 87  /* frame.job: the job or question; u32 the type of
                                 what cannot be done, str text: why. The job has
                                 no part there any more */

@@ -77,7 +77,7 @@ struct chempi_tally_way *chempi_tally_way(const struct chempi_tally *tally,
 void chempi_tally_left(const struct chempi_tally *tally,
                        const struct chempi_hop_buf *buf);
 
-/* Append what was counted since the last report (chempid/tree/trace.h), and
+/* Append what was counted since the last report (chempid/stats/trace.h), and
  * begin anew. */
 void chempi_tally_report(struct chempi_tally *tally,
                          const struct chempi_hop *hop,

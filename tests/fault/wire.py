@@ -49,7 +49,7 @@ def strings(words):
 
 def launch(job, names, nodes, ranks, argv=(b"true",), uid=None, gid=None,
            limits=16, busy_max=2**32 - 1):
-    """LAUNCH (chempid/tree/spec.h): node names of the job, the nodes that are the
+    """LAUNCH (chempid/job/spec.h): node names of the job, the nodes that are the
     receiver's business, and the node of each rank; of a shell that has limited
     nothing, or (limits=0) that nobody knows."""
     uid = os.getuid() if uid is None else uid

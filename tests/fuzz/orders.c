@@ -13,8 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chempid/daemon/helper.h"
-#include "chempid/daemon/passing.h"
+#include "chempid/helper/helper.h"
+#include "chempid/helper/passing.h"
 #include "tests/fuzz/target.h"
 
 #define FDS_MAX 3

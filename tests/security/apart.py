@@ -21,7 +21,7 @@ from jobs import (  # noqa: E402
 
 CASES = []
 NOBODY = 65534
-UNKNOWN = 65530  # as in chempid/daemon/drop.h
+UNKNOWN = 65530  # as in chempid/helper/drop.h
 PROCESSES_KIB = 4096  # of a daemon and its helper together
 
 

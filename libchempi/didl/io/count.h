@@ -42,7 +42,7 @@ uint64_t chempi_io_counted(enum chempi_io_counter which);
 void chempi_io_count_init(void);
 
 /* What was counted since the last report and is not 0, as lines of
- * chempid/tree/files.h. Under the lane lock. */
+ * chempid/stats/files.h. Under the lane lock. */
 void chempi_io_count_report(struct chempi_writer *out);
 
 #endif

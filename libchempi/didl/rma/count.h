@@ -58,7 +58,7 @@ bool chempi_rma_count_of(uint64_t bound, enum chempi_rma_counter which,
 void chempi_rma_count_retire(struct chempi_win *win);
 
 /* What windows have counted since the last report, as lines of
- * chempid/tree/windows.h. */
+ * chempid/stats/windows.h. */
 void chempi_rma_count_report(struct chempi_writer *out);
 
 /* Count from 0 again. */

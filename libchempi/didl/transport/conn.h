@@ -186,7 +186,7 @@ bool chempi_conn_is_missing(uint32_t proc);
 struct chempi_dev_traffic chempi_conn_sent(uint32_t device, uint32_t protocol);
 
 /* Append "traffic ...", "route ..." and "hop ..." lines
- * (chempid/tree/traffic.h, trace.h), as `what` says (CHEMPI_STATS_*), for what
+ * (chempid/stats/traffic.h, trace.h), as `what` says (CHEMPI_STATS_*), for what
  * this rank has sent since the last report. 0 or -ENOMEM. */
 int chempi_conn_report(uint32_t what, struct chempi_writer *out);
 

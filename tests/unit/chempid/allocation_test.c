@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/allocation.h"
-#include "chempid/tree/program.h"
+#include "chempid/hosts/allocation.h"
+#include "chempid/job/program.h"
 
 static struct chempi_hosts hosts;
 static struct chempi_pool pool;

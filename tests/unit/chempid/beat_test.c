@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "chempid/daemon/beat.h"
-#include "chempid/daemon/conn.h"
+#include "chempid/peers/beat.h"
+#include "chempid/peers/conn.h"
 
 #define DETECT_S 0.05
 #define IN_MAX 4096u

@@ -2,7 +2,7 @@
 /* Whether a process is in a job's control group, by what the kernel tells. */
 #include <criterion/criterion.h>
 
-#include "chempid/supervisor/cgroup.h"
+#include "chempid/process/cgroup.h"
 
 #define NAME "/system.slice/chempid.service/chempi.a.7"
 #define JOB "j-12"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/configfile.h"
+#include "chempid/options/configfile.h"
 
 static struct chempi_pool pool;
 static struct chempi_configfile file;

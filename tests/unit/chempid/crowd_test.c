@@ -3,7 +3,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 
-#include "chempid/daemon/crowd.h"
+#include "chempid/peers/crowd.h"
 #include "chempid/tree/limits.h"
 
 #define OWNER 4711

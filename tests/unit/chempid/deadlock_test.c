@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "chempid/launcher/deadlock.h"
+#include "chempid/where/deadlock.h"
 
 #define RANKS 6u
 #define LOOKS 3u

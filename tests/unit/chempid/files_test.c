@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "chempid/tree/files.h"
+#include "chempid/stats/files.h"
 
 static const char told[] = "file rounds 3\n"
                            "traffic 0 1 - shm eager 1 2\n"

@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/daemon/helper.h"
-#include "chempid/daemon/say.h"
+#include "chempid/helper/helper.h"
+#include "chempid/helper/say.h"
 #include "common/control/msg.h"
 
 #define NOBODY 65534u

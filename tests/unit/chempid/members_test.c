@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/cgroup.h"
+#include "chempid/process/cgroup.h"
 
 #define JOB "4.unit.17"
 #define ROOM (4 * (size_t)CHEMPI_CGROUP_PATH_MAX)

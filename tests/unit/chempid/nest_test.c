@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/nest.h"
+#include "chempid/process/nest.h"
 #include "common/base/sys.h"
 
 #define USER 65534u

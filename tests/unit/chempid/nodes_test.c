@@ -9,10 +9,10 @@
 #include <unistd.h>
 
 #include "chempid/launcher/place.h"
+#include "chempid/stats/traffic.h"
 #include "chempid/supervisor/bind.h"
 #include "chempid/tree/addr.h"
 #include "chempid/tree/members.h"
-#include "chempid/tree/traffic.h"
 
 /* ---- names --------------------------------------------------------------- */
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/options.h"
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
+#include "chempid/options/options.h"
 
 #define WORDS_MAX 32
 

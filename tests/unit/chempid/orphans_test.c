@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/supervisor/orphans.h"
+#include "chempid/process/orphans.h"
 
 #define MANY 600
 

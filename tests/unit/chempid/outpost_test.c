@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "chempid/launcher/outpost_tree.h"
+#include "chempid/outpost/outpost_tree.h"
 #include "common/base/clock.h"
 #include "common/control/msg.h"
 

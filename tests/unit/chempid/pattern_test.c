@@ -2,7 +2,7 @@
 /* Names with signs, and lists of ranks. */
 #include <criterion/criterion.h>
 
-#include "chempid/tree/pattern.h"
+#include "chempid/job/pattern.h"
 
 static const struct chempi_pattern what = {
     .rank = 12, .node = "a1", .number = 3, .job = "beef"};

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/launcher/places.h"
 #include "chempid/supervisor/super.h"
+#include "chempid/where/places.h"
 
 #define RANKS 200u
 

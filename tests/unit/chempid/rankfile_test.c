@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "chempid/launcher/rankfile.h"
+#include "chempid/hosts/rankfile.h"
+#include "chempid/job/corelist.h"
 #include "chempid/supervisor/bind.h"
-#include "chempid/tree/corelist.h"
 
 static char path[] = "/tmp/rankfile-XXXXXX";
 static struct chempi_pool pool;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "chempid/launcher/soft.h"
+#include "chempid/hosts/soft.h"
 
 enum { MOST = 40 };
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "chempid/tree/spec.h"
+#include "chempid/job/spec.h"
 #include "chempid/tree/status.h"
 #include "common/control/msg.h"
 

@@ -5,8 +5,8 @@
 
 #include <criterion/criterion.h>
 
-#include "chempid/tree/report.h"
-#include "chempid/tree/trace.h"
+#include "chempid/stats/report.h"
+#include "chempid/stats/trace.h"
 
 static struct chempi_writer w;
 static char *printed;

@@ -5,7 +5,7 @@
 
 #include <criterion/criterion.h>
 
-#include "chempid/tree/windows.h"
+#include "chempid/stats/windows.h"
 
 static const char told[] = "window table node 3 24\n"
                            "traffic 0 1 - shm eager 1 2\n"

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What stands below the root of a job's tree; see branches.h. */
+#include "chempid/outpost/branches.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "chempid/outpost/outpost_tree.h"
+#include "common/base/sys.h"
+
+int chempi_branches_init(struct chempi_branches *all, struct chempi_hub *hub,
+                         const struct chempi_spec *spec, struct chempi_err *err)
+{
+    int rc;
+
+    all->hub = hub;
+    all->spec = spec;
+    rc = chempi_brood_init(&all->brood, err);
+    if (rc)
+        return rc;
+    all->items = chempi_sys->calloc(spec->node_count, sizeof(*all->items));
+    if (!all->items)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    return 0;
+}
+
+int chempi_branches_watch(struct chempi_branches *all, struct ev_loop *loop,
+                          struct chempi_err *err)
+{
+    all->loop = loop;
+    return chempi_brood_watch(&all->brood, loop, err);
+}
+
+void chempi_branches_fini(struct chempi_branches *all)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        chempi_brood_forget(&all->items[i].nestling);
+        chempi_link_close(all->items[i].link);
+    }
+    chempi_brood_fini(&all->brood); /* B3 */
+    free(all->items);
+}
+
+void chempi_branches_send(struct chempi_branches *all, uint32_t child,
+                          uint16_t type, const void *data, size_t len)
+{
+    chempi_link_send(all->items[child].link, type, all->spec->job, data, len);
+}
+
+static struct chempi_branch *add(struct chempi_branches *all)
+{
+    struct chempi_branch *b = &all->items[all->count++];
+
+    b->all = all;
+    b->link = &b->stream;
+    b->stream.arg = b;
+    return b;
+}
+
+static int take_branch(struct chempi_branch *b,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    const uint32_t child = (uint32_t)(b - b->all->items);
+
+    return chempi_hub_take(b->all->hub, child, frame, err);
+}
+
+static void lose_branch(struct chempi_branch *b, const char *text)
+{
+    const uint32_t child = (uint32_t)(b - b->all->items);
+
+    if (b->all->hub->has_done)
+        chempi_hub_leave(b->all->hub, child);
+    else
+        chempi_hub_lose(b->all->hub, child, text);
+}
+
+/* ---- supervisors of our own ---------------------------------------------- */
+
+static int take_nestling(void *arg, const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
+        return 0;
+    return take_branch(arg, frame, err);
+}
+
+static void nestling_ended(void *arg, const char *text)
+{
+    lose_branch(arg, text);
+}
+
+int chempi_branches_start(struct chempi_branches *all, uint32_t node,
+                          struct chempi_err *err)
+{
+    struct chempi_branch *b = &all->items[all->count];
+    int rc;
+
+    b->nestling.on_frame = take_nestling;
+    b->nestling.on_end = nestling_ended;
+    b->nestling.arg = b;
+    b->all = all;
+    rc = chempi_brood_start(&all->brood, &b->nestling, all->loop, all->spec,
+                            node, err);
+    if (rc)
+        return rc;
+    add(all)->link = &b->nestling.link;
+    (void)chempi_hub_add(all->hub, &node, 1); /* there is room for each node */
+    return 0;
+}
+
+/* ---- supervisors on other hosts ------------------------------------------ */
+
+static int take_far(struct chempi_link *link, const struct chempi_frame *frame,
+                    struct chempi_err *err)
+{
+    return take_nestling(link->arg, frame, err);
+}
+
+static void far_lost(struct chempi_link *link, int code,
+                     const struct chempi_err *err)
+{
+    struct chempi_branch *b = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+    char fate[96];
+
+    chempi_link_close(link);
+    (void)chempi_outpost_fate(b->post, fate, sizeof(fate));
+    (void)snprintf(text, sizeof(text),
+                   "the connection to host %s is lost: %.700s%s", b->post->host,
+                   code == -EPIPE ? "it was closed" : err->text, fate);
+    lose_branch(b, text);
+}
+
+int chempi_branches_start_far(struct chempi_branches *all,
+                              struct chempi_outpost *posts, uint32_t at,
+                              struct chempi_err *err)
+{
+    struct chempi_branch *b = add(all);
+
+    b->post = &posts[at];
+    b->stream.on_frame = take_far;
+    b->stream.on_lost = far_lost;
+    return chempi_outpost_start(posts, all->spec->node_count, at, all->spec,
+                                all->hub, &b->stream, all->loop, err);
+}
+
+/* ---- a daemon ------------------------------------------------------------ */
+
+/* The daemon has ended the job, and nothing of it is left there. */
+static void end_by_daemon(struct chempi_branch *b, const char *why)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    (void)snprintf(text, sizeof(text),
+                   "the daemon of node %s has ended it: %.800s", b->all->daemon,
+                   why);
+    chempi_hub_lose(b->all->hub, 0, text);
+}
+
+static int take_daemon(struct chempi_link *link,
+                       const struct chempi_frame *frame, struct chempi_err *err)
+{
+    struct chempi_branch *b = link->arg;
+    struct chempi_reader r;
+
+    if (frame->type != CHEMPI_MSG_REPLY && frame->type != CHEMPI_MSG_REFUSED)
+        return take_branch(b, frame, err);
+    chempi_wire_read(&r, frame->data, frame->len);
+    (void)chempi_wire_get_u32(&r);
+    if (frame->type == CHEMPI_MSG_REFUSED) {
+        end_by_daemon(b, chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+        return 0;
+    }
+    (void)snprintf(b->all->refusal, sizeof(b->all->refusal), "%s",
+                   chempi_wire_get_str(&r, CHEMPI_TEXT_MAX));
+    return 0;
+}
+
+static void daemon_lost(struct chempi_link *link, int code,
+                        const struct chempi_err *err)
+{
+    struct chempi_branch *b = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+
+    chempi_link_close(link);
+    if (b->all->refusal[0])
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s refuses: %.800s", b->all->daemon,
+                       b->all->refusal);
+    else
+        (void)snprintf(text, sizeof(text),
+                       "the daemon of node %s is lost: %.800s", b->all->daemon,
+                       code == -EPIPE ? "it closed the connection" : err->text);
+    lose_branch(b, text);
+}
+
+int chempi_branches_order(struct chempi_branches *all, int fd,
+                          const char *daemon, struct chempi_err *err)
+{
+    const uint32_t n = all->spec->node_count;
+    uint32_t *nodes = chempi_sys->calloc(n, sizeof(*nodes));
+    struct chempi_branch *b;
+
+    if (!nodes)
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    all->daemon = daemon;
+    b = add(all);
+    chempi_link_open(&b->stream, all->loop, fd, CHEMPI_TREE_MAX,
+                     CHEMPI_QUEUE_MAX);
+    b->stream.on_frame = take_daemon;
+    b->stream.on_lost = daemon_lost;
+    b->stream.arg = b;
+    chempi_spec_order(
+        all->spec,
+        chempi_link_begin(&b->stream, CHEMPI_MSG_LAUNCH, all->spec->job));
+    chempi_link_end(&b->stream);
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i] = i;
+    (void)chempi_hub_add(all->hub, nodes, n);
+    free(nodes);
+    return 0;
+}
+
+/* ---- leaving ------------------------------------------------------------- */
+
+/* The job's verdict stands, and still not all is well. */
+static void left(const struct chempi_branches *all, uint32_t child, char *text,
+                 size_t size)
+{
+    const uint32_t node = all->hub->children[child].first_node;
+
+    (void)snprintf(text, size,
+                   "all ranks have ended, but the %s of node %s has not told "
+                   "that nothing of the job is left there; it is not waited "
+                   "for any longer",
+                   all->daemon ? "daemon" : "supervisor",
+                   all->daemon ? all->daemon : all->spec->node_names[node]);
+}
+
+void chempi_branches_leave(struct chempi_branches *all, double seconds,
+                           void (*say)(void *arg, const char *text), void *arg)
+{
+    char text[CHEMPI_TEXT_MAX];
+
+    for (uint32_t i = 0; i < all->count; i++) {
+        struct chempi_branch *b = &all->items[i];
+
+        if (all->hub->children[i].is_lost)
+            continue;
+        if (all->hub->has_done && !chempi_hub_is_over(all->hub)) {
+            left(all, i, text, sizeof(text));
+            say(arg, text);
+        }
+        if (b->link == &b->nestling.link) {
+            chempi_brood_drop(&b->nestling);
+            continue;
+        }
+        chempi_link_close(b->link);
+        (void)snprintf(text, sizeof(text),
+                       "node %s has not told within %g s that the job has "
+                       "ended",
+                       b->post ? b->post->host : all->daemon, seconds);
+        lose_branch(b, text);
+    }
+}

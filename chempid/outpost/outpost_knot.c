@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An outpost that has called others (outpost.h): a knot of the job's tree
+ * (hub.h) with the supervisor of its own node and outposts below it. One
+ * process, which serves one launch; what it says goes to the process that has
+ * the standard streams of the command (outpost_serve.c).
+ */
+#define _GNU_SOURCE /* O_CLOEXEC, geteuid */
+#include <errno.h>
+#include <ev.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "chempid/outpost/outpost_tree.h"
+#include "chempid/supervisor/brood.h"
+#include "chempid/tree/members.h"
+#include "common/base/sys.h"
+#include "common/control/msg.h"
+
+struct knot;
+
+/* A child of the hub; the first is this node's supervisor. */
+struct limb {
+    struct knot *knot;
+    struct chempi_nestling nestling;
+    struct chempi_link link; /* to an outpost */
+    struct chempi_outpost *post;
+    ev_io complaints; /* of its command */
+};
+
+struct knot {
+    struct ev_loop *loop;
+    struct chempi_link up;
+    struct chempi_channel ch; /* the same, before the loop runs */
+    struct chempi_brood brood;
+    struct chempi_hub hub;
+    struct chempi_spec spec;
+    uint32_t node;
+    struct chempi_pool pool; /* of what CALL says */
+    struct chempi_outpost *posts;
+    uint32_t post_count;
+    struct limb *limbs;
+    uint32_t limb_count;
+    struct chempi_outpost_way way;
+};
+
+_Noreturn static void give_up(const char *what, int code)
+{
+    (void)fprintf(stderr, "chempirun " CHEMPI_OUTPOST_OPTION ": %s: %s\n", what,
+                  chempi_err_name(code));
+    _exit(1);
+}
+
+/* ---- before the launch --------------------------------------------------- */
+
+static int read_hosts(struct knot *k, struct chempi_reader *r)
+{
+    for (uint32_t i = 0; i < k->post_count; i++) {
+        struct chempi_outpost *post = &k->posts[i];
+        const char *host;
+
+        post->node = chempi_wire_get_u32(r);
+        host = chempi_wire_get_str(r, CHEMPI_NODE_NAME_MAX);
+        if (r->is_bad || !chempi_members_is_name(host))
+            return -EBADMSG;
+        post->host = chempi_pool_str(&k->pool, host);
+        if (!post->host)
+            return -ENOMEM;
+    }
+    return chempi_wire_is_done(r) ? 0 : -EBADMSG;
+}
+
+static int take_call(struct knot *k, const struct chempi_frame *frame)
+{
+    struct chempi_reader r;
+    const char *launcher;
+
+    if (frame->type != CHEMPI_MSG_CALL)
+        return -EBADMSG;
+    chempi_wire_read(&r, frame->data, frame->len);
+    k->way.is_trial = true;
+    k->way.limit_ms = chempi_wire_get_u32(&r);
+    k->way.group_ms = k->way.limit_ms / 2;
+    launcher = chempi_wire_get_str(&r, CHEMPI_SPEC_STRING_MAX);
+    k->post_count = chempi_wire_get_count(&r, CHEMPI_JOB_NODES_MAX, 8);
+    if (r.is_bad || !k->post_count || k->way.limit_ms > CHEMPI_OUTPOST_LIMIT_MS)
+        return -EBADMSG;
+    k->way.launcher = chempi_pool_str(&k->pool, launcher);
+    k->posts = chempi_outpost_create(k->post_count);
+    return k->way.launcher && k->posts ? read_hosts(k, &r) : -ENOMEM;
+}
+
+static int tell_called(struct knot *k)
+{
+    struct chempi_writer *w =
+        chempi_channel_begin(&k->ch, CHEMPI_MSG_CALLED, 0);
+    uint32_t n = 0;
+    int rc;
+
+    for (uint32_t i = 0; i < k->post_count; i++)
+        n += k->posts[i].via == CHEMPI_OUTPOST_NONE;
+    chempi_wire_put_u32(w, n);
+    for (uint32_t i = 0; i < k->post_count; i++) {
+        if (k->posts[i].via != CHEMPI_OUTPOST_NONE)
+            continue;
+        chempi_wire_put_u32(w, k->posts[i].node);
+        chempi_wire_put_str(w, k->posts[i].why);
+    }
+    rc = chempi_channel_end(&k->ch);
+    return rc ? rc : chempi_outpost_flush(&k->ch, UINT64_MAX);
+}
+
+/* ---- the launch ---------------------------------------------------------- */
+
+/* This node, and whoever has been reached. */
+static int check_nodes(const struct knot *k, const uint32_t *nodes, uint32_t n)
+{
+    uint32_t reached = 1;
+
+    for (uint32_t i = 0; i < k->post_count; i++)
+        reached += k->posts[i].via != CHEMPI_OUTPOST_NONE;
+    if (n != reached)
+        return -EBADMSG;
+    for (uint32_t i = 0; i < n; i++)
+        if (nodes[i] >= k->spec.node_count)
+            return -EBADMSG;
+    for (uint32_t i = 0, at = 1; i < k->post_count; i++)
+        if (k->posts[i].via != CHEMPI_OUTPOST_NONE &&
+            nodes[at++] != k->posts[i].node)
+            return -EBADMSG;
+    return 0;
+}
+
+static int take_launch(struct knot *k, const struct chempi_frame *frame)
+{
+    struct chempi_shell shell;
+    struct chempi_reader r;
+    uint32_t *nodes;
+    uint32_t n;
+    int rc;
+
+    if (frame->type != CHEMPI_MSG_LAUNCH)
+        return -EBADMSG;
+    chempi_wire_read(&r, frame->data, frame->len);
+    n = chempi_wire_get_count(&r, CHEMPI_JOB_NODES_MAX, 4);
+    nodes = n ? chempi_pool_array(&k->pool, n, sizeof(*nodes)) : NULL;
+    if (!nodes)
+        return n ? -ENOMEM : -EBADMSG;
+    for (uint32_t i = 0; i < n; i++)
+        nodes[i] = chempi_wire_get_u32(&r);
+    rc = chempi_shell_take(&shell, &r);
+    rc = rc ? rc : chempi_spec_read(&k->spec, &r);
+    if (rc)
+        return rc;
+    k->node = nodes[0];
+    k->spec.shell = shell;
+    k->spec.uid = geteuid(); /* as outpost_serve.c */
+    k->spec.gid = getegid();
+    return chempi_wire_is_done(&r) ? check_nodes(k, nodes, n) : -EBADMSG;
+}
+
+/* ---- the knot ------------------------------------------------------------ */
+
+static void go_up(void *arg, uint16_t type, const void *data, size_t len)
+{
+    struct knot *k = arg;
+
+    chempi_link_send(&k->up, type, k->spec.job, data, len);
+}
+
+static void go_down(void *arg, uint32_t child, uint16_t type, const void *data,
+                    size_t len)
+{
+    struct knot *k = arg;
+    struct limb *limb = &k->limbs[child];
+
+    chempi_link_send(limb->post ? &limb->link : &limb->nestling.link, type,
+                     k->spec.job, data, len);
+}
+
+static const struct chempi_hub_ops hub_ops = {.up = go_up, .down = go_down};
+
+static uint32_t child_of(const struct limb *limb)
+{
+    return (uint32_t)(limb - limb->knot->limbs);
+}
+
+/* The loop ends when all is told; nobody may be there to hear it. */
+static void leave_if_over(struct knot *k)
+{
+    if (chempi_hub_is_over(&k->hub) &&
+        (!k->up.is_open || !chempi_channel_has_output(&k->up.ch)))
+        ev_break(k->loop, EVBREAK_ALL);
+}
+
+static void written(struct chempi_link *link)
+{
+    leave_if_over(link->arg);
+}
+
+static int take_nestling(void *arg, const struct chempi_frame *frame,
+                         struct chempi_err *err)
+{
+    struct limb *limb = arg;
+    int rc;
+
+    if (frame->type == CHEMPI_MSG_RUNS) /* nobody asks for its process here */
+        return 0;
+    rc = chempi_hub_take(&limb->knot->hub, child_of(limb), frame, err);
+    leave_if_over(limb->knot);
+    return rc;
+}
+
+static void lose_limb(struct limb *limb, const char *text)
+{
+    struct knot *k = limb->knot;
+
+    if (k->hub.has_ended)
+        chempi_hub_leave(&k->hub, child_of(limb));
+    else
+        chempi_hub_lose(&k->hub, child_of(limb), text);
+    leave_if_over(k);
+}
+
+static void nestling_ended(void *arg, const char *text)
+{
+    lose_limb(arg, text);
+}
+
+static int take_outpost(struct chempi_link *link,
+                        const struct chempi_frame *frame,
+                        struct chempi_err *err)
+{
+    return take_nestling(link->arg, frame, err);
+}
+
+static void outpost_lost(struct chempi_link *link, int code,
+                         const struct chempi_err *err)
+{
+    struct limb *limb = link->arg;
+    char text[CHEMPI_TEXT_MAX];
+    char fate[96];
+
+    chempi_link_close(link);
+    (void)chempi_outpost_fate(limb->post, fate, sizeof(fate));
+    (void)snprintf(text, sizeof(text),
+                   "the connection to host %s, which was called from node %s, "
+                   "is lost: %.700s%s",
+                   limb->post->host,
+                   limb->knot->spec.node_names[limb->knot->node],
+                   code == -EPIPE ? "it was closed" : err->text, fate);
+    lose_limb(limb, text);
+}
+
+static int take_up(struct chempi_link *link, const struct chempi_frame *frame,
+                   struct chempi_err *err)
+{
+    struct knot *k = link->arg;
+
+    return chempi_hub_down(&k->hub, frame->type, frame->data, frame->len, err);
+}
+
+/* E3: all that stands below ends by itself, or is ended. */
+static void up_lost(struct chempi_link *link, int code,
+                    const struct chempi_err *err)
+{
+    struct knot *k = link->arg;
+
+    (void)code;
+    (void)err;
+    chempi_link_close(link);
+    for (uint32_t i = 0; i < k->limb_count; i++) {
+        struct limb *limb = &k->limbs[i];
+
+        if (limb->post) {
+            chempi_link_close(&limb->link);
+            chempi_hub_lose(&k->hub, i, "");
+        } else {
+            chempi_brood_drop(&limb->nestling);
+        }
+    }
+    leave_if_over(k);
+}
+
+/* What a command complains of later goes to our own caller's. */
+static void complain(struct ev_loop *loop, ev_io *w, int events)
+{
+    char text[4096];
+    const ssize_t n = read(w->fd, text, sizeof(text));
+
+    (void)events;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n <= 0 || write(2, text, (size_t)n) < 0)
+        ev_io_stop(loop, w);
+}
+
+/* ---- its beginning and end ----------------------------------------------- */
+
+static int start_here(struct knot *k, struct chempi_err *err)
+{
+    struct limb *limb = &k->limbs[k->limb_count++];
+    int rc;
+
+    limb->knot = k;
+    limb->nestling.on_frame = take_nestling;
+    limb->nestling.on_end = nestling_ended;
+    limb->nestling.arg = limb;
+    rc = chempi_brood_start(&k->brood, &limb->nestling, k->loop, &k->spec,
+                            k->node, err);
+    if (!rc && chempi_hub_add(&k->hub, &k->node, 1) < 0)
+        rc = chempi_err_set(err, -EBADMSG, "a node that is there twice");
+    return rc;
+}
+
+static int start_limb(struct knot *k, uint32_t at, struct chempi_err *err)
+{
+    struct limb *limb = &k->limbs[k->limb_count++];
+    int rc;
+
+    limb->knot = k;
+    limb->post = &k->posts[at];
+    rc = chempi_outpost_start(k->posts, k->post_count, at, &k->spec, &k->hub,
+                              &limb->link, k->loop, err);
+    limb->link.on_frame = take_outpost;
+    limb->link.on_lost = outpost_lost;
+    limb->link.arg = limb;
+    ev_io_init(&limb->complaints, complain, limb->post->err_fd, EV_READ);
+    ev_io_start(k->loop, &limb->complaints);
+    return rc;
+}
+
+static int set_up(struct knot *k, struct chempi_err *err)
+{
+    uint32_t nodes = 1;
+    uint32_t children = 1;
+
+    for (uint32_t i = 0; i < k->post_count; i++) {
+        nodes += k->posts[i].via != CHEMPI_OUTPOST_NONE;
+        children += k->posts[i].via == i;
+    }
+    if (chempi_brood_init(&k->brood, err))
+        return err->code;
+    k->loop = ev_loop_new(EVFLAG_AUTO);
+    if (k->loop && chempi_brood_watch(&k->brood, k->loop, err))
+        return err->code;
+    k->limbs = chempi_sys->calloc(children, sizeof(*k->limbs));
+    if (!k->loop || !k->limbs ||
+        chempi_hub_init(&k->hub, k->spec.node_count, children, &hub_ops, k))
+        return chempi_err_set(err, -ENOMEM, "out of memory");
+    chempi_hub_expect(&k->hub, nodes);
+    chempi_link_adopt(&k->up, k->loop, &k->ch);
+    k->up.on_frame = take_up;
+    k->up.on_lost = up_lost;
+    k->up.on_written = written;
+    k->up.arg = k;
+    return 0;
+}
+
+static int run(struct knot *k, struct chempi_err *err)
+{
+    int rc = set_up(k, err);
+
+    rc = rc ? rc : start_here(k, err);
+    for (uint32_t i = 0; !rc && i < k->post_count; i++)
+        if (k->posts[i].via == i)
+            rc = start_limb(k, i, err);
+    if (!rc)
+        ev_run(k->loop, 0);
+    return rc;
+}
+
+void chempi_outpost_knot(int fd)
+{
+    struct knot k = {0};
+    struct chempi_err err = {0};
+    struct chempi_frame frame;
+    const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int rc = null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0
+                 ? -errno
+                 : 0;
+
+    chempi_channel_init(&k.ch, fd, CHEMPI_TREE_MAX, CHEMPI_QUEUE_MAX);
+    rc = rc ? rc : chempi_outpost_await(&k.ch, UINT64_MAX, &frame);
+    rc = rc ? rc : take_call(&k, &frame);
+    if (rc)
+        give_up("a call that is malformed", rc);
+    rc = chempi_outpost_spread(k.posts, k.post_count, &k.way, &err);
+    rc = rc ? rc : tell_called(&k);
+    rc = rc ? rc : chempi_outpost_await(&k.ch, UINT64_MAX, &frame);
+    if (rc) { /* the launcher has left, or tells why */
+        chempi_outpost_leave(k.posts, k.post_count);
+        _exit(1);
+    }
+    rc = take_launch(&k, &frame);
+    rc = rc ? rc : run(&k, &err);
+    for (uint32_t i = 0; i < k.limb_count; i++)
+        chempi_link_close(&k.limbs[i].link);
+    chempi_outpost_leave(k.posts, k.post_count);
+    if (k.loop)
+        chempi_brood_fini(&k.brood);
+    if (rc)
+        give_up(err.code ? err.text : "a launch that is malformed", rc);
+    _exit(0);
+}
